@@ -1,0 +1,19 @@
+"""What every test of this project may use."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.harness.project import Project
+
+pytest_plugins = ["pytester"]
+
+
+@pytest.fixture
+def project(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> Project:
+    """Return an empty project of a user's, in which the gate can be run."""
+    # The same width and no colour everywhere, whatever terminal or CI this runs in.
+    monkeypatch.setenv("COLUMNS", "120")
+    for name in ("PYTEST_ADDOPTS", "FORCE_COLOR", "PY_COLORS", "CI", "GITHUB_ACTIONS"):
+        monkeypatch.delenv(name, raising=False)
+    return Project(pytester)

@@ -1,0 +1,63 @@
+"""The errors a user can meet; each says what, where, and what to do."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+class TtnnPerfError(Exception):
+    """Base of every error this project raises on purpose. Its text is one line for the user."""
+
+
+class UsageError(TtnnPerfError):
+    """An option, a marker, or a call of the fixture that cannot be meant."""
+
+
+class AccuracyError(TtnnPerfError, AssertionError):
+    """A result is less accurate than its limit, in a run without the gate."""
+
+
+class DecodeError(TtnnPerfError):
+    """A value in a JSON document is not what the schema asks for.
+
+    ``path`` leads from the document's root to the value: keys and indices.
+    """
+
+    def __init__(self, path: tuple[str | int, ...], expected: str, found: str) -> None:
+        super().__init__(path, expected, found)
+        self.path = path
+        self.expected = expected
+        self.found = found
+
+    def __str__(self) -> str:
+        place = "".join(f"[{step!r}]" for step in self.path) or "the document"
+        return f"{place}: expected {self.expected}, found {self.found}"
+
+
+class InputError(TtnnPerfError):
+    """A file that cannot be read as what it should be. ``line`` counts from 1."""
+
+    def __init__(self, file: Path, problem: str, *, line: int | None = None) -> None:
+        super().__init__(file, problem)
+        self.file = file
+        self.problem = problem
+        self.line = line
+
+    def __str__(self) -> str:
+        place = f"{self.file}:{self.line}" if self.line is not None else str(self.file)
+        return f"{place}: {self.problem}"
+
+
+class WriteError(TtnnPerfError):
+    """A file that cannot be written; what was there before is still there."""
+
+    def __init__(self, file: Path, cause: OSError) -> None:
+        super().__init__(file, cause)
+        self.file = file
+        self.cause = cause
+
+    def __str__(self) -> str:
+        return f"{self.file}: cannot write: {self.cause.strerror or self.cause}"

@@ -1,0 +1,145 @@
+"""Reading baselines, and changing them so that nothing is lost between concurrent runs."""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from pathlib import PurePosixPath
+from typing import TYPE_CHECKING, Final
+
+from pytest_ttnn_perf._support.atomic import write_text
+from pytest_ttnn_perf._support.errors import InputError, WriteError
+from pytest_ttnn_perf._support.json_text import read_json
+from pytest_ttnn_perf.baselines.paths import (
+    baseline_path,
+    relative_path,
+    split_test_id,
+    test_file_of,
+)
+from pytest_ttnn_perf.baselines.schema import decode_file, encode_text
+from pytest_ttnn_perf.model.baseline import BaselineFile
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Mapping
+    from pathlib import Path
+    from typing import TypeAlias
+
+    from pytest_ttnn_perf.model.baseline import TestBaseline
+    from pytest_ttnn_perf.model.hardware import Hardware
+
+    #: What becomes of a test's baseline; None is a test that has none yet.
+    Change: TypeAlias = Callable[[TestBaseline | None], TestBaseline]
+
+#: How long a run waits for another one that is writing baselines: a write takes milliseconds.
+LOCK_TIMEOUT_S: Final = 60.0
+
+
+@dataclass(frozen=True, slots=True)
+class StoredFile:
+    """A baseline file as found on disk; ``test_file`` is None where nothing tells it."""
+
+    path: Path
+    test_file: str | None
+    content: BaselineFile
+
+
+@dataclass(slots=True)
+class BaselineStore:
+    """The baselines under one folder. Files are read once; writing reads them again."""
+
+    root: Path
+    _read: dict[Path, BaselineFile | None] = field(default_factory=dict)
+
+    def find(self, hardware: Hardware, test: str) -> TestBaseline | None:
+        """Return the baseline of ``test`` on ``hardware``."""
+        test_file, name = split_test_id(test)
+        file = self._file(baseline_path(self.root, hardware, test_file))
+        return file.tests.get(name) if file else None
+
+    def keys_with(self, test: str) -> tuple[str, ...]:
+        """Name the hardware keys that have a baseline of ``test``."""
+        test_file, name = split_test_id(test)
+        found = (self._file(folder / relative_path(test_file)) for folder in self._key_folders())
+        return tuple(sorted(file.hardware.key for file in found if file and name in file.tests))
+
+    def preload(self, tests: Iterable[str]) -> None:
+        """Read what the judging of ``tests`` may need, so that a broken file shows before they run.
+
+        Raises:
+            InputError: a file is malformed or unreadable.
+        """
+        places = {relative_path(split_test_id(test)[0]) for test in tests}
+        for folder in self._key_folders():
+            for place in places:
+                self._file(folder / place)
+
+    def all_files(self) -> Iterator[StoredFile]:
+        """Read every baseline file, in the order of their paths."""
+        if not self.root.is_dir():
+            raise InputError(self.root, "expected a folder of baselines, found nothing")
+        for folder in self._key_folders():
+            for path in sorted(folder.rglob("*.json")):
+                content = read_json(path, decode_file)
+                place = PurePosixPath(path.relative_to(folder).as_posix())
+                yield StoredFile(path, content.test_file or test_file_of(place), content)
+
+    def amend(self, hardware: Hardware, changes: Mapping[str, Change]) -> tuple[Path, ...]:
+        """Change the baselines of some tests; all other tests keep theirs.
+
+        Each change is applied to what is stored at that moment, under the lock: of two runs that
+        add a session at once, neither loses its own.
+
+        Raises:
+            WriteError: nothing of the file that failed was changed.
+            InputError: a file that is to be changed became unreadable.
+        """
+        by_file: dict[str, dict[str, Change]] = {}
+        for test, change in changes.items():
+            test_file, name = split_test_id(test)
+            by_file.setdefault(test_file, {})[name] = change
+        with self._locked():
+            return tuple(self._amend_file(hardware, f, by_file[f]) for f in sorted(by_file))
+
+    def _amend_file(self, hardware: Hardware, test_file: str, changes: dict[str, Change]) -> Path:
+        path = baseline_path(self.root, hardware, test_file)
+        # Not what was read at the start: another run may have written since.
+        self._read.pop(path, None)
+        current = self._file(path) or BaselineFile(hardware)
+        told = test_file_of(relative_path(test_file))
+        changed = {name: change(current.tests.get(name)) for name, change in changes.items()}
+        merged = replace(
+            current,
+            tests={**current.tests, **changed},
+            test_file=test_file if told is None else None,
+        )
+        write_text(path, encode_text(merged))
+        self._read[path] = merged
+        return path
+
+    def _file(self, path: Path) -> BaselineFile | None:
+        if path not in self._read:
+            self._read[path] = read_json(path, decode_file) if path.exists() else None
+        return self._read[path]
+
+    def _key_folders(self) -> list[Path]:
+        if not self.root.is_dir():
+            return []
+        return sorted(entry for entry in self.root.iterdir() if entry.is_dir())
+
+    @contextmanager
+    def _locked(self) -> Iterator[None]:
+        """Hold the folder's lock. The lock file stays: unlinking a held lock splits its waiters."""
+        from filelock import FileLock, Timeout
+
+        ignore = self.root / ".gitignore"
+        if not ignore.exists():
+            write_text(ignore, "/.lock\n/.gitignore\n")
+        lock = self.root / ".lock"
+        try:
+            with FileLock(lock, timeout=LOCK_TIMEOUT_S):
+                yield
+        except Timeout as cause:
+            reason = f"another run has held {lock} for {LOCK_TIMEOUT_S:.0f} s"
+            raise WriteError(self.root, OSError(reason)) from cause
+        except PermissionError as cause:
+            raise WriteError(lock, cause) from cause

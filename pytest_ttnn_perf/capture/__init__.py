@@ -1,0 +1,1 @@
+"""One input format per file, each read into records of the model."""

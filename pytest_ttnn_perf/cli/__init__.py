@@ -1,0 +1,1 @@
+"""The shell edge: ``ttnn-perf``, one module per command."""

@@ -1,0 +1,39 @@
+"""Arguments that several commands share, and where their defaults come from."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from pytest_ttnn_perf.workflow.config_file import find_root, load_settings
+
+if TYPE_CHECKING:
+    import argparse
+
+    from pytest_ttnn_perf.model.settings import Settings
+    from pytest_ttnn_perf.report.listing import Listing
+
+SHAPES: Final = ("table", "json", "csv")
+
+
+def add_format(parser: argparse.ArgumentParser) -> None:
+    """Declare ``--format``."""
+    parser.add_argument("--format", choices=SHAPES, default="table", help="default: table")
+
+
+def add_baselines(parser: argparse.ArgumentParser) -> None:
+    """Declare ``--baselines``."""
+    parser.add_argument(
+        "--baselines", metavar="DIR", type=Path, help="where baselines live (default: baselines)"
+    )
+
+
+def project_settings() -> Settings:
+    """Return what the project around the current folder configures."""
+    return load_settings(find_root(Path.cwd()))
+
+
+def print_listing(listing: Listing, shape: str) -> None:
+    """Print a result to stdout."""
+    sys.stdout.write(listing.text(shape))

@@ -1,0 +1,45 @@
+"""``ttnn-perf gate RUN.json``: judge a run that was recorded elsewhere."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from pytest_ttnn_perf.cli.arguments import (
+    add_baselines,
+    add_format,
+    print_listing,
+    project_settings,
+)
+from pytest_ttnn_perf.model.settings import Missing
+from pytest_ttnn_perf.workflow.regate import gate_record
+
+if TYPE_CHECKING:
+    import argparse
+
+
+def declare(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Declare the command."""
+    parser = commands.add_parser(
+        "gate",
+        help="judge a run record against baselines; exit 1 when it fails",
+        description="Judge a run record against baselines, with no pytest and no hardware.",
+    )
+    parser.add_argument("record", metavar="RUN.json", type=Path, help="a run record")
+    add_baselines(parser)
+    parser.add_argument(
+        "--missing",
+        choices=[choice.value for choice in Missing],
+        help="what a test without a comparable baseline does (default: fail)",
+    )
+    add_format(parser)
+    parser.set_defaults(run=run)
+
+
+def run(options: argparse.Namespace) -> bool:
+    """Print the verdicts; return whether the run passes."""
+    settings = project_settings()
+    missing = Missing(options.missing) if options.missing else settings.missing
+    result = gate_record(options.record, options.baselines or settings.baselines, missing=missing)
+    print_listing(result.listing, options.format)
+    return not result.failed

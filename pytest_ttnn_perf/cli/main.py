@@ -1,0 +1,63 @@
+"""``ttnn-perf``: parse, run one command, return an exit code."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from enum import IntEnum
+from typing import TYPE_CHECKING, Final
+
+from pytest_ttnn_perf import __version__
+from pytest_ttnn_perf._support.errors import TtnnPerfError, UsageError
+from pytest_ttnn_perf.cli import baseline, gate, show
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+
+class ExitCode(IntEnum):
+    """What the shell learns."""
+
+    OK = 0
+    GATE_FAILED = 1
+    USAGE = 2
+    UNREADABLE = 3
+
+
+_COMMANDS: Final = (gate, show, baseline)
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run one command. Results go to stdout, everything else to stderr."""
+    parser = _parser()
+    options = parser.parse_args(arguments)
+    try:
+        passed = options.run(options)
+        sys.stdout.flush()
+    except UsageError as error:
+        return _complain(error, ExitCode.USAGE)
+    except TtnnPerfError as error:
+        return _complain(error, ExitCode.UNREADABLE)
+    except BrokenPipeError:
+        # The reader, say `head`, has seen enough. Python would complain once more at exit.
+        sys.stderr.close()
+        return ExitCode.OK
+    return ExitCode.OK if passed else ExitCode.GATE_FAILED
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="ttnn-perf", description="Performance gates for TTNN.")
+    parser.add_argument("--version", action="version", version=f"ttnn-perf {__version__}")
+    commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
+    for command in _COMMANDS:
+        command.declare(commands)
+    return parser
+
+
+def _complain(error: TtnnPerfError, code: ExitCode) -> int:
+    sys.stderr.write(f"ttnn-perf: {error}\n")
+    return code
+
+
+if __name__ == "__main__":
+    sys.exit(main())

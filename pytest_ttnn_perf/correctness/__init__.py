@@ -1,0 +1,1 @@
+"""How well a result agrees with what was expected: PCC and its named special cases."""

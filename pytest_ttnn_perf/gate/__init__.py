@@ -1,0 +1,1 @@
+"""Pure statistics and verdicts: numbers in, a verdict out. No I/O, no clock, no chance."""

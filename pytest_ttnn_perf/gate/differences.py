@@ -1,0 +1,91 @@
+"""Counts, bytes, accuracies and values that must not change: compared by difference."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pytest_ttnn_perf.gate.statistics import median
+from pytest_ttnn_perf.model.metric import Better, Kind
+from pytest_ttnn_perf.model.verdict import Outcome, Reason, Verdict
+
+if TYPE_CHECKING:
+    from pytest_ttnn_perf.gate.policy import Policy
+    from pytest_ttnn_perf.model.baseline import MetricBaseline
+    from pytest_ttnn_perf.model.metric import Metric
+    from pytest_ttnn_perf.model.observation import MetricObservation
+
+
+def judge_difference(
+    observed: MetricObservation, baseline: MetricBaseline, *, policy: Policy
+) -> Verdict:
+    """Judge a count, an amount of bytes or an accuracy; all samples are finite."""
+    value = representative(observed.metric, observed.samples)
+    centre = median([session.median for session in baseline.current])
+    allowed = _allowed(observed, centre, policy=policy)
+    worse = centre - value if observed.metric.better is Better.HIGHER else value - centre
+    if worse > allowed:
+        outcome = Outcome.REGRESSED
+    elif worse < -allowed:
+        outcome = Outcome.IMPROVED
+    else:
+        outcome = Outcome.WITHIN
+    return Verdict(
+        metric=observed.metric,
+        outcome=outcome,
+        observed=value,
+        centre=centre,
+        change=worse / abs(centre) if centre else (0.0 if worse == 0 else None),
+        limit=allowed / abs(centre) if centre else None,
+        # These kinds do not vary between sessions: one session is as good as twenty.
+        provisional=False,
+        samples=len(observed.samples),
+        sessions=len(baseline.current),
+    )
+
+
+def judge_equal(observed: MetricObservation, baseline: MetricBaseline) -> Verdict:
+    """Judge a value that must be the same in every sample and in every run."""
+    samples = observed.samples
+    value, expected = samples[0], baseline.sessions[-1].median
+    lowest, highest = min(samples), max(samples)
+    if lowest != highest:
+        outcome, reason = Outcome.TOO_NOISY, Reason.SAMPLES_DIFFER
+    elif value != expected:
+        outcome, reason = Outcome.REGRESSED, Reason.VALUE_CHANGED
+    else:
+        outcome, reason = Outcome.WITHIN, None
+    same = outcome is Outcome.WITHIN
+    return Verdict(
+        observed.metric,
+        outcome,
+        reason=reason,
+        detail=f"{lowest!r} to {highest!r}" if lowest != highest else None,
+        observed=value,
+        centre=expected,
+        change=0.0 if same else None,
+        limit=0.0 if same else None,
+        samples=len(samples),
+        sessions=len(baseline.current),
+    )
+
+
+def representative(metric: Metric, samples: tuple[float, ...]) -> float:
+    """Return the value that stands for the samples: their median, or the worst accuracy.
+
+    One bad output is not made good by others.
+    """
+    if metric.kind is not Kind.ACCURACY:
+        return median(samples)
+    return max(samples) if metric.better is Better.LOWER else min(samples)
+
+
+def _allowed(observed: MetricObservation, centre: float, *, policy: Policy) -> float:
+    """Return the largest difference for the worse that is no regression, in the metric's unit."""
+    tolerance = observed.limits.tolerance
+    if observed.metric.kind is Kind.ACCURACY:
+        return policy.accuracy_drop * max(1.0, abs(centre)) if tolerance is None else tolerance
+    if tolerance is None:
+        tolerance = policy.bytes_tolerance if observed.metric.kind is Kind.BYTES else 0.0
+    allowed = max(tolerance * abs(centre), policy.absolute_floor(observed.metric))
+    cap = observed.limits.max_regression
+    return allowed if cap is None else min(allowed, cap * abs(centre))

@@ -1,0 +1,193 @@
+"""One test's observation against its baseline: a verdict for every metric of either."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from pytest_ttnn_perf.gate.differences import judge_difference, judge_equal, representative
+from pytest_ttnn_perf.gate.policy import DEFAULT_POLICY, Policy
+from pytest_ttnn_perf.gate.ratios import judge_ratio
+from pytest_ttnn_perf.gate.statistics import mad
+from pytest_ttnn_perf.model.baseline import Session
+from pytest_ttnn_perf.model.metric import Better, Metric
+from pytest_ttnn_perf.model.verdict import Outcome, Reason, Verdict
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from pytest_ttnn_perf.model.baseline import MetricBaseline, TestBaseline
+    from pytest_ttnn_perf.model.observation import MetricObservation, Observation
+
+#: Stands for the metric in the verdict of a test that has none.
+NO_METRIC: Final = Metric("-", unit="")
+
+
+@dataclass(frozen=True, slots=True)
+class _Obstacle:
+    """Why a whole test cannot be compared."""
+
+    outcome: Outcome
+    reason: Reason
+    detail: str | None = None
+
+
+def judge_test(
+    observation: Observation,
+    baseline: TestBaseline | None,
+    *,
+    other_keys: tuple[str, ...] = (),
+    policy: Policy = DEFAULT_POLICY,
+) -> tuple[Verdict, ...]:
+    """Judge every gated metric of a test, and every metric its baseline has and it has not.
+
+    Args:
+        observation: What the test recorded.
+        baseline: What is stored for it on the same hardware key; None for nothing.
+        other_keys: The other hardware keys that have a baseline of it.
+        policy: The gate's constants.
+    """
+    if observation.raised is not None:
+        return (_no_data(NO_METRIC, Reason.RAISED, observation.raised),)
+    obstacle = _obstacle(observation, baseline, other_keys)
+    stored = baseline.metrics if baseline else {}
+    verdicts = [
+        _judge_metric(observed, stored.get(name), obstacle=obstacle, policy=policy)
+        for name, observed in observation.metrics.items()
+        if observed.gated
+    ]
+    verdicts += [
+        _no_data(metric.metric, Reason.NOT_RECORDED)
+        for name, metric in stored.items()
+        if name not in observation.metrics
+    ]
+    if not verdicts and not observation.metrics:
+        return (_no_data(NO_METRIC, Reason.NOTHING_RECORDED),)
+    return tuple(verdicts)
+
+
+def session_of(observed: MetricObservation, samples: tuple[float, ...]) -> Session:
+    """Return the session that samples, of the run or of a confirmation, are stored as."""
+    centre = representative(observed.metric, samples)
+    spread = mad(samples, centre)
+    if observed.metric.compared_by_ratio:
+        # Digits far below any limit would only make the stored file's diffs longer.
+        centre, spread = _tidy(centre), _tidy(spread)
+    return Session(centre, spread, len(samples))
+
+
+def _tidy(value: float) -> float:
+    rounded = float(f"{value:.7g}")
+    return int(rounded) if rounded.is_integer() and abs(rounded) < 1e15 else rounded
+
+
+def _obstacle(
+    observation: Observation, baseline: TestBaseline | None, other_keys: tuple[str, ...]
+) -> _Obstacle | None:
+    if baseline is None:
+        if other_keys:
+            keys = ", ".join(other_keys)
+            return _Obstacle(Outcome.NOT_COMPARABLE, Reason.OTHER_KEY, keys)
+        return _Obstacle(Outcome.NO_BASELINE, Reason.NEW_TEST)
+    difference = observation.setting.first_difference(baseline.configuration)
+    if difference is None:
+        return None
+    name, now, then = difference
+    detail = f"{name} is {now!r}, in the baseline {then!r}"
+    return _Obstacle(Outcome.NOT_COMPARABLE, Reason.OTHER_CONFIGURATION, detail)
+
+
+def _judge_metric(
+    observed: MetricObservation,
+    baseline: MetricBaseline | None,
+    *,
+    obstacle: _Obstacle | None,
+    policy: Policy,
+) -> Verdict:
+    # In this order: data that is none and broken absolute limits fail whatever is stored.
+    verdict = _unusable(observed) or _broken_bound(observed)
+    if verdict:
+        return verdict
+    obstacle = obstacle or _metric_obstacle(observed.metric, baseline)
+    if obstacle or baseline is None:
+        obstacle = obstacle or _Obstacle(Outcome.NO_BASELINE, Reason.NEW_METRIC)
+        return Verdict(
+            observed.metric,
+            obstacle.outcome,
+            reason=obstacle.reason,
+            detail=obstacle.detail,
+            observed=representative(observed.metric, observed.samples),
+            samples=len(observed.samples),
+        )
+    if observed.metric.better is Better.EQUAL:
+        return judge_equal(observed, baseline)
+    if observed.metric.compared_by_ratio:
+        return judge_ratio(observed, baseline, policy=policy)
+    return judge_difference(observed, baseline, policy=policy)
+
+
+def _metric_obstacle(metric: Metric, baseline: MetricBaseline | None) -> _Obstacle | None:
+    if baseline is None:
+        return None
+    part = metric.differs_from(baseline.metric)
+    if part:
+        now, then = metric.part(part), baseline.metric.part(part)
+        detail = f"{part} is {now!r}, in the baseline {then!r}"
+        return _Obstacle(Outcome.NOT_COMPARABLE, Reason.OTHER_DEFINITION, detail)
+    if metric.source is not baseline.metric.source:
+        detail = f"source is {metric.source.value}, in the baseline {baseline.metric.source.value}"
+        return _Obstacle(Outcome.NOT_COMPARABLE, Reason.OTHER_SOURCE, detail)
+    return None
+
+
+def _unusable(observed: MetricObservation) -> Verdict | None:
+    metric = observed.metric
+    reason = _flaw(metric, observed.samples)
+    if reason:
+        return _no_data(metric, reason, observed.note, samples=len(observed.samples))
+    for number, samples in enumerate(observed.confirmations, start=1):
+        flaw = _flaw(metric, samples)
+        if flaw:
+            detail = f"confirm pass {number}: {flaw.value}"
+            return _no_data(metric, Reason.NOT_CONFIRMED, detail, samples=len(observed.samples))
+    return None
+
+
+def _flaw(metric: Metric, samples: Sequence[float]) -> Reason | None:
+    if not samples:
+        return Reason.NO_SAMPLES
+    # A finite sum has finite parts; the other way round large parts can overflow.
+    if not math.isfinite(sum(samples)) and not all(map(math.isfinite, samples)):
+        return Reason.NOT_FINITE
+    if metric.compared_by_ratio and min(samples) <= 0:
+        return Reason.NOT_POSITIVE
+    return None
+
+
+def _broken_bound(observed: MetricObservation) -> Verdict | None:
+    limits = observed.limits
+    if limits.at_least is None and limits.at_most is None:
+        return None
+    value = representative(observed.metric, observed.samples)
+    for bound, broken in (
+        (limits.at_least, limits.at_least is not None and value < limits.at_least),
+        (limits.at_most, limits.at_most is not None and value > limits.at_most),
+    ):
+        if broken:
+            return Verdict(
+                observed.metric,
+                Outcome.REGRESSED,
+                reason=Reason.ABSOLUTE_LIMIT,
+                detail=observed.note,
+                observed=value,
+                samples=len(observed.samples),
+                bound=bound,
+            )
+    return None
+
+
+def _no_data(
+    metric: Metric, reason: Reason, detail: str | None = None, *, samples: int = 0
+) -> Verdict:
+    return Verdict(metric, Outcome.NO_DATA, reason=reason, detail=detail, samples=samples)

@@ -1,0 +1,48 @@
+"""The constants of the gate, in one place, each with where it comes from."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from pytest_ttnn_perf.model.metric import Kind, Source
+from pytest_ttnn_perf.model.unit import NANOSECONDS_IN
+
+if TYPE_CHECKING:
+    from pytest_ttnn_perf.model.metric import Metric
+
+
+@dataclass(frozen=True, slots=True)
+class Policy:
+    """Default limits. All are fractions unless their name says otherwise."""
+
+    #: No regression below this is ever reported, however quiet a test looks.
+    floor: float = 0.02
+    #: Between-session noise assumed before sessions show it; weighs as three of them.
+    prior_wall: float = 0.015
+    prior_device: float = 0.005
+    #: Least noise believed, so that a few identical sessions do not make a razor.
+    least_noise: float = 0.003
+    #: One-sided level of the limit for one measurement.
+    level: float = 0.95
+    #: Where the limit itself exceeds this, a regression of this size could have passed.
+    too_noisy: float = 0.20
+    #: Shorter differences than this mean nothing on a device clock.
+    device_floor_ns: float = 1_000.0
+    bytes_tolerance: float = 0.02
+    #: Largest drop in accuracy, in its own unit; scaled up for metrics beyond 1 (percentages).
+    accuracy_drop: float = 0.002
+
+    def prior(self, source: Source) -> float:
+        """Return the noise between sessions that is assumed for a source."""
+        return self.prior_wall if source is Source.WALL else self.prior_device
+
+    def absolute_floor(self, metric: Metric) -> float:
+        """Return the difference below which nothing is reported, in the metric's unit."""
+        on_device = metric.source is not Source.WALL and metric.kind is Kind.TIME
+        if not on_device or metric.unit not in NANOSECONDS_IN:
+            return 0.0
+        return self.device_floor_ns / NANOSECONDS_IN[metric.unit]
+
+
+DEFAULT_POLICY = Policy()

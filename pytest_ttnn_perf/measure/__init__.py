@@ -1,0 +1,1 @@
+"""Timing: warm-up, samples, regions, pipelines. Knows nothing of tests or devices."""

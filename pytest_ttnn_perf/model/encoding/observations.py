@@ -1,0 +1,112 @@
+"""Observations as plain JSON: what a worker attaches to a report and a run record holds."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import fields
+from typing import TYPE_CHECKING
+
+from pytest_ttnn_perf.model.encoding.metrics import (
+    decode_configuration,
+    decode_hardware,
+    decode_metric,
+    decode_scalars,
+    encode_hardware,
+    encode_metric,
+)
+from pytest_ttnn_perf.model.encoding.verdicts import decode_finding, encode_finding
+from pytest_ttnn_perf.model.observation import Limits, MetricObservation, Observation
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from pytest_ttnn_perf.model.encoding.value import Value
+
+
+def encode_observation(observation: Observation) -> dict[str, object]:
+    """Encode all but the test's id, which is the member's key."""
+    encoded: dict[str, object] = {
+        "metrics": {name: _encode_metric(item) for name, item in observation.metrics.items()},
+        "configuration": dict(observation.configuration.values),
+        "facts": dict(observation.facts),
+        "ops": observation.ops,
+        "waived": dict(observation.waived),
+        "findings": [encode_finding(item) for item in observation.findings],
+    }
+    if observation.hardware is not None:
+        encoded["hardware"] = encode_hardware(observation.hardware)
+    if observation.problems:
+        encoded["problems"] = list(observation.problems)
+    if observation.raised is not None:
+        encoded["raised"] = observation.raised
+    return encoded
+
+
+def decode_observation(test: str, value: Value) -> Observation:
+    """Decode what ``test`` observed; only ``metrics`` must be there."""
+    hardware = value.optional("hardware")
+    ops = value.optional("ops")
+    waived = value.optional("waived")
+    findings = value.optional("findings")
+    problems = value.optional("problems")
+    raised = value.optional("raised")
+    return Observation(
+        test=test,
+        metrics={name: _decode_metric(name, item) for name, item in value.field("metrics").items()},
+        hardware=decode_hardware(hardware) if hardware else None,
+        configuration=decode_configuration(value.optional("configuration")),
+        facts=decode_scalars(value.optional("facts")),
+        ops=ops.string() if ops else None,
+        waived=_strings(waived),
+        findings=tuple(decode_finding(item) for item in findings.array()) if findings else (),
+        problems=tuple(item.string() for item in problems.array()) if problems else (),
+        raised=raised.string() if raised else None,
+    )
+
+
+def _strings(value: Value | None) -> Mapping[str, str]:
+    return {name: item.string() for name, item in value.items()} if value else {}
+
+
+def _encode_metric(observed: MetricObservation) -> dict[str, object]:
+    encoded = encode_metric(observed.metric)
+    encoded["samples"] = _encode_samples(observed.samples)
+    encoded["confirmations"] = [_encode_samples(samples) for samples in observed.confirmations]
+    if observed.warmup:
+        encoded["warmup"] = _encode_samples(observed.warmup)
+    for field in fields(Limits):
+        limit = getattr(observed.limits, field.name)
+        if limit is not None:
+            encoded[field.name] = limit
+    if not observed.gated:
+        encoded["gated"] = False
+    if observed.note is not None:
+        encoded["note"] = observed.note
+    return encoded
+
+
+def _decode_metric(name: str, value: Value) -> MetricObservation:
+    confirmations = value.optional("confirmations")
+    warmup = value.optional("warmup")
+    gated = value.optional("gated")
+    note = value.optional("note")
+    limits = {field.name: value.optional(field.name) for field in fields(Limits)}
+    return MetricObservation(
+        metric=decode_metric(name, value),
+        samples=_decode_samples(value.field("samples")),
+        confirmations=(
+            tuple(_decode_samples(item) for item in confirmations.array()) if confirmations else ()
+        ),
+        warmup=_decode_samples(warmup) if warmup else (),
+        limits=Limits(**{key: item.number() for key, item in limits.items() if item}),
+        gated=gated.boolean() if gated else True,
+        note=note.string() if note else None,
+    )
+
+
+def _encode_samples(samples: Iterable[float]) -> list[float | None]:
+    return [sample if math.isfinite(sample) else None for sample in samples]
+
+
+def _decode_samples(value: Value) -> tuple[float, ...]:
+    return tuple(item.sample() for item in value.array())

@@ -1,0 +1,86 @@
+"""The run record: one JSON document for a whole run."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pytest_ttnn_perf.model.encoding.metrics import (
+    decode_environment,
+    decode_hardware,
+    encode_environment,
+    encode_hardware,
+)
+from pytest_ttnn_perf.model.encoding.observations import decode_observation, encode_observation
+from pytest_ttnn_perf.model.encoding.value import Value, decode_format
+from pytest_ttnn_perf.model.encoding.verdicts import decode_verdict, encode_verdict
+from pytest_ttnn_perf.model.observation import RUN_FORMAT, JudgedTest, Run
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+
+def encode_run(run: Run) -> dict[str, object]:
+    """Encode a run, its observations and its verdicts."""
+    return {**encode_heading(run), "tests": {n: encode_test(t) for n, t in run.tests.items()}}
+
+
+def encode_heading(run: Run) -> dict[str, object]:
+    """Encode what is known of a run before its first test."""
+    return {
+        "format": RUN_FORMAT,
+        "id": run.id,
+        "hardware": encode_hardware(run.hardware) if run.hardware else None,
+        "environment": encode_environment(run.environment),
+        "label": run.label,
+    }
+
+
+def encode_test(
+    judged: JudgedTest, *, verdicts_with: Mapping[str, Mapping[str, object]] | None = None
+) -> dict[str, object]:
+    """Encode one test of a run; ``verdicts_with`` adds fields to the verdict of a metric."""
+    added = verdicts_with or {}
+    verdicts = {
+        verdict.metric.name: {**encode_verdict(verdict), **added.get(verdict.metric.name, {})}
+        for verdict in judged.verdicts
+    }
+    encoded = {**encode_observation(judged.observation), "verdicts": verdicts}
+    if judged.written:
+        encoded["written"] = True
+    return encoded
+
+
+def decode_run(document: object) -> Run:
+    """Decode a run record, of this program or of any other producer.
+
+    Raises:
+        DecodeError: with the path of the value that is not what it should be.
+    """
+    value = Value(document)
+    decode_format(value, current=RUN_FORMAT, what="a run record")
+    hardware = value.optional("hardware")
+    label = value.optional("label")
+    identifier = value.optional("id")
+    run = Run(
+        hardware=decode_hardware(hardware) if hardware else None,
+        tests={name: decode_test(name, item) for name, item in value.field("tests").items()},
+        environment=decode_environment(value.optional("environment")),
+        label=label.string() if label else None,
+        id=identifier.string() if identifier else None,
+    )
+    if run.hardware is None:
+        for name, item in value.field("tests").items():
+            if run.tests[name].observation.hardware is None:
+                item.field("hardware")  # neither here nor at the top: refused with its place
+    return run
+
+
+def decode_test(test: str, value: Value) -> JudgedTest:
+    """Decode one test of a run with the verdicts it was given, if any."""
+    verdicts = value.optional("verdicts")
+    written = value.optional("written")
+    return JudgedTest(
+        observation=decode_observation(test, value),
+        verdicts=tuple(decode_verdict(n, item) for n, item in verdicts.items()) if verdicts else (),
+        written=written.boolean() if written else False,
+    )

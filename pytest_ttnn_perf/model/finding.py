@@ -1,0 +1,47 @@
+"""What a checklist rule found in a test."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+
+
+class Severity(Enum):
+    """Whether a finding fails its test (error) or is printed only."""
+
+    ERROR = "error"
+    WARNING = "warning"
+    INFO = "info"
+
+
+class RuleOutcome(Enum):
+    """How the evaluation of one rule ended."""
+
+    CLEAN = "CLEAN"
+    FOUND = "FOUND"
+    NOT_MEASURED = "NOT_MEASURED"
+    NOT_APPLICABLE = "NOT_APPLICABLE"
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """One place where a rule's condition holds, with its own number."""
+
+    subject: str
+    value: float | None = None
+    unit: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """The outcome of one rule on one test; ``value`` and ``limit`` are in ``unit``."""
+
+    code: str
+    name: str
+    severity: Severity
+    outcome: RuleOutcome
+    reason: str | None = None
+    value: float | None = None
+    limit: float | None = None
+    unit: str = ""
+    evidence: tuple[Evidence, ...] = ()

@@ -1,0 +1,76 @@
+"""What is measured: a name, a unit, a direction, a kind and a source."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+
+
+class Better(Enum):
+    """Which way a metric improves."""
+
+    LOWER = "lower"
+    HIGHER = "higher"
+    EQUAL = "equal"
+
+
+class Kind(Enum):
+    """How two values of a metric are compared."""
+
+    TIME = "time"
+    THROUGHPUT = "throughput"
+    COUNT = "count"
+    BYTES = "bytes"
+    ACCURACY = "accuracy"
+
+    @property
+    def usual_direction(self) -> Better:
+        """The direction a metric of this kind improves in when nobody says otherwise."""
+        return Better.HIGHER if self in {Kind.THROUGHPUT, Kind.ACCURACY} else Better.LOWER
+
+
+class Source(Enum):
+    """Where a number came from. Numbers of different sources are never compared."""
+
+    WALL = "wall"
+    DEVICE = "device"
+    REALTIME = "realtime"
+    TRACY = "tracy"
+    REPLAY = "replay"
+    SIM = "sim"
+
+
+@dataclass(frozen=True, slots=True)
+class Metric:
+    """One measured quantity. ``unit`` is a display unit ("ns", "tok/s"); "" means a bare number."""
+
+    name: str
+    unit: str
+    better: Better = Better.LOWER
+    kind: Kind = Kind.TIME
+    source: Source = Source.WALL
+
+    @property
+    def compared_by_ratio(self) -> bool:
+        """Whether the gate compares this metric by ratio: such values are above zero."""
+        kind = self.kind
+        ratio = kind is Kind.TIME or kind is Kind.THROUGHPUT
+        return ratio and self.better is not Better.EQUAL
+
+    def differs_from(self, other: Metric) -> str | None:
+        """Name the first part of the definition in which two metrics of one name differ.
+
+        The source is not part of the definition: another source is another measurement of the
+        same quantity, which the gate calls NOT_COMPARABLE.
+        """
+        if self.unit != other.unit:
+            return "unit"
+        if self.better is not other.better:
+            return "better"
+        if self.kind is not other.kind:
+            return "kind"
+        return None
+
+    def part(self, name: str) -> str:
+        """Return the part of the definition that ``differs_from`` named, as text."""
+        return {"unit": self.unit, "better": self.better.value, "kind": self.kind.value}[name]

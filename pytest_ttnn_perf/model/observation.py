@@ -1,0 +1,104 @@
+"""What one test measured in one process, and a run of many tests."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final
+
+from pytest_ttnn_perf.model.hardware import Configuration, Environment, Hardware, Scalar
+from pytest_ttnn_perf.model.metric import Better, Metric
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from pytest_ttnn_perf.model.finding import Finding
+    from pytest_ttnn_perf.model.verdict import Verdict
+
+#: The version of the run record's schema that this code writes.
+RUN_FORMAT: Final = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """What the author of a test asked for, for one metric; None means the gate's default.
+
+    ``tolerance`` and ``max_regression`` are fractions (0.05 = 5 %); for accuracy, ``tolerance``
+    is the largest drop in the metric's own unit. The others are in the metric's unit.
+    """
+
+    tolerance: float | None = None
+    max_regression: float | None = None
+    at_least: float | None = None
+    at_most: float | None = None
+    target: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class MetricObservation:
+    """The samples of one metric, in the order they were taken. NaN stands for "not finite"."""
+
+    metric: Metric
+    samples: tuple[float, ...]
+    confirmations: tuple[tuple[float, ...], ...] = ()
+    warmup: tuple[float, ...] = ()
+    limits: Limits = Limits()
+    gated: bool = True
+    note: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Observation:
+    """Everything one test recorded. ``raised`` is set when its body did not reach the end.
+
+    ``problems`` are mistakes in how the test uses the plugin; each fails the test.
+    """
+
+    test: str
+    metrics: Mapping[str, MetricObservation] = field(default_factory=dict)
+    hardware: Hardware | None = None
+    configuration: Configuration = Configuration()
+    facts: Mapping[str, Scalar] = field(default_factory=dict)
+    ops: str | None = None
+    waived: Mapping[str, str] = field(default_factory=dict)
+    findings: tuple[Finding, ...] = ()
+    problems: tuple[str, ...] = ()
+    raised: str | None = None
+
+    @property
+    def setting(self) -> Configuration:
+        """What was observed of the configuration, completed by what the author stated."""
+        return self.configuration.completed_by(self.facts)
+
+
+@dataclass(frozen=True, slots=True)
+class JudgedTest:
+    """An observation with its verdicts. ``written``: its result went into the baseline."""
+
+    observation: Observation
+    verdicts: tuple[Verdict, ...] = ()
+    written: bool = False
+
+    def target_of(self, verdict: Verdict) -> float | None:
+        """Return the goal that the test's author set for a metric, in its unit."""
+        observed = self.observation.metrics.get(verdict.metric.name)
+        return observed.limits.target if observed else None
+
+    def target_reached(self, verdict: Verdict) -> bool:
+        """Return whether a metric with a target is at least as good as that."""
+        target = self.target_of(verdict)
+        if target is None or verdict.observed is None:
+            return False
+        if verdict.metric.better is Better.HIGHER:
+            return verdict.observed >= target
+        return verdict.observed <= target
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """One run of the gate. A test without hardware of its own ran on ``hardware``."""
+
+    hardware: Hardware | None
+    tests: Mapping[str, JudgedTest]
+    environment: Environment = Environment()
+    label: str | None = None
+    id: str | None = None

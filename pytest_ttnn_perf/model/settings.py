@@ -1,0 +1,68 @@
+"""What the user asked for, once options and configuration file are read."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import Enum
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+
+class Update(Enum):
+    """Which results are written into the baselines."""
+
+    NEW = "new"
+    IMPROVED = "improved"
+    ALL = "all"
+
+
+class Missing(Enum):
+    """What becomes of a test that there is nothing to compare with."""
+
+    FAIL = "fail"
+    WARN = "warn"
+    IGNORE = "ignore"
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """The settings of a run. Paths are absolute."""
+
+    enabled: bool = False
+    all: bool = False
+    baselines: Path = Path("baselines")
+    artifacts: Path = Path(".ttnn_perf")
+    update: Update | None = None
+    reason: str | None = None
+    missing: Missing = Missing.FAIL
+    warmup: int = 3
+    iterations: int = 10
+    pcc: float = 0.99
+    json: Path | None = None
+    label: str | None = None
+    markers: tuple[str, ...] = ()
+    gate_call_time: bool = False
+    gate_first_call_time: bool = False
+    gate_second_call_time: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class TestSettings:
+    """What a test's marker asks for, completed by the run's settings.
+
+    A bare number in ``tolerance`` or ``max_regression`` is stored under the name ``"*"``.
+    """
+
+    __test__ = False  # a record, not something for pytest to collect
+
+    warmup: int
+    iterations: int
+    pcc: float
+    batch: int | None = None
+    tolerance: Mapping[str, float] = field(default_factory=dict)
+    max_regression: Mapping[str, float] = field(default_factory=dict)
+    target: Mapping[str, str | float] = field(default_factory=dict)
+    waive: Mapping[str, str] = field(default_factory=dict)

@@ -1,0 +1,33 @@
+"""Units of time: one table, used where text becomes a number and where a number becomes text."""
+
+from __future__ import annotations
+
+from typing import Final
+
+#: Nanoseconds in one of each unit of time.
+NANOSECONDS_IN: Final = {"ns": 1, "us": 1_000, "µs": 1_000, "ms": 1_000_000, "s": 1_000_000_000}
+
+#: Multipliers for quantities a user writes, e.g. ``"10 ms"``, by the unit they are converted to.
+_BYTES_IN: Final = {"B": 1, "KiB": 1024, "MiB": 1024**2, "GiB": 1024**3}
+
+
+def quantity(text: str, *, unit: str) -> float | None:
+    """Read ``"10 ms"`` as a number of ``unit``; None where it cannot be read as one.
+
+    >>> quantity("10 ms", unit="ns")
+    10000000.0
+    >>> quantity("21.4 tok/s", unit="tok/s")
+    21.4
+    """
+    number, _, given = text.strip().partition(" ")
+    given = given.strip()
+    try:
+        value = float(number)
+    except ValueError:
+        return None
+    if given in {"", unit}:
+        return value
+    for table in (NANOSECONDS_IN, _BYTES_IN):
+        if given in table and unit in table:
+            return value * table[given] / table[unit]
+    return None

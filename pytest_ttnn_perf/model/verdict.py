@@ -1,0 +1,69 @@
+"""What the gate says about one metric of one test."""
+
+from __future__ import annotations
+
+from enum import Enum
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from pytest_ttnn_perf.model.metric import Metric
+
+
+class Outcome(Enum):
+    """The gate's answer. Only WITHIN and IMPROVED are good news."""
+
+    WITHIN = "WITHIN"
+    REGRESSED = "REGRESSED"
+    IMPROVED = "IMPROVED"
+    NO_BASELINE = "NO_BASELINE"
+    NOT_COMPARABLE = "NOT_COMPARABLE"
+    TOO_NOISY = "TOO_NOISY"
+    NO_DATA = "NO_DATA"
+
+
+class Reason(Enum):
+    """Why the outcome is what it is, where a comparison of numbers does not tell."""
+
+    ABSOLUTE_LIMIT = "absolute limit"
+    VALUE_CHANGED = "value changed"
+    SAMPLES_DIFFER = "samples differ"
+    NO_SAMPLES = "no samples"
+    NOT_FINITE = "not finite"
+    NOT_POSITIVE = "not positive"
+    NOT_RECORDED = "not recorded"
+    NOTHING_RECORDED = "nothing recorded"
+    RAISED = "raised"
+    NOT_CONFIRMED = "not confirmed"
+    NEW_TEST = "new test"
+    NEW_METRIC = "new metric"
+    OTHER_KEY = "other key"
+    OTHER_CONFIGURATION = "other configuration"
+    OTHER_SOURCE = "other source"
+    OTHER_DEFINITION = "other definition"
+
+
+class Verdict(NamedTuple):
+    """One metric's verdict, complete enough to build its sentence from.
+
+    A named tuple because the gate makes thousands: it takes a third of a frozen dataclass' time.
+
+    ``change`` and ``limit`` are fractions, positive is worse (0.05 = 5 % worse), None where
+    nothing was compared. ``observed`` and ``centre`` are in the metric's unit; ``confirmed`` are
+    the medians of the confirm passes. ``detail`` completes ``reason`` (the keys that exist, the
+    field that differs). ``provisional``: the baseline rests on one session. ``bound`` is the
+    absolute limit that was broken.
+    """
+
+    metric: Metric
+    outcome: Outcome
+    reason: Reason | None = None
+    detail: str | None = None
+    observed: float | None = None
+    centre: float | None = None
+    change: float | None = None
+    limit: float | None = None
+    provisional: bool = False
+    samples: int = 0
+    sessions: int = 0
+    confirmed: tuple[float, ...] = ()
+    bound: float | None = None

@@ -1,0 +1,30 @@
+"""Taking up work: one process plays both roles."""
+
+from __future__ import annotations
+
+import pytest
+
+from pytest_ttnn_perf._support.errors import TtnnPerfError
+from pytest_ttnn_perf.plugin.orchestrator import Orchestrator
+from pytest_ttnn_perf.plugin.settings import settings_of
+from pytest_ttnn_perf.plugin.worker import Worker
+from pytest_ttnn_perf.workflow.run import GateRun
+
+
+def activate(config: pytest.Config) -> None:
+    """Register both roles for a gated run.
+
+    Raises:
+        pytest.UsageError: the options cannot be meant, or results could not be written.
+    """
+    settings = settings_of(config)
+    if getattr(config.known_args_namespace, "numprocesses", None):
+        message = "--ttnn-perf measures in one process: run it without -n, or with -n 0"
+        raise pytest.UsageError(message)
+    gate = GateRun(settings, config.rootpath)
+    try:
+        gate.check()
+    except TtnnPerfError as error:
+        raise pytest.UsageError(str(error)) from error
+    config.pluginmanager.register(Worker(settings), "ttnn_perf_worker")
+    config.pluginmanager.register(Orchestrator(gate), "ttnn_perf_orchestrator")

@@ -1,0 +1,30 @@
+"""The observer behind the ``ttnn_perf`` fixture."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from pytest_ttnn_perf.plugin.marker import test_settings
+from pytest_ttnn_perf.plugin.settings import settings_of
+from pytest_ttnn_perf.workflow.observe import FunctionalObserver, Observer
+
+if TYPE_CHECKING:
+    from pytest_ttnn_perf.model.settings import Settings
+
+OBSERVER = pytest.StashKey[Observer]()
+
+
+def observer_for(item: pytest.Item) -> Observer:
+    """Return the observer of a test, made when it is first asked for."""
+    if OBSERVER not in item.stash:
+        settings = settings_of(item.config)
+        item.stash[OBSERVER] = new_observer(item, settings)
+    return item.stash[OBSERVER]
+
+
+def new_observer(item: pytest.Item, settings: Settings) -> Observer:
+    """Return an observer that measures under the gate and only checks without it."""
+    kind = Observer if settings.enabled else FunctionalObserver
+    return kind(item.nodeid, test_settings(item, settings), settings)

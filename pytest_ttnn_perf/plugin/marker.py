@@ -1,0 +1,129 @@
+"""The ``ttnn_perf`` marker, read into a record; what it cannot mean is refused by name."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any, Final
+
+import pytest
+
+from pytest_ttnn_perf._support.errors import UsageError
+from pytest_ttnn_perf.model.settings import TestSettings
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from pytest_ttnn_perf.model.settings import Settings
+
+NAME: Final = "ttnn_perf"
+
+
+def is_marked(item: pytest.Item) -> bool:
+    """Tell whether the author of a test asked for it to be gated."""
+    return item.get_closest_marker(NAME) is not None
+
+
+def is_measured(item: pytest.Item, settings: Settings) -> bool:
+    """Tell whether a gated run measures a test."""
+    return (
+        settings.all
+        or is_marked(item)
+        or NAME in getattr(item, "fixturenames", ())
+        or any(item.get_closest_marker(name) for name in settings.markers)
+    )
+
+
+def test_settings(item: pytest.Item, settings: Settings) -> TestSettings:
+    """Return what a test's markers ask for; nearer markers win, keyword by keyword.
+
+    Raises:
+        pytest.UsageError: naming the test, the keyword, and what was expected.
+    """
+    asked: dict[str, Any] = {}
+    for marker in item.iter_markers(NAME):
+        if marker.args:
+            message = f"{item.nodeid}: @pytest.mark.{NAME} takes keywords only, found {marker.args}"
+            raise pytest.UsageError(message)
+        asked = {**marker.kwargs, **asked}
+    unknown = sorted(set(asked) - set(_READERS))
+    if unknown:
+        message = (
+            f"{item.nodeid}: @pytest.mark.{NAME} does not know {', '.join(unknown)}; "
+            f"it knows {', '.join(_READERS)}"
+        )
+        raise pytest.UsageError(message)
+    defaults: dict[str, Any] = {
+        "warmup": settings.warmup,
+        "iterations": settings.iterations,
+        "pcc": settings.pcc,
+    }
+    try:
+        read = {name: _READERS[name](name, value) for name, value in asked.items()}
+    except UsageError as error:
+        message = f"{item.nodeid}: @pytest.mark.{NAME}: {error}"
+        raise pytest.UsageError(message) from error
+    return TestSettings(**{**defaults, **read})
+
+
+def _refuse(name: str, expected: str, found: object) -> UsageError:
+    return UsageError(f"{name}: expected {expected}, found {found!r}")
+
+
+def _whole(least: int) -> Callable[[str, object], int]:
+    def read(name: str, value: object) -> int:
+        if isinstance(value, bool) or not isinstance(value, int) or value < least:
+            raise _refuse(name, f"a whole number of at least {least}", value)
+        return value
+
+    return read
+
+
+def _number(name: str, value: object) -> float:
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or not math.isfinite(value):
+        raise _refuse(name, "a finite number", value)
+    return value
+
+
+def _correlation(name: str, value: object) -> float:
+    number = _number(name, value)
+    if not -1 <= number <= 1:
+        raise _refuse(name, "a correlation from -1 to 1", value)
+    return number
+
+
+def _fractions(name: str, value: object) -> Mapping[str, float]:
+    """Read one fraction for every timing, or one per metric."""
+    limits: dict[str, Any] = value if isinstance(value, dict) else {"*": value}
+    for metric, limit in limits.items():
+        if _number(f"{name} {metric}", limit) < 0:
+            raise _refuse(f"{name} {metric}", "a fraction of at least 0 (0.05 is 5 %)", limit)
+    return limits
+
+
+def _goals(name: str, value: object) -> Mapping[str, str | float]:
+    if not isinstance(value, dict):
+        raise _refuse(name, 'a goal per metric, e.g. {"wall_time": "10 ms"}', value)
+    for metric, goal in value.items():
+        if not isinstance(goal, str):
+            _number(f"{name} {metric}", goal)
+    return value
+
+
+def _waivers(name: str, value: object) -> Mapping[str, str]:
+    if not isinstance(value, dict) or not all(
+        isinstance(reason, str) and reason.strip() for reason in value.values()
+    ):
+        raise _refuse(name, 'a reason per rule, e.g. {"TTP203": "converted once"}', value)
+    return value
+
+
+_READERS: Final[Mapping[str, Callable[[str, object], Any]]] = {
+    "warmup": _whole(0),
+    "iterations": _whole(1),
+    "pcc": _correlation,
+    "batch": _whole(1),
+    "tolerance": _fractions,
+    "max_regression": _fractions,
+    "target": _goals,
+    "waive": _waivers,
+}

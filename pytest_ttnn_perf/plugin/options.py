@@ -1,0 +1,99 @@
+"""The command-line options. Loaded by every pytest run, so it imports next to nothing."""
+
+from __future__ import annotations
+
+import argparse
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    import pytest
+
+UPDATE_CHOICES: Final = ("new", "improved", "all")
+MISSING_CHOICES: Final = ("fail", "warn", "ignore")
+CONFIG_FILES: Final = ("ttnn_perf.toml", "pyproject.toml")
+
+
+def declare_options(parser: pytest.Parser) -> None:
+    """Declare every option. Help texts are single phrases without a full stop.
+
+    No option has a default here: only a value that was given may win over the configuration file.
+    """
+    group = parser.getgroup("ttnn-perf", "performance gate for TTNN model tests")
+    add = group.addoption
+    add("--ttnn-perf", action="store_true", help="Turn the performance gate on")
+    add("--ttnn-perf-all", action="store_true", help="Measure every collected test")
+    add("--ttnn-perf-baselines", metavar="DIR", help="Where baselines live (default: baselines)")
+    add(
+        "--ttnn-perf-update",
+        metavar="WHAT",
+        nargs="?",
+        const="improved",
+        type=_update,
+        help="Write results into the baselines: new, improved (when bare) or all",
+    )
+    add("--ttnn-perf-reason", metavar="TEXT", help="Why a result is accepted, kept beside it")
+    add(
+        "--ttnn-perf-missing",
+        choices=MISSING_CHOICES,
+        help="What a test without a comparable baseline does (default: fail)",
+    )
+    add(
+        "--ttnn-perf-warmup",
+        metavar="N",
+        type=_at_least(0),
+        help="Untimed calls before the samples, for tests that say nothing (default: 3)",
+    )
+    add(
+        "--ttnn-perf-iterations",
+        metavar="N",
+        type=_at_least(1),
+        help="Timed calls, for tests that say nothing (default: 10)",
+    )
+    add("--ttnn-perf-json", metavar="PATH", help="Write the run record to PATH")
+    add("--ttnn-perf-label", metavar="TEXT", help="Name of this run's change")
+    add(
+        "--ttnn-perf-artifacts",
+        metavar="DIR",
+        help="Where run records are kept (default: .ttnn_perf)",
+    )
+
+
+def gate_is_wanted(config: pytest.Config) -> bool:
+    """Tell whether this run is gated, at next to no cost when it is not."""
+    options = config.known_args_namespace
+    if options.ttnn_perf or options.ttnn_perf_all or options.ttnn_perf_update:
+        return True
+    # A configuration file may turn the gate on; parsing it is worth it only if it names us.
+    if not any(_names_us(config, name) for name in CONFIG_FILES):
+        return False
+    from pytest_ttnn_perf.plugin.settings import settings_of
+
+    return settings_of(config).enabled
+
+
+def _names_us(config: pytest.Config, name: str) -> bool:
+    try:
+        return b"ttnn_perf" in (config.rootpath / name).read_bytes()
+    except OSError:
+        return False
+
+
+def _update(text: str) -> str:
+    if text not in UPDATE_CHOICES:
+        choices = ", ".join(UPDATE_CHOICES)
+        # A bare option takes the word after it: most likely the path that was meant as a test.
+        message = f"expected one of {choices}, found {text!r}; did you mean"
+        raise argparse.ArgumentTypeError(f"{message} --ttnn-perf-update=improved {text}")
+    return text
+
+
+def _at_least(bound: int) -> Callable[[str], int]:
+    def whole_number(text: str) -> int:
+        if not text.isdecimal() or int(text) < bound:
+            message = f"expected a whole number of at least {bound}, found {text!r}"
+            raise argparse.ArgumentTypeError(message)
+        return int(text)
+
+    return whole_number

@@ -1,0 +1,82 @@
+"""The orchestrator's role: judge observations, fail the right reports, write, and report."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import pytest
+
+from pytest_ttnn_perf._support.errors import TtnnPerfError
+from pytest_ttnn_perf.model.encoding.observations import decode_observation
+from pytest_ttnn_perf.model.encoding.value import Value
+from pytest_ttnn_perf.plugin.failure import fail_report
+from pytest_ttnn_perf.plugin.marker import is_measured
+from pytest_ttnn_perf.plugin.worker import ATTRIBUTE
+
+if TYPE_CHECKING:
+    from collections.abc import Generator
+
+    from pytest_ttnn_perf.workflow.run import GateRun
+
+
+@dataclass(eq=False)
+class Orchestrator:
+    """Judges what workers observed. In one process with its worker, it sees each report first."""
+
+    gate: GateRun
+
+    def pytest_report_header(self, config: pytest.Config) -> str:
+        """Say what is on, and for which key."""
+        return "ttnn-perf: " + self.gate.heading(config.invocation_params.dir)
+
+    def pytest_collection_finish(self, session: pytest.Session) -> None:
+        """Read the baselines: a broken one stops the run before it costs any time."""
+        measured = [i.nodeid for i in session.items if is_measured(i, self.gate.settings)]
+        if not measured or session.config.option.collectonly:
+            return
+        try:
+            self.gate.begin(measured)
+        except TtnnPerfError as error:
+            raise pytest.UsageError(str(error)) from error
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_runtest_makereport(
+        self, item: pytest.Item
+    ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+        """Judge a call report that carries an observation; a failed verdict fails the report.
+
+        Not raised in the call: an xfail would swallow it, and unittest hides its own failures
+        from the call. Every later reader of the report sees an ordinary failed call.
+        """
+        report = yield
+        observed = getattr(report, ATTRIBUTE, None)
+        if observed is not None:
+            self._judge(item.nodeid, observed, report)
+        return report
+
+    def _judge(self, nodeid: str, observed: object, report: pytest.TestReport) -> None:
+        judged = self.gate.judge(decode_observation(nodeid, Value(observed)))
+        text = self.gate.failure(judged)
+        if text is not None and report.passed:
+            fail_report(report, text)
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_sessionfinish(self, session: pytest.Session) -> None:
+        """Write record and baselines; a run that could not write does not look fine."""
+        self.gate.finish()
+        if self.gate.errors and session.exitstatus == pytest.ExitCode.OK:
+            session.exitstatus = pytest.ExitCode.TESTS_FAILED
+
+    def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
+        """Print the verdicts."""
+        if not self.gate.judged_any:
+            return
+        terminalreporter.ensure_newline()
+        terminalreporter.section("ttnn-perf")
+        for line in self.gate.summary():
+            terminalreporter.write_line(line.text, red=line.bad, green=line.good)
+        for error in self.gate.errors:
+            terminalreporter.write_line(f"not written: {error}", red=True)
+        if self.gate.record is not None:
+            terminalreporter.write_line(f"run record: {self.gate.shown(self.gate.record)}")

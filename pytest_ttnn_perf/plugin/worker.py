@@ -1,0 +1,80 @@
+"""The worker's role: run tests, attach an observation to each call report, judge nothing."""
+
+from __future__ import annotations
+
+import inspect
+from dataclasses import dataclass
+from time import perf_counter_ns
+from typing import TYPE_CHECKING, Final
+
+import pytest
+
+from pytest_ttnn_perf.model.encoding.observations import encode_observation
+from pytest_ttnn_perf.plugin.fixture import OBSERVER, observer_for
+from pytest_ttnn_perf.plugin.marker import NAME, is_marked, is_measured, test_settings
+
+if TYPE_CHECKING:
+    from collections.abc import Generator
+
+    from pytest_ttnn_perf.model.settings import Settings
+
+#: The attribute of a call report that carries the observation, as plain JSON.
+ATTRIBUTE: Final = "ttnn_perf"
+
+
+@dataclass(eq=False)
+class Worker:
+    """Measures the tests of one process."""
+
+    settings: Settings
+
+    @pytest.hookimpl(trylast=True)
+    def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
+        """Refuse mistaken markers before anything runs."""
+        for item in items:
+            if is_measured(item, self.settings):
+                test_settings(item, self.settings)
+
+    @pytest.hookimpl(wrapper=True, trylast=True)
+    def pytest_runtest_call(self, item: pytest.Item) -> Generator[None, object, object]:
+        """Time tests that do not measure anything themselves. Innermost: nothing else is timed."""
+        if not is_measured(item, self.settings):
+            return (yield)
+        _refuse_async(item)
+        observer = observer_for(item)
+        if NAME in getattr(item, "fixturenames", ()):
+            return (yield)
+        start = perf_counter_ns()
+        result = yield
+        elapsed_ns = perf_counter_ns() - start
+        observer.whole_call(elapsed_ns, gated=is_marked(item) or self.settings.gate_call_time)
+        return result
+
+    @pytest.hookimpl(wrapper=True, trylast=True)
+    def pytest_runtest_makereport(
+        self, item: pytest.Item, call: pytest.CallInfo[None]
+    ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+        """Attach what a test observed to its call report."""
+        report = yield
+        observer = item.stash.get(OBSERVER, None)
+        if call.when == "call" and observer is not None and report.outcome != "skipped":
+            raised = _raised(call) if report.failed else None
+            setattr(report, ATTRIBUTE, encode_observation(observer.finish(raised=raised)))
+        return report
+
+
+def _raised(call: pytest.CallInfo[None]) -> str:
+    if call.excinfo is None:
+        return "an error"
+    lines = str(call.excinfo.value).strip().splitlines()
+    return call.excinfo.typename + (f": {lines[0]}" if lines else "")
+
+
+def _refuse_async(item: pytest.Item) -> None:
+    function = getattr(item, "obj", None)
+    if inspect.iscoroutinefunction(function) or inspect.isasyncgenfunction(function):
+        pytest.fail(
+            f"ttnn-perf cannot measure the async test {item.nodeid}: the event loop would be part "
+            "of its time; call the model from a plain function",
+            pytrace=False,
+        )

@@ -1,0 +1,1 @@
+"""Words and layouts. Nothing here computes: every number arrives in a record."""

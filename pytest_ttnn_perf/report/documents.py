@@ -1,0 +1,30 @@
+"""Results as JSON documents that others script against: fields may be added, never renamed."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pytest_ttnn_perf.report.sentences import sentence
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from pytest_ttnn_perf.model.observation import JudgedTest
+
+
+def gate_document(tests: Iterable[JudgedTest], *, failed: bool) -> dict[str, object]:
+    """Return the result of a gate."""
+    verdicts = [
+        {
+            "test": judged.observation.test,
+            "metric": verdict.metric.name,
+            "outcome": verdict.outcome.value,
+            "change": verdict.change,
+            "limit": verdict.limit,
+            "provisional": verdict.provisional,
+            "sentence": sentence(verdict),
+        }
+        for judged in tests
+        for verdict in judged.verdicts
+    ]
+    return {"failed": failed, "shifted": False, "verdicts": verdicts}

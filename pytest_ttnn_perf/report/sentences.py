@@ -1,0 +1,163 @@
+"""A verdict in one sentence, and the command that resolves it. Every reporter uses these."""
+
+from __future__ import annotations
+
+import shlex
+from typing import TYPE_CHECKING, Final
+
+from pytest_ttnn_perf.model.metric import Better, Kind
+from pytest_ttnn_perf.model.verdict import Outcome, Reason
+from pytest_ttnn_perf.report.numbers import format_fraction, format_value
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from pytest_ttnn_perf.model.verdict import Verdict
+
+#: Worse and better, in the words that fit a metric.
+_WORDS: Final = {
+    (Kind.TIME, Better.LOWER): ("slower", "faster"),
+    (Kind.TIME, Better.HIGHER): ("shorter", "longer"),
+}
+_DIRECTION: Final = {
+    Better.LOWER: ("higher", "lower"),
+    Better.HIGHER: ("lower", "higher"),
+    Better.EQUAL: ("different", "different"),
+}
+
+
+def sentence(verdict: Verdict) -> str:
+    """Say what the gate found for one metric: found against expected, with the limit."""
+    if verdict.outcome is Outcome.NO_DATA:
+        return _no_data(verdict)
+    now = format_value(verdict.metric, verdict.observed, beside=verdict.centre)
+    start = f"{verdict.metric.name} {now}"
+    if verdict.reason is not None:
+        return f"{start}{_REASONED[verdict.reason](verdict)}"
+    then = format_value(verdict.metric, verdict.centre)
+    compared = f"{start}, baseline {then}: {_change(verdict)}, limit {_limit(verdict)}"
+    if verdict.outcome is Outcome.TOO_NOISY:
+        limit = format_fraction(verdict.limit)
+        return f"{compared}; too noisy to judge: a regression of up to {limit} could have passed"
+    return f"{compared} ({_basis(verdict)})"
+
+
+def _change(verdict: Verdict) -> str:
+    worse, better = _WORDS.get(
+        (verdict.metric.kind, verdict.metric.better), _DIRECTION[verdict.metric.better]
+    )
+    if verdict.change is None:
+        return "up from none"
+    if verdict.change == 0:
+        return "no change"
+    return f"{format_fraction(verdict.change)} {worse if verdict.change > 0 else better}"
+
+
+def _limit(verdict: Verdict) -> str:
+    return "no change" if not verdict.limit else format_fraction(verdict.limit)
+
+
+def _basis(verdict: Verdict) -> str:
+    samples = _counted(verdict.samples, "sample")
+    sessions = _counted(verdict.sessions, "session")
+    basis = f"{samples} against {sessions}"
+    if verdict.confirmed:
+        medians = ", ".join(format_value(verdict.metric, value) for value in verdict.confirmed)
+        basis += f"; confirm passes: {medians}"
+    return basis + ("; provisional baseline" if verdict.provisional else "")
+
+
+def _no_data(verdict: Verdict) -> str:
+    name = verdict.metric.name
+    detail = verdict.detail
+    match verdict.reason:
+        case Reason.RAISED:
+            return f"nothing was judged: the test raised {detail}"
+        case Reason.NOTHING_RECORDED:
+            return "nothing was judged: the test recorded no metric"
+        case Reason.NOT_RECORDED:
+            return f"{name} is in the baseline but the test did not record it"
+        case Reason.NO_SAMPLES:
+            return f"{name} has no samples"
+        case Reason.NOT_POSITIVE:
+            return f"{name} has a sample of zero or less among its {verdict.samples}"
+        case Reason.NOT_CONFIRMED:
+            return f"{name} looks slower and could not be confirmed: {detail}"
+        case _:
+            return f"{name} is not a finite number" + (f": {detail}" if detail else "")
+
+
+def _bound(verdict: Verdict) -> str:
+    bound, value = verdict.bound, verdict.observed
+    below = bound is not None and value is not None and value < bound
+    limit = format_value(verdict.metric, bound)
+    note = f" ({verdict.detail})" if verdict.detail else ""
+    return f" is {'below' if below else 'above'} its limit {limit}{note}"
+
+
+def _value_changed(verdict: Verdict) -> str:
+    return f", baseline {format_value(verdict.metric, verdict.centre)}: it must not change"
+
+
+_REASONED: Final[Mapping[Reason, Callable[[Verdict], str]]] = {
+    Reason.ABSOLUTE_LIMIT: _bound,
+    Reason.VALUE_CHANGED: _value_changed,
+    Reason.SAMPLES_DIFFER: lambda v: f" differs between samples ({v.detail}): it must not change",
+    Reason.NEW_TEST: lambda _: " has no baseline: the test is new",
+    Reason.NEW_METRIC: lambda _: " has no baseline: the metric is new in this test",
+    Reason.OTHER_KEY: lambda v: f" has no baseline on this hardware; there are ones on: {v.detail}",
+    Reason.OTHER_CONFIGURATION: lambda v: f" was measured in another configuration: {v.detail}",
+    Reason.OTHER_SOURCE: lambda v: f" comes from another source: {v.detail}",
+    Reason.OTHER_DEFINITION: lambda v: f" is defined differently: {v.detail}",
+}
+
+
+def remedy(verdict: Verdict, test: str) -> str | None:
+    """Return what to do about a verdict; None where nothing is to be done."""
+    rerun = f"pytest {shlex.quote(test)} --ttnn-perf-update"
+    match verdict.outcome:
+        case Outcome.WITHIN:
+            return None
+        case Outcome.IMPROVED:
+            return f"keep it with: {rerun}"
+        case Outcome.NO_BASELINE:
+            return f"record it with: {rerun}=new"
+        case Outcome.NOT_COMPARABLE | Outcome.REGRESSED:
+            return _change_remedy(verdict, rerun)
+        case Outcome.TOO_NOISY:
+            return _noise_remedy(verdict)
+        case Outcome.NO_DATA:
+            return _data_remedy(verdict)
+
+
+def _change_remedy(verdict: Verdict, rerun: str) -> str:
+    if verdict.reason is Reason.OTHER_KEY:
+        return f"record it with: {rerun}=new"
+    if verdict.reason is Reason.ABSOLUTE_LIMIT:
+        return "mend the model, or change the limit in the test; no update accepts this"
+    return f'accept it with: {rerun}=all --ttnn-perf-reason "why"'
+
+
+def _noise_remedy(verdict: Verdict) -> str:
+    if verdict.reason is Reason.SAMPLES_DIFFER:
+        return 'make it repeatable, or record it with better="lower" or "higher"'
+    return (
+        "raise iterations= in the marker, quiet the machine, "
+        "or record the baseline again from more sessions"
+    )
+
+
+def _data_remedy(verdict: Verdict) -> str:
+    match verdict.reason:
+        case Reason.RAISED:
+            return "mend the test; what it measured before is in the run record"
+        case Reason.NOTHING_RECORDED:
+            return "call ttnn_perf.measure(...) or ttnn_perf.record(...) in the test"
+        case Reason.NOT_RECORDED:
+            return "record it again, or delete it from the baseline file"
+        case _:
+            return "mend what produces the number; nothing was stored"
+
+
+def _counted(count: int, noun: str) -> str:
+    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"

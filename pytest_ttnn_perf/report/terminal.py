@@ -1,0 +1,151 @@
+"""The summary of a run, line by line; plugin and command line print the same."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from pytest_ttnn_perf.model.verdict import Outcome
+from pytest_ttnn_perf.report.numbers import format_change, format_fraction, format_value
+from pytest_ttnn_perf.report.sentences import remedy, sentence
+from pytest_ttnn_perf.report.tables import table_lines
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from pytest_ttnn_perf.model.observation import JudgedTest
+    from pytest_ttnn_perf.model.verdict import Verdict
+
+_HEADINGS: Final = ("test", "metric", "baseline", "now", "change", "limit", "verdict")
+_NUMERIC: Final = frozenset({2, 3, 4, 5})
+
+
+class Line(NamedTuple):
+    """A line of output; ``bad`` and ``good`` ones may be coloured."""
+
+    text: str
+    bad: bool = False
+    good: bool = False
+
+
+def summary_lines(tests: Sequence[JudgedTest], *, failed: frozenset[str]) -> Iterator[Line]:
+    """Lay out a judged run: a table, a sentence and a remedy for what needs one, a count.
+
+    ``failed`` names the tests whose verdicts fail the run.
+    """
+    rows = [row for judged in tests for row in _rows(judged)]
+    if rows:
+        yield from map(Line, table_lines(_HEADINGS, rows, right=_NUMERIC))
+        yield Line("")
+    for judged in tests:
+        yield from _sentences(judged, failed=judged.observation.test in failed)
+    yield Line(count_line(tests, failed=len(failed)), bad=bool(failed), good=not failed)
+
+
+def failure_text(judged: JudgedTest, verdicts: Sequence[Verdict]) -> str:
+    """Return the whole text that a test fails with: every violation, not only the first."""
+    lines = list(judged.observation.problems)
+    for group in _by_remedy(judged, verdicts):
+        lines += [f"{verdict.outcome.value}: {sentence(verdict)}" for verdict in group.verdicts]
+        lines += [f"  {group.remedy}"] if group.remedy else []
+    return "\n".join(lines)
+
+
+def count_line(tests: Sequence[JudgedTest], *, failed: int) -> str:
+    """Count what was judged and what was only recorded, so that silence never looks like a pass."""
+    outcomes = Counter(verdict.outcome for judged in tests for verdict in judged.verdicts)
+    counted = ", ".join(f"{outcomes[o]} {o.value}" for o in Outcome if outcomes[o])
+    gated = sum(1 for judged in tests if judged.verdicts)
+    recorded = sum(
+        1
+        for judged in tests
+        for observed in judged.observation.metrics.values()
+        if not observed.gated
+    )
+    parts = [f"{gated} tests gated" if gated != 1 else "1 test gated"]
+    parts += [f"{failed} failed"] if failed else []
+    written = sum(1 for judged in tests if judged.written)
+    parts += [f"{written} written"] if written else []
+    parts += [f"metrics: {counted}"] if counted else []
+    parts += [f"{recorded} recorded only"] if recorded else []
+    return "; ".join(parts)
+
+
+def _rows(judged: JudgedTest) -> Iterator[tuple[str, ...]]:
+    name = judged.observation.test
+    for verdict in judged.verdicts:
+        centre = verdict.centre
+        yield (
+            name,
+            verdict.metric.name,
+            format_value(verdict.metric, centre),
+            format_value(verdict.metric, verdict.observed, beside=centre),
+            format_change(verdict.change),
+            format_fraction(verdict.limit),
+            _label(verdict, written=judged.written),
+        )
+        name = ""
+
+
+def _label(verdict: Verdict, *, written: bool) -> str:
+    label = verdict.outcome.value
+    if written and verdict.outcome is not Outcome.WITHIN:
+        return f"{label}, written"
+    return f"{label} (provisional)" if verdict.provisional else label
+
+
+class _Group(NamedTuple):
+    """Verdicts of one test that one command resolves."""
+
+    remedy: str | None
+    verdicts: list[Verdict]
+
+
+def _by_remedy(judged: JudgedTest, verdicts: Sequence[Verdict]) -> list[_Group]:
+    groups: dict[str | None, _Group] = {}
+    for verdict in verdicts:
+        advice = None if judged.written else remedy(verdict, judged.observation.test)
+        groups.setdefault(advice, _Group(advice, [])).verdicts.append(verdict)
+    return list(groups.values())
+
+
+def _worth_saying(verdict: Verdict, judged: JudgedTest) -> bool:
+    """The table says enough of what is as before, and of what was stored for the first time."""
+    new = verdict.outcome is Outcome.NO_BASELINE and judged.written
+    return verdict.outcome is not Outcome.WITHIN and not new
+
+
+def _sentences(judged: JudgedTest, *, failed: bool) -> Iterator[Line]:
+    test = judged.observation.test
+    for problem in judged.observation.problems:
+        yield Line(f"{test}: {problem}", bad=True)
+    for group in _by_remedy(judged, [v for v in judged.verdicts if _worth_saying(v, judged)]):
+        for verdict in group.verdicts:
+            good = verdict.outcome is Outcome.IMPROVED or judged.written
+            text = f"{verdict.outcome.value} {test}: {sentence(verdict)}"
+            yield Line(text, bad=failed and not good, good=good)
+        if group.remedy:
+            yield Line(f"  {group.remedy}")
+    yield from _notes(judged)
+    yield from _targets(judged)
+
+
+def _notes(judged: JudgedTest) -> Iterator[Line]:
+    """Say what is particular about a number that passed."""
+    noted = {v.metric.name for v in judged.verdicts if v.detail is not None}
+    for name, observed in judged.observation.metrics.items():
+        if observed.note and name not in noted:
+            yield Line(f"note {judged.observation.test}: {name}: {observed.note}")
+
+
+def _targets(judged: JudgedTest) -> Iterator[Line]:
+    for verdict in judged.verdicts:
+        target = judged.target_of(verdict)
+        if target is None or verdict.observed is None:
+            continue
+        now = format_value(verdict.metric, verdict.observed, beside=target)
+        goal = format_value(verdict.metric, target)
+        state = "reached" if judged.target_reached(verdict) else "not reached"
+        yield Line(
+            f"target {judged.observation.test}: {verdict.metric.name} {now}, target {goal}: {state}"
+        )

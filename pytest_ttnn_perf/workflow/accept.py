@@ -1,0 +1,113 @@
+"""Which results become part of the baseline, and how."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from enum import Enum, auto
+from typing import TYPE_CHECKING
+
+from pytest_ttnn_perf.gate.judge import session_of
+from pytest_ttnn_perf.model.baseline import (
+    MAX_SESSIONS,
+    Accepted,
+    MetricBaseline,
+    Session,
+    TestBaseline,
+)
+from pytest_ttnn_perf.model.settings import Update
+from pytest_ttnn_perf.model.verdict import Outcome, Reason, Verdict
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from pytest_ttnn_perf.model.observation import JudgedTest, MetricObservation, Observation
+
+
+class Action(Enum):
+    """What becomes of one metric's stored sessions."""
+
+    KEEP = auto()
+    ADD = auto()
+    APPEND = auto()
+    ACCEPT = auto()
+    REPLACE = auto()
+    BLOCK = auto()
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """The change that one test's result makes to its baseline; applied to what is stored then."""
+
+    observation: Observation
+    actions: Mapping[str, Action]
+    accepted: Accepted
+
+    def __call__(self, stored: TestBaseline | None) -> TestBaseline:
+        """Return the baseline after the change."""
+        metrics = dict(stored.metrics) if stored else {}
+        for name, action in self.actions.items():
+            if action is not Action.KEEP:
+                observed = self.observation.metrics[name]
+                metrics[name] = _changed(metrics.get(name), observed, action)
+        if stored is None:
+            return TestBaseline(self.accepted, metrics, self.observation.setting)
+        only_sessions = set(self.actions.values()) <= {Action.KEEP, Action.APPEND}
+        return replace(
+            stored,
+            metrics=metrics,
+            configuration=self.observation.setting,
+            # A session more is not a decision: who accepted the numbers, and why, stays.
+            accepted=stored.accepted if only_sessions else self.accepted,
+        )
+
+
+def plan(judged: JudgedTest, update: Update, *, accepted: Accepted) -> Change | None:
+    """Return what a test's result changes; None for nothing.
+
+    All of a test or nothing: a gain in speed is not written beside a loss in accuracy.
+    """
+    actions = {v.metric.name: _action(v, update) for v in judged.verdicts}
+    chosen = set(actions.values())
+    if judged.observation.problems or Action.BLOCK in chosen or chosen <= {Action.KEEP}:
+        return None
+    return Change(judged.observation, actions, accepted)
+
+
+def _action(verdict: Verdict, update: Update) -> Action:
+    match verdict.outcome:
+        case Outcome.TOO_NOISY | Outcome.NO_DATA:
+            return Action.BLOCK
+        case Outcome.NO_BASELINE:
+            return Action.ADD
+        case Outcome.NOT_COMPARABLE:
+            if verdict.reason is Reason.OTHER_KEY:
+                return Action.ADD
+            return Action.REPLACE if update is Update.ALL else Action.BLOCK
+        case Outcome.WITHIN:
+            room = verdict.sessions < MAX_SESSIONS
+            return Action.APPEND if room and update is not Update.NEW else Action.KEEP
+        case Outcome.IMPROVED:
+            return Action.KEEP if update is Update.NEW else Action.ACCEPT
+        case Outcome.REGRESSED:
+            # A broken absolute limit is changed where it is written, not accepted around.
+            acceptable = update is Update.ALL and verdict.reason is not Reason.ABSOLUTE_LIMIT
+            return Action.ACCEPT if acceptable else Action.BLOCK
+
+
+def _changed(
+    stored: MetricBaseline | None, observed: MetricObservation, action: Action
+) -> MetricBaseline:
+    samples = (observed.samples, *observed.confirmations)
+    sessions = tuple(session_of(observed, each) for each in samples)
+    if stored is None or action is Action.REPLACE:
+        return MetricBaseline(observed.metric, sessions)
+    if action is Action.ACCEPT:
+        # The centre starts anew; the sessions before it still tell the spread.
+        before = stored.sessions[-MAX_SESSIONS:]
+        return MetricBaseline(observed.metric, (*before, *sessions), since=len(before))
+    return replace(stored, sessions=_appended(stored, sessions))
+
+
+def _appended(stored: MetricBaseline, sessions: tuple[Session, ...]) -> tuple[Session, ...]:
+    room = MAX_SESSIONS - len(stored.current)
+    return (*stored.sessions, *sessions[: max(room, 0)])

@@ -1,0 +1,118 @@
+"""The project's configuration: ``[tool.ttnn_perf]`` in pyproject.toml, or ttnn_perf.toml."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from pytest_ttnn_perf._support.errors import DecodeError, InputError
+from pytest_ttnn_perf.model.encoding.value import Value
+from pytest_ttnn_perf.model.settings import Missing, Settings, Update
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+_OWN_FILE: Final = "ttnn_perf.toml"
+_SHARED_FILE: Final = "pyproject.toml"
+
+
+def load_settings(root: Path) -> Settings:
+    """Return the settings that the configuration of ``root`` gives; defaults for the rest.
+
+    Raises:
+        InputError: the file cannot be read, or says something unknown.
+    """
+    settings = Settings(baselines=root / "baselines", artifacts=root / ".ttnn_perf")
+    for name in (_OWN_FILE, _SHARED_FILE):
+        file = root / name
+        table = _table(file)
+        if table is not None:
+            try:
+                return _decoded(settings, Value(table), root=root)
+            except DecodeError as error:
+                raise InputError(file, f"[tool.ttnn_perf] {error}") from error
+    return settings
+
+
+def find_root(start: Path) -> Path:
+    """Return the nearest folder above ``start`` that configures us; ``start`` when none does."""
+    for folder in (start, *start.parents):
+        if any(_mentions_us(folder / name) for name in (_OWN_FILE, _SHARED_FILE)):
+            return folder
+    return start
+
+
+def _mentions_us(file: Path) -> bool:
+    """Tell cheaply: most projects never configure us, and parsing TOML costs every run."""
+    try:
+        return file.name == _OWN_FILE or b"ttnn_perf" in file.read_bytes()
+    except OSError:
+        return False
+
+
+def _table(file: Path) -> Any:
+    if not file.is_file() or not _mentions_us(file):
+        return None
+    if sys.version_info >= (3, 11):
+        import tomllib
+    else:
+        import tomli as tomllib  # type: ignore[import-not-found, unused-ignore]
+    try:
+        document = tomllib.loads(file.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as cause:
+        raise InputError(file, f"not valid TOML: {cause}") from cause
+    if file.name == _OWN_FILE:
+        return document
+    tool = document.get("tool")
+    return tool.get("ttnn_perf") if isinstance(tool, dict) else None
+
+
+def _decoded(settings: Settings, table: Value, *, root: Path) -> Settings:
+    for name, value in table.items():
+        if name not in _READERS:
+            known = ", ".join(sorted(_READERS))
+            raise DecodeError(value.path, f"one of {known}", f"the unknown setting {name!r}")
+        settings = replace(settings, **{name: _READERS[name](value, root)})
+    return settings
+
+
+def _path(value: Value, root: Path) -> Path:
+    return root / Path(value.string()).expanduser()
+
+
+def _flag(value: Value, _root: Path) -> bool:
+    return value.boolean()
+
+
+def _text(value: Value, _root: Path) -> str:
+    return value.string()
+
+
+def _pcc(value: Value, _root: Path) -> float:
+    limit = value.number()
+    if not -1 <= limit <= 1:
+        raise value.refusal("a correlation from -1 to 1")
+    return limit
+
+
+#: Every setting that a file may give, and how it is read.
+_READERS: Final[dict[str, Callable[[Value, Path], Any]]] = {
+    "enabled": _flag,
+    "all": _flag,
+    "baselines": _path,
+    "artifacts": _path,
+    "update": lambda value, _: value.one_of(Update),
+    "reason": _text,
+    "missing": lambda value, _: value.one_of(Missing),
+    "warmup": lambda value, _: value.integer(),
+    "iterations": lambda value, _: value.integer(at_least=1),
+    "pcc": _pcc,
+    "json": _path,
+    "label": _text,
+    "markers": lambda value, _: tuple(item.string() for item in value.array()),
+    "gate_call_time": _flag,
+    "gate_first_call_time": _flag,
+    "gate_second_call_time": _flag,
+}

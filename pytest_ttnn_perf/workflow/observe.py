@@ -1,0 +1,259 @@
+"""What a test does through its fixture, turned into one observation."""
+
+from __future__ import annotations
+
+import math
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Final
+
+from pytest_ttnn_perf._support.errors import AccuracyError, UsageError
+from pytest_ttnn_perf.measure.region import timed_region
+from pytest_ttnn_perf.measure.sampling import Timings, Workload, measure, measure_pipelined
+from pytest_ttnn_perf.model.metric import Better, Kind, Metric
+from pytest_ttnn_perf.model.observation import Observation
+from pytest_ttnn_perf.workflow.series import Series, metric_of, numbers_of, observed_metrics
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping
+
+    from pytest_ttnn_perf.model.hardware import Scalar
+    from pytest_ttnn_perf.model.settings import Settings, TestSettings
+
+WALL_TIME: Final = "wall_time"
+THROUGHPUT_TIME: Final = "throughput_time"
+FIRST_CALL: Final = "first_call_time"
+SECOND_CALL: Final = "second_call_time"
+
+
+@dataclass(slots=True)
+class Observer:
+    """Collects what one test measures. ``sync`` waits for the devices in use, if there are any."""
+
+    test: str
+    settings: TestSettings
+    run: Settings
+    sync: Callable[[], object] | None = None
+    _series: dict[str, Series] = field(default_factory=dict)
+    _facts: dict[str, Scalar] = field(default_factory=dict)
+
+    def measure(  # noqa: PLR0913 (all but the callable are keywords that users know by name)
+        self,
+        fn: Callable[..., Any],
+        /,
+        *args: Any,
+        name: str = WALL_TIME,
+        warmup: int | None = None,
+        iterations: int | None = None,
+        sync: Callable[[], object] | None = None,
+        setup: Callable[[], Any] | None = None,
+        pipelined: int | None = None,
+        **kwargs: Any,
+    ) -> Any:
+        """Time ``fn(*args, **kwargs)``: warm-up, then samples; return the last result."""
+        warmup = _count("warmup", self.settings.warmup if warmup is None else warmup, least=0)
+        rounds = self.settings.iterations if iterations is None else iterations
+        rounds = _count("iterations", rounds, least=1)
+        workload = Workload(fn, args, kwargs, setup=setup, sync=sync or self.sync)
+        timings = Timings()
+        first = FIRST_CALL not in self._series
+        try:
+            if pipelined is None:
+                self._time(name, timings)
+                return measure(workload, timings, warmup=warmup, iterations=rounds)
+            depth = _count("pipelined", pipelined, least=1)
+            self._time(THROUGHPUT_TIME if name == WALL_TIME else name, timings)
+            return measure_pipelined(
+                workload, timings, warmup=warmup, iterations=rounds, depth=depth
+            )
+        finally:
+            if first:
+                self._keep_first_calls(timings.calls_ns if pipelined is None else timings.warmup_ns)
+
+    @contextmanager
+    def region(self, name: str) -> Iterator[None]:
+        """Time a block; the same name again adds a sample."""
+        series = self._one_series(metric_of(name, unit="ns", kind=Kind.TIME))
+        with timed_region(series.samples.append, self.sync):
+            yield
+
+    def record(
+        self,
+        name: str,
+        value_or_samples: object,
+        *,
+        unit: str = "",
+        better: str | None = None,
+        kind: str | None = None,
+    ) -> None:
+        """Record any metric; the same name again adds samples."""
+        metric = metric_of(name, unit=unit, better=better, kind=kind)
+        self._one_series(metric).samples.extend(numbers_of(name, value_or_samples))
+
+    def check_pcc(
+        self, expected: object, actual: object, *, at_least: float | None = None, name: str = "pcc"
+    ) -> float:
+        """Correlate ``actual`` with ``expected``; below ``at_least`` the test fails."""
+        from pytest_ttnn_perf.correctness.pcc import compare
+
+        bound = _fraction("at_least", self.settings.pcc if at_least is None else at_least)
+        agreement = compare(expected, actual)
+        self._accuracy(name, agreement.pcc, at_least=bound, note=agreement.sentence)
+        for suffix, error in (
+            ("max_abs_error", agreement.max_abs_error),
+            ("relative_l2", agreement.relative_l2),
+        ):
+            if error is not None:
+                metric = Metric(f"{name}_{suffix}", unit="", kind=Kind.ACCURACY)
+                self._one_series(metric, gated=False).samples.append(error)
+        return agreement.pcc
+
+    def check_accuracy(
+        self,
+        *,
+        at_least: float | Mapping[str, float] | None = None,
+        at_most: float | Mapping[str, float] | None = None,
+        **values: float,
+    ) -> None:
+        """Record accuracies (top-1, token accuracy, FID …) with absolute limits.
+
+        A value with ``at_most`` alone is better when lower; any other when higher.
+        """
+        lower, upper = _bounds("at_least", at_least, values), _bounds("at_most", at_most, values)
+        for name, value in values.items():
+            (number,) = numbers_of(name, value)
+            self._accuracy(name, number, at_least=lower.get(name), at_most=upper.get(name))
+
+    def facts(self, **facts: object) -> None:
+        """State configuration that cannot be observed; another value is another configuration."""
+        for name, fact in facts.items():
+            if fact is not None and not isinstance(fact, (str, int, float, bool)):
+                message = f"fact {name}: expected a string, number or boolean, found {fact!r}"
+                raise UsageError(message)
+            self._facts[name] = fact
+
+    def whole_call(self, elapsed_ns: float, *, gated: bool) -> None:
+        """Record the time of a test that did not measure anything itself."""
+        series = self._one_series(metric_of("call_time", unit="ns", kind=Kind.TIME), gated=gated)
+        series.samples.append(elapsed_ns)
+
+    def finish(self, *, raised: str | None = None) -> Observation:
+        """Return what was observed until now."""
+        self._derive_samples_per_second()
+        metrics, problems = observed_metrics(self._series, self.settings)
+        return Observation(
+            test=self.test,
+            metrics=metrics,
+            facts=dict(self._facts),
+            waived=dict(self.settings.waive),
+            problems=() if raised else tuple(problems),
+            raised=raised,
+        )
+
+    def _time(self, name: str, timings: Timings) -> None:
+        """Make room for a timing before it starts, so that what was measured is never lost."""
+        if name in self._series:
+            message = f"{name} was measured already in this test; give this one a name= of its own"
+            raise UsageError(message)
+        series = self._one_series(metric_of(name, unit="ns", kind=Kind.TIME))
+        series.samples, series.warmup = timings.samples_ns, timings.warmup_ns
+
+    def _keep_first_calls(self, calls_ns: list[float]) -> None:
+        gates = (self.run.gate_first_call_time, self.run.gate_second_call_time)
+        for name, gated, elapsed in zip((FIRST_CALL, SECOND_CALL), gates, calls_ns, strict=False):
+            series = self._one_series(metric_of(name, unit="ns", kind=Kind.TIME), gated=gated)
+            series.samples.append(elapsed)
+
+    def _accuracy(
+        self,
+        name: str,
+        value: float,
+        *,
+        at_least: float | None = None,
+        at_most: float | None = None,
+        note: str | None = None,
+    ) -> None:
+        better = Better.LOWER if at_least is None and at_most is not None else Better.HIGHER
+        series = self._one_series(Metric(name, unit="", better=better, kind=Kind.ACCURACY))
+        series.samples.append(value)
+        series.tighten(at_least=at_least, at_most=at_most)
+        series.note = note or series.note
+
+    def _one_series(self, metric: Metric, *, gated: bool = True) -> Series:
+        series = self._series.setdefault(metric.name, Series(metric, gated=gated))
+        part = metric.differs_from(series.metric)
+        if part:
+            then, now = series.metric.part(part), metric.part(part)
+            message = f"{metric.name} was recorded with {part} {then!r} before, now with {now!r}"
+            raise UsageError(message)
+        return series
+
+    def _derive_samples_per_second(self) -> None:
+        """Turn the time of a batch into a throughput; overlapped calls tell it best."""
+        batch = self.settings.batch
+        timed = self._series.get(THROUGHPUT_TIME) or self._series.get(WALL_TIME)
+        if batch is None or timed is None:
+            return
+        metric = metric_of("samples_per_second", unit="samples/s")
+        rates = [batch * 1e9 / sample if sample else math.nan for sample in timed.samples]
+        self._series.setdefault(metric.name, Series(metric)).samples[:] = rates
+
+
+class FunctionalObserver(Observer):
+    """The fixture without the gate: every callable runs once, accuracy is enforced at once."""
+
+    __slots__ = ()
+
+    def measure(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Any:
+        """Run ``fn`` once, prepared and synchronised as it would be under the gate."""
+        kwargs = {**kwargs, "warmup": 0, "iterations": 1}
+        kwargs.pop("pipelined", None)
+        name = kwargs.pop("name", WALL_TIME)
+        self._series.pop(name, None)  # the same model may run as often as the test likes
+        return super().measure(fn, *args, name=name, **kwargs)
+
+    def _accuracy(
+        self,
+        name: str,
+        value: float,
+        *,
+        at_least: float | None = None,
+        at_most: float | None = None,
+        note: str | None = None,
+    ) -> None:
+        __tracebackhide__ = True
+        held = (at_least is None or value >= at_least) and (at_most is None or value <= at_most)
+        if held and math.isfinite(value):
+            return
+        limit = f"at least {at_least:g}" if at_least is not None else f"at most {at_most:g}"
+        message = f"{name} is {value:.6g}, expected {limit}" + (f": {note}" if note else "")
+        raise AccuracyError(message)
+
+
+def _count(name: str, value: object, *, least: int) -> int:
+    if isinstance(value, bool) or not isinstance(value, int) or value < least:
+        message = f"{name}: expected a whole number of at least {least}, found {value!r}"
+        raise UsageError(message)
+    return value
+
+
+def _fraction(name: str, value: object) -> float:
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or not math.isfinite(value):
+        message = f"{name}: expected a finite number, found {value!r}"
+        raise UsageError(message)
+    return value
+
+
+def _bounds(
+    option: str, bound: float | Mapping[str, float] | None, values: Mapping[str, float]
+) -> Mapping[str, float]:
+    if bound is None:
+        return {}
+    if isinstance(bound, (int, float)):
+        return dict.fromkeys(values, _fraction(option, bound))
+    unknown = sorted(set(bound) - set(values))
+    if unknown:
+        known = ", ".join(values)
+        message = f"{option} names {', '.join(unknown)}, which is not among the values ({known})"
+        raise UsageError(message)
+    return {name: _fraction(option, value) for name, value in bound.items()}

@@ -1,0 +1,71 @@
+"""Judging a run that was recorded elsewhere: no pytest, no hardware."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from pytest_ttnn_perf._support.errors import InputError
+from pytest_ttnn_perf.baselines.store import BaselineStore
+from pytest_ttnn_perf.capture.run_record import read_run
+from pytest_ttnn_perf.model.verdict import Reason
+from pytest_ttnn_perf.report.documents import gate_document
+from pytest_ttnn_perf.report.listing import Listing
+from pytest_ttnn_perf.report.sentences import sentence
+from pytest_ttnn_perf.report.terminal import summary_lines
+from pytest_ttnn_perf.workflow.judge import failed, judge_run
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from pytest_ttnn_perf.model.observation import Run
+    from pytest_ttnn_perf.model.settings import Missing
+
+
+@dataclass(frozen=True, slots=True)
+class GateResult:
+    """Whether a recorded run passes, and what to print."""
+
+    failed: bool
+    listing: Listing
+
+
+def gate_record(record: Path, baselines: Path, *, missing: Missing) -> GateResult:
+    """Judge the run in ``record`` against ``baselines``.
+
+    Raises:
+        InputError: the record or a baseline is unreadable, or both define a metric differently.
+    """
+    if not baselines.is_dir():
+        raise InputError(baselines, "expected a folder of baselines, found none")
+    run = judge_run(read_run(record), BaselineStore(baselines))
+    _refuse_other_definitions(record, run)
+    tests = list(run.tests.values())
+    if not tests:
+        raise InputError(record, "the run has no tests: nothing was judged")
+    names = frozenset(j.observation.test for j in tests if failed(j, missing=missing))
+    document = gate_document(tests, failed=bool(names))
+    headings = ("test", "metric", "outcome", "change", "limit", "provisional", "sentence")
+    rows = tuple(
+        (
+            j.observation.test,
+            v.metric.name,
+            v.outcome.value,
+            v.change,
+            v.limit,
+            v.provisional,
+            sentence(v),
+        )
+        for j in tests
+        for v in j.verdicts
+    )
+    lines = tuple(line.text for line in summary_lines(tests, failed=names))
+    return GateResult(bool(names), Listing(lines, document, headings, rows))
+
+
+def _refuse_other_definitions(record: Path, run: Run) -> None:
+    """Another unit is not a result but an input that belongs to other baselines."""
+    for name, judged in run.tests.items():
+        for verdict in judged.verdicts:
+            if verdict.reason is Reason.OTHER_DEFINITION:
+                raise InputError(record, f"{name}: {sentence(verdict)}")

@@ -1,0 +1,171 @@
+"""One run of the gate: takes observations, judges them, and leaves record and baselines."""
+
+from __future__ import annotations
+
+import secrets
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timezone
+from functools import partial
+from typing import TYPE_CHECKING
+
+from pytest_ttnn_perf._support.atomic import check_writable
+from pytest_ttnn_perf._support.errors import TtnnPerfError
+from pytest_ttnn_perf.baselines.store import BaselineStore
+from pytest_ttnn_perf.device.host import host_environment, host_hardware
+from pytest_ttnn_perf.model.baseline import Accepted
+from pytest_ttnn_perf.model.observation import Run
+from pytest_ttnn_perf.model.settings import Missing
+from pytest_ttnn_perf.report.terminal import failure_text, summary_lines
+from pytest_ttnn_perf.workflow.accept import Change, plan
+from pytest_ttnn_perf.workflow.judge import failed, failing, judge_observation
+from pytest_ttnn_perf.workflow.publish import Journal, write_run
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator
+    from pathlib import Path
+
+    from pytest_ttnn_perf.model.hardware import Hardware
+    from pytest_ttnn_perf.model.observation import JudgedTest, Observation
+    from pytest_ttnn_perf.model.settings import Settings
+    from pytest_ttnn_perf.report.terminal import Line
+
+
+@dataclass(slots=True)
+class GateRun:
+    """The judging side of a run. Nothing is read or written before ``begin``."""
+
+    settings: Settings
+    project: Path
+    hardware: Hardware = field(default_factory=host_hardware)
+    record: Path | None = None
+    errors: list[str] = field(default_factory=list)
+    _store: BaselineStore = field(init=False)
+    _journal: Journal = field(init=False)
+    _run: Run = field(init=False)
+    _tests: dict[str, JudgedTest] = field(default_factory=dict)
+    _changes: dict[Hardware, dict[str, Change]] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        now = datetime.now(timezone.utc)
+        # Sorts by time, and two runs that start in one second still differ.
+        identifier = f"{now:%Y%m%dT%H%M%SZ}-{secrets.token_hex(3)}"
+        self._store = BaselineStore(self.settings.baselines)
+        self._journal = Journal(self.settings.artifacts / "runs" / f"{identifier}.jsonl")
+        self._run = Run(self.hardware, {}, label=self.settings.label, id=identifier)
+
+    def check(self) -> None:
+        """Find out before any test runs whether its result could be written.
+
+        Raises:
+            WriteError: the baselines' folder, the artifacts' folder or the report is not writable.
+        """
+        if self.settings.update is not None:
+            check_writable(self.settings.baselines)
+        check_writable(self.settings.artifacts)
+        if self.settings.json is not None:
+            check_writable(self.settings.json.parent)
+
+    def begin(self, tests: Iterable[str]) -> None:
+        """Read the baselines of the tests to come, and start the journal.
+
+        Raises:
+            InputError: a baseline is unreadable or malformed.
+            WriteError: the artifacts' folder is not writable.
+        """
+        self._store.preload(tests)
+        environment = host_environment(self.project, now=datetime.now(timezone.utc))
+        self._run = replace(self._run, environment=environment)
+        self._journal.open(self._run)
+
+    def judge(self, observation: Observation) -> JudgedTest:
+        """Record one test's observation, then judge it, then decide whether it is written."""
+        self._attempt(partial(self._journal.add, observation))
+        judged = judge_observation(observation, self._store, hardware=self.hardware)
+        update = self.settings.update
+        change = plan(judged, update, accepted=self._accepted()) if update else None
+        changes = self._changes.setdefault(observation.hardware or self.hardware, {})
+        changes.pop(observation.test, None)  # a test that is run again counts once, as it ended
+        if change is not None:
+            judged = replace(judged, written=True)
+            changes[observation.test] = change
+        self._tests[observation.test] = judged
+        return judged
+
+    def failure(self, judged: JudgedTest) -> str | None:
+        """Return the text a test fails with; None for a test that passes."""
+        missing = self.settings.missing
+        if not failed(judged, missing=missing):
+            return None
+        return failure_text(judged, failing(judged, missing=missing))
+
+    def finish(self) -> None:
+        """Write baselines and records. What could not be written is kept in ``errors``."""
+        if not self._tests:
+            self._journal.close()
+            return
+        run = replace(self._run, tests=self._tests)
+        record = self.settings.artifacts / "runs" / f"{run.id}.json"
+        self._attempt(partial(self._write_record, run, record))
+        if self.settings.json is not None:
+            self._attempt(partial(write_run, run, self.settings.json))
+        for hardware, changes in self._changes.items():
+            if changes:
+                self._attempt(partial(self._store.amend, hardware, changes))
+
+    def summary(self) -> Iterator[Line]:
+        """Lay out the run's result."""
+        tests = list(self._tests.values())
+        missing = self.settings.missing
+        names = frozenset(
+            judged.observation.test for judged in tests if failed(judged, missing=missing)
+        )
+        return summary_lines(tests, failed=names)
+
+    def heading(self, here: Path) -> str:
+        """Say in one line what this run does, seen from the folder the user stands in."""
+        settings = self.settings
+        parts = [
+            f"gate on, key {self.hardware.key}",
+            f"baselines {shown_from(here, settings.baselines)}",
+        ]
+        if settings.update:
+            parts.append(f"update {settings.update.value}")
+        if settings.missing is not Missing.FAIL:
+            parts.append(f"missing {settings.missing.value}")
+        return ", ".join([*parts, "profiler off (no device)"])
+
+    def shown(self, file: Path) -> str:
+        """Return a path as short as it can be said."""
+        return shown_from(self.project, file)
+
+    @property
+    def judged_any(self) -> bool:
+        """Whether there is anything to report."""
+        return bool(self._tests)
+
+    def _write_record(self, run: Run, record: Path) -> None:
+        write_run(run, record)
+        self.record = record
+        self._journal.close()
+
+    def _attempt(self, write: Callable[[], object]) -> None:
+        """Go on after a failed write: what can be saved is saved, and the run says what was not."""
+        try:
+            write()
+        except TtnnPerfError as error:
+            self.errors.append(str(error))
+
+    def _accepted(self) -> Accepted:
+        environment = self._run.environment
+        commit = environment.commit[:12] if environment.commit else None
+        return Accepted(
+            at=f"{datetime.now(timezone.utc):%Y-%m-%dT%H:%M:%SZ}",
+            commit=commit,
+            reason=self.settings.reason,
+            ttnn=environment.ttnn,
+        )
+
+
+def shown_from(folder: Path, path: Path) -> str:
+    """Return ``path`` relative to ``folder`` where it lies in it."""
+    return str(path.relative_to(folder)) if path.is_relative_to(folder) else str(path)

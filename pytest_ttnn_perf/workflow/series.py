@@ -1,0 +1,142 @@
+"""The samples of one metric while a test runs, and what they become when it ends."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final, SupportsFloat, TypeVar
+
+from pytest_ttnn_perf._support.errors import UsageError
+from pytest_ttnn_perf.model.metric import Better, Kind, Metric
+from pytest_ttnn_perf.model.observation import Limits, MetricObservation
+from pytest_ttnn_perf.model.unit import quantity
+
+if TYPE_CHECKING:
+    from enum import Enum
+
+    from pytest_ttnn_perf.model.settings import TestSettings
+
+    E = TypeVar("E", bound=Enum)
+
+#: The name under which a limit for every timing is kept.
+EVERY: Final = "*"
+_BYTE_UNITS: Final = frozenset({"B", "KiB", "MiB", "GiB"})
+
+
+@dataclass(slots=True)
+class Series:
+    """A metric with the samples it has so far."""
+
+    metric: Metric
+    samples: list[float] = field(default_factory=list)
+    warmup: list[float] = field(default_factory=list)
+    gated: bool = True
+    note: str | None = None
+    at_least: float | None = None
+    at_most: float | None = None
+
+    def tighten(self, *, at_least: float | None, at_most: float | None) -> None:
+        """Keep the stricter of the limits given so far."""
+        if at_least is not None:
+            self.at_least = max(at_least, self.at_least if self.at_least is not None else at_least)
+        if at_most is not None:
+            self.at_most = min(at_most, self.at_most if self.at_most is not None else at_most)
+
+
+def metric_of(
+    name: str, *, unit: str, better: str | None = None, kind: str | Kind | None = None
+) -> Metric:
+    """Return the metric that the author of a test describes; what is not said follows the unit."""
+    if not isinstance(name, str) or not name.strip():
+        message = f"a metric's name is a non-empty string, found {name!r}"
+        raise UsageError(message)
+    chosen = kind if isinstance(kind, Kind) else _choice(name, "kind", kind, Kind)
+    if chosen is None:
+        chosen = Kind.BYTES if unit in _BYTE_UNITS else Kind.TIME
+        chosen = Kind.THROUGHPUT if unit.endswith("/s") else chosen
+    direction = _choice(name, "better", better, Better) or chosen.usual_direction
+    return Metric(name, unit, better=direction, kind=chosen)
+
+
+def numbers_of(name: str, value_or_samples: object) -> list[float]:
+    """Return the numbers a user recorded; anything that is not a number is refused by place."""
+    if isinstance(value_or_samples, Iterable) and not isinstance(value_or_samples, (str, bytes)):
+        samples = list(value_or_samples)
+    else:
+        samples = [value_or_samples]
+    return [_number(name, index, sample) for index, sample in enumerate(samples)]
+
+
+def observed_metrics(
+    series: Mapping[str, Series], settings: TestSettings
+) -> tuple[dict[str, MetricObservation], list[str]]:
+    """Return the finished metrics with their limits, and what is wrong with the marker."""
+    problems = [
+        f"{option} names {name}, which the test did not record (recorded: {_listed(series)})"
+        for option, limits in (
+            ("tolerance", settings.tolerance),
+            ("max_regression", settings.max_regression),
+            ("target", settings.target),
+        )
+        for name in limits
+        if name != EVERY and name not in series
+    ]
+    observed = {}
+    for name, item in series.items():
+        target = _target(item.metric, settings.target.get(name))
+        if target is None and name in settings.target:
+            wish = settings.target[name]
+            unit = item.metric.unit
+            problems.append(f"target {name}: expected a number of {unit}, found {wish!r}")
+        observed[name] = _observed(item, settings, target=target)
+    return observed, problems
+
+
+def _observed(item: Series, settings: TestSettings, *, target: float | None) -> MetricObservation:
+    # A bare number is meant for timings: 5 % of a PCC or of a count is another matter.
+    every = EVERY if item.metric.compared_by_ratio else item.metric.name
+    name = item.metric.name
+    return MetricObservation(
+        metric=item.metric,
+        samples=tuple(item.samples),
+        warmup=tuple(item.warmup),
+        limits=Limits(
+            tolerance=settings.tolerance.get(name, settings.tolerance.get(every)),
+            max_regression=settings.max_regression.get(name, settings.max_regression.get(every)),
+            at_least=item.at_least,
+            at_most=item.at_most,
+            target=target,
+        ),
+        gated=item.gated,
+        note=item.note,
+    )
+
+
+def _target(metric: Metric, wish: str | float | None) -> float | None:
+    return quantity(wish, unit=metric.unit) if isinstance(wish, str) else wish
+
+
+def _choice(name: str, option: str, value: str | None, choices: type[E]) -> E | None:
+    if value is None:
+        return None
+    for choice in choices:
+        if choice.value == value:
+            return choice
+    known = ", ".join(str(choice.value) for choice in choices)
+    message = f"{name}: {option} is one of {known}, found {value!r}"
+    raise UsageError(message)
+
+
+def _number(name: str, index: int, sample: object) -> float:
+    if isinstance(sample, (str, bytes, bool)) or not isinstance(sample, SupportsFloat):
+        message = f"{name}: sample {index} is not a number: {sample!r}"
+        raise UsageError(message)
+    if isinstance(sample, int):
+        return sample
+    value = float(sample)
+    return value if math.isfinite(value) else math.nan
+
+
+def _listed(series: Mapping[str, Series]) -> str:
+    return ", ".join(series) or "nothing"

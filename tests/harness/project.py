@@ -1,0 +1,93 @@
+"""A user's project under test: files in, one pytest run after another, whole outputs out."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+
+@dataclass(frozen=True, slots=True)
+class Ran:
+    """How one command ended. ``text`` is what it printed, without what differs between machines."""
+
+    code: int
+    text: str
+    errors: str = ""
+
+
+@dataclass(slots=True)
+class Project:
+    """A folder with tests in it."""
+
+    pytester: pytest.Pytester
+
+    @property
+    def path(self) -> Path:
+        """The project's folder, which is also the current one."""
+        return self.pytester.path
+
+    def write(self, **files: str) -> None:
+        """Write Python files, named without their suffix."""
+        self.pytester.makepyfile(**files)
+
+    def pytest(self, *arguments: str) -> Ran:
+        """Run pytest in this process; quick."""
+        result = self.pytester.runpytest_inprocess(*arguments)
+        return Ran(int(result.ret), clean("\n".join(result.outlines)), "\n".join(result.errlines))
+
+    def pytest_process(self, *arguments: str) -> Ran:
+        """Run pytest in a process of its own, for what only shows there."""
+        return self.run(sys.executable, "-m", "pytest", *arguments)
+
+    def cli(self, *arguments: str) -> Ran:
+        """Run ``ttnn-perf`` in a process of its own."""
+        return self.run(sys.executable, "-m", "pytest_ttnn_perf.cli.main", *arguments)
+
+    def run(self, *command: str) -> Ran:
+        """Run any command in the project's folder."""
+        done = subprocess.run(
+            command, cwd=self.path, capture_output=True, text=True, timeout=120, check=False
+        )
+        return Ran(done.returncode, clean(done.stdout), clean(done.stderr))
+
+    def baseline(self, file: str = "test_model.json", key: str | None = None) -> Path:
+        """Return the path of a baseline file on this host."""
+        folders = [p for p in (self.path / "baselines").iterdir() if p.is_dir()]
+        folder = self.path / "baselines" / key if key else folders[0]
+        return folder / file
+
+    def stored(self, file: str = "test_model.json") -> dict[str, Any]:
+        """Return the tests of a baseline file, decoded."""
+        tests = json.loads(self.baseline(file).read_text())["tests"]
+        assert isinstance(tests, dict)
+        return tests
+
+    def records(self) -> list[dict[str, Any]]:
+        """Return the run records, oldest first."""
+        folder = self.path / ".ttnn_perf" / "runs"
+        return [json.loads(file.read_text()) for file in sorted(folder.glob("*.json"))]
+
+    def files(self) -> set[str]:
+        """Return all files but caches and bytecode."""
+        found = (p.relative_to(self.path) for p in self.path.rglob("*") if p.is_file())
+        return {str(p) for p in found if not {"__pycache__", ".pytest_cache"} & set(p.parts)}
+
+
+def clean(text: str) -> str:
+    """Take out of an output what differs between machines, versions and moments."""
+    text = re.sub(r"^(platform|cachedir|rootdir|configfile|plugins|benchmark|hypothesis).*\n", "",
+                  text, flags=re.MULTILINE)  # fmt: skip
+    text = re.sub(r"in \d+\.\d+s( \([\d:]+\))?", "in TIME", text)
+    text = re.sub(r"\d{8}T\d{6}Z-[0-9a-f]{6}", "RUN-ID", text)
+    text = re.sub(r"host-[a-z0-9_]+", "host-ARCH", text)
+    # Rules of "=" are as wide as the rest of their line leaves room for.
+    text = re.sub(r"={3,}", "===", text)
+    text = re.sub(r"_{3,}", "___", text)
+    return "\n".join(line.rstrip() for line in text.splitlines())
