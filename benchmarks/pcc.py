@@ -59,8 +59,9 @@ def make_inputs(elements: int) -> tuple[Any, Any]:
     Piece by piece: a temporary as large as an input would hide what ``compare`` itself needs.
     """
     random = np.random.default_rng(0)
-    x, y = np.empty(elements, np.float32), np.empty(elements, np.float32)
-    piece = 1_000_000
+    x: Any = np.empty(elements, np.float32)
+    y: Any = np.empty_like(x)
+    piece = 65_536
     for start in range(0, elements, piece):
         progress(f"making inputs: {100 * start // elements} %")
         some = x[start : start + piece]

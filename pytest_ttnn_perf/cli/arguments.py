@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -12,7 +11,6 @@ if TYPE_CHECKING:
     import argparse
 
     from pytest_ttnn_perf.model.settings import Settings
-    from pytest_ttnn_perf.report.listing import Listing
 
 SHAPES: Final = ("table", "json", "csv")
 
@@ -32,8 +30,3 @@ def add_baselines(parser: argparse.ArgumentParser) -> None:
 def project_settings() -> Settings:
     """Return what the project around the current folder configures."""
     return load_settings(find_root(Path.cwd()))
-
-
-def print_listing(listing: Listing, shape: str) -> None:
-    """Print a result to stdout."""
-    sys.stdout.write(listing.text(shape))

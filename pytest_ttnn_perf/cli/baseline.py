@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+import sys
 from typing import TYPE_CHECKING
 
 from pytest_ttnn_perf.cli.arguments import (
     add_baselines,
     add_format,
-    print_listing,
     project_settings,
 )
 from pytest_ttnn_perf.workflow.listings import list_baselines
@@ -33,5 +33,5 @@ def declare(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> No
 def run_list(options: argparse.Namespace) -> bool:
     """Print the list."""
     root = options.baselines or project_settings().baselines
-    print_listing(list_baselines(root), options.format)
+    sys.stdout.write(list_baselines(root, shape=options.format))
     return True

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pytest_ttnn_perf.cli.arguments import (
     add_baselines,
     add_format,
-    print_listing,
     project_settings,
 )
 from pytest_ttnn_perf.model.settings import Missing
@@ -40,6 +40,7 @@ def run(options: argparse.Namespace) -> bool:
     """Print the verdicts; return whether the run passes."""
     settings = project_settings()
     missing = Missing(options.missing) if options.missing else settings.missing
-    result = gate_record(options.record, options.baselines or settings.baselines, missing=missing)
-    print_listing(result.listing, options.format)
+    baselines = options.baselines or settings.baselines
+    result = gate_record(options.record, baselines, missing=missing, shape=options.format)
+    sys.stdout.write(result.text)
     return not result.failed

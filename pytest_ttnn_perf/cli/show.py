@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pytest_ttnn_perf.cli.arguments import add_format, print_listing
+from pytest_ttnn_perf.cli.arguments import add_format
 from pytest_ttnn_perf.workflow.listings import show_run
 
 if TYPE_CHECKING:
@@ -26,5 +27,5 @@ def declare(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> No
 
 def run(options: argparse.Namespace) -> bool:
     """Print the record."""
-    print_listing(show_run(options.record), options.format)
+    sys.stdout.write(show_run(options.record, shape=options.format))
     return True

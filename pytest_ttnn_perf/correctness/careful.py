@@ -12,7 +12,7 @@ from math import frexp, inf, ldexp, sqrt
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
-    from pytest_ttnn_perf.correctness.sweep import Pair
+    from pytest_ttnn_perf.correctness.pair import Pair
     from pytest_ttnn_perf.correctness.tensors import Array
 
 # Elements per chunk: below the 10,000 at which OpenBLAS starts threads for a dot product.

@@ -9,7 +9,7 @@ from pytest_ttnn_perf.model.agreement import Agreement, AgreementCase
 
 if TYPE_CHECKING:
     from pytest_ttnn_perf.correctness.careful import Measured, Side
-    from pytest_ttnn_perf.correctness.sweep import Pair
+    from pytest_ttnn_perf.correctness.pair import Pair
     from pytest_ttnn_perf.correctness.tensors import Operand
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 from pytest_ttnn_perf.model.agreement import Agreement
 
 if TYPE_CHECKING:
-    from pytest_ttnn_perf.correctness.sweep import Pair
+    from pytest_ttnn_perf.correctness.pair import Pair
 
 # Elements per dot product. OpenBLAS starts its threads at 10,000, and waking them for data that
 # lies in this core's cache costs three times what they save. Shorter ones also round less.
@@ -66,7 +66,7 @@ class _Workspace:
         return totals
 
 
-def sweep(pair: Pair, *, chunk: int) -> Moments:
+def collect(pair: Pair, *, chunk: int) -> Moments:
     """Sum over all elements; what is not finite, or overflows, makes a sum not finite."""
     import numpy as np
 

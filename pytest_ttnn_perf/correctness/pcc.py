@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from pytest_ttnn_perf.correctness import careful, cases, moments
-from pytest_ttnn_perf.correctness.sweep import Pair
+from pytest_ttnn_perf.correctness.pair import Pair
 from pytest_ttnn_perf.correctness.tensors import operand
 from pytest_ttnn_perf.model.agreement import Agreement
 
@@ -39,7 +39,7 @@ def compare_in_chunks(expected: object, actual: object, *, chunk: int) -> Agreem
     pair = Pair(left, right)
     # Overflow and NaN show in the sums and are then told in words; numpy need not warn as well.
     with np.errstate(all="ignore"):
-        agreement = moments.agreement_of(moments.sweep(pair, chunk=chunk))
+        agreement = moments.agreement_of(moments.collect(pair, chunk=chunk))
         return agreement or _carefully(pair, chunk=chunk)
 
 

@@ -11,7 +11,12 @@ from pytest_ttnn_perf._support.errors import UsageError
 Array: TypeAlias = Any
 Index: TypeAlias = tuple[int | slice, ...]
 
-ACCEPTED: Final = "a numpy array, a torch tensor, a ttnn tensor or an object with __array__"
+_ACCEPTED: Final = "a numpy array, a torch tensor, a ttnn tensor or an object with __array__"
+
+
+# More elements than this torch converts in several threads, and the next step, in this thread, then
+# waits for the caches of other cores: twice as slow in all.
+_TORCH_GRAIN: Final = 32_768
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,10 +42,14 @@ class Operand:
         import numpy as np
 
         block = self.data[index]
-        if not isinstance(block, np.ndarray):
-            block = block.double().numpy()
-        np.copyto(out[: block.size].reshape(block.shape), block, casting="unsafe")
-        return int(block.size)
+        if isinstance(block, np.ndarray):
+            np.copyto(out[: block.size].reshape(block.shape), block, casting="unsafe")
+            return int(block.size)
+        flat = block.reshape(-1)
+        for start in range(0, len(flat), _TORCH_GRAIN):
+            piece = flat[start : start + _TORCH_GRAIN].double().numpy()
+            np.copyto(out[start : start + piece.size], piece)
+        return len(flat)
 
 
 def operand(value: object, side: str) -> Operand:
@@ -56,6 +65,8 @@ def operand(value: object, side: str) -> Operand:
             f"{side} is a masked array, and every element counts in a comparison: "
             "pass .filled(...) or .compressed()"
         )
+    if isinstance(value, type):  # a class has the methods its instances have
+        raise _unreadable(value, side)
     if isinstance(value, np.ndarray):
         return _from_numpy(np.asarray(value), side)
     if hasattr(value, "to_torch"):
@@ -64,7 +75,11 @@ def operand(value: object, side: str) -> Operand:
         return _from_torch(value, side)
     if hasattr(value, "__array__"):
         return _from_numpy(np.asarray(value), side)
-    raise UsageError(f"{side} must be {ACCEPTED}, not {_name(value)}")
+    raise _unreadable(value, side)
+
+
+def _unreadable(value: object, side: str) -> UsageError:
+    return UsageError(f"{side} must be {_ACCEPTED}, not {_name(value)}")
 
 
 def _from_numpy(array: Array, side: str) -> Operand:
@@ -123,9 +138,12 @@ def _shared_or_probed(tensor: Any) -> Any:
     """Return a numpy array on the same memory, or a tensor of which blocks convert to float64."""
     try:
         return tensor.numpy()
-    except TypeError:
+    except TypeError as unsupported:
         # bfloat16 gets here, and so do sparse tensors, which have no blocks: one element tells.
-        tensor[(slice(0, 1),) * tensor.dim()].double().numpy()
+        try:
+            tensor[(slice(0, 1),) * tensor.dim()].double().numpy()
+        except RuntimeError:
+            raise unsupported from None
         return tensor
 
 

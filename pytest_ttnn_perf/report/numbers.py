@@ -25,7 +25,7 @@ def format_value(metric: Metric, value: float | None, *, beside: float | None = 
     if value is None:
         return "-"
     if metric.kind is Kind.ACCURACY:
-        return _with_unit(f"{value:.6g}", metric.unit)
+        return _with_unit(_accuracy(value), metric.unit)
     if metric.unit in NANOSECONDS_IN:
         factor = NANOSECONDS_IN[metric.unit]
         return _scaled(value * factor, _TIME_UNITS, None if beside is None else beside * factor)
@@ -70,6 +70,16 @@ def _digits(value: float) -> str:
     if -5 <= magnitude < 15:
         return f"{value:.{max(0, 3 - magnitude)}f}"
     return f"{value:.3e}"
+
+
+def _accuracy(value: float) -> str:
+    """Return six significant digits; what is short of 1 never reads as 1.
+
+    >>> _accuracy(0.99123456), _accuracy(0.99999998), _accuracy(1.0)
+    ('0.991235', '>0.999999', '1')
+    """
+    text = f"{value:.6g}"
+    return ">0.999999" if text == "1" and value < 1 else text
 
 
 def _with_unit(digits: str, unit: str) -> str:

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from pytest_ttnn_perf.model.rerun import Rerun
 from pytest_ttnn_perf.model.verdict import Outcome
 from pytest_ttnn_perf.report.numbers import format_change, format_fraction, format_value
-from pytest_ttnn_perf.report.sentences import remedy, sentence
+from pytest_ttnn_perf.report.remedies import remedy
+from pytest_ttnn_perf.report.sentences import sentence
 from pytest_ttnn_perf.report.tables import table_lines
 
 if TYPE_CHECKING:
@@ -28,24 +31,31 @@ class Line(NamedTuple):
     good: bool = False
 
 
-def summary_lines(tests: Sequence[JudgedTest], *, failed: frozenset[str]) -> Iterator[Line]:
-    """Lay out a judged run: a table, a sentence and a remedy for what needs one, a count.
+@dataclass(frozen=True, slots=True)
+class Manner:
+    """How a run is told: which tests failed, how to run one again, what needs no sentence."""
 
-    ``failed`` names the tests whose verdicts fail the run.
-    """
+    failed: frozenset[str] = frozenset()
+    rerun: Rerun = Rerun()
+    silent: frozenset[Outcome] = frozenset({Outcome.WITHIN})
+
+
+def summary_lines(tests: Sequence[JudgedTest], *, manner: Manner) -> Iterator[Line]:
+    """Lay out a judged run: a table, a sentence and a remedy for what needs one, a count."""
+    failed = manner.failed
     rows = [row for judged in tests for row in _rows(judged)]
     if rows:
         yield from map(Line, table_lines(_HEADINGS, rows, right=_NUMERIC))
         yield Line("")
     for judged in tests:
-        yield from _sentences(judged, failed=judged.observation.test in failed)
+        yield from _sentences(judged, manner=manner)
     yield Line(count_line(tests, failed=len(failed)), bad=bool(failed), good=not failed)
 
 
-def failure_text(judged: JudgedTest, verdicts: Sequence[Verdict]) -> str:
+def failure_text(judged: JudgedTest, verdicts: Sequence[Verdict], *, rerun: Rerun) -> str:
     """Return the whole text that a test fails with: every violation, not only the first."""
     lines = list(judged.observation.problems)
-    for group in _by_remedy(judged, verdicts):
+    for group in _by_remedy(judged, verdicts, rerun=rerun):
         lines += [f"{verdict.outcome.value}: {sentence(verdict)}" for verdict in group.verdicts]
         lines += [f"  {group.remedy}"] if group.remedy else []
     return "\n".join(lines)
@@ -101,25 +111,28 @@ class _Group(NamedTuple):
     verdicts: list[Verdict]
 
 
-def _by_remedy(judged: JudgedTest, verdicts: Sequence[Verdict]) -> list[_Group]:
+def _by_remedy(judged: JudgedTest, verdicts: Sequence[Verdict], *, rerun: Rerun) -> list[_Group]:
+    command = rerun.command(judged.observation.test)
     groups: dict[str | None, _Group] = {}
     for verdict in verdicts:
-        advice = None if judged.written else remedy(verdict, judged.observation.test)
+        advice = None if judged.written else remedy(verdict, command)
         groups.setdefault(advice, _Group(advice, [])).verdicts.append(verdict)
     return list(groups.values())
 
 
-def _worth_saying(verdict: Verdict, judged: JudgedTest) -> bool:
+def _worth_saying(verdict: Verdict, judged: JudgedTest, *, manner: Manner) -> bool:
     """The table says enough of what is as before, and of what was stored for the first time."""
     new = verdict.outcome is Outcome.NO_BASELINE and judged.written
-    return verdict.outcome is not Outcome.WITHIN and not new
+    return verdict.outcome not in manner.silent and not new
 
 
-def _sentences(judged: JudgedTest, *, failed: bool) -> Iterator[Line]:
+def _sentences(judged: JudgedTest, *, manner: Manner) -> Iterator[Line]:
     test = judged.observation.test
+    failed = test in manner.failed
+    said = [v for v in judged.verdicts if _worth_saying(v, judged, manner=manner)]
     for problem in judged.observation.problems:
         yield Line(f"{test}: {problem}", bad=True)
-    for group in _by_remedy(judged, [v for v in judged.verdicts if _worth_saying(v, judged)]):
+    for group in _by_remedy(judged, said, rerun=manner.rerun):
         for verdict in group.verdicts:
             good = verdict.outcome is Outcome.IMPROVED or judged.written
             text = f"{verdict.outcome.value} {test}: {sentence(verdict)}"

@@ -9,11 +9,15 @@ from pytest_ttnn_perf.gate.judge import judge_test
 from pytest_ttnn_perf.model.observation import JudgedTest
 from pytest_ttnn_perf.model.settings import Missing
 from pytest_ttnn_perf.model.verdict import Outcome, Reason
+from pytest_ttnn_perf.report.terminal import Manner
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from pytest_ttnn_perf.baselines.store import BaselineStore
     from pytest_ttnn_perf.model.hardware import Hardware
     from pytest_ttnn_perf.model.observation import Observation, Run
+    from pytest_ttnn_perf.model.rerun import Rerun
     from pytest_ttnn_perf.model.verdict import Verdict
 
 
@@ -47,6 +51,17 @@ def failing(judged: JudgedTest, *, missing: Missing) -> tuple[Verdict, ...]:
 def failed(judged: JudgedTest, *, missing: Missing) -> bool:
     """Return whether a test fails, by a verdict or by a mistake in how it uses the plugin."""
     return bool(judged.observation.problems or failing(judged, missing=missing))
+
+
+def manner_of(tests: Iterable[JudgedTest], *, missing: Missing, rerun: Rerun) -> Manner:
+    """Return how a judged run is told."""
+    silent = {Outcome.WITHIN}
+    if missing is Missing.IGNORE:
+        silent |= {Outcome.NO_BASELINE, Outcome.NOT_COMPARABLE}
+    names = frozenset(
+        judged.observation.test for judged in tests if failed(judged, missing=missing)
+    )
+    return Manner(names, rerun, frozenset(silent))
 
 
 def _fails(verdict: Verdict, *, missing: Missing) -> bool:

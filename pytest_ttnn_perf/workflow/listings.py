@@ -26,7 +26,7 @@ _BASELINE_HEADINGS = (
 _RUN_HEADINGS = ("test", "metric", "median", "mad", "n", "unit", "source", "gated", "outcome")
 
 
-def list_baselines(root: Path) -> Listing:
+def list_baselines(root: Path, *, shape: str) -> str:
     """List every stored metric: its centre, how many sessions it rests on, and why it is there.
 
     Raises:
@@ -44,7 +44,7 @@ def list_baselines(root: Path) -> Listing:
     document = {
         "baselines": [dict(zip(_BASELINE_HEADINGS, row, strict=True)) for row in rows],
     }
-    return Listing((*lines, count), document, _BASELINE_HEADINGS, tuple(rows))
+    return Listing((*lines, count), document, _BASELINE_HEADINGS, tuple(rows)).text(shape)
 
 
 def _baseline_rows(file: StoredFile) -> Iterator[tuple[tuple[object, ...], tuple[str, ...]]]:
@@ -65,7 +65,7 @@ def _baseline_rows(file: StoredFile) -> Iterator[tuple[tuple[object, ...], tuple
             )
 
 
-def show_run(record: Path) -> Listing:
+def show_run(record: Path, *, shape: str) -> str:
     """Show what a run record holds.
 
     Raises:
@@ -86,7 +86,8 @@ def show_run(record: Path) -> Listing:
         for name, judged in run.tests.items()
         if judged.observation.raised is not None
     ]
-    return Listing((*_heading(run), *lines, *raised), encode_run(run), _RUN_HEADINGS, tuple(rows))
+    text = (*_heading(run), *lines, *raised)
+    return Listing(text, encode_run(run), _RUN_HEADINGS, tuple(rows)).text(shape)
 
 
 def _heading(run: Run) -> Iterator[str]:

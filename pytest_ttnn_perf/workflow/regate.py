@@ -8,12 +8,13 @@ from typing import TYPE_CHECKING
 from pytest_ttnn_perf._support.errors import InputError
 from pytest_ttnn_perf.baselines.store import BaselineStore
 from pytest_ttnn_perf.capture.run_record import read_run
+from pytest_ttnn_perf.model.rerun import Rerun
 from pytest_ttnn_perf.model.verdict import Reason
 from pytest_ttnn_perf.report.documents import gate_document
 from pytest_ttnn_perf.report.listing import Listing
 from pytest_ttnn_perf.report.sentences import sentence
 from pytest_ttnn_perf.report.terminal import summary_lines
-from pytest_ttnn_perf.workflow.judge import failed, judge_run
+from pytest_ttnn_perf.workflow.judge import judge_run, manner_of
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -27,10 +28,10 @@ class GateResult:
     """Whether a recorded run passes, and what to print."""
 
     failed: bool
-    listing: Listing
+    text: str
 
 
-def gate_record(record: Path, baselines: Path, *, missing: Missing) -> GateResult:
+def gate_record(record: Path, baselines: Path, *, missing: Missing, shape: str) -> GateResult:
     """Judge the run in ``record`` against ``baselines``.
 
     Raises:
@@ -43,8 +44,8 @@ def gate_record(record: Path, baselines: Path, *, missing: Missing) -> GateResul
     tests = list(run.tests.values())
     if not tests:
         raise InputError(record, "the run has no tests: nothing was judged")
-    names = frozenset(j.observation.test for j in tests if failed(j, missing=missing))
-    document = gate_document(tests, failed=bool(names))
+    manner = manner_of(tests, missing=missing, rerun=Rerun())
+    document = gate_document(tests, failed=bool(manner.failed))
     headings = ("test", "metric", "outcome", "change", "limit", "provisional", "sentence")
     rows = tuple(
         (
@@ -59,8 +60,8 @@ def gate_record(record: Path, baselines: Path, *, missing: Missing) -> GateResul
         for j in tests
         for v in j.verdicts
     )
-    lines = tuple(line.text for line in summary_lines(tests, failed=names))
-    return GateResult(bool(names), Listing(lines, document, headings, rows))
+    lines = tuple(line.text for line in summary_lines(tests, manner=manner))
+    return GateResult(bool(manner.failed), Listing(lines, document, headings, rows).text(shape))
 
 
 def _refuse_other_definitions(record: Path, run: Run) -> None:

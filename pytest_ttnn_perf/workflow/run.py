@@ -14,10 +14,11 @@ from pytest_ttnn_perf.baselines.store import BaselineStore
 from pytest_ttnn_perf.device.host import host_environment, host_hardware
 from pytest_ttnn_perf.model.baseline import Accepted
 from pytest_ttnn_perf.model.observation import Run
+from pytest_ttnn_perf.model.rerun import Rerun
 from pytest_ttnn_perf.model.settings import Missing
 from pytest_ttnn_perf.report.terminal import failure_text, summary_lines
 from pytest_ttnn_perf.workflow.accept import Change, plan
-from pytest_ttnn_perf.workflow.judge import failed, failing, judge_observation
+from pytest_ttnn_perf.workflow.judge import failed, failing, judge_observation, manner_of
 from pytest_ttnn_perf.workflow.publish import Journal, write_run
 
 if TYPE_CHECKING:
@@ -36,6 +37,7 @@ class GateRun:
 
     settings: Settings
     project: Path
+    rerun: Rerun = Rerun()
     hardware: Hardware = field(default_factory=host_hardware)
     record: Path | None = None
     errors: list[str] = field(default_factory=list)
@@ -96,7 +98,7 @@ class GateRun:
         missing = self.settings.missing
         if not failed(judged, missing=missing):
             return None
-        return failure_text(judged, failing(judged, missing=missing))
+        return failure_text(judged, failing(judged, missing=missing), rerun=self.rerun)
 
     def finish(self) -> None:
         """Write baselines and records. What could not be written is kept in ``errors``."""
@@ -115,11 +117,8 @@ class GateRun:
     def summary(self) -> Iterator[Line]:
         """Lay out the run's result."""
         tests = list(self._tests.values())
-        missing = self.settings.missing
-        names = frozenset(
-            judged.observation.test for judged in tests if failed(judged, missing=missing)
-        )
-        return summary_lines(tests, failed=names)
+        manner = manner_of(tests, missing=self.settings.missing, rerun=self.rerun)
+        return summary_lines(tests, manner=manner)
 
     def heading(self, here: Path) -> str:
         """Say in one line what this run does, seen from the folder the user stands in."""

@@ -1,0 +1,25 @@
+"""The few lines a model test needs; each parameter has a baseline of its own."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pytest
+
+if TYPE_CHECKING:
+    from accelerator import Accelerator
+
+    from pytest_ttnn_perf.workflow.observe import Observer
+
+
+@pytest.mark.ttnn_perf(warmup=1, iterations=7, pcc=0.99, batch=32, tolerance=0.15)
+@pytest.mark.parametrize("width", [64, 128])
+def test_mlp(ttnn_perf: Observer, device: Accelerator, width: int) -> None:
+    random = np.random.default_rng(7)
+    x = random.standard_normal((32, width))
+    weight = random.standard_normal((width, width)) / 8
+    output = ttnn_perf.measure(
+        device.linear, x, weight, device_ms=width * 1.5, sync=device.synchronize
+    )
+    ttnn_perf.check_pcc(np.maximum(x @ weight, 0), output)

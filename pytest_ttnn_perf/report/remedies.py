@@ -1,0 +1,59 @@
+"""What to do about a verdict: the command that resolves it, ready to be copied."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pytest_ttnn_perf.model.verdict import Outcome, Reason
+
+if TYPE_CHECKING:
+    from pytest_ttnn_perf.model.verdict import Verdict
+
+
+def remedy(verdict: Verdict, rerun: str) -> str | None:
+    """Return what to do about a verdict; None where nothing is to be done.
+
+    ``rerun`` is the command that runs its test again, up to the bare update option.
+    """
+    match verdict.outcome:
+        case Outcome.WITHIN:
+            return None
+        case Outcome.IMPROVED:
+            return f"keep it with: {rerun}"
+        case Outcome.NO_BASELINE:
+            return f"record it with: {rerun}=new"
+        case Outcome.NOT_COMPARABLE | Outcome.REGRESSED:
+            return _change_remedy(verdict, rerun)
+        case Outcome.TOO_NOISY:
+            return _noise_remedy(verdict)
+        case Outcome.NO_DATA:
+            return _data_remedy(verdict)
+
+
+def _change_remedy(verdict: Verdict, rerun: str) -> str:
+    if verdict.reason is Reason.OTHER_KEY:
+        return f"record it with: {rerun}=new"
+    if verdict.reason is Reason.ABSOLUTE_LIMIT:
+        return "mend the model, or change the limit in the test; no update accepts this"
+    return f'accept it with: {rerun}=all --ttnn-perf-reason "why"'
+
+
+def _noise_remedy(verdict: Verdict) -> str:
+    if verdict.reason is Reason.SAMPLES_DIFFER:
+        return 'make it repeatable, or record it with better="lower" or "higher"'
+    return (
+        "raise iterations= in the marker, quiet the machine, "
+        "or record the baseline again from more sessions"
+    )
+
+
+def _data_remedy(verdict: Verdict) -> str:
+    match verdict.reason:
+        case Reason.RAISED:
+            return "mend the test; what it measured before is in the run record"
+        case Reason.NOTHING_RECORDED:
+            return "call ttnn_perf.measure(...) or ttnn_perf.record(...) in the test"
+        case Reason.NOT_RECORDED:
+            return "record it again, or delete it from the baseline file"
+        case _:
+            return "mend what produces the number; nothing was stored"

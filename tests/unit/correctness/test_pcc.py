@@ -1,0 +1,320 @@
+from __future__ import annotations
+
+import math
+import subprocess
+import sys
+import tracemalloc
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
+
+from pytest_ttnn_perf.correctness import careful, moments
+from pytest_ttnn_perf.correctness.pcc import compare, compare_in_chunks
+from pytest_ttnn_perf.model.agreement import Agreement, AgreementCase
+
+STEPS = np.arange(6.0).reshape(2, 3)
+
+
+def noisy(size: int, *, seed: int = 0, noise: float = 0.1) -> tuple[Any, Any]:
+    random = np.random.default_rng(seed)
+    x = random.standard_normal(size)
+    return x, x + noise * random.standard_normal(size)
+
+
+def exact_pcc(x: Any, y: Any) -> float:
+    """Correlate without any rounding before the last two steps."""
+    a, b = [Fraction(v) for v in x.tolist()], [Fraction(v) for v in y.tolist()]
+    mean_a, mean_b = sum(a) / len(a), sum(b) / len(b)
+    aa = sum((v - mean_a) ** 2 for v in a)
+    bb = sum((v - mean_b) ** 2 for v in b)
+    ab = sum((v - mean_a) * (w - mean_b) for v, w in zip(a, b, strict=True))
+    return math.sqrt(ab * ab / (aa * bb)) * (1 if ab > 0 else -1)
+
+
+class TestOrdinaryValues:
+    def test_a_worked_example(self) -> None:
+        agreement = compare(np.array([1.0, 2.0, 3.0, 4.0]), np.array([2.0, 1.0, 4.0, 3.0]))
+        # Both variances are 5, the covariance is 3; four differences of 1; 30 is |expected|^2.
+        assert agreement.pcc == pytest.approx(0.6, abs=1e-15)
+        assert agreement.max_abs_error == 1.0
+        assert agreement.relative_l2 == pytest.approx(math.sqrt(4 / 30), abs=1e-15)
+        assert agreement.case is None
+        assert agreement.sentence is None
+
+    def test_opposite_values_are_anticorrelated(self) -> None:
+        assert compare(STEPS, -STEPS).pcc == pytest.approx(-1.0, abs=1e-15)
+
+    @pytest.mark.parametrize("offset", [0.0, 1e9], ids=["fast", "careful"])
+    def test_identical_tensors_agree_exactly(self, offset: float) -> None:
+        x = noisy(10_000)[0] + offset
+        assert compare(x, x.copy()) == Agreement(1.0, max_abs_error=0.0, relative_l2=0.0)
+
+    def test_the_result_never_leaves_its_range(self) -> None:
+        for seed in range(50):
+            x, _ = noisy(7, seed=seed)
+            assert abs(compare(x, x * 3.0).pcc) <= 1.0
+            assert abs(compare(x + 1e6, -7.0 * x).pcc) <= 1.0
+
+    def test_they_are_read_once_and_not_scanned(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(careful, "scan", None)
+        x, y = noisy(1000)
+        assert compare(x + 50.0, y + 50.0).case is None
+
+
+class TestProperties:
+    @given(seed=st.integers(0, 2**32 - 1), size=st.integers(2, 200), chunk=st.integers(1, 70))
+    def test_agrees_with_numpy_whatever_the_chunks(self, seed: int, size: int, chunk: int) -> None:
+        x, y = noisy(size, seed=seed, noise=1.0)
+        assume(min(x.std(), y.std()) > 1e-3)
+        agreement = compare_in_chunks(x, y, chunk=chunk)
+        assert agreement.pcc == pytest.approx(np.corrcoef(x, y)[0, 1], abs=1e-9)
+        assert agreement.max_abs_error == np.abs(y - x).max()
+        relative = np.linalg.norm(y - x) / np.linalg.norm(x)
+        assert agreement.relative_l2 == pytest.approx(relative, rel=1e-12)
+
+    @pytest.mark.parametrize("size", [2047, 2048, 2049, 131_071, 131_073, 300_000])
+    def test_agrees_with_numpy_around_the_lengths_that_are_used(self, size: int) -> None:
+        x, y = noisy(size, noise=1.0)
+        x[-1], y[-1] = 30.0, -40.0  # the last element must count
+        agreement = compare(x, y)
+        assert agreement.pcc == pytest.approx(np.corrcoef(x, y)[0, 1], abs=1e-12)
+        assert agreement.max_abs_error == 70.0
+
+    @given(seed=st.integers(0, 2**32 - 1), size=st.integers(2, 50))
+    def test_is_symmetric(self, seed: int, size: int) -> None:
+        x, y = noisy(size, seed=seed, noise=3.0)
+        assert compare(x, y).pcc == pytest.approx(compare(y, x).pcc, abs=1e-9)
+
+    @given(
+        seed=st.integers(0, 2**32 - 1),
+        scale=st.floats(1e-6, 1e6),
+        offset=st.floats(-1e3, 1e3),
+    )
+    def test_a_positive_factor_and_an_offset_change_nothing(
+        self, seed: int, scale: float, offset: float
+    ) -> None:
+        x, y = noisy(40, seed=seed)
+        moved = scale * (y + offset)
+        assert compare(x, moved).pcc == pytest.approx(compare(x, y).pcc, abs=1e-9)
+
+
+def with_outlier(values: Any, place: int, value: float) -> Any:
+    values = values.copy()
+    values[place] = value
+    return values
+
+
+X, Y = noisy(300, noise=0.3)
+HARD = {
+    "large common offset": (X + 1e9, Y + 1e9),
+    "offset of one side": (X, Y - 1e12),
+    "a spread of a few units in the last place": (1.0 + X * 1e-15, 1.0 + Y * 1e-15),
+    "outlier on one side": (X, with_outlier(Y, 170, 1e10)),
+    "outlier on both sides": (with_outlier(X, 3, -1e12), with_outlier(Y, 170, 1e12)),
+    "offset and outlier": (X + 1e8, with_outlier(Y + 1e8, 0, 3e8)),
+    "chunks far apart": (X + np.repeat([0, 1e9, -1e9], 100), Y + np.repeat([5e8, 0, 1e3], 100)),
+    "scales far apart": (X * 1e-9, Y * 1e9),
+    "huge": (X * 1e200, Y * 1e200),
+    "tiny": (X * 1e-200, Y * 1e-200),
+    "huge against tiny": (X * 1e200, Y * 1e-200),
+    "squares at the edge of underflow": (X * 1e-145, Y * 1e-145),
+    "at the limit of the type": (X * (1.7e308 / np.abs(X).max()), Y * (-1.7e308 / np.abs(Y).max())),
+    "subnormal": (np.round(X * 9) * 5e-324, np.round(Y * 9) * 5e-324),
+}
+
+
+class TestPrecision:
+    @pytest.mark.parametrize("chunk", [1, 7, 100, 300])
+    @pytest.mark.parametrize("name", HARD)
+    def test_against_exact_arithmetic(self, name: str, chunk: int) -> None:
+        x, y = HARD[name]
+        agreement = compare_in_chunks(x, y, chunk=chunk)
+        assert agreement.pcc == pytest.approx(exact_pcc(x, y), abs=2e-13)
+        assert agreement.case is None
+
+    def test_the_fast_pass_is_exact_to_eleven_digits_where_it_just_does_not_give_up(self) -> None:
+        x, y = X + 98.0 * X.std(), Y + 90.0 * Y.std()
+        sums = moments.Moments(
+            300, x.sum(), (y - x).sum(), x @ x, (y - x) @ (y - x), x @ (y - x), np.abs(y - x).max()
+        )
+        agreement = moments.agreement_of(sums)
+        assert agreement is not None
+        assert agreement.pcc == pytest.approx(exact_pcc(x, y), abs=1e-11)
+
+    @pytest.mark.parametrize("factor", [1e200, 1e-200, 1.7e308 / 4, 1e-300])
+    def test_errors_of_extreme_values_scale_with_them(self, factor: float) -> None:
+        plain, extreme = compare(X, Y), compare(X * factor, Y * factor)
+        assert plain.max_abs_error is not None
+        assert extreme.max_abs_error == pytest.approx(plain.max_abs_error * factor, rel=1e-9)
+        assert extreme.relative_l2 == pytest.approx(plain.relative_l2, rel=1e-9)
+
+    def test_an_error_too_small_to_square_is_not_lost(self) -> None:
+        agreement = compare(np.array([1.0, 2.0, 1e-200]), np.array([1.0, 2.0, 3e-200]))
+        assert agreement.max_abs_error == 2e-200
+        assert agreement.relative_l2 == pytest.approx(2e-200 / math.sqrt(5.0))
+
+    def test_a_difference_beyond_the_type_is_infinite_but_its_ratio_is_known(self) -> None:
+        x = np.array([1.5e308, -1.5e308, 0.0])
+        agreement = compare(x, -x)
+        assert agreement == Agreement(-1.0, max_abs_error=math.inf, relative_l2=2.0)
+
+
+class TestNamedCases:
+    @staticmethod
+    def assert_undefined(agreement: Agreement, case: AgreementCase, sentence: str) -> None:
+        assert math.isnan(agreement.pcc)
+        assert agreement.case is case
+        assert agreement.sentence == sentence
+        assert agreement.max_abs_error is None
+        assert agreement.relative_l2 is None
+
+    def test_shape_mismatch(self) -> None:
+        self.assert_undefined(
+            compare(STEPS, STEPS.T),
+            AgreementCase.SHAPE_MISMATCH,
+            "expected has shape (2, 3) and actual has shape (3, 2): PCC does not exist",
+        )
+
+    def test_empty(self) -> None:
+        self.assert_undefined(
+            compare(np.empty((4, 0)), np.empty((4, 0))),
+            AgreementCase.EMPTY,
+            "both sides have shape (4, 0) and no element: PCC does not exist",
+        )
+
+    @pytest.mark.parametrize(
+        ("expected", "actual", "sides"),
+        [
+            (STEPS * 1j, STEPS, "expected (complex128)"),
+            (STEPS, (STEPS * 1j).astype(np.complex64), "actual (complex64)"),
+            (STEPS * 1j, STEPS[0] * 1j, "expected (complex128) and actual (complex128)"),
+        ],
+    )
+    def test_complex(self, expected: Any, actual: Any, sides: str) -> None:
+        self.assert_undefined(
+            compare(expected, actual),
+            AgreementCase.COMPLEX,
+            f"{sides}: complex values have no PCC; compare real and imaginary parts on their own",
+        )
+
+    @pytest.mark.parametrize("chunk", [1, 4, 100])
+    def test_non_finite_on_one_side(self, chunk: int) -> None:
+        actual = np.ones((2, 3, 4))
+        actual[1, 0, 2] = np.nan
+        actual[1, 2, 0] = -np.inf
+        actual[1, 2, 3] = np.nan
+        self.assert_undefined(
+            compare_in_chunks(np.arange(24.0).reshape(2, 3, 4), actual, chunk=chunk),
+            AgreementCase.NON_FINITE,
+            "actual holds 2 NaN and 1 infinite of 24 values, the first (NaN) at [1, 0, 2]: "
+            "PCC does not exist",
+        )
+
+    def test_non_finite_on_both_sides_even_if_equal(self) -> None:
+        values = np.array([0.0, 1.0, np.inf, 2.0], dtype=np.float32)
+        self.assert_undefined(
+            compare(values, values),
+            AgreementCase.NON_FINITE,
+            "expected holds 0 NaN and 1 infinite of 4 values, the first (inf) at [2]; "
+            "actual holds 0 NaN and 1 infinite of 4 values, the first (inf) at [2]: "
+            "PCC does not exist",
+        )
+
+    def test_non_finite_position_counts_in_the_order_of_indices_not_of_memory(self) -> None:
+        expected = np.zeros((3, 2))
+        expected[1, 1] = -np.inf
+        expected[2, 0] = np.nan
+        agreement = compare(np.asfortranarray(expected), np.ones((3, 2)))
+        assert agreement.sentence is not None
+        assert "the first (-inf) at [1, 1]:" in agreement.sentence
+
+    def test_both_constant_and_equal(self) -> None:
+        assert compare(np.full((3, 3), 0.25), np.full((3, 3), 0.25)) == Agreement(
+            1.0,
+            AgreementCase.BOTH_CONSTANT_EQUAL,
+            "both sides are constant at 0.25: PCC is 0/0 and 1.0 by definition",
+            max_abs_error=0.0,
+            relative_l2=0.0,
+        )
+
+    def test_both_constant_and_different(self) -> None:
+        assert compare(np.full(3, 0.5), np.full(3, -0.25)) == Agreement(
+            0.0,
+            AgreementCase.BOTH_CONSTANT_DIFFERENT,
+            "expected is constant at 0.5 and actual is constant at -0.25: "
+            "PCC is 0/0 and counts as 0.0",
+            max_abs_error=0.75,
+            relative_l2=1.5,
+        )
+
+    @pytest.mark.parametrize(
+        ("expected", "actual", "sides", "relative_l2"),
+        [
+            (
+                STEPS,
+                np.zeros((2, 3)),
+                "expected runs from 0.0 to 5.0 and actual is constant at 0.0",
+                1.0,
+            ),
+            (
+                np.zeros((2, 3)),
+                -STEPS,
+                "expected is constant at 0.0 and actual runs from -5.0 to -0.0",
+                None,
+            ),
+        ],
+    )
+    def test_one_side_constant(
+        self, expected: Any, actual: Any, sides: str, relative_l2: float | None
+    ) -> None:
+        assert compare(expected, actual) == Agreement(
+            0.0,
+            AgreementCase.ONE_CONSTANT,
+            f"{sides}: PCC is 0/0 and counts as 0.0",
+            max_abs_error=5.0,
+            relative_l2=relative_l2,
+        )
+
+    def test_both_zero_have_a_relative_error_of_zero(self) -> None:
+        assert compare(np.zeros(3), np.zeros(3)).relative_l2 == 0.0
+
+    @pytest.mark.parametrize("value", [0.1, 1e15, 1e300])
+    def test_constant_means_exactly_constant(self, value: float) -> None:
+        # Summing 0.1 a thousand times does not give 100, so the variance alone would not tell.
+        constant = np.full(1000, value)
+        almost = constant.copy()
+        almost[500] = np.nextafter(value, np.inf)
+        assert compare(STEPS.ravel(), constant[:6]).case is AgreementCase.ONE_CONSTANT
+        assert compare(constant, constant).case is AgreementCase.BOTH_CONSTANT_EQUAL
+        assert compare(almost, almost) == Agreement(1.0, max_abs_error=0.0, relative_l2=0.0)
+
+    def test_a_single_element_is_constant(self) -> None:
+        assert compare(np.array(3), np.array(3)).case is AgreementCase.BOTH_CONSTANT_EQUAL
+
+
+class TestCost:
+    @pytest.mark.parametrize("special", [False, True], ids=["fast", "careful"])
+    @pytest.mark.parametrize("transposed", [False, True], ids=["contiguous", "transposed"])
+    def test_memory_beyond_the_inputs_is_small(self, special: bool, transposed: bool) -> None:
+        x = np.random.default_rng(0).standard_normal((2000, 2000), dtype=np.float32)
+        y = x + np.float32(special)
+        if special:
+            x[0, 0] = np.nan
+        if transposed:
+            x = x.T
+        tracemalloc.start()
+        try:
+            agreement = compare(x, y)
+            peak = tracemalloc.get_traced_memory()[1]
+        finally:
+            tracemalloc.stop()
+        assert (agreement.case is AgreementCase.NON_FINITE) is special
+        assert peak < (x.nbytes + y.nbytes) / 8
+
+    def test_importing_does_not_import_numpy(self) -> None:
+        program = "import sys, pytest_ttnn_perf.correctness.pcc; sys.exit('numpy' in sys.modules)"
+        assert subprocess.run([sys.executable, "-c", program], check=False).returncode == 0

@@ -1,0 +1,246 @@
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from pytest_ttnn_perf._support.errors import UsageError
+from pytest_ttnn_perf.correctness.pcc import compare, compare_in_chunks
+from pytest_ttnn_perf.correctness.tensors import operand
+from pytest_ttnn_perf.model.agreement import Agreement, AgreementCase
+
+SAME = Agreement(1.0, max_abs_error=0.0, relative_l2=0.0)
+STEPS = np.arange(24.0).reshape(2, 3, 4)
+
+
+class StandIn:
+    """As much of a torch tensor as is used, of a type numpy lacks; runs where torch is missing."""
+
+    dtype = "torch.bfloat16"
+
+    def __init__(self, array: Any) -> None:
+        self._array = array
+        self.shape = array.shape
+
+    def detach(self) -> StandIn:
+        return self
+
+    cpu = resolve_neg = detach
+
+    def is_complex(self) -> bool:
+        return False
+
+    def is_contiguous(self) -> bool:
+        return bool(self._array.flags.c_contiguous)
+
+    def dim(self) -> int:
+        return len(self.shape)
+
+    def __len__(self) -> int:
+        return len(self._array)
+
+    def __getitem__(self, index: Any) -> StandIn:
+        return StandIn(self._array[index])
+
+    def reshape(self, *shape: int) -> StandIn:
+        return StandIn(self._array.reshape(*shape))
+
+    def numpy(self) -> Any:
+        if self._array.dtype == np.float64:
+            return self._array
+        message = "Got unsupported ScalarType BFloat16"
+        raise TypeError(message)
+
+    def double(self) -> StandIn:
+        return StandIn(self._array.astype(np.float64))
+
+
+class OnDevice:
+    """A ttnn tensor: only its copy on the host becomes a torch tensor."""
+
+    def __init__(self, tensor: object, *, devices: int = 1) -> None:
+        self._tensor = tensor
+        self._devices = devices
+
+    def cpu(self) -> OnHost:
+        return OnHost(self._tensor, devices=self._devices)
+
+    def to_torch(self) -> object:
+        message = "Tensor must be on host"
+        raise RuntimeError(message)
+
+
+class OnHost(OnDevice):
+    def to_torch(self) -> object:
+        if self._devices == 1:
+            return self._tensor
+        message = "TT_FATAL: 2 buffers, expected 1\nbacktrace: ..."
+        raise RuntimeError(message)
+
+
+class Convertible:
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
+        return STEPS
+
+
+class TestNumpy:
+    @pytest.mark.parametrize(
+        "dtype", ["?", "i1", "u2", "i4", "u8", "f2", ">f4", "f8", "longdouble"]
+    )
+    def test_any_type_of_number(self, dtype: str) -> None:
+        values = (STEPS % 5 > 1).astype(dtype)
+        assert compare(values, values.astype(np.float32)) == SAME
+
+    @pytest.mark.parametrize("chunk", [1, 5, 12, 1000])
+    @pytest.mark.parametrize(
+        "view",
+        [
+            lambda a: a.T,
+            lambda a: a[:, ::2],
+            lambda a: a[::-1, :, ::-1],
+            lambda a: np.broadcast_to(a[:, :1], a.shape),
+            np.asfortranarray,
+        ],
+        ids=["transposed", "sliced", "reversed", "broadcast", "fortran"],
+    )
+    def test_non_contiguous(self, view: Any, chunk: int) -> None:
+        values = view(STEPS)
+        reordered = np.ascontiguousarray(values)
+        assert compare_in_chunks(values, reordered, chunk=chunk) == SAME
+        assert compare_in_chunks(reordered, values, chunk=chunk) == SAME
+
+    def test_zero_dimensions(self) -> None:
+        agreement = compare(np.array(2.0), np.float32(-1.0))
+        assert agreement.case is AgreementCase.BOTH_CONSTANT_DIFFERENT
+        assert agreement.max_abs_error == 3.0
+
+    def test_read_only_inputs_stay_as_they_are(self) -> None:
+        values = STEPS.copy()
+        values.flags.writeable = False
+        assert compare(values, values + 1e9).max_abs_error == 1e9
+        assert (values == STEPS).all()
+
+    def test_an_object_with_array(self) -> None:
+        assert compare(Convertible(), STEPS) == SAME
+
+    @pytest.mark.parametrize("dtype", ["O", "U8", "S8", "V8", "M8[s]", "m8[s]"])
+    def test_elements_that_are_not_numbers_are_refused(self, dtype: str) -> None:
+        values: Any = np.zeros(3, dtype)
+        with pytest.raises(
+            UsageError, match=r"^actual must hold numbers, not elements of dtype"
+        ) as e:
+            compare(STEPS, values)
+        assert str(e.value).endswith(str(values.dtype))
+
+    def test_a_masked_array_is_refused(self) -> None:
+        with pytest.raises(UsageError, match=r"^expected is a masked array"):
+            compare(np.ma.masked_equal(STEPS, 3.0), STEPS)
+
+
+class TestOthers:
+    @pytest.mark.parametrize(
+        ("value", "name"),
+        [
+            ([1.0, 2.0], "list"),
+            (3.5, "float"),
+            (None, "NoneType"),
+            (OnHost, "type"),
+        ],
+    )
+    def test_what_is_not_a_tensor_is_refused(self, value: object, name: str) -> None:
+        with pytest.raises(UsageError) as error:
+            compare(value, STEPS)
+        assert str(error.value) == (
+            "expected must be a numpy array, a torch tensor, a ttnn tensor or an object with "
+            f"__array__, not {name}"
+        )
+
+
+class TestStandIns:
+    @pytest.mark.parametrize("chunk", [1, 5, 1000])
+    @pytest.mark.parametrize("axes", [(0, 1, 2), (2, 0, 1)], ids=["contiguous", "permuted"])
+    def test_a_type_numpy_lacks_is_converted_by_block(
+        self, axes: tuple[int, ...], chunk: int
+    ) -> None:
+        values = STEPS.astype(np.float32).transpose(axes)
+        assert compare_in_chunks(StandIn(values), values, chunk=chunk) == SAME
+        assert operand(StandIn(values), "actual").dtype == "bfloat16"
+
+    def test_zero_dimensions_of_a_type_numpy_lacks(self) -> None:
+        agreement = compare(StandIn(np.array(2, np.float32)), np.array(2))
+        assert agreement.case is AgreementCase.BOTH_CONSTANT_EQUAL
+
+    def test_a_ttnn_tensor_comes_to_the_host_first(self) -> None:
+        assert compare(OnDevice(StandIn(STEPS)), STEPS) == SAME
+
+    def test_a_ttnn_tensor_on_several_devices_is_refused(self) -> None:
+        with pytest.raises(UsageError) as error:
+            compare(STEPS, OnDevice(StandIn(STEPS), devices=2))
+        assert str(error.value).startswith("actual: ")
+        assert str(error.value).endswith(
+            "OnDevice cannot become a torch tensor (TT_FATAL: 2 buffers, expected 1); if it lies "
+            "on several devices, pass ttnn.to_torch(tensor, mesh_composer=...)"
+        )
+
+
+class TestTorch:
+    @pytest.fixture
+    def torch(self) -> Any:
+        return pytest.importorskip("torch", reason="torch is not installed")
+
+    @pytest.mark.parametrize(
+        "dtype",
+        ["float32", "float64", "float16", "bfloat16", "float8_e4m3fn", "int8", "int64", "bool"],
+    )
+    @pytest.mark.parametrize("chunk", [5, 1000])
+    def test_any_type_of_number(self, torch: Any, dtype: str, chunk: int) -> None:
+        tensor = torch.arange(24).reshape(2, 3, 4).remainder(7).to(getattr(torch, dtype))
+        assert compare_in_chunks(tensor, tensor.double().numpy(), chunk=chunk) == SAME
+
+    @pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
+    @pytest.mark.parametrize("chunk", [5, 1000])
+    def test_non_contiguous(self, torch: Any, dtype: str, chunk: int) -> None:
+        tensor = torch.arange(48.0).reshape(2, 3, 8).to(getattr(torch, dtype))
+        view = tensor.permute(2, 0, 1)[::2]
+        assert not view.is_contiguous()
+        assert compare_in_chunks(view, view.double().numpy().copy(), chunk=chunk) == SAME
+
+    @pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
+    def test_requires_grad(self, torch: Any, dtype: str) -> None:
+        tensor = torch.arange(9.0, dtype=getattr(torch, dtype), requires_grad=True)
+        assert compare(tensor, np.arange(9.0)) == SAME
+
+    def test_bfloat16_against_float32_shows_its_rounding(self, torch: Any) -> None:
+        tensor = torch.linspace(-1.0, 1.0, 300_000)
+        agreement = compare(tensor, tensor.bfloat16())
+        assert 0.9999 < agreement.pcc < 1.0
+        assert agreement.max_abs_error == pytest.approx(2.0**-9, rel=1e-3)
+
+    def test_non_finite_position_in_a_bfloat16_tensor(self, torch: Any) -> None:
+        tensor = torch.arange(24.0).reshape(4, 6).bfloat16()
+        tensor[2, 5] = float("nan")
+        agreement = compare(np.ones((4, 6)), tensor)
+        assert agreement.sentence is not None
+        assert "the first (NaN) at [2, 5]:" in agreement.sentence
+
+    def test_a_negation_put_off(self, torch: Any) -> None:
+        tensor = torch.complex(torch.zeros(5), torch.arange(5.0)).conj().imag
+        assert tensor.is_neg()
+        assert compare(tensor, -np.arange(5.0)) == SAME
+
+    def test_complex(self, torch: Any) -> None:
+        agreement = compare(torch.zeros(3, dtype=torch.complex64).conj(), torch.zeros(3))
+        assert agreement.sentence is not None
+        assert agreement.sentence.startswith("expected (complex64):")
+
+    def test_a_parameter(self, torch: Any) -> None:
+        assert compare(torch.nn.Parameter(torch.arange(5.0)), np.arange(5.0)) == SAME
+
+    def test_a_sparse_tensor_is_refused(self, torch: Any) -> None:
+        with pytest.raises(UsageError, match=r"^actual: torch.Tensor cannot be .*to_dense\(\)"):
+            compare(np.eye(3), torch.eye(3).to_sparse())
+
+    def test_a_tensor_without_data_is_refused(self, torch: Any) -> None:
+        with pytest.raises(UsageError, match=r"^actual: torch.Tensor cannot be .*; no data!"):
+            compare(np.ones(3), torch.empty(3, device="meta"))
