@@ -91,11 +91,15 @@ def time_ratio(x: Any, y: Any, *, rounds: int) -> float:
     variants["np.dot, whole arrays"] = partial(dots_of_whole, x, y)
 
     seconds: dict[str, list[float]] = {name: [] for name in variants}
+    names = list(variants)
     for number in range(rounds + 1):
-        for name, run in variants.items():
+        # Each round starts elsewhere: BLAS threads still spin for a while after a threaded variant
+        # and slow down whatever comes next.
+        names.append(names.pop(0))
+        for name in names:
             progress(f"round {number} of {rounds}: {name}")
             start = time.perf_counter()
-            run()
+            variants[name]()
             elapsed = time.perf_counter() - start
             if number:  # the first round warms up
                 seconds[name].append(elapsed)

@@ -145,7 +145,8 @@ def _unusable(observed: MetricObservation) -> Verdict | None:
     metric = observed.metric
     reason = _flaw(metric, observed.samples)
     if reason:
-        return _no_data(metric, reason, observed.note, samples=len(observed.samples))
+        detail = observed.note or _first_flawed(observed.samples)
+        return _no_data(metric, reason, detail, samples=len(observed.samples))
     for number, samples in enumerate(observed.confirmations, start=1):
         flaw = _flaw(metric, samples)
         if flaw:
@@ -162,6 +163,14 @@ def _flaw(metric: Metric, samples: Sequence[float]) -> Reason | None:
         return Reason.NOT_FINITE
     if metric.compared_by_ratio and min(samples) <= 0:
         return Reason.NOT_POSITIVE
+    return None
+
+
+def _first_flawed(samples: Sequence[float]) -> str | None:
+    count = len(samples)
+    for number, sample in enumerate(samples, start=1):
+        if not math.isfinite(sample) or sample <= 0:
+            return f"sample {number} of {count}"
     return None
 
 

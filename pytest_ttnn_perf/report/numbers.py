@@ -5,11 +5,12 @@ from __future__ import annotations
 import math
 from typing import Final
 
-from pytest_ttnn_perf.model.metric import Kind, Metric
+from pytest_ttnn_perf.model.metric import Better, Kind, Metric
 from pytest_ttnn_perf.model.unit import NANOSECONDS_IN
 
 #: Display units of time, longest first, with their nanoseconds.
 _TIME_UNITS: Final = (("s", 1e9), ("ms", 1e6), ("us", 1e3), ("ns", 1.0))
+_COUNTED: Final = frozenset({Kind.COUNT, Kind.BYTES})
 _BYTE_UNITS: Final = (("GiB", 1024.0**3), ("MiB", 1024.0**2), ("KiB", 1024.0), ("B", 1.0))
 
 
@@ -31,6 +32,8 @@ def format_value(metric: Metric, value: float | None, *, beside: float | None = 
         return _scaled(value * factor, _TIME_UNITS, None if beside is None else beside * factor)
     if metric.unit == "B":
         return _scaled(value, _BYTE_UNITS, beside)
+    if value == int(value) and (metric.kind in _COUNTED or metric.better is Better.EQUAL):
+        return _with_unit(str(int(value)), metric.unit)
     return _with_unit(_digits(value), metric.unit)
 
 
@@ -63,10 +66,8 @@ def _scaled(value: float, units: tuple[tuple[str, float], ...], beside: float | 
 
 
 def _digits(value: float) -> str:
-    """Return four significant digits, all digits of a whole number, no exponent where readable."""
-    if value == int(value) and abs(value) < 1e15:
-        return str(int(value))
-    magnitude = math.floor(math.log10(abs(value)))
+    """Return four significant digits, without an exponent where that can be read."""
+    magnitude = math.floor(math.log10(abs(value))) if value else 0
     if -5 <= magnitude < 15:
         return f"{value:.{max(0, 3 - magnitude)}f}"
     return f"{value:.3e}"

@@ -79,7 +79,7 @@ def _no_data(verdict: Verdict) -> str:
         case Reason.NO_SAMPLES:
             return f"{name} has no samples"
         case Reason.NOT_POSITIVE:
-            return f"{name} has a sample of zero or less among its {verdict.samples}"
+            return f"{name} is zero or less: {detail}"
         case Reason.NOT_CONFIRMED:
             return f"{name} looks slower and could not be confirmed: {detail}"
         case _:

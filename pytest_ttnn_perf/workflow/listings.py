@@ -58,7 +58,7 @@ def _baseline_rows(file: StoredFile) -> Iterator[tuple[tuple[object, ...], tuple
             count, since = len(stored.sessions), stored.since
             provenance = (accepted.at, accepted.commit, accepted.reason)
             value = format_value(stored.metric, centre)
-            sessions = f"{count} (1 = provisional)" if count == 1 else str(len(stored.current))
+            sessions = "1 (provisional)" if count == 1 else str(len(stored.current))
             yield (
                 (key, nodeid, metric, centre, stored.metric.unit, count, since, *provenance),
                 (key, nodeid, metric, value, sessions, *(text or "-" for text in provenance)),

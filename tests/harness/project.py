@@ -10,6 +10,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+# Loaded once here: runs in this process forget what they imported, and numpy loads only once.
+import numpy as np  # noqa: F401
 import pytest
 
 

@@ -1,0 +1,121 @@
+"""Tests the built wheel on every supported Python, with the oldest and the newest pytest.
+
+A Python that this machine does not have is named, and makes the run fail unless --allow-missing.
+"""
+
+from __future__ import annotations
+
+import argparse
+import shutil
+import subprocess
+import sys
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).parent.parent
+FOLDER = ROOT / ".matrix"
+
+
+@dataclass(frozen=True)
+class Row:
+    """One environment: a Python, and the versions that are pinned in it."""
+
+    python: str
+    pins: tuple[str, ...]
+
+    @property
+    def name(self) -> str:
+        """Name the environment by what is particular about it."""
+        return " ".join([f"python{self.python}", *self.pins])
+
+
+OLDEST = "pytest==7.4.*"
+NEWEST = "pytest"
+ROWS = (
+    Row("3.10", (OLDEST, "numpy<2", "pandas<2.3", "filelock==3.12.*", "tabulate==0.9.*")),
+    Row("3.10", (NEWEST,)),
+    Row("3.11", (OLDEST,)),
+    Row("3.11", (NEWEST, "numpy<2")),
+    Row("3.12", (OLDEST, "numpy<2")),
+    Row("3.12", (NEWEST,)),
+    Row("3.13", (OLDEST,)),
+    Row("3.13", (NEWEST,)),
+)
+
+
+def main() -> int:
+    """Run every row; print one line each at the end."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--allow-missing", action="store_true")
+    parser.add_argument("--only", help="rows whose name contains this")
+    options = parser.parse_args()
+    rows = [row for row in ROWS if not options.only or options.only in row.name]
+    shutil.rmtree(FOLDER, ignore_errors=True)
+    wheel = _build()
+    results = {}
+    for number, row in enumerate(rows, start=1):
+        _say(f"\n=== {number} of {len(rows)}: {row.name} ===")
+        start = time.monotonic()
+        results[row.name] = f"{_run(row, wheel)} ({time.monotonic() - start:.0f} s)"
+    _say("\n" + "\n".join(f"{name}: {result}" for name, result in results.items()))
+    bad = ("failed",) if options.allow_missing else ("failed", "missing")
+    return 1 if any(result.startswith(bad) for result in results.values()) else 0
+
+
+def _build() -> Path:
+    subprocess.run(
+        [sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "-w", FOLDER, ROOT],
+        check=True,
+    )
+    (wheel,) = FOLDER.glob("pytest_ttnn_perf-*.whl")
+    return wheel
+
+
+def _run(row: Row, wheel: Path) -> str:
+    interpreter = _interpreter(row.python)
+    if interpreter is None:
+        return "missing: no such Python on this machine"
+    venv = FOLDER / row.name.replace(" ", "_").replace("<", "lt").replace("*", "x")
+    subprocess.run([interpreter, "-m", "venv", venv], check=True)
+    pip = [venv / "bin" / "python", "-m", "pip", "install", "--quiet"]
+    pip.append("--disable-pip-version-check")
+    subprocess.run([*pip, "hypothesis", "pytest-xdist", wheel, *row.pins], check=True)
+    # A copy without the package: what is tested is the wheel, not the working tree.
+    tree = venv / "tree"
+    for name in ("tests", "examples", "docs"):
+        shutil.copytree(ROOT / name, tree / name, ignore=shutil.ignore_patterns("__pycache__"))
+    for name in ("conftest.py", "pyproject.toml"):
+        shutil.copy(ROOT / name, tree / name)
+    command = [venv / "bin" / "python", "-m", "pytest", "-q", "--ignore=tests/meta"]
+    return "passed" if subprocess.run(command, cwd=tree, check=False).returncode == 0 else "failed"
+
+
+def _interpreter(version: str) -> str | None:
+    for candidate in (f"python{version}", *_pyenv(version)):
+        found = shutil.which(candidate)
+        # pyenv's shims exist for versions that are not active, and then only complain.
+        if (
+            found
+            and subprocess.run([found, "-V"], capture_output=True, check=False).returncode == 0
+        ):
+            return found
+    return None
+
+
+def _pyenv(version: str) -> list[str]:
+    pyenv = shutil.which("pyenv")
+    if pyenv is None:
+        return []
+    root = subprocess.run([pyenv, "root"], capture_output=True, text=True, check=True)
+    versions = Path(root.stdout.strip(), "versions").glob(f"{version}.*")
+    return [str(folder / "bin" / "python") for folder in sorted(versions)]
+
+
+def _say(text: str) -> None:
+    sys.stdout.write(text + "\n")
+    sys.stdout.flush()
+
+
+if __name__ == "__main__":
+    sys.exit(main())
