@@ -23,6 +23,7 @@ check: $(READY)  ## lint, format, types, documentation
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
 	$(BIN)/mypy
+	$(BIN)/mypy examples
 	$(BIN)/python docs/generate.py --check
 
 docs: $(READY)  ## write the generated pages

@@ -78,16 +78,16 @@ def _run(row: Row, wheel: Path) -> str:
         return "missing: no such Python on this machine"
     venv = FOLDER / row.name.replace(" ", "_").replace("<", "lt").replace("*", "x")
     subprocess.run([interpreter, "-m", "venv", venv], check=True)
-    pip = [venv / "bin" / "python", "-m", "pip", "install", "--quiet"]
-    pip.append("--disable-pip-version-check")
-    subprocess.run([*pip, "hypothesis", "pytest-xdist", wheel, *row.pins], check=True)
+    python = str(venv / "bin" / "python")
+    pip = [python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
+    subprocess.run([*pip, "hypothesis", "pytest-xdist", str(wheel), *row.pins], check=True)
     # A copy without the package: what is tested is the wheel, not the working tree.
     tree = venv / "tree"
     for name in ("tests", "examples", "docs"):
         shutil.copytree(ROOT / name, tree / name, ignore=shutil.ignore_patterns("__pycache__"))
     for name in ("conftest.py", "pyproject.toml"):
         shutil.copy(ROOT / name, tree / name)
-    command = [venv / "bin" / "python", "-m", "pytest", "-q", "--ignore=tests/meta"]
+    command = [python, "-m", "pytest", "-q", "--ignore=tests/meta"]
     return "passed" if subprocess.run(command, cwd=tree, check=False).returncode == 0 else "failed"
 
 
@@ -95,10 +95,8 @@ def _interpreter(version: str) -> str | None:
     for candidate in (f"python{version}", *_pyenv(version)):
         found = shutil.which(candidate)
         # pyenv's shims exist for versions that are not active, and then only complain.
-        if (
-            found
-            and subprocess.run([found, "-V"], capture_output=True, check=False).returncode == 0
-        ):
+        works = found and subprocess.run([found, "-V"], capture_output=True, check=False)
+        if works and works.returncode == 0:
             return found
     return None
 

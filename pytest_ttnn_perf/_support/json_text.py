@@ -40,16 +40,39 @@ def read_text(file: Path) -> str:
 def parse_json(text: str, decode: Callable[[object], T], *, file: Path) -> T:
     """Parse and decode ``text``; ``file`` is where it came from, for the message."""
     try:
-        document = json.loads(text)
+        document = loads(text)
     except json.JSONDecodeError as cause:
         problem = "the file is empty" if not text.strip() else f"not valid JSON: {cause.msg}"
         raise InputError(file, problem, line=cause.lineno) from cause
-    except RecursionError as cause:
-        raise InputError(file, "not a record of ours: nested too deeply") from cause
+    except ValueError as cause:
+        raise InputError(file, f"not valid JSON: {cause}") from cause
     try:
         return decode(document)
     except DecodeError as cause:
         raise InputError(file, str(cause), line=line_of(text, cause.path)) from cause
+
+
+def loads(text: str) -> object:
+    """Parse JSON; whatever is wrong with it is a ValueError.
+
+    A name that stands twice in one object is an error, not, as JSON has it, the last one's luck:
+    it is what a careless merge leaves behind.
+    """
+    try:
+        return json.loads(text, object_pairs_hook=_members)
+    except RecursionError as cause:
+        message = "nested too deeply"
+        raise ValueError(message) from cause
+
+
+def _members(pairs: list[tuple[str, object]]) -> dict[str, object]:
+    members = dict(pairs)
+    if len(members) < len(pairs):
+        names = [name for name, _ in pairs]
+        twice = next(name for name in names if names.count(name) > 1)
+        message = f"{twice!r} stands twice in one object"
+        raise ValueError(message)
+    return members
 
 
 def line_of(text: str, path: tuple[str | int, ...]) -> int:

@@ -74,7 +74,7 @@ def test_file_of(place: PurePosixPath) -> str | None:
         return None
     folders = [_unescaped(part) for part in place.parent.parts]
     if _DOT in name or name.endswith("%"):
-        return "/".join([*folders, _unescaped(name)])
+        return "/".join([*folders, _unescaped(name.removesuffix("%"))])
     return "/".join([*folders, _unescaped(name) + ".py"])
 
 
@@ -100,7 +100,7 @@ def _percent(character: str) -> str:
 
 
 def _unescaped(name: str) -> str:
-    return unquote(name.removesuffix("%"), errors="surrogatepass")
+    return "" if name == "%" else unquote(name, errors="surrogatepass")
 
 
 def _shortened(escaped: str) -> str:

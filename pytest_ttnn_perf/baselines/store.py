@@ -49,11 +49,15 @@ class BaselineStore:
 
     root: Path
     _read: dict[Path, BaselineFile | None] = field(default_factory=dict)
+    _found: dict[tuple[Hardware, str], BaselineFile | None] = field(default_factory=dict)
 
     def find(self, hardware: Hardware, test: str) -> TestBaseline | None:
         """Return the baseline of ``test`` on ``hardware``."""
         test_file, name = split_test_id(test)
-        file = self._file(baseline_path(self.root, hardware, test_file))
+        if (hardware, test_file) not in self._found:
+            path = baseline_path(self.root, hardware, test_file)
+            self._found[hardware, test_file] = self._file(path)
+        file = self._found[hardware, test_file]
         return file.tests.get(name) if file else None
 
     def keys_with(self, test: str) -> tuple[str, ...]:
@@ -113,7 +117,7 @@ class BaselineStore:
             test_file=test_file if told is None else None,
         )
         write_text(path, encode_text(merged))
-        self._read[path] = merged
+        self._read[path] = self._found[hardware, test_file] = merged
         return path
 
     def _file(self, path: Path) -> BaselineFile | None:
@@ -141,5 +145,5 @@ class BaselineStore:
         except Timeout as cause:
             reason = f"another run has held {lock} for {LOCK_TIMEOUT_S:.0f} s"
             raise WriteError(self.root, OSError(reason)) from cause
-        except PermissionError as cause:
+        except OSError as cause:
             raise WriteError(lock, cause) from cause

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import json
 from typing import TYPE_CHECKING, Final
 
 from pytest_ttnn_perf._support.errors import DecodeError, InputError
-from pytest_ttnn_perf._support.json_text import parse_json, read_text
+from pytest_ttnn_perf._support.json_text import loads, parse_json, read_text
 from pytest_ttnn_perf.model.encoding.runs import decode_run
 
 if TYPE_CHECKING:
@@ -55,7 +54,7 @@ def _read_journal(file: Path, text: str) -> Run:
 
 def _object(line: str) -> dict[str, object] | None:
     try:
-        entry = json.loads(line)
+        entry = loads(line)
     except ValueError:
         return None
     return entry if isinstance(entry, dict) else None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import io
 import sys
 from enum import IntEnum
 from typing import TYPE_CHECKING, Final
@@ -29,8 +30,11 @@ _COMMANDS: Final = (gate, show, baseline)
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command. Results go to stdout, everything else to stderr."""
-    parser = _parser()
-    options = parser.parse_args(arguments)
+    # A test id may hold what no terminal can print, such as half a surrogate pair.
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
+    options = _parser().parse_args(arguments)
     try:
         passed = options.run(options)
         sys.stdout.flush()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING
 
 from pytest_ttnn_perf.gate.statistics import median
@@ -34,8 +35,8 @@ def judge_difference(
         outcome=outcome,
         observed=value,
         centre=centre,
-        change=worse / abs(centre) if centre else (0.0 if worse == 0 else None),
-        limit=allowed / abs(centre) if centre else None,
+        change=_fraction(worse, centre),
+        limit=_fraction(allowed, centre),
         # These kinds do not vary between sessions: one session is as good as twenty.
         provisional=False,
         samples=len(observed.samples),
@@ -44,28 +45,36 @@ def judge_difference(
 
 
 def judge_equal(observed: MetricObservation, baseline: MetricBaseline) -> Verdict:
-    """Judge a value that must be the same in every sample and in every run."""
+    """Judge a value that must be the same in every run; its samples are the same already."""
     samples = observed.samples
     value, expected = samples[0], baseline.sessions[-1].median
-    lowest, highest = min(samples), max(samples)
-    if lowest != highest:
-        outcome, reason = Outcome.TOO_NOISY, Reason.SAMPLES_DIFFER
-    elif value != expected:
-        outcome, reason = Outcome.REGRESSED, Reason.VALUE_CHANGED
-    else:
-        outcome, reason = Outcome.WITHIN, None
-    same = outcome is Outcome.WITHIN
+    same = value == expected
     return Verdict(
         observed.metric,
-        outcome,
-        reason=reason,
-        detail=f"{lowest!r} to {highest!r}" if lowest != highest else None,
+        Outcome.WITHIN if same else Outcome.REGRESSED,
+        reason=None if same else Reason.VALUE_CHANGED,
         observed=value,
         centre=expected,
         change=0.0 if same else None,
         limit=0.0 if same else None,
         samples=len(samples),
         sessions=len(baseline.current),
+    )
+
+
+def unsteady(observed: MetricObservation) -> Verdict | None:
+    """Return the verdict of a value that must be the same in every sample and is not."""
+    samples = observed.samples
+    lowest, highest = min(samples), max(samples)
+    if lowest == highest:
+        return None
+    return Verdict(
+        observed.metric,
+        Outcome.TOO_NOISY,
+        reason=Reason.SAMPLES_DIFFER,
+        detail=f"{lowest!r} to {highest!r}",
+        observed=samples[0],
+        samples=len(samples),
     )
 
 
@@ -77,6 +86,14 @@ def representative(metric: Metric, samples: tuple[float, ...]) -> float:
     if metric.kind is not Kind.ACCURACY:
         return median(samples)
     return max(samples) if metric.better is Better.LOWER else min(samples)
+
+
+def _fraction(part: float, whole: float) -> float | None:
+    """Return part of whole; None where that is no number: a change from nothing has no size."""
+    if part == 0:
+        return 0.0
+    fraction = part / abs(whole) if whole else math.inf
+    return fraction if math.isfinite(fraction) else None
 
 
 def _allowed(observed: MetricObservation, centre: float, *, policy: Policy) -> float:

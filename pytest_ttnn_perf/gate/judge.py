@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from pytest_ttnn_perf.gate.differences import judge_difference, judge_equal, representative
+from pytest_ttnn_perf.gate.differences import (
+    judge_difference,
+    judge_equal,
+    representative,
+    unsteady,
+)
 from pytest_ttnn_perf.gate.policy import DEFAULT_POLICY, Policy
 from pytest_ttnn_perf.gate.ratios import judge_ratio
 from pytest_ttnn_perf.gate.statistics import mad
 from pytest_ttnn_perf.model.baseline import Session
-from pytest_ttnn_perf.model.metric import Better, Metric
+from pytest_ttnn_perf.model.metric import LARGEST, Better, Metric
 from pytest_ttnn_perf.model.verdict import Outcome, Reason, Verdict
 
 if TYPE_CHECKING:
@@ -73,13 +77,8 @@ def session_of(observed: MetricObservation, samples: tuple[float, ...]) -> Sessi
     spread = mad(samples, centre)
     if observed.metric.compared_by_ratio:
         # Digits far below any limit would only make the stored file's diffs longer.
-        centre, spread = _tidy(centre), _tidy(spread)
-    return Session(centre, spread, len(samples))
-
-
-def _tidy(value: float) -> float:
-    rounded = float(f"{value:.7g}")
-    return int(rounded) if rounded.is_integer() and abs(rounded) < 1e15 else rounded
+        centre, spread = float(f"{centre:.7g}"), float(f"{spread:.7g}")
+    return Session(float(centre), float(spread), len(samples))
 
 
 def _obstacle(
@@ -107,6 +106,8 @@ def _judge_metric(
 ) -> Verdict:
     # In this order: data that is none and broken absolute limits fail whatever is stored.
     verdict = _unusable(observed) or _broken_bound(observed)
+    if verdict is None and observed.metric.better is Better.EQUAL:
+        verdict = unsteady(observed)
     if verdict:
         return verdict
     obstacle = obstacle or _metric_obstacle(observed.metric, baseline)
@@ -147,6 +148,8 @@ def _unusable(observed: MetricObservation) -> Verdict | None:
     if reason:
         detail = observed.note or _first_flawed(observed.samples)
         return _no_data(metric, reason, detail, samples=len(observed.samples))
+    if not observed.confirmations:
+        return None
     for number, samples in enumerate(observed.confirmations, start=1):
         flaw = _flaw(metric, samples)
         if flaw:
@@ -158,18 +161,17 @@ def _unusable(observed: MetricObservation) -> Verdict | None:
 def _flaw(metric: Metric, samples: Sequence[float]) -> Reason | None:
     if not samples:
         return Reason.NO_SAMPLES
-    # A finite sum has finite parts; the other way round large parts can overflow.
-    if not math.isfinite(sum(samples)) and not all(map(math.isfinite, samples)):
+    least = min(samples)
+    # Parts of a sum that is a number are numbers: NaN and infinities show in it.
+    if not (-LARGEST <= sum(samples) <= LARGEST and least >= -LARGEST):
         return Reason.NOT_FINITE
-    if metric.compared_by_ratio and min(samples) <= 0:
-        return Reason.NOT_POSITIVE
-    return None
+    return Reason.NOT_POSITIVE if least <= 0 and metric.compared_by_ratio else None
 
 
 def _first_flawed(samples: Sequence[float]) -> str | None:
     count = len(samples)
     for number, sample in enumerate(samples, start=1):
-        if not math.isfinite(sample) or sample <= 0:
+        if not 0 < sample <= LARGEST:
             return f"sample {number} of {count}"
     return None
 

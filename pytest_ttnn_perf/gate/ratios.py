@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import math
+from math import exp, expm1, hypot, log, log1p, log2, sqrt
 from operator import truediv
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
-from pytest_ttnn_perf.gate.statistics import MAD_TO_SIGMA, median, standard_deviation
+from pytest_ttnn_perf.gate.statistics import MAD_TO_SIGMA, median, median_of_sorted
 from pytest_ttnn_perf.gate.student import t_quantile
 from pytest_ttnn_perf.model.metric import Better
 from pytest_ttnn_perf.model.verdict import Outcome, Verdict
@@ -19,111 +19,130 @@ if TYPE_CHECKING:
     from pytest_ttnn_perf.model.observation import Limits, MetricObservation
 
 #: Standard error of a median over that of a mean, for normal noise: √(π/2).
-_MEDIAN_ERROR = 1.2533
+_MEDIAN_ERROR: Final = 1.2533
 #: Sessions that the prior weighs as.
-_PRIOR_WEIGHT = 3
+_PRIOR_WEIGHT: Final = 3
 #: From here on the MAD of sessions says something the standard deviation does not.
-_SESSIONS_FOR_MAD = 5
+_SESSIONS_FOR_MAD: Final = 5
+#: Logarithms beyond this have no exponential; as a change it means "beyond any measure".
+_LARGEST_LOG: Final = 700.0
+
+
+_LOG_2: Final = log(2)
 
 
 class Band(NamedTuple):
     """The baseline's centre and how far above it a measurement may be; natural logarithms.
 
-    ``widest`` is the limit before the author's ``max_regression`` narrowed it.
+    ``noise`` is the part of the limit that follows from noise alone, before any floor or cap.
     """
 
     centre: float
     limit: float
-    widest: float
+    noise: float
 
 
 def judge_ratio(
     observed: MetricObservation, baseline: MetricBaseline, *, policy: Policy
 ) -> Verdict:
-    """Judge a time or a throughput whose samples are all above zero."""
-    band = band_of(baseline, observed.limits, policy=policy)
+    """Judge a time or a throughput whose samples are all above zero.
+
+    Worse or better only if all confirm passes agree: one measurement within the limit clears a
+    suspect, and one that is no better is enough to doubt a gain.
+    """
+    limits, samples = observed.limits, observed.samples
+    centre, limit, noise = band_of(baseline, limits, policy=policy)
     sign = -1.0 if baseline.metric.better is Better.HIGHER else 1.0
-    medians = [median(observed.samples), *map(median, observed.confirmations)]
-    changes = [sign * (math.log(value) - band.centre) for value in medians]
-    deciding = _deciding(changes, band.limit)
-    change = changes[deciding]
-    outcome = _outcome(change, band, observed.limits, policy=policy)
+    value = median(samples)
+    change = sign * (log(value) - centre)
+    confirmed = tuple(map(median, observed.confirmations))
+    if confirmed and not -limit <= change <= limit:
+        again = [(sign * (log(each) - centre), each) for each in confirmed]
+        change, value = _agreed((change, value), again, limit=limit)
+    if change > limit:
+        outcome = Outcome.REGRESSED
+    elif change < -limit:
+        outcome = Outcome.IMPROVED
+    # A tolerance above the usual bound is the author's word that such a change is fine.
+    elif noise > log1p(policy.too_noisy) and noise > log1p(limits.tolerance or 0.0):
+        outcome, limit = Outcome.TOO_NOISY, max(limit, noise)
+    else:
+        outcome = Outcome.WITHIN
     return Verdict(
-        metric=observed.metric,
-        outcome=outcome,
-        observed=medians[deciding],
-        centre=math.exp(band.centre),
-        change=math.expm1(change),
-        limit=math.expm1(band.limit if outcome is not Outcome.TOO_NOISY else band.widest),
+        observed.metric,
+        outcome,
+        observed=value,
+        centre=exp(centre),
+        change=expm1(change if change < _LARGEST_LOG else _LARGEST_LOG),
+        limit=expm1(limit if limit < _LARGEST_LOG else _LARGEST_LOG),
         provisional=len(baseline.sessions) == 1,
-        samples=len(observed.samples),
-        sessions=len(baseline.current),
-        confirmed=tuple(medians[1:]),
+        samples=len(samples),
+        sessions=len(baseline.sessions) - baseline.since,
+        confirmed=confirmed,
     )
+
+
+def _agreed(
+    first: tuple[float, float], again: Sequence[tuple[float, float]], *, limit: float
+) -> tuple[float, float]:
+    """Return the change, and its value, that a suspect or a gain is left with when confirmed.
+
+    The first one if every confirm pass is beyond the limit on the same side. Otherwise the one
+    nearest to the baseline, held to the limit: what contradicts itself is neither.
+    """
+    worse = first[0] > 0
+    if all(change > limit if worse else change < -limit for change, _ in again):
+        return first
+    change, value = min((first, *again), key=lambda pair: abs(pair[0]))
+    return max(-limit, min(change, limit)), value
 
 
 def band_of(baseline: MetricBaseline, limits: Limits, *, policy: Policy) -> Band:
     """Return where the baseline's centre is and how far from it is too far."""
-    medians, mads, counts = zip(*baseline.sessions, strict=True)
-    logs = list(map(math.log, medians))
-    # Sorted once: every median below then finds its values in order, or nearly so.
-    before, current = sorted(logs[: baseline.since]), sorted(logs[baseline.since :])
-    centre = median(current)
-    residuals = [value - centre for value in current]
-    if before:
-        centre_before = median(before)
-        residuals += [value - centre_before for value in before]
-    # The noise that the spread within a session leaves in its median.
-    spread = MAD_TO_SIGMA * sum(map(truediv, mads, medians)) / len(logs)
-    within = _MEDIAN_ERROR * spread / math.sqrt(median(counts))
-    noise = _noise(residuals, within, prior=policy.prior(baseline.metric.source))
-    noise = max(noise, within, policy.least_noise)
-    reach = t_quantile(policy.level, len(logs) + 2) * noise * math.sqrt(1 + 1 / len(current))
+    medians, mads, counts = zip(*baseline.sessions)  # noqa: B905 (triples all)
+    # To base 2, which costs half as much; turned natural below. Sorted once: every median then
+    # finds its values in order, or nearly so.
+    since = baseline.since
+    current = sorted(map(log2, medians[since:]))
+    middle = median_of_sorted(current)
+    centre = middle * _LOG_2
+    residuals = [value - middle for value in current]
+    if since:
+        before = sorted(map(log2, medians[:since]))
+        middle = median_of_sorted(before)
+        residuals += [value - middle for value in before]
+    # What the spread within a session leaves in its median.
+    within = _MEDIAN_ERROR * MAD_TO_SIGMA * sum(map(truediv, mads, medians)) / len(medians)
+    within /= sqrt(median_of_sorted(sorted(counts)))
+    prior = policy.prior(baseline.metric.source)
+    spread = _spread(residuals, prior if prior > within else within)
+    spread = max(spread, within, policy.least_noise)
+    noise = t_quantile(policy.level, len(medians) + 2) * spread * sqrt(1 + 1 / len(current))
     floor = policy.floor if limits.tolerance is None else limits.tolerance
-    absolute = policy.absolute_floor(baseline.metric) / math.exp(centre)
-    widest = max(reach, math.log1p(max(floor, absolute)))
-    if limits.max_regression is None:
-        return Band(centre, widest, widest)
-    return Band(centre, min(widest, math.log1p(limits.max_regression)), widest)
+    absolute = policy.absolute_floor(baseline.metric)
+    if absolute:
+        floor = max(floor, absolute / exp(centre))
+    limit = log1p(floor)
+    limit = noise if noise > limit else limit
+    if limits.max_regression is not None:
+        limit = min(limit, log1p(limits.max_regression))
+    return Band(centre, limit, noise)
 
 
-def _noise(residuals: Sequence[float], within: float, *, prior: float) -> float:
+def _spread(residuals: Sequence[float], prior: float) -> float:
     """Return the standard deviation to expect between sessions, as a fraction.
 
-    What the sessions show, shrunk towards a prior that weighs as three sessions.
+    What the sessions show (``residuals`` to base 2), shrunk towards a prior that weighs as three
+    sessions.
     """
     count = len(residuals)
-    between = 0.0
-    if count > 1:
-        between = standard_deviation(residuals)
-        if count >= _SESSIONS_FOR_MAD:
-            # Residuals are deviations from a median already.
-            between = max(between, MAD_TO_SIGMA * median(map(abs, residuals)))
-    assumed = max(prior, within)
-    pooled = (count - 1) * between**2 + _PRIOR_WEIGHT * assumed**2
-    return math.sqrt(pooled / (count + _PRIOR_WEIGHT - 1))
-
-
-def _deciding(changes: Sequence[float], limit: float) -> int:
-    """Return the index of the measurement that decides.
-
-    The first one, unless it stands out and a confirmation does not: one measurement within the
-    limit is enough to clear a test, and one that is not better is enough to doubt a gain.
-    """
-    first = changes[0]
-    if -limit <= first <= limit:
-        return 0
-    for index, change in enumerate(changes):
-        if -limit <= change <= limit or (change < 0) != (first < 0):
-            return index
-    return 0
-
-
-def _outcome(change: float, band: Band, limits: Limits, *, policy: Policy) -> Outcome:
-    if change > band.limit:
-        return Outcome.REGRESSED
-    if change < -band.limit:
-        return Outcome.IMPROVED
-    # A tolerance above the usual bound is the author's word that such a change is fine.
-    bearable = max(policy.too_noisy, limits.tolerance or 0.0)
-    return Outcome.TOO_NOISY if band.widest > math.log1p(bearable) else Outcome.WITHIN
+    if count == 1:
+        return prior
+    # Root of the sum of squares about the mean, which lies near zero: residuals are deviations
+    # from a median already.
+    root, mean = hypot(*residuals), sum(residuals) / count
+    shown = sqrt(max(root * root - count * mean * mean, 0.0)) * _LOG_2
+    if count >= _SESSIONS_FOR_MAD:
+        typical = MAD_TO_SIGMA * median_of_sorted(sorted(map(abs, residuals))) * _LOG_2
+        shown = max(shown, typical * sqrt(count - 1))
+    return hypot(shown, prior * sqrt(_PRIOR_WEIGHT)) / sqrt(count + _PRIOR_WEIGHT - 1)

@@ -10,19 +10,25 @@ from functools import lru_cache
 def t_quantile(probability: float, degrees: int) -> float:
     """Return the value that a t variable stays below with ``probability`` (0.5 to 1, open).
 
-    Newton's method on the exact distribution function, which is a finite sum for whole
-    ``degrees``; correct to about 1e-12.
+    Newton's method, held in a bracket, on the exact distribution function, which is a finite sum
+    for whole ``degrees``; correct to about 1e-12.
     """
     if not 0.5 < probability < 1 or degrees < 1:
         message = f"no quantile for probability {probability}, degrees of freedom {degrees}"
         raise ValueError(message)
-    value = math.tan(math.pi * (probability - 0.5))  # exact for one degree, a bound for more
+    # One degree has a closed form, and more degrees lie below it.
+    low, high = 0.0, math.tan(math.pi * (probability - 0.5))
+    value = high
     for _ in range(200):
-        step = (_distribution(value, degrees) - probability) / _density(value, degrees)
-        # The distribution is concave here: from above, a full step could leap below zero.
-        value = max(value - step, value / 2)
-        if abs(step) < 1e-13 * max(1.0, value):
+        excess = _distribution(value, degrees) - probability
+        low, high = (low, value) if excess > 0 else (value, high)
+        density = _density(value, degrees)
+        newton = value - excess / density if density else low
+        # Far out, the density says nothing of where the quantile lies: halve instead.
+        after = newton if low < newton < high else (low + high) / 2
+        if abs(after - value) < 1e-14 * max(1.0, value):
             break
+        value = after
     return value
 
 

@@ -4,6 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import Enum
+from typing import Final
+
+#: No measurement is larger, in any unit: what is counts as not finite, and arithmetic stays so.
+LARGEST: Final = 1e100
 
 
 class Better(Enum):

@@ -21,7 +21,8 @@ def activate(config: pytest.Config) -> None:
         pytest.UsageError: the options cannot be meant, or results could not be written.
     """
     settings = settings_of(config)
-    if getattr(config.known_args_namespace, "numprocesses", None):
+    options = config.known_args_namespace
+    if getattr(options, "numprocesses", None) or getattr(options, "tx", None):
         message = "--ttnn-perf measures in one process: run it without -n, or with -n 0"
         raise pytest.UsageError(message)
     gate = GateRun(settings, config.rootpath, rerun=_rerun(config))

@@ -40,7 +40,7 @@ def test_settings(item: pytest.Item, settings: Settings) -> TestSettings:
         pytest.UsageError: naming the test, the keyword, and what was expected.
     """
     asked: dict[str, Any] = {}
-    for marker in item.iter_markers(NAME):
+    for marker in _nearest_first(item):
         if marker.args:
             message = f"{item.nodeid}: @pytest.mark.{NAME} takes keywords only, found {marker.args}"
             raise pytest.UsageError(message)
@@ -63,6 +63,16 @@ def test_settings(item: pytest.Item, settings: Settings) -> TestSettings:
         message = f"{item.nodeid}: @pytest.mark.{NAME}: {error}"
         raise pytest.UsageError(message) from error
     return TestSettings(**{**defaults, **read})
+
+
+def _nearest_first(item: pytest.Item) -> list[pytest.Mark]:
+    """Return the markers of a parameter set before those of its function, class and module.
+
+    pytest lists a function's own marks before those that its parameters brought along.
+    """
+    markers = list(item.iter_markers(NAME))
+    of_parameters = getattr(getattr(item, "callspec", None), "marks", ())
+    return sorted(markers, key=lambda marker: marker not in of_parameters)
 
 
 def _refuse(name: str, expected: str, found: object) -> UsageError:

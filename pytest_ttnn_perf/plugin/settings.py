@@ -27,7 +27,8 @@ def settings_of(config: pytest.Config) -> Settings:
         except TtnnPerfError as error:
             raise pytest.UsageError(str(error)) from error
         settings = _overridden(from_file, config.known_args_namespace, config.invocation_params.dir)
-        if settings.update is Update.ALL and not settings.reason:
+        unexplained = not (settings.reason or "").strip()
+        if settings.enabled and settings.update is Update.ALL and unexplained:
             message = '--ttnn-perf-update=all needs --ttnn-perf-reason "why the change is right"'
             raise pytest.UsageError(message)
         config.stash[_SETTINGS] = settings

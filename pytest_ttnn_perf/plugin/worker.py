@@ -27,6 +27,7 @@ class Worker:
     """Measures the tests of one process."""
 
     settings: Settings
+    running: pytest.Item | None = None
 
     @pytest.hookimpl(trylast=True)
     def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
@@ -35,6 +36,12 @@ class Worker:
             if is_measured(item, self.settings):
                 test_settings(item, self.settings)
 
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_runtest_setup(self, item: pytest.Item) -> None:
+        """Start anew: a test that is run again must not add to what it observed before."""
+        if OBSERVER in item.stash:
+            del item.stash[OBSERVER]
+
     @pytest.hookimpl(wrapper=True, trylast=True)
     def pytest_runtest_call(self, item: pytest.Item) -> Generator[None, object, object]:
         """Time tests that do not measure anything themselves. Innermost: nothing else is timed."""
@@ -42,30 +49,38 @@ class Worker:
             return (yield)
         _refuse_async(item)
         observer = observer_for(item)
-        if NAME in getattr(item, "fixturenames", ()):
-            return (yield)
-        start = perf_counter_ns()
-        result = yield
-        elapsed_ns = perf_counter_ns() - start
-        observer.whole_call(elapsed_ns, gated=is_marked(item) or self.settings.gate_call_time)
+        self.running = item
+        try:
+            start = perf_counter_ns()
+            result = yield
+            elapsed_ns = perf_counter_ns() - start
+        finally:
+            self.running = None
+        if NAME not in getattr(item, "fixturenames", ()) and observer.recorded_nothing:
+            observer.whole_call(elapsed_ns, gated=is_marked(item) or self.settings.gate_call_time)
         return result
 
-    @pytest.hookimpl(wrapper=True, trylast=True)
+    @pytest.hookimpl(wrapper=True)
     def pytest_runtest_makereport(
         self, item: pytest.Item, call: pytest.CallInfo[None]
     ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
-        """Attach what a test observed to its call report."""
+        """Attach what a test observed to its call report.
+
+        Not to those of its subtests, which are made while it runs, and not to that of a test that
+        was skipped or failed as expected: it has no result.
+        """
         report = yield
         observer = item.stash.get(OBSERVER, None)
-        if call.when == "call" and observer is not None and report.outcome != "skipped":
-            raised = _raised(call) if report.failed else None
+        is_over = call.when == "call" and self.running is not item
+        if is_over and observer is not None and report.outcome != "skipped":
+            raised = _raised(call, report) if report.failed else None
             setattr(report, ATTRIBUTE, encode_observation(observer.finish(raised=raised)))
         return report
 
 
-def _raised(call: pytest.CallInfo[None]) -> str:
-    if call.excinfo is None:
-        return "an error"
+def _raised(call: pytest.CallInfo[None], report: pytest.TestReport) -> str:
+    if call.excinfo is None:  # failed by a plugin, such as a strict xfail that passed
+        return str(report.longrepr).strip().splitlines()[0]
     lines = str(call.excinfo.value).strip().splitlines()
     return call.excinfo.typename + (f": {lines[0]}" if lines else "")
 

@@ -67,10 +67,13 @@ def _scaled(value: float, units: tuple[tuple[str, float], ...], beside: float | 
 
 def _digits(value: float) -> str:
     """Return four significant digits, without an exponent where that can be read."""
-    magnitude = math.floor(math.log10(abs(value))) if value else 0
+    if not math.isfinite(value):
+        return f"{value}"
+    rounded = float(f"{value:.3e}")  # first: 9.9999 has one digit more than it seems
+    magnitude = math.floor(math.log10(abs(rounded))) if rounded else 0
     if -5 <= magnitude < 15:
-        return f"{value:.{max(0, 3 - magnitude)}f}"
-    return f"{value:.3e}"
+        return f"{rounded:.{max(0, 3 - magnitude)}f}"
+    return f"{rounded:.3e}"
 
 
 def _accuracy(value: float) -> str:

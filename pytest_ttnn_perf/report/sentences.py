@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 from pytest_ttnn_perf.model.metric import Better, Kind
 from pytest_ttnn_perf.model.verdict import Outcome, Reason
-from pytest_ttnn_perf.report.numbers import format_fraction, format_value
+from pytest_ttnn_perf.report.numbers import format_change, format_fraction, format_value
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -47,7 +47,7 @@ def _change(verdict: Verdict) -> str:
     )
     if verdict.change is None:
         return "up from none"
-    if verdict.change == 0:
+    if format_change(verdict.change) == format_change(0):
         return "no change"
     return f"{format_fraction(verdict.change)} {worse if verdict.change > 0 else better}"
 

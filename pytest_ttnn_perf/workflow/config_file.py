@@ -32,7 +32,8 @@ def load_settings(root: Path) -> Settings:
             try:
                 return _decoded(settings, Value(table), root=root)
             except DecodeError as error:
-                raise InputError(file, f"[tool.ttnn_perf] {error}") from error
+                table_name = "" if name == _OWN_FILE else "[tool.ttnn_perf] "
+                raise InputError(file, f"{table_name}{error}") from error
     return settings
 
 

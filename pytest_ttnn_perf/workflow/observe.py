@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
@@ -15,7 +16,7 @@ from pytest_ttnn_perf.model.observation import Observation
 from pytest_ttnn_perf.workflow.series import Series, metric_of, numbers_of, observed_metrics
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable, Iterator
 
     from pytest_ttnn_perf.model.hardware import Scalar
     from pytest_ttnn_perf.model.settings import Settings, TestSettings
@@ -94,6 +95,7 @@ class Observer:
         self, expected: object, actual: object, *, at_least: float | None = None, name: str = "pcc"
     ) -> float:
         """Correlate ``actual`` with ``expected``; below ``at_least`` the test fails."""
+        __tracebackhide__ = True  # a failure points at the line of the test
         from pytest_ttnn_perf.correctness.pcc import compare
 
         bound = _fraction("at_least", self.settings.pcc if at_least is None else at_least)
@@ -119,6 +121,7 @@ class Observer:
 
         A value with ``at_most`` alone is better when lower; any other when higher.
         """
+        __tracebackhide__ = True
         lower, upper = _bounds("at_least", at_least, values), _bounds("at_most", at_most, values)
         for name, value in values.items():
             (number,) = numbers_of(name, value)
@@ -127,7 +130,8 @@ class Observer:
     def facts(self, **facts: object) -> None:
         """State configuration that cannot be observed; another value is another configuration."""
         for name, fact in facts.items():
-            if fact is not None and not isinstance(fact, (str, int, float, bool)):
+            infinite = isinstance(fact, float) and not math.isfinite(fact)
+            if infinite or (fact is not None and not isinstance(fact, (str, int, float))):
                 message = f"fact {name}: expected a string, number or boolean, found {fact!r}"
                 raise UsageError(message)
             self._facts[name] = fact
@@ -136,6 +140,11 @@ class Observer:
         """Record the time of a test that did not measure anything itself."""
         series = self._one_series(metric_of("call_time", unit="ns", kind=Kind.TIME), gated=gated)
         series.samples.append(elapsed_ns)
+
+    @property
+    def recorded_nothing(self) -> bool:
+        """Whether the test has not said anything so far."""
+        return not self._series
 
     def finish(self, *, raised: str | None = None) -> Observation:
         """Return what was observed until now."""
@@ -222,10 +231,14 @@ class FunctionalObserver(Observer):
         note: str | None = None,
     ) -> None:
         __tracebackhide__ = True
-        held = (at_least is None or value >= at_least) and (at_most is None or value <= at_most)
-        if held and math.isfinite(value):
+        if at_least is not None and not value >= at_least:  # so that NaN is caught as well
+            limit = f"at least {at_least:g}"
+        elif at_most is not None and not value <= at_most:
+            limit = f"at most {at_most:g}"
+        elif not math.isfinite(value):
+            limit = "a finite number"
+        else:
             return
-        limit = f"at least {at_least:g}" if at_least is not None else f"at most {at_most:g}"
         message = f"{name} is {value:.6g}, expected {limit}" + (f": {note}" if note else "")
         raise AccuracyError(message)
 
@@ -249,7 +262,7 @@ def _bounds(
 ) -> Mapping[str, float]:
     if bound is None:
         return {}
-    if isinstance(bound, (int, float)):
+    if not isinstance(bound, Mapping):
         return dict.fromkeys(values, _fraction(option, bound))
     unknown = sorted(set(bound) - set(values))
     if unknown:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TextIO
@@ -33,7 +34,11 @@ class Journal:
             self._stream = self.file.open("w", encoding="utf-8")
         except OSError as cause:
             raise WriteError(self.file, cause) from cause
-        self._line({**encode_heading(heading), "journal": True})
+        try:
+            self._line({**encode_heading(heading), "journal": True})
+        except WriteError:
+            self.file.unlink(missing_ok=True)
+            raise
 
     def add(self, observation: Observation) -> None:
         """Append what one test observed."""
@@ -42,7 +47,7 @@ class Journal:
     def close(self) -> None:
         """Remove the journal: the run's document has taken its place."""
         if self._stream is not None:
-            self._stream.close()
+            self._abandon()
             self.file.unlink(missing_ok=True)
 
     def _line(self, document: dict[str, object]) -> None:
@@ -52,7 +57,15 @@ class Journal:
             self._stream.write(json.dumps(document) + "\n")
             self._stream.flush()
         except OSError as cause:
+            self._abandon()
             raise WriteError(self.file, cause) from cause
+
+    def _abandon(self) -> None:
+        """Close the file, which writes again what could not be written, in vain."""
+        stream, self._stream = self._stream, None
+        with contextlib.suppress(OSError):
+            if stream is not None:
+                stream.close()
 
 
 def write_run(run: Run, file: Path) -> None:

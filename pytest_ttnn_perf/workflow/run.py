@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from pytest_ttnn_perf._support.atomic import check_writable
 from pytest_ttnn_perf._support.errors import TtnnPerfError
+from pytest_ttnn_perf.baselines.paths import split_test_id
 from pytest_ttnn_perf.baselines.store import BaselineStore
 from pytest_ttnn_perf.device.host import host_environment, host_hardware
 from pytest_ttnn_perf.model.baseline import Accepted
@@ -45,7 +46,8 @@ class GateRun:
     _journal: Journal = field(init=False)
     _run: Run = field(init=False)
     _tests: dict[str, JudgedTest] = field(default_factory=dict)
-    _changes: dict[Hardware, dict[str, Change]] = field(default_factory=dict)
+    _changes: dict[tuple[Hardware, str], dict[str, Change]] = field(default_factory=dict)
+    _begun: bool = False
 
     def __post_init__(self) -> None:
         now = datetime.now(timezone.utc)
@@ -74,6 +76,7 @@ class GateRun:
             InputError: a baseline is unreadable or malformed.
             WriteError: the artifacts' folder is not writable.
         """
+        self._begun = True
         self._store.preload(tests)
         environment = host_environment(self.project, now=datetime.now(timezone.utc))
         self._run = replace(self._run, environment=environment)
@@ -81,11 +84,14 @@ class GateRun:
 
     def judge(self, observation: Observation) -> JudgedTest:
         """Record one test's observation, then judge it, then decide whether it is written."""
+        if not self._begun:  # a test that asked for the fixture only while it ran
+            self._attempt(partial(self.begin, [observation.test]))
         self._attempt(partial(self._journal.add, observation))
         judged = judge_observation(observation, self._store, hardware=self.hardware)
         update = self.settings.update
         change = plan(judged, update, accepted=self._accepted()) if update else None
-        changes = self._changes.setdefault(observation.hardware or self.hardware, {})
+        place = (observation.hardware or self.hardware, split_test_id(observation.test)[0])
+        changes = self._changes.setdefault(place, {})
         changes.pop(observation.test, None)  # a test that is run again counts once, as it ended
         if change is not None:
             judged = replace(judged, written=True)
@@ -105,14 +111,12 @@ class GateRun:
         if not self._tests:
             self._journal.close()
             return
+        self._write_baselines()
         run = replace(self._run, tests=self._tests)
         record = self.settings.artifacts / "runs" / f"{run.id}.json"
         self._attempt(partial(self._write_record, run, record))
         if self.settings.json is not None:
             self._attempt(partial(write_run, run, self.settings.json))
-        for hardware, changes in self._changes.items():
-            if changes:
-                self._attempt(partial(self._store.amend, hardware, changes))
 
     def summary(self) -> Iterator[Line]:
         """Lay out the run's result."""
@@ -142,17 +146,26 @@ class GateRun:
         """Whether there is anything to report."""
         return bool(self._tests)
 
+    def _write_baselines(self) -> None:
+        """Write file by file: one that cannot be written does not cost the others theirs."""
+        for (hardware, _), changes in self._changes.items():
+            if changes and not self._attempt(partial(self._store.amend, hardware, changes)):
+                for test in changes:
+                    self._tests[test] = replace(self._tests[test], written=False)
+
     def _write_record(self, run: Run, record: Path) -> None:
         write_run(run, record)
         self.record = record
         self._journal.close()
 
-    def _attempt(self, write: Callable[[], object]) -> None:
+    def _attempt(self, write: Callable[[], object]) -> bool:
         """Go on after a failed write: what can be saved is saved, and the run says what was not."""
         try:
             write()
         except TtnnPerfError as error:
             self.errors.append(str(error))
+            return False
+        return True
 
     def _accepted(self) -> Accepted:
         environment = self._run.environment

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-# An inner run forgets the modules it loaded: numpy cannot be loaded twice, the others take time.
+# A run in this process forgets what it imported; what is loaded here is not loaded anew each time.
 import filelock  # noqa: F401
-import numpy  # noqa: F401, ICN001
 import pytest
 import tabulate  # noqa: F401
 
-import pytest_ttnn_perf.correctness.pcc
 import pytest_ttnn_perf.plugin.activation  # noqa: F401
 
 if TYPE_CHECKING:

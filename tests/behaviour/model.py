@@ -79,6 +79,20 @@ def stored_metric(project: Project, name: str = "latency", test: str = "test_mod
     return project.stored()[test]["metrics"][name]
 
 
+def store_sessions(
+    project: Project,
+    *sessions: list[float],
+    since: int = 0,
+    test: str = "test_model",
+    name: str = "latency",
+) -> None:
+    """Replace the stored sessions of one metric, as if that many runs had been kept."""
+    file = project.baseline()
+    document = json.loads(file.read_text())
+    document["tests"][test]["metrics"][name].update(sessions=sessions, since=since)
+    file.write_text(json.dumps(document))
+
+
 def failure_of(ran: Ran, test: str = "test_model") -> str:
     """Return the whole text that a test failed with."""
     _, found, rest = ran.text.partition(f"___ {test} ___\n")
@@ -94,5 +108,6 @@ def counts_of(ran: Ran) -> str:
 def refusal_of(ran: Ran) -> str:
     """Return the message of a run that pytest refused as wrongly asked for."""
     assert ran.code == 4, ran.text + ran.errors
-    lines = [line for line in ran.errors.splitlines() if re.match(r"(ERROR|pytest.*: error): ", line)]
-    return re.sub(r"^(ERROR|pytest.*?: error): ", "", lines[-1])
+    # argparse starts its line with the name of the program.
+    messages = re.findall(r"^(?:ERROR|\S+: error): (.*)$", ran.errors, flags=re.MULTILINE)
+    return str(messages[-1])

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import json
+from typing import TYPE_CHECKING
 
 import pytest
 
 from tests.harness.golden import assert_golden
-from tests.harness.project import Project
+
+if TYPE_CHECKING:
+    from tests.harness.project import Project
 
 RECORD = {
     "format": 1,

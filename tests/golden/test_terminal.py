@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import pytest
 
 from tests.harness.golden import assert_golden
-from tests.harness.project import Project
+
+if TYPE_CHECKING:
+    from tests.harness.project import Project
 
 #: A test whose one timing is given as numbers, so that no clock decides what is printed.
 LATENCY = """

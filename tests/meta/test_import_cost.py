@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from typing import TYPE_CHECKING
 
-from tests.harness.project import Project
+if TYPE_CHECKING:
+    from tests.harness.project import Project
 
 HEAVY = ("pandas", "numpy", "torch", "ttnn", "sqlite3", "filelock", "tabulate", "tomllib")
 

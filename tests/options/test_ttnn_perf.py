@@ -67,7 +67,6 @@ def test_options_that_turn_the_gate_on(project: Project, arguments: list[str]) -
 
 @pytest.mark.parametrize("file", CONFIG_FILES)
 def test_enabled_turns_the_gate_on(project: Project, file: str) -> None:
-    # BUG: plugin/options.py _names_us looks for our name inside ttnn_perf.toml, too.
     write_latency(project, 12.5)
     configure(project, "enabled = true", file=file)
 
@@ -100,7 +99,6 @@ def test_option_wins_over_a_configuration_that_says_off(project: Project) -> Non
 def test_mistaken_configuration_of_another_run_is_no_matter_while_idle(
     project: Project, file: str
 ) -> None:
-    # BUG: plugin/settings.py asks for the reason even in a run that writes nothing.
     write_latency(project, 12.5)
     configure(project, 'update = "all"', file=file)
 

@@ -71,7 +71,7 @@ def decode_run(document: object) -> Run:
     if run.hardware is None:
         for name, item in value.field("tests").items():
             if run.tests[name].observation.hardware is None:
-                item.field("hardware")  # neither here nor at the top: refused with its place
+                decode_hardware(item.field("hardware"))  # neither here nor at the top: refused
     return run
 
 

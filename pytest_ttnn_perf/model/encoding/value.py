@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import math
 from enum import Enum
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Final, TypeVar
 
 from pytest_ttnn_perf._support.errors import DecodeError
+from pytest_ttnn_perf.model.metric import LARGEST
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -14,6 +15,9 @@ if TYPE_CHECKING:
     from pytest_ttnn_perf.model.hardware import Scalar
 
 E = TypeVar("E", bound=Enum)
+
+#: Nothing here is counted further; floats hold every whole number up to it.
+LARGEST_COUNT: Final = 10**15
 
 
 class Value:
@@ -87,26 +91,33 @@ class Value:
         # JSON's true is Python's 1: a boolean among samples is a mistake, not a measurement.
         if isinstance(self.raw, bool) or not isinstance(self.raw, (int, float)):
             raise self.refusal("a number")
-        if not _is_finite(self.raw):
+        if not -LARGEST <= self.raw <= LARGEST:
             raise self.refusal("a finite number")
         return self.raw
 
     def integer(self, *, at_least: int = 0) -> int:
         """Read a whole number."""
         raw = self.raw
-        if isinstance(raw, bool) or not isinstance(raw, int) or raw < at_least:
+        if isinstance(raw, bool) or not isinstance(raw, int):
+            raise self.refusal(f"a whole number of at least {at_least}")
+        if not at_least <= raw <= LARGEST_COUNT:
             raise self.refusal(f"a whole number of at least {at_least}")
         return raw
 
     def sample(self) -> float:
         """Read a number, or what stands for "not finite": null here, NaN by other producers."""
-        if self.raw is None or (isinstance(self.raw, float) and not math.isfinite(self.raw)):
+        raw = self.raw
+        if raw is None:
+            return math.nan
+        if isinstance(raw, (int, float)) and not -LARGEST <= raw <= LARGEST:
             return math.nan
         return self.number()
 
     def scalar(self) -> Scalar:
         """Read a string, number, boolean or null."""
-        if self.raw is not None and not isinstance(self.raw, (str, int, float, bool)):
+        if isinstance(self.raw, (int, float)) and not isinstance(self.raw, bool):
+            return self.number()
+        if self.raw is not None and not isinstance(self.raw, (str, bool)):
             raise self.refusal("a string, a number, true, false or null")
         return self.raw
 
@@ -116,13 +127,6 @@ class Value:
             if choice.value == self.raw:
                 return choice
         raise self.refusal("one of " + ", ".join(repr(choice.value) for choice in choices))
-
-
-def _is_finite(number: float) -> bool:
-    try:
-        return math.isfinite(number)
-    except OverflowError:  # a whole number beyond any float
-        return False
 
 
 def describe(raw: object) -> str:

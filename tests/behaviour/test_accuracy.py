@@ -1,0 +1,209 @@
+"""``check_pcc`` and ``check_accuracy`` under the gate: absolute limits, told at the end."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.behaviour.model import counts_of, entry_of, failure_of, outcomes
+
+if TYPE_CHECKING:
+    from tests.harness.project import Project
+
+#: Passes without a baseline: an absolute limit holds all the same.
+QUIET = ("--ttnn-perf", "--ttnn-perf-missing=ignore")
+
+
+def write_lines(project: Project, *lines: str) -> None:
+    """Write a test from the lines of its body; ``up`` is a tensor, ``-up`` its opposite."""
+    body = "".join(f"    {line}\n" for line in ("up = np.arange(4.0)", *lines))
+    project.write(test_model=f"import numpy as np\n\ndef test_model(ttnn_perf):\n{body}")
+
+
+@pytest.mark.parametrize(
+    ("call", "limits"),
+    [
+        ("top1=0.8, at_least=0.75", {"top1": (0.75, None)}),
+        ("top1=0.8, top5=0.9, at_least=0.75", {"top1": (0.75, None), "top5": (0.75, None)}),
+        (
+            "top1=0.8, top5=0.9, at_least={'top5': 0.85}",
+            {"top1": (None, None), "top5": (0.85, None)},
+        ),
+        ("fid=12, at_most=20", {"fid": (None, 20)}),
+        ("top1=0.8, fid=12, at_least={'top1': 0.75}, at_most={'fid': 20}",
+         {"top1": (0.75, None), "fid": (None, 20)}),
+    ],
+)  # fmt: skip
+def test_limits_are_kept_with_the_values(
+    project: Project, call: str, limits: dict[str, tuple[float | None, float | None]]
+) -> None:
+    write_lines(project, f"ttnn_perf.check_accuracy({call})")
+
+    ran = project.pytest(*QUIET)
+
+    assert counts_of(ran) == "1 passed"
+    metrics = entry_of(project)["metrics"]
+    found = {name: (m.get("at_least"), m.get("at_most")) for name, m in metrics.items()}
+    assert found == limits
+    assert {m["better"] for m in metrics.values() if "at_most" in m} <= {"lower"}
+    assert {m["kind"] for m in metrics.values()} == {"accuracy"}
+
+
+@pytest.mark.parametrize(
+    ("call", "sentence"),
+    [
+        ("top1=0.5, at_least=0.75", "top1 0.5 is below its limit 0.75"),
+        ("top1=0.8, top5=0.8, at_least={'top5': 0.85}", "top5 0.8 is below its limit 0.85"),
+        ("fid=31.5, at_most=20", "fid 31.5 is above its limit 20"),
+        ("ppl=9, at_least=1, at_most=5", "ppl 9 is above its limit 5"),
+    ],
+)
+def test_broken_limit_fails_the_test(project: Project, call: str, sentence: str) -> None:
+    write_lines(project, f"ttnn_perf.check_accuracy({call})")
+
+    ran = project.pytest(*QUIET)
+
+    assert counts_of(ran) == "1 failed"
+    assert failure_of(ran) == (
+        f"REGRESSED: {sentence}\n"
+        "  mend the model, or change the limit in the test; no update accepts this"
+    )
+
+
+@pytest.mark.parametrize(
+    ("call", "problem"),
+    [
+        (
+            "top1=0.8, at_least={'top5': 0.9}",
+            "at_least names top5, which is not among the values (top1)",
+        ),
+        ("fid=3, at_most='low'", "at_most: expected a finite number, found 'low'"),
+        ("fid=3, at_most={'fid': float('nan')}", "at_most: expected a finite number, found nan"),
+        ("top1='good'", "top1: sample 0 is not a number: 'good'"),
+    ],
+)
+def test_mistaken_call_is_refused(project: Project, call: str, problem: str) -> None:
+    write_lines(project, f"ttnn_perf.check_accuracy({call})")
+
+    project.pytest(*QUIET)
+
+    assert entry_of(project)["raised"] == f"UsageError: {problem}"
+
+
+def test_broken_limits_are_told_at_the_end_and_all_of_them(project: Project) -> None:
+    write_lines(
+        project,
+        "assert ttnn_perf.check_pcc(up, -up) < -0.99",
+        "ttnn_perf.check_accuracy(top1=0.5, at_least=0.75)",
+        "ttnn_perf.record('latency', 12.5, unit='ms')",
+    )
+
+    ran = project.pytest("--ttnn-perf")
+
+    assert failure_of(ran).splitlines()[:4] == [
+        "REGRESSED: pcc -1 is below its limit 0.99",
+        "REGRESSED: top1 0.5 is below its limit 0.75",
+        "  mend the model, or change the limit in the test; no update accepts this",
+        "NO_BASELINE: latency 12.50 ms has no baseline: the test is new",
+    ]
+    assert "latency" in entry_of(project)["metrics"]
+
+
+@pytest.mark.parametrize(
+    ("call", "sentence"),
+    [
+        (
+            "check_pcc(up, up[:2])",
+            "pcc is not a finite number: expected has shape (4,) and actual has shape (2,): "
+            "PCC does not exist",
+        ),
+        (
+            "check_pcc(up, np.where(up == 2, np.inf, up))",
+            "pcc is not a finite number: actual holds 0 NaN and 1 infinite of 4 values, "
+            "the first (inf) at [2]: PCC does not exist",
+        ),
+        (
+            "check_accuracy(top1=float('nan'), at_least=0.75)",
+            "top1 is not a finite number: sample 1 of 1",
+        ),
+    ],
+)
+def test_accuracy_that_does_not_exist_fails_the_test(
+    project: Project, call: str, sentence: str
+) -> None:
+    write_lines(project, f"ttnn_perf.{call}")
+
+    ran = project.pytest(*QUIET)
+
+    assert failure_of(ran).splitlines()[0] == f"NO_DATA: {sentence}"
+
+
+def test_worst_of_several_values_counts(project: Project) -> None:
+    write_lines(
+        project,
+        "for factor in (1, -1, 1):",
+        "    ttnn_perf.check_pcc(up, factor * up)",
+        "    ttnn_perf.check_accuracy(fid=10 + 10 * factor, at_most=15)",
+    )
+
+    ran = project.pytest(*QUIET)
+
+    assert failure_of(ran).splitlines()[:2] == [
+        "REGRESSED: pcc -1 is below its limit 0.99",
+        "REGRESSED: fid 20 is above its limit 15",
+    ]
+
+
+def test_stricter_of_several_limits_counts(project: Project) -> None:
+    write_lines(
+        project,
+        "ttnn_perf.check_accuracy(top1=0.8, at_least=0.9)",
+        "ttnn_perf.check_accuracy(top1=0.8, at_least=0.7)",
+    )
+
+    project.pytest(*QUIET)
+
+    assert entry_of(project)["metrics"]["top1"]["at_least"] == 0.9
+
+
+def test_errors_of_a_pcc_are_recorded_beside_it_and_not_gated(project: Project) -> None:
+    write_lines(project, "ttnn_perf.check_pcc(up, up + 1, name='encoder')")
+
+    project.pytest(*QUIET)
+
+    metrics = entry_of(project)["metrics"]
+    assert metrics["encoder_max_abs_error"]["samples"] == [1.0]
+    assert metrics["encoder_relative_l2"]["samples"] == [pytest.approx(2 / 14**0.5)]
+    assert outcomes(project) == {"encoder": "NO_BASELINE"}
+
+
+def test_drop_against_the_baseline_fails_above_the_limit_too(project: Project) -> None:
+    write_lines(
+        project,
+        "from pathlib import Path",
+        "value = float(Path(__file__).with_name('number').read_text())",
+        "ttnn_perf.check_accuracy(top1=value, at_least=0.5)",
+    )
+    (project.path / "number").write_text("0.875")
+    project.pytest("--ttnn-perf-update=new")
+    (project.path / "number").write_text("0.84")
+
+    ran = project.pytest("--ttnn-perf")
+
+    assert failure_of(ran).splitlines()[0] == (
+        "REGRESSED: top1 0.84, baseline 0.875: 4.0 % lower, limit 0.2 % "
+        "(1 sample against 1 session)"
+    )
+
+
+def test_constant_tensors_that_agree_pass_with_a_note(project: Project) -> None:
+    write_lines(project, "ttnn_perf.check_pcc(0 * up, 0 * up)")
+
+    ran = project.pytest(*QUIET)
+
+    assert counts_of(ran) == "1 passed"
+    assert (
+        "note test_model.py::test_model: pcc: both sides are constant at 0.0: PCC is 0/0 and 1.0 "
+        "by definition"
+    ) in ran.text.splitlines()

@@ -1,0 +1,230 @@
+"""The marker: what it may say, where it may stand, and what it changes."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.behaviour.model import MODEL, counts_of, entry_of, failure_of, outcomes, refusal_of
+
+if TYPE_CHECKING:
+    from tests.harness.project import Project
+
+KNOWN = "warmup, iterations, pcc, batch, tolerance, max_regression, target, waive"
+
+
+def write_marked(project: Project, keywords: str, milliseconds: float = 12.5) -> None:
+    """Write a test with a marker; it records its time from a file, which later calls change."""
+    project.write(
+        test_model=f"""
+            from pathlib import Path
+
+            import pytest
+
+            @pytest.mark.ttnn_perf({keywords})
+            def test_model(ttnn_perf):
+                text = Path(__file__).with_name("number").read_text()
+                ttnn_perf.record("latency", float(text), unit="ms")
+        """
+    )
+    (project.path / "number").write_text(str(milliseconds))
+
+
+def test_unknown_keyword_is_refused_with_the_known_ones(project: Project) -> None:
+    write_marked(project, "warmups=3, batch=1, loops=2")
+
+    ran = project.pytest("--ttnn-perf")
+
+    assert refusal_of(ran) == (
+        f"{MODEL}: @pytest.mark.ttnn_perf does not know loops, warmups; it knows {KNOWN}"
+    )
+    assert counts_of(ran) == "no tests ran"
+
+
+def test_positional_argument_is_refused(project: Project) -> None:
+    write_marked(project, "3")
+
+    ran = project.pytest("--ttnn-perf")
+
+    assert refusal_of(ran) == (f"{MODEL}: @pytest.mark.ttnn_perf takes keywords only, found (3,)")
+
+
+@pytest.mark.parametrize(
+    ("keyword", "problem"),
+    [
+        ("warmup=-1", "warmup: expected a whole number of at least 0, found -1"),
+        ("warmup=True", "warmup: expected a whole number of at least 0, found True"),
+        ("iterations=0", "iterations: expected a whole number of at least 1, found 0"),
+        ("iterations=2.5", "iterations: expected a whole number of at least 1, found 2.5"),
+        ("pcc='high'", "pcc: expected a finite number, found 'high'"),
+        ("pcc=99", "pcc: expected a correlation from -1 to 1, found 99"),
+        ("batch=0", "batch: expected a whole number of at least 1, found 0"),
+        ("tolerance='5 %'", "tolerance *: expected a finite number, found '5 %'"),
+        (
+            "tolerance=-0.1",
+            "tolerance *: expected a fraction of at least 0 (0.05 is 5 %), found -0.1",
+        ),
+        (
+            "max_regression={'latency': float('nan')}",
+            "max_regression latency: expected a finite number, found nan",
+        ),
+        (
+            "target=10",
+            """target: expected a goal per metric, e.g. {"wall_time": "10 ms"}, found 10""",
+        ),
+        ("target={'latency': None}", "target latency: expected a finite number, found None"),
+        (
+            "waive=['TTP203']",
+            """waive: expected a reason per rule, e.g. {"TTP203": "converted once"}, """
+            "found ['TTP203']",
+        ),
+        (
+            "waive={'TTP203': ' '}",
+            """waive: expected a reason per rule, e.g. {"TTP203": "converted once"}, """
+            "found {'TTP203': ' '}",
+        ),
+    ],
+)
+def test_wrong_value_is_refused(project: Project, keyword: str, problem: str) -> None:
+    write_marked(project, keyword)
+
+    ran = project.pytest("--ttnn-perf")
+
+    assert refusal_of(ran) == f"{MODEL}: @pytest.mark.ttnn_perf: {problem}"
+
+
+def test_nearer_markers_win_keyword_by_keyword(project: Project) -> None:
+    project.write(
+        test_model="""
+            import pytest
+
+            pytestmark = pytest.mark.ttnn_perf(warmup=1, iterations=1, waive={"TTP101": "module"})
+
+            @pytest.mark.ttnn_perf(iterations=2, waive={"TTP101": "class"})
+            class TestModel:
+                @pytest.mark.ttnn_perf(waive={"TTP102": "function"})
+                def test_model(self, ttnn_perf):
+                    ttnn_perf.measure(int)
+        """
+    )
+
+    project.pytest("--ttnn-perf")
+
+    entry = entry_of(project, "test_model.py::TestModel::test_model")
+    assert len(entry["metrics"]["wall_time"]["warmup"]) == 1
+    assert len(entry["metrics"]["wall_time"]["samples"]) == 2
+    assert entry["waived"] == {"TTP102": "function"}
+
+
+def test_marker_of_a_parameter_is_nearer_than_that_of_its_function(project: Project) -> None:
+    project.write(
+        test_model="""
+            import pytest
+
+            marks = pytest.mark.ttnn_perf(iterations=4)
+
+            @pytest.mark.ttnn_perf(iterations=2)
+            @pytest.mark.parametrize("case", [1, pytest.param(2, marks=marks)])
+            def test_model(ttnn_perf, case):
+                ttnn_perf.measure(int)
+        """
+    )
+
+    project.pytest("--ttnn-perf")
+
+    entries = [entry_of(project, f"test_model.py::test_model[{case}]") for case in (1, 2)]
+    assert [len(entry["metrics"]["wall_time"]["samples"]) for entry in entries] == [2, 4]
+
+
+@pytest.mark.parametrize(
+    ("keywords", "milliseconds", "outcome"),
+    [
+        ("", 12.625, "WITHIN"),
+        ("", 15, "REGRESSED"),
+        ("tolerance={'latency': 0.25}", 15, "WITHIN"),
+        ("tolerance=0.25", 15, "WITHIN"),
+        ("tolerance=0.25", 16, "REGRESSED"),
+        ("max_regression={'latency': 0.005}", 12.625, "REGRESSED"),
+        ("max_regression=0.005", 12.625, "REGRESSED"),
+        ("max_regression=0.25", 15, "REGRESSED"),
+    ],
+)
+def test_limits_of_the_author(
+    project: Project, keywords: str, milliseconds: float, outcome: str
+) -> None:
+    write_marked(project, keywords)
+    project.pytest("--ttnn-perf-update=new")
+    (project.path / "number").write_text(str(milliseconds))
+
+    project.pytest("--ttnn-perf")
+
+    assert outcomes(project) == {"latency": outcome}
+
+
+@pytest.mark.parametrize("option", ["tolerance", "max_regression", "target"])
+@pytest.mark.parametrize("arguments", ["--ttnn-perf", "--ttnn-perf-update=new"])
+def test_limit_of_a_metric_that_is_not_recorded_fails_the_test(
+    project: Project, option: str, arguments: str
+) -> None:
+    write_marked(project, f"{option}={{'latncy': 0.05}}")
+
+    ran = project.pytest(arguments, "--ttnn-perf-missing=ignore")
+
+    assert counts_of(ran) == "1 failed"
+    problem = f"{option} names latncy, which the test did not record (recorded: latency)"
+    assert failure_of(ran) == problem
+    assert f"{MODEL}: {problem}" in ran.text.splitlines()
+    assert not (project.path / "baselines").exists()
+
+
+@pytest.mark.parametrize(
+    ("target", "shown"),
+    [
+        ("'20.25 ms'", "20.25 ms: reached"),
+        ("'512.5 us'", "512.5 us: not reached"),
+        ("9.875", "9.875 ms: not reached"),
+    ],
+)
+def test_target_is_shown_and_never_fails(project: Project, target: str, shown: str) -> None:
+    write_marked(project, f"target={{'latency': {target}}}")
+
+    ran = project.pytest("--ttnn-perf-update=new")
+
+    assert counts_of(ran) == "1 passed"
+    (line,) = [line for line in ran.text.splitlines() if line.startswith("target ")]
+    now = "12500 us" if "us" in shown else "12.50 ms"
+    assert line == f"target {MODEL}: latency {now}, target {shown}"
+
+
+def test_target_in_another_kind_of_unit_fails_the_test(project: Project) -> None:
+    write_marked(project, "target={'latency': '10 MiB'}")
+
+    ran = project.pytest("--ttnn-perf", "--ttnn-perf-missing=ignore")
+
+    assert failure_of(ran) == "target latency: expected a number of ms, found '10 MiB'"
+
+
+def test_waiver_is_recorded_with_its_reason(project: Project) -> None:
+    write_marked(project, "waive={'TTP203': 'converted once'}")
+
+    project.pytest("--ttnn-perf")
+
+    assert entry_of(project)["waived"] == {"TTP203": "converted once"}
+
+
+def test_mistaken_marker_of_a_test_that_is_not_run_is_no_matter(project: Project) -> None:
+    write_marked(project, "loops=2")
+    project.write(test_other="def test_other(): pass")
+
+    assert project.pytest("--ttnn-perf", "test_other.py").code == 0
+    assert project.pytest("test_other.py").code == 0
+
+
+def test_marker_is_registered(project: Project) -> None:
+    write_marked(project, "warmup=1")
+
+    ran = project.pytest("--strict-markers")
+
+    assert counts_of(ran) == "1 passed"
+    assert "@pytest.mark.ttnn_perf(warmup=, iterations=" in project.pytest("--markers").text

@@ -1,0 +1,237 @@
+"""``ttnn_perf.measure`` under the gate: what is called, what is timed, what is kept."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.behaviour.model import counts_of, entry_of
+
+if TYPE_CHECKING:
+    from tests.harness.project import Project
+
+#: Passes whatever the times are: these tests are about what was called.
+QUIET = ("--ttnn-perf", "--ttnn-perf-missing=ignore")
+
+
+def write_body(project: Project, body: str, marker: str = "") -> None:
+    """Write a test from the lines of its body."""
+    lines = "\n".join(f"    {line}" for line in body.strip().splitlines())
+    project.write(
+        test_model=f"import gc\nimport pytest\n\n@pytest.mark.ttnn_perf({marker})\n"
+        f"def test_model(ttnn_perf):\n{lines}\n"
+    )
+
+
+def test_warm_up_and_samples_are_kept_apart_and_the_last_result_returned(project: Project) -> None:
+    write_body(
+        project,
+        """
+calls = []
+result = ttnn_perf.measure(lambda x, by: calls.append(x) or len(calls) * by, 1, by=10)
+assert (calls, result) == ([1] * 5, 50)
+""",
+        "warmup=2, iterations=3",
+    )
+
+    assert counts_of(project.pytest(*QUIET)) == "1 passed"
+    wall_time = entry_of(project)["metrics"]["wall_time"]
+    assert len(wall_time["warmup"]) == 2
+    assert len(wall_time["samples"]) == 3
+    assert (wall_time["unit"], wall_time["better"], wall_time["kind"]) == ("ns", "lower", "time")
+
+
+def test_first_two_calls_are_recorded_apart_and_not_gated(project: Project) -> None:
+    write_body(project, "ttnn_perf.measure(int)\nttnn_perf.measure(int, name='again')", "warmup=2")
+
+    project.pytest(*QUIET)
+
+    entry = entry_of(project)
+    metrics = entry["metrics"]
+    assert list(metrics) == ["wall_time", "first_call_time", "second_call_time", "again"]
+    firsts = [metrics["first_call_time"], metrics["second_call_time"]]
+    assert [first["samples"][0] for first in firsts] == metrics["wall_time"]["warmup"]
+    assert [first["gated"] for first in firsts] == [False, False]
+    assert list(entry["verdicts"]) == ["wall_time", "again"]
+
+
+@pytest.mark.parametrize(
+    ("supplied", "arguments"),
+    [("None", "(1, 2)"), ("(3, 4, 5)", "(3, 4, 5)"), ("[3, 4]", "([3, 4],)"), ("()", "()")],
+    ids=["nothing", "a tuple", "one argument", "no arguments"],
+)
+def test_setup_may_supply_the_arguments(project: Project, supplied: str, arguments: str) -> None:
+    write_body(
+        project,
+        f"""
+seen = []
+ttnn_perf.measure(lambda *a: seen.append(a), 1, 2, setup=lambda: {supplied})
+assert seen == [{arguments}] * 3
+""",
+        "warmup=1, iterations=2",
+    )
+
+    assert counts_of(project.pytest(*QUIET)) == "1 passed"
+
+
+def test_each_call_is_set_up_and_synchronised(project: Project) -> None:
+    write_body(
+        project,
+        """
+log = []
+say = lambda word: lambda: log.append(word)
+ttnn_perf.measure(say("call"), setup=say("setup"), sync=say("sync"))
+assert log == ["setup", "sync", "call", "sync"] * 3
+""",
+        "warmup=1, iterations=2",
+    )
+
+    assert counts_of(project.pytest(*QUIET)) == "1 passed"
+
+
+def test_synchronisation_is_part_of_the_time_and_setup_is_not(project: Project) -> None:
+    write_body(
+        project,
+        """
+from pytest_ttnn_perf.measure import sampling
+now = [0]
+advance = lambda by: lambda: now.__setitem__(0, now[0] + by)
+sampling.perf_counter_ns, real = lambda: now[0], sampling.perf_counter_ns
+try:
+    ttnn_perf.measure(advance(5), setup=advance(1000), sync=advance(20))
+finally:
+    sampling.perf_counter_ns = real
+""",
+        "warmup=1, iterations=2",
+    )
+
+    project.pytest(*QUIET)
+
+    wall_time = entry_of(project)["metrics"]["wall_time"]
+    assert (wall_time["warmup"], wall_time["samples"]) == ([25], [25, 25])
+
+
+def test_pipelined_calls_share_one_synchronisation(project: Project) -> None:
+    write_body(
+        project,
+        """
+log = []
+say = lambda word: lambda: log.append(word)
+ttnn_perf.measure(say("call"), sync=say("sync"), pipelined=3)
+assert log == ["sync", "call", "sync"] + ["sync", "call", "call", "call", "sync"] * 2
+ttnn_perf.measure(int)
+ttnn_perf.measure(int, pipelined=2, name="streamed")
+""",
+        "warmup=1, iterations=2",
+    )
+
+    assert counts_of(project.pytest(*QUIET)) == "1 passed"
+    metrics = entry_of(project)["metrics"]
+    assert {name: len(metric["samples"]) for name, metric in metrics.items()} == {
+        "throughput_time": 2,
+        "first_call_time": 1,
+        "wall_time": 2,
+        "streamed": 2,
+    }
+
+
+@pytest.mark.parametrize(("pipelined", "timed"), [(None, "wall_time"), (4, "throughput_time")])
+def test_batch_becomes_a_throughput(project: Project, pipelined: int | None, timed: str) -> None:
+    write_body(project, f"ttnn_perf.measure(dict, pipelined={pipelined})", "batch=8, iterations=3")
+
+    project.pytest(*QUIET)
+
+    metrics = entry_of(project)["metrics"]
+    rate = metrics["samples_per_second"]
+    assert rate["samples"] == pytest.approx([8e9 / each for each in metrics[timed]["samples"]])
+    assert (rate["unit"], rate["better"], rate["kind"]) == ("samples/s", "higher", "throughput")
+
+
+@pytest.mark.parametrize(
+    ("good_calls", "warmup", "samples"), [(0, 0, 0), (1, 1, 0), (2, 2, 0), (4, 2, 2)]
+)
+def test_callable_that_raises_leaves_what_was_measured_until_then(
+    project: Project, good_calls: int, warmup: int, samples: int
+) -> None:
+    write_body(
+        project,
+        f"""
+ttnn_perf.record("loaded", 7, kind="count")
+calls = [1] * {good_calls}
+ttnn_perf.measure(calls.pop)
+""",
+        "warmup=2, iterations=3",
+    )
+
+    ran = project.pytest(*QUIET)
+
+    assert counts_of(ran) == "1 failed"
+    entry = entry_of(project)
+    assert entry["raised"] == "IndexError: pop from empty list"
+    assert entry["metrics"]["loaded"]["samples"] == [7]
+    assert len(entry["metrics"]["wall_time"].get("warmup", [])) == warmup
+    assert len(entry["metrics"]["wall_time"]["samples"]) == samples
+    (verdict,) = entry["verdicts"].values()
+    assert verdict["sentence"] == f"nothing was judged: the test raised {entry['raised']}"
+
+
+def test_same_name_twice_is_refused(project: Project) -> None:
+    write_body(project, "ttnn_perf.measure(int, name='prefill')\n" * 2)
+
+    project.pytest(*QUIET)
+
+    assert entry_of(project)["raised"] == (
+        "UsageError: prefill was measured already in this test; give this one a name= of its own"
+    )
+
+
+@pytest.mark.parametrize(
+    ("argument", "problem"),
+    [
+        ("warmup=-1", "warmup: expected a whole number of at least 0, found -1"),
+        ("iterations=0", "iterations: expected a whole number of at least 1, found 0"),
+        ("iterations=2.5", "iterations: expected a whole number of at least 1, found 2.5"),
+        ("pipelined=0", "pipelined: expected a whole number of at least 1, found 0"),
+        ("pipelined=True", "pipelined: expected a whole number of at least 1, found True"),
+        ("name=' '", "a metric's name is a non-empty string, found ' '"),
+    ],
+)
+def test_mistaken_argument_is_refused(project: Project, argument: str, problem: str) -> None:
+    write_body(project, f"ttnn_perf.measure(int, {argument})")
+
+    project.pytest(*QUIET)
+
+    assert entry_of(project)["raised"] == f"UsageError: {problem}"
+
+
+@pytest.mark.parametrize("pipelined", [None, 2])
+@pytest.mark.parametrize("enabled", [True, False])
+@pytest.mark.parametrize("error", ["int", "error"])
+def test_garbage_collector_is_held_off_and_left_as_found(
+    project: Project, pipelined: int | None, enabled: bool, error: str
+) -> None:
+    write_body(
+        project,
+        f"""
+states = []
+def error():
+    raise RuntimeError
+gc.{"enable" if enabled else "disable"}()
+try:
+    ttnn_perf.measure(lambda: states.append(gc.isenabled()) or {error}(), pipelined={pipelined})
+except RuntimeError:
+    pass
+finally:
+    found = gc.isenabled()
+    gc.enable()
+assert found is {enabled}
+assert states[0] is False
+""",
+        "warmup=0, iterations=2",
+    )
+
+    project.pytest(*QUIET)
+
+    # A callable that raises leaves no sample, so the test itself fails; its assertions held.
+    assert "raised" not in entry_of(project)

@@ -1,0 +1,180 @@
+"""Tests that do not simply pass or fail: expected failures, skips, errors around the call."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.behaviour.model import MODEL, counts_of, entry_of, failure_of, metric, write_model
+
+if TYPE_CHECKING:
+    from tests.harness.project import Project
+
+REGRESSED = (
+    "REGRESSED: latency 25.50 ms, baseline 12.50 ms: 104.0 % slower, limit 5.1 % "
+    "(1 sample against 1 session; provisional baseline)"
+)
+
+
+def add_conftest(project: Project, marker: str) -> None:
+    """Give the model's test a marker from outside."""
+    project.write(
+        conftest=f"""
+            import pytest
+
+            def pytest_collection_modifyitems(items):
+                for item in items:
+                    item.add_marker({marker})
+        """
+    )
+
+
+@pytest.mark.parametrize("marker", ["pytest.mark.xfail", "pytest.mark.xfail(reason='slow')"])
+def test_regressed_xfail_fails(project: Project, marker: str) -> None:
+    write_model(project, latency=metric(12.5))
+    project.pytest("--ttnn-perf-update=new")
+    write_model(project, latency=metric(25.5))
+    add_conftest(project, marker)
+
+    ran = project.pytest("--ttnn-perf")
+
+    assert (ran.code, counts_of(ran)) == (1, "1 failed")
+    assert failure_of(ran).splitlines()[0] == REGRESSED
+
+
+def test_xfail_that_passes_within_limits_is_an_xpass(project: Project) -> None:
+    write_model(project, latency=metric(12.5))
+    project.pytest("--ttnn-perf-update=new")
+    add_conftest(project, "pytest.mark.xfail")
+
+    assert counts_of(project.pytest("--ttnn-perf")) == "1 xpassed"
+
+
+MARKED = "@pytest.mark.ttnn_perf\n@pytest.mark.xfail\n"
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        f"{MARKED}def test_model(ttnn_perf):\n    ttnn_perf.measure(int)\n    assert False",
+        f"{MARKED}def test_model(): assert False",
+        "@pytest.mark.ttnn_perf\ndef test_model(): pytest.xfail('not yet')",
+        "class TestModel(unittest.TestCase):\n    @pytest.mark.ttnn_perf\n"
+        "    @unittest.expectedFailure\n    def test_model(self): self.fail()",
+    ],
+    ids=["measured", "whole call", "pytest.xfail", "unittest"],
+)
+def test_expected_failure_stays_one_and_is_not_recorded(project: Project, source: str) -> None:
+    project.write(test_model=f"import unittest\nimport pytest\n\n{source}\n")
+
+    ran = project.pytest("--ttnn-perf-update=new", "--ttnn-perf-json=run.json")
+
+    assert (ran.code, counts_of(ran)) == (0, "1 xfailed")
+    assert project.files() == {"test_model.py", ".ttnn_perf/.gitignore"}
+
+
+def test_unexpected_pass_of_a_strict_xfail_is_not_written(project: Project) -> None:
+    write_model(project, latency=metric(12.5))
+    add_conftest(project, "pytest.mark.xfail(strict=True)")
+
+    ran = project.pytest("--ttnn-perf-update=new")
+
+    assert (ran.code, counts_of(ran)) == (1, "1 failed")
+    assert not (project.path / "baselines").exists()
+
+
+@pytest.mark.parametrize(
+    ("source", "counts"),
+    [
+        ("@pytest.mark.skip\ndef test_model(ttnn_perf): pass", "1 skipped"),
+        ("def test_model(ttnn_perf): pytest.skip('no device')", "1 skipped"),
+        (
+            "def test_model(ttnn_perf):\n"
+            "    ttnn_perf.record('latency', 1, unit='ms')\n"
+            "    pytest.skip('no device')",
+            "1 skipped",
+        ),
+        (
+            "@pytest.fixture\ndef device(ttnn_perf): raise RuntimeError\n\n"
+            "def test_model(ttnn_perf, device): pass",
+            "1 error",
+        ),
+    ],
+    ids=["marker", "call", "after recording", "setup error"],
+)
+def test_test_that_did_not_run_is_not_recorded(project: Project, source: str, counts: str) -> None:
+    project.write(test_model=f"import pytest\n\n{source}\n")
+
+    ran = project.pytest("--ttnn-perf-update=new", "--ttnn-perf-json=run.json")
+
+    assert counts_of(ran) == counts
+    assert project.files() == {"test_model.py", ".ttnn_perf/.gitignore"}
+    assert "=== ttnn-perf ===" not in ran.text
+
+
+def test_test_that_did_not_run_keeps_its_baseline(project: Project) -> None:
+    write_model(project, latency=metric(12.5))
+    project.pytest("--ttnn-perf-update=new")
+    before = project.baseline().read_text()
+    add_conftest(project, "pytest.mark.skip")
+
+    project.pytest("--ttnn-perf-update=all", "--ttnn-perf-reason=because")
+
+    assert project.baseline().read_text() == before
+
+
+def test_error_in_teardown_stands_beside_the_verdict(project: Project) -> None:
+    project.write(
+        test_model="""
+            import pytest
+
+            @pytest.fixture
+            def device():
+                yield
+                raise RuntimeError("device lost")
+
+            def test_model(ttnn_perf, device):
+                ttnn_perf.record("latency", 12.5, unit="ms")
+        """
+    )
+
+    ran = project.pytest("--ttnn-perf")
+
+    assert counts_of(ran) == "1 failed, 1 error"
+    assert entry_of(project, MODEL)["verdicts"]["latency"]["outcome"] == "NO_BASELINE"
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        """
+            def test_model(ttnn_perf, subtests):
+                for case in range(2):
+                    with subtests.test(case=case):
+                        ttnn_perf.record(f"latency_{case}", 12.5, unit="ms")
+        """,
+        """
+            import unittest
+
+            import pytest
+
+            class TestModel(unittest.TestCase):
+                @pytest.mark.ttnn_perf
+                def test_model(self):
+                    for case in range(2):
+                        with self.subTest(case=case):
+                            pass
+        """,
+    ],
+    ids=["fixture", "unittest"],
+)
+def test_test_with_subtests_is_judged_once_at_its_end(project: Project, source: str) -> None:
+    pytest.importorskip("_pytest.subtests", reason="this pytest has no subtests")
+    project.write(test_model=source)
+
+    ran = project.pytest("--ttnn-perf-update=new")
+
+    # How passed subtests are counted differs between versions of pytest.
+    assert (ran.code, counts_of(ran).split(",")[0]) == (0, "1 passed")
+    assert "1 test gated; 1 written; " in ran.text

@@ -1,0 +1,205 @@
+"""A failed verdict is an ordinary failure to every other part of pytest."""
+
+from __future__ import annotations
+
+import xml.etree.ElementTree as ET
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.behaviour.model import (
+    counts_of,
+    failure_of,
+    metric,
+    record_of,
+    write_latency,
+    write_model,
+)
+
+if TYPE_CHECKING:
+    from tests.harness.project import Project
+
+REGRESSED = (
+    "REGRESSED: latency 25.50 ms, baseline 12.50 ms: 104.0 % slower, limit 5.1 % "
+    "(1 sample against 1 session; provisional baseline)"
+)
+
+
+@pytest.fixture
+def regressed(project: Project) -> Project:
+    """A project of three tests, of which the first one in the file got slower."""
+    project.write(
+        test_model="""
+            import os
+
+            def test_slow(ttnn_perf):
+                ttnn_perf.record("latency", 25.5 if os.path.exists("slow") else 12.5, unit="ms")
+
+            def test_same(ttnn_perf):
+                ttnn_perf.record("latency", 12.5, unit="ms")
+
+            def test_plain():
+                pass
+        """
+    )
+    project.pytest("--ttnn-perf-update=new")
+    (project.path / "slow").touch()
+    return project
+
+
+def test_maxfail_stops_at_a_verdict(regressed: Project) -> None:
+    ran = regressed.pytest("--ttnn-perf", "-x")
+
+    assert (ran.code, counts_of(ran)) == (1, "1 failed")
+    assert list(record_of(regressed)["tests"]) == ["test_model.py::test_slow"]
+
+
+def test_last_failed_runs_a_failed_verdict_again(regressed: Project) -> None:
+    regressed.pytest("--ttnn-perf")
+
+    ran = regressed.pytest("--ttnn-perf", "--lf")
+
+    assert counts_of(ran) == "1 failed"
+    assert list(record_of(regressed)["tests"]) == ["test_model.py::test_slow"]
+
+
+def test_junit_counts_one_failure_and_no_error(regressed: Project) -> None:
+    regressed.pytest("--ttnn-perf", "--junitxml=junit.xml")
+
+    root = ET.parse(regressed.path / "junit.xml").getroot()
+    suite = root if root.tag == "testsuite" else root[0]
+    assert {name: suite.get(name) for name in ("tests", "failures", "errors", "skipped")} == {
+        "tests": "3",
+        "failures": "1",
+        "errors": "0",
+        "skipped": "0",
+    }
+    (failure,) = root.iter("failure")
+    assert failure.get("message") == REGRESSED
+    assert (failure.text or "").splitlines()[0] == REGRESSED
+
+
+def test_short_summary_and_location_name_the_test(
+    regressed: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "400")
+
+    ran = regressed.pytest("--ttnn-perf", "-rf", "--tb=line")
+
+    lines = ran.text.splitlines()
+    assert f"FAILED test_model.py::test_slow - {REGRESSED}" in lines
+    assert any(line.endswith(f"test_model.py:3: {REGRESSED}") for line in lines)
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["-p", "no:cacheprovider"],
+        ["-s"],
+        ["-vv"],
+        ["-q"],
+        ["--tb=short"],
+        ["--tb=native"],
+        ["--import-mode=importlib"],
+        ["-p", "no:terminal"],
+        ["-p", "no:logging", "-p", "no:junitxml"],
+        ["--durations=3"],
+        ["-W", "error"],
+    ],
+    ids=" ".join,
+)
+def test_verdicts_do_not_depend_on_how_pytest_runs(
+    regressed: Project, arguments: list[str]
+) -> None:
+    ran = regressed.pytest("--ttnn-perf", *arguments)
+
+    assert ran.code == 1
+    tests = record_of(regressed)["tests"]
+    assert {name: test["verdicts"]["latency"]["outcome"] for name, test in tests.items()} == {
+        "test_model.py::test_slow": "REGRESSED",
+        "test_model.py::test_same": "WITHIN",
+    }
+
+
+def test_deselected_tests_are_neither_run_nor_missed(regressed: Project) -> None:
+    ran = regressed.pytest("--ttnn-perf", "-k", "same or plain")
+
+    assert (ran.code, counts_of(ran)) == (0, "2 passed, 1 deselected")
+    assert list(record_of(regressed)["tests"]) == ["test_model.py::test_same"]
+
+
+@pytest.mark.parametrize("update", [[], ["--ttnn-perf-update"]], ids=["gate", "update"])
+def test_collect_only_writes_nothing(regressed: Project, update: list[str]) -> None:
+    before = {name: (regressed.path / name).read_bytes() for name in regressed.files()}
+
+    ran = regressed.pytest("--ttnn-perf", *update, "--collect-only", "-q")
+
+    assert ran.code == 0
+    assert "test_model.py::test_slow" in ran.text
+    assert {name: (regressed.path / name).read_bytes() for name in regressed.files()} == before
+
+
+@pytest.mark.parametrize(
+    "hook",
+    ["hookwrapper=True", "hookwrapper=True, tryfirst=True", "wrapper=True"],
+)
+def test_wrapper_of_a_conftest_sees_the_failed_report(regressed: Project, hook: str) -> None:
+    result = "(yield).get_result()" if hook.startswith("hookwrapper") else "yield"
+    regressed.write(
+        conftest=f"""
+            import pytest
+
+            SEEN = pytest.StashKey()
+
+            @pytest.hookimpl({hook})
+            def pytest_runtest_makereport(item, call):
+                report = {result}
+                item.stash.setdefault(SEEN, {{}})[report.when] = report.outcome
+                {"return report" if hook == "wrapper=True" else ""}
+
+            def pytest_runtest_teardown(item):
+                print("conftest saw", item.name, item.stash[SEEN])
+        """
+    )
+
+    ran = regressed.pytest("--ttnn-perf", "-s")
+
+    seen = [line.lstrip("F.") for line in ran.text.splitlines() if "conftest saw" in line]
+    assert [line.removeprefix("test_model.py ").lstrip("F.") for line in seen] == [
+        "conftest saw test_slow {'setup': 'passed', 'call': 'failed'}",
+        "conftest saw test_same {'setup': 'passed', 'call': 'passed'}",
+        "conftest saw test_plain {'setup': 'passed', 'call': 'passed'}",
+    ]
+
+
+def test_report_is_complete_enough_to_be_sent_and_logged(regressed: Project) -> None:
+    regressed.write(
+        conftest="""
+            import json
+
+            import pytest
+
+            def pytest_runtest_logreport(report):
+                if report.when == "call" and report.failed:
+                    data = json.loads(json.dumps(report._to_json()))
+                    again = pytest.TestReport._from_json(data)
+                    print("again:", again.outcome, again.longrepr.reprcrash.message)
+                    print("text:", again.longreprtext.splitlines()[0])
+        """
+    )
+
+    lines = regressed.pytest("--ttnn-perf", "-s").text.splitlines()
+
+    assert any(line.endswith(f"again: failed {REGRESSED}") for line in lines)
+    assert f"text: {REGRESSED}" in lines
+
+
+def test_own_failure_and_verdict_do_not_mix(project: Project) -> None:
+    write_latency(project, 12.5)
+    project.pytest("--ttnn-perf-update=new")
+    write_model(project, latency=metric(25.5), other={"value_or_samples": "text"})
+
+    ran = project.pytest("--ttnn-perf")
+
+    assert "UsageError: other: sample 0 is not a number: 'text'" in failure_of(ran)
+    assert "REGRESSED" not in ran.text

@@ -1,0 +1,223 @@
+"""Marked tests that do not use the fixture: run once, unchanged, and measured as a whole."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.behaviour.model import (
+    counts_of,
+    entry_of,
+    failure_of,
+    outcomes,
+    record_of,
+    store_sessions,
+)
+
+if TYPE_CHECKING:
+    from tests.harness.project import Project
+
+#: A call time no test can reach, and one that every test stays below: 1 ns and 11 days.
+IMPOSSIBLE, ENDLESS = [1, 0, 1], [1e15, 0, 1]
+
+STYLES = {
+    "function": (
+        "test_model",
+        """
+            import pytest
+
+            @pytest.mark.ttnn_perf
+            def test_model():
+                print("ran once")
+        """,
+    ),
+    "parameter": (
+        "test_model[8-relu]",
+        """
+            import pytest
+
+            @pytest.mark.ttnn_perf
+            @pytest.mark.parametrize("activation", ["relu"])
+            @pytest.mark.parametrize("batch", [8])
+            def test_model(batch, activation):
+                print("ran once")
+        """,
+    ),
+    "class": (
+        "TestModel::test_model",
+        """
+            import pytest
+
+            @pytest.mark.ttnn_perf
+            class TestModel:
+                def test_model(self):
+                    print("ran once")
+        """,
+    ),
+    "unittest": (
+        "TestModel::test_model",
+        """
+            import unittest
+
+            import pytest
+
+            class TestModel(unittest.TestCase):
+                @pytest.mark.ttnn_perf
+                def test_model(self):
+                    print("ran once")
+        """,
+    ),
+}
+
+
+@pytest.fixture(params=list(STYLES))
+def name(project: Project, request: pytest.FixtureRequest) -> str:
+    """Write a test in one of the styles; return its name in the file."""
+    name, source = STYLES[request.param]
+    project.write(test_model=source)
+    return name
+
+
+def test_call_is_measured_once_and_gated(project: Project, name: str) -> None:
+    ran = project.pytest("--ttnn-perf", "-s")
+
+    assert counts_of(ran) == "1 failed"
+    assert ran.text.count("ran once") == 1
+    entry = entry_of(project, f"test_model.py::{name}")
+    assert list(entry["metrics"]) == ["call_time"]
+    call_time = entry["metrics"]["call_time"]
+    assert len(call_time["samples"]) == 1
+    assert "warmup" not in call_time
+    assert entry["verdicts"]["call_time"]["reason"] == "new test"
+
+
+@pytest.mark.parametrize(
+    ("session", "outcome", "counts"),
+    [(IMPOSSIBLE, "REGRESSED", "1 failed"), (ENDLESS, "IMPROVED", "1 passed")],
+    ids=["regressed", "improved"],
+)
+def test_call_is_compared_with_its_baseline(
+    project: Project, name: str, session: list[float], outcome: str, counts: str
+) -> None:
+    project.pytest("--ttnn-perf-update=new")
+    store_sessions(project, session, test=name, name="call_time")
+
+    ran = project.pytest("--ttnn-perf")
+
+    assert counts_of(ran) == counts
+    assert outcomes(project, f"test_model.py::{name}") == {"call_time": outcome}
+
+
+def test_test_that_fails_on_its_own_shows_its_own_failure(project: Project) -> None:
+    project.write(
+        test_model="""
+            import unittest
+
+            import pytest
+
+            @pytest.mark.ttnn_perf
+            def test_function():
+                assert 1 + 1 == 3
+
+            class TestModel(unittest.TestCase):
+                @pytest.mark.ttnn_perf
+                def test_method(self):
+                    self.fail("wrong output")
+        """
+    )
+
+    ran = project.pytest("--ttnn-perf-update=new")
+
+    assert (ran.code, counts_of(ran)) == (1, "2 failed")
+    assert "E       assert (1 + 1) == 3" in failure_of(ran, "test_function")
+    assert "E       AssertionError: wrong output" in failure_of(ran, "TestModel.test_method")
+    method = entry_of(project, "test_model.py::TestModel::test_method")
+    assert method["raised"] == "AssertionError: wrong output"
+    assert not (project.path / "baselines").exists()
+
+
+def test_fixtures_of_the_test_are_not_timed(project: Project) -> None:
+    project.write(
+        test_model="""
+            import pytest
+            from pytest_ttnn_perf.plugin import worker
+
+            clock = [0]
+
+            @pytest.fixture(autouse=True)
+            def slow(monkeypatch):
+                monkeypatch.setattr(worker, "perf_counter_ns", lambda: clock[0])
+                clock[0] += 1000
+                yield
+                clock[0] += 1000
+
+            @pytest.mark.ttnn_perf
+            def test_model():
+                clock[0] += 5
+        """
+    )
+
+    project.pytest("--ttnn-perf")
+
+    assert entry_of(project)["metrics"]["call_time"]["samples"] == [5]
+
+
+def test_test_with_the_fixture_has_no_call_time(project: Project) -> None:
+    project.write(
+        test_model="""
+            import pytest
+
+            @pytest.fixture
+            def measured(ttnn_perf):
+                ttnn_perf.record("latency", 12.5, unit="ms")
+
+            @pytest.mark.ttnn_perf
+            def test_model(measured):
+                pass
+        """
+    )
+
+    project.pytest("--ttnn-perf-all")
+
+    assert list(entry_of(project)["metrics"]) == ["latency"]
+
+
+@pytest.mark.parametrize("marker", ["@pytest.mark.ttnn_perf", ""])
+def test_fixture_may_be_asked_for_while_the_test_runs(project: Project, marker: str) -> None:
+    project.write(
+        test_model=f"""
+            import pytest
+
+            {marker}
+            def test_model(request):
+                request.getfixturevalue("ttnn_perf").record("latency", 12.5, unit="ms")
+        """
+    )
+
+    project.pytest("--ttnn-perf")
+
+    assert list(entry_of(project)["metrics"]) == ["latency"]
+    assert record_of(project)["environment"]
+    assert ".ttnn_perf/.gitignore" in project.files()
+
+
+@pytest.mark.parametrize("marker", ["@pytest.mark.ttnn_perf", ""])
+def test_async_test_is_refused(project: Project, marker: str) -> None:
+    project.write(
+        test_model=f"""
+            import pytest
+
+            {marker}
+            async def test_model():
+                pass
+        """
+    )
+
+    ran = project.pytest("--ttnn-perf-all")
+
+    assert counts_of(ran) == "1 failed"
+    assert failure_of(ran) == (
+        "ttnn-perf cannot measure the async test test_model.py::test_model: the event loop would "
+        "be part of its time; call the model from a plain function"
+    )

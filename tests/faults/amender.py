@@ -1,0 +1,115 @@
+"""A process that changes baselines, to be killed, starved of disk, or run eight times at once."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import replace
+from itertools import cycle
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from filelock import FileLock
+
+from pytest_ttnn_perf._support.atomic import write_text
+from pytest_ttnn_perf._support.errors import WriteError
+from pytest_ttnn_perf.baselines.paths import baseline_path
+from pytest_ttnn_perf.baselines.schema import encode_text
+from pytest_ttnn_perf.baselines.store import BaselineStore
+from pytest_ttnn_perf.model.baseline import (
+    Accepted,
+    BaselineFile,
+    MetricBaseline,
+    Session,
+    TestBaseline,
+)
+from pytest_ttnn_perf.model.hardware import Hardware
+from pytest_ttnn_perf.model.metric import Metric
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+HARDWARE = Hardware("host", "x86_64")
+FILE = "test_model.py"
+METRIC = Metric("wall_time", "ns")
+
+
+def stored(*medians: int) -> TestBaseline:
+    """Return a baseline with one session per median."""
+    sessions = tuple(Session(median, 0, 10) for median in medians)
+    return TestBaseline(Accepted("now"), {METRIC.name: MetricBaseline(METRIC, sessions)})
+
+
+def text_of(sessions: int) -> str:
+    """Return the file of one test with so many sessions."""
+    return encode_text(BaselineFile(HARDWARE, {"test_a": stored(*range(1, sessions + 1))}))
+
+
+#: Far apart in size, so that neither can be mistaken for a part of the other.
+SMALL, LARGE = 10, 20_000
+
+
+def appending(median: int) -> Callable[[TestBaseline | None], TestBaseline]:
+    """Return the change that adds a session."""
+
+    def change(found: TestBaseline | None) -> TestBaseline:
+        if found is None:
+            return stored(median)
+        metric = found.metrics[METRIC.name]
+        longer = replace(metric, sessions=(*metric.sessions, Session(median, 0, 10)))
+        return replace(found, metrics={METRIC.name: longer})
+
+    return change
+
+
+def rewrite(root: Path) -> None:
+    """Write two contents in turn until killed."""
+    path = baseline_path(root, HARDWARE, FILE)
+    texts = (text_of(SMALL), text_of(LARGE))
+    write_text(path, texts[0])
+    _say("ready")
+    for text in cycle(texts):
+        write_text(path, text)
+
+
+def append(root: Path, name: str, first: str, count: str) -> None:
+    """Add sessions to a test of this process' own and to one that all processes share."""
+    store = BaselineStore(root)
+    store.find(HARDWARE, f"{FILE}::shared")  # as a run does at its start, long before it writes
+    _say("ready")
+    sys.stdin.readline()
+    for median in range(int(first), int(first) + int(count)):
+        change = appending(median)
+        store.amend(HARDWARE, {f"{FILE}::{name}": change, f"{FILE}::shared": change})
+
+
+def fill_disk(root: Path, limit_bytes: str) -> None:
+    """Write a baseline that does not fit, and say how that ended."""
+    import resource
+
+    resource.setrlimit(resource.RLIMIT_FSIZE, (int(limit_bytes), resource.RLIM_INFINITY))
+    try:
+        BaselineStore(root).amend(HARDWARE, {f"{FILE}::test_a": lambda _: stored(*range(1, 999))})
+    except WriteError as error:
+        _say(str(error))
+
+
+def hold(root: Path) -> None:
+    """Hold the lock until told to end, or killed."""
+    with FileLock(root / ".lock"):
+        _say("ready")
+        sys.stdin.readline()
+
+
+def _say(text: str) -> None:
+    sys.stdout.write(text + "\n")
+    sys.stdout.flush()
+
+
+if __name__ == "__main__":
+    _modes: dict[str, Callable[..., None]] = {
+        "rewrite": rewrite,
+        "append": append,
+        "fill_disk": fill_disk,
+        "hold": hold,
+    }
+    _modes[sys.argv[1]](Path(sys.argv[2]), *sys.argv[3:])

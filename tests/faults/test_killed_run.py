@@ -1,0 +1,120 @@
+"""A run that is killed keeps what it has: its journal reads like a record."""
+
+from __future__ import annotations
+
+import json
+import signal
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import pytest
+
+from pytest_ttnn_perf._support.errors import InputError
+from pytest_ttnn_perf.capture.run_record import read_run
+from pytest_ttnn_perf.model.hardware import Hardware
+from pytest_ttnn_perf.model.metric import Metric
+from pytest_ttnn_perf.model.observation import MetricObservation, Observation, Run
+from pytest_ttnn_perf.workflow.publish import Journal
+from tests.faults.refusals import assert_no_traceback
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from tests.harness.project import Project, Ran
+
+MODEL = """
+    import os, pathlib, signal
+
+    def measured(name):
+        return [int(n) for n in pathlib.Path(name + ".txt").read_text().split()]
+
+    def test_first(ttnn_perf):
+        ttnn_perf.record("wall_time", measured("first"), unit="ns")
+
+    def test_second(ttnn_perf):
+        ttnn_perf.record("wall_time", measured("second"), unit="ns")
+
+    def test_third(ttnn_perf):
+        ttnn_perf.record("wall_time", measured("first"), unit="ns")
+        os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+def _killed_run(project: Project) -> Path:
+    """Store a baseline of two tests, then kill a run in its third; return that run's journal."""
+    project.write(test_model=MODEL)
+    for name in ("first", "second"):
+        (project.path / f"{name}.txt").write_text("1000 1001 999")
+    stored = project.pytest("--ttnn-perf-update=new", "-k", "first or second")
+    assert stored.code == 0
+    (project.path / "second.txt").write_text("1300 1301 1299")
+    before = project.baseline().read_bytes()
+    killed = project.pytest_process("--ttnn-perf-update=all", "--ttnn-perf-reason=none")
+    assert killed.code == -signal.SIGKILL
+    assert project.baseline().read_bytes() == before
+    (journal,) = (project.path / ".ttnn_perf" / "runs").glob("*.jsonl")
+    return journal
+
+
+def test_a_run_killed_in_its_third_test_can_be_shown_and_gated(
+    project: Project, command: Callable[..., Ran]
+) -> None:
+    journal = _killed_run(project)
+    shown = command("show", journal, "--format", "json")
+    assert shown.code == 0
+    names = ["test_model.py::test_first", "test_model.py::test_second"]
+    assert list(json.loads(shown.text)["tests"]) == names
+    gated = command("gate", journal, "--format", "json")
+    verdicts = json.loads(gated.text)["verdicts"]
+    assert [(v["test"], v["outcome"]) for v in verdicts] == [
+        (names[0], "WITHIN"),
+        (names[1], "REGRESSED"),
+    ]
+    assert gated.code == 1
+    for ran in (shown, gated):
+        assert_no_traceback(ran)
+    # The next run is not held up by what the killed one left.
+    assert project.pytest("--ttnn-perf", "-k", "first").code == 0
+
+
+@pytest.fixture
+def journal(tmp_path: Path) -> Path:
+    """Return the journal of three tests, as a run leaves it until it ends."""
+    metric = Metric("wall_time", "ns")
+    journal = Journal(tmp_path / ".ttnn_perf" / "runs" / "a.jsonl")
+    journal.open(Run(Hardware("host", "x86_64"), {}, label="é"))
+    for name in ("a", "b\u2028", "c"):
+        observed = MetricObservation(metric, (1.0, 2.0))
+        observation = Observation(f"test_é.py::{name}", {metric.name: observed})
+        journal.add(replace(observation, raised="line 1\nline 2"))
+    text = journal.file.read_text()
+    journal.close()
+    copied = tmp_path / "journal.jsonl"
+    copied.write_text(text)
+    return copied
+
+
+def test_a_journal_cut_anywhere_in_its_tests_holds_the_whole_ones(journal: Path) -> None:
+    content = journal.read_bytes()
+    heading, *lines = content.splitlines(keepends=True)
+    for length in range(len(content) - len(heading) + 1):
+        journal.write_bytes(content[: len(heading) + length])
+        # A line is whole without its newline, too.
+        ends = [sum(map(len, lines[: n + 1])) - 1 for n in range(len(lines))]
+        assert len(read_run(journal).tests) == sum(end <= length for end in ends)
+
+
+def test_a_journal_cut_in_its_heading_is_refused(journal: Path) -> None:
+    content = journal.read_bytes()
+    for length in range(content.index(b"\n")):
+        journal.write_bytes(content[:length])
+        with pytest.raises(InputError, match=r"journal\.jsonl:1: "):
+            read_run(journal)
+
+
+def test_a_damaged_line_within_a_journal_is_refused_by_its_number(journal: Path) -> None:
+    lines = journal.read_text().splitlines()
+    journal.write_text("\n".join([lines[0], lines[1], lines[2][:-9], lines[3]]))
+    with pytest.raises(InputError, match=r"journal\.jsonl:3: expected one test"):
+        read_run(journal)

@@ -1,0 +1,152 @@
+"""Baselines survive whatever happens to the process that writes them."""
+
+from __future__ import annotations
+
+import random
+import subprocess
+import sys
+import time
+from contextlib import ExitStack, contextmanager
+from typing import TYPE_CHECKING
+
+import pytest
+
+from pytest_ttnn_perf._support.errors import WriteError
+from pytest_ttnn_perf.baselines import store as store_module
+from pytest_ttnn_perf.baselines.paths import baseline_path
+from pytest_ttnn_perf.baselines.store import BaselineStore
+from tests.faults import amender
+from tests.faults.amender import FILE, HARDWARE, appending, stored, text_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from pytest_ttnn_perf.model.baseline import TestBaseline
+
+TEST = f"{FILE}::test_a"
+
+
+@contextmanager
+def amending(mode: str, root: Path, *arguments: object) -> Iterator[subprocess.Popen[str]]:
+    """Start a process that changes baselines, and wait until it says it is ready."""
+    command = [sys.executable, amender.__file__, mode, str(root), *map(str, arguments)]
+    with subprocess.Popen(
+        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as process:
+        try:
+            assert process.stdout is not None
+            assert process.stdout.readline() == "ready\n"
+            yield process
+        finally:
+            process.kill()
+
+
+def leftovers(root: Path) -> list[Path]:
+    """Return the temporary files under ``root``."""
+    return list(root.rglob("*.new"))
+
+
+def medians(baseline: TestBaseline | None) -> list[float]:
+    """Return the medians of the one metric, in the order they are stored."""
+    assert baseline is not None
+    return [session.median for session in baseline.metrics["wall_time"].sessions]
+
+
+def test_a_killed_writer_leaves_the_old_file_or_the_new_one(tmp_path: Path) -> None:
+    file = baseline_path(tmp_path, HARDWARE, FILE)
+    whole = {text_of(amender.SMALL), text_of(amender.LARGE)}
+    moments = random.Random(1)
+    kills = 12
+    for _ in range(kills):
+        with amending("rewrite", tmp_path) as process:
+            time.sleep(moments.uniform(0, 0.03))
+            process.kill()
+        assert file.read_text() in whole
+        BaselineStore(tmp_path).amend(HARDWARE, {TEST: lambda _: stored(1)})
+    # One for each writer that was killed in the middle of it, and none that anyone reads.
+    assert len(leftovers(tmp_path)) <= kills
+    assert [found.path for found in BaselineStore(tmp_path).all_files()] == [file]
+
+
+def test_a_lock_ends_with_the_process_that_held_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with amending("hold", tmp_path) as process:
+        process.kill()
+        process.wait()
+        monkeypatch.setattr(store_module, "LOCK_TIMEOUT_S", 5.0)
+        BaselineStore(tmp_path).amend(HARDWARE, {TEST: lambda _: stored(1)})
+    assert medians(BaselineStore(tmp_path).find(HARDWARE, TEST)) == [1]
+
+
+def test_a_lock_that_is_held_times_out_with_its_place(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(store_module, "LOCK_TIMEOUT_S", 0.1)
+    with amending("hold", tmp_path), pytest.raises(WriteError) as raised:
+        BaselineStore(tmp_path).amend(HARDWARE, {TEST: lambda _: stored(1)})
+    lock = tmp_path / ".lock"
+    assert str(raised.value) == (f"{tmp_path}: cannot write: another run has held {lock} for 0 s")
+    assert not baseline_path(tmp_path, HARDWARE, FILE).exists()
+
+
+def test_eight_writers_at_once_lose_nothing(tmp_path: Path) -> None:
+    writers, each = 8, 6
+    with _started(tmp_path, writers, each) as processes:
+        for process in processes:
+            assert process.stdin is not None
+            process.stdin.write("go\n")
+            process.stdin.flush()
+        assert [process.wait(timeout=60) for process in processes] == [0] * writers
+    store = BaselineStore(tmp_path)
+    for writer in range(writers):
+        own = range(100 * writer + 1, 100 * writer + 1 + each)
+        assert medians(store.find(HARDWARE, f"{FILE}::own_{writer}")) == list(own)
+    shared = medians(store.find(HARDWARE, f"{FILE}::shared"))
+    assert sorted(shared) == [100 * w + 1 + n for w in range(writers) for n in range(each)]
+    assert leftovers(tmp_path) == []
+
+
+@contextmanager
+def _started(root: Path, writers: int, each: int) -> Iterator[list[subprocess.Popen[str]]]:
+    """Start writers that all wait for a word on their stdin."""
+    with ExitStack() as stack:
+        yield [
+            stack.enter_context(amending("append", root, f"own_{writer}", 100 * writer + 1, each))
+            for writer in range(writers)
+        ]
+
+
+@pytest.mark.parametrize("before", ["a baseline", "nothing"])
+def test_a_full_disk_keeps_what_was_there(tmp_path: Path, before: str) -> None:
+    file = baseline_path(tmp_path, HARDWARE, FILE)
+    if before == "a baseline":
+        BaselineStore(tmp_path).amend(HARDWARE, {TEST: appending(1)})
+    content = file.read_bytes() if file.exists() else None
+    command = [sys.executable, amender.__file__, "fill_disk", str(tmp_path), "500"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True)
+    assert done.stdout == f"{file}: cannot write: File too large\n"
+    assert (file.read_bytes() if file.exists() else None) == content
+    assert leftovers(tmp_path) == []
+
+
+def test_a_folder_that_cannot_be_made_is_named(forbidden: Path) -> None:
+    with pytest.raises(WriteError, match=rf"^{forbidden}.*: cannot write: [A-Z]"):
+        BaselineStore(forbidden).amend(HARDWARE, {TEST: lambda _: stored(1)})
+
+
+def test_a_lock_that_cannot_be_opened_is_named(tmp_path: Path) -> None:
+    # BUG: _locked turns PermissionError into WriteError, but no other OSError: a full disk, a
+    # read-only mount (EROFS is no PermissionError) or a folder in its place end in a traceback.
+    (tmp_path / ".lock").mkdir()
+    with pytest.raises(WriteError, match=r"\.lock: cannot write: Is a directory"):
+        BaselineStore(tmp_path).amend(HARDWARE, {TEST: lambda _: stored(1)})
+
+
+def test_a_file_in_the_place_of_the_keys_folder_is_kept(tmp_path: Path) -> None:
+    folder = baseline_path(tmp_path, HARDWARE, FILE).parent
+    folder.write_text("mine")
+    with pytest.raises(WriteError, match=r"test_model\.json: cannot write: "):
+        BaselineStore(tmp_path).amend(HARDWARE, {TEST: lambda _: stored(1)})
+    assert folder.read_text() == "mine"

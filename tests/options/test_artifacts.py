@@ -1,0 +1,94 @@
+"""``--ttnn-perf-artifacts`` and ``artifacts``: where run records are kept."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.behaviour.model import CONFIG_FILES, configure, refusal_of, write_latency
+
+if TYPE_CHECKING:
+    from tests.harness.project import Project
+
+
+def folders_of(project: Project) -> set[str]:
+    """Return the folders that hold run records."""
+    found = project.path.rglob("runs/*.json")
+    return {str(file.parent.parent.relative_to(project.path)) for file in found}
+
+
+@pytest.fixture
+def below(project: Project, monkeypatch: pytest.MonkeyPatch) -> Project:
+    """A project whose user stands in a folder below its root."""
+    (project.path / "pytest.ini").write_text("[pytest]\n")
+    write_latency(project, 12.5)
+    (project.path / "below").mkdir()
+    monkeypatch.chdir(project.path / "below")
+    return project
+
+
+def test_default_is_a_folder_of_the_root(below: Project) -> None:
+    below.pytest("--ttnn-perf", "..")
+
+    assert folders_of(below) == {".ttnn_perf"}
+
+
+def test_option_is_relative_to_where_the_user_stands(below: Project) -> None:
+    below.pytest("--ttnn-perf", "--ttnn-perf-artifacts=out", "..")
+
+    assert folders_of(below) == {"below/out"}
+
+
+@pytest.mark.parametrize("file", CONFIG_FILES)
+def test_setting_is_relative_to_the_root_and_the_option_wins(below: Project, file: str) -> None:
+    configure(below, 'artifacts = "kept"', file=file)
+
+    below.pytest("--ttnn-perf", "..")
+    assert folders_of(below) == {"kept"}
+
+    below.pytest("--ttnn-perf", "--ttnn-perf-artifacts=out", "..")
+    assert folders_of(below) == {"kept", "below/out"}
+
+
+@pytest.mark.parametrize("folder", [".ttnn_perf", "out/deep"])
+def test_folder_ignores_itself(project: Project, folder: str) -> None:
+    write_latency(project, 12.5)
+    project.run("git", "init", "-q")
+
+    project.pytest("--ttnn-perf", f"--ttnn-perf-artifacts={folder}")
+
+    assert (project.path / folder / ".gitignore").read_text() == "*\n"
+    untracked = project.run("git", "ls-files", "--others", "--exclude-standard").text
+    assert not [line for line in untracked.splitlines() if line.startswith(folder)]
+
+
+def test_ignore_file_of_the_users_own_stays(project: Project) -> None:
+    write_latency(project, 12.5)
+    (project.path / "out").mkdir()
+    (project.path / "out/.gitignore").write_text("runs/\n")
+
+    project.pytest("--ttnn-perf", "--ttnn-perf-artifacts=out")
+
+    assert (project.path / "out/.gitignore").read_text() == "runs/\n"
+
+
+def test_each_run_leaves_one_record_and_nothing_else(project: Project) -> None:
+    write_latency(project, 12.5)
+
+    first = project.pytest("--ttnn-perf")
+    project.pytest("--ttnn-perf")
+
+    kept = sorted(file for file in project.files() if file.startswith(".ttnn_perf/"))
+    assert kept[0] == ".ttnn_perf/.gitignore"
+    assert len(kept) == 3
+    assert all(file.endswith(".json") for file in kept[1:])
+    assert "run record: .ttnn_perf/runs/RUN-ID.json" in first.text.splitlines()
+
+
+def test_folder_that_cannot_be_written_is_refused_before_any_test(project: Project) -> None:
+    write_latency(project, 12.5)
+
+    ran = project.pytest("--ttnn-perf", "--ttnn-perf-artifacts=numbers.json/out")
+
+    assert refusal_of(ran) == f"{project.path}/numbers.json/out: cannot write: Not a directory"

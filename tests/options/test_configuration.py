@@ -1,0 +1,152 @@
+"""The configuration files: which one counts, what it may say, and the settings without options."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.behaviour.model import (
+    CONFIG_FILES,
+    configure,
+    counts_of,
+    entry_of,
+    refusal_of,
+    write_latency,
+)
+
+if TYPE_CHECKING:
+    from tests.harness.project import Project
+
+KNOWN = (
+    "all, artifacts, baselines, enabled, gate_call_time, gate_first_call_time, "
+    "gate_second_call_time, iterations, json, label, markers, missing, pcc, reason, update, warmup"
+)
+#: How a message names the place of a setting in each file.
+TABLES = {"pyproject.toml": "[tool.ttnn_perf] ", "ttnn_perf.toml": ""}
+
+
+@pytest.mark.parametrize("file", CONFIG_FILES)
+@pytest.mark.parametrize("arguments", [[], ["--ttnn-perf"]], ids=["idle", "gated"])
+def test_unknown_setting_is_refused_with_the_known_ones(
+    project: Project, file: str, arguments: list[str]
+) -> None:
+    write_latency(project, 12.5)
+    configure(project, "warm_up = 3", file=file)
+
+    ran = project.pytest(*arguments)
+
+    assert refusal_of(ran) == (
+        f"{project.path}/{file}: {TABLES[file]}['warm_up']: expected one of {KNOWN}, "
+        "found the unknown setting 'warm_up'"
+    )
+
+
+@pytest.mark.parametrize(
+    ("line", "problem"),
+    [
+        ("enabled = 1", "['enabled']: expected true or false, found 1"),
+        ("all = 'yes'", "['all']: expected true or false, found 'yes'"),
+        ("gate_call_time = 0", "['gate_call_time']: expected true or false, found 0"),
+        ("baselines = 3", "['baselines']: expected a string, found 3"),
+        ("artifacts = []", "['artifacts']: expected a string, found a list of 0"),
+        ("json = true", "['json']: expected a string, found True"),
+        ("label = {}", "['label']: expected a string, found an object"),
+        ("reason = 1.5", "['reason']: expected a string, found 1.5"),
+        (
+            "update = 'some'",
+            "['update']: expected one of 'new', 'improved', 'all', found 'some'",
+        ),
+        (
+            "missing = 'pass'",
+            "['missing']: expected one of 'fail', 'warn', 'ignore', found 'pass'",
+        ),
+        ("warmup = -1", "['warmup']: expected a whole number of at least 0, found -1"),
+        ("warmup = true", "['warmup']: expected a whole number of at least 0, found True"),
+        ("iterations = 0", "['iterations']: expected a whole number of at least 1, found 0"),
+        ("iterations = 2.0", "['iterations']: expected a whole number of at least 1, found 2.0"),
+        ("pcc = 99", "['pcc']: expected a correlation from -1 to 1, found 99"),
+        ("pcc = nan", "['pcc']: expected a finite number, found nan"),
+        ("markers = 'perf'", "['markers']: expected a list, found 'perf'"),
+        ("markers = ['perf', 1]", "['markers'][1]: expected a string, found 1"),
+    ],
+)
+def test_wrong_value_is_refused(project: Project, line: str, problem: str) -> None:
+    configure(project, line)
+
+    ran = project.pytest("--ttnn-perf")
+
+    assert refusal_of(ran) == f"{project.path}/pyproject.toml: [tool.ttnn_perf] {problem}"
+
+
+@pytest.mark.parametrize("file", CONFIG_FILES)
+def test_file_that_is_no_toml_is_refused(project: Project, file: str) -> None:
+    (project.path / file).write_text("[tool.ttnn_perf\n")
+
+    message = refusal_of(project.pytest("--ttnn-perf"))
+
+    # What follows is the parser's own text. pytest reads pyproject.toml before us.
+    assert str(project.path / file) in message
+
+
+def test_table_that_is_none_is_refused(project: Project) -> None:
+    (project.path / "pyproject.toml").write_text("[tool]\nttnn_perf = true\n")
+
+    ran = project.pytest("--ttnn-perf")
+
+    assert refusal_of(ran) == (
+        f"{project.path}/pyproject.toml: [tool.ttnn_perf] the document: "
+        "expected an object, found True"
+    )
+
+
+def test_own_file_counts_alone_beside_the_shared_one(project: Project) -> None:
+    write_latency(project, 12.5)
+    configure(project, 'missing = "warn"', 'label = "shared"', file="pyproject.toml")
+    configure(project, 'label = "own"', file="ttnn_perf.toml")
+
+    ran = project.pytest("--ttnn-perf")
+
+    assert counts_of(ran) == "1 failed"
+    assert project.records()[0]["label"] == "own"
+
+
+@pytest.mark.parametrize("text", ["", "[tool.other]\nttnn_perf = 1\n", "# ttnn_perf\n"])
+def test_shared_file_without_our_table_means_the_defaults(project: Project, text: str) -> None:
+    write_latency(project, 12.5)
+    (project.path / "pyproject.toml").write_text(text)
+
+    assert counts_of(project.pytest()) == "1 passed"
+    assert counts_of(project.pytest("--ttnn-perf")) == "1 failed"
+
+
+@pytest.mark.parametrize("file", CONFIG_FILES)
+@pytest.mark.parametrize("gated", ["first_call_time", "second_call_time"])
+def test_first_calls_are_gated_on_request(project: Project, file: str, gated: str) -> None:
+    project.write(test_model="def test_model(ttnn_perf): ttnn_perf.measure(int)")
+    configure(project, f"gate_{gated} = true", file=file)
+
+    project.pytest("--ttnn-perf")
+
+    assert set(entry_of(project)["verdicts"]) == {"wall_time", gated}
+
+
+@pytest.mark.parametrize("file", CONFIG_FILES)
+@pytest.mark.parametrize("arguments", [[], ["--ttnn-perf"]], ids=["idle", "gated"])
+@pytest.mark.parametrize(("marker", "counts"), [("", "1 passed"), ("pcc=0.99", "1 failed")])
+def test_pcc_is_the_limit_of_tests_that_name_none(
+    project: Project, file: str, arguments: list[str], marker: str, counts: str
+) -> None:
+    project.write(
+        test_model=f"""
+            import numpy as np
+            import pytest
+
+            @pytest.mark.ttnn_perf({marker})
+            def test_model(ttnn_perf):
+                ttnn_perf.check_pcc(np.array([0.0, 1, 2, 3]), np.array([0.0, 1, 2, 1]))
+        """
+    )
+    configure(project, "pcc = 0.25", 'missing = "ignore"', file=file)
+
+    assert counts_of(project.pytest(*arguments)) == counts

@@ -1,0 +1,95 @@
+"""``--ttnn-perf-json`` and ``json``: the run record at a place of the user's choice."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.behaviour.model import (
+    CONFIG_FILES,
+    MODEL,
+    configure,
+    counts_of,
+    record_of,
+    refusal_of,
+    write_latency,
+)
+
+if TYPE_CHECKING:
+    from tests.harness.project import Project
+
+
+def test_failing_run_leaves_the_same_record_in_both_places(project: Project) -> None:
+    write_latency(project, 12.5)
+
+    ran = project.pytest("--ttnn-perf", "--ttnn-perf-json", "out/run.json")
+
+    assert ran.code == 1
+    document = json.loads((project.path / "out/run.json").read_text())
+    assert document == record_of(project)
+    assert document["tests"][MODEL]["metrics"]["latency"] == {
+        "better": "lower",
+        "confirmations": [],
+        "kind": "time",
+        "samples": [12.5],
+        "source": "wall",
+        "unit": "ms",
+    }
+    verdict = document["tests"][MODEL]["verdicts"]["latency"]
+    assert verdict["sentence"] == "latency 12.50 ms has no baseline: the test is new"
+
+
+def test_existing_file_is_replaced(project: Project) -> None:
+    write_latency(project, 12.5)
+    (project.path / "run.json").write_text("old")
+
+    project.pytest("--ttnn-perf", "--ttnn-perf-json=run.json")
+
+    assert json.loads((project.path / "run.json").read_text())["format"] == 1
+
+
+@pytest.mark.parametrize("file", CONFIG_FILES)
+def test_option_counts_from_here_and_setting_from_the_root(
+    project: Project, file: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_latency(project, 12.5)
+    (project.path / "pytest.ini").write_text("[pytest]\n")
+    configure(project, 'json = "set.json"', file=file)
+    (project.path / "below").mkdir()
+    monkeypatch.chdir(project.path / "below")
+
+    project.pytest("--ttnn-perf", "..")
+    assert {"set.json"} == {name for name in project.files() if name.endswith("set.json")}
+
+    project.pytest("--ttnn-perf", "--ttnn-perf-json=given.json", "..")
+    assert "below/given.json" in project.files()
+
+
+def test_run_without_measured_tests_writes_no_record(project: Project) -> None:
+    project.write(test_plain="def test_plain(): pass")
+
+    project.pytest("--ttnn-perf", "--ttnn-perf-json=run.json")
+
+    assert project.files() == {"test_plain.py"}
+
+
+def test_place_that_cannot_be_written_is_refused_before_any_test(project: Project) -> None:
+    write_latency(project, 12.5)
+
+    ran = project.pytest("--ttnn-perf", "--ttnn-perf-json=numbers.json/run.json")
+
+    assert refusal_of(ran) == f"{project.path}/numbers.json: cannot write: Not a directory"
+    assert project.files() == {"test_model.py", "numbers.json"}
+
+
+def test_record_that_could_not_be_written_fails_the_run(project: Project) -> None:
+    write_latency(project, 12.5)
+    (project.path / "run.json").mkdir()
+
+    ran = project.pytest("--ttnn-perf-update=new", "--ttnn-perf-json=run.json")
+
+    assert (ran.code, counts_of(ran)) == (1, "1 passed")
+    line = f"not written: {project.path}/run.json: cannot write: Is a directory"
+    assert line in ran.text.splitlines()

@@ -1,0 +1,173 @@
+"""Every record of the model, with every field drawn."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+from hypothesis import strategies as st
+
+from pytest_ttnn_perf.model.baseline import (
+    Accepted,
+    BaselineFile,
+    MetricBaseline,
+    Session,
+    TestBaseline,
+)
+from pytest_ttnn_perf.model.finding import Evidence, Finding, RuleOutcome, Severity
+from pytest_ttnn_perf.model.hardware import Configuration, Environment, Hardware
+from pytest_ttnn_perf.model.metric import LARGEST, Better, Kind, Metric, Source
+from pytest_ttnn_perf.model.observation import (
+    JudgedTest,
+    Limits,
+    MetricObservation,
+    Observation,
+    Run,
+)
+from pytest_ttnn_perf.model.verdict import Outcome, Reason, Verdict
+
+if TYPE_CHECKING:
+    from hypothesis.strategies import DrawFn
+
+TEXTS = st.text(max_size=8)
+NUMBERS = st.floats(-LARGEST, LARGEST) | st.integers(-int(LARGEST), int(LARGEST))
+POSITIVE = st.floats(1e-300, LARGEST) | st.integers(1, int(LARGEST))
+COUNTS = st.integers(0, 10**6)
+SCALARS = st.none() | st.booleans() | TEXTS | NUMBERS
+#: One NaN object for all, as decoding makes it: a NaN equals only itself, and that by identity.
+SAMPLES = st.lists(NUMBERS | st.just(math.nan), max_size=4).map(tuple)
+
+_ENUMS = {
+    "better": st.sampled_from(Better),
+    "kind": st.sampled_from(Kind),
+    "source": st.sampled_from(Source),
+}
+#: No mesh is written by leaving it out, so an empty name of a mesh does not exist.
+HARDWARE = st.builds(Hardware, TEXTS, TEXTS, mesh=st.none() | st.text(min_size=1, max_size=5))
+CONFIGURATIONS = st.builds(Configuration, st.dictionaries(TEXTS, SCALARS, max_size=3))
+LIMITS = st.builds(Limits, *[st.none() | NUMBERS] * 5)
+EVIDENCE = st.builds(Evidence, TEXTS, st.none() | NUMBERS, TEXTS)
+FINDINGS = st.builds(
+    Finding,
+    code=TEXTS,
+    name=TEXTS,
+    severity=st.sampled_from(Severity),
+    outcome=st.sampled_from(RuleOutcome),
+    reason=st.none() | TEXTS,
+    value=st.none() | NUMBERS,
+    limit=st.none() | NUMBERS,
+    unit=TEXTS,
+    evidence=st.lists(EVIDENCE, max_size=2).map(tuple),
+)
+ENVIRONMENTS = st.builds(
+    Environment,
+    started_at=st.none() | TEXTS,
+    python=st.none() | TEXTS,
+    cpu_count=st.none() | COUNTS,
+    memory_bytes=st.none() | COUNTS,
+    load_1m=st.none() | NUMBERS,
+    host_hash=st.none() | TEXTS,
+    ttnn=st.none() | TEXTS,
+    commit=st.none() | TEXTS,
+    dirty=st.none() | st.booleans(),
+)
+
+
+def metrics(name: str) -> st.SearchStrategy[Metric]:
+    """Draw a metric called ``name``."""
+    return st.builds(Metric, st.just(name), TEXTS, **_ENUMS)
+
+
+@st.composite
+def verdicts(draw: DrawFn) -> Verdict:
+    """Draw a verdict."""
+    return Verdict(
+        metric=draw(TEXTS.flatmap(metrics)),
+        outcome=draw(st.sampled_from(Outcome)),
+        reason=draw(st.none() | st.sampled_from(Reason)),
+        detail=draw(st.none() | TEXTS),
+        observed=draw(st.none() | NUMBERS),
+        centre=draw(st.none() | NUMBERS),
+        change=draw(st.none() | NUMBERS),
+        limit=draw(st.none() | NUMBERS),
+        provisional=draw(st.booleans()),
+        samples=draw(COUNTS),
+        sessions=draw(COUNTS),
+        confirmed=tuple(draw(st.lists(NUMBERS, max_size=2))),
+        bound=draw(st.none() | NUMBERS),
+    )
+
+
+@st.composite
+def observations(draw: DrawFn, test: str, *, with_hardware: bool) -> Observation:
+    """Draw what ``test`` observed."""
+    names = draw(st.lists(TEXTS, max_size=3, unique=True))
+    return Observation(
+        test=test,
+        metrics={name: draw(_observed(name)) for name in names},
+        hardware=draw(HARDWARE if with_hardware else st.none() | HARDWARE),
+        configuration=draw(CONFIGURATIONS),
+        facts=draw(st.dictionaries(TEXTS, SCALARS, max_size=2)),
+        ops=draw(st.none() | TEXTS),
+        waived=draw(st.dictionaries(TEXTS, TEXTS, max_size=2)),
+        findings=tuple(draw(st.lists(FINDINGS, max_size=2))),
+        problems=tuple(draw(st.lists(TEXTS, max_size=2))),
+        raised=draw(st.none() | TEXTS),
+    )
+
+
+def _observed(name: str) -> st.SearchStrategy[MetricObservation]:
+    return st.builds(
+        MetricObservation,
+        metric=metrics(name),
+        samples=SAMPLES,
+        confirmations=st.lists(SAMPLES, max_size=2).map(tuple),
+        warmup=SAMPLES,
+        limits=LIMITS,
+        gated=st.booleans(),
+        note=st.none() | TEXTS,
+    )
+
+
+@st.composite
+def runs(draw: DrawFn, *, judged: bool = True) -> Run:
+    """Draw a run; its tests have hardware of their own where the run has none."""
+    hardware = draw(st.none() | HARDWARE)
+    tests = {}
+    for name in draw(st.lists(TEXTS, max_size=3, unique=True)):
+        observation = draw(observations(name, with_hardware=hardware is None))
+        drawn = draw(st.lists(verdicts(), max_size=2, unique_by=lambda v: v.metric.name))
+        written = draw(st.booleans())
+        tests[name] = JudgedTest(observation, tuple(drawn) if judged else (), written)
+    label, identifier = draw(st.none() | TEXTS), draw(st.none() | TEXTS)
+    return Run(hardware, tests, draw(ENVIRONMENTS), label, identifier)
+
+
+@st.composite
+def _metric_baselines(draw: DrawFn, name: str) -> MetricBaseline:
+    metric = draw(metrics(name))
+    medians = POSITIVE if metric.compared_by_ratio else NUMBERS
+    spreads = NUMBERS.map(abs).map(float)
+    session = st.builds(Session, medians.map(float), spreads, st.integers(1, 10**6))
+    sessions = draw(st.lists(session, min_size=1, max_size=4))
+    return MetricBaseline(metric, tuple(sessions), draw(st.integers(0, len(sessions) - 1)))
+
+
+@st.composite
+def _test_baselines(draw: DrawFn) -> TestBaseline:
+    names = draw(st.lists(TEXTS, max_size=3, unique=True))
+    optional = st.none() | TEXTS
+    return TestBaseline(
+        draw(st.builds(Accepted, TEXTS, optional, optional, optional)),
+        {name: draw(_metric_baselines(name)) for name in names},
+        draw(CONFIGURATIONS),
+        ops=draw(optional),
+    )
+
+
+BASELINE_FILES = st.builds(
+    BaselineFile,
+    HARDWARE,
+    tests=st.dictionaries(TEXTS, _test_baselines(), max_size=3),
+    test_file=st.none() | TEXTS,
+)

@@ -1,0 +1,128 @@
+"""What the property tests draw from: baselines of a chosen noise, and runs against them."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from hypothesis import settings
+from hypothesis import strategies as st
+
+from pytest_ttnn_perf.gate.judge import judge_test
+from pytest_ttnn_perf.gate.policy import DEFAULT_POLICY, Policy
+from pytest_ttnn_perf.model.baseline import Accepted, MetricBaseline, Session, TestBaseline
+from pytest_ttnn_perf.model.metric import Better, Kind, Metric, Source
+from pytest_ttnn_perf.model.observation import Limits, MetricObservation, Observation
+
+if TYPE_CHECKING:
+    from hypothesis.strategies import DrawFn, SearchStrategy
+
+    from pytest_ttnn_perf.model.verdict import Verdict
+
+#: A shared machine may stall for longer than any deadline.
+FEW = settings(max_examples=40, deadline=None)
+SOME = settings(max_examples=100, deadline=None)
+MANY = settings(max_examples=200, deadline=None)
+
+DIRECTIONS = st.sampled_from([Better.LOWER, Better.HIGHER])
+#: What the gate compares by ratio, in every unit that has a rule of its own and in one that has
+#: none.
+TIMINGS = st.builds(
+    Metric,
+    name=st.just("m"),
+    unit=st.sampled_from(["ns", "us", "ms", "s", "tok/s"]),
+    better=DIRECTIONS,
+    kind=st.sampled_from([Kind.TIME, Kind.THROUGHPUT]),
+    source=st.sampled_from(Source),
+)
+METRICS = st.builds(
+    Metric,
+    name=st.just("m"),
+    unit=st.sampled_from(["ns", "s", "B", ""]),
+    better=st.sampled_from(Better),
+    kind=st.sampled_from(Kind),
+    source=st.sampled_from(Source),
+)
+#: A limit far below the last digits of a measurement would only test rounding.
+FRACTIONS = st.none() | st.just(0.0) | st.floats(1e-6, 0.5)
+LIMITS = st.builds(Limits, tolerance=FRACTIONS, max_regression=FRACTIONS)
+NON_FINITE = st.sampled_from([math.nan, math.inf, -math.inf])
+
+
+def between(low: float, high: float) -> SearchStrategy[float]:
+    """Draw a number from ``low`` to ``high``."""
+    return st.floats(low, high, allow_nan=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """A baseline, and a run to hold against it."""
+
+    baseline: MetricBaseline
+    run: MetricObservation
+
+    def judged(self, *, policy: Policy = DEFAULT_POLICY) -> Verdict:
+        """Judge the run."""
+        return judged(self.run, self.baseline, policy=policy)
+
+    def with_samples(self, *samples: float) -> Case:
+        """Return the case with other samples."""
+        return replace(self, run=replace(self.run, samples=samples))
+
+    def with_confirmations(self, *confirmations: tuple[float, ...]) -> Case:
+        """Return the case with other confirm passes."""
+        return replace(self, run=replace(self.run, confirmations=confirmations))
+
+    @property
+    def reach(self) -> tuple[float, float]:
+        """The baseline's centre and the logarithm of the limit, as the gate applies it."""
+        # Far off: a verdict of TOO_NOISY would tell the limit before max_regression instead.
+        verdict = self.with_samples(self.run.samples[0] * 1e12).with_confirmations().judged()
+        assert verdict.centre is not None
+        assert verdict.limit is not None
+        return verdict.centre, math.log1p(verdict.limit)
+
+    def worse(self, fraction: float) -> float:
+        """Return the value that is worse than the centre by the limit times ``fraction``."""
+        centre, limit = self.reach
+        sign = -1 if self.run.metric.better is Better.HIGHER else 1
+        return centre * math.exp(sign * fraction * limit)
+
+
+def judged(
+    run: MetricObservation, baseline: MetricBaseline | None, *, policy: Policy = DEFAULT_POLICY
+) -> Verdict:
+    """Judge one metric through the same door as a whole test."""
+    stored = TestBaseline(Accepted("now"), {run.metric.name: baseline}) if baseline else None
+    (verdict,) = judge_test(
+        Observation("test_a.py::test", {run.metric.name: run}), stored, policy=policy
+    )
+    return verdict
+
+
+@st.composite
+def baselines(draw: DrawFn, metric: Metric, *, spread: float) -> MetricBaseline:
+    """Draw a baseline whose sessions differ by at most a factor of exp(2 · ``spread``)."""
+    base = 10 ** draw(between(1, 9))
+    medians = [
+        base * math.exp(noise)
+        for noise in draw(st.lists(between(-spread, spread), min_size=1, max_size=25))
+    ]
+    sessions = tuple(
+        Session(median, median * draw(between(0, spread)), draw(st.integers(1, 50)))
+        for median in medians
+    )
+    return MetricBaseline(metric, sessions, since=draw(st.integers(0, len(sessions) - 1)))
+
+
+@st.composite
+def cases(draw: DrawFn, *, spread: float = 0.1, shift: float = 1.0) -> Case:
+    """Draw a timing's baseline and a run that is up to exp(``shift``) times off."""
+    metric = draw(TIMINGS)
+    baseline = draw(baselines(metric, spread=spread))
+    base = baseline.sessions[-1].median
+    off = draw(between(-shift, shift))
+    noise = draw(st.lists(between(-spread, spread), min_size=1, max_size=12))
+    samples = tuple(base * math.exp(off + each) for each in noise)
+    return Case(baseline, MetricObservation(metric, samples, limits=draw(LIMITS)))

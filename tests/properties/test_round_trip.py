@@ -1,0 +1,91 @@
+"""What is written is what is read: every record, through the text that reaches the disk."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from hypothesis import given
+
+from pytest_ttnn_perf._support.json_text import parse_json
+from pytest_ttnn_perf.baselines.schema import decode_file, encode_text
+from pytest_ttnn_perf.capture.run_record import read_run
+from pytest_ttnn_perf.model.encoding.runs import decode_run, encode_run
+from pytest_ttnn_perf.workflow.publish import Journal, run_text
+from tests.properties.records import BASELINE_FILES, runs
+from tests.properties.strategies import FEW, SOME
+
+if TYPE_CHECKING:
+    import pytest
+
+    from pytest_ttnn_perf.model.baseline import BaselineFile
+    from pytest_ttnn_perf.model.observation import Run
+
+#: A session on a line of its own, as the layout of baselines promises.
+_SESSION = re.compile(r"^ {12}\[.*\],?$", re.MULTILINE)
+
+
+@SOME
+@given(runs())
+def test_a_run_survives_json(run: Run) -> None:
+    assert decode_run(json.loads(json.dumps(encode_run(run), allow_nan=False))) == run
+
+
+@SOME
+@given(runs(judged=False))
+def test_a_run_survives_the_layout_of_its_record(run: Run) -> None:
+    assert parse_json(run_text(run), decode_run, file=Path("run.json")) == run
+
+
+@FEW
+@given(run=runs(judged=False))
+def test_a_journal_holds_what_was_observed(
+    tmp_path_factory: pytest.TempPathFactory, run: Run
+) -> None:
+    journal = Journal(tmp_path_factory.mktemp("artifacts") / "runs" / "journal.jsonl")
+    journal.open(run)
+    for judged in run.tests.values():
+        journal.add(judged.observation)
+    read = read_run(journal.file)
+    journal.close()
+    expected = {name: judged.observation for name, judged in run.tests.items()}
+    assert {name: judged.observation for name, judged in read.tests.items()} == expected
+    assert (read.hardware, read.environment, read.label, read.id) == (
+        run.hardware,
+        run.environment,
+        run.label,
+        run.id,
+    )
+
+
+@SOME
+@given(BASELINE_FILES)
+def test_a_baseline_survives_its_file(file: BaselineFile) -> None:
+    text = encode_text(file)
+    read = decode_file(json.loads(text))
+    assert read == file
+    assert encode_text(read) == text
+
+
+@SOME
+@given(BASELINE_FILES)
+def test_a_baseline_file_is_sorted_json_with_one_line_per_session(file: BaselineFile) -> None:
+    text = encode_text(file)
+    json.loads(text, object_pairs_hook=_sorted_members, parse_constant=_refused)
+    stored = [metric for test in file.tests.values() for metric in test.metrics.values()]
+    assert len(_SESSION.findall(text)) == sum(len(metric.sessions) for metric in stored)
+    assert text.endswith("}\n")
+    assert not re.search(r"[ \t]$", text, re.MULTILINE)
+
+
+def _sorted_members(members: list[tuple[str, object]]) -> dict[str, object]:
+    names = [name for name, _ in members]
+    assert names == sorted(set(names))
+    return dict(members)
+
+
+def _refused(constant: str) -> object:
+    message = f"{constant} is not JSON"
+    raise AssertionError(message)
