@@ -22,7 +22,7 @@ def main() -> int:
         (
             "3. Gate again, the attention model slowed by half: it must fail",
             "--ttnn-perf",
-            "1.3",
+            "1.5",
             1,
         ),
     )

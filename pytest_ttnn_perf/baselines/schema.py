@@ -89,7 +89,7 @@ def _decode_session(value: Value, *, metric: Metric) -> Session:
     # Most sessions are right, and there are thousands: look closer only at those that are not.
     numbers = type(median) in _NUMBER and type(mad) in _NUMBER and type(n) is int
     if numbers and least < median <= LARGEST and 0 <= mad <= LARGEST and 1 <= n <= LARGEST_COUNT:
-        return Session(float(median), float(mad), n)
+        return Session(median, mad, n)
     return _decode_odd_session(value, metric=metric)
 
 
@@ -100,7 +100,7 @@ def _decode_odd_session(value: Value, *, metric: Metric) -> Session:
         raise median.refusal(f"a {metric.kind.value} above 0")
     if mad.number() < 0:
         raise mad.refusal("a spread of at least 0")
-    return Session(float(median.number()), float(mad.number()), n.integer(at_least=1))
+    return Session(median.number(), mad.number(), n.integer(at_least=1))
 
 
 def encode_text(file: BaselineFile) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from pytest_ttnn_perf._support.errors import DecodeError, InputError
@@ -47,7 +48,7 @@ def _read_journal(file: Path, text: str) -> Run:
             raise InputError(file, "expected one test of the run's journal", line=number)
         tests.update(entry or {})
     try:
-        return decode_run({**(_object(heading) or {}), "tests": tests})
+        return replace(decode_run({**(_object(heading) or {}), "tests": tests}), complete=False)
     except DecodeError as cause:
         raise InputError(file, str(cause)) from cause
 

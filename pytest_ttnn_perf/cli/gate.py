@@ -11,6 +11,7 @@ from pytest_ttnn_perf.cli.arguments import (
     add_format,
     project_settings,
 )
+from pytest_ttnn_perf.model.rerun import Rerun
 from pytest_ttnn_perf.model.settings import Missing
 from pytest_ttnn_perf.workflow.regate import gate_record
 
@@ -25,7 +26,12 @@ def declare(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> No
         help="judge a run record against baselines; exit 1 when it fails",
         description="Judge a run record against baselines, with no pytest and no hardware.",
     )
-    parser.add_argument("record", metavar="RUN.json", type=Path, help="a run record")
+    parser.add_argument(
+        "record",
+        metavar="RUN.json",
+        type=Path,
+        help="a run record, or the journal of a run that was cut short",
+    )
     add_baselines(parser)
     parser.add_argument(
         "--missing",
@@ -41,6 +47,10 @@ def run(options: argparse.Namespace) -> bool:
     settings = project_settings()
     missing = Missing(options.missing) if options.missing else settings.missing
     baselines = options.baselines or settings.baselines
-    result = gate_record(options.record, baselines, missing=missing, shape=options.format)
+    given = options.baselines is not None
+    rerun = Rerun(options=("--ttnn-perf-baselines", str(baselines)) if given else ())
+    result = gate_record(
+        options.record, baselines, missing=missing, rerun=rerun, shape=options.format
+    )
     sys.stdout.write(result.text)
     return not result.failed

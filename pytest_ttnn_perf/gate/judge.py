@@ -78,7 +78,7 @@ def session_of(observed: MetricObservation, samples: tuple[float, ...]) -> Sessi
     if observed.metric.compared_by_ratio:
         # Digits far below any limit would only make the stored file's diffs longer.
         centre, spread = float(f"{centre:.7g}"), float(f"{spread:.7g}")
-    return Session(float(centre), float(spread), len(samples))
+    return Session(centre, min(spread, LARGEST), len(samples))
 
 
 def _obstacle(
@@ -163,7 +163,7 @@ def _flaw(metric: Metric, samples: Sequence[float]) -> Reason | None:
         return Reason.NO_SAMPLES
     least = min(samples)
     # Parts of a sum that is a number are numbers: NaN and infinities show in it.
-    if not (-LARGEST <= sum(samples) <= LARGEST and least >= -LARGEST):
+    if not (-LARGEST <= sum(samples, 0.0) <= LARGEST and least >= -LARGEST):
         return Reason.NOT_FINITE
     return Reason.NOT_POSITIVE if least <= 0 and metric.compared_by_ratio else None
 

@@ -95,10 +95,14 @@ class JudgedTest:
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """One run of the gate. A test without hardware of its own ran on ``hardware``."""
+    """One run of the gate. A test without hardware of its own ran on ``hardware``.
+
+    A run that is not ``complete`` was cut short: some of its tests may be missing.
+    """
 
     hardware: Hardware | None
     tests: Mapping[str, JudgedTest]
     environment: Environment = Environment()
     label: str | None = None
     id: str | None = None
+    complete: bool = True

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Final
 
 #: Nanoseconds in one of each unit of time.
@@ -9,6 +10,9 @@ NANOSECONDS_IN: Final = {"ns": 1, "us": 1_000, "µs": 1_000, "ms": 1_000_000, "s
 
 #: Multipliers for quantities a user writes, e.g. ``"10 ms"``, by the unit they are converted to.
 _BYTES_IN: Final = {"B": 1, "KiB": 1024, "MiB": 1024**2, "GiB": 1024**3}
+
+
+_QUANTITY: Final = re.compile(r"([+-]?\d+(?:\.\d*)?(?:[eE][+-]?\d+)?)\s*(.*)")
 
 
 def quantity(text: str, *, unit: str) -> float | None:
@@ -19,12 +23,10 @@ def quantity(text: str, *, unit: str) -> float | None:
     >>> quantity("21.4 tok/s", unit="tok/s")
     21.4
     """
-    number, _, given = text.strip().partition(" ")
-    given = given.strip()
-    try:
-        value = float(number)
-    except ValueError:
+    parts = _QUANTITY.fullmatch(text.strip())
+    if parts is None:
         return None
+    value, given = float(parts[1]), parts[2]
     if given in {"", unit}:
         return value
     for table in (NANOSECONDS_IN, _BYTES_IN):

@@ -5,6 +5,8 @@ from __future__ import annotations
 from enum import Enum
 from typing import TYPE_CHECKING, NamedTuple
 
+from pytest_ttnn_perf.model.metric import Better
+
 if TYPE_CHECKING:
     from pytest_ttnn_perf.model.metric import Metric
 
@@ -67,3 +69,11 @@ class Verdict(NamedTuple):
     sessions: int = 0
     confirmed: tuple[float, ...] = ()
     bound: float | None = None
+
+    def as_read(self, fraction: float | None) -> float | None:
+        """Return ``change`` or ``limit`` as a reader finds it by dividing the two values.
+
+        The gate reckons in time: half the throughput is 100 % worse, and reads as 50 % lower.
+        """
+        by_rate = self.metric.compared_by_ratio and self.metric.better is Better.HIGHER
+        return fraction / (1 + fraction) if by_rate and fraction is not None else fraction

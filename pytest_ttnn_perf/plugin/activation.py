@@ -25,7 +25,7 @@ def activate(config: pytest.Config) -> None:
     if getattr(options, "numprocesses", None) or getattr(options, "tx", None):
         message = "--ttnn-perf measures in one process: run it without -n, or with -n 0"
         raise pytest.UsageError(message)
-    gate = GateRun(settings, config.rootpath, rerun=_rerun(config))
+    gate = GateRun(settings, config.rootpath, config.invocation_params.dir, rerun=_rerun(config))
     try:
         gate.check()
     except TtnnPerfError as error:

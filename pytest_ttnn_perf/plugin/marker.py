@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import math
 from typing import TYPE_CHECKING, Any, Final
 
 import pytest
 
 from pytest_ttnn_perf._support.errors import UsageError
+from pytest_ttnn_perf.model.metric import LARGEST
 from pytest_ttnn_perf.model.settings import TestSettings
 
 if TYPE_CHECKING:
@@ -89,7 +89,9 @@ def _whole(least: int) -> Callable[[str, object], int]:
 
 
 def _number(name: str, value: object) -> float:
-    if isinstance(value, bool) or not isinstance(value, (int, float)) or not math.isfinite(value):
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        raise _refuse(name, "a finite number", value)
+    if not -LARGEST <= value <= LARGEST:
         raise _refuse(name, "a finite number", value)
     return value
 
@@ -105,8 +107,9 @@ def _fractions(name: str, value: object) -> Mapping[str, float]:
     """Read one fraction for every timing, or one per metric."""
     limits: dict[str, Any] = value if isinstance(value, dict) else {"*": value}
     for metric, limit in limits.items():
-        if _number(f"{name} {metric}", limit) < 0:
-            raise _refuse(f"{name} {metric}", "a fraction of at least 0 (0.05 is 5 %)", limit)
+        place = name if metric == "*" else f"{name} {metric}"
+        if _number(place, limit) < 0:
+            raise _refuse(place, "a fraction of at least 0 (0.05 is 5 %)", limit)
     return limits
 
 

@@ -26,9 +26,9 @@ class Orchestrator:
 
     gate: GateRun
 
-    def pytest_report_header(self, config: pytest.Config) -> str:
+    def pytest_report_header(self) -> str:
         """Say what is on, and for which key."""
-        return "ttnn-perf: " + self.gate.heading(config.invocation_params.dir)
+        return "ttnn-perf: " + self.gate.heading()
 
     def pytest_collection_finish(self, session: pytest.Session) -> None:
         """Read the baselines: a broken one stops the run before it costs any time."""
@@ -56,8 +56,11 @@ class Orchestrator:
         return report
 
     def _judge(self, nodeid: str, observed: object, report: pytest.TestReport) -> None:
-        judged = self.gate.judge(decode_observation(nodeid, Value(observed)))
-        text = self.gate.failure(judged)
+        try:
+            judged = self.gate.judge(decode_observation(nodeid, Value(observed)))
+            text = self.gate.failure(judged)
+        except TtnnPerfError as error:
+            text = f"NO_DATA: the test's observation could not be judged: {error}"
         if text is not None and report.passed:
             fail_report(report, text)
 
@@ -68,12 +71,19 @@ class Orchestrator:
         if self.gate.errors and session.exitstatus == pytest.ExitCode.OK:
             session.exitstatus = pytest.ExitCode.TESTS_FAILED
 
-    def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
-        """Print the verdicts."""
-        if not self.gate.judged_any:
+    def pytest_terminal_summary(
+        self, terminalreporter: pytest.TerminalReporter, exitstatus: int
+    ) -> None:
+        """Print the verdicts, or that there are none."""
+        ran = exitstatus in {pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED}
+        if terminalreporter.config.option.collectonly or not (ran or self.gate.judged_any):
             return
         terminalreporter.ensure_newline()
         terminalreporter.section("ttnn-perf")
+        if not self.gate.judged_any:
+            text = "no test was measured: mark tests with ttnn_perf, or use --ttnn-perf-all"
+            terminalreporter.write_line(text, yellow=True)
+            return
         for line in self.gate.summary():
             terminalreporter.write_line(line.text, red=line.bad, green=line.good)
         for error in self.gate.errors:

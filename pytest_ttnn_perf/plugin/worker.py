@@ -45,10 +45,9 @@ class Worker:
     @pytest.hookimpl(wrapper=True, trylast=True)
     def pytest_runtest_call(self, item: pytest.Item) -> Generator[None, object, object]:
         """Time tests that do not measure anything themselves. Innermost: nothing else is timed."""
-        if not is_measured(item, self.settings):
-            return (yield)
-        _refuse_async(item)
-        observer = observer_for(item)
+        measured = is_measured(item, self.settings)
+        if measured:
+            _refuse_async(item)
         self.running = item
         try:
             start = perf_counter_ns()
@@ -56,8 +55,11 @@ class Worker:
             elapsed_ns = perf_counter_ns() - start
         finally:
             self.running = None
-        if NAME not in getattr(item, "fixturenames", ()) and observer.recorded_nothing:
-            observer.whole_call(elapsed_ns, gated=is_marked(item) or self.settings.gate_call_time)
+        if measured and NAME not in getattr(item, "fixturenames", ()):
+            observer = observer_for(item)
+            if observer.recorded_nothing:
+                gated = is_marked(item) or self.settings.gate_call_time
+                observer.whole_call(elapsed_ns, gated=gated)
         return result
 
     @pytest.hookimpl(wrapper=True)
@@ -80,7 +82,7 @@ class Worker:
 
 def _raised(call: pytest.CallInfo[None], report: pytest.TestReport) -> str:
     if call.excinfo is None:  # failed by a plugin, such as a strict xfail that passed
-        return str(report.longrepr).strip().splitlines()[0]
+        return (str(report.longrepr).strip().splitlines() or ["an error"])[0]
     lines = str(call.excinfo.value).strip().splitlines()
     return call.excinfo.typename + (f": {lines[0]}" if lines else "")
 

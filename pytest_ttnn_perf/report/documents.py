@@ -12,7 +12,9 @@ if TYPE_CHECKING:
     from pytest_ttnn_perf.model.observation import JudgedTest
 
 
-def gate_document(tests: Iterable[JudgedTest], *, failed: bool) -> dict[str, object]:
+def gate_document(
+    tests: Iterable[JudgedTest], *, failed: bool, complete: bool
+) -> dict[str, object]:
     """Return the result of a gate."""
     verdicts = [
         {
@@ -27,4 +29,4 @@ def gate_document(tests: Iterable[JudgedTest], *, failed: bool) -> dict[str, obj
         for judged in tests
         for verdict in judged.verdicts
     ]
-    return {"failed": failed, "shifted": False, "verdicts": verdicts}
+    return {"failed": failed, "shifted": False, "complete": complete, "verdicts": verdicts}

@@ -58,6 +58,15 @@ def format_fraction(fraction: float | None) -> str:
     return "-" if fraction is None else f"{abs(fraction) * 100:.1f} %"
 
 
+def counted(count: int, noun: str) -> str:
+    """Return a count with its noun.
+
+    >>> counted(1, "test"), counted(2, "test")
+    ('1 test', '2 tests')
+    """
+    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
+
+
 def _scaled(value: float, units: tuple[tuple[str, float], ...], beside: float | None) -> str:
     deciding = abs(value if beside is None else beside)
     # Half a unit of the last digit below the boundary: 999.96 ms would print as "1000 ms".

@@ -25,7 +25,7 @@ def remedy(verdict: Verdict, rerun: str) -> str | None:
         case Outcome.NOT_COMPARABLE | Outcome.REGRESSED:
             return _change_remedy(verdict, rerun)
         case Outcome.TOO_NOISY:
-            return _noise_remedy(verdict)
+            return _noise_remedy(verdict, rerun)
         case Outcome.NO_DATA:
             return _data_remedy(verdict)
 
@@ -38,12 +38,12 @@ def _change_remedy(verdict: Verdict, rerun: str) -> str:
     return f'accept it with: {rerun}=all --ttnn-perf-reason "why"'
 
 
-def _noise_remedy(verdict: Verdict) -> str:
+def _noise_remedy(verdict: Verdict, rerun: str) -> str:
     if verdict.reason is Reason.SAMPLES_DIFFER:
         return 'make it repeatable, or record it with better="lower" or "higher"'
     return (
-        "raise iterations= in the marker, quiet the machine, "
-        "or record the baseline again from more sessions"
+        "raise iterations= in the marker or quiet the machine; then delete the test from its "
+        f"baseline file and record it with: {rerun}=new"
     )
 
 

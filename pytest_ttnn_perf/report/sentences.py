@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 from pytest_ttnn_perf.model.metric import Better, Kind
 from pytest_ttnn_perf.model.verdict import Outcome, Reason
-from pytest_ttnn_perf.report.numbers import format_change, format_fraction, format_value
+from pytest_ttnn_perf.report.numbers import counted, format_change, format_fraction, format_value
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -34,11 +34,10 @@ def sentence(verdict: Verdict) -> str:
     if verdict.reason is not None:
         return f"{start}{_REASONED[verdict.reason](verdict)}"
     then = format_value(verdict.metric, verdict.centre)
-    compared = f"{start}, baseline {then}: {_change(verdict)}, limit {_limit(verdict)}"
+    compared = f"{start}, baseline {then}: {_change(verdict)}"
     if verdict.outcome is Outcome.TOO_NOISY:
-        limit = format_fraction(verdict.limit)
-        return f"{compared}; too noisy to judge: a regression of up to {limit} could have passed"
-    return f"{compared} ({_basis(verdict)})"
+        return f"{compared}; too noisy to judge: noise alone reaches {_limit(verdict)}"
+    return f"{compared}, limit {_limit(verdict)} ({_basis(verdict)})"
 
 
 def _change(verdict: Verdict) -> str:
@@ -47,18 +46,19 @@ def _change(verdict: Verdict) -> str:
     )
     if verdict.change is None:
         return "up from none"
-    if format_change(verdict.change) == format_change(0):
+    change = verdict.as_read(verdict.change)
+    if format_change(change) == format_change(0):
         return "no change"
-    return f"{format_fraction(verdict.change)} {worse if verdict.change > 0 else better}"
+    return f"{format_fraction(change)} {worse if verdict.change > 0 else better}"
 
 
 def _limit(verdict: Verdict) -> str:
-    return "no change" if not verdict.limit else format_fraction(verdict.limit)
+    return "no change" if not verdict.limit else format_fraction(verdict.as_read(verdict.limit))
 
 
 def _basis(verdict: Verdict) -> str:
-    samples = _counted(verdict.samples, "sample")
-    sessions = _counted(verdict.sessions, "session")
+    samples = counted(verdict.samples, "sample")
+    sessions = counted(verdict.sessions, "session")
     basis = f"{samples} against {sessions}"
     if verdict.confirmed:
         medians = ", ".join(format_value(verdict.metric, value) for value in verdict.confirmed)
@@ -109,7 +109,3 @@ _REASONED: Final[Mapping[Reason, Callable[[Verdict], str]]] = {
     Reason.OTHER_SOURCE: lambda v: f" comes from another source: {v.detail}",
     Reason.OTHER_DEFINITION: lambda v: f" is defined differently: {v.detail}",
 }
-
-
-def _counted(count: int, noun: str) -> str:
-    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from pytest_ttnn_perf.model.rerun import Rerun
 from pytest_ttnn_perf.model.verdict import Outcome
-from pytest_ttnn_perf.report.numbers import format_change, format_fraction, format_value
+from pytest_ttnn_perf.report.numbers import counted, format_change, format_fraction, format_value
 from pytest_ttnn_perf.report.remedies import remedy
 from pytest_ttnn_perf.report.sentences import sentence
 from pytest_ttnn_perf.report.tables import table_lines
@@ -64,7 +64,7 @@ def failure_text(judged: JudgedTest, verdicts: Sequence[Verdict], *, rerun: Reru
 def count_line(tests: Sequence[JudgedTest], *, failed: int) -> str:
     """Count what was judged and what was only recorded, so that silence never looks like a pass."""
     outcomes = Counter(verdict.outcome for judged in tests for verdict in judged.verdicts)
-    counted = ", ".join(f"{outcomes[o]} {o.value}" for o in Outcome if outcomes[o])
+    outcome_counts = ", ".join(f"{outcomes[o]} {o.value}" for o in Outcome if outcomes[o])
     gated = sum(1 for judged in tests if judged.verdicts)
     recorded = sum(
         1
@@ -72,11 +72,11 @@ def count_line(tests: Sequence[JudgedTest], *, failed: int) -> str:
         for observed in judged.observation.metrics.values()
         if not observed.gated
     )
-    parts = [f"{gated} tests gated" if gated != 1 else "1 test gated"]
+    parts = [f"{counted(gated, 'test')} gated"]
     parts += [f"{failed} failed"] if failed else []
     written = sum(1 for judged in tests if judged.written)
     parts += [f"{written} written"] if written else []
-    parts += [f"metrics: {counted}"] if counted else []
+    parts += [f"metrics: {outcome_counts}"] if outcome_counts else []
     parts += [f"{recorded} recorded only"] if recorded else []
     return "; ".join(parts)
 
@@ -90,8 +90,8 @@ def _rows(judged: JudgedTest) -> Iterator[tuple[str, ...]]:
             verdict.metric.name,
             format_value(verdict.metric, centre),
             format_value(verdict.metric, verdict.observed, beside=centre),
-            format_change(verdict.change),
-            format_fraction(verdict.limit),
+            format_change(verdict.as_read(verdict.change)),
+            format_fraction(verdict.as_read(verdict.limit)),
             _label(verdict, written=judged.written),
         )
         name = ""

@@ -32,8 +32,7 @@ def load_settings(root: Path) -> Settings:
             try:
                 return _decoded(settings, Value(table), root=root)
             except DecodeError as error:
-                table_name = "" if name == _OWN_FILE else "[tool.ttnn_perf] "
-                raise InputError(file, f"{table_name}{error}") from error
+                raise InputError(file, _complaint(error, name)) from error
     return settings
 
 
@@ -48,13 +47,13 @@ def find_root(start: Path) -> Path:
 def _mentions_us(file: Path) -> bool:
     """Tell cheaply: most projects never configure us, and parsing TOML costs every run."""
     try:
-        return file.name == _OWN_FILE or b"ttnn_perf" in file.read_bytes()
+        return b"ttnn_perf" in file.read_bytes() or file.name == _OWN_FILE
     except OSError:
         return False
 
 
 def _table(file: Path) -> Any:
-    if not file.is_file() or not _mentions_us(file):
+    if not _mentions_us(file):
         return None
     if sys.version_info >= (3, 11):
         import tomllib
@@ -77,6 +76,15 @@ def _decoded(settings: Settings, table: Value, *, root: Path) -> Settings:
             raise DecodeError(value.path, f"one of {known}", f"the unknown setting {name!r}")
         settings = replace(settings, **{name: _READERS[name](value, root)})
     return settings
+
+
+def _complaint(error: DecodeError, file_name: str) -> str:
+    """Say what is wrong with a setting in the words of TOML."""
+    table = "" if file_name == _OWN_FILE else "[tool.ttnn_perf] "
+    place = ".".join(str(step) for step in error.path)
+    found = error.found.replace("an object", "a table")
+    expected = error.expected.replace("an object", "a table")
+    return f"{table}{place + ': ' if place else ''}expected {expected}, found {found}"
 
 
 def _path(value: Value, root: Path) -> Path:

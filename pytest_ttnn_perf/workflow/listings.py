@@ -10,7 +10,7 @@ from pytest_ttnn_perf.gate.judge import session_of
 from pytest_ttnn_perf.gate.statistics import median
 from pytest_ttnn_perf.model.encoding.runs import encode_run
 from pytest_ttnn_perf.report.listing import Listing
-from pytest_ttnn_perf.report.numbers import format_fraction, format_value
+from pytest_ttnn_perf.report.numbers import counted, format_fraction, format_value
 from pytest_ttnn_perf.report.tables import table_lines
 
 if TYPE_CHECKING:
@@ -21,7 +21,8 @@ if TYPE_CHECKING:
     from pytest_ttnn_perf.model.observation import JudgedTest, MetricObservation, Run
 
 _BASELINE_HEADINGS = (
-    "key", "test", "metric", "centre", "unit", "sessions", "since", "accepted", "commit", "reason",
+    "key", "test", "metric", "centre", "unit", "sessions", "since", "current", "accepted",
+    "commit", "reason",
 )  # fmt: skip
 _RUN_HEADINGS = ("test", "metric", "median", "mad", "n", "unit", "source", "gated", "outcome")
 
@@ -40,7 +41,8 @@ def list_baselines(root: Path, *, shape: str) -> str:
             shown.append(line)
     headings = ("key", "test", "metric", "baseline", "sessions", "accepted", "commit", "reason")
     lines = table_lines(headings, shown, right=frozenset({3, 4})) if shown else []
-    count = f"{len(rows)} metrics of {len({(row[0], row[1]) for row in rows})} tests"
+    tests = len({(row[0], row[1]) for row in rows})
+    count = f"{counted(len(rows), 'metric')} of {counted(tests, 'test')}"
     document = {
         "baselines": [dict(zip(_BASELINE_HEADINGS, row, strict=True)) for row in rows],
     }
@@ -55,12 +57,13 @@ def _baseline_rows(file: StoredFile) -> Iterator[tuple[tuple[object, ...], tuple
         accepted = test.accepted
         for metric, stored in sorted(test.metrics.items()):
             centre = median([session.median for session in stored.current])
-            count, since = len(stored.sessions), stored.since
+            count, since, current = len(stored.sessions), stored.since, len(stored.current)
             provenance = (accepted.at, accepted.commit, accepted.reason)
-            value = format_value(stored.metric, centre)
-            sessions = "1 (provisional)" if count == 1 else str(len(stored.current))
+            unit, value = stored.metric.unit, format_value(stored.metric, centre)
+            sessions = "1 (provisional)" if count == 1 else str(current)
+            row = (key, nodeid, metric, centre, unit, count, since, current, *provenance)
             yield (
-                (key, nodeid, metric, centre, stored.metric.unit, count, since, *provenance),
+                row,
                 (key, nodeid, metric, value, sessions, *(text or "-" for text in provenance)),
             )
 
@@ -106,7 +109,7 @@ def _heading(run: Run) -> Iterator[str]:
         if value is not None:
             dirty = " (dirty)" if name == "commit" and environment.dirty else ""
             yield f"{name}: {value}{dirty}"
-    yield f"tests: {len(run.tests)}"
+    yield f"tests: {len(run.tests)}" + ("" if run.complete else " (the run was cut short)")
 
 
 def _run_row(

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 from pytest_ttnn_perf._support.errors import AccuracyError, UsageError
 from pytest_ttnn_perf.measure.region import timed_region
 from pytest_ttnn_perf.measure.sampling import Timings, Workload, measure, measure_pipelined
-from pytest_ttnn_perf.model.metric import Better, Kind, Metric
+from pytest_ttnn_perf.model.metric import LARGEST, Better, Kind, Metric
 from pytest_ttnn_perf.model.observation import Observation
 from pytest_ttnn_perf.workflow.series import Series, metric_of, numbers_of, observed_metrics
 
@@ -27,7 +27,7 @@ FIRST_CALL: Final = "first_call_time"
 SECOND_CALL: Final = "second_call_time"
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, repr=False)
 class Observer:
     """Collects what one test measures. ``sync`` waits for the devices in use, if there are any."""
 
@@ -37,6 +37,9 @@ class Observer:
     sync: Callable[[], object] | None = None
     _series: dict[str, Series] = field(default_factory=dict)
     _facts: dict[str, Scalar] = field(default_factory=dict)
+
+    def __repr__(self) -> str:
+        return f"<ttnn_perf of {self.test}>"
 
     def measure(  # noqa: PLR0913 (all but the callable are keywords that users know by name)
         self,
@@ -52,6 +55,7 @@ class Observer:
         **kwargs: Any,
     ) -> Any:
         """Time ``fn(*args, **kwargs)``: warm-up, then samples; return the last result."""
+        __tracebackhide__ = True
         warmup = _count("warmup", self.settings.warmup if warmup is None else warmup, least=0)
         rounds = self.settings.iterations if iterations is None else iterations
         rounds = _count("iterations", rounds, least=1)
@@ -88,6 +92,7 @@ class Observer:
         kind: str | None = None,
     ) -> None:
         """Record any metric; the same name again adds samples."""
+        __tracebackhide__ = True
         metric = metric_of(name, unit=unit, better=better, kind=kind)
         self._one_series(metric).samples.extend(numbers_of(name, value_or_samples))
 
@@ -130,7 +135,7 @@ class Observer:
     def facts(self, **facts: object) -> None:
         """State configuration that cannot be observed; another value is another configuration."""
         for name, fact in facts.items():
-            infinite = isinstance(fact, float) and not math.isfinite(fact)
+            infinite = isinstance(fact, (int, float)) and not -LARGEST <= fact <= LARGEST
             if infinite or (fact is not None and not isinstance(fact, (str, int, float))):
                 message = f"fact {name}: expected a string, number or boolean, found {fact!r}"
                 raise UsageError(message)
@@ -161,6 +166,7 @@ class Observer:
 
     def _time(self, name: str, timings: Timings) -> None:
         """Make room for a timing before it starts, so that what was measured is never lost."""
+        __tracebackhide__ = True
         if name in self._series:
             message = f"{name} was measured already in this test; give this one a name= of its own"
             raise UsageError(message)
@@ -189,6 +195,7 @@ class Observer:
         series.note = note or series.note
 
     def _one_series(self, metric: Metric, *, gated: bool = True) -> Series:
+        __tracebackhide__ = True
         series = self._series.setdefault(metric.name, Series(metric, gated=gated))
         part = metric.differs_from(series.metric)
         if part:
@@ -251,10 +258,11 @@ def _count(name: str, value: object, *, least: int) -> int:
 
 
 def _fraction(name: str, value: object) -> float:
-    if isinstance(value, bool) or not isinstance(value, (int, float)) or not math.isfinite(value):
-        message = f"{name}: expected a finite number, found {value!r}"
-        raise UsageError(message)
-    return value
+    is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
+    if isinstance(value, (int, float)) and is_number and -LARGEST <= value <= LARGEST:
+        return value
+    message = f"{name}: expected a finite number, found {value!r}"
+    raise UsageError(message)
 
 
 def _bounds(

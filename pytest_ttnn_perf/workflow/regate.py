@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 from pytest_ttnn_perf._support.errors import InputError
 from pytest_ttnn_perf.baselines.store import BaselineStore
 from pytest_ttnn_perf.capture.run_record import read_run
-from pytest_ttnn_perf.model.rerun import Rerun
 from pytest_ttnn_perf.model.verdict import Reason
 from pytest_ttnn_perf.report.documents import gate_document
 from pytest_ttnn_perf.report.listing import Listing
@@ -20,6 +19,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from pytest_ttnn_perf.model.observation import Run
+    from pytest_ttnn_perf.model.rerun import Rerun
     from pytest_ttnn_perf.model.settings import Missing
 
 
@@ -31,7 +31,9 @@ class GateResult:
     text: str
 
 
-def gate_record(record: Path, baselines: Path, *, missing: Missing, shape: str) -> GateResult:
+def gate_record(
+    record: Path, baselines: Path, *, missing: Missing, rerun: Rerun, shape: str
+) -> GateResult:
     """Judge the run in ``record`` against ``baselines``.
 
     Raises:
@@ -44,8 +46,9 @@ def gate_record(record: Path, baselines: Path, *, missing: Missing, shape: str) 
     tests = list(run.tests.values())
     if not tests:
         raise InputError(record, "the run has no tests: nothing was judged")
-    manner = manner_of(tests, missing=missing, rerun=Rerun())
-    document = gate_document(tests, failed=bool(manner.failed))
+    manner = manner_of(tests, missing=missing, rerun=rerun)
+    passed = run.complete and not manner.failed
+    document = gate_document(tests, failed=not passed, complete=run.complete)
     headings = ("test", "metric", "outcome", "change", "limit", "provisional", "sentence")
     rows = tuple(
         (
@@ -60,8 +63,10 @@ def gate_record(record: Path, baselines: Path, *, missing: Missing, shape: str) 
         for j in tests
         for v in j.verdicts
     )
-    lines = tuple(line.text for line in summary_lines(tests, manner=manner))
-    return GateResult(bool(manner.failed), Listing(lines, document, headings, rows).text(shape))
+    lines = [line.text for line in summary_lines(tests, manner=manner)]
+    if not run.complete:
+        lines.append(f"failed: the run was cut short; its journal ends after {len(tests)} tests")
+    return GateResult(not passed, Listing(tuple(lines), document, headings, rows).text(shape))
 
 
 def _refuse_other_definitions(record: Path, run: Run) -> None:

@@ -38,6 +38,7 @@ class GateRun:
 
     settings: Settings
     project: Path
+    here: Path
     rerun: Rerun = Rerun()
     hardware: Hardware = field(default_factory=host_hardware)
     record: Path | None = None
@@ -124,22 +125,22 @@ class GateRun:
         manner = manner_of(tests, missing=self.settings.missing, rerun=self.rerun)
         return summary_lines(tests, manner=manner)
 
-    def heading(self, here: Path) -> str:
-        """Say in one line what this run does, seen from the folder the user stands in."""
+    def heading(self) -> str:
+        """Say in one line what this run does."""
         settings = self.settings
         parts = [
             f"gate on, key {self.hardware.key}",
-            f"baselines {shown_from(here, settings.baselines)}",
+            f"baselines {self.shown(settings.baselines)}",
         ]
         if settings.update:
             parts.append(f"update {settings.update.value}")
         if settings.missing is not Missing.FAIL:
             parts.append(f"missing {settings.missing.value}")
-        return ", ".join([*parts, "profiler off (no device)"])
+        return ", ".join([*parts, "profiler off"])
 
-    def shown(self, file: Path) -> str:
-        """Return a path as short as it can be said."""
-        return shown_from(self.project, file)
+    def shown(self, path: Path) -> str:
+        """Return a path as seen from the folder the user stands in."""
+        return str(path.relative_to(self.here)) if path.is_relative_to(self.here) else str(path)
 
     @property
     def judged_any(self) -> bool:
@@ -176,8 +177,3 @@ class GateRun:
             reason=self.settings.reason,
             ttnn=environment.ttnn,
         )
-
-
-def shown_from(folder: Path, path: Path) -> str:
-    """Return ``path`` relative to ``folder`` where it lies in it."""
-    return str(path.relative_to(folder)) if path.is_relative_to(folder) else str(path)

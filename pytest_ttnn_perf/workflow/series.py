@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 #: The name under which a limit for every timing is kept.
 EVERY: Final = "*"
+_RATE_UNITS: Final = frozenset({"fps", "FPS", "ips", "qps", "Hz"})
 _BYTE_UNITS: Final = frozenset({"B", "KiB", "MiB", "GiB"})
 
 
@@ -54,7 +55,7 @@ def metric_of(
     chosen = kind if isinstance(kind, Kind) else _choice(name, "kind", kind, Kind)
     if chosen is None:
         chosen = Kind.BYTES if unit in _BYTE_UNITS else Kind.TIME
-        chosen = Kind.THROUGHPUT if unit.endswith("/s") else chosen
+        chosen = Kind.THROUGHPUT if "/s" in unit or unit in _RATE_UNITS else chosen
     direction = _choice(name, "better", better, Better) or chosen.usual_direction
     return Metric(name, unit, better=direction, kind=chosen)
 
@@ -87,8 +88,8 @@ def observed_metrics(
         target = _target(item.metric, settings.target.get(name))
         if target is None and name in settings.target:
             wish = settings.target[name]
-            unit = item.metric.unit
-            problems.append(f"target {name}: expected a number of {unit}, found {wish!r}")
+            example = f"10 {item.metric.unit}".strip()
+            problems.append(f"target {name}: expected e.g. {example!r}, found {wish!r}")
         observed[name] = _observed(item, settings, target=target)
     return observed, problems
 

@@ -32,7 +32,6 @@ ANY_FILE = {
     "no format": Damage("{}", (":1: ", "['format']", "the field is missing")),
     "format of words": Damage('{"format": "1"}', ("expected a whole number", "found '1'")),
     "newer format": Damage('{\n"format": 99}', (":2: ", "of format 1 or older", "format 99")),
-    # BUG: Python's limit on digits is a plain ValueError, which parse_json lets through.
     "endless number": Damage(f'{{"format": {ENDLESS}}}', ("not valid JSON",)),
 }  # fmt: skip
 

@@ -33,10 +33,8 @@ WRONG_VALUES: dict[str, tuple[tuple[str | int, ...], str | None, str]] = {
     "boolean median": ((*SESSION, 0), "true", "expected a number, found True"),
     "median of zero": ((*SESSION, 0), "0", "expected a time above 0, found 0"),
     "median of NaN": ((*SESSION, 0), "NaN", "expected a finite number, found nan"),
-    # BUG: whole numbers have no infinity; this one is below math.inf and above every float.
     "huge median": ((*SESSION, 0), HUGE, "expected a finite number, found 1000"),
     "negative spread": ((*SESSION, 1), "-1", "expected a spread of at least 0, found -1"),
-    # BUG: taken in; √n then overflows in the gate.
     "huge n": ((*SESSION, 2), HUGE, "found 1000"),
 }  # fmt: skip
 
@@ -80,8 +78,7 @@ def test_a_truncated_baseline_is_refused(
 
 
 def test_a_test_that_stands_twice_is_refused(scene: Scene, refuse: Callable[..., None]) -> None:
-    # BUG: json.loads keeps the last of two members with one name; after a merge that kept both
-    # sides, one of the two baselines is dropped without a word at the next update.
+    # As after a merge that kept both sides: one of the two would be dropped without a word.
     text = scene.baseline.read_text()
     member = text[text.index('"test_speed"') : text.rindex("}\n  }\n}")] + "}"
     doubled = text.replace('"test_speed"', f'{member},\n    "test_speed"', 1)
@@ -126,6 +123,18 @@ def test_a_baselines_folder_that_is_none_is_refused(
         ran = command(*arguments, "--baselines", place)
         assert_refused(ran, code=UNREADABLE, says=(f"{place}: expected a folder of baselines",))
     assert scene.on_disk() == before
+
+
+def test_the_baselines_are_found_from_a_folder_within_the_project(
+    scene: Scene, command: Callable[..., Ran], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # BUG: find_root takes every folder for configured: _mentions_us says yes to a ttnn_perf.toml
+    # by its name alone, whether there is one or not.
+    (scene.project.path / "ttnn_perf.toml").write_text('baselines = "baselines"')
+    within = scene.project.path / "models" / "resnet"
+    within.mkdir(parents=True)
+    monkeypatch.chdir(within)
+    assert "test_model.py::test_speed" in command("baseline", "list").text
 
 
 def test_a_long_value_is_abbreviated_in_its_refusal(

@@ -72,7 +72,6 @@ def test_a_missing_record_is_refused(scene: Scene, command: Callable[..., Ran]) 
 def test_a_journal_with_a_line_nested_deeply_is_refused(
     scene: Scene, command: Callable[..., Ran]
 ) -> None:
-    # BUG: _object of capture/run_record.py catches ValueError but not RecursionError.
     damage(scene.record, f'{{"format": 1, "journal": true}}\n{DEEP}\n{{}}\n')
     _refused(scene, command, (":2: expected one test of the run's journal",))
 
@@ -80,8 +79,6 @@ def test_a_journal_with_a_line_nested_deeply_is_refused(
 def test_a_test_whose_hardware_is_null_is_refused_not_dropped(
     scene: Scene, command: Callable[..., Ran]
 ) -> None:
-    # BUG: decode_run finds the field "hardware" and is content, though it is null; judge_run then
-    # leaves the test out, and the gate passes without it.
     own = json.dumps(json.loads(scene.record.read_text())["hardware"])
     text = replaced(scene.record.read_text(), ("hardware",), "null")
     text = replaced(text, (*TEST, "hardware"), own)
@@ -93,7 +90,6 @@ def test_a_test_whose_hardware_is_null_is_refused_not_dropped(
 
 
 def test_a_test_that_stands_twice_is_refused(scene: Scene, command: Callable[..., Ran]) -> None:
-    # BUG: json.loads keeps the last of two members with one name; the first is not judged.
     text = scene.record.read_text()
     line = next(line for line in text.splitlines() if "test_speed" in line)
     damage(scene.record, text.replace(line, f"{line},\n{line}"))
@@ -154,7 +150,6 @@ def test_a_sample_that_is_not_finite_is_no_data(
 def test_extreme_samples_are_judged_and_shown(
     scene: Scene, command: Callable[..., Ran], unit: str, samples: str, shape: str
 ) -> None:
-    # BUG: as in tests/properties/test_gate_on_any_numbers.py, seen from the shell.
     for file, place in (
         (scene.record, METRIC),
         (scene.baseline, ("tests", "test_speed", "metrics", "wall_time")),
@@ -192,8 +187,7 @@ def test_names_that_only_look_alike_are_different_tests(
 def test_a_name_that_no_terminal_can_print_is_printed_escaped(
     scene: Scene, command: Callable[..., Ran]
 ) -> None:
-    # BUG: half a surrogate pair, which JSON allows and a file name may hold, ends in
-    # UnicodeEncodeError when stdout is written.
+    # Half a surrogate pair: JSON allows it, and a file name may hold it.
     damage(scene.record, scene.record.read_text().replace("test_speed", r"test_\ud800"))
     for name in ("gate", "show"):
         ran = command(name, "run.json")

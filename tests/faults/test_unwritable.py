@@ -72,8 +72,6 @@ def _unabbreviated(text: str, scene: Scene) -> str:
 
 
 def test_a_disk_that_is_full_from_the_start_is_refused(scene: Scene) -> None:
-    # BUG: the journal's heading stays in the buffer of its stream; pytest_sessionfinish closes
-    # the stream, which writes it again, and that OSError is nobody's: a traceback.
     scene.project.write(conftest=f"import resource\n{FULL}")
     before = scene.on_disk()
     ran = scene.project.pytest_process("--ttnn-perf", "-p", "no:cacheprovider")
@@ -84,8 +82,6 @@ def test_a_disk_that_is_full_from_the_start_is_refused(scene: Scene) -> None:
 def test_a_baseline_that_cannot_be_written_does_not_cost_those_of_other_files(
     scene: Scene,
 ) -> None:
-    # BUG: "what can be saved is saved" (GateRun._attempt), but one call of amend writes the files
-    # of all tests, in order of name: the first that fails costs all after it.
     scene.project.write(
         test_blocked=f"""
         import pathlib
@@ -105,8 +101,6 @@ def test_a_baseline_that_cannot_be_written_does_not_cost_those_of_other_files(
 
 
 def test_a_result_that_could_not_be_written_is_not_called_written(scene: Scene) -> None:
-    # BUG: the verdict is marked as written when it is planned; the table, the count and the run
-    # record say so even where "not written" stands below.
     scene.project.write(
         test_model=f"""
         import pathlib

@@ -37,7 +37,7 @@ def test_unknown_setting_is_refused_with_the_known_ones(
     ran = project.pytest(*arguments)
 
     assert refusal_of(ran) == (
-        f"{project.path}/{file}: {TABLES[file]}['warm_up']: expected one of {KNOWN}, "
+        f"{project.path}/{file}: {TABLES[file]}warm_up: expected one of {KNOWN}, "
         "found the unknown setting 'warm_up'"
     )
 
@@ -45,30 +45,30 @@ def test_unknown_setting_is_refused_with_the_known_ones(
 @pytest.mark.parametrize(
     ("line", "problem"),
     [
-        ("enabled = 1", "['enabled']: expected true or false, found 1"),
-        ("all = 'yes'", "['all']: expected true or false, found 'yes'"),
-        ("gate_call_time = 0", "['gate_call_time']: expected true or false, found 0"),
-        ("baselines = 3", "['baselines']: expected a string, found 3"),
-        ("artifacts = []", "['artifacts']: expected a string, found a list of 0"),
-        ("json = true", "['json']: expected a string, found True"),
-        ("label = {}", "['label']: expected a string, found an object"),
-        ("reason = 1.5", "['reason']: expected a string, found 1.5"),
+        ("enabled = 1", "enabled: expected true or false, found 1"),
+        ("all = 'yes'", "all: expected true or false, found 'yes'"),
+        ("gate_call_time = 0", "gate_call_time: expected true or false, found 0"),
+        ("baselines = 3", "baselines: expected a string, found 3"),
+        ("artifacts = []", "artifacts: expected a string, found a list of 0"),
+        ("json = true", "json: expected a string, found True"),
+        ("label = {}", "label: expected a string, found a table"),
+        ("reason = 1.5", "reason: expected a string, found 1.5"),
         (
             "update = 'some'",
-            "['update']: expected one of 'new', 'improved', 'all', found 'some'",
+            "update: expected one of 'new', 'improved', 'all', found 'some'",
         ),
         (
             "missing = 'pass'",
-            "['missing']: expected one of 'fail', 'warn', 'ignore', found 'pass'",
+            "missing: expected one of 'fail', 'warn', 'ignore', found 'pass'",
         ),
-        ("warmup = -1", "['warmup']: expected a whole number of at least 0, found -1"),
-        ("warmup = true", "['warmup']: expected a whole number of at least 0, found True"),
-        ("iterations = 0", "['iterations']: expected a whole number of at least 1, found 0"),
-        ("iterations = 2.0", "['iterations']: expected a whole number of at least 1, found 2.0"),
-        ("pcc = 99", "['pcc']: expected a correlation from -1 to 1, found 99"),
-        ("pcc = nan", "['pcc']: expected a finite number, found nan"),
-        ("markers = 'perf'", "['markers']: expected a list, found 'perf'"),
-        ("markers = ['perf', 1]", "['markers'][1]: expected a string, found 1"),
+        ("warmup = -1", "warmup: expected a whole number of at least 0, found -1"),
+        ("warmup = true", "warmup: expected a whole number of at least 0, found True"),
+        ("iterations = 0", "iterations: expected a whole number of at least 1, found 0"),
+        ("iterations = 2.0", "iterations: expected a whole number of at least 1, found 2.0"),
+        ("pcc = 99", "pcc: expected a correlation from -1 to 1, found 99"),
+        ("pcc = nan", "pcc: expected a finite number, found nan"),
+        ("markers = 'perf'", "markers: expected a list, found 'perf'"),
+        ("markers = ['perf', 1]", "markers.1: expected a string, found 1"),
     ],
 )
 def test_wrong_value_is_refused(project: Project, line: str, problem: str) -> None:

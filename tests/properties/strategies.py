@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 
 #: A shared machine may stall for longer than any deadline.
 FEW = settings(max_examples=40, deadline=None)
-SOME = settings(max_examples=100, deadline=None)
-MANY = settings(max_examples=200, deadline=None)
+SOME = settings(max_examples=80, deadline=None)
+MANY = settings(max_examples=150, deadline=None)
 
 DIRECTIONS = st.sampled_from([Better.LOWER, Better.HIGHER])
 #: What the gate compares by ratio, in every unit that has a rule of its own and in one that has

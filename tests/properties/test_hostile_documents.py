@@ -84,8 +84,6 @@ NAN_DOCUMENT = {
 @given(JSON | _nearly_right(RECORDS))
 @example(NAN_DOCUMENT)
 def test_a_record_is_refused_or_can_be_written_again(document: object) -> None:
-    # BUG: a non-finite number in "configuration" or "facts" is taken in; written again it is no
-    # JSON, and a NaN makes every comparison NOT_COMPARABLE.
     try:
         run = decode_run(document)
     except DecodeError:
@@ -97,7 +95,6 @@ def test_a_record_is_refused_or_can_be_written_again(document: object) -> None:
 @given(JSON | _nearly_right(BASELINES))
 @example(NAN_DOCUMENT)
 def test_a_baseline_is_refused_or_can_be_written_again(document: object) -> None:
-    # BUG: as for records.
     try:
         file = decode_file(document)
     except DecodeError:
@@ -131,8 +128,6 @@ def _read_baseline(file: Path) -> object:
 def test_any_bytes_are_read_or_refused_in_one_line(
     tmp_path_factory: pytest.TempPathFactory, read: Callable[[Path], object], content: bytes
 ) -> None:
-    # BUG: numbers of more than 4300 digits leave parse_json as ValueError; a journal's line that
-    # is nested deeply leaves _object as RecursionError.
     file = tmp_path_factory.getbasetemp() / "hostile.json"
     file.write_bytes(content)
     try:

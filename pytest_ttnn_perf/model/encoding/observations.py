@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import fields
 from typing import TYPE_CHECKING
 
@@ -15,6 +14,7 @@ from pytest_ttnn_perf.model.encoding.metrics import (
     encode_metric,
 )
 from pytest_ttnn_perf.model.encoding.verdicts import decode_finding, encode_finding
+from pytest_ttnn_perf.model.metric import LARGEST
 from pytest_ttnn_perf.model.observation import Limits, MetricObservation, Observation
 
 if TYPE_CHECKING:
@@ -105,7 +105,7 @@ def _decode_metric(name: str, value: Value) -> MetricObservation:
 
 
 def _encode_samples(samples: Iterable[float]) -> list[float | None]:
-    return [sample if math.isfinite(sample) else None for sample in samples]
+    return [sample if -LARGEST <= sample <= LARGEST else None for sample in samples]
 
 
 def _decode_samples(value: Value) -> tuple[float, ...]:

@@ -1,0 +1,66 @@
+"""What the plugin costs when it is not used: instructions of an idle pytest run, counted.
+
+Bar: at most 1.02 × pytest without us. Instructions, not seconds: they repeat whatever else the
+machine does. Needs valgrind.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+BAR = 1.02
+
+
+def main() -> int:
+    if shutil.which("valgrind") is None:
+        print("startup: NOT MEASURED: valgrind is not installed", file=sys.stderr)
+        return 1
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        (folder / "test_plain.py").write_text("def test_plain(): pass\n")
+        with_us = ["-p", "pytest_ttnn_perf.plugin"]
+        for arguments in ([], with_us):  # once uncounted, to write the bytecode
+            _pytest(folder, [], arguments)
+        plain, ours = _instructions(folder, []), _instructions(folder, with_us)
+    ratio = ours / plain
+    print(f"idle start-up: {ours / 1e6:.1f} M instructions, plain pytest {plain / 1e6:.1f} M")
+    print(f"ratio: {ratio:.4f} (bar: {BAR})")
+    return 0 if ratio <= BAR else 1
+
+
+def _instructions(folder: Path, arguments: list[str]) -> int:
+    tool = ["valgrind", "--tool=callgrind", "--callgrind-out-file=/dev/null"]
+    done = _pytest(folder, tool, arguments)
+    collected = re.search(r"Collected : (\d+)", done.stderr)
+    if collected is None:
+        message = f"valgrind did not count: {done.stderr[-500:]}"
+        raise SystemExit(message)
+    return int(collected[1])
+
+
+def _pytest(
+    folder: Path, tool: list[str], arguments: list[str]
+) -> subprocess.CompletedProcess[str]:
+    environment = {
+        **os.environ,
+        "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1",  # other plugins would count as well
+        "PYTHONHASHSEED": "0",
+        # Bytecode as on any second run, and of this benchmark's own.
+        "PYTHONDONTWRITEBYTECODE": "",
+        "PYTHONPYCACHEPREFIX": str(folder / "bytecode"),
+    }
+    command = [*tool, sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider"]
+    return subprocess.run(
+        [*command, *arguments], cwd=folder, env=environment, capture_output=True, text=True,
+        check=True,
+    )  # fmt: skip
+
+
+if __name__ == "__main__":
+    sys.exit(main())
