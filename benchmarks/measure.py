@@ -17,7 +17,7 @@ from time import perf_counter_ns
 
 from pytest_ttnn_perf.measure.sampling import Timings, Workload, measure
 
-ROUNDS, CALLS, TESTS = 15, 2000, 400
+ROUNDS, CALLS, FEW, MANY = 15, 2000, 20, 420
 NO_OP_BAR, TEST_BAR_MS = 1.15, 0.2
 
 PLAIN = "import pytest\n\n@pytest.mark.parametrize('i', range({tests}))\ndef test_plain(i): pass\n"
@@ -30,7 +30,7 @@ GATED = (
 #: Prints the CPU seconds of a whole pytest run; imports before it are not counted.
 COUNTED = (
     "import sys, time, pytest\nstart = time.process_time()\n"
-    "code = pytest.main(sys.argv[1:])\nprint('CPU', time.process_time() - start)"
+    "code = pytest.main(sys.argv[1:])\nprint('CPU', time.process_time() - start)\nsys.exit(code)"
 )
 
 
@@ -68,23 +68,27 @@ def _nothing() -> None:
 
 
 def _per_test() -> float:
-    """Return the CPU that the gate adds per test, fixture set-up and judging included."""
+    """Return the CPU that the gate adds per test, fixture set-up and judging included.
+
+    From runs of few and of many tests, so that starting up does not count.
+    """
+    gate = ["--ttnn-perf", "--ttnn-perf-missing=ignore"]
     with tempfile.TemporaryDirectory() as name:
-        folder = Path(name)
-        (folder / "test_plain.py").write_text(PLAIN.format(tests=TESTS))
-        (folder / "test_gated.py").write_text(GATED.format(tests=TESTS))
-        quiet = ["-q", "-p", "no:cacheprovider", "-p", "no:terminal", "--no-header"]
-        gated, plain = [], []
-        for _ in range(5):
-            missing = ["--ttnn-perf", "--ttnn-perf-missing=ignore"]
-            gated.append(_cpu_s(folder, [*quiet, *missing, "test_gated.py"]))
-            plain.append(_cpu_s(folder, [*quiet, "test_plain.py"]))
-    return (min(gated) - min(plain)) / TESTS * 1e3
+        return _slope_ms(Path(name), GATED, gate) - _slope_ms(Path(name), PLAIN, [])
+
+
+def _slope_ms(folder: Path, source: str, arguments: list[str]) -> float:
+    cpu_s = {}
+    for tests in (FEW, MANY):
+        (folder / "test_model.py").write_text(source.format(tests=tests))
+        cpu_s[tests] = min(_cpu_s(folder, arguments) for _ in range(5))
+    return (cpu_s[MANY] - cpu_s[FEW]) / (MANY - FEW) * 1e3
 
 
 def _cpu_s(folder: Path, arguments: list[str]) -> float:
+    quiet = ["-p", "no:cacheprovider", "-p", "no:terminal"]
     done = subprocess.run(
-        [sys.executable, "-c", COUNTED, *arguments],
+        [sys.executable, "-c", COUNTED, *quiet, *arguments],
         cwd=folder,
         capture_output=True,
         text=True,

@@ -33,6 +33,10 @@ class Limits:
     target: float | None = None
 
 
+#: What a test that says nothing asks for.
+NO_LIMITS: Final = Limits()
+
+
 @dataclass(frozen=True, slots=True)
 class MetricObservation:
     """The samples of one metric, in the order they were taken. NaN stands for "not finite"."""
@@ -41,7 +45,7 @@ class MetricObservation:
     samples: tuple[float, ...]
     confirmations: tuple[tuple[float, ...], ...] = ()
     warmup: tuple[float, ...] = ()
-    limits: Limits = Limits()
+    limits: Limits = NO_LIMITS
     gated: bool = True
     note: str | None = None
 

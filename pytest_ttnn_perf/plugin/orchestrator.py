@@ -8,8 +8,6 @@ from typing import TYPE_CHECKING
 import pytest
 
 from pytest_ttnn_perf._support.errors import TtnnPerfError
-from pytest_ttnn_perf.model.encoding.observations import decode_observation
-from pytest_ttnn_perf.model.encoding.value import Value
 from pytest_ttnn_perf.plugin.failure import fail_report
 from pytest_ttnn_perf.plugin.marker import is_measured
 from pytest_ttnn_perf.plugin.worker import ATTRIBUTE
@@ -55,9 +53,9 @@ class Orchestrator:
             self._judge(item.nodeid, observed, report)
         return report
 
-    def _judge(self, nodeid: str, observed: object, report: pytest.TestReport) -> None:
+    def _judge(self, nodeid: str, observed: dict[str, object], report: pytest.TestReport) -> None:
         try:
-            judged = self.gate.judge(decode_observation(nodeid, Value(observed)))
+            judged = self.gate.judge(nodeid, observed)
             text = self.gate.failure(judged)
         except TtnnPerfError as error:
             text = f"NO_DATA: the test's observation could not be judged: {error}"

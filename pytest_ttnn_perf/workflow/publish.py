@@ -9,14 +9,13 @@ from typing import TYPE_CHECKING, TextIO
 
 from pytest_ttnn_perf._support.atomic import write_text
 from pytest_ttnn_perf._support.errors import WriteError
-from pytest_ttnn_perf.model.encoding.observations import encode_observation
 from pytest_ttnn_perf.model.encoding.runs import encode_heading, encode_test
 from pytest_ttnn_perf.report.sentences import sentence
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from pytest_ttnn_perf.model.observation import JudgedTest, Observation, Run
+    from pytest_ttnn_perf.model.observation import JudgedTest, Run
 
 
 @dataclass(slots=True)
@@ -40,9 +39,9 @@ class Journal:
             self.file.unlink(missing_ok=True)
             raise
 
-    def add(self, observation: Observation) -> None:
+    def add(self, test: str, observed: dict[str, object]) -> None:
         """Append what one test observed."""
-        self._line({observation.test: encode_observation(observation)})
+        self._line({test: observed})
 
     def close(self) -> None:
         """Remove the journal: the run's document has taken its place."""

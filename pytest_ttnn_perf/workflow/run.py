@@ -14,6 +14,8 @@ from pytest_ttnn_perf.baselines.paths import split_test_id
 from pytest_ttnn_perf.baselines.store import BaselineStore
 from pytest_ttnn_perf.device.host import host_environment, host_hardware
 from pytest_ttnn_perf.model.baseline import Accepted
+from pytest_ttnn_perf.model.encoding.observations import decode_observation
+from pytest_ttnn_perf.model.encoding.value import Value
 from pytest_ttnn_perf.model.observation import Run
 from pytest_ttnn_perf.model.rerun import Rerun
 from pytest_ttnn_perf.model.settings import Missing
@@ -27,7 +29,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from pytest_ttnn_perf.model.hardware import Hardware
-    from pytest_ttnn_perf.model.observation import JudgedTest, Observation
+    from pytest_ttnn_perf.model.observation import JudgedTest
     from pytest_ttnn_perf.model.settings import Settings
     from pytest_ttnn_perf.report.terminal import Line
 
@@ -83,11 +85,18 @@ class GateRun:
         self._run = replace(self._run, environment=environment)
         self._journal.open(self._run)
 
-    def judge(self, observation: Observation) -> JudgedTest:
-        """Record one test's observation, then judge it, then decide whether it is written."""
+    def judge(self, test: str, observed: dict[str, object]) -> JudgedTest:
+        """Record one test's observation, then judge it, then decide whether it is written.
+
+        ``observed`` is the observation as plain JSON, as a worker sends it.
+
+        Raises:
+            DecodeError: it is not an observation.
+        """
         if not self._begun:  # a test that asked for the fixture only while it ran
-            self._attempt(partial(self.begin, [observation.test]))
-        self._attempt(partial(self._journal.add, observation))
+            self._attempt(partial(self.begin, [test]))
+        self._attempt(partial(self._journal.add, test, observed))
+        observation = decode_observation(test, Value(observed))
         judged = judge_observation(observation, self._store, hardware=self.hardware)
         update = self.settings.update
         change = plan(judged, update, accepted=self._accepted()) if update else None

@@ -128,8 +128,6 @@ def test_a_baselines_folder_that_is_none_is_refused(
 def test_the_baselines_are_found_from_a_folder_within_the_project(
     scene: Scene, command: Callable[..., Ran], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    # BUG: find_root takes every folder for configured: _mentions_us says yes to a ttnn_perf.toml
-    # by its name alone, whether there is one or not.
     (scene.project.path / "ttnn_perf.toml").write_text('baselines = "baselines"')
     within = scene.project.path / "models" / "resnet"
     within.mkdir(parents=True)

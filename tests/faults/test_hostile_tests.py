@@ -29,8 +29,7 @@ UPDATE = ("--ttnn-perf-update=all", "--ttnn-perf-reason=x")
     ],
 )
 def test_a_number_beyond_any_measure_fails_its_test_by_name(scene: Scene, call: str) -> None:
-    # BUG: math.isfinite overflows on whole numbers beyond any float (encoding/observations.py,
-    # workflow/observe.py), and what decoding refuses as too large ends in INTERNALERROR.
+    # Whole numbers can be larger than any float.
     scene.project.write(
         test_model=f"""
         def test_speed(ttnn_perf):
@@ -63,7 +62,6 @@ def test_a_number_beyond_any_measure_fails_its_test_by_name(scene: Scene, call: 
 def test_a_limit_beyond_any_measure_is_refused_before_any_test_runs(
     scene: Scene, limit: str
 ) -> None:
-    # BUG: as above, in plugin/marker.py.
     scene.project.write(
         test_model=f"""
         import pytest

@@ -11,6 +11,7 @@ import pytest
 
 from pytest_ttnn_perf._support.errors import InputError
 from pytest_ttnn_perf.capture.run_record import read_run
+from pytest_ttnn_perf.model.encoding.observations import encode_observation
 from pytest_ttnn_perf.model.hardware import Hardware
 from pytest_ttnn_perf.model.metric import Metric
 from pytest_ttnn_perf.model.observation import MetricObservation, Observation, Run
@@ -87,7 +88,8 @@ def journal(tmp_path: Path) -> Path:
     for name in ("a", "b\u2028", "c"):
         observed = MetricObservation(metric, (1.0, 2.0))
         observation = Observation(f"test_é.py::{name}", {metric.name: observed})
-        journal.add(replace(observation, raised="line 1\nline 2"))
+        observation = replace(observation, raised="line 1\nline 2")
+        journal.add(observation.test, encode_observation(observation))
     text = journal.file.read_text()
     journal.close()
     copied = tmp_path / "journal.jsonl"

@@ -95,8 +95,7 @@ def test_table_that_is_none_is_refused(project: Project) -> None:
     ran = project.pytest("--ttnn-perf")
 
     assert refusal_of(ran) == (
-        f"{project.path}/pyproject.toml: [tool.ttnn_perf] the document: "
-        "expected an object, found True"
+        f"{project.path}/pyproject.toml: [tool.ttnn_perf] expected a table, found True"
     )
 
 

@@ -63,8 +63,7 @@ def _thousandfold(
 def test_a_value_that_must_not_change_does_not_change_by_being_stored(
     kind: Kind, value: float
 ) -> None:
-    # BUG: sessions are floats; a checksum, a whole number beyond 2**53, is stored as another one
-    # and REGRESSED for ever.
+    # As a float, a checksum beyond 2**53 would be stored as another one.
     metric = Metric("m", "", Better.EQUAL, kind)
     run = MetricObservation(metric, (value,))
     stored = MetricBaseline(metric, (session_of(run, run.samples),))
@@ -153,8 +152,7 @@ def test_any_value_that_is_read_can_be_shown(
 def test_any_samples_that_are_data_leave_a_session_that_can_be_read(
     metric: Metric, samples: list[float]
 ) -> None:
-    # BUG: an accuracy's spread is taken about its worst sample and may be beyond LARGEST: the
-    # baseline is written, and refused by the next run.
+    # An accuracy's spread is taken about its worst sample.
     run = MetricObservation(metric, tuple(samples))
     if judged(run, None).outcome is not Outcome.NO_DATA:
         stored = MetricBaseline(metric, (session_of(run, run.samples),))

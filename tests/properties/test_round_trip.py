@@ -12,6 +12,7 @@ from hypothesis import given
 from pytest_ttnn_perf._support.json_text import parse_json
 from pytest_ttnn_perf.baselines.schema import decode_file, encode_text
 from pytest_ttnn_perf.capture.run_record import read_run
+from pytest_ttnn_perf.model.encoding.observations import encode_observation
 from pytest_ttnn_perf.model.encoding.runs import decode_run, encode_run
 from pytest_ttnn_perf.workflow.publish import Journal, run_text
 from tests.properties.records import BASELINE_FILES, runs
@@ -47,7 +48,7 @@ def test_a_journal_holds_what_was_observed(
     journal = Journal(tmp_path_factory.mktemp("artifacts") / "runs" / "journal.jsonl")
     journal.open(run)
     for judged in run.tests.values():
-        journal.add(judged.observation)
+        journal.add(judged.observation.test, encode_observation(judged.observation))
     read = read_run(journal.file)
     journal.close()
     expected = {name: judged.observation for name, judged in run.tests.items()}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import fields
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from pytest_ttnn_perf.model.encoding.metrics import (
     decode_configuration,
@@ -15,12 +15,15 @@ from pytest_ttnn_perf.model.encoding.metrics import (
 )
 from pytest_ttnn_perf.model.encoding.verdicts import decode_finding, encode_finding
 from pytest_ttnn_perf.model.metric import LARGEST
-from pytest_ttnn_perf.model.observation import Limits, MetricObservation, Observation
+from pytest_ttnn_perf.model.observation import NO_LIMITS, Limits, MetricObservation, Observation
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from pytest_ttnn_perf.model.encoding.value import Value
+
+_LIMITS: Final = tuple(field.name for field in fields(Limits))
+_NUMBER: Final = frozenset({int, float})
 
 
 def encode_observation(observation: Observation) -> dict[str, object]:
@@ -74,10 +77,11 @@ def _encode_metric(observed: MetricObservation) -> dict[str, object]:
     encoded["confirmations"] = [_encode_samples(samples) for samples in observed.confirmations]
     if observed.warmup:
         encoded["warmup"] = _encode_samples(observed.warmup)
-    for field in fields(Limits):
-        limit = getattr(observed.limits, field.name)
-        if limit is not None:
-            encoded[field.name] = limit
+    if observed.limits is not NO_LIMITS:
+        for name in _LIMITS:
+            limit = getattr(observed.limits, name)
+            if limit is not None:
+                encoded[name] = limit
     if not observed.gated:
         encoded["gated"] = False
     if observed.note is not None:
@@ -90,7 +94,8 @@ def _decode_metric(name: str, value: Value) -> MetricObservation:
     warmup = value.optional("warmup")
     gated = value.optional("gated")
     note = value.optional("note")
-    limits = {field.name: value.optional(field.name) for field in fields(Limits)}
+    members = value.members()
+    limits = {key: value.field(key).number() for key in _LIMITS if members.get(key) is not None}
     return MetricObservation(
         metric=decode_metric(name, value),
         samples=_decode_samples(value.field("samples")),
@@ -98,7 +103,7 @@ def _decode_metric(name: str, value: Value) -> MetricObservation:
             tuple(_decode_samples(item) for item in confirmations.array()) if confirmations else ()
         ),
         warmup=_decode_samples(warmup) if warmup else (),
-        limits=Limits(**{key: item.number() for key, item in limits.items() if item}),
+        limits=Limits(**limits) if limits else NO_LIMITS,
         gated=gated.boolean() if gated else True,
         note=note.string() if note else None,
     )
@@ -109,4 +114,10 @@ def _encode_samples(samples: Iterable[float]) -> list[float | None]:
 
 
 def _decode_samples(value: Value) -> tuple[float, ...]:
-    return tuple(item.sample() for item in value.array())
+    raw = value.raw
+    # Most samples are numbers, and there are many: look closer only where one is not.
+    if not isinstance(raw, list) or not set(map(type, raw)) <= _NUMBER:
+        return tuple(item.sample() for item in value.array())
+    if raw and not -LARGEST <= min(raw) <= max(raw) <= LARGEST:
+        return tuple(item.sample() for item in value.array())
+    return tuple(raw)

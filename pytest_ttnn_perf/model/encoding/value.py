@@ -123,10 +123,11 @@ class Value:
 
     def one_of(self, choices: type[E]) -> E:
         """Read a member of a closed enum by its value."""
-        for choice in choices:
-            if choice.value == self.raw:
-                return choice
-        raise self.refusal("one of " + ", ".join(repr(choice.value) for choice in choices))
+        try:
+            return choices(self.raw)
+        except ValueError:
+            known = ", ".join(repr(choice.value) for choice in choices)
+            raise self.refusal(f"one of {known}") from None
 
 
 def describe(raw: object) -> str:
