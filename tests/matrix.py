@@ -87,7 +87,7 @@ def _run(row: Row, wheel: Path) -> str:
         shutil.copytree(ROOT / name, tree / name, ignore=shutil.ignore_patterns("__pycache__"))
     for name in ("conftest.py", "pyproject.toml"):
         shutil.copy(ROOT / name, tree / name)
-    command = [python, "-m", "pytest", "-q", "--ignore=tests/meta"]
+    command = [python, "-m", "pytest", "-q", "tests", "--ignore=tests/meta"]
     return "passed" if subprocess.run(command, cwd=tree, check=False).returncode == 0 else "failed"
 
 

@@ -1,0 +1,131 @@
+"""Limits worked out by hand from the formulas, and what each outcome takes."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from math import exp, expm1, log, sqrt
+
+import pytest
+
+from pytest_ttnn_perf.gate.policy import DEFAULT_POLICY
+from pytest_ttnn_perf.gate.ratios import band_of, judge_ratio
+from pytest_ttnn_perf.model.baseline import MetricBaseline, Session
+from pytest_ttnn_perf.model.metric import Better, Kind, Metric, Source
+from pytest_ttnn_perf.model.observation import NO_LIMITS, Limits, MetricObservation
+from pytest_ttnn_perf.model.verdict import Outcome, Verdict
+
+WALL = Metric("wall_time", "ns")
+#: Student's t, one-sided 95 %, from a printed table: for 3, 4 and 7 degrees of freedom.
+T_3, T_4, T_7 = 2.353363, 2.131847, 1.894579
+
+
+def baseline(
+    *medians: float, mad: float = 0, since: int = 0, metric: Metric = WALL
+) -> MetricBaseline:
+    return MetricBaseline(metric, tuple(Session(m, mad, 10) for m in medians), since)
+
+
+def limit_of(stored: MetricBaseline, limits: Limits = NO_LIMITS) -> float:
+    return band_of(stored, limits, policy=DEFAULT_POLICY).limit
+
+
+def judged(stored: MetricBaseline, now: float, limits: Limits = NO_LIMITS) -> Verdict:
+    run = MetricObservation(stored.metric, (now,), limits=limits)
+    return judge_ratio(run, stored, policy=DEFAULT_POLICY)
+
+
+def test_one_session_leaves_the_prior_alone() -> None:
+    # s = sqrt(3 · 0.015² / 3), H = H' = 1
+    assert limit_of(baseline(1e6)) == pytest.approx(T_3 * 0.015 * sqrt(2), abs=1e-7)
+
+
+def test_spread_within_a_session_counts_where_it_exceeds_the_prior() -> None:
+    within = 1.2533 * 1.4826 * 0.2 / sqrt(10)
+    assert limit_of(baseline(1e6, mad=2e5)) == pytest.approx(T_3 * within * sqrt(2), rel=1e-6)
+
+
+def test_two_sessions_add_what_they_show() -> None:
+    spread = log(1.04) / sqrt(2)  # the standard deviation of two values
+    noise = sqrt((spread**2 + 3 * 0.015**2) / 4)
+    expected = T_4 * noise * sqrt(1.5)
+    assert limit_of(baseline(1e6, 1.04e6)) == pytest.approx(expected, rel=1e-6)
+
+
+def test_five_sessions_are_also_judged_by_their_typical_deviation() -> None:
+    # Residuals -d, -d, 0, d, d: the scaled MAD (1.4826 d) exceeds the deviation (sqrt(4/4) d).
+    d = 0.03
+    stored = baseline(*(1e6 * exp(k * d) for k in (-1, -1, 0, 1, 1)))
+    noise = sqrt((4 * (1.4826 * d) ** 2 + 3 * 0.015**2) / 7)
+    assert limit_of(stored) == pytest.approx(T_7 * noise * sqrt(1.2), rel=1e-6)
+
+
+def test_sessions_before_an_accept_tell_the_spread_but_not_the_centre() -> None:
+    stored = baseline(1e6, 1.04e6, 2e6, since=2)
+    band = band_of(stored, NO_LIMITS, policy=DEFAULT_POLICY)
+    assert band.centre == pytest.approx(log(2e6))
+    # Residuals ±ln(1.04)/2 of the two before, 0 of the one since; H = 3, H' = 1.
+    half = log(1.04) / 2
+    noise = sqrt((2 * (2 * half**2 / 2) + 3 * 0.015**2) / 5)
+    assert band.limit == pytest.approx(2.015048 * noise * sqrt(2), rel=1e-6)
+
+
+def test_a_quiet_history_is_held_to_the_floor() -> None:
+    stored = baseline(*[1e6] * 20)
+    assert limit_of(stored) == pytest.approx(log(1.02))
+    assert limit_of(stored, Limits(tolerance=0.05)) == pytest.approx(log(1.05))
+    assert limit_of(stored, Limits(max_regression=0.01)) == pytest.approx(log(1.01))
+
+
+@pytest.mark.parametrize(("unit", "centre", "floor"), [("ns", 2000, 1.5), ("us", 2, 1.5)])
+def test_a_short_device_time_is_held_to_a_microsecond(
+    unit: str, centre: float, floor: float
+) -> None:
+    metric = Metric("kernel", unit, source=Source.DEVICE)
+    stored = baseline(*[centre] * 20, metric=metric)
+    assert limit_of(stored) == pytest.approx(log(floor))
+
+
+@pytest.mark.parametrize(
+    ("now", "outcome"),
+    [(1.04e6, Outcome.WITHIN), (1.06e6, Outcome.REGRESSED), (0.94e6, Outcome.IMPROVED)],
+)
+def test_outcomes_of_a_time(now: float, outcome: Outcome) -> None:
+    verdict = judged(baseline(1e6), now)
+    assert verdict.outcome is outcome
+    assert verdict.change == pytest.approx(now / 1e6 - 1)
+    assert verdict.provisional
+
+
+def test_a_throughput_is_worse_when_it_falls() -> None:
+    metric = Metric("rate", "tok/s", Better.HIGHER, Kind.THROUGHPUT)
+    verdict = judged(baseline(100, 100, metric=metric), 80)
+    assert verdict.outcome is Outcome.REGRESSED
+    assert verdict.change == pytest.approx(0.25)
+    assert verdict.as_read(verdict.change) == pytest.approx(0.2)
+    assert judged(baseline(100, 100, metric=metric), 120).outcome is Outcome.IMPROVED
+
+
+def test_a_baseline_that_hides_twenty_per_cent_is_too_noisy() -> None:
+    noisy = baseline(1e6, 1.5e6, 0.7e6)
+    verdict = judged(noisy, 1e6)
+    assert verdict.outcome is Outcome.TOO_NOISY
+    band = band_of(noisy, NO_LIMITS, policy=DEFAULT_POLICY)
+    assert verdict.limit == pytest.approx(expm1(band.noise))
+    # A cap does not make it quiet; a suspect is a suspect; and faster beyond doubt is faster.
+    assert judged(noisy, 1e6, Limits(max_regression=0.05)).outcome is Outcome.TOO_NOISY
+    assert judged(noisy, 9e6).outcome is Outcome.REGRESSED
+    assert judged(noisy, 1e5).outcome is Outcome.IMPROVED
+    # The author's own word that such a change is fine.
+    assert judged(noisy, 1e6, Limits(tolerance=2.0)).outcome is Outcome.WITHIN
+
+
+def test_the_nearest_of_contradicting_measurements_is_shown() -> None:
+    run = MetricObservation(WALL, (1.5e6,), confirmations=((1.01e6,), (1.4e6,)))
+    verdict = judge_ratio(run, baseline(1e6), policy=DEFAULT_POLICY)
+    assert (verdict.outcome, verdict.observed) == (Outcome.WITHIN, 1.01e6)
+    assert verdict.confirmed == (1.01e6, 1.4e6)
+
+
+def test_the_policy_is_data() -> None:
+    strict = replace(DEFAULT_POLICY, floor=0.001, prior_wall=0.0001, least_noise=0.0001)
+    assert band_of(baseline(*[1e6] * 20), NO_LIMITS, policy=strict).limit < log(1.002)
