@@ -42,7 +42,11 @@ def parse_json(text: str, decode: Callable[[object], T], *, file: Path) -> T:
     try:
         document = loads(text)
     except json.JSONDecodeError as cause:
-        problem = "the file is empty" if not text.strip() else f"not valid JSON: {cause.msg}"
+        problem = f"not valid JSON: {cause.msg}"
+        if not text.strip():
+            problem = "the file is empty"
+        elif text.startswith("<<<<<<<", cause.doc.rfind("\n", 0, cause.pos) + 1):
+            problem = "a merge conflict is not resolved here"
         raise InputError(file, problem, line=cause.lineno) from cause
     except ValueError as cause:
         raise InputError(file, f"not valid JSON: {cause}") from cause

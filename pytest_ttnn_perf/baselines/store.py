@@ -12,6 +12,7 @@ from pytest_ttnn_perf._support.errors import InputError, WriteError
 from pytest_ttnn_perf._support.json_text import read_json
 from pytest_ttnn_perf.baselines.paths import (
     baseline_path,
+    key_folder,
     relative_path,
     split_test_id,
     test_file_of,
@@ -83,7 +84,7 @@ class BaselineStore:
             raise InputError(self.root, "expected a folder of baselines, found nothing")
         for folder in self._key_folders():
             for path in sorted(folder.rglob("*.json")):
-                content = read_json(path, decode_file)
+                content = self._checked(path)
                 place = PurePosixPath(path.relative_to(folder).as_posix())
                 yield StoredFile(path, content.test_file or test_file_of(place), content)
 
@@ -122,8 +123,17 @@ class BaselineStore:
 
     def _file(self, path: Path) -> BaselineFile | None:
         if path not in self._read:
-            self._read[path] = read_json(path, decode_file) if path.exists() else None
+            self._read[path] = self._checked(path) if path.exists() else None
         return self._read[path]
+
+    def _checked(self, path: Path) -> BaselineFile:
+        """Read a file and refuse one that was copied from the folder of another key."""
+        file = read_json(path, decode_file)
+        folder = self.root / path.relative_to(self.root).parts[0]
+        if folder != key_folder(self.root, file.hardware):
+            problem = f"it is for {file.hardware.key} and lies in the folder {folder.name}"
+            raise InputError(path, problem)
+        return file
 
     def _key_folders(self) -> list[Path]:
         if not self.root.is_dir():

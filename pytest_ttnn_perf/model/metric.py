@@ -6,6 +6,11 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Final
 
+from pytest_ttnn_perf.model.unit import BYTES_IN, NANOSECONDS_IN
+
+#: Units of throughput that do not say "per second" by "/s".
+_RATES: Final = frozenset({"fps", "FPS", "ips", "qps", "Hz"})
+
 #: No measurement is larger, in any unit: what is counts as not finite, and arithmetic stays so.
 LARGEST: Final = 1e100
 
@@ -26,6 +31,15 @@ class Kind(Enum):
     COUNT = "count"
     BYTES = "bytes"
     ACCURACY = "accuracy"
+
+    @classmethod
+    def of_unit(cls, unit: str) -> Kind | None:
+        """Return the kind that a unit tells; None for a unit that does not."""
+        if unit in NANOSECONDS_IN:
+            return cls.TIME
+        if unit in BYTES_IN:
+            return cls.BYTES
+        return cls.THROUGHPUT if "/s" in unit or unit in _RATES else None
 
     @property
     def usual_direction(self) -> Better:

@@ -8,8 +8,8 @@ from typing import Final
 #: Nanoseconds in one of each unit of time.
 NANOSECONDS_IN: Final = {"ns": 1, "us": 1_000, "µs": 1_000, "ms": 1_000_000, "s": 1_000_000_000}
 
-#: Multipliers for quantities a user writes, e.g. ``"10 ms"``, by the unit they are converted to.
-_BYTES_IN: Final = {"B": 1, "KiB": 1024, "MiB": 1024**2, "GiB": 1024**3}
+#: Bytes in one of each unit of size.
+BYTES_IN: Final = {"B": 1, "KiB": 1024, "MiB": 1024**2, "GiB": 1024**3}
 
 
 _QUANTITY: Final = re.compile(r"([+-]?\d+(?:\.\d*)?(?:[eE][+-]?\d+)?)\s*(.*)")
@@ -29,7 +29,7 @@ def quantity(text: str, *, unit: str) -> float | None:
     value, given = float(parts[1]), parts[2]
     if given in {"", unit}:
         return value
-    for table in (NANOSECONDS_IN, _BYTES_IN):
+    for table in (NANOSECONDS_IN, BYTES_IN):
         if given in table and unit in table:
             return value * table[given] / table[unit]
     return None

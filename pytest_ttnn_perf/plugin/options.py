@@ -83,10 +83,11 @@ def _names_us(config: pytest.Config, name: str) -> bool:
 
 def _update(text: str) -> str:
     if text not in UPDATE_CHOICES:
-        choices = ", ".join(UPDATE_CHOICES)
-        # A bare option takes the word after it: most likely the path that was meant as a test.
-        message = f"expected one of {choices}, found {text!r}; did you mean"
-        raise argparse.ArgumentTypeError(f"{message} --ttnn-perf-update=improved {text}")
+        message = f"expected one of {', '.join(UPDATE_CHOICES)}, found {text!r}"
+        if "/" in text or "." in text or "::" in text:
+            # A bare option takes the word after it, which was meant as a test.
+            message += f"; did you mean --ttnn-perf-update=improved {text}"
+        raise argparse.ArgumentTypeError(message)
     return text
 
 

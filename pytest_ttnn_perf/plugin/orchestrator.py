@@ -51,6 +51,8 @@ class Orchestrator:
         observed = getattr(report, ATTRIBUTE, None)
         if observed is not None:
             self._judge(item.nodeid, observed, report)
+        elif report.when == "teardown" and report.failed:
+            self.gate.withdraw(item.nodeid)
         return report
 
     def _judge(self, nodeid: str, observed: dict[str, object], report: pytest.TestReport) -> None:
@@ -65,7 +67,8 @@ class Orchestrator:
     @pytest.hookimpl(tryfirst=True)
     def pytest_sessionfinish(self, session: pytest.Session) -> None:
         """Write record and baselines; a run that could not write does not look fine."""
-        self.gate.finish()
+        cut_short = {pytest.ExitCode.INTERRUPTED, pytest.ExitCode.INTERNAL_ERROR}
+        self.gate.finish(complete=session.exitstatus not in cut_short)
         if self.gate.errors and session.exitstatus == pytest.ExitCode.OK:
             session.exitstatus = pytest.ExitCode.TESTS_FAILED
 
@@ -79,12 +82,12 @@ class Orchestrator:
         terminalreporter.ensure_newline()
         terminalreporter.section("ttnn-perf")
         if not self.gate.judged_any:
-            text = "no test was measured: mark tests with ttnn_perf, or use --ttnn-perf-all"
+            text = "no test was gated: those that ran are not marked, or were skipped"
             terminalreporter.write_line(text, yellow=True)
             return
         for line in self.gate.summary():
             terminalreporter.write_line(line.text, red=line.bad, green=line.good)
         for error in self.gate.errors:
             terminalreporter.write_line(f"not written: {error}", red=True)
-        if self.gate.record is not None:
-            terminalreporter.write_line(f"run record: {self.gate.shown(self.gate.record)}")
+        for text in self.gate.closing():
+            terminalreporter.write_line(text)

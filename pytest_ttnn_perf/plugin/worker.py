@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final
 import pytest
 
 from pytest_ttnn_perf.model.encoding.observations import encode_observation
+from pytest_ttnn_perf.model.observation import Observation
 from pytest_ttnn_perf.plugin.fixture import OBSERVER, observer_for
 from pytest_ttnn_perf.plugin.marker import NAME, is_marked, is_measured, test_settings
 
@@ -69,9 +70,13 @@ class Worker:
         """Attach what a test observed to its call report.
 
         Not to those of its subtests, which are made while it runs, and not to that of a test that
-        was skipped or failed as expected: it has no result.
+        was skipped or failed as expected: it has no result. A test that cannot be set up has one,
+        which says so: it must not vanish from the record.
         """
         report = yield
+        if call.when == "setup" and report.failed and is_measured(item, self.settings):
+            lost = Observation(item.nodeid, raised=f"in its setup: {_raised(call, report)}")
+            setattr(report, ATTRIBUTE, encode_observation(lost))
         observer = item.stash.get(OBSERVER, None)
         is_over = call.when == "call" and self.running is not item
         if is_over and observer is not None and report.outcome != "skipped":

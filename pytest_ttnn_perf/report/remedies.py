@@ -35,7 +35,10 @@ def _change_remedy(verdict: Verdict, rerun: str) -> str:
         return f"record it with: {rerun}=new"
     if verdict.reason is Reason.ABSOLUTE_LIMIT:
         return "mend the model, or change the limit in the test; no update accepts this"
-    return f'accept it with: {rerun}=all --ttnn-perf-reason "why"'
+    accept = f'accept it with: {rerun}=all --ttnn-perf-reason "why"'
+    if verdict.reason is Reason.OTHER_DEFINITION:
+        return f"correct the metric's definition in the test, or {accept}"
+    return accept
 
 
 def _noise_remedy(verdict: Verdict, rerun: str) -> str:

@@ -100,7 +100,8 @@ def _rows(judged: JudgedTest) -> Iterator[tuple[str, ...]]:
 def _label(verdict: Verdict, *, written: bool) -> str:
     label = verdict.outcome.value
     if written and verdict.outcome is not Outcome.WITHIN:
-        return f"{label}, written"
+        new = verdict.outcome is Outcome.NO_BASELINE
+        return f"{label}, {'recorded' if new else 'accepted'}"
     return f"{label} (provisional)" if verdict.provisional else label
 
 
@@ -115,7 +116,9 @@ def _by_remedy(judged: JudgedTest, verdicts: Sequence[Verdict], *, rerun: Rerun)
     command = rerun.command(judged.observation.test)
     groups: dict[str | None, _Group] = {}
     for verdict in verdicts:
-        advice = None if judged.written else remedy(verdict, command)
+        # A mistake in the test comes first: no command resolves anything before it is mended.
+        settled = judged.written or judged.observation.problems
+        advice = None if settled else remedy(verdict, command)
         groups.setdefault(advice, _Group(advice, [])).verdicts.append(verdict)
     return list(groups.values())
 

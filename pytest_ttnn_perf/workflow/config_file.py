@@ -47,7 +47,8 @@ def find_root(start: Path) -> Path:
 def _mentions_us(file: Path) -> bool:
     """Tell cheaply: most projects never configure us, and parsing TOML costs every run."""
     try:
-        return b"ttnn_perf" in file.read_bytes() or file.name == _OWN_FILE
+        text = file.read_bytes()
+        return b"ttnn_perf" in text or b"ttnn-perf" in text or file.name == _OWN_FILE
     except OSError:
         return False
 
@@ -66,7 +67,11 @@ def _table(file: Path) -> Any:
     if file.name == _OWN_FILE:
         return document
     tool = document.get("tool")
-    return tool.get("ttnn_perf") if isinstance(tool, dict) else None
+    if not isinstance(tool, dict):
+        return None
+    if "ttnn-perf" in tool:
+        raise InputError(file, "expected the table [tool.ttnn_perf], found [tool.ttnn-perf]")
+    return tool.get("ttnn_perf")
 
 
 def _decoded(settings: Settings, table: Value, *, root: Path) -> Settings:

@@ -118,7 +118,8 @@ def _run_row(
     finite = tuple(sample for sample in observed.samples if sample == sample)  # noqa: PLR0124 (NaN)
     session = session_of(observed, finite) if finite else None
     value = session.median if session else None
-    spread = session.mad / abs(session.median) if session and session.median else None
+    several = session is not None and session.n > 1 and session.median
+    spread = session.mad / abs(session.median) if session and several else None
     definition = observed.metric
     gated = "" if observed.gated else "recorded only"
     count = len(observed.samples)

@@ -43,7 +43,7 @@ class Observer:
 
     def measure(  # noqa: PLR0913 (all but the callable are keywords that users know by name)
         self,
-        fn: Callable[..., Any],
+        fn: Any,
         /,
         *args: Any,
         name: str = WALL_TIME,
@@ -56,6 +56,9 @@ class Observer:
     ) -> Any:
         """Time ``fn(*args, **kwargs)``: warm-up, then samples; return the last result."""
         __tracebackhide__ = True
+        if not callable(fn):
+            message = f"measure takes a callable and its arguments, not a result: found {fn!r}"
+            raise UsageError(message)
         warmup = _count("warmup", self.settings.warmup if warmup is None else warmup, least=0)
         rounds = self.settings.iterations if iterations is None else iterations
         rounds = _count("iterations", rounds, least=1)

@@ -11,6 +11,7 @@ from pytest_ttnn_perf.capture.run_record import read_run
 from pytest_ttnn_perf.model.verdict import Reason
 from pytest_ttnn_perf.report.documents import gate_document
 from pytest_ttnn_perf.report.listing import Listing
+from pytest_ttnn_perf.report.numbers import counted
 from pytest_ttnn_perf.report.sentences import sentence
 from pytest_ttnn_perf.report.terminal import summary_lines
 from pytest_ttnn_perf.workflow.judge import judge_run, manner_of
@@ -47,7 +48,8 @@ def gate_record(
     if not tests:
         raise InputError(record, "the run has no tests: nothing was judged")
     manner = manner_of(tests, missing=missing, rerun=rerun)
-    passed = run.complete and not manner.failed
+    gated = any(judged.verdicts for judged in tests)
+    passed = run.complete and gated and not manner.failed
     document = gate_document(tests, failed=not passed, complete=run.complete)
     headings = ("test", "metric", "outcome", "change", "limit", "provisional", "sentence")
     rows = tuple(
@@ -65,7 +67,9 @@ def gate_record(
     )
     lines = [line.text for line in summary_lines(tests, manner=manner)]
     if not run.complete:
-        lines.append(f"failed: the run was cut short; its journal ends after {len(tests)} tests")
+        lines.append(f"failed: the run was cut short after {counted(len(tests), 'test')}")
+    if not gated:
+        lines.append("failed: nothing was gated: the run has only metrics that are not")
     return GateResult(not passed, Listing(tuple(lines), document, headings, rows).text(shape))
 
 

@@ -9,7 +9,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from pytest_ttnn_perf._support.atomic import check_writable
-from pytest_ttnn_perf._support.errors import TtnnPerfError
+from pytest_ttnn_perf._support.errors import InputError, TtnnPerfError
 from pytest_ttnn_perf.baselines.paths import split_test_id
 from pytest_ttnn_perf.baselines.store import BaselineStore
 from pytest_ttnn_perf.device.host import host_environment, host_hardware
@@ -44,6 +44,7 @@ class GateRun:
     rerun: Rerun = Rerun()
     hardware: Hardware = field(default_factory=host_hardware)
     record: Path | None = None
+    written: list[Path] = field(default_factory=list)
     errors: list[str] = field(default_factory=list)
     _store: BaselineStore = field(init=False)
     _journal: Journal = field(init=False)
@@ -64,10 +65,14 @@ class GateRun:
         """Find out before any test runs whether its result could be written.
 
         Raises:
+            InputError: the baselines' folder is none.
             WriteError: the baselines' folder, the artifacts' folder or the report is not writable.
         """
+        baselines = self.settings.baselines
+        if baselines.exists() and not baselines.is_dir():
+            raise InputError(baselines, "expected a folder of baselines, found a file")
         if self.settings.update is not None:
-            check_writable(self.settings.baselines)
+            check_writable(baselines)
         check_writable(self.settings.artifacts)
         if self.settings.json is not None:
             check_writable(self.settings.json.parent)
@@ -109,6 +114,12 @@ class GateRun:
         self._tests[observation.test] = judged
         return judged
 
+    def withdraw(self, test: str) -> None:
+        """Do not write a test's result after all: what came after its call went wrong."""
+        for changes in self._changes.values():
+            if changes.pop(test, None) is not None:
+                self._tests[test] = replace(self._tests[test], written=False)
+
     def failure(self, judged: JudgedTest) -> str | None:
         """Return the text a test fails with; None for a test that passes."""
         missing = self.settings.missing
@@ -116,13 +127,16 @@ class GateRun:
             return None
         return failure_text(judged, failing(judged, missing=missing), rerun=self.rerun)
 
-    def finish(self) -> None:
-        """Write baselines and records. What could not be written is kept in ``errors``."""
+    def finish(self, *, complete: bool = True) -> None:
+        """Write baselines and records. What could not be written is kept in ``errors``.
+
+        A run that is not ``complete`` was interrupted: its record says so, and never passes.
+        """
         if not self._tests:
             self._journal.close()
             return
         self._write_baselines()
-        run = replace(self._run, tests=self._tests)
+        run = replace(self._run, tests=self._tests, complete=complete)
         record = self.settings.artifacts / "runs" / f"{run.id}.json"
         self._attempt(partial(self._write_record, run, record))
         if self.settings.json is not None:
@@ -151,6 +165,16 @@ class GateRun:
         """Return a path as seen from the folder the user stands in."""
         return str(path.relative_to(self.here)) if path.is_relative_to(self.here) else str(path)
 
+    def closing(self) -> Iterator[str]:
+        """Say where the results went."""
+        if not self.settings.baselines.is_dir():
+            yield f"no baselines folder at {self.shown(self.settings.baselines)}"
+        for path in self.written:
+            yield f"wrote {self.shown(path)}"
+        for record in (self.record, self.settings.json if self.record else None):
+            if record is not None:
+                yield f"run record: {self.shown(record)}"
+
     @property
     def judged_any(self) -> bool:
         """Whether there is anything to report."""
@@ -159,9 +183,15 @@ class GateRun:
     def _write_baselines(self) -> None:
         """Write file by file: one that cannot be written does not cost the others theirs."""
         for (hardware, _), changes in self._changes.items():
-            if changes and not self._attempt(partial(self._store.amend, hardware, changes)):
-                for test in changes:
-                    self._tests[test] = replace(self._tests[test], written=False)
+            if not changes:
+                continue
+            if self._attempt(partial(self._amend, hardware, changes)):
+                continue
+            for test in changes:
+                self._tests[test] = replace(self._tests[test], written=False)
+
+    def _amend(self, hardware: Hardware, changes: dict[str, Change]) -> None:
+        self.written += self._store.amend(hardware, changes)
 
     def _write_record(self, run: Run, record: Path) -> None:
         write_run(run, record)

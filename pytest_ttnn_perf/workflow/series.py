@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, SupportsFloat, TypeVar
 
@@ -21,8 +21,6 @@ if TYPE_CHECKING:
 
 #: The name under which a limit for every timing is kept.
 EVERY: Final = "*"
-_RATE_UNITS: Final = frozenset({"fps", "FPS", "ips", "qps", "Hz"})
-_BYTE_UNITS: Final = frozenset({"B", "KiB", "MiB", "GiB"})
 
 
 @dataclass(slots=True)
@@ -53,9 +51,13 @@ def metric_of(
         message = f"a metric's name is a non-empty string, found {name!r}"
         raise UsageError(message)
     chosen = kind if isinstance(kind, Kind) else _choice(name, "kind", kind, Kind)
-    if chosen is None:
-        chosen = Kind.BYTES if unit in _BYTE_UNITS else Kind.TIME
-        chosen = Kind.THROUGHPUT if "/s" in unit or unit in _RATE_UNITS else chosen
+    chosen = chosen or Kind.of_unit(unit)
+    if chosen is None and better is None and unit:
+        message = (
+            f"{name}: the unit {unit!r} does not tell which way is better; say better= or kind="
+        )
+        raise UsageError(message)
+    chosen = chosen or Kind.TIME
     direction = _choice(name, "better", better, Better) or chosen.usual_direction
     return Metric(name, unit, better=direction, kind=chosen)
 
@@ -85,6 +87,7 @@ def observed_metrics(
     ]
     observed = {}
     for name, item in series.items():
+        problems += _careless_fractions(item.metric, settings)
         target = _target(item.metric, settings.target.get(name))
         if target is None and name in settings.target:
             wish = settings.target[name]
@@ -92,6 +95,18 @@ def observed_metrics(
             problems.append(f"target {name}: expected e.g. {example!r}, found {wish!r}")
         observed[name] = _observed(item, settings, target=target)
     return observed, problems
+
+
+def _careless_fractions(metric: Metric, settings: TestSettings) -> Iterator[str]:
+    """Name limits of 100 % and more of a time or throughput: 5 was meant as 5 %."""
+    for option, limits in (
+        ("tolerance", settings.tolerance),
+        ("max_regression", settings.max_regression),
+    ):
+        limit = limits.get(metric.name, limits.get(EVERY, 0.0))
+        if metric.compared_by_ratio and limit >= 1:
+            expected = "a fraction below 1 (0.05 is 5 %)"
+            yield f"{option} {metric.name}: expected {expected}, found {limit}"
 
 
 def _observed(item: Series, settings: TestSettings, *, target: float | None) -> MetricObservation:

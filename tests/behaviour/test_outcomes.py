@@ -95,13 +95,8 @@ def test_unexpected_pass_of_a_strict_xfail_is_not_written(project: Project) -> N
             "    pytest.skip('no device')",
             "1 skipped",
         ),
-        (
-            "@pytest.fixture\ndef device(ttnn_perf): raise RuntimeError\n\n"
-            "def test_model(ttnn_perf, device): pass",
-            "1 error",
-        ),
     ],
-    ids=["marker", "call", "after recording", "setup error"],
+    ids=["marker", "call", "after recording"],
 )
 def test_test_that_did_not_run_is_not_recorded(project: Project, source: str, counts: str) -> None:
     project.write(test_model=f"import pytest\n\n{source}\n")
@@ -110,7 +105,55 @@ def test_test_that_did_not_run_is_not_recorded(project: Project, source: str, co
 
     assert counts_of(ran) == counts
     assert project.files() == {"test_model.py", ".ttnn_perf/.gitignore"}
-    assert "=== ttnn-perf ===\nno test was measured: " in ran.text
+    assert "=== ttnn-perf ===\nno test was gated: those that ran are not marked" in ran.text
+
+
+def test_test_that_cannot_be_set_up_is_recorded_as_such_and_never_passes(project: Project) -> None:
+    project.write(
+        test_model="""
+            import pytest
+
+            @pytest.fixture
+            def device():
+                raise RuntimeError("no device")
+
+            @pytest.mark.ttnn_perf
+            def test_model(device):
+                pass
+        """
+    )
+
+    ran = project.pytest("--ttnn-perf-update=new", "--ttnn-perf-json=run.json")
+
+    assert counts_of(ran) == "1 error"
+    assert entry_of(project)["raised"] == "in its setup: RuntimeError: no device"
+    assert not (project.path / "baselines").exists()
+    (project.path / "baselines").mkdir()
+    gated = project.cli("gate", "run.json")
+    assert gated.code == 1
+    assert "the test raised in its setup: RuntimeError: no device" in gated.text
+
+
+def test_result_of_a_test_whose_teardown_failed_is_not_written(project: Project) -> None:
+    project.write(
+        test_model="""
+            import pytest
+
+            @pytest.fixture
+            def device():
+                yield
+                raise RuntimeError("device lost")
+
+            def test_model(ttnn_perf, device):
+                ttnn_perf.record("latency", 12.5, unit="ms")
+        """
+    )
+
+    ran = project.pytest("--ttnn-perf-update=new")
+
+    assert counts_of(ran) == "1 passed, 1 error"
+    assert not (project.path / "baselines").exists()
+    assert "recorded" not in ran.text
 
 
 def test_test_that_did_not_run_keeps_its_baseline(project: Project) -> None:

@@ -28,7 +28,7 @@ ANY_FILE = {
     "nested deeply": Damage(DEEP, ("nested too deeply",)),
     "a list": Damage("[1, 2]", (":1: ", "expected an object, found a list of 2")),
     "a byte-order mark": Damage(b"\xef\xbb\xbf{}", (":1: ", "not valid JSON", "BOM")),
-    "a merge conflict": Damage("{\n<<<<<<< HEAD\n", (":2: ", "not valid JSON")),
+    "a merge conflict": Damage("{\n<<<<<<< HEAD\n", (":2: a merge conflict is not",)),
     "no format": Damage("{}", (":1: ", "['format']", "the field is missing")),
     "format of words": Damage('{"format": "1"}', ("expected a whole number", "found '1'")),
     "newer format": Damage('{\n"format": 99}', (":2: ", "of format 1 or older", "format 99")),

@@ -26,14 +26,15 @@ def encode_metric(metric: Metric) -> dict[str, object]:
 
 
 def decode_metric(name: str, value: Value) -> Metric:
-    """Decode a metric; ``kind``, ``source`` and ``better`` have defaults."""
+    """Decode a metric; ``kind`` follows the unit where that tells, and else is ``time``."""
+    unit = value.field("unit").string()
     kind = value.optional("kind")
     better = value.optional("better")
     source = value.optional("source")
-    decoded_kind = kind.one_of(Kind) if kind else Kind.TIME
+    decoded_kind = kind.one_of(Kind) if kind else Kind.of_unit(unit) or Kind.TIME
     return Metric(
         name=name,
-        unit=value.field("unit").string(),
+        unit=unit,
         better=better.one_of(Better) if better else decoded_kind.usual_direction,
         kind=decoded_kind,
         source=source.one_of(Source) if source else Source.WALL,

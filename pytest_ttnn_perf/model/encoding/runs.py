@@ -32,6 +32,7 @@ def encode_heading(run: Run) -> dict[str, object]:
         "hardware": encode_hardware(run.hardware) if run.hardware else None,
         "environment": encode_environment(run.environment),
         "label": run.label,
+        **({} if run.complete else {"complete": False}),
     }
 
 
@@ -61,12 +62,14 @@ def decode_run(document: object) -> Run:
     hardware = value.optional("hardware")
     label = value.optional("label")
     identifier = value.optional("id")
+    complete = value.optional("complete")
     run = Run(
         hardware=decode_hardware(hardware) if hardware else None,
         tests={name: decode_test(name, item) for name, item in value.field("tests").items()},
         environment=decode_environment(value.optional("environment")),
         label=label.string() if label else None,
         id=identifier.string() if identifier else None,
+        complete=complete.boolean() if complete else True,
     )
     if run.hardware is None:
         for name, item in value.field("tests").items():

@@ -1,0 +1,164 @@
+"""What could not be measured, compared or understood never looks like a pass."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.behaviour.model import (
+    counts_of,
+    entry_of,
+    failure_of,
+    metric,
+    refusal_of,
+    write_latency,
+    write_model,
+)
+
+if TYPE_CHECKING:
+    from tests.harness.project import Project
+
+HOST = {"arch": "host", "board": "x"}
+
+
+def write_record(project: Project, **fields: object) -> None:
+    record = {"format": 1, "hardware": HOST, "tests": {}, **fields}
+    (project.path / "run.json").write_text(json.dumps(record))
+    (project.path / "baselines").mkdir(exist_ok=True)
+
+
+def test_record_of_an_interrupted_run_is_never_passed(project: Project) -> None:
+    project.write(
+        test_model="""
+            def test_first(ttnn_perf):
+                ttnn_perf.record("latency", 12.5, unit="ms")
+
+            def test_second(ttnn_perf):
+                raise KeyboardInterrupt
+        """
+    )
+    ran = project.pytest_process("--ttnn-perf-update=new", "--ttnn-perf-json=run.json")
+
+    assert ran.code == 2
+    gated = project.cli("gate", "run.json")
+    assert gated.code == 1
+    assert gated.text.splitlines()[-1] == "failed: the run was cut short after 1 test"
+    assert "tests: 1 (the run was cut short)" in project.cli("show", "run.json").text
+    assert json.loads(project.cli("gate", "run.json", "--format=json").text)["complete"] is False
+
+
+def test_record_in_which_nothing_is_gated_does_not_pass(project: Project) -> None:
+    observed = {"unit": "ns", "samples": [1], "gated": False}
+    write_record(project, tests={"t.py::t": {"metrics": {"m": observed}}})
+
+    ran = project.cli("gate", "run.json")
+
+    assert ran.code == 1
+    assert ran.text.splitlines()[-1].startswith("failed: nothing was gated")
+
+
+def test_unit_tells_the_direction_in_files_as_it_does_in_tests(project: Project) -> None:
+    write_record(project, tests={"t.py::t": {"metrics": {"r": {"unit": "tok/s", "samples": [9]}}}})
+
+    shown = json.loads(project.cli("show", "run.json", "--format=json").text)
+
+    read = shown["tests"]["t.py::t"]["metrics"]["r"]
+    assert (read["kind"], read["better"]) == ("throughput", "higher")
+
+
+def test_unit_that_does_not_tell_the_direction_is_refused(project: Project) -> None:
+    project.write(
+        test_model="def test_model(ttnn_perf): ttnn_perf.record('speed', 3, unit='TFLOPS')"
+    )
+
+    project.pytest("--ttnn-perf")
+
+    assert entry_of(project)["raised"] == (
+        "UsageError: speed: the unit 'TFLOPS' does not tell which way is better; say better= or kind="
+    )
+
+
+@pytest.mark.parametrize("limit", ["tolerance=5", "max_regression={'latency': 5}"])
+def test_percentage_given_as_a_fraction_fails_the_test(project: Project, limit: str) -> None:
+    project.write(
+        test_model=f"""
+            import pytest
+
+            @pytest.mark.ttnn_perf({limit})
+            def test_model(ttnn_perf):
+                ttnn_perf.record("latency", 12.5, unit="ms")
+        """
+    )
+
+    ran = project.pytest("--ttnn-perf")
+
+    option = limit.split("=", maxsplit=1)[0]
+    assert failure_of(ran).splitlines()[0] == (
+        f"{option} latency: expected a fraction below 1 (0.05 is 5 %), found 5"
+    )
+    assert "record it with" not in ran.text
+
+
+def test_baseline_in_the_folder_of_another_key_is_refused(project: Project) -> None:
+    write_latency(project, 12.5)
+    project.pytest("--ttnn-perf-update=new")
+    file = project.baseline()
+    key = file.parent.name
+    file.write_text(file.read_text().replace('"arch": "host"', '"arch": "blackhole"'))
+
+    refused = refusal_of(project.pytest("--ttnn-perf"))
+
+    other = key.replace("host", "blackhole")
+    assert refused == f"{file}: it is for {other} and lies in the folder {key}"
+
+
+def test_baselines_that_are_no_folder_are_refused(project: Project) -> None:
+    write_latency(project, 12.5)
+
+    refused = refusal_of(project.pytest("--ttnn-perf", "--ttnn-perf-baselines=test_model.py"))
+
+    place = project.path / "test_model.py"
+    assert refused == f"{place}: expected a folder of baselines, found a file"
+
+
+def test_baselines_that_are_not_there_are_named(project: Project) -> None:
+    write_latency(project, 12.5)
+
+    ran = project.pytest("--ttnn-perf", "--ttnn-perf-baselines=nosuch")
+
+    assert "no baselines folder at nosuch" in ran.text.splitlines()
+
+
+def test_table_with_a_hyphen_is_refused(project: Project) -> None:
+    write_latency(project, 12.5)
+    (project.path / "pyproject.toml").write_text("[tool.ttnn-perf]\nwarmup = 1\n")
+
+    refused = refusal_of(project.pytest("--ttnn-perf"))
+
+    place = project.path / "pyproject.toml"
+    assert refused == f"{place}: expected the table [tool.ttnn_perf], found [tool.ttnn-perf]"
+
+
+def test_result_in_the_place_of_a_callable_is_refused(project: Project) -> None:
+    project.write(test_model="def test_model(ttnn_perf): ttnn_perf.measure(12)")
+
+    ran = project.pytest("--ttnn-perf")
+
+    assert counts_of(ran) == "1 failed"
+    assert entry_of(project)["raised"] == (
+        "UsageError: measure takes a callable and its arguments, not a result: found 12"
+    )
+
+
+def test_written_files_are_named(project: Project) -> None:
+    write_model(project, latency=metric(12.5))
+
+    ran = project.pytest("--ttnn-perf-update=new", "--ttnn-perf-json=run.json")
+
+    assert ran.text.splitlines()[-4:-1] == [
+        "wrote baselines/host-ARCH/test_model.json",
+        "run record: .ttnn_perf/runs/RUN-ID.json",
+        "run record: run.json",
+    ]
