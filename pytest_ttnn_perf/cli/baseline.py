@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from typing import TYPE_CHECKING
 
 from pytest_ttnn_perf.cli.arguments import (
@@ -10,6 +9,7 @@ from pytest_ttnn_perf.cli.arguments import (
     add_format,
     project_settings,
 )
+from pytest_ttnn_perf.model.result import Result
 from pytest_ttnn_perf.workflow.listings import list_baselines
 
 if TYPE_CHECKING:
@@ -30,8 +30,7 @@ def declare(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> No
     listing.set_defaults(run=run_list)
 
 
-def run_list(options: argparse.Namespace) -> bool:
-    """Print the list."""
+def run_list(options: argparse.Namespace) -> Result:
+    """Return the list."""
     root = options.baselines or project_settings().baselines
-    sys.stdout.write(list_baselines(root, shape=options.format))
-    return True
+    return Result(list_baselines(root, shape=options.format))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -17,6 +16,8 @@ from pytest_ttnn_perf.workflow.regate import gate_record
 
 if TYPE_CHECKING:
     import argparse
+
+    from pytest_ttnn_perf.model.result import Result
 
 
 def declare(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -42,15 +43,13 @@ def declare(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> No
     parser.set_defaults(run=run)
 
 
-def run(options: argparse.Namespace) -> bool:
-    """Print the verdicts; return whether the run passes."""
+def run(options: argparse.Namespace) -> Result:
+    """Return the verdicts, and whether the run fails."""
     settings = project_settings()
     missing = Missing(options.missing) if options.missing else settings.missing
     baselines = options.baselines or settings.baselines
     given = options.baselines is not None
     rerun = Rerun(options=("--ttnn-perf-baselines", str(baselines)) if given else ())
-    result = gate_record(
+    return gate_record(
         options.record, baselines, missing=missing, rerun=rerun, shape=options.format
     )
-    sys.stdout.write(result.text)
-    return not result.failed

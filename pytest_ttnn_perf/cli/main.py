@@ -36,17 +36,18 @@ def main(arguments: Sequence[str] | None = None) -> int:
             stream.reconfigure(errors="backslashreplace")
     options = _parser().parse_args(arguments)
     try:
-        passed = options.run(options)
-        sys.stdout.flush()
+        result = options.run(options)
     except UsageError as error:
         return _complain(error, ExitCode.USAGE)
     except TtnnPerfError as error:
         return _complain(error, ExitCode.UNREADABLE)
+    try:
+        sys.stdout.write(result.text)
+        sys.stdout.flush()
     except BrokenPipeError:
         # The reader, say `head`, has seen enough. Python would complain once more at exit.
         sys.stderr.close()
-        return ExitCode.OK
-    return ExitCode.OK if passed else ExitCode.GATE_FAILED
+    return ExitCode.GATE_FAILED if result.failed else ExitCode.OK
 
 
 def _parser() -> argparse.ArgumentParser:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pytest_ttnn_perf.cli.arguments import add_format
+from pytest_ttnn_perf.model.result import Result
 from pytest_ttnn_perf.workflow.listings import show_run
 
 if TYPE_CHECKING:
@@ -25,7 +25,6 @@ def declare(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> No
     parser.set_defaults(run=run)
 
 
-def run(options: argparse.Namespace) -> bool:
-    """Print the record."""
-    sys.stdout.write(show_run(options.record, shape=options.format))
-    return True
+def run(options: argparse.Namespace) -> Result:
+    """Return the record's content."""
+    return Result(show_run(options.record, shape=options.format))

@@ -92,6 +92,7 @@ def _first_line(file: Path) -> str | None:
 def _git_state(project: Path) -> tuple[str | None, bool | None]:
     """Return the commit and whether tracked files differ from it; None where git cannot tell."""
     command = ["git", "status", "--porcelain=v2", "--branch", "--untracked-files=no"]
+    command.append("--ignore-submodules=dirty")  # looking into large ones takes seconds
     try:
         answer = subprocess.run(
             command,

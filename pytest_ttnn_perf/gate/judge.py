@@ -53,13 +53,16 @@ def judge_test(
         policy: The gate's constants.
     """
     if observation.raised is not None:
-        return (_no_data(NO_METRIC, Reason.RAISED, observation.raised),)
+        broken = (_unusable(each) or _broken_bound(each) for each in observation.metrics.values())
+        limits = [v for v in broken if v and v.reason is Reason.ABSOLUTE_LIMIT]
+        return (_no_data(NO_METRIC, Reason.RAISED, observation.raised), *limits)
     obstacle = _obstacle(observation, baseline, other_keys)
     stored = baseline.metrics if baseline else {}
     verdicts = [
         _judge_metric(observed, stored.get(name), obstacle=obstacle, policy=policy)
         for name, observed in observation.metrics.items()
-        if observed.gated
+        # What has a baseline is gated: to be only recorded from now on, it must leave the file.
+        if observed.gated or name in stored
     ]
     verdicts += [
         _no_data(metric.metric, Reason.NOT_RECORDED)
@@ -146,7 +149,8 @@ def _unusable(observed: MetricObservation) -> Verdict | None:
     metric = observed.metric
     reason = _flaw(metric, observed.samples)
     if reason:
-        detail = observed.note or _first_flawed(observed.samples)
+        least = 0.0 if reason is Reason.NOT_POSITIVE else -LARGEST
+        detail = observed.note or _first_beyond(observed.samples, least)
         return _no_data(metric, reason, detail, samples=len(observed.samples))
     if not observed.confirmations:
         return None
@@ -168,11 +172,10 @@ def _flaw(metric: Metric, samples: Sequence[float]) -> Reason | None:
     return Reason.NOT_POSITIVE if least <= 0 and metric.compared_by_ratio else None
 
 
-def _first_flawed(samples: Sequence[float]) -> str | None:
-    count = len(samples)
+def _first_beyond(samples: Sequence[float], least: float) -> str | None:
     for number, sample in enumerate(samples, start=1):
-        if not 0 < sample <= LARGEST:
-            return f"sample {number} of {count}"
+        if not least < sample <= LARGEST:
+            return f"sample {number} of {len(samples)}"
     return None
 
 

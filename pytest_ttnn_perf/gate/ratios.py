@@ -32,13 +32,16 @@ _LOG_2: Final = log(2)
 
 
 class Band(NamedTuple):
-    """The baseline's centre and how far above it a measurement may be; natural logarithms.
+    """The baseline's centre and how far from it a measurement may be; natural logarithms.
 
-    ``noise`` is the part of the limit that follows from noise alone, before any floor or cap.
+    ``limit`` bounds what is worse; ``gain`` bounds what is better, which no ``max_regression``
+    narrows: noise must not become the new centre. ``noise`` is the part of the limit that follows
+    from noise alone, before any floor or cap.
     """
 
     centre: float
     limit: float
+    gain: float
     noise: float
 
 
@@ -51,17 +54,17 @@ def judge_ratio(
     suspect, and one that is no better is enough to doubt a gain.
     """
     limits, samples = observed.limits, observed.samples
-    centre, limit, noise = band_of(baseline, limits, policy=policy)
+    centre, limit, gain, noise = band_of(baseline, limits, policy=policy)
     sign = -1.0 if baseline.metric.better is Better.HIGHER else 1.0
     value = median(samples)
     change = sign * (log(value) - centre)
     confirmed = tuple(map(median, observed.confirmations))
-    if confirmed and not -limit <= change <= limit:
+    if confirmed and not -gain <= change <= limit:
         again = [(sign * (log(each) - centre), each) for each in confirmed]
-        change, value = _agreed((change, value), again, limit=limit)
+        change, value = _agreed((change, value), again, limit=limit, gain=gain)
     if change > limit:
         outcome = Outcome.REGRESSED
-    elif change < -limit:
+    elif change < -gain:
         outcome = Outcome.IMPROVED
     # A tolerance above the usual bound is the author's word that such a change is fine.
     elif noise > log1p(policy.too_noisy) and noise > log1p(limits.tolerance or 0.0):
@@ -83,7 +86,11 @@ def judge_ratio(
 
 
 def _agreed(
-    first: tuple[float, float], again: Sequence[tuple[float, float]], *, limit: float
+    first: tuple[float, float],
+    again: Sequence[tuple[float, float]],
+    *,
+    limit: float,
+    gain: float,
 ) -> tuple[float, float]:
     """Return the change, and its value, that a suspect or a gain is left with when confirmed.
 
@@ -91,10 +98,18 @@ def _agreed(
     nearest to the baseline, held to the limit: what contradicts itself is neither.
     """
     worse = first[0] > 0
-    if all(change > limit if worse else change < -limit for change, _ in again):
+    if all(change > limit if worse else change < -gain for change, _ in again):
         return first
     change, value = min((first, *again), key=lambda pair: abs(pair[0]))
-    return max(-limit, min(change, limit)), value
+    return max(-gain, min(change, limit)), value
+
+
+def centre_of(baseline: MetricBaseline) -> float:
+    """Return the value that new measurements are compared with, in the metric's unit."""
+    medians = [session.median for session in baseline.current]
+    if not baseline.metric.compared_by_ratio:
+        return median(medians)
+    return exp(median(map(log2, medians)) * _LOG_2)
 
 
 def band_of(baseline: MetricBaseline, limits: Limits, *, policy: Policy) -> Band:
@@ -123,10 +138,10 @@ def band_of(baseline: MetricBaseline, limits: Limits, *, policy: Policy) -> Band
     if absolute:
         floor = max(floor, absolute / exp(centre))
     limit = log1p(floor)
-    limit = noise if noise > limit else limit
+    limit = gain = noise if noise > limit else limit
     if limits.max_regression is not None:
         limit = min(limit, log1p(limits.max_regression))
-    return Band(centre, limit, noise)
+    return Band(centre, limit, gain, noise)
 
 
 def _spread(residuals: Sequence[float], prior: float) -> float:

@@ -10,7 +10,7 @@ import pytest
 from pytest_ttnn_perf._support.errors import TtnnPerfError
 from pytest_ttnn_perf.plugin.failure import fail_report
 from pytest_ttnn_perf.plugin.marker import is_measured
-from pytest_ttnn_perf.plugin.worker import ATTRIBUTE
+from pytest_ttnn_perf.plugin.protocol import ATTRIBUTE
 
 if TYPE_CHECKING:
     from collections.abc import Generator
@@ -31,33 +31,38 @@ class Orchestrator:
     def pytest_collection_finish(self, session: pytest.Session) -> None:
         """Read the baselines: a broken one stops the run before it costs any time."""
         measured = [i.nodeid for i in session.items if is_measured(i, self.gate.settings)]
-        if not measured or session.config.option.collectonly:
-            return
+        if measured and not session.config.option.collectonly:
+            self.collected(measured)
+
+    def collected(self, tests: list[str]) -> None:
+        """Take notice of the tests that will be measured."""
         try:
-            self.gate.begin(measured)
+            self.gate.begin(tests)
         except TtnnPerfError as error:
             raise pytest.UsageError(str(error)) from error
 
     @pytest.hookimpl(wrapper=True)
-    def pytest_runtest_makereport(
-        self, item: pytest.Item
-    ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    def pytest_runtest_makereport(self) -> Generator[None, pytest.TestReport, pytest.TestReport]:
         """Judge a call report that carries an observation; a failed verdict fails the report.
 
         Not raised in the call: an xfail would swallow it, and unittest hides its own failures
         from the call. Every later reader of the report sees an ordinary failed call.
         """
         report = yield
-        observed = getattr(report, ATTRIBUTE, None)
-        if observed is not None:
-            self._judge(item.nodeid, observed, report)
-        elif report.when == "teardown" and report.failed:
-            self.gate.withdraw(item.nodeid)
+        self.received(report)
         return report
 
-    def _judge(self, nodeid: str, observed: dict[str, object], report: pytest.TestReport) -> None:
+    def received(self, report: pytest.TestReport) -> None:
+        """Judge what a report carries; everything it takes is in the report."""
+        observed = getattr(report, ATTRIBUTE, None)
+        if observed is not None:
+            self._judge(observed, report)
+        elif report.when == "teardown" and report.failed:
+            self.gate.withdraw(report.nodeid)
+
+    def _judge(self, observed: dict[str, object], report: pytest.TestReport) -> None:
         try:
-            judged = self.gate.judge(nodeid, observed)
+            judged = self.gate.judge(report.nodeid, observed)
             text = self.gate.failure(judged)
         except TtnnPerfError as error:
             text = f"NO_DATA: the test's observation could not be judged: {error}"
@@ -67,8 +72,13 @@ class Orchestrator:
     @pytest.hookimpl(tryfirst=True)
     def pytest_sessionfinish(self, session: pytest.Session) -> None:
         """Write record and baselines; a run that could not write does not look fine."""
-        cut_short = {pytest.ExitCode.INTERRUPTED, pytest.ExitCode.INTERNAL_ERROR}
-        self.gate.finish(complete=session.exitstatus not in cut_short)
+        ran = session.exitstatus in {pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED}
+        stopped = session.shouldstop or session.shouldfail
+        refused = session.exitstatus == pytest.ExitCode.USAGE_ERROR
+        if refused or session.config.option.collectonly:
+            self.gate.abandon()
+        else:
+            self.gate.finish(complete=ran and not stopped)
         if self.gate.errors and session.exitstatus == pytest.ExitCode.OK:
             session.exitstatus = pytest.ExitCode.TESTS_FAILED
 

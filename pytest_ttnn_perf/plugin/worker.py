@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 from dataclasses import dataclass
 from time import perf_counter_ns
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 import pytest
 
@@ -13,14 +13,13 @@ from pytest_ttnn_perf.model.encoding.observations import encode_observation
 from pytest_ttnn_perf.model.observation import Observation
 from pytest_ttnn_perf.plugin.fixture import OBSERVER, observer_for
 from pytest_ttnn_perf.plugin.marker import NAME, is_marked, is_measured, test_settings
+from pytest_ttnn_perf.plugin.protocol import ATTRIBUTE
 
 if TYPE_CHECKING:
     from collections.abc import Generator
 
     from pytest_ttnn_perf.model.settings import Settings
-
-#: The attribute of a call report that carries the observation, as plain JSON.
-ATTRIBUTE: Final = "ttnn_perf"
+    from pytest_ttnn_perf.workflow.observe import Observer
 
 
 @dataclass(eq=False)
@@ -46,9 +45,7 @@ class Worker:
     @pytest.hookimpl(wrapper=True, trylast=True)
     def pytest_runtest_call(self, item: pytest.Item) -> Generator[None, object, object]:
         """Time tests that do not measure anything themselves. Innermost: nothing else is timed."""
-        measured = is_measured(item, self.settings)
-        if measured:
-            _refuse_async(item)
+        observer = self._observer(item)
         self.running = item
         try:
             start = perf_counter_ns()
@@ -56,12 +53,28 @@ class Worker:
             elapsed_ns = perf_counter_ns() - start
         finally:
             self.running = None
-        if measured and NAME not in getattr(item, "fixturenames", ()):
-            observer = observer_for(item)
-            if observer.recorded_nothing:
-                gated = is_marked(item) or self.settings.gate_call_time
-                observer.whole_call(elapsed_ns, gated=gated)
+        if observer and observer.recorded_nothing and not _uses_fixture(item):
+            gated = is_marked(item) or self.settings.gate_call_time
+            observer.whole_call(elapsed_ns, gated=gated)
         return result
+
+    def _observer(self, item: pytest.Item) -> Observer | None:
+        """Return the observer of a test that is measured.
+
+        Made before the test runs: one that raises has left a record even so.
+        """
+        if not is_measured(item, self.settings):
+            return None
+        if not _is_async(item):
+            return observer_for(item)
+        if not is_marked(item) and not _uses_fixture(item):
+            return None  # taken in with all others: it runs, unmeasured
+        observer_for(item)
+        return pytest.fail(
+            f"ttnn-perf cannot measure the async test {item.nodeid}: the event loop would be part "
+            "of its time; call the model from a plain function",
+            pytrace=False,
+        )
 
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_makereport(
@@ -92,11 +105,10 @@ def _raised(call: pytest.CallInfo[None], report: pytest.TestReport) -> str:
     return call.excinfo.typename + (f": {lines[0]}" if lines else "")
 
 
-def _refuse_async(item: pytest.Item) -> None:
+def _is_async(item: pytest.Item) -> bool:
     function = getattr(item, "obj", None)
-    if inspect.iscoroutinefunction(function) or inspect.isasyncgenfunction(function):
-        pytest.fail(
-            f"ttnn-perf cannot measure the async test {item.nodeid}: the event loop would be part "
-            "of its time; call the model from a plain function",
-            pytrace=False,
-        )
+    return inspect.iscoroutinefunction(function) or inspect.isasyncgenfunction(function)
+
+
+def _uses_fixture(item: pytest.Item) -> bool:
+    return NAME in getattr(item, "fixturenames", ())

@@ -56,6 +56,8 @@ def _data_remedy(verdict: Verdict) -> str:
             return "mend the test; what it measured before is in the run record"
         case Reason.NOTHING_RECORDED:
             return "call ttnn_perf.measure(...) or ttnn_perf.record(...) in the test"
+        case Reason.NOT_POSITIVE:
+            return 'mend what produces the number; what may be zero is recorded with kind="count"'
         case Reason.NOT_RECORDED:
             return "record it again, or delete it from the baseline file"
         case _:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from pytest_ttnn_perf.model.rerun import Rerun
-from pytest_ttnn_perf.model.verdict import Outcome
+from pytest_ttnn_perf.model.verdict import Outcome, Reason
 from pytest_ttnn_perf.report.numbers import counted, format_change, format_fraction, format_value
 from pytest_ttnn_perf.report.remedies import remedy
 from pytest_ttnn_perf.report.sentences import sentence
@@ -126,7 +126,8 @@ def _by_remedy(judged: JudgedTest, verdicts: Sequence[Verdict], *, rerun: Rerun)
 def _worth_saying(verdict: Verdict, judged: JudgedTest, *, manner: Manner) -> bool:
     """The table says enough of what is as before, and of what was stored for the first time."""
     new = verdict.outcome is Outcome.NO_BASELINE and judged.written
-    return verdict.outcome not in manner.silent and not new
+    mistaken = verdict.reason is Reason.OTHER_DEFINITION  # fails whatever may be missing
+    return mistaken or (verdict.outcome not in manner.silent and not new)
 
 
 def _sentences(judged: JudgedTest, *, manner: Manner) -> Iterator[Line]:

@@ -102,8 +102,9 @@ def _changed(
     if stored is None or action is Action.REPLACE:
         return MetricBaseline(observed.metric, sessions)
     if action is Action.ACCEPT:
-        # The centre starts anew; the sessions before it still tell the spread.
-        before = stored.sessions[-MAX_SESSIONS:]
+        # The centre starts anew; the sessions before it still tell the spread. Those of one
+        # accept only, the one with more of them: two would tell the step between them.
+        before = max(stored.current, stored.sessions[: stored.since], key=len)
         return MetricBaseline(observed.metric, (*before, *sessions), since=len(before))
     return replace(stored, sessions=_appended(stored, sessions))
 

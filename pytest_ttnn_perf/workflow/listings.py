@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from pytest_ttnn_perf.baselines.store import BaselineStore
 from pytest_ttnn_perf.capture.run_record import read_run
 from pytest_ttnn_perf.gate.judge import session_of
-from pytest_ttnn_perf.gate.statistics import median
+from pytest_ttnn_perf.gate.ratios import centre_of
 from pytest_ttnn_perf.model.encoding.runs import encode_run
 from pytest_ttnn_perf.report.listing import Listing
 from pytest_ttnn_perf.report.numbers import counted, format_fraction, format_value
@@ -56,7 +56,7 @@ def _baseline_rows(file: StoredFile) -> Iterator[tuple[tuple[object, ...], tuple
         nodeid = f"{place}::{name}" if name else place
         accepted = test.accepted
         for metric, stored in sorted(test.metrics.items()):
-            centre = median([session.median for session in stored.current])
+            centre = centre_of(stored)
             count, since, current = len(stored.sessions), stored.since, len(stored.current)
             provenance = (accepted.at, accepted.commit, accepted.reason)
             unit, value = stored.metric.unit, format_value(stored.metric, centre)

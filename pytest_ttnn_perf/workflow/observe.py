@@ -132,8 +132,11 @@ class Observer:
         __tracebackhide__ = True
         lower, upper = _bounds("at_least", at_least, values), _bounds("at_most", at_most, values)
         for name, value in values.items():
-            (number,) = numbers_of(name, value)
-            self._accuracy(name, number, at_least=lower.get(name), at_most=upper.get(name))
+            numbers = numbers_of(name, value)
+            if len(numbers) != 1:
+                message = f"{name}: expected one number, found {len(numbers)}"
+                raise UsageError(message)
+            self._accuracy(name, numbers[0], at_least=lower.get(name), at_most=upper.get(name))
 
     def facts(self, **facts: object) -> None:
         """State configuration that cannot be observed; another value is another configuration."""
@@ -195,7 +198,10 @@ class Observer:
         series = self._one_series(Metric(name, unit="", better=better, kind=Kind.ACCURACY))
         series.samples.append(value)
         series.tighten(at_least=at_least, at_most=at_most)
-        series.note = note or series.note
+        # The note of the worst sample: it is the one that is judged and shown.
+        worst = min(series.samples) if better is Better.HIGHER else max(series.samples)
+        if not (value > worst if better is Better.HIGHER else value < worst):
+            series.note = note
 
     def _one_series(self, metric: Metric, *, gated: bool = True) -> Series:
         __tracebackhide__ = True
@@ -211,11 +217,11 @@ class Observer:
         """Turn the time of a batch into a throughput; overlapped calls tell it best."""
         batch = self.settings.batch
         timed = self._series.get(THROUGHPUT_TIME) or self._series.get(WALL_TIME)
-        if batch is None or timed is None:
+        if batch is None or timed is None or "samples_per_second" in self._series:
             return
         metric = metric_of("samples_per_second", unit="samples/s")
         rates = [batch * 1e9 / sample if sample else math.nan for sample in timed.samples]
-        self._series.setdefault(metric.name, Series(metric)).samples[:] = rates
+        self._series[metric.name] = Series(metric, rates)
 
 
 class FunctionalObserver(Observer):

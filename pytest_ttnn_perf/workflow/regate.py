@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from pytest_ttnn_perf._support.errors import InputError
 from pytest_ttnn_perf.baselines.store import BaselineStore
 from pytest_ttnn_perf.capture.run_record import read_run
+from pytest_ttnn_perf.model.result import Result
 from pytest_ttnn_perf.model.verdict import Reason
 from pytest_ttnn_perf.report.documents import gate_document
 from pytest_ttnn_perf.report.listing import Listing
@@ -24,17 +24,9 @@ if TYPE_CHECKING:
     from pytest_ttnn_perf.model.settings import Missing
 
 
-@dataclass(frozen=True, slots=True)
-class GateResult:
-    """Whether a recorded run passes, and what to print."""
-
-    failed: bool
-    text: str
-
-
 def gate_record(
     record: Path, baselines: Path, *, missing: Missing, rerun: Rerun, shape: str
-) -> GateResult:
+) -> Result:
     """Judge the run in ``record`` against ``baselines``.
 
     Raises:
@@ -70,7 +62,7 @@ def gate_record(
         lines.append(f"failed: the run was cut short after {counted(len(tests), 'test')}")
     if not gated:
         lines.append("failed: nothing was gated: the run has only metrics that are not")
-    return GateResult(not passed, Listing(tuple(lines), document, headings, rows).text(shape))
+    return Result(Listing(tuple(lines), document, headings, rows).text(shape), failed=not passed)
 
 
 def _refuse_other_definitions(record: Path, run: Run) -> None:

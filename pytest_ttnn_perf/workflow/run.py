@@ -74,8 +74,11 @@ class GateRun:
         if self.settings.update is not None:
             check_writable(baselines)
         check_writable(self.settings.artifacts)
-        if self.settings.json is not None:
-            check_writable(self.settings.json.parent)
+        report = self.settings.json
+        if report is not None and report.is_dir():
+            raise InputError(report, "expected a file for the run record, found a folder")
+        if report is not None:
+            check_writable(report.parent)
 
     def begin(self, tests: Iterable[str]) -> None:
         """Read the baselines of the tests to come, and start the journal.
@@ -102,7 +105,11 @@ class GateRun:
             self._attempt(partial(self.begin, [test]))
         self._attempt(partial(self._journal.add, test, observed))
         observation = decode_observation(test, Value(observed))
-        judged = judge_observation(observation, self._store, hardware=self.hardware)
+        return self._settled(judge_observation(observation, self._store, hardware=self.hardware))
+
+    def _settled(self, judged: JudgedTest) -> JudgedTest:
+        """Decide whether a test's result is written, and keep it."""
+        observation = judged.observation
         update = self.settings.update
         change = plan(judged, update, accepted=self._accepted()) if update else None
         place = (observation.hardware or self.hardware, split_test_id(observation.test)[0])
@@ -134,6 +141,8 @@ class GateRun:
         """
         if not self._tests:
             self._journal.close()
+            if self.settings.json is not None:  # the file of an earlier run must not stand in
+                self._attempt(partial(write_run, self._run, self.settings.json))
             return
         self._write_baselines()
         run = replace(self._run, tests=self._tests, complete=complete)
@@ -141,6 +150,10 @@ class GateRun:
         self._attempt(partial(self._write_record, run, record))
         if self.settings.json is not None:
             self._attempt(partial(write_run, run, self.settings.json))
+
+    def abandon(self) -> None:
+        """End a run that never was one, without a trace."""
+        self._journal.close()
 
     def summary(self) -> Iterator[Line]:
         """Lay out the run's result."""

@@ -64,7 +64,8 @@ def metric_of(
 
 def numbers_of(name: str, value_or_samples: object) -> list[float]:
     """Return the numbers a user recorded; anything that is not a number is refused by place."""
-    if isinstance(value_or_samples, Iterable) and not isinstance(value_or_samples, (str, bytes)):
+    single = isinstance(value_or_samples, (str, bytes)) or getattr(value_or_samples, "ndim", 1) == 0
+    if isinstance(value_or_samples, Iterable) and not single:
         samples = list(value_or_samples)
     else:
         samples = [value_or_samples]

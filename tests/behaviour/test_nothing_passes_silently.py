@@ -76,7 +76,8 @@ def test_unit_that_does_not_tell_the_direction_is_refused(project: Project) -> N
     project.pytest("--ttnn-perf")
 
     assert entry_of(project)["raised"] == (
-        "UsageError: speed: the unit 'TFLOPS' does not tell which way is better; say better= or kind="
+        "UsageError: speed: the unit 'TFLOPS' does not tell which way is better; "
+        "say better= or kind="
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING
 
 import pytest
@@ -71,7 +72,8 @@ def test_expected_failure_stays_one_and_is_not_recorded(project: Project, source
     ran = project.pytest("--ttnn-perf-update=new", "--ttnn-perf-json=run.json")
 
     assert (ran.code, counts_of(ran)) == (0, "1 xfailed")
-    assert project.files() == {"test_model.py", ".ttnn_perf/.gitignore"}
+    assert project.files() == {"test_model.py", ".ttnn_perf/.gitignore", "run.json"}
+    assert json.loads((project.path / "run.json").read_text())["tests"] == {}
 
 
 def test_unexpected_pass_of_a_strict_xfail_is_not_written(project: Project) -> None:
@@ -104,7 +106,8 @@ def test_test_that_did_not_run_is_not_recorded(project: Project, source: str, co
     ran = project.pytest("--ttnn-perf-update=new", "--ttnn-perf-json=run.json")
 
     assert counts_of(ran) == counts
-    assert project.files() == {"test_model.py", ".ttnn_perf/.gitignore"}
+    assert project.files() == {"test_model.py", ".ttnn_perf/.gitignore", "run.json"}
+    assert json.loads((project.path / "run.json").read_text())["tests"] == {}
     assert "=== ttnn-perf ===\nno test was gated: those that ran are not marked" in ran.text
 
 

@@ -202,22 +202,61 @@ def test_fixture_may_be_asked_for_while_the_test_runs(project: Project, marker: 
     assert ".ttnn_perf/.gitignore" in project.files()
 
 
-@pytest.mark.parametrize("marker", ["@pytest.mark.ttnn_perf", ""])
-def test_async_test_is_refused(project: Project, marker: str) -> None:
+@pytest.mark.parametrize(
+    "asked", ["@pytest.mark.ttnn_perf", "@pytest.mark.usefixtures('ttnn_perf')"]
+)
+def test_async_test_is_refused_and_recorded_as_such(project: Project, asked: str) -> None:
     project.write(
         test_model=f"""
             import pytest
 
-            {marker}
+            {asked}
             async def test_model():
                 pass
         """
     )
 
-    ran = project.pytest("--ttnn-perf-all")
+    ran = project.pytest("--ttnn-perf")
 
     assert counts_of(ran) == "1 failed"
     assert failure_of(ran) == (
         "ttnn-perf cannot measure the async test test_model.py::test_model: the event loop would "
         "be part of its time; call the model from a plain function"
     )
+    assert entry_of(project)["raised"].startswith("Failed: ttnn-perf cannot measure the async test")
+
+
+def test_async_test_taken_in_with_all_others_is_left_alone(project: Project) -> None:
+    project.write(
+        conftest="""
+            import asyncio
+            import pytest
+
+            @pytest.hookimpl(tryfirst=True)
+            def pytest_pyfunc_call(pyfuncitem):
+                asyncio.run(pyfuncitem.obj())
+                return True
+        """,
+        test_model="async def test_model(): pass",
+    )
+
+    ran = project.pytest("--ttnn-perf-all")
+
+    assert counts_of(ran) == "1 passed"
+    assert "no test was gated" in ran.text
+
+
+def test_marked_test_that_raises_is_in_the_record(project: Project) -> None:
+    project.write(
+        test_model="""
+            import pytest
+
+            @pytest.mark.ttnn_perf
+            def test_model():
+                raise ValueError("no weights")
+        """
+    )
+
+    project.pytest("--ttnn-perf")
+
+    assert entry_of(project)["raised"] == "ValueError: no weights"

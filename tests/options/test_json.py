@@ -67,12 +67,16 @@ def test_option_counts_from_here_and_setting_from_the_root(
     assert "below/given.json" in project.files()
 
 
-def test_run_without_measured_tests_writes_no_record(project: Project) -> None:
+def test_record_of_an_earlier_run_does_not_stand_in_for_one_without_measured_tests(
+    project: Project,
+) -> None:
     project.write(test_plain="def test_plain(): pass")
+    (project.path / "run.json").write_text("earlier")
 
     project.pytest("--ttnn-perf", "--ttnn-perf-json=run.json")
 
-    assert project.files() == {"test_plain.py"}
+    assert json.loads((project.path / "run.json").read_text())["tests"] == {}
+    assert project.files() == {"test_plain.py", "run.json"}
 
 
 def test_place_that_cannot_be_written_is_refused_before_any_test(project: Project) -> None:
@@ -84,9 +88,26 @@ def test_place_that_cannot_be_written_is_refused_before_any_test(project: Projec
     assert project.files() == {"test_model.py", "numbers.json"}
 
 
-def test_record_that_could_not_be_written_fails_the_run(project: Project) -> None:
+def test_folder_in_the_place_of_the_record_is_refused(project: Project) -> None:
     write_latency(project, 12.5)
     (project.path / "run.json").mkdir()
+
+    ran = project.pytest("--ttnn-perf-update=new", "--ttnn-perf-json=run.json")
+
+    place = project.path / "run.json"
+    assert refusal_of(ran) == f"{place}: expected a file for the run record, found a folder"
+
+
+def test_record_that_could_not_be_written_fails_the_run(project: Project) -> None:
+    write_latency(project, 12.5)
+    project.write(
+        conftest="""
+            import pathlib
+
+            def pytest_runtest_teardown():
+                pathlib.Path("run.json").mkdir()
+        """
+    )
 
     ran = project.pytest("--ttnn-perf-update=new", "--ttnn-perf-json=run.json")
 

@@ -84,8 +84,12 @@ class Case:
         return verdict.centre, math.log1p(verdict.limit)
 
     def worse(self, fraction: float) -> float:
-        """Return the value that is worse than the centre by the limit times ``fraction``."""
-        centre, limit = self.reach
+        """Return the value that is worse than the centre by the limit times ``fraction``.
+
+        A negative fraction is a gain, whose limit no ``max_regression`` narrows.
+        """
+        uncapped = replace(self.run, limits=replace(self.run.limits, max_regression=None))
+        centre, limit = (self if fraction > 0 else replace(self, run=uncapped)).reach
         sign = -1 if self.run.metric.better is Better.HIGHER else 1
         return centre * math.exp(sign * fraction * limit)
 

@@ -1,0 +1,13 @@
+"""What a command has to say."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """The text to print, and whether it is bad news for the shell."""
+
+    text: str
+    failed: bool = False

@@ -1,0 +1,54 @@
+"""Every outcome has its advice; most are a command that can be copied."""
+
+from __future__ import annotations
+
+import pytest
+
+from pytest_ttnn_perf.model.metric import Metric
+from pytest_ttnn_perf.model.rerun import Rerun
+from pytest_ttnn_perf.model.verdict import Outcome, Reason, Verdict
+from pytest_ttnn_perf.report.remedies import remedy
+
+RERUN = "pytest t.py::t --ttnn-perf-update"
+NEW = f"record it with: {RERUN}=new"
+ACCEPT = f'accept it with: {RERUN}=all --ttnn-perf-reason "why"'
+
+
+@pytest.mark.parametrize(
+    ("outcome", "reason", "text"),
+    [
+        (Outcome.WITHIN, None, None),
+        (Outcome.IMPROVED, None, f"keep it with: {RERUN}"),
+        (Outcome.REGRESSED, None, ACCEPT),
+        (Outcome.REGRESSED, Reason.VALUE_CHANGED, ACCEPT),
+        (Outcome.NO_BASELINE, Reason.NEW_TEST, NEW),
+        (Outcome.NOT_COMPARABLE, Reason.OTHER_KEY, NEW),
+        (Outcome.NOT_COMPARABLE, Reason.OTHER_CONFIGURATION, ACCEPT),
+        (
+            Outcome.NOT_COMPARABLE,
+            Reason.OTHER_DEFINITION,
+            f"correct the metric's definition in the test, or {ACCEPT}",
+        ),
+        (
+            Outcome.NO_DATA,
+            Reason.NOT_POSITIVE,
+            'mend what produces the number; what may be zero is recorded with kind="count"',
+        ),
+    ],
+)
+def test_advice(outcome: Outcome, reason: Reason | None, text: str | None) -> None:
+    assert remedy(Verdict(Metric("t", "ms"), outcome, reason), RERUN) == text
+
+
+@pytest.mark.parametrize("outcome", Outcome)
+@pytest.mark.parametrize("reason", [None, *Reason])
+def test_whatever_is_not_fine_has_advice(outcome: Outcome, reason: Reason | None) -> None:
+    text = remedy(Verdict(Metric("t", "ms"), outcome, reason), RERUN)
+    assert (text is None) == (outcome is Outcome.WITHIN)
+
+
+def test_command_that_a_shell_takes_as_it_is() -> None:
+    rerun = Rerun("../models", ("--ttnn-perf-baselines", "my base"))
+    assert rerun.command("t.py::t[a b]") == (
+        "pytest '../models/t.py::t[a b]' --ttnn-perf-baselines 'my base' --ttnn-perf-update"
+    )
