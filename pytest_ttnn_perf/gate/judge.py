@@ -16,6 +16,7 @@ from pytest_ttnn_perf.gate.ratios import judge_ratio
 from pytest_ttnn_perf.gate.statistics import mad
 from pytest_ttnn_perf.model.baseline import Session
 from pytest_ttnn_perf.model.metric import LARGEST, Better, Metric
+from pytest_ttnn_perf.model.observation import NO_LIMITS
 from pytest_ttnn_perf.model.verdict import Outcome, Reason, Verdict
 
 if TYPE_CHECKING:
@@ -107,12 +108,18 @@ def _judge_metric(
     obstacle: _Obstacle | None,
     policy: Policy,
 ) -> Verdict:
-    # In this order: data that is none and broken absolute limits fail whatever is stored.
-    verdict = _unusable(observed) or _broken_bound(observed)
-    if verdict is None and observed.metric.better is Better.EQUAL:
+    # Data that is none, broken absolute limits and unsteady values fail whatever is stored. Most
+    # metrics are plainly none of these.
+    samples = observed.samples
+    plain = samples and min(samples) > 0 and sum(samples) <= LARGEST
+    if not plain or observed.confirmations or observed.limits is not NO_LIMITS:
+        verdict = _unusable(observed) or _broken_bound(observed)
+        if verdict:
+            return verdict
+    if observed.metric.better is Better.EQUAL:
         verdict = unsteady(observed)
-    if verdict:
-        return verdict
+        if verdict:
+            return verdict
     obstacle = obstacle or _metric_obstacle(observed.metric, baseline)
     if obstacle or baseline is None:
         obstacle = obstacle or _Obstacle(Outcome.NO_BASELINE, Reason.NEW_METRIC)
@@ -152,8 +159,6 @@ def _unusable(observed: MetricObservation) -> Verdict | None:
         least = 0.0 if reason is Reason.NOT_POSITIVE else -LARGEST
         detail = observed.note or _first_beyond(observed.samples, least)
         return _no_data(metric, reason, detail, samples=len(observed.samples))
-    if not observed.confirmations:
-        return None
     for number, samples in enumerate(observed.confirmations, start=1):
         flaw = _flaw(metric, samples)
         if flaw:

@@ -33,10 +33,6 @@ class Policy:
     #: Largest drop in accuracy, in its own unit; scaled up for metrics beyond 1 (percentages).
     accuracy_drop: float = 0.002
 
-    def prior(self, source: Source) -> float:
-        """Return the noise between sessions that is assumed for a source."""
-        return self.prior_wall if source is Source.WALL else self.prior_device
-
     def absolute_floor(self, metric: Metric) -> float:
         """Return the difference below which nothing is reported, in the metric's unit."""
         on_device = metric.source is not Source.WALL and metric.kind is Kind.TIME

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from pytest_ttnn_perf.gate.statistics import MAD_TO_SIGMA, median, median_of_sorted
 from pytest_ttnn_perf.gate.student import t_quantile
-from pytest_ttnn_perf.model.metric import Better
+from pytest_ttnn_perf.model.metric import Better, Source
 from pytest_ttnn_perf.model.verdict import Outcome, Verdict
 
 if TYPE_CHECKING:
@@ -58,8 +58,9 @@ def judge_ratio(
     sign = -1.0 if baseline.metric.better is Better.HIGHER else 1.0
     value = median(samples)
     change = sign * (log(value) - centre)
-    confirmed = tuple(map(median, observed.confirmations))
-    if confirmed and not -gain <= change <= limit:
+    confirmed: tuple[float, ...] = ()
+    if observed.confirmations:
+        confirmed = tuple(map(median, observed.confirmations))
         again = [(sign * (log(each) - centre), each) for each in confirmed]
         change, value = _agreed((change, value), again, limit=limit, gain=gain)
     if change > limit:
@@ -94,11 +95,14 @@ def _agreed(
 ) -> tuple[float, float]:
     """Return the change, and its value, that a suspect or a gain is left with when confirmed.
 
-    The first one if every confirm pass is beyond the limit on the same side. Otherwise the one
-    nearest to the baseline, held to the limit: what contradicts itself is neither.
+    The first one if it is within its limits, or if every confirm pass is beyond them on the same
+    side. Otherwise the one nearest to the baseline, held to the limits: what contradicts itself
+    is neither.
     """
     worse = first[0] > 0
-    if all(change > limit if worse else change < -gain for change, _ in again):
+    if -gain <= first[0] <= limit or all(
+        change > limit if worse else change < -gain for change, _ in again
+    ):
         return first
     change, value = min((first, *again), key=lambda pair: abs(pair[0]))
     return max(-gain, min(change, limit)), value
@@ -129,14 +133,14 @@ def band_of(baseline: MetricBaseline, limits: Limits, *, policy: Policy) -> Band
     # What the spread within a session leaves in its median.
     within = _MEDIAN_ERROR * MAD_TO_SIGMA * sum(map(truediv, mads, medians)) / len(medians)
     within /= sqrt(median_of_sorted(sorted(counts)))
-    prior = policy.prior(baseline.metric.source)
+    on_device = baseline.metric.source is not Source.WALL
+    prior = policy.prior_device if on_device else policy.prior_wall
     spread = _spread(residuals, prior if prior > within else within)
     spread = max(spread, within, policy.least_noise)
     noise = t_quantile(policy.level, len(medians) + 2) * spread * sqrt(1 + 1 / len(current))
     floor = policy.floor if limits.tolerance is None else limits.tolerance
-    absolute = policy.absolute_floor(baseline.metric)
-    if absolute:
-        floor = max(floor, absolute / exp(centre))
+    if on_device:
+        floor = max(floor, policy.absolute_floor(baseline.metric) / exp(centre))
     limit = log1p(floor)
     limit = gain = noise if noise > limit else limit
     if limits.max_regression is not None:

@@ -22,8 +22,9 @@ def activate(config: pytest.Config) -> None:
     """
     settings = settings_of(config)
     options = config.known_args_namespace
-    if getattr(options, "numprocesses", None) or getattr(options, "tx", None):
-        message = "--ttnn-perf measures in one process: run it without -n, or with -n 0"
+    # Of pytest-xdist and pytest-forked: what other processes observe would not reach this one.
+    if any(getattr(options, name, None) for name in ("numprocesses", "tx", "forked")):
+        message = "--ttnn-perf measures in one process: run it without -n, --tx or --forked"
         raise pytest.UsageError(message)
     gate = GateRun(settings, config.rootpath, config.invocation_params.dir, rerun=_rerun(config))
     try:

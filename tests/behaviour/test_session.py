@@ -97,7 +97,7 @@ def test_several_processes_are_refused(project: Project, workers: list[str]) -> 
     ran = project.pytest("--ttnn-perf", *workers)
 
     assert refusal_of(ran) == (
-        "--ttnn-perf measures in one process: run it without -n, or with -n 0"
+        "--ttnn-perf measures in one process: run it without -n, --tx or --forked"
     )
     assert project.files() == {"test_model.py", "numbers.json"}
 
