@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from pytest_ttnn_perf.model.settings import Settings
 
 NAME: Final = "ttnn_perf"
+_ASKED = pytest.StashKey[TestSettings]()
 
 
 def is_marked(item: pytest.Item) -> bool:
@@ -39,6 +40,12 @@ def test_settings(item: pytest.Item, settings: Settings) -> TestSettings:
     Raises:
         pytest.UsageError: naming the test, the keyword, and what was expected.
     """
+    if _ASKED not in item.stash:
+        item.stash[_ASKED] = _read(item, settings)
+    return item.stash[_ASKED]
+
+
+def _read(item: pytest.Item, settings: Settings) -> TestSettings:
     asked: dict[str, Any] = {}
     for marker in _nearest_first(item):
         if marker.args:

@@ -1,0 +1,137 @@
+"""The project's gate over many trials at once, and the proof that it is the package's gate."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from pytest_ttnn_perf.gate.judge import judge_test, session_of
+from pytest_ttnn_perf.gate.policy import DEFAULT_POLICY, Policy
+from pytest_ttnn_perf.gate.statistics import MAD_TO_SIGMA
+from pytest_ttnn_perf.gate.student import t_quantile
+from pytest_ttnn_perf.model.baseline import Accepted, MetricBaseline, TestBaseline
+from pytest_ttnn_perf.model.metric import Metric, Source
+from pytest_ttnn_perf.model.observation import MetricObservation, Observation
+from pytest_ttnn_perf.model.verdict import Outcome
+
+if TYPE_CHECKING:
+    from benchmarks.quality import Array
+
+OUTCOMES = (Outcome.WITHIN, Outcome.REGRESSED, Outcome.IMPROVED, Outcome.TOO_NOISY)
+
+
+@dataclass(frozen=True)
+class Formula:
+    """The gate's formula: as shipped, or with one thing changed for an experiment."""
+
+    name: str = "as shipped"
+    policy: Policy = DEFAULT_POLICY
+    #: The limit is at least this times how far the slowest stored session is above the centre,
+    #: and a gain at least this times how far the fastest is below.
+    guard: float = 0.0
+
+
+SHIPPED = Formula()
+#: What was tried instead, smallest change first; ``--formulas`` compares them.
+EXPERIMENTS = (
+    Formula("level 0.96", replace(DEFAULT_POLICY, level=0.96)),
+    Formula("level 0.98", replace(DEFAULT_POLICY, level=0.98)),
+    Formula("slowest session", guard=1.0),
+    Formula("slowest session × 1.05", guard=1.05),
+    Formula("slowest session × 1.1", guard=1.1),
+    Formula("slowest session × 1.1, level 0.93", replace(DEFAULT_POLICY, level=0.93), guard=1.1),
+)
+
+
+class Band(NamedTuple):
+    """Centre, limits and their part from noise alone; natural logarithms, one per trial."""
+
+    centre: Array
+    limit: Array
+    gain: Array
+    noise: Array
+
+
+def metric_of(*, device: bool) -> Metric:
+    return Metric("time", unit="ns", source=Source.DEVICE if device else Source.WALL)
+
+
+def band(history: Array, metric: Metric, formula: Formula = SHIPPED) -> Band:
+    """Return the bands of baselines of (trials, sessions, n) times, none accepted since."""
+    policy, sessions, n = formula.policy, history.shape[1], history.shape[2]
+    medians = np.median(history, axis=-1)
+    mads = _seven_digits(np.median(np.abs(history - medians[..., None]), axis=-1))
+    medians = _seven_digits(medians)
+    logs = np.log(medians)
+    centre = np.median(logs, axis=1)
+    residuals = logs - centre[:, None]
+    within = 1.2533 * MAD_TO_SIGMA * (mads / medians).mean(axis=1) / np.sqrt(n)
+    on_wall = metric.source is Source.WALL
+    prior = np.maximum(policy.prior_wall if on_wall else policy.prior_device, within)
+    spread = np.maximum(_spread(residuals, prior), np.maximum(within, policy.least_noise))
+    quantile = t_quantile(policy.level, sessions + 2)
+    noise = quantile * spread * np.sqrt(1 + 1 / sessions)
+    floor = np.log1p(np.maximum(policy.floor, policy.absolute_floor(metric) / np.exp(centre)))
+    gain = np.maximum(noise, -formula.guard * residuals.min(axis=1))
+    noise = np.maximum(noise, formula.guard * residuals.max(axis=1))
+    return Band(centre, np.maximum(noise, floor), np.maximum(gain, floor), noise)
+
+
+def _spread(residuals: Array, prior: Array) -> Array:
+    count = residuals.shape[1]
+    if count == 1:
+        return prior
+    shown = residuals.std(axis=1) * np.sqrt(count)
+    if count >= 5:
+        typical = MAD_TO_SIGMA * np.median(np.abs(residuals), axis=1)
+        shown = np.maximum(shown, typical * np.sqrt(count - 1))
+    return np.hypot(shown, prior * np.sqrt(3)) / np.sqrt(count + 2)
+
+
+def outcomes(of: Band, changes: Array, policy: Policy = DEFAULT_POLICY) -> Array:
+    """Return indices into OUTCOMES; ``changes`` is (trials, 1 + confirm passes)."""
+    worse = (changes > of.limit[:, None]).all(axis=1)
+    better = (changes < -of.gain[:, None]).all(axis=1)
+    noisy = of.noise > np.log1p(policy.too_noisy)
+    return np.select([worse, better, noisy], [1, 2, 3], 0)
+
+
+def check(history: Array, now: Array, metric: Metric) -> int:
+    """Judge each trial with the package too; return how many comparisons agreed.
+
+    Raises:
+        AssertionError: An outcome or a limit (beyond 1e-9) differs.
+    """
+    of = band(history, metric)
+    changes = np.log(np.median(now, axis=-1)) - of.centre[:, None]
+    agreed = 0
+    for passes in (1, now.shape[1]):
+        fast = outcomes(of, changes[:, :passes])
+        for trial in range(len(now)):
+            samples = [tuple(map(float, session)) for session in now[trial, :passes]]
+            outcome, limit = _package(history[trial], samples, metric)
+            expected = max(of.limit[trial], of.noise[trial] if fast[trial] == 3 else 0.0)
+            assert outcome is OUTCOMES[fast[trial]], (outcome, fast[trial])
+            assert abs(limit - np.expm1(expected)) < 1e-9, (limit, expected)
+            agreed += 1
+    return agreed
+
+
+def _package(
+    history: Array, samples: list[tuple[float, ...]], metric: Metric
+) -> tuple[Outcome, float]:
+    observed = MetricObservation(metric, samples[0], confirmations=tuple(samples[1:]))
+    sessions = tuple(session_of(observed, tuple(map(float, session))) for session in history)
+    baseline = TestBaseline(Accepted(""), {metric.name: MetricBaseline(metric, sessions)})
+    (verdict,) = judge_test(Observation("test", {metric.name: observed}), baseline)
+    assert verdict.limit is not None
+    return verdict.outcome, verdict.limit
+
+
+def _seven_digits(values: Array) -> Array:
+    """Round as the baseline's file does."""
+    positive = np.where(values > 0, values, 1.0)
+    scale = 10.0 ** (6 - np.floor(np.log10(positive)))
+    return np.round(values * scale) / scale

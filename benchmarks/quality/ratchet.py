@@ -1,0 +1,108 @@
+"""250 nightly updates of one test, by the package's own judge and planner: does the centre walk?"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from benchmarks.quality.noise import Noise, draw
+from benchmarks.quality.ours import metric_of
+from pytest_ttnn_perf.gate.judge import judge_test
+from pytest_ttnn_perf.gate.statistics import median
+from pytest_ttnn_perf.model.baseline import Accepted, TestBaseline
+from pytest_ttnn_perf.model.observation import JudgedTest, MetricObservation, Observation
+from pytest_ttnn_perf.model.settings import Update
+from pytest_ttnn_perf.model.verdict import Outcome
+from pytest_ttnn_perf.workflow.accept import plan
+
+if TYPE_CHECKING:
+    from benchmarks.quality import Array
+    from pytest_ttnn_perf.model.metric import Metric
+
+NIGHTS = 250
+#: A night measures once, and again up to twice.
+PASSES = 3
+SAMPLES = 10
+ACCEPTED = Accepted("")
+Sessions = list[list[tuple[float, ...]]]
+
+
+@dataclass(frozen=True)
+class Walk:
+    """What became of one test over the nights. Shifts are fractions of where it truly began."""
+
+    shift: float
+    accepts: int
+    failures: int
+    #: The first night that failed; None for none.
+    caught: int | None
+
+
+@dataclass(frozen=True)
+class Ratchet:
+    """Many walks of one noise model: with unchanged code, and with a slow drift."""
+
+    noise: Noise
+    unchanged: tuple[Walk, ...]
+    drifting: tuple[Walk, ...]
+
+
+def run(noise: Noise, *, walks: int, drift: float, seed: tuple[int, ...]) -> Ratchet:
+    """Walk through the nights twice on the same noise: unchanged, and slower each night.
+
+    Without the host's walk, which would move the test itself.
+    """
+    chance = np.random.default_rng(seed)
+    times = draw(noise, chance, walks, tuple(range(NIGHTS * PASSES)), SAMPLES)
+    times = times.reshape(walks, NIGHTS, PASSES, SAMPLES)
+    slower = (1 + drift) ** np.arange(NIGHTS)
+    # Where the test truly is: the middle of everything this noise ever gave.
+    truth = float(np.median(np.log(np.median(times, axis=-1))))
+    metric = metric_of(device=noise.device)
+    return Ratchet(
+        noise,
+        tuple(_walk(_tuples(each), metric, truth) for each in times),
+        tuple(_walk(_tuples(each * slower[:, None, None]), metric, truth) for each in times),
+    )
+
+
+def _tuples(times: Array) -> Sessions:
+    return [[tuple(samples) for samples in night] for night in times.tolist()]
+
+
+def _walk(nights: Sessions, metric: Metric, truth: float) -> Walk:
+    baseline: TestBaseline | None = None
+    accepts = failures = 0
+    caught = None
+    for number, passes in enumerate(nights):
+        judged = _judge(passes, metric, baseline)
+        (verdict,) = judged.verdicts
+        if verdict.outcome in {Outcome.REGRESSED, Outcome.TOO_NOISY}:
+            failures += 1
+            caught = number if caught is None else caught
+        accepts += verdict.outcome is Outcome.IMPROVED
+        change = plan(judged, Update.IMPROVED, accepted=ACCEPTED)
+        baseline = change(baseline) if change else baseline
+    assert baseline is not None
+    current = baseline.metrics[metric.name].current
+    centre = median([math.log(session.median) for session in current])
+    return Walk(math.expm1(centre - truth), accepts, failures, caught)
+
+
+def _judge(
+    passes: list[tuple[float, ...]], metric: Metric, baseline: TestBaseline | None
+) -> JudgedTest:
+    """Judge a night as a run does: what is beyond the limit, or new, is measured again."""
+    again = len(passes) if baseline is None else 1
+    while True:
+        observed = MetricObservation(metric, passes[0], confirmations=tuple(passes[1:again]))
+        observation = Observation("test", {metric.name: observed})
+        verdicts = judge_test(observation, baseline)
+        # Confirming stops at the first measurement that does not agree.
+        beyond = verdicts[0].outcome in {Outcome.REGRESSED, Outcome.IMPROVED}
+        if not beyond or again == len(passes):
+            return JudgedTest(observation, verdicts)
+        again += 1
