@@ -22,11 +22,14 @@ def judge_difference(
     """Judge a count, an amount of bytes or an accuracy; all samples are finite."""
     value = representative(observed.metric, observed.samples)
     centre = median([session.median for session in baseline.current])
-    allowed = _allowed(observed, centre, policy=policy)
+    gain = _allowed(observed, centre, policy=policy)
+    cap = observed.limits.max_regression
+    # A cap narrows what may get worse, never what counts as better.
+    allowed = gain if cap is None else min(gain, cap * abs(centre))
     worse = centre - value if observed.metric.better is Better.HIGHER else value - centre
     if worse > allowed:
         outcome = Outcome.REGRESSED
-    elif worse < -allowed:
+    elif worse < -gain:
         outcome = Outcome.IMPROVED
     else:
         outcome = Outcome.WITHIN
@@ -97,12 +100,10 @@ def _fraction(part: float, whole: float) -> float | None:
 
 
 def _allowed(observed: MetricObservation, centre: float, *, policy: Policy) -> float:
-    """Return the largest difference for the worse that is no regression, in the metric's unit."""
+    """Return the largest difference that is neither a regression nor a gain, uncapped."""
     tolerance = observed.limits.tolerance
     if observed.metric.kind is Kind.ACCURACY:
         return policy.accuracy_drop * max(1.0, abs(centre)) if tolerance is None else tolerance
     if tolerance is None:
         tolerance = policy.bytes_tolerance if observed.metric.kind is Kind.BYTES else 0.0
-    allowed = max(tolerance * abs(centre), policy.absolute_floor(observed.metric))
-    cap = observed.limits.max_regression
-    return allowed if cap is None else min(allowed, cap * abs(centre))
+    return max(tolerance * abs(centre), policy.absolute_floor(observed.metric))

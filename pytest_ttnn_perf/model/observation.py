@@ -76,11 +76,11 @@ class Observation:
 
 @dataclass(frozen=True, slots=True)
 class JudgedTest:
-    """An observation with its verdicts. ``written``: its result went into the baseline."""
+    """An observation with its verdicts. ``written`` names the metrics whose baseline it changes."""
 
     observation: Observation
     verdicts: tuple[Verdict, ...] = ()
-    written: bool = False
+    written: frozenset[str] = frozenset()
 
     def target_of(self, verdict: Verdict) -> float | None:
         """Return the goal that the test's author set for a metric, in its unit."""

@@ -66,12 +66,7 @@ def count_line(tests: Sequence[JudgedTest], *, failed: int) -> str:
     outcomes = Counter(verdict.outcome for judged in tests for verdict in judged.verdicts)
     outcome_counts = ", ".join(f"{outcomes[o]} {o.value}" for o in Outcome if outcomes[o])
     gated = sum(1 for judged in tests if judged.verdicts)
-    recorded = sum(
-        1
-        for judged in tests
-        for observed in judged.observation.metrics.values()
-        if not observed.gated
-    )
+    recorded = sum(len(set(j.observation.metrics) - _judged_metrics(j)) for j in tests)
     parts = [f"{counted(gated, 'test')} gated"]
     parts += [f"{failed} failed"] if failed else []
     written = sum(1 for judged in tests if judged.written)
@@ -79,6 +74,10 @@ def count_line(tests: Sequence[JudgedTest], *, failed: int) -> str:
     parts += [f"metrics: {outcome_counts}"] if outcome_counts else []
     parts += [f"{recorded} recorded only"] if recorded else []
     return "; ".join(parts)
+
+
+def _judged_metrics(judged: JudgedTest) -> set[str]:
+    return {verdict.metric.name for verdict in judged.verdicts}
 
 
 def _rows(judged: JudgedTest) -> Iterator[tuple[str, ...]]:
@@ -92,7 +91,7 @@ def _rows(judged: JudgedTest) -> Iterator[tuple[str, ...]]:
             format_value(verdict.metric, verdict.observed, beside=centre),
             format_change(verdict.as_read(verdict.change)),
             format_fraction(verdict.as_read(verdict.limit)),
-            _label(verdict, written=judged.written),
+            _label(verdict, written=verdict.metric.name in judged.written),
         )
         name = ""
 
@@ -117,7 +116,7 @@ def _by_remedy(judged: JudgedTest, verdicts: Sequence[Verdict], *, rerun: Rerun)
     groups: dict[str | None, _Group] = {}
     for verdict in verdicts:
         # A mistake in the test comes first: no command resolves anything before it is mended.
-        settled = judged.written or judged.observation.problems
+        settled = verdict.metric.name in judged.written or judged.observation.problems
         advice = None if settled else remedy(verdict, command)
         groups.setdefault(advice, _Group(advice, [])).verdicts.append(verdict)
     return list(groups.values())
@@ -125,7 +124,7 @@ def _by_remedy(judged: JudgedTest, verdicts: Sequence[Verdict], *, rerun: Rerun)
 
 def _worth_saying(verdict: Verdict, judged: JudgedTest, *, manner: Manner) -> bool:
     """The table says enough of what is as before, and of what was stored for the first time."""
-    new = verdict.outcome is Outcome.NO_BASELINE and judged.written
+    new = verdict.outcome is Outcome.NO_BASELINE and verdict.metric.name in judged.written
     mistaken = verdict.reason is Reason.OTHER_DEFINITION  # fails whatever may be missing
     return mistaken or (verdict.outcome not in manner.silent and not new)
 
@@ -138,7 +137,7 @@ def _sentences(judged: JudgedTest, *, manner: Manner) -> Iterator[Line]:
         yield Line(f"{test}: {problem}", bad=True)
     for group in _by_remedy(judged, said, rerun=manner.rerun):
         for verdict in group.verdicts:
-            good = verdict.outcome is Outcome.IMPROVED or judged.written
+            good = verdict.outcome is Outcome.IMPROVED or bool(judged.written)
             text = f"{verdict.outcome.value} {test}: {sentence(verdict)}"
             yield Line(text, bad=failed and not good, good=good)
         if group.remedy:

@@ -42,6 +42,12 @@ class Change:
     actions: Mapping[str, Action]
     accepted: Accepted
 
+    @property
+    def metrics(self) -> frozenset[str]:
+        """The metrics whose sessions change."""
+        kept = Action.KEEP
+        return frozenset(name for name, action in self.actions.items() if action is not kept)
+
     def __call__(self, stored: TestBaseline | None) -> TestBaseline:
         """Return the baseline after the change."""
         metrics = dict(stored.metrics) if stored else {}

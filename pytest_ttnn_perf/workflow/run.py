@@ -116,7 +116,7 @@ class GateRun:
         changes = self._changes.setdefault(place, {})
         changes.pop(observation.test, None)  # a test that is run again counts once, as it ended
         if change is not None:
-            judged = replace(judged, written=True)
+            judged = replace(judged, written=change.metrics)
             changes[observation.test] = change
         self._tests[observation.test] = judged
         return judged
@@ -125,7 +125,10 @@ class GateRun:
         """Do not write a test's result after all: what came after its call went wrong."""
         for changes in self._changes.values():
             if changes.pop(test, None) is not None:
-                self._tests[test] = replace(self._tests[test], written=False)
+                judged = self._tests[test]
+                problem = "nothing was written: the test failed after its call, in its teardown"
+                observation = replace(judged.observation, problems=(problem,))
+                self._tests[test] = replace(judged, observation=observation, written=frozenset())
 
     def failure(self, judged: JudgedTest) -> str | None:
         """Return the text a test fails with; None for a test that passes."""
@@ -201,7 +204,7 @@ class GateRun:
             if self._attempt(partial(self._amend, hardware, changes)):
                 continue
             for test in changes:
-                self._tests[test] = replace(self._tests[test], written=False)
+                self._tests[test] = replace(self._tests[test], written=frozenset())
 
     def _amend(self, hardware: Hardware, changes: dict[str, Change]) -> None:
         self.written += self._store.amend(hardware, changes)

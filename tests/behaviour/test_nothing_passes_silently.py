@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from typing import TYPE_CHECKING
 
 import pytest
@@ -163,3 +164,66 @@ def test_written_files_are_named(project: Project) -> None:
         "run record: .ttnn_perf/runs/RUN-ID.json",
         "run record: run.json",
     ]
+
+
+def test_gain_that_was_not_stored_is_not_called_accepted(project: Project) -> None:
+    write_model(project, latency=metric(100))
+    project.pytest("--ttnn-perf-update=new")
+    write_model(project, latency=metric(50), other=metric(5))
+
+    ran = project.pytest("--ttnn-perf-update=new")
+
+    rows = [line for line in ran.text.splitlines() if "test_model  latency" in line]
+    assert rows[0].endswith("IMPROVED (provisional)")
+    assert "NO_BASELINE, recorded" in ran.text
+    assert "keep it with: pytest test_model.py::test_model --ttnn-perf-update" in ran.text
+
+
+def test_metric_with_a_baseline_is_gated_whatever_the_run_says(project: Project) -> None:
+    project.write(
+        test_model="""
+            import pytest
+
+            @pytest.mark.ttnn_perf
+            def test_model():
+                pass
+        """
+    )
+    project.pytest("--ttnn-perf-update=new")
+    stored = project.baseline()
+    document = json.loads(stored.read_text())
+    document["tests"]["test_model"]["metrics"]["call_time"]["sessions"] = [[1, 0, 1]]
+    stored.write_text(json.dumps(document))
+    project.write(test_model="def test_model(): pass")
+
+    ran = project.pytest("--ttnn-perf-all")
+
+    assert counts_of(ran) == "1 failed"
+    assert "1 test gated; 1 failed; metrics: 1 REGRESSED" in ran.text.splitlines()
+
+
+def test_plugin_that_a_conftest_loads_too_late_is_refused(
+    project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")
+    project.write(conftest="pytest_plugins = ['pytest_ttnn_perf.plugin']")
+    project.write(test_model="def test_model(): pass")
+
+    refused = refusal_of(project.pytest_process("--ttnn-perf"))
+
+    assert refused == (
+        "--ttnn-perf: a conftest loaded the plugin too late; "
+        "-p pytest_ttnn_perf.plugin loads it in time"
+    )
+
+
+def test_closed_pipe_does_not_hide_a_failed_gate(project: Project) -> None:
+    observed = {"unit": "ns", "samples": [1]}
+    write_record(project, tests={f"t.py::t{i}": {"metrics": {"m": observed}} for i in range(2000)})
+    command = "set -o pipefail; python -m pytest_ttnn_perf.cli.main gate run.json | true"
+    python = f"{sys.executable} -m"
+
+    ran = project.run("bash", "-c", command.replace("python -m", python))
+
+    assert ran.code == 1
+    assert ran.errors == ""

@@ -133,7 +133,7 @@ def test_broken_absolute_limit_is_never_accepted(
 def test_written_test_says_so_in_its_record(project: Project) -> None:
     write_latency(project, 12.5)
     project.pytest(*ALL)
-    assert entry_of(project, MODEL)["written"] is True
+    assert entry_of(project, MODEL)["written"] == ["latency"]
 
     project.pytest("--ttnn-perf")
     assert "written" not in entry_of(project, MODEL)

@@ -137,10 +137,11 @@ def runs(draw: DrawFn, *, judged: bool = True) -> Run:
     for name in draw(st.lists(TEXTS, max_size=3, unique=True)):
         observation = draw(observations(name, with_hardware=hardware is None))
         drawn = draw(st.lists(verdicts(), max_size=2, unique_by=lambda v: v.metric.name))
-        written = draw(st.booleans())
+        written = frozenset(draw(st.sets(TEXTS, max_size=2)))
         tests[name] = JudgedTest(observation, tuple(drawn) if judged else (), written)
     label, identifier = draw(st.none() | TEXTS), draw(st.none() | TEXTS)
-    return Run(hardware, tests, draw(ENVIRONMENTS), label, identifier)
+    complete = draw(st.booleans())
+    return Run(hardware, tests, draw(ENVIRONMENTS), label, identifier, complete)
 
 
 @st.composite

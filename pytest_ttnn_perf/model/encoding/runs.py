@@ -47,7 +47,7 @@ def encode_test(
     }
     encoded = {**encode_observation(judged.observation), "verdicts": verdicts}
     if judged.written:
-        encoded["written"] = True
+        encoded["written"] = sorted(judged.written)
     return encoded
 
 
@@ -85,5 +85,5 @@ def decode_test(test: str, value: Value) -> JudgedTest:
     return JudgedTest(
         observation=decode_observation(test, value),
         verdicts=tuple(decode_verdict(n, item) for n, item in verdicts.items()) if verdicts else (),
-        written=written.boolean() if written else False,
+        written=frozenset(item.string() for item in written.array()) if written else frozenset(),
     )
