@@ -89,7 +89,8 @@ def _decode_session(value: Value, *, metric: Metric) -> Session:
     # Most sessions are right, and there are thousands: look closer only at those that are not.
     numbers = type(median) in _NUMBER and type(mad) in _NUMBER and type(n) is int
     if numbers and least < median <= LARGEST and 0 <= mad <= LARGEST and 1 <= n <= LARGEST_COUNT:
-        return Session(median, mad, n)
+        # Floats for what is compared by ratio, which is quicker; a checksum stays whole.
+        return Session(float(median), float(mad), n) if least == 0 else Session(median, mad, n)
     return _decode_odd_session(value, metric=metric)
 
 

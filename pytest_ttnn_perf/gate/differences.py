@@ -69,7 +69,7 @@ def unsteady(observed: MetricObservation) -> Verdict | None:
     """Return the verdict of a value that must be the same in every sample and is not."""
     samples = observed.samples
     lowest, highest = min(samples), max(samples)
-    if lowest == highest:
+    if lowest == highest or observed.metric.better is not Better.EQUAL:
         return None
     return Verdict(
         observed.metric,

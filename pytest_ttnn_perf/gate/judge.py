@@ -60,7 +60,7 @@ def judge_test(
     obstacle = _obstacle(observation, baseline, other_keys)
     stored = baseline.metrics if baseline else {}
     verdicts = [
-        _judge_metric(observed, stored.get(name), obstacle=obstacle, policy=policy)
+        _judge_metric(observed, stored.get(name), obstacle, policy)
         for name, observed in observation.metrics.items()
         # What has a baseline is gated: to be only recorded from now on, it must leave the file.
         if observed.gated or name in stored
@@ -104,23 +104,19 @@ def _obstacle(
 def _judge_metric(
     observed: MetricObservation,
     baseline: MetricBaseline | None,
-    *,
     obstacle: _Obstacle | None,
     policy: Policy,
 ) -> Verdict:
     # Data that is none, broken absolute limits and unsteady values fail whatever is stored. Most
     # metrics are plainly none of these.
-    samples = observed.samples
-    plain = samples and min(samples) > 0 and sum(samples) <= LARGEST
-    if not plain or observed.confirmations or observed.limits is not NO_LIMITS:
-        verdict = _unusable(observed) or _broken_bound(observed)
+    samples, better = observed.samples, observed.metric.better
+    plain = samples and min(samples) > 0 and sum(samples) <= LARGEST and not observed.confirmations
+    if not plain or observed.limits is not NO_LIMITS or better is Better.EQUAL:
+        verdict = _unusable(observed) or _broken_bound(observed) or unsteady(observed)
         if verdict:
             return verdict
-    if observed.metric.better is Better.EQUAL:
-        verdict = unsteady(observed)
-        if verdict:
-            return verdict
-    obstacle = obstacle or _metric_obstacle(observed.metric, baseline)
+    if obstacle is None and baseline is not None:
+        obstacle = _metric_obstacle(observed.metric, baseline.metric)
     if obstacle or baseline is None:
         obstacle = obstacle or _Obstacle(Outcome.NO_BASELINE, Reason.NEW_METRIC)
         return Verdict(
@@ -131,23 +127,21 @@ def _judge_metric(
             observed=representative(observed.metric, observed.samples),
             samples=len(observed.samples),
         )
-    if observed.metric.better is Better.EQUAL:
+    if better is Better.EQUAL:
         return judge_equal(observed, baseline)
     if observed.metric.compared_by_ratio:
         return judge_ratio(observed, baseline, policy=policy)
     return judge_difference(observed, baseline, policy=policy)
 
 
-def _metric_obstacle(metric: Metric, baseline: MetricBaseline | None) -> _Obstacle | None:
-    if baseline is None:
-        return None
-    part = metric.differs_from(baseline.metric)
+def _metric_obstacle(metric: Metric, stored: Metric) -> _Obstacle | None:
+    part = metric.differs_from(stored)
     if part:
-        now, then = metric.part(part), baseline.metric.part(part)
+        now, then = metric.part(part), stored.part(part)
         detail = f"{part} is {now!r}, in the baseline {then!r}"
         return _Obstacle(Outcome.NOT_COMPARABLE, Reason.OTHER_DEFINITION, detail)
-    if metric.source is not baseline.metric.source:
-        detail = f"source is {metric.source.value}, in the baseline {baseline.metric.source.value}"
+    if metric.source is not stored.source:
+        detail = f"source is {metric.source.value}, in the baseline {stored.source.value}"
         return _Obstacle(Outcome.NOT_COMPARABLE, Reason.OTHER_SOURCE, detail)
     return None
 

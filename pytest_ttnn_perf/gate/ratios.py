@@ -72,17 +72,20 @@ def judge_ratio(
         outcome, limit = Outcome.TOO_NOISY, max(limit, noise)
     else:
         outcome = Outcome.WITHIN
+    stored = len(baseline.sessions)
     return Verdict(
         observed.metric,
         outcome,
-        observed=value,
-        centre=exp(centre),
-        change=expm1(change if change < _LARGEST_LOG else _LARGEST_LOG),
-        limit=expm1(limit if limit < _LARGEST_LOG else _LARGEST_LOG),
-        provisional=len(baseline.sessions) == 1,
-        samples=len(samples),
-        sessions=len(baseline.sessions) - baseline.since,
-        confirmed=confirmed,
+        None,  # no reason but the numbers
+        None,
+        value,
+        exp(centre),
+        expm1(change if change < _LARGEST_LOG else _LARGEST_LOG),
+        expm1(limit if limit < _LARGEST_LOG else _LARGEST_LOG),
+        stored == 1,
+        len(samples),
+        stored - baseline.since,
+        confirmed,
     )
 
 
@@ -132,7 +135,8 @@ def band_of(baseline: MetricBaseline, limits: Limits, *, policy: Policy) -> Band
         residuals += [value - middle for value in before]
     # What the spread within a session leaves in its median.
     within = _MEDIAN_ERROR * MAD_TO_SIGMA * sum(map(truediv, mads, medians)) / len(medians)
-    within /= sqrt(median_of_sorted(sorted(counts)))
+    alike = counts.count(counts[0]) == len(counts)
+    within /= sqrt(counts[0] if alike else median_of_sorted(sorted(counts)))
     on_device = baseline.metric.source is not Source.WALL
     prior = policy.prior_device if on_device else policy.prior_wall
     spread = _spread(residuals, prior if prior > within else within)
