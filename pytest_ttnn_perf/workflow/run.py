@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 
 from pytest_ttnn_perf._support.atomic import check_writable
 from pytest_ttnn_perf._support.errors import InputError, TtnnPerfError
-from pytest_ttnn_perf.baselines.paths import split_test_id
 from pytest_ttnn_perf.baselines.store import BaselineStore
 from pytest_ttnn_perf.device.host import host_environment, host_hardware
 from pytest_ttnn_perf.model.baseline import Accepted
@@ -18,11 +17,11 @@ from pytest_ttnn_perf.model.encoding.observations import decode_observation
 from pytest_ttnn_perf.model.encoding.value import Value
 from pytest_ttnn_perf.model.observation import Run
 from pytest_ttnn_perf.model.rerun import Rerun
-from pytest_ttnn_perf.model.settings import Missing
+from pytest_ttnn_perf.report.framing import closing_lines, heading_line
 from pytest_ttnn_perf.report.terminal import failure_text, summary_lines
-from pytest_ttnn_perf.workflow.accept import Change, plan
 from pytest_ttnn_perf.workflow.judge import failed, failing, judge_observation, manner_of
 from pytest_ttnn_perf.workflow.publish import Journal, write_run
+from pytest_ttnn_perf.workflow.updates import Updates
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -43,14 +42,14 @@ class GateRun:
     here: Path
     rerun: Rerun = Rerun()
     hardware: Hardware = field(default_factory=host_hardware)
-    record: Path | None = None
-    written: list[Path] = field(default_factory=list)
     errors: list[str] = field(default_factory=list)
     _store: BaselineStore = field(init=False)
+    _updates: Updates = field(init=False)
     _journal: Journal = field(init=False)
     _run: Run = field(init=False)
     _tests: dict[str, JudgedTest] = field(default_factory=dict)
-    _changes: dict[tuple[Hardware, str], dict[str, Change]] = field(default_factory=dict)
+    _written: list[Path] = field(default_factory=list)
+    _records: list[Path] = field(default_factory=list)
     _begun: bool = False
 
     def __post_init__(self) -> None:
@@ -58,6 +57,7 @@ class GateRun:
         # Sorts by time, and two runs that start in one second still differ.
         identifier = f"{now:%Y%m%dT%H%M%SZ}-{secrets.token_hex(3)}"
         self._store = BaselineStore(self.settings.baselines)
+        self._updates = Updates(self._store, self.settings.update)
         self._journal = Journal(self.settings.artifacts / "runs" / f"{identifier}.jsonl")
         self._run = Run(self.hardware, {}, label=self.settings.label, id=identifier)
 
@@ -105,30 +105,18 @@ class GateRun:
             self._attempt(partial(self.begin, [test]))
         self._attempt(partial(self._journal.add, test, observed))
         observation = decode_observation(test, Value(observed))
-        return self._settled(judge_observation(observation, self._store, hardware=self.hardware))
-
-    def _settled(self, judged: JudgedTest) -> JudgedTest:
-        """Decide whether a test's result is written, and keep it."""
-        observation = judged.observation
-        update = self.settings.update
-        change = plan(judged, update, accepted=self._accepted()) if update else None
-        place = (observation.hardware or self.hardware, split_test_id(observation.test)[0])
-        changes = self._changes.setdefault(place, {})
-        changes.pop(observation.test, None)  # a test that is run again counts once, as it ended
-        if change is not None:
-            judged = replace(judged, written=change.metrics)
-            changes[observation.test] = change
-        self._tests[observation.test] = judged
+        judged = judge_observation(observation, self._store, hardware=self.hardware)
+        judged = self._updates.decide(judged, hardware=self.hardware, accepted=self._accepted())
+        self._tests[test] = judged
         return judged
 
     def withdraw(self, test: str) -> None:
         """Do not write a test's result after all: what came after its call went wrong."""
-        for changes in self._changes.values():
-            if changes.pop(test, None) is not None:
-                judged = self._tests[test]
-                problem = "nothing was written: the test failed after its call, in its teardown"
-                observation = replace(judged.observation, problems=(problem,))
-                self._tests[test] = replace(judged, observation=observation, written=frozenset())
+        if self._updates.withdraw(test):
+            judged = self._tests[test]
+            problem = "nothing was written: the test failed after its call, in its teardown"
+            observation = replace(judged.observation, problems=(problem,))
+            self._tests[test] = replace(judged, observation=observation, written=frozenset())
 
     def failure(self, judged: JudgedTest) -> str | None:
         """Return the text a test fails with; None for a test that passes."""
@@ -142,17 +130,17 @@ class GateRun:
 
         A run that is not ``complete`` was interrupted: its record says so, and never passes.
         """
-        if not self._tests:
-            self._journal.close()
-            if self.settings.json is not None:  # the file of an earlier run must not stand in
-                self._attempt(partial(write_run, self._run, self.settings.json))
-            return
-        self._write_baselines()
+        for refused in self._updates.write(self._written):
+            self.errors.append(refused.error)
+            for test in refused.tests:
+                self._tests[test] = replace(self._tests[test], written=frozenset())
         run = replace(self._run, tests=self._tests, complete=complete)
-        record = self.settings.artifacts / "runs" / f"{run.id}.json"
-        self._attempt(partial(self._write_record, run, record))
+        kept = not self._tests or self._publish(run, self._journal.file.with_suffix(".json"))
+        if kept:
+            self._journal.close()
+        # Also of a run without tests: the file of an earlier run must not stand in for it.
         if self.settings.json is not None:
-            self._attempt(partial(write_run, run, self.settings.json))
+            self._publish(run, self.settings.json)
 
     def abandon(self) -> None:
         """End a run that never was one, without a trace."""
@@ -166,53 +154,28 @@ class GateRun:
 
     def heading(self) -> str:
         """Say in one line what this run does."""
-        settings = self.settings
-        parts = [
-            f"gate on, key {self.hardware.key}",
-            f"baselines {self.shown(settings.baselines)}",
-        ]
-        if settings.update:
-            parts.append(f"update {settings.update.value}")
-        if settings.missing is not Missing.FAIL:
-            parts.append(f"missing {settings.missing.value}")
-        return ", ".join([*parts, "profiler off"])
-
-    def shown(self, path: Path) -> str:
-        """Return a path as seen from the folder the user stands in."""
-        return str(path.relative_to(self.here)) if path.is_relative_to(self.here) else str(path)
+        return heading_line(self.settings, self.hardware, here=self.here)
 
     def closing(self) -> Iterator[str]:
         """Say where the results went."""
-        if not self.settings.baselines.is_dir():
-            yield f"no baselines folder at {self.shown(self.settings.baselines)}"
-        for path in self.written:
-            yield f"wrote {self.shown(path)}"
-        for record in (self.record, self.settings.json if self.record else None):
-            if record is not None:
-                yield f"run record: {self.shown(record)}"
+        baselines = self.settings.baselines
+        return closing_lines(
+            missing=None if baselines.is_dir() else baselines,
+            written=self._written,
+            records=self._records,
+            here=self.here,
+        )
 
     @property
     def judged_any(self) -> bool:
         """Whether there is anything to report."""
         return bool(self._tests)
 
-    def _write_baselines(self) -> None:
-        """Write file by file: one that cannot be written does not cost the others theirs."""
-        for (hardware, _), changes in self._changes.items():
-            if not changes:
-                continue
-            if self._attempt(partial(self._amend, hardware, changes)):
-                continue
-            for test in changes:
-                self._tests[test] = replace(self._tests[test], written=frozenset())
-
-    def _amend(self, hardware: Hardware, changes: dict[str, Change]) -> None:
-        self.written += self._store.amend(hardware, changes)
-
-    def _write_record(self, run: Run, record: Path) -> None:
-        write_run(run, record)
-        self.record = record
-        self._journal.close()
+    def _publish(self, run: Run, file: Path) -> bool:
+        if not self._attempt(partial(write_run, run, file)):
+            return False
+        self._records.append(file)
+        return True
 
     def _attempt(self, write: Callable[[], object]) -> bool:
         """Go on after a failed write: what can be saved is saved, and the run says what was not."""

@@ -1,0 +1,44 @@
+"""What stands around a run's results: one line before the tests, a few lines after them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pytest_ttnn_perf.model.settings import Missing
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+    from pathlib import Path
+
+    from pytest_ttnn_perf.model.hardware import Hardware
+    from pytest_ttnn_perf.model.settings import Settings
+
+
+def heading_line(settings: Settings, hardware: Hardware, *, here: Path) -> str:
+    """Say what a run does, and for which key."""
+    parts = [
+        f"gate on, key {hardware.key}",
+        f"baselines {_shown(settings.baselines, here)}",
+    ]
+    if settings.update:
+        parts.append(f"update {settings.update.value}")
+    if settings.missing is not Missing.FAIL:
+        parts.append(f"missing {settings.missing.value}")
+    return ", ".join([*parts, "profiler off"])
+
+
+def closing_lines(
+    *, missing: Path | None, written: Iterable[Path], records: Iterable[Path], here: Path
+) -> Iterator[str]:
+    """Say where the results went; ``missing`` is a folder of baselines that is not there."""
+    if missing is not None:
+        yield f"no baselines folder at {_shown(missing, here)}"
+    for path in written:
+        yield f"wrote {_shown(path, here)}"
+    for path in records:
+        yield f"run record: {_shown(path, here)}"
+
+
+def _shown(path: Path, here: Path) -> str:
+    """Return a path as seen from the folder the user stands in."""
+    return str(path.relative_to(here)) if path.is_relative_to(here) else str(path)
