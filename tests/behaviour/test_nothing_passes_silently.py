@@ -227,3 +227,13 @@ def test_closed_pipe_does_not_hide_a_failed_gate(project: Project) -> None:
 
     assert ran.code == 1
     assert ran.errors == ""
+
+
+def test_environment_of_another_producer_is_no_obstacle(project: Project) -> None:
+    observed = {"unit": "ns", "samples": [1]}
+    environment = {"cpu": {"model": "x"}, "python": "CPython 3.12.1", "dirty": "no"}
+    write_record(project, environment=environment, tests={"t": {"metrics": {"m": observed}}})
+
+    shown = json.loads(project.cli("show", "run.json", "--format=json").text)
+
+    assert shown["environment"] == {"python": "CPython 3.12.1"}

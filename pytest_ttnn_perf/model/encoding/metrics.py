@@ -5,11 +5,12 @@ from __future__ import annotations
 from dataclasses import fields
 from typing import TYPE_CHECKING, Any
 
+from pytest_ttnn_perf._support.errors import DecodeError
 from pytest_ttnn_perf.model.hardware import Configuration, Environment, Hardware
 from pytest_ttnn_perf.model.metric import Better, Kind, Metric, Source
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     from pytest_ttnn_perf.model.encoding.value import Value
     from pytest_ttnn_perf.model.hardware import Scalar
@@ -76,7 +77,10 @@ def encode_environment(environment: Environment) -> dict[str, object]:
 
 
 def decode_environment(value: Value | None) -> Environment:
-    """Decode the fields this version knows; other producers may record more."""
+    """Decode the fields this version knows, where they are as it writes them.
+
+    Nothing is judged by the environment, and other producers describe theirs as they like.
+    """
     if value is None:
         return Environment()
     known = {field.name: str(field.type) for field in fields(Environment)}
@@ -86,14 +90,12 @@ def decode_environment(value: Value | None) -> Environment:
 
 
 def _typed(value: Value, annotation: str) -> Any:
-    if value.raw is None:
+    readers: dict[str, Callable[[], Scalar]] = {
+        "bool": value.boolean,
+        "int": value.integer,
+        "float": value.number,
+    }
+    try:
+        return readers.get(annotation.removesuffix(" | None"), value.string)()
+    except DecodeError:
         return None
-    match annotation.removesuffix(" | None"):
-        case "bool":
-            return value.boolean()
-        case "int":
-            return value.integer()
-        case "float":
-            return value.number()
-        case _:
-            return value.string()
