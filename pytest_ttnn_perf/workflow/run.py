@@ -106,7 +106,7 @@ class GateRun:
         self._attempt(partial(self._journal.add, test, observed))
         observation = decode_observation(test, Value(observed))
         judged = judge_observation(observation, self._store, hardware=self.hardware)
-        judged = self._updates.decide(judged, hardware=self.hardware, accepted=self._accepted())
+        judged = self._updates.decide(judged, hardware=self.hardware, accepted=self._accepted)
         self._tests[test] = judged
         return judged
 

@@ -10,7 +10,7 @@ from pytest_ttnn_perf.baselines.paths import split_test_id
 from pytest_ttnn_perf.workflow.accept import Change, plan
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
     from pathlib import Path
 
     from pytest_ttnn_perf.baselines.store import BaselineStore
@@ -36,11 +36,15 @@ class Updates:
     update: Update | None
     _changes: dict[tuple[Hardware, str], dict[str, Change]] = field(default_factory=dict)
 
-    def decide(self, judged: JudgedTest, *, hardware: Hardware, accepted: Accepted) -> JudgedTest:
+    def decide(
+        self, judged: JudgedTest, *, hardware: Hardware, accepted: Callable[[], Accepted]
+    ) -> JudgedTest:
         """Return a judged test with the metrics of it that will be written."""
+        if self.update is None:
+            return judged
         test = judged.observation.test
         self.withdraw(test)  # a test that is run again counts once, as it ended
-        change = plan(judged, self.update, accepted=accepted) if self.update else None
+        change = plan(judged, self.update, accepted=accepted())
         if change is None:
             return judged
         place = (judged.observation.hardware or hardware, split_test_id(test)[0])
