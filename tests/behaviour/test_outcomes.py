@@ -137,28 +137,6 @@ def test_test_that_cannot_be_set_up_is_recorded_as_such_and_never_passes(project
     assert "the test raised in its setup: RuntimeError: no device" in gated.text
 
 
-def test_result_of_a_test_whose_teardown_failed_is_not_written(project: Project) -> None:
-    project.write(
-        test_model="""
-            import pytest
-
-            @pytest.fixture
-            def device():
-                yield
-                raise RuntimeError("device lost")
-
-            def test_model(ttnn_perf, device):
-                ttnn_perf.record("latency", 12.5, unit="ms")
-        """
-    )
-
-    ran = project.pytest("--ttnn-perf-update=new")
-
-    assert counts_of(ran) == "1 passed, 1 error"
-    assert not (project.path / "baselines").exists()
-    assert "recorded" not in ran.text
-
-
 def test_test_that_did_not_run_keeps_its_baseline(project: Project) -> None:
     write_model(project, latency=metric(12.5))
     project.pytest("--ttnn-perf-update=new")
@@ -170,25 +148,38 @@ def test_test_that_did_not_run_keeps_its_baseline(project: Project) -> None:
     assert project.baseline().read_text() == before
 
 
+TEARDOWN_FAILS = """
+    import pytest
+
+    @pytest.fixture
+    def device():
+        yield
+        raise RuntimeError("device lost")
+
+    def test_model(ttnn_perf, device):
+        ttnn_perf.record("latency", 12.5, unit="ms")
+"""
+
+
 def test_error_in_teardown_stands_beside_the_verdict(project: Project) -> None:
-    project.write(
-        test_model="""
-            import pytest
-
-            @pytest.fixture
-            def device():
-                yield
-                raise RuntimeError("device lost")
-
-            def test_model(ttnn_perf, device):
-                ttnn_perf.record("latency", 12.5, unit="ms")
-        """
-    )
+    project.write(test_model=TEARDOWN_FAILS)
 
     ran = project.pytest("--ttnn-perf")
 
     assert counts_of(ran) == "1 failed, 1 error"
     assert entry_of(project, MODEL)["verdicts"]["latency"]["outcome"] == "NO_BASELINE"
+
+
+def test_result_of_a_test_whose_teardown_failed_is_not_written(project: Project) -> None:
+    project.write(test_model=TEARDOWN_FAILS)
+
+    ran = project.pytest("--ttnn-perf-update=new")
+
+    assert counts_of(ran) == "1 passed, 1 error"
+    assert not (project.path / "baselines").exists()
+    problem = "nothing was written: the test failed after its call, in its teardown"
+    assert f"{MODEL}: {problem}" in ran.text.splitlines()
+    assert "record it with" not in ran.text
 
 
 @pytest.mark.parametrize(
