@@ -22,10 +22,12 @@ if TYPE_CHECKING:
 
 
 def judge_observation(
-    observation: Observation, store: BaselineStore, *, hardware: Hardware
+    observation: Observation, store: BaselineStore, *, hardware: Hardware | None
 ) -> JudgedTest:
     """Judge one test on the hardware it ran on: its own, else ``hardware``."""
     own = observation.hardware or hardware
+    # Decoding refuses a record that lacks both: no test may drop out of the judging here.
+    assert own is not None, f"{observation.test} has no hardware"
     baseline = store.find(own, observation.test)
     other_keys = () if baseline else store.keys_with(observation.test)
     return JudgedTest(observation, judge_test(observation, baseline, other_keys=other_keys))
@@ -34,9 +36,8 @@ def judge_observation(
 def judge_run(run: Run, store: BaselineStore) -> Run:
     """Judge every test of a recorded run anew."""
     tests = {
-        name: judge_observation(judged.observation, store, hardware=hardware)
+        name: judge_observation(judged.observation, store, hardware=run.hardware)
         for name, judged in run.tests.items()
-        if (hardware := judged.observation.hardware or run.hardware)
     }
     return replace(run, tests=tests)
 
