@@ -237,3 +237,26 @@ def test_environment_of_another_producer_is_no_obstacle(project: Project) -> Non
     shown = json.loads(project.cli("show", "run.json", "--format=json").text)
 
     assert shown["environment"] == {"python": "CPython 3.12.1"}
+
+
+@pytest.mark.parametrize("option", ["-x", "--maxfail=1"])
+def test_record_of_a_run_that_stopped_at_a_failure_is_not_complete(
+    project: Project, option: str
+) -> None:
+    project.write(
+        test_model="""
+            def test_measured(ttnn_perf):
+                ttnn_perf.record("latency", 12.5, unit="ms")
+
+            def test_plain():
+                assert False
+
+            def test_never_reached(ttnn_perf):
+                ttnn_perf.record("latency", 12.5, unit="ms")
+        """
+    )
+
+    project.pytest("--ttnn-perf-update=new", option, "--ttnn-perf-json=run.json")
+
+    assert json.loads((project.path / "run.json").read_text())["complete"] is False
+    assert project.cli("gate", "run.json").code == 1
