@@ -207,3 +207,15 @@ def test_constant_tensors_that_agree_pass_with_a_note(project: Project) -> None:
         "note test_model.py::test_model: pcc: both sides are constant at 0.0: PCC is 0/0 and 1.0 "
         "by definition"
     ) in ran.text.splitlines()
+
+
+def test_failure_is_explained_by_the_note_of_the_worst_output_alone(project: Project) -> None:
+    write_lines(
+        project,
+        "ttnn_perf.check_pcc(np.ones(4), np.ones(4))",
+        "ttnn_perf.check_pcc(up, np.array([0.0, 1.0, 3.0, 2.0]))",
+    )
+
+    ran = project.pytest(*QUIET)
+
+    assert failure_of(ran).splitlines()[0] == "REGRESSED: pcc 0.8 is below its limit 0.99"

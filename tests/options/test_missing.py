@@ -8,6 +8,7 @@ import pytest
 
 from tests.behaviour.model import (
     CONFIG_FILES,
+    MODEL,
     configure,
     counts_of,
     failure_of,
@@ -121,3 +122,15 @@ def test_other_words_are_refused(project: Project) -> None:
     assert message.replace("'", "") == (
         "argument --ttnn-perf-missing: invalid choice: never (choose from fail, warn, ignore)"
     )
+
+
+def test_ignore_does_not_silence_a_metric_that_is_defined_differently(project: Project) -> None:
+    write_latency(project, 12.5)
+    project.pytest("--ttnn-perf-update=new")
+    write_model(project, latency=metric(12.5, unit="us"))
+
+    ran = project.pytest("--ttnn-perf", "--ttnn-perf-missing=ignore", "--tb=no")
+
+    assert ran.code == 1
+    sentence = "latency 12.50 us is defined differently: unit is 'us', in the baseline 'ms'"
+    assert f"NOT_COMPARABLE {MODEL}: {sentence}" in ran.text.splitlines()
