@@ -78,6 +78,10 @@ MODELS = (
           slow=1.03),
 )  # fmt: skip
 
+#: Now and then a session is wild: what one of them, stored for good, does to a limit. Apart from
+#: the others: it shows one weakness and belongs in no average.
+WILD = Noise("wild sessions", "1 in 50 takes 1.3×", 0.01, session_sd=0.01, p_slow=0.02, slow=1.3)
+
 
 def draw(
     noise: Noise, chance: np.random.Generator, trials: int, places: tuple[int, ...], n: int

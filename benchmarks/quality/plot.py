@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import cycle
 from typing import TYPE_CHECKING
 
 from benchmarks.quality.tables import equal_rows
@@ -30,8 +31,10 @@ def power_curves(study: Study) -> str:
     at = study.effects.index(0.05)
     curves += sorted(peers, key=lambda curve: -curve[1][at])
     parts = [*_frame(study.effects)]
+    colours = cycle(COLOURS)
     for number, (label, powers) in enumerate(curves):
-        colour = "#000000" if number == 0 else COLOURS[(number - 1) % len(COLOURS)]
+        # Black is this gate: thick as shipped, thin without confirms.
+        colour = "#000000" if label in OURS.values() else next(colours)
         points = " ".join(
             f"{_x(effect, study.effects):.1f},{_y(power):.1f}"
             for effect, power in zip(study.effects, powers, strict=True)

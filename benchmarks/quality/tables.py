@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from benchmarks.quality.ratchet import Ratchet, Walk
+    from benchmarks.quality.trials import Result
 
 SHOWN = (0.02, 0.03, 0.05, 0.10)
 POWER_HEAD = [f"found at {effect:.0%}".replace("%", " %") for effect in SHOWN]
@@ -104,24 +105,51 @@ def at_equal_rate(study: Study) -> str:
     return table(["rule", "threshold", *POWER_HEAD], rows)
 
 
+def best_peer(study: Study) -> tuple[str, float, list[float]]:
+    """Return the peer that finds most 5 % regressions at our false-alarm rate."""
+    at, names = study.effects.index(0.05), set(peers.FAMILIES.values())
+    able = [
+        (label, threshold, powers)
+        for label, threshold, powers in equal_rows(study)
+        if threshold is not None and label in names
+    ]
+    return max(able, key=lambda row: row[2][at])
+
+
 def sizes(studies: Sequence[Study]) -> str:
     head = ["iterations, sessions", "rule", "false alarms, mean", "worst model", *POWER_HEAD]
     rows = []
     for study in studies:
         total = study.trials * len(study.results)
         place = f"{study.setting.n}, {study.setting.sessions}"
-        for label, family, threshold in rule_rows(study):
-            worst, name = study.worst(family, threshold)
+        for family, label in OURS.items():
+            worst, name = study.worst(family, 1.0)
             rows.append(
                 [
                     place,
                     label,
-                    rare(study.mean(family, threshold, 0.0), total),
+                    rare(study.mean(family, 1.0, 0.0), total),
                     f"{100 * worst:.2f}: {name}",
-                    *(often(study.mean(family, threshold, effect)) for effect in SHOWN),
+                    *(often(study.mean(family, 1.0, effect)) for effect in SHOWN),
                 ]
             )
+        label, _, powers = best_peer(study)
+        shown = [often(powers[study.effects.index(effect)]) for effect in SHOWN]
+        rows.append([place, f"best peer: {label}", "the same as the first", "", *shown])
     return table(head, rows)
+
+
+def wild(found: Sequence[tuple[str, Result]], effects: tuple[float, ...]) -> str:
+    powers = [f"found at {effect:.0%}".replace("%", " %") for effect in effects[1:]]
+    rows = [
+        [
+            name,
+            f"{100 * result.rate('ours, fresh', 1.0, 0):.2f}",
+            *(often(result.rate("ours, fresh", 1.0, at)) for at in range(1, len(effects))),
+        ]
+        for name, result in found
+    ]
+    return table(["limit", "unchanged tests that fail", *powers], rows)
 
 
 def ratchets(found: Sequence[Ratchet]) -> str:

@@ -17,6 +17,7 @@ from pytest_ttnn_perf.model.encoding.metrics import (
     decode_configuration,
     decode_hardware,
     decode_metric,
+    decode_scalars,
     encode_hardware,
     encode_metric,
 )
@@ -64,6 +65,7 @@ def _decode_accepted(value: Value) -> Accepted:
         commit=commit.string() if commit else None,
         reason=reason.string() if reason else None,
         ttnn=ttnn.string() if ttnn else None,
+        environment=decode_scalars(value.optional("environment")),
     )
 
 
@@ -121,12 +123,14 @@ def _file_lines(file: BaselineFile) -> Iterator[str]:
 
 def _test_lines(test: TestBaseline) -> Iterator[str]:
     accepted = test.accepted
-    provenance = {
+    provenance: dict[str, object] = {
         "at": accepted.at,
         "commit": accepted.commit,
         "reason": accepted.reason,
         "ttnn": accepted.ttnn,
     }
+    if accepted.environment:
+        provenance["environment"] = dict(accepted.environment)
     yield f'      "accepted": {_inline(provenance)},'
     yield f'      "configuration": {_inline(dict(test.configuration.values))},'
     metrics = {name: _metric_lines(metric) for name, metric in test.metrics.items()}

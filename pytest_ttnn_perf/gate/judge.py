@@ -53,6 +53,8 @@ def judge_test(
         other_keys: The other hardware keys that have a baseline of it.
         policy: The gate's constants.
     """
+    if observation.lost is not None:
+        return (_no_data(NO_METRIC, Reason.LOST, observation.lost),)
     if observation.raised is not None:
         broken = (_unusable(each) or _broken_bound(each) for each in observation.metrics.values())
         limits = [v for v in broken if v and v.reason is Reason.ABSOLUTE_LIMIT]
@@ -60,7 +62,8 @@ def judge_test(
     obstacle = _obstacle(observation, baseline, other_keys)
     stored = baseline.metrics if baseline else {}
     verdicts = [
-        _judge_metric(observed, stored.get(name), obstacle, policy)
+        _not_confirmed(observed, observation.unconfirmed)
+        or _judge_metric(observed, stored.get(name), obstacle, policy)
         for name, observed in observation.metrics.items()
         # What has a baseline is gated: to be only recorded from now on, it must leave the file.
         if observed.gated or name in stored
@@ -153,11 +156,20 @@ def _unusable(observed: MetricObservation) -> Verdict | None:
         least = 0.0 if reason is Reason.NOT_POSITIVE else -LARGEST
         detail = observed.note or _first_beyond(observed.samples, least)
         return _no_data(metric, reason, detail, samples=len(observed.samples))
+    return None
+
+
+def _not_confirmed(observed: MetricObservation, why: str | None) -> Verdict | None:
+    """Return the verdict on a metric that was to be measured again and could not be."""
     for number, samples in enumerate(observed.confirmations, start=1):
-        flaw = _flaw(metric, samples)
+        flaw = _flaw(observed.metric, samples)
         if flaw:
-            detail = f"confirm pass {number}: {flaw.value}"
-            return _no_data(metric, Reason.NOT_CONFIRMED, detail, samples=len(observed.samples))
+            return _no_data(
+                observed.metric,
+                Reason.NOT_CONFIRMED,
+                why or f"confirm pass {number}: {flaw.value}",
+                samples=len(observed.samples),
+            )
     return None
 
 

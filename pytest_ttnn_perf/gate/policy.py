@@ -25,10 +25,17 @@ class Policy:
     least_noise: float = 0.003
     #: One-sided level of the limit for one measurement.
     level: float = 0.95
-    #: Where the limit itself exceeds this, a regression of this size could have passed.
+    #: A change lies this many times as far out (in logarithms) as the furthest stored session on
+    #: its side: the next one of a rare kind may be a little further out than the one stored.
+    guard: float = 1.1
+    #: Where noise alone makes the limit exceed this, a regression of this size could have passed.
+    #: The guard never lifts a limit above it.
     too_noisy: float = 0.20
     #: Shorter differences than this mean nothing on a device clock.
     device_floor_ns: float = 1_000.0
+    #: From this many tests on, and if this share of them moved the same way, the machine did.
+    shift_tests: int = 5
+    shift_share: float = 0.6
     bytes_tolerance: float = 0.02
     #: Largest drop in accuracy, in its own unit; scaled up for metrics beyond 1 (percentages).
     accuracy_drop: float = 0.002

@@ -22,21 +22,24 @@ if TYPE_CHECKING:
 _MEDIAN_ERROR: Final = 1.2533
 #: Sessions that the prior weighs as.
 _PRIOR_WEIGHT: Final = 3
+_ROOT_OF_WEIGHT: Final = sqrt(_PRIOR_WEIGHT)
 #: From here on the MAD of sessions says something the standard deviation does not.
 _SESSIONS_FOR_MAD: Final = 5
 #: Logarithms beyond this have no exponential; as a change it means "beyond any measure".
 _LARGEST_LOG: Final = 700.0
-
-
 _LOG_2: Final = log(2)
+#: What every metric asks for: on Python 3.11 a member takes ten times as long to get by its class.
+_HIGHER: Final = Better.HIGHER
+_WALL: Final = Source.WALL
+_WITHIN: Final = Outcome.WITHIN
 
 
 class Band(NamedTuple):
     """The baseline's centre and how far from it a measurement may be; natural logarithms.
 
     ``limit`` bounds what is worse; ``gain`` bounds what is better, which no ``max_regression``
-    narrows: noise must not become the new centre. ``noise`` is the part of the limit that follows
-    from noise alone, before any floor or cap.
+    narrows: noise must not become the new centre. ``noise`` is the part of both that follows from
+    the spread alone: without the furthest session, any floor or cap.
     """
 
     centre: float
@@ -55,7 +58,7 @@ def judge_ratio(
     """
     limits, samples = observed.limits, observed.samples
     centre, limit, gain, noise = band_of(baseline, limits, policy=policy)
-    sign = -1.0 if baseline.metric.better is Better.HIGHER else 1.0
+    sign = -1.0 if baseline.metric.better is _HIGHER else 1.0
     value = median(samples)
     change = sign * (log(value) - centre)
     confirmed: tuple[float, ...] = ()
@@ -66,12 +69,13 @@ def judge_ratio(
     if change > limit:
         outcome = Outcome.REGRESSED
     elif change < -gain:
-        outcome = Outcome.IMPROVED
+        # The limit it is beyond, which is not the one for what gets worse.
+        outcome, limit = Outcome.IMPROVED, gain
     # A tolerance above the usual bound is the author's word that such a change is fine.
     elif noise > log1p(policy.too_noisy) and noise > log1p(limits.tolerance or 0.0):
         outcome, limit = Outcome.TOO_NOISY, max(limit, noise)
     else:
-        outcome = Outcome.WITHIN
+        outcome = _WITHIN
     stored = len(baseline.sessions)
     return Verdict(
         observed.metric,
@@ -121,51 +125,76 @@ def centre_of(baseline: MetricBaseline) -> float:
 
 def band_of(baseline: MetricBaseline, limits: Limits, *, policy: Policy) -> Band:
     """Return where the baseline's centre is and how far from it is too far."""
+    metric, since = baseline.metric, baseline.since
     medians, mads, counts = zip(*baseline.sessions)  # noqa: B905 (triples all)
     # To base 2, which costs half as much; turned natural below. Sorted once: every median then
-    # finds its values in order, or nearly so.
-    since = baseline.since
+    # finds its values in order, or nearly so, and the furthest sessions are the ends.
     current = sorted(map(log2, medians[since:]))
     middle = median_of_sorted(current)
     centre = middle * _LOG_2
     residuals = [value - middle for value in current]
+    lowest, highest = residuals[0], residuals[-1]
     if since:
         before = sorted(map(log2, medians[:since]))
         middle = median_of_sorted(before)
         residuals += [value - middle for value in before]
+        lowest, highest = min(residuals), max(residuals)
     # What the spread within a session leaves in its median.
     within = _MEDIAN_ERROR * MAD_TO_SIGMA * sum(map(truediv, mads, medians)) / len(medians)
     alike = counts.count(counts[0]) == len(counts)
     within /= sqrt(counts[0] if alike else median_of_sorted(sorted(counts)))
-    on_device = baseline.metric.source is not Source.WALL
-    prior = policy.prior_device if on_device else policy.prior_wall
-    spread = _spread(residuals, prior if prior > within else within)
-    spread = max(spread, within, policy.least_noise)
+    on_device = metric.source is not _WALL
+    spread = _spread(residuals, within, policy.prior_device if on_device else policy.prior_wall)
+    spread = policy.least_noise if policy.least_noise > spread else spread
     noise = t_quantile(policy.level, len(medians) + 2) * spread * sqrt(1 + 1 / len(current))
     floor = policy.floor if limits.tolerance is None else limits.tolerance
     if on_device:
-        floor = max(floor, policy.absolute_floor(baseline.metric) / exp(centre))
-    limit = log1p(floor)
-    limit = gain = noise if noise > limit else limit
+        floor = max(floor, policy.absolute_floor(metric) / exp(centre))
+    least = log1p(floor)
+    least = noise if noise > least else least
+    if metric.better is _HIGHER:
+        lowest, highest = -highest, -lowest
+    limit, gain = _clear_of(highest, -lowest, least, policy)
     if limits.max_regression is not None:
         limit = min(limit, log1p(limits.max_regression))
     return Band(centre, limit, gain, noise)
 
 
-def _spread(residuals: Sequence[float], prior: float) -> float:
+def _clear_of(worst: float, best: float, least: float, policy: Policy) -> tuple[float, float]:
+    """Return the limits for worse and for better, clear of the furthest sessions (to base 2).
+
+    Where sessions come in two kinds, a fast and a slow one, the spread stays small as long as one
+    kind is rare; the next session of that kind is still no change.
+
+    Only up to the bound of TOO_NOISY, which therefore looks at the spread alone. A baseline keeps
+    its sessions: counted as noise, a single wild one would make the test TOO_NOISY for ever, and
+    without a bound it would hide a regression of its own size for ever.
+    """
+    reach, bound = policy.guard * _LOG_2, log1p(policy.too_noisy)
+    worst, best = worst * reach, best * reach
+    worst = worst if worst < bound else bound
+    best = best if best < bound else bound
+    return worst if worst > least else least, best if best > least else least
+
+
+def _spread(residuals: Sequence[float], within: float, prior: float) -> float:
     """Return the standard deviation to expect between sessions, as a fraction.
 
     What the sessions show (``residuals`` to base 2), shrunk towards a prior that weighs as three
-    sessions.
+    sessions; never below what the spread within a session leaves.
     """
+    prior = prior if prior > within else within
     count = len(residuals)
     if count == 1:
         return prior
     # Root of the sum of squares about the mean, which lies near zero: residuals are deviations
     # from a median already.
     root, mean = hypot(*residuals), sum(residuals) / count
-    shown = sqrt(max(root * root - count * mean * mean, 0.0)) * _LOG_2
+    squares = root * root - count * mean * mean
+    shown = sqrt(squares) * _LOG_2 if squares > 0 else 0.0
     if count >= _SESSIONS_FOR_MAD:
         typical = MAD_TO_SIGMA * median_of_sorted(sorted(map(abs, residuals))) * _LOG_2
-        shown = max(shown, typical * sqrt(count - 1))
-    return hypot(shown, prior * sqrt(_PRIOR_WEIGHT)) / sqrt(count + _PRIOR_WEIGHT - 1)
+        typical *= sqrt(count - 1)
+        shown = typical if typical > shown else shown
+    spread = hypot(shown, prior * _ROOT_OF_WEIGHT) / sqrt(count + _PRIOR_WEIGHT - 1)
+    return spread if spread > within else within

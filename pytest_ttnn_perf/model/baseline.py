@@ -10,6 +10,7 @@ from pytest_ttnn_perf.model.hardware import Configuration, Hardware
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from pytest_ttnn_perf.model.hardware import Scalar
     from pytest_ttnn_perf.model.metric import Metric
 
 #: The version of the baseline file's schema that this code writes.
@@ -47,12 +48,16 @@ class MetricBaseline:
 
 @dataclass(frozen=True, slots=True)
 class Accepted:
-    """Who the stored numbers come from: when, at which commit, why, with which ttnn."""
+    """Who the stored numbers come from: when, at which commit, why, with which ttnn.
+
+    ``environment`` is what else a change of the whole machine might be explained with.
+    """
 
     at: str
     commit: str | None = None
     reason: str | None = None
     ttnn: str | None = None
+    environment: Mapping[str, Scalar] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -79,3 +79,22 @@ class Environment:
     ttnn: str | None = None
     commit: str | None = None
     dirty: bool | None = None
+
+    @property
+    def lasting(self) -> Mapping[str, Scalar]:
+        """What does not change from one run to the next on a machine that is left alone."""
+        named = {name: getattr(self, name) for name in _LASTING}
+        return {name: value for name, value in named.items() if value is not None}
+
+
+#: Not load, time or commit, which always differ; not ttnn, which is stored by itself.
+_LASTING: Final = (
+    "host_hash",
+    "cpu",
+    "cpu_count",
+    "system",
+    "governor",
+    "python",
+    "numpy",
+    "torch",
+)

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from pytest_ttnn_perf.model.finding import Finding
+    from pytest_ttnn_perf.model.shift import Shift
     from pytest_ttnn_perf.model.verdict import Verdict
 
 #: The version of the run record's schema that this code writes.
@@ -54,7 +55,9 @@ class MetricObservation:
 class Observation:
     """Everything one test recorded. ``raised`` is set when its body did not reach the end.
 
-    ``problems`` are mistakes in how the test uses the plugin; each fails the test.
+    ``problems`` are mistakes in how the test uses the plugin; each fails the test. ``lost`` says
+    why the process that ran it never told its result, ``unconfirmed`` why it could not be measured
+    again.
     """
 
     test: str
@@ -67,6 +70,8 @@ class Observation:
     findings: tuple[Finding, ...] = ()
     problems: tuple[str, ...] = ()
     raised: str | None = None
+    lost: str | None = None
+    unconfirmed: str | None = None
 
     @property
     def setting(self) -> Configuration:
@@ -110,3 +115,4 @@ class Run:
     label: str | None = None
     id: str | None = None
     complete: bool = True
+    shift: Shift | None = None

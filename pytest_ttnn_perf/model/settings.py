@@ -27,9 +27,20 @@ class Missing(Enum):
     IGNORE = "ignore"
 
 
+class Isolate(Enum):
+    """Where tests run: in worker processes, or in the one that the user started."""
+
+    AUTO = "auto"
+    PROCESS = "process"
+    INLINE = "inline"
+
+
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """The settings of a run. Paths are absolute."""
+    """The settings of a run. Paths are absolute.
+
+    ``timeout`` is the longest silence of a worker, in seconds, before it is killed; 0 for never.
+    """
 
     enabled: bool = False
     all: bool = False
@@ -38,6 +49,9 @@ class Settings:
     update: Update | None = None
     reason: str | None = None
     missing: Missing = Missing.FAIL
+    isolate: Isolate = Isolate.AUTO
+    confirm: int = 2
+    timeout: float = 3600.0
     warmup: int = 3
     iterations: int = 10
     pcc: float = 0.99

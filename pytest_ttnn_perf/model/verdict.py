@@ -36,6 +36,8 @@ class Reason(Enum):
     NOTHING_RECORDED = "nothing recorded"
     RAISED = "raised"
     NOT_CONFIRMED = "not confirmed"
+    LOST = "lost"
+    SHIFTED = "environment shifted"
     NEW_TEST = "new test"
     NEW_METRIC = "new metric"
     OTHER_KEY = "other key"

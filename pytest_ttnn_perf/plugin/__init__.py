@@ -34,9 +34,14 @@ def pytest_load_initial_conftests(early_config: pytest.Config) -> None:
 def pytest_configure(config: pytest.Config) -> None:
     """Register the marker; refuse to be on and absent."""
     config.addinivalue_line("markers", MARKER_HELP)
-    if config.option.ttnn_perf and not config.pluginmanager.has_plugin("ttnn_perf_worker"):
+    if config.option.ttnn_perf and not _is_active(config):
         message = "--ttnn-perf: a conftest loaded the plugin too late; -p pytest_ttnn_perf.plugin"
         raise pytest.UsageError(message + " loads it in time")
+
+
+def _is_active(config: pytest.Config) -> bool:
+    roles = ("ttnn_perf_worker", "ttnn_perf_orchestrator")
+    return any(config.pluginmanager.has_plugin(role) for role in roles)
 
 
 @pytest.fixture

@@ -1,38 +1,107 @@
-"""Taking up work: one process plays both roles."""
+"""Taking up work: which role this process plays."""
 
 from __future__ import annotations
 
 import os
+import sys
+from typing import TYPE_CHECKING, Final
 
 import pytest
 
 from pytest_ttnn_perf._support.errors import TtnnPerfError
 from pytest_ttnn_perf.model.rerun import Rerun
-from pytest_ttnn_perf.plugin.orchestrator import Orchestrator
+from pytest_ttnn_perf.model.settings import Isolate
+from pytest_ttnn_perf.plugin.closing import Closing
 from pytest_ttnn_perf.plugin.settings import settings_of
 from pytest_ttnn_perf.plugin.worker import Worker
+from pytest_ttnn_perf.workflow.link import SHARE, take_link, take_share
 from pytest_ttnn_perf.workflow.run import GateRun
+
+if TYPE_CHECKING:
+    from pytest_ttnn_perf.model.settings import Settings
+    from pytest_ttnn_perf.workflow.link import Link
+
+#: Options that need the tests in this process, by their names in pytest's namespace.
+_DEBUGGING: Final = {"usepdb": "--pdb", "trace": "--trace"}
+_LOOKING: Final = ("collectonly", "setuponly", "setupshow", "setupplan")
+#: Of pytest-xdist and pytest-forked: other processes run the tests.
+_DISTRIBUTING: Final = ("numprocesses", "tx", "forked")
 
 
 def activate(config: pytest.Config) -> None:
-    """Register both roles for a gated run.
+    """Register the hooks of this process' role in a gated run.
 
     Raises:
         pytest.UsageError: the options cannot be meant, or results could not be written.
     """
     settings = settings_of(config)
-    options = config.known_args_namespace
-    # Of pytest-xdist and pytest-forked: what other processes observe would not reach this one.
-    if any(getattr(options, name, None) for name in ("numprocesses", "tx", "forked")):
-        message = "--ttnn-perf measures in one process: run it without -n, --tx or --forked"
-        raise pytest.UsageError(message)
+    try:
+        link, share = take_link(os.environ), take_share(os.environ)
+    except TtnnPerfError as error:
+        raise pytest.UsageError(str(error)) from error
+    if link is not None:
+        _work(config, settings, link)
+    elif share is not None:
+        from pytest_ttnn_perf.plugin.assigned import Assigned
+
+        config.pluginmanager.register(Assigned(share, takes_turns=True), "ttnn_perf_assigned")
+        config.pluginmanager.register(Worker(settings), "ttnn_perf_worker")
+    else:
+        _lead(config, settings)
+
+
+def _work(config: pytest.Config, settings: Settings, link: Link) -> None:
+    """Run tests for the orchestrator that started this process."""
+    from pytest_ttnn_perf.plugin.assigned import Assigned
+    from pytest_ttnn_perf.plugin.stream import Stream
+
+    if _is_distributed(config):
+        os.environ[SHARE] = str(link.file)
+    if not link.assignment.cwd_on_path and sys.path[:1] == [str(config.invocation_params.dir)]:
+        del sys.path[0]  # put there by `python -m pytest`, which the user did not run
+    register = config.pluginmanager.register
+    register(Assigned(link.assignment), "ttnn_perf_assigned")
+    register(Worker(settings), "ttnn_perf_worker")
+    register(Stream(link), "ttnn_perf_stream")
+
+
+def _lead(config: pytest.Config, settings: Settings) -> None:
+    """Judge the tests of this run, and run them here or in workers."""
+    isolated = _is_isolated(config, settings)
+    if not isolated and _is_distributed(config):
+        message = "--ttnn-perf measures in this process alone: run it without -n, --tx, --forked"
+        raise pytest.UsageError(message + ", or with --ttnn-perf-isolate process")
     gate = GateRun(settings, config.rootpath, config.invocation_params.dir, rerun=_rerun(config))
     try:
         gate.check()
     except TtnnPerfError as error:
         raise pytest.UsageError(str(error)) from error
-    config.pluginmanager.register(Worker(settings), "ttnn_perf_worker")
-    config.pluginmanager.register(Orchestrator(gate), "ttnn_perf_orchestrator")
+    register = config.pluginmanager.register
+    register(Closing(gate), "ttnn_perf_closing")
+    if isolated:
+        from pytest_ttnn_perf.plugin.orchestrator import Orchestrator
+
+        register(Orchestrator(gate), "ttnn_perf_orchestrator")
+        return
+    from pytest_ttnn_perf.plugin.inline import Inline
+
+    register(Worker(settings), "ttnn_perf_worker")
+    register(Inline(gate), "ttnn_perf_inline")
+
+
+def _is_isolated(config: pytest.Config, settings: Settings) -> bool:
+    options = config.known_args_namespace
+    debugging = [text for name, text in _DEBUGGING.items() if getattr(options, name, False)]
+    if settings.isolate is Isolate.PROCESS and debugging:
+        message = f"{debugging[0]} works in this process only: --ttnn-perf-isolate inline"
+        raise pytest.UsageError(message)
+    looking = any(getattr(options, name, False) for name in _LOOKING)
+    return settings.isolate is not Isolate.INLINE and not debugging and not looking
+
+
+def _is_distributed(config: pytest.Config) -> bool:
+    options = config.known_args_namespace
+    return any(getattr(options, name, None) for name in _DISTRIBUTING)
 
 
 def _rerun(config: pytest.Config) -> Rerun:

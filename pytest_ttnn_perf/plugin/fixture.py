@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from typing import TYPE_CHECKING
 
 import pytest
 
 from pytest_ttnn_perf.plugin.marker import test_settings
 from pytest_ttnn_perf.plugin.settings import settings_of
-from pytest_ttnn_perf.workflow.observe import FunctionalObserver, Observer
+from pytest_ttnn_perf.workflow.observe import FunctionalObserver, Observer, Turn
 
 if TYPE_CHECKING:
     from pytest_ttnn_perf.model.settings import Settings
 
 OBSERVER = pytest.StashKey[Observer]()
+#: Where several processes measure at once: the turn that each timed section waits for.
+TURN = pytest.StashKey[Turn]()
 
 
 def observer_for(item: pytest.Item) -> Observer:
@@ -27,4 +30,6 @@ def observer_for(item: pytest.Item) -> Observer:
 def new_observer(item: pytest.Item, settings: Settings) -> Observer:
     """Return an observer that measures under the gate and only checks without it."""
     kind = Observer if settings.enabled else FunctionalObserver
-    return kind(item.nodeid, test_settings(item, settings), settings)
+    observer = kind(item.nodeid, test_settings(item, settings), settings)
+    observer.turn = item.config.stash.get(TURN, nullcontext())
+    return observer

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
 
 UPDATE_CHOICES: Final = ("new", "improved", "all")
 MISSING_CHOICES: Final = ("fail", "warn", "ignore")
+ISOLATE_CHOICES: Final = ("auto", "process", "inline")
 CONFIG_FILES: Final = ("ttnn_perf.toml", "pyproject.toml")
 
 
@@ -39,6 +40,35 @@ def declare_options(parser: pytest.Parser) -> None:
         choices=MISSING_CHOICES,
         help="What a test without a comparable baseline does (default: fail)",
     )
+    _declare_measuring(add)
+    add("--ttnn-perf-json", metavar="PATH", help="Write the run record to PATH")
+    add("--ttnn-perf-label", metavar="TEXT", help="Name of this run's change")
+    add(
+        "--ttnn-perf-artifacts",
+        metavar="DIR",
+        help="Where run records are kept (default: .ttnn_perf)",
+    )
+
+
+def _declare_measuring(add: Callable[..., None]) -> None:
+    """Declare where, how often and for how long tests are measured."""
+    add(
+        "--ttnn-perf-isolate",
+        choices=ISOLATE_CHOICES,
+        help="Run tests in worker processes, or inline for debugging (default: auto = process)",
+    )
+    add(
+        "--ttnn-perf-confirm",
+        metavar="N",
+        type=_at_least(0),
+        help="Times a suspect is measured again in a fresh process before it fails (default: 2)",
+    )
+    add(
+        "--ttnn-perf-timeout",
+        metavar="SECONDS",
+        type=_at_least(0),
+        help="Kill a worker that is silent for so long; 0 = never (default: 3600)",
+    )
     add(
         "--ttnn-perf-warmup",
         metavar="N",
@@ -50,13 +80,6 @@ def declare_options(parser: pytest.Parser) -> None:
         metavar="N",
         type=_at_least(1),
         help="Timed calls, for tests that say nothing (default: 10)",
-    )
-    add("--ttnn-perf-json", metavar="PATH", help="Write the run record to PATH")
-    add("--ttnn-perf-label", metavar="TEXT", help="Name of this run's change")
-    add(
-        "--ttnn-perf-artifacts",
-        metavar="DIR",
-        help="Where run records are kept (default: .ttnn_perf)",
     )
 
 

@@ -1,103 +1,121 @@
-"""The orchestrator's role: judge observations, fail the right reports, write, and report."""
+"""The orchestrator's role: the pytest that the user started runs no test itself.
+
+It starts workers, hears them, judges, and lets every other plugin see one ordinary session, as
+pytest-xdist's controller does. It does not collect: in many projects that opens the device.
+"""
 
 from __future__ import annotations
 
+import shutil
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
 
 import pytest
 
 from pytest_ttnn_perf._support.errors import TtnnPerfError
-from pytest_ttnn_perf.plugin.failure import fail_report
-from pytest_ttnn_perf.plugin.marker import is_measured
-from pytest_ttnn_perf.plugin.protocol import ATTRIBUTE
+from pytest_ttnn_perf.model.assignment import PassKind
+from pytest_ttnn_perf.plugin.relay import Relay
+from pytest_ttnn_perf.workflow.confirm_passes import ConfirmPasses
+from pytest_ttnn_perf.workflow.passes import Pass, Workers
 
 if TYPE_CHECKING:
-    from collections.abc import Generator
+    from collections.abc import Mapping
 
     from pytest_ttnn_perf.workflow.run import GateRun
+
+#: What pytest-xdist would do here it does in the workers.
+_DISTRIBUTION: Final[Mapping[str, object]] = {
+    "numprocesses": None,
+    "dist": "no",
+    "distload": False,
+    "tx": [],
+}
+_UNMEASURED: Final = "the run stopped before it was measured again"
 
 
 @dataclass(eq=False)
 class Orchestrator:
-    """Judges what workers observed. In one process with its worker, it sees each report first."""
+    """Runs the passes of a gated run."""
 
     gate: GateRun
-
-    def pytest_report_header(self) -> str:
-        """Say what is on, and for which key."""
-        return "ttnn-perf: " + self.gate.heading()
-
-    def pytest_collection_finish(self, session: pytest.Session) -> None:
-        """Read the baselines: a broken one stops the run before it costs any time."""
-        measured = [i.nodeid for i in session.items if is_measured(i, self.gate.settings)]
-        if measured and not session.config.option.collectonly:
-            self.collected(measured)
-
-    def collected(self, tests: list[str]) -> None:
-        """Take notice of the tests that will be measured."""
-        try:
-            self.gate.begin(tests)
-        except TtnnPerfError as error:
-            raise pytest.UsageError(str(error)) from error
-
-    @pytest.hookimpl(wrapper=True)
-    def pytest_runtest_makereport(self) -> Generator[None, pytest.TestReport, pytest.TestReport]:
-        """Judge a call report that carries an observation; a failed verdict fails the report.
-
-        Not raised in the call: an xfail would swallow it, and unittest hides its own failures
-        from the call. Every later reader of the report sees an ordinary failed call.
-        """
-        report = yield
-        self.received(report)
-        return report
-
-    def received(self, report: pytest.TestReport) -> None:
-        """Judge what a report carries; everything it takes is in the report."""
-        observed = getattr(report, ATTRIBUTE, None)
-        if observed is not None:
-            self._judge(observed, report)
-        elif report.when == "teardown" and report.failed:
-            self.gate.withdraw(report.nodeid)
-
-    def _judge(self, observed: dict[str, object], report: pytest.TestReport) -> None:
-        try:
-            judged = self.gate.judge(report.nodeid, observed)
-            text = self.gate.failure(judged)
-        except TtnnPerfError as error:
-            text = f"NO_DATA: the test's observation could not be judged: {error}"
-        if text is not None and report.passed:
-            fail_report(report, text)
+    processes: object = None
 
     @pytest.hookimpl(tryfirst=True)
-    def pytest_sessionfinish(self, session: pytest.Session) -> None:
-        """Write record and baselines; a run that could not write does not look fine."""
-        ran = session.exitstatus in {pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED}
-        stopped = session.shouldstop or session.shouldfail
-        refused = session.exitstatus == pytest.ExitCode.USAGE_ERROR
-        if refused or session.config.option.collectonly:
-            self.gate.abandon()
-        else:
-            self.gate.finish(complete=ran and not stopped)
-        if self.gate.errors and session.exitstatus == pytest.ExitCode.OK:
-            session.exitstatus = pytest.ExitCode.TESTS_FAILED
+    def pytest_cmdline_main(self, config: pytest.Config) -> None:
+        """Leave distributing to the workers."""
+        self.processes = getattr(config.option, "numprocesses", None)
+        for name, value in _DISTRIBUTION.items():
+            if hasattr(config.option, name):
+                setattr(config.option, name, value)
 
-    def pytest_terminal_summary(
-        self, terminalreporter: pytest.TerminalReporter, exitstatus: int
-    ) -> None:
-        """Print the verdicts, or that there are none."""
-        ran = exitstatus in {pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED}
-        if terminalreporter.config.option.collectonly or not (ran or self.gate.judged_any):
-            return
-        terminalreporter.ensure_newline()
-        terminalreporter.section("ttnn-perf")
-        if not self.gate.judged_any:
-            text = "no test was gated: those that ran are not marked, or were skipped"
-            terminalreporter.write_line(text, yellow=True)
-            return
-        for line in self.gate.summary():
-            terminalreporter.write_line(line.text, red=line.bad, green=line.good)
-        for error in self.gate.errors:
-            terminalreporter.write_line(f"not written: {error}", red=True)
-        for text in self.gate.closing():
-            terminalreporter.write_line(text)
+    def pytest_report_header(self) -> str | None:
+        """Warn of what is about to make the numbers worse."""
+        if not self.processes:
+            return None
+        return (
+            f"ttnn-perf: -n {self.processes}: wall times measured side by side are noisy; timed "
+            "sections take turns, everything else runs beside them"
+        )
+
+    def pytest_collection(self) -> bool:
+        """Do not collect."""
+        return True
+
+    def pytest_runtestloop(self, session: pytest.Session) -> bool:
+        """Run all tests in workers, and what looks slower again."""
+        try:
+            self._run(session)
+        except TtnnPerfError as error:
+            raise pytest.UsageError(str(error)) from error
+        return True
+
+    def _run(self, session: pytest.Session) -> None:
+        workers = self._workers(session.config)
+        relay = Relay(session, self.gate)
+        first = Pass(PassKind.WALL, workers, relay, self.gate.settings.timeout)
+        try:
+            first_pass_s = first.run(None)
+            relay.give_up(first.left)
+            if relay.stop is None and relay.ended_by is None:
+                self.gate.assess_machine()
+                ConfirmPasses(self.gate, workers, relay.emitter.say).run(
+                    relay.held, first_pass_s=first_pass_s
+                )
+        finally:
+            # Also after Ctrl-C: the record tells what was measured and what was not.
+            for test in relay.held:
+                if self.gate.in_question(test):
+                    self.gate.cannot_confirm(test, _UNMEASURED)
+        relay.release()
+        relay.close()
+
+    def _workers(self, config: pytest.Config) -> Workers:
+        return Workers(
+            arguments=lambda folder: _arguments(config, folder),
+            cwd=config.invocation_params.dir,
+            folder=self.gate.passes_folder,
+            shown=config.getoption("capture") == "no",
+        )
+
+
+def _arguments(config: pytest.Config, folder: Path) -> list[str]:
+    """Return what a worker is started with: the user's own words, and what keeps it apart."""
+    words = [str(word) for word in config.invocation_params.args]
+    own: list[str] = []
+    if config.pluginmanager.has_plugin("cacheprovider"):
+        cache = folder / "cache"
+        _copy_cache(Path(config.rootpath, config.getini("cache_dir")), cache)
+        own += ["-o", f"cache_dir={cache}"]
+    if config.pluginmanager.has_plugin("_cov"):
+        own.append("--no-cov")
+    # Whatever follows a bare "--" is a file.
+    end = words.index("--") if "--" in words else len(words)
+    return ["-m", "pytest", *words[:end], *own, *words[end:]]
+
+
+def _copy_cache(cache: Path, copy: Path) -> None:
+    """Let a worker know what failed last time, of which this session keeps the book."""
+    known = cache / "v" / "cache"
+    if known.is_dir():
+        shutil.copytree(known, copy / "v" / "cache")

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 import pytest
 
 from pytest_ttnn_perf._support.errors import TtnnPerfError
-from pytest_ttnn_perf.model.settings import Missing, Settings, Update
+from pytest_ttnn_perf.model.settings import Isolate, Missing, Settings, Update
 from pytest_ttnn_perf.workflow.config_file import load_settings
 
 if TYPE_CHECKING:
@@ -63,6 +63,9 @@ _NAMES: Final = (
     "update",
     "reason",
     "missing",
+    "isolate",
+    "confirm",
+    "timeout",
     "warmup",
     "iterations",
     "json",
@@ -74,4 +77,5 @@ _READERS: Final[Mapping[str, Callable[[Any, Path], Any]]] = {
     "json": _path,
     "update": lambda value, _: Update(value),
     "missing": lambda value, _: Missing(value),
+    "isolate": lambda value, _: Isolate(value),
 }

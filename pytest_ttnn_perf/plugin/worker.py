@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+from contextlib import nullcontext
 from dataclasses import dataclass
 from time import perf_counter_ns
 from typing import TYPE_CHECKING
@@ -10,10 +11,10 @@ from typing import TYPE_CHECKING
 import pytest
 
 from pytest_ttnn_perf.model.encoding.observations import encode_observation
+from pytest_ttnn_perf.model.message import OBSERVATION
 from pytest_ttnn_perf.model.observation import Observation
 from pytest_ttnn_perf.plugin.fixture import OBSERVER, observer_for
 from pytest_ttnn_perf.plugin.marker import NAME, is_marked, is_measured, test_settings
-from pytest_ttnn_perf.plugin.protocol import ATTRIBUTE
 
 if TYPE_CHECKING:
     from collections.abc import Generator
@@ -47,13 +48,15 @@ class Worker:
         """Time tests that do not measure anything themselves. Innermost: nothing else is timed."""
         observer = self._observer(item)
         self.running = item
+        whole = observer is not None and not _uses_fixture(item)
         try:
-            start = perf_counter_ns()
-            result = yield
-            elapsed_ns = perf_counter_ns() - start
+            with observer.turn if observer and whole else nullcontext():
+                start = perf_counter_ns()
+                result = yield
+                elapsed_ns = perf_counter_ns() - start
         finally:
             self.running = None
-        if observer and observer.recorded_nothing and not _uses_fixture(item):
+        if observer and whole and observer.recorded_nothing:
             gated = is_marked(item) or self.settings.gate_call_time
             observer.whole_call(elapsed_ns, gated=gated)
         return result
@@ -89,12 +92,12 @@ class Worker:
         report = yield
         if call.when == "setup" and report.failed and is_measured(item, self.settings):
             lost = Observation(item.nodeid, raised=f"in its setup: {_raised(call, report)}")
-            setattr(report, ATTRIBUTE, encode_observation(lost))
+            setattr(report, OBSERVATION, encode_observation(lost))
         observer = item.stash.get(OBSERVER, None)
         is_over = call.when == "call" and self.running is not item
         if is_over and observer is not None and report.outcome != "skipped":
             raised = _raised(call, report) if report.failed else None
-            setattr(report, ATTRIBUTE, encode_observation(observer.finish(raised=raised)))
+            setattr(report, OBSERVATION, encode_observation(observer.finish(raised=raised)))
         return report
 
 

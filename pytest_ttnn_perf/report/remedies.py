@@ -56,6 +56,10 @@ def _data_remedy(verdict: Verdict) -> str:
             return "mend the test; what it measured before is in the run record"
         case Reason.NOTHING_RECORDED:
             return "call ttnn_perf.measure(...) or ttnn_perf.record(...) in the test"
+        case Reason.LOST:
+            return "its log, named above, has the end of what it printed"
+        case Reason.NOT_CONFIRMED:
+            return "run it again once the cause is mended; --ttnn-perf-confirm 0 judges at once"
         case Reason.NOT_POSITIVE:
             return 'mend what produces the number; what may be zero is recorded with kind="count"'
         case Reason.NOT_RECORDED:

@@ -31,16 +31,18 @@ def sentence(verdict: Verdict) -> str:
         return _no_data(verdict)
     now = format_value(verdict.metric, verdict.observed, beside=verdict.centre)
     start = f"{verdict.metric.name} {now}"
-    if verdict.reason is not None:
+    if verdict.reason is not None and verdict.reason is not Reason.SHIFTED:
         return f"{start}{_REASONED[verdict.reason](verdict)}"
     then = format_value(verdict.metric, verdict.centre)
-    compared = f"{start}, baseline {then}: {_change(verdict)}"
+    compared = f"{start}, baseline {then}: {change_in_words(verdict)}"
     if verdict.outcome is Outcome.TOO_NOISY:
         return f"{compared}; too noisy to judge: noise alone reaches {_limit(verdict)}"
-    return f"{compared}, limit {_limit(verdict)} ({_basis(verdict)})"
+    shifted = ": only as slow as the machine" if verdict.reason is Reason.SHIFTED else ""
+    return f"{compared}, limit {_limit(verdict)}{shifted} ({_basis(verdict)})"
 
 
-def _change(verdict: Verdict) -> str:
+def change_in_words(verdict: Verdict) -> str:
+    """Say how much better or worse a metric is."""
     worse, better = _WORDS.get(
         (verdict.metric.kind, verdict.metric.better), _DIRECTION[verdict.metric.better]
     )
@@ -81,7 +83,9 @@ def _no_data(verdict: Verdict) -> str:
         case Reason.NOT_POSITIVE:
             return f"{name} is zero or less: {detail}"
         case Reason.NOT_CONFIRMED:
-            return f"{name} looks slower and could not be confirmed: {detail}"
+            return f"{name} could not be confirmed: {detail}"
+        case Reason.LOST:
+            return f"nothing was judged: its worker {detail}"
         case _:
             return f"{name} is not a finite number" + (f": {detail}" if detail else "")
 

@@ -72,11 +72,17 @@ def plan(judged: JudgedTest, update: Update, *, accepted: Accepted) -> Change | 
 
     All of a test or nothing: a gain in speed is not written beside a loss in accuracy.
     """
+    actions = actions_of(judged, update)
+    return Change(judged.observation, actions, accepted) if actions else None
+
+
+def actions_of(judged: JudgedTest, update: Update) -> Mapping[str, Action]:
+    """Return what becomes of each metric; nothing at all if the test's result is not written."""
     actions = {v.metric.name: _action(v, update) for v in judged.verdicts}
     chosen = set(actions.values())
     if judged.observation.problems or Action.BLOCK in chosen or chosen <= {Action.KEEP}:
-        return None
-    return Change(judged.observation, actions, accepted)
+        return {}
+    return actions
 
 
 def _action(verdict: Verdict, update: Update) -> Action:
@@ -90,7 +96,7 @@ def _action(verdict: Verdict, update: Update) -> Action:
                 return Action.ADD
             return Action.REPLACE if update is Update.ALL else Action.BLOCK
         case Outcome.WITHIN:
-            room = verdict.sessions < MAX_SESSIONS
+            room = verdict.sessions < MAX_SESSIONS and verdict.reason is not Reason.SHIFTED
             return Action.APPEND if room and update is not Update.NEW else Action.KEEP
         case Outcome.IMPROVED:
             return Action.KEEP if update is Update.NEW else Action.ACCEPT

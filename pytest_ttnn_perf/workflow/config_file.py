@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from pytest_ttnn_perf._support.errors import DecodeError, InputError
 from pytest_ttnn_perf.model.encoding.value import Value
-from pytest_ttnn_perf.model.settings import Missing, Settings, Update
+from pytest_ttnn_perf.model.settings import Isolate, Missing, Settings, Update
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -120,6 +120,9 @@ _READERS: Final[dict[str, Callable[[Value, Path], Any]]] = {
     "update": lambda value, _: value.one_of(Update),
     "reason": _text,
     "missing": lambda value, _: value.one_of(Missing),
+    "isolate": lambda value, _: value.one_of(Isolate),
+    "confirm": lambda value, _: value.integer(),
+    "timeout": lambda value, _: value.integer(),
     "warmup": lambda value, _: value.integer(),
     "iterations": lambda value, _: value.integer(at_least=1),
     "pcc": _pcc,

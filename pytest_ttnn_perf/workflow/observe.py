@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
 from pytest_ttnn_perf._support.errors import AccuracyError, UsageError
 from pytest_ttnn_perf.measure.region import timed_region
 from pytest_ttnn_perf.measure.sampling import Timings, Workload, measure, measure_pipelined
+from pytest_ttnn_perf.measure.turn import Turn, turn_in
 from pytest_ttnn_perf.model.metric import LARGEST, Better, Kind, Metric
 from pytest_ttnn_perf.model.observation import Observation
 from pytest_ttnn_perf.workflow.series import Series, metric_of, numbers_of, observed_metrics
@@ -21,6 +22,8 @@ if TYPE_CHECKING:
     from pytest_ttnn_perf.model.hardware import Scalar
     from pytest_ttnn_perf.model.settings import Settings, TestSettings
 
+__all__ = ["FunctionalObserver", "Observer", "Turn", "turn_in"]
+
 WALL_TIME: Final = "wall_time"
 THROUGHPUT_TIME: Final = "throughput_time"
 FIRST_CALL: Final = "first_call_time"
@@ -29,12 +32,17 @@ SECOND_CALL: Final = "second_call_time"
 
 @dataclass(slots=True, repr=False)
 class Observer:
-    """Collects what one test measures. ``sync`` waits for the devices in use, if there are any."""
+    """Collects what one test measures.
+
+    ``sync`` waits for the devices in use, if there are any; ``turn`` for other processes that
+    measure at the same time.
+    """
 
     test: str
     settings: TestSettings
     run: Settings
     sync: Callable[[], object] | None = None
+    turn: Turn = field(default_factory=nullcontext)
     _series: dict[str, Series] = field(default_factory=dict)
     _facts: dict[str, Scalar] = field(default_factory=dict)
 
@@ -68,12 +76,14 @@ class Observer:
         try:
             if pipelined is None:
                 self._time(name, timings)
-                return measure(workload, timings, warmup=warmup, iterations=rounds)
+                with self.turn:
+                    return measure(workload, timings, warmup=warmup, iterations=rounds)
             depth = _count("pipelined", pipelined, least=1)
             self._time(THROUGHPUT_TIME if name == WALL_TIME else name, timings)
-            return measure_pipelined(
-                workload, timings, warmup=warmup, iterations=rounds, depth=depth
-            )
+            with self.turn:
+                return measure_pipelined(
+                    workload, timings, warmup=warmup, iterations=rounds, depth=depth
+                )
         finally:
             if first:
                 self._keep_first_calls(timings.calls_ns if pipelined is None else timings.warmup_ns)
@@ -82,7 +92,7 @@ class Observer:
     def region(self, name: str) -> Iterator[None]:
         """Time a block; the same name again adds a sample."""
         series = self._one_series(metric_of(name, unit="ns", kind=Kind.TIME))
-        with timed_region(series.samples.append, self.sync):
+        with self.turn, timed_region(series.samples.append, self.sync):
             yield
 
     def record(

@@ -13,14 +13,23 @@ from pytest_ttnn_perf._support.errors import InputError, TtnnPerfError
 from pytest_ttnn_perf.baselines.store import BaselineStore
 from pytest_ttnn_perf.device.host import host_environment, host_hardware
 from pytest_ttnn_perf.model.baseline import Accepted
-from pytest_ttnn_perf.model.encoding.observations import decode_observation
+from pytest_ttnn_perf.model.encoding.observations import decode_observation, encode_observation
 from pytest_ttnn_perf.model.encoding.value import Value
-from pytest_ttnn_perf.model.observation import Run
+from pytest_ttnn_perf.model.observation import Observation, Run
 from pytest_ttnn_perf.model.rerun import Rerun
+from pytest_ttnn_perf.model.settings import Update
 from pytest_ttnn_perf.report.framing import closing_lines, heading_line
+from pytest_ttnn_perf.report.progress import suspicion_line
 from pytest_ttnn_perf.report.terminal import failure_text, summary_lines
+from pytest_ttnn_perf.workflow.confirm import (
+    confirmed,
+    in_question,
+    is_suspect,
+    not_confirmed,
+)
 from pytest_ttnn_perf.workflow.judge import failed, failing, judge_observation, manner_of
 from pytest_ttnn_perf.workflow.publish import Journal, write_run
+from pytest_ttnn_perf.workflow.shifted import assess, relabelled
 from pytest_ttnn_perf.workflow.updates import Updates
 
 if TYPE_CHECKING:
@@ -30,6 +39,7 @@ if TYPE_CHECKING:
     from pytest_ttnn_perf.model.hardware import Hardware
     from pytest_ttnn_perf.model.observation import JudgedTest
     from pytest_ttnn_perf.model.settings import Settings
+    from pytest_ttnn_perf.model.shift import Shift
     from pytest_ttnn_perf.report.terminal import Line
 
 
@@ -43,6 +53,7 @@ class GateRun:
     rerun: Rerun = Rerun()
     hardware: Hardware = field(default_factory=host_hardware)
     errors: list[str] = field(default_factory=list)
+    shift: Shift | None = None
     _store: BaselineStore = field(init=False)
     _updates: Updates = field(init=False)
     _journal: Journal = field(init=False)
@@ -104,11 +115,85 @@ class GateRun:
         if not self._begun:  # a test that asked for the fixture only while it ran
             self._attempt(partial(self.begin, [test]))
         self._attempt(partial(self._journal.add, test, observed))
-        observation = decode_observation(test, Value(observed))
+        return self._judge(decode_observation(test, Value(observed)))
+
+    def judge_again(self, observation: Observation) -> JudgedTest:
+        """Judge a test anew on all that is known of it now, and record that."""
+        encoded = encode_observation(observation)
+        self._attempt(partial(self._journal.add, observation.test, encoded))
+        return self._judge(observation)
+
+    def _judge(self, observation: Observation) -> JudgedTest:
         judged = judge_observation(observation, self._store, hardware=self.hardware)
-        judged = self._updates.decide(judged, hardware=self.hardware, accepted=self._accepted)
-        self._tests[test] = judged
-        return judged
+        if self.shift is not None:
+            judged = relabelled(judged, self.shift)
+        self._tests[observation.test] = self._decided(judged)
+        return self._tests[observation.test]
+
+    def _decided(self, judged: JudgedTest) -> JudgedTest:
+        return self._updates.decide(judged, hardware=self.hardware, accepted=self._accepted)
+
+    def lose(self, test: str, why: str) -> JudgedTest:
+        """Record a test whose worker died: it has no result, which is one."""
+        return self.judge(test, encode_observation(Observation(test, lost=why)))
+
+    def judged(self, test: str) -> JudgedTest | None:
+        """Return a test as it is judged by now; None before."""
+        return self._tests.get(test)
+
+    def in_question(self, test: str) -> frozenset[str]:
+        """Return the metrics of a judged test that should be measured again."""
+        judged, passes = self._tests[test], self.settings.confirm
+        return in_question(judged, self._updates.update, passes=passes)
+
+    def suspicion(self, judged: JudgedTest) -> str | None:
+        """Say what makes a test look slower; None if it is only to be recorded."""
+        suspects = [verdict for verdict in judged.verdicts if is_suspect(verdict)]
+        return suspicion_line(judged.observation.test, suspects) if suspects else None
+
+    def has_baseline(self, test: str) -> bool:
+        """Return whether a test has a baseline on this hardware."""
+        return self._store.find(self.hardware, test) is not None
+
+    @property
+    def passes_folder(self) -> Path:
+        """Where the workers of this run have their folders."""
+        return self.settings.artifacts.absolute() / "passes" / str(self._run.id)
+
+    def confirm(self, test: str, observed: dict[str, object], *, number: int) -> JudgedTest:
+        """Add what confirm pass ``number`` measured of what is in question, and judge anew.
+
+        Raises:
+            DecodeError: it is not an observation.
+        """
+        again = decode_observation(test, Value(observed))
+        observation = self._tests[test].observation
+        names = self.in_question(test)
+        return self.judge_again(confirmed(observation, names, again, number=number))
+
+    def cannot_confirm(self, test: str, why: str) -> JudgedTest:
+        """Note that a test could not be measured again, and judge anew."""
+        observation = self._tests[test].observation
+        return self.judge_again(not_confirmed(observation, self.in_question(test), why))
+
+    def assess_machine(self) -> None:
+        """Find out, once all tests are measured, whether they moved together.
+
+        Accepting all is the answer to a machine that has changed for good: then nothing is
+        explained away. A gain, or a session, of a shifted machine is not written.
+        """
+        if self.settings.update is Update.ALL:
+            return
+        environment = self._run.environment
+        self.shift = assess(
+            self._tests, self._store, hardware=self.hardware, environment=environment
+        )
+        if self.shift is None:
+            return
+        self._updates.only_new()
+        for test, judged in self._tests.items():
+            anew = relabelled(replace(judged, written=frozenset()), self.shift)
+            self._tests[test] = self._decided(anew)
 
     def withdraw(self, test: str) -> None:
         """Do not write a test's result after all: what came after its call went wrong."""
@@ -134,7 +219,7 @@ class GateRun:
             self.errors.append(refused.error)
             for test in refused.tests:
                 self._tests[test] = replace(self._tests[test], written=frozenset())
-        run = replace(self._run, tests=self._tests, complete=complete)
+        run = replace(self._run, tests=self._tests, complete=complete, shift=self.shift)
         kept = not self._tests or self._publish(run, self._journal.file.with_suffix(".json"))
         if kept:
             self._journal.close()
@@ -194,4 +279,5 @@ class GateRun:
             commit=commit,
             reason=self.settings.reason,
             ttnn=environment.ttnn,
+            environment=environment.lasting,
         )

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from pytest_ttnn_perf._support.errors import TtnnPerfError
 from pytest_ttnn_perf.baselines.paths import split_test_id
+from pytest_ttnn_perf.model.settings import Update
 from pytest_ttnn_perf.workflow.accept import Change, plan
 
 if TYPE_CHECKING:
@@ -17,7 +18,6 @@ if TYPE_CHECKING:
     from pytest_ttnn_perf.model.baseline import Accepted
     from pytest_ttnn_perf.model.hardware import Hardware
     from pytest_ttnn_perf.model.observation import JudgedTest
-    from pytest_ttnn_perf.model.settings import Update
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +50,11 @@ class Updates:
         place = (judged.observation.hardware or hardware, split_test_id(test)[0])
         self._changes.setdefault(place, {})[test] = change
         return replace(judged, written=change.metrics)
+
+    def only_new(self) -> None:
+        """Write nothing from now on but what has no baseline; what was decided is forgotten."""
+        self._changes.clear()
+        self.update = self.update and Update.NEW
 
     def withdraw(self, test: str) -> bool:
         """Forget a test's change; return whether there was one."""

@@ -90,14 +90,15 @@ def test_run_without_the_plugin_knows_neither_option_nor_gate(project: Project) 
     [["-n", "2"], ["-n2"], ["-n", "auto"], ["--dist=load", "--tx=2*popen"]],
     ids=" ".join,
 )
-def test_several_processes_are_refused(project: Project, workers: list[str]) -> None:
+def test_several_processes_are_refused_inline(project: Project, workers: list[str]) -> None:
     pytest.importorskip("xdist", reason="pytest-xdist is not installed")
     write_latency(project, 12.5)
 
-    ran = project.pytest("--ttnn-perf", *workers)
+    ran = project.pytest("--ttnn-perf", *workers, "--ttnn-perf-isolate", "inline")
 
     assert refusal_of(ran) == (
-        "--ttnn-perf measures in one process: run it without -n, --tx or --forked"
+        "--ttnn-perf measures in this process alone: run it without -n, --tx, --forked, "
+        "or with --ttnn-perf-isolate process"
     )
     assert project.files() == {"test_model.py", "numbers.json"}
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import subprocess
 import sys
@@ -20,6 +21,9 @@ if TYPE_CHECKING:
 
 #: Hypothesis' plugin imports all of Hypothesis at the end of every run.
 QUICK = ("-p", "no:hypothesispytest")
+#: Where tests of these projects run. In one process, which is quick; with ``process``, the same
+#: expectations hold with workers.
+ISOLATE = os.environ.get("TTNN_PERF_TEST_ISOLATE", "inline")
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,12 +52,12 @@ class Project:
 
     def pytest(self, *arguments: str) -> Ran:
         """Run pytest in this process; quick."""
-        result = self.pytester.runpytest_inprocess(*QUICK, *arguments)
+        result = self.pytester.runpytest_inprocess(*_options(arguments), *arguments)
         return Ran(int(result.ret), clean("\n".join(result.outlines)), "\n".join(result.errlines))
 
     def pytest_process(self, *arguments: str) -> Ran:
         """Run pytest in a process of its own, for what only shows there."""
-        return self.run(sys.executable, "-m", "pytest", *QUICK, *arguments)
+        return self.run(sys.executable, "-m", "pytest", *_options(arguments), *arguments)
 
     def cli(self, *arguments: str) -> Ran:
         """Run ``ttnn-perf`` in a process of its own."""
@@ -87,6 +91,12 @@ class Project:
         """Return all files but caches and bytecode."""
         found = (p.relative_to(self.path) for p in self.path.rglob("*") if p.is_file())
         return {str(p) for p in found if not {"__pycache__", ".pytest_cache"} & set(p.parts)}
+
+
+def _options(arguments: tuple[str, ...]) -> tuple[str, ...]:
+    if "no:ttnn_perf" in arguments:
+        return QUICK
+    return (*QUICK, "--ttnn-perf-isolate", ISOLATE, "--ttnn-perf-confirm", "0")
 
 
 def clean(text: str) -> str:

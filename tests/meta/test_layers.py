@@ -16,6 +16,7 @@ ROOT = Path(__file__).parents[2] / PACKAGE
 
 PARTS = frozenset({
     "measure", "device", "capture", "correctness", "baselines", "gate", "report",
+    "processes",
 })  # fmt: skip
 BASE = frozenset({"model", "_support"})
 EDGE = frozenset({"workflow", *BASE})
@@ -40,8 +41,10 @@ OUTSIDE = {
     "ttnn": set(),
     "pandas": set(),
     "tabulate": {"report"},
-    "filelock": {"baselines"},
-    "subprocess": {"device"},
+    "filelock": {"baselines", "measure"},
+    "subprocess": {"device", "processes"},
+    "socket": {"processes"},
+    "signal": {"processes"},
 }
 
 

@@ -38,6 +38,7 @@ def test_reason_stands_beside_time_commit_and_ttnn(project: Project) -> None:
 
     accepted = project.stored()["test_model"]["accepted"]
     assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ", accepted.pop("at"))
+    assert "python" in accepted.pop("environment")
     assert accepted == {"commit": commit[:12], "reason": None, "ttnn": None}
 
 

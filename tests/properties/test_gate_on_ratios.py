@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
+from statistics import median
 
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from pytest_ttnn_perf.gate.policy import DEFAULT_POLICY
+from pytest_ttnn_perf.gate.ratios import Band, band_of
 from pytest_ttnn_perf.model.baseline import MetricBaseline, Session
 from pytest_ttnn_perf.model.metric import Better, Metric, Source
-from pytest_ttnn_perf.model.observation import MetricObservation
-from pytest_ttnn_perf.model.verdict import Outcome, Verdict
+from pytest_ttnn_perf.model.observation import NO_LIMITS, Limits, MetricObservation
+from pytest_ttnn_perf.model.verdict import Outcome
 from tests.properties.strategies import (
     MANY,
     SOME,
@@ -27,6 +29,10 @@ from tests.properties.strategies import (
 
 #: Sessions this close together differ by less than the floor of 2 % from any centre of theirs.
 QUIET = 0.009
+#: And these by so much less than 20 % that the furthest of them, and some more, is no change.
+TAME = 0.08
+#: Nothing here depends on how long a time is, but for this floor.
+NO_DEVICE_FLOOR = replace(DEFAULT_POLICY, device_floor_ns=0.0)
 
 
 @SOME
@@ -37,6 +43,18 @@ def test_a_baseline_judged_against_its_own_last_session_is_within(data: st.DataO
     last = baseline.sessions[-1]
     samples = (last.median - last.mad, last.median, last.median + last.mad)
     assert judged(MetricObservation(metric, samples), baseline).outcome is Outcome.WITHIN
+
+
+@SOME
+@given(st.data())
+def test_what_was_measured_since_the_last_accept_is_neither_worse_nor_better(
+    data: st.DataObject,
+) -> None:
+    metric = data.draw(TIMINGS)
+    baseline = data.draw(baselines(metric, spread=TAME))
+    for session in baseline.current:
+        verdict = judged(MetricObservation(metric, (session.median,)), baseline)
+        assert verdict.outcome in {Outcome.WITHIN, Outcome.TOO_NOISY}
 
 
 @pytest.mark.parametrize("median_ns", [10, 999, 4_000])
@@ -63,7 +81,7 @@ def test_a_run_of_the_sessions_medians_is_neither_worse_nor_better(data: st.Data
 @given(cases(), between(-6, 6).map(lambda exponent: 10**exponent))
 def test_scaling_everything_by_one_factor_changes_no_verdict(case: Case, factor: float) -> None:
     before = case.judged()
-    assume(_clear_of_every_edge(before))
+    assume(_clear_of_every_edge(case))
     after = _scaled(case, factor).judged(
         policy=replace(DEFAULT_POLICY, device_floor_ns=DEFAULT_POLICY.device_floor_ns * factor)
     )
@@ -72,23 +90,46 @@ def test_scaling_everything_by_one_factor_changes_no_verdict(case: Case, factor:
     assert after.limit == pytest.approx(before.limit, rel=1e-9)
 
 
-def _clear_of_every_edge(verdict: Verdict) -> bool:
+def _clear_of_every_edge(case: Case) -> bool:
     """Tell whether rounding alone cannot tip the outcome: logarithms carry errors of about 1e-14.
 
-    Where a value equals its limit, or a limit the bound of TOO_NOISY, to the last digits, scaling
-    may round to either side; that is arithmetic and no property of the gate.
+    Where a value equals a limit, or the noise its bound, to the last digits, scaling may round to
+    either side; that is arithmetic and no property of the gate.
     """
+    verdict, band = case.judged(), _band(case)
     assert verdict.change is not None
-    assert verdict.limit is not None
-    change, limit = math.log1p(verdict.change), math.log1p(verdict.limit)
-    bound = math.log1p(DEFAULT_POLICY.too_noisy)
-    return abs(abs(change) - limit) > 1e-9 and abs(limit - bound) > 1e-9
+    change = math.log1p(verdict.change)
+    tolerance = case.run.limits.tolerance or 0.0
+    edges = (
+        change - band.limit,
+        change + band.gain,
+        band.noise - math.log1p(DEFAULT_POLICY.too_noisy),
+        band.noise - math.log1p(tolerance),
+    )
+    return min(map(abs, edges)) > 1e-9
+
+
+def _band(case: Case) -> Band:
+    return band_of(case.baseline, case.run.limits, policy=DEFAULT_POLICY)
 
 
 def _has_room(case: Case) -> bool:
     """Tell whether a value can lie on either side of the limit: with a limit of 0 none can."""
-    _, limit = case.reach
-    return limit > 0
+    return _band(case).limit > 0
+
+
+def _worse(case: Case, fraction: float) -> float:
+    """Return the value that is worse than the centre by this fraction of what may get worse.
+
+    A negative fraction is one of what may get better.
+    """
+    band = _band(case)
+    reach = fraction * (band.limit if fraction > 0 else band.gain)
+    return math.exp(band.centre + _sign(case.run.metric) * reach)
+
+
+def _sign(metric: Metric) -> int:
+    return -1 if metric.better is Better.HIGHER else 1
 
 
 def _scaled(case: Case, factor: float) -> Case:
@@ -106,7 +147,7 @@ def test_moving_further_the_same_way_keeps_the_verdict(
     outcome: Outcome, towards: int, case: Case, beyond: float, data: st.DataObject
 ) -> None:
     assume(_has_room(case))
-    value = case.worse(towards * beyond)
+    value = _worse(case, towards * beyond)
     first = case.with_samples(value, value, value).with_confirmations((value, value))
     assert first.judged().outcome is outcome
     # Every sample by a factor of its own: the shape of the samples may change as well.
@@ -129,10 +170,10 @@ def test_one_confirmation_within_the_limit_clears_a_suspect_and_doubts_a_gain(
     towards: int, case: Case, beyond: list[float], within: float, data: st.DataObject
 ) -> None:
     assume(_has_room(case))
-    passes = [(case.worse(towards * each),) for each in beyond[1:]]
+    passes = [(_worse(case, towards * each),) for each in beyond[1:]]
     position = data.draw(st.integers(0, len(passes)))
-    passes.insert(position, (case.worse(within),))
-    settled = case.with_samples(case.worse(towards * beyond[0])).with_confirmations(*passes)
+    passes.insert(position, (_worse(case, within),))
+    settled = case.with_samples(_worse(case, towards * beyond[0])).with_confirmations(*passes)
     assert settled.judged().outcome in {Outcome.WITHIN, Outcome.TOO_NOISY}
 
 
@@ -145,7 +186,7 @@ def test_confirmations_that_all_lie_beyond_the_limit_keep_the_verdict(
     outcome: Outcome, towards: int, case: Case, beyond: list[float]
 ) -> None:
     assume(_has_room(case))
-    first, *passes = [case.worse(towards * each) for each in beyond]
+    first, *passes = [_worse(case, towards * each) for each in beyond]
     confirmed = case.with_samples(first).with_confirmations(*((each,) for each in passes))
     assert confirmed.judged().outcome is outcome
 
@@ -157,6 +198,66 @@ def test_measurements_beyond_opposite_limits_are_neither_regressed_nor_improved(
     towards: int, case: Case, beyond: float, contradiction: float
 ) -> None:
     assume(_has_room(case))
-    run = case.with_samples(case.worse(towards * beyond))
-    run = run.with_confirmations((case.worse(-towards * contradiction),))
+    run = case.with_samples(_worse(case, towards * beyond))
+    run = run.with_confirmations((_worse(case, -towards * contradiction),))
     assert run.judged().outcome not in {Outcome.REGRESSED, Outcome.IMPROVED}
+
+
+def _residuals(baseline: MetricBaseline) -> list[float]:
+    """Return how much worse each session is than the middle of its side of the last accept."""
+    logs = [math.log(session.median) for session in baseline.sessions]
+    sides = (logs[: baseline.since], logs[baseline.since :])
+    sign = _sign(baseline.metric)
+    return [sign * (value - median(side)) for side in sides for value in side]
+
+
+@MANY
+@given(st.data())
+def test_no_limit_is_narrower_than_the_furthest_session_and_a_tenth(data: st.DataObject) -> None:
+    baseline = data.draw(baselines(data.draw(TIMINGS), spread=0.3))
+    cap = data.draw(st.none() | st.floats(1e-6, 0.5))
+    residuals = _residuals(baseline)
+    worst, best = max(residuals), -min(residuals)
+    band = band_of(baseline, Limits(max_regression=cap), policy=DEFAULT_POLICY)
+    # Up to 20 %, from where on it is a matter of noise alone.
+    bound = math.log(1.2)
+    least = min(1.1 * worst, bound) if cap is None else min(1.1 * worst, bound, math.log1p(cap))
+    assert band.limit >= least - 1e-12
+    assert band.gain >= min(1.1 * best, bound) - 1e-12
+
+
+@pytest.mark.parametrize("towards", [1, -1], ids=["worse", "better"])
+@MANY
+@given(data=st.data())
+def test_a_furthest_session_that_lies_further_out_narrows_no_limit(
+    towards: int, data: st.DataObject
+) -> None:
+    metric = data.draw(TIMINGS)
+    baseline = data.draw(baselines(metric, spread=0.3))
+    further = math.exp(towards * _sign(metric) * data.draw(between(0, 0.5)))
+    residuals = _residuals(baseline)
+    furthest = max(range(len(residuals)), key=lambda index: towards * residuals[index])
+    # Not one more session: each one also makes the others count for more.
+    moved = list(baseline.sessions)
+    was = moved[furthest]
+    moved[furthest] = Session(was.median * further, was.mad * further, was.n)
+    before = band_of(baseline, NO_LIMITS, policy=NO_DEVICE_FLOOR)
+    after = band_of(replace(baseline, sessions=tuple(moved)), NO_LIMITS, policy=NO_DEVICE_FLOOR)
+    assert after.limit >= before.limit - 1e-12
+    assert after.gain >= before.gain - 1e-12
+    assert after.noise >= before.noise - 1e-12
+
+
+@SOME
+@given(st.data())
+def test_limits_for_worse_and_better_change_places_when_higher_becomes_better(
+    data: st.DataObject,
+) -> None:
+    metric = data.draw(TIMINGS)
+    baseline = data.draw(baselines(metric, spread=0.3))
+    other = Better.LOWER if metric.better is Better.HIGHER else Better.HIGHER
+    turned = replace(baseline, metric=replace(metric, better=other))
+    band = band_of(baseline, NO_LIMITS, policy=DEFAULT_POLICY)
+    assert band_of(turned, NO_LIMITS, policy=DEFAULT_POLICY) == band._replace(
+        limit=band.gain, gain=band.limit
+    )

@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from pytest_ttnn_perf.model.encoding.value import Value
 
 _LIMITS: Final = tuple(field.name for field in fields(Limits))
+#: What may have gone wrong with a test, each in a sentence.
+_TEXTS: Final = ("raised", "lost", "unconfirmed")
 _NUMBER: Final = frozenset({int, float})
 
 
@@ -40,8 +42,10 @@ def encode_observation(observation: Observation) -> dict[str, object]:
         encoded["hardware"] = encode_hardware(observation.hardware)
     if observation.problems:
         encoded["problems"] = list(observation.problems)
-    if observation.raised is not None:
-        encoded["raised"] = observation.raised
+    for name in _TEXTS:
+        text = getattr(observation, name)
+        if text is not None:
+            encoded[name] = text
     return encoded
 
 
@@ -52,7 +56,7 @@ def decode_observation(test: str, value: Value) -> Observation:
     waived = value.optional("waived")
     findings = value.optional("findings")
     problems = value.optional("problems")
-    raised = value.optional("raised")
+    texts = {name: text.string() for name in _TEXTS if (text := value.optional(name))}
     return Observation(
         test=test,
         metrics={name: _decode_metric(name, item) for name, item in value.field("metrics").items()},
@@ -63,7 +67,7 @@ def decode_observation(test: str, value: Value) -> Observation:
         waived=_strings(waived),
         findings=tuple(decode_finding(item) for item in findings.array()) if findings else (),
         problems=tuple(item.string() for item in problems.array()) if problems else (),
-        raised=raised.string() if raised else None,
+        **texts,
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from typing import TYPE_CHECKING
 
 from pytest_ttnn_perf.model.encoding.metrics import (
@@ -14,6 +15,7 @@ from pytest_ttnn_perf.model.encoding.observations import decode_observation, enc
 from pytest_ttnn_perf.model.encoding.value import Value, decode_format
 from pytest_ttnn_perf.model.encoding.verdicts import decode_verdict, encode_verdict
 from pytest_ttnn_perf.model.observation import RUN_FORMAT, JudgedTest, Run
+from pytest_ttnn_perf.model.shift import Shift
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -33,6 +35,7 @@ def encode_heading(run: Run) -> dict[str, object]:
         "environment": encode_environment(run.environment),
         "label": run.label,
         **({} if run.complete else {"complete": False}),
+        **({"shift": asdict(run.shift)} if run.shift else {}),
     }
 
 
@@ -63,6 +66,7 @@ def decode_run(document: object) -> Run:
     label = value.optional("label")
     identifier = value.optional("id")
     complete = value.optional("complete")
+    shift = value.optional("shift")
     run = Run(
         hardware=decode_hardware(hardware) if hardware else None,
         tests={name: decode_test(name, item) for name, item in value.field("tests").items()},
@@ -70,12 +74,23 @@ def decode_run(document: object) -> Run:
         label=label.string() if label else None,
         id=identifier.string() if identifier else None,
         complete=complete.boolean() if complete else True,
+        shift=_decode_shift(shift) if shift else None,
     )
     if run.hardware is None:
         for name, item in value.field("tests").items():
             if run.tests[name].observation.hardware is None:
                 decode_hardware(item.field("hardware"))  # neither here nor at the top: refused
     return run
+
+
+def _decode_shift(value: Value) -> Shift:
+    differences = value.optional("differences")
+    return Shift(
+        change=value.field("change").number(),
+        moved=value.field("moved").integer(),
+        voting=value.field("voting").integer(),
+        differences=tuple(item.string() for item in differences.array()) if differences else (),
+    )
 
 
 def decode_test(test: str, value: Value) -> JudgedTest:

@@ -49,6 +49,25 @@ def test_the_noise_that_is_too_much(noise: float, outcome: Outcome) -> None:
     assert verdict.outcome is outcome
 
 
+@pytest.mark.parametrize(
+    ("times", "outcomes"),
+    [
+        (1.09, (Outcome.WITHIN, Outcome.WITHIN)),
+        (1.11, (Outcome.REGRESSED, Outcome.IMPROVED)),
+    ],
+)
+def test_how_far_beyond_the_furthest_session_a_change_lies(
+    times: float, outcomes: tuple[Outcome, Outcome]
+) -> None:
+    metric = Metric("t", "ms")
+    # The spread of these reaches about 6 %, the furthest of either side 10 %.
+    medians = (*[1.0] * 18, exp(0.1), exp(-0.1))
+    baseline = MetricBaseline(metric, tuple(Session(m, 0, 10) for m in medians))
+    for sign, outcome in zip((1, -1), outcomes, strict=True):
+        run = MetricObservation(metric, (exp(sign * times * 0.1),))
+        assert judge_ratio(run, baseline, policy=DEFAULT_POLICY).outcome is outcome
+
+
 def test_a_cap_on_regressions_does_not_make_noise_a_gain() -> None:
     metric = Metric("t", "ms")
     baseline = MetricBaseline(metric, tuple(Session(1.0, 0, 10) for _ in range(20)))

@@ -15,8 +15,9 @@ from pytest_ttnn_perf.model.observation import NO_LIMITS, Limits, MetricObservat
 from pytest_ttnn_perf.model.verdict import Outcome, Verdict
 
 WALL = Metric("wall_time", "ns")
-#: Student's t, one-sided 95 %, from a printed table: for 3, 4 and 7 degrees of freedom.
-T_3, T_4, T_7 = 2.353363, 2.131847, 1.894579
+RATE = Metric("rate", "tok/s", Better.HIGHER, Kind.THROUGHPUT)
+#: Student's t, one-sided 95 %, from a printed table: for 3, 4, 7 and 22 degrees of freedom.
+T_3, T_4, T_7, T_22 = 2.353363, 2.131847, 1.894579, 1.717144
 
 
 def baseline(
@@ -69,6 +70,66 @@ def test_sessions_before_an_accept_tell_the_spread_but_not_the_centre() -> None:
     assert band.limit == pytest.approx(2.015048 * noise * sqrt(2), rel=1e-6)
 
 
+def reach_with_one_apart(distance: float) -> float:
+    """Return what the spread of 20 sessions reaches, 19 of them alike and one apart."""
+    squares = distance**2 * (1 - 1 / 20)  # about their mean
+    return T_22 * sqrt((squares + 3 * 0.015**2) / 22) * sqrt(1 + 1 / 20)
+
+
+@pytest.mark.parametrize(
+    ("metric", "apart", "worse"),
+    [(WALL, 1.05, True), (WALL, 1 / 1.05, False), (RATE, 1 / 1.05, True), (RATE, 1.05, False)],
+    ids=["slower", "faster", "lower", "higher"],
+)
+def test_the_furthest_session_widens_the_limit_on_its_own_side(
+    metric: Metric, apart: float, worse: bool
+) -> None:
+    band = band_of(
+        baseline(*[1e6] * 19, apart * 1e6, metric=metric), NO_LIMITS, policy=DEFAULT_POLICY
+    )
+    far, near = (band.limit, band.gain) if worse else (band.gain, band.limit)
+    assert far == pytest.approx(1.1 * log(1.05))
+    assert near == pytest.approx(reach_with_one_apart(log(1.05)), rel=1e-6)
+    assert band.noise == near
+
+
+def test_the_furthest_session_before_an_accept_still_counts() -> None:
+    # Alike but for one on either side of the accept, each measured from the middle of its own.
+    stored = baseline(*[1e6] * 9, 1.06e6, *[2e6] * 9, 2e6 / 1.07, since=10)
+    band = band_of(stored, NO_LIMITS, policy=DEFAULT_POLICY)
+    assert band.centre == pytest.approx(log(2e6))
+    assert band.limit == pytest.approx(1.1 * log(1.06))
+    assert band.gain == pytest.approx(1.1 * log(1.07))
+
+
+def test_a_wild_session_neither_hides_twenty_per_cent_nor_makes_a_test_too_noisy() -> None:
+    wild = baseline(*[1e6] * 19, 1.5e6)
+    assert reach_with_one_apart(log(1.5)) < log(1.2)
+    assert limit_of(wild) == pytest.approx(log(1.2))
+    assert judged(wild, 1e6).outcome is Outcome.WITHIN
+    assert judged(wild, 1.19e6).outcome is Outcome.WITHIN
+    assert judged(wild, 1.21e6).outcome is Outcome.REGRESSED
+
+
+def test_a_cap_holds_against_the_furthest_session_but_not_for_gains() -> None:
+    capped = Limits(max_regression=0.03)
+    slow, fast = baseline(*[1e6] * 19, 1.05e6), baseline(*[1e6] * 19, 1e6 / 1.05)
+    assert limit_of(slow, capped) == pytest.approx(log(1.03))
+    gain = band_of(fast, capped, policy=DEFAULT_POLICY).gain
+    assert gain == pytest.approx(1.1 * log(1.05))
+
+
+def test_a_gain_is_told_with_the_limit_it_is_beyond() -> None:
+    stored = baseline(*[1e6] * 19, 1e6 / 1.05)
+    verdict = judged(stored, 0.9e6)
+    assert verdict.outcome is Outcome.IMPROVED
+    assert verdict.limit == pytest.approx(expm1(1.1 * log(1.05)))
+    # What is no gain is told with the limit for the worse, like everything else.
+    verdict = judged(stored, 0.96e6)
+    assert verdict.outcome is Outcome.WITHIN
+    assert verdict.limit == pytest.approx(expm1(reach_with_one_apart(log(1.05))), rel=1e-6)
+
+
 def test_a_quiet_history_is_held_to_the_floor() -> None:
     stored = baseline(*[1e6] * 20)
     assert limit_of(stored) == pytest.approx(log(1.02))
@@ -97,12 +158,11 @@ def test_outcomes_of_a_time(now: float, outcome: Outcome) -> None:
 
 
 def test_a_throughput_is_worse_when_it_falls() -> None:
-    metric = Metric("rate", "tok/s", Better.HIGHER, Kind.THROUGHPUT)
-    verdict = judged(baseline(100, 100, metric=metric), 80)
+    verdict = judged(baseline(100, 100, metric=RATE), 80)
     assert verdict.outcome is Outcome.REGRESSED
     assert verdict.change == pytest.approx(0.25)
     assert verdict.as_read(verdict.change) == pytest.approx(0.2)
-    assert judged(baseline(100, 100, metric=metric), 120).outcome is Outcome.IMPROVED
+    assert judged(baseline(100, 100, metric=RATE), 120).outcome is Outcome.IMPROVED
 
 
 def test_a_baseline_that_hides_twenty_per_cent_is_too_noisy() -> None:

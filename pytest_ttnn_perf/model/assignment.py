@@ -1,0 +1,35 @@
+"""What a worker is started for."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+class PassKind(Enum):
+    """The passes over the tests of a run."""
+
+    WALL = "wall"
+    CONFIRM = "confirm"
+
+
+@dataclass(frozen=True, slots=True)
+class Assignment:
+    """One worker's task, which it reads from a file: thousands of ids fit no command line.
+
+    ``descriptor`` is its end of the channel. ``folder`` is its own, for what would otherwise
+    overwrite the user's files. ``tests`` are the ids to run, None for all. ``first`` says that it
+    is the first worker of the run, whose by-products (log files, durations) are the user's.
+    ``cwd_on_path``: whether the user's pytest finds modules in the current folder.
+    """
+
+    kind: PassKind
+    descriptor: int
+    folder: Path
+    tests: tuple[str, ...] | None
+    first: bool
+    cwd_on_path: bool

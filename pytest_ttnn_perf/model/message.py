@@ -1,0 +1,154 @@
+"""What a worker tells its orchestrator, one message after another.
+
+A report is pytest's own serialisation of it, which nothing here looks into but for the
+observation it may carry.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+from typing import TYPE_CHECKING, Any, Final
+
+from pytest_ttnn_perf._support.errors import DecodeError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from typing_extensions import Self
+
+#: The member of a serialised report, and the attribute of a report, that holds its observation.
+OBSERVATION: Final = "ttnn_perf"
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """Something that a worker says."""
+
+    def document(self) -> dict[str, object]:
+        """Return the message as plain JSON."""
+        content = {field.name: getattr(self, field.name) for field in fields(self)}
+        return {"kind": type(self).__name__, **content}
+
+    @classmethod
+    def of(cls, document: Mapping[str, Any]) -> Self:
+        """Return the message of this kind that ``document`` holds."""
+        return cls(**{field.name: document[field.name] for field in fields(cls)})
+
+
+@dataclass(frozen=True, slots=True)
+class Collected(Message):
+    """The tests to come. ``measured`` is None where the worker only distributes them."""
+
+    tests: list[str]
+    measured: list[str] | None
+    deselected: list[str]
+    lines: list[str]
+
+
+@dataclass(frozen=True, slots=True)
+class Started(Message):
+    """A test starts; ``location`` is file, line and name."""
+
+    test: str
+    location: list[Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Reported(Message):
+    """One phase of a test has ended."""
+
+    report: dict[str, Any]
+
+    @property
+    def test(self) -> str:
+        """The test's id."""
+        return str(self.report["nodeid"])
+
+    @property
+    def phase(self) -> str:
+        """``setup``, ``call`` or ``teardown``."""
+        return str(self.report.get("when"))
+
+    @property
+    def observed(self) -> dict[str, object] | None:
+        """The observation that the report carries."""
+        observed = self.report.get(OBSERVATION)
+        return observed if isinstance(observed, dict) else None
+
+
+@dataclass(frozen=True, slots=True)
+class CollectionReported(Message):
+    """A file or class that could not be collected, or was skipped."""
+
+    report: dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Warned(Message):
+    """A warning was recorded."""
+
+    text: str
+    category: str
+    filename: str
+    line: int
+    when: str
+    test: str
+    location: list[Any] | None
+
+
+@dataclass(frozen=True, slots=True)
+class Finished(Message):
+    """A test is over, teardown included."""
+
+    test: str
+    location: list[Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Refused(Message):
+    """The worker found a mistake of the user's."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Broke(Message):
+    """The worker's pytest ended in an internal error."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Stopped(Message):
+    """A test or a plugin ended the worker's session; ``code`` is the exit code it asked for."""
+
+    text: str
+    code: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Ended(Message):
+    """The last message of a worker that came to its end."""
+
+    status: int
+
+
+_KINDS: Final[Mapping[str, type[Message]]] = {
+    kind.__name__: kind
+    for kind in (
+        Collected, Started, Reported, CollectionReported, Warned, Finished, Refused, Broke,
+        Stopped, Ended,
+    )
+}  # fmt: skip
+
+
+def message_of(document: Any) -> Message:
+    """Return the message that a document holds.
+
+    Raises:
+        DecodeError: it holds none; the stream is damaged.
+    """
+    try:
+        return _KINDS[document["kind"]].of(document)
+    except (KeyError, TypeError) as cause:
+        raise DecodeError((), "a message of a worker", repr(document)[:80]) from cause

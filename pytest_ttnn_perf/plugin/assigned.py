@@ -1,0 +1,59 @@
+"""Keeping a worker to its assignment: its tests, and none of the user's files."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+import pytest
+
+from pytest_ttnn_perf.model.assignment import PassKind
+from pytest_ttnn_perf.plugin.fixture import TURN
+from pytest_ttnn_perf.workflow.observe import turn_in
+
+if TYPE_CHECKING:
+    from pytest_ttnn_perf.model.assignment import Assignment
+
+#: Reports that the orchestrator's session writes: of pytest-html, pytest-reportlog,
+#: pytest-json-report, allure, and of pytest itself.
+_REPORTS: Final = ("htmlpath", "report_log", "json_report", "allure_report_dir", "pastebin")
+#: What only the first worker does, which runs all tests: pytest-benchmark's files, pytest-split's
+#: durations; and splitting, which must not split a selection again.
+_ONCE: Final = (
+    "benchmark_json", "benchmark_save", "benchmark_autosave", "store_durations", "splits", "group",
+)  # fmt: skip
+
+
+@dataclass(eq=False)
+class Assigned:
+    """A worker's assignment. One that has a share in it takes turns with the others in timing."""
+
+    assignment: Assignment
+    takes_turns: bool = False
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_cmdline_main(self, config: pytest.Config) -> None:
+        """Turn away from the user's files; before any plugin has opened one."""
+        option, folder = config.option, self.assignment.folder
+        if getattr(option, "xmlpath", None):  # stays set: conftest files look at it
+            option.xmlpath = str(folder / "junit.xml")
+        unwanted = list(_REPORTS)
+        if not self.assignment.first:
+            unwanted += _ONCE
+            option.basetemp = str(folder / "tmp")
+            if hasattr(option, "log_file"):
+                option.log_file = str(folder / "tests.log")
+        for name in unwanted:
+            if getattr(option, name, None):
+                setattr(option, name, None)
+        if self.assignment.kind is PassKind.CONFIRM and getattr(option, "reruns", None):
+            option.reruns = 0
+        if self.takes_turns:
+            config.stash[TURN] = turn_in(folder)
+
+    @pytest.hookimpl(trylast=True)
+    def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
+        """Keep the assigned tests of those that the user selected."""
+        if self.assignment.tests is not None:
+            wanted = frozenset(self.assignment.tests)
+            items[:] = [item for item in items if item.nodeid in wanted]

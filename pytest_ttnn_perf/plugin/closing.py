@@ -1,0 +1,61 @@
+"""What a gated run says and writes around its tests, wherever these run."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+import pytest
+
+if TYPE_CHECKING:
+    from pytest_ttnn_perf.workflow.run import GateRun
+
+#: Nothing failed by name, but the machine is slower as a whole.
+EXIT_SHIFTED: Final = 6
+
+
+@dataclass(eq=False)
+class Closing:
+    """Heading, record and summary of a gated run."""
+
+    gate: GateRun
+
+    def pytest_report_header(self) -> str:
+        """Say what is on, and for which key."""
+        return "ttnn-perf: " + self.gate.heading()
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_sessionfinish(self, session: pytest.Session) -> None:
+        """Write record and baselines; a run that could not write does not look fine."""
+        ran = session.exitstatus in {pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED}
+        stopped = session.shouldstop or session.shouldfail
+        refused = session.exitstatus == pytest.ExitCode.USAGE_ERROR
+        if refused or session.config.option.collectonly:
+            self.gate.abandon()
+        else:
+            self.gate.finish(complete=ran and not stopped)
+        if session.exitstatus == pytest.ExitCode.OK:
+            if self.gate.errors:
+                session.exitstatus = pytest.ExitCode.TESTS_FAILED
+            elif self.gate.shift and self.gate.shift.worse:
+                session.exitstatus = EXIT_SHIFTED
+
+    def pytest_terminal_summary(
+        self, terminalreporter: pytest.TerminalReporter, exitstatus: int
+    ) -> None:
+        """Print the verdicts, or that there are none."""
+        ran = exitstatus in {pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED, EXIT_SHIFTED}
+        if terminalreporter.config.option.collectonly or not (ran or self.gate.judged_any):
+            return
+        terminalreporter.ensure_newline()
+        terminalreporter.section("ttnn-perf")
+        if not self.gate.judged_any:
+            text = "no test was gated: those that ran are not marked, or were skipped"
+            terminalreporter.write_line(text, yellow=True)
+            return
+        for line in self.gate.summary():
+            terminalreporter.write_line(line.text, red=line.bad, green=line.good)
+        for error in self.gate.errors:
+            terminalreporter.write_line(f"not written: {error}", red=True)
+        for text in self.gate.closing():
+            terminalreporter.write_line(text)

@@ -1,0 +1,84 @@
+"""Lets this session's plugins see what happened in a worker's session."""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import pytest
+
+    from pytest_ttnn_perf.model.message import Collected, Warned
+
+
+@dataclass(frozen=True, slots=True)
+class Emitter:
+    """Calls the hooks that pytest would call if the tests ran here."""
+
+    session: pytest.Session
+
+    @property
+    def hook(self) -> Any:
+        """The hooks of all plugins."""
+        return self.session.config.hook
+
+    @property
+    def terminal(self) -> Any:
+        """The terminal reporter; None without one."""
+        return self.session.config.pluginmanager.get_plugin("terminalreporter")
+
+    def say(self, text: str) -> None:
+        """Print a line between the results."""
+        reporter = self.terminal
+        if reporter is not None and reporter.verbosity > -2:
+            reporter.ensure_newline()
+            reporter.write_line(text)
+
+    def name_file_of(self, test: str) -> None:
+        """Start a line with the test's file, where results are single letters."""
+        reporter = self.terminal
+        if reporter is not None and reporter.showfspath and not reporter.showlongtestinfo:
+            reporter.write_fspath_result(test, "")
+
+    def collected(self, message: Collected) -> None:
+        """Count the tests, and show what the terminal shows once it has seen them."""
+        self.session.testscollected = len(message.tests)
+        if message.deselected:
+            items = [SimpleNamespace(nodeid=test, name=test) for test in message.deselected]
+            self.hook.pytest_deselected(items=items)
+        reporter = self.terminal
+        if reporter is None:
+            return
+        # It counts the items it sees, and those are in another process.
+        reporter._numcollected = len(message.tests) + len(message.deselected)  # noqa: SLF001
+        reporter.report_collect(final=True)
+        for line in message.lines:
+            reporter.write_line(line)
+
+    def report(self, data: dict[str, Any]) -> Any:
+        """Return the report that a worker serialised, with tuples where JSON has only lists."""
+        config = self.session.config
+        report = self.hook.pytest_report_from_serializable(config=config, data=data)
+        for name in ("location", "longrepr"):
+            if isinstance(getattr(report, name, None), list):
+                setattr(report, name, tuple(getattr(report, name)))
+        for name in ("sections", "user_properties"):
+            setattr(report, name, [tuple(pair) for pair in getattr(report, name, ())])
+        return report
+
+    def warned(self, message: Warned) -> None:
+        """Record a warning; its class is in another process, its name is what is shown."""
+        category = type(message.category, (Warning,), {"__module__": "builtins"})
+        warning = warnings.WarningMessage(
+            category(message.text), category, message.filename, message.line
+        )
+        self.hook.pytest_warning_recorded.call_historic(
+            kwargs={
+                "warning_message": warning,
+                "when": message.when,
+                "nodeid": message.test,
+                "location": None if message.location is None else tuple(message.location),
+            }
+        )

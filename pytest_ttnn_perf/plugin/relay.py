@@ -1,0 +1,196 @@
+"""Hears the workers of the first pass: judges, holds back what is in question, re-emits."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from pytest_ttnn_perf._support.errors import TtnnPerfError
+from pytest_ttnn_perf.model.message import (
+    Broke,
+    Collected,
+    CollectionReported,
+    Finished,
+    Refused,
+    Reported,
+    Started,
+    Stopped,
+    Warned,
+)
+from pytest_ttnn_perf.plugin.emitter import Emitter
+from pytest_ttnn_perf.plugin.failure import fail_report, lost_reports
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from pytest_ttnn_perf.model.message import Message
+    from pytest_ttnn_perf.workflow.passes import Loss
+    from pytest_ttnn_perf.workflow.run import GateRun
+
+
+@dataclass(slots=True)
+class Relay:
+    """Re-emits at once what passes or fails by itself; a suspect when its confirm passes end."""
+
+    session: pytest.Session
+    gate: GateRun
+    #: What ended the workers before their time, to be raised at the end of this session's loop.
+    ended_by: BaseException | None = None
+    emitter: Emitter = field(init=False)
+    _collected: bool = False
+    _measured: frozenset[str] | None = None
+    _held: dict[str, list[pytest.TestReport]] = field(default_factory=dict)
+    _phases: dict[str, list[str]] = field(default_factory=dict)
+    _locations: dict[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.emitter = Emitter(self.session)
+
+    @property
+    def stop(self) -> str | None:
+        """Why this session wants no more tests."""
+        why = self.session.shouldfail or self.session.shouldstop
+        return str(why) if why else None
+
+    @property
+    def held(self) -> tuple[str, ...]:
+        """The tests whose result is not out yet."""
+        return tuple(self._held)
+
+    def hear(self, message: Message) -> None:
+        """Take in one message."""
+        hook = self.emitter.hook
+        match message:
+            case Started(test=test, location=location):
+                self._locations[test], self._phases[test] = tuple(location), []
+                hook.pytest_runtest_logstart(nodeid=test, location=tuple(location))
+            case Reported():
+                self._receive(message)
+            case Finished(test=test, location=location) if test not in self._held:
+                hook.pytest_runtest_logfinish(nodeid=test, location=tuple(location))
+            case Warned():
+                self.emitter.warned(message)
+            case Collected() | CollectionReported() if not self._collected:
+                self._collect(message)
+            case Refused() | Broke() | Stopped() if self.stop is None and self.ended_by is None:
+                self.ended_by = self._ended_by(message)
+
+    def lose(self, loss: Loss) -> None:
+        """Fail the tests that a worker was running when it died or hung."""
+        said = f"{loss.text}; log: {loss.log}"
+        for started in loss.tests:
+            self._lose(started.test, said, loss.tail)
+        if not self._collected and self.ended_by is None:
+            text = f"ttnn-perf: the worker {said}, before it had collected the tests\n{loss.tail}"
+            code = pytest.ExitCode.INTERNAL_ERROR
+            self.ended_by = pytest.exit.Exception(text, returncode=code)
+        elif not loss.tests:
+            self.emitter.say(f"ttnn-perf: a worker {said}")
+
+    def give_up(self, tests: Iterable[str]) -> None:
+        """Fail tests that were collected and that no worker came to run, unless that was asked."""
+        if self.stop is None and self.ended_by is None:
+            for test in tests:
+                self._lose(test, "ended before this test could run", "")
+
+    def release(self) -> None:
+        """Emit what was held back, now that it is known how each test ended."""
+        while self._held:
+            test = next(iter(self._held))
+            judged = self.gate.judged(test)
+            text = self.gate.failure(judged) if judged else None
+            self.emitter.name_file_of(test)
+            for report in self._held.pop(test):
+                if text is not None and report.when == "call" and report.passed:
+                    fail_report(report, text)
+                self._emit(report)
+            location = self._locations[test]
+            self.emitter.hook.pytest_runtest_logfinish(nodeid=test, location=location)
+
+    def close(self) -> None:
+        """End this session's loop as pytest's own would have ended."""
+        if self.ended_by is not None:
+            raise self.ended_by
+        if self.session.shouldfail:
+            raise self.session.Failed(self.session.shouldfail)
+        if self.session.shouldstop:
+            raise self.session.Interrupted(self.session.shouldstop)
+
+    def _collect(self, message: Collected | CollectionReported) -> None:
+        if isinstance(message, CollectionReported):
+            report = self.emitter.report(message.report)
+            self.emitter.hook.pytest_collectreport(report=report)
+            return
+        self._collected = True
+        self.emitter.collected(message)
+        if message.measured is not None:
+            self._measured = frozenset(message.measured)
+        measured = message.tests if message.measured is None else message.measured
+        if measured:
+            self.gate.begin(measured)
+
+    def _receive(self, message: Reported) -> None:
+        test, report = message.test, self.emitter.report(message.report)
+        self._phases.setdefault(test, []).append(message.phase)
+        self._locations.setdefault(test, report.location)
+        if message.observed is not None:
+            self._judge(report, message.observed)
+        elif report.failed and self.gate.judged(test) is None and self._is_measured(test):
+            self.gate.lose(test, "told no result of it")
+        elif report.failed and report.when == "teardown":
+            self.gate.withdraw(test)
+        self._emit(report)
+
+    def _judge(self, report: pytest.TestReport, observed: dict[str, object]) -> None:
+        test = report.nodeid
+        self._held.pop(test, None)  # a test that is run again counts as it ends
+        try:
+            judged = self.gate.judge(test, observed)
+        except TtnnPerfError as error:
+            fail_report(report, f"NO_DATA: the test's observation could not be judged: {error}")
+            return
+        if report.passed and self.gate.in_question(test):
+            self._held[test] = []
+            line = self.gate.suspicion(judged)
+            if line is not None:
+                self.emitter.say(line)
+            return
+        text = self.gate.failure(judged)
+        if text is not None and report.passed:
+            fail_report(report, text)
+
+    def _emit(self, report: pytest.TestReport) -> None:
+        if report.nodeid in self._held:
+            self._held[report.nodeid].append(report)
+        else:
+            self.emitter.hook.pytest_runtest_logreport(report=report)
+
+    def _is_measured(self, test: str) -> bool:
+        if self._measured is None:  # distributed: only its baseline tells
+            return self.gate.has_baseline(test)
+        return test in self._measured
+
+    def _lose(self, test: str, why: str, tail: str) -> None:
+        if self.gate.judged(test) is None and self._is_measured(test):
+            self.gate.lose(test, why)
+        hook, seen = self.emitter.hook, self._phases.get(test)
+        location = self._locations.get(test, (test.partition("::")[0], None, test))
+        if seen is None:
+            hook.pytest_runtest_logstart(nodeid=test, location=location)
+        for report in lost_reports(test, location, seen or (), f"its worker {why}", tail):
+            self._emit(report)
+        if test not in self._held:
+            hook.pytest_runtest_logfinish(nodeid=test, location=location)
+
+    def _ended_by(self, message: Refused | Broke | Stopped) -> BaseException:
+        match message:
+            case Refused(text=text):
+                return pytest.UsageError(text)
+            case Broke(text=text):
+                said = f"ttnn-perf: internal error of a worker\n{text}"
+                return pytest.exit.Exception(said, returncode=pytest.ExitCode.INTERNAL_ERROR)
+            case Stopped(text=text, code=code) if code is not None:
+                return pytest.exit.Exception(text, returncode=code)
+        return self.session.Interrupted(message.text) if message.text else KeyboardInterrupt()

@@ -1,0 +1,163 @@
+"""A worker's stream: everything that happens in its session, told to the orchestrator."""
+
+from __future__ import annotations
+
+import os
+import sys
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from pytest_ttnn_perf.model.message import (
+    Broke,
+    Collected,
+    CollectionReported,
+    Ended,
+    Finished,
+    Refused,
+    Reported,
+    Started,
+    Stopped,
+    Warned,
+)
+from pytest_ttnn_perf.plugin.marker import is_measured
+from pytest_ttnn_perf.plugin.settings import settings_of
+
+if TYPE_CHECKING:
+    import warnings
+    from collections.abc import Generator, Sequence
+
+    from pytest_ttnn_perf.model.message import Message
+    from pytest_ttnn_perf.workflow.link import Link
+
+
+@dataclass(eq=False)
+class Stream:
+    """Hooks that tell; each waits until the orchestrator has taken notice."""
+
+    link: Link
+    session: pytest.Session | None = None
+    deselected: list[str] = field(default_factory=list)
+    told: bool = False
+
+    @pytest.hookimpl(trylast=True)
+    def pytest_configure(self, config: pytest.Config) -> None:
+        """Silence the terminal reporter, and keep it: other plugins talk to it."""
+        reporter = config.pluginmanager.get_plugin("terminalreporter")
+        if reporter is not None:
+            nowhere = Path(os.devnull).open("w", encoding="utf-8")  # noqa: SIM115 (until the end)
+            reporter._tw._file = nowhere  # noqa: SLF001 (no public way to redirect it)
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_sessionstart(self, session: pytest.Session) -> None:
+        """Remember the session, which stops when it is told to."""
+        self.session = session
+
+    @pytest.hookimpl(wrapper=True, tryfirst=True)
+    def pytest_collection(self) -> Generator[None, object, object]:
+        """Tell a mistake of the user's apart from a worker that broke."""
+        try:
+            return (yield)
+        except pytest.UsageError as error:
+            self._tell(Refused(str(error)))
+            raise
+
+    def pytest_deselected(self, items: Sequence[pytest.Item]) -> None:
+        """Count what the user deselected."""
+        self.deselected += [getattr(item, "nodeid", str(item)) for item in items]
+
+    @pytest.hookimpl(trylast=True)
+    def pytest_collectreport(self, report: pytest.CollectReport) -> None:
+        """Tell what could not be collected, or was skipped as a whole."""
+        if not report.passed:
+            self._tell(CollectionReported(self._serialised(report)))
+
+    @pytest.hookimpl(trylast=True)
+    def pytest_collection_finish(self, session: pytest.Session) -> None:
+        """Tell the tests to come, and what plugins have to say about them."""
+        config, items = session.config, session.items
+        answers = config.hook.pytest_report_collectionfinish(
+            config=config, start_path=config.invocation_params.dir, items=items
+        )
+        lines: list[str] = []
+        for answer in reversed(answers):
+            lines += [answer] if isinstance(answer, str) else answer
+        settings = settings_of(config)
+        measured = [item.nodeid for item in items if is_measured(item, settings)]
+        self._tell(Collected([item.nodeid for item in items], measured, self.deselected, lines))
+
+    @pytest.hookimpl(optionalhook=True)
+    def pytest_xdist_node_collection_finished(self, ids: Sequence[str]) -> None:
+        """Tell the tests to come where other processes collect them; all collect the same."""
+        if not self.told:
+            self.told = True
+            self._tell(Collected(list(ids), None, [], []))
+
+    def pytest_runtest_logstart(self, nodeid: str, location: tuple[str, int | None, str]) -> None:
+        """Tell that a test starts."""
+        self._tell(Started(nodeid, list(location)))
+
+    @pytest.hookimpl(trylast=True)
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        """Tell how a phase of a test ended."""
+        self._tell(Reported(self._serialised(report)))
+
+    @pytest.hookimpl(trylast=True)
+    def pytest_runtest_logfinish(self, nodeid: str, location: tuple[str, int | None, str]) -> None:
+        """Tell that a test is over."""
+        self._tell(Finished(nodeid, list(location)))
+
+    def pytest_warning_recorded(
+        self,
+        warning_message: warnings.WarningMessage,
+        when: str,
+        nodeid: str,
+        location: tuple[str, int, str] | None,
+    ) -> None:
+        """Tell a warning; those of the configuration the orchestrator has had itself."""
+        if when != "config":
+            self._tell(
+                Warned(
+                    text=str(warning_message.message),
+                    category=warning_message.category.__name__,
+                    filename=warning_message.filename,
+                    line=warning_message.lineno,
+                    when=when,
+                    test=nodeid,
+                    location=None if location is None else list(location),
+                )
+            )
+
+    def pytest_internalerror(self, excrepr: object) -> None:
+        """Tell that pytest itself failed here."""
+        self._tell(Broke(str(excrepr)))
+
+    def pytest_keyboard_interrupt(self, excinfo: pytest.ExceptionInfo[BaseException]) -> None:
+        """Tell that something ended this session before its time."""
+        self._tell(Stopped(str(excinfo.value), getattr(excinfo.value, "returncode", None)))
+
+    @pytest.hookimpl(trylast=True)
+    def pytest_sessionfinish(self, exitstatus: int) -> None:
+        """Tell that this worker came to its end."""
+        self._tell(Ended(int(exitstatus)))
+
+    def _serialised(self, report: pytest.CollectReport | pytest.TestReport) -> dict[str, object]:
+        assert self.session is not None
+        config = self.session.config
+        data = config.hook.pytest_report_to_serializable(config=config, report=report)
+        data.pop("node", None)  # pytest-xdist's, of the process that ran the test
+        assert isinstance(data, dict)
+        return data
+
+    def _tell(self, message: Message) -> None:
+        for stream in (sys.stdout, sys.stderr):
+            stream.flush()
+        stop = self.link.say(message)
+        if stop is None or self.session is None:
+            return
+        self.session.shouldstop = stop
+        distributing = self.session.config.pluginmanager.get_plugin("dsession")
+        if distributing is not None:
+            distributing.shouldstop = stop

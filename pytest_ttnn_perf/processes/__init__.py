@@ -1,0 +1,1 @@
+"""Child processes: starting one, hearing it, and never leaving one behind."""

@@ -1,0 +1,48 @@
+"""What is said while a run is under way."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pytest_ttnn_perf.model.verdict import Outcome
+from pytest_ttnn_perf.report.numbers import counted, format_fraction, format_value
+from pytest_ttnn_perf.report.sentences import change_in_words
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from pytest_ttnn_perf.model.shift import Shift
+    from pytest_ttnn_perf.model.verdict import Verdict
+
+
+def suspicion_line(test: str, suspects: Sequence[Verdict]) -> str:
+    """Say that a test looks worse, and what happens now."""
+    found = ", ".join(f"{v.metric.name} {change_in_words(v)}" for v in suspects)
+    return f"ttnn-perf: {test}: {found}: to be measured again"
+
+
+def confirm_heading(tests: int, *, number: int, passes: int) -> str:
+    """Say that a confirm pass begins."""
+    again = f"measuring {counted(tests, 'test')} again in a fresh process"
+    return f"ttnn-perf: confirm pass {number} of {passes}: {again}"
+
+
+def confirm_line(test: str, verdict: Verdict) -> str:
+    """Say what measuring a suspect again has shown."""
+    if verdict.outcome is Outcome.NO_DATA or not verdict.confirmed:
+        return f"ttnn-perf: {test}: {verdict.metric.name} could not be confirmed"
+    value = format_value(verdict.metric, verdict.confirmed[-1], beside=verdict.centre)
+    then = format_value(verdict.metric, verdict.centre)
+    beyond = verdict.outcome is Outcome.REGRESSED
+    said = "beyond its limit again" if beyond else "within its limit now"
+    return f"ttnn-perf: {test}: {verdict.metric.name} {value}, baseline {then}: {said}"
+
+
+def shift_line(shift: Shift) -> str:
+    """Say that the whole machine is slower or faster, by how much, and what differs."""
+    way = "slower" if shift.worse else "faster"
+    # A time that is 8 % shorter reads as 8 % faster; the gate reckons it as a ratio.
+    size = format_fraction(abs(shift.change))
+    moved = f"{shift.moved} of {counted(shift.voting, 'test')} moved the same way"
+    differs = "; ".join(shift.differences) or "nothing that is recorded differs"
+    return f"environment shifted: {size} {way} as a whole ({moved}); {differs}"

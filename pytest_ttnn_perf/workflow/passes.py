@@ -1,0 +1,182 @@
+"""A pass over some tests in fresh processes: as many workers, one after another, as it takes."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import shutil
+import sys
+import time
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final, Protocol
+
+from pytest_ttnn_perf._support.errors import DecodeError, WriteError
+from pytest_ttnn_perf.model.assignment import Assignment, PassKind
+from pytest_ttnn_perf.model.encoding.assignments import encode_assignment
+from pytest_ttnn_perf.model.message import Collected, Ended, Finished, Started, message_of
+from pytest_ttnn_perf.processes.child import Child, start, tail
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+    from pathlib import Path
+
+    from pytest_ttnn_perf.model.message import Message
+    from pytest_ttnn_perf.processes.ending import Ending
+
+#: Names the file with a worker's assignment. The worker takes it out of its environment, so that
+#: a pytest that a test starts is not taken for another worker.
+ASSIGNMENT: Final = "TTNN_PERF_ASSIGNMENT"
+
+
+@dataclass(frozen=True, slots=True)
+class Loss:
+    """A worker that did not come to its end, and the tests that it was running."""
+
+    tests: tuple[Started, ...]
+    text: str
+    log: Path
+    tail: str
+
+
+class Listener(Protocol):
+    """Hears the workers of a pass."""
+
+    @property
+    def stop(self) -> str | None:
+        """Why no more tests should run; None to go on."""
+
+    def hear(self, message: Message) -> None:
+        """Take notice of what a worker says."""
+
+    def lose(self, loss: Loss) -> None:
+        """Take notice of a worker that died or hung."""
+
+
+@dataclass(slots=True)
+class Workers:
+    """How workers of this run are started.
+
+    ``arguments`` returns what follows the interpreter, given a worker's own folder. ``folder``
+    keeps these while they run, and for good where a worker did not come to its end.
+    """
+
+    arguments: Callable[[Path], Sequence[str]]
+    cwd: Path
+    folder: Path
+    shown: bool = False
+    environment: dict[str, str] = field(default_factory=lambda: dict(os.environ))
+    _count: int = 0
+
+    def next_folder(self, kind: PassKind) -> Path:
+        """Make the folder of the next worker."""
+        self._count += 1
+        folder = self.folder / f"{self._count}-{kind.value}"
+        try:
+            folder.mkdir(parents=True)
+        except OSError as cause:
+            raise WriteError(folder, cause) from cause
+        return folder
+
+    def start(self, kind: PassKind, folder: Path, tests: Sequence[str] | None) -> Child:
+        """Start a worker on ``tests``; None for all that it collects."""
+        file = folder / "assignment.json"
+
+        def command(descriptor: int) -> list[str]:
+            assignment = Assignment(
+                kind,
+                descriptor,
+                folder,
+                None if tests is None else tuple(tests),
+                first=self._count == 1,
+                cwd_on_path=bool({"", str(self.cwd)} & set(sys.path)),
+            )
+            file.write_text(json.dumps(encode_assignment(assignment)), encoding="utf-8")
+            return [sys.executable, *self.arguments(folder)]
+
+        environment = {**self.environment, ASSIGNMENT: str(file)}
+        log = folder / "worker.log"
+        return start(command, cwd=self.cwd, environment=environment, log=log, shown=self.shown)
+
+    def discard(self, folder: Path) -> None:
+        """Remove the folder of a worker that came to its end, and those above once empty."""
+        shutil.rmtree(folder, ignore_errors=True)
+        for parent in (self.folder, self.folder.parent):
+            if parent.is_dir() and not any(parent.iterdir()):
+                parent.rmdir()
+
+
+@dataclass(slots=True)
+class Pass:
+    """One pass. A worker that dies or hangs costs the tests it was running; the rest go on."""
+
+    kind: PassKind
+    workers: Workers
+    listener: Listener
+    silence_s: float
+    _left: dict[str, None] | None = None
+    _running: dict[str, Started] = field(default_factory=dict)
+    _done: int = 0
+
+    def run(self, tests: Sequence[str] | None) -> float:
+        """Run ``tests``, None for all that are collected; return the seconds it took."""
+        start_s = time.monotonic()
+        self._left = None if tests is None else dict.fromkeys(tests)
+        while True:
+            done = self._done
+            loss = self._one_worker()
+            if loss is None:
+                return time.monotonic() - start_s
+            self.listener.lose(loss)
+            # Another worker only if this one got anywhere: no test is tried for ever.
+            got_on = loss.tests or self._done > done
+            if not self._left or not got_on or self.listener.stop:
+                return time.monotonic() - start_s
+
+    @property
+    def left(self) -> tuple[str, ...]:
+        """The tests that no worker came to run."""
+        return tuple(self._left or ())
+
+    def _one_worker(self) -> Loss | None:
+        folder = self.workers.next_folder(self.kind)
+        self._running.clear()
+        left = None if self._left is None else tuple(self._left)
+        with self.workers.start(self.kind, folder, left) as child:
+            ended = False
+            for message in self._messages(child):
+                ended = isinstance(message, Ended)
+                self._keep_book(message)
+                self.listener.hear(message)
+                child.stop = self.listener.stop
+            ending = child.ending(patience_s=self.silence_s)
+        if ended and not ending.cut:
+            self.workers.discard(folder)
+            return None
+        return self._loss(ending, child.log)
+
+    def _messages(self, child: Child) -> Iterator[Message]:
+        with contextlib.suppress(DecodeError):  # a damaged stream: what follows means nothing
+            for document in child.documents(silence_s=self.silence_s):
+                yield message_of(document)
+
+    def _keep_book(self, message: Message) -> None:
+        match message:
+            case Collected(tests=tests) if self._left is None:
+                self._left = dict.fromkeys(tests)
+            case Started(test=test):
+                self._running[test] = message
+            case Finished(test=test):
+                self._running.pop(test, None)
+                self._finish(test)
+
+    def _finish(self, test: str) -> None:
+        self._done += 1
+        if self._left is not None:
+            self._left.pop(test, None)
+
+    def _loss(self, ending: Ending, log: Path) -> Loss:
+        running = tuple(self._running.values())
+        for started in running:
+            self._finish(started.test)
+        return Loss(running, str(ending), log, tail(log))

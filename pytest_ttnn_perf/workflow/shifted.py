@@ -1,0 +1,62 @@
+"""A machine that is slow, or fast, as a whole: found, explained, and taken out of the verdicts."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import replace
+from typing import TYPE_CHECKING, Final
+
+from pytest_ttnn_perf.gate.shift import explained, shift_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from pytest_ttnn_perf.baselines.store import BaselineStore
+    from pytest_ttnn_perf.model.hardware import Environment, Hardware
+    from pytest_ttnn_perf.model.observation import JudgedTest
+    from pytest_ttnn_perf.model.shift import Shift
+
+#: A load above this share of the processors means that others were at work.
+_BUSY: Final = 0.5
+_WORDS: Final = {"host_hash": "host", "cpu_count": "processors", "system": "kernel"}
+
+
+def assess(
+    tests: Mapping[str, JudgedTest],
+    store: BaselineStore,
+    *,
+    hardware: Hardware | None,
+    environment: Environment,
+) -> Shift | None:
+    """Return how the machine has shifted since the baselines were accepted; None if it has not."""
+    shift = shift_of(judged.verdicts for judged in tests.values())
+    if shift is None:
+        return None
+    found: Counter[str] = Counter()
+    for name, judged in tests.items():
+        own = judged.observation.hardware or hardware
+        baseline = store.find(own, name) if own else None
+        if baseline is not None:
+            then = {**baseline.accepted.environment, "ttnn": baseline.accepted.ttnn}
+            found.update(_differences(environment, then))
+    # Told of most tests, it can explain most of them.
+    common = (text for text, count in found.most_common() if count >= len(tests) / 2)
+    return replace(shift, differences=(*common, *_load(environment)))
+
+
+def relabelled(judged: JudgedTest, shift: Shift) -> JudgedTest:
+    """Return a judged test without the suspicions that the machine explains."""
+    return replace(judged, verdicts=explained(judged.verdicts, shift))
+
+
+def _differences(now: Environment, then: Mapping[str, object]) -> Iterator[str]:
+    current = {**now.lasting, "ttnn": now.ttnn}
+    for name, value in then.items():
+        if value is not None and current.get(name) != value:
+            yield f"{_WORDS.get(name, name)} {current.get(name)}, at the baselines {value}"
+
+
+def _load(environment: Environment) -> Iterator[str]:
+    load, processors = environment.load_1m, environment.cpu_count
+    if load is not None and processors and load > _BUSY * processors:
+        yield f"load {load:g} on {processors} processors when the run began"
