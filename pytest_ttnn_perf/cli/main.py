@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 from pytest_ttnn_perf import __version__
 from pytest_ttnn_perf._support.errors import TtnnPerfError, UsageError
-from pytest_ttnn_perf.cli import baseline, gate, show
+from pytest_ttnn_perf.cli import baseline, calibrate, gate, show
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -23,9 +23,10 @@ class ExitCode(IntEnum):
     GATE_FAILED = 1
     USAGE = 2
     UNREADABLE = 3
+    SHIFTED = 6
 
 
-_COMMANDS: Final = (gate, show, baseline)
+_COMMANDS: Final = (gate, calibrate, show, baseline)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -34,7 +35,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")
-    options = _parser().parse_args(arguments)
+    options = _options(arguments)
     try:
         result = options.run(options)
     except UsageError as error:
@@ -47,7 +48,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except BrokenPipeError:
         # The reader, say `head`, has seen enough. Python would complain once more at exit.
         sys.stderr.close()
-    return ExitCode.GATE_FAILED if result.failed else ExitCode.OK
+    if result.failed:
+        return ExitCode.GATE_FAILED
+    return ExitCode.SHIFTED if result.shifted else ExitCode.OK
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -57,6 +60,15 @@ def _parser() -> argparse.ArgumentParser:
     for command in _COMMANDS:
         command.declare(commands)
     return parser
+
+
+def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
+    parser = _parser()
+    options, rest = parser.parse_known_args(arguments)
+    options.rest = rest
+    if rest and not getattr(options, "passes_on", False):
+        parser.error(f"unrecognized arguments: {' '.join(rest)}")
+    return options
 
 
 def _complain(error: TtnnPerfError, code: ExitCode) -> int:

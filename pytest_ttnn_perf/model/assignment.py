@@ -15,6 +15,7 @@ class PassKind(Enum):
 
     WALL = "wall"
     CONFIRM = "confirm"
+    CALIBRATE = "calibrate"
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,3 +24,13 @@ class Drift:
     kind: DriftKind
     change: float
     position: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Drifting:
+    """What drifted: a metric of a test over its samples, or, without both, a run over its tests."""
+
+    test: str | None
+    metric: str | None
+    count: int
+    drift: Drift

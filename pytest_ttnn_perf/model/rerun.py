@@ -22,3 +22,8 @@ class Rerun:
         """Return the command, up to the bare update option."""
         words = ["pytest", posixpath.join(self.folder, test), *self.options]
         return f"{shlex.join(words)} --ttnn-perf-update"
+
+    def accept_all(self) -> str:
+        """Return the command that accepts the results of all tests."""
+        words = ["pytest", *([self.folder] if self.folder else []), *self.options]
+        return f'{shlex.join(words)} --ttnn-perf-update=all --ttnn-perf-reason "why"'

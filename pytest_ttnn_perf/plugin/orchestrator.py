@@ -78,7 +78,9 @@ class Orchestrator:
             first_pass_s = first.run(None)
             relay.give_up(first.left)
             if relay.stop is None and relay.ended_by is None:
-                self.gate.assess_machine()
+                shifted = self.gate.assess_machine()
+                if shifted is not None:
+                    relay.emitter.say(shifted)
                 ConfirmPasses(self.gate, workers, relay.emitter.say).run(
                     relay.held, first_pass_s=first_pass_s
                 )

@@ -10,10 +10,11 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from pytest_ttnn_perf.model.observation import JudgedTest
+    from pytest_ttnn_perf.model.shift import Shift
 
 
 def gate_document(
-    tests: Iterable[JudgedTest], *, failed: bool, complete: bool
+    tests: Iterable[JudgedTest], *, failed: bool, complete: bool, shift: Shift | None
 ) -> dict[str, object]:
     """Return the result of a gate."""
     verdicts = [
@@ -29,4 +30,10 @@ def gate_document(
         for judged in tests
         for verdict in judged.verdicts
     ]
-    return {"failed": failed, "shifted": False, "complete": complete, "verdicts": verdicts}
+    return {
+        "failed": failed,
+        "shifted": shift is not None,
+        "shift": shift.change if shift else None,
+        "complete": complete,
+        "verdicts": verdicts,
+    }

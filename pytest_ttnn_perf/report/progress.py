@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from pytest_ttnn_perf.model.drift import DriftKind
 from pytest_ttnn_perf.model.verdict import Outcome
 from pytest_ttnn_perf.report.numbers import counted, format_fraction, format_value
 from pytest_ttnn_perf.report.sentences import change_in_words
@@ -11,6 +12,7 @@ from pytest_ttnn_perf.report.sentences import change_in_words
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from pytest_ttnn_perf.model.drift import Drift, Drifting
     from pytest_ttnn_perf.model.shift import Shift
     from pytest_ttnn_perf.model.verdict import Verdict
 
@@ -46,3 +48,23 @@ def shift_line(shift: Shift) -> str:
     moved = f"{shift.moved} of {counted(shift.voting, 'test')} moved the same way"
     differs = "; ".join(shift.differences) or "nothing that is recorded differs"
     return f"environment shifted: {size} {way} as a whole ({moved}); {differs}"
+
+
+def drift_line(drifting: Drifting) -> str:
+    """Say what did not stay the same while it was measured."""
+    drift, count = drifting.drift, drifting.count
+    way = f"{format_fraction(abs(drift.change))} {'slower' if drift.change > 0 else 'faster'}"
+    if drifting.metric is None:
+        tests = counted(count, "test")
+        return f"drift of the run: {way} against the baselines {_course(drift, tests, 'test')}"
+    course = _course(drift, counted(count, "sample"), "sample")
+    return (
+        f"drift {drifting.test}: {drifting.metric} got {way} {course}: a clock or a temperature "
+        "that had not settled; more warm-up may help"
+    )
+
+
+def _course(drift: Drift, all_of_them: str, one: str) -> str:
+    if drift.kind is DriftKind.STEP:
+        return f"after the first {counted(drift.position, one)} of {all_of_them}"
+    return f"in the course of {all_of_them}"

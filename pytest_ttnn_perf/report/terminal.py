@@ -7,8 +7,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from pytest_ttnn_perf.model.rerun import Rerun
+from pytest_ttnn_perf.model.settings import Update
 from pytest_ttnn_perf.model.verdict import Outcome, Reason
 from pytest_ttnn_perf.report.numbers import counted, format_change, format_fraction, format_value
+from pytest_ttnn_perf.report.progress import drift_line, shift_line
 from pytest_ttnn_perf.report.remedies import remedy
 from pytest_ttnn_perf.report.sentences import sentence
 from pytest_ttnn_perf.report.tables import table_lines
@@ -16,7 +18,9 @@ from pytest_ttnn_perf.report.tables import table_lines
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    from pytest_ttnn_perf.model.drift import Drifting
     from pytest_ttnn_perf.model.observation import JudgedTest
+    from pytest_ttnn_perf.model.shift import Shift
     from pytest_ttnn_perf.model.verdict import Verdict
 
 _HEADINGS: Final = ("test", "metric", "baseline", "now", "change", "limit", "verdict")
@@ -38,6 +42,9 @@ class Manner:
     failed: frozenset[str] = frozenset()
     rerun: Rerun = Rerun()
     silent: frozenset[Outcome] = frozenset({Outcome.WITHIN})
+    shift: Shift | None = None
+    drifts: tuple[Drifting, ...] = ()
+    update: Update | None = None
 
 
 def summary_lines(tests: Sequence[JudgedTest], *, manner: Manner) -> Iterator[Line]:
@@ -49,7 +56,19 @@ def summary_lines(tests: Sequence[JudgedTest], *, manner: Manner) -> Iterator[Li
         yield Line("")
     for judged in tests:
         yield from _sentences(judged, manner=manner)
+    yield from map(Line, map(drift_line, manner.drifts))
+    yield from _shift(manner)
     yield Line(count_line(tests, failed=len(failed)), bad=bool(failed), good=not failed)
+
+
+def _shift(manner: Manner) -> Iterator[Line]:
+    if manner.shift is None:
+        return
+    yield Line(shift_line(manner.shift), bad=manner.shift.worse)
+    if manner.update is Update.IMPROVED:
+        yield Line("  nothing was written but new baselines: a shifted machine sets no standard")
+    cause = "if it stays so, or comes from a change that all tests share"
+    yield Line(f"  {cause}: {manner.rerun.accept_all()}")
 
 
 def failure_text(judged: JudgedTest, verdicts: Sequence[Verdict], *, rerun: Rerun) -> str:
@@ -101,6 +120,8 @@ def _label(verdict: Verdict, *, written: bool) -> str:
     if written and verdict.outcome is not Outcome.WITHIN:
         new = verdict.outcome is Outcome.NO_BASELINE
         return f"{label}, {'recorded' if new else 'accepted'}"
+    if verdict.reason is Reason.SHIFTED:
+        return f"{label} (shifted)"
     return f"{label} (provisional)" if verdict.provisional else label
 
 

@@ -33,8 +33,8 @@ def in_question(judged: JudgedTest, update: Update | None, *, passes: int) -> fr
         verdict.metric.name
         for verdict in judged.verdicts
         if verdict.metric.compared_by_ratio
-        and len(observation.metrics[verdict.metric.name].confirmations) < passes
         and (is_suspect(verdict) or actions.get(verdict.metric.name) in _DECISIVE)
+        and len(observation.metrics[verdict.metric.name].confirmations) < passes
     )
 
 

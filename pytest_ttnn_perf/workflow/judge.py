@@ -10,14 +10,17 @@ from pytest_ttnn_perf.model.observation import JudgedTest
 from pytest_ttnn_perf.model.settings import Missing
 from pytest_ttnn_perf.model.verdict import Outcome, Reason
 from pytest_ttnn_perf.report.terminal import Manner
+from pytest_ttnn_perf.workflow.drifts import drifts_of
+from pytest_ttnn_perf.workflow.shifted import assess, relabelled
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
 
     from pytest_ttnn_perf.baselines.store import BaselineStore
     from pytest_ttnn_perf.model.hardware import Hardware
     from pytest_ttnn_perf.model.observation import Observation, Run
     from pytest_ttnn_perf.model.rerun import Rerun
+    from pytest_ttnn_perf.model.shift import Shift
     from pytest_ttnn_perf.model.verdict import Verdict
 
 
@@ -34,12 +37,32 @@ def judge_observation(
 
 
 def judge_run(run: Run, store: BaselineStore) -> Run:
-    """Judge every test of a recorded run anew."""
-    tests = {
-        name: judge_observation(judged.observation, store, hardware=run.hardware)
-        for name, judged in run.tests.items()
+    """Judge every test of a recorded run anew, and the machine by how they moved at first."""
+    observations = [judged.observation for judged in run.tests.values()]
+    tests = _judged(observations, store, run)
+    at_first = {**tests, **_judged(filter(None, map(_unconfirmed, observations)), store, run)}
+    environment = run.environment
+    shift = assess(at_first, store, hardware=run.hardware, environment=environment)
+    if shift is not None:
+        tests = {name: relabelled(judged, shift) for name, judged in tests.items()}
+    return replace(run, tests=tests, shift=shift)
+
+
+def _judged(
+    observations: Iterable[Observation], store: BaselineStore, run: Run
+) -> dict[str, JudgedTest]:
+    return {
+        each.test: judge_observation(each, store, hardware=run.hardware) for each in observations
     }
-    return replace(run, tests=tests)
+
+
+def _unconfirmed(observation: Observation) -> Observation | None:
+    """Return an observation as it was before its confirm passes; None if it had none."""
+    metrics = observation.metrics
+    if not any(observed.confirmations for observed in metrics.values()):
+        return None
+    first = {name: replace(observed, confirmations=()) for name, observed in metrics.items()}
+    return replace(observation, metrics=first, unconfirmed=None)
 
 
 def failing(judged: JudgedTest, *, missing: Missing) -> tuple[Verdict, ...]:
@@ -54,7 +77,9 @@ def failed(judged: JudgedTest, *, missing: Missing) -> bool:
     return bool(judged.observation.problems or failing(judged, missing=missing))
 
 
-def manner_of(tests: Iterable[JudgedTest], *, missing: Missing, rerun: Rerun) -> Manner:
+def manner_of(
+    tests: Sequence[JudgedTest], *, missing: Missing, rerun: Rerun, shift: Shift | None
+) -> Manner:
     """Return how a judged run is told."""
     silent = {Outcome.WITHIN}
     if missing is Missing.IGNORE:
@@ -62,7 +87,7 @@ def manner_of(tests: Iterable[JudgedTest], *, missing: Missing, rerun: Rerun) ->
     names = frozenset(
         judged.observation.test for judged in tests if failed(judged, missing=missing)
     )
-    return Manner(names, rerun, frozenset(silent))
+    return Manner(names, rerun, frozenset(silent), shift, tuple(drifts_of(tests)))
 
 
 def _fails(verdict: Verdict, *, missing: Missing) -> bool:

@@ -141,6 +141,18 @@ class Pass:
     def _one_worker(self) -> Loss | None:
         folder = self.workers.next_folder(self.kind)
         self._running.clear()
+        try:
+            ending, log = self._hear(folder)
+        except BaseException:
+            self.workers.discard(folder)  # nothing is wrong with this worker
+            raise
+        if ending is None:
+            self.workers.discard(folder)
+            return None
+        return self._loss(ending, log)
+
+    def _hear(self, folder: Path) -> tuple[Ending | None, Path]:
+        """Hear one worker out; return how it ended unless that was as it should be."""
         left = None if self._left is None else tuple(self._left)
         with self.workers.start(self.kind, folder, left) as child:
             ended = False
@@ -150,10 +162,7 @@ class Pass:
                 self.listener.hear(message)
                 child.stop = self.listener.stop
             ending = child.ending(patience_s=self.silence_s)
-        if ended and not ending.cut:
-            self.workers.discard(folder)
-            return None
-        return self._loss(ending, child.log)
+        return (None if ended and not ending.cut else ending), child.log
 
     def _messages(self, child: Child) -> Iterator[Message]:
         with contextlib.suppress(DecodeError):  # a damaged stream: what follows means nothing

@@ -39,10 +39,10 @@ def gate_record(
     tests = list(run.tests.values())
     if not tests:
         raise InputError(record, "the run has no tests: nothing was judged")
-    manner = manner_of(tests, missing=missing, rerun=rerun)
+    manner = manner_of(tests, missing=missing, rerun=rerun, shift=run.shift)
     gated = any(judged.verdicts for judged in tests)
     passed = run.complete and gated and not manner.failed
-    document = gate_document(tests, failed=not passed, complete=run.complete)
+    document = gate_document(tests, failed=not passed, complete=run.complete, shift=run.shift)
     headings = ("test", "metric", "outcome", "change", "limit", "provisional", "sentence")
     rows = tuple(
         (
@@ -62,7 +62,9 @@ def gate_record(
         lines.append(f"failed: the run was cut short after {counted(len(tests), 'test')}")
     if not gated:
         lines.append("failed: nothing was gated: the run has only metrics that are not")
-    return Result(Listing(tuple(lines), document, headings, rows).text(shape), failed=not passed)
+    text = Listing(tuple(lines), document, headings, rows).text(shape)
+    shifted = run.shift is not None and run.shift.worse
+    return Result(text, failed=not passed, shifted=shifted)
 
 
 def _refuse_other_definitions(record: Path, run: Run) -> None:

@@ -19,7 +19,7 @@ from pytest_ttnn_perf.model.observation import Observation, Run
 from pytest_ttnn_perf.model.rerun import Rerun
 from pytest_ttnn_perf.model.settings import Update
 from pytest_ttnn_perf.report.framing import closing_lines, heading_line
-from pytest_ttnn_perf.report.progress import suspicion_line
+from pytest_ttnn_perf.report.progress import shift_line, suspicion_line
 from pytest_ttnn_perf.report.terminal import failure_text, summary_lines
 from pytest_ttnn_perf.workflow.confirm import (
     confirmed,
@@ -176,24 +176,25 @@ class GateRun:
         observation = self._tests[test].observation
         return self.judge_again(not_confirmed(observation, self.in_question(test), why))
 
-    def assess_machine(self) -> None:
-        """Find out, once all tests are measured, whether they moved together.
+    def assess_machine(self) -> str | None:
+        """Find out, once all tests are measured, whether they moved together; say so.
 
         Accepting all is the answer to a machine that has changed for good: then nothing is
         explained away. A gain, or a session, of a shifted machine is not written.
         """
         if self.settings.update is Update.ALL:
-            return
+            return None
         environment = self._run.environment
         self.shift = assess(
             self._tests, self._store, hardware=self.hardware, environment=environment
         )
         if self.shift is None:
-            return
+            return None
         self._updates.only_new()
         for test, judged in self._tests.items():
             anew = relabelled(replace(judged, written=frozenset()), self.shift)
             self._tests[test] = self._decided(anew)
+        return "ttnn-perf: " + shift_line(self.shift)
 
     def withdraw(self, test: str) -> None:
         """Do not write a test's result after all: what came after its call went wrong."""
@@ -234,8 +235,8 @@ class GateRun:
     def summary(self) -> Iterator[Line]:
         """Lay out the run's result."""
         tests = list(self._tests.values())
-        manner = manner_of(tests, missing=self.settings.missing, rerun=self.rerun)
-        return summary_lines(tests, manner=manner)
+        manner = manner_of(tests, missing=self.settings.missing, rerun=self.rerun, shift=self.shift)
+        return summary_lines(tests, manner=replace(manner, update=self.settings.update))
 
     def heading(self) -> str:
         """Say in one line what this run does."""

@@ -1,0 +1,79 @@
+"""``ttnn-perf calibrate TESTS``: how noisy tests are, and what a gate can see in them."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from pytest_ttnn_perf.cli.arguments import add_baselines, add_format, project_settings
+from pytest_ttnn_perf.model.baseline import MAX_SESSIONS
+from pytest_ttnn_perf.workflow.calibration import Calibration, calibrate
+
+if TYPE_CHECKING:
+    from pytest_ttnn_perf.model.result import Result
+
+
+def declare(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Declare the command."""
+    parser = commands.add_parser(
+        "calibrate",
+        usage="ttnn-perf calibrate TESTS [--sessions N] [--write] [pytest's own options]",
+        help="measure how noisy tests are, and what a gate can see in them",
+        description="Run the same tests in one fresh process after another. Prints per metric the "
+        "noise within and between sessions, the limit that follows, the estimated rate of false "
+        "alarms, and the smallest regression that is caught in 80 %% of runs. What is not an "
+        "option of this command is passed on to pytest.",
+        allow_abbrev=False,
+    )
+    parser.add_argument(
+        "--sessions", metavar="N", type=_sessions, default=10, help="processes (default: 10)"
+    )
+    parser.add_argument("--write", action="store_true", help="store the sessions as the baseline")
+    add_baselines(parser)
+    add_format(parser)
+    # No argument is declared for the tests: pytest's options and their values stay in order.
+    parser.set_defaults(run=run, passes_on=True)
+
+
+def run(options: argparse.Namespace) -> Result:
+    """Run the sessions; Ctrl-C ends them early and loses nothing."""
+    settings = project_settings()
+    if options.baselines is not None:
+        settings = replace(settings, baselines=options.baselines)
+    asked = Calibration(options.rest, options.sessions, options.write, Path.cwd())
+    ticker = _Ticker()
+    try:
+        return calibrate(asked, settings, progress=ticker.show, shape=options.format)
+    finally:
+        ticker.close()
+
+
+def _sessions(text: str) -> int:
+    if not text.isdecimal() or not 2 <= int(text) <= MAX_SESSIONS:
+        message = f"expected a whole number from 2 to {MAX_SESSIONS}, found {text!r}"
+        raise argparse.ArgumentTypeError(message)
+    return int(text)
+
+
+@dataclass(slots=True)
+class _Ticker:
+    """Shows progress on stderr: one line that is rewritten, or a line per session in a log."""
+
+    width: int = 0
+
+    def show(self, line: str, milestone: bool) -> None:  # noqa: FBT001 (called by position)
+        """Show how far it is."""
+        if sys.stderr.isatty():
+            sys.stderr.write(f"\r{line:<{self.width}}")
+            self.width = len(line)
+        elif milestone:
+            sys.stderr.write(f"{line}\n")
+        sys.stderr.flush()
+
+    def close(self) -> None:
+        """Leave the line that was rewritten."""
+        if self.width:
+            sys.stderr.write("\n")
