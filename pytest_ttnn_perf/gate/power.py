@@ -6,8 +6,7 @@ All changes, limits and standard deviations are natural logarithms: 0.05 is abou
 from __future__ import annotations
 
 from dataclasses import dataclass
-from math import erfc, exp, isfinite, log, pi, sqrt
-from statistics import stdev
+from math import erfc, exp, hypot, isfinite, log, pi, sqrt
 from typing import TYPE_CHECKING, Final
 
 from pytest_ttnn_perf.gate.statistics import MAD_TO_SIGMA
@@ -17,8 +16,8 @@ if TYPE_CHECKING:
 
 #: Standard error of a median over that of a mean, for normal noise: √(π/2).
 _MEDIAN_ERROR: Final = 1.2533
-#: The quadrature's step. The trapezoidal rule is exact to the last digits for bell-shaped
-#: integrands that are wider than its step; the narrowest here, for up to 60 measurements, is.
+#: The quadrature's step. The trapezoidal rule is exact to the last digits for bells that are wider
+#: than it, as all are for up to 60 measurements.
 _STEP: Final = 0.125
 #: Nothing beyond ten standard deviations is counted: it is less than 1e-22.
 _NODES: Final = tuple(_STEP * index for index in range(-80, 81))
@@ -59,7 +58,9 @@ def noise_of(baseline: MetricBaseline) -> Noise:
     within_sd = MAD_TO_SIGMA * sum(session.mad / session.median for session in sessions) / count
     if count == 1:
         return Noise(within_sd, None, None, count)
-    between_sd = stdev([log(session.median) for session in sessions])
+    logs = [log(session.median) for session in sessions]
+    mean = sum(logs) / count
+    between_sd = hypot(*(value - mean for value in logs)) / sqrt(count - 1)
     return Noise(within_sd, between_sd, _MEDIAN_ERROR * between_sd / sqrt(count), count)
 
 

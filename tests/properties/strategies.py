@@ -74,25 +74,6 @@ class Case:
         """Return the case with other confirm passes."""
         return replace(self, run=replace(self.run, confirmations=confirmations))
 
-    @property
-    def reach(self) -> tuple[float, float]:
-        """The baseline's centre and the logarithm of the limit, as the gate applies it."""
-        # Far off: a verdict of TOO_NOISY would tell the limit before max_regression instead.
-        verdict = self.with_samples(self.run.samples[0] * 1e12).with_confirmations().judged()
-        assert verdict.centre is not None
-        assert verdict.limit is not None
-        return verdict.centre, math.log1p(verdict.limit)
-
-    def worse(self, fraction: float) -> float:
-        """Return the value that is worse than the centre by the limit times ``fraction``.
-
-        A negative fraction is a gain, whose limit no ``max_regression`` narrows.
-        """
-        uncapped = replace(self.run, limits=replace(self.run.limits, max_regression=None))
-        centre, limit = (self if fraction > 0 else replace(self, run=uncapped)).reach
-        sign = -1 if self.run.metric.better is Better.HIGHER else 1
-        return centre * math.exp(sign * fraction * limit)
-
 
 def judged(
     run: MetricObservation, baseline: MetricBaseline | None, *, policy: Policy = DEFAULT_POLICY

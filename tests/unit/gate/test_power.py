@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from math import exp, inf, log, nan, sqrt
+from math import exp, hypot, inf, log, nan, sqrt
 
 import pytest
 
@@ -45,6 +45,25 @@ def test_two_confirmations_share_the_error_of_the_centre(
 ) -> None:
     found = alarm_rate(limit=0.02, session_sd=session_sd, centre_sd=centre_sd, measurements=3)
     assert found == pytest.approx(rate, rel=1e-9)
+
+
+@pytest.mark.parametrize(("session_sd", "centre_sd"), [(0.01, 0.01), (0.01, 0.0101)])
+def test_the_rarest_alarms_have_six_digits(session_sd: float, centre_sd: float) -> None:
+    limit = 7 * hypot(session_sd, centre_sd)
+    rate = alarm_rate(limit=limit, session_sd=session_sd, centre_sd=centre_sd, measurements=1)
+    assert rate == pytest.approx(1.279812543886e-12, rel=1e-7, abs=0)
+
+
+def test_a_rate_is_a_probability_though_its_parts_are_rounded() -> None:
+    sure = alarm_rate(
+        limit=0,
+        session_sd=0.0026965328008220608,
+        centre_sd=0.011013242343721115,
+        measurements=2,
+        change=1,
+    )
+    assert sure <= 1
+    assert sure == pytest.approx(1)
 
 
 def test_without_any_noise_a_change_is_caught_or_not() -> None:
