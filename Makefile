@@ -4,7 +4,7 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
 
-.PHONY: demo test test-matrix check docs benchmarks clean
+.PHONY: demo test test-workers test-matrix check docs benchmarks gate-quality end-to-end clean
 .DEFAULT_GOAL := test
 
 $(READY): pyproject.toml
@@ -18,6 +18,9 @@ demo: $(READY)  ## the whole way once, on any machine: record, gate, catch a slo
 
 test: $(READY)  ## all tests, on this Python
 	$(BIN)/python -m pytest
+
+test-workers: $(READY)  ## what holds in one process, with every test in a worker process
+	TTNN_PERF_TEST_ISOLATE=process $(BIN)/python -m pytest -n 2 tests/behaviour tests/golden
 
 check: $(READY)  ## lint, format, types, documentation
 	$(BIN)/ruff check
@@ -38,6 +41,13 @@ benchmarks: $(READY)  ## side by side with pytest-benchmark, and the bars
 	$(BIN)/python benchmarks/measure.py
 	$(BIN)/python benchmarks/startup.py
 	$(BIN)/python benchmarks/pcc.py
+
+gate-quality: $(READY)  ## how often the gate is wrong, beside other tools' rules; writes the page
+	$(BIN)/python benchmarks/gate_quality.py --trials 20000 --seed 20261116 \
+		--out docs/explanation/gate-quality.md
+
+end-to-end: $(READY)  ## the real thing: slowed work is caught, unchanged work is not; writes the page
+	$(BIN)/python benchmarks/end_to_end.py --out docs/explanation/end-to-end.md
 
 clean:
 	rm -rf $(VENV) .matrix dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .ttnn_perf

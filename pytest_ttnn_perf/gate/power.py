@@ -9,13 +9,11 @@ from dataclasses import dataclass
 from math import erfc, exp, hypot, isfinite, log, pi, sqrt
 from typing import TYPE_CHECKING, Final
 
-from pytest_ttnn_perf.gate.statistics import MAD_TO_SIGMA
+from pytest_ttnn_perf.gate.statistics import MAD_TO_SIGMA, MEDIAN_ERROR
 
 if TYPE_CHECKING:
     from pytest_ttnn_perf.model.baseline import MetricBaseline
 
-#: Standard error of a median over that of a mean, for normal noise: √(π/2).
-_MEDIAN_ERROR: Final = 1.2533
 #: The quadrature's step. The trapezoidal rule is exact to the last digits for bells that are wider
 #: than it, as all are for up to 60 measurements.
 _STEP: Final = 0.125
@@ -61,7 +59,7 @@ def noise_of(baseline: MetricBaseline) -> Noise:
     logs = [log(session.median) for session in sessions]
     mean = sum(logs) / count
     between_sd = hypot(*(value - mean for value in logs)) / sqrt(count - 1)
-    return Noise(within_sd, between_sd, _MEDIAN_ERROR * between_sd / sqrt(count), count)
+    return Noise(within_sd, between_sd, MEDIAN_ERROR * between_sd / sqrt(count), count)
 
 
 def alarm_rate(

@@ -6,7 +6,7 @@ from math import exp, expm1, hypot, log, log1p, log2, sqrt
 from operator import truediv
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from pytest_ttnn_perf.gate.statistics import MAD_TO_SIGMA, median, median_of_sorted
+from pytest_ttnn_perf.gate.statistics import MAD_TO_SIGMA, MEDIAN_ERROR, median, median_of_sorted
 from pytest_ttnn_perf.gate.student import t_quantile
 from pytest_ttnn_perf.model.metric import Better, Source
 from pytest_ttnn_perf.model.verdict import Outcome, Verdict
@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from pytest_ttnn_perf.model.baseline import MetricBaseline
     from pytest_ttnn_perf.model.observation import Limits, MetricObservation
 
-#: Standard error of a median over that of a mean, for normal noise: √(π/2).
-_MEDIAN_ERROR: Final = 1.2533
 #: Sessions that the prior weighs as.
 _PRIOR_WEIGHT: Final = 3
 _ROOT_OF_WEIGHT: Final = sqrt(_PRIOR_WEIGHT)
@@ -140,7 +138,7 @@ def band_of(baseline: MetricBaseline, limits: Limits, *, policy: Policy) -> Band
         residuals += [value - middle for value in before]
         lowest, highest = min(residuals), max(residuals)
     # What the spread within a session leaves in its median.
-    within = _MEDIAN_ERROR * MAD_TO_SIGMA * sum(map(truediv, mads, medians)) / len(medians)
+    within = MEDIAN_ERROR * MAD_TO_SIGMA * sum(map(truediv, mads, medians)) / len(medians)
     alike = counts.count(counts[0]) == len(counts)
     within /= sqrt(counts[0] if alike else median_of_sorted(sorted(counts)))
     on_device = metric.source is not _WALL

@@ -9,6 +9,8 @@ if TYPE_CHECKING:
 
 #: Makes the MAD of normal noise an estimate of its standard deviation: 1/Φ⁻¹(3/4).
 MAD_TO_SIGMA: Final = 1.4826
+#: Standard error of a median over that of a mean, for normal noise: √(π/2).
+MEDIAN_ERROR: Final = 1.2533
 
 
 def median(values: Iterable[float]) -> float:

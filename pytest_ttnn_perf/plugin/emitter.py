@@ -34,6 +34,9 @@ class Emitter:
         reporter = self.terminal
         if reporter is not None and reporter.verbosity > -2:
             reporter.ensure_newline()
+            writer = self.session.config.get_terminal_writer()
+            if writer.chars_on_current_line:  # letters that no file name stands before
+                writer.line()
             reporter.write_line(text)
 
     def name_file_of(self, test: str) -> None:
