@@ -67,7 +67,9 @@ def _run(step: Step) -> None:
     _say(f"\n### {step.title}\n$ pytest {' '.join(arguments)}")
     environment = {**os.environ, "TTNN_PERF_DEMO_SLOWDOWN": step.slowdown}
     command = [sys.executable, "-m", "pytest", *arguments, "--ttnn-perf-json", RECORD]
-    subprocess.run(command, env=environment, cwd=ROOT, check=False)
+    done = subprocess.run(command, env=environment, cwd=ROOT, check=False)
+    if done.returncode not in {0, 1}:
+        sys.exit(f"pytest itself ended with exit code {done.returncode}")
 
 
 def _outcomes() -> dict[str, str]:

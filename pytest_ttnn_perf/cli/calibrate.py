@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import sys
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -40,13 +40,12 @@ def declare(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> No
 
 def run(options: argparse.Namespace) -> Result:
     """Run the sessions; Ctrl-C ends them early and loses nothing."""
-    settings = project_settings()
-    if options.baselines is not None:
-        settings = replace(settings, baselines=options.baselines)
-    asked = Calibration(options.rest, options.sessions, options.write, Path.cwd())
+    asked = Calibration(
+        options.rest, options.sessions, options.write, options.baselines, Path.cwd()
+    )
     ticker = _Ticker()
     try:
-        return calibrate(asked, settings, progress=ticker.show, shape=options.format)
+        return calibrate(asked, project_settings(), progress=ticker.show, shape=options.format)
     finally:
         ticker.close()
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 from pytest_ttnn_perf.gate.differences import (
@@ -62,8 +62,9 @@ def judge_test(
     obstacle = _obstacle(observation, baseline, other_keys)
     stored = baseline.metrics if baseline else {}
     verdicts = [
-        _not_confirmed(observed, observation.unconfirmed)
-        or _judge_metric(observed, stored.get(name), obstacle, policy)
+        _judge_metric(observed, stored.get(name), obstacle, policy)
+        if not observed.confirmations
+        else _judge_again(observed, stored.get(name), obstacle, policy, observation.unconfirmed)
         for name, observed in observation.metrics.items()
         # What has a baseline is gated: to be only recorded from now on, it must leave the file.
         if observed.gated or name in stored
@@ -159,17 +160,27 @@ def _unusable(observed: MetricObservation) -> Verdict | None:
     return None
 
 
-def _not_confirmed(observed: MetricObservation, why: str | None) -> Verdict | None:
-    """Return the verdict on a metric that was to be measured again and could not be."""
+def _judge_again(
+    observed: MetricObservation,
+    baseline: MetricBaseline | None,
+    obstacle: _Obstacle | None,
+    policy: Policy,
+    unconfirmed: str | None,
+) -> Verdict:
+    """Judge a metric that was measured again; where that failed, say what was seen once."""
+    why = _not_confirmed(observed, unconfirmed)
+    if why is None:
+        return _judge_metric(observed, baseline, obstacle, policy)
+    once = _judge_metric(replace(observed, confirmations=()), baseline, obstacle, policy)
+    return once._replace(outcome=Outcome.NO_DATA, reason=Reason.NOT_CONFIRMED, detail=why)
+
+
+def _not_confirmed(observed: MetricObservation, why: str | None) -> str | None:
+    """Return why a metric that was to be measured again could not be; None if it could."""
     for number, samples in enumerate(observed.confirmations, start=1):
         flaw = _flaw(observed.metric, samples)
         if flaw:
-            return _no_data(
-                observed.metric,
-                Reason.NOT_CONFIRMED,
-                why or f"confirm pass {number}: {flaw.value}",
-                samples=len(observed.samples),
-            )
+            return why or f"confirm pass {number}: {flaw.value}"
     return None
 
 

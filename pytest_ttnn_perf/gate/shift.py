@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from math import expm1, log1p
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from pytest_ttnn_perf.gate.policy import DEFAULT_POLICY, Policy
 from pytest_ttnn_perf.gate.statistics import median
@@ -12,6 +12,9 @@ from pytest_ttnn_perf.model.verdict import Outcome, Reason, Verdict
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
+
+#: The greatest gain that has a logarithm: what is better beyond any measure is told as -1.
+_GREATEST_GAIN: Final = -1 + 2**-53
 
 
 class _Vote(NamedTuple):
@@ -64,4 +67,4 @@ def _vote(verdicts: Sequence[Verdict]) -> _Vote | None:
 def _moved(verdict: Verdict) -> _Vote | None:
     if not verdict.metric.compared_by_ratio or verdict.change is None or not verdict.limit:
         return None
-    return _Vote(log1p(verdict.change), log1p(verdict.limit))
+    return _Vote(log1p(max(verdict.change, _GREATEST_GAIN)), log1p(verdict.limit))

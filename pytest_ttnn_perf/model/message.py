@@ -31,18 +31,30 @@ class Message:
 
     @classmethod
     def of(cls, document: Mapping[str, Any]) -> Self:
-        """Return the message of this kind that ``document`` holds."""
-        return cls(**{field.name: document[field.name] for field in fields(cls)})
+        """Return the message of this kind that ``document`` holds.
+
+        Raises:
+            KeyError, TypeError: a field is missing, or not of its type.
+        """
+        content = {field.name: document[field.name] for field in fields(cls)}
+        for field in fields(cls):
+            _check(content[field.name], str(field.type))
+        return cls(**content)
 
 
 @dataclass(frozen=True, slots=True)
 class Collected(Message):
-    """The tests to come. ``measured`` is None where the worker only distributes them."""
+    """The tests to come. ``measured`` is None where the worker only distributes them.
+
+    ``baselines`` and ``confirm`` are what its options and configuration say; None for untold.
+    """
 
     tests: list[str]
     measured: list[str] | None
     deselected: list[str]
     lines: list[str]
+    baselines: str | None = None
+    confirm: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,6 +145,10 @@ class Ended(Message):
     status: int
 
 
+#: The types of fields, by their names in annotations; what lists and reports hold is not looked at.
+_TYPES: Final[Mapping[str, type]] = {
+    "str": str, "int": int, "list": list, "dict": dict, "None": type(None),
+}  # fmt: skip
 _KINDS: Final[Mapping[str, type[Message]]] = {
     kind.__name__: kind
     for kind in (
@@ -149,6 +165,17 @@ def message_of(document: Any) -> Message:
         DecodeError: it holds none; the stream is damaged.
     """
     try:
-        return _KINDS[document["kind"]].of(document)
+        message = _KINDS[document["kind"]].of(document)
+        if isinstance(message, (Reported, CollectionReported)):
+            _check(message.report["nodeid"], "str")
     except (KeyError, TypeError) as cause:
         raise DecodeError((), "a message of a worker", repr(document)[:80]) from cause
+    return message
+
+
+def _check(value: object, annotation: str) -> None:
+    """Raise TypeError unless a value is of its field's type, such as ``list[str] | None``."""
+    names = (name.partition("[")[0].strip() for name in annotation.split("|"))
+    if not isinstance(value, tuple(_TYPES[name] for name in names)):
+        message = f"expected {annotation}, found {type(value).__name__}"
+        raise TypeError(message)

@@ -68,6 +68,14 @@ class Metric:
     kind: Kind = Kind.TIME
     source: Source = Source.WALL
 
+    def as_read(self, fraction: float | None) -> float | None:
+        """Return a change or limit as a reader finds it by dividing two values.
+
+        The gate reckons in time: half the throughput is 100 % worse, and reads as 50 % lower.
+        """
+        by_rate = self.compared_by_ratio and self.better is Better.HIGHER
+        return fraction / (1 + fraction) if by_rate and fraction is not None else fraction
+
     @property
     def compared_by_ratio(self) -> bool:
         """Whether the gate compares this metric by ratio: such values are above zero."""

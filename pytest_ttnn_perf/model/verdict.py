@@ -5,8 +5,6 @@ from __future__ import annotations
 from enum import Enum
 from typing import TYPE_CHECKING, NamedTuple
 
-from pytest_ttnn_perf.model.metric import Better
-
 if TYPE_CHECKING:
     from pytest_ttnn_perf.model.metric import Metric
 
@@ -72,10 +70,18 @@ class Verdict(NamedTuple):
     confirmed: tuple[float, ...] = ()
     bound: float | None = None
 
-    def as_read(self, fraction: float | None) -> float | None:
-        """Return ``change`` or ``limit`` as a reader finds it by dividing the two values.
+    @property
+    def change_as_read(self) -> float | None:
+        """``change`` as a reader finds it by dividing the two values."""
+        return self.metric.as_read(self.change)
 
-        The gate reckons in time: half the throughput is 100 % worse, and reads as 50 % lower.
-        """
-        by_rate = self.metric.compared_by_ratio and self.metric.better is Better.HIGHER
-        return fraction / (1 + fraction) if by_rate and fraction is not None else fraction
+    @property
+    def limit_as_read(self) -> float | None:
+        """``limit`` in the same terms; that of a gain is on the other side of the baseline."""
+        limit = self.limit
+        if limit is None or not self.metric.compared_by_ratio:
+            return limit
+        if self.outcome is not Outcome.IMPROVED:
+            return self.metric.as_read(limit)
+        gain = self.metric.as_read(1 / (1 + limit) - 1)
+        return None if gain is None else -gain

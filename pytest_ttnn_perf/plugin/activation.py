@@ -24,8 +24,6 @@ if TYPE_CHECKING:
 #: Options that need the tests in this process, by their names in pytest's namespace.
 _DEBUGGING: Final = {"usepdb": "--pdb", "trace": "--trace"}
 _LOOKING: Final = ("collectonly", "setuponly", "setupshow", "setupplan")
-#: Of pytest-xdist and pytest-forked: other processes run the tests.
-_DISTRIBUTING: Final = ("numprocesses", "tx", "forked")
 
 
 def activate(config: pytest.Config) -> None:
@@ -52,11 +50,13 @@ def activate(config: pytest.Config) -> None:
 
 def _work(config: pytest.Config, settings: Settings, link: Link) -> None:
     """Run tests for the orchestrator that started this process."""
-    from pytest_ttnn_perf.plugin.assigned import Assigned
+    from pytest_ttnn_perf.plugin.assigned import PRINTING, Assigned
     from pytest_ttnn_perf.plugin.stream import Stream
 
     if _is_distributed(config):
         os.environ[SHARE] = str(link.file)
+    for name in filter(config.pluginmanager.has_plugin, PRINTING):
+        config.pluginmanager.unregister(name=name)
     if not link.assignment.cwd_on_path and sys.path[:1] == [str(config.invocation_params.dir)]:
         del sys.path[0]  # put there by `python -m pytest`, which the user did not run
     register = config.pluginmanager.register
@@ -68,10 +68,12 @@ def _work(config: pytest.Config, settings: Settings, link: Link) -> None:
 def _lead(config: pytest.Config, settings: Settings) -> None:
     """Judge the tests of this run, and run them here or in workers."""
     isolated = _is_isolated(config, settings)
-    if not isolated and _is_distributed(config):
+    forked = getattr(config.known_args_namespace, "forked", False)  # of pytest-forked
+    if not isolated and (forked or _is_distributed(config)):
         message = "--ttnn-perf measures in this process alone: run it without -n, --tx, --forked"
         raise pytest.UsageError(message + ", or with --ttnn-perf-isolate process")
-    gate = GateRun(settings, config.rootpath, config.invocation_params.dir, rerun=_rerun(config))
+    here = config.invocation_params.dir
+    gate = GateRun(settings, config.rootpath, here, rerun=_rerun(config), inline=not isolated)
     try:
         gate.check()
     except TtnnPerfError as error:
@@ -81,6 +83,8 @@ def _lead(config: pytest.Config, settings: Settings) -> None:
     if isolated:
         from pytest_ttnn_perf.plugin.orchestrator import Orchestrator
 
+        # Of pytest-cov: there is nothing to cover here, and nothing is covered in the workers.
+        config.known_args_namespace.no_cov = True
         register(Orchestrator(gate), "ttnn_perf_orchestrator")
         return
     from pytest_ttnn_perf.plugin.inline import Inline
@@ -100,8 +104,15 @@ def _is_isolated(config: pytest.Config, settings: Settings) -> bool:
 
 
 def _is_distributed(config: pytest.Config) -> bool:
+    """Tell whether pytest-xdist will hand the tests to other processes."""
     options = config.known_args_namespace
-    return any(getattr(options, name, None) for name in _DISTRIBUTING)
+    processes = getattr(options, "numprocesses", None)
+    if options.collectonly:
+        return False
+    if processes is not None:  # has the last word, also with 0
+        return bool(processes)
+    asked = getattr(options, "distload", False) or getattr(options, "dist", "no") != "no"
+    return bool(asked and getattr(options, "tx", None))
 
 
 def _rerun(config: pytest.Config) -> Rerun:
@@ -109,4 +120,5 @@ def _rerun(config: pytest.Config) -> Rerun:
     folder = os.path.relpath(config.rootpath, config.invocation_params.dir)
     baselines = config.known_args_namespace.ttnn_perf_baselines
     options = () if baselines is None else ("--ttnn-perf-baselines", baselines)
-    return Rerun("" if folder == "." else folder, options)
+    selection = tuple(map(str, config.known_args_namespace.file_or_dir or ()))
+    return Rerun("" if folder == "." else folder, options, selection)

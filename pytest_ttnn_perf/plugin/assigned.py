@@ -12,8 +12,14 @@ from pytest_ttnn_perf.plugin.fixture import TURN
 from pytest_ttnn_perf.workflow.observe import turn_in
 
 if TYPE_CHECKING:
+    from collections.abc import Generator
+
     from pytest_ttnn_perf.model.assignment import Assignment
 
+#: What a process that has a share tells pytest-xdist, and so the worker: a mistake of the user's.
+REFUSED: Final = "ttnn_perf_refused"
+#: Plugins that print, past the terminal reporter, what the orchestrator's session prints as well.
+PRINTING: Final = ("pytest_github_actions_annotate_failures", "sugar")
 #: Reports that the orchestrator's session writes: of pytest-html, pytest-reportlog,
 #: pytest-json-report, allure, and of pytest itself.
 _REPORTS: Final = ("htmlpath", "report_log", "json_report", "allure_report_dir", "pastebin")
@@ -51,9 +57,28 @@ class Assigned:
         if self.takes_turns:
             config.stash[TURN] = turn_in(folder)
 
+    @pytest.hookimpl(wrapper=True, tryfirst=True)
+    def pytest_collection(self, session: pytest.Session) -> Generator[None, object, object]:
+        """Hand on a mistake of the user's: pytest-xdist itself tells only that a process broke."""
+        try:
+            return (yield)
+        except pytest.UsageError as error:
+            getattr(session.config, "workeroutput", {})[REFUSED] = str(error)
+            raise
+
     @pytest.hookimpl(trylast=True)
-    def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
+    def pytest_collection_modifyitems(
+        self, config: pytest.Config, items: list[pytest.Item]
+    ) -> None:
         """Keep the assigned tests of those that the user selected."""
         if self.assignment.tests is not None:
             wanted = frozenset(self.assignment.tests)
-            items[:] = [item for item in items if item.nodeid in wanted]
+            grouped = getattr(config.option, "loadgroup", False)
+            items[:] = [item for item in items if own_id(item.nodeid, grouped=grouped) in wanted]
+
+
+def own_id(test: str, *, grouped: bool) -> str:
+    """Return a test's id without the group that ``--dist loadgroup`` appends to it."""
+    end = test.rfind("@")
+    of_group = grouped and end > max(test.rfind("]"), test.rfind("::"))
+    return test[:end] if of_group else test

@@ -7,9 +7,12 @@ from dataclasses import dataclass
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
-if TYPE_CHECKING:
-    import pytest
+import pytest
+from _pytest.reports import CollectErrorRepr
 
+from pytest_ttnn_perf.plugin.failure import SHOWN
+
+if TYPE_CHECKING:
     from pytest_ttnn_perf.model.message import Collected, Warned
 
 
@@ -35,7 +38,7 @@ class Emitter:
         if reporter is not None and reporter.verbosity > -2:
             reporter.ensure_newline()
             writer = self.session.config.get_terminal_writer()
-            if writer.chars_on_current_line:  # letters that no file name stands before
+            if writer.width_of_current_line:  # letters that no file name stands before
                 writer.line()
             reporter.write_line(text)
 
@@ -48,6 +51,7 @@ class Emitter:
     def collected(self, message: Collected) -> None:
         """Count the tests, and show what the terminal shows once it has seen them."""
         self.session.testscollected = len(message.tests)
+        self._keep_books(message)
         if message.deselected:
             items = [SimpleNamespace(nodeid=test, name=test) for test in message.deselected]
             self.hook.pytest_deselected(items=items)
@@ -60,16 +64,40 @@ class Emitter:
         for line in message.lines:
             reporter.write_line(line)
 
+    def _keep_books(self, message: Collected) -> None:
+        """Tell the cache plugin, which looks at items, what --nf and --lf will ask it for."""
+        find = self.session.config.pluginmanager.get_plugin
+        known, failed = find("nfplugin"), find("lfplugin")
+        if known is not None:
+            known.cached_nodeids.update(map(_key, message.tests))
+        if failed is not None:
+            tests = dict.fromkeys([*message.tests, *message.deselected])
+            for name in [str(name) for name in failed.lastfailed if str(name) not in tests]:
+                # Of a file or class that can be collected again, all is to be run next time.
+                inside = [_found(t) for t in tests if t.startswith((f"{name}::", f"{name}/"))]
+                if inside:
+                    failed.pytest_collectreport(report=_found(name, inside))
+
     def report(self, data: dict[str, Any]) -> Any:
         """Return the report that a worker serialised, with tuples where JSON has only lists."""
-        config = self.session.config
+        config, shown = self.session.config, data.pop(SHOWN, False)
         report = self.hook.pytest_report_from_serializable(config=config, data=data)
+        if shown:  # a bare text would be cut to one line in the short summary
+            report.longrepr = CollectErrorRepr(report.longrepr)
         for name in ("location", "longrepr"):
             if isinstance(getattr(report, name, None), list):
                 setattr(report, name, tuple(getattr(report, name)))
         for name in ("sections", "user_properties"):
             setattr(report, name, [tuple(pair) for pair in getattr(report, name, ())])
         return report
+
+    def broke(self, text: str) -> None:
+        """Show an internal error of a worker's pytest, as pytest shows its own."""
+        try:
+            raise RuntimeError(text)
+        except RuntimeError:
+            error = pytest.ExceptionInfo.from_current()
+        self.hook.pytest_internalerror(excrepr=CollectErrorRepr(text), excinfo=error)
 
     def warned(self, message: Warned) -> None:
         """Record a warning; its class is in another process, its name is what is shown."""
@@ -85,3 +113,13 @@ class Emitter:
                 "location": None if message.location is None else tuple(message.location),
             }
         )
+
+
+def _found(name: str, inside: list[Any] | None = None) -> pytest.CollectReport:
+    """Return a report that stands for what was collected in another process."""
+    return pytest.CollectReport(name, "passed", None, inside or [])
+
+
+def _key(test: str) -> Any:
+    """Return a test's id as this pytest keeps it: newer ones do so in a class of its own."""
+    return getattr(_found(test), "id", test)

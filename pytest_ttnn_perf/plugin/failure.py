@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Final
 
 import pytest
@@ -17,7 +18,12 @@ if TYPE_CHECKING:
 
     Location = tuple[str, int | None, str]
 
+#: Set on a report of which pytest sends only the text: it was more than a text where it was made.
+SHOWN: Final = "ttnn_perf_shown"
+#: Before the reason for which a plugin wanted a worker's session to fail.
+FAILED: Final = "Failed: "
 _PHASES: Final = ("setup", "call", "teardown")
+_INTERRUPTED: Final = re.compile(r"KeyboardInterrupt in (.+):(\d+)")
 
 
 def fail_report(report: pytest.TestReport, text: str) -> None:
@@ -37,6 +43,13 @@ def fail_report(report: pytest.TestReport, text: str) -> None:
         del report.wasxfail
 
 
+def location_of(test: str) -> Location:
+    """Return what can be told of a test's place by its id alone."""
+    file, _, name = test.partition("::")
+    words, bracket, parameters = name.partition("[")  # parameters may hold anything
+    return file, None, words.replace("::", ".") + bracket + parameters
+
+
 def lost_reports(
     test: str, location: Location, seen: Sequence[str], text: str, tail: str
 ) -> list[pytest.TestReport]:
@@ -52,3 +65,24 @@ def lost_reports(
         reports.append(report)
     fail_report(reports[0], shown)
     return reports
+
+
+def interruption_text(excinfo: pytest.ExceptionInfo[BaseException]) -> str:
+    """Say where a session was interrupted."""
+    crash = getattr(excinfo.getrepr(), "reprcrash", None)
+    return f"KeyboardInterrupt in {crash.path}:{crash.lineno}" if crash else "KeyboardInterrupt"
+
+
+def interruption(text: str) -> KeyboardInterrupt | None:
+    """Return the interruption that a worker told of, as if raised in the same line of code here.
+
+    pytest says where it was interrupted, and that is in a test. None: it told of something else.
+    """
+    found = _INTERRUPTED.fullmatch(text)
+    try:
+        if found is not None:
+            line = "\n" * (int(found[2]) - 1) + "raise KeyboardInterrupt"
+            exec(compile(line, found[1], "exec"), {})
+    except KeyboardInterrupt as error:
+        return error
+    return KeyboardInterrupt() if text in {"", "KeyboardInterrupt"} else None

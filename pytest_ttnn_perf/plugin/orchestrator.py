@@ -6,7 +6,9 @@ pytest-xdist's controller does. It does not collect: in many projects that opens
 
 from __future__ import annotations
 
+import os
 import shutil
+import subprocess
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -16,6 +18,7 @@ import pytest
 from pytest_ttnn_perf._support.errors import TtnnPerfError
 from pytest_ttnn_perf.model.assignment import PassKind
 from pytest_ttnn_perf.plugin.relay import Relay
+from pytest_ttnn_perf.plugin.stream import live_logs
 from pytest_ttnn_perf.workflow.confirm_passes import ConfirmPasses
 from pytest_ttnn_perf.workflow.passes import Pass, Workers
 
@@ -97,7 +100,7 @@ class Orchestrator:
             arguments=lambda folder: _arguments(config, folder),
             cwd=config.invocation_params.dir,
             folder=self.gate.passes_folder,
-            shown=config.getoption("capture") == "no",
+            shown=config.getoption("capture") != "fd" or live_logs(config) is not None,
         )
 
 
@@ -107,17 +110,20 @@ def _arguments(config: pytest.Config, folder: Path) -> list[str]:
     own: list[str] = []
     if config.pluginmanager.has_plugin("cacheprovider"):
         cache = folder / "cache"
-        _copy_cache(Path(config.rootpath, config.getini("cache_dir")), cache)
+        kept = os.path.expandvars(Path(config.getini("cache_dir")).expanduser())
+        _copy_cache(Path(config.rootpath, kept), cache)
         own += ["-o", f"cache_dir={cache}"]
     if config.pluginmanager.has_plugin("_cov"):
         own.append("--no-cov")
+    for plugin in config.invocation_params.plugins or ():
+        own += ["-p", plugin] if isinstance(plugin, str) else []  # an object stays where it is
     # Whatever follows a bare "--" is a file.
     end = words.index("--") if "--" in words else len(words)
-    return ["-m", "pytest", *words[:end], *own, *words[end:]]
+    flags: list[str] = subprocess._args_from_interpreter_flags()  # type: ignore[attr-defined]  # noqa: SLF001
+    return [*flags, "-m", "pytest", *words[:end], *own, *words[end:]]
 
 
 def _copy_cache(cache: Path, copy: Path) -> None:
     """Let a worker know what failed last time, of which this session keeps the book."""
-    known = cache / "v" / "cache"
-    if known.is_dir():
-        shutil.copytree(known, copy / "v" / "cache")
+    if (cache / "v").is_dir():
+        shutil.copytree(cache / "v", copy / "v")

@@ -20,7 +20,13 @@ from pytest_ttnn_perf.model.message import (
     Warned,
 )
 from pytest_ttnn_perf.plugin.emitter import Emitter
-from pytest_ttnn_perf.plugin.failure import fail_report, lost_reports
+from pytest_ttnn_perf.plugin.failure import (
+    FAILED,
+    fail_report,
+    interruption,
+    location_of,
+    lost_reports,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -97,8 +103,10 @@ class Relay:
 
     def release(self) -> None:
         """Emit what was held back, now that it is known how each test ended."""
+        # --stepwise goes on from the last failure that it sees: that must be the first there is.
+        backwards = self.session.config.getoption("stepwise", default=False)
         while self._held:
-            test = next(iter(self._held))
+            test = next(reversed(self._held) if backwards else iter(self._held))
             judged = self.gate.judged(test)
             text = self.gate.failure(judged) if judged else None
             self.emitter.name_file_of(test)
@@ -133,8 +141,11 @@ class Relay:
 
     def _receive(self, message: Reported) -> None:
         test, report = message.test, self.emitter.report(message.report)
-        self._phases.setdefault(test, []).append(message.phase)
         self._locations.setdefault(test, report.location)
+        if hasattr(report, "context"):  # of a subtest: the test itself goes on
+            self._emit(report)
+            return
+        self._phases.setdefault(test, []).append(message.phase)
         if message.observed is not None:
             self._judge(report, message.observed)
         elif report.failed and self.gate.judged(test) is None and self._is_measured(test):
@@ -176,7 +187,7 @@ class Relay:
         if self.gate.judged(test) is None and self._is_measured(test):
             self.gate.lose(test, why)
         hook, seen = self.emitter.hook, self._phases.get(test)
-        location = self._locations.get(test, (test.partition("::")[0], None, test))
+        location = self._locations.get(test, location_of(test))
         if seen is None:
             hook.pytest_runtest_logstart(nodeid=test, location=location)
         for report in lost_reports(test, location, seen or (), f"its worker {why}", tail):
@@ -189,8 +200,12 @@ class Relay:
             case Refused(text=text):
                 return pytest.UsageError(text)
             case Broke(text=text):
-                said = f"ttnn-perf: internal error of a worker\n{text}"
+                self.emitter.broke(text)
+                said = "ttnn-perf: internal error of a worker"
                 return pytest.exit.Exception(said, returncode=pytest.ExitCode.INTERNAL_ERROR)
             case Stopped(text=text, code=code) if code is not None:
                 return pytest.exit.Exception(text, returncode=code)
-        return self.session.Interrupted(message.text) if message.text else KeyboardInterrupt()
+            case Stopped(text=text) if text.startswith(FAILED):
+                self.session.shouldfail = text.removeprefix(FAILED)
+                return self.session.Failed(self.session.shouldfail)
+        return interruption(message.text) or self.session.Interrupted(message.text)

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import copy
+import json
+import logging
 import os
 import sys
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
+from _pytest.config import create_terminal_writer
 
 from pytest_ttnn_perf.model.message import (
     Broke,
@@ -22,6 +26,7 @@ from pytest_ttnn_perf.model.message import (
     Stopped,
     Warned,
 )
+from pytest_ttnn_perf.plugin.failure import FAILED, SHOWN, interruption_text
 from pytest_ttnn_perf.plugin.marker import is_measured
 from pytest_ttnn_perf.plugin.settings import settings_of
 
@@ -47,6 +52,7 @@ class Stream:
         """Silence the terminal reporter, and keep it: other plugins talk to it."""
         reporter = config.pluginmanager.get_plugin("terminalreporter")
         if reporter is not None:
+            _show_live_logs(config, reporter)
             nowhere = Path(os.devnull).open("w", encoding="utf-8")  # noqa: SIM115 (until the end)
             reporter._tw._file = nowhere  # noqa: SLF001 (no public way to redirect it)
 
@@ -136,11 +142,21 @@ class Stream:
 
     def pytest_keyboard_interrupt(self, excinfo: pytest.ExceptionInfo[BaseException]) -> None:
         """Tell that something ended this session before its time."""
-        self._tell(Stopped(str(excinfo.value), getattr(excinfo.value, "returncode", None)))
+        error = excinfo.value
+        if isinstance(error, pytest.exit.Exception):
+            code = pytest.ExitCode.INTERRUPTED if error.returncode is None else error.returncode
+            self._tell(Stopped(str(error), int(code)))
+        elif isinstance(error, pytest.Session.Interrupted):
+            self._tell(Stopped(str(error), None))
+        else:
+            self._tell(Stopped(interruption_text(excinfo), None))
 
     @pytest.hookimpl(trylast=True)
-    def pytest_sessionfinish(self, exitstatus: int) -> None:
-        """Tell that this worker came to its end."""
+    def pytest_sessionfinish(self, session: pytest.Session, exitstatus: int) -> None:
+        """Tell that this worker came to its end, and why if a plugin wanted it to."""
+        enough = session.config.getoption("maxfail")  # failures are counted where all are known
+        if session.shouldfail and not (enough and session.testsfailed >= enough):
+            self._tell(Stopped(FAILED + str(session.shouldfail), None))
         self._tell(Ended(int(exitstatus)))
 
     def _serialised(self, report: pytest.CollectReport | pytest.TestReport) -> dict[str, object]:
@@ -149,6 +165,10 @@ class Stream:
         data = config.hook.pytest_report_to_serializable(config=config, report=report)
         data.pop("node", None)  # pytest-xdist's, of the process that ran the test
         assert isinstance(data, dict)
+        if isinstance(data.get("longrepr"), str) and not isinstance(report.longrepr, str):
+            data[SHOWN] = True
+        if "user_properties" in data:
+            data["user_properties"] = [(n, _sendable(v)) for n, v in data["user_properties"]]
         return data
 
     def _tell(self, message: Message) -> None:
@@ -161,3 +181,26 @@ class Stream:
         distributing = self.session.config.pluginmanager.get_plugin("dsession")
         if distributing is not None:
             distributing.shouldstop = stop
+
+
+def live_logs(config: pytest.Config) -> logging.StreamHandler[Any] | None:
+    """Return what prints log records while tests run; None unless the user asked for that."""
+    handler = getattr(config.pluginmanager.get_plugin("logging-plugin"), "log_cli_handler", None)
+    return handler if isinstance(handler, logging.StreamHandler) else None
+
+
+def _show_live_logs(config: pytest.Config, reporter: Any) -> None:
+    """Let log records through where all else that this session reports is told, not printed."""
+    handler = live_logs(config)
+    if handler is not None:
+        handler.stream = copy.copy(reporter)
+        handler.stream._tw = create_terminal_writer(config, sys.stdout)  # noqa: SLF001
+
+
+def _sendable(value: object) -> object:
+    """Return a property as it is if JSON keeps it so, else its text, which is what JUnit writes."""
+    try:
+        kept = repr(json.loads(json.dumps(value))) == repr(value)
+    except (TypeError, ValueError, RecursionError):
+        kept = False
+    return value if kept else str(value)

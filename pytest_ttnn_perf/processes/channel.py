@@ -6,13 +6,17 @@ import json
 import os
 import socket
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
 #: The answer when nobody is there to give one.
-GONE = "the process that started this worker is gone"
+GONE: Final = "the process that started this worker is gone"
+#: No report that pytest makes is nested so far.
+_DEEPEST: Final = 40
+#: A key that is no word or a class of its own, a circle or a number of a thousand digits, depth.
+_UNTOLD: Final = (TypeError, ValueError, RecursionError)
 
 
 @dataclass(slots=True)
@@ -37,13 +41,11 @@ class Channel:
         """Send a document; return why the worker should stop, None to go on."""
         if self._socket is None or os.getpid() != self._owner:  # a fork of ours has no say
             return None if self._socket else GONE
-        # What a plugin put on a report and JSON cannot hold is told by its text.
-        line = json.dumps(document, default=repr).encode() + b"\n"
         try:
-            self._socket.sendall(line)
+            self._socket.sendall(_text(document).encode() + b"\n")
             return self._answer()
         except OSError:
-            self._socket = None
+            self._let_go()
             return GONE
 
     def _answer(self) -> str | None:
@@ -52,8 +54,44 @@ class Channel:
         while not answer.endswith(b"\n"):
             part = self._socket.recv(4096)
             if not part:
-                self._socket = None
+                self._let_go()
                 return GONE
             answer += part
         stop = json.loads(answer)
         return stop if isinstance(stop, str) else None
+
+    def _let_go(self) -> None:
+        """Say no more. Not closed: a test may have done that, and the number be another file's."""
+        if self._socket is not None:
+            self._socket.detach()
+            self._socket = None
+
+
+def _text(document: Mapping[str, object]) -> str:
+    """Return a document as JSON; what a plugin put there that JSON cannot hold, by its text."""
+    try:
+        return json.dumps(document, default=_described)
+    except _UNTOLD:
+        return json.dumps(_plain(document, depth=_DEEPEST))
+
+
+def _plain(value: object, *, depth: int) -> object:
+    if isinstance(value, dict) and depth:
+        return {
+            key if isinstance(key, str) else _described(key): _plain(member, depth=depth - 1)
+            for key, member in value.items()
+        }
+    if isinstance(value, (list, tuple)) and depth:
+        return [_plain(member, depth=depth - 1) for member in value]
+    try:
+        json.dumps(value)
+    except _UNTOLD:
+        return _described(value)
+    return value
+
+
+def _described(value: object) -> str:
+    try:
+        return repr(value)
+    except Exception:  # noqa: BLE001 (somebody else's class)
+        return f"<{type(value).__name__}>"

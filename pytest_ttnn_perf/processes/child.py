@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import codecs
 import contextlib
 import json
 import os
@@ -13,9 +12,10 @@ import subprocess
 import sys
 import time
 from dataclasses import dataclass, field
-from typing import IO, TYPE_CHECKING, Final, TextIO
+from typing import TYPE_CHECKING, Final
 
 from pytest_ttnn_perf.processes.ending import Ending
+from pytest_ttnn_perf.processes.output import Output
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -38,9 +38,11 @@ class Child:
     log: Path
     #: Set this, and the worker is told to stop in the next answer.
     stop: str | None = None
+    #: It said what cannot be read: nothing more that it says means anything, nor is it answered.
+    damaged: bool = False
     _socket: socket.socket = field(kw_only=True)
-    _outputs: Mapping[int, _Output] = field(kw_only=True)
-    _buffer: bytes = b""
+    _outputs: Mapping[int, Output] = field(kw_only=True)
+    _buffer: bytearray = field(default_factory=bytearray)
     _silent_s: float | None = None
 
     def __enter__(self) -> Child:
@@ -49,40 +51,51 @@ class Child:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, _: TracebackType | None
     ) -> None:
-        try:
+        with contextlib.ExitStack() as last:  # each is done, whatever becomes of those before
+            last.callback(self._close)
+            last.callback(self._forward)
+            last.callback(self._kill)
             if error is not None:
                 self._interrupt()
-        finally:
-            self._kill_group()
-            self.process.wait()
-            self._forward()
-            self._socket.close()
-            for output in self._outputs.values():
-                output.close()
 
     def documents(self, *, silence_s: float) -> Iterator[object]:
         """Yield what the worker says; it waits until the next is asked for.
 
-        Ends when the worker has closed the channel or is dead. One that is silent for longer than
-        ``silence_s`` (0: never) is killed.
+        Ends when the worker has closed the channel, is dead, or says what is no document. One that
+        is silent for longer than ``silence_s`` (0: never) is killed.
         """
-        with selectors.DefaultSelector() as selector:
+        with self._listening() as selector:
             selector.register(self._socket, selectors.EVENT_READ)
-            for descriptor in self._outputs:
-                selector.register(descriptor, selectors.EVENT_READ)
             heard = time.monotonic()
-            while True:
+            while not self.damaged:
                 ready = self._ready(selector)
                 if self._socket.fileno() in ready:
-                    if not self._receive():
+                    part = self._receive()
+                    if not part:
                         return
-                    yield from self._answered()
+                    if b"\n" in part:
+                        yield from self._answered()
                     heard = time.monotonic()
                 elif self.process.poll() is not None:
                     return
                 elif silence_s and time.monotonic() - heard > silence_s:
                     self._silent_s = silence_s
                     return
+
+    def ending(self, *, patience_s: float) -> Ending:
+        """Wait for the process to end, and kill it if it does not; return how it ended."""
+        if self._silent_s is None and not self.damaged:
+            self._wait(patience_s)
+            if self.process.poll() is None:
+                self._silent_s = patience_s
+        code = self._kill()
+        return Ending(code, self._silent_s, cut=bool(self._buffer), damaged=self.damaged)
+
+    def _listening(self) -> selectors.BaseSelector:
+        selector = selectors.DefaultSelector()
+        for descriptor in self._outputs:
+            selector.register(descriptor, selectors.EVENT_READ)
+        return selector
 
     def _ready(self, selector: selectors.BaseSelector) -> set[int]:
         """Wait for something to read; show what the worker prints."""
@@ -92,33 +105,23 @@ class Child:
                 selector.unregister(descriptor)
         return ready
 
-    def ending(self, *, patience_s: float) -> Ending:
-        """Wait for the process to end, and kill it if it does not; return how it ended."""
-        if self._silent_s is None:
-            with contextlib.suppress(subprocess.TimeoutExpired):
-                self.process.wait(patience_s or None)
-        if self.process.poll() is None:
-            self._silent_s = self._silent_s or patience_s
-            self._kill_group()
-        code = self.process.wait()
-        return Ending(code, self._silent_s, cut=bool(self._buffer))
-
-    def _receive(self) -> bool:
+    def _receive(self) -> bytes:
         try:
             part = self._socket.recv(_CHUNK)
         except OSError:
-            return False
+            return b""
         self._buffer += part
-        return bool(part)
+        return part
 
     def _answered(self) -> Iterator[object]:
         while b"\n" in self._buffer:
-            line, _, self._buffer = self._buffer.partition(b"\n")
+            line, _, rest = bytes(self._buffer).partition(b"\n")
+            self._buffer[:] = rest
             self._forward()  # what was printed before was printed first
             try:
                 document = json.loads(line)
-            except ValueError:
-                self._buffer = line  # damaged: told as cut
+            except (ValueError, RecursionError):
+                self.damaged = True
                 return
             yield document
             with contextlib.suppress(OSError):
@@ -133,51 +136,34 @@ class Child:
         self._socket.close()  # it is not heard any more, and must not wait to be
         for number, grace_s in ((signal.SIGINT, _GRACE_S), (signal.SIGTERM, _LAST_GRACE_S)):
             if self.process.poll() is None:
-                with contextlib.suppress(ProcessLookupError):
-                    self.process.send_signal(number)
-                with contextlib.suppress(subprocess.TimeoutExpired):
-                    self.process.wait(grace_s)
+                self.process.send_signal(number)
+                self._wait(grace_s)
 
-    def _kill_group(self) -> None:
+    def _wait(self, seconds: float) -> None:
+        """Wait for the process to end, at most so long (0: for ever).
+
+        What it prints is shown meanwhile: one that cannot get rid of it would not end.
+        """
+        deadline = time.monotonic() + seconds if seconds else None
+        with self._listening() as selector:
+            while selector.get_map() and self.process.poll() is None:
+                if deadline is not None and time.monotonic() > deadline:
+                    return
+                self._ready(selector)
+        left_s = None if deadline is None else max(deadline - time.monotonic(), 0)
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            self.process.wait(left_s)
+
+    def _kill(self) -> int:
         """Leave nothing behind: neither the worker nor what its tests have started."""
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.killpg(self.process.pid, signal.SIGKILL)
+        return self.process.wait()
 
-
-@dataclass(slots=True)
-class _Output:
-    """What a worker prints: shown as it comes, and kept in its log."""
-
-    pipe: IO[bytes]
-    shown: Callable[[], TextIO]
-    log: IO[bytes]
-    _decoder: codecs.IncrementalDecoder = field(
-        default_factory=lambda: codecs.getincrementaldecoder("utf-8")("replace")
-    )
-
-    def forward(self) -> bool:
-        """Show what there is; False at its end."""
-        try:
-            part = os.read(self.pipe.fileno(), _CHUNK)
-        except BlockingIOError:
-            return True
-        self.log.write(part)
-        stream = self.shown()
-        stream.write(self._decoder.decode(part))
-        stream.flush()
-        return bool(part)
-
-    def drain(self) -> None:
-        """Show all that has been printed until now."""
-        with selectors.DefaultSelector() as selector:
-            selector.register(self.pipe, selectors.EVENT_READ)
-            while selector.select(0) and self.forward():
-                pass
-
-    def close(self) -> None:
-        """Stop listening."""
-        self.pipe.close()
-        self.log.close()
+    def _close(self) -> None:
+        self._socket.close()
+        for output in self._outputs.values():
+            output.close()
 
 
 def start(
@@ -191,32 +177,29 @@ def start(
     """Start a worker; ``command`` is given the descriptor of its end of the channel.
 
     What it prints goes to ``log``, and when ``shown`` also where this process prints.
+
+    Raises:
+        OSError: there is no room for its log, or for another process.
     """
     ours, theirs = socket.socketpair()
-    with theirs, log.open("ab") as written:
-        process = subprocess.Popen(
-            command(theirs.fileno()),
-            cwd=cwd,
-            env=environment,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE if shown else written,
-            stderr=subprocess.PIPE if shown else written,
-            pass_fds=(theirs.fileno(),),
-            start_new_session=True,  # a group to be killed as one, and Ctrl-C reaches us alone
-        )
+    with contextlib.ExitStack() as failed:
+        failed.enter_context(ours)
+        with theirs, log.open("ab") as written:
+            process = subprocess.Popen(
+                command(theirs.fileno()),
+                cwd=str(cwd),
+                env=environment,
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE if shown else written,
+                stderr=subprocess.PIPE if shown else written,
+                pass_fds=(theirs.fileno(),),
+                start_new_session=True,  # a group to be killed as one; Ctrl-C reaches us alone
+            )
+        failed.pop_all()
     streams = ((process.stdout, lambda: sys.stdout), (process.stderr, lambda: sys.stderr))
     outputs = {
-        pipe.fileno(): _Output(pipe, stream, log.open("ab", buffering=0))
+        pipe.fileno(): Output(pipe, stream, log.open("ab", buffering=0))
         for pipe, stream in streams
         if pipe is not None
     }
     return Child(process, log, _socket=ours, _outputs=outputs)
-
-
-def tail(log: Path, *, lines: int = 20) -> str:
-    """Return the end of a worker's log."""
-    try:
-        text = log.read_bytes()[-_CHUNK:].decode(errors="replace")
-    except OSError:
-        return ""
-    return "\n".join(text.rstrip().splitlines()[-lines:])

@@ -10,16 +10,20 @@ from dataclasses import dataclass
 class Ending:
     """``code`` as Popen has it; ``silent_s`` when it was killed for having said nothing so long.
 
-    ``cut`` says that its last message was incomplete.
+    ``cut`` says that its last message was incomplete; ``damaged`` that it was killed for one that
+    cannot be read.
     """
 
     code: int
     silent_s: float | None = None
     cut: bool = False
+    damaged: bool = False
 
     def __str__(self) -> str:
         if self.silent_s is not None:
             return f"hung: no sign of life for {self.silent_s:g} s, killed"
+        if self.damaged:
+            return "sent a message that cannot be read, killed"
         how = _signal_name(-self.code) if self.code < 0 else f"exit code {self.code}"
         text = f"was killed by {how}" if self.code < 0 else f"ended with {how}"
         return text + (", in the middle of a message" if self.cut else "")

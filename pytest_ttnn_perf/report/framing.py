@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from pytest_ttnn_perf.model.settings import Settings
 
 
-def heading_line(settings: Settings, hardware: Hardware, *, here: Path) -> str:
+def heading_line(settings: Settings, hardware: Hardware, *, here: Path, inline: bool) -> str:
     """Say what a run does, and for which key."""
     parts = [
         f"gate on, key {hardware.key}",
@@ -24,6 +24,8 @@ def heading_line(settings: Settings, hardware: Hardware, *, here: Path) -> str:
         parts.append(f"update {settings.update.value}")
     if settings.missing is not Missing.FAIL:
         parts.append(f"missing {settings.missing.value}")
+    if inline:
+        parts.append("in this process, nothing is measured again")
     return ", ".join([*parts, "profiler off"])
 
 

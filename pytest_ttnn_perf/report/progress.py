@@ -56,15 +56,15 @@ def drift_line(drifting: Drifting) -> str:
     way = f"{format_fraction(abs(drift.change))} {'slower' if drift.change > 0 else 'faster'}"
     if drifting.metric is None:
         tests = counted(count, "test")
-        return f"drift of the run: {way} against the baselines {_course(drift, tests, 'test')}"
-    course = _course(drift, counted(count, "sample"), "sample")
+        return f"drift of the run: {way} against the baselines {_course(drift, tests)}"
+    course = _course(drift, counted(count, "sample"))
     return (
         f"drift {drifting.test}: {drifting.metric} got {way} {course}: a clock or a temperature "
         "that had not settled; more warm-up may help"
     )
 
 
-def _course(drift: Drift, all_of_them: str, one: str) -> str:
+def _course(drift: Drift, all_of_them: str) -> str:
     if drift.kind is DriftKind.STEP:
-        return f"after the first {counted(drift.position, one)} of {all_of_them}"
+        return f"after the first {drift.position} of {all_of_them}"
     return f"in the course of {all_of_them}"

@@ -57,9 +57,9 @@ def _data_remedy(verdict: Verdict) -> str:
         case Reason.NOTHING_RECORDED:
             return "call ttnn_perf.measure(...) or ttnn_perf.record(...) in the test"
         case Reason.LOST:
-            return "its log, named above, has the end of what it printed"
+            return "its log, named above, has what it printed; with -s also what tests did"
         case Reason.NOT_CONFIRMED:
-            return "run it again once the cause is mended; --ttnn-perf-confirm 0 judges at once"
+            return "run it again; --ttnn-perf-confirm 0 judges by one measurement"
         case Reason.NOT_POSITIVE:
             return 'mend what produces the number; what may be zero is recorded with kind="count"'
         case Reason.NOT_RECORDED:

@@ -48,14 +48,14 @@ def change_in_words(verdict: Verdict) -> str:
     )
     if verdict.change is None:
         return "up from none"
-    change = verdict.as_read(verdict.change)
+    change = verdict.change_as_read
     if format_change(change) == format_change(0):
         return "no change"
     return f"{format_fraction(change)} {worse if verdict.change > 0 else better}"
 
 
 def _limit(verdict: Verdict) -> str:
-    return "no change" if not verdict.limit else format_fraction(verdict.as_read(verdict.limit))
+    return "no change" if not verdict.limit else format_fraction(verdict.limit_as_read)
 
 
 def _basis(verdict: Verdict) -> str:
@@ -83,11 +83,21 @@ def _no_data(verdict: Verdict) -> str:
         case Reason.NOT_POSITIVE:
             return f"{name} is zero or less: {detail}"
         case Reason.NOT_CONFIRMED:
-            return f"{name} could not be confirmed: {detail}"
+            return f"{name}{_seen_once(verdict)} could not be confirmed: {detail}"
         case Reason.LOST:
             return f"nothing was judged: its worker {detail}"
         case _:
             return f"{name} is not a finite number" + (f": {detail}" if detail else "")
+
+
+def _seen_once(verdict: Verdict) -> str:
+    if verdict.observed is None:
+        return ""
+    now = format_value(verdict.metric, verdict.observed, beside=verdict.centre)
+    if verdict.centre is None:
+        return f" {now}"
+    then = format_value(verdict.metric, verdict.centre)
+    return f" {now}, baseline {then}: {change_in_words(verdict)}, which"
 
 
 def _bound(verdict: Verdict) -> str:

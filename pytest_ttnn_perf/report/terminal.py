@@ -67,6 +67,9 @@ def _shift(manner: Manner) -> Iterator[Line]:
     yield Line(shift_line(manner.shift), bad=manner.shift.worse)
     if manner.update is Update.IMPROVED:
         yield Line("  nothing was written but new baselines: a shifted machine sets no standard")
+    if manner.shift.worse and not manner.failed:
+        yield Line("  no test failed by name, and none is known to have passed: exit code 6")
+    yield Line("  run it again on a machine that is as it was when the baselines were accepted")
     cause = "if it stays so, or comes from a change that all tests share"
     yield Line(f"  {cause}: {manner.rerun.accept_all()}")
 
@@ -108,18 +111,20 @@ def _rows(judged: JudgedTest) -> Iterator[tuple[str, ...]]:
             verdict.metric.name,
             format_value(verdict.metric, centre),
             format_value(verdict.metric, verdict.observed, beside=centre),
-            format_change(verdict.as_read(verdict.change)),
-            format_fraction(verdict.as_read(verdict.limit)),
-            _label(verdict, written=verdict.metric.name in judged.written),
+            format_change(verdict.change_as_read),
+            format_fraction(verdict.limit_as_read),
+            _label(verdict, judged),
         )
         name = ""
 
 
-def _label(verdict: Verdict, *, written: bool) -> str:
-    label = verdict.outcome.value
-    if written and verdict.outcome is not Outcome.WITHIN:
+def _label(verdict: Verdict, judged: JudgedTest) -> str:
+    label, name = verdict.outcome.value, verdict.metric.name
+    if name in judged.written and verdict.outcome is not Outcome.WITHIN:
         new = verdict.outcome is Outcome.NO_BASELINE
-        return f"{label}, {'recorded' if new else 'accepted'}"
+        again = len(judged.observation.metrics[name].confirmations)
+        sessions = f" ({1 + again} sessions)" if again else ""
+        return f"{label}, {'recorded' if new else 'accepted'}{sessions}"
     if verdict.reason is Reason.SHIFTED:
         return f"{label} (shifted)"
     return f"{label} (provisional)" if verdict.provisional else label
@@ -132,13 +137,17 @@ class _Group(NamedTuple):
     verdicts: list[Verdict]
 
 
-def _by_remedy(judged: JudgedTest, verdicts: Sequence[Verdict], *, rerun: Rerun) -> list[_Group]:
+def _by_remedy(
+    judged: JudgedTest, verdicts: Sequence[Verdict], *, rerun: Rerun, shifted: bool = False
+) -> list[_Group]:
     command = rerun.command(judged.observation.test)
     groups: dict[str | None, _Group] = {}
     for verdict in verdicts:
         # A mistake in the test comes first: no command resolves anything before it is mended.
         settled = verdict.metric.name in judged.written or judged.observation.problems
-        advice = None if settled else remedy(verdict, command)
+        # One by one, the gains of a fast machine would be accepted after all.
+        misleading = shifted and verdict.outcome is Outcome.IMPROVED
+        advice = None if settled or misleading else remedy(verdict, command)
         groups.setdefault(advice, _Group(advice, [])).verdicts.append(verdict)
     return list(groups.values())
 
@@ -156,7 +165,8 @@ def _sentences(judged: JudgedTest, *, manner: Manner) -> Iterator[Line]:
     said = [v for v in judged.verdicts if _worth_saying(v, judged, manner=manner)]
     for problem in judged.observation.problems:
         yield Line(f"{test}: {problem}", bad=True)
-    for group in _by_remedy(judged, said, rerun=manner.rerun):
+    shifted = manner.shift is not None
+    for group in _by_remedy(judged, said, rerun=manner.rerun, shifted=shifted):
         for verdict in group.verdicts:
             good = verdict.outcome is Outcome.IMPROVED or bool(judged.written)
             text = f"{verdict.outcome.value} {test}: {sentence(verdict)}"

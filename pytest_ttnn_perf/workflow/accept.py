@@ -118,7 +118,9 @@ def _changed(
         # accept only, the one with more of them: two would tell the step between them.
         before = max(stored.current, stored.sessions[: stored.since], key=len)
         return MetricBaseline(observed.metric, (*before, *sessions), since=len(before))
-    return replace(stored, sessions=_appended(stored, sessions))
+    # Of a result that was measured again, the session that settled it: a fluke is no noise that
+    # later runs must be allowed.
+    return replace(stored, sessions=_appended(stored, sessions[-1:]))
 
 
 def _appended(stored: MetricBaseline, sessions: tuple[Session, ...]) -> tuple[Session, ...]:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import os
 import secrets
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timezone
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pytest_ttnn_perf._support.atomic import check_writable
-from pytest_ttnn_perf._support.errors import UsageError
+from pytest_ttnn_perf._support.errors import TtnnPerfError, UsageError
 from pytest_ttnn_perf.baselines.store import BaselineStore
 from pytest_ttnn_perf.device.host import host_environment, host_hardware
 from pytest_ttnn_perf.model.baseline import Accepted, TestBaseline
@@ -20,21 +21,24 @@ from pytest_ttnn_perf.workflow.calibrate import Sessions, baselines_of, calibrat
 from pytest_ttnn_perf.workflow.passes import Workers
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-    from pathlib import Path
+    from collections.abc import Callable, Iterator, Sequence
 
     from pytest_ttnn_perf.model.calibration import Progress
-    from pytest_ttnn_perf.model.observation import Observation
+    from pytest_ttnn_perf.model.message import Collected
     from pytest_ttnn_perf.model.settings import Settings
 
 
 @dataclass(frozen=True, slots=True)
 class Calibration:
-    """What is asked for: pytest's words, how many sessions, and whether to store them."""
+    """What is asked for: pytest's words, how many sessions, whether and where to store them.
+
+    ``baselines`` is None for where the tests' own pytest has them.
+    """
 
     words: Sequence[str]
     sessions: int
     write: bool
+    baselines: Path | None
     here: Path
 
 
@@ -50,8 +54,6 @@ def calibrate(
         InputError, WriteError: the baselines cannot be read or written.
     """
     check_writable(settings.artifacts)
-    if asked.write:
-        check_writable(settings.baselines)
     name = f"calibrate-{datetime.now(timezone.utc):%Y%m%dT%H%M%SZ}-{secrets.token_hex(3)}"
     workers = Workers(
         arguments=lambda folder: [
@@ -61,37 +63,69 @@ def calibrate(
         folder=settings.artifacts.absolute() / "passes" / name,
     )  # fmt: skip
 
+    def begin(collected: Collected) -> None:
+        if asked.write:
+            _check_baselines(_completed(settings, asked, collected).baselines, collected.tests)
+
     def tell(now: Progress) -> None:
         progress(progress_line(now), now.done == now.tests)
 
     found = run_sessions(
-        workers, sessions=asked.sessions, timeout_s=settings.timeout, progress=tell
+        workers, sessions=asked.sessions, timeout_s=settings.timeout, begin=begin, progress=tell
     )
-    if not found.measured and not found.interrupted:
+    if not (found.measured or found.troubles or found.stopped):
         message = "no test was measured: mark tests with @pytest.mark.ttnn_perf, or name others"
         raise UsageError(message)
-    remarks = list(_remarks(found))
+    settings = _completed(settings, asked, found.collected)
+    remarks, written = list(_remarks(found)), True
     if asked.write:
-        remarks += _written(found, settings, asked)
-    listing = calibration_listing(
-        list(calibrated(found, confirm=settings.confirm)), found.troubles, remarks=remarks
-    )
-    return Result(listing.text(shape), failed=bool(found.troubles) or found.interrupted)
+        said, written = _written(found, settings, asked)
+        remarks += said
+    rows = list(calibrated(found, confirm=settings.confirm))
+    listing = calibration_listing(rows, found.troubles, remarks=remarks)
+    failed = bool(found.troubles or found.stopped) or not written
+    return Result(listing.text(shape), failed=failed)
 
 
-def _remarks(found: Sessions) -> list[str]:
-    tests = counted(len(found.good()), "test")
-    if not found.interrupted:
-        return [f"{tests}, {counted(found.completed, 'session')} each"]
-    fewest = min((len(seen) for seen in found.good().values()), default=0)
-    return [f"interrupted: {tests}, at least {fewest} of {found.wanted} sessions each"]
+def _completed(settings: Settings, asked: Calibration, collected: Collected | None) -> Settings:
+    """Return the settings with what the options and the configuration of the workers say.
+
+    They know pytest's root folder, and all options that are not this command's.
+    """
+    if collected is not None and collected.confirm is not None:
+        settings = replace(settings, confirm=collected.confirm)
+    if asked.baselines is not None:
+        return replace(settings, baselines=asked.baselines)
+    if collected is not None and collected.baselines is not None:
+        return replace(settings, baselines=Path(collected.baselines))
+    return settings
 
 
-def _written(found: Sessions, settings: Settings, asked: Calibration) -> list[str]:
-    """Store the sessions as baselines; return what to say about it."""
+def _check_baselines(folder: Path, tests: Sequence[str]) -> None:
+    """Find out before any test runs whether its sessions could be stored."""
+    check_writable(folder)
+    BaselineStore(folder).preload(tests)
+
+
+def _remarks(found: Sessions) -> Iterator[str]:
+    good = found.good()
+    tests = counted(len(good), "test")
+    if found.stopped is None:
+        yield f"{tests}, {counted(found.completed, 'session')} each"
+    else:
+        fewest = min(map(len, good.values()), default=0)
+        yield f"{found.stopped}: {tests}, at least {fewest} of {found.wanted} sessions each"
+    for test, seen in good.items():
+        if not baselines_of(seen):
+            yield f"nothing to calibrate in {test}: what it records is not gated"
+
+
+def _written(found: Sessions, settings: Settings, asked: Calibration) -> tuple[list[str], bool]:
+    """Store the sessions as baselines; return what to say about it, and whether all went well."""
     environment = host_environment(asked.here, now=datetime.now(timezone.utc))
     changes = {}
     for test, seen in found.good().items():
+        metrics = baselines_of(seen)
         accepted = Accepted(
             at=str(environment.started_at),
             commit=environment.commit and environment.commit[:12],
@@ -99,16 +133,16 @@ def _written(found: Sessions, settings: Settings, asked: Calibration) -> list[st
             ttnn=environment.ttnn,
             environment=environment.lasting,
         )
-        changes[test] = _replacement(seen, accepted)
+        if metrics:
+            changes[test] = _replacement(TestBaseline(accepted, metrics, seen[0].setting))
     if not changes:
-        return ["nothing was written"]
-    store = BaselineStore(settings.baselines)
-    files = store.amend(host_hardware(), changes)
-    return [f"wrote {os.path.relpath(file, asked.here)}" for file in files]
+        return ["nothing was written"], False
+    try:
+        files = BaselineStore(settings.baselines).amend(host_hardware(), changes)
+    except TtnnPerfError as error:  # the table is worth hours all the same
+        return [f"not written: {error}"], False
+    return [f"wrote {os.path.relpath(file, asked.here)}" for file in files], True
 
 
-def _replacement(
-    seen: list[Observation], accepted: Accepted
-) -> Callable[[TestBaseline | None], TestBaseline]:
-    baseline = TestBaseline(accepted, baselines_of(seen), seen[0].setting)
+def _replacement(baseline: TestBaseline) -> Callable[[TestBaseline | None], TestBaseline]:
     return lambda _: baseline

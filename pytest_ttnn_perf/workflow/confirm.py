@@ -28,7 +28,7 @@ def in_question(judged: JudgedTest, update: Update | None, *, passes: int) -> fr
     observation = judged.observation
     if observation.problems or observation.raised is not None or observation.unconfirmed:
         return frozenset()
-    actions = actions_of(judged, update) if update else {}
+    actions = actions_of(_cleared(judged), update) if update else {}
     return frozenset(
         verdict.metric.name
         for verdict in judged.verdicts
@@ -42,6 +42,19 @@ def is_suspect(verdict: Verdict) -> bool:
     """Return whether a metric looks worse by its numbers, which may be bad luck."""
     by_ratio = verdict.metric.compared_by_ratio
     return by_ratio and verdict.outcome is Outcome.REGRESSED and verdict.reason is None
+
+
+def _cleared(judged: JudgedTest) -> JudgedTest:
+    """Return a judged test as it would be if all that looks worse were bad luck.
+
+    A gain beside a suspect is measured along with it: once the suspect is cleared there may be too
+    few passes left for the gain.
+    """
+    verdicts = (
+        verdict._replace(outcome=Outcome.WITHIN) if is_suspect(verdict) else verdict
+        for verdict in judged.verdicts
+    )
+    return replace(judged, verdicts=tuple(verdicts))
 
 
 def confirmed(

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from pytest_ttnn_perf._support.errors import InputError
 from pytest_ttnn_perf._support.json_text import read_json
 from pytest_ttnn_perf.model.encoding.assignments import decode_assignment
 from pytest_ttnn_perf.model.encoding.value import Value
@@ -37,13 +38,23 @@ class Link:
 
 
 def take_link(environment: MutableMapping[str, str]) -> Link | None:
-    """Return this process' link if it was started as a worker; once."""
-    file = environment.pop(ASSIGNMENT, None)
-    if file is None:
+    """Return this process' link if it was started as a worker; once.
+
+    Raises:
+        InputError: there is no assignment, or nobody at the other end.
+    """
+    name = environment.pop(ASSIGNMENT, None)
+    if name is None:
         return None
     die_with_parent()
-    assignment = read_assignment(Path(file))
-    return Link(Path(file), assignment, Channel(assignment.descriptor))
+    file = Path(name)
+    assignment = read_assignment(file)
+    try:
+        channel = Channel(assignment.descriptor)
+    except (OSError, ValueError, OverflowError) as cause:
+        problem = f"its channel {assignment.descriptor} is not open; unset {ASSIGNMENT}"
+        raise InputError(file, f"{problem}, which only a worker is given") from cause
+    return Link(file, assignment, channel)
 
 
 def take_share(environment: MutableMapping[str, str]) -> Assignment | None:

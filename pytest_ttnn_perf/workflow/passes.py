@@ -11,11 +11,12 @@ import time
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, Protocol
 
-from pytest_ttnn_perf._support.errors import DecodeError, WriteError
+from pytest_ttnn_perf._support.errors import DecodeError, TtnnPerfError, UsageError, WriteError
 from pytest_ttnn_perf.model.assignment import Assignment, PassKind
 from pytest_ttnn_perf.model.encoding.assignments import encode_assignment
 from pytest_ttnn_perf.model.message import Collected, Ended, Finished, Started, message_of
-from pytest_ttnn_perf.processes.child import Child, start, tail
+from pytest_ttnn_perf.processes.child import Child, start
+from pytest_ttnn_perf.processes.output import tail
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
 #: Names the file with a worker's assignment. The worker takes it out of its environment, so that
 #: a pytest that a test starts is not taken for another worker.
 ASSIGNMENT: Final = "TTNN_PERF_ASSIGNMENT"
+_ATTEMPTS: Final = 10
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,18 +70,16 @@ class Workers:
     environment: dict[str, str] = field(default_factory=lambda: dict(os.environ))
     _count: int = 0
 
-    def next_folder(self, kind: PassKind) -> Path:
-        """Make the folder of the next worker."""
+    def start(self, kind: PassKind, tests: Sequence[str] | None) -> Child:
+        """Start a worker on ``tests``; None for all that it collects.
+
+        Raises:
+            WriteError: it can have no folder of its own.
+            UsageError: there can be no other process.
+        """
         self._count += 1
         folder = self.folder / f"{self._count}-{kind.value}"
-        try:
-            folder.mkdir(parents=True)
-        except OSError as cause:
-            raise WriteError(folder, cause) from cause
-        return folder
-
-    def start(self, kind: PassKind, folder: Path, tests: Sequence[str] | None) -> Child:
-        """Start a worker on ``tests``; None for all that it collects."""
+        _make(folder)
         file = folder / "assignment.json"
 
         def command(descriptor: int) -> list[str]:
@@ -96,14 +96,31 @@ class Workers:
 
         environment = {**self.environment, ASSIGNMENT: str(file)}
         log = folder / "worker.log"
-        return start(command, cwd=self.cwd, environment=environment, log=log, shown=self.shown)
+        try:
+            return start(command, cwd=self.cwd, environment=environment, log=log, shown=self.shown)
+        except OSError as cause:
+            self.discard(folder)
+            message = f"a worker cannot be started: {cause}"
+            raise UsageError(message) from cause
 
     def discard(self, folder: Path) -> None:
         """Remove the folder of a worker that came to its end, and those above once empty."""
         shutil.rmtree(folder, ignore_errors=True)
-        for parent in (self.folder, self.folder.parent):
-            if parent.is_dir() and not any(parent.iterdir()):
-                parent.rmdir()
+        with contextlib.suppress(OSError):  # not empty, or gone: other workers, other runs
+            self.folder.rmdir()
+            self.folder.parent.rmdir()
+
+
+def _make(folder: Path) -> None:
+    try:
+        for _ in range(_ATTEMPTS):
+            # Another run may have discarded the folder above since it was found or made.
+            with contextlib.suppress(FileNotFoundError):
+                folder.mkdir(parents=True)
+                return
+        folder.mkdir(parents=True)
+    except OSError as cause:
+        raise WriteError(folder, cause) from cause
 
 
 @dataclass(slots=True)
@@ -139,35 +156,42 @@ class Pass:
         return tuple(self._left or ())
 
     def _one_worker(self) -> Loss | None:
-        folder = self.workers.next_folder(self.kind)
         self._running.clear()
+        left = None if self._left is None else tuple(self._left)
         try:
-            ending, log = self._hear(folder)
+            child = self.workers.start(self.kind, left)
+        except TtnnPerfError as error:
+            if left is None:  # nothing is known of any test yet
+                raise
+            return Loss((), f"could not be started: {error.__cause__}", self.workers.folder, "")
+        try:
+            ending = self._hear(child)
         except BaseException:
-            self.workers.discard(folder)  # nothing is wrong with this worker
+            self.workers.discard(child.log.parent)  # nothing is wrong with this worker
             raise
         if ending is None:
-            self.workers.discard(folder)
+            self.workers.discard(child.log.parent)
             return None
-        return self._loss(ending, log)
+        return self._loss(ending, child.log)
 
-    def _hear(self, folder: Path) -> tuple[Ending | None, Path]:
+    def _hear(self, child: Child) -> Ending | None:
         """Hear one worker out; return how it ended unless that was as it should be."""
-        left = None if self._left is None else tuple(self._left)
-        with self.workers.start(self.kind, folder, left) as child:
+        with child:
             ended = False
             for message in self._messages(child):
-                ended = isinstance(message, Ended)
+                ended = ended or isinstance(message, Ended)
                 self._keep_book(message)
                 self.listener.hear(message)
                 child.stop = self.listener.stop
             ending = child.ending(patience_s=self.silence_s)
-        return (None if ended and not ending.cut else ending), child.log
+        return None if ended and not ending.cut and not ending.damaged else ending
 
     def _messages(self, child: Child) -> Iterator[Message]:
-        with contextlib.suppress(DecodeError):  # a damaged stream: what follows means nothing
+        try:
             for document in child.documents(silence_s=self.silence_s):
                 yield message_of(document)
+        except DecodeError:
+            child.damaged = True
 
     def _keep_book(self, message: Message) -> None:
         match message:

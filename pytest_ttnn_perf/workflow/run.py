@@ -51,6 +51,7 @@ class GateRun:
     project: Path
     here: Path
     rerun: Rerun = Rerun()
+    inline: bool = False
     hardware: Hardware = field(default_factory=host_hardware)
     errors: list[str] = field(default_factory=list)
     shift: Shift | None = None
@@ -240,7 +241,7 @@ class GateRun:
 
     def heading(self) -> str:
         """Say in one line what this run does."""
-        return heading_line(self.settings, self.hardware, here=self.here)
+        return heading_line(self.settings, self.hardware, here=self.here, inline=self.inline)
 
     def closing(self) -> Iterator[str]:
         """Say where the results went."""

@@ -33,14 +33,16 @@ def assess(
     if shift is None:
         return None
     found: Counter[str] = Counter()
+    compared = 0
     for name, judged in tests.items():
         own = judged.observation.hardware or hardware
         baseline = store.find(own, name) if own else None
         if baseline is not None:
+            compared += 1
             then = {**baseline.accepted.environment, "ttnn": baseline.accepted.ttnn}
             found.update(_differences(environment, then))
-    # Told of most tests, it can explain most of them.
-    common = (text for text, count in found.most_common() if count >= len(tests) / 2)
+    # Told of most baselines, it can explain most of what is compared with them.
+    common = (text for text, count in found.most_common() if count >= compared / 2)
     return replace(shift, differences=(*common, *_load(environment)))
 
 
@@ -53,7 +55,9 @@ def _differences(now: Environment, then: Mapping[str, object]) -> Iterator[str]:
     current = {**now.lasting, "ttnn": now.ttnn}
     for name, value in then.items():
         if value is not None and current.get(name) != value:
-            yield f"{_WORDS.get(name, name)} {current.get(name)}, at the baselines {value}"
+            word, found = _WORDS.get(name, name), current.get(name)
+            said = f"no {word}" if found is None else f"{word} {found}"
+            yield f"{said}, at the baselines {value}"
 
 
 def _load(environment: Environment) -> Iterator[str]:

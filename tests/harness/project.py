@@ -103,6 +103,7 @@ def clean(text: str) -> str:
     """Take out of an output what differs between machines, versions and moments."""
     text = re.sub(r"^(platform|cachedir|rootdir|configfile|plugins|benchmark|hypothesis).*\n", "",
                   text, flags=re.MULTILINE)  # fmt: skip
+    text = text.replace(", in this process, nothing is measured again", "")
     text = re.sub(r"in \d+\.\d+s( \([\d:]+\))?", "in TIME", text)
     text = re.sub(r"\d{8}T\d{6}Z-[0-9a-f]{6}", "RUN-ID", text)
     text = re.sub(r"host-[a-z0-9_]+", "host-ARCH", text)

@@ -161,7 +161,7 @@ def test_a_throughput_is_worse_when_it_falls() -> None:
     verdict = judged(baseline(100, 100, metric=RATE), 80)
     assert verdict.outcome is Outcome.REGRESSED
     assert verdict.change == pytest.approx(0.25)
-    assert verdict.as_read(verdict.change) == pytest.approx(0.2)
+    assert verdict.change_as_read == pytest.approx(0.2)
     assert judged(baseline(100, 100, metric=RATE), 120).outcome is Outcome.IMPROVED
 
 

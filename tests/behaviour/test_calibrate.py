@@ -1,0 +1,204 @@
+"""``ttnn-perf calibrate``: sessions in fresh processes, what they tell, and what is stored."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import pty
+import re
+import subprocess
+import sys
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from tests.behaviour.model import entry_of, metric, outcomes
+from tests.behaviour.turns import id_of, latencies, write_turns
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from tests.harness.project import Project, Ran
+
+TWO = ("calibrate", "--sessions", "2")
+
+
+def rows_of(ran: Ran) -> list[str]:
+    """Return the names of the tests in the table."""
+    return re.findall(r"^test_model\.py::test_model\[(\w+)\] ", ran.text, re.M)
+
+
+def latency(project: Project, name: str) -> Any:
+    """Return the stored baseline of a test's latency."""
+    return project.stored()[f"test_model[{name}]"]["metrics"]["latency"]
+
+
+def test_sessions_are_stored_one_by_one_and_judge_what_follows(project: Project) -> None:
+    write_turns(project, a=latencies(10, 10.2, 12))
+
+    ran = project.cli(*TWO, "--write", "test_model.py")
+
+    assert ran.code == 0
+    assert ran.text.splitlines()[-2:] == [
+        "1 test, 2 sessions each",
+        "wrote baselines/host-ARCH/test_model.json",
+    ]
+    stored = project.stored()["test_model[a]"]
+    assert stored["metrics"]["latency"]["sessions"] == [[10, 0, 1], [10.2, 0, 1]]
+    assert stored["accepted"]["reason"] == "calibrated with 2 sessions"
+    assert "python" in stored["accepted"]["environment"]
+    assert project.pytest("--ttnn-perf").code == 1
+    assert outcomes(project, id_of("a")) == {"latency": "REGRESSED"}
+    sentence = entry_of(project, id_of("a"))["verdicts"]["latency"]["sentence"]
+    assert "12.00 ms, baseline 10.10 ms: 18.8 % slower" in sentence
+    assert "against 2 sessions" in sentence
+
+
+def test_existing_baseline_is_replaced_and_others_are_left_alone(project: Project) -> None:
+    write_turns(project, a=[{"latency": metric(20), "old": metric(5)}], b=latencies(7))
+    project.pytest("--ttnn-perf-update=new", "--ttnn-perf-reason=first")
+    write_turns(project, a=[{"latency": metric(10), "old": metric(5)}], b=latencies(7))
+    project.pytest("--ttnn-perf-update=improved")
+    assert latency(project, "a")["since"] == 1
+    before = project.stored()["test_model[b]"]
+    write_turns(project, a=latencies(30, 31), b=latencies(7))
+
+    ran = project.cli(*TWO, "--write", id_of("a"))
+
+    assert ran.code == 0
+    after = project.stored()
+    assert after["test_model[b]"] == before
+    assert list(after["test_model[a]"]["metrics"]) == ["latency"]
+    assert latency(project, "a")["sessions"] == [[30, 0, 1], [31, 0, 1]]
+    assert latency(project, "a")["since"] == 0
+
+
+@pytest.mark.parametrize("sessions", ["1", "21", "0", "-3", "x", "2.5"])
+def test_number_of_sessions_that_is_none_is_refused(project: Project, sessions: str) -> None:
+    ran = project.cli("calibrate", f"--sessions={sessions}")
+    assert ran.code == 2
+    assert ran.errors.splitlines()[-1].endswith(
+        f"argument --sessions: expected a whole number from 2 to 20, found {sessions!r}"
+    )
+
+
+def test_words_that_are_not_its_own_go_to_pytest_in_their_order(project: Project) -> None:
+    write_turns(project, a=latencies(10), b=latencies(10))
+    project.write(
+        conftest="""
+            import json
+
+            def pytest_configure(config):
+                with open("words.jsonl", "a") as file:
+                    file.write(json.dumps(list(config.invocation_params.args)) + "\\n")
+        """
+    )
+    words = ["-k", "model[a] or none", "-m", "not slow", "--tb", "no", "-x", "--", "test_model.py"]
+
+    ran = project.cli("calibrate", *words[:2], "--sessions", "2", *words[2:])
+
+    assert ran.code == 0
+    assert rows_of(ran) == ["a"]
+    told = [json.loads(line) for line in (project.path / "words.jsonl").read_text().splitlines()]
+    assert len(told) == 2
+    for arguments in told:
+        assert arguments[-len(words) :] == words
+
+
+def test_format_may_stand_anywhere_among_the_words(project: Project) -> None:
+    write_turns(project, a=latencies(10))
+    ran = project.cli("calibrate", "test_model.py", "--format", "json", "--sessions", "2", "-q")
+    assert [each["sessions"] for each in json.loads(ran.text)["tests"]] == [2]
+    assert not (project.path / "baselines").exists(), "nothing is stored unasked"
+
+
+def bars_in(text: str) -> list[str]:
+    """Return lines of progress without the time that is left, which is anyone's guess."""
+    return [re.sub(r", about .* left *$", "", line) for line in re.split(r"[\r\n]+", text) if line]
+
+
+def test_progress_in_a_log_is_a_line_per_session_and_no_part_of_the_result(
+    project: Project,
+) -> None:
+    write_turns(project, a=latencies(10), b=[*latencies(10), "os._exit(3)"])
+    project.write(test_other="def test_other(): pass")
+
+    ran = project.cli(*TWO, "--format", "json")
+
+    assert bars_in(ran.errors) == [
+        "[############------------] session 1 of 2, test 3 of 3",
+        "[########################] session 2 of 2, test 2 of 2",
+    ]
+    assert [each["test"] for each in json.loads(ran.text)["tests"]] == [id_of("a")]
+
+
+def on_a_terminal(folder: Path, *arguments: str) -> tuple[str, str]:
+    """Run ``ttnn-perf`` with stderr on a terminal; return stdout and what the terminal was sent."""
+    ours, theirs = pty.openpty()
+    command = [sys.executable, "-m", "pytest_ttnn_perf.cli.main", *arguments]
+    process = subprocess.Popen(command, cwd=folder, stdout=subprocess.PIPE, stderr=theirs)
+    os.close(theirs)
+    shown = b""
+    with contextlib.suppress(OSError):  # how a terminal says that nobody writes to it any more
+        while part := os.read(ours, 4096):
+            shown += part
+    os.close(ours)
+    stdout, _ = process.communicate(timeout=120)
+    return stdout.decode(), shown.decode()
+
+
+def test_progress_on_a_terminal_is_one_line_that_is_rewritten(project: Project) -> None:
+    write_turns(project, a=latencies(10))
+
+    stdout, shown = on_a_terminal(project.path, *TWO, "--format", "csv")
+
+    assert len(stdout.splitlines()) == 2
+    assert shown.startswith("\r[")
+    assert shown.endswith("\r\n")
+    assert "\n" not in shown[:-1]
+    assert bars_in(shown) == [
+        "[------------------------] session 1 of 2, test 0 of 1",
+        "[############------------] session 1 of 2, test 1 of 1",
+        "[############------------] session 2 of 2, test 0 of 1",
+        "[########################] session 2 of 2, test 1 of 1",
+    ]
+
+
+def test_what_is_not_gated_is_told_and_not_stored(project: Project) -> None:
+    project.write(test_plain="def test_plain(): pass")
+
+    ran = project.cli(*TWO, "--write", "--ttnn-perf-all")
+
+    assert ran.code == 1
+    assert ran.text.splitlines() == [
+        "1 test, 2 sessions each",
+        "nothing to calibrate in test_plain.py::test_plain: what it records is not gated",
+        "nothing was written",
+    ]
+
+
+def test_sessions_are_stored_where_pytest_looks_for_baselines(project: Project) -> None:
+    """Its root folder is not where the user stands, and its options may say another one."""
+    (project.path / "pytest.ini").write_text("[pytest]\n")
+    write_turns(project, a=latencies(10, 10.3))
+    folder = project.path / "models"
+    folder.mkdir()
+    for name in ("test_model.py", "turns.json"):
+        (project.path / name).rename(folder / name)
+
+    rates: list[float] = []
+    for option in ((), ("--ttnn-perf-baselines", "kept", "--ttnn-perf-confirm", "0")):
+        (folder / "a.turn").unlink(missing_ok=True)
+        command = [sys.executable, "-m", "pytest_ttnn_perf.cli.main", *TWO, "--write", *option]
+        done = subprocess.run(
+            [*command, "--format", "json"], cwd=folder, capture_output=True, check=False
+        )
+        assert done.returncode == 0, done.stderr
+        rates.append(json.loads(done.stdout)["tests"][0]["false_alarm_rate"])
+
+    files = sorted(project.path.rglob("test_model.json"))
+    stored = [str(file.relative_to(project.path).parent.parent.parent) for file in files]
+    assert stored == ["baselines", "models/kept"]
+    assert rates[1] > 2 * rates[0], "without confirm passes more alarms are false"
+    assert project.pytest("--ttnn-perf").code == 0

@@ -1,0 +1,296 @@
+"""Other plugins beside the gate: each is loaded alone with it, and runs in workers as well."""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import pytest
+
+from pytest_ttnn_perf.plugin.assigned import own_id
+from tests.behaviour.model import counts_of, entry_of, failure_of, outcomes, record_of
+from tests.behaviour.turns import id_of, latencies, write_turns
+
+if TYPE_CHECKING:
+    from tests.harness.project import Project, Ran
+
+
+@dataclass(frozen=True, slots=True)
+class Beside:
+    """A project with one more plugin in it."""
+
+    project: Project
+    plugins: tuple[str, ...]
+
+    def gate(self, *arguments: str) -> Ran:
+        """Run the gate in workers, with two confirm passes."""
+        return self.run("--ttnn-perf", *arguments)
+
+    def run(self, *arguments: str) -> Ran:
+        """Run pytest with these plugins."""
+        names = ("ttnn_perf", *self.plugins)
+        loaded = [word for name in names for word in ("-p", name)]
+        return self.project.run(sys.executable, "-m", "pytest", *loaded, *arguments)
+
+    def executed(self, *names: str) -> list[int]:
+        """Return how often each test was executed since it was written."""
+        files = [self.project.path / f"{name}.turn" for name in names]
+        return [int(file.read_text()) if file.exists() else 0 for file in files]
+
+
+@pytest.fixture
+def beside(
+    request: pytest.FixtureRequest, project: Project, monkeypatch: pytest.MonkeyPatch
+) -> Beside:
+    """Return a project with the plugins that a test names; skip the test without them."""
+    module, *plugins = request.param
+    pytest.importorskip(module, reason=f"{module} is not installed")
+    monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")
+    monkeypatch.delenv("PYTEST_ADDOPTS", raising=False)
+    return Beside(project, tuple(plugins))
+
+
+def plugin(module: str, *names: str) -> pytest.MarkDecorator:
+    """Let a test run beside a plugin of this module; ``names`` are those of its entry points."""
+    return pytest.mark.parametrize("beside", [(module, *names)], indirect=True, ids=[module])
+
+
+def write_slower(beside: Beside, *names: str) -> None:
+    """Write tests that have become slower, all of them, and one that has not."""
+    project = beside.project
+    write_turns(project, fine=latencies(10), **{name: latencies(10) for name in names})
+    project.pytest("-p", "ttnn_perf", "--ttnn-perf-update=new")
+    write_turns(project, fine=latencies(10), **{name: latencies(20) for name in names})
+
+
+@plugin("pytest_timeout", "timeout")
+@pytest.mark.parametrize("method", ["signal", "thread"])
+def test_timeout_is_the_tests_and_not_the_runs(beside: Beside, method: str) -> None:
+    project = beside.project
+    write_turns(project, hangs=["time.sleep(600)"], next=latencies(10))
+
+    limit = ("--timeout=3", f"--timeout-method={method}", "--ttnn-perf-missing=ignore")
+    ran = beside.gate(*limit)
+
+    assert counts_of(ran) == "1 failed, 1 passed"
+    # A thread can only end the whole process.
+    said = {"signal": "Timeout (>3.0s) from pytest-timeout", "thread": "ended with exit code 1"}
+    assert said[method] in failure_of(ran, "test_model[hangs]")
+    assert outcomes(project, id_of("next")) == {"latency": "NO_BASELINE"}
+
+
+@plugin("pytest_split", "pytest-split")
+def test_selection_is_split_once(beside: Beside) -> None:
+    names = ("a", "b", "c")
+    write_slower(beside, *names)
+
+    ran = beside.gate("--splits=2", "--group=2")
+
+    assert counts_of(ran) == "2 failed, 2 deselected"
+    assert beside.executed("fine", *names) == [0, 0, 3, 3]
+
+
+@plugin("pytest_rerunfailures", "rerunfailures")
+def test_test_that_is_run_again_counts_as_it_ends(beside: Beside) -> None:
+    write_turns(beside.project, flaky=["assert False", *latencies(10)], broken=["assert False"])
+
+    ran = beside.gate("--reruns=2", "--ttnn-perf-missing=ignore")
+
+    assert counts_of(ran) == "1 failed, 1 passed, 3 rerun"
+    assert entry_of(beside.project, id_of("flaky"))["metrics"]["latency"]["samples"] == [10]
+    assert outcomes(beside.project, id_of("broken")) == {"-": "NO_DATA"}
+
+
+@plugin("pytest_rerunfailures", "rerunfailures")
+@pytest.mark.parametrize(("how", "executed"), [("option", 2), ("marker", 4)])
+def test_confirm_passes_do_not_try_again(beside: Beside, how: str, executed: int) -> None:
+    """Unless a test's own marker says so: then it counts as it ends there, too."""
+    write_slower(beside, "slow")
+    write_turns(beside.project, slow=[*latencies(20), "assert False", *latencies(20)])
+    source = beside.project.path / "test_model.py"
+    if how == "marker":
+        text = source.read_text()
+        source.write_text(
+            text.replace("@pytest.mark.ttnn", "@pytest.mark.flaky(reruns=1)\n@pytest.mark.ttnn")
+        )
+
+    ran = beside.gate(*(["--reruns=2"] if how == "option" else []))
+
+    assert counts_of(ran) == "1 failed"
+    assert beside.executed("slow") == [executed]
+
+
+@plugin("pytest_repeat", "repeat")
+def test_repetitions_are_tests_of_their_own(beside: Beside) -> None:
+    write_turns(beside.project, model=latencies(10, 11))
+
+    ran = beside.gate("--count=2", "--ttnn-perf-missing=ignore")
+
+    assert counts_of(ran) == "2 passed"
+    tests = record_of(beside.project)["tests"]
+    assert [test["metrics"]["latency"]["samples"] for test in tests.values()] == [[10], [11]]
+
+
+@plugin("pytest_cov", "pytest_cov")
+def test_coverage_is_left_out_and_demands_nothing(beside: Beside) -> None:
+    started = "import coverage; assert coverage.Coverage.current() is None"
+    write_turns(beside.project, model=[f"{started}; ttnn_perf.record('latency', 10.0, unit='ms')"])
+
+    arguments = ("--cov=test_model", "--cov-fail-under=90", "--ttnn-perf-missing=ignore")
+    ran = beside.gate(*arguments)
+
+    assert (ran.code, counts_of(ran)) == (0, "1 passed")
+    said = "ttnn-perf: no coverage: it would slow down what is measured"
+    assert said in ran.text.splitlines()
+    assert "overage" not in ran.text.replace(said, "") + ran.errors
+
+
+@plugin("pytest_reportlog", "pytest_reportlog")
+def test_report_log_has_every_report_once(beside: Beside) -> None:
+    write_slower(beside, "slow")
+
+    beside.gate("--report-log=log.jsonl")
+
+    lines = (beside.project.path / "log.jsonl").read_text().splitlines()
+    calls = [report for line in lines if (report := json.loads(line)).get("when") == "call"]
+    found = {report["nodeid"]: report["outcome"] for report in calls}
+    assert len(calls) == 2
+    assert found == {id_of("fine"): "passed", id_of("slow"): "failed"}
+
+
+@plugin("pytest_jsonreport", "pytest_jsonreport")
+def test_json_report_has_the_final_outcomes(beside: Beside) -> None:
+    write_slower(beside, "slow")
+
+    beside.gate("--json-report", "--json-report-file=report.json")
+
+    report = json.loads((beside.project.path / "report.json").read_text())
+    found = {test["nodeid"]: test["outcome"] for test in report["tests"]}
+    assert found == {id_of("fine"): "passed", id_of("slow"): "failed"}
+    assert (report["summary"]["total"], report["exitcode"]) == (2, 1)
+
+
+@plugin("pytest_html", "html", "metadata")
+def test_html_report_has_the_verdict(beside: Beside) -> None:
+    write_slower(beside, "slow")
+
+    beside.gate("--html=report.html", "--self-contained-html")
+
+    text = (beside.project.path / "report.html").read_text()
+    assert len(re.findall(r"REGRESSED: latency 20.00 ms, baseline 10.00 ms", text)) == 1
+    assert "1 Failed" in text
+    assert "1 Passed" in text
+
+
+@plugin("pytest_randomly", "randomly")
+def test_all_processes_have_the_seed_that_is_shown(beside: Beside) -> None:
+    write_slower(beside, "slow")
+    note = "open('seeds', 'a').write(f'{item.config.option.randomly_seed}\\n')"
+    (beside.project.path / "conftest.py").write_text(f"def pytest_runtest_setup(item): {note}\n")
+
+    ran = beside.gate()
+
+    (shown,) = re.findall(r"--randomly-seed=(\d+)", ran.text)
+    seeds = (beside.project.path / "seeds").read_text().split()
+    assert seeds == [shown] * 4
+
+
+@plugin("pytest_sugar", "sugar")
+def test_progress_is_shown_once_and_whole(beside: Beside) -> None:
+    write_slower(beside, "slow")
+
+    ran = beside.gate("--force-sugar", "-s")
+
+    assert ran.code == 1
+    assert "100%" in ran.text
+    assert ran.text.count("Results (") == 1
+
+
+@plugin("pytest_forked", "pytest_forked")
+def test_forks_are_measured_and_may_crash(beside: Beside) -> None:
+    write_turns(beside.project, model=latencies(10), crash=["os.kill(os.getpid(), 9)"])
+    if counts_of(beside.run("--forked", "-k", "model]")) != "1 passed, 1 deselected":
+        pytest.skip("this pytest-forked does not work with this pytest")
+
+    ran = beside.gate("--forked", "--ttnn-perf-missing=ignore")
+
+    assert counts_of(ran) == "1 failed, 1 passed"
+    assert entry_of(beside.project, id_of("model"))["metrics"]["latency"]["samples"] == [10]
+    assert outcomes(beside.project, id_of("crash")) == {"-": "NO_DATA"}
+
+
+@plugin("pytest_github_actions_annotate_failures", "pytest_github_actions_annotate_failures")
+def test_failures_are_annotated_once(beside: Beside, monkeypatch: pytest.MonkeyPatch) -> None:
+    write_slower(beside, "slow", "broken")
+    write_turns(beside.project, slow=latencies(20), broken=["assert False, 'on its own'"])
+    monkeypatch.setenv("GITHUB_ACTIONS", "true")
+
+    ran = beside.gate("-s")
+
+    notes = [line for line in ran.errors.splitlines() if line.startswith("::error")]
+    assert len(notes) == 2
+    assert "on its own" in notes[0]
+    assert "REGRESSED: latency 20.00 ms, baseline 10.00 ms" in notes[1]
+
+
+@plugin("pytest_instafail", "instafail")
+def test_failures_are_shown_at_once(beside: Beside) -> None:
+    write_slower(beside, "slow")
+
+    ran = beside.gate("--instafail")
+
+    before, _, _ = ran.text.partition("=== ttnn-perf ===")
+    assert before.count("REGRESSED: latency 20.00 ms, baseline 10.00 ms") == 1
+
+
+@plugin("pytest_benchmark", "benchmark")
+def test_benchmarks_are_saved_once(beside: Beside) -> None:
+    write_slower(beside, "slow")
+    source = beside.project.path / "test_model.py"
+    text = source.read_text().replace("(ttnn_perf, name):", "(ttnn_perf, name, benchmark):")
+    source.write_text(text + "\n    benchmark.pedantic(int, rounds=2)\n")
+
+    ran = beside.gate("--benchmark-json=saved.json")
+
+    assert counts_of(ran) == "1 failed, 1 passed"
+    saved = json.loads((beside.project.path / "saved.json").read_text())["benchmarks"]
+    assert [each["name"] for each in saved] == ["test_model[fine]", "test_model[slow]"]
+
+
+@plugin("hypothesis", "hypothesispytest")
+def test_statistics_of_examples_come_through(beside: Beside) -> None:
+    beside.project.write(
+        test_model="""
+            from hypothesis import given, settings, strategies
+
+            @settings(max_examples=5, database=None)
+            @given(strategies.integers())
+            def test_model(number):
+                assert number == number
+
+            def test_measured(ttnn_perf):
+                ttnn_perf.record("latency", 10.0, unit="ms")
+        """
+    )
+
+    ran = beside.gate("--hypothesis-show-statistics", "--ttnn-perf-missing=ignore")
+
+    assert counts_of(ran) == "2 passed"
+    assert ran.text.count("settings.max_examples=5") == 1
+
+
+@pytest.mark.parametrize(
+    ("test", "own"),
+    [
+        ("test_a.py::test_b@board", "test_a.py::test_b"),
+        ("test_a.py::test_b[1@2]@board", "test_a.py::test_b[1@2]"),
+        ("test_a.py::test_b[1@2]", "test_a.py::test_b[1@2]"),
+        ("a@b/test_a.py::test_b", "a@b/test_a.py::test_b"),
+    ],
+)
+def test_name_of_a_test_in_a_group_of_pytest_xdist_is_its_own(test: str, own: str) -> None:
+    assert own_id(test, grouped=True) == own
+    assert own_id(test, grouped=False) == test

@@ -1,0 +1,300 @@
+"""A machine that is slower, or faster, as a whole: said once, instead of failing every test."""
+
+from __future__ import annotations
+
+import json
+import platform
+import re
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from tests.behaviour.model import counts_of, entry_of, record_of
+from tests.behaviour.turns import IN_WORKERS, id_of, latencies, write_turns
+
+if TYPE_CHECKING:
+    from tests.harness.project import Project, Ran
+
+NAMES = ("a", "b", "c", "d", "e")
+NOT_WRITTEN = "  nothing was written but new baselines: a shifted machine sets no standard"
+ACCEPT_ALL = (
+    "  if it stays so, or comes from a change that all tests share: "
+    'pytest --ttnn-perf-update=all --ttnn-perf-reason "why"'
+)
+
+
+@pytest.fixture
+def known(project: Project) -> Project:
+    """A project with five tests whose baselines are 10 ms, with limits of 5.1 %."""
+    write_turns(project, **{name: latencies(10) for name in NAMES})
+    assert project.pytest("--ttnn-perf-update=new").code == 0
+    return project
+
+
+def run_at(project: Project, *milliseconds: float, options: tuple[str, ...] = ()) -> Ran:
+    """Run the tests at other speeds, in workers; those beyond the fifth are new."""
+    names = "abcdefghi"[: len(milliseconds)]
+    now = zip(names, milliseconds, strict=True)
+    write_turns(project, **{name: latencies(each) for name, each in now})
+    return project.pytest(*IN_WORKERS, "--ttnn-perf", "--ttnn-perf-json=run.json", *options)
+
+
+def shifts_in(ran: Ran) -> list[str]:
+    """Return what is said about a shift, without how busy this machine is."""
+    lines = [line for line in ran.text.splitlines() if "environment shifted: " in line]
+    busy = r"load [\d.]+ on \d+ processors when the run began"
+    lines = [re.sub(rf"\); {busy}$", "); nothing that is recorded differs", x) for x in lines]
+    return [re.sub(f"; {busy}$", "", line) for line in lines]
+
+
+def said(size: str, moved: str, differs: str = "nothing that is recorded differs") -> str:
+    """Return the sentence about a shift."""
+    return f"environment shifted: {size} as a whole ({moved} moved the same way); {differs}"
+
+
+def verdict_of(project: Project, name: str) -> tuple[str, str | None]:
+    verdict = entry_of(project, id_of(name))["verdicts"]["latency"]
+    return verdict["outcome"], verdict["reason"]
+
+
+def gated(project: Project) -> tuple[int, dict[str, Any]]:
+    """Judge the run's record again; return exit code and document."""
+    ran = project.cli("gate", "run.json", "--format", "json")
+    return ran.code, json.loads(ran.text)
+
+
+def test_suspects_that_are_only_as_slow_as_the_machine_are_labelled_and_end_in_code_6(
+    known: Project,
+) -> None:
+    ran = run_at(known, 11, 11, 11, 10, 11.3)
+
+    assert (ran.code, counts_of(ran)) == (6, "5 passed")
+    sentence = said("10.0 % slower", "4 of 5 tests")
+    assert shifts_in(ran) == [f"ttnn-perf: {sentence}", sentence]
+    assert ACCEPT_ALL in ran.text.splitlines()
+    assert "confirm pass" not in ran.text
+    assert [verdict_of(known, name) for name in NAMES] == [
+        *[("WITHIN", "environment shifted")] * 3,
+        ("WITHIN", None),
+        ("WITHIN", "environment shifted"),
+    ]
+    labels = re.findall(r"^test_model\S+ .* %  (\S.*)$", ran.text, flags=re.MULTILINE)
+    assert labels == [*["WITHIN (shifted)"] * 3, "WITHIN (provisional)", "WITHIN (shifted)"]
+    assert entry_of(known, id_of("a"))["verdicts"]["latency"]["sentence"] == (
+        "latency 11.00 ms, baseline 10.00 ms: 10.0 % slower, limit 5.1 %: only as slow as the "
+        "machine (1 sample against 1 session; provisional baseline)"
+    )
+
+
+def test_record_of_a_shifted_run_is_judged_anew_as_it_was(known: Project) -> None:
+    run_at(known, 11, 11, 11, 11, 11)
+
+    code, document = gated(known)
+
+    assert (code, document["failed"], document["shifted"]) == (6, False, True)
+    assert document["shift"] == pytest.approx(0.1)
+    assert [v["outcome"] for v in document["verdicts"]] == ["WITHIN"] * 5
+    shift = record_of(known)["shift"]
+    assert shift["change"] == pytest.approx(0.1)
+    assert (shift["moved"], shift["voting"]) == (5, 5)
+    told = known.cli("gate", "run.json")
+    assert (told.code, shifts_in(told)) == (6, [said("10.0 % slower", "5 of 5 tests")])
+
+
+def test_test_that_is_worse_than_the_machine_is_confirmed_and_fails_by_name(
+    known: Project,
+) -> None:
+    ran = run_at(known, 11, 11, 11, 11, 15)
+
+    assert (ran.code, counts_of(ran)) == (1, "1 failed, 4 passed")
+    assert "confirm pass 1 of 2: measuring 1 test again" in ran.text
+    assert [verdict_of(known, name)[0] for name in NAMES] == [*["WITHIN"] * 4, "REGRESSED"]
+    assert entry_of(known, id_of("e"))["metrics"]["latency"]["confirmations"] == [[15], [15]]
+    code, document = gated(known)
+    assert (code, document["failed"], document["shifted"]) == (1, True, True)
+
+
+def test_suspect_that_the_machine_explains_passes_without_confirm_passes_too(
+    known: Project,
+) -> None:
+    """What is held back until all tests are measured is not only what is measured again."""
+    ran = run_at(known, 11, 11, 11, 11, 15, options=("--ttnn-perf-confirm", "0"))
+    assert (ran.code, counts_of(ran)) == (1, "1 failed, 4 passed")
+
+
+def test_functional_failure_beside_a_shift_ends_in_code_1(known: Project) -> None:
+    known.write(test_other="def test_other(): assert False")
+
+    ran = run_at(known, 11, 11, 11, 11, 11)
+
+    assert (ran.code, counts_of(ran)) == (1, "1 failed, 5 passed")
+    assert len(shifts_in(ran)) == 2
+
+
+def test_shift_to_the_better_is_told_and_fails_nothing(known: Project) -> None:
+    ran = run_at(known, 8, 8, 8, 8, 10)
+
+    assert (ran.code, counts_of(ran)) == (0, "5 passed")
+    sentence = said("20.0 % faster", "4 of 5 tests")
+    assert shifts_in(ran) == [f"ttnn-perf: {sentence}", sentence]
+    assert [verdict_of(known, name)[0] for name in NAMES] == [*["IMPROVED"] * 4, "WITHIN"]
+    code, document = gated(known)
+    assert (code, document["failed"], document["shifted"]) == (0, False, True)
+
+
+@pytest.mark.parametrize(("speed", "code"), [(8, 0), (11, 6)], ids=["faster", "slower"])
+def test_shifted_machine_sets_no_standard_but_for_what_has_none(
+    known: Project, speed: float, code: int
+) -> None:
+    before = known.stored()
+
+    ran = run_at(
+        known, speed, speed, speed, speed, 10, 30, options=("--ttnn-perf-update=improved",)
+    )
+
+    assert (ran.code, counts_of(ran)) == (code, "6 passed")
+    assert NOT_WRITTEN in ran.text.splitlines()
+    after = known.stored()
+    new = after.pop("test_model[f]")
+    assert after == before
+    assert new["metrics"]["latency"]["sessions"] == [[30, 0, 1]] * 3
+    assert "1 written" in ran.text
+
+
+def test_accepting_all_makes_the_shifted_machine_the_standard(known: Project) -> None:
+    options = ("--ttnn-perf-update=all", "--ttnn-perf-reason", "new host")
+
+    ran = run_at(known, 11, 11, 11, 11, 11, options=options)
+
+    assert (ran.code, counts_of(ran), shifts_in(ran)) == (0, "5 passed", [])
+    for stored in known.stored().values():
+        latency = stored["metrics"]["latency"]
+        assert (latency["sessions"], latency["since"]) == ([[10, 0, 1], *[[11, 0, 1]] * 3], 1)
+        assert stored["accepted"]["reason"] == "new host"
+
+
+def test_what_is_not_as_it_was_at_the_baselines_is_named(known: Project) -> None:
+    file = known.baseline()
+    document = json.loads(file.read_text())
+    for stored in document["tests"].values():
+        stored["accepted"]["environment"]["python"] = "CPython 3.9.1"
+    file.write_text(json.dumps(document))
+
+    ran = run_at(known, 11, 11, 11, 11, 11)
+
+    now = f"{platform.python_implementation()} {platform.python_version()}"
+    differs = f"python {now}, at the baselines CPython 3.9.1"
+    assert shifts_in(ran)[-1] == said("10.0 % slower", "5 of 5 tests", differs)
+
+
+RATE = {"unit": "tok/s", "better": "higher", "kind": "throughput"}
+TIME = {"unit": "ms", "better": "lower", "kind": "time"}
+THEN: dict[str, object] = {"host_hash": "1111", "governor": "performance", "python": "3.12.1"}
+
+
+def write_record(
+    project: Project,
+    values: dict[str, float],
+    *,
+    kind: dict[str, str] = TIME,
+    now: dict[str, object] = THEN,
+    ttnn: str | None = None,
+) -> None:
+    """Write the record of a run, and baselines of 100 for the first five tests in it."""
+    hardware = {"arch": "wormhole_b0", "board": "n150", "mesh": "1x1"}
+    tests = {
+        f"t.py::{name}": {"metrics": {"m": {**kind, "samples": [value]}}}
+        for name, value in values.items()
+    }
+    record = {"format": 1, "hardware": hardware, "environment": now, "tests": tests}
+    (project.path / "run.json").write_text(json.dumps(record))
+    baseline = {
+        "accepted": {"at": "2026-11-15T10:00:00Z", "ttnn": ttnn, "environment": THEN},
+        "metrics": {"m": {**kind, "sessions": [[100, 0, 5]] * 3}},
+    }
+    stored = dict.fromkeys(list(values)[:5], baseline)
+    document = {"format": 1, "hardware": hardware, "tests": stored}
+    folder = project.path / "baselines" / "wormhole_b0-n150-1x1"
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "t.json").write_text(json.dumps(document))
+
+
+def alike(value: float, count: int = 5) -> dict[str, float]:
+    return {f"t{number}": value for number in range(count)}
+
+
+@pytest.mark.parametrize(
+    ("now", "ttnn", "differs"),
+    [
+        (THEN, None, "nothing that is recorded differs"),
+        (
+            {**THEN, "governor": "powersave", "ttnn": "0.82.0"},
+            "0.81.1",
+            "governor powersave, at the baselines performance; "
+            "ttnn 0.82.0, at the baselines 0.81.1",
+        ),
+        ({**THEN, "host_hash": "2222"}, None, "host 2222, at the baselines 1111"),
+        ({**THEN, "governor": None}, None, "no governor, at the baselines performance"),
+        (
+            {**THEN, "load_1m": 9.5, "cpu_count": 8},
+            None,
+            "load 9.5 on 8 processors when the run began",
+        ),
+        ({**THEN, "load_1m": 4.0, "cpu_count": 8}, None, "nothing that is recorded differs"),
+    ],
+    ids=["nothing", "two", "host", "gone", "busy", "half busy"],
+)
+def test_gate_names_what_differs(
+    project: Project, now: dict[str, object], ttnn: str | None, differs: str
+) -> None:
+    write_record(project, alike(110), now=now, ttnn=ttnn)
+    ran = project.cli("gate", "run.json")
+    assert ran.code == 6
+    lines = [line for line in ran.text.splitlines() if line.startswith("environment shifted")]
+    assert lines == [said("10.0 % slower", "5 of 5 tests", differs)]
+
+
+def test_tests_without_a_baseline_do_not_dilute_what_differs(project: Project) -> None:
+    write_record(project, alike(110, 12), now={**THEN, "governor": "powersave"})
+    ran = project.cli("gate", "run.json", "--missing", "ignore")
+    assert ran.code == 6
+    differs = "governor powersave, at the baselines performance"
+    assert said("10.0 % slower", "5 of 5 tests", differs) in ran.text.splitlines()
+
+
+@pytest.mark.parametrize(
+    ("value", "size", "code"), [(80.0, "25.0 % slower", 6), (125.0, "20.0 % faster", 0)]
+)
+def test_throughputs_that_fall_tell_of_a_slower_machine(
+    project: Project, value: float, size: str, code: int
+) -> None:
+    write_record(project, alike(value), kind=RATE)
+    ran = project.cli("gate", "run.json")
+    assert ran.code == code
+    assert said(size, "5 of 5 tests") in ran.text.splitlines()
+
+
+def test_accuracy_below_its_limit_fails_by_name_in_a_shifted_run(project: Project) -> None:
+    write_record(project, alike(110))
+    file = project.path / "run.json"
+    record = json.loads(file.read_text())
+    pcc = {"unit": "", "kind": "accuracy", "samples": [0.9], "at_least": 0.99}
+    record["tests"]["t.py::t0"]["metrics"]["pcc"] = pcc
+    file.write_text(json.dumps(record))
+
+    code, document = gated(project)
+
+    assert (code, document["failed"], document["shifted"]) == (1, True, True)
+
+
+def test_four_tests_are_too_few_to_blame_the_machine(project: Project) -> None:
+    write_record(project, alike(110, 4))
+    code, document = gated(project)
+    assert (code, document["failed"], document["shifted"]) == (1, True, False)
+
+
+def test_counts_of_every_test_may_change_without_the_machine(project: Project) -> None:
+    kind = {"unit": "", "better": "lower", "kind": "count"}
+    write_record(project, alike(110), kind=kind)
+    code, document = gated(project)
+    assert (code, document["shifted"], document["shift"]) == (1, False, None)

@@ -1,0 +1,300 @@
+"""pytest-xdist inside workers: nothing is lost, doubled or measured side by side."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+from xml.etree import ElementTree as ET
+
+import pytest
+
+from tests.behaviour.model import (
+    counts_of,
+    entry_of,
+    outcomes,
+    record_of,
+    refusal_of,
+    store_sessions,
+)
+from tests.behaviour.turns import IN_WORKERS, id_of, latencies, write_turns
+
+if TYPE_CHECKING:
+    from tests.behaviour.turns import Turn
+    from tests.harness.project import Project, Ran
+
+pytest.importorskip("xdist", reason="pytest-xdist is not installed")
+
+NOISY = "wall times measured side by side are noisy; timed sections take turns, everything else"
+
+
+def gate(project: Project, *arguments: str) -> Ran:
+    """Run the gate in workers, with two confirm passes; it must come to an end."""
+    return project.pytest("--ttnn-perf", *IN_WORKERS, *arguments)
+
+
+def test_every_observation_of_many_arrives_exactly_once(project: Project) -> None:
+    numbers = {f"n{number}": latencies(number) for number in range(1, 201)}
+    write_turns(project, **numbers)
+
+    ran = gate(project, "-n", "8", "--ttnn-perf-missing=ignore", "--junitxml=junit.xml")
+
+    assert (ran.code, counts_of(ran)) == (0, "200 passed")
+    tests = record_of(project)["tests"]
+    measured = {name: test["metrics"]["latency"]["samples"] for name, test in tests.items()}
+    assert measured == {id_of(f"n{number}"): [number] for number in range(1, 201)}
+    (suite,) = ET.parse(project.path / "junit.xml").getroot()
+    assert suite.attrib["tests"] == "200"
+    assert len({case.attrib["name"] for case in suite}) == 200
+
+
+def executed(project: Project, *names: str) -> list[int]:
+    """Return how often each test was executed since it was written."""
+    return [int((project.path / f"{name}.turn").read_text()) for name in names]
+
+
+def test_failures_and_suspects_end_as_they_would_in_one_process(project: Project) -> None:
+    names = ("slow", "cleared", "broken", "fine", "worse", "new")
+    write_turns(project, **{name: latencies(10) for name in names[:-1]})
+    project.pytest("--ttnn-perf-update=new")
+    numbers = {"slow": (20,), "cleared": (20, 10), "fine": (10,), "worse": (30,), "new": (10,)}
+    later = {name: latencies(*values) for name, values in numbers.items()}
+    write_turns(project, broken=["assert False"], **later)
+
+    ran = gate(project, "-n", "2")
+
+    assert (ran.code, counts_of(ran)) == (1, "4 failed, 2 passed")
+    assert executed(project, *names) == [3, 2, 1, 1, 3, 1]
+    found = [outcomes(project, id_of(name)) for name in names]
+    assert [outcome for each in found for outcome in each.values()] == [
+        "REGRESSED", "WITHIN", "NO_DATA", "WITHIN", "REGRESSED", "NO_BASELINE"
+    ]  # fmt: skip
+    assert entry_of(project, id_of("worse"))["verdicts"]["latency"]["confirmed"] == [30, 30]
+    headings = [line for line in ran.text.splitlines() if "confirm pass " in line]
+    assert headings == [
+        "ttnn-perf: confirm pass 1 of 2: measuring 3 tests again in a fresh process",
+        "ttnn-perf: confirm pass 2 of 2: measuring 2 tests again in a fresh process",
+    ]
+
+
+def test_new_baselines_have_one_session_of_every_pass(project: Project) -> None:
+    numbers = {f"n{each}": (each, each + 0.01) for each in range(10, 40)}
+    write_turns(project, **{name: latencies(*values) for name, values in numbers.items()})
+
+    ran = gate(project, "--ttnn-perf-update=new", "--ttnn-perf-confirm=1", "-n", "4")
+
+    assert (ran.code, counts_of(ran)) == (0, "30 passed")
+    stored = {
+        name: [median for median, _, _ in test["metrics"]["latency"]["sessions"]]
+        for name, test in project.stored().items()
+    }
+    assert stored == {f"test_model[{name}]": list(values) for name, values in numbers.items()}
+
+
+#: Notes which process of pytest-xdist's a test ran in, and what of ours its children would inherit.
+WHERE = """
+    import json, os, pytest
+
+    @pytest.mark.parametrize("number", range(2))
+    def test_where(ttnn_perf, request, number):
+        ttnn_perf.record("latency", 10.0, unit="ms")
+        worker = getattr(request.config, "workerinput", {}).get("workerid", "")
+        ours = [name for name in os.environ if name.startswith("TTNN_PERF_")]
+        with open("where", "a") as stream:
+            print(json.dumps([request.node.nodeid, worker, ours]), file=stream)
+"""
+
+
+def where(project: Project) -> list[Any]:
+    """Return what the tests noted."""
+    return sorted(map(json.loads, (project.path / "where").read_text().splitlines()))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "processes", "said"),
+    [
+        (["-n", "2", "--dist", "loadfile"], 2, "-n 2"),
+        (["-n", "auto", "--maxprocesses=2"], 2, "-n auto"),
+        (["--dist=load", "--tx=2*popen"], 2, "--tx 2*popen"),
+        (["-n", "0"], 0, None),
+        (["--tx=2*popen"], 0, None),  # names processes, and hands them nothing
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, list) else "",
+)
+def test_ways_to_distribute(
+    project: Project, arguments: list[str], processes: int, said: str | None
+) -> None:
+    project.write(test_one=WHERE, test_two=WHERE)
+
+    ran = gate(project, "--ttnn-perf-missing=ignore", *arguments)
+
+    assert (ran.code, counts_of(ran)) == (0, "4 passed")
+    names = [f"test_{file}.py::test_where[{number}]" for file in ("one", "two") for number in "01"]
+    assert [name for name, _, _ in where(project)] == names
+    assert sorted(record_of(project)["tests"]) == names
+    workers = [worker for _, worker, _ in where(project)]
+    assert len(set(filter(None, workers))) == processes
+    if "loadfile" in arguments:
+        assert workers[0] == workers[1] != workers[2] == workers[3]
+    assert [ours for _, _, ours in where(project)] == [[]] * 4
+    header = [line for line in ran.text.splitlines() if NOISY in line]
+    assert header == ([f"ttnn-perf: {said}: {NOISY} runs beside them"] if said else [])
+
+
+def test_group_is_no_part_of_a_tests_name(project: Project) -> None:
+    """pytest-xdist appends it where groups stay together, if this pytest lets it."""
+    mark = '@pytest.mark.xdist_group("board")'
+    project.write(test_model=WHERE.replace("@pytest", f"{mark}\n    @pytest", 1))
+    project.pytest("--ttnn-perf-update=new")
+    store_sessions(project, [5, 0, 1], test="test_where[0]")
+
+    ran = gate(project, "-n", "2", "--dist", "loadgroup", "--ttnn-perf-confirm=1")
+
+    assert counts_of(ran) == "1 failed, 1 passed"
+    names = [f"test_model.py::test_where[{number}]" for number in range(2)]
+    assert sorted(record_of(project)["tests"]) == names
+    assert entry_of(project, names[0])["metrics"]["latency"]["confirmations"] == [[10]]
+
+
+#: Two tests that meet before each timed section, and note when it begins and ends.
+MEETING = """
+    import os, time
+    from pathlib import Path
+
+    import pytest
+
+    def meet(place, name):
+        Path(f"{place}.{name}").touch()
+        deadline = time.monotonic() + 60
+        while len(list(Path().glob(f"{place}.*"))) < 2:
+            assert time.monotonic() < deadline, f"alone at {place}"
+            time.sleep(0.001)
+
+    def work():
+        start = time.monotonic_ns()
+        time.sleep(0.03)
+        with open("sections", "a") as stream:
+            print(os.getpid(), start, time.monotonic_ns(), file=stream)
+
+    @pytest.fixture(params=["left", "right"])
+    def name(request):
+        meet("setup", request.param)
+        return request.param
+"""
+#: In one test each kind of timed section, entered by both processes at once.
+MEASURED = """
+    def test_model(ttnn_perf, name):
+        meet("measure", name)
+        ttnn_perf.measure(work, warmup=1, iterations=3)
+        meet("pipelined", name)
+        ttnn_perf.measure(work, warmup=1, iterations=2, pipelined=2)
+        meet("region", name)
+        with ttnn_perf.region("block"):
+            work()
+        meet("nested", name)
+        with ttnn_perf.region("around"):
+            ttnn_perf.measure(work, name="inside", warmup=1, iterations=2)
+"""
+WHOLE = """
+    @pytest.mark.ttnn_perf
+    def test_model(name):
+        work()
+"""
+
+
+def timed(project: Project) -> dict[int, list[tuple[int, int]]]:
+    """Return when each process was in a timed section."""
+    found: dict[int, list[tuple[int, int]]] = {}
+    for line in (project.path / "sections").read_text().splitlines():
+        process, start, end = map(int, line.split())
+        found.setdefault(process, []).append((start, end))
+    return found
+
+
+@pytest.mark.parametrize(
+    ("test", "sections"), [(MEASURED, 4 + 5 + 1 + 3), (WHOLE, 1)], ids=["measured", "whole"]
+)
+def test_timed_sections_take_turns_and_nothing_else_does(
+    project: Project, test: str, sections: int
+) -> None:
+    project.write(test_model=MEETING + test)
+
+    ran = gate(project, "-n", "2", "--ttnn-perf-missing=ignore")
+
+    assert counts_of(ran) == "2 passed"
+    one, other = timed(project).values()
+    assert len(one) == len(other) == sections
+    assert all(end <= begin or finish <= start for start, end in one for begin, finish in other)
+
+
+CRASH = """
+    import os
+    import pytest
+
+    @pytest.mark.parametrize("name", ["a", "known", "b", "new", "c"])
+    def test_model(ttnn_perf, name):
+        ttnn_perf.record("latency", 10.0, unit="ms")
+        if name in ("known", "new") and os.path.exists("crash"):
+            os._exit(3)
+"""
+
+
+def test_process_that_crashes_costs_its_test_alone(project: Project) -> None:
+    project.write(test_model=CRASH)
+    project.pytest("--ttnn-perf-update=new", "-k", "not new")
+    (project.path / "crash").touch()
+
+    ran = gate(project, "-n", "2", "--junitxml=junit.xml")
+
+    assert (ran.code, counts_of(ran)) == (1, "2 failed, 3 passed")
+    (suite,) = ET.parse(project.path / "junit.xml").getroot()
+    assert suite.attrib["tests"] == "5"
+    for name in ("known", "new"):
+        assert f"crashed while running '{id_of(name)}'" in ran.text
+    # What no process told of is known to be measured by its baseline alone.
+    assert sorted(record_of(project)["tests"]) == [id_of(name) for name in ("a", "b", "c", "known")]
+    (verdict,) = entry_of(project, id_of("known"))["verdicts"].values()
+    assert (verdict["outcome"], verdict["reason"]) == ("NO_DATA", "lost")
+
+
+def test_first_failure_stops_all_with_x(project: Project) -> None:
+    fine: list[Turn] = ["time.sleep(0.05); ttnn_perf.record('latency', 10.0, unit='ms')"]
+    write_turns(project, first=["assert False"], **{f"n{number}": fine for number in range(60)})
+
+    ran = gate(project, "-x", "-n", "2", "--ttnn-perf-missing=ignore")
+
+    assert ran.code == 1
+    assert "stopping after 1 failures" in ran.text
+    assert len(list(project.path.glob("*.turn"))) <= 60
+    assert record_of(project)["complete"] is False
+
+
+def test_mistaken_marker_is_refused_as_without(project: Project) -> None:
+    project.write(
+        test_model="""
+            import pytest
+
+            @pytest.mark.ttnn_perf(warm_up=3)
+            def test_model(ttnn_perf):
+                ttnn_perf.record("latency", 10.0, unit="ms")
+        """
+    )
+
+    assert refusal_of(gate(project, "-n", "2")) == (
+        "test_model.py::test_model: @pytest.mark.ttnn_perf does not know warm_up; it knows warmup, "
+        "iterations, pcc, batch, tolerance, max_regression, target, waive"
+    )
+    assert not list(project.path.glob(".ttnn_perf/runs/*"))
+
+
+def test_run_inside_another_distributed_run_is_its_own(
+    project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, value in (("WORKER", "gw7"), ("WORKER_COUNT", "9"), ("TESTRUNUID", "outer")):
+        monkeypatch.setenv(f"PYTEST_XDIST_{name}", value)
+    project.write(test_model=WHERE)
+
+    ran = gate(project, "--ttnn-perf-missing=ignore", "-n", "2")
+
+    assert (ran.code, counts_of(ran)) == (0, "2 passed")
+    assert [worker for _, worker, _ in where(project)] == ["gw0", "gw1"]
+    assert len(record_of(project)["tests"]) == 2

@@ -1,0 +1,142 @@
+"""What a worker says, damaged or cut or beyond all measure: told by name, and nothing waits."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.behaviour.model import counts_of, failure_of
+from tests.faults.refusals import assert_no_traceback
+from tests.faults.workers import CONFIRMED, outcome_of, run, store, the_record, told, write_tests
+
+if TYPE_CHECKING:
+    from tests.harness.project import Project
+
+#: A test that reaches for the channel of its worker, between two that do not.
+REACHING = """
+    import os
+
+    def test_before(ttnn_perf):
+        ttnn_perf.record("latency", 1.0, unit="ms")
+
+    def test_reaches(ttnn_perf, request):
+        ttnn_perf.record("latency", 1.0, unit="ms")
+        stream = request.config.pluginmanager.get_plugin("ttnn_perf_stream")
+        channel = stream.link.channel._socket
+        {act}
+
+    def test_after(ttnn_perf):
+        ttnn_perf.record("latency", 1.0, unit="ms")
+"""
+UNREADABLE = "sent a message that cannot be read, killed"
+#: Lets any text be a test's id.
+_UNESCAPED = "disable_test_id_escaping_and_forfeit_all_rights_to_community_support=true"
+#: What a test does to the channel, and how its worker is said to have ended.
+DAMAGE = {
+    "no JSON": (r'channel.sendall(b"no JSON\n")', UNREADABLE),
+    "JSON that is no message": (r'channel.sendall(b"[1]\n")', UNREADABLE),
+    "cut": (
+        r"""channel.sendall(b'{"kind": "En'); os.kill(os.getpid(), 9)""",
+        "was killed by SIGKILL, in the middle of a message",
+    ),
+    "closed": ("channel.close()", "ended with exit code 2"),
+}
+
+
+@pytest.mark.parametrize("damage", DAMAGE)
+def test_a_damaged_stream_costs_the_test_that_was_running(project: Project, damage: str) -> None:
+    act, how = DAMAGE[damage]
+    write_tests(project, REACHING.format(act=act))
+    ran = run(project)
+    said = told(failure_of(ran, "test_reaches"), project).splitlines()[0]
+    assert said == f"its worker {how}; log: HERE/.ttnn_perf/passes/RUN-ID/1-wall/worker.log"
+    assert (counts_of(ran), ran.code) == ("1 failed, 2 passed", 1)
+    assert outcome_of(the_record(project), "test_reaches") == "NO_DATA"
+    assert_no_traceback(ran)
+
+
+def test_a_message_of_many_megabytes_is_heard(project: Project) -> None:
+    write_tests(
+        project,
+        """
+        def test_talks(ttnn_perf, request):
+            ttnn_perf.record("latency", 1.0, unit="ms")
+            print(("y" * 79 + "\\n") * 130_000, end="")
+            request.node.user_properties.append(("size", "z" * 10_000_000))
+            assert False, "for its output to be shown"
+        """,
+    )
+    ran = run(project, "--junitxml=junit.xml")
+    assert ran.text.count("y" * 79) == 130_000
+    assert "z" * 10_000_000 in (project.path / "junit.xml").read_text()
+    assert (counts_of(ran), ran.code) == ("1 failed", 1)
+
+
+def test_text_that_is_no_text_comes_through(
+    project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PYTHONIOENCODING", "utf-8:backslashreplace")
+    store(project, "test_known")
+    write_tests(
+        project,
+        r"""
+        import os, sys, pytest
+
+        def test_known(ttnn_perf):
+            ttnn_perf.record("latency", [2.0] * 3, unit="ms")
+
+        @pytest.mark.parametrize("x", [1, 2], ids=["caf\u00e9", "lone\udcff"])
+        def test_ids(ttnn_perf, x):
+            os.write(1, b"bytes \xff\xfe\n")
+            print("surrogate \udc80", file=open(1, "w", errors="surrogateescape", closefd=False))
+            ttnn_perf.record("latency", 1.0, unit="ms")
+            assert x == 0, "message \udcff \u2028 \x00"
+        """,
+    )
+    # pytest's own cache cannot hold such an id.
+    ran = run(project, *CONFIRMED, "-o", _UNESCAPED, "--junitxml=junit.xml", "-pno:cacheprovider")
+    assert_no_traceback(ran)
+    assert (counts_of(ran), ran.code) == ("3 failed", 1)
+    assert "confirm passes: 2.000 ms, 2.000 ms" in failure_of(ran, "test_known")
+    assert "bytes \ufffd\ufffd" in ran.text
+    names = [json.dumps(name) for name in the_record(project)["tests"]]
+    assert r'"test_model.py::test_ids[caf\u00e9]"' in names
+    assert r'"test_model.py::test_ids[lone\udcff]"' in names
+
+
+def test_what_a_worker_prints_beyond_the_letters_of_our_terminal_is_shown_escaped(
+    project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PYTHONIOENCODING", "ascii")
+    write_tests(
+        project,
+        r"""
+        import os
+
+        def test_prints(ttnn_perf):
+            os.write(1, "<\u00e9 \u4e16 \u2028>\n".encode())
+            os.write(1, b"<\xff>\n")
+            ttnn_perf.record("latency", 1.0, unit="ms")
+        """,
+    )
+    ran = run(project, "-s")
+    assert r"<\xe9 \u4e16 \u2028>" in ran.text
+    assert r"<\ufffd>" in ran.text
+    assert (counts_of(ran), ran.code) == ("1 passed", 0)
+
+
+def test_what_json_cannot_hold_is_told_by_its_text(project: Project) -> None:
+    write_tests(
+        project,
+        """
+        def test_properties(ttnn_perf, request):
+            ttnn_perf.record("latency", 1.0, unit="ms")
+            request.node.user_properties.append(("shapes", {(1, 2): {3}}))
+        """,
+    )
+    ran = run(project, "--junitxml=junit.xml")
+    assert (counts_of(ran), ran.code) == ("1 passed", 0)
+    property_ = """<property name="shapes" value="{'(1, 2)': '{3}'}" />"""
+    assert property_ in (project.path / "junit.xml").read_text()

@@ -1,0 +1,70 @@
+"""The whole output of ``ttnn-perf calibrate`` in every shape, with and without mishaps; its help."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.behaviour.model import metric
+from tests.behaviour.turns import write_turns
+from tests.harness.golden import assert_golden
+
+if TYPE_CHECKING:
+    from tests.behaviour.turns import Turn
+    from tests.harness.project import Project
+
+
+@pytest.fixture
+def decoder(project: Project, monkeypatch: pytest.MonkeyPatch) -> Project:
+    """A project with a test that is steady, and one that differs from session to session."""
+    monkeypatch.setenv("PYTEST_ADDOPTS", "-p no:hypothesispytest -p no:benchmark")
+    write_turns(
+        project,
+        decode=[_decode(10.0), _decode(10.3)],
+        prefill=[{"latency": metric(2.0), "ops": metric(7, unit="", kind="count")}],
+    )
+    return project
+
+
+def _decode(latency: float) -> Turn:
+    samples = [latency * factor for factor in (0.99, 1.0, 1.01, 1.02)]
+    rates = [1000 / sample for sample in samples]
+    rate = metric(*rates, unit="tok/s", kind="throughput", better="higher")
+    return {"latency": metric(*samples), "rate": rate}
+
+
+def _without_guesses(text: str) -> str:
+    """Take out of a progress how long it may take, and the name of the calibration."""
+    text = re.sub(r"about \d+ (s|min) left", "about TIME left", text)
+    return re.sub(r"log: \S*/passes/calibrate-RUN-ID", "log: FOLDER", text)
+
+
+@pytest.mark.parametrize("shape", ["table", "json", "csv"])
+def test_calibrate_in_every_shape(decoder: Project, shape: str) -> None:
+    ran = decoder.cli("calibrate", "test_model.py", "--sessions", "2", "--format", shape)
+    assert ran.code == 0
+    assert_golden(f"calibrate_{shape}", ran.text)
+
+
+def test_calibrate_with_mishaps_and_its_progress(decoder: Project) -> None:
+    steady = {"latency": metric(10)}
+    write_turns(
+        decoder,
+        steady=[steady],
+        dies=[steady, "os._exit(3)"],
+        wrong=["ttnn_perf.check_accuracy(top1=0.5, at_least=0.9)"],
+    )
+    ran = decoder.cli("calibrate", "--sessions", "2", "--write")
+    assert ran.code == 1
+    assert_golden("calibrate_mishaps", _without_guesses(ran.text))
+    assert_golden("calibrate_progress", _without_guesses(ran.errors))
+
+
+def test_help(project: Project) -> None:
+    ran = project.cli("calibrate", "--help")
+    assert ran.code == 0
+    # Newer Pythons call the options' section differently and wrap usage in other places.
+    words = " ".join(ran.text.split()).replace("optional arguments:", "options:")
+    assert_golden("calibrate_help", words)

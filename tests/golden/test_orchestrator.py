@@ -1,0 +1,187 @@
+"""The whole terminal output of a run in workers, as a user sees it."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.golden.sessions import GATED, SLIM, write_model, write_numbers
+from tests.harness.golden import assert_golden
+
+if TYPE_CHECKING:
+    from tests.harness.project import Project, Ran
+
+MORE = """
+    import pytest
+
+    def test_plain():
+        print("printed by a test")
+
+    def test_failing():
+        print("printed before it failed")
+        pytest.fail("the model is wrong", pytrace=False)
+
+    def test_idle(ttnn_perf):
+        pass
+
+    @pytest.mark.skip(reason="no such board")
+    def test_elsewhere():
+        pass
+"""
+
+
+def run(project: Project, *arguments: str) -> Ran:
+    return project.pytest(*GATED, *arguments)
+
+
+def matches(name: str, project: Project, ran: Ran) -> None:
+    text = f"{ran.text}\n{ran.errors}".rstrip().replace(str(project.path), "HERE")
+    # How much of a message the short summary has room for differs between versions of pytest.
+    text = re.sub(r"^(FAILED \S+ - .{30}).*", r"\1 ...", text, flags=re.MULTILINE)
+    assert_golden(f"orchestrator/{name}", text)
+
+
+@pytest.fixture
+def mixed(project: Project) -> Project:
+    """A project in which one model is slower, one only looked so, one is faster, one is as ever."""
+    write_model(project, "as_ever", "faster", "lucky", "slower", more=MORE)
+    write_numbers(project, as_ever=[10], faster=[5], lucky=[20, 10], slower=[20, 21, 22])
+    return project
+
+
+@pytest.mark.parametrize(
+    ("name", "options"),
+    [
+        ("quiet", ["-q"]),
+        ("usual", []),
+        ("verbose", ["-v"]),
+        ("all_reports", ["-vv", "-rA"]),
+        ("uncaptured", ["-s"]),
+        ("verbose_uncaptured", ["-vvs"]),
+    ],
+)
+def test_results_come_as_they_are_known(mixed: Project, name: str, options: list[str]) -> None:
+    ran = run(mixed, *options)
+    assert ran.code == 1
+    matches(name, mixed, ran)
+
+
+@pytest.mark.parametrize(
+    ("name", "options"),
+    [
+        ("stopped_by_a_failure", ["-x", "test_model.py", "test_more.py::test_failing"]),
+        ("stopped_by_no_data", ["-x", "test_more.py::test_idle", "test_more.py::test_plain"]),
+        ("stopped_by_a_verdict", ["-x", "test_model.py", "test_more.py::test_plain"]),
+        ("stopped_at_the_second", ["--maxfail=2", "-k", "as_ever or test_more"]),
+    ],
+)
+def test_run_that_is_to_stop_early(mixed: Project, name: str, options: list[str]) -> None:
+    # Classic: whether it stopped at 100 % of the tests differs between versions of pytest.
+    ran = run(mixed, *options, "-o", "console_output_style=classic")
+    assert ran.code == 1
+    matches(name, mixed, ran)
+
+
+def test_expected_failures(project: Project) -> None:
+    write_model(project, "slower")
+    write_numbers(project, slower=[20])
+    source = (project.path / "test_model.py").read_text()
+    marked = source.replace(
+        "@pytest.mark.param", '@pytest.mark.xfail(reason="old")\n@pytest.mark.param'
+    )
+    project.write(
+        test_model=marked,
+        test_more="""
+            import pytest
+
+            @pytest.mark.xfail(reason="old")
+            def test_fails_as_expected(ttnn_perf):
+                ttnn_perf.record("latency", 10, unit="ms")
+                assert False
+
+            @pytest.mark.xfail(reason="old", strict=True)
+            def test_ought_to_fail():
+                pass
+        """,
+    )
+    ran = run(project, "-rxX")
+    assert ran.code == 1
+    matches("expected_failures", project, ran)
+
+
+def test_recording_and_accepting(mixed: Project) -> None:
+    (mixed.path / "test_more.py").unlink()
+    ran = run(mixed, "--ttnn-perf-update")
+    assert ran.code == 1
+    matches("improvement_kept", mixed, ran)
+    mixed.baseline().unlink()
+    ran = run(mixed, "--ttnn-perf-update=new")
+    assert ran.code == 0
+    matches("recorded", mixed, ran)
+
+
+def test_worker_that_dies(mixed: Project) -> None:
+    mixed.write(
+        test_more="""
+            import os
+
+            def test_before(): pass
+            def test_crash(ttnn_perf): os.write(1, b"to its log"); os._exit(7)
+            def test_after(): pass
+        """
+    )
+    ran = run(mixed, "-vs", "-k", "as_ever or test_more")
+    assert ran.code == 1
+    matches("worker_lost", mixed, ran)
+
+
+def test_run_that_a_test_ends(mixed: Project) -> None:
+    mixed.write(
+        test_more="""
+            import pytest
+
+            def test_exit(): pytest.exit("the board is on fire", returncode=7)
+            def test_after(): pass
+        """
+    )
+    ran = run(mixed)
+    assert ran.code == 7
+    matches("exited", mixed, ran)
+
+
+def test_last_failed_takes_in_verdicts(mixed: Project) -> None:
+    assert run(mixed, "-q").code == 1
+    write_numbers(mixed, as_ever=[10], faster=[10], lucky=[10], slower=[10])
+    ran = run(mixed, "--lf", "-v")
+    assert ran.code == 1
+    matches("last_failed", mixed, ran)
+
+
+@pytest.mark.parametrize(
+    ("name", "options", "code"),
+    [
+        ("not_collected", ["--tb=no"], 2),
+        ("collected_in_part", ["--tb=no", "--continue-on-collection-errors", "-k", "as_ever"], 1),
+        ("deselected", ["-k", "nothing", "--ignore=test_broken.py"], 5),
+        ("no_such_file", ["test_nowhere.py"], 4),
+    ],
+)
+def test_selection_that_fails(mixed: Project, name: str, options: list[str], code: int) -> None:
+    mixed.write(test_broken="import warnings\nwarnings.warn('odd')\nimport no_such_module")
+    ran = run(mixed, *options)
+    assert ran.code == code
+    matches(name, mixed, ran)
+
+
+def test_calls_that_need_no_workers_are_as_ever(mixed: Project) -> None:
+    ran = run(mixed, "--co", "-q")
+    assert ran.code == 0
+    assert ran.text.splitlines() == project_ids(mixed)
+
+
+def project_ids(project: Project) -> list[str]:
+    plain = project.pytest(*SLIM, "--co", "-q")
+    assert "test_model.py::test_model[slower]" in plain.text
+    return plain.text.splitlines()

@@ -1,0 +1,295 @@
+"""``--ttnn-perf-confirm`` and ``confirm``: how often a suspect is measured again, and what for."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.behaviour.model import (
+    CONFIG_FILES,
+    configure,
+    counts_of,
+    entry_of,
+    failure_of,
+    metric,
+    outcomes,
+    refusal_of,
+)
+from tests.behaviour.turns import id_of, latencies, write_turns
+from tests.harness.project import QUICK, Ran, clean
+
+if TYPE_CHECKING:
+    from tests.behaviour.turns import Turn
+    from tests.harness.project import Project
+
+#: In workers, with the option's default or what the configuration says of it.
+GATE = (*QUICK, "--ttnn-perf-isolate", "process", "--ttnn-perf")
+
+
+def gate(project: Project, *arguments: str) -> Ran:
+    """Run the gate without the confirm option that the harness gives every run."""
+    result = project.pytester.runpytest_inprocess(*GATE, *arguments)
+    return Ran(int(result.ret), clean("\n".join(result.outlines)), "\n".join(result.errlines))
+
+
+def write_baseline(project: Project, *milliseconds: float, name: str = "model") -> None:
+    """Store a session for each number given."""
+    for each in milliseconds:
+        write_turns(project, **{name: latencies(each)})
+        project.pytest("--ttnn-perf-update=improved")
+
+
+def ran(project: Project, name: str = "model") -> int:
+    """Return how often a test was executed since it was written."""
+    return int((project.path / f"{name}.turn").read_text())
+
+
+def said(ran: Ran) -> list[str]:
+    """Return what was said between the results, the header apart."""
+    lines = [line for line in ran.text.splitlines() if line.startswith("ttnn-perf: ")]
+    return [line.removeprefix("ttnn-perf: ") for line in lines[1:]]
+
+
+def sessions(project: Project) -> list[float]:
+    """Return the medians of the stored sessions."""
+    stored = project.stored()["test_model[model]"]["metrics"]["latency"]["sessions"]
+    return [median for median, _, _ in stored]
+
+
+def new_centre(project: Project) -> list[float] | None:
+    """Return the sessions that replaced the one stored before; None if that still counts."""
+    since = project.stored()["test_model[model]"]["metrics"]["latency"]["since"]
+    assert sessions(project)[0] == 10
+    return sessions(project)[since:] if since else None
+
+
+@pytest.mark.parametrize(
+    ("arguments", "medians"),
+    [
+        (["--ttnn-perf-confirm", "0"], ""),
+        (["--ttnn-perf-confirm=1"], "; confirm passes: 22.00 ms"),
+        ([], "; confirm passes: 22.00 ms, 23.00 ms"),
+    ],
+    ids=["0", "1", "default"],
+)
+def test_suspect_fails_once_that_many_fresh_processes_agree(
+    project: Project, arguments: list[str], medians: str
+) -> None:
+    write_baseline(project, 10)
+    write_turns(project, model=latencies(21, 22, 23, 24))
+
+    done = gate(project, *arguments)
+
+    assert counts_of(done) == "1 failed"
+    assert failure_of(done, "test_model[model]").splitlines()[0] == (
+        "REGRESSED: latency 21.00 ms, baseline 10.00 ms: 110.0 % slower, limit 5.1 % "
+        f"(1 sample against 1 session{medians}; provisional baseline)"
+    )
+    assert ran(project) == 1 + medians.count(" ms")
+
+
+def test_what_happens_is_said_while_it_happens(project: Project) -> None:
+    write_baseline(project, 10)
+    write_baseline(project, 10, name="other")
+    write_turns(project, model=latencies(20, 19, 10), other=latencies(10))
+
+    done = gate(project, "-q")
+
+    assert done.text.splitlines()[:6] == [
+        f"ttnn-perf: {id_of('model')}: latency 100.0 % slower: to be measured again",
+        ".",
+        "ttnn-perf: confirm pass 1 of 2: measuring 1 test again in a fresh process",
+        f"ttnn-perf: {id_of('model')}: latency 19.00 ms, baseline 10.00 ms: beyond its limit again",
+        "ttnn-perf: confirm pass 2 of 2: measuring 1 test again in a fresh process",
+        f"ttnn-perf: {id_of('model')}: latency 10.00 ms, baseline 10.00 ms: within its limit now",
+    ]
+    assert done.text.splitlines()[6].split() == [".", "[100%]"]
+
+
+def test_first_fresh_process_within_limits_clears_a_suspect(project: Project) -> None:
+    write_baseline(project, 10)
+    write_turns(project, model=latencies(20, 10, 20))
+
+    done = gate(project)
+
+    assert (done.code, counts_of(done)) == (0, "1 passed")
+    assert ran(project) == 2
+    assert said(done)[1] == "confirm pass 1 of 2: measuring 1 test again in a fresh process"
+    assert len(said(done)) == 3
+    assert outcomes(project, id_of("model")) == {"latency": "WITHIN"}
+    latency = entry_of(project, id_of("model"))["metrics"]["latency"]
+    assert (latency["samples"], latency["confirmations"]) == ([20], [[10]])
+
+
+def test_only_what_is_in_question_is_run_again(project: Project) -> None:
+    names = ("slow", "cleared", "fine", "faster")
+    write_turns(project, **{each: latencies(10) for each in names})
+    project.pytest("--ttnn-perf-update=new")
+    write_turns(
+        project,
+        slow=latencies(20),
+        cleared=latencies(20, 10),
+        fine=latencies(10),
+        faster=latencies(5),
+    )
+
+    done = gate(project)
+
+    assert counts_of(done) == "1 failed, 3 passed"
+    assert [ran(project, name) for name in names] == [3, 2, 1, 1]
+    headings = [line for line in said(done) if line.startswith("confirm pass")]
+    assert headings == [
+        "confirm pass 1 of 2: measuring 2 tests again in a fresh process",
+        "confirm pass 2 of 2: measuring 1 test again in a fresh process",
+    ]
+
+
+def test_what_is_no_matter_of_luck_is_judged_at_once(project: Project) -> None:
+    count, size = {"unit": "", "kind": "count"}, {"unit": "B", "kind": "bytes"}
+    exact = {**count, "better": "equal"}
+    known: dict[str, list[Turn]] = {
+        "count": [{"pages": metric(10, **count)}],
+        "bytes": [{"memory": metric(10, **size)}],
+        "equal": [{"version": metric(10, **exact)}],
+        **{name: latencies(10) for name in ("accuracy", "pcc", "raised", "no_data")},
+    }
+    write_turns(project, **known)
+    project.pytest("--ttnn-perf-update=new")
+    slow = "ttnn_perf.record('latency', 20.0, unit='ms')"
+    pcc = "ttnn_perf.check_pcc(numpy.array([0.0, 1, 2]), numpy.array([2.0, 1, 0]))"
+    write_turns(
+        project,
+        count=[{"pages": metric(11, **count)}],
+        bytes=[{"memory": metric(11, **size)}],
+        equal=[{"version": metric(11, **exact)}],
+        accuracy=["ttnn_perf.check_accuracy(top1=0.5, at_least=0.9)"],
+        pcc=[f"import numpy; {pcc}"],
+        raised=[f"{slow}; assert False"],
+        no_data=["ttnn_perf.record('latency', float('nan'), unit='ms')"],
+    )
+
+    done = gate(project)
+
+    assert counts_of(done) == "7 failed"
+    assert [ran(project, name) for name in known] == [1] * 7
+    assert said(done) == []
+
+
+def test_throughput_that_fell_is_measured_again(project: Project) -> None:
+    rate = {"unit": "tok/s", "kind": "throughput", "better": "higher"}
+    write_turns(project, model=[{"speed": metric(100, **rate)}])
+    project.pytest("--ttnn-perf-update=new")
+    write_turns(project, model=[{"speed": metric(50, **rate)}, {"speed": metric(99, **rate)}])
+
+    done = gate(project)
+
+    assert (counts_of(done), ran(project)) == ("1 passed", 2)
+    assert said(done)[0] == f"{id_of('model')}: speed 50.0 % lower: to be measured again"
+
+
+@pytest.mark.parametrize(("passes", "stored"), [("0", [10]), ("2", [10, 11, 12])])
+def test_new_baseline_has_a_session_for_every_process(
+    project: Project, passes: str, stored: list[float]
+) -> None:
+    write_turns(project, model=latencies(10, 11, 12, 13))
+
+    done = gate(project, "--ttnn-perf-update=new", "--ttnn-perf-confirm", passes)
+
+    assert counts_of(done) == "1 passed"
+    assert sessions(project) == stored
+    assert said(done) == [
+        f"confirm pass {number} of {passes}: measuring 1 test again in a fresh process"
+        for number in range(1, int(passes) + 1)
+    ]
+
+
+@pytest.mark.parametrize(
+    ("measured", "centre"),
+    [((5, 5.1, 5.2), [5, 5.1, 5.2]), ((5, 10.1), None)],
+    ids=["confirmed", "lucky"],
+)
+def test_gain_is_written_once_it_is_confirmed(
+    project: Project, measured: tuple[float, ...], centre: list[float] | None
+) -> None:
+    write_baseline(project, 10)
+    write_turns(project, model=latencies(*measured))
+
+    done = gate(project, "--ttnn-perf-update=improved")
+
+    assert (counts_of(done), ran(project)) == ("1 passed", len(measured))
+    assert new_centre(project) == centre
+
+
+@pytest.mark.parametrize(
+    ("measured", "centre"),
+    [((20, 21, 22), [20, 21, 22]), ((20, 10.1), None)],
+    ids=["confirmed", "unlucky"],
+)
+def test_loss_is_accepted_once_it_is_confirmed(
+    project: Project, measured: tuple[float, ...], centre: list[float] | None
+) -> None:
+    write_baseline(project, 10)
+    write_turns(project, model=latencies(*measured))
+
+    done = gate(project, "--ttnn-perf-update=all", "--ttnn-perf-reason", "more layers")
+
+    assert (counts_of(done), ran(project)) == ("1 passed", len(measured))
+    assert new_centre(project) == centre
+
+
+def test_confirm_passes_run_in_processes_of_their_own(project: Project) -> None:
+    write_baseline(project, 10)
+    note = "open('pids', 'a').write(f'{os.getpid()} ')"
+    project.write(conftest=f"import os\ndef pytest_runtest_setup(): {note}")
+    write_turns(project, model=latencies(20))
+
+    gate(project, "--ttnn-perf-confirm=1")
+
+    assert len(set((project.path / "pids").read_text().split())) == 2
+
+
+@pytest.mark.parametrize("file", CONFIG_FILES)
+def test_twin(project: Project, file: str) -> None:
+    write_baseline(project, 10)
+    configure(project, "confirm = 1", file=file)
+
+    write_turns(project, model=latencies(20))
+    gate(project)
+    assert ran(project) == 2
+
+    write_turns(project, model=latencies(20))
+    gate(project, "--ttnn-perf-confirm=0")
+    assert ran(project) == 1
+
+
+@pytest.mark.parametrize("text", ["-1", "1.5", "twice", ""])
+def test_anything_but_a_count_is_refused(project: Project, text: str) -> None:
+    assert refusal_of(project.pytest("--ttnn-perf", f"--ttnn-perf-confirm={text}")) == (
+        f"argument --ttnn-perf-confirm: expected a whole number of at least 0, found {text!r}"
+    )
+
+
+@pytest.mark.parametrize(
+    ("value", "found"), [("-1", "-1"), ("1.5", "1.5"), ("'twice'", "'twice'"), ("true", "True")]
+)
+def test_anything_but_a_count_is_refused_in_the_file(
+    project: Project, value: str, found: str
+) -> None:
+    configure(project, f"confirm = {value}")
+
+    assert refusal_of(project.pytest("--ttnn-perf")) == (
+        f"{project.path}/pyproject.toml: [tool.ttnn_perf] confirm: expected a whole number of at "
+        f"least 0, found {found}"
+    )
+
+
+def test_inline_runs_are_judged_at_once(project: Project) -> None:
+    write_baseline(project, 10)
+    write_turns(project, model=latencies(20))
+
+    inline = ("--ttnn-perf-isolate", "inline", "--ttnn-perf-confirm", "2")
+    done = project.run(sys.executable, "-m", "pytest", *QUICK, "--ttnn-perf", *inline)
+
+    assert (counts_of(done), ran(project), said(done)) == ("1 failed", 1, [])

@@ -1,0 +1,176 @@
+"""What orchestrator and worker tell each other survives JSON; what is no message is refused."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import fields
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from pytest_ttnn_perf._support.errors import DecodeError
+from pytest_ttnn_perf.model.assignment import Assignment, PassKind
+from pytest_ttnn_perf.model.encoding.assignments import decode_assignment, encode_assignment
+from pytest_ttnn_perf.model.encoding.value import LARGEST_COUNT, Value
+from pytest_ttnn_perf.model.message import (
+    OBSERVATION,
+    Broke,
+    Collected,
+    CollectionReported,
+    Ended,
+    Finished,
+    Message,
+    Refused,
+    Reported,
+    Started,
+    Stopped,
+    Warned,
+    message_of,
+)
+from tests.properties.strategies import MANY, SOME
+
+if TYPE_CHECKING:
+    from hypothesis.strategies import SearchStrategy
+
+#: Half a surrogate pair too: it may stand in the id of a parametrised test.
+TEXTS = st.text(st.characters(exclude_categories=()), max_size=8)
+SCALARS = st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | TEXTS
+JSON = st.recursive(
+    SCALARS,
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(TEXTS, inner, max_size=3),
+    max_leaves=8,
+)
+IDS = st.lists(TEXTS, max_size=3)
+LOCATIONS = st.tuples(TEXTS, st.none() | st.integers(), TEXTS).map(list)
+REPORTS = st.builds(
+    lambda more, known: {**more, **known},
+    st.dictionaries(TEXTS, JSON, max_size=3),
+    st.fixed_dictionaries(
+        {"nodeid": TEXTS}, optional={"when": TEXTS, "outcome": TEXTS, OBSERVATION: JSON}
+    ),
+)
+NUMBERS = st.integers(0, 2**31)
+MESSAGES: SearchStrategy[Message] = st.one_of(
+    st.builds(Collected, IDS, st.none() | IDS, IDS, IDS, st.none() | TEXTS, st.none() | NUMBERS),
+    st.builds(Started, TEXTS, LOCATIONS),
+    st.builds(Reported, REPORTS),
+    st.builds(CollectionReported, REPORTS),
+    st.builds(Warned, TEXTS, TEXTS, TEXTS, NUMBERS, TEXTS, TEXTS, st.none() | st.lists(SCALARS)),
+    st.builds(Finished, TEXTS, LOCATIONS),
+    st.builds(Refused, TEXTS),
+    st.builds(Broke, TEXTS),
+    st.builds(Stopped, TEXTS, st.none() | st.integers()),
+    st.builds(Ended, st.integers()),
+)
+KINDS = [kind for kind in Message.__subclasses__() if not kind.__subclasses__()]
+
+
+def sent(document: object) -> Any:
+    """Return what arrives of a document at the other end of a channel."""
+    return json.loads(json.dumps(document))
+
+
+@MANY
+@given(MESSAGES)
+def test_a_message_survives_its_way(message: Message) -> None:
+    assert message_of(sent(message.document())) == message
+
+
+@SOME
+@given(MESSAGES, st.data())
+def test_a_message_that_lacks_a_field_is_refused(message: Message, data: st.DataObject) -> None:
+    document = message.document()
+    del document[data.draw(st.sampled_from(sorted(document)))]
+    with pytest.raises(DecodeError, match=r"^the document: expected a message of a worker, found"):
+        message_of(sent(document))
+
+
+@MANY
+@given(MESSAGES, st.data())
+def test_a_message_with_another_value_is_refused_or_can_be_read(
+    message: Message, data: st.DataObject
+) -> None:
+    document = message.document()
+    document[data.draw(st.sampled_from(sorted(document)))] = data.draw(JSON)
+    read_or_refused(sent(document))
+
+
+@MANY
+@given(
+    JSON
+    | st.dictionaries(
+        st.sampled_from(["kind", *{field.name for kind in KINDS for field in fields(kind)}]), JSON
+    )
+)
+@example({"kind": "Message"})
+@example({"kind": ["Started"]})
+@example({"kind": "Reported", "report": {}})
+@example({"kind": "Reported", "report": {"nodeid": 5}})
+@example({"kind": "Reported", "report": ["nodeid"]})
+@example({"kind": "Collected", "tests": None, "measured": None, "deselected": [], "lines": []})
+@example("kind")
+def test_any_document_is_a_message_or_refused_by_name(document: object) -> None:
+    read_or_refused(document)
+
+
+def read_or_refused(document: object) -> None:
+    """Read a document; whoever gets a message can ask it for all that its kind has."""
+    try:
+        message = message_of(document)
+    except DecodeError:
+        return
+    assert message.document().items() >= {"kind": type(message).__name__}.items()
+    if isinstance(message, Reported):
+        assert isinstance(message.test, str)
+        assert isinstance(message.phase, str)
+        assert message.observed is None or isinstance(message.observed, dict)
+
+
+def test_a_damaged_stream_is_not_quoted_at_length() -> None:
+    with pytest.raises(DecodeError) as refused:
+        message_of(["x" * 10_000])
+    assert len(str(refused.value)) < 200
+
+
+@SOME
+@given(REPORTS)
+def test_a_report_tells_its_test_its_phase_and_its_observation(report: dict[str, Any]) -> None:
+    message = Reported(report)
+    assert message.test == report["nodeid"]
+    assert message.phase == str(report.get("when"))
+    found = report.get(OBSERVATION)
+    assert message.observed == (found if isinstance(found, dict) else None)
+
+
+ASSIGNMENTS = st.builds(
+    Assignment,
+    kind=st.sampled_from(PassKind),
+    descriptor=st.integers(0, LARGEST_COUNT),
+    folder=TEXTS.map(Path),
+    tests=st.none() | IDS.map(tuple),
+    first=st.booleans(),
+    cwd_on_path=st.booleans(),
+)
+
+
+@SOME
+@given(ASSIGNMENTS)
+def test_an_assignment_survives_its_file(assignment: Assignment) -> None:
+    assert decode_assignment(Value(sent(encode_assignment(assignment)))) == assignment
+
+
+@SOME
+@given(ASSIGNMENTS, st.data())
+def test_an_assignment_with_another_value_is_refused_or_an_assignment(
+    assignment: Assignment, data: st.DataObject
+) -> None:
+    document = encode_assignment(assignment)
+    document[data.draw(st.sampled_from(sorted(document)))] = data.draw(JSON)
+    try:
+        read = decode_assignment(Value(sent(document)))
+    except DecodeError:
+        return
+    assert encode_assignment(read) == sent(document)

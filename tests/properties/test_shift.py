@@ -1,0 +1,193 @@
+"""Laws of the shifted machine, whatever the tests and their numbers are."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from random import Random
+from typing import TYPE_CHECKING
+
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from pytest_ttnn_perf.gate.judge import judge_test
+from pytest_ttnn_perf.gate.policy import DEFAULT_POLICY
+from pytest_ttnn_perf.gate.ratios import centre_of
+from pytest_ttnn_perf.gate.shift import explained, shift_of
+from pytest_ttnn_perf.model.baseline import Accepted, MetricBaseline, Session, TestBaseline
+from pytest_ttnn_perf.model.metric import Better, Kind, Metric
+from pytest_ttnn_perf.model.observation import MetricObservation, Observation
+from pytest_ttnn_perf.model.verdict import Outcome, Reason, Verdict
+from tests.properties.strategies import MANY, SOME, between
+
+if TYPE_CHECKING:
+    from hypothesis.strategies import DrawFn
+
+    Judged = list[tuple[Verdict, ...]]
+
+#: No limit in these runs reaches so far: the noise of their baselines is small.
+FAR = 0.5
+#: As many tests as it takes.
+ENOUGH = DEFAULT_POLICY.shift_tests
+METRICS = (
+    Metric("time", "ms"),
+    Metric("rate", "tok/s", Better.HIGHER, Kind.THROUGHPUT),
+    Metric("interval", "ms", Better.HIGHER),
+    Metric("load", "1/s", kind=Kind.THROUGHPUT),
+)
+#: The stored timings of one test, by name.
+Stored = dict[str, MetricBaseline]
+
+
+@st.composite
+def stored_tests(draw: DrawFn) -> list[Stored]:
+    """Draw the baselines of enough tests, each with a few timings in either direction."""
+    # Noise by seed: a run of many numbers is slow to draw, and none of them is special here.
+    rng = Random(draw(st.integers(0, 10_000)))
+    timings = st.lists(st.sampled_from(METRICS), min_size=1, max_size=2, unique=True)
+    tests = draw(st.lists(timings, min_size=ENOUGH, max_size=ENOUGH + 3))
+    return [{metric.name: _baseline(metric, rng) for metric in test} for test in tests]
+
+
+def _baseline(metric: Metric, rng: Random) -> MetricBaseline:
+    base = 10 ** rng.uniform(1, 6)
+    medians = [base * math.exp(rng.gauss(0, 0.01)) for _ in range(rng.randint(1, 6))]
+    return MetricBaseline(metric, tuple(Session(median, 0.0, 10) for median in medians))
+
+
+def run_at(stored: Stored, *worse: float) -> tuple[Verdict, ...]:
+    """Judge a run in which timings are worse than their centres by the logarithms ``worse``."""
+    metrics = {}
+    for (name, baseline), change in zip(stored.items(), worse, strict=True):
+        sign = -1 if baseline.metric.better is Better.HIGHER else 1
+        value = centre_of(baseline) * math.exp(sign * change)
+        metrics[name] = MetricObservation(baseline.metric, (value,))
+    return judge_test(Observation("t.py::t", metrics), TestBaseline(Accepted("now"), stored))
+
+
+@st.composite
+def runs(draw: DrawFn) -> Judged:
+    """Draw a run whose tests moved anywhere, most of them alike."""
+    common = draw(between(-0.3, 0.3))
+    own = st.just(0.0) | between(-0.3, 0.3)
+    return [
+        run_at(stored, *(common + draw(own) for _ in stored)) for stored in draw(stored_tests())
+    ]
+
+
+@SOME
+@given(runs(), st.randoms(use_true_random=False))
+def test_the_order_of_tests_and_of_metrics_does_not_matter(run: Judged, random: Random) -> None:
+    shuffled = [verdicts[::-1] for verdicts in run]
+    random.shuffle(shuffled)
+    before, after = shift_of(run), shift_of(shuffled)
+    assert (before is None) == (after is None)
+    if before and after:
+        assert (after.moved, after.voting) == (before.moved, before.voting)
+        assert after.change == pytest.approx(before.change, rel=1e-9)
+
+
+@SOME
+@given(stored_tests(), between(FAR, 3))
+def test_a_machine_that_slows_all_tests_alike_is_told_by_that_factor_and_fails_none(
+    stored: list[Stored], slower: float
+) -> None:
+    run = [run_at(test, *[slower] * len(test)) for test in stored]
+    shift = shift_of(run)
+    assert shift is not None
+    assert shift.change == pytest.approx(math.expm1(slower), rel=1e-6)
+    assert shift.moved == shift.voting == len(run)
+    after = [verdict for verdicts in run for verdict in explained(verdicts, shift)]
+    assert {(v.outcome, v.reason) for v in after} == {(Outcome.WITHIN, Reason.SHIFTED)}
+
+
+@SOME
+@given(stored_tests(), between(FAR, 3), st.data())
+def test_one_test_that_is_worse_than_the_machine_is_still_found(
+    stored: list[Stored], slower: float, data: st.DataObject
+) -> None:
+    culprit = data.draw(st.integers(0, len(stored) - 1))
+    run = [
+        run_at(test, *[slower + (FAR if number == culprit else 0)] * len(test))
+        for number, test in enumerate(stored)
+    ]
+    shift = shift_of(run)
+    assert shift is not None
+    found = [
+        number
+        for number, verdicts in enumerate(run)
+        if any(v.outcome is Outcome.REGRESSED for v in explained(verdicts, shift))
+    ]
+    assert found == [culprit]
+
+
+@SOME
+@given(stored_tests(), between(FAR, 3))
+def test_a_machine_that_speeds_all_tests_up_explains_nothing(
+    stored: list[Stored], faster: float
+) -> None:
+    run = [run_at(test, *[-faster] * len(test)) for test in stored]
+    shift = shift_of(run)
+    assert shift is not None
+    assert not shift.worse
+    assert shift.change == pytest.approx(math.expm1(-faster), rel=1e-6)
+    assert [explained(verdicts, shift) for verdicts in run] == run
+
+
+@SOME
+@given(stored_tests(), st.data())
+def test_a_time_and_its_rate_vote_alike(stored: list[Stored], data: st.DataObject) -> None:
+    worse = [[data.draw(between(-0.5, 0.5)) for _ in test] for test in stored]
+    turned = [{name: _turned(each) for name, each in test.items()} for test in stored]
+    there, back = (
+        shift_of([run_at(test, *moves) for test, moves in zip(tests, worse, strict=True)])
+        for tests in (stored, turned)
+    )
+    assert (there is None) == (back is None)
+    if there and back:
+        assert (back.moved, back.voting) == (there.moved, there.voting)
+        assert back.change == pytest.approx(there.change, rel=1e-6, abs=1e-9)
+
+
+def _turned(baseline: MetricBaseline) -> MetricBaseline:
+    """Return the baseline of the same sessions, measured as their reciprocal."""
+    metric = baseline.metric
+    better = Better.LOWER if metric.better is Better.HIGHER else Better.HIGHER
+    sessions = tuple(Session(1 / s.median, s.mad / s.median**2, s.n) for s in baseline.sessions)
+    return MetricBaseline(replace(metric, better=better), sessions)
+
+
+@SOME
+@given(runs())
+def test_fewer_tests_than_it_takes_tell_of_no_shift(run: Judged) -> None:
+    assert shift_of(run[: ENOUGH - 1]) is None
+
+
+#: Verdicts as the gate makes them or as a record of anyone's may hold them: no comparison says
+#: that less than nothing is left, or has a limit below zero.
+ANY_VERDICTS = st.builds(
+    Verdict,
+    metric=st.sampled_from([*METRICS, Metric("ops", "", kind=Kind.COUNT)]),
+    outcome=st.sampled_from(Outcome),
+    reason=st.sampled_from([None, Reason.ABSOLUTE_LIMIT, Reason.SHIFTED]),
+    change=st.none() | st.just(-1.0) | between(-1, 1e100) | between(-0.2, 0.2),
+    limit=st.none() | st.just(0.0) | between(0, 1e100) | between(0, 0.2),
+)
+
+
+@MANY
+@given(st.lists(st.lists(ANY_VERDICTS, max_size=2), max_size=8))
+@example([[Verdict(METRICS[0], Outcome.IMPROVED, change=-1.0, limit=0.02)]] * ENOUGH)
+def test_whatever_the_verdicts_are_a_shift_only_takes_suspicions_away(
+    run: list[list[Verdict]],
+) -> None:
+    shift = shift_of(run)
+    if shift is None:
+        return
+    for verdicts in run:
+        for before, after in zip(verdicts, explained(verdicts, shift), strict=True):
+            if after != before:
+                assert (before.outcome, before.reason) == (Outcome.REGRESSED, None)
+                assert (after.outcome, after.reason) == (Outcome.WITHIN, Reason.SHIFTED)
+                assert shift.worse

@@ -1,0 +1,38 @@
+"""Small programs that stand for a worker."""
+
+from __future__ import annotations
+
+import os
+import sys
+from textwrap import dedent
+from typing import TYPE_CHECKING
+
+from pytest_ttnn_perf.processes.child import Child, start
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+#: Says something and returns the answer, as a worker does, with nothing of ours.
+PRELUDE = """
+import json, os, signal, socket, sys, time
+channel = socket.socket(fileno=int(sys.argv[1]))
+answers = channel.makefile("r")
+def send(data):
+    channel.sendall(data)
+def say(document):
+    send(json.dumps(document).encode() + b"\\n")
+    return json.loads(answers.readline())
+"""
+#: For a worker that would never end by itself.
+FOR_EVER = "time.sleep(1000)"
+
+
+def started(folder: Path, source: str, *, shown: bool = False) -> Child:
+    """Start a program that can say things; its log is in ``folder``."""
+    program = PRELUDE + dedent(source)
+
+    def command(descriptor: int) -> list[str]:
+        return [sys.executable, "-c", program, str(descriptor)]
+
+    log = folder / "worker.log"
+    return start(command, cwd=folder, environment=dict(os.environ), log=log, shown=shown)

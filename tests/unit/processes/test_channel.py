@@ -1,0 +1,160 @@
+"""The worker's end of the channel: an answer to all it says, or the news that nobody is there."""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+import subprocess
+import sys
+import threading
+import time
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from pytest_ttnn_perf.processes.channel import GONE, Channel
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+    from pathlib import Path
+
+
+@dataclass(frozen=True, slots=True)
+class Ends:
+    """Both ends of a channel."""
+
+    channel: Channel
+    other: socket.socket
+
+    def told(self, document: Mapping[str, object]) -> Any:
+        """Say something that is answered; return what arrives at the other end."""
+        self.other.sendall(b"null\n")
+        assert self.channel.say(document) is None
+        with self.other.makefile("rb") as lines:
+            return json.loads(lines.readline())
+
+
+@pytest.fixture
+def ends() -> Iterator[Ends]:
+    """Return a channel and its other end."""
+    ours, theirs = socket.socketpair()
+    channel = Channel(theirs.detach())
+    with ours:
+        yield Ends(channel, ours)
+    if channel._socket is not None:
+        channel._socket.close()
+
+
+@pytest.mark.parametrize(
+    ("answer", "stop"),
+    [(b"null\n", None), (b'"enough"\n', "enough"), (b'"caf\\u00e9"\n', "café"), (b"7\n", None)],
+)
+def test_the_answer_says_why_to_stop(ends: Ends, answer: bytes, stop: str | None) -> None:
+    ends.other.sendall(answer)
+    assert ends.channel.say({"kind": "Ended", "status": 0}) == stop
+    assert ends.other.recv(100) == b'{"kind": "Ended", "status": 0}\n'
+
+
+def test_an_answer_in_pieces_is_waited_for(ends: Ends) -> None:
+    def answer() -> None:
+        ends.other.recv(100)
+        for piece in (b'"en', b'ough"', b"\n"):
+            ends.other.sendall(piece)
+            time.sleep(0.02)
+
+    thread = threading.Thread(target=answer)
+    thread.start()
+    assert ends.channel.say({}) == "enough"
+    thread.join()
+
+
+@pytest.mark.parametrize("last", [b"", b'"eno'], ids=["at once", "in the middle of an answer"])
+def test_nobody_there_is_a_reason_to_stop(ends: Ends, last: bytes) -> None:
+    ends.other.sendall(last)
+    ends.other.shutdown(socket.SHUT_RDWR)
+    ends.other.close()
+    # Also the next time: a worker has more to say as it ends.
+    assert [ends.channel.say({}), ends.channel.say({})] == [GONE, GONE]
+
+
+def test_a_channel_that_a_test_has_closed_is_a_reason_to_stop(ends: Ends, tmp_path: Path) -> None:
+    # As a test does that closes all descriptors; then the number is that of another file.
+    descriptor = ends.channel.descriptor
+    os.close(descriptor)
+    with (tmp_path / "mine").open("w") as file:
+        assert file.fileno() == descriptor
+        assert [ends.channel.say({}), ends.channel.say({})] == [GONE, GONE]
+        file.write("mine")
+    assert (tmp_path / "mine").read_text() == "mine"
+
+
+def test_what_tests_start_does_not_get_the_channel() -> None:
+    ours, theirs = socket.socketpair()
+    with ours, theirs:
+        theirs.set_inheritable(True)  # as the orchestrator hands it on
+        Channel(theirs.fileno())._let_go()
+        assert not theirs.get_inheritable()
+
+
+def test_a_fork_has_no_say() -> None:
+    # A test that forks leaves two processes behind that both think they are the worker.
+    source = """if True:
+        import os, sys
+        from pytest_ttnn_perf.processes.channel import Channel
+        channel = Channel(int(sys.argv[1]))
+        pid = os.fork()
+        if pid == 0:
+            os._exit(0 if channel.say({"from": "the fork"}) is None else 1)
+        assert os.waitpid(pid, 0)[1] == 0
+        channel.say({"from": "the worker"})
+    """
+    ours, theirs = socket.socketpair()
+    with ours, theirs:
+        ours.sendall(b"null\n")
+        command = [sys.executable, "-c", source, str(theirs.fileno())]
+        subprocess.run(command, pass_fds=[theirs.fileno()], check=True, timeout=60)
+        assert ours.recv(1000) == b'{"from": "the worker"}\n'
+
+
+class Odd:
+    """Something that a plugin puts on a report."""
+
+    def __repr__(self) -> str:
+        return "<odd>"
+
+
+class Worse:
+    """Something that cannot even be shown."""
+
+    def __repr__(self) -> str:
+        raise RuntimeError
+
+
+@pytest.mark.parametrize(
+    ("value", "arrives"),
+    [
+        (Odd(), "<odd>"),
+        (Worse(), "<Worse>"),
+        ({(1, 2): Odd(), "n": 3}, {"(1, 2)": "<odd>", "n": 3}),
+        ([{Odd(): (1, 2.5, None, True)}], [{"<odd>": [1, 2.5, None, True]}]),
+        ([10**5000, {None, 1} - {1}], ["<int>", "{None}"]),
+        ({"lone": "\udcff", "nothing": float("inf")}, {"lone": "\udcff", "nothing": float("inf")}),
+    ],
+    ids=["class", "no repr", "keys", "nested keys", "digits", "text"],
+)
+def test_what_json_cannot_hold_is_told_by_its_text(
+    ends: Ends, value: object, arrives: object
+) -> None:
+    assert ends.told({"report": value}) == {"report": arrives}
+
+
+def test_what_has_no_end_is_told_as_far_as_it_goes(ends: Ends) -> None:
+    circle: list[object] = ["first"]
+    circle.append(circle)
+    assert ends.told({"report": circle})["report"][0] == "first"
+    deep: list[object] = []
+    for _ in range(100_000):
+        deep = [deep]
+    assert ends.told({"report": deep, "nodeid": "a"})["nodeid"] == "a"

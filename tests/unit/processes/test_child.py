@@ -1,0 +1,145 @@
+"""The orchestrator's end: what a worker says is heard in order, and its end is known."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from pytest_ttnn_perf.processes.child import start
+from tests.unit.processes.script import FOR_EVER, started
+
+if TYPE_CHECKING:
+    from pytest_ttnn_perf.processes.child import Child
+
+#: Any worker here that is silent for so long is stuck.
+PATIENCE_S = 60.0
+
+
+def heard(child: Child, *, silence_s: float = PATIENCE_S) -> tuple[list[object], str]:
+    """Hear a worker out; return what it said, and how it ended."""
+    with child:
+        documents = list(child.documents(silence_s=silence_s))
+        return documents, str(child.ending(patience_s=silence_s))
+
+
+def test_documents_come_in_order_until_the_worker_ends(tmp_path: Path) -> None:
+    child = started(tmp_path, "for n in range(3): say({'n': n})\nsys.exit(4)")
+    said = [{"n": 0}, {"n": 1}, {"n": 2}]
+    assert heard(child) == (said, "ended with exit code 4")
+
+
+def test_the_worker_waits_until_the_next_document_is_asked_for(tmp_path: Path) -> None:
+    went_on = tmp_path / "went on"
+    with started(tmp_path, "say(1)\nopen('went on', 'w').close()\nsay(2)") as child:
+        documents = child.documents(silence_s=PATIENCE_S)
+        assert next(documents) == 1
+        time.sleep(0.1)
+        assert not went_on.exists()
+        assert next(documents) == 2
+        assert went_on.exists()
+
+
+def test_the_reason_to_stop_is_in_the_next_answer(tmp_path: Path) -> None:
+    with started(tmp_path, "say(say('first'))\nsay(say('then'))") as child:
+        said = []
+        for document in child.documents(silence_s=PATIENCE_S):
+            said.append(document)
+            child.stop = "enough" if document == "then" else None
+    assert said == ["first", None, "then", "enough"]
+
+
+def test_documents_in_pieces_and_several_at_once_are_told_apart(tmp_path: Path) -> None:
+    source = """
+        for piece in ('[1', ']\\n', '"caf\\u00e9"\\n"two"\\n"th', 'ree"\\n'):
+            for byte in piece.encode():
+                send(bytes([byte]))
+            time.sleep(0.02)
+        for _ in range(4):
+            answers.readline()
+    """
+    assert heard(started(tmp_path, source))[0] == [[1], "café", "two", "three"]
+
+
+def test_a_document_of_many_megabytes_is_heard(tmp_path: Path) -> None:
+    documents, _ = heard(started(tmp_path, "say('x' * 30_000_000)"))
+    assert documents == ["x" * 30_000_000]
+
+
+def test_a_worker_that_dies_before_its_answer_is_told_as_dead(tmp_path: Path) -> None:
+    source = "send(b'1\\n'); os.kill(os.getpid(), signal.SIGKILL)"
+    assert heard(started(tmp_path, source)) == ([1], "was killed by SIGKILL")
+
+
+def test_a_document_that_was_cut_is_not_told_but_the_cut_is(tmp_path: Path) -> None:
+    documents, ending = heard(started(tmp_path, "say(1); send(b'[2, 3')"))
+    assert (documents, ending) == ([1], "ended with exit code 0, in the middle of a message")
+
+
+@pytest.mark.parametrize(
+    "line",
+    [b"no JSON", b"\xff\xfe", b"[" * 100_000, b"", b"{} {}"],
+    ids=["no JSON", "no UTF-8", "too deep", "empty", "two"],
+)
+def test_a_line_that_cannot_be_read_ends_the_worker_at_once(tmp_path: Path, line: bytes) -> None:
+    # It waits for an answer, and nobody has a limit to its silence.
+    child = started(tmp_path, f"say(1); send({line!r} + b'\\n'); answers.readline()")
+    assert heard(child, silence_s=0) == ([1], "sent a message that cannot be read, killed")
+
+
+def test_a_worker_that_is_silent_for_too_long_is_killed(tmp_path: Path) -> None:
+    child = started(tmp_path, f"say(1); {FOR_EVER}")
+    assert heard(child, silence_s=0.5)[1] == "hung: no sign of life for 0.5 s, killed"
+    assert child.process.poll() is not None
+
+
+def test_each_document_is_a_sign_of_life(tmp_path: Path) -> None:
+    child = started(tmp_path, "for n in range(5): time.sleep(0.7); say(n)")
+    began = time.monotonic()
+    assert heard(child, silence_s=3)[1] == "ended with exit code 0"
+    assert time.monotonic() - began > 3
+
+
+def test_a_worker_that_closed_its_channel_has_only_so_long_to_end(tmp_path: Path) -> None:
+    with started(tmp_path, f"say(1); answers.close(); channel.close(); {FOR_EVER}") as child:
+        assert list(child.documents(silence_s=PATIENCE_S)) == [1]
+        ending = child.ending(patience_s=0.5)
+    assert str(ending) == "hung: no sign of life for 0.5 s, killed"
+
+
+def test_a_worker_that_is_dead_is_not_heard_through_its_child(tmp_path: Path) -> None:
+    # The fork has the channel, too: it does not end with the worker.
+    source = f"""
+        say(1)
+        if os.fork() == 0:
+            {FOR_EVER}
+        os._exit(5)
+    """
+    assert heard(started(tmp_path, source), silence_s=0) == ([1], "ended with exit code 5")
+
+
+def test_a_worker_that_cannot_be_started_leaves_no_descriptor_behind(tmp_path: Path) -> None:
+    def command(_: int) -> list[str]:
+        return [str(tmp_path / "no such program")]
+
+    before = _descriptors()
+    for _ in range(3):
+        with pytest.raises(FileNotFoundError):
+            start(command, cwd=tmp_path, environment={}, log=tmp_path / "log", shown=True)
+    assert _descriptors() == before
+
+
+def test_a_worker_that_has_ended_leaves_no_descriptor_behind(tmp_path: Path) -> None:
+    before = _descriptors()
+    for shown in (True, False):
+        heard(started(tmp_path, "say(1)", shown=shown))
+    assert _descriptors() == before
+
+
+def _descriptors() -> int:
+    folder = Path("/proc/self/fd")
+    if not folder.is_dir():
+        pytest.skip("no /proc here to count descriptors in")
+    return len(list(folder.iterdir()))

@@ -1,0 +1,188 @@
+"""What a worker prints: shown in time, kept in its log, and never in the way."""
+
+from __future__ import annotations
+
+import io
+import os
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, TextIO
+
+import pytest
+
+from pytest_ttnn_perf.processes import output as output_module
+from pytest_ttnn_perf.processes.output import Output, tail
+from tests.unit.processes.script import started
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+PATIENCE_S = 60.0
+
+
+def test_what_was_printed_before_a_document_is_shown_before_it(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    source = """
+        for n in range(3):
+            print("out", n, flush=True)
+            print("err", n, file=sys.stderr, flush=True)
+            say(n)
+    """
+    with started(tmp_path, source, shown=True) as child:
+        for n in child.documents(silence_s=PATIENCE_S):
+            assert capsys.readouterr() == (f"out {n}\n", f"err {n}\n")
+    lines = [f"{stream} {n}" for n in range(3) for stream in ("out", "err")]
+    assert sorted((tmp_path / "worker.log").read_text().splitlines()) == sorted(lines)
+
+
+def test_what_is_not_shown_is_in_the_log_alone(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    source = "os.write(1, b'out \\xff\\n'); say(1); os.write(2, b'err\\n')"
+    with started(tmp_path, source) as child:
+        assert list(child.documents(silence_s=PATIENCE_S)) == [1]
+    assert capfd.readouterr() == ("", "")
+    assert (tmp_path / "worker.log").read_bytes() == b"out \xff\nerr\n"
+
+
+def test_letters_that_come_in_pieces_are_put_together(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    source = r"""
+        for byte in "\u00e9\u4e16\U0001f600".encode():
+            os.write(1, bytes([byte]))
+            say(byte)
+        os.write(1, b" \xff ")
+        os.write(1, b"\xe4\xb8")
+    """
+    with started(tmp_path, source, shown=True) as child:
+        assert len(list(child.documents(silence_s=PATIENCE_S))) == 9
+        child.ending(patience_s=PATIENCE_S)
+    # What is no letter, and one that never came to its end, are not passed over.
+    assert capsys.readouterr().out == "é世😀 \ufffd \ufffd"
+
+
+def test_a_worker_that_prints_much_as_it_ends_comes_to_its_end(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    # A pipe that nobody reads from holds 64 KiB, and there is no limit to its silence.
+    source = "say(1); answers.close(); channel.close(); print('x' * 1_000_000); sys.exit(6)"
+    with started(tmp_path, source, shown=True) as child:
+        assert list(child.documents(silence_s=0)) == [1]
+        assert str(child.ending(patience_s=0)) == "ended with exit code 6"
+    assert capsys.readouterr().out == "x" * 1_000_000 + "\n"
+
+
+@contextmanager
+def output(shown: TextIO, log: Path) -> Iterator[tuple[Output, int]]:
+    """Return an output and the descriptor that it comes from."""
+    reading, writing = os.pipe()
+    stream = os.fdopen(reading, "rb", buffering=0)
+    found = Output(stream, lambda: shown, log.open("ab", buffering=0))
+    try:
+        yield found, writing
+    finally:
+        os.close(writing)
+        found.close()
+
+
+def test_no_more_is_shown_at_once_than_was_printed_until_then(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # A child of the worker that never stops printing must not hold us up.
+    monkeypatch.setattr(output_module, "_CHUNK", 1_000)
+    monkeypatch.setattr(output_module, "_PIPE", 5_000)
+    terminal = io.StringIO()
+    with output(terminal, tmp_path / "log") as (found, writing):
+        os.write(writing, b"x" * 8_000)
+        found.drain()
+        assert terminal.getvalue() == "x" * 5_000
+        found.drain()
+    assert terminal.getvalue() == "x" * 8_000
+
+
+def test_letters_that_our_terminal_does_not_know_are_escaped(tmp_path: Path) -> None:
+    shown = io.BytesIO()
+    terminal = io.TextIOWrapper(shown, encoding="latin-1")
+    with output(terminal, tmp_path / "log") as (found, writing):
+        os.write(writing, "é 世\n".encode())
+        found.drain()
+    assert shown.getvalue() == b"\xe9 \\u4e16\n"
+    assert (tmp_path / "log").read_bytes() == "é 世\n".encode()
+
+
+def test_a_log_that_cannot_be_written_does_not_cost_the_run() -> None:
+    full = Path("/dev/full")
+    if not full.exists():
+        pytest.skip("no /dev/full here")
+    terminal = io.StringIO()
+    with output(terminal, full) as (found, writing):
+        os.write(writing, b"shown\n")
+        found.drain()
+    assert terminal.getvalue() == "shown\n"
+
+
+def test_the_tail_of_a_log_is_its_last_lines(tmp_path: Path) -> None:
+    log = tmp_path / "log"
+    log.write_text("".join(f"line {n}\n" for n in range(100)) + "\n \n")
+    assert tail(log, lines=3) == "line 97\nline 98\nline 99"
+    assert tail(log).splitlines() == [f"line {n}" for n in range(80, 100)]
+
+
+@pytest.mark.parametrize(
+    ("content", "expected"),
+    [(b"", ""), (b"\xff\xfe\n", "\ufffd\ufffd"), (b"no end", "no end"), (b"a\r\nb", "a\nb")],
+)
+def test_the_tail_of_any_log_is_text(tmp_path: Path, content: bytes, expected: str) -> None:
+    (tmp_path / "log").write_bytes(content)
+    assert tail(tmp_path / "log") == expected
+
+
+def test_the_tail_of_no_log_is_nothing(tmp_path: Path) -> None:
+    assert tail(tmp_path / "log") == ""
+
+
+def test_the_tail_of_a_huge_log_is_short(tmp_path: Path) -> None:
+    (tmp_path / "log").write_bytes(b"x" * 10_000_000)
+    assert len(tail(tmp_path / "log")) < 100_000
+
+
+CRASH = ["Fatal Python error: Segmentation fault", ""]
+OTHER_THREAD = ["Thread 0x1 (most recent call first):", *(f"  other {n}" for n in range(50)), ""]
+FRAMES = ["Current thread 0x2 (most recent call first):", *(f"  frame {n}" for n in range(50))]
+
+
+@pytest.mark.parametrize("before", [[], OTHER_THREAD], ids=["one thread", "others first"])
+def test_the_tail_of_a_crash_begins_with_what_led_to_it(tmp_path: Path, before: list[str]) -> None:
+    lines = ["before", *CRASH, *before, *FRAMES, "", "Extension modules: numpy"]
+    (tmp_path / "log").write_text("\n".join(lines))
+    assert tail(tmp_path / "log", lines=4).splitlines() == [CRASH[0], *FRAMES[:3]]
+
+
+def test_the_tail_of_a_crash_that_fits_is_the_end_of_the_log(tmp_path: Path) -> None:
+    lines = ["last words", *CRASH, *FRAMES[:3]]
+    (tmp_path / "log").write_text("\n".join(["before", *lines]))
+    assert tail(tmp_path / "log", lines=6).splitlines() == lines
+
+
+def test_the_tail_of_a_crash_in_another_form_is_shown_from_its_start(tmp_path: Path) -> None:
+    lines = [*CRASH, *(f"other {n}" for n in range(50))]
+    (tmp_path / "log").write_text("\n".join(lines))
+    assert tail(tmp_path / "log", lines=3).splitlines() == [CRASH[0], "", "other 0"]
+
+
+def test_the_interpreter_tells_a_crash_in_these_words(tmp_path: Path) -> None:
+    source = """
+        import faulthandler
+        faulthandler.enable()
+        def sink(depth):
+            sink(depth - 1) if depth else os.abort()
+        sink(30)
+    """
+    with started(tmp_path, source) as child:
+        assert list(child.documents(silence_s=PATIENCE_S)) == []
+    first, second, third = tail(tmp_path / "worker.log", lines=3).splitlines()
+    assert first == "Fatal Python error: Aborted"
+    assert second.startswith("Current thread 0x")
+    assert third.endswith(" in sink")

@@ -1,0 +1,144 @@
+"""A calibration laid out, and its progress in one line."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+
+import pytest
+
+from pytest_ttnn_perf.model.baseline import MetricBaseline, Session
+from pytest_ttnn_perf.model.calibration import Calibrated, Progress
+from pytest_ttnn_perf.model.metric import Better, Kind, Metric
+from pytest_ttnn_perf.report.calibration import calibration_listing, progress_line
+
+TIME = Metric("latency", "ms")
+RATE = Metric("rate", "tok/s", Better.HIGHER, Kind.THROUGHPUT)
+SESSIONS = (Session(10.0, 0.1, 5), Session(10.2, 0.1, 5))
+
+
+def row(
+    metric: Metric = TIME,
+    *,
+    between: float | None = 0.02,
+    false_alarms: float | None = 0.0005,
+    caught: float | None = 0.25,
+) -> Calibrated:
+    """Return a calibrated metric."""
+    return Calibrated(
+        test="t.py::t",
+        baseline=MetricBaseline(metric, SESSIONS),
+        centre=10.1,
+        within=0.0151,
+        between=between,
+        limit=0.05,
+        false_alarms=false_alarms,
+        caught=caught,
+    )
+
+
+def cells_of(*rows: Calibrated) -> list[list[str]]:
+    """Return the cells of the table's rows, without its headings."""
+    lines = calibration_listing(rows, {}, remarks=()).lines
+    return [[cell.strip() for cell in line.split("  ") if cell.strip()] for line in lines[2:]]
+
+
+def test_table_shows_percentages() -> None:
+    assert cells_of(row()) == [
+        ["t.py::t", "latency", "10.10 ms", "1.51 %", "2.00 %", "5.0 %", "0.05 %", "25.0 %"]
+    ]
+
+
+def test_limits_of_a_throughput_read_as_in_the_gates_own_table() -> None:
+    """A time that is 25 % longer is a throughput that is 20 % lower."""
+    ((*_, limit, _, caught),) = cells_of(row(RATE))
+    assert (limit, caught) == ("4.8 %", "20.0 %")
+
+
+def test_one_session_leaves_open_what_only_two_can_tell() -> None:
+    ((*_, between, limit, rate, caught),) = cells_of(
+        row(between=None, false_alarms=None, caught=None)
+    )
+    assert (between, limit, rate, caught) == ("-", "5.0 %", "-", "-")
+
+
+@pytest.mark.parametrize(
+    ("rate", "said"), [(0.0, "< 0.01 %"), (0.00009, "< 0.01 %"), (0.0001, "0.01 %")]
+)
+def test_a_rate_that_nobody_could_check_is_told_as_below_one(rate: float, said: str) -> None:
+    ((*_, found, _),) = cells_of(row(false_alarms=rate))
+    assert found == said
+
+
+def test_failed_tests_and_remarks_follow_the_table() -> None:
+    listing = calibration_listing(
+        [row()], {"t.py::bad": "session 2: ValueError"}, remarks=["1 test", "wrote it"]
+    )
+    assert listing.lines[3:] == ("failed t.py::bad: session 2: ValueError", "1 test", "wrote it")
+
+
+def test_no_table_where_there_is_no_row() -> None:
+    assert calibration_listing([], {}, remarks=["0 tests"]).lines == ("0 tests",)
+
+
+def test_json_has_the_gates_own_numbers() -> None:
+    listing = calibration_listing([row(RATE)], {"t.py::bad": "why"}, remarks=["1 test"])
+    assert json.loads(listing.text("json")) == {
+        "tests": [
+            {
+                "test": "t.py::t",
+                "metric": "rate",
+                "unit": "tok/s",
+                "sessions": 2,
+                "median": 10.1,
+                "within_sd": 0.0151,
+                "between_sd": 0.02,
+                "limit": 0.05,
+                "false_alarm_rate": 0.0005,
+                "smallest_caught": 0.25,
+            }
+        ],
+        "failed": {"t.py::bad": "why"},
+        "remarks": ["1 test"],
+    }
+
+
+def test_csv_has_the_same_numbers_under_the_same_names() -> None:
+    listing = calibration_listing([row(), row(RATE)], {}, remarks=["1 test"])
+    read = list(csv.DictReader(io.StringIO(listing.text("csv"))))
+    (document,) = [json.loads(listing.text("json"))["tests"]]
+    assert read == [{name: str(value) for name, value in each.items()} for each in document]
+
+
+@pytest.mark.parametrize(
+    ("progress", "line"),
+    [
+        (Progress(1, 4, 0, None, 0.0), f"[{'-' * 24}] session 1 of 4"),
+        (Progress(1, 4, 0, 6, 1.0), f"[{'-' * 24}] session 1 of 4, test 0 of 6"),
+        (
+            Progress(1, 4, 3, 6, 7.0),
+            f"[{'#' * 3}{'-' * 21}] session 1 of 4, test 3 of 6, about 49 s left",
+        ),
+        (
+            Progress(3, 4, 0, 6, 300.0),
+            f"[{'#' * 12}{'-' * 12}] session 3 of 4, test 0 of 6, about 5 min left",
+        ),
+        (
+            Progress(2, 4, 0, 6, 3000.0),
+            f"[{'#' * 6}{'-' * 18}] session 2 of 4, test 0 of 6, about 2.5 h left",
+        ),
+        (
+            Progress(4, 4, 6, 6, 80.0),
+            f"[{'#' * 24}] session 4 of 4, test 6 of 6, about 0 s left",
+        ),
+        # A test that is run again by another plugin finishes twice.
+        (
+            Progress(4, 4, 7, 6, 80.0),
+            f"[{'#' * 24}] session 4 of 4, test 7 of 6, about 0 s left",
+        ),
+    ],
+    ids=["before collection", "collected", "seconds", "minutes", "hours", "done", "too many"],
+)
+def test_progress(progress: Progress, line: str) -> None:
+    assert progress_line(progress) == line

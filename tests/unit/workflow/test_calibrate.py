@@ -1,0 +1,126 @@
+"""What A/A sessions are stored as, and what follows from them by the gate's own rules."""
+
+from __future__ import annotations
+
+from math import expm1, log
+
+import pytest
+
+from pytest_ttnn_perf.gate.policy import DEFAULT_POLICY
+from pytest_ttnn_perf.gate.power import alarm_rate, noise_of, smallest_caught
+from pytest_ttnn_perf.gate.ratios import band_of, centre_of
+from pytest_ttnn_perf.model.baseline import MetricBaseline, Session
+from pytest_ttnn_perf.model.calibration import Calibrated
+from pytest_ttnn_perf.model.metric import Better, Kind, Metric
+from pytest_ttnn_perf.model.observation import (
+    NO_LIMITS,
+    Limits,
+    MetricObservation,
+    Observation,
+)
+from pytest_ttnn_perf.workflow.calibrate import Sessions, baselines_of, calibrated
+
+TIME = Metric("latency", "ms")
+RATE = Metric("rate", "tok/s", Better.HIGHER, Kind.THROUGHPUT)
+COUNT = Metric("ops", "", kind=Kind.COUNT)
+
+
+def seen(*metrics: MetricObservation) -> Observation:
+    return Observation("t.py::t", {each.metric.name: each for each in metrics})
+
+
+def timed(*milliseconds: float, limits: Limits = NO_LIMITS) -> Observation:
+    return seen(MetricObservation(TIME, milliseconds, limits=limits))
+
+
+def only_row(*observations: Observation, confirm: int = 2) -> Calibrated:
+    sessions = Sessions(len(observations), measured={"t.py::t": list(observations)})
+    (row,) = calibrated(sessions, confirm=confirm)
+    return row
+
+
+def test_every_session_is_stored_as_the_gate_stores_it() -> None:
+    stored = baselines_of([timed(10, 11, 12), timed(20, 24)])
+    assert stored == {
+        "latency": MetricBaseline(TIME, (Session(11, 1, 3), Session(22, 2, 2)), since=0)
+    }
+
+
+def test_what_is_only_recorded_or_missing_in_a_session_is_not_stored() -> None:
+    whole = MetricObservation(Metric("call_time", "ns"), (5.0,), gated=False)
+    rate = MetricObservation(RATE, (100.0,))
+    stored = baselines_of([seen(MetricObservation(TIME, (1.0,)), whole, rate), timed(2)])
+    assert list(stored) == ["latency"]
+
+
+def test_counts_are_stored_and_not_listed() -> None:
+    observation = seen(MetricObservation(COUNT, (7.0,)))
+    assert list(baselines_of([observation] * 2)) == ["ops"]
+    sessions = Sessions(2, measured={"t.py::t": [observation] * 2})
+    assert list(calibrated(sessions, confirm=2)) == []
+
+
+def test_tests_in_trouble_have_no_result() -> None:
+    sessions = Sessions(
+        1, measured={"good": [timed(1)], "bad": [timed(1)]}, troubles={"bad": "", "lost": ""}
+    )
+    assert list(sessions.good()) == ["good"]
+    assert [row.test for row in calibrated(sessions, confirm=0)] == ["good"]
+
+
+RUNS = (timed(10, 10.1, 9.9), timed(10.3, 10.4, 10.2), timed(9.8, 9.9, 9.7))
+
+
+@pytest.mark.parametrize("confirm", [0, 2])
+def test_columns_follow_from_the_limit_and_the_noise_of_the_sessions(confirm: int) -> None:
+    row = only_row(*RUNS, confirm=confirm)
+    stored = baselines_of(list(RUNS))["latency"]
+    noise = noise_of(stored)
+    limit = band_of(stored, NO_LIMITS, policy=DEFAULT_POLICY).limit
+    assert noise.between_sd is not None
+    assert noise.centre_sd is not None
+    gate = {"limit": limit, "session_sd": noise.between_sd, "centre_sd": noise.centre_sd}
+    caught = smallest_caught(**gate, measurements=1 + confirm)
+    assert row == Calibrated(
+        test="t.py::t",
+        baseline=stored,
+        centre=centre_of(stored),
+        within=noise.within_sd,
+        between=noise.between_sd,
+        limit=expm1(limit),
+        false_alarms=alarm_rate(**gate, measurements=1 + confirm),
+        caught=expm1(caught),
+    )
+    # By hand: scaled MADs of 1 %, and the deviation of three logarithms.
+    assert row.within == pytest.approx(1.4826 * 0.01, rel=0.02)
+    assert row.between == pytest.approx(log(10.3 / 9.8) / 2, rel=0.01)
+
+
+def test_confirm_passes_cost_power_and_save_false_alarms() -> None:
+    alone, confirmed = only_row(*RUNS, confirm=0), only_row(*RUNS, confirm=2)
+    assert alone.caught is not None
+    assert confirmed.caught is not None
+    assert alone.false_alarms is not None
+    assert confirmed.false_alarms is not None
+    assert alone.caught < confirmed.caught
+    assert alone.false_alarms > confirmed.false_alarms
+
+
+def test_one_session_tells_a_limit_and_nothing_of_the_noise_between_sessions() -> None:
+    row = only_row(RUNS[0])
+    assert row.limit == pytest.approx(0.0512, rel=0.01)
+    assert (row.between, row.false_alarms, row.caught) == (None, None, None)
+
+
+def test_limits_of_the_test_count() -> None:
+    capped = only_row(*[timed(10, limits=Limits(max_regression=0.01))] * 2)
+    assert capped.limit == pytest.approx(0.01)
+    wide = only_row(*[timed(10, limits=Limits(tolerance=0.3))] * 2)
+    assert wide.limit == pytest.approx(0.3)
+
+
+def test_noise_beyond_any_measure_has_a_number() -> None:
+    row = only_row(timed(1e-90), timed(1e90))
+    assert row.limit > 1e100
+    assert row.caught is not None
+    assert row.caught >= row.limit

@@ -1,0 +1,257 @@
+"""Which metrics are measured again, how often, and what that does to an observation."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from math import nan
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from pytest_ttnn_perf.gate.judge import judge_test
+from pytest_ttnn_perf.model.baseline import Accepted, MetricBaseline, Session, TestBaseline
+from pytest_ttnn_perf.model.hardware import Configuration
+from pytest_ttnn_perf.model.metric import Better, Kind, Metric, Source
+from pytest_ttnn_perf.model.observation import (
+    JudgedTest,
+    Limits,
+    MetricObservation,
+    Observation,
+)
+from pytest_ttnn_perf.model.settings import Update
+from pytest_ttnn_perf.model.verdict import Outcome, Reason
+from pytest_ttnn_perf.workflow.confirm import confirmed, in_question, not_confirmed
+from tests.behaviour.turns import IN_WORKERS, id_of, latencies, write_turns
+
+if TYPE_CHECKING:
+    from pytest_ttnn_perf.model.verdict import Verdict
+    from tests.harness.project import Project
+
+UPDATES = (None, Update.NEW, Update.IMPROVED, Update.ALL)
+
+
+def metric(name: str) -> Metric:
+    """Return the metric that is stored under a name here."""
+    match name.partition("_")[0]:
+        case "rate":
+            return Metric(name, "tok/s", Better.HIGHER, Kind.THROUGHPUT)
+        case "count":
+            return Metric(name, "", kind=Kind.COUNT)
+        case "accuracy":
+            return Metric(name, "", Better.HIGHER, Kind.ACCURACY)
+        case "checksum":
+            return Metric(name, "", Better.EQUAL)
+    return Metric(name, "ms")
+
+
+def observed(**values: float) -> Observation:
+    """Return an observation with one sample of each metric."""
+    metrics = {name: MetricObservation(metric(name), (value,)) for name, value in values.items()}
+    return Observation("t.py::t", metrics)
+
+
+def stored(*names: str) -> TestBaseline:
+    """Return a baseline of 100 for each metric."""
+    metrics = {name: MetricBaseline(metric(name), (Session(100, 0, 1),) * 3) for name in names}
+    return TestBaseline(Accepted("now"), metrics)
+
+
+def judged(observation: Observation) -> JudgedTest:
+    """Judge against a baseline of 100 for every metric that is not called new."""
+    names = [name for name in observation.metrics if "new" not in name]
+    return JudgedTest(observation, judge_test(observation, stored(*names) if names else None))
+
+
+def questions(observation: Observation, *, passes: int = 2) -> list[set[str]]:
+    """Return what is in question without an update, and under each."""
+    return [set(in_question(judged(observation), update, passes=passes)) for update in UPDATES]
+
+
+def passes_of(observation: Observation, name: str) -> list[list[float]]:
+    """Return what the confirm passes measured of a metric."""
+    return [list(samples) for samples in observation.metrics[name].confirmations]
+
+
+def verdict_on(observation: Observation, name: str) -> Verdict:
+    return {verdict.metric.name: verdict for verdict in judged(observation).verdicts}[name]
+
+
+MIXED = observed(slow=120, rate_slow=80, fast=50, rate_fast=200, same=100, new=5)
+
+
+def test_suspects_are_measured_again_and_what_would_become_a_baseline() -> None:
+    slow, fast = {"slow", "rate_slow"}, {"fast", "rate_fast"}
+    assert questions(MIXED) == [slow, slow | {"new"}, slow | fast | {"new"}, slow | fast | {"new"}]
+
+
+def test_another_source_is_measured_again_where_it_replaces_the_baseline() -> None:
+    run = observed(t=100)
+    run = replace(
+        run, metrics={"t": MetricObservation(replace(metric("t"), source=Source.DEVICE), (100.0,))}
+    )
+    assert questions(run) == [set(), set(), set(), {"t"}]
+
+
+def test_what_is_within_its_limits_is_not_measured_again_to_be_appended() -> None:
+    assert questions(observed(same=100, rate_same=100)) == [set()] * 4
+
+
+@pytest.mark.parametrize("name", ["count", "accuracy", "checksum"])
+@pytest.mark.parametrize("value", [99.0, 101.0])
+def test_what_is_compared_exactly_has_no_luck(name: str, value: float) -> None:
+    assert questions(observed(**{name: value})) == [set()] * 4
+    assert questions(observed(**{f"{name}_new": value})) == [set()] * 4
+
+
+@pytest.mark.parametrize(
+    "beside", [{"count": 101.0}, {"broken": nan}, {"noisy": 100.0}, {"bound": 100.0}]
+)
+def test_a_gain_that_is_blocked_is_not_measured_again(beside: dict[str, float]) -> None:
+    run = observed(fast=50, slow=120, new=5, **beside)
+    changed = dict(run.metrics)
+    if "bound" in beside:
+        changed["bound"] = replace(changed["bound"], limits=Limits(at_most=99))
+    run = replace(run, metrics=changed)
+    baseline = stored(*(name for name in run.metrics if name != "new"))
+    if "noisy" in beside:
+        noisy = MetricBaseline(metric("noisy"), tuple(Session(m, 0, 1) for m in (50, 100, 200)))
+        baseline = replace(baseline, metrics={**baseline.metrics, "noisy": noisy})
+    test = JudgedTest(run, judge_test(run, baseline))
+    found = [in_question(test, update, passes=2) for update in (Update.NEW, Update.IMPROVED)]
+    assert found == [{"slow"}] * 2
+
+
+def test_a_gain_beside_a_suspect_is_measured_along_with_it() -> None:
+    """Or the gain would be left with a pass too few once the suspect is cleared."""
+    run = observed(slow=120, fast=50)
+    for number in (1, 2):
+        names = in_question(judged(run), Update.IMPROVED, passes=2)
+        run = confirmed(run, names, observed(slow=100, fast=50), number=number)
+    assert [len(each.confirmations) for each in run.metrics.values()] == [1, 2]
+    assert not in_question(judged(run), Update.IMPROVED, passes=2)
+    assert verdict_on(run, "fast").outcome is Outcome.IMPROVED
+
+
+@pytest.mark.parametrize(
+    "change",
+    [{"raised": "ValueError"}, {"problems": ("twice",)}, {"unconfirmed": "gone"}],
+    ids=lambda change: next(iter(change)),
+)
+def test_a_test_that_went_wrong_is_not_measured_again(change: dict[str, Any]) -> None:
+    assert questions(replace(MIXED, **change)) == [set()] * 4
+
+
+def test_nothing_is_measured_again_without_confirm_passes() -> None:
+    assert questions(MIXED, passes=0) == [set()] * 4
+
+
+def test_a_suspect_is_measured_again_until_it_is_cleared_or_the_passes_are_used_up() -> None:
+    run = observed(slow=120, other=130)
+    for number, (slow, left) in enumerate(((120, {"slow", "other"}), (100, {"other"})), start=1):
+        names = in_question(judged(run), None, passes=3)
+        run = confirmed(run, names, observed(slow=slow, other=130), number=number)
+        assert in_question(judged(run), None, passes=3) == left
+    run = confirmed(run, left, observed(slow=120, other=130), number=3)
+    assert not in_question(judged(run), None, passes=3)
+    assert passes_of(run, "slow") == [[120], [100]]
+    assert passes_of(run, "other") == [[130]] * 3
+    outcomes = [verdict_on(run, name).outcome for name in ("slow", "other")]
+    assert outcomes == [Outcome.WITHIN, Outcome.REGRESSED]
+
+
+def test_a_gain_that_is_not_seen_again_is_none() -> None:
+    run = confirmed(observed(fast=50), ["fast"], observed(fast=99), number=1)
+    assert verdict_on(run, "fast").outcome is Outcome.WITHIN
+    assert questions(run) == [set()] * 4
+
+
+def test_only_what_is_in_question_is_taken_from_a_confirm_pass() -> None:
+    before = observed(slow=120, same=100, count=100)
+    again = observed(slow=121, same=500, count=7, more=1)
+    after = confirmed(before, ["slow"], again, number=1)
+    assert after.metrics.keys() == before.metrics.keys()
+    assert passes_of(after, "slow") == [[121]]
+    for name in ("same", "count"):
+        assert after.metrics[name] == before.metrics[name]
+    assert after.unconfirmed is None
+
+
+@pytest.mark.parametrize(
+    ("again", "why"),
+    [
+        (
+            replace(observed(slow=100), raised="RuntimeError: no device"),
+            "the test raised RuntimeError: no device",
+        ),
+        (replace(observed(slow=100), problems=("t: measured twice",)), "t: measured twice"),
+        (
+            replace(observed(slow=100), configuration=Configuration({"batch": 8})),
+            "another configuration: batch is 8, before None",
+        ),
+        (observed(other=100), "the test did not record it"),
+    ],
+    ids=["raised", "problem", "configuration", "not recorded"],
+)
+def test_a_pass_that_goes_wrong_confirms_nothing(again: Observation, why: str) -> None:
+    run = confirmed(observed(slow=120, same=100), ["slow"], again, number=2)
+    assert run.unconfirmed == f"confirm pass 2: {why}"
+    verdict = verdict_on(run, "slow")
+    assert (verdict.outcome, verdict.reason) == (Outcome.NO_DATA, Reason.NOT_CONFIRMED)
+    assert verdict.detail == run.unconfirmed
+    assert verdict_on(run, "same").outcome is Outcome.WITHIN
+
+
+def test_what_earlier_passes_measured_is_kept_when_a_later_one_fails() -> None:
+    run = confirmed(observed(slow=120), ["slow"], observed(slow=121), number=1)
+    run = not_confirmed(run, ["slow"], "confirm pass 2: its worker died")
+    assert passes_of(run, "slow") == [[121], []]
+    assert verdict_on(run, "slow").detail == "confirm pass 2: its worker died"
+
+
+def test_a_pass_without_a_number_confirms_nothing() -> None:
+    again = replace(observed(slow=100), metrics={"slow": MetricObservation(metric("slow"), (nan,))})
+    run = confirmed(observed(slow=120), ["slow"], again, number=1)
+    verdict = verdict_on(run, "slow")
+    assert (verdict.outcome, verdict.detail) == (
+        Outcome.NO_DATA,
+        "confirm pass 1: not finite",
+    )
+
+
+def test_a_record_is_judged_anew_as_it_was_judged_in_the_run(project: Project) -> None:
+    names = ("confirmed", "cleared", "unconfirmed", "steady")
+    write_turns(project, **{name: latencies(10) for name in names})
+    project.pytest("--ttnn-perf-update=new")
+    write_turns(
+        project,
+        confirmed=latencies(20, 21, 22),
+        cleared=latencies(20, 10),
+        unconfirmed=[*latencies(20), "raise RuntimeError('no device')"],
+        steady=latencies(10),
+    )
+    ran = project.pytest(*IN_WORKERS, "--ttnn-perf", "--ttnn-perf-json=run.json")
+    assert ran.code == 1
+    record = json.loads((project.path / "run.json").read_text())
+    told = {
+        test: {"sentence": verdict["sentence"], "outcome": verdict["outcome"]}
+        for test, entry in record["tests"].items()
+        for verdict in entry["verdicts"].values()
+    }
+    assert {test: each["outcome"] for test, each in told.items()} == {
+        id_of("confirmed"): "REGRESSED",
+        id_of("cleared"): "WITHIN",
+        id_of("unconfirmed"): "NO_DATA",
+        id_of("steady"): "WITHIN",
+    }
+
+    gated = project.cli("gate", "run.json", "--format", "json")
+
+    assert gated.code == 1
+    verdicts = json.loads(gated.text)["verdicts"]
+    again = {v["test"]: {"sentence": v["sentence"], "outcome": v["outcome"]} for v in verdicts}
+    assert again == told
+    assert "; confirm passes: 21.00 ms, 22.00 ms" in told[id_of("confirmed")]["sentence"]
+    assert told[id_of("unconfirmed")]["sentence"].endswith(
+        "could not be confirmed: confirm pass 1: the test raised RuntimeError: no device"
+    )
