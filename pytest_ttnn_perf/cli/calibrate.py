@@ -20,18 +20,25 @@ def declare(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> No
     """Declare the command."""
     parser = commands.add_parser(
         "calibrate",
-        usage="ttnn-perf calibrate TESTS [--sessions N] [--write] [pytest's own options]",
+        usage="ttnn-perf calibrate TESTS [--sessions N] [--write] [options of this or of pytest]",
         help="measure how noisy tests are, and what a gate can see in them",
         description="Run the same tests in one fresh process after another. Prints per metric the "
         "noise within and between sessions, the limit that follows, the estimated rate of false "
-        "alarms, and the smallest regression that is caught in 80 %% of runs. What is not an "
+        "alarms, and the smallest regression that is caught in 80 % of runs. What is not an "
         "option of this command is passed on to pytest.",
         allow_abbrev=False,
     )
     parser.add_argument(
-        "--sessions", metavar="N", type=_sessions, default=10, help="processes (default: 10)"
+        "--sessions",
+        metavar="N",
+        type=_sessions,
+        default=10,
+        help=f"processes, 2 to {MAX_SESSIONS} (default: 10)",
     )
     parser.add_argument("--write", action="store_true", help="store the sessions as the baseline")
+    parser.add_argument(
+        "--reason", metavar="TEXT", help="why results worse than the stored ones are accepted"
+    )
     add_baselines(parser)
     add_format(parser)
     # No argument is declared for the tests: pytest's options and their values stay in order.
@@ -41,7 +48,7 @@ def declare(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> No
 def run(options: argparse.Namespace) -> Result:
     """Run the sessions; Ctrl-C ends them early and loses nothing."""
     asked = Calibration(
-        options.rest, options.sessions, options.write, options.baselines, Path.cwd()
+        options.rest, options.sessions, options.write, options.baselines, Path.cwd(), options.reason
     )
     ticker = _Ticker()
     try:

@@ -97,7 +97,7 @@ def _is_isolated(config: pytest.Config, settings: Settings) -> bool:
     options = config.known_args_namespace
     debugging = [text for name, text in _DEBUGGING.items() if getattr(options, name, False)]
     if settings.isolate is Isolate.PROCESS and debugging:
-        message = f"{debugging[0]} works in this process only: --ttnn-perf-isolate inline"
+        message = f"{debugging[0]} works in this process only: use --ttnn-perf-isolate inline"
         raise pytest.UsageError(message)
     looking = any(getattr(options, name, False) for name in _LOOKING)
     return settings.isolate is not Isolate.INLINE and not debugging and not looking

@@ -57,6 +57,17 @@ class Assigned:
         if self.takes_turns:
             config.stash[TURN] = turn_in(folder)
 
+    @pytest.hookimpl(wrapper=True)
+    def pytest_runtest_makereport(
+        self, call: pytest.CallInfo[None]
+    ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+        """Say why a debugger quits at once: there is nobody to talk to."""
+        report = yield
+        if call.excinfo is not None and call.excinfo.typename == "BdbQuit":
+            hint = "a debugger works with --ttnn-perf-isolate inline, or --pdb"
+            report.sections.append(("ttnn-perf", hint))
+        return report
+
     @pytest.hookimpl(wrapper=True, tryfirst=True)
     def pytest_collection(self, session: pytest.Session) -> Generator[None, object, object]:
         """Hand on a mistake of the user's: pytest-xdist itself tells only that a process broke."""

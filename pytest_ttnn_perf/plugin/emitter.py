@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from _pytest.reports import CollectErrorRepr
 
-from pytest_ttnn_perf.plugin.failure import SHOWN
+from pytest_ttnn_perf.plugin.failure import SHOWN, TextRepr
 
 if TYPE_CHECKING:
     from pytest_ttnn_perf.model.message import Collected, Warned
@@ -82,8 +82,9 @@ class Emitter:
         """Return the report that a worker serialised, with tuples where JSON has only lists."""
         config, shown = self.session.config, data.pop(SHOWN, False)
         report = self.hook.pytest_report_from_serializable(config=config, data=data)
-        if shown:  # a bare text would be cut to one line in the short summary
-            report.longrepr = CollectErrorRepr(report.longrepr)
+        if shown:
+            kind = TextRepr if isinstance(report, pytest.TestReport) else CollectErrorRepr
+            report.longrepr = kind(report.longrepr)
         for name in ("location", "longrepr"):
             if isinstance(getattr(report, name, None), list):
                 setattr(report, name, tuple(getattr(report, name)))
@@ -97,7 +98,7 @@ class Emitter:
             raise RuntimeError(text)
         except RuntimeError:
             error = pytest.ExceptionInfo.from_current()
-        self.hook.pytest_internalerror(excrepr=CollectErrorRepr(text), excinfo=error)
+        self.hook.pytest_internalerror(excrepr=TextRepr(text), excinfo=error)
 
     def warned(self, message: Warned) -> None:
         """Record a warning; its class is in another process, its name is what is shown."""

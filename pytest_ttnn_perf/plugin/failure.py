@@ -11,10 +11,13 @@ from _pytest._code.code import (
     ReprEntryNative,
     ReprFileLocation,
     ReprTraceback,
+    TerminalRepr,
 )
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+
+    from _pytest._io import TerminalWriter
 
     Location = tuple[str, int | None, str]
 
@@ -24,6 +27,17 @@ SHOWN: Final = "ttnn_perf_shown"
 FAILED: Final = "Failed: "
 _PHASES: Final = ("setup", "call", "teardown")
 _INTERRUPTED: Final = re.compile(r"KeyboardInterrupt in (.+):(\d+)")
+
+
+class TextRepr(TerminalRepr):
+    """A failure of which only the text is left. Not a bare string: pytest cuts those to a line."""
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+
+    def toterminal(self, tw: TerminalWriter) -> None:
+        """Print it."""
+        tw.line(self.text)
 
 
 def fail_report(report: pytest.TestReport, text: str) -> None:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 import shutil
-import subprocess
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -119,8 +118,7 @@ def _arguments(config: pytest.Config, folder: Path) -> list[str]:
         own += ["-p", plugin] if isinstance(plugin, str) else []  # an object stays where it is
     # Whatever follows a bare "--" is a file.
     end = words.index("--") if "--" in words else len(words)
-    flags: list[str] = subprocess._args_from_interpreter_flags()  # type: ignore[attr-defined]  # noqa: SLF001
-    return [*flags, "-m", "pytest", *words[:end], *own, *words[end:]]
+    return ["-m", "pytest", *words[:end], *own, *words[end:]]
 
 
 def _copy_cache(cache: Path, copy: Path) -> None:

@@ -50,6 +50,7 @@ class Stream:
     @pytest.hookimpl(trylast=True)
     def pytest_configure(self, config: pytest.Config) -> None:
         """Silence the terminal reporter, and keep it: other plugins talk to it."""
+        self.link.prepare()
         reporter = config.pluginmanager.get_plugin("terminalreporter")
         if reporter is not None:
             _show_live_logs(config, reporter)

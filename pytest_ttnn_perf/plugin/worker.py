@@ -46,6 +46,7 @@ class Worker:
     @pytest.hookimpl(wrapper=True, trylast=True)
     def pytest_runtest_call(self, item: pytest.Item) -> Generator[None, object, object]:
         """Time tests that do not measure anything themselves. Innermost: nothing else is timed."""
+        __tracebackhide__ = True
         observer = self._observer(item)
         self.running = item
         whole = observer is not None and not _uses_fixture(item)

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Final
 
 from pytest_ttnn_perf.processes.ending import Ending
 from pytest_ttnn_perf.processes.output import Output
+from pytest_ttnn_perf.processes.parent import STACK
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -28,6 +29,8 @@ _POLL_S: Final = 1.0
 _GRACE_S: Final = 10.0
 _LAST_GRACE_S: Final = 2.0
 _CHUNK: Final = 1 << 16
+#: What a worker that hangs gets to print where.
+_STACK_S: Final = 0.5
 
 
 @dataclass(slots=True)
@@ -88,6 +91,9 @@ class Child:
             self._wait(patience_s)
             if self.process.poll() is None:
                 self._silent_s = patience_s
+        if self._silent_s is not None and self.process.poll() is None:
+            self.process.send_signal(STACK)  # where it hangs belongs in its log
+            self._wait(_STACK_S)
         code = self._kill()
         return Ending(code, self._silent_s, cut=bool(self._buffer), damaged=self.damaged)
 
@@ -164,6 +170,12 @@ class Child:
         self._socket.close()
         for output in self._outputs.values():
             output.close()
+
+
+def interpreter() -> list[str]:
+    """Return this Python with the options it was started with, such as ``-O`` and ``-W``."""
+    flags: list[str] = subprocess._args_from_interpreter_flags()  # type: ignore[attr-defined]  # noqa: SLF001
+    return [sys.executable, *flags]
 
 
 def start(

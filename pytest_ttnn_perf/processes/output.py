@@ -16,7 +16,8 @@ if TYPE_CHECKING:
 _CHUNK: Final = 1 << 16
 #: More than a pipe holds: all that was printed until now. A child of a worker may never stop.
 _PIPE: Final = 1 << 20
-#: What a crash of the interpreter starts with; then the frames that led to it, innermost first.
+#: What a crash of the interpreter starts with; then come the frames of the thread that it was in,
+#: innermost first. They are printed of a process that hangs, too.
 _CRASH: Final = "Fatal Python error"
 _CRASHED: Final = "Current thread"
 
@@ -70,9 +71,15 @@ def tail(log: Path, *, lines: int = 20) -> str:
     except OSError:
         return ""
     shown = text.rstrip().splitlines()
-    crash = max((at for at, line in enumerate(shown) if _CRASH in line), default=len(shown))
-    if crash >= len(shown) - lines:
+    thread = _last(shown, _CRASHED)
+    fatal = _last(shown[:thread], _CRASH)
+    start = fatal if thread is None else thread
+    if start is None or start >= len(shown) - lines:
         return "\n".join(shown[-lines:])
-    rest = shown[crash + 1 :]
-    frames = next((at for at, line in enumerate(rest) if line.startswith(_CRASHED)), 0)
-    return "\n".join([shown[crash], *rest[frames : frames + lines - 1]])
+    heading = shown[fatal : fatal + 1] if fatal is not None and fatal != start else []
+    return "\n".join([*heading, *shown[start:]][:lines])
+
+
+def _last(lines: list[str], start: str) -> int | None:
+    """Return the last line that starts with ``start``; None without one."""
+    return max((at for at, line in enumerate(lines) if line.startswith(start)), default=None)

@@ -7,16 +7,20 @@ import secrets
 from dataclasses import dataclass, replace
 from datetime import datetime, timezone
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from pytest_ttnn_perf._support.atomic import check_writable
 from pytest_ttnn_perf._support.errors import TtnnPerfError, UsageError
 from pytest_ttnn_perf.baselines.store import BaselineStore
 from pytest_ttnn_perf.device.host import host_environment, host_hardware
+from pytest_ttnn_perf.gate.judge import judge_test
+from pytest_ttnn_perf.gate.statistics import median
 from pytest_ttnn_perf.model.baseline import Accepted, TestBaseline
 from pytest_ttnn_perf.model.result import Result
+from pytest_ttnn_perf.model.verdict import Outcome
 from pytest_ttnn_perf.report.calibration import calibration_listing, progress_line
 from pytest_ttnn_perf.report.numbers import counted
+from pytest_ttnn_perf.report.sentences import sentence
 from pytest_ttnn_perf.workflow.calibrate import Sessions, baselines_of, calibrated, run_sessions
 from pytest_ttnn_perf.workflow.passes import Workers
 
@@ -25,14 +29,20 @@ if TYPE_CHECKING:
 
     from pytest_ttnn_perf.model.calibration import Progress
     from pytest_ttnn_perf.model.message import Collected
+    from pytest_ttnn_perf.model.observation import Observation
     from pytest_ttnn_perf.model.settings import Settings
+
+
+#: A spread that was estimated from fewer sessions is too small more often than not.
+_ENOUGH: Final = 10
 
 
 @dataclass(frozen=True, slots=True)
 class Calibration:
     """What is asked for: pytest's words, how many sessions, whether and where to store them.
 
-    ``baselines`` is None for where the tests' own pytest has them.
+    ``baselines`` is None for where the tests' own pytest has them. ``reason`` accepts what is worse
+    than the baseline that it replaces.
     """
 
     words: Sequence[str]
@@ -40,6 +50,7 @@ class Calibration:
     write: bool
     baselines: Path | None
     here: Path
+    reason: str | None = None
 
 
 def calibrate(
@@ -115,6 +126,8 @@ def _remarks(found: Sessions) -> Iterator[str]:
     else:
         fewest = min(map(len, good.values()), default=0)
         yield f"{found.stopped}: {tests}, at least {fewest} of {found.wanted} sessions each"
+    if min(map(len, good.values()), default=_ENOUGH) < _ENOUGH:
+        yield f"fewer than {_ENOUGH} sessions: rates and what is caught look better than they are"
     for test, seen in good.items():
         if not baselines_of(seen):
             yield f"nothing to calibrate in {test}: what it records is not gated"
@@ -123,25 +136,46 @@ def _remarks(found: Sessions) -> Iterator[str]:
 def _written(found: Sessions, settings: Settings, asked: Calibration) -> tuple[list[str], bool]:
     """Store the sessions as baselines; return what to say about it, and whether all went well."""
     environment = host_environment(asked.here, now=datetime.now(timezone.utc))
-    changes = {}
+    store, hardware = BaselineStore(settings.baselines), host_hardware()
+    changes, refused = {}, []
     for test, seen in found.good().items():
         metrics = baselines_of(seen)
+        worse = None if asked.reason else _worse(seen, store.find(hardware, test))
+        if worse is not None:
+            refused.append(f'not written {test}: {worse}; accept it with --reason "why"')
+            continue
         accepted = Accepted(
             at=str(environment.started_at),
             commit=environment.commit and environment.commit[:12],
-            reason=f"calibrated with {counted(len(seen), 'session')}",
+            reason=asked.reason or f"calibrated with {counted(len(seen), 'session')}",
             ttnn=environment.ttnn,
             environment=environment.lasting,
         )
         if metrics:
             changes[test] = _replacement(TestBaseline(accepted, metrics, seen[0].setting))
     if not changes:
-        return ["nothing was written"], False
+        return [*refused, "nothing was written"], False
     try:
-        files = BaselineStore(settings.baselines).amend(host_hardware(), changes)
+        files = store.amend(hardware, changes)
     except TtnnPerfError as error:  # the table is worth hours all the same
-        return [f"not written: {error}"], False
-    return [f"wrote {os.path.relpath(file, asked.here)}" for file in files], True
+        return [*refused, f"not written: {error}"], False
+    wrote = [f"wrote {os.path.relpath(file, asked.here)}" for file in files]
+    return [*refused, *wrote], not refused
+
+
+def _worse(seen: Sequence[Observation], stored: TestBaseline | None) -> str | None:
+    """Return what is worse in the sessions of a test than in its baseline; None for nothing."""
+    if stored is None:
+        return None
+    metrics = {
+        name: replace(observed, samples=tuple(median(each.metrics[name].samples) for each in seen))
+        if observed.metric.compared_by_ratio and all(name in each.metrics for each in seen)
+        else observed
+        for name, observed in seen[-1].metrics.items()
+    }
+    verdicts = judge_test(replace(seen[-1], metrics=metrics), stored)
+    worse = (sentence(v) for v in verdicts if v.outcome is Outcome.REGRESSED)
+    return next(worse, None)
 
 
 def _replacement(baseline: TestBaseline) -> Callable[[TestBaseline | None], TestBaseline]:

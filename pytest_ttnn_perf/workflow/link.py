@@ -11,7 +11,7 @@ from pytest_ttnn_perf._support.json_text import read_json
 from pytest_ttnn_perf.model.encoding.assignments import decode_assignment
 from pytest_ttnn_perf.model.encoding.value import Value
 from pytest_ttnn_perf.processes.channel import Channel
-from pytest_ttnn_perf.processes.parent import die_with_parent
+from pytest_ttnn_perf.processes.parent import die_with_parent, show_stacks_on_request
 from pytest_ttnn_perf.workflow.passes import ASSIGNMENT
 
 if TYPE_CHECKING:
@@ -31,6 +31,10 @@ class Link:
     file: Path
     assignment: Assignment
     channel: Channel
+
+    def prepare(self) -> None:
+        """Get ready to be asked for what a hanging process cannot say."""
+        show_stacks_on_request()
 
     def say(self, message: Message) -> str | None:
         """Tell the orchestrator; return why this worker should stop, None to go on."""

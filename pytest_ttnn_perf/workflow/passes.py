@@ -15,8 +15,9 @@ from pytest_ttnn_perf._support.errors import DecodeError, TtnnPerfError, UsageEr
 from pytest_ttnn_perf.model.assignment import Assignment, PassKind
 from pytest_ttnn_perf.model.encoding.assignments import encode_assignment
 from pytest_ttnn_perf.model.message import Collected, Ended, Finished, Started, message_of
-from pytest_ttnn_perf.processes.child import Child, start
+from pytest_ttnn_perf.processes.child import Child, interpreter, start
 from pytest_ttnn_perf.processes.output import tail
+from pytest_ttnn_perf.workflow.publish import ignore_folder
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -92,7 +93,7 @@ class Workers:
                 cwd_on_path=bool({"", str(self.cwd)} & set(sys.path)),
             )
             file.write_text(json.dumps(encode_assignment(assignment)), encoding="utf-8")
-            return [sys.executable, *self.arguments(folder)]
+            return [*interpreter(), *self.arguments(folder)]
 
         environment = {**self.environment, ASSIGNMENT: str(file)}
         log = folder / "worker.log"
@@ -102,6 +103,11 @@ class Workers:
             self.discard(folder)
             message = f"a worker cannot be started: {cause}"
             raise UsageError(message) from cause
+
+    def keep(self) -> None:
+        """Keep the folder of a worker that was lost, out of git's sight."""
+        with contextlib.suppress(TtnnPerfError):  # what is wrong with it was wrong before
+            ignore_folder(self.folder.parent.parent)
 
     def discard(self, folder: Path) -> None:
         """Remove the folder of a worker that came to its end, and those above once empty."""
@@ -172,6 +178,7 @@ class Pass:
         if ending is None:
             self.workers.discard(child.log.parent)
             return None
+        self.workers.keep()
         return self._loss(ending, child.log)
 
     def _hear(self, child: Child) -> Ending | None:

@@ -27,7 +27,7 @@ class Journal:
 
     def open(self, heading: Run) -> None:
         """Start the journal with what is known of the run."""
-        _ignore_folder(self.file.parent.parent)
+        ignore_folder(self.file.parent.parent)
         try:
             self.file.parent.mkdir(parents=True, exist_ok=True)
             self._stream = self.file.open("w", encoding="utf-8")
@@ -86,7 +86,7 @@ def _test_text(judged: JudgedTest) -> str:
     return json.dumps(encoded)
 
 
-def _ignore_folder(folder: Path) -> None:
+def ignore_folder(folder: Path) -> None:
     """Make a folder that git ignores by itself."""
     ignore = folder / ".gitignore"
     if not ignore.exists():

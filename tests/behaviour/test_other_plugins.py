@@ -49,7 +49,9 @@ def beside(
     module, *plugins = request.param
     pytest.importorskip(module, reason=f"{module} is not installed")
     monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")
-    monkeypatch.delenv("PYTEST_ADDOPTS", raising=False)
+    # A run that knows of another around it does less: pytest-benchmark saves nothing.
+    for name in ("PYTEST_ADDOPTS", "PYTEST_XDIST_WORKER", "PYTEST_XDIST_WORKER_COUNT"):
+        monkeypatch.delenv(name, raising=False)
     return Beside(project, tuple(plugins))
 
 

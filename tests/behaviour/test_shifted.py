@@ -17,10 +17,12 @@ if TYPE_CHECKING:
 
 NAMES = ("a", "b", "c", "d", "e")
 NOT_WRITTEN = "  nothing was written but new baselines: a shifted machine sets no standard"
-ACCEPT_ALL = (
-    "  if it stays so, or comes from a change that all tests share: "
-    'pytest --ttnn-perf-update=all --ttnn-perf-reason "why"'
-)
+CODE_6 = "  no test failed by name, and none is known to have passed: exit code 6"
+ADVICE = """\
+  run it again on a machine that is as it was when the baselines were accepted
+  if it stays so, or comes from a change that all tests share: \
+pytest --ttnn-perf-update=all --ttnn-perf-reason "why"
+"""
 
 
 @pytest.fixture
@@ -71,7 +73,7 @@ def test_suspects_that_are_only_as_slow_as_the_machine_are_labelled_and_end_in_c
     assert (ran.code, counts_of(ran)) == (6, "5 passed")
     sentence = said("10.0 % slower", "4 of 5 tests")
     assert shifts_in(ran) == [f"ttnn-perf: {sentence}", sentence]
-    assert ACCEPT_ALL in ran.text.splitlines()
+    assert f"{CODE_6}\n{ADVICE}" in ran.text
     assert "confirm pass" not in ran.text
     assert [verdict_of(known, name) for name in NAMES] == [
         *[("WITHIN", "environment shifted")] * 3,
@@ -107,6 +109,7 @@ def test_test_that_is_worse_than_the_machine_is_confirmed_and_fails_by_name(
     ran = run_at(known, 11, 11, 11, 11, 15)
 
     assert (ran.code, counts_of(ran)) == (1, "1 failed, 4 passed")
+    assert CODE_6 not in ran.text
     assert "confirm pass 1 of 2: measuring 1 test again" in ran.text
     assert [verdict_of(known, name)[0] for name in NAMES] == [*["WITHIN"] * 4, "REGRESSED"]
     assert entry_of(known, id_of("e"))["metrics"]["latency"]["confirmations"] == [[15], [15]]
@@ -140,6 +143,7 @@ def test_shift_to_the_better_is_told_and_fails_nothing(known: Project) -> None:
     assert [verdict_of(known, name)[0] for name in NAMES] == [*["IMPROVED"] * 4, "WITHIN"]
     code, document = gated(known)
     assert (code, document["failed"], document["shifted"]) == (0, False, True)
+    assert CODE_6 not in ran.text
 
 
 @pytest.mark.parametrize(("speed", "code"), [(8, 0), (11, 6)], ids=["faster", "slower"])
@@ -148,28 +152,27 @@ def test_shifted_machine_sets_no_standard_but_for_what_has_none(
 ) -> None:
     before = known.stored()
 
-    ran = run_at(
-        known, speed, speed, speed, speed, 10, 30, options=("--ttnn-perf-update=improved",)
-    )
+    options = ("--ttnn-perf-update=improved", "--ttnn-perf-confirm", "1")
+    ran = run_at(known, speed, speed, speed, speed, 10, 30, options=options)
 
     assert (ran.code, counts_of(ran)) == (code, "6 passed")
     assert NOT_WRITTEN in ran.text.splitlines()
     after = known.stored()
     new = after.pop("test_model[f]")
     assert after == before
-    assert new["metrics"]["latency"]["sessions"] == [[30, 0, 1]] * 3
+    assert new["metrics"]["latency"]["sessions"] == [[30, 0, 1]] * 2
     assert "1 written" in ran.text
 
 
 def test_accepting_all_makes_the_shifted_machine_the_standard(known: Project) -> None:
-    options = ("--ttnn-perf-update=all", "--ttnn-perf-reason", "new host")
+    options = ("--ttnn-perf-update=all", "--ttnn-perf-reason=new host", "--ttnn-perf-confirm=1")
 
     ran = run_at(known, 11, 11, 11, 11, 11, options=options)
 
     assert (ran.code, counts_of(ran), shifts_in(ran)) == (0, "5 passed", [])
     for stored in known.stored().values():
         latency = stored["metrics"]["latency"]
-        assert (latency["sessions"], latency["since"]) == ([[10, 0, 1], *[[11, 0, 1]] * 3], 1)
+        assert (latency["sessions"], latency["since"]) == ([[10, 0, 1], *[[11, 0, 1]] * 2], 1)
         assert stored["accepted"]["reason"] == "new host"
 
 
@@ -272,19 +275,6 @@ def test_throughputs_that_fall_tell_of_a_slower_machine(
     ran = project.cli("gate", "run.json")
     assert ran.code == code
     assert said(size, "5 of 5 tests") in ran.text.splitlines()
-
-
-def test_accuracy_below_its_limit_fails_by_name_in_a_shifted_run(project: Project) -> None:
-    write_record(project, alike(110))
-    file = project.path / "run.json"
-    record = json.loads(file.read_text())
-    pcc = {"unit": "", "kind": "accuracy", "samples": [0.9], "at_least": 0.99}
-    record["tests"]["t.py::t0"]["metrics"]["pcc"] = pcc
-    file.write_text(json.dumps(record))
-
-    code, document = gated(project)
-
-    assert (code, document["failed"], document["shifted"]) == (1, True, True)
 
 
 def test_four_tests_are_too_few_to_blame_the_machine(project: Project) -> None:

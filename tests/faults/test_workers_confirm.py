@@ -21,7 +21,7 @@ from tests.faults.workers import (
 )
 
 if TYPE_CHECKING:
-    from tests.harness.project import Project
+    from tests.harness.project import Project, Ran
 
 #: Each looks slower at first. What it does from the second time on, and what is said of it.
 SUSPECTS = {
@@ -68,8 +68,13 @@ def _suspects() -> str:
     return "\n".join(lines)
 
 
-def _reason(why: str) -> str:
-    return f"latency could not be confirmed: confirm pass 1: {why}"
+def _why(ran: Ran, name: str, project: Project) -> str:
+    """Return why a test could not be confirmed, as its failure says."""
+    said = told(failure_of(ran, name), project).splitlines()[0]
+    assert said.startswith("NO_DATA: latency "), said
+    _, found, why = said.partition("could not be confirmed: confirm pass 1: ")
+    assert found, said
+    return why
 
 
 def test_suspects_that_cannot_be_measured_again_fail_by_name_and_the_others_are_confirmed(
@@ -79,12 +84,8 @@ def test_suspects_that_cannot_be_measured_again_fail_by_name_and_the_others_are_
     store(project, *(f"test_{name}" for name in names))
     write_tests(project, _suspects())
     ran = run(project, *CONFIRMED, "--ttnn-perf-timeout=5")
-    remedy = "run it again once the cause is mended; --ttnn-perf-confirm 0 judges at once"
-    said = {name: told(failure_of(ran, f"test_{name}"), project) for name in SUSPECTS}
-    assert said == {
-        name: f"NO_DATA: {_reason(why.replace('LOGS', LOGS))}\n  {remedy}"
-        for name, (_, why) in SUSPECTS.items()
-    }
+    said = {name: _why(ran, f"test_{name}", project) for name in SUSPECTS}
+    assert said == {name: why.replace("LOGS", LOGS) for name, (_, why) in SUSPECTS.items()}
     assert "confirm passes: 2.000 ms, 2.000 ms" in failure_of(ran, "test_slow")
     failed = len(SUSPECTS) + 1
     assert (counts_of(ran), ran.code) == (f"{failed} failed, {STEADY + 1} passed", 1)
@@ -144,8 +145,7 @@ def test_a_suspect_that_is_not_collected_again_fails_by_name(project: Project, w
         """,
     )
     ran = run(project, *CONFIRMED, *arguments)
-    said = told(failure_of(ran, "test_slow"), project).splitlines()[0]
-    assert said == f"NO_DATA: {_reason(why.replace('LOGS', LOGS))}"
+    assert _why(ran, "test_slow", project) == why.replace("LOGS", LOGS)
     assert (counts_of(ran), ran.code) == ("1 failed", 1)
     assert "confirm pass 2 of 2" not in ran.text
     assert_no_traceback(ran)
@@ -209,9 +209,8 @@ def test_a_worker_that_cannot_be_started_again_fails_the_suspects_by_name(
         """,
     )
     ran = run(project, *CONFIRMED)
-    said = told(failure_of(ran, "test_slow"), project).splitlines()[0]
     found = f"[Errno 20] Not a directory: '{LOGS}/2-confirm'"
     why = f"its worker could not be started: {found}; log: {LOGS}"
-    assert said == f"NO_DATA: {_reason(why)}"
+    assert _why(ran, "test_slow", project) == why
     assert outcome_of(the_record(project), "test_slow") == "NO_DATA"
     assert ran.code == 1

@@ -132,7 +132,9 @@ def test_debugging_in_a_worker_is_refused(project: Project, option: str) -> None
 
     ran = gate(project, option, "--ttnn-perf-isolate=process")
 
-    assert refusal_of(ran) == (f"{option} works in this process only: --ttnn-perf-isolate inline")
+    assert refusal_of(ran) == (
+        f"{option} works in this process only: use --ttnn-perf-isolate inline"
+    )
     assert project.files() == {"test_model.py"}
 
 
@@ -148,7 +150,7 @@ def test_twin(project: Project, file: str) -> None:
 
     configure(project, 'isolate = "process"', file=file)
     refused = refusal_of(gate(project, "--pdb"))
-    assert refused == "--pdb works in this process only: --ttnn-perf-isolate inline"
+    assert refused == "--pdb works in this process only: use --ttnn-perf-isolate inline"
 
 
 def test_other_words_are_refused(project: Project) -> None:

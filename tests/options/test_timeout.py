@@ -40,8 +40,9 @@ def test_so_is_one_that_measures_a_suspect_again(project: Project) -> None:
     assert counts_of(ran) == "1 failed"
     said = failure_of(ran, "test_model[hangs]").splitlines()[0]
     assert said.startswith(
-        "NO_DATA: latency could not be confirmed: confirm pass 1: its worker hung: no sign of "
-        f"life for {SILENCE} s, killed; log: "
+        "NO_DATA: latency 20.00 ms, baseline 10.00 ms: 100.0 % slower, which could not be "
+        "confirmed: confirm pass 1: its worker hung: no sign of life for "
+        f"{SILENCE} s, killed; log: "
     )
 
 

@@ -88,6 +88,18 @@ def test_a_message_that_lacks_a_field_is_refused(message: Message, data: st.Data
         message_of(sent(document))
 
 
+@SOME
+@given(MESSAGES, st.data())
+def test_a_message_with_a_value_of_another_type_is_refused(
+    message: Message, data: st.DataObject
+) -> None:
+    document = message.document()
+    name = data.draw(st.sampled_from(sorted(document)))
+    document[name] = "no report" if name == "report" else {"no": "field holds this"}
+    with pytest.raises(DecodeError):
+        message_of(sent(document))
+
+
 @MANY
 @given(MESSAGES, st.data())
 def test_a_message_with_another_value_is_refused_or_can_be_read(

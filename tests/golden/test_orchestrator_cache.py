@@ -1,0 +1,104 @@
+"""What pytest remembers between sessions, it remembers of sessions in workers too."""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from tests.golden.sessions import GATED, both, write_model, write_numbers
+
+if TYPE_CHECKING:
+    from tests.harness.project import Project, Ran
+
+TESTS = {
+    "test_a": "def test_1(): pass\ndef test_2(): assert 0\ndef test_3(): pass",
+    "test_b": "def test_4(): assert 0\ndef test_5(ttnn_perf): ttnn_perf.record('us', 1)",
+}
+
+
+def remembered(project: Project, name: str) -> Any:
+    """Return what pytest keeps under a name."""
+    return json.loads((project.path / ".pytest_cache/v/cache" / name).read_text())
+
+
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [
+        ([], ["--lf"]),
+        (["-k", "not 4"], ["--ff", "-v"]),
+        (["--sw"], ["--sw", "-v"]),
+        (["test_b.py"], ["--nf", "-v"]),
+        ([], ["--cache-clear", "--lf"]),
+        (["test_a.py::test_1"], ["--lf", "--lfnf=none"]),
+    ],
+    ids=str,
+)
+def test_next_session_selects_as_after_an_ordinary_one(
+    project: Project, first: list[str], second: list[str]
+) -> None:
+    project.write(**TESTS)
+    cached: list[Any] = []
+
+    def twice(options: tuple[str, ...]) -> Ran:
+        project.pytest(*options, *first)
+        ran = project.pytest(*options, *second, "-o", "console_output_style=classic")
+        files = (project.path / ".pytest_cache/v/cache").iterdir()
+        # How long ago --stepwise failed, and of how many tests, it says only for information.
+        cached.append({f.name: f.read_text() for f in files if f.name != "stepwise"})
+        return ran
+
+    sessions = both(project, twice)
+
+    sessions.assert_equal(lambda text: re.sub(r"cache from [\d:]+ ago", "cache", text))
+    assert cached[1] == cached[0]
+
+
+def test_file_that_can_be_collected_again_is_forgotten(project: Project) -> None:
+    project.write(**TESTS, test_c="import no_such_module\ndef test_6(): pass")
+    project.pytest(*GATED)
+    assert remembered(project, "lastfailed") == {"test_c.py": True}
+    project.write(test_c="def test_6(): pass\ndef test_7(): pass")
+
+    project.pytest(*GATED, "-x", "test_c.py", "test_b.py")
+
+    assert remembered(project, "lastfailed") == {"test_b.py::test_4": True}
+
+
+def test_failed_verdicts_are_remembered(project: Project) -> None:
+    write_model(project, "as_ever", "first", "second")
+    write_numbers(project, as_ever=[10], first=[20], second=[20])
+
+    ran = project.pytest(*GATED, "-q", "--sw")
+
+    assert ran.code == 2
+    failed = [f"test_model.py::test_model[{name}]" for name in ("first", "second")]
+    assert sorted(remembered(project, "lastfailed")) == failed
+    stepwise = remembered(project, "stepwise")
+    assert failed[0] in (stepwise, *(stepwise if isinstance(stepwise, list) else stepwise.values()))
+
+
+def test_own_cache_of_a_project_can_be_read(project: Project) -> None:
+    project.write(
+        test_model="""
+            def test_model(cache):
+                assert cache.get("board/known", None) == "n150"
+        """
+    )
+    cache = project.path / ".pytest_cache" / "v" / "board" / "known"
+    cache.parent.mkdir(parents=True)
+    cache.write_text('"n150"')
+
+    assert project.pytest(*GATED).code == 0
+    assert not list(project.path.glob(".ttnn_perf/passes"))
+
+
+def test_session_without_a_cache_needs_none(project: Project) -> None:
+    project.write(**TESTS)
+
+    ran = project.pytest(*GATED, "-p", "no:cacheprovider", "-q", "--tb=no", "-rN")
+
+    assert ran.text.splitlines()[-1] == "3 failed, 2 passed in TIME"
+    assert not (project.path / ".pytest_cache").exists()

@@ -1,0 +1,158 @@
+"""A session in workers ends as an ordinary one does: by itself, early, or before it began."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.golden.sessions import GATED, junit, run_both
+
+if TYPE_CHECKING:
+    from tests.harness.project import Project
+
+ENDING = """
+    import os
+
+    import pytest
+
+    {at_import}
+
+    @pytest.fixture
+    def session(request):
+        return request.session
+
+    @pytest.fixture
+    def fixture():
+        yield
+        {in_teardown}
+
+    def test_before(): pass
+    def test_ending(session, fixture):
+        print("printed before the end")
+        {in_test}
+    def test_after(): pass
+    def test_model(ttnn_perf): ttnn_perf.record("latency", 10, unit="ms")
+"""
+
+
+def write_ending(project: Project, **statements: str) -> None:
+    """Write tests of which one ends the session."""
+    nothing = dict.fromkeys(("at_import", "in_test", "in_teardown"), "pass")
+    project.write(test_ending=ENDING.format(**{**nothing, **statements}))
+
+
+@pytest.mark.parametrize(
+    ("statement", "code"),
+    [
+        ("pytest.exit('enough', returncode=7)", 7),
+        ("pytest.exit('enough')", 2),
+        ("raise KeyboardInterrupt", 2),
+        ("session.shouldstop = 'no more'", 2),
+        ("session.shouldfail = 'as good as failed'", 1),
+    ],
+)
+def test_session_that_a_test_ends(project: Project, statement: str, code: int) -> None:
+    write_ending(project, in_test=statement)
+
+    sessions = run_both(project, "-v", process="Keyboard" in statement)
+
+    sessions.assert_equal()
+    assert sessions.gated.code == code
+
+
+@pytest.mark.parametrize(
+    ("statements", "options", "code"),
+    [
+        ({"in_teardown": "pytest.exit('at last', returncode=9)"}, ["--junitxml=junit.xml"], 9),
+        ({"at_import": "pytest.exit('at import')"}, ["-q"], 2),
+        ({"at_import": "raise ValueError('at import')"}, ["-rA"], 2),
+        ({"at_import": "raise ValueError('at import')"}, ["-x"], 1),
+        ({"at_import": "import no_such_module"}, ["--continue-on-collection-errors"], 1),
+        ({"in_test": "raise SystemExit(5)"}, [], 1),
+        ({}, ["-k", "nothing"], 5),
+        ({}, ["test_ending.py::test_nowhere"], 4),
+        ({}, ["nowhere"], 4),
+        ({}, ["--no-such-option"], 4),
+        ({}, ["-k", "not a formula"], 4),
+    ],
+    ids=str,
+)
+def test_other_ends(
+    project: Project, statements: dict[str, str], options: list[str], code: int
+) -> None:
+    write_ending(project, **statements)
+    project.write(test_fine="def test_fine(): pass")
+
+    sessions = run_both(project, *options)
+
+    sessions.assert_equal()
+    assert (sessions.gated.code, sessions.gated.errors) == (code, sessions.plain.errors)
+
+
+def test_internal_error_of_a_worker_is_shown_as_one(project: Project) -> None:
+    project.write(
+        conftest="""
+            def pytest_runtest_protocol(item):
+                raise RuntimeError("a plugin is broken")
+        """,
+        test_model="def test_model(): pass",
+    )
+    reports: list[str] = []
+
+    sessions = run_both(
+        project, "--junitxml=junit.xml", after=lambda: reports.append(junit(project))
+    )
+
+    assert sessions.gated.code == sessions.plain.code == 3
+    last = "INTERNALERROR> RuntimeError: a plugin is broken"
+    assert last in sessions.plain.text.splitlines()
+    assert last in sessions.gated.text.splitlines()
+    assert sessions.gated.text.splitlines()[-1].strip("!") == (
+        " _pytest.outcomes.Exit: ttnn-perf: internal error of a worker "
+    )
+    for report in reports:
+        assert '<error message="internal error">Traceback' in report
+        assert "RuntimeError: a plugin is broken</error>" in report
+
+
+#: More than a command line holds, in bytes; by how many tests it is shared differs.
+TOO_MUCH = 2_500_000
+
+
+def write_many(project: Project, count: int, statement: str, fixture: str = "request") -> None:
+    """Write tests whose ids together are too long for any command line."""
+    project.write(
+        test_many=f"""
+            import os
+
+            import pytest
+
+            LONG = "x" * ({TOO_MUCH} // {count})
+
+            @pytest.mark.parametrize("number", range({count}), ids=lambda n: f"{{n}}-{{LONG}}")
+            def test_many(number, {fixture}):
+                {statement}
+        """
+    )
+
+
+def test_thousands_of_tests_go_on_after_a_crash(project: Project) -> None:
+    write_many(project, 3000, "os._exit(1) if number == 1 else None")
+
+    ran = project.pytest(*GATED, "-q", "--tb=no", "-rN")
+
+    assert ran.code == 1
+    assert ran.text.splitlines()[-1] == "1 failed, 2999 passed in TIME"
+
+
+def test_ids_of_any_length_are_measured_again(project: Project) -> None:
+    write_many(project, 25, "ttnn_perf.record('latency', 10, unit='ms')", fixture="ttnn_perf")
+
+    ran = project.pytest(*GATED, "-q", "--ttnn-perf-update=new", "--ttnn-perf-confirm=1")
+
+    assert ran.code == 0
+    lines = ran.text.splitlines()
+    assert "ttnn-perf: confirm pass 1 of 1: measuring 25 tests again in a fresh process" in lines
+    stored = project.stored("test_many.json").values()
+    assert {len(test["metrics"]["latency"]["sessions"]) for test in stored} == {2}
