@@ -82,10 +82,9 @@ class Reported(Message):
         return str(self.report.get("when"))
 
     @property
-    def observed(self) -> dict[str, object] | None:
-        """The observation that the report carries."""
-        observed = self.report.get(OBSERVATION)
-        return observed if isinstance(observed, dict) else None
+    def observed(self) -> Any:
+        """The observation that the report carries, as it came; None for none."""
+        return self.report.get(OBSERVATION)
 
 
 @dataclass(frozen=True, slots=True)

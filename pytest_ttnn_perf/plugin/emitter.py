@@ -58,6 +58,8 @@ class Emitter:
         reporter = self.terminal
         if reporter is None:
             return
+        if hasattr(reporter, "tests_count"):  # of pytest-sugar, for its percentages
+            reporter.tests_count = len(message.tests)
         # It counts the items it sees, and those are in another process.
         reporter._numcollected = len(message.tests) + len(message.deselected)  # noqa: SLF001
         reporter.report_collect(final=True)

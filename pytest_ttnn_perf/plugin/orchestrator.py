@@ -22,6 +22,7 @@ from pytest_ttnn_perf.workflow.confirm_passes import ConfirmPasses
 from pytest_ttnn_perf.workflow.passes import Pass, Workers
 
 if TYPE_CHECKING:
+    import argparse
     from collections.abc import Mapping
 
     from pytest_ttnn_perf.workflow.run import GateRun
@@ -41,24 +42,27 @@ class Orchestrator:
     """Runs the passes of a gated run."""
 
     gate: GateRun
-    processes: object = None
+    processes: str | None = None
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_cmdline_main(self, config: pytest.Config) -> None:
         """Leave distributing to the workers."""
-        self.processes = getattr(config.option, "numprocesses", None)
+        self.processes = _processes(config.option)
         for name, value in _DISTRIBUTION.items():
             if hasattr(config.option, name):
                 setattr(config.option, name, value)
 
-    def pytest_report_header(self) -> str | None:
-        """Warn of what is about to make the numbers worse."""
-        if not self.processes:
-            return None
-        return (
-            f"ttnn-perf: -n {self.processes}: wall times measured side by side are noisy; timed "
-            "sections take turns, everything else runs beside them"
-        )
+    def pytest_report_header(self, config: pytest.Config) -> list[str]:
+        """Warn of what is about to make the numbers worse, and of what is left out for them."""
+        lines = []
+        if self.processes:
+            lines.append(
+                f"ttnn-perf: {self.processes}: wall times measured side by side are noisy; timed "
+                "sections take turns, everything else runs beside them"
+            )
+        if config.pluginmanager.has_plugin("_cov"):
+            lines.append("ttnn-perf: no coverage: it would slow down what is measured")
+        return lines
 
     def pytest_collection(self) -> bool:
         """Do not collect."""
@@ -103,6 +107,16 @@ class Orchestrator:
         )
 
 
+def _processes(option: argparse.Namespace) -> str | None:
+    """Return how the user asked pytest-xdist to distribute; None if that was not asked."""
+    count = getattr(option, "numprocesses", None)
+    if count is not None:
+        return f"-n {count}" if count else None
+    asked = getattr(option, "distload", False) or getattr(option, "dist", "no") != "no"
+    others = getattr(option, "tx", None) if asked else None
+    return f"--tx {' '.join(others)}" if others else None
+
+
 def _arguments(config: pytest.Config, folder: Path) -> list[str]:
     """Return what a worker is started with: the user's own words, and what keeps it apart."""
     words = [str(word) for word in config.invocation_params.args]
@@ -114,6 +128,9 @@ def _arguments(config: pytest.Config, folder: Path) -> list[str]:
         own += ["-o", f"cache_dir={cache}"]
     if config.pluginmanager.has_plugin("_cov"):
         own.append("--no-cov")
+    seed = getattr(config.option, "randomly_seed", None)  # of pytest-randomly: all use the same
+    if seed is not None:
+        own.append(f"--randomly-seed={seed}")
     for plugin in config.invocation_params.plugins or ():
         own += ["-p", plugin] if isinstance(plugin, str) else []  # an object stays where it is
     # Whatever follows a bare "--" is a file.

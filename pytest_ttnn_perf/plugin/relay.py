@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from pytest_ttnn_perf._support.errors import TtnnPerfError
+from pytest_ttnn_perf._support.errors import DecodeError, TtnnPerfError
 from pytest_ttnn_perf.model.message import (
     Broke,
     Collected,
@@ -94,6 +94,7 @@ class Relay:
             self.ended_by = pytest.exit.Exception(text, returncode=code)
         elif not loss.tests:
             self.emitter.say(f"ttnn-perf: a worker {said}")
+            self.session.testsfailed += 1  # no test is to blame, and yet the run is not fine
 
     def give_up(self, tests: Iterable[str]) -> None:
         """Fail tests that were collected and that no worker came to run, unless that was asked."""
@@ -160,7 +161,10 @@ class Relay:
         try:
             judged = self.gate.judge(test, observed)
         except TtnnPerfError as error:
-            fail_report(report, f"NO_DATA: the test's observation could not be judged: {error}")
+            if isinstance(error, DecodeError):
+                self.gate.lose(test, f"told a result that cannot be read: {error}")
+            if report.passed:
+                fail_report(report, f"NO_DATA: the test's observation could not be judged: {error}")
             return
         if report.passed and self.gate.in_question(test):
             self._held[test] = []
@@ -184,7 +188,9 @@ class Relay:
         return test in self._measured
 
     def _lose(self, test: str, why: str, tail: str) -> None:
-        if self.gate.judged(test) is None and self._is_measured(test):
+        if self.gate.judged(test) is not None:  # it was taking the test down
+            self.gate.withdraw(test)
+        elif self._is_measured(test):
             self.gate.lose(test, why)
         hook, seen = self.emitter.hook, self._phases.get(test)
         location = self._locations.get(test, location_of(test))

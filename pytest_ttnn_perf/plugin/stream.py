@@ -9,7 +9,7 @@ import os
 import sys
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import pytest
 from _pytest.config import create_terminal_writer
@@ -26,6 +26,7 @@ from pytest_ttnn_perf.model.message import (
     Stopped,
     Warned,
 )
+from pytest_ttnn_perf.plugin.assigned import REFUSED, own_id
 from pytest_ttnn_perf.plugin.failure import FAILED, SHOWN, interruption_text
 from pytest_ttnn_perf.plugin.marker import is_measured
 from pytest_ttnn_perf.plugin.settings import settings_of
@@ -36,6 +37,8 @@ if TYPE_CHECKING:
 
     from pytest_ttnn_perf.model.message import Message
     from pytest_ttnn_perf.workflow.link import Link
+
+_PHASES: Final = ("setup", "call", "teardown")
 
 
 @dataclass(eq=False)
@@ -100,21 +103,30 @@ class Stream:
         """Tell the tests to come where other processes collect them; all collect the same."""
         if not self.told:
             self.told = True
-            self._tell(Collected(list(ids), None, [], []))
+            self._tell(Collected([self._id(test) for test in ids], None, [], []))
+
+    @pytest.hookimpl(optionalhook=True)
+    def pytest_testnodedown(self, node: object) -> None:
+        """Tell a mistake of the user's that such a process found."""
+        refused = getattr(node, "workeroutput", {}).get(REFUSED)
+        if refused is not None:
+            self._tell(Refused(refused))
 
     def pytest_runtest_logstart(self, nodeid: str, location: tuple[str, int | None, str]) -> None:
         """Tell that a test starts."""
-        self._tell(Started(nodeid, list(location)))
+        self._tell(Started(self._id(nodeid), list(location)))
 
     @pytest.hookimpl(trylast=True)
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         """Tell how a phase of a test ended."""
         self._tell(Reported(self._serialised(report)))
+        if report.when not in _PHASES:  # of a process that is gone: this test never finishes
+            self.pytest_runtest_logfinish(report.nodeid, report.location)
 
     @pytest.hookimpl(trylast=True)
     def pytest_runtest_logfinish(self, nodeid: str, location: tuple[str, int | None, str]) -> None:
         """Tell that a test is over."""
-        self._tell(Finished(nodeid, list(location)))
+        self._tell(Finished(self._id(nodeid), list(location)))
 
     def pytest_warning_recorded(
         self,
@@ -166,11 +178,17 @@ class Stream:
         data = config.hook.pytest_report_to_serializable(config=config, report=report)
         data.pop("node", None)  # pytest-xdist's, of the process that ran the test
         assert isinstance(data, dict)
+        data["nodeid"] = self._id(data["nodeid"])
         if isinstance(data.get("longrepr"), str) and not isinstance(report.longrepr, str):
             data[SHOWN] = True
         if "user_properties" in data:
             data["user_properties"] = [(n, _sendable(v)) for n, v in data["user_properties"]]
         return data
+
+    def _id(self, test: str) -> str:
+        assert self.session is not None
+        grouped = getattr(self.session.config.option, "dist", None) == "loadgroup"
+        return own_id(test, grouped=grouped)
 
     def _tell(self, message: Message) -> None:
         for stream in (sys.stdout, sys.stderr):

@@ -62,6 +62,8 @@ class _Hearing:
     def hear(self, message: Message) -> None:
         """Add an observation to its test."""
         match message:
+            case Reported(report={"outcome": "rerun"}):
+                pass  # of pytest-rerunfailures' marker: a test counts as it ends
             case Reported(test=test, observed=observed) if observed and test in self.waiting:
                 del self.waiting[test]
                 self._add(test, observed)

@@ -113,10 +113,11 @@ class GateRun:
         Raises:
             DecodeError: it is not an observation.
         """
+        observation = decode_observation(test, Value(observed))  # or the journal is unreadable
         if not self._begun:  # a test that asked for the fixture only while it ran
             self._attempt(partial(self.begin, [test]))
         self._attempt(partial(self._journal.add, test, observed))
-        return self._judge(decode_observation(test, Value(observed)))
+        return self._judge(observation)
 
     def judge_again(self, observation: Observation) -> JudgedTest:
         """Judge a test anew on all that is known of it now, and record that."""

@@ -19,7 +19,7 @@ from tests.behaviour.turns import id_of, latencies, write_turns
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from tests.harness.project import Project, Ran
+    from tests.harness.project import Project
 
 TWO = ("calibrate", "--sessions", "2")
 

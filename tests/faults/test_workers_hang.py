@@ -89,6 +89,12 @@ def test_a_hang_in_the_teardown_of_the_session_fails_the_last_test_there(project
     assert (counts_of(ran), ran.code) == ("2 passed, 1 error", 1)
 
 
+def _place(project: Project, line: str, function: str) -> str:
+    """Return the frame of a stack that is at a line of the tests."""
+    number = 1 + (project.path / "test_model.py").read_text().splitlines().index(line)
+    return f'  File "HERE/test_model.py", line {number} in {function}'
+
+
 #: How a test leaves a process behind, which writes its id into a file: each holds something open.
 LEFT_BEHIND = {
     "a fork, which has the channel": """
