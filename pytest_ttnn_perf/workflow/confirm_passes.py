@@ -64,16 +64,17 @@ class _Hearing:
         match message:
             case Reported(report={"outcome": "rerun"}):
                 pass  # of pytest-rerunfailures' marker: a test counts as it ends
-            case Reported(test=test, observed=observed) if observed and test in self.waiting:
+            case Reported(test=test) if message.observed is not None and test in self.waiting:
                 del self.waiting[test]
-                self._add(test, observed)
+                self._add(test, message.observed)
             case Refused(text=text) | Broke(text=text) | Stopped(text=text):
                 self._trouble = text
 
     def lose(self, loss: Loss) -> None:
         """Give up the tests that a worker was running when it died or hung."""
         why = f"its worker {loss.text}; log: {loss.log}"
-        self._trouble = why
+        if not loss.tests:  # those that are left would have had another worker
+            self._trouble = why
         for started in loss.tests:
             self._give_up(started.test, why)
 

@@ -11,13 +11,15 @@ import xml.etree.ElementTree as ET
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from tests.harness.project import QUICK
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from tests.harness.project import Project, Ran
 
-#: A plugin that only costs time here.
-SLIM = ("-p", "no:benchmark")
+#: Plugins that only cost time here.
+SLIM = (*QUICK, "-p", "no:benchmark")
 #: A gated run as a user gets it; and one in which a test without a baseline passes.
 GATED = (*SLIM, "--ttnn-perf", "--ttnn-perf-isolate", "process", "--ttnn-perf-confirm", "2")
 IGNORING = (*GATED, "--ttnn-perf-missing", "ignore")
