@@ -17,10 +17,12 @@ demo: $(READY)  ## the whole way once, on any machine: record, gate, catch a slo
 	@$(BIN)/python examples/demo.py
 
 test: $(READY)  ## all tests, on this Python
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest -n auto
 
 test-workers: $(READY)  ## what holds in one process, with every test in a worker process
-	TTNN_PERF_TEST_ISOLATE=process $(BIN)/python -m pytest -n 2 tests/behaviour tests/golden
+	TTNN_PERF_TEST_ISOLATE=process $(BIN)/python -m pytest -n auto tests/behaviour tests/golden \
+		--ignore-glob='*orchestrator*' --ignore-glob='*xdist*' --ignore-glob='*calibrate*' \
+		--ignore-glob='*other_plugins*' --ignore-glob='*shifted*' --ignore-glob='*drift*'
 
 check: $(READY)  ## lint, format, types, documentation
 	$(BIN)/ruff check

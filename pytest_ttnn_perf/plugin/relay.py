@@ -166,11 +166,12 @@ class Relay:
             if report.passed:
                 fail_report(report, f"NO_DATA: the test's observation could not be judged: {error}")
             return
-        if report.passed and self.gate.in_question(test):
+        again, suspicion = self.gate.in_question(test), self.gate.suspicion(judged)
+        # A suspect waits for the others even if it is not measured again: all may have slowed.
+        if report.passed and (again or suspicion is not None):
             self._held[test] = []
-            line = self.gate.suspicion(judged)
-            if line is not None:
-                self.emitter.say(line)
+            if again and suspicion is not None:
+                self.emitter.say(suspicion)
             return
         text = self.gate.failure(judged)
         if text is not None and report.passed:

@@ -96,14 +96,19 @@ class Stream:
             lines += [answer] if isinstance(answer, str) else answer
         settings = settings_of(config)
         measured = [item.nodeid for item in items if is_measured(item, settings)]
-        self._tell(Collected([item.nodeid for item in items], measured, self.deselected, lines))
+        tests = [item.nodeid for item in items]
+        told = (str(settings.baselines), settings.confirm)
+        self._tell(Collected(tests, measured, self.deselected, lines, *told))
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_xdist_node_collection_finished(self, ids: Sequence[str]) -> None:
         """Tell the tests to come where other processes collect them; all collect the same."""
         if not self.told:
             self.told = True
-            self._tell(Collected([self._id(test) for test in ids], None, [], []))
+            assert self.session is not None
+            settings = settings_of(self.session.config)
+            told = (str(settings.baselines), settings.confirm)
+            self._tell(Collected([self._id(test) for test in ids], None, [], [], *told))
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_testnodedown(self, node: object) -> None:

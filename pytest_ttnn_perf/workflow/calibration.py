@@ -140,7 +140,7 @@ def _written(found: Sessions, settings: Settings, asked: Calibration) -> tuple[l
     changes, refused = {}, []
     for test, seen in found.good().items():
         metrics = baselines_of(seen)
-        worse = None if asked.reason else _worse(seen, store.find(hardware, test))
+        worse = None if asked.reason else _worse(seen, store, test)
         if worse is not None:
             refused.append(f'not written {test}: {worse}; accept it with --reason "why"')
             continue
@@ -163,8 +163,12 @@ def _written(found: Sessions, settings: Settings, asked: Calibration) -> tuple[l
     return [*refused, *wrote], not refused
 
 
-def _worse(seen: Sequence[Observation], stored: TestBaseline | None) -> str | None:
+def _worse(seen: Sequence[Observation], store: BaselineStore, test: str) -> str | None:
     """Return what is worse in the sessions of a test than in its baseline; None for nothing."""
+    try:
+        stored = store.find(host_hardware(), test)
+    except TtnnPerfError as error:  # damaged since it was looked at
+        return str(error)
     if stored is None:
         return None
     metrics = {

@@ -76,8 +76,9 @@ def test_failed_verdicts_are_remembered(project: Project) -> None:
     assert ran.code == 2
     failed = [f"test_model.py::test_model[{name}]" for name in ("first", "second")]
     assert sorted(remembered(project, "lastfailed")) == failed
-    stepwise = remembered(project, "stepwise")
-    assert failed[0] in (stepwise, *(stepwise if isinstance(stepwise, list) else stepwise.values()))
+    # Goes on from the first of them; how that is written down differs between versions of pytest.
+    stepwise = str(remembered(project, "stepwise"))
+    assert [name in stepwise for name in failed] == [True, False]
 
 
 def test_own_cache_of_a_project_can_be_read(project: Project) -> None:
