@@ -86,6 +86,7 @@ def run_both(
     def once(options: tuple[str, ...]) -> Ran:
         with warnings.catch_warnings():
             warnings.resetwarnings()  # those of this project's own tests are errors
+            warnings.filterwarnings("ignore", "A plugin raised an exception")  # of pytest 7.4
             ran = run(*options, *arguments)
         after()
         return ran

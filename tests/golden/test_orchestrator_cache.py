@@ -96,6 +96,16 @@ def test_own_cache_of_a_project_can_be_read(project: Project) -> None:
     assert not list(project.path.glob(".ttnn_perf/passes"))
 
 
+def test_cache_may_be_named_by_a_variable(project: Project) -> None:
+    project.write(**TESTS)
+    options = (*GATED, "-q", "--tb=no", "-rN", "-o", "cache_dir=$HOME/kept")
+    project.pytest(*options)
+
+    ran = project.pytest(*options, "--lf")
+
+    assert ran.text.splitlines()[-1] == "3 failed in TIME"
+
+
 def test_session_without_a_cache_needs_none(project: Project) -> None:
     project.write(**TESTS)
 

@@ -116,6 +116,39 @@ def test_internal_error_of_a_worker_is_shown_as_one(project: Project) -> None:
         assert "RuntimeError: a plugin is broken</error>" in report
 
 
+def test_tests_that_no_worker_came_to_run_are_named_as_others_are(project: Project) -> None:
+    project.write(
+        conftest="""
+            import os
+
+            import pytest
+
+            @pytest.hookimpl(tryfirst=True)
+            def pytest_runtest_protocol(item):
+                if "batch" in item.name:
+                    os._exit(7)
+        """,
+        test_model="""
+            import pytest
+
+            class TestModel:
+                def test_first(self): pass
+
+                @pytest.mark.parametrize("batch", ["1::2"])
+                def test_batch(self, batch): pass
+        """,
+    )
+
+    ran = project.pytest(*GATED, "-v")
+
+    lines = ran.text.splitlines()
+    assert ran.code == 1
+    assert "___ ERROR at setup of TestModel.test_batch[1::2] ___" in lines
+    assert any(
+        line.startswith("test_model.py::TestModel::test_batch[1::2] ERROR") for line in lines
+    )
+
+
 #: More than a command line holds, in bytes; by how many tests it is shared differs.
 TOO_MUCH = 2_500_000
 

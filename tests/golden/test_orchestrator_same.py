@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.golden.sessions import junit, run_both
+from tests.golden.sessions import GATED, junit, run_both
 
 if TYPE_CHECKING:
     from tests.harness.project import Project
@@ -140,7 +140,8 @@ def everything(project: Project) -> Project:
         ["--capture=tee-sys", "--tb=line"],
         ["-W", "error", "--tb=no", "-rfE"],
         ["--color=yes", "-rA", "-k", "not doc and not unknown_fixture"],
-        ["--log-cli-level=INFO", "-s", "--tb=no"],
+        # Classic: the terminal does not know how far into its line a worker has printed.
+        ["--log-cli-level=INFO", "--tb=no", "-o", "console_output_style=classic"],
         ["--import-mode=importlib", "-p", "no:cacheprovider"],
         ["-p", "no:terminal"],
         ["-x"],
@@ -180,18 +181,24 @@ def test_junit_report_is_an_ordinary_one(everything: Project, options: list[str]
     assert "<failure" in plain
 
 
-def test_subtests_are_counted_and_shown(project: Project) -> None:
-    project.write(
-        test_model="""
-            import unittest
+SUBTESTS = """
+    import os
+    import unittest
 
-            class Model(unittest.TestCase):
-                def test_batches(self):
-                    for batch in range(3):
-                        with self.subTest(batch=batch):
-                            self.assertNotEqual(batch, 1)
-        """
-    )
+    import pytest
+
+    class Model(unittest.TestCase):
+        @pytest.mark.ttnn_perf
+        def test_batches(self):
+            for batch in range(3):
+                with self.subTest(batch=batch):
+                    self.assertNotEqual(batch, 1)
+            {after}
+"""
+
+
+def test_subtests_are_counted_and_shown(project: Project) -> None:
+    project.write(test_model=SUBTESTS.format(after="pass").replace("@pytest", "#"))
 
     # Captured, unittest's subtests print into the test's own output in an ordinary session.
     sessions = run_both(project, "-v", "-s")
@@ -199,3 +206,31 @@ def test_subtests_are_counted_and_shown(project: Project) -> None:
     # A value becomes its text on its way, as with pytest-xdist.
     sessions.assert_equal(lambda text: re.sub(r"batch='(\d)'", r"batch=\1", text))
     assert sessions.gated.code == 1
+
+
+def test_crash_after_a_failed_subtest_is_that_of_the_test(project: Project) -> None:
+    pytest.importorskip("_pytest.subtests", reason="this pytest has no subtests")
+    project.write(test_model=SUBTESTS.format(after="os._exit(7)"))
+
+    ran = project.pytest(*GATED, "-q", "-rfE", "--tb=no")
+
+    lines = ran.text.splitlines()
+    said = "its worker ended with exit code 7; log: "
+    assert any(
+        line.startswith(f"FAILED test_model.py::Model::test_batches - {said}") for line in lines
+    )
+    assert any(
+        line.startswith(f"NO_DATA test_model.py::Model::test_batches: nothing was judged: {said}")
+        for line in lines
+    )
+    assert lines[-1].startswith("2 failed")
+
+
+def test_result_of_a_test_with_a_failed_subtest_is_not_stored(project: Project) -> None:
+    pytest.importorskip("_pytest.subtests", reason="this pytest has no subtests")
+    project.write(test_model=SUBTESTS.format(after="pass"))
+
+    ran = project.pytest(*GATED, "--ttnn-perf-update=new")
+
+    assert ran.code == 1
+    assert not (project.path / "baselines").exists()
