@@ -48,7 +48,8 @@ def regressed(project: Project) -> Project:
 
 
 def test_maxfail_stops_at_a_verdict(regressed: Project) -> None:
-    ran = regressed.pytest("--ttnn-perf", "-x")
+    # At once in one process only: with workers, a suspect waits until all tests are measured.
+    ran = regressed.pytest("--ttnn-perf", "-x", "--ttnn-perf-isolate", "inline")
 
     assert (ran.code, counts_of(ran)) == (1, "1 failed")
     assert list(record_of(regressed)["tests"]) == ["test_model.py::test_slow"]
