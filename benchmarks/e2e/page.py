@@ -26,7 +26,8 @@ Each call starts an operation on the stand-in accelerator of `examples/` and wai
 as a host thread waits for a real one. The device times are constants.""",
     "compute": """\
 Each call computes a number of rounds of PBKDF2 on one core. The number is set once, from the
-fastest of several calls before the baseline is recorded, and stays the same from then on.""",
+processor time of a few calls before the baseline is recorded, and stays the same from then on. What
+other processes take of the processors comes on top, in the baseline as in the runs.""",
 }
 _OPENING: Final = """\
 # End to end

@@ -29,6 +29,8 @@ class Worker:
 
     settings: Settings
     running: pytest.Item | None = None
+    #: What a subtest of the running test failed with; the call of the test itself passes even so.
+    failed_subtest: str | None = None
 
     @pytest.hookimpl(trylast=True)
     def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
@@ -48,7 +50,7 @@ class Worker:
         """Time tests that do not measure anything themselves. Innermost: nothing else is timed."""
         __tracebackhide__ = True
         observer = self._observer(item)
-        self.running = item
+        self.running, self.failed_subtest = item, None
         whole = observer is not None and not _uses_fixture(item)
         try:
             with observer.turn if observer and whole else nullcontext():
@@ -96,8 +98,10 @@ class Worker:
             setattr(report, OBSERVATION, encode_observation(lost))
         observer = item.stash.get(OBSERVER, None)
         is_over = call.when == "call" and self.running is not item
+        if call.when == "call" and not is_over and report.failed:
+            self.failed_subtest = f"in a subtest: {_raised(call, report)}"
         if is_over and observer is not None and report.outcome != "skipped":
-            raised = _raised(call, report) if report.failed else None
+            raised = _raised(call, report) if report.failed else self.failed_subtest
             setattr(report, OBSERVATION, encode_observation(observer.finish(raised=raised)))
         return report
 
