@@ -117,6 +117,12 @@ class Stream:
         if refused is not None:
             self._tell(Refused(refused))
 
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_runtestloop(self, session: pytest.Session) -> None:
+        """Do not even start if told to stop: pytest looks only after its first test."""
+        if session.shouldstop:
+            raise session.Interrupted(session.shouldstop)
+
     def pytest_runtest_logstart(self, nodeid: str, location: tuple[str, int | None, str]) -> None:
         """Tell that a test starts."""
         self._tell(Started(self._id(nodeid), list(location)))

@@ -120,8 +120,8 @@ class Workers:
 def _make(folder: Path) -> None:
     try:
         for _ in range(_ATTEMPTS):
-            # Another run may have discarded the folder above since it was found or made.
-            with contextlib.suppress(FileNotFoundError):
+            # Another run may have made, or discarded, the folder above since it was looked for.
+            with contextlib.suppress(FileNotFoundError, FileExistsError):
                 folder.mkdir(parents=True)
                 return
         folder.mkdir(parents=True)
