@@ -4,7 +4,7 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
 
-.PHONY: demo test test-workers test-matrix check docs benchmarks gate-quality end-to-end clean
+.PHONY: demo test test-workers test-plugins test-matrix check docs benchmarks gate-quality end-to-end clean
 .DEFAULT_GOAL := test
 
 $(READY): pyproject.toml
@@ -23,6 +23,13 @@ test-workers: $(READY)  ## what holds in one process, with every test in a worke
 	TTNN_PERF_TEST_ISOLATE=process $(BIN)/python -m pytest -n auto tests/behaviour tests/golden \
 		--ignore-glob='*orchestrator*' --ignore-glob='*xdist*' --ignore-glob='*calibrate*' \
 		--ignore-glob='*other_plugins*' --ignore-glob='*shifted*' --ignore-glob='*drift*'
+
+test-plugins: $(READY)  ## beside the plugins that other projects use, in an environment of its own
+	$(PYTHON) -m venv .plugins
+	.plugins/bin/python -m pip install --quiet --disable-pip-version-check --upgrade 'pip>=25.1'
+	.plugins/bin/python -m pip install --quiet --disable-pip-version-check --editable . \
+		--group test --group plugins
+	.plugins/bin/python -m pytest -p no:randomly -p no:sugar tests/behaviour/test_other_plugins.py
 
 check: $(READY)  ## lint, format, types, documentation
 	$(BIN)/ruff check
@@ -52,4 +59,4 @@ end-to-end: $(READY)  ## the real thing: slowed work is caught, unchanged work i
 	$(BIN)/python benchmarks/end_to_end.py --out docs/explanation/end-to-end.md
 
 clean:
-	rm -rf $(VENV) .matrix dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .ttnn_perf
+	rm -rf $(VENV) .matrix .plugins dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .ttnn_perf
