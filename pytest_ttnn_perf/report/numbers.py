@@ -37,6 +37,15 @@ def format_value(metric: Metric, value: float | None, *, beside: float | None = 
     return _with_unit(_digits(value), metric.unit)
 
 
+def format_ns(nanoseconds: float) -> str:
+    """Return a time in the unit that suits it.
+
+    >>> format_ns(61_300)
+    '61.30 us'
+    """
+    return _scaled(nanoseconds, _TIME_UNITS, None)
+
+
 def format_change(change: float | None) -> str:
     """Return a signed percentage; plus is worse.
 
