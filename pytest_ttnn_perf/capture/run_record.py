@@ -34,6 +34,11 @@ def read_run(file: Path) -> Run:
     return parse_json(text, decode_run, file=file)
 
 
+def is_run_record(head: str) -> bool:
+    """Tell whether a text begins as a run record or a journal does."""
+    return _is_journal(head) or (head.lstrip().startswith("{") and '"format"' in head)
+
+
 def _is_journal(text: str) -> bool:
     heading = text.partition("\n")[0]
     return heading.startswith("{") and heading.endswith(JOURNAL_MARK)

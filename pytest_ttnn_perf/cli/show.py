@@ -1,4 +1,4 @@
-"""``ttnn-perf show RUN.json``: what a run record holds."""
+"""``ttnn-perf show FILE``: what a run record or a capture holds."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from pytest_ttnn_perf.cli.arguments import add_format
 from pytest_ttnn_perf.model.result import Result
-from pytest_ttnn_perf.workflow.listings import show_run
+from pytest_ttnn_perf.workflow.show import show_file
 
 if TYPE_CHECKING:
     import argparse
@@ -17,14 +17,19 @@ def declare(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> No
     """Declare the command."""
     parser = commands.add_parser(
         "show",
-        help="show what a run record holds",
-        description="Show what a run record holds: metrics, spread, verdicts, environment.",
+        help="show what a run record or a capture holds",
+        description="Show what a file holds. Of a run record: metrics, spread, verdicts, "
+        "environment. Of an ops_perf_results CSV: the op table, by op and category, per device, "
+        "with traces, signposts, and the rows that were dropped.",
     )
-    parser.add_argument("record", metavar="RUN.json", type=Path, help="a run record or journal")
+    parser.add_argument("file", metavar="FILE", type=Path, help="told by its content")
+    parser.add_argument("--start", metavar="SIGNPOST", help="of a capture, what follows this one")
+    parser.add_argument("--end", metavar="SIGNPOST", help="up to this one (default: its _END)")
     add_format(parser)
     parser.set_defaults(run=run)
 
 
 def run(options: argparse.Namespace) -> Result:
-    """Return the record's content."""
-    return Result(show_run(options.record, shape=options.format))
+    """Return the file's content."""
+    text = show_file(options.file, start=options.start, end=options.end, shape=options.format)
+    return Result(text)

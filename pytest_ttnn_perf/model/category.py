@@ -37,7 +37,8 @@ _PATTERNS: Final[Mapping[Category, str]] = {
     Category.LAYOUT: r"tilize|to_?layout|typecast",
     Category.ATTENTION: r"sdpa|attention|rotary|kv_?cache|update_?cache|fill_?cache|fused_?update|"
     r"qkv|heads",
-    Category.NORM: r"norm|softmax|reduce|accumulation|top_?k|arg_?max|sum|mean|pool|int_?img|sampling",
+    Category.NORM: r"norm|softmax|reduce|accumulation|top_?k|arg_?max|sum|mean|pool|int_?img|"
+    r"sampling",
     Category.MOVEMENT: r"reshard|interleaved_?to|sharded_?to|move|copy|reshape|view|slice|concat|"
     r"permute|transpose|pad|split|repeat|halo|fold|clone|assign|scatter|gather|stack|upsample|"
     r"grid_?sample|embedding|non_?zero|fill|full|bcast",

@@ -7,10 +7,13 @@ only in their numbers. What repeats, the signature of an operation, is stored on
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
+
+#: The device of an op that ran on the host; no device has that number.
+HOST: Final = -1
 
 
 class Tensor(NamedTuple):
@@ -44,8 +47,10 @@ class Signpost(NamedTuple):
 class Op(NamedTuple):
     """One row of a table. Times in nanoseconds; None where the capture says nothing.
 
-    ``gap_ns`` is from the end of the device's previous kernel. ``replay`` counts executions of a
-    ``trace``. ``attributes`` is the profiler's own text. ``host`` marks a fallback on the host.
+    ``gap_ns`` is from the end of the device's previous kernel. ``ideal_ns`` is None as well where
+    the profiler has no model of the op. ``replay`` counts executions of a ``trace``. ``attributes``
+    is the profiler's own text. ``host`` marks a fallback on the host: its ``device`` is HOST and no
+    kernel ran, so its ``kernel_ns`` is 0.
     """
 
     signature: Signature
@@ -65,8 +70,9 @@ class Op(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Columns:
-    """The kept ops of a table, column by column, in execution order per device.
+    """The kept ops of a table, column by column, in the order of the host's calls.
 
+    The ops of one replay of a trace are in the order in which their device began them.
     ``signature``, ``fidelity`` and ``attributes`` are indices into the table's own lists (-1 for
     none). The others are as in ``Op``; None where nothing was recorded.
     """
@@ -100,7 +106,9 @@ class TraceReplays:
 class OpTable:
     """A capture of one program. Nothing is dropped in silence: ``dropped`` counts rows by reason.
 
-    ``rows`` is what the file holds, signposts included; ``format`` names its version.
+    ``rows`` is what the file holds, signposts included; ``format`` names its version, and
+    ``kernel_time`` the column that ``kernel_ns`` was taken from: times of different columns are
+    different quantities.
     """
 
     format: str
@@ -114,21 +122,23 @@ class OpTable:
     dropped: Mapping[str, int] = field(default_factory=dict)
     arch: str | None = None
     available_cores: int | None = None
+    kernel_time: str = "DEVICE KERNEL DURATION [ns]"
 
     def __len__(self) -> int:
         return len(self.columns.kernel_ns)
 
     @property
     def devices(self) -> tuple[int, ...]:
-        """The devices that ran anything, in ascending order."""
-        return tuple(sorted(set(self.columns.device)))
+        """The devices that ran anything, in ascending order; the host is none."""
+        return tuple(sorted(set(self.columns.device) - {HOST}))
 
     @property
     def kernel_ns_by_device(self) -> Mapping[int, float]:
         """The kernel time of all kept ops, per device."""
-        totals: dict[int, float] = dict.fromkeys(self.devices, 0.0)
+        totals: dict[int, float] = dict.fromkeys((*self.devices, HOST), 0.0)
         for device, kernel_ns in zip(self.columns.device, self.columns.kernel_ns, strict=True):
             totals[device] += kernel_ns
+        del totals[HOST]
         return totals
 
     def op(self, index: int) -> Op:
@@ -169,4 +179,5 @@ class OpTable:
             self.attribute_texts,
             arch=self.arch,
             available_cores=self.available_cores,
+            kernel_time=self.kernel_time,
         )

@@ -15,7 +15,7 @@ PACKAGE = "pytest_ttnn_perf"
 ROOT = Path(__file__).parents[2] / PACKAGE
 
 PARTS = frozenset({
-    "measure", "device", "capture", "correctness", "baselines", "gate", "report",
+    "measure", "device", "capture", "correctness", "baselines", "gate", "attribution", "report",
     "processes",
 })  # fmt: skip
 BASE = frozenset({"model", "_support"})

@@ -1,0 +1,75 @@
+"""The ops of each device in the order they ran, with one replay for all of a trace."""
+
+from __future__ import annotations
+
+from collections import Counter
+from statistics import median
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from pytest_ttnn_perf.model.ops import Columns, OpTable
+
+
+class Lane(NamedTuple):
+    """The ops of one device: a row of the table for each, and how long it took."""
+
+    rows: Sequence[int] = ()
+    kernel_ns: Sequence[float] = ()
+
+
+def device_lanes(table: OpTable) -> tuple[Lane, ...]:
+    """Return the lanes of a table's devices, in ascending order; an empty one if it has none."""
+    c = table.columns
+    by_device: dict[int, list[int]] = {}
+    for row, (device, host) in enumerate(zip(c.device, c.host, strict=True)):
+        if not host:
+            by_device.setdefault(device, []).append(row)
+    return tuple(_lane(c, by_device[device]) for device in sorted(by_device)) or (Lane(),)
+
+
+def host_lane(table: OpTable) -> Lane:
+    """Return the ops that fell back to the host: they run, but take no kernel time."""
+    rows = [row for row, host in enumerate(table.columns.host) if host]
+    return Lane(rows, [0.0] * len(rows))
+
+
+def _lane(c: Columns, rows: Sequence[int]) -> Lane:
+    """Put one replay of a trace where the trace ran first; what ran outside stays as it is.
+
+    A trace whose replays the capture does not tell apart counts as outside.
+    """
+    replays: dict[int, dict[int, list[int]]] = {}
+    for row in rows:
+        trace, replay = c.trace[row], c.replay[row]
+        if trace is not None and replay is not None:
+            replays.setdefault(trace, {}).setdefault(replay, []).append(row)
+    kept: list[int] = []
+    kernel_ns: list[float] = []
+    done: set[int] = set()
+    for row in rows:
+        trace = c.trace[row]
+        if trace is None or c.replay[row] is None:
+            kept.append(row)
+            kernel_ns.append(c.kernel_ns[row])
+        elif trace not in done:
+            done.add(trace)
+            complete = _complete(c, replays[trace])
+            kept += complete[0]
+            places = zip(*complete, strict=True)
+            kernel_ns += [median([c.kernel_ns[each] for each in place]) for place in places]
+    return Lane(kept, kernel_ns)
+
+
+def _complete(c: Columns, replays: Mapping[int, Sequence[int]]) -> list[Sequence[int]]:
+    """Return the replays that ran the same ops as most of the longest: shorter ones lost some."""
+    longest = max(map(len, replays.values()))
+    whole = [
+        (tuple(c.signature[row] for row in rows), rows)
+        for _, rows in sorted(replays.items())
+        if len(rows) == longest
+    ]
+    # Of equally common ones the first: that is the order Counter keeps.
+    ((usual, _),) = Counter(ops for ops, _ in whole).most_common(1)
+    return [rows for ops, rows in whole if ops == usual]

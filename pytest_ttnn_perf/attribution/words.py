@@ -1,0 +1,51 @@
+"""Operands as text."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pytest_ttnn_perf.model.ops import Signature, Tensor
+
+
+def shape_text(shape: tuple[int, ...]) -> str:
+    """Return a shape.
+
+    >>> shape_text((1, 1, 32, 4096))
+    '1x1x32x4096'
+    """
+    return "x".join(map(str, shape))
+
+
+def calling_shape(signature: Signature) -> str:
+    """Return the shape that tells an op from others of its kind: that of what goes in first.
+
+    For a matrix product that is not enough: all projections of a layer take the same.
+    """
+    operands = signature.inputs or signature.outputs
+    if not operands:
+        return ""
+    first = shape_text(_logical(operands[0]))
+    if "Matmul" in signature.op and len(operands) > 1:
+        return f"{first} @ {shape_text(_logical(operands[1])[-2:])}"
+    return first
+
+
+def operands_text(signature: Signature) -> str:
+    """Return all operands in one line; ``32[1]`` is a dimension of 1 that is padded to 32."""
+    sides = (signature.inputs, signature.outputs)
+    return " -> ".join(", ".join(map(_tensor, side)) for side in sides if side)
+
+
+def _logical(tensor: Tensor) -> tuple[int, ...]:
+    return tensor.logical or tensor.padded
+
+
+def _tensor(tensor: Tensor) -> str:
+    dimensions = [
+        str(padded) if padded == logical else f"{padded}[{logical}]"
+        for padded, logical in zip(tensor.padded, _logical(tensor), strict=False)
+    ]
+    return " ".join(
+        filter(None, ["x".join(dimensions), tensor.dtype, tensor.layout, tensor.memory])
+    )

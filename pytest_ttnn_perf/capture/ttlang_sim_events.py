@@ -1,0 +1,135 @@
+"""The events of a simulator's trace, counted."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING, Final
+
+from pytest_ttnn_perf.model.ttlang_sim import SimCounters, SimTensor
+
+if TYPE_CHECKING:
+    from pytest_ttnn_perf.model.encoding.value import Value
+
+#: Where a copy says that it moved tiles from or to.
+_PLACES: Final = ("local_l1", "remote_l1", "dram")
+_DIRECTIONS: Final = frozenset({"read", "write"})
+#: Events that count tiles: the counter of the events, and that of their tiles.
+_COUNTED: Final = {
+    "dfb_reserve_end": ("dfb_reserves", "dfb_tiles_reserved"),
+    "dfb_wait_end": ("dfb_waits", "dfb_tiles_waited"),
+    "pipe_send": ("pipe_sends", "pipe_tiles_sent"),
+    "pipe_recv": ("pipe_receives", "pipe_tiles_received"),
+}
+#: Counters that are there even where nothing was counted.
+_ALWAYS: Final = (
+    "operations", "kernels", "events", "sim_ticks", "sim_stall_ticks",
+    *(name for pair in _COUNTED.values() for name in pair),
+)  # fmt: skip
+
+
+def tensor_names() -> tuple[str, ...]:
+    """Return the counters that each tensor has."""
+    moved = [f"{place}_{way}_tiles" for place in _PLACES for way in ("read", "write")]
+    return "tensor_reads", "tensor_writes", "tiles_read", "tiles_written", *moved
+
+
+class Events:
+    """The counters so far.
+
+    Ticks begin at 0 in each operation, so the ticks of a trace are the sum of its operations'.
+    Names of buffers are addresses, and change between runs: nothing is counted by them.
+    """
+
+    def __init__(self) -> None:
+        self._counters: Counter[str] = Counter(dict.fromkeys((*_ALWAYS, *tensor_names()), 0))
+        self._tensors: dict[str, Counter[str]] = {}
+        self._open_nodes: set[int] = set()
+        self._running: set[str] = set()
+        self._blocked: dict[str, int] = {}
+        self._last_tick = 0
+
+    def add(self, event: Value) -> None:
+        """Count an event.
+
+        Raises:
+            DecodeError: a field is missing, or is not what it should be.
+            ValueError: the event cannot be here.
+        """
+        tick, name = event.field("tick").integer(), event.field("event").string()
+        self._counters["events"] += 1
+        if name == "operation_start":
+            self._start(event.field("node").integer())
+        if not self._open_nodes:
+            message = f"{name} outside of an operation"
+            raise ValueError(message)
+        self._last_tick = max(self._last_tick, tick)
+        if name == "operation_end":
+            self._end(event.field("node").integer())
+        elif name.startswith("kernel_"):
+            self._kernel(name, event.field("kernel").string(), tick)
+        elif name == "copy_end":
+            self._copy(event)
+        elif name in _COUNTED:
+            events, tiles = _COUNTED[name]
+            self._counters[events] += 1
+            self._counters[tiles] += _count(event, "tiles")
+
+    def _start(self, node: int) -> None:
+        if node in self._open_nodes:
+            message = f"node {node} starts an operation before it has ended the last one"
+            raise ValueError(message)
+        if not self._open_nodes:
+            self._counters["operations"] += 1
+            self._last_tick = 0
+        self._open_nodes.add(node)
+
+    def _end(self, node: int) -> None:
+        if node not in self._open_nodes:
+            message = f"node {node} ends an operation that it has not started"
+            raise ValueError(message)
+        self._open_nodes.remove(node)
+        if not self._open_nodes:
+            self._counters["sim_ticks"] += self._last_tick
+            if self._running:
+                message = f"the operation ended, but kernel {min(self._running)!r} did not"
+                raise ValueError(message)
+
+    def _kernel(self, event: str, kernel: str, tick: int) -> None:
+        if event == "kernel_start":
+            self._counters["kernels"] += 1
+            self._running.add(kernel)
+        elif event == "kernel_end":
+            self._running.discard(kernel)
+        elif event == "kernel_block":
+            self._blocked[kernel] = tick
+        elif event == "kernel_unblock":
+            since = self._blocked.pop(kernel, None)
+            if since is None or since > tick:
+                message = f"kernel {kernel!r} goes on without having been blocked before"
+                raise ValueError(message)
+            self._counters["sim_stall_ticks"] += tick - since
+
+    def _copy(self, event: Value) -> None:
+        tensor, direction = event.optional("tensor"), event.optional("direction")
+        if tensor is None or direction is None or direction.string() not in _DIRECTIONS:
+            return
+        way = direction.string()
+        moved = Counter({f"{place}_{way}_tiles": _count(event, place) for place in _PLACES})
+        moved[f"tensor_{way}s"] = 1
+        moved["tiles_read" if way == "read" else "tiles_written"] = _count(event, "tiles")
+        empty = Counter(dict.fromkeys(tensor_names(), 0))
+        for counters in (self._counters, self._tensors.setdefault(tensor.string(), empty)):
+            counters.update(moved)
+
+    def counters(self) -> SimCounters:
+        """Return what was counted; ValueError where an operation has not ended."""
+        if self._open_nodes or not self._counters["operations"]:
+            message = "the trace is cut: it ends before the operation does"
+            raise ValueError(message)
+        tensors = (SimTensor(name, dict(own)) for name, own in sorted(self._tensors.items()))
+        return SimCounters(dict(self._counters), tuple(tensors))
+
+
+def _count(event: Value, name: str) -> int:
+    value = event.optional(name)
+    return 0 if value is None else value.integer()

@@ -1,0 +1,175 @@
+"""A change attributed to ops: in one sentence, as a listing, and as a document."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from pytest_ttnn_perf.model.attribution import Attribution, ChangeKind, Part, short_code
+from pytest_ttnn_perf.model.metric import Metric
+from pytest_ttnn_perf.report.attribution_words import Sum, causes_text, shown_sum
+from pytest_ttnn_perf.report.listing import Listing
+from pytest_ttnn_perf.report.numbers import counted, format_change, format_value
+from pytest_ttnn_perf.report.tables import table_lines
+
+_TIME: Final = Metric("kernel_time", "ns")
+#: How many parts a sentence names, and a table, before the rest is summed up.
+_IN_SENTENCE: Final = 4
+_IN_TABLE: Final = 30
+#: How many causes are told of each.
+_CAUSES_IN_SENTENCE: Final = 3
+_CAUSES_IN_TABLE: Final = 4
+#: The digits of the largest figure: few to be read, more to be compared with the smaller ones.
+_DIGITS_IN_SENTENCE: Final = 3
+_DIGITS_IN_TABLE: Final = 5
+
+Shown = tuple[list[Part], list[Part], Sum]
+
+
+def attribution_sentence(attribution: Attribution) -> str:
+    """Say which ops make up a change; the figures add up to it as they are shown."""
+    parts, rest, figures = _shown(attribution, most=_IN_SENTENCE, digits=_DIGITS_IN_SENTENCE)
+    head = _head(attribution, figures)
+    if not parts:
+        return head
+    told = []
+    for part, figure in zip(parts, figures.terms, strict=False):
+        why = _why(part, most=_CAUSES_IN_SENTENCE)
+        told.append(f"{_label(part)} {figure}" + (f" ({why})" if why else ""))
+    *_, smaller, unexplained = figures.terms
+    if rest:
+        told.append(f"{len(rest)} smaller ones {smaller}")
+    # What rounds to nothing is not worth a word; anything else has a sign.
+    left = f"; {unexplained} unexplained" if unexplained.startswith(("+", "-")) else ""
+    return f"{head} = {', '.join(told)}{left}"
+
+
+def op_list_sentence(attribution: Attribution) -> str | None:
+    """Say that other ops ran; None where the same did."""
+    told = _told(attribution, {ChangeKind.ADDED: "added", ChangeKind.REMOVED: "removed"})
+    return f"the op list changed: {told}" if told else None
+
+
+def op_times_sentence(attribution: Attribution) -> str | None:
+    """Say that the same ops took another time; None where none did."""
+    words = {ChangeKind.SLOWER: "got slower", ChangeKind.FASTER: "got faster"}
+    return _told(attribution, words) or None
+
+
+def attribution_document(attribution: Attribution) -> dict[str, object]:
+    """Return the comparison as plain JSON: ``delta_ns`` = sum of parts + ``unexplained_ns``."""
+    parts = [
+        {
+            "change": part.change.value,
+            "op": part.op,
+            "signature": part.signature,
+            "count": part.count,
+            "delta_ns": part.delta_ns,
+            "causes": [str(cause) for cause in part.causes],
+            "before_ns": part.before_ns,
+            "moved": part.moved,
+        }
+        for part in attribution.parts
+    ]
+    return {
+        "before_ns": attribution.before_ns,
+        "after_ns": attribution.after_ns,
+        "delta_ns": attribution.delta_ns,
+        "parts": parts,
+        "unexplained_ns": attribution.unexplained_ns,
+        "op_list_changed": attribution.op_list_changed,
+        "devices": list(attribution.devices),
+        "one_replay_per_trace": attribution.replayed,
+    }
+
+
+def attribution_listing(attribution: Attribution) -> Listing:
+    """Lay the comparison out; rows and lines add up to the change."""
+    parts, rest, figures = _shown(attribution, most=_IN_TABLE, digits=_DIGITS_IN_TABLE)
+    before = format_value(_TIME, attribution.before_ns)
+    after = format_value(_TIME, attribution.after_ns, beside=attribution.before_ns)
+    lines = [f"kernel time{_basis(attribution)} {before} → {after}: {_head(attribution, figures)}"]
+    lines += filter(None, (op_list_sentence(attribution), op_times_sentence(attribution)))
+    cells = [
+        (figure, _relative(part), _label(part), _why(part, most=_CAUSES_IN_TABLE))
+        for part, figure in zip(parts, figures.terms, strict=False)
+    ]
+    if rest:
+        cells.append((figures.terms[-2], "", f"{len(rest)} smaller ones", ""))
+    if parts:
+        cells.append((figures.terms[-1], "", "unexplained", ""))
+        headings = ("change", "of before", "op", "why")
+        lines += table_lines(headings, cells, right=frozenset({0, 1}))
+    fields = ("change", "op", "signature", "count", "delta_ns", "causes")
+    rows: list[tuple[object, ...]] = []
+    for part in attribution.parts:
+        why = "; ".join(map(str, part.causes))
+        rows.append((part.change.value, part.op, part.signature, part.count, part.delta_ns, why))
+    rows.append(("unexplained", "", "", "", attribution.unexplained_ns, ""))
+    return Listing(tuple(lines), attribution_document(attribution), fields, tuple(rows))
+
+
+def _shown(attribution: Attribution, *, most: int, digits: int) -> Shown:
+    """Return the parts to name, those to sum up, and the figures of all: the last is unexplained.
+
+    One part more is named rather than "1 smaller one".
+    """
+    end = most if len(attribution.parts) > most + 1 else most + 1
+    parts, rest = list(attribution.parts[:end]), list(attribution.parts[end:])
+    figures = [part.delta_ns for part in parts]
+    figures += [sum(part.delta_ns for part in rest), attribution.unexplained_ns]
+    return parts, rest, shown_sum(figures, digits=digits)
+
+
+def _head(attribution: Attribution, figures: Sum) -> str:
+    delta, before = attribution.delta_ns, attribution.before_ns
+    head = f"{format_change(delta / before)} ({figures.total})" if before else figures.total
+    if attribution.parts:
+        return head
+    if attribution.unexplained_ns:
+        return f"{head}: the same ops ran, and no op changed by more than noise"
+    return "no change: the same ops took the same time"
+
+
+def _basis(attribution: Attribution) -> str:
+    before, after = attribution.devices
+    basis = []
+    if (before, after) != (1, 1):
+        devices = counted(after, "device")
+        basis.append(f"mean of {devices}" if before == after else f"mean of {before} → {devices}")
+    if attribution.replayed:
+        basis.append("one replay of each trace")
+    return f" ({', '.join(basis)})" if basis else ""
+
+
+def _told(attribution: Attribution, words: dict[ChangeKind, str]) -> str:
+    """Sum up the parts of some kinds, each in its word."""
+    told = []
+    for change, word in words.items():
+        parts = [part for part in attribution.parts if part.change is change]
+        if parts:
+            amount = shown_sum([sum(part.delta_ns for part in parts)]).total
+            told.append(f"{counted(sum(part.count for part in parts), 'op')} {word} ({amount})")
+    return ", ".join(told)
+
+
+def _label(part: Part) -> str:
+    name = " ".join(filter(None, (short_code(part.op), part.shape)))
+    moved = f", {part.moved} moved" if part.moved else ""
+    count = next((cause for cause in part.causes if cause.what == "count"), None)
+    if part.change is ChangeKind.ADDED:
+        return f"{part.count} {'more' if count and count.before != '0' else 'new'} {name}"
+    if part.change is ChangeKind.REMOVED:
+        fewer = count and count.after != "0"
+        return f"{part.count} fewer {name}" if fewer else f"{part.count} {name} gone"
+    return f"{part.count} x {name}{moved}" if part.count > 1 else f"{name}{moved}"
+
+
+def _why(part: Part, *, most: int) -> str:
+    """Tell the causes; that there are so many more or fewer stands in the label."""
+    return causes_text([cause for cause in part.causes if cause.what != "count"], most=most)
+
+
+def _relative(part: Part) -> str:
+    if part.change in {ChangeKind.ADDED, ChangeKind.REMOVED} or not part.before_ns:
+        return part.change.value
+    return format_change(part.delta_ns / part.before_ns)

@@ -1,0 +1,150 @@
+"""Real captures of every version, held against what pandas makes of the same files."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any
+
+import pandas as pd
+import pytest
+
+from pytest_ttnn_perf.capture.attributes import attribute, attribute_flag, attribute_int
+from pytest_ttnn_perf.capture.ops_csv import is_ops_csv, read_ops_csv
+from pytest_ttnn_perf.capture.ops_window import window
+from tests.harness.corpus import corpus, corpus_folder
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+FOLDER = "ops_perf"
+FILES = sorted(file.name for file in (corpus_folder() / FOLDER).glob("*.csv"))
+KERNEL = "DEVICE KERNEL DURATION [ns]"
+GAP = "OP TO OP LATENCY [ns]"
+TRACE, REPLAY = "METAL TRACE ID", "METAL TRACE REPLAY SESSION ID"
+
+
+@pytest.fixture(params=FILES or ["blackhole_clip_encoder.csv"])
+def file(request: pytest.FixtureRequest) -> Path:
+    """Return one capture after another."""
+    return corpus(f"{FOLDER}/{request.param}")
+
+
+def frame_of(file: Path) -> Any:
+    """Return a capture as pandas reads it, with a kernel time for the one file that has none."""
+    frame = pd.read_csv(file, low_memory=False)
+    if KERNEL not in frame:
+        frame[KERNEL] = frame.filter(regex="DM FW|TRISC FW").max(axis=1)
+    return frame
+
+
+def test_it_is_recognised(file: Path) -> None:
+    assert is_ops_csv(file.read_text(encoding="utf-8")[:4000])
+
+
+def test_rows_and_drops(file: Path) -> None:
+    frame, table = frame_of(file), read_ops_csv(file)
+    kinds = frame["OP TYPE"].value_counts().to_dict()
+    device_rows = frame[~frame["OP TYPE"].isin(["signpost", "python_fallback"])]
+    ghosts = int(device_rows[KERNEL].isna().sum())
+    assert table.rows == len(frame)
+    assert len(table.signposts) == kinds.get("signpost", 0)
+    assert sum(table.columns.host) == kinds.get("python_fallback", 0)
+    assert table.dropped == ({"no kernel duration": ghosts} if ghosts else {})
+    assert len(table) + len(table.signposts) + sum(table.dropped.values()) == table.rows
+
+
+def test_kernel_time_of_each_device(file: Path) -> None:
+    totals = frame_of(file).groupby("DEVICE ID")[KERNEL].sum().to_dict()
+    assert read_ops_csv(file).kernel_ns_by_device == {int(k): v for k, v in totals.items()}
+
+
+def test_columns_are_those_of_the_file(file: Path) -> None:
+    frame, table = frame_of(file), read_ops_csv(file)
+    kept = frame[frame[KERNEL].notna()]
+    ops = [op for op in table if not op.host]
+    assert [op.kernel_ns for op in ops] == kept[KERNEL].tolist()
+    assert [op.signature.op for op in ops] == kept["OP CODE"].tolist()
+    for name, field in (
+        (GAP, "gap_ns"), ("DEVICE FW DURATION [ns]", "fw_ns"), ("CORE COUNT", "cores"),
+        ("DEVICE FW START CYCLE", "start_cycle"), (TRACE, "trace"), (REPLAY, "replay"),
+        ("MATH FIDELITY", "fidelity"),
+    ):  # fmt: skip
+        if name in kept:
+            expected = [None if pd.isna(value) else value for value in kept[name]]
+            assert [getattr(op, field) for op in ops] == expected
+    ideal = kept["PM IDEAL [ns]"].tolist() if "PM IDEAL [ns]" in kept else [1] * len(kept)
+    assert [op.ideal_ns for op in ops] == [None if value == 1 else value for value in ideal]
+    texts = kept["ATTRIBUTES"].fillna("").replace("None", "").tolist()
+    assert [op.attributes for op in ops] == texts
+
+
+def test_operands_are_those_of_the_file(file: Path) -> None:
+    frame, table = frame_of(file), read_ops_csv(file)
+    kept = frame[frame[KERNEL].notna()]
+    ops = [op for op in table if not op.host]
+    for kind, operands in (("INPUT", "inputs"), ("OUTPUT", "outputs")):
+        for number in range(len(frame.filter(regex=f"{kind}_[0-9]+_LAYOUT").columns)):
+            columns = kept.filter(regex=f"^{kind}_{number}_")
+            extents = columns.filter(regex="_[WZYX]($|_PAD)").to_numpy().tolist()
+            shapes = [[_padded(cell) for cell in row] for row in extents]
+            others = columns.filter(regex="_(LAYOUT|DATATYPE|MEMORY)$").to_numpy().tolist()
+            for op, shape, other in zip(ops, shapes, others, strict=True):
+                tensors = getattr(op.signature, operands)
+                assert (number < len(tensors)) is not pd.isna(other[0])
+                if number < len(tensors):
+                    tensor = tensors[number]
+                    assert list(tensor.padded) == shape
+                    assert [tensor.layout, tensor.dtype] == other[:2]
+                    assert re.fullmatch(rf"DEV_\d+_{tensor.memory}", other[2])
+
+
+def _padded(cell: Any) -> int | None:
+    return None if pd.isna(cell) else int(float(str(cell).partition("[")[0]))
+
+
+def test_replays_and_whether_they_are_complete(file: Path) -> None:
+    frame, table = frame_of(file), read_ops_csv(file)
+    if REPLAY not in frame:
+        assert table.traces == ()
+        return
+    traced = frame[frame[KERNEL].notna() & frame[TRACE].notna()]
+    sequences = traced.groupby(["DEVICE ID", TRACE, REPLAY])["OP CODE"].agg(tuple)
+    expected = [
+        (int(device), int(trace), len(own), own.nunique() == 1)
+        for (device, trace), own in sequences.groupby(level=[0, 1])
+    ]
+    assert [(t.device, t.trace, t.replays, t.complete) for t in table.traces] == expected
+
+
+def test_one_capture_alone_has_lost_data() -> None:
+    corpus(FOLDER)
+    broken = [
+        name
+        for name in FILES
+        if not all(trace.complete for trace in read_ops_csv(corpus(f"{FOLDER}/{name}")).traces)
+    ]
+    assert broken == ["qwen_27b_linear_incomplete_replays.csv"]
+
+
+def test_windows_by_the_convention_of_names(file: Path) -> None:
+    frame, table = frame_of(file), read_ops_csv(file)
+    marks = frame[frame["OP TYPE"] == "signpost"]["OP CODE"]
+    for name in {mark for mark in marks if f"{mark}_END" in set(marks)}:
+        begin = marks[marks == name].index[0]
+        end = marks[marks == f"{name}_END"].index[0]
+        totals = frame.loc[begin:end].groupby("DEVICE ID")[KERNEL].sum()
+        expected = {int(device): ns for device, ns in totals.to_dict().items() if ns}
+        assert window(table, name, None).kernel_ns_by_device == expected
+
+
+def test_values_in_attributes(file: Path) -> None:
+    for text in read_ops_csv(file).attribute_texts:
+        pairs = re.findall(r"'(\w+)': '([^']*)'", text)
+        for key, value in dict(reversed(pairs)).items():
+            assert attribute(text, key) == value
+        for key in ("act_block_h_ntiles", "in0_block_w"):
+            plain = re.search(rf"\b{key}=([0-9]+)", text)
+            assert attribute_int(text, key) == (int(plain[1]) if plain else None)
+        said = re.search(r"'enable_act_double_buffer': '(true|false)'", text)
+        expected = said[1] == "true" if said else None
+        assert attribute_flag(text, "enable_act_double_buffer") is expected

@@ -1,0 +1,315 @@
+"""Real reports, held against plain queries of the same files and what is known of the programs."""
+
+from __future__ import annotations
+
+import json
+import re
+import sqlite3
+from contextlib import closing
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from pytest_ttnn_perf.capture.graph_json import is_graph_json, read_graph_json
+from pytest_ttnn_perf.capture.report_db import is_report_db, read_report_db
+from pytest_ttnn_perf.model.report import BufferType, Edge, Reshard, Scope
+from tests.harness.corpus import corpus
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from pytest_ttnn_perf.model.report import ConvConfig, Operation, Report
+
+CAPTURED = ["cnn_small", "comparison", "mlp_bf16", "mlp_bfp8"]
+FILES = [*(f"{name}/db.sqlite" for name in CAPTURED), "linear_legacy.sqlite"]
+TYPES = {0: BufferType.DRAM, 1: BufferType.L1, 3: BufferType.L1_SMALL}
+
+
+@pytest.fixture(params=FILES)
+def file(request: pytest.FixtureRequest) -> Path:
+    """Return one report after another."""
+    return corpus(f"report_db/{request.param}")
+
+
+def query(file: Path, sql: str) -> list[Any]:
+    """Ask the file itself."""
+    uri = f"{file.absolute().as_uri()}?mode=ro&immutable=1"
+    with closing(sqlite3.connect(uri, uri=True)) as connection:
+        return connection.execute(sql).fetchall()
+
+
+def of(name: str) -> Report:
+    """Read one of the reports."""
+    return read_report_db(corpus(f"report_db/{name}/db.sqlite"))
+
+
+def by_id(report: Report) -> dict[int, Operation]:
+    """Return the operations under their ids."""
+    return {operation.id: operation for operation in report.operations}
+
+
+def conv(report: Report, number: int) -> ConvConfig:
+    """Return the configuration of an op that must have one."""
+    config = by_id(report)[number].conv
+    assert config is not None
+    return config
+
+
+def test_tables_as_they_stand(file: Path) -> None:
+    report = read_report_db(file)
+    assert is_report_db(file.read_bytes()[:100])
+    operations = query(file, "SELECT operation_id, name, duration FROM operations ORDER BY 1")
+    assert [(op.id, op.name, op.duration_s) for op in report.operations] == operations
+    assert (report.ranks, report.errors) == ((0,), ())
+    for kind in ("input", "output"):
+        rows = query(file, f"SELECT operation_id, tensor_id FROM {kind}_tensors ORDER BY rowid")
+        got = [(op.id, t) for op in report.operations for t in getattr(op, f"{kind}s")]
+        assert sorted(got) == sorted(rows)
+    arguments = query(file, "SELECT operation_id, name, value FROM operation_arguments")
+    found = {(op.id, name): text for op in report.operations for name, text in op.arguments.items()}
+    assert found == {(op, name): text for op, name, text in arguments}
+    devices = query(file, "SELECT device_id, num_compute_cores, cb_limit FROM devices")
+    got_devices = [(d.id, d.compute_cores, d.cb_limit_bytes) for d in report.devices]
+    assert got_devices == devices
+
+
+def test_tensors_by_plain_text(file: Path) -> None:
+    report = read_report_db(file)
+    rows = query(
+        file, "SELECT tensor_id, shape, dtype, layout, memory_config, address FROM tensors"
+    )
+    assert len(rows) == len(report.tensors)
+    for identity, shape, dtype, layout, memory, address in rows:
+        tensor = report.tensors[identity]
+        assert tensor.shape == tuple(json.loads(re.sub(r"^.*\(|\)$", "", shape)))
+        assert tensor.dtype == dtype.split(".")[-1].upper()
+        assert tensor.layout == layout.split(".")[-1].upper()
+        assert tensor.address == address
+        if memory is None:
+            assert (tensor.memory, tensor.shard) == (None, None)
+            continue
+        words = re.findall(r"(?:TensorMemoryLayout|BufferType)::(\w+)", memory)
+        assert tensor.memory == f"{words[1]}_{words[0]}"
+        nd = re.search(r"nd_shard_spec=(\{.*?\}\}\].*?\})", memory)
+        assert (tensor.shard is None) == (nd is None)
+        if nd is not None and tensor.shard is not None:
+            spec = json.loads(nd[1])
+            assert list(tensor.shard.shape) == spec["shard_shape"]
+            corners = [(*c["start"].values(), *c["end"].values()) for c in spec["grid"]]
+            assert list(tensor.shard.grid) == corners
+
+
+def test_memory_by_plain_sums(file: Path) -> None:
+    report = read_report_db(file)
+    rows = query(file, "SELECT operation_id, buffer_type, sum(max_size_per_bank) FROM buffers"
+                 " GROUP BY 1, 2")  # fmt: skip
+    got = {(op.id, kind): n for op in report.operations for kind, n in op.bytes_per_bank.items()}
+    assert got == {(op, TYPES[kind]): size for op, kind, size in rows}
+    for kind in {TYPES[kind] for _, kind, _ in rows}:
+        assert report.peak_bytes_per_bank[kind] == max(s for _, k, s in rows if TYPES[k] is kind)
+
+
+def test_circular_buffers_by_plain_sums(file: Path) -> None:
+    # In these files all buffers of a program lie on the same cores.
+    expected = {}
+    for op, text in query(file, "SELECT operation_id, captured_graph FROM captured_graph"):
+        programs, found = [0], False
+        for node in json.loads(text):
+            if node["node_type"] == "circular_buffer_deallocate_all":
+                programs.append(0)
+            elif node["node_type"] == "circular_buffer_allocate":
+                found = True
+                own = node["params"]["globally_allocated"] == "0"
+                programs[-1] += int(node["params"]["size"]) if own else 0
+        expected[op] = max(programs) if found else None
+    operations = read_report_db(file).operations
+    assert {op.id: op.cb_bytes_per_core for op in operations} == expected
+
+
+def test_the_sources_of_the_user_stay_out() -> None:
+    for name in CAPTURED:
+        text = repr(of(name))
+        for (path,) in query(
+            corpus(f"report_db/{name}/db.sqlite"), "SELECT path FROM source_files"
+        ):
+            assert path not in text
+
+
+def test_programs_by_their_executions() -> None:
+    for name in CAPTURED:
+        rows = query(corpus(f"report_db/{name}/db.sqlite"),
+                     "SELECT operation_id, count(*) FROM operation_executions GROUP BY 1")  # fmt: skip
+        got = {op.id: len(op.device_operations) for op in of(name).operations}
+        assert {op: count for op, count in got.items() if count} == dict(rows)
+
+
+#: Per op of cnn_small: where its input and output lie, and the shard of the output.
+HEIGHT, BLOCK, DRAM = "L1_HEIGHT_SHARDED", "L1_BLOCK_SHARDED", "DRAM_INTERLEAVED"
+PLACES: list[tuple[int, str, str | None, tuple[tuple[int, int], tuple[int, int]] | None]] = [
+    (1, DRAM, HEIGHT, ((64, 32), (8, 8))), (2, HEIGHT, HEIGHT, ((64, 32), (8, 8))),
+    (3, HEIGHT, HEIGHT, ((64, 32), (8, 8))), (4, HEIGHT, HEIGHT, ((64, 32), (8, 8))),
+    (5, HEIGHT, HEIGHT, ((16, 32), (8, 8))), (6, HEIGHT, DRAM, None),
+    (7, HEIGHT, BLOCK, ((128, 32), (1, 8))), (9, BLOCK, BLOCK, ((128, 32), (2, 8))),
+    (10, BLOCK, BLOCK, ((128, 32), (2, 8))), (11, BLOCK, HEIGHT, ((32, 64), (8, 4))),
+    (12, DRAM, BLOCK, ((128, 64), (1, 8))), (13, HEIGHT, DRAM, None), (14, BLOCK, DRAM, None),
+    (15, DRAM, DRAM, None), (16, DRAM, DRAM, None), (17, DRAM, DRAM, None), (18, DRAM, DRAM, None),
+    (19, DRAM, None, None),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("number", "source", "target", "shard"), PLACES)
+def test_cnn_places(number: int, source: str, target: str | None, shard: object) -> None:
+    report = of("cnn_small")
+    operation = by_id(report)[number]
+    (output,) = (report.tensors[tensor] for tensor in operation.outputs)
+    assert {report.tensors[tensor].memory for tensor in operation.inputs} == {source}
+    assert output.memory == target
+    got = output.shard and (
+        output.shard.shape,
+        (output.shard.grid[0].x1 + 1, output.shard.grid[0].y1 + 1),
+    )
+    assert got == shard
+
+
+#: Per convolution: sharding, act_block_h_override, double buffers, weights, and what runs inside.
+CONVS = [
+    (1, "HEIGHT_SHARDED", 32, (True, False), "BFLOAT8_B", "InterleavedToSharded Halo Move Conv2d"),
+    (3, "HEIGHT_SHARDED", 64, (False, False), "BFLOAT16", "Halo Move Conv2d"),
+    (9, "BLOCK_SHARDED", 0, (False, False), "BFLOAT16", "Halo Conv2d"),
+    (11, "HEIGHT_SHARDED", 32, (True, False), "BFLOAT8_B", "Reshard Halo Move Conv2d"),
+    (12, "BLOCK_SHARDED", 32, (True, True), "BFLOAT8_B", "Tilize InterleavedToSharded Matmul"),
+    (18, None, 0, (False, False), "BFLOAT8_B",
+     "InterleavedToSharded Halo Move Conv2d ShardedToInterleaved"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("number", "layout", "height", "double", "weights", "inside"), CONVS)
+def test_cnn_convolutions(
+    number: int, layout: str | None, height: int, double: object, weights: str, inside: str
+) -> None:
+    report = of("cnn_small")
+    config, operation = conv(report, number), by_id(report)[number]
+    assert (config.shard_layout, config.act_block_h_override) == (layout, height)
+    assert (config.enable_act_double_buffer, config.enable_weights_double_buffer) == double
+    assert (config.weights_dtype, operation.fidelity) == (weights, "HiFi2")
+    names = [name.replace("DeviceOperation", "") for name in operation.device_operations]
+    assert names == inside.split()
+    assert len(operation.inputs) == 1  # weights on the host are no input
+
+
+def test_cnn_what_stands_out() -> None:
+    report = of("cnn_small")
+    operations = by_id(report)
+    assert {op.id for op in report.operations if op.conv} == {number for number, *_ in CONVS}
+    assert {op.id for op in report.operations if op.conv and op.conv.activation} == {11}
+    assert conv(report, 11).activation == "RELU"
+    assert [n for n, *_ in CONVS if conv(report, n).deallocate_activation] == [3]
+    # Two asked for a reshard, one of them got it.
+    assert [n for n, *_ in CONVS if conv(report, n).reshard_if_not_optimal] == [9, 11]
+    reshards = {op.id: op.reshard for op in report.operations if op.reshard is not Reshard.NONE}
+    assert reshards == {7: Reshard.EXPLICIT, 11: Reshard.HIDDEN}
+    around = [(e.producer, e.consumer) for e in report.edges if 7 in {e.producer, e.consumer}]
+    assert around == [(5, 7), (7, 9)]
+    assert operations[8].outputs == ()
+    assert "L1_FULL" in operations[1].arguments["slice_config"]
+    assert operations[5].device_operations == ("HaloDeviceOperation", "Pool2D")
+    layouts = [report.tensors[t].layout for n in (4, 5, 16) for t in operations[n].outputs]
+    assert layouts == ["TILE", "ROW_MAJOR", "TILE"]
+    assert {report.tensors[t].dtype for op in report.operations for t in op.outputs} == {"BFLOAT16"}
+
+
+def test_layers_with_packed_weights() -> None:
+    report = of("mlp_bfp8")
+    operations = by_id(report)
+    places = {n: [(report.tensors[t].dtype, report.tensors[t].memory) for t in operations[n].inputs]
+              for n in (1, 2, 6)}  # fmt: skip
+    weights = [("BFLOAT8_B", "DRAM_INTERLEAVED")]
+    assert [given[1:2] for given in places.values()] == [weights] * 3
+    assert places[1][2] == ("BFLOAT16", "DRAM_INTERLEAVED")
+    assert len(operations[1].device_operations) == 3
+    turns = [report.tensors[t].layout for n in (3, 4, 5) for t in operations[n].outputs]
+    assert turns == ["TILE", "ROW_MAJOR", "TILE"]
+    (packed,) = operations[8].outputs
+    assert report.tensors[packed].dtype == "BFLOAT8_B"
+    assert not any(tensor.shard for tensor in report.tensors.values())
+    (soft,) = (report.tensors[t] for t in operations[7].outputs)
+    assert (soft.storage, soft.address, soft.device) == ("DEVICE", None, None)
+    assert report.has_buffer_details
+
+
+def test_layers_in_full_width() -> None:
+    report = of("mlp_bf16")
+    operations = by_id(report)
+    assert len(operations[1].device_operations) == 2
+    assert not report.has_buffer_details
+    assert len(report.devices) == 1
+    used = {t for op in report.operations for t in (*op.inputs, *op.outputs)}
+    wide = [t for t in used if report.tensors[t].dtype == "FLOAT32"]
+    on_device = [t for t in wide if report.tensors[t].memory is not None]
+    assert on_device == list(operations[9].inputs)
+    assert {report.tensors[t].memory for t in used} == {"DRAM_INTERLEAVED", None}
+
+
+def test_comparisons() -> None:
+    report = of("comparison")
+    local = [record for record in report.comparisons if record.scope is Scope.LOCAL]
+    whole = [record for record in report.comparisons if record.scope is Scope.GLOBAL]
+    assert (len(local), len(whole)) == (14, 14)
+    assert all(record.matches for record in local)
+    lowest = min(local, key=lambda record: record.actual_pcc or 0)
+    operations = by_id(report)
+    assert lowest.tensor in operations[11].outputs
+    assert lowest.actual_pcc == pytest.approx(0.99993, abs=5e-6)
+    failed = [record for record in whole if not record.matches]
+    assert [record.actual_pcc for record in failed] == pytest.approx([0.99970] * 2, abs=5e-6)
+    assert failed[0].tensor in operations[11].outputs
+    assert failed[1].tensor in operations[15].outputs
+    assert {record.desired_pcc for record in report.comparisons} == {pytest.approx(0.9999)}
+    for record in report.comparisons:
+        assert record.golden is not None
+    goldens = {report.tensors[r.golden].layout for r in local if r.golden in report.tensors}
+    assert "STRIDED" in goldens
+    weights = [report.tensors[operations[n].inputs[1]].dtype for n in (6, 7, 8)]
+    assert weights == ["BFLOAT16", "BFLOAT8_B", "BFLOAT4_B"]
+
+
+def test_comparison_survives_what_the_importer_left() -> None:
+    report = of("comparison")
+    operations = by_id(report)
+    assert report.edges_backwards == (Edge(54, 6, 1), Edge(71, 7, 2))
+    assert all(edge.producer < edge.consumer for edge in report.edges)
+    for number in (12, 13, 14, 15):
+        assert (len(operations[number].inputs), len(operations[number].outputs)) == (2, 2)
+    assert [op.name for op in report.operations].count("ttnn.from_torch") == 3
+
+
+def test_the_oldest_layout() -> None:
+    report = read_report_db(corpus("report_db/linear_legacy.sqlite"))
+    assert (report.schema_version, of("cnn_small").schema_version) == (None, "3.5")
+    assert [op.name for op in report.operations] == ["ttnn.ones"] * 3 + ["ttnn.linear"]
+    assert [(e.producer, e.consumer) for e in report.edges] == [(1, 4), (2, 4), (3, 4)]
+
+
+@pytest.mark.parametrize("name", CAPTURED)
+def test_a_captured_graph_agrees_with_its_database(name: str) -> None:
+    file = corpus(f"report_db/{name}/graph_capture.json")
+    assert is_graph_json(file.read_text(encoding="utf-8")[:4000])
+    python_io = file.with_name("graph_capture.python_io.json").read_text(encoding="utf-8")
+    assert not is_graph_json(python_io[:4000])
+    capture = {operation.id: operation for operation in read_graph_json(file).operations}
+    nodes = query(file.with_name("db.sqlite"), "SELECT operation_id, unique_id FROM nodes")
+    report = by_id(of(name))
+    compared = 0
+    for identity, node in nodes:
+        if node in capture:
+            own, other = report[identity], capture[node]
+            assert own.device_operations == other.device_operations
+            assert (own.name, own.fidelity, own.reshard) == (
+                other.name,
+                other.fidelity,
+                other.reshard,
+            )
+            assert own.cb_bytes_per_core == other.cb_bytes_per_core
+            assert own.bytes_per_bank == other.bytes_per_bank
+            compared += 1
+    assert compared >= len(report) - 2

@@ -1,0 +1,233 @@
+"""Real output of tt-lang and its simulator: every figure of it is read, and read right."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import re
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from pytest_ttnn_perf.capture.ttlang import is_ttlang_log, parse_ttlang, read_ttlang_log
+from pytest_ttnn_perf.capture.ttlang_perf_json import is_perf_summary_json, read_perf_summary_json
+from pytest_ttnn_perf.capture.ttlang_sim import (
+    is_sim_stats,
+    is_sim_trace,
+    read_sim_stats,
+    read_sim_trace,
+)
+from pytest_ttnn_perf.model.ttlang import Problem, ProblemKind, TtlangLog
+from tests.harness.corpus import corpus
+
+#: The samples: how many summaries, reports, tables of signposts, flow and pipe graphs each has.
+SAMPLES = {
+    "v1_1_1_perf_summary.txt": (1, 0, 0, 0, 0),
+    "perf_summary_docs_cores.txt": (1, 0, 0, 0, 0),
+    "perf_summary_docs_nodes.txt": (1, 0, 0, 0, 0),
+    "v1_1_1_auto_profile.plain.txt": (0, 1, 0, 0, 0),
+    "v1_1_1_auto_profile.ansi.txt": (0, 1, 0, 0, 0),
+    "demo-one.txt": (0, 1, 0, 0, 0),
+    "many-ops.txt": (0, 1, 0, 0, 0),
+    "v1_1_1_signpost_profile.txt": (0, 0, 1, 0, 0),
+    "signpost_docs.txt": (0, 0, 1, 0, 0),
+    "v1_1_1_cb_flow_graph.txt": (0, 0, 0, 1, 0),
+    "pipe_graph_inferred.txt": (0, 0, 0, 0, 1),
+}
+#: This one was cut out of a report: nothing says that no row follows.
+WITHOUT_END = "signpost_docs.txt"
+DRAM = {"dram_read": "dram_bytes_read", "dram_write": "dram_bytes_written"}
+COLOUR = re.compile(r"\x1b\[[0-9;]*m")
+TITLES = re.compile(r"[-= ]*|LINE +%TIME.*|  Thread +Total.*")
+
+
+def sample(name: str) -> str:
+    return COLOUR.sub("", corpus(f"ttlang/{name}").read_text(encoding="utf-8"))
+
+
+def parse(text: str) -> TtlangLog:
+    return parse_ttlang(text, Path("sample.txt"))
+
+
+def number(digits: str) -> int:
+    return int(digits.replace(",", ""))
+
+
+@pytest.mark.parametrize("name", SAMPLES)
+def test_a_sample_is_understood(name: str) -> None:
+    log = read_ttlang_log(corpus(f"ttlang/{name}"))
+    found = (
+        log.perf_summaries,
+        log.auto_profiles,
+        log.signpost_profiles,
+        log.flow_graphs,
+        log.pipe_graphs,
+    )
+    assert tuple(map(len, found)) == SAMPLES[name]
+    assert is_ttlang_log(sample(name))
+    end = (Problem(1, ProblemKind.CUT, "SIGNPOST PROFILE: no closing line"),)
+    assert log.problems == (end if name == WITHOUT_END else ())
+
+
+@pytest.mark.parametrize("name", SAMPLES)
+def test_no_line_of_a_sample_is_without_effect(name: str) -> None:
+    lines = sample(name).split("\n")
+    whole = parse("\n".join(lines))
+    told = [at for at, line in enumerate(lines) if not TITLES.fullmatch(line)]
+    assert told
+    same = [lines[at] for at in told if parse("\n".join(lines[:at] + lines[at + 1 :])) == whole]
+    assert not same
+
+
+@pytest.mark.parametrize("name", SAMPLES)
+def test_no_digit_of_a_sample_is_without_effect(name: str) -> None:
+    text = sample(name)
+    whole = parse(text)
+    last_digits = [found.end() - 1 for found in re.finditer(r"[0-9]+", text)]
+    assert last_digits
+    for at in last_digits:
+        other = str((int(text[at]) + 1) % 10)
+        assert parse(text[:at] + other + text[at + 1 :]) != whole, text[at - 40 : at + 20]
+
+
+def test_the_text_agrees_with_the_exact_form() -> None:
+    file = corpus("ttlang/v1_1_1_perf_summary.json")
+    document = json.loads(file.read_text(encoding="utf-8"))
+    assert is_perf_summary_json(file.read_text(encoding="utf-8"))
+    exact = read_perf_summary_json(file)
+    (rounded,) = read_ttlang_log(corpus("ttlang/v1_1_1_perf_summary.txt")).perf_summaries
+    assert (exact.arch, exact.clock_mhz, exact.max_compute_cores) == (
+        rounded.arch,
+        rounded.clock_mhz,
+        rounded.max_compute_cores,
+    )
+    for raw, one, other in zip(document["programs"], exact.programs, rounded.programs, strict=True):
+        assert one.program_id == other.program_id == raw["program_id"]
+        assert one.name == other.name == raw.get("name")
+        assert list(one.grid) == list(other.grid) == raw["grid"]
+        assert one.cores == other.cores == raw["num_cores"]
+        assert one.duration.cycles == other.duration.cycles == raw["duration_cycles"]
+        assert one.dram_channels == other.dram_channels == raw["dram_channels"]
+        for field, written in [
+            ("dram_read", "dram_bytes_read"),
+            ("dram_write", "dram_bytes_written"),
+        ]:
+            near = getattr(other, field)
+            assert getattr(one, field).size == (raw[written], 0)
+            assert abs(near.size.bytes - raw[written]) <= near.size.within
+            assert near.transfers == getattr(one, field).transfers
+        sizes = {size.size.bytes: size.transfers for size in one.transfer_sizes}
+        assert sizes == {int(size): count for size, count in raw["transfer_sizes"].items()}
+
+
+@pytest.mark.parametrize("name", [name for name in SAMPLES if "perf_summary" in name])
+def test_kernel_times(name: str) -> None:
+    rows = re.findall(
+        r"^    (\w+) +([\d,]+) cycles .*?(?:- ([\d,]+) cycles.*)?$", sample(name), re.M
+    )
+    times = [
+        (time.thread, time.shortest.cycles, time.longest.cycles)
+        for program in read_ttlang_log(corpus(f"ttlang/{name}")).perf_summaries[0].programs
+        for time in program.kernel_times
+    ]
+    assert times == [(thread, number(a), number(b or a)) for thread, a, b in rows]
+
+
+@pytest.mark.parametrize("name", [name for name, found in SAMPLES.items() if found[1]])
+def test_reports_add_up(name: str) -> None:
+    text = sample(name)
+    (report,) = read_ttlang_log(corpus(f"ttlang/{name}")).auto_profiles
+    assert report.complete
+    rows = re.findall(r"^  (\w+) +\[(\w+)\] +([\d,]+) cycles \( *(\d+) ops\)", text, re.M)
+    summary = [(row.thread, row.kernel, row.cycles, row.ops) for row in report.summary]
+    assert summary == [(thread, kernel, number(c), int(ops)) for thread, kernel, c, ops in rows]
+    assert report.total_operations == sum(int(ops) for *_, ops in rows)
+    assert report.longest_thread_cycles == max(number(cycles) for _, _, cycles, _ in rows)
+    lines = [line for thread in report.threads for line in thread.lines or ()]
+    assert len(lines) == len(re.findall(r"^\d+ ", text, re.M))
+    hits = [number(total) for total in re.findall(r"(?:total=|x\d+ = )([\d,]+)", text)]
+    assert sum(hits) == sum(line.total_cycles or 0 for line in lines if (line.hits or 0) > 1)
+    ops = [number(cycles) for cycles in re.findall(r"[├╰]─ ([\d,]+) ", text)]
+    assert ops == [op.cycles for line in lines for op in line.ops]
+    assert all(line.total_cycles == sum(op.cycles for op in line.ops) for line in lines if line.ops)
+
+
+def test_colours_change_nothing() -> None:
+    plain, ansi = (
+        read_ttlang_log(corpus(f"ttlang/v1_1_1_auto_profile.{kind}.txt"))
+        for kind in ("plain", "ansi")
+    )
+    assert plain == ansi
+
+
+@pytest.mark.parametrize("name", [name for name, found in SAMPLES.items() if found[2]])
+def test_signposts(name: str) -> None:
+    rows = [line.split() for line in sample(name).split("\n") if re.search(r"RISC", line)]
+    (profile,) = read_ttlang_log(corpus(f"ttlang/{name}")).signpost_profiles
+    found = [
+        [s.name, s.thread, s.hits, s.total_cycles, s.average_cycles, s.shortest_cycles,
+         s.longest_cycles]
+        for s in profile.signposts
+    ]  # fmt: skip
+    assert found == [[row[0], row[1], *map(number, row[2:])] for row in rows]
+    assert profile.complete == (name != WITHOUT_END)
+
+
+def test_the_flow_graph() -> None:
+    document = json.loads(sample("v1_1_1_cb_flow_graph.txt").partition("\n")[2])
+    (graph,) = read_ttlang_log(corpus("ttlang/v1_1_1_cb_flow_graph.txt")).flow_graphs
+    raw = sorted(document["circular_buffers"], key=lambda buffer: int(buffer["cb_index"]))
+    assert [buffer.number for buffer in graph.buffers] == [buffer["cb_index"] for buffer in raw]
+    for buffer, own in zip(graph.buffers, raw, strict=True):
+        for field in ("producers", "consumers", "dma_ops", "wait_ops"):
+            ops = [
+                {"kernel": op.kernel, "thread": op.thread, "line": op.line, "op": op.op}
+                | ({} if op.direction is None else {"direction": op.direction})
+                for op in getattr(buffer, field)
+            ]
+            assert ops == own[field]
+
+
+def test_a_trace_of_the_simulator() -> None:
+    file = corpus("ttlang/sim/mm4_small.jsonl.gz")
+    with gzip.open(file, "rt", encoding="utf-8") as stream:
+        text = stream.read()
+    assert is_sim_trace(text)
+    events = [json.loads(line) for line in text.splitlines()]
+    names = Counter(event["event"] for event in events)
+    counters = read_sim_trace(file).counters
+    assert counters["events"] == len(events)
+    assert counters["kernels"] == names["kernel_start"]
+    assert counters["sim_ticks"] == max(event["tick"] for event in events)
+    signs = {"kernel_block": -1, "kernel_unblock": 1}
+    stalled = sum(signs.get(event["event"], 0) * event["tick"] for event in events)
+    assert counters["sim_stall_ticks"] == stalled
+    for way in ("read", "write"):
+        tiles = sum(
+            event["dram"]
+            for event in events
+            if event["event"] == "copy_end" and event["direction"] == way
+        )
+        assert counters[f"dram_{way}_tiles"] == tiles
+    for event, counter in [("dfb_reserve_end", "dfb_reserves"), ("dfb_wait_end", "dfb_waits")]:
+        assert counters[counter] == names[event]
+
+
+def test_the_trace_agrees_with_the_tables_made_of_it() -> None:
+    traced = read_sim_trace(corpus("ttlang/sim/mm4_small.jsonl.gz"))
+    tables = read_sim_stats(corpus("ttlang/sim/mm4_small.stats.txt"))
+    assert len(tables.counters) == 12
+    assert tables.counters.items() <= traced.counters.items()
+    for one, other in zip(tables.tensors, traced.tensors, strict=True):
+        assert one.name == other.name
+        assert one.counters.items() <= other.counters.items()
+
+
+@pytest.mark.parametrize("name", ["mm4_small", "elementwise_step_4"])
+def test_tables_of_the_simulator(name: str) -> None:
+    file = corpus(f"ttlang/sim/{name}.stats.txt")
+    text = file.read_text(encoding="utf-8")
+    assert is_sim_stats(text)
+    totals = [line.split()[1:] for line in text.splitlines() if line.startswith("TOTAL")]
+    assert list(read_sim_stats(file).counters.values()) == [int(n) for row in totals for n in row]

@@ -1,0 +1,229 @@
+"""What holds for the attribution of any two op tables."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import replace
+from itertools import pairwise
+from typing import TYPE_CHECKING
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pytest_ttnn_perf.attribution.align import attribute
+from pytest_ttnn_perf.attribution.sequences import common_subsequence
+from pytest_ttnn_perf.model.attribution import Attribution, Cause, ChangeKind, Part
+from pytest_ttnn_perf.model.ops import HOST, Op, Signature
+from pytest_ttnn_perf.report.attribution_words import shown_sum
+from tests.properties.strategies import FEW, MANY, SOME
+from tests.unit.attribution.tables import MATMUL, NORM, RESHARD, op, resized, retyped, table
+
+if TYPE_CHECKING:
+    from hypothesis.strategies import DrawFn, SearchStrategy
+
+LONGER = resized(NORM, padded=(1, 1, 64, 1024), logical=(1, 1, 50, 1024))
+UNTOLD = resized(NORM, padded=(1, 1, 32, 1024), logical=None)
+BINARY = NORM._replace(op="BinaryNgDeviceOperation")
+SIGNATURES = st.sampled_from([
+    MATMUL, retyped(MATMUL, "BFLOAT8_B"), NORM, LONGER, UNTOLD, RESHARD, BINARY,
+    RESHARD._replace(op="Reshard"), Signature("Fold"),
+])  # fmt: skip
+WHOLE_NS = st.integers(0, 2_000_000).map(float)
+ANY_NS = WHOLE_NS | st.floats(0, 1e12) | st.sampled_from([0.1, 1e-9, 1e30, 1e100])
+ATTRIBUTES = st.sampled_from(["", "in0_block_w=2", "in0_block_w=4", "binary_op_type=T::ADD"])
+REPLAYS = st.none() | st.tuples(st.integers(0, 1), st.integers(0, 2))
+
+
+def ops(
+    times: SearchStrategy[float] = WHOLE_NS, devices: SearchStrategy[int] | None = None
+) -> SearchStrategy[Op]:
+    """Draw a row."""
+    return st.builds(
+        op,
+        SIGNATURES,
+        times,
+        device=devices if devices is not None else st.sampled_from([0, 0, 0, 1, 5, HOST]),
+        cores=st.sampled_from([None, 32, 64]),
+        fidelity=st.sampled_from([None, "HiFi4", "LoFi"]),
+        attributes=ATTRIBUTES,
+        replay=REPLAYS,
+    )
+
+
+@st.composite
+def pairs(
+    draw: DrawFn,
+    times: SearchStrategy[float] = WHOLE_NS,
+    devices: SearchStrategy[int] | None = None,
+) -> tuple[list[Op], list[Op]]:
+    """Draw the rows of two captures, of which the second is often an edited copy of the first."""
+    row = ops(times, devices)
+    before = draw(st.lists(row, max_size=25))
+    if draw(st.booleans()):
+        return before, draw(st.lists(row, max_size=25))
+    after = list(before)
+    for _ in range(draw(st.integers(0, 6))):
+        place = draw(st.integers(0, len(after)))
+        match draw(st.sampled_from(["insert", "delete", "change"])):
+            case "insert":
+                after.insert(place, draw(row))
+            case "delete":
+                del after[place : place + 1]
+            case _:
+                after[place : place + 1] = [draw(row)]
+    return before, after
+
+
+def compared(both: tuple[list[Op], list[Op]]) -> Attribution:
+    before, after = both
+    return attribute(table(before), table(after))
+
+
+def mirrored(part: Part) -> Part:
+    """Return the part that the swapped tables should have; its names may be of the other side."""
+    opposite = {
+        ChangeKind.SLOWER: ChangeKind.FASTER,
+        ChangeKind.FASTER: ChangeKind.SLOWER,
+        ChangeKind.ADDED: ChangeKind.REMOVED,
+        ChangeKind.REMOVED: ChangeKind.ADDED,
+    }
+    return replace(
+        nameless(part),
+        change=opposite[part.change],
+        delta_ns=-part.delta_ns,
+        causes=tuple(Cause(cause.what, cause.after, cause.before) for cause in part.causes),
+    )
+
+
+def nameless(part: Part) -> Part:
+    return replace(part, op="", signature="", shape="", before_ns=0.0)
+
+
+@MANY
+@given(pairs(ANY_NS))
+def test_the_parts_add_up_to_the_change_exactly(both: tuple[list[Op], list[Op]]) -> None:
+    attribution = compared(both)
+    figures = [*(part.delta_ns for part in attribution.parts), attribution.unexplained_ns]
+    assert attribution.delta_ns == sum(figures) == sum(reversed(figures))
+
+
+@MANY
+@given(pairs())
+def test_the_totals_are_the_mean_of_devices(both: tuple[list[Op], list[Op]]) -> None:
+    untraced = [row._replace(trace=None, replay=None) for row in both[0]]
+    devices = {row.device for row in untraced} - {HOST}
+    total = sum(row.kernel_ns for row in untraced if row.device != HOST)
+    attribution = compared((untraced, both[1]))
+    # A third is not a float; half of a unit is all that it may be off.
+    assert abs(attribution.before_ns - total / max(1, len(devices))) <= 2**-11
+
+
+@MANY
+@given(st.lists(ops(ANY_NS), max_size=25))
+def test_a_table_differs_in_nothing_from_itself(rows: list[Op]) -> None:
+    attribution = compared((rows, rows))
+    assert (attribution.parts, attribution.delta_ns, attribution.unexplained_ns) == ((), 0, 0)
+
+
+@MANY
+@given(pairs(ANY_NS))
+def test_swapping_the_tables_negates_everything(both: tuple[list[Op], list[Op]]) -> None:
+    there, back = compared(both), compared((both[1], both[0]))
+    assert (back.before_ns, back.after_ns) == (there.after_ns, there.before_ns)
+    assert back.unexplained_ns == -there.unexplained_ns
+    assert Counter(map(nameless, back.parts)) == Counter(map(mirrored, there.parts))
+
+
+@MANY
+@given(pairs(), st.permutations([0, 1, 5]))
+def test_the_numbers_of_devices_do_not_matter(
+    both: tuple[list[Op], list[Op]], others: list[int]
+) -> None:
+    numbers = dict(zip([0, 1, 5], others, strict=True))
+
+    def permuted(rows: list[Op]) -> list[Op]:
+        return [row._replace(device=numbers.get(row.device, HOST)) for row in rows]
+
+    every = [[*side, *(op(device=device) for device in numbers)] for side in both]
+    one = compared((every[0], every[1]))
+    other = compared((permuted(every[0]), permuted(every[1])))
+    assert sorted(map(str, other.parts)) == sorted(map(str, one.parts))
+    assert replace(other, parts=()) == replace(one, parts=())
+
+
+@SOME
+@given(pairs(), st.data())
+def test_how_the_rows_of_devices_interleave_does_not_matter(
+    both: tuple[list[Op], list[Op]], data: st.DataObject
+) -> None:
+    def sorted_by_device(rows: list[Op]) -> list[Op]:
+        order = data.draw(st.permutations([0, 1, 5, HOST]))
+        return sorted(rows, key=lambda row: order.index(row.device))
+
+    apart = compared((sorted_by_device(both[0]), sorted_by_device(both[1])))
+    together = compared(both)
+    assert sorted(map(str, apart.parts)) == sorted(map(str, together.parts))
+
+
+@MANY
+@given(pairs(), st.sampled_from([0.5, 2.0, 1024.0]))
+def test_scaling_all_times_scales_the_change_and_what_came_and_went(
+    both: tuple[list[Op], list[Op]], factor: float
+) -> None:
+    def scaled(rows: list[Op]) -> list[Op]:
+        return [row._replace(kernel_ns=row.kernel_ns * factor) for row in rows]
+
+    def listed(attribution: Attribution, by: float) -> Counter[tuple[str, float]]:
+        changes = {ChangeKind.ADDED, ChangeKind.REMOVED}
+        parts = [part for part in attribution.parts if part.change in changes]
+        return Counter((f"{part.change} {part.signature}", part.delta_ns * by) for part in parts)
+
+    plain, large = compared(both), compared((scaled(both[0]), scaled(both[1])))
+    # Up to half a unit: a mean of three devices is rounded.
+    assert abs(large.delta_ns - factor * plain.delta_ns) <= max(factor, 1) * 2**-10
+    if 3 not in plain.devices:
+        assert listed(large, 1) == listed(plain, factor)
+
+
+@MANY
+@given(pairs(devices=st.just(0)))
+def test_every_op_is_accounted_for(both: tuple[list[Op], list[Op]]) -> None:
+    untraced = [[row._replace(trace=None, replay=None) for row in side] for side in both]
+    parts = compared((untraced[0], untraced[1])).parts
+    added = sum(part.count for part in parts if part.change is ChangeKind.ADDED)
+    removed = sum(part.count for part in parts if part.change is ChangeKind.REMOVED)
+    assert len(untraced[1]) - len(untraced[0]) == added - removed
+    assert removed <= len(untraced[0])
+
+
+@MANY
+@given(st.lists(st.integers(0, 4), max_size=40), st.lists(st.integers(0, 4), max_size=40))
+def test_a_common_subsequence_is_the_longest(a: list[int], b: list[int]) -> None:
+    pairs = common_subsequence(a, b)
+    assert all(a[i] == b[j] for i, j in pairs)
+    assert all(i < k and j < m for (i, j), (k, m) in pairwise(pairs))
+    row = [0] * (len(b) + 1)
+    for item in a:
+        last, row = row, [0]
+        for j, other in enumerate(b):
+            row.append(last[j] + 1 if item == other else max(last[j + 1], row[j]))
+    assert len(pairs) == row[-1]
+
+
+@FEW
+@given(st.lists(ops(devices=st.just(0)), min_size=1, max_size=6), st.integers(150, 400))
+def test_layers_are_matched_layer_by_layer(layer: list[Op], layers: int) -> None:
+    rows = [row._replace(trace=None, replay=None) for row in layer] * layers
+    came = op(Signature("Conv2d"), 7_000.0)
+    after = [*rows[: len(rows) // 2], came, *rows[len(rows) // 2 :]]
+    (part,) = compared((rows, after)).parts
+    assert (part.change, part.count, part.delta_ns) == (ChangeKind.ADDED, 1, 7_000)
+
+
+@MANY
+@given(st.lists(st.floats(-1e12, 1e12), max_size=12), st.integers(1, 6))
+def test_a_shown_sum_adds_up(terms: list[float], digits: int) -> None:
+    total, shown = shown_sum(terms, digits=digits)
+    figures = [float(each.split()[0]) for each in shown]
+    assert abs(sum(figures) - float(total.split()[0])) < 1e-6 * max([1.0, *map(abs, figures)])
+    assert {each.split()[1] for each in shown} <= {total.split()[1]}

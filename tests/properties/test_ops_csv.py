@@ -1,0 +1,238 @@
+"""Any capture, and any damage to one, through the reader of ops CSVs."""
+
+from __future__ import annotations
+
+import csv
+import io
+from typing import TYPE_CHECKING
+
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from pytest_ttnn_perf._support.errors import InputError
+from pytest_ttnn_perf.capture.ops_csv import is_ops_csv
+from tests.properties.strategies import FEW, MANY, SOME
+from tests.unit.capture.ops_text import (
+    CYCLE,
+    GAP,
+    HEADER,
+    KERNEL,
+    REPLAY,
+    TRACE,
+    Row,
+    fallback,
+    op,
+    read,
+    signpost,
+    tensor,
+    text,
+)
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    import pytest
+    from hypothesis.strategies import DrawFn
+
+    from pytest_ttnn_perf.model.ops import OpTable
+
+NAMES = st.text(alphabet="Ab,;\"' \n", min_size=1, max_size=6)
+NUMBERS = st.integers(0, 10**7).map(str)
+OFTEN = st.sampled_from([True, True, True, True, False])
+
+
+@st.composite
+def ops(draw: DrawFn) -> Row:
+    """Draw an op of a few kinds; some with times that cannot be, or none."""
+    row = op(
+        draw(st.sampled_from(["Matmul", "Conv2d", "Add"])),
+        kernel=draw(NUMBERS | st.sampled_from(["", "-5", "nan", "12.5"])),
+        device=draw(st.integers(0, 2)),
+        gap=draw(NUMBERS | st.sampled_from(["", "-3000000"])),
+        cycle=draw(NUMBERS | st.just("")),
+        attributes=draw(st.sampled_from(["", "None", "{'a': '1'}", 'x, "y"\nz'])),
+        math_fidelity=draw(st.sampled_from(["", "LoFi", "HiFi4"])),
+        core_count=draw(st.sampled_from(["", "1", "64"])),
+    )
+    if draw(OFTEN):
+        extents = draw(st.sampled_from([("1[1]", "1[1]", "32[7]", "64[64]"), ("1", "2", "3", "4")]))
+        row |= tensor("INPUT_0", *extents) | tensor("OUTPUT_0", *extents)
+    if not draw(OFTEN):
+        row |= {TRACE: "0", REPLAY: str(draw(st.integers(1, 3)))}
+    return row
+
+
+ROWS = st.lists(ops() | NAMES.map(signpost) | st.just(fallback()), min_size=1, max_size=12)
+#: Enough rows for several batches of the reader.
+MANY_ROWS = st.tuples(ROWS, st.integers(1, 40)).map(lambda pair: pair[0] * pair[1])
+
+
+def folder_of(factory: pytest.TempPathFactory) -> Path:
+    """Return a folder of this test's own; a fixture of the test would be shared by its examples."""
+    return factory.mktemp("capture")
+
+
+def attempted(folder: Path, content: str | bytes) -> OpTable | None:
+    """Read a file; None where it is refused. Nothing else may come out."""
+    try:
+        return read(folder, content)
+    except InputError:
+        return None
+
+
+@FEW
+@given(rows=MANY_ROWS)
+def test_every_row_is_counted_once(
+    tmp_path_factory: pytest.TempPathFactory, rows: list[Row]
+) -> None:
+    table = read(folder_of(tmp_path_factory), text(rows))
+    kept = [row for row in rows if row["OP TYPE"] == "tt_dnn_device" and _counts(row)]
+    expected: dict[int, float] = {}
+    for row in kept:
+        device = int(row["DEVICE ID"])
+        expected[device] = expected.get(device, 0.0) + float(row[KERNEL])
+    assert table.kernel_ns_by_device == expected
+    assert sum(table.columns.host) == sum(row["OP TYPE"] == "python_fallback" for row in rows)
+    assert [post.name for post in table.signposts] == [
+        row["OP CODE"] for row in rows if row["OP TYPE"] == "signpost"
+    ]
+    assert table.rows == len(rows)
+    assert len(table) + len(table.signposts) + sum(table.dropped.values()) == table.rows
+    if not any(REPLAY in row for row in rows):
+        assert [only.start_cycle for only in table if not only.host] == [
+            int(row[CYCLE]) if row[CYCLE] else None for row in kept
+        ]
+
+
+def _counts(row: Row) -> bool:
+    if row[KERNEL] in {"", "nan"} or float(row[KERNEL]) < 0:
+        return False
+    gap = float(row[GAP] or 0)
+    return not (gap < -1e6 and abs(gap) > float(row[KERNEL]) / 2)
+
+
+@FEW
+@given(rows=MANY_ROWS, columns=st.permutations(HEADER))
+def test_the_order_of_columns_does_not_matter(
+    tmp_path_factory: pytest.TempPathFactory, rows: list[Row], columns: list[str]
+) -> None:
+    folder = folder_of(tmp_path_factory)
+    assert read(folder, text(rows, header=columns)) == read(folder, text(rows))
+
+
+@FEW
+@given(
+    rows=MANY_ROWS,
+    more=st.lists(
+        st.tuples(st.integers(0, len(HEADER)), NAMES), max_size=4, unique_by=lambda m: m[1]
+    ),
+    quoting=st.sampled_from([csv.QUOTE_MINIMAL, csv.QUOTE_ALL]),
+    end=st.sampled_from(["\n", "\r\n"]),
+)
+def test_other_columns_quotes_and_line_ends_do_not_matter(
+    tmp_path_factory: pytest.TempPathFactory,
+    rows: list[Row],
+    more: list[tuple[int, str]],
+    quoting: int,
+    end: str,
+) -> None:
+    folder = folder_of(tmp_path_factory)
+    header = list(HEADER)
+    for at, name in more:
+        header.insert(at, f"extra {name.strip()} {at}".replace("\n", ""))
+    changed = [{**row, **{name: "1,2" for name in header if name not in HEADER}} for row in rows]
+    if len(set(header)) < len(header):
+        return
+    other = read(folder, text(changed, header=header, quoting=quoting, end=end))
+    assert other == read(folder, text(rows))
+
+
+@SOME
+@given(rows=ROWS, cut=st.floats(0, 1), end=st.sampled_from(["\n", "\r\n"]), last=st.booleans())
+def test_a_cut_file_is_refused_or_whole_up_to_a_line(
+    tmp_path_factory: pytest.TempPathFactory, rows: list[Row], cut: float, end: str, last: bool
+) -> None:
+    # A column that counts may be the last one, so that a cut may fall into it.
+    header = (*(name for name in HEADER if name != KERNEL), KERNEL) if last else HEADER
+    whole = text(rows, header=header, end=end).encode()
+    folder = folder_of(tmp_path_factory)
+    found = attempted(folder, whole[: round(cut * len(whole))])
+    if found is not None:
+        assert found == read(folder, text(rows[: found.rows], header=header, end=end))
+
+
+def test_a_file_cut_at_any_byte(tmp_path_factory: pytest.TempPathFactory) -> None:
+    folder = folder_of(tmp_path_factory)
+    rows = [op(attributes='x, "y"'), signpost("A"), op(kernel=""), fallback(), op("é")]
+    whole = text(rows).encode()
+    tables = [read(folder, text(rows[:count])) for count in range(1, len(rows) + 1)]
+    for cut in range(len(whole)):
+        found = attempted(folder, whole[:cut])
+        assert found is None or found in tables
+
+
+@FEW
+@given(rows=ROWS, at=st.integers(0, 12), many=st.integers(1, 100))
+def test_a_row_without_time_changes_nothing_else(
+    tmp_path_factory: pytest.TempPathFactory, rows: list[Row], at: int, many: int
+) -> None:
+    folder = folder_of(tmp_path_factory)
+    plain = read(folder, text(rows))
+    ghost = op("Ghost", kernel="", attributes="ghost")
+    haunted = read(folder, text([*rows[:at], *[ghost] * many, *rows[at:]]))
+    assert list(haunted) == list(plain)
+    assert (haunted.signposts, haunted.traces) == (plain.signposts, plain.traces)
+    reasons = plain.dropped
+    missing = reasons.get("no kernel duration", 0) + many
+    assert haunted.dropped == {**reasons, "no kernel duration": missing}
+
+
+@MANY
+@given(
+    rows=ROWS,
+    damage=st.lists(
+        st.tuples(st.floats(0, 1), st.binary(max_size=8), st.integers(0, 40)), max_size=4
+    ),
+)
+def test_a_damaged_file_is_read_or_refused(
+    tmp_path_factory: pytest.TempPathFactory,
+    rows: list[Row],
+    damage: list[tuple[float, bytes, int]],
+) -> None:
+    content = text(rows).encode()
+    for place, more, fewer in damage:
+        at = round(place * len(content))
+        content = content[:at] + more + content[at + fewer :]
+    table = attempted(folder_of(tmp_path_factory), content)
+    if table is not None:
+        assert len(table) + len(table.signposts) + sum(table.dropped.values()) == table.rows
+        assert len(list(table)) == len(table)
+
+
+WORDS = st.sampled_from(
+    [*HEADER, ",", "\n", '"', "1", "0.5", "signpost", "tt_dnn_device", "\x00", "é"]
+)
+
+
+@MANY
+@given(content=st.binary(max_size=200) | st.lists(WORDS, max_size=60).map("".join).map(str.encode))
+@example(b"OP CODE,OP TYPE,DEVICE ID,DEVICE KERNEL DURATION [ns]\n,,,\n")
+@example(b"OP CODE,OP TYPE,DEVICE ID,DEVICE KERNEL DURATION [ns]\n\n,,,")
+def test_anything_is_read_or_refused(
+    tmp_path_factory: pytest.TempPathFactory, content: bytes
+) -> None:
+    attempted(folder_of(tmp_path_factory), content)
+    is_ops_csv(content.decode("utf-8", "replace"))
+
+
+@SOME
+@given(rows=ROWS)
+def test_a_file_is_what_the_csv_module_says(
+    tmp_path_factory: pytest.TempPathFactory, rows: list[Row]
+) -> None:
+    content = text(rows)
+    table = read(folder_of(tmp_path_factory), content)
+    written = list(csv.DictReader(io.StringIO(content, newline="")))
+    attributes = {row["ATTRIBUTES"] for row in written} - {"", "None"}
+    assert {only.attributes for only in table} <= attributes | {""}
+    assert {only.signature.op for only in table} <= {row["OP CODE"] for row in written}

@@ -1,0 +1,217 @@
+"""Any damage to a report database, or to a captured graph: read, or refused; nothing else."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pytest_ttnn_perf._support.errors import InputError
+from pytest_ttnn_perf.capture.graph_json import is_graph_json, read_graph_json
+from pytest_ttnn_perf.capture.report_db import is_report_db, read_report_db
+from pytest_ttnn_perf.capture.report_db_text import (
+    bare_name,
+    buffer_type,
+    conv_of,
+    core_ranges,
+    memory_of,
+    shape_of,
+    shard_of,
+)
+from pytest_ttnn_perf.model.report import BufferType
+from tests.properties.strategies import FEW, MANY, SOME
+from tests.unit.capture.report_db_tables import (
+    RANKED,
+    RELEASE,
+    build,
+    circular,
+    function,
+    graph,
+    one_op,
+    report_of,
+)
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    import pytest
+
+    from pytest_ttnn_perf.model.report import Report
+
+NODES = [*function("ttnn.conv2d", *function("HaloDeviceOperation", RELEASE, circular(64)))]
+MEMORY = (
+    "MemoryConfig(memory_layout=TensorMemoryLayout::HEIGHT_SHARDED,buffer_type=BufferType::L1,"
+    'shard_spec=ShardSpec{grid=[{"start":{"x":0,"y":0},"end":{"x":7,"y":7}], shape=[64, 32]})'
+)
+VALUES = st.none() | st.integers(-(2**63), 2**63 - 1) | st.floats() | st.text() | st.binary()
+TEXTS = st.text(alphabet='Ss[](){}=:,;-0123 "xyhapegridstConv2dConfig_.', max_size=200) | st.text()
+
+
+def sample(folder: Path) -> bytes:
+    """Return a small database that uses every table."""
+    file = build(
+        folder / "whole.sqlite",
+        RANKED,
+        operations=[one_op("ttnn.conv2d", number) for number in range(1, 30)],
+        operation_arguments=[{"operation_id": 1, "name": "a", "value": "Conv2dConfig(a=1)"}],
+        tensors=[{"tensor_id": number, "shape": "Shape([1, 2])", "memory_config": MEMORY}
+                 for number in range(20)],
+        input_tensors=[{"operation_id": 2, "input_index": 0, "tensor_id": 4}],
+        output_tensors=[{"operation_id": 1, "output_index": 0, "tensor_id": 4}],
+        buffers=[{"operation_id": 1, "max_size_per_bank": 8, "buffer_type": 1}],
+        captured_graph=graph(*NODES),
+        devices=[{"device_id": 0}],
+        report_metadata=[{"key": "schema_version", "value": "3.5"}],
+    )  # fmt: skip
+    return file.read_bytes()
+
+
+def attempted(file: Path, content: bytes) -> Report | None:
+    """Read a database; None where it is refused. Nothing else may come out."""
+    file.write_bytes(content)
+    try:
+        return read_report_db(file)
+    except InputError as error:
+        assert "\n" not in str(error)
+        return None
+
+
+def test_random_bytes_in_the_middle(tmp_path_factory: pytest.TempPathFactory) -> None:
+    folder = tmp_path_factory.mktemp("report")
+    whole = sample(folder)
+
+    @MANY
+    @given(st.data())
+    def damage(data: st.DataObject) -> None:
+        content = bytearray(whole)
+        for _ in range(data.draw(st.integers(1, 4))):
+            begin = data.draw(st.integers(0, len(content) - 1) | st.integers(0, 120))
+            junk = data.draw(st.binary(min_size=1, max_size=60))
+            content[begin : begin + len(junk)] = junk
+        attempted(folder / "db.sqlite", bytes(content))
+
+    damage()
+
+
+def test_a_cut_database_is_always_refused(tmp_path_factory: pytest.TempPathFactory) -> None:
+    folder = tmp_path_factory.mktemp("report")
+    whole = sample(folder)
+
+    @SOME
+    @given(st.integers(0, len(whole) - 1))
+    def cut(length: int) -> None:
+        assert attempted(folder / "db.sqlite", whole[:length]) is None
+
+    cut()
+    assert attempted(folder / "db.sqlite", whole) is not None
+
+
+@FEW
+@given(data=st.data())
+def test_any_value_in_any_column(
+    tmp_path_factory: pytest.TempPathFactory, data: st.DataObject
+) -> None:
+    folder = tmp_path_factory.mktemp("report")
+    table = data.draw(st.sampled_from(sorted(set(RANKED) - {"source_files"})))
+    names = [part.split()[0] for part in RANKED[table].split(",")]
+    row = {name: data.draw(VALUES) for name in names if name != "rank"}
+    tables = {"operations": [one_op()]}
+    tables[table] = [*tables.get(table, []), row]
+    file = build(folder / "db.sqlite", RANKED, **tables)
+    attempted(file, file.read_bytes())
+
+
+@SOME
+@given(
+    sizes=st.lists(
+        st.tuples(st.integers(1, 3), st.integers(0, 10**9), st.sampled_from([0, 1, 3])), max_size=30
+    )
+)
+def test_a_peak_is_the_largest_sum_of_one_op(
+    tmp_path_factory: pytest.TempPathFactory, sizes: list[tuple[int, int, int]]
+) -> None:
+    rows = [
+        {"operation_id": op, "device_id": 0, "max_size_per_bank": size, "buffer_type": kind}
+        for op, size, kind in sizes
+    ]
+    operations = [one_op(identity=number) for number in (1, 2, 3)]
+    report = report_of(tmp_path_factory.mktemp("r"), operations=operations, buffers=rows)
+    for number, kind in ((0, BufferType.DRAM), (1, BufferType.L1), (3, BufferType.L1_SMALL)):
+        sums = [sum(s for op, s, k in sizes if (op, k) == (own, number)) for own in (1, 2, 3)]
+        assert report.peak_bytes_per_bank.get(kind, 0) == max(sums)
+
+
+RECTANGLES = st.tuples(*[st.integers(0, 4)] * 4).map(
+    lambda r: (min(r[0], r[2]), min(r[1], r[3]), max(r[0], r[2]), max(r[1], r[3]))
+)
+
+
+@SOME
+@given(buffers=st.lists(st.tuples(st.integers(0, 100), RECTANGLES), min_size=1, max_size=8))
+def test_the_fullest_core_by_counting_each(
+    tmp_path_factory: pytest.TempPathFactory,
+    buffers: list[tuple[int, tuple[int, int, int, int]]],
+) -> None:
+    nodes = [circular(size, "{[%d-%d - %d-%d]}" % cores) for size, cores in buffers]
+    report = report_of(tmp_path_factory.mktemp("r"), captured_graph=graph(*function("A", *nodes)))
+    each = [
+        sum(size for size, (x0, y0, x1, y1) in buffers if x0 <= x <= x1 and y0 <= y <= y1)
+        for x in range(5)
+        for y in range(5)
+    ]
+    assert report.operations[0].cb_bytes_per_core == max(each)
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5),
+    lambda inner: (
+        st.lists(inner, max_size=4)
+        | st.dictionaries(
+            st.sampled_from(["node_type", "params", "name", "graph", "devices", "counter", "size"]),
+            inner | st.sampled_from(["function_start", "function_end", "circular_buffer_allocate"]),
+            max_size=4,
+        )
+    ),
+    max_leaves=12,
+)
+
+
+@MANY
+@given(document=JSON | st.lists(st.sampled_from(NODES) | JSON, max_size=8))
+def test_any_document_as_a_graph(
+    tmp_path_factory: pytest.TempPathFactory, document: object
+) -> None:
+    file = tmp_path_factory.mktemp("g") / "graph_capture.json"
+    file.write_text(json.dumps(document))
+    try:
+        read_graph_json(file)
+    except InputError as error:
+        assert str(error).startswith(str(file))
+
+
+@MANY
+@given(content=st.binary(max_size=200))
+def test_any_bytes_as_a_graph(tmp_path_factory: pytest.TempPathFactory, content: bytes) -> None:
+    file = tmp_path_factory.mktemp("g") / "graph_capture.json"
+    file.write_bytes(content)
+    is_report_db(content)
+    is_graph_json(content.decode("utf-8", "replace"))
+    try:
+        read_graph_json(file)
+    except InputError as error:
+        assert str(error).startswith(str(file))
+
+
+@MANY
+@given(text=TEXTS)
+def test_any_text_in_the_place_of_a_configuration(text: str) -> None:
+    for before in ("", "memory_layout=", "shard_spec=", "Conv2dConfig(", "Shape("):
+        bare_name(before + text)
+        buffer_type(before + text)
+        shape_of(before + text)
+        memory_of(before + text)
+        shard_of(before + text)
+        core_ranges(before + text)
+        conv_of({"conv_config": before + text})

@@ -1,0 +1,172 @@
+"""Any text, and any damage to one, through the readers of tt-lang output and device logs."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pytest_ttnn_perf._support.errors import InputError
+from pytest_ttnn_perf.capture.cpp_report import is_cpp_report, read_cpp_report
+from pytest_ttnn_perf.capture.device_log import is_device_log, read_device_log
+from pytest_ttnn_perf.capture.tt_smi import is_tt_smi, read_tt_smi
+from pytest_ttnn_perf.capture.ttlang import is_ttlang_log, parse_ttlang, read_ttlang_log
+from pytest_ttnn_perf.capture.ttlang_perf_json import is_perf_summary_json, read_perf_summary_json
+from pytest_ttnn_perf.capture.ttlang_sim import (
+    is_sim_stats,
+    is_sim_trace,
+    read_sim_stats,
+    read_sim_trace,
+)
+from pytest_ttnn_perf.model.ttlang import ProblemKind
+from tests.properties.strategies import FEW, MANY
+from tests.unit.capture import test_cpp_report, test_device_log, test_tt_smi, test_ttlang_sim
+from tests.unit.capture import test_ttlang_perf_json as perf_json
+from tests.unit.capture import ttlang_text as sample
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+import json
+
+READERS: dict[str, tuple[Callable[[Path], object], Callable[[str], bool], str]] = {
+    "log": (read_ttlang_log, is_ttlang_log, sample.WHOLE_LOG),
+    "summary": (
+        read_perf_summary_json,
+        is_perf_summary_json,
+        json.dumps({
+            "arch": "a", "freq_mhz": 1, "max_compute_cores": 2, "programs": [perf_json.PROGRAM],
+        }),
+    ),
+    "trace": (read_sim_trace, is_sim_trace, test_ttlang_sim.text(test_ttlang_sim.OPERATION)),
+    "tables": (
+        read_sim_stats,
+        is_sim_stats,
+        test_ttlang_sim.TENSORS + test_ttlang_sim.BUFFERS + test_ttlang_sim.PIPES,
+    ),
+    "device log": (
+        read_device_log,
+        is_device_log,
+        test_device_log.CHIP
+        + test_device_log.HEADER
+        + test_device_log.zone(100, 200)
+        + test_device_log.zone(300, 350, trace="1,2"),
+    ),
+    "device report": (
+        read_cpp_report,
+        is_cpp_report,
+        test_cpp_report.HEADER + test_cpp_report.ROW * 3,
+    ),
+    "boards": (read_tt_smi, is_tt_smi, json.dumps({"device_info": [test_tt_smi.DEVICE]})),
+}  # fmt: skip
+NAMES = st.sampled_from(sorted(READERS))
+PIECES = st.sampled_from([
+    "\n", " ", "\t", "-1", "0", "9" * 40, "1,", ".", "=", "{", "[", '"', "\\", "\x1b[2m", "\0",
+    "├─ ", "─", "(x", "null", "NaN", "1e999", "é", "\u2028", "٣", "=== PERF SUMMARY ===\n",
+    "THREAD SUMMARY\n", "SIGNPOST PROFILE\n", "=== CB FLOW GRAPH ===\n", "--- Program 1 ---\n",
+])  # fmt: skip
+
+
+def attempted(folder: pytest.TempPathFactory, name: str, content: bytes) -> None:
+    read, recognise, _ = READERS[name]
+    file = folder.getbasetemp() / "input"
+    file.write_bytes(content)
+    recognise(content.decode("utf-8", "replace"))
+    refusal = ""
+    try:
+        read(file)
+    except InputError as refused:
+        refusal = str(refused)
+    assert "\n" not in refusal
+
+
+@MANY
+@given(name=NAMES, content=st.binary(max_size=200) | st.lists(PIECES).map("".join).map(str.encode))
+def test_any_content(tmp_path_factory: pytest.TempPathFactory, name: str, content: bytes) -> None:
+    attempted(tmp_path_factory, name, content)
+
+
+@MANY
+@given(
+    name=NAMES,
+    damage=st.lists(st.tuples(st.floats(0, 1), PIECES, st.integers(0, 60)), min_size=1, max_size=4),
+)
+def test_any_damage(
+    tmp_path_factory: pytest.TempPathFactory, name: str, damage: list[tuple[float, str, int]]
+) -> None:
+    text = READERS[name][2]
+    for place, more, fewer in damage:
+        at = round(place * len(text))
+        text = text[:at] + more + text[at + fewer :]
+    attempted(tmp_path_factory, name, text.encode("utf-8", "replace"))
+
+
+@pytest.mark.parametrize("name", sorted(READERS))
+def test_the_samples_are_read(tmp_path: Path, name: str) -> None:
+    read, recognise, text = READERS[name]
+    file = tmp_path / "input"
+    file.write_text(text, encoding="utf-8")
+    read(file)
+    assert [other for other in READERS if READERS[other][1](text)] == [name]
+    assert recognise(text)
+
+
+@FEW
+@given(lines=st.sets(st.integers(0, 200), min_size=1, max_size=5))
+def test_lost_lines_are_noticed(lines: set[int]) -> None:
+    """A section is complete only with all its figures, or a line of it says that one is gone."""
+    text = sample.AUTO_PROFILE.split("\n")
+    kept = [line for at, line in enumerate(text) if at not in lines]
+    whole = parse_ttlang(sample.AUTO_PROFILE, Path("x"))
+    for report in parse_ttlang("\n".join(kept), Path("x")).auto_profiles:
+        if report.complete:
+            assert report.summary == whole.auto_profiles[0].summary
+
+
+@FEW
+@given(noise=st.lists(st.text(alphabet="abc =:#{}", max_size=80), max_size=20))
+def test_noise_around_sections_changes_nothing(noise: list[str]) -> None:
+    other = "".join(f"> {line}\n" for line in noise)
+    found = parse_ttlang(other + sample.WHOLE_LOG + other + sample.WHOLE_LOG, Path("x"))
+    assert not found.problems
+    assert len(found.perf_summaries) == len(found.auto_profiles) == 2
+
+
+IN_A_PROGRAM = "=== PERF SUMMARY ===\n--- Program 1 ---\n  noc reads: "
+IN_A_LISTING = sample.HEAD + sample.THREADS.partition("10  ")[0] + "12      25.0%  1 "
+
+
+@pytest.mark.parametrize(
+    "unit",
+    [
+        "=", " ", "0", ",", "(", "├─ ", "  (x1", "\x1b[", "{", "=" * 99 + "\n", "\n",
+        "=== CB FLOW GRAPH ===\n", '=== CB FLOW GRAPH ===\n{"a":[\n', "=== PERF SUMMARY ===\n",
+        "TTLANG AUTO-PROFILE REPORT\n", "SIGNPOST PROFILE\n", "--- Program 1 ---\n",
+        "--- Program 1 (", "  x", "[Auto-profile] \n", "signpost(",
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize("start", ["", IN_A_PROGRAM, IN_A_LISTING])
+def test_time_grows_with_length_no_faster(start: str, unit: str) -> None:
+    def seconds(size: int) -> float:
+        text = start + unit * (size // len(unit))
+        began = time.process_time()
+        parse_ttlang(text, Path("x"))
+        return time.process_time() - began
+
+    small = min(seconds(100_000) for _ in range(2))
+    large = seconds(1_000_000)
+    # Ten times the length; a quadratic reader needs a hundred times as long.
+    assert large < 40 * small + 0.2
+
+
+def test_every_problem_has_a_line() -> None:
+    text = "[Auto-profile] x\n" + sample.PERF_SUMMARY.replace("programs: 2", "programs: 4")
+    problems = parse_ttlang(text, Path("x")).problems
+    assert [(problem.line, problem.kind) for problem in problems] == [
+        (1, ProblemKind.NO_PROFILE),
+        (2, ProblemKind.CUT),
+    ]

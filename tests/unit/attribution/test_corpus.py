@@ -1,0 +1,152 @@
+"""Real captures: totals as computed from the file itself, and changes made to it on purpose."""
+
+from __future__ import annotations
+
+import csv
+from collections import defaultdict
+from dataclasses import replace
+from itertools import pairwise
+from statistics import fmean, median
+from typing import TYPE_CHECKING
+
+import pytest
+
+from pytest_ttnn_perf.attribution.align import attribute
+from pytest_ttnn_perf.attribution.noise import NOISE_FRACTION, NOISE_NS
+from pytest_ttnn_perf.capture.ops_csv import read_ops_csv
+from pytest_ttnn_perf.model.attribution import ChangeKind
+from tests.harness.corpus import corpus
+
+if TYPE_CHECKING:
+    from pytest_ttnn_perf.model.ops import OpTable
+
+KERNEL = "DEVICE KERNEL DURATION [ns]"
+TRACE, REPLAY = "METAL TRACE ID", "METAL TRACE REPLAY SESSION ID"
+#: Captures whose replays are all complete, or that have none.
+CAPTURES = [
+    "blackhole_clip_encoder", "blackhole_deepseek_8dev", "blackhole_oft_conv", "falcon3_7b_tp4",
+    "gemma_31b_full_decode_multichip", "gemma_31b_fused_final", "gpt_oss_20b_fused_decode",
+    "llama_8b_multichip", "north_mini_dense_decode_b1_trace", "north_mini_dense_decode_b32_trace",
+    "oft_2025_09_v2", "qwen3_32b_fused_decode",
+]  # fmt: skip
+REPLAYED = [
+    "falcon3_7b_tp4", "gemma_31b_full_decode_multichip", "gemma_31b_fused_final",
+    "north_mini_dense_decode_b1_trace", "north_mini_dense_decode_b32_trace",
+    "north_mini_moe_rope_decode_b1_trace",
+]  # fmt: skip
+
+
+def capture(name: str) -> OpTable:
+    return read_ops_csv(corpus(f"ops_perf/{name}.csv"))
+
+
+def rows(name: str) -> list[dict[str, str]]:
+    with corpus(f"ops_perf/{name}.csv").open(newline="", encoding="utf-8") as file:
+        return [row for row in csv.DictReader(file) if row[KERNEL]]
+
+
+def replays(name: str) -> list[list[list[float]]]:
+    """Return the kernel times of each device and trace, replay by replay."""
+    found: defaultdict[tuple[str, str], defaultdict[str, list[float]]] = defaultdict(
+        lambda: defaultdict(list)
+    )
+    for row in rows(name):
+        if row.get(TRACE):
+            found[row["DEVICE ID"], row[TRACE]][row[REPLAY]].append(float(row[KERNEL]))
+    return [list(each.values()) for each in found.values()]
+
+
+@pytest.mark.parametrize("name", CAPTURES)
+def test_a_capture_against_itself(name: str) -> None:
+    per_device: defaultdict[str, float] = defaultdict(float)
+    for row in rows(name):
+        per_device[row["DEVICE ID"]] += 0.0 if row.get(TRACE) else float(row[KERNEL])
+    traced = sum(median(times) for each in replays(name) for times in zip(*each, strict=True))
+    table = capture(name)
+    attribution = attribute(table, table)
+    assert attribution.before_ns == pytest.approx(
+        fmean(per_device.values()) + traced / len(per_device)
+    )
+    assert (attribution.parts, attribution.unexplained_ns) == ((), 0)
+
+
+@pytest.mark.parametrize(("one", "other"), list(pairwise(CAPTURES)))
+def test_any_two_captures_add_up_both_ways(one: str, other: str) -> None:
+    before, after = capture(one), capture(other)
+    there, back = attribute(before, after), attribute(after, before)
+    assert there.delta_ns == sum(part.delta_ns for part in there.parts) + there.unexplained_ns
+    assert (back.delta_ns, back.unexplained_ns) == (-there.delta_ns, -there.unexplained_ns)
+    assert sorted(-part.delta_ns for part in back.parts) == sorted(
+        part.delta_ns for part in there.parts
+    )
+
+
+@pytest.mark.parametrize("name", CAPTURES)
+def test_the_op_that_was_made_slower_is_found(name: str) -> None:
+    table = capture(name)
+    place = next(
+        row for row in range(len(table)) if table.op(row).trace is None and table.op(row).cores
+    )
+    op = table.op(place)
+    columns = table.columns
+    slower = replace(
+        columns,
+        kernel_ns=[*columns.kernel_ns[:place], op.kernel_ns * 2, *columns.kernel_ns[place + 1 :]],
+        cores=[*columns.cores[:place], 999, *columns.cores[place + 1 :]],
+    )
+    attribution = attribute(table, replace(table, columns=slower))
+    (part,) = attribution.parts
+    assert (part.change, part.op, part.count) == (ChangeKind.SLOWER, op.signature.op, 1)
+    assert [str(cause) for cause in part.causes] == [f"cores {op.cores} → 999"]
+    assert part.delta_ns == attribution.delta_ns == op.kernel_ns / len(table.devices)
+
+
+@pytest.mark.parametrize("name", CAPTURES)
+def test_the_ops_that_were_taken_out_are_found(name: str) -> None:
+    table = capture(name)
+    device = table.devices[0]
+    outside = [row for row in range(len(table)) if table.op(row).trace is None]
+    gone = [row for row in outside if table.op(row).device == device][::7]
+    kept = [row for row in range(len(table)) if row not in set(gone)]
+    attribution = attribute(table.select(range(len(table))), table.select(kept))
+    assert {part.change for part in attribution.parts} >= {ChangeKind.REMOVED}
+    assert attribution.delta_ns == pytest.approx(
+        -sum(table.op(row).kernel_ns for row in gone) / len(table.devices)
+    )
+    removed = sum(p.count for p in attribution.parts if p.change is ChangeKind.REMOVED)
+    assert removed == len(gone)
+
+
+def test_an_activation_that_was_fused_into_a_matmul() -> None:
+    table = capture("gemma_31b_fused_f4")
+    at = {post.name: post.position for post in table.signposts}
+    apart = table.select(range(at["LONG_GELU_B0"], at["LONG_GELU_B0_END"]))
+    fused = table.select(range(at["LONG_GELU_F4"], at["LONG_GELU_F4_END"]))
+    slower, gone = attribute(apart, fused).parts
+    assert (slower.change, slower.op) == (ChangeKind.SLOWER, "MatmulDeviceOperation")
+    assert "activation none → GELU" in map(str, slower.causes)
+    assert (gone.change, gone.op) == (ChangeKind.REMOVED, "UnaryDeviceOperation")
+
+
+def test_nine_changes_in_ten_between_replays_are_within_noise() -> None:
+    changes = [
+        abs(now - then) / (NOISE_NS + NOISE_FRACTION * max(then, now))
+        for name in REPLAYED
+        for each in replays(name)
+        for before, after in pairwise(each)
+        for then, now in zip(before, after, strict=True)
+    ]
+    assert sum(change < 1 for change in changes) > 0.9 * len(changes)
+
+
+@pytest.mark.parametrize("name", REPLAYED)
+def test_one_replay_against_the_next(name: str) -> None:
+    table = capture(name)
+    numbers = sorted({replay for replay in table.columns.replay if replay is not None})
+    first, second = (
+        table.select([row for row, at in enumerate(table.columns.replay) if at == number])
+        for number in numbers[-2:]
+    )
+    attribution = attribute(first, second)
+    assert not attribution.op_list_changed
+    assert sum(part.count for part in attribution.parts) <= 0.1 * len(first) / len(table.devices)

@@ -1,0 +1,159 @@
+"""The raw device log: how long programs ran, and on which cores longer than on others."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from pytest_ttnn_perf._support.errors import InputError
+from pytest_ttnn_perf.capture.device_log import is_device_log, read_device_log
+from pytest_ttnn_perf.model.device_log import RiscTime
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from pytest_ttnn_perf.model.device_log import DeviceLog
+
+CHIP = "ARCH: wormhole_b0, CHIP_FREQ[MHz]: 500, Max Compute Cores: 64\n"
+HEADER = (
+    "PCIe slot, core_x, core_y, RISC processor type, timer_id, time[cycles since reset], data, "
+    "run host ID, trace id, trace id counter, zone name, type, source line, source file, "
+    "meta data\n"
+)
+OLD_HEADER = (
+    "PCIe slot, core_x, core_y, RISC processor type, timer_id, time[cycles since reset], "
+    "stat value, run ID, run host ID,  zone name, zone phase, source line, source file\n"
+)
+
+
+def row(
+    time: int, kind: str, *, device: int = 0, x: int = 1, risc: str = "BRISC", run: int = 7,
+    trace: str = ",", zone: str = "BRISC-KERNEL",
+) -> str:  # fmt: skip
+    return f"{device},{x},2,{risc},99,{time},0,{run},{trace},{zone},{kind},5,k.cc,\n"
+
+
+def zone(start: int, end: int, **more: object) -> str:
+    return row(start, "ZONE_START", **more) + row(end, "ZONE_END", **more)  # type: ignore[arg-type]
+
+
+def read(tmp_path: Path, text: str | bytes) -> DeviceLog:
+    file = tmp_path / "profile_log_device.csv"
+    file.write_bytes(text.encode() if isinstance(text, str) else text)
+    return read_device_log(file)
+
+
+def test_a_program_on_two_cores(tmp_path: Path) -> None:
+    log = read(
+        tmp_path,
+        CHIP
+        + HEADER
+        + zone(100, 160)
+        + zone(110, 170, risc="TRISC_1", zone="TRISC-KERNEL")
+        + zone(105, 125, x=3)
+        + zone(90, 400, zone="BRISC-FW")
+        + row(5, "TS_DATA", zone="BRISC-KERNEL"),
+    )
+    assert (log.arch, log.clock_mhz, log.max_compute_cores, log.rows) == (
+        "wormhole_b0", 500.0, 64, 9,
+    )  # fmt: skip
+    (program,) = log.programs
+    assert log.complete
+    assert (program.device, program.run_host_id, program.trace, program.replay) == (
+        0,
+        7,
+        None,
+        None,
+    )
+    assert (program.start_cycle, program.kernel_ns, program.cores) == (100, 140.0, 2)
+    assert (program.longest_core_ns, program.shortest_core_ns) == (140.0, 40.0)
+    assert program.skew == 3.5
+    assert program.riscs == (RiscTime("BRISC", 120.0), RiscTime("TRISC_1", 120.0))
+
+
+def test_programs_are_told_apart_by_device_run_trace_and_replay(tmp_path: Path) -> None:
+    log = read(
+        tmp_path,
+        CHIP
+        + HEADER
+        + zone(500, 510, trace="3,2")
+        + zone(100, 110, trace="3,1")
+        + zone(50, 60, run=8)
+        + zone(10, 30, device=1),
+    )
+    keys = [(p.device, p.run_host_id, p.trace, p.replay, p.kernel_ns) for p in log.programs]
+    assert keys == [
+        (0, 8, None, None, 20.0),
+        (0, 7, 3, 1, 20.0),
+        (0, 7, 3, 2, 20.0),
+        (1, 7, None, None, 40.0),
+    ]
+
+
+def test_executions_that_nothing_tells_apart_are_counted(tmp_path: Path) -> None:
+    text = CHIP + HEADER + "".join(zone(at, at + 5 + at // 100) for at in (100, 200, 300))
+    log = read(tmp_path, text)
+    assert [(p.execution, p.kernel_ns) for p in log.programs] == [(0, 12.0), (1, 14.0), (2, 16.0)]
+
+
+def test_the_first_form(tmp_path: Path) -> None:
+    rows = (
+        "0,1,2,BRISC,9,100,0,4,7,BRISC-KERNEL,begin,5,k.cc\n"
+        "0,1,2,BRISC,9,150,0,4,7,BRISC-KERNEL,end,5,k.cc\n"
+    )
+    log = read(tmp_path, CHIP.replace(", Max Compute Cores: 64", "") + OLD_HEADER + rows)
+    assert log.max_compute_cores is None
+    assert [(p.run_host_id, p.kernel_ns) for p in log.programs] == [(7, 100.0)]
+
+
+@pytest.mark.parametrize("lost", ["ZONE_START", "ZONE_END"])
+def test_a_program_without_a_marker_has_no_time(tmp_path: Path, lost: str) -> None:
+    torn = zone(100, 160, x=3).splitlines(keepends=True)
+    kept = "".join(line for line in torn if lost not in line)
+    log = read(tmp_path, CHIP + HEADER + zone(100, 160) + kept + zone(1, 5, run=9))
+    assert not log.complete
+    whole, cut = log.programs
+    assert (whole.run_host_id, whole.kernel_ns) == (9, 8.0)
+    assert (cut.kernel_ns, cut.skew, cut.cores) == (None, None, 2)
+
+
+def test_an_end_before_its_start_is_no_time(tmp_path: Path) -> None:
+    assert not read(tmp_path, CHIP + HEADER + zone(100, 60)).complete
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ("", "the file is empty"),
+        ("a,b\n", "expected 'ARCH: <arch>"),
+        (CHIP.replace("500", "0"), "found 0 MHz"),
+        (CHIP, "expected a column 'PCIe slot'"),
+        (CHIP + HEADER.replace("run host ID", "run"), "expected a column 'run host ID'"),
+        (CHIP + HEADER, "no rows below the header"),
+        (CHIP + HEADER + "1,2\n", "expected 15 values as in the header, found 2"),
+        (CHIP + HEADER + row(1, "ZONE_END")[:20], "the file is cut: its last line has"),
+        (CHIP + HEADER + row(1, "ZONE_END").replace("7,", "x,"), "a whole number, found 'x'"),
+        (CHIP + HEADER + "x" * 70_000, "a line of more than"),
+        (b"\xff\xfe\n", "not a text file"),
+        (
+            CHIP + HEADER + "".join(row(1, "ZONE_END", risc=f"R{at}") for at in range(80)),
+            "more than 64 kinds of processors",
+        ),
+    ],
+)
+def test_a_log_that_is_none(tmp_path: Path, text: str | bytes, problem: str) -> None:
+    with pytest.raises(InputError, match=problem):
+        read(tmp_path, text)
+
+
+def test_a_log_that_is_not_there(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="cannot read"):
+        read_device_log(tmp_path / "none.csv")
+    with pytest.raises(InputError, match="found a folder"):
+        read_device_log(tmp_path)
+
+
+def test_it_is_known_by_its_first_line() -> None:
+    assert is_device_log(CHIP + HEADER)
+    assert not is_device_log(HEADER)

@@ -1,0 +1,99 @@
+"""A snapshot of tt-smi, in the spellings of its releases."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from pytest_ttnn_perf._support.errors import InputError
+from pytest_ttnn_perf.capture.tt_smi import is_tt_smi, read_tt_smi
+from pytest_ttnn_perf.model.device_log import BoardLimits, Firmware, Telemetry
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from pytest_ttnn_perf.model.device_log import TtSmi
+
+DEVICE: dict[str, Any] = {
+    "smbus_telem": {"THROTTLER": "0x2", "DDR_SPEED": "0x3e80", "TT_FLASH_VERSION": None},
+    "board_info": {
+        "bus_id": "0000:04:00.0", "board_type": "n300 L", "board_id": "100014", "coords": "N/A",
+        "dram_status": True, "dram_speed": "16G", "pcie_speed": 4, "pcie_width": "16",
+    },
+    "telemetry": {
+        "voltage": "0.72", "current": " 23.0", "power": " 16.0", "aiclk": " 800",
+        "asic_temperature": "34.8", "fan_speed": "N/A", "heartbeat": "1",
+    },
+    "firmwares": {
+        "fw_bundle_version": "19.9.0", "cm_fw": "2.3", "cm_fw_date": "2026-01-02",
+        "eth_fw": "6.1", "dm_bl_fw": "1.0", "dm_app_fw": "1.1", "gddr_fw": "2.16",
+        "tt_flash_version": "N/A",
+    },
+    "limits": {"asic_fmax": "1350", "tdp_limit": 125.0, "tdc_limit": "500", "thm_limit": "110"},
+}  # fmt: skip
+
+
+def read(tmp_path: Path, document: object) -> TtSmi:
+    file = tmp_path / "smi.json"
+    file.write_text(json.dumps(document), encoding="utf-8")
+    return read_tt_smi(file)
+
+
+def test_a_snapshot_with_all_it_says(tmp_path: Path) -> None:
+    snapshot = read(
+        tmp_path,
+        {
+            "time": "2026-01-01T00:00:00",
+            "host_info": {"Driver": "TT-KMD 2.0.0", "Hostname": "h"},
+            "host_sw_vers": {"tt_smi": "3.1", "pyluwen": "0.7", "tt_umd": "0.1"},
+            "device_info": [DEVICE],
+            "processes": [{"pid": 1}, {"pid": 2}],
+        },
+    )
+    assert (snapshot.time, snapshot.driver) == ("2026-01-01T00:00:00", "TT-KMD 2.0.0")
+    assert (snapshot.tt_smi, snapshot.pyluwen, snapshot.umd) == ("3.1", "0.7", "0.1")
+    assert snapshot.processes == 2
+    (board,) = snapshot.boards
+    assert (board.board_type, board.bus_id, board.board_id) == ("n300 L", "0000:04:00.0", "100014")
+    assert (board.coordinates, board.dram_trained, board.dram_speed) == (None, True, "16G")
+    assert (board.pcie_speed, board.pcie_width) == ("4", "16")
+    assert board.firmware == Firmware(
+        "19.9.0", "2.3", "2026-01-02", "6.1", "1.0", "1.1", "2.16", None
+    )
+    assert board.telemetry == Telemetry(800, 16, 34.8, 0.72, 23, None, None, 2, 16000)
+    assert board.limits == BoardLimits(1350, 125, 500, 110)
+
+
+def test_whatever_is_missing_is_none(tmp_path: Path) -> None:
+    snapshot = read(tmp_path, {"device_info": [{}, {"telemetry": None}]})
+    first, second = snapshot.boards
+    assert first == second
+    assert first.board_type is None
+    assert first.telemetry == Telemetry()
+    assert (snapshot.driver, snapshot.processes) == (None, None)
+
+
+@pytest.mark.parametrize(
+    ("document", "problem"),
+    [
+        ([], "expected an object"),
+        ({}, "the field is missing"),
+        ({"device_info": {}}, "expected a list"),
+        ({"device_info": [{"telemetry": [1]}]}, "expected an object"),
+        ({"device_info": [{"telemetry": {"aiclk": "fast"}}]}, "a number, or N/A, found 'fast'"),
+        ({"device_info": [{"telemetry": {"aiclk": {}}}]}, "expected a string, a number"),
+        ({"device_info": [{"telemetry": {"aiclk": 1e300}}]}, "a finite number"),
+        ({"device_info": [{"telemetry": {"aiclk": True}}]}, "expected a number"),
+    ],
+)
+def test_a_snapshot_that_is_none(tmp_path: Path, document: object, problem: str) -> None:
+    with pytest.raises(InputError, match=problem):
+        read(tmp_path, document)
+
+
+def test_it_is_known_by_its_beginning() -> None:
+    assert is_tt_smi('{\n "time": "x", "host_sw_vers": {')
+    assert is_tt_smi(json.dumps({"device_info": [DEVICE]}))
+    assert not is_tt_smi('{"tests": {}}')

@@ -1,0 +1,222 @@
+"""What the simulator counted."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from typing import TYPE_CHECKING
+
+import pytest
+
+from pytest_ttnn_perf._support.errors import InputError
+from pytest_ttnn_perf.capture.ttlang_sim import (
+    is_sim_stats,
+    is_sim_trace,
+    read_sim_stats,
+    read_sim_trace,
+)
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from pytest_ttnn_perf.model.ttlang_sim import SimCounters
+
+Event = dict[str, object]
+
+
+def event(tick: int, name: str, kernel: str | None = None, **more: object) -> Event:
+    return {"tick": tick, "kernel": kernel, "event": name, **more}
+
+
+OPERATION: list[Event] = [
+    event(0, "operation_start", node=0),
+    event(0, "operation_start", node=1),
+    event(0, "kernel_start", "n0-r"),
+    event(1, "kernel_start", "n1-r"),
+    event(1, "kernel_block", "n0-r", op="reserve", on="dfb_1"),
+    event(4, "kernel_unblock", "n0-r"),
+    event(4, "dfb_reserve_end", "n0-r", dfb="dfb_1", tiles=16),
+    event(5, "dfb_wait_end", "n0-r", dfb="dfb_1", tiles=8),
+    event(
+        6, "copy_end", "n0-r", tensor="a", tiles=5, direction="read",
+        local_l1=1, remote_l1=2, dram=2,
+    ),
+    event(6, "copy_end", "n0-r", tensor="b", tiles=3, direction="write", dram=3),
+    event(6, "copy_end", "n0-r", tensor=None, tiles=9),
+    event(7, "pipe_send", "n0-r", pipe="p", tiles=2),
+    event(7, "pipe_recv", "n1-r", pipe="p", tiles=4),
+    event(8, "kernel_end", "n0-r"),
+    event(9, "kernel_end", "n1-r"),
+    event(9, "operation_end", node=0),
+    event(9, "operation_end", node=1),
+]  # fmt: skip
+
+
+def text(events: list[Event]) -> str:
+    return "".join(json.dumps(one) + "\n" for one in events)
+
+
+def read(tmp_path: Path, content: str | bytes) -> SimCounters:
+    file = tmp_path / "trace.jsonl"
+    file.write_bytes(content.encode() if isinstance(content, str) else content)
+    return read_sim_trace(file)
+
+
+def test_a_trace(tmp_path: Path) -> None:
+    found = read(tmp_path, text(OPERATION))
+    assert found.counters == {
+        "operations": 1, "kernels": 2, "events": 17, "sim_ticks": 9, "sim_stall_ticks": 3,
+        "dfb_reserves": 1, "dfb_tiles_reserved": 16, "dfb_waits": 1, "dfb_tiles_waited": 8,
+        "pipe_sends": 1, "pipe_tiles_sent": 2, "pipe_receives": 1, "pipe_tiles_received": 4,
+        "tensor_reads": 1, "tensor_writes": 1, "tiles_read": 5, "tiles_written": 3,
+        "local_l1_read_tiles": 1, "local_l1_write_tiles": 0, "remote_l1_read_tiles": 2,
+        "remote_l1_write_tiles": 0, "dram_read_tiles": 2, "dram_write_tiles": 3,
+    }  # fmt: skip
+    assert [tensor.name for tensor in found.tensors] == ["a", "b"]
+    assert found.tensors[0].counters["tiles_read"] == 5
+    assert found.tensors[1].counters["dram_write_tiles"] == 3
+
+
+def test_ticks_begin_again_in_each_operation(tmp_path: Path) -> None:
+    found = read(tmp_path, text(OPERATION * 3))
+    once = read(tmp_path, text(OPERATION))
+    assert found.counters == {name: 3 * count for name, count in once.counters.items()}
+
+
+def test_a_packed_trace(tmp_path: Path) -> None:
+    packed = gzip.compress(text(OPERATION).encode())
+    assert read(tmp_path, packed) == read(tmp_path, text(OPERATION))
+    with pytest.raises(InputError, match=r"not a whole gzip file|cannot read"):
+        read(tmp_path, packed[:-12])
+
+
+def test_a_packed_trace_with_any_byte_changed(tmp_path: Path) -> None:
+    packed = gzip.compress(text(OPERATION).encode(), mtime=0)
+    whole = read(tmp_path, packed)
+    for at in range(2, len(packed)):
+        damaged = packed[:at] + bytes([packed[at] ^ 0x55]) + packed[at + 1 :]
+        try:
+            found = read(tmp_path, damaged)
+        except InputError:
+            continue
+        assert found == whole  # it was in the header: a time, a system
+
+
+@pytest.mark.parametrize(
+    ("content", "problem"),
+    [
+        ("", "no events: no tt-lang operation ran"),
+        ("\n", "expected an event of the simulator"),
+        ("[1]\n", "expected an object"),
+        ('{"tick": 1}\n', "the field is missing"),
+        ('{"tick": 1, "tick": 2}\n', "stands twice"),
+        (text(OPERATION)[:-1], "the file is cut: its last line has no line end"),
+        (text(OPERATION[:-1]), "it ends before the operation does"),
+        (text(OPERATION[1:]), "node 0 ends an operation that it has not started"),
+        (text(OPERATION[2:]), "kernel_start outside of an operation"),
+        (text(OPERATION[:1] * 2), "before it has ended the last one"),
+        (text([*OPERATION[:13], *OPERATION[14:]]), "kernel 'n0-r' did not"),
+        (text([*OPERATION[:4], *OPERATION[5:]]), "without having been blocked"),
+        (b"\xff\n", "expected an event"),
+        ("[" * 60_000 + "\n", "nested too deeply"),
+        ("x" * 70_000, "a line of more than 65,536 bytes"),
+    ],
+)
+def test_a_trace_that_is_none(tmp_path: Path, content: str | bytes, problem: str) -> None:
+    with pytest.raises(InputError, match=problem):
+        read(tmp_path, content)
+
+
+def test_a_trace_cut_at_any_line(tmp_path: Path) -> None:
+    for count in range(len(OPERATION)):
+        with pytest.raises(InputError):
+            read(tmp_path, text([*OPERATION, *OPERATION[:count]]) if count else "")
+
+
+RULE = "=" * 84
+TENSORS = f"""
+{RULE}
+Tensor Access Statistics
+{RULE}
+Tensor     Local L1 R   Local L1 W   Remote L1 R   Remote L1 W   DRAM R   DRAM W  Tiles R  Tiles W
+{"-" * 84}
+my tensor           1            2             3             4        5        6        7        8
+y                   0            0             0             0        1        0        1        0
+{"-" * 84}
+TOTAL               1            2             3             4        6        6        8        8
+{RULE}
+"""
+BUFFERS = f"""
+{RULE}
+Dataflow Buffer Statistics
+{RULE}
+DFB                  Core           Reserves      Waits   Tiles Reserved   Tiles Waited
+{"-" * 84}
+dfb_1                core0                 1          2                3              4
+                     core1                 1          2                3              4
+                     TOTAL                 2          4                6              8
+{"-" * 84}
+TOTAL                                      2          4                6              8
+{RULE}
+"""
+PIPES = f"""
+{RULE}
+Pipe Transfer Statistics
+{RULE}
+Pipe                              Reads   Writes   Tiles Read Tiles Written
+{"-" * 84}
+p (0, 0)                              1        2            3             4
+{"-" * 84}
+TOTAL                                 1        2            3             4
+{RULE}
+"""
+
+
+def stats(tmp_path: Path, content: str) -> SimCounters:
+    file = tmp_path / "stats.txt"
+    file.write_text(content, encoding="utf-8")
+    return read_sim_stats(file)
+
+
+def test_tables(tmp_path: Path) -> None:
+    found = stats(tmp_path, TENSORS + BUFFERS + PIPES)
+    assert found.counters == {
+        "local_l1_read_tiles": 1, "local_l1_write_tiles": 2, "remote_l1_read_tiles": 3,
+        "remote_l1_write_tiles": 4, "dram_read_tiles": 6, "dram_write_tiles": 6,
+        "tiles_read": 8, "tiles_written": 8,
+        "dfb_reserves": 2, "dfb_waits": 4, "dfb_tiles_reserved": 6, "dfb_tiles_waited": 8,
+        "pipe_receives": 1, "pipe_sends": 2, "pipe_tiles_received": 3, "pipe_tiles_sent": 4,
+    }  # fmt: skip
+    assert [tensor.name for tensor in found.tensors] == ["my tensor", "y"]
+    assert found.tensors[0].counters["dram_write_tiles"] == 6
+
+
+@pytest.mark.parametrize(
+    ("content", "problem"),
+    [
+        ("1 passed\n", "expected a table of the simulator"),
+        (TENSORS.replace("        1        0        1        0", "  1 0 1 1"), "do not add up"),
+        (TENSORS.replace("Local L1 R", "Local L9 R"), "expected the titles of its columns"),
+        (TENSORS + TENSORS, "stand here a second time"),
+        (
+            TENSORS.replace("      8        8\n", "      8       x8\n"),
+            "expected a row of 8 numbers",
+        ),
+    ],
+)
+def test_tables_that_are_none(tmp_path: Path, content: str, problem: str) -> None:
+    with pytest.raises(InputError, match=problem):
+        stats(tmp_path, content)
+
+
+def test_a_table_cut_anywhere(tmp_path: Path) -> None:
+    for cut in range(len(TENSORS.rstrip("=\n"))):
+        with pytest.raises(InputError):
+            stats(tmp_path, TENSORS[:cut])
+
+
+def test_they_are_known_by_their_beginning() -> None:
+    assert is_sim_trace(text(OPERATION))
+    assert not is_sim_trace('{"events": []}')
+    assert is_sim_stats(TENSORS)
+    assert not is_sim_stats("Statistics\n")

@@ -1,0 +1,207 @@
+"""A change in words: what is named, what is summed up, and that it adds up as it is shown."""
+
+from __future__ import annotations
+
+import json
+import re
+
+import pytest
+
+from pytest_ttnn_perf.model.attribution import Attribution, Cause, ChangeKind, Part
+from pytest_ttnn_perf.report.attribution import (
+    attribution_listing,
+    attribution_sentence,
+    op_list_sentence,
+    op_times_sentence,
+)
+from pytest_ttnn_perf.report.attribution_words import causes_text, shown_sum
+
+SLOWER, FASTER = ChangeKind.SLOWER, ChangeKind.FASTER
+ADDED, REMOVED = ChangeKind.ADDED, ChangeKind.REMOVED
+CORES = Cause("cores", "64", "32")
+
+CONV = Part(
+    SLOWER,
+    "ttnn::Conv2dDeviceOperation",
+    "1x512x1024x3 BFLOAT16 -> 1x1x8x8 BFLOAT16",
+    1,
+    61_000.0,
+    (CORES,),
+    shape="1x512x1024x3",
+    before_ns=100_000.0,
+)
+RESHARD = Part(
+    ADDED, "ReshardDeviceOperation", "1x1x32x64", 3, 18_000.0, (Cause("count", "0", "3"),)
+)
+
+
+def of(*parts: Part, unexplained: float = 0.0, before: float = 2_220_000.0) -> Attribution:
+    delta = sum(part.delta_ns for part in parts) + unexplained
+    return Attribution(before, before + delta, parts, unexplained)
+
+
+def test_the_sentence_of_a_verdict() -> None:
+    assert attribution_sentence(of(CONV, RESHARD, unexplained=12_000.0)) == (
+        "+4.1 % (+91.0 us) = Conv2d 1x512x1024x3 +61.0 us (64→32 cores), 3 new Reshard +18.0 us;"
+        " +12.0 us unexplained"
+    )
+
+
+@pytest.mark.parametrize(
+    ("part", "told"),
+    [
+        (CONV, "Conv2d 1x512x1024x3 +61.0 us (64→32 cores)"),
+        (
+            Part(FASTER, "Matmul", "", 24, -61_000.0, (Cause("fidelity", "HiFi4", "HiFi2"),)),
+            "24 x Matmul -61.0 us (HiFi4→HiFi2)",
+        ),
+        (Part(SLOWER, "Matmul", "", 24, 61_000.0, moved=2), "24 x Matmul, 2 moved +61.0 us"),
+        (Part(SLOWER, "Matmul", "", 1, 61_000.0, moved=1), "Matmul, 1 moved +61.0 us"),
+        (
+            Part(ADDED, "Copy", "", 2, 61_000.0, (Cause("count", "1", "3"),)),
+            "2 more Copy +61.0 us",
+        ),
+        (
+            Part(REMOVED, "Copy", "", 3, -61_000.0, (Cause("count", "3", "0"),)),
+            "3 Copy gone -61.0 us",
+        ),
+        (
+            Part(REMOVED, "Copy", "", 2, -61_000.0, (Cause("count", "3", "1"),)),
+            "2 fewer Copy -61.0 us",
+        ),
+        (Part(ADDED, "(torch) cat", "", 1, 0.0), "1 new (torch) cat 0 ns"),
+    ],
+)
+def test_each_part_in_its_words(part: Part, told: str) -> None:
+    assert attribution_sentence(of(part)).partition(" = ")[2] == told
+
+
+def test_small_parts_are_summed_up() -> None:
+    parts = [Part(SLOWER, f"Op{size}", "", 1, 1_000.0 * size) for size in range(9, 0, -1)]
+    told = attribution_sentence(of(*parts)).partition(" = ")[2]
+    assert told == "Op9 +9.0 us, Op8 +8.0 us, Op7 +7.0 us, Op6 +6.0 us, 5 smaller ones +15.0 us"
+    # One more is named before one is summed up.
+    assert "smaller" not in attribution_sentence(of(*parts[:5]))
+
+
+def test_no_change_and_nothing_but_noise() -> None:
+    assert attribution_sentence(of()) == "no change: the same ops took the same time"
+    assert attribution_sentence(of(unexplained=22_200.0)) == (
+        "+1.0 % (+22.2 us): the same ops ran, and no op changed by more than noise"
+    )
+
+
+def test_a_change_from_nothing_has_no_percentage() -> None:
+    assert attribution_sentence(of(RESHARD, before=0.0)) == "+18.0 us = 3 new Reshard +18.0 us"
+
+
+def test_other_ops_and_slower_ops_are_different_sentences() -> None:
+    both = of(CONV, RESHARD, RESHARD)
+    assert op_list_sentence(both) == "the op list changed: 6 ops added (+36.0 us)"
+    assert op_times_sentence(both) == "1 op got slower (+61.0 us)"
+    assert op_list_sentence(of(CONV)) is None
+    assert op_times_sentence(of(RESHARD)) is None
+    gone = Part(REMOVED, "Copy", "", 1, -2_000.0)
+    fast = Part(FASTER, "Copy", "", 2, -2_000.0)
+    assert op_list_sentence(of(gone)) == "the op list changed: 1 op removed (-2.00 us)"
+    assert op_times_sentence(of(fast)) == "2 ops got faster (-2.00 us)"
+
+
+@pytest.mark.parametrize(
+    ("terms", "total", "shown"),
+    [
+        ([1_400.0, 1_400.0, 1_400.0], "+4.20 us", ("+1.40 us",) * 3),
+        ([400.4, 400.4, 400.4], "+1.20 us", ("+0.40 us",) * 3),
+        ([333.4] * 3, "+1.00 us", ("+0.34 us", "+0.33 us", "+0.33 us")),
+        ([-333.4] * 3, "-1.00 us", ("-0.34 us", "-0.33 us", "-0.33 us")),
+        ([1_000_000.0, -999_999.0], "0 ms", ("+1.00 ms", "-1.00 ms")),
+        ([123_456_789.0, 0.0], "+123 ms", ("+123 ms", "0 ms")),
+        ([4e9, 0.0], "+4.00 s", ("+4.00 s", "0 s")),
+        ([12.0, 0.4], "+12.4 ns", ("+12.0 ns", "+0.4 ns")),
+        ([0.0], "0 ns", ("0 ns",)),
+        ([], "0 ns", ()),
+    ],
+)
+def test_figures_add_up_as_they_are_shown(
+    terms: list[float], total: str, shown: tuple[str, ...]
+) -> None:
+    assert shown_sum(terms) == (total, shown)
+
+
+def test_what_operands_have_in_common_is_told_once() -> None:
+    causes = [
+        Cause("in0 dtype", "BFLOAT16", "BFLOAT8_B"),
+        Cause("in0 memory", "L1_INTERLEAVED", "DRAM_INTERLEAVED"),
+        Cause("in1 dtype", "BFLOAT16", "BFLOAT8_B"),
+        Cause("program_config", "MatmulMultiCoreProgramConfig", "MatmulProgramConfig"),
+        Cause("inputs", "2", "3"),
+    ]
+    assert causes_text(causes, most=4) == (
+        "in0/in1 BFLOAT16→BFLOAT8_B, in0 L1_INTERLEAVED→DRAM_INTERLEAVED,"
+        " program_config MatmulMultiCore→Matmul, inputs 2→3"
+    )
+    assert causes_text(causes, most=1) == "in0/in1 BFLOAT16→BFLOAT8_B, 3 more"
+    assert causes_text([], most=1) == ""
+
+
+def test_the_listing() -> None:
+    listing = attribution_listing(of(CONV, RESHARD, unexplained=12_000.0))
+    assert listing.lines == (
+        "kernel time 2.220 ms → 2.311 ms: +4.1 % (+91.000 us)",
+        "the op list changed: 3 ops added (+18.0 us)",
+        "1 op got slower (+61.0 us)",
+        "    change    of before  op                   why",
+        "----------  -----------  -------------------  -----------",
+        "+61.000 us      +61.0 %  Conv2d 1x512x1024x3  64→32 cores",
+        "+18.000 us        added  3 new Reshard",
+        "+12.000 us               unexplained",
+    )
+
+
+def test_a_listing_says_what_the_total_is() -> None:
+    one = Attribution(1_000_000.0, 1_000_000.0, devices=(4, 4), replayed=True)
+    assert attribution_listing(one).lines == (
+        "kernel time (mean of 4 devices, one replay of each trace) 1.000 ms → 1.000 ms:"
+        " no change: the same ops took the same time",
+    )
+    other = Attribution(1_000_000.0, 1_000_000.0, devices=(1, 4))
+    assert "(mean of 1 → 4 devices)" in attribution_listing(other).lines[0]
+
+
+def test_a_long_listing_sums_up_the_rest() -> None:
+    parts = [Part(SLOWER, "Op", "", 1, 1_000.0, before_ns=10_000.0)] * 50
+    lines = attribution_listing(of(*parts)).lines
+    assert lines[-2].split() == ["+20.000", "us", "20", "smaller", "ones"]
+    shown = [
+        float(found[1]) for line in lines[4:] if (found := re.match(r"\s*([-+]\d+\.\d+)", line))
+    ]
+    assert sum(shown) == pytest.approx(50)
+
+
+def test_the_document_others_script_against() -> None:
+    listing = attribution_listing(of(CONV, RESHARD, unexplained=12_000.0))
+    document = json.loads(listing.text("json"))
+    assert document["delta_ns"] == document["after_ns"] - document["before_ns"] == 91_000
+    assert document["unexplained_ns"] == 12_000
+    assert document["parts"][0] == {
+        "change": "slower",
+        "op": "ttnn::Conv2dDeviceOperation",
+        "signature": "1x512x1024x3 BFLOAT16 -> 1x1x8x8 BFLOAT16",
+        "count": 1,
+        "delta_ns": 61_000.0,
+        "causes": ["cores 64 → 32"],
+        "before_ns": 100_000.0,
+        "moved": 0,
+    }
+    assert (document["op_list_changed"], document["devices"]) == (True, [1, 1])
+    assert document["one_replay_per_trace"] is False
+
+
+def test_the_rows_of_a_spreadsheet() -> None:
+    text = attribution_listing(of(CONV, unexplained=500.0)).text("csv")
+    assert text.splitlines() == [
+        "change,op,signature,count,delta_ns,causes",
+        "slower,ttnn::Conv2dDeviceOperation,1x512x1024x3 BFLOAT16 -> 1x1x8x8 BFLOAT16,1,61000.0,"
+        "cores 64 → 32",
+        "unexplained,,,,500.0,",
+    ]
