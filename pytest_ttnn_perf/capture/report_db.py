@@ -75,7 +75,7 @@ def _refuse_other(tables: Tables) -> None:
         found = ", ".join(tables.names[:8]) or "no table"
         expected = f"a table operations with a column {min(missing)}"
         problem = f"not a report of TTNN: expected {expected}, found {found}"
-        raise InputError(tables.file, problem[:400])
+        raise InputError(tables.file, " ".join(problem.split())[:400])
 
 
 def _report(tables: Tables, ranks: tuple[int, ...], rank: int) -> Report:

@@ -42,7 +42,8 @@ def opened(file: Path) -> Iterator[sqlite3.Connection]:
         raise InputError(file, f"cannot read: {cause.strerror or cause}") from cause
     # SQLite's own texts, and names in its schema, need not be UTF-8 in a damaged file.
     except (sqlite3.Error, UnicodeDecodeError) as cause:
-        raise InputError(file, f"the database is damaged: {cause}") from cause
+        problem = " ".join(f"the database is damaged: {cause}".split())
+        raise InputError(file, problem[:300]) from cause
     finally:
         connection.close()
 

@@ -120,7 +120,8 @@ class Tables:
             # Rows can be lost in a damaged file without any error at their reading.
             (state,) = next(self._connection.execute(f"PRAGMA quick_check('{table}')"), ("ok",))
             if state != "ok":
-                raise InputError(self.file, f"the database is damaged: {table}: {state}"[:300])
+                problem = f"the database is damaged: {table}: {state}"
+                raise InputError(self.file, " ".join(problem.split())[:300])
         found = self._connection.execute(f"PRAGMA table_info('{table}')")
         return tuple(str(name).lower() for _, name, *_ in found)
 

@@ -79,7 +79,7 @@ def _no_data(verdict: Verdict) -> str:
         case Reason.NOT_RECORDED:
             return f"{name} is in the baseline but the test did not record it"
         case Reason.NO_SAMPLES:
-            return f"{name} has no samples"
+            return f"{name} has no samples" + (f": {detail}" if detail else "")
         case Reason.NOT_POSITIVE:
             return f"{name} is zero or less: {detail}"
         case Reason.NOT_CONFIRMED:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from pytest_ttnn_perf._support.errors import AccuracyError, UsageError
@@ -14,10 +14,12 @@ from pytest_ttnn_perf.measure.sampling import Timings, Workload, measure, measur
 from pytest_ttnn_perf.measure.turn import Turn, turn_in
 from pytest_ttnn_perf.model.metric import LARGEST, Better, Kind, Metric
 from pytest_ttnn_perf.model.observation import Observation
+from pytest_ttnn_perf.workflow.arguments import bounds_of, finite_number, whole_number
 from pytest_ttnn_perf.workflow.series import Series, metric_of, numbers_of, observed_metrics
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    import os
+    from collections.abc import Callable, Iterator, Mapping
 
     from pytest_ttnn_perf.model.hardware import Scalar
     from pytest_ttnn_perf.model.settings import Settings, TestSettings
@@ -67,9 +69,9 @@ class Observer:
         if not callable(fn):
             message = f"measure takes a callable and its arguments, not a result: found {fn!r}"
             raise UsageError(message)
-        warmup = _count("warmup", self.settings.warmup if warmup is None else warmup, least=0)
+        warmup = whole_number("warmup", self.settings.warmup if warmup is None else warmup, least=0)
         rounds = self.settings.iterations if iterations is None else iterations
-        rounds = _count("iterations", rounds, least=1)
+        rounds = whole_number("iterations", rounds, least=1)
         workload = Workload(fn, args, kwargs, setup=setup, sync=sync or self.sync)
         timings = Timings()
         first = FIRST_CALL not in self._series
@@ -78,7 +80,7 @@ class Observer:
                 self._time(name, timings)
                 with self.turn:
                     return measure(workload, timings, warmup=warmup, iterations=rounds)
-            depth = _count("pipelined", pipelined, least=1)
+            depth = whole_number("pipelined", pipelined, least=1)
             self._time(THROUGHPUT_TIME if name == WALL_TIME else name, timings)
             with self.turn:
                 return measure_pipelined(
@@ -116,7 +118,7 @@ class Observer:
         __tracebackhide__ = True  # a failure points at the line of the test
         from pytest_ttnn_perf.correctness.pcc import compare
 
-        bound = _fraction("at_least", self.settings.pcc if at_least is None else at_least)
+        bound = finite_number("at_least", self.settings.pcc if at_least is None else at_least)
         agreement = compare(expected, actual)
         self._accuracy(name, agreement.pcc, at_least=bound, note=agreement.sentence)
         for suffix, error in (
@@ -140,13 +142,26 @@ class Observer:
         A value with ``at_most`` alone is better when lower; any other when higher.
         """
         __tracebackhide__ = True
-        lower, upper = _bounds("at_least", at_least, values), _bounds("at_most", at_most, values)
+        lower, upper = (
+            bounds_of("at_least", at_least, values),
+            bounds_of("at_most", at_most, values),
+        )
         for name, value in values.items():
             numbers = numbers_of(name, value)
             if len(numbers) != 1:
                 message = f"{name}: expected one number, found {len(numbers)}"
                 raise UsageError(message)
             self._accuracy(name, numbers[0], at_least=lower.get(name), at_most=upper.get(name))
+
+    def attach(self, path: str | os.PathLike[str]) -> None:
+        """Take the device's times from a capture of this test, as metrics of their own."""
+        __tracebackhide__ = True
+        from pytest_ttnn_perf.workflow.device_metrics import device_metrics
+
+        for observed in device_metrics(Path(path)):
+            series = self._one_series(observed.metric)
+            series.samples.extend(observed.samples)
+            series.note = observed.note
 
     def facts(self, **facts: object) -> None:
         """State configuration that cannot be observed; another value is another configuration."""
@@ -239,6 +254,9 @@ class FunctionalObserver(Observer):
 
     __slots__ = ()
 
+    def attach(self, path: str | os.PathLike[str]) -> None:
+        """Leave a capture alone: nothing is compared, and there may be none."""
+
     def measure(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Any:
         """Run ``fn`` once, prepared and synchronised as it would be under the gate."""
         kwargs = {**kwargs, "warmup": 0, "iterations": 1}
@@ -267,33 +285,3 @@ class FunctionalObserver(Observer):
             return
         message = f"{name} is {value:.6g}, expected {limit}" + (f": {note}" if note else "")
         raise AccuracyError(message)
-
-
-def _count(name: str, value: object, *, least: int) -> int:
-    if isinstance(value, bool) or not isinstance(value, int) or value < least:
-        message = f"{name}: expected a whole number of at least {least}, found {value!r}"
-        raise UsageError(message)
-    return value
-
-
-def _fraction(name: str, value: object) -> float:
-    is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
-    if isinstance(value, (int, float)) and is_number and -LARGEST <= value <= LARGEST:
-        return value
-    message = f"{name}: expected a finite number, found {value!r}"
-    raise UsageError(message)
-
-
-def _bounds(
-    option: str, bound: float | Mapping[str, float] | None, values: Mapping[str, float]
-) -> Mapping[str, float]:
-    if bound is None:
-        return {}
-    if not isinstance(bound, Mapping):
-        return dict.fromkeys(values, _fraction(option, bound))
-    unknown = sorted(set(bound) - set(values))
-    if unknown:
-        known = ", ".join(values)
-        message = f"{option} names {', '.join(unknown)}, which is not among the values ({known})"
-        raise UsageError(message)
-    return {name: _fraction(option, value) for name, value in bound.items()}

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from pytest_ttnn_perf.capture.graph_json import is_graph_json, read_graph_json
 from pytest_ttnn_perf.capture.report_db import is_report_db, read_report_db
 from pytest_ttnn_perf.model.report import BufferType, Edge, Reshard, Scope
 from tests.harness.corpus import corpus
@@ -129,16 +128,14 @@ def test_circular_buffers_by_plain_sums(file: Path) -> None:
 def test_the_sources_of_the_user_stay_out() -> None:
     for name in CAPTURED:
         text = repr(of(name))
-        for (path,) in query(
-            corpus(f"report_db/{name}/db.sqlite"), "SELECT path FROM source_files"
-        ):
-            assert path not in text
+        paths = query(corpus(f"report_db/{name}/db.sqlite"), "SELECT path FROM source_files")
+        assert not [path for (path,) in paths if path in text]
 
 
 def test_programs_by_their_executions() -> None:
     for name in CAPTURED:
-        rows = query(corpus(f"report_db/{name}/db.sqlite"),
-                     "SELECT operation_id, count(*) FROM operation_executions GROUP BY 1")  # fmt: skip
+        counts = "SELECT operation_id, count(*) FROM operation_executions GROUP BY 1"
+        rows = query(corpus(f"report_db/{name}/db.sqlite"), counts)
         got = {op.id: len(op.device_operations) for op in of(name).operations}
         assert {op: count for op, count in got.items() if count} == dict(rows)
 
@@ -263,11 +260,8 @@ def test_comparisons() -> None:
     failed = [record for record in whole if not record.matches]
     assert [record.actual_pcc for record in failed] == pytest.approx([0.99970] * 2, abs=5e-6)
     assert failed[0].tensor in operations[11].outputs
-    assert failed[1].tensor in operations[15].outputs
-    assert {record.desired_pcc for record in report.comparisons} == {pytest.approx(0.9999)}
-    for record in report.comparisons:
-        assert record.golden is not None
-    goldens = {report.tensors[r.golden].layout for r in local if r.golden in report.tensors}
+    assert {round(record.desired_pcc or 0, 6) for record in report.comparisons} == {0.9999}
+    goldens = {report.tensors[r.golden or 0].layout for r in local if r.golden in report.tensors}
     assert "STRIDED" in goldens
     weights = [report.tensors[operations[n].inputs[1]].dtype for n in (6, 7, 8)]
     assert weights == ["BFLOAT16", "BFLOAT8_B", "BFLOAT4_B"]
@@ -288,28 +282,3 @@ def test_the_oldest_layout() -> None:
     assert (report.schema_version, of("cnn_small").schema_version) == (None, "3.5")
     assert [op.name for op in report.operations] == ["ttnn.ones"] * 3 + ["ttnn.linear"]
     assert [(e.producer, e.consumer) for e in report.edges] == [(1, 4), (2, 4), (3, 4)]
-
-
-@pytest.mark.parametrize("name", CAPTURED)
-def test_a_captured_graph_agrees_with_its_database(name: str) -> None:
-    file = corpus(f"report_db/{name}/graph_capture.json")
-    assert is_graph_json(file.read_text(encoding="utf-8")[:4000])
-    python_io = file.with_name("graph_capture.python_io.json").read_text(encoding="utf-8")
-    assert not is_graph_json(python_io[:4000])
-    capture = {operation.id: operation for operation in read_graph_json(file).operations}
-    nodes = query(file.with_name("db.sqlite"), "SELECT operation_id, unique_id FROM nodes")
-    report = by_id(of(name))
-    compared = 0
-    for identity, node in nodes:
-        if node in capture:
-            own, other = report[identity], capture[node]
-            assert own.device_operations == other.device_operations
-            assert (own.name, own.fidelity, own.reshard) == (
-                other.name,
-                other.fidelity,
-                other.reshard,
-            )
-            assert own.cb_bytes_per_core == other.cb_bytes_per_core
-            assert own.bytes_per_bank == other.bytes_per_bank
-            compared += 1
-    assert compared >= len(report) - 2

@@ -2,60 +2,16 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import json
 from typing import TYPE_CHECKING
 
 import pytest
 
+from tests.harness.captures import capture, op, signpost
 from tests.harness.golden import assert_golden
 
 if TYPE_CHECKING:
     from tests.harness.project import Project
-
-COLUMNS = (
-    "OP CODE", "OP TYPE", "DEVICE ID", "DEVICE ARCH", "ATTRIBUTES", "MATH FIDELITY", "CORE COUNT",
-    "AVAILABLE WORKER CORE COUNT", "DEVICE FW START CYCLE", "OP TO OP LATENCY [ns]",
-    "DEVICE KERNEL DURATION [ns]",
-    *(f"INPUT_0_{part}" for part in (
-        "W_PAD[LOGICAL]", "Z_PAD[LOGICAL]", "Y_PAD[LOGICAL]", "X_PAD[LOGICAL]",
-        "LAYOUT", "DATATYPE", "MEMORY")),
-    "METAL TRACE ID", "METAL TRACE REPLAY SESSION ID", "PROGRAM HASH",
-)  # fmt: skip
-
-
-def op(
-    code: str, ns: float | str, *, cores: int = 64, memory: str = "L1_HEIGHT_SHARDED", **more: str
-) -> dict[str, str]:
-    """Return a row of a capture."""
-    row = dict.fromkeys(COLUMNS, "")
-    row |= {
-        "OP CODE": code, "OP TYPE": "tt_dnn_device", "DEVICE ID": "0",
-        "DEVICE ARCH": "wormhole_b0", "MATH FIDELITY": "HiFi2", "CORE COUNT": str(cores),
-        "AVAILABLE WORKER CORE COUNT": "64", "DEVICE KERNEL DURATION [ns]": str(ns),
-        "OP TO OP LATENCY [ns]": "500", "INPUT_0_W_PAD[LOGICAL]": "1[1]",
-        "INPUT_0_Z_PAD[LOGICAL]": "1[1]", "INPUT_0_Y_PAD[LOGICAL]": "1024[1000]",
-        "INPUT_0_X_PAD[LOGICAL]": "512[512]", "INPUT_0_LAYOUT": "TILE",
-        "INPUT_0_DATATYPE": "BFLOAT16", "INPUT_0_MEMORY": f"DEV_0_{memory}",
-        "PROGRAM HASH": "7",
-    }  # fmt: skip
-    return {**row, **more}
-
-
-def signpost(name: str) -> dict[str, str]:
-    """Return a mark between rows."""
-    return {**dict.fromkeys(COLUMNS, ""), "OP CODE": name, "OP TYPE": "signpost"}
-
-
-def capture(*rows: dict[str, str]) -> str:
-    """Return a capture."""
-    text = io.StringIO()
-    writer = csv.DictWriter(text, COLUMNS, lineterminator="\n")
-    writer.writeheader()
-    writer.writerows(rows)
-    return text.getvalue()
-
 
 BEFORE = (
     signpost("WARMUP"),
@@ -103,7 +59,7 @@ def test_parts_of_a_comparison_add_up(captured: Project) -> None:
 def test_windows_and_formats_that_do_not_fit_are_refused(captured: Project) -> None:
     (captured.path / "run.json").write_text('{"format": 1, "tests": {}}')
     lost = tuple(
-        op("Matmul", 9, **{"METAL TRACE ID": "0", "METAL TRACE REPLAY SESSION ID": replay})
+        op("Matmul", 9, {"METAL TRACE ID": "0", "METAL TRACE REPLAY SESSION ID": replay})
         for replay in ("1", "1", "2")
     )
     (captured.path / "lost.csv").write_text(capture(*lost))

@@ -21,7 +21,12 @@ if TYPE_CHECKING:
 
 def numbered(*nodes: dict[str, Any]) -> list[dict[str, Any]]:
     """Return a whole graph: each node has its number."""
-    first = {"arguments": [], "connections": [], "node_type": "capture_start", "params": None}
+    first: dict[str, Any] = {
+        "arguments": [],
+        "connections": [],
+        "node_type": "capture_start",
+        "params": None,
+    }
     return [{**node, "counter": counter} for counter, node in enumerate([first, *nodes])]
 
 

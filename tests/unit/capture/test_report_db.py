@@ -273,8 +273,8 @@ def test_reshards(tmp_path: Path, name: str, inside: str, expected: Reshard) -> 
 def test_fidelities_that_differ_are_none_and_an_argument_may_tell(tmp_path: Path) -> None:
     both = graph(*function("AMatmul", arguments=["math_fidelity=LoFi"]),
                  *function("BMatmul", arguments=["math_fidelity=HiFi4"]))  # fmt: skip
-    config = [{"operation_id": number, "name": "compute_kernel_config",
-               "value": "Config(math_fidelity=MathFidelity.HiFi3)"} for number in (1, 2)]  # fmt: skip
+    said = {"name": "compute_kernel_config", "value": "Config(math_fidelity=MathFidelity.HiFi3)"}
+    config = [{"operation_id": number, **said} for number in (1, 2)]
     report = report_of(tmp_path, operations=[one_op(), one_op(identity=2)],
                        captured_graph=both, operation_arguments=config)  # fmt: skip
     assert [operation.fidelity for operation in report.operations] == [None, "HiFi3"]

@@ -1,0 +1,114 @@
+"""The times of a device, from a capture, as metrics that are gated like any other."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from typing import TYPE_CHECKING, Final
+
+from pytest_ttnn_perf._support.errors import InputError
+from pytest_ttnn_perf.capture.cpp_report import read_cpp_report
+from pytest_ttnn_perf.capture.detect import ArtifactKind, kind_of
+from pytest_ttnn_perf.capture.ops_csv import read_ops_csv
+from pytest_ttnn_perf.model.category import Category, category_of
+from pytest_ttnn_perf.model.metric import Kind, Metric, Source
+from pytest_ttnn_perf.model.observation import MetricObservation
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+    from pathlib import Path
+
+    from pytest_ttnn_perf.model.ops import OpTable
+
+KERNEL_TIME: Final = "device_kernel_time"
+OP_COUNT: Final = "op_count"
+
+#: An execution of the program: a replay of its traces, or, without any, all there is.
+Replay = int | None
+
+
+def op_table_of(file: Path) -> OpTable:
+    """Return the op table that a capture holds.
+
+    Raises:
+        InputError: it holds none, or is damaged.
+    """
+    kind = kind_of(file)
+    if kind is ArtifactKind.OPS_CSV:
+        return read_ops_csv(file)
+    if kind is ArtifactKind.CPP_REPORT:
+        return read_cpp_report(file)
+    raise InputError(file, f"expected a capture with an op table, found {kind.value}")
+
+
+def device_metrics(file: Path) -> Iterator[MetricObservation]:
+    """Yield the metrics of a capture: kernel time, op count, and the time of every category.
+
+    One sample per replay of the traces, of the slowest device: the devices of a mesh run side by
+    side. Without traces there is one sample. A capture whose replays ran different ops has lost
+    data: its metrics have no samples, and say why.
+
+    Raises:
+        InputError: the file holds no op table, or is damaged.
+    """
+    table = op_table_of(file)
+    incomplete = [trace for trace in table.traces if not trace.complete]
+    if incomplete:
+        first = incomplete[0]
+        why = f"the replays of trace {first.trace} on device {first.device} ran different ops"
+        yield MetricObservation(_time(KERNEL_TIME), (), note=f"{file.name}: {why}")
+        return
+    runs = _runs(table)
+    if not runs:
+        yield MetricObservation(_time(KERNEL_TIME), (), note=f"{file.name}: no op has a time")
+        return
+    yield MetricObservation(_time(KERNEL_TIME), tuple(run.kernel_ns() for run in runs))
+    counted = Metric(OP_COUNT, unit="", kind=Kind.COUNT, source=Source.DEVICE)
+    yield MetricObservation(counted, (float(max(run.count() for run in runs)),))
+    for category in Category:
+        samples = tuple(run.kernel_ns(category) for run in runs)
+        if any(samples):
+            name = f"{KERNEL_TIME}_{category.name.lower()}"
+            yield MetricObservation(_time(name), samples)
+
+
+class _Run:
+    """One execution: times and counts per device."""
+
+    def __init__(self) -> None:
+        self._ns: dict[int, dict[Category, float]] = defaultdict(lambda: defaultdict(float))
+        self._counts: dict[int, int] = defaultdict(int)
+
+    def add(self, device: int, category: Category, kernel_ns: float) -> None:
+        """Take in one op."""
+        self._ns[device][category] += kernel_ns
+        self._counts[device] += 1
+
+    def kernel_ns(self, category: Category | None = None) -> float:
+        """Return the time of the slowest device, in all or in one category of ops."""
+        return max(
+            sum(times.values()) if category is None else times.get(category, 0.0)
+            for times in self._ns.values()
+        )
+
+    def count(self) -> int:
+        """Return the number of ops of the device that ran most."""
+        return max(self._counts.values())
+
+
+def _runs(table: OpTable) -> list[_Run]:
+    """Return the executions in a capture: its replays if it has traces, else the whole."""
+    columns = table.columns
+    categories = [category_of(signature.op) for signature in table.signatures]
+    replayed = bool(table.traces)
+    runs: Mapping[Replay, _Run] = defaultdict(_Run)
+    for signature, device, kernel_ns, replay, host in zip(
+        columns.signature, columns.device, columns.kernel_ns, columns.replay, columns.host,
+        strict=True,
+    ):  # fmt: skip
+        if not host and (replay is not None or not replayed):
+            runs[replay if replayed else None].add(device, categories[signature], kernel_ns)
+    return list(runs.values())
+
+
+def _time(name: str) -> Metric:
+    return Metric(name, unit="ns", kind=Kind.TIME, source=Source.DEVICE)

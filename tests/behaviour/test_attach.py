@@ -1,0 +1,124 @@
+"""``ttnn_perf.attach``: a capture's device times are gated like any other metric."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.behaviour.model import counts_of, record_of
+from tests.harness.captures import capture, op
+
+if TYPE_CHECKING:
+    from tests.harness.project import Project
+
+MODEL = """
+    def test_model(ttnn_perf):
+        ttnn_perf.attach("capture.csv")
+"""
+TEST = "test_model.py::test_model"
+
+
+def replay(number: int, *times: float) -> list[dict[str, str]]:
+    """Return the ops of one replay of trace 0."""
+    trace = {"METAL TRACE ID": "0", "METAL TRACE REPLAY SESSION ID": str(number)}
+    return [
+        op("Matmul", ns, {**trace, "DEVICE FW START CYCLE": str(at)}) for at, ns in enumerate(times)
+    ]
+
+
+@pytest.fixture
+def model(project: Project) -> Project:
+    project.write(test_model=MODEL)
+    return project
+
+
+def attach(project: Project, *rows: dict[str, str]) -> None:
+    (project.path / "capture.csv").write_text(capture(*rows))
+
+
+def metrics_of(project: Project) -> dict[str, tuple[str, str, list[float]]]:
+    """Return kind, source and samples of every metric."""
+    metrics = record_of(project)["tests"][TEST]["metrics"]
+    return {name: (m["kind"], m["source"], m["samples"]) for name, m in metrics.items()}
+
+
+def test_a_capture_without_traces_is_one_sample_of_the_slowest_device(model: Project) -> None:
+    second = {"DEVICE ID": "1"}
+    attach(
+        model,
+        op("Conv2d", 100_000),
+        op("Matmul", 50_000),
+        op("Conv2d", 120_000, second),
+        op("Softmax", 20_000, second),
+        op("Softmax", ""),
+    )
+
+    model.pytest("--ttnn-perf-update=new")
+
+    assert metrics_of(model) == {
+        "device_kernel_time": ("time", "device", [150_000]),
+        "op_count": ("count", "device", [2]),
+        "device_kernel_time_matmul": ("time", "device", [50_000]),
+        "device_kernel_time_conv": ("time", "device", [120_000]),
+        "device_kernel_time_norm": ("time", "device", [20_000]),
+    }
+
+
+def test_every_replay_is_a_sample_and_what_ran_before_is_none(model: Project) -> None:
+    attach(model, op("Matmul", 9_000_000), *replay(1, 10_000, 20_000), *replay(2, 11_000, 20_000))
+
+    model.pytest("--ttnn-perf-update=new")
+
+    assert metrics_of(model)["device_kernel_time"] == ("time", "device", [30_000, 31_000])
+    assert metrics_of(model)["op_count"][2] == [2]
+
+
+def test_slower_and_more_ops_fail_by_name(model: Project) -> None:
+    attach(model, op("Matmul", 100_000))
+    model.pytest("--ttnn-perf-update=new")
+    attach(model, op("Matmul", 100_000), op("Reshard", 18_000))
+
+    ran = model.pytest("--ttnn-perf")
+
+    assert (ran.code, counts_of(ran)) == (1, "1 failed")
+    said = f"REGRESSED {TEST}: device_kernel_time 118.0 us, baseline 100.0 us: 18.0 % slower"
+    assert said in ran.text
+    assert f"REGRESSED {TEST}: op_count 2, baseline 1" in ran.text
+
+
+def test_replays_that_lost_ops_are_no_data(model: Project) -> None:
+    attach(model, *replay(1, 10_000, 20_000), *replay(2, 10_000))
+
+    ran = model.pytest("--ttnn-perf-update=new")
+
+    assert ran.code == 1
+    assert (
+        "NO_DATA: device_kernel_time has no samples: capture.csv: the replays of trace 0 on "
+        "device 0 ran different ops"
+    ) in ran.text
+    assert not list((model.path / "baselines").glob("*/*.json"))
+
+
+@pytest.mark.parametrize(
+    ("content", "problem"),
+    [
+        (None, "cannot read: No such file or directory"),
+        ("", "expected a capture or a run record, found an empty file"),
+        ('{"format": 1}', "expected a capture with an op table, found a run record"),
+    ],
+)
+def test_what_is_no_capture_fails_the_test_with_a_sentence(
+    model: Project, content: str | None, problem: str
+) -> None:
+    if content is not None:
+        (model.path / "capture.csv").write_text(content)
+
+    ran = model.pytest("--ttnn-perf")
+
+    assert ran.code == 1
+    assert f"InputError: capture.csv: {problem}" in ran.text
+
+
+def test_without_the_gate_a_capture_is_left_alone(model: Project) -> None:
+    assert model.pytest().code == 0
