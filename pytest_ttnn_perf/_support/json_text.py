@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from typing import TYPE_CHECKING, Final, TypeVar
 
 from pytest_ttnn_perf._support.errors import DecodeError, InputError
@@ -72,8 +73,8 @@ def loads(text: str) -> object:
 def _members(pairs: list[tuple[str, object]]) -> dict[str, object]:
     members = dict(pairs)
     if len(members) < len(pairs):
-        names = [name for name, _ in pairs]
-        twice = next(name for name in names if names.count(name) > 1)
+        counts = Counter(name for name, _ in pairs)
+        twice = next(name for name, count in counts.items() if count > 1)
         message = f"{twice!r} stands twice in one object"
         raise ValueError(message)
     return members
