@@ -2,27 +2,46 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
-from pytest_ttnn_perf._support.errors import InputError, UsageError
+from pytest_ttnn_perf._support.errors import UsageError
 from pytest_ttnn_perf.capture.cpp_report import read_cpp_report
 from pytest_ttnn_perf.capture.detect import ArtifactKind, kind_of
+from pytest_ttnn_perf.capture.device_log import read_device_log
+from pytest_ttnn_perf.capture.graph_json import read_graph_json
 from pytest_ttnn_perf.capture.ops_csv import read_ops_csv
 from pytest_ttnn_perf.capture.ops_window import window
+from pytest_ttnn_perf.capture.report_db import read_report_db
+from pytest_ttnn_perf.capture.tt_smi import read_tt_smi
+from pytest_ttnn_perf.capture.ttlang import read_ttlang_log
+from pytest_ttnn_perf.capture.ttlang_perf_json import read_perf_summary_json
+from pytest_ttnn_perf.capture.ttlang_sim import read_sim_stats, read_sim_trace
 from pytest_ttnn_perf.report.ops import ops_listing
+from pytest_ttnn_perf.report.records import record_listing
 from pytest_ttnn_perf.workflow.listings import show_run
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
     from pathlib import Path
 
-_TABLES = {ArtifactKind.OPS_CSV: read_ops_csv, ArtifactKind.CPP_REPORT: read_cpp_report}
+_TABLES: Final = {ArtifactKind.OPS_CSV: read_ops_csv, ArtifactKind.CPP_REPORT: read_cpp_report}
+_RECORDS: Final[Mapping[ArtifactKind, Callable[[Path], object]]] = {
+    ArtifactKind.DEVICE_LOG: read_device_log,
+    ArtifactKind.REPORT_DB: read_report_db,
+    ArtifactKind.GRAPH_JSON: read_graph_json,
+    ArtifactKind.PERF_SUMMARY_JSON: read_perf_summary_json,
+    ArtifactKind.SIM_TRACE: read_sim_trace,
+    ArtifactKind.SIM_STATS: read_sim_stats,
+    ArtifactKind.TT_SMI: read_tt_smi,
+    ArtifactKind.TTLANG_LOG: read_ttlang_log,
+}
 
 
 def show_file(file: Path, *, start: str | None, end: str | None, shape: str) -> str:
-    """Show a run record, or the op table of a capture, within a window if one is named.
+    """Show what a file holds; of an op table, the window between two signposts if they are named.
 
     Raises:
-        InputError: the file is neither, or is damaged.
+        InputError: the file is of no known format, or is damaged.
         UsageError: a window was named that the file does not have.
     """
     kind = kind_of(file)
@@ -31,9 +50,9 @@ def show_file(file: Path, *, start: str | None, end: str | None, shape: str) -> 
         if start or end:
             table = window(table, start, end)
         return ops_listing(table, name=file.name).text(shape)
-    if kind is not ArtifactKind.RUN_RECORD:
-        raise InputError(file, f"expected a run record or an op table, found {kind.value}")
     if start or end:
-        message = "--start and --end select ops of a capture; a run record has none"
+        message = f"--start and --end select ops of an op table; {file.name} is {kind.value}"
         raise UsageError(message)
-    return show_run(file, shape=shape)
+    if kind is ArtifactKind.RUN_RECORD:
+        return show_run(file, shape=shape)
+    return record_listing(_RECORDS[kind](file), name=file.name, kind=kind.value).text(shape)

@@ -7,7 +7,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from pytest_ttnn_perf.workflow.show import show_file
 from tests.harness.captures import capture, op, signpost
+from tests.harness.corpus import corpus, corpus_folder
 from tests.harness.golden import assert_golden
 
 if TYPE_CHECKING:
@@ -69,7 +71,7 @@ def test_windows_and_formats_that_do_not_fit_are_refused(captured: Project) -> N
             "'PERF_END'"
         ),
         ("show", "run.json", "--start", "PERF"): (
-            "ttnn-perf: --start and --end select ops of a capture; a run record has none"
+            "ttnn-perf: --start and --end select ops of an op table; run.json is a run record"
         ),
         ("compare", "before.csv", "run.json"): (
             "ttnn-perf: run.json: expected an ops_perf_results CSV, found a run record"
@@ -81,3 +83,41 @@ def test_windows_and_formats_that_do_not_fit_are_refused(captured: Project) -> N
     }
     said = {words: captured.cli(*words).errors for words in refusals}
     assert said == refusals
+
+
+#: As tt-lang prints it, among other output.
+TTLANG = """\
+some output of the test
+=== PERF SUMMARY ===
+arch: wormhole_b0, freq: 1000 MHz, max_compute_cores: 64
+programs: 1 (listed in dispatch order, includes ttnn ops)
+
+--- Program 7 (__kernel) ---
+grid: 2x2 (4 cores)
+duration: 54,311 cycles (54.3 us)
+  DRAM read:        512.0 KB  (256 transfers)
+  DRAM write:       512.0 KB  (256 transfers)
+  effective BW:   19.3 GB/s (total payload / duration)
+  transfer size:  2.0 KB (uniform)
+  barriers:       16 read (1 per 16 reads), 16 write (1 per 16 writes)
+
+"""
+
+
+@pytest.mark.parametrize("shape", ["table", "json", "csv"])
+def test_other_captures_are_shown_field_by_field(project: Project, shape: str) -> None:
+    (project.path / "kernel.log").write_text(TTLANG)
+    ran = project.cli("show", "kernel.log", "--format", shape)
+    assert (ran.code, ran.errors) == (0, "")
+    assert_golden(f"show_ttlang_{shape}", ran.text)
+
+
+def test_every_capture_of_the_corpus_is_shown() -> None:
+    corpus("ops_perf")
+    files = [
+        file
+        for pattern in ("ops_perf/*.csv", "report_db/*/db.sqlite", "ttlang/*.*", "ttlang/sim/*")
+        for file in sorted(corpus_folder().glob(pattern))
+    ]
+    shown = [show_file(file, start=None, end=None, shape="table") for file in files]
+    assert [text.partition(": ")[0] for text in shown] == [file.name for file in files]

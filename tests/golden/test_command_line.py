@@ -91,7 +91,9 @@ def test_a_missing_baseline_can_be_let_pass(recorded: Project) -> None:
     assert recorded.cli("gate", "run.json", "--missing", "warn").code == 0
 
 
-@pytest.mark.parametrize("command", [(), ("gate",), ("show",), ("baseline",), ("baseline", "list")])
+@pytest.mark.parametrize(
+    "command", [(), ("gate",), ("show",), ("compare",), ("baseline",), ("baseline", "list")]
+)
 def test_help(project: Project, command: tuple[str, ...]) -> None:
     ran = project.cli(*command, "--help")
     assert ran.code == 0
