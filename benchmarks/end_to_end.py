@@ -1,11 +1,13 @@
 """The real gate on work of a known amount: more work must fail by name, the same must pass.
 
     python benchmarks/end_to_end.py [--changed 20] [--unchanged 50] [--sessions 10]
-        [--work device|compute] [--models 3] [--seed N] [--out PAGE.md] [--keep DIR]
+        [--work device|compute] [--models 3] [--seed N]
+        [--out PAGE.md] [--note TEXT] [--keep DIR]
 
 Drives ``ttnn-perf calibrate`` and ``pytest --ttnn-perf`` in a temporary project, one real process
 after another. A line per run on stderr, then the report. ``--out`` writes it into a page, where the
-section of the other kind of work stays as it is; ``--keep`` keeps the project with its run records.
+section of the other kind of work stays as it is; ``--note`` goes with it, such as that runs before
+this one ended otherwise. ``--keep`` keeps the project with its run records.
 Interrupted, it prints what it has and writes nothing. Exit code 1 if a bar is not met.
 """
 
@@ -42,7 +44,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         f"--unchanged {options.unchanged} --sessions {options.sessions} "
         f"--models {options.models} --seed {options.seed}"
     )
-    found = Findings(command, options.work, MORE, options.sessions)
+    found = Findings(command, options.work, MORE, options.note)
     try:
         with tempfile.TemporaryDirectory() as name:
             folder = options.keep or Path(name)
@@ -67,6 +69,7 @@ def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--models", type=int, default=3, help="tests in the project")
     parser.add_argument("--seed", type=int, default=20261116, help="of the order of runs")
     parser.add_argument("--out", type=Path, help="the page to write")
+    parser.add_argument("--note", default="", help="what readers of the page must know of this run")
     parser.add_argument("--keep", type=Path, help="a new folder for the project")
     options = parser.parse_args(arguments)
     if not 2 <= options.models <= projects.MOST_MODELS:

@@ -26,8 +26,10 @@ Each call starts an operation on the stand-in accelerator of `examples/` and wai
 as a host thread waits for a real one. The device times are constants.""",
     "compute": """\
 Each call computes a number of rounds of PBKDF2 on one core. The number is set once, from the
-processor time of a few calls before the baseline is recorded, and stays the same from then on. What
-other processes take of the processors comes on top, in the baseline as in the runs.""",
+processor time of a few calls before the baseline is recorded, and stays the same from then on. This
+needs processors that are otherwise idle. Where other processes take turns on them, unchanged work
+does take longer, sessions of the baseline differ by as much, and the bars are missed: read the
+figures beside the share that others took.""",
 }
 _OPENING: Final = """\
 # End to end
@@ -64,6 +66,7 @@ def section(found: Findings) -> str:
         _WORDS[found.kind],
         f"    {found.command}",
         _machine(found),
+        _filled(found.note),
         "What must hold:",
         "\n".join(bars),
         _counts(found).rstrip() if found.attempts else "",

@@ -191,12 +191,15 @@ def _samples_ms(tests: Iterable[JudgedTest]) -> Iterable[float]:
 
 @dataclass
 class Findings:
-    """All that was found. ``calibration`` is what the baseline tells, a row per test."""
+    """All that was found. ``calibration`` is what the baseline tells, a row per test.
+
+    ``note`` is what a reader must know of how the figures came about, such as runs before them.
+    """
 
     command: str
     kind: str
     more: float
-    sessions: int
+    note: str = ""
     calibration: list[dict[str, Any]] = field(default_factory=list)
     calibration_s: float = 0.0
     attempts: list[Attempt] = field(default_factory=list)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass, field
-from math import expm1
+from math import expm1, log1p
 from typing import TYPE_CHECKING, Final
 
 from pytest_ttnn_perf._support.errors import DecodeError, UsageError
@@ -276,6 +276,17 @@ def calibrated(sessions: Sessions, *, confirm: int) -> Iterator[Calibrated]:
                 false_alarms=rate,
                 caught=caught,
             )
+
+
+def too_noisy(seen: list[Observation]) -> str | None:
+    """Return why a test could never pass against its sessions; None if it could."""
+    for name, baseline in baselines_of(seen).items():
+        if baseline.metric.compared_by_ratio:
+            limits = seen[0].metrics[name].limits
+            noise = band_of(baseline, limits, policy=DEFAULT_POLICY).noise
+            if noise > log1p(max(DEFAULT_POLICY.too_noisy, limits.tolerance or 0.0)):
+                return f"{name} is too noisy: noise alone reaches {_fraction(noise) * 100:.1f} %"
+    return None
 
 
 def _fraction(change: float) -> float:

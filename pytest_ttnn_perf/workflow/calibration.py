@@ -21,7 +21,13 @@ from pytest_ttnn_perf.model.verdict import Outcome
 from pytest_ttnn_perf.report.calibration import calibration_listing, progress_line
 from pytest_ttnn_perf.report.numbers import counted
 from pytest_ttnn_perf.report.sentences import sentence
-from pytest_ttnn_perf.workflow.calibrate import Sessions, baselines_of, calibrated, run_sessions
+from pytest_ttnn_perf.workflow.calibrate import (
+    Sessions,
+    baselines_of,
+    calibrated,
+    run_sessions,
+    too_noisy,
+)
 from pytest_ttnn_perf.workflow.passes import Workers
 
 if TYPE_CHECKING:
@@ -129,6 +135,9 @@ def _remarks(found: Sessions) -> Iterator[str]:
     if min(map(len, good.values()), default=_ENOUGH) < _ENOUGH:
         yield f"fewer than {_ENOUGH} sessions: rates and what is caught look better than they are"
     for test, seen in good.items():
+        noisy = too_noisy(seen)
+        if noisy is not None:
+            yield f"no gate would pass {test}: {noisy}"
         if not baselines_of(seen):
             yield f"nothing to calibrate in {test}: what it records is not gated"
 
@@ -140,6 +149,10 @@ def _written(found: Sessions, settings: Settings, asked: Calibration) -> tuple[l
     changes, refused = {}, []
     for test, seen in found.good().items():
         metrics = baselines_of(seen)
+        noisy = too_noisy(seen)
+        if noisy is not None:
+            refused.append(f"not written {test}: {noisy}; quiet the machine, or take more samples")
+            continue
         worse = None if asked.reason else _worse(seen, store, test)
         if worse is not None:
             refused.append(f'not written {test}: {worse}; accept it with --reason "why"')

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from tests.behaviour.model import metric
-from tests.behaviour.turns import latencies, write_turns
+from tests.behaviour.turns import id_of, latencies, write_turns
 
 if TYPE_CHECKING:
     from tests.harness.project import Project, Ran
@@ -187,3 +187,15 @@ def test_result_that_can_no_longer_be_stored_is_shown_all_the_same(project: Proj
     assert ran.code == 1
     assert rows_of(ran) == ["a"]
     assert re.search(r"^not written: .*baselines\S*: cannot write: \S", ran.text, re.M)
+
+
+def test_sessions_that_no_gate_would_pass_are_not_stored(project: Project) -> None:
+    write_turns(project, wild=latencies(30.0, 60.0, 30.0, 60.0))
+
+    ran = project.cli("calibrate", "--sessions", "4", "--write")
+
+    noisy = "latency is too noisy: noise alone reaches "
+    assert ran.code == 1
+    assert f"no gate would pass {id_of('wild')}: {noisy}" in ran.text
+    assert f"not written {id_of('wild')}: {noisy}" in ran.text
+    assert not list(project.path.glob("baselines/*/*.json"))
