@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from pytest_ttnn_perf._support.errors import UsageError
+from pytest_ttnn_perf._support.errors import InputError, UsageError
 from pytest_ttnn_perf.capture.cpp_report import read_cpp_report
 from pytest_ttnn_perf.capture.detect import ArtifactKind, kind_of
 from pytest_ttnn_perf.capture.device_log import read_device_log
@@ -44,7 +44,7 @@ def show_file(file: Path, *, start: str | None, end: str | None, shape: str) -> 
         InputError: the file is of no known format, or is damaged.
         UsageError: a window was named that the file does not have.
     """
-    kind = kind_of(file)
+    kind = _kind_of(file)
     if kind in _TABLES:
         table = _TABLES[kind](file)
         if start or end:
@@ -56,3 +56,13 @@ def show_file(file: Path, *, start: str | None, end: str | None, shape: str) -> 
     if kind is ArtifactKind.RUN_RECORD:
         return show_run(file, shape=shape)
     return record_listing(_RECORDS[kind](file), name=file.name, kind=kind.value).text(shape)
+
+
+def _kind_of(file: Path) -> ArtifactKind:
+    """Return the format of a file; what only calls itself JSON is told what a record should be."""
+    try:
+        return kind_of(file)
+    except InputError:
+        if file.suffix in {".json", ".jsonl"}:
+            return ArtifactKind.RUN_RECORD
+        raise
