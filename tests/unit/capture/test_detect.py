@@ -54,6 +54,7 @@ def test_a_database_is_known_by_its_magic(tmp_path: Path) -> None:
         (b"\x1f\x8b" + b"x" * 30, "cannot read: Unknown compression method"),
         (gzip.compress(b"x" * 9999)[:-20], "cannot read: Compressed file ended before"),
     ],
+    ids=["empty", "text", "binary", "not packed", "packed and cut"],  # packing stamps the time
 )
 def test_anything_else_is_refused(tmp_path: Path, content: bytes, problem: str) -> None:
     file = tmp_path / "file"
