@@ -6,10 +6,8 @@ from typing import TYPE_CHECKING
 
 from pytest_ttnn_perf._support.errors import InputError, UsageError
 from pytest_ttnn_perf.attribution.align import attribute
-from pytest_ttnn_perf.capture.detect import ArtifactKind, kind_of
-from pytest_ttnn_perf.capture.ops_csv import read_ops_csv
-from pytest_ttnn_perf.capture.ops_window import window
 from pytest_ttnn_perf.report.attribution import attribution_listing
+from pytest_ttnn_perf.workflow.op_tables import op_table_of
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -20,14 +18,13 @@ if TYPE_CHECKING:
 def compare_captures(
     before: Path, after: Path, *, start: str | None, end: str | None, shape: str
 ) -> str:
-    """Say which ops make up the change between two ops CSVs, within a window if one is named.
+    """Say which ops make up the change between two captures, within a window if one is named.
 
     Raises:
         InputError: a file is no such capture, or is damaged.
         UsageError: the captures cannot be compared, or lack the window.
     """
-    tables = [_table(file, start=start, end=end) for file in (before, after)]
-    first, second = tables
+    first, second = (op_table_of(file, start=start, end=end) for file in (before, after))
     if first.kernel_time != second.kernel_time:
         message = (
             f"the captures hold different times: {before.name} has {first.kernel_time}, "
@@ -37,14 +34,6 @@ def compare_captures(
     _refuse_incomplete(before, first)
     _refuse_incomplete(after, second)
     return attribution_listing(attribute(first, second)).text(shape)
-
-
-def _table(file: Path, *, start: str | None, end: str | None) -> OpTable:
-    kind = kind_of(file)
-    if kind is not ArtifactKind.OPS_CSV:
-        raise InputError(file, f"expected an ops_perf_results CSV, found {kind.value}")
-    table = read_ops_csv(file)
-    return window(table, start, end) if start or end else table
 
 
 def _refuse_incomplete(file: Path, table: OpTable) -> None:

@@ -5,13 +5,10 @@ from __future__ import annotations
 from collections import defaultdict
 from typing import TYPE_CHECKING, Final
 
-from pytest_ttnn_perf._support.errors import InputError
-from pytest_ttnn_perf.capture.cpp_report import read_cpp_report
-from pytest_ttnn_perf.capture.detect import ArtifactKind, kind_of
-from pytest_ttnn_perf.capture.ops_csv import read_ops_csv
 from pytest_ttnn_perf.model.category import Category, category_of
 from pytest_ttnn_perf.model.metric import Kind, Metric, Source
 from pytest_ttnn_perf.model.observation import MetricObservation
+from pytest_ttnn_perf.workflow.op_tables import op_table_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -24,20 +21,6 @@ OP_COUNT: Final = "op_count"
 
 #: An execution of the program: a replay of its traces, or, without any, all there is.
 Replay = int | None
-
-
-def op_table_of(file: Path) -> OpTable:
-    """Return the op table that a capture holds.
-
-    Raises:
-        InputError: it holds none, or is damaged.
-    """
-    kind = kind_of(file)
-    if kind is ArtifactKind.OPS_CSV:
-        return read_ops_csv(file)
-    if kind is ArtifactKind.CPP_REPORT:
-        return read_cpp_report(file)
-    raise InputError(file, f"expected a capture with an op table, found {kind.value}")
 
 
 def device_metrics(file: Path) -> Iterator[MetricObservation]:

@@ -5,12 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from pytest_ttnn_perf._support.errors import InputError, UsageError
-from pytest_ttnn_perf.capture.cpp_report import read_cpp_report
 from pytest_ttnn_perf.capture.detect import ArtifactKind, kind_of
 from pytest_ttnn_perf.capture.device_log import read_device_log
 from pytest_ttnn_perf.capture.graph_json import read_graph_json
-from pytest_ttnn_perf.capture.ops_csv import read_ops_csv
-from pytest_ttnn_perf.capture.ops_window import window
 from pytest_ttnn_perf.capture.report_db import read_report_db
 from pytest_ttnn_perf.capture.tt_smi import read_tt_smi
 from pytest_ttnn_perf.capture.ttlang import read_ttlang_log
@@ -19,12 +16,12 @@ from pytest_ttnn_perf.capture.ttlang_sim import read_sim_stats, read_sim_trace
 from pytest_ttnn_perf.report.ops import ops_listing
 from pytest_ttnn_perf.report.records import record_listing
 from pytest_ttnn_perf.workflow.listings import show_run
+from pytest_ttnn_perf.workflow.op_tables import OP_TABLES, op_table_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from pathlib import Path
 
-_TABLES: Final = {ArtifactKind.OPS_CSV: read_ops_csv, ArtifactKind.CPP_REPORT: read_cpp_report}
 _RECORDS: Final[Mapping[ArtifactKind, Callable[[Path], object]]] = {
     ArtifactKind.DEVICE_LOG: read_device_log,
     ArtifactKind.REPORT_DB: read_report_db,
@@ -45,10 +42,8 @@ def show_file(file: Path, *, start: str | None, end: str | None, shape: str) -> 
         UsageError: a window was named that the file does not have.
     """
     kind = _kind_of(file)
-    if kind in _TABLES:
-        table = _TABLES[kind](file)
-        if start or end:
-            table = window(table, start, end)
+    if kind in OP_TABLES:
+        table = op_table_of(file, start=start, end=end)
         return ops_listing(table, name=file.name).text(shape)
     if start or end:
         message = f"--start and --end select ops of an op table; {file.name} is {kind.value}"
