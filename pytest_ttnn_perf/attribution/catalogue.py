@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from pytest_ttnn_perf.attribution.config import function_in
 from pytest_ttnn_perf.model.attribution import short_code
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Hashable
 
     from pytest_ttnn_perf.model.ops import OpTable, Signature, Tensor
 
@@ -28,26 +29,33 @@ class Variant(NamedTuple):
     attributes: str
 
 
-class Likeness(NamedTuple):
-    """In what two variants can be alike, as numbers: equal ones are alike in that.
+@dataclass(frozen=True, slots=True)
+class Likeness:
+    """In what variants can be alike: for each variant a number; equal ones are alike in that.
 
     ``code``: what it computes. ``exact``: that and its operands. ``padded``, ``logical``: that and
     those shapes of all operands. ``ends``: that and the padded shapes of the first input and the
-    first output.
+    first output. ``format``: whatever is told of the operands but sizes and memory.
     """
 
-    exact: int
-    padded: int
-    logical: int
-    ends: int
-    code: int
+    exact: list[int] = field(default_factory=list)
+    padded: list[int] = field(default_factory=list)
+    logical: list[int] = field(default_factory=list)
+    ends: list[int] = field(default_factory=list)
+    code: list[int] = field(default_factory=list)
+    format: list[int] = field(default_factory=list)
 
 
-class _Numbers(dict[Hashable, int]):
-    """Numbers what it is asked for, from 0."""
+class _Numbered(dict[tuple[int, int | None, int, int], int]):
+    """The number of a row's variant by what its table holds of it."""
 
-    def __missing__(self, key: Hashable) -> int:
-        number = self[key] = len(self)
+    def __init__(self, table: OpTable, catalogue: Catalogue) -> None:
+        super().__init__()
+        self._table = table
+        self._catalogue = catalogue
+
+    def __missing__(self, key: tuple[int, int | None, int, int]) -> int:
+        number = self[key] = self._catalogue.number_of(_variant(self._table, *key))
         return number
 
 
@@ -56,41 +64,38 @@ class Catalogue:
 
     def __init__(self) -> None:
         self.variants: list[Variant] = []
-        self.likenesses: list[Likeness] = []
+        self.alike = Likeness()
         self._numbers: dict[Variant, int] = {}
-        self._likeness_numbers = _Numbers()
+        self._traits: dict[Hashable, int] = {}
 
-    def numbered(self, table: OpTable, rows: Iterable[int]) -> tuple[int, ...]:
-        """Return the variants of some rows of a table, by number."""
+    def numbered(self, table: OpTable) -> list[int]:
+        """Return the variants of a table's rows, by number."""
         c = table.columns
-        known: dict[tuple[int, int | None, int, int], int] = {}
-        numbers = []
-        for row in rows:
-            key = (c.signature[row], c.cores[row], c.fidelity[row], c.attributes[row])
-            number = known.get(key)
-            if number is None:
-                number = known[key] = self._number_of(_variant(table, *key))
-            numbers.append(number)
-        return tuple(numbers)
+        keys = zip(c.signature, c.cores, c.fidelity, c.attributes, strict=True)
+        return list(map(_Numbered(table, self).__getitem__, keys))
 
-    def _number_of(self, variant: Variant) -> int:
-        number = self._numbers.get(variant)
-        if number is None:
-            number = self._numbers[variant] = len(self.variants)
+    def number_of(self, variant: Variant) -> int:
+        """Return the number of a variant."""
+        number = self._numbers.setdefault(variant, len(self.variants))
+        if number == len(self.variants):
             self.variants.append(variant)
-            self.likenesses.append(self._likeness(variant))
+            self._add_likeness(variant)
         return number
 
-    def _likeness(self, variant: Variant) -> Likeness:
-        number, code = self._likeness_numbers, _code(variant)
+    def _add_likeness(self, variant: Variant) -> None:
+        code, alike = _code(variant), self.alike
         inputs, outputs = variant.signature.inputs, variant.signature.outputs
-        return Likeness(
-            number["exact", code, inputs, outputs],
-            number["padded", code, _padded(inputs), _padded(outputs)],
-            number["logical", code, _logical(inputs), _logical(outputs)],
-            number["ends", code, _padded(inputs[:1]), _padded(outputs[:1])],
-            number["code", code],
-        )
+        padded = code, _padded(inputs), _padded(outputs)
+        alike.code.append(self._same(code))
+        alike.exact.append(self._same((code, inputs, outputs)))
+        alike.padded.append(self._same(padded))
+        alike.logical.append(self._same((code, _logical(inputs), _logical(outputs))))
+        alike.ends.append(self._same((code, padded[1][:1], padded[2][:1])))
+        alike.format.append(self._same((_formats(inputs), _formats(outputs))))
+
+    def _same(self, trait: Hashable) -> int:
+        """Return the number that stands for a trait."""
+        return self._traits.setdefault(trait, len(self._traits))
 
 
 def _variant(
@@ -106,14 +111,23 @@ def _variant(
 
 def _code(variant: Variant) -> str:
     """Return what an op computes, without what differs between releases."""
-    short = short_code(variant.signature.op)
-    function = function_in(variant.attributes) if short.startswith(_ELEMENTWISE) else ""
-    return _RENAMED.get(short, short) + function
+    code = _plain_code(variant.signature.op)
+    return code + function_in(variant.attributes) if code.startswith(_ELEMENTWISE) else code
+
+
+@lru_cache(maxsize=1024)
+def _plain_code(op: str) -> str:
+    short = short_code(op)
+    return _RENAMED.get(short, short)
 
 
 def _padded(tensors: tuple[Tensor, ...]) -> tuple[tuple[int, ...], ...]:
-    return tuple(tensor.padded for tensor in tensors)
+    return tuple([tensor.padded for tensor in tensors])
 
 
 def _logical(tensors: tuple[Tensor, ...]) -> tuple[tuple[int, ...], ...]:
-    return tuple(tensor.logical or tensor.padded for tensor in tensors)
+    return tuple([tensor.logical or tensor.padded for tensor in tensors])
+
+
+def _formats(tensors: tuple[Tensor, ...]) -> tuple[tuple[str, str, int], ...]:
+    return tuple([(tensor.dtype, tensor.layout, len(tensor.padded)) for tensor in tensors])

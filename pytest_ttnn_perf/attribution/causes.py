@@ -17,14 +17,14 @@ if TYPE_CHECKING:
 
 def causes_between(before: Variant, after: Variant) -> tuple[Cause, ...]:
     """Return the differences; what one side does not tell is no difference."""
-    told = _both(before, after)
-    return tuple(Cause(what, then, now) for what, then, now in told if now != then)
+    both = _both(before, after)
+    return tuple(Cause(what, then, now) for what, then, now in both if then and now and now != then)
 
 
-def _both(before: Variant, after: Variant) -> Iterator[tuple[str, str, str]]:
-    """Yield what both sides tell: its name, and its value before and after."""
-    yield from _told("cores", str(before.cores or ""), str(after.cores or ""))
-    yield from _told("fidelity", before.fidelity, after.fidelity)
+def _both(before: Variant, after: Variant) -> Iterator[tuple[str, str | None, str | None]]:
+    """Yield what may differ: its name, and its value before and after."""
+    yield "cores", str(before.cores or ""), str(after.cores or "")
+    yield "fidelity", before.fidelity, after.fidelity
     if before.signature != after.signature:
         ours, theirs = before.signature, after.signature
         yield from _operands("in", ours.inputs, theirs.inputs)
@@ -32,12 +32,7 @@ def _both(before: Variant, after: Variant) -> Iterator[tuple[str, str, str]]:
     if before.attributes != after.attributes:
         now = dict(settings_in(after.attributes))
         for key, value in settings_in(before.attributes):
-            yield from _told(key, value, now.get(key))
-
-
-def _told(what: str, before: str | None, after: str | None) -> Iterator[tuple[str, str, str]]:
-    if before and after:
-        yield what, before, after
+            yield key, value, now.get(key)
 
 
 def _operands(
@@ -46,16 +41,16 @@ def _operands(
     if len(before) != len(after):
         yield f"{side}puts", str(len(before)), str(len(after))
     for place, (then, now) in enumerate(zip(before, after, strict=False)):
-        name = f"{side}{place}"
-        yield from _told(f"{name} dtype", then.dtype, now.dtype)
-        yield from _told(f"{name} memory", then.memory, now.memory)
-        yield from _told(f"{name} layout", then.layout, now.layout)
-        yield from _shapes(f"{name} shape", then, now)
+        if then != now:
+            name = f"{side}{place}"
+            yield f"{name} dtype", then.dtype, now.dtype
+            yield f"{name} memory", then.memory, now.memory
+            yield f"{name} layout", then.layout, now.layout
+            yield f"{name} shape", *_shapes(then, now)
 
 
-def _shapes(what: str, before: Tensor, after: Tensor) -> Iterator[tuple[str, str, str]]:
-    """Compare logical shapes where both sides tell them; padding follows from the layout."""
+def _shapes(before: Tensor, after: Tensor) -> tuple[str, str]:
+    """Return logical shapes where both sides tell them; padding follows from the layout."""
     if before.logical is None or after.logical is None:
-        yield what, shape_text(before.padded), shape_text(after.padded)
-    else:
-        yield what, shape_text(before.logical), shape_text(after.logical)
+        return shape_text(before.padded), shape_text(after.padded)
+    return shape_text(before.logical), shape_text(after.logical)

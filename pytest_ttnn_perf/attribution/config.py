@@ -54,7 +54,7 @@ def settings_in(attributes: str) -> Settings:
     """
     if not attributes:
         return ()
-    found = {"activation": "+".join(dict.fromkeys(_FUNCTION.findall(attributes))) or "none"}
+    found = {"activation": "+".join(dict.fromkeys(_functions(attributes))) or "none"}
     for key, value in _SETTING.findall(attributes):
         # The first one: a key that stands again belongs to something inside.
         if key in _ORDER and key not in found:
@@ -69,7 +69,12 @@ def function_in(attributes: str) -> str:
     'MUL'
     """
     operator = _OPERATOR.search(attributes)
-    return operator[1] if operator else "+".join(_FUNCTION.findall(attributes))
+    return operator[1] if operator else "+".join(_functions(attributes))
+
+
+def _functions(attributes: str) -> list[str]:
+    # Most texts have none, and to see that is fast.
+    return _FUNCTION.findall(attributes) if "UnaryOpType::" in attributes else []
 
 
 def _plain(key: str, value: str) -> str:

@@ -1,30 +1,22 @@
-"""What became of each op: matched, with what it changed in, or removed, or added."""
+"""What became of the ops: matched, with what they changed in, or removed, or added."""
 
 from __future__ import annotations
 
-from collections import Counter
-from typing import TYPE_CHECKING, NamedTuple
+from collections import Counter, defaultdict
+from typing import TYPE_CHECKING
 
 from pytest_ttnn_perf.attribution.causes import causes_between
-from pytest_ttnn_perf.attribution.group import Fate, Kind
+from pytest_ttnn_perf.attribution.group import Batch, Kind
 from pytest_ttnn_perf.attribution.match import match
+from pytest_ttnn_perf.attribution.slide import NONE
 from pytest_ttnn_perf.model.attribution import Cause, ChangeKind
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from pytest_ttnn_perf.attribution.catalogue import Catalogue
-    from pytest_ttnn_perf.attribution.pairing import Pairing
+    from pytest_ttnn_perf.attribution.pairing import Pairing, Strand
     from pytest_ttnn_perf.model.ops import Signature
-
-
-class _Listed(NamedTuple):
-    """An op without a match: how many of it there are on its side, and how many have one."""
-
-    place: int
-    signature: Signature
-    present: str
-    matched: str
 
 
 class Fates:
@@ -33,48 +25,71 @@ class Fates:
     def __init__(self, catalogue: Catalogue) -> None:
         self._catalogue = catalogue
         self._kinds: dict[object, Kind] = {}
-        self._matched: dict[tuple[int, int], Kind] = {}
 
-    def of(self, pairing: Pairing, *, lane: int, unit_ns: float) -> Iterator[Fate]:
-        """Yield what became of each op; ``unit_ns`` is what a unit is on one device."""
+    def of(self, pairing: Pairing, *, lane: int, unit_ns: float) -> Iterator[Batch]:
+        """Yield what became of all ops; ``unit_ns`` is what a unit is on one device."""
         per_device_ns = unit_ns / pairing.weight
         before, after = pairing.before, pairing.after
-        gone, come = set(range(len(before.variants))), set(range(len(after.variants)))
-        for i, j, moved in match(before.variants, after.variants, self._catalogue):
-            gone.discard(i)
-            come.discard(j)
-            kind = self._matched_kind(before.variants[i], after.variants[j])
-            yield Fate(kind, before.units[i], after.units[j], per_device_ns, lane, moved)
-        for op in self._listed(before.variants, sorted(gone)):
-            cause = Cause("count", op.present, op.matched)
-            kind = self._shared(Kind(op.signature, ChangeKind.REMOVED, (cause,)))
-            yield Fate(kind, before.units[op.place], 0, per_device_ns, lane)
-        for op in self._listed(after.variants, sorted(come)):
-            cause = Cause("count", op.matched, op.present)
-            kind = self._shared(Kind(op.signature, ChangeKind.ADDED, (cause,)))
-            yield Fate(kind, 0, after.units[op.place], per_device_ns, lane)
+        to, moved = match(before.variants, after.variants, self._catalogue)
+        kept = {i: j for i, j in enumerate(to) if j != NONE}
+        for places in (kept, moved):
+            for kind, ours, theirs in self._changed(pairing, places):
+                yield Batch(kind, ours, theirs, per_device_ns, lane, moved=places is moved)
+        gone = set(range(len(before.variants))).difference(kept, moved)
+        come = set(range(len(after.variants))).difference(kept.values(), moved.values())
+        for kind, units in self._listed(before, gone, ChangeKind.REMOVED):
+            yield Batch(kind, units, (), per_device_ns, lane)
+        for kind, units in self._listed(after, come, ChangeKind.ADDED):
+            yield Batch(kind, (), units, per_device_ns, lane)
 
-    def _matched_kind(self, before: int, after: int) -> Kind:
-        kind = self._matched.get((before, after))
-        if kind is None:
-            ours, theirs = self._catalogue.variants[before], self._catalogue.variants[after]
-            kind = Kind(theirs.signature, None, causes_between(ours, theirs))
-            kind = self._matched[before, after] = self._shared(kind, before=ours.signature)
-        return kind
+    def _changed(
+        self, pairing: Pairing, places: Mapping[int, int]
+    ) -> Iterator[tuple[Kind, Sequence[int], Sequence[int]]]:
+        """Yield the kinds of matched ops, with their times before and after."""
+        before, after = pairing.before, pairing.after
+        by_variants: defaultdict[tuple[int, int], list[tuple[int, int]]] = defaultdict(list)
+        for i, j in places.items():
+            variants = (before.variants[i], after.variants[j])
+            by_variants[variants].append((before.units[i], after.units[j]))
+        for (one, other), units in by_variants.items():
+            ours, theirs = self._catalogue.variants[one], self._catalogue.variants[other]
+            causes = causes_between(ours, theirs)
+            kind = self._kind(theirs.signature, None, causes, before=ours.signature)
+            before_units, after_units = zip(*units, strict=True)
+            yield kind, before_units, after_units
 
-    def _shared(self, kind: Kind, *, before: Signature | None = None) -> Kind:
+    def _kind(
+        self,
+        signature: Signature,
+        listed: ChangeKind | None,
+        causes: tuple[Cause, ...],
+        *,
+        before: Signature | None = None,
+    ) -> Kind:
         """Return the kind that all changes like this one share."""
-        key = (before, kind.signature, kind.listed, kind.causes)
-        return self._kinds.setdefault(key, kind)
+        key = (before, signature, listed, causes)
+        return self._kinds.setdefault(key, Kind(signature, listed, causes))
 
-    def _listed(self, variants: Sequence[int], places: Sequence[int]) -> Iterator[_Listed]:
-        if not places:
-            return
-        exact = [self._catalogue.likenesses[variant].exact for variant in variants]
-        counts = Counter(exact)
-        unmatched = Counter(exact[place] for place in places)
+    def _listed(
+        self, strand: Strand, places: Iterable[int], change: ChangeKind
+    ) -> Iterator[tuple[Kind, list[int]]]:
+        """Yield the kinds of ops without a match, with their times.
+
+        The cause is how many of an op there are on its side, and how many of them have a match.
+        """
+        by_variant: defaultdict[int, list[int]] = defaultdict(list)
+        variants, units_of = strand
         for place in places:
-            present = counts[exact[place]]
-            matched = present - unmatched[exact[place]]
-            signature = self._catalogue.variants[variants[place]].signature
-            yield _Listed(place, signature, str(present), str(matched))
+            by_variant[variants[place]].append(units_of[place])
+        if not by_variant:
+            return
+        exact = self._catalogue.alike.exact
+        present = Counter(map(exact.__getitem__, variants))
+        matched = present.copy()
+        for variant, units in by_variant.items():
+            matched[exact[variant]] -= len(units)
+        for variant, units in by_variant.items():
+            counts = str(present[exact[variant]]), str(matched[exact[variant]])
+            cause = Cause("count", *(counts if change is ChangeKind.REMOVED else counts[::-1]))
+            signature = self._catalogue.variants[variant].signature
+            yield self._kind(signature, change, (cause,)), units

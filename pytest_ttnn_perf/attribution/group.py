@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import defaultdict
 from dataclasses import dataclass, field
+from itertools import compress
 from typing import TYPE_CHECKING, NamedTuple
 
 from pytest_ttnn_perf.attribution.noise import Noise
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
     from pytest_ttnn_perf.model.ops import Signature
 
 
-@dataclass(frozen=True, eq=False, slots=True)
+@dataclass(eq=False, slots=True)
 class Kind:
     """What changes alike have in common; equal only to itself, so that it is found quickly.
 
@@ -27,23 +28,36 @@ class Kind:
     causes: tuple[Cause, ...] = ()
 
 
-class Fate(NamedTuple):
-    """What became of one op on the devices of one ``lane``, which run alike.
+class Batch(NamedTuple):
+    """What became of ops of one kind on the devices of one ``lane``, which run alike.
 
-    The units are the sum over those devices; ``unit_ns`` makes them the time per device.
+    The units of an op are the sum over those devices; ``unit_ns`` makes them the time per device.
+    Ops that came have none before, those that went none after.
     """
 
     kind: Kind
-    before_units: int
-    after_units: int
+    before_units: Sequence[int]
+    after_units: Sequence[int]
     unit_ns: float
     lane: int
     moved: bool = False
 
     @property
-    def times_ns(self) -> tuple[float, float]:
-        """The time before and after, per device."""
-        return self.before_units * self.unit_ns, self.after_units * self.unit_ns
+    def ops(self) -> int:
+        """How many ops these are."""
+        return len(self.before_units) or len(self.after_units)
+
+    @property
+    def times_ns(self) -> list[tuple[float, float]]:
+        """The time of each op before and after, per device, if they have both."""
+        unit_ns = self.unit_ns
+        units = zip(self.before_units, self.after_units, strict=True)
+        return [(before * unit_ns, after * unit_ns) for before, after in units]
+
+    def where(self, chosen: Sequence[bool]) -> Batch:
+        """Return the ops that are chosen, if they have both times."""
+        before, after = compress(self.before_units, chosen), compress(self.after_units, chosen)
+        return self._replace(before_units=list(before), after_units=list(after))
 
 
 @dataclass(slots=True)
@@ -53,15 +67,15 @@ class Group:
     kind: Kind
     before_units: int = 0
     after_units: int = 0
-    counts: Counter[int] = field(default_factory=Counter)
-    moves: Counter[int] = field(default_factory=Counter)
+    counts: defaultdict[int, int] = field(default_factory=lambda: defaultdict(int))
+    moves: defaultdict[int, int] = field(default_factory=lambda: defaultdict(int))
 
-    def add(self, fate: Fate) -> None:
-        """Add an op."""
-        self.before_units += fate.before_units
-        self.after_units += fate.after_units
-        self.counts[fate.lane] += 1
-        self.moves[fate.lane] += fate.moved
+    def add(self, batch: Batch) -> None:
+        """Add ops."""
+        self.before_units += sum(batch.before_units)
+        self.after_units += sum(batch.after_units)
+        self.counts[batch.lane] += batch.ops
+        self.moves[batch.lane] += batch.ops if batch.moved else 0
 
     @property
     def change(self) -> ChangeKind:
@@ -80,19 +94,19 @@ class Group:
         return max(self.counts.values())
 
 
-def changed_groups(fates: Iterable[Fate], *, unit_ns: float) -> list[Group]:
+def changed_groups(batches: Iterable[Batch], *, unit_ns: float) -> list[Group]:
     """Return the groups that changed by more than noise; ``unit_ns`` is a unit's mean per device.
 
     Ops that came or went always did. Ops with a cause are judged together: what is set up alike
     changes alike. Ops without one are judged each for itself: one of many may be the culprit.
     """
-    listed: list[Fate] = []
-    caused: list[Fate] = []
-    bare: list[Fate] = []
-    for fate in fates:
-        matched = caused if fate.kind.causes else bare
-        (listed if fate.kind.listed else matched).append(fate)
-    noise = Noise.between([fate.times_ns for fate in bare])
+    listed: list[Batch] = []
+    caused: list[Batch] = []
+    bare: list[Batch] = []
+    for batch in batches:
+        matched = caused if batch.kind.causes else bare
+        (listed if batch.kind.listed else matched).append(batch)
+    noise = Noise.between([times for batch in bare for times in batch.times_ns])
     return [
         *_gathered(listed).values(),
         *(
@@ -104,15 +118,16 @@ def changed_groups(fates: Iterable[Fate], *, unit_ns: float) -> list[Group]:
     ]
 
 
-def _culprits(fates: Iterable[Fate], noise: Noise, *, unit_ns: float) -> Iterator[Group]:
+def _culprits(batches: Iterable[Batch], noise: Noise, *, unit_ns: float) -> Iterator[Group]:
     """Yield the ops that got slower or faster by themselves.
 
     Where some of a kind got slower and others faster, and it comes to nothing, that is noise.
     """
-    ways: dict[int, list[Fate]] = {1: [], -1: [], 0: []}
-    for fate in fates:
-        before, after = fate.times_ns
-        ways[0 if noise.covers(before, after) else 1 if after > before else -1].append(fate)
+    ways: dict[int, list[Batch]] = {1: [], -1: [], 0: []}
+    for batch in batches:
+        went = noise.ways(batch.times_ns)
+        for way in set(went):
+            ways[way].append(batch.where([each == way for each in went]))
     slower, faster, still = (_gathered(group) for group in ways.values())
     for kind in {**slower, **faster}:
         every = [groups[kind] for groups in (slower, faster, still) if kind in groups]
@@ -127,11 +142,11 @@ def _is_noise(groups: Sequence[Group], noise: Noise, *, unit_ns: float) -> bool:
     return noise.covers(before, after, count=sum(group.count for group in groups))
 
 
-def _gathered(fates: Iterable[Fate]) -> dict[Kind, Group]:
+def _gathered(batches: Iterable[Batch]) -> dict[Kind, Group]:
     groups: dict[Kind, Group] = {}
-    for fate in fates:
-        group = groups.get(fate.kind)
+    for batch in batches:
+        group = groups.get(batch.kind)
         if group is None:
-            group = groups[fate.kind] = Group(fate.kind)
-        group.add(fate)
+            group = groups[batch.kind] = Group(batch.kind)
+        group.add(batch)
     return groups

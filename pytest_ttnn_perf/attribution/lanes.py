@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from statistics import median
 from typing import TYPE_CHECKING, NamedTuple
+
+from pytest_ttnn_perf.model.ops import HOST
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -19,20 +21,19 @@ class Lane(NamedTuple):
     kernel_ns: Sequence[float] = ()
 
 
-def device_lanes(table: OpTable) -> tuple[Lane, ...]:
-    """Return the lanes of a table's devices, in ascending order; an empty one if it has none."""
+def lanes_of(table: OpTable) -> tuple[tuple[Lane, ...], Lane]:
+    """Return the lanes of a table's devices, and that of the host.
+
+    The devices are in ascending order; an empty lane stands for none. Ops that fell back to the
+    host run, but take no kernel time.
+    """
     c = table.columns
-    by_device: dict[int, list[int]] = {}
-    for row, (device, host) in enumerate(zip(c.device, c.host, strict=True)):
-        if not host:
-            by_device.setdefault(device, []).append(row)
-    return tuple(_lane(c, by_device[device]) for device in sorted(by_device)) or (Lane(),)
-
-
-def host_lane(table: OpTable) -> Lane:
-    """Return the ops that fell back to the host: they run, but take no kernel time."""
-    rows = [row for row, host in enumerate(table.columns.host) if host]
-    return Lane(rows, [0.0] * len(rows))
+    rows_of: defaultdict[int, list[int]] = defaultdict(list)
+    for row, device in enumerate(c.device):
+        rows_of[device].append(row)
+    host = rows_of.pop(HOST, [])
+    devices = tuple(_lane(c, rows_of[device]) for device in sorted(rows_of))
+    return devices or (Lane(),), Lane(host, [0.0] * len(host))
 
 
 def _lane(c: Columns, rows: Sequence[int]) -> Lane:
@@ -40,6 +41,8 @@ def _lane(c: Columns, rows: Sequence[int]) -> Lane:
 
     A trace whose replays the capture does not tell apart counts as outside.
     """
+    if {c.replay[row] for row in rows} == {None}:
+        return Lane(rows, list(map(c.kernel_ns.__getitem__, rows)))
     replays: dict[int, dict[int, list[int]]] = {}
     for row in rows:
         trace, replay = c.trace[row], c.replay[row]

@@ -7,24 +7,26 @@ from operator import ne
 from typing import TYPE_CHECKING, NamedTuple
 
 from pytest_ttnn_perf.attribution.sequences import common_subsequence
-from pytest_ttnn_perf.attribution.slide import NONE, slide
+from pytest_ttnn_perf.attribution.slide import NONE, next_run, slide
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Mapping, Sequence
 
     from pytest_ttnn_perf.attribution.catalogue import Catalogue
     from pytest_ttnn_perf.model.ops import Signature
 
 
-class Match(NamedTuple):
-    """An op before and the op after that stands for it, by their places."""
+class Matches(NamedTuple):
+    """For each op before, the place of the op after that stands for it, or NONE.
 
-    before: int
-    after: int
-    moved: bool = False
+    ``moved`` has those, by their places, that ``to`` leaves out as they do not keep the order.
+    """
+
+    to: list[int]
+    moved: dict[int, int]
 
 
-def match(before: Sequence[int], after: Sequence[int], catalogue: Catalogue) -> list[Match]:
+def match(before: Sequence[int], after: Sequence[int], catalogue: Catalogue) -> Matches:
     """Match two sequences of variants; what is in no match was removed or added.
 
     An op is the same where code and padded shapes are and the order of ops is kept: whatever else
@@ -38,8 +40,8 @@ def match(before: Sequence[int], after: Sequence[int], catalogue: Catalogue) -> 
     """
     if _in_order(before, after, catalogue):
         return _matched(before, after, catalogue)
-    found = _matched(after, before, catalogue)
-    return sorted(Match(theirs, ours, moved) for ours, theirs, moved in found)
+    to, moved = _matched(after, before, catalogue)
+    return Matches(_inverted(to, len(before)), {ours: theirs for theirs, ours in moved.items()})
 
 
 def _in_order(before: Sequence[int], after: Sequence[int], catalogue: Catalogue) -> bool:
@@ -50,24 +52,23 @@ def _in_order(before: Sequence[int], after: Sequence[int], catalogue: Catalogue)
     return len(before) <= len(after)
 
 
-def _matched(a: Sequence[int], b: Sequence[int], catalogue: Catalogue) -> list[Match]:
-    alike = catalogue.likenesses
-    ours, theirs = [alike[v].padded for v in a], [alike[v].padded for v in b]
+def _matched(a: Sequence[int], b: Sequence[int], catalogue: Catalogue) -> Matches:
+    alike = catalogue.alike
     to = [NONE] * len(a)
-    for i, j in common_subsequence(ours, theirs):
-        to[i] = j
+    _fill(to, a, b, alike.padded)
+    if NONE not in to and len(a) == len(b):
+        return Matches(to, {})
     slide(to, a, b, catalogue)
     back = _inverted(to, len(b))
     slide(back, b, a, catalogue)
     to = _inverted(back, len(a))
-    _fill(to, [alike[v].logical for v in a], [alike[v].logical for v in b])
-    _fill(to, [alike[v].ends for v in a], [alike[v].ends for v in b])
-    matches = [Match(i, j) for i, j in _places(to)]
-    if len(matches) == min(len(a), len(b)):
-        return matches
-    moved = _moved(to, [alike[v].exact for v in a], [alike[v].exact for v in b])
-    resized = _resized(to, moved, a, b, catalogue=catalogue)
-    return sorted([*matches, *moved, *resized])
+    kinds = set(a), set(b)
+    for way in (alike.logical, alike.ends):
+        if _share(*kinds, way):
+            _fill(to, a, b, way)
+    moved = _moved(to, a, b, alike.exact) if _share(*kinds, alike.exact) else {}
+    _fill_resized(to, moved, a, b, catalogue=catalogue)
+    return Matches(to, moved)
 
 
 def _inverted(to: Sequence[int], length: int) -> list[int]:
@@ -78,64 +79,65 @@ def _inverted(to: Sequence[int], length: int) -> list[int]:
     return back
 
 
-def _places(to: Sequence[int]) -> Iterator[tuple[int, int]]:
-    return ((i, j) for i, j in enumerate(to) if j != NONE)
-
-
-def _fill(to: list[int], ours: Sequence[int], theirs: Sequence[int]) -> None:
-    """Match what is equal in another way between two matches."""
-    start = other = 0
-    for i, j in [*_places(to), (len(ours), len(theirs))]:
-        if start < i and other < j:
-            for x, y in common_subsequence(ours[start:i], theirs[other:j]):
+def _fill(to: list[int], a: Sequence[int], b: Sequence[int], alike: Sequence[int]) -> None:
+    """Match what is alike in another way between two matches."""
+    run = next_run(to, 0)
+    while run:
+        start, end = run
+        other = to[start - 1] + 1 if start else 0
+        other_end = to[end] if end < len(to) else len(b)
+        if other < other_end:
+            ours = [alike[variant] for variant in a[start:end]]
+            theirs = [alike[variant] for variant in b[other:other_end]]
+            for x, y in common_subsequence(ours, theirs):
                 to[start + x] = other + y
-        start, other = i + 1, j + 1
+        run = next_run(to, end)
 
 
-def _moved(to: Sequence[int], ours: Sequence[int], theirs: Sequence[int]) -> list[Match]:
-    """Match what is left and equal, whatever its place, in the order of its places."""
-    taken = {j for j in to if j != NONE}
+def _share(ours: set[int], theirs: set[int], alike: Sequence[int]) -> bool:
+    """Return whether any variants are alike; they are few, so that is known at once."""
+    numbers = {alike[variant] for variant in ours}
+    return not numbers.isdisjoint(alike[variant] for variant in theirs)
+
+
+def _moved(
+    to: Sequence[int], a: Sequence[int], b: Sequence[int], alike: Sequence[int]
+) -> dict[int, int]:
+    """Match what is left and alike, whatever its place, in the order of its places."""
     waiting: defaultdict[int, deque[int]] = defaultdict(deque)
-    for j, number in enumerate(theirs):
-        if j not in taken:
-            waiting[number].append(j)
-    return [
-        Match(i, waiting[number].popleft(), moved=True)
-        for i, number in enumerate(ours)
-        if to[i] == NONE and waiting.get(number)
-    ]
+    for j in sorted(set(range(len(b))).difference(to)):
+        waiting[alike[b[j]]].append(j)
+    return {
+        i: places.popleft()
+        for i, j in enumerate(to)
+        if j == NONE and (places := waiting.get(alike[a[i]]))
+    }
 
 
-def _resized(
-    to: Sequence[int],
-    moved: Sequence[Match],
+def _fill_resized(
+    to: list[int],
+    moved: Mapping[int, int],
     a: Sequence[int],
     b: Sequence[int],
     *,
     catalogue: Catalogue,
-) -> list[Match]:
+) -> None:
     """Match what is left between two matches and differs in one dimension."""
-    ours = [catalogue.likenesses[variant].code for variant in a]
-    theirs = [catalogue.likenesses[variant].code for variant in b]
-    for i, j, _ in moved:
-        ours[i], theirs[j] = -1, -2  # equal to nothing
-    filled = list(to)
-    _fill(filled, ours, theirs)
-    variants = catalogue.variants
-    return [
-        Match(i, j)
-        for i, j in _places(filled)
-        if to[i] == NONE and _nearly(variants[a[i]].signature, variants[b[j]].signature)
-    ]
+    ours, theirs, filled = list(a), list(b), to.copy()
+    for i, j in moved.items():
+        ours[i], theirs[j] = -1, -2  # the last two numbers: like nothing
+    _fill(filled, ours, theirs, [*catalogue.alike.code, -1, -2])
+    variants, formats = catalogue.variants, catalogue.alike.format
+    for i, j in enumerate(filled):
+        if (
+            to[i] != j
+            and formats[a[i]] == formats[b[j]]
+            and _nearly(variants[a[i]].signature, variants[b[j]].signature)
+        ):
+            to[i] = j
 
 
 def _nearly(ours: Signature, theirs: Signature) -> bool:
-    """Return whether operands differ in one dimension each, and in no format."""
-    if len(ours.inputs) != len(theirs.inputs) or len(ours.outputs) != len(theirs.outputs):
-        return False
+    """Return whether operands of the same formats differ in one dimension each."""
     pairs = zip(ours.inputs + ours.outputs, theirs.inputs + theirs.outputs, strict=True)
-    return all(
-        (then.dtype, then.layout, len(then.padded)) == (now.dtype, now.layout, len(now.padded))
-        and sum(map(ne, then.padded, now.padded)) <= 1
-        for then, now in pairs
-    )
+    return all(sum(map(ne, then.padded, now.padded)) <= 1 for then, now in pairs)

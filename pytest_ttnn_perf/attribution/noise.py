@@ -8,7 +8,7 @@ from statistics import median_low
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
 #: Between two replays of one trace (768 pairs of ops in seven captures of Blackhole chips) an op
 #: differs by 0.9 % in the median, and by less than this sum in 96 of 100 cases, whether it takes
@@ -32,7 +32,7 @@ class Noise:
         """Return the noise of ops that nothing explains a change of: their times, two each."""
         if not times_ns:
             return cls()
-        ratios = [abs(now - then) / _usual(max(then, now)) for then, now in times_ns]
+        ratios = [abs(now - then) / _usual(then if then > now else now) for then, now in times_ns]
         return cls(min(1.0, _MEDIANS * median_low(ratios)))
 
     def covers(self, before_ns: float, after_ns: float, *, count: int = 1) -> bool:
@@ -41,6 +41,16 @@ class Noise:
         each = _usual(max(before_ns, after_ns) / count)
         # Chance goes both ways: of n ops it adds up to √n, not n, times that of one.
         return not change or change < self.factor * math.sqrt(count) * each
+
+    def ways(self, times_ns: Iterable[tuple[float, float]]) -> list[int]:
+        """Return which way each op went: 1 got slower, -1 faster, 0 may have changed by chance."""
+        factor = self.factor
+        return [
+            0
+            if then == now or abs(now - then) < factor * _usual(then if then > now else now)
+            else (1 if now > then else -1)
+            for then, now in times_ns
+        ]
 
 
 def _usual(kernel_ns: float) -> float:

@@ -20,13 +20,20 @@ def slide(to: list[int], a: Sequence[int], b: Sequence[int], catalogue: Catalogu
     x' are alike in those, "x went, before x'" and "x' went, after x" are as good as each other. The
     better one is that which leaves the op that did not change otherwise.
     """
-    start = 0
-    while start < len(to):
-        end = start
-        while end < len(to) and to[end] == NONE:
-            end += 1
-        shift = _slide_run(to, (start, end), a, b, catalogue=catalogue) if end > start else 0
-        start = end + shift + 1
+    run = next_run(to, 0)
+    while run:
+        shift = _slide_run(to, run, a, b, catalogue=catalogue)
+        run = next_run(to, run[1] + shift + 1)
+
+
+def next_run(to: Sequence[int], start: int) -> tuple[int, int] | None:
+    """Return where the next run without a match begins and ends, from a place on."""
+    try:
+        start = to.index(NONE, start)
+    except ValueError:
+        return None
+    matched = (place for place in range(start, len(to)) if to[place] != NONE)
+    return start, next(matched, len(to))
 
 
 def _slide_run(
@@ -38,12 +45,12 @@ def _slide_run(
     catalogue: Catalogue,
 ) -> int:
     """Slide one run; return by how much, negative to the left."""
-    alike = catalogue.likenesses
+    padded = catalogue.alike.padded
     best_gain = best_shift = 0
     for step in (-1, 1):
         gain = shift = 0
         for source, target in _slides(to, run, step):
-            if alike[a[source]].padded != alike[a[target]].padded:
+            if padded[a[source]] != padded[a[target]]:
                 break
             shift += step
             gain += _agreement(a[target], b[to[source]], catalogue)
@@ -69,5 +76,5 @@ def _slides(to: Sequence[int], run: tuple[int, int], step: int) -> Iterator[tupl
 def _agreement(ours: int, theirs: int, catalogue: Catalogue) -> int:
     if ours == theirs:
         return 2
-    alike = catalogue.likenesses
-    return 1 if alike[ours].exact == alike[theirs].exact else 0
+    exact = catalogue.alike.exact
+    return 1 if exact[ours] == exact[theirs] else 0

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from pytest_ttnn_perf.model.ops import Signature, Tensor
 
 
+@lru_cache(maxsize=1024)
 def shape_text(shape: tuple[int, ...]) -> str:
     """Return a shape.
 
@@ -42,10 +44,9 @@ def _logical(tensor: Tensor) -> tuple[int, ...]:
 
 
 def _tensor(tensor: Tensor) -> str:
-    dimensions = [
-        str(padded) if padded == logical else f"{padded}[{logical}]"
-        for padded, logical in zip(tensor.padded, _logical(tensor), strict=False)
-    ]
-    return " ".join(
-        filter(None, ["x".join(dimensions), tensor.dtype, tensor.layout, tensor.memory])
-    )
+    logical = _logical(tensor)
+    shape = shape_text(logical)
+    if logical != tensor.padded:
+        both = zip(tensor.padded, logical, strict=False)
+        shape = "x".join(f"{n}" if n == m else f"{n}[{m}]" for n, m in both)
+    return " ".join(filter(None, [shape, tensor.dtype, tensor.layout, tensor.memory]))

@@ -67,6 +67,17 @@ def relative_path(test_file: str) -> PurePosixPath:
     )
 
 
+def ops_path(test: str) -> PurePosixPath:
+    """Return the place of a test's op table inside a key's folder.
+
+    >>> str(ops_path("models/test_resnet.py::test_resnet50[8]"))
+    'models/test_resnet.ops/test_resnet50%5B8%5D.csv'
+    """
+    test_file, name = split_test_id(test)
+    folder = relative_path(test_file).with_suffix(".ops")
+    return folder / f"{_shortened(_escaped(name))}.csv"
+
+
 def test_file_of(place: PurePosixPath) -> str | None:
     """Return the test file that a baseline file belongs to; None where the name was shortened."""
     name = place.name[: -len(_SUFFIX)]

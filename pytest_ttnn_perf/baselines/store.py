@@ -10,9 +10,11 @@ from typing import TYPE_CHECKING, Final
 from pytest_ttnn_perf._support.atomic import write_text
 from pytest_ttnn_perf._support.errors import InputError, WriteError
 from pytest_ttnn_perf._support.json_text import read_json
+from pytest_ttnn_perf.baselines.ops_file import ops_text, read_ops_file, replaced
 from pytest_ttnn_perf.baselines.paths import (
     baseline_path,
     key_folder,
+    ops_path,
     relative_path,
     split_test_id,
     test_file_of,
@@ -27,6 +29,7 @@ if TYPE_CHECKING:
 
     from pytest_ttnn_perf.model.baseline import TestBaseline
     from pytest_ttnn_perf.model.hardware import Hardware
+    from pytest_ttnn_perf.model.op_groups import OpGroups
 
     #: What becomes of a test's baseline; None is a test that has none yet.
     Change: TypeAlias = Callable[[TestBaseline | None], TestBaseline]
@@ -60,6 +63,17 @@ class BaselineStore:
             self._found[hardware, test_file] = self._file(path)
         file = self._found[hardware, test_file]
         return file.tests.get(name) if file else None
+
+    def ops_of(self, hardware: Hardware, test: str) -> OpGroups | None:
+        """Return the op table beside a test's baseline; None if there is none.
+
+        Raises:
+            InputError: the file is missing, unreadable or malformed.
+        """
+        baseline = self.find(hardware, test)
+        if baseline is None or baseline.ops is None:
+            return None
+        return read_ops_file(key_folder(self.root, hardware) / baseline.ops)
 
     def keys_with(self, test: str) -> tuple[str, ...]:
         """Name the hardware keys that have a baseline of ``test``."""
@@ -112,12 +126,19 @@ class BaselineStore:
         current = self._file(path) or BaselineFile(hardware)
         told = test_file_of(relative_path(test_file))
         changed = {name: change(current.tests.get(name)) for name, change in changes.items()}
+        tables: dict[Path, str] = {}
+        for name, test in changed.items():
+            if test.op_table is not None:
+                place = ops_path(f"{test_file}::{name}")
+                tables[key_folder(self.root, hardware) / place] = ops_text(test.op_table)
+                changed[name] = replace(test, ops=str(place), op_table=None)
         merged = replace(
             current,
             tests={**current.tests, **changed},
             test_file=test_file if told is None else None,
         )
-        write_text(path, encode_text(merged))
+        with replaced(tables):
+            write_text(path, encode_text(merged))
         self._read[path] = self._found[hardware, test_file] = merged
         return path
 

@@ -1,4 +1,4 @@
-"""``ttnn-perf compare BEFORE AFTER``: which ops make up a change."""
+"""``ttnn-perf compare BEFORE AFTER``: what changed between two runs or two captures."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from pytest_ttnn_perf.cli.arguments import add_format
 from pytest_ttnn_perf.model.result import Result
-from pytest_ttnn_perf.workflow.compare import compare_captures
+from pytest_ttnn_perf.workflow.compare import compare_files
 
 if TYPE_CHECKING:
     import argparse
@@ -17,13 +17,14 @@ def declare(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> No
     """Declare the command."""
     parser = commands.add_parser(
         "compare",
-        help="say which ops make up the change between two captures",
-        description="Align the ops of two ops_perf_results CSVs and say which ones changed, by "
-        "how much, and why. The parts add up to the change of the kernel time.",
+        help="say what changed between two run records, or two captures",
+        description="Of two run records, put every metric side by side, without judging it. Of "
+        "two ops_perf_results CSVs, align the ops and say which ones changed, by how much, and "
+        "why; the parts add up to the change of the kernel time.",
     )
-    parser.add_argument("before", metavar="BEFORE.csv", type=Path)
-    parser.add_argument("after", metavar="AFTER.csv", type=Path)
-    parser.add_argument("--start", metavar="SIGNPOST", help="compare what follows this signpost")
+    parser.add_argument("before", metavar="BEFORE", type=Path, help="told by its content")
+    parser.add_argument("after", metavar="AFTER", type=Path, help="of the same kind")
+    parser.add_argument("--start", metavar="SIGNPOST", help="of captures, what follows this one")
     parser.add_argument("--end", metavar="SIGNPOST", help="up to this one (default: its _END)")
     add_format(parser)
     parser.set_defaults(run=run)
@@ -31,7 +32,7 @@ def declare(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> No
 
 def run(options: argparse.Namespace) -> Result:
     """Return the comparison."""
-    text = compare_captures(
+    text = compare_files(
         options.before, options.after, start=options.start, end=options.end, shape=options.format
     )
     return Result(text)

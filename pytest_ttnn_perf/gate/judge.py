@@ -13,9 +13,9 @@ from pytest_ttnn_perf.gate.differences import (
 )
 from pytest_ttnn_perf.gate.policy import DEFAULT_POLICY, Policy
 from pytest_ttnn_perf.gate.ratios import judge_ratio
-from pytest_ttnn_perf.gate.statistics import mad
+from pytest_ttnn_perf.gate.statistics import mad, median
 from pytest_ttnn_perf.model.baseline import Session
-from pytest_ttnn_perf.model.metric import LARGEST, Better, Metric
+from pytest_ttnn_perf.model.metric import KERNEL_TIME, LARGEST, Better, Metric
 from pytest_ttnn_perf.model.observation import NO_LIMITS
 from pytest_ttnn_perf.model.verdict import Outcome, Reason, Verdict
 
@@ -70,13 +70,23 @@ def judge_test(
         if observed.gated or name in stored
     ]
     verdicts += [
-        _no_data(metric.metric, Reason.NOT_RECORDED)
+        _absent(metric, observation)
         for name, metric in stored.items()
         if name not in observation.metrics
     ]
     if not verdicts and not observation.metrics:
         return (_no_data(NO_METRIC, Reason.NOTHING_RECORDED),)
     return tuple(verdicts)
+
+
+def _absent(baseline: MetricBaseline, observation: Observation) -> Verdict:
+    """Judge what only the baseline has: no data, unless it is of ops that do not run any more."""
+    metric = baseline.metric
+    whole = observation.metrics.get(KERNEL_TIME)
+    if not metric.is_part_of_kernel_time or whole is None or _unusable(whole):
+        return _no_data(metric, Reason.NOT_RECORDED)
+    centre = median([session.median for session in baseline.current])
+    return Verdict(metric, Outcome.IMPROVED, reason=Reason.GONE, observed=0.0, centre=centre)
 
 
 def session_of(observed: MetricObservation, samples: tuple[float, ...]) -> Session:

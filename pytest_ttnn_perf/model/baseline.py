@@ -12,6 +12,7 @@ if TYPE_CHECKING:
 
     from pytest_ttnn_perf.model.hardware import Scalar
     from pytest_ttnn_perf.model.metric import Metric
+    from pytest_ttnn_perf.model.op_groups import OpGroups
 
 #: The version of the baseline file's schema that this code writes.
 BASELINE_FORMAT: Final = 1
@@ -62,7 +63,11 @@ class Accepted:
 
 @dataclass(frozen=True, slots=True)
 class TestBaseline:
-    """The stored numbers of one test. ``ops`` is relative to the key's folder."""
+    """The stored numbers of one test.
+
+    ``ops`` is the place of its op table, relative to the key's folder; ``op_table`` that table
+    itself, of a baseline that is yet to be written.
+    """
 
     __test__ = False  # a record, not something for pytest to collect
 
@@ -70,6 +75,7 @@ class TestBaseline:
     metrics: Mapping[str, MetricBaseline]
     configuration: Configuration = Configuration()
     ops: str | None = None
+    op_table: OpGroups | None = None
 
 
 @dataclass(frozen=True, slots=True)

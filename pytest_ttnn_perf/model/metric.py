@@ -11,6 +11,9 @@ from pytest_ttnn_perf.model.unit import BYTES_IN, NANOSECONDS_IN
 #: Units of throughput that do not say "per second" by "/s".
 _RATES: Final = frozenset({"fps", "FPS", "ips", "qps", "Hz"})
 
+#: The kernel time of all ops; the metrics that are named after it are of one category each.
+KERNEL_TIME: Final = "device_kernel_time"
+
 #: No measurement is larger, in any unit: what is counts as not finite, and arithmetic stays so.
 LARGEST: Final = 1e100
 
@@ -67,6 +70,11 @@ class Metric:
     better: Better = Better.LOWER
     kind: Kind = Kind.TIME
     source: Source = Source.WALL
+
+    @property
+    def is_part_of_kernel_time(self) -> bool:
+        """Whether it is the time of one category of ops: without such ops there is none."""
+        return self.name.startswith(f"{KERNEL_TIME}_")
 
     def as_read(self, fraction: float | None) -> float | None:
         """Return a change or limit as a reader finds it by dividing two values.

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from pytest_ttnn_perf.model.finding import Finding
+    from pytest_ttnn_perf.model.op_groups import OpGroups
     from pytest_ttnn_perf.model.shift import Shift
     from pytest_ttnn_perf.model.verdict import Verdict
 
@@ -57,7 +58,7 @@ class Observation:
 
     ``problems`` are mistakes in how the test uses the plugin; each fails the test. ``lost`` says
     why the process that ran it never told its result, ``unconfirmed`` why it could not be measured
-    again.
+    again. ``environment`` is what was true of the device meanwhile; it is never compared.
     """
 
     test: str
@@ -65,7 +66,8 @@ class Observation:
     hardware: Hardware | None = None
     configuration: Configuration = Configuration()
     facts: Mapping[str, Scalar] = field(default_factory=dict)
-    ops: str | None = None
+    ops: OpGroups | None = None
+    environment: Mapping[str, Scalar] = field(default_factory=dict)
     waived: Mapping[str, str] = field(default_factory=dict)
     findings: tuple[Finding, ...] = ()
     problems: tuple[str, ...] = ()
@@ -81,11 +83,16 @@ class Observation:
 
 @dataclass(frozen=True, slots=True)
 class JudgedTest:
-    """An observation with its verdicts. ``written`` names the metrics whose baseline it changes."""
+    """An observation with its verdicts. ``written`` names the metrics whose baseline it changes.
+
+    ``by_op`` says which ops make up a change of its times; None where nothing changed, or one side
+    has no op table.
+    """
 
     observation: Observation
     verdicts: tuple[Verdict, ...] = ()
     written: frozenset[str] = frozenset()
+    by_op: str | None = None
 
     def target_of(self, verdict: Verdict) -> float | None:
         """Return the goal that the test's author set for a metric, in its unit."""

@@ -57,6 +57,7 @@ class Settings:
     pcc: float = 0.99
     json: Path | None = None
     label: str | None = None
+    replay: Path | None = None
     markers: tuple[str, ...] = ()
     gate_call_time: bool = False
     gate_first_call_time: bool = False

@@ -36,6 +36,7 @@ class Reason(Enum):
     NOT_CONFIRMED = "not confirmed"
     LOST = "lost"
     SHIFTED = "environment shifted"
+    GONE = "gone"
     NEW_TEST = "new test"
     NEW_METRIC = "new metric"
     OTHER_KEY = "other key"
@@ -69,6 +70,12 @@ class Verdict(NamedTuple):
     sessions: int = 0
     confirmed: tuple[float, ...] = ()
     bound: float | None = None
+
+    @property
+    def is_of_changed_time(self) -> bool:
+        """Whether it tells of a time that changed: the ops may say why."""
+        changed = self.outcome in {Outcome.REGRESSED, Outcome.IMPROVED}
+        return changed and self.metric.compared_by_ratio
 
     @property
     def change_as_read(self) -> float | None:

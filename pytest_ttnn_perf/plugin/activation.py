@@ -118,7 +118,12 @@ def _is_distributed(config: pytest.Config) -> bool:
 def _rerun(config: pytest.Config) -> Rerun:
     """Return how this user runs a test again: ids start at rootdir, commands where they stand."""
     folder = os.path.relpath(config.rootpath, config.invocation_params.dir)
-    baselines = config.known_args_namespace.ttnn_perf_baselines
-    options = () if baselines is None else ("--ttnn-perf-baselines", baselines)
-    selection = tuple(map(str, config.known_args_namespace.file_or_dir or ()))
+    given = vars(config.known_args_namespace)
+    options = tuple(
+        word
+        for name in ("baselines", "replay")
+        if (value := given[f"ttnn_perf_{name}"]) is not None
+        for word in (f"--ttnn-perf-{name}", value)
+    )
+    selection = tuple(map(str, given["file_or_dir"] or ()))
     return Rerun("" if folder == "." else folder, options, selection)

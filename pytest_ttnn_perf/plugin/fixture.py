@@ -9,7 +9,8 @@ import pytest
 
 from pytest_ttnn_perf.plugin.marker import test_settings
 from pytest_ttnn_perf.plugin.settings import settings_of
-from pytest_ttnn_perf.workflow.observe import FunctionalObserver, Observer, Turn
+from pytest_ttnn_perf.workflow.functional import FunctionalObserver
+from pytest_ttnn_perf.workflow.observe import Observer, Turn
 
 if TYPE_CHECKING:
     from pytest_ttnn_perf.model.settings import Settings

@@ -13,6 +13,8 @@ if TYPE_CHECKING:
 UPDATE_CHOICES: Final = ("new", "improved", "all")
 MISSING_CHOICES: Final = ("fail", "warn", "ignore")
 ISOLATE_CHOICES: Final = ("auto", "process", "inline")
+#: Each of these turns the gate on.
+TURN_ON: Final = ("ttnn_perf", "ttnn_perf_all", "ttnn_perf_update", "ttnn_perf_replay")
 CONFIG_FILES: Final = ("ttnn_perf.toml", "pyproject.toml")
 
 
@@ -47,6 +49,11 @@ def declare_options(parser: pytest.Parser) -> None:
         "--ttnn-perf-artifacts",
         metavar="DIR",
         help="Where run records are kept (default: .ttnn_perf)",
+    )
+    add(
+        "--ttnn-perf-replay",
+        metavar="DIR",
+        help="Take device metrics from artifacts recorded in DIR instead of hardware",
     )
 
 
@@ -86,7 +93,7 @@ def _declare_measuring(add: Callable[..., None]) -> None:
 def gate_is_wanted(config: pytest.Config) -> bool:
     """Tell whether this run is gated, at next to no cost when it is not."""
     options = config.known_args_namespace
-    if options.ttnn_perf or options.ttnn_perf_all or options.ttnn_perf_update:
+    if any(getattr(options, name) for name in TURN_ON):
         return True
     # A configuration file may turn the gate on; parsing it is worth it only if it names us.
     if not any(_names_us(config, name) for name in CONFIG_FILES):

@@ -10,6 +10,7 @@ import pytest
 
 from pytest_ttnn_perf._support.errors import TtnnPerfError
 from pytest_ttnn_perf.model.settings import Isolate, Missing, Settings, Update
+from pytest_ttnn_perf.plugin.options import TURN_ON
 from pytest_ttnn_perf.workflow.config_file import load_settings
 
 if TYPE_CHECKING:
@@ -42,9 +43,9 @@ def _overridden(settings: Settings, options: argparse.Namespace, here: Path) -> 
         if (value := getattr(options, f"ttnn_perf_{name}")) is not None
     }
     settings = replace(settings, **given)
-    asked = options.ttnn_perf or options.ttnn_perf_all or options.ttnn_perf_update
+    asked = any(getattr(options, name) for name in TURN_ON)
     return replace(
-        settings, enabled=bool(asked) or settings.enabled, all=options.ttnn_perf_all or settings.all
+        settings, enabled=asked or settings.enabled, all=options.ttnn_perf_all or settings.all
     )
 
 
@@ -70,11 +71,13 @@ _NAMES: Final = (
     "iterations",
     "json",
     "label",
+    "replay",
 )
 _READERS: Final[Mapping[str, Callable[[Any, Path], Any]]] = {
     "baselines": _path,
     "artifacts": _path,
     "json": _path,
+    "replay": _path,
     "update": lambda value, _: Update(value),
     "missing": lambda value, _: Missing(value),
     "isolate": lambda value, _: Isolate(value),

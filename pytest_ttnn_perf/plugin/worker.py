@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import inspect
-from contextlib import nullcontext
+import os
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from time import perf_counter_ns
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import pytest
 
@@ -22,6 +23,9 @@ if TYPE_CHECKING:
     from pytest_ttnn_perf.model.settings import Settings
     from pytest_ttnn_perf.workflow.observe import Observer
 
+#: With one of these set, tt-lang prints a profile after every call of a kernel.
+_PROFILES: Final = ("TTLANG_PERF_DUMP", "TTLANG_AUTO_PROFILE", "TTLANG_SIGNPOST_PROFILE")
+
 
 @dataclass(eq=False)
 class Worker:
@@ -31,6 +35,7 @@ class Worker:
     running: pytest.Item | None = None
     #: What a subtest of the running test failed with; the call of the test itself passes even so.
     failed_subtest: str | None = None
+    printed: str = ""
 
     @pytest.hookimpl(trylast=True)
     def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
@@ -53,7 +58,7 @@ class Worker:
         self.running, self.failed_subtest = item, None
         whole = observer is not None and not _uses_fixture(item)
         try:
-            with observer.turn if observer and whole else nullcontext():
+            with observer.turn if observer and whole else nullcontext(), self._output(item):
                 start = perf_counter_ns()
                 result = yield
                 elapsed_ns = perf_counter_ns() - start
@@ -63,6 +68,21 @@ class Worker:
             gated = is_marked(item) or self.settings.gate_call_time
             observer.whole_call(elapsed_ns, gated=gated)
         return result
+
+    @contextmanager
+    def _output(self, item: pytest.Item) -> Generator[None]:
+        """Keep what a test prints where pytest does not: with ``-s``."""
+        self.printed = ""
+        if item.config.getoption("capture") != "no" or not any(map(os.environ.get, _PROFILES)):
+            yield
+            return
+        from pytest_ttnn_perf.workflow.printed import kept_output
+
+        with kept_output() as output:
+            try:
+                yield
+            finally:
+                self.printed = output.kept
 
     def _observer(self, item: pytest.Item) -> Observer | None:
         """Return the observer of a test that is measured.
@@ -102,6 +122,7 @@ class Worker:
             self.failed_subtest = f"in a subtest: {_raised(call, report)}"
         if is_over and observer is not None and report.outcome != "skipped":
             raised = _raised(call, report) if report.failed else self.failed_subtest
+            observer.printed(report.capstdout or self.printed)
             setattr(report, OBSERVATION, encode_observation(observer.finish(raised=raised)))
         return report
 

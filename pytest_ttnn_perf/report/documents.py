@@ -26,6 +26,7 @@ def gate_document(
             "limit": verdict.limit,
             "provisional": verdict.provisional,
             "sentence": sentence(verdict),
+            "by_op": judged.by_op if verdict.is_of_changed_time else None,
         }
         for judged in tests
         for verdict in judged.verdicts

@@ -16,17 +16,18 @@ if TYPE_CHECKING:
 
 def heading_line(settings: Settings, hardware: Hardware, *, here: Path, inline: bool) -> str:
     """Say what a run does, and for which key."""
-    parts = [
-        f"gate on, key {hardware.key}",
-        f"baselines {_shown(settings.baselines, here)}",
-    ]
+    key = f"key {hardware.key}" if settings.replay is None else "keys of the artifacts"
+    parts = [f"gate on, {key}", f"baselines {_shown(settings.baselines, here)}"]
     if settings.update:
         parts.append(f"update {settings.update.value}")
     if settings.missing is not Missing.FAIL:
         parts.append(f"missing {settings.missing.value}")
     if inline:
         parts.append("in this process, nothing is measured again")
-    return ", ".join([*parts, "profiler off"])
+    if settings.replay is None:
+        return ", ".join([*parts, "profiler off"])
+    replayed = f"replaying {_shown(settings.replay, here)}, times of this machine are left out"
+    return ", ".join([*parts, replayed])
 
 
 def closing_lines(

@@ -116,6 +116,7 @@ _REASONED: Final[Mapping[Reason, Callable[[Verdict], str]]] = {
     Reason.ABSOLUTE_LIMIT: _bound,
     Reason.VALUE_CHANGED: _value_changed,
     Reason.SAMPLES_DIFFER: lambda v: f" differs between samples ({v.detail}): it must not change",
+    Reason.GONE: lambda v: f", baseline {format_value(v.metric, v.centre)}: no such op runs now",
     Reason.NEW_TEST: lambda _: " has no baseline: the test is new",
     Reason.NEW_METRIC: lambda _: " has no baseline: the metric is new in this test",
     Reason.OTHER_KEY: lambda v: f" has no baseline on this hardware; there are ones on: {v.detail}",

@@ -77,8 +77,10 @@ def _shift(manner: Manner) -> Iterator[Line]:
 def failure_text(judged: JudgedTest, verdicts: Sequence[Verdict], *, rerun: Rerun) -> str:
     """Return the whole text that a test fails with: every violation, not only the first."""
     lines = list(judged.observation.problems)
+    by_op = _ByOp(judged.by_op)
     for group in _by_remedy(judged, verdicts, rerun=rerun):
         lines += [f"{verdict.outcome.value}: {sentence(verdict)}" for verdict in group.verdicts]
+        lines += by_op.beside(group)
         lines += [f"  {group.remedy}"] if group.remedy else []
     return "\n".join(lines)
 
@@ -122,7 +124,8 @@ def _label(verdict: Verdict, judged: JudgedTest) -> str:
     label, name = verdict.outcome.value, verdict.metric.name
     if name in judged.written and verdict.outcome is not Outcome.WITHIN:
         new = verdict.outcome is Outcome.NO_BASELINE
-        again = len(judged.observation.metrics[name].confirmations)
+        observed = judged.observation.metrics.get(name)
+        again = len(observed.confirmations) if observed else 0
         sessions = f" ({1 + again} sessions)" if again else ""
         return f"{label}, {'recorded' if new else 'accepted'}{sessions}"
     if verdict.reason is Reason.SHIFTED:
@@ -152,6 +155,21 @@ def _by_remedy(
     return list(groups.values())
 
 
+@dataclass(slots=True)
+class _ByOp:
+    """Which ops did it: said once, beside the first change of a time."""
+
+    sentence: str | None
+
+    def beside(self, group: _Group) -> list[str]:
+        """Return the line that belongs to a group."""
+        changed = any(verdict.is_of_changed_time for verdict in group.verdicts)
+        if self.sentence is None or not changed:
+            return []
+        said, self.sentence = self.sentence, None
+        return [f"  by op: {said}"]
+
+
 def _worth_saying(verdict: Verdict, judged: JudgedTest, *, manner: Manner) -> bool:
     """The table says enough of what is as before, and of what was stored for the first time."""
     new = verdict.outcome is Outcome.NO_BASELINE and verdict.metric.name in judged.written
@@ -166,11 +184,13 @@ def _sentences(judged: JudgedTest, *, manner: Manner) -> Iterator[Line]:
     for problem in judged.observation.problems:
         yield Line(f"{test}: {problem}", bad=True)
     shifted = manner.shift is not None
+    by_op = _ByOp(judged.by_op)
     for group in _by_remedy(judged, said, rerun=manner.rerun, shifted=shifted):
         for verdict in group.verdicts:
             good = verdict.outcome is Outcome.IMPROVED or bool(judged.written)
             text = f"{verdict.outcome.value} {test}: {sentence(verdict)}"
             yield Line(text, bad=failed and not good, good=good)
+        yield from map(Line, by_op.beside(group))
         if group.remedy:
             yield Line(f"  {group.remedy}")
     yield from _notes(judged)

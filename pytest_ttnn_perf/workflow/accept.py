@@ -31,6 +31,7 @@ class Action(Enum):
     APPEND = auto()
     ACCEPT = auto()
     REPLACE = auto()
+    REMOVE = auto()
     BLOCK = auto()
 
 
@@ -52,18 +53,24 @@ class Change:
         """Return the baseline after the change."""
         metrics = dict(stored.metrics) if stored else {}
         for name, action in self.actions.items():
-            if action is not Action.KEEP:
+            if action is Action.REMOVE:
+                metrics.pop(name, None)
+            elif action is not Action.KEEP:
                 observed = self.observation.metrics[name]
                 metrics[name] = _changed(metrics.get(name), observed, action)
         if stored is None:
-            return TestBaseline(self.accepted, metrics, self.observation.setting)
+            ops = self.observation.ops
+            return TestBaseline(self.accepted, metrics, self.observation.setting, op_table=ops)
         only_sessions = set(self.actions.values()) <= {Action.KEEP, Action.APPEND}
+        # The table is of the run that was accepted, as the centre is: a session more changes none.
+        new_table = not only_sessions or stored.ops is None
         return replace(
             stored,
             metrics=metrics,
             configuration=self.observation.setting,
             # A session more is not a decision: who accepted the numbers, and why, stays.
             accepted=stored.accepted if only_sessions else self.accepted,
+            op_table=self.observation.ops if new_table else None,
         )
 
 
@@ -99,7 +106,8 @@ def _action(verdict: Verdict, update: Update) -> Action:
             room = verdict.sessions < MAX_SESSIONS and verdict.reason is not Reason.SHIFTED
             return Action.APPEND if room and update is not Update.NEW else Action.KEEP
         case Outcome.IMPROVED:
-            return Action.KEEP if update is Update.NEW else Action.ACCEPT
+            accepted = Action.REMOVE if verdict.reason is Reason.GONE else Action.ACCEPT
+            return Action.KEEP if update is Update.NEW else accepted
         case Outcome.REGRESSED:
             # A broken absolute limit is changed where it is written, not accepted around.
             acceptable = update is Update.ALL and verdict.reason is not Reason.ABSOLUTE_LIMIT

@@ -128,6 +128,7 @@ _READERS: Final[dict[str, Callable[[Value, Path], Any]]] = {
     "pcc": _pcc,
     "json": _path,
     "label": _text,
+    "replay": _path,
     "markers": lambda value, _: tuple(item.string() for item in value.array()),
     "gate_call_time": _flag,
     "gate_first_call_time": _flag,

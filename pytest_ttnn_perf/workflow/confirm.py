@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
+from pytest_ttnn_perf.model.metric import Source
 from pytest_ttnn_perf.model.verdict import Outcome
 from pytest_ttnn_perf.workflow.accept import Action, actions_of
 
@@ -33,6 +34,8 @@ def in_question(judged: JudgedTest, update: Update | None, *, passes: int) -> fr
         verdict.metric.name
         for verdict in judged.verdicts
         if verdict.metric.compared_by_ratio
+        # What was recorded is the same however often it is read.
+        and verdict.metric.source is not Source.REPLAY
         and (is_suspect(verdict) or actions.get(verdict.metric.name) in _DECISIVE)
         and len(observation.metrics[verdict.metric.name].confirmations) < passes
     )

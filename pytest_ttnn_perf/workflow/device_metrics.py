@@ -6,52 +6,47 @@ from collections import defaultdict
 from typing import TYPE_CHECKING, Final
 
 from pytest_ttnn_perf.model.category import Category, category_of
-from pytest_ttnn_perf.model.metric import Kind, Metric, Source
+from pytest_ttnn_perf.model.metric import KERNEL_TIME, Kind
 from pytest_ttnn_perf.model.observation import MetricObservation
-from pytest_ttnn_perf.workflow.op_tables import op_table_of
+from pytest_ttnn_perf.workflow.recorded import recorded
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
-    from pathlib import Path
 
     from pytest_ttnn_perf.model.ops import OpTable
 
-KERNEL_TIME: Final = "device_kernel_time"
 OP_COUNT: Final = "op_count"
 
 #: An execution of the program: a replay of its traces, or, without any, all there is.
 Replay = int | None
 
 
-def device_metrics(file: Path) -> Iterator[MetricObservation]:
-    """Yield the metrics of a capture: kernel time, op count, and the time of every category.
+def device_metrics(table: OpTable, *, file: str) -> Iterator[MetricObservation]:
+    """Yield the metrics of an op table: kernel time, op count, and the time of every category.
 
     One sample per replay of the traces, of the slowest device: the devices of a mesh run side by
     side. Without traces there is one sample. A capture whose replays ran different ops has lost
-    data: its metrics have no samples, and say why.
-
-    Raises:
-        InputError: the file holds no op table, or is damaged.
+    data: its metrics have no samples, and say why. ``file`` is the name of the capture.
     """
-    table = op_table_of(file)
+    time = recorded(KERNEL_TIME, Kind.TIME)
     incomplete = [trace for trace in table.traces if not trace.complete]
     if incomplete:
         first = incomplete[0]
         why = f"the replays of trace {first.trace} on device {first.device} ran different ops"
-        yield MetricObservation(_time(KERNEL_TIME), (), note=f"{file.name}: {why}")
+        yield MetricObservation(time, (), note=f"{file}: {why}")
         return
     runs = _runs(table)
     if not runs:
-        yield MetricObservation(_time(KERNEL_TIME), (), note=f"{file.name}: no op has a time")
+        yield MetricObservation(time, (), note=f"{file}: no op has a time")
         return
-    yield MetricObservation(_time(KERNEL_TIME), tuple(run.kernel_ns() for run in runs))
-    counted = Metric(OP_COUNT, unit="", kind=Kind.COUNT, source=Source.DEVICE)
-    yield MetricObservation(counted, (float(max(run.count() for run in runs)),))
+    yield MetricObservation(time, tuple(run.kernel_ns() for run in runs))
+    most = float(max(run.count() for run in runs))
+    yield MetricObservation(recorded(OP_COUNT, Kind.COUNT), (most,))
     for category in Category:
         samples = tuple(run.kernel_ns(category) for run in runs)
         if any(samples):
             name = f"{KERNEL_TIME}_{category.name.lower()}"
-            yield MetricObservation(_time(name), samples)
+            yield MetricObservation(recorded(name, Kind.TIME), samples)
 
 
 class _Run:
@@ -91,7 +86,3 @@ def _runs(table: OpTable) -> list[_Run]:
         if not host and (replay is not None or not replayed):
             runs[replay if replayed else None].add(device, categories[signature], kernel_ns)
     return list(runs.values())
-
-
-def _time(name: str) -> Metric:
-    return Metric(name, unit="ns", kind=Kind.TIME, source=Source.DEVICE)

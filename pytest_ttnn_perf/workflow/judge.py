@@ -33,7 +33,13 @@ def judge_observation(
     assert own is not None, f"{observation.test} has no hardware"
     baseline = store.find(own, observation.test)
     other_keys = () if baseline else store.keys_with(observation.test)
-    return JudgedTest(observation, judge_test(observation, baseline, other_keys=other_keys))
+    verdicts = judge_test(observation, baseline, other_keys=other_keys)
+    judged = JudgedTest(observation, verdicts)
+    if observation.ops is None:
+        return judged
+    from pytest_ttnn_perf.workflow.by_op import judged_by_op
+
+    return replace(judged, by_op=judged_by_op(judged, store, own))
 
 
 def judge_run(run: Run, store: BaselineStore) -> Run:

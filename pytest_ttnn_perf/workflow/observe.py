@@ -8,10 +8,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from pytest_ttnn_perf._support.errors import AccuracyError, UsageError
+from pytest_ttnn_perf._support.errors import UsageError
 from pytest_ttnn_perf.measure.region import timed_region
 from pytest_ttnn_perf.measure.sampling import Timings, Workload, measure, measure_pipelined
 from pytest_ttnn_perf.measure.turn import Turn, turn_in
+from pytest_ttnn_perf.model.artifact import NO_ARTIFACT, Artifact
 from pytest_ttnn_perf.model.metric import LARGEST, Better, Kind, Metric
 from pytest_ttnn_perf.model.observation import Observation
 from pytest_ttnn_perf.workflow.arguments import bounds_of, finite_number, whole_number
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
     from pytest_ttnn_perf.model.hardware import Scalar
     from pytest_ttnn_perf.model.settings import Settings, TestSettings
 
-__all__ = ["FunctionalObserver", "Observer", "Turn", "turn_in"]
+__all__ = ["Observer", "Turn", "turn_in"]
 
 WALL_TIME: Final = "wall_time"
 THROUGHPUT_TIME: Final = "throughput_time"
@@ -47,6 +48,8 @@ class Observer:
     turn: Turn = field(default_factory=nullcontext)
     _series: dict[str, Series] = field(default_factory=dict)
     _facts: dict[str, Scalar] = field(default_factory=dict)
+    _artifact: Artifact = NO_ARTIFACT
+    _problems: list[str] = field(default_factory=list)
 
     def __repr__(self) -> str:
         return f"<ttnn_perf of {self.test}>"
@@ -154,14 +157,36 @@ class Observer:
             self._accuracy(name, numbers[0], at_least=lower.get(name), at_most=upper.get(name))
 
     def attach(self, path: str | os.PathLike[str]) -> None:
-        """Take the device's times from a capture of this test, as metrics of their own."""
-        __tracebackhide__ = True
-        from pytest_ttnn_perf.workflow.device_metrics import device_metrics
+        """Take what a recorded artifact of this test tells, as metrics of their own.
 
-        for observed in device_metrics(Path(path)):
-            series = self._one_series(observed.metric)
+        Not in a replay, which takes all of them from elsewhere.
+        """
+        __tracebackhide__ = True
+        if self.run.replay is not None:
+            return
+        from pytest_ttnn_perf.workflow.artifacts import read_artifact
+
+        self.take(read_artifact(Path(path)))
+
+    def take(self, artifact: Artifact) -> None:
+        """Add what an artifact tells; of several op tables, the first is kept."""
+        __tracebackhide__ = True
+        for observed in artifact.metrics:
+            series = self._one_series(observed.metric, gated=observed.gated)
+            series.gated |= observed.gated
             series.samples.extend(observed.samples)
             series.note = observed.note
+            # What one artifact lost, another does not make up for.
+            series.lost = series.lost or (None if observed.samples else observed.note)
+            series.tighten(at_least=observed.limits.at_least, at_most=observed.limits.at_most)
+        self._artifact = self._artifact.completed_by(artifact)
+
+    def printed(self, text: str) -> None:
+        """Take what tt-lang's profilers said in the output of this test."""
+        if text and self.run.replay is None:
+            from pytest_ttnn_perf.workflow.printed import printed_artifact
+
+            self._take_at_end(printed_artifact(text))
 
     def facts(self, **facts: object) -> None:
         """State configuration that cannot be observed; another value is another configuration."""
@@ -185,15 +210,31 @@ class Observer:
     def finish(self, *, raised: str | None = None) -> Observation:
         """Return what was observed until now."""
         self._derive_samples_per_second()
+        if self.run.replay is not None:
+            from pytest_ttnn_perf.workflow.replay import replayed, without_own_times
+
+            self._take_at_end(replayed(self.run.replay, self.test))
         metrics, problems = observed_metrics(self._series, self.settings)
-        return Observation(
+        observation = Observation(
             test=self.test,
             metrics=metrics,
             facts=dict(self._facts),
+            ops=self._artifact.ops,
+            environment=self._artifact.environment,
             waived=dict(self.settings.waive),
-            problems=() if raised else tuple(problems),
+            problems=() if raised else (*self._problems, *problems),
             raised=raised,
         )
+        if self.run.replay is None:
+            return observation
+        return without_own_times(observation, self._artifact)
+
+    def _take_at_end(self, artifact: Artifact) -> None:
+        """Add what an artifact tells after the test has ended: it cannot raise there any more."""
+        try:
+            self.take(artifact)
+        except UsageError as error:
+            self._problems.append(str(error))
 
     def _time(self, name: str, timings: Timings) -> None:
         """Make room for a timing before it starts, so that what was measured is never lost."""
@@ -247,41 +288,3 @@ class Observer:
         metric = metric_of("samples_per_second", unit="samples/s")
         rates = [batch * 1e9 / sample if sample else math.nan for sample in timed.samples]
         self._series[metric.name] = Series(metric, rates)
-
-
-class FunctionalObserver(Observer):
-    """The fixture without the gate: every callable runs once, accuracy is enforced at once."""
-
-    __slots__ = ()
-
-    def attach(self, path: str | os.PathLike[str]) -> None:
-        """Leave a capture alone: nothing is compared, and there may be none."""
-
-    def measure(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Any:
-        """Run ``fn`` once, prepared and synchronised as it would be under the gate."""
-        kwargs = {**kwargs, "warmup": 0, "iterations": 1}
-        kwargs.pop("pipelined", None)
-        name = kwargs.pop("name", WALL_TIME)
-        self._series.pop(name, None)  # the same model may run as often as the test likes
-        return super().measure(fn, *args, name=name, **kwargs)
-
-    def _accuracy(
-        self,
-        name: str,
-        value: float,
-        *,
-        at_least: float | None = None,
-        at_most: float | None = None,
-        note: str | None = None,
-    ) -> None:
-        __tracebackhide__ = True
-        if at_least is not None and not value >= at_least:  # so that NaN is caught as well
-            limit = f"at least {at_least:g}"
-        elif at_most is not None and not value <= at_most:
-            limit = f"at most {at_most:g}"
-        elif not math.isfinite(value):
-            limit = "a finite number"
-        else:
-            return
-        message = f"{name} is {value:.6g}, expected {limit}" + (f": {note}" if note else "")
-        raise AccuracyError(message)

@@ -77,7 +77,7 @@ class GateRun:
         """Find out before any test runs whether its result could be written.
 
         Raises:
-            InputError: the baselines' folder is none.
+            InputError: the folder of baselines or of recorded artifacts is none.
             WriteError: the baselines' folder, the artifacts' folder or the report is not writable.
         """
         baselines = self.settings.baselines
@@ -86,6 +86,10 @@ class GateRun:
         if self.settings.update is not None:
             check_writable(baselines)
         check_writable(self.settings.artifacts)
+        recorded = self.settings.replay
+        if recorded is not None and not recorded.is_dir():
+            found = "a file" if recorded.exists() else "nothing"
+            raise InputError(recorded, f"expected a folder of recorded artifacts, found {found}")
         report = self.settings.json
         if report is not None and report.is_dir():
             raise InputError(report, "expected a file for the run record, found a folder")

@@ -25,13 +25,14 @@ EVERY: Final = "*"
 
 @dataclass(slots=True)
 class Series:
-    """A metric with the samples it has so far."""
+    """A metric with the samples it has so far; none of them counts if some were ``lost``."""
 
     metric: Metric
     samples: list[float] = field(default_factory=list)
     warmup: list[float] = field(default_factory=list)
     gated: bool = True
     note: str | None = None
+    lost: str | None = None
     at_least: float | None = None
     at_most: float | None = None
 
@@ -116,7 +117,7 @@ def _observed(item: Series, settings: TestSettings, *, target: float | None) -> 
     name = item.metric.name
     return MetricObservation(
         metric=item.metric,
-        samples=tuple(item.samples),
+        samples=() if item.lost else tuple(item.samples),
         warmup=tuple(item.warmup),
         limits=Limits(
             tolerance=settings.tolerance.get(name, settings.tolerance.get(every)),
@@ -126,7 +127,7 @@ def _observed(item: Series, settings: TestSettings, *, target: float | None) -> 
             target=target,
         ),
         gated=item.gated,
-        note=item.note,
+        note=item.lost or item.note,
     )
 
 

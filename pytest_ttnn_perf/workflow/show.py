@@ -41,7 +41,7 @@ def show_file(file: Path, *, start: str | None, end: str | None, shape: str) -> 
         InputError: the file is of no known format, or is damaged.
         UsageError: a window was named that the file does not have.
     """
-    kind = _kind_of(file)
+    kind = presumed_kind_of(file)
     if kind in OP_TABLES:
         table = op_table_of(file, start=start, end=end)
         return ops_listing(table, name=file.name).text(shape)
@@ -53,7 +53,7 @@ def show_file(file: Path, *, start: str | None, end: str | None, shape: str) -> 
     return record_listing(_RECORDS[kind](file), name=file.name, kind=kind.value).text(shape)
 
 
-def _kind_of(file: Path) -> ArtifactKind:
+def presumed_kind_of(file: Path) -> ArtifactKind:
     """Return the format of a file; what only calls itself JSON is told what a record should be."""
     try:
         return kind_of(file)

@@ -105,7 +105,7 @@ def test_replays_that_lost_ops_are_no_data(model: Project) -> None:
     [
         (None, "cannot read: No such file or directory"),
         ("", "expected a capture or a run record, found an empty file"),
-        ('{"format": 1}', "expected a capture with an op table, found a run record"),
+        ('{"format": 1}', "expected an artifact of a test, found a run record"),
     ],
 )
 def test_what_is_no_capture_fails_the_test_with_a_sentence(

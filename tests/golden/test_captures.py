@@ -74,7 +74,8 @@ def test_windows_and_formats_that_do_not_fit_are_refused(captured: Project) -> N
             "ttnn-perf: --start and --end select ops of an op table; run.json is a run record"
         ),
         ("compare", "before.csv", "run.json"): (
-            "ttnn-perf: run.json: expected a capture with an op table, found a run record"
+            "ttnn-perf: a run record is compared with another one: before.csv is an "
+            "ops_perf_results CSV, run.json is a run record"
         ),
         ("compare", "lost.csv", "before.csv"): (
             "ttnn-perf: lost.csv: trace 0 on device 0 is incomplete: its 2 replays ran different "

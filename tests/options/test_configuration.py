@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 KNOWN = (
     "all, artifacts, baselines, confirm, enabled, gate_call_time, gate_first_call_time, "
     "gate_second_call_time, isolate, iterations, json, label, markers, missing, pcc, reason, "
-    "timeout, update, warmup"
+    "replay, timeout, update, warmup"
 )
 #: How a message names the place of a setting in each file.
 TABLES = {"pyproject.toml": "[tool.ttnn_perf] ", "ttnn_perf.toml": ""}

@@ -24,6 +24,8 @@ from pytest_ttnn_perf.model.observation import (
     Observation,
     Run,
 )
+from pytest_ttnn_perf.model.op_groups import OpGroup, OpGroups
+from pytest_ttnn_perf.model.ops import Signature, Tensor
 from pytest_ttnn_perf.model.verdict import Outcome, Reason, Verdict
 
 if TYPE_CHECKING:
@@ -71,6 +73,32 @@ ENVIRONMENTS = st.builds(
     commit=st.none() | TEXTS,
     dirty=st.none() | st.booleans(),
 )
+#: A word of an operand: what a profiler writes there has no spaces.
+WORDS = st.sampled_from(["", "TILE", "BFLOAT16", "L1_HEIGHT_SHARDED"])
+SIZES = st.integers(0, 10**6)
+
+
+@st.composite
+def _tensors(draw: DrawFn) -> Tensor:
+    padded = tuple(draw(st.lists(SIZES, max_size=4)))
+    logical = draw(st.none() | st.tuples(*[SIZES] * len(padded)))
+    return Tensor(padded, logical, draw(WORDS), draw(WORDS), draw(WORDS))
+
+
+OPERANDS = st.lists(_tensors(), max_size=2).map(tuple)
+#: As a profiler writes it: a line end of its own would be read back as a plain one.
+LINES = st.text(st.characters(exclude_categories=["Cs", "Cc", "Zl", "Zp"]), max_size=8)
+OP_GROUPS = st.builds(
+    OpGroup,
+    st.builds(Signature, LINES, OPERANDS, OPERANDS),
+    cores=st.none() | COUNTS,
+    fidelity=st.none() | st.sampled_from(["HiFi4", "LoFi"]),
+    settings=LINES,
+    count=st.integers(1, 10**6),
+    total_ns=st.floats(0, LARGEST),
+    median_ns=st.floats(0, LARGEST),
+)
+OPS = st.builds(OpGroups, LINES, st.lists(OP_GROUPS, min_size=1, max_size=3).map(tuple))
 
 
 def metrics(name: str) -> st.SearchStrategy[Metric]:
@@ -108,7 +136,8 @@ def observations(draw: DrawFn, test: str, *, with_hardware: bool) -> Observation
         hardware=draw(HARDWARE if with_hardware else st.none() | HARDWARE),
         configuration=draw(CONFIGURATIONS),
         facts=draw(st.dictionaries(TEXTS, SCALARS, max_size=2)),
-        ops=draw(st.none() | TEXTS),
+        ops=draw(st.none() | OPS),
+        environment=draw(st.dictionaries(TEXTS, SCALARS, max_size=2)),
         waived=draw(st.dictionaries(TEXTS, TEXTS, max_size=2)),
         findings=tuple(draw(st.lists(FINDINGS, max_size=2))),
         problems=tuple(draw(st.lists(TEXTS, max_size=2))),
@@ -138,7 +167,8 @@ def runs(draw: DrawFn, *, judged: bool = True) -> Run:
         observation = draw(observations(name, with_hardware=hardware is None))
         drawn = draw(st.lists(verdicts(), max_size=2, unique_by=lambda v: v.metric.name))
         written = frozenset(draw(st.sets(TEXTS, max_size=2)))
-        tests[name] = JudgedTest(observation, tuple(drawn) if judged else (), written)
+        by_op = draw(st.none() | TEXTS)
+        tests[name] = JudgedTest(observation, tuple(drawn) if judged else (), written, by_op)
     label, identifier = draw(st.none() | TEXTS), draw(st.none() | TEXTS)
     complete = draw(st.booleans())
     return Run(hardware, tests, draw(ENVIRONMENTS), label, identifier, complete)

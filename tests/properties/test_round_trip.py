@@ -10,12 +10,13 @@ from typing import TYPE_CHECKING
 from hypothesis import given
 
 from pytest_ttnn_perf._support.json_text import parse_json
+from pytest_ttnn_perf.baselines.ops_file import ops_text, read_ops_file
 from pytest_ttnn_perf.baselines.schema import decode_file, encode_text
 from pytest_ttnn_perf.capture.run_record import read_run
 from pytest_ttnn_perf.model.encoding.observations import encode_observation
 from pytest_ttnn_perf.model.encoding.runs import decode_run, encode_run
 from pytest_ttnn_perf.workflow.publish import Journal, run_text
-from tests.properties.records import BASELINE_FILES, runs
+from tests.properties.records import BASELINE_FILES, OPS, runs
 from tests.properties.strategies import FEW, SOME
 
 if TYPE_CHECKING:
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
 
     from pytest_ttnn_perf.model.baseline import BaselineFile
     from pytest_ttnn_perf.model.observation import Run
+    from pytest_ttnn_perf.model.op_groups import OpGroups
 
 #: A session on a line of its own, as the layout of baselines promises.
 _SESSION = re.compile(r"^ {12}\[.*\],?$", re.MULTILINE)
@@ -59,6 +61,16 @@ def test_a_journal_holds_what_was_observed(
         run.label,
         run.id,
     )
+
+
+@SOME
+@given(OPS)
+def test_an_op_table_survives_its_file(
+    tmp_path_factory: pytest.TempPathFactory, ops: OpGroups
+) -> None:
+    file = tmp_path_factory.getbasetemp() / "ops.csv"
+    file.write_text(ops_text(ops), encoding="utf-8", newline="\n")
+    assert read_ops_file(file) == ops
 
 
 @SOME

@@ -13,6 +13,7 @@ from pytest_ttnn_perf.model.encoding.metrics import (
     encode_hardware,
     encode_metric,
 )
+from pytest_ttnn_perf.model.encoding.op_groups import decode_groups, encode_groups
 from pytest_ttnn_perf.model.encoding.verdicts import decode_finding, encode_finding
 from pytest_ttnn_perf.model.metric import LARGEST
 from pytest_ttnn_perf.model.observation import NO_LIMITS, Limits, MetricObservation, Observation
@@ -34,12 +35,14 @@ def encode_observation(observation: Observation) -> dict[str, object]:
         "metrics": {name: _encode_metric(item) for name, item in observation.metrics.items()},
         "configuration": dict(observation.configuration.values),
         "facts": dict(observation.facts),
-        "ops": observation.ops,
+        "ops": encode_groups(observation.ops) if observation.ops else None,
         "waived": dict(observation.waived),
         "findings": [encode_finding(item) for item in observation.findings],
     }
     if observation.hardware is not None:
         encoded["hardware"] = encode_hardware(observation.hardware)
+    if observation.environment:
+        encoded["environment"] = dict(observation.environment)
     if observation.problems:
         encoded["problems"] = list(observation.problems)
     for name in _TEXTS:
@@ -63,7 +66,8 @@ def decode_observation(test: str, value: Value) -> Observation:
         hardware=decode_hardware(hardware) if hardware else None,
         configuration=decode_configuration(value.optional("configuration")),
         facts=decode_scalars(value.optional("facts")),
-        ops=ops.string() if ops else None,
+        ops=decode_groups(ops) if ops else None,
+        environment=decode_scalars(value.optional("environment")),
         waived=_strings(waived),
         findings=tuple(decode_finding(item) for item in findings.array()) if findings else (),
         problems=tuple(item.string() for item in problems.array()) if problems else (),

@@ -51,6 +51,8 @@ def encode_test(
     encoded = {**encode_observation(judged.observation), "verdicts": verdicts}
     if judged.written:
         encoded["written"] = sorted(judged.written)
+    if judged.by_op is not None:
+        encoded["by_op"] = judged.by_op
     return encoded
 
 
@@ -97,8 +99,10 @@ def decode_test(test: str, value: Value) -> JudgedTest:
     """Decode one test of a run with the verdicts it was given, if any."""
     verdicts = value.optional("verdicts")
     written = value.optional("written")
+    by_op = value.optional("by_op")
     return JudgedTest(
         observation=decode_observation(test, value),
         verdicts=tuple(decode_verdict(n, item) for n, item in verdicts.items()) if verdicts else (),
         written=frozenset(item.string() for item in written.array()) if written else frozenset(),
+        by_op=by_op.string() if by_op else None,
     )

@@ -1,0 +1,44 @@
+"""What a recorded artifact adds to the observation of a test."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from pytest_ttnn_perf.model.hardware import Scalar
+    from pytest_ttnn_perf.model.observation import MetricObservation
+    from pytest_ttnn_perf.model.op_groups import OpGroups
+
+
+@dataclass(frozen=True, slots=True)
+class Artifact:
+    """What one artifact tells, or several of one test; None for what they do not.
+
+    ``arch``, ``board`` and ``devices`` are of the hardware that it was recorded on. ``environment``
+    is recorded beside the results, and never compared.
+    """
+
+    metrics: tuple[MetricObservation, ...] = ()
+    ops: OpGroups | None = None
+    arch: str | None = None
+    board: str | None = None
+    devices: int | None = None
+    environment: Mapping[str, Scalar] = field(default_factory=dict)
+
+    def completed_by(self, other: Artifact) -> Artifact:
+        """Return both as one; of what only one can tell, the first keeps the word."""
+        return Artifact(
+            metrics=(*self.metrics, *other.metrics),
+            ops=self.ops or other.ops,
+            arch=self.arch or other.arch,
+            board=self.board or other.board,
+            devices=self.devices or other.devices,
+            environment={**other.environment, **self.environment},
+        )
+
+
+#: What a test without artifacts has.
+NO_ARTIFACT: Final = Artifact()

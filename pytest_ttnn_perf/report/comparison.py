@@ -1,0 +1,135 @@
+"""Two runs side by side, laid out."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Final
+
+from pytest_ttnn_perf.model.metric import Better
+from pytest_ttnn_perf.report.listing import Listing
+from pytest_ttnn_perf.report.numbers import counted, format_change, format_value
+from pytest_ttnn_perf.report.tables import table_lines
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from pytest_ttnn_perf.model.comparison import Pair, Reading, RunComparison
+    from pytest_ttnn_perf.model.hardware import Scalar
+    from pytest_ttnn_perf.model.metric import Metric
+    from pytest_ttnn_perf.model.observation import Run
+
+_HEADINGS: Final = ("test", "metric", "before", "after", "change", "note")
+_FIELDS: Final = ("test", "metric", "unit", "before", "after", "change", "note")
+#: What notes begin with: of metrics that were compared, and of those that were not.
+_COMPARED: Final = ("worse", "better", "different", "unchanged")
+_APART: Final = ("not comparable", "only before", "only after")
+_NO_GATE: Final = "nothing is judged here: verdicts come from `ttnn-perf gate`"
+
+
+def comparison_listing(comparison: RunComparison, *, names: tuple[str, str]) -> Listing:
+    """Lay out two runs that were read from the files ``names``."""
+    before, after, pairs = comparison.before, comparison.after, comparison.pairs
+    lines = [f"before: {_told(before, names[0])}", f"after: {_told(after, names[1])}"]
+    lines += [f"environment: {_environment(comparison)}", ""]
+    if pairs:
+        lines += [*table_lines(_HEADINGS, list(_cells(pairs)), right=frozenset({2, 3, 4})), ""]
+    lines += [f"{each.run}: {each.test}: {each.what}" for each in comparison.troubles]
+    lines += [f"{each.test} by op: {each.sentence}" for each in comparison.by_op]
+    rows = tuple(_values(pair) for pair in pairs)
+    document = {
+        "before": _heading(before),
+        "after": _heading(after),
+        "metrics": [dict(zip(_FIELDS, row, strict=True)) for row in rows],
+        "environment": [asdict(difference) for difference in comparison.environment],
+        "troubles": [asdict(trouble) for trouble in comparison.troubles],
+        "by_op": [asdict(each) for each in comparison.by_op],
+    }
+    return Listing((*lines, _count_line(pairs), _NO_GATE), document, _FIELDS, rows)
+
+
+def _told(run: Run, name: str) -> str:
+    parts = [name]
+    parts += [f"run {run.id}"] if run.id is not None else []
+    parts += [run.label] if run.label is not None else []
+    parts += [run.hardware.key] if run.hardware else []
+    cut = "" if run.complete else " (the run was cut short)"
+    return ", ".join([*parts, counted(len(run.tests), "test")]) + cut
+
+
+def _heading(run: Run) -> dict[str, object]:
+    key = run.hardware.key if run.hardware else None
+    return {"id": run.id, "complete": run.complete, "hardware": key}
+
+
+def _environment(comparison: RunComparison) -> str:
+    told = (f"{d.field} {_known(d.before)} → {_known(d.after)}" for d in comparison.environment)
+    return ", ".join(told) or "nothing that is recorded differs"
+
+
+def _known(value: Scalar) -> str:
+    return "unknown" if value is None else str(value)
+
+
+def _cells(pairs: Sequence[Pair]) -> Iterator[tuple[str, ...]]:
+    last = None
+    for pair in pairs:
+        # In one unit, unless each has its own.
+        beside = pair.before.value if pair.before and pair.unit is not None else None
+        yield (
+            "" if pair.test == last else pair.test,
+            pair.metric,
+            _cell(pair.before),
+            _cell(pair.after, beside=beside),
+            format_change(pair.change),
+            _note(pair),
+        )
+        last = pair.test
+
+
+def _cell(reading: Reading | None, *, beside: float | None = None) -> str:
+    return format_value(reading.metric, reading.value, beside=beside) if reading else "-"
+
+
+def _values(pair: Pair) -> tuple[object, ...]:
+    before, after = (each.value if each else None for each in (pair.before, pair.after))
+    return (pair.test, pair.metric, pair.unit, before, after, pair.change, _note(pair))
+
+
+def _note(pair: Pair) -> str:
+    """Say which way a metric went, or why nobody can tell."""
+    if pair.before is None:
+        return "only after"
+    if pair.after is None:
+        return "only before"
+    if pair.obstacle is not None:
+        what = pair.obstacle
+        return f"not comparable: {what.field} {what.before!r} → {what.after!r}"
+    if pair.values is None:
+        sides = {"before": pair.before, "after": pair.after}
+        missing = " and ".join(name for name, side in sides.items() if side.value is None)
+        return f"not comparable: no finite value {missing}"
+    return _way(pair.after.metric, *pair.values, change=pair.change)
+
+
+def _way(metric: Metric, before: float, after: float, *, change: float | None) -> str:
+    if before == after:
+        return "unchanged"
+    if metric.better is Better.EQUAL:
+        return "different"
+    # A ratio is read by its per cent; of a count or an accuracy, every digit that is shown counts.
+    if metric.compared_by_ratio:
+        same = format_change(change) == format_change(0)
+    else:
+        same = format_value(metric, before) == format_value(metric, after, beside=before)
+    if same:
+        return "unchanged"
+    return "worse" if (after > before) == (metric.better is Better.LOWER) else "better"
+
+
+def _count_line(pairs: Sequence[Pair]) -> str:
+    notes = Counter(_note(pair).partition(":")[0] for pair in pairs)
+    ways = ", ".join(f"{notes[way]} {way}" for way in _COMPARED if notes[way])
+    compared = f"{counted(sum(notes[way] for way in _COMPARED), 'metric')} compared"
+    apart = [f"{notes[why]} {why}" for why in _APART if notes[why]]
+    return "; ".join([f"{compared}: {ways}" if ways else compared, *apart])

@@ -1,0 +1,179 @@
+"""Which op did it: op tables are kept beside baselines, and a changed time is told by op."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.behaviour.model import record_of
+from tests.harness.captures import capture, op
+from tests.harness.project import ISOLATE
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from tests.harness.project import Project
+
+MODEL = """
+    import pytest
+    from pathlib import Path
+
+    @pytest.mark.parametrize("batch", [8])
+    def test_model(ttnn_perf, batch):
+        for file in sorted(Path(__file__).parent.glob("*.csv")):
+            ttnn_perf.attach(file)
+        ttnn_perf.record("latency", float(Path("latency").read_text()), unit="ms")
+"""
+TEST = "test_model.py::test_model[8]"
+OPS = "test_model.ops/test_model%5B8%5D.csv"
+HEADER = "op,inputs,outputs,cores,fidelity,settings,count,total_ns,median_ns,time\n"
+INPUT = "1x1x1024[1000]x512 TILE BFLOAT16 L1_HEIGHT_SHARDED"
+TIME = "DEVICE KERNEL DURATION [ns]"
+
+CONV = op("Conv2d", 100_000, {"ATTRIBUTES": "{'act_block_h_ntiles': '2'; 'dtype': 'BFLOAT16'}"})
+SLOW_CONV = {**CONV, "CORE COUNT": "32", "DEVICE KERNEL DURATION [ns]": "161000"}
+
+
+@pytest.fixture
+def model(project: Project) -> Project:
+    project.write(test_model=MODEL)
+    record(project, CONV, op("Matmul", 50_000), op("Matmul", 52_000))
+    project.pytest("--ttnn-perf-update=new")
+    return project
+
+
+def record(project: Project, *rows: dict[str, str], latency_ms: float = 1.0) -> None:
+    (project.path / "capture.csv").write_text(capture(*rows))
+    (project.path / "latency").write_text(str(latency_ms))
+
+
+def stored_ops(project: Project) -> Path:
+    (folder,) = (path for path in (project.path / "baselines").iterdir() if path.is_dir())
+    return folder / OPS
+
+
+def test_the_op_table_is_kept_beside_the_baseline(model: Project) -> None:
+    assert model.stored()["test_model[8]"]["ops"] == OPS
+    assert stored_ops(model).read_text() == HEADER + (
+        f"Conv2d,{INPUT},,64,HiFi2,activation=none act_block_h_ntiles=2,1,100000,100000,{TIME}\n"
+        f"Matmul,{INPUT},,64,HiFi2,,2,102000,51000,{TIME}\n"
+    )
+    assert record_of(model)["tests"][TEST]["ops"]["rows"][1] == [
+        "Matmul", INPUT, "", 64, "HiFi2", "", 2, 102_000, 51_000,
+    ]  # fmt: skip
+
+
+def test_a_regression_names_its_ops_once(model: Project) -> None:
+    record(model, SLOW_CONV, op("Matmul", 50_000), op("Matmul", 52_000), op("Reshard", 18_000))
+
+    ran = model.pytest("--ttnn-perf")
+
+    by_op = (
+        "by op: +39.1 % (+79.0 us) = Conv2d 1x1x1000x512 +61.0 us (64→32 cores), "
+        "1 new Reshard 1x1x1000x512 +18.0 us"
+    )
+    assert ran.code == 1
+    # Once in the failure of the test, once in the summary.
+    assert ran.text.count(by_op) == 2
+    (said,) = (part for part in ran.text.split("\n\n") if f"\nREGRESSED {TEST}" in f"\n{part}")
+    assert said.splitlines()[3:5] == [
+        f"  {by_op}",
+        f"  accept it with: pytest '{TEST}' --ttnn-perf-update=all --ttnn-perf-reason \"why\"",
+    ]
+    assert record_of(model)["tests"][TEST]["by_op"] == by_op.removeprefix("by op: ")
+
+
+def test_a_slower_host_is_told_from_a_slower_device(model: Project) -> None:
+    record(model, CONV, op("Matmul", 50_000), op("Matmul", 52_000), latency_ms=2.0)
+
+    ran = model.pytest("--ttnn-perf")
+
+    assert "by op: no change: the same ops took the same time" in ran.text
+
+
+def test_an_improvement_names_its_ops_too(model: Project) -> None:
+    record(model, CONV, op("Matmul", 50_000))
+
+    ran = model.pytest("--ttnn-perf")
+
+    assert "by op: -25.7 % (-52.0 us) = 1 fewer Matmul 1x1x1000x512 -" in ran.text
+
+
+def test_a_kind_of_op_that_is_gone_is_an_improvement_and_leaves_the_baseline(
+    model: Project,
+) -> None:
+    record(model, CONV)
+
+    ran = model.pytest("--ttnn-perf")
+
+    gone = "device_kernel_time_matmul 0.000 us, baseline 102.0 us: no such op runs now"
+    assert f"IMPROVED {TEST}: {gone}" in ran.text
+    assert ran.code == 0
+    assert "by op: -50.5 % (-102 us) = 2 Matmul 1x1x1000x512 gone -102 us" in ran.text
+
+    assert model.pytest("--ttnn-perf-update").code == 0
+    assert list(model.stored()["test_model[8]"]["metrics"]) == [
+        "device_kernel_time", "device_kernel_time_conv", "latency", "op_count",
+    ]  # fmt: skip
+    assert model.pytest("--ttnn-perf").code == 0
+
+
+def test_what_is_accepted_replaces_the_table_and_a_session_more_does_not(model: Project) -> None:
+    before = stored_ops(model).read_text()
+    record(model, CONV, op("Matmul", 50_500), op("Matmul", 52_000))
+    model.pytest("--ttnn-perf-update=improved")
+    assert stored_ops(model).read_text() == before
+    assert len(model.stored()["test_model[8]"]["metrics"]["device_kernel_time"]["sessions"]) == 2
+
+    record(model, SLOW_CONV, op("Matmul", 50_000), op("Matmul", 52_000))
+    model.pytest("--ttnn-perf-update=all", "--ttnn-perf-reason", "fewer cores")
+    assert (
+        ",32,HiFi2,activation=none act_block_h_ntiles=2,1,161000," in stored_ops(model).read_text()
+    )
+
+
+def test_a_damaged_table_costs_the_explanation_and_not_the_verdict(model: Project) -> None:
+    stored_ops(model).write_text(HEADER + "Conv2d,1x1 TILE,,64,HiFi2,,1,1,1,x\n")
+    record(model, SLOW_CONV)
+
+    ran = model.pytest("--ttnn-perf")
+
+    assert ran.code == 1
+    assert f"REGRESSED {TEST}: device_kernel_time 161.0 us, baseline 202.0 us" not in ran.text
+    assert (
+        "test_model%5B8%5D.csv:2: inputs: expected operands such as '1x1x32[1]x64 TILE BFLOAT16 "
+        "L1_INTERLEAVED', found '1x1 TILE'"
+    ) in ran.text
+
+
+@pytest.mark.skipif(ISOLATE != "inline", reason="the same without workers")
+def test_a_run_judged_elsewhere_names_the_ops_as_well(model: Project) -> None:
+    record(model, SLOW_CONV, op("Matmul", 50_000), op("Matmul", 52_000))
+    model.pytest("--ttnn-perf", "--ttnn-perf-json", "run.json")
+
+    ran = model.cli("gate", "run.json")
+
+    assert "  by op: +30.2 % (+61.0 us) = Conv2d 1x1x1000x512 +61.0 us (64→32 cores)" in ran.text
+    shown = model.cli("gate", "run.json", "--format", "json")
+    assert '"by_op": "+30.2 % (+61.0 us) = Conv2d' in shown.text
+
+
+@pytest.mark.skipif(ISOLATE != "inline", reason="the same without workers")
+def test_two_runs_are_compared_by_op(model: Project) -> None:
+    model.pytest("--ttnn-perf", "--ttnn-perf-json", "before.json")
+    record(model, SLOW_CONV, op("Matmul", 50_000), op("Matmul", 52_000))
+    model.pytest("--ttnn-perf", "--ttnn-perf-json", "after.json")
+
+    ran = model.cli("compare", "before.json", "after.json")
+
+    assert f"{TEST} by op: +30.2 % (+61.0 us) = Conv2d 1x1x1000x512 +61.0 us" in ran.text
+
+
+def test_times_of_different_columns_are_not_compared(model: Project) -> None:
+    text = capture(SLOW_CONV).replace(TIME, "DEVICE DM FW DURATION [ns]")
+    (model.path / "capture.csv").write_text(text)
+
+    ran = model.pytest("--ttnn-perf")
+
+    assert f"by op: cannot be told: {TIME} then, DEVICE DM FW DURATION [ns] now" in ran.text

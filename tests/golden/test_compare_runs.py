@@ -1,0 +1,223 @@
+"""The whole output of ``compare`` on run records, and how two runs are joined."""
+
+from __future__ import annotations
+
+import json
+from copy import deepcopy
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from pytest_ttnn_perf._support.errors import InputError, UsageError
+from pytest_ttnn_perf.workflow.compare import compare_files
+from tests.harness.captures import capture, op
+from tests.harness.golden import assert_golden
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from tests.harness.project import Project
+
+
+def time(*samples: float | None, **more: Any) -> dict[str, Any]:
+    """Return a time in milliseconds."""
+    return {"unit": "ms", "samples": list(samples), **more}
+
+
+BEFORE: dict[str, Any] = {
+    "format": 1,
+    "id": "20261115-100000-1a2b",
+    "label": "bfp8 weights",
+    "hardware": {"arch": "wormhole_b0", "board": "n150", "mesh": "1x1"},
+    "environment": {
+        "started_at": "2026-11-15T10:00:00Z", "load_1m": 0.1, "python": "CPython 3.12.1",
+        "commit": "abc1234", "dirty": False, "ttnn": "0.81.1",
+    },
+    "tests": {
+        "models/test_resnet.py::test_resnet50[8]": {
+            "facts": {"dtype": "bfp8"},
+            "metrics": {
+                "wall_time": time(2.11, 2.10, 2.09),
+                "samples_per_s": {"unit": "samples/s", "samples": [3810.0]},
+                "pcc": {"unit": "", "kind": "accuracy", "samples": [0.9991, 0.9987]},
+                "programs": {"unit": "", "kind": "count", "better": "equal", "samples": [54]},
+            },
+        },
+        "models/test_resnet.py::test_precision": {
+            "configuration": {"fidelity": "HiFi2"},
+            "metrics": {"wall_time": time(3.0)},
+        },
+        "models/test_llama.py::test_decode": {
+            "metrics": {
+                "latency": time(46.2),
+                "kernel_time": {"unit": "us", "samples": [900], "source": "device"},
+                "prefill": time(9.1),
+                "peak": {"unit": "B", "samples": [1048576]},
+            },
+        },
+        "models/test_llama.py::test_gone": {"metrics": {"latency": time(5.0)}},
+        "models/test_llama.py::test_mesh": {"metrics": {"latency": time(7.0)}},
+        "models/test_llama.py::test_broken": {"metrics": {"latency": time(8.0)}},
+    },
+}  # fmt: skip
+AFTER: dict[str, Any] = {
+    "format": 1,
+    "id": "20261116-090000-3c4d",
+    "complete": False,
+    "hardware": {"arch": "wormhole_b0", "board": "n150", "mesh": "1x1"},
+    "environment": {
+        "started_at": "2026-11-16T09:00:00Z", "load_1m": 7.5, "python": "CPython 3.12.1",
+        "commit": "def5678", "dirty": True, "governor": "powersave",
+    },
+    "tests": {
+        "models/test_resnet.py::test_resnet50[8]": {
+            "facts": {"dtype": "bfp8"},
+            "metrics": {
+                # Measured again: the last pass settles what the run saw at first.
+                "wall_time": time(9.0, 9.1, confirmations=[[4.0], [2.51, 2.53, 2.52]]),
+                "samples_per_s": {"unit": "samples/s", "samples": [4572.0]},
+                "pcc": {"unit": "", "kind": "accuracy", "samples": [0.9991, 0.9987]},
+                "programs": {"unit": "", "kind": "count", "better": "equal", "samples": [57]},
+            },
+        },
+        "models/test_resnet.py::test_precision": {
+            "configuration": {"fidelity": "HiFi4"},
+            "metrics": {"wall_time": time(4.0), "extra": time(1.0)},
+        },
+        "models/test_llama.py::test_new": {"metrics": {"latency": time(6.0)}},
+        "models/test_llama.py::test_decode": {
+            "unconfirmed": "confirm pass 2: the test raised RuntimeError: device busy",
+            "metrics": {
+                "latency": {"unit": "s", "samples": [0.0462]},
+                "kernel_time": {"unit": "us", "samples": [950], "source": "realtime"},
+                "prefill": time(9.4, confirmations=[[9.3], []]),
+                "peak": {"unit": "B", "samples": [None]},
+            },
+        },
+        "models/test_llama.py::test_mesh": {
+            "hardware": {"arch": "wormhole_b0", "board": "n300", "mesh": "1x2"},
+            "metrics": {"latency": time(4.0)},
+        },
+        "models/test_llama.py::test_broken": {"metrics": {}, "raised": "ValueError: no weights"},
+        "models/test_llama.py::test_crashed": {"metrics": {}, "lost": "was killed by SIGABRT"},
+        "models/test_llama.py::test_empty": {"metrics": {}},
+    },
+}  # fmt: skip
+
+
+@pytest.fixture
+def files(tmp_path: Path) -> tuple[Path, Path]:
+    return _written(tmp_path, BEFORE, AFTER)
+
+
+def _written(folder: Path, before: object, after: object) -> tuple[Path, Path]:
+    first, second = folder / "before.json", folder / "after.json"
+    first.write_text(json.dumps(before))
+    second.write_text(json.dumps(after))
+    return first, second
+
+
+def _compare(files: tuple[Path, Path], shape: str = "table", **window: str) -> str:
+    start, end = window.get("start"), window.get("end")
+    return compare_files(*files, start=start, end=end, shape=shape)
+
+
+@pytest.mark.parametrize("shape", ["table", "json", "csv"])
+def test_command_in_every_shape(project: Project, shape: str) -> None:
+    _written(project.path, BEFORE, AFTER)
+    ran = project.cli("compare", "before.json", "after.json", "--format", shape)
+    assert (ran.code, ran.errors) == (0, "")
+    assert_golden(f"compare_runs_{shape}", ran.text)
+
+
+def test_a_run_is_the_same_as_itself(files: tuple[Path, Path]) -> None:
+    lines = _compare((files[0], files[0])).splitlines()
+    assert lines[2] == "environment: nothing that is recorded differs"
+    assert lines[-2] == "12 metrics compared: 12 unchanged"
+
+
+def test_a_journal_is_compared_like_a_record_and_was_cut_short(tmp_path: Path) -> None:
+    first, second = _written(tmp_path, BEFORE, AFTER)
+    heading = {key: value for key, value in BEFORE.items() if key != "tests"}
+    tests = [json.dumps({name: test}) for name, test in BEFORE["tests"].items()]
+    journal = tmp_path / "before.jsonl"
+    journal.write_text("\n".join([json.dumps({**heading, "journal": True}), *tests]))
+    of_record, of_journal = (_compare((file, second)).splitlines() for file in (first, journal))
+    told = of_record[0].replace("before.json", "before.jsonl")
+    assert of_journal == [f"{told} (the run was cut short)", *of_record[1:]]
+
+
+@pytest.mark.parametrize(
+    ("field", "before", "after", "note"),
+    [
+        ("unit", "us", "ms", "unit 'us' → 'ms'"),
+        ("better", "lower", "higher", "better 'lower' → 'higher'"),
+        ("kind", "time", "count", "kind 'time' → 'count'"),
+        ("source", "wall", "device", "source 'wall' → 'device'"),
+    ],
+)
+def test_another_definition_or_source_is_not_compared(
+    tmp_path: Path, field: str, before: str, after: str, note: str
+) -> None:
+    metric = time(1.0, better="lower", kind="time")
+    assert _notes(tmp_path, {**metric, field: before}, {**metric, field: after}) == [
+        f"not comparable: {note}"
+    ]
+
+
+def test_a_setting_that_only_one_run_states_is_another_setting(tmp_path: Path) -> None:
+    notes = _notes(tmp_path, time(1.0), time(1.0), facts={"batch": 8})
+    assert notes == ["not comparable: batch None → 8"]
+
+
+@pytest.mark.parametrize("samples", [[], [1.0, None]])
+def test_samples_that_the_gate_would_refuse_are_no_value(
+    tmp_path: Path, samples: list[float | None]
+) -> None:
+    assert _notes(tmp_path, time(*samples), time(1.0)) == ["not comparable: no finite value before"]
+
+
+def _notes(folder: Path, before: object, after: object, **more: object) -> list[str]:
+    """Return the notes of a single metric before and after; ``more`` is of the test after."""
+    runs = [deepcopy(BEFORE), deepcopy(BEFORE)]
+    runs[0]["tests"] = {"t.py::t": {"metrics": {"m": before}}}
+    runs[1]["tests"] = {"t.py::t": {"metrics": {"m": after}, **more}}
+    document = json.loads(_compare(_written(folder, *runs), "json"))
+    return [row["note"] for row in document["metrics"]]
+
+
+def test_a_record_and_a_capture_are_not_compared(files: tuple[Path, Path], tmp_path: Path) -> None:
+    ops = tmp_path / "ops.csv"
+    ops.write_text(capture(op("Matmul", 9)))
+    with pytest.raises(UsageError) as refusal:
+        _compare((files[0], ops))
+    assert str(refusal.value) == (
+        "a run record is compared with another one: before.json is a run record, ops.csv is an "
+        "ops_perf_results CSV"
+    )
+
+
+@pytest.mark.parametrize("window", [{"start": "PERF"}, {"end": "PERF"}])
+def test_records_have_no_window(files: tuple[Path, Path], window: dict[str, str]) -> None:
+    with pytest.raises(UsageError) as refusal:
+        _compare(files, **window)
+    assert str(refusal.value) == (
+        "--start and --end select ops of an op table; before.json and after.json are run records"
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ('{"tests": {}}', "after.json:1: ['format']: expected a value, found nothing"),
+        ('{"format": 1,\n "tests": 7}', "after.json:2: ['tests']: expected an object, found 7"),
+        ("{", "after.json:1: not valid JSON"),
+    ],
+)
+def test_what_is_no_record_is_told_what_is_wrong_with_it(
+    files: tuple[Path, Path], text: str, problem: str
+) -> None:
+    files[1].write_text(text)
+    with pytest.raises(InputError) as refusal:
+        _compare(files)
+    assert problem in str(refusal.value)

@@ -1,0 +1,170 @@
+"""``--ttnn-perf-replay`` and ``replay``: device metrics from recorded artifacts."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from tests.behaviour.model import CONFIG_FILES, configure, counts_of, record_of, refusal_of
+from tests.harness.captures import capture, op
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from tests.harness.project import Project
+
+MODELS = """
+    import pytest
+
+    @pytest.mark.ttnn_perf(tolerance={"wall_time": 0.05})
+    @pytest.mark.parametrize("batch", [8])
+    def test_resnet(ttnn_perf, batch):
+        ttnn_perf.measure(lambda: None)
+        ttnn_perf.check_accuracy(top1=0.9, at_least=0.8)
+        ttnn_perf.attach("what only the hardware's machine has")
+"""
+TEST = "models/test_cnn.py::test_resnet[8]"
+SMI = '{"device_info": [{"board_info": {"board_type": "n150 L"}, "telemetry": {"aiclk": "1000"}}]}'
+
+
+@pytest.fixture
+def models(project: Project) -> Project:
+    (project.path / "models").mkdir()
+    project.write(**{"models/test_cnn": MODELS})
+    return project
+
+
+def recorded(project: Project, name: str, *rows: dict[str, str]) -> Path:
+    """Write a capture into the folder of artifacts."""
+    file = project.path / "recorded" / "models" / "test_cnn" / name
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text(capture(*rows))
+    return file
+
+
+def metrics_of(project: Project) -> dict[str, Any]:
+    metrics = record_of(project)["tests"][TEST]["metrics"]
+    return {name: (m["source"], m["samples"]) for name, m in metrics.items()}
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "test_resnet[8].csv",
+        "test_resnet%5B8%5D.csv",
+        "test_resnet[8]/reports/2026_11_16/ops_perf_results_2026_11_16.csv",
+    ],
+)
+def test_artifacts_are_found_by_the_name_of_their_test(models: Project, name: str) -> None:
+    recorded(models, name, op("Matmul", 50_000), op("Matmul", 51_000))
+
+    ran = models.pytest("--ttnn-perf-replay", "recorded", "--ttnn-perf-update=new")
+
+    assert ran.code == 0
+    assert (
+        "ttnn-perf: gate on, keys of the artifacts, baselines baselines, update new, "
+        "replaying recorded, times of this machine are left out"
+    ) in ran.text
+    measured = metrics_of(models)
+    assert measured["device_kernel_time"] == ("replay", [101_000])
+    assert measured["op_count"] == ("replay", [2])
+    assert measured["top1"] == ("wall", [0.9])
+    assert not {"wall_time", "first_call_time", "second_call_time"} & set(measured)
+    assert (models.path / "baselines/wormhole_b0-unknown-1x1/models/test_cnn.json").exists()
+    assert (models.path / "baselines/wormhole_b0-unknown-1x1/models/test_cnn.ops").is_dir()
+
+
+def test_a_slower_capture_fails_its_test_by_name_and_by_op(models: Project) -> None:
+    file = recorded(models, "test_resnet[8].csv", op("Matmul", 50_000))
+    models.pytest("--ttnn-perf-replay", "recorded", "--ttnn-perf-update=new")
+    file.write_text(capture(op("Matmul", 60_000, cores=32)))
+
+    ran = models.pytest("--ttnn-perf-replay=recorded", "--ttnn-perf-confirm", "2")
+
+    assert (ran.code, counts_of(ran)) == (1, "1 failed")
+    again = "--ttnn-perf-replay recorded --ttnn-perf-update=all --ttnn-perf-reason"
+    assert f"accept it with: pytest '{TEST}' {again}" in ran.text
+    assert "by op: +20.0 % (+10.0 us) = Matmul 1x1x1000x512 +10.0 us (64→32 cores)" in ran.text
+    # What was recorded does not change: there is nothing to measure again.
+    assert record_of(models)["tests"][TEST]["metrics"]["device_kernel_time"]["confirmations"] == []
+
+
+def test_the_key_is_of_the_hardware_that_recorded(models: Project) -> None:
+    file = recorded(models, "test_resnet[8]/ops.csv", op("Matmul", 50_000))
+    file.with_name("snapshot.json").write_text(SMI)
+    file.with_name("notes.txt").write_text("of no known format")
+
+    models.pytest("--ttnn-perf-replay", "recorded", "--ttnn-perf-update=new")
+
+    test = record_of(models)["tests"][TEST]
+    assert test["hardware"] == {"arch": "wormhole_b0", "board": "n150", "mesh": "1x1"}
+    assert test["environment"]["clock_mhz"] == 1000
+    assert (models.path / "baselines/wormhole_b0-n150-1x1/models/test_cnn.json").exists()
+
+
+def test_a_capture_on_hardware_is_not_comparable_with_a_replay(models: Project) -> None:
+    recorded(models, "test_resnet[8].csv", op("Matmul", 50_000))
+    models.pytest("--ttnn-perf-replay", "recorded", "--ttnn-perf-update=new")
+    file = models.path / "baselines/wormhole_b0-unknown-1x1/models/test_cnn.json"
+    file.write_text(file.read_text().replace('"source": "replay"', '"source": "device"'))
+
+    ran = models.pytest("--ttnn-perf-replay", "recorded")
+
+    assert ran.code == 1
+    assert "NOT_COMPARABLE: device_kernel_time 50.00 us comes from another source: " in ran.text
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "problem"),
+    [
+        (
+            "test_vgg.csv",
+            "",
+            "nothing is recorded of this test in recorded: expected "
+            "models/test_cnn/test_resnet[8].* or models/test_cnn/test_resnet%5B8%5D.*",
+        ),
+        (
+            "test_resnet[8].txt",
+            "hello",
+            "test_resnet[8].txt: no artifact of a known format is recorded of this test",
+        ),
+        (
+            "test_resnet[8].csv",
+            "OP CODE,OP TYPE\nMatmul,tt_dnn_device\n",
+            "recorded/models/test_cnn/test_resnet[8].csv:1: expected a column 'DEVICE ID'",
+        ),
+    ],
+    ids=["absent", "unknown", "damaged"],
+)
+def test_without_artifacts_there_is_no_data(
+    models: Project, name: str, content: str, problem: str
+) -> None:
+    recorded(models, name).write_text(content)
+
+    ran = models.pytest("--ttnn-perf-replay", "recorded")
+
+    assert ran.code == 1
+    said = next(line for line in ran.text.splitlines() if line.startswith("NO_DATA: "))
+    assert said.startswith("NO_DATA: device_kernel_time has no samples: ")
+    assert problem in said
+
+
+@pytest.mark.parametrize(("place", "found"), [("nowhere", "nothing"), ("conftest.py", "a file")])
+def test_what_is_no_folder_is_refused(models: Project, place: str, found: str) -> None:
+    models.write(conftest="")
+
+    ran = models.pytest("--ttnn-perf-replay", place)
+
+    expected = f"expected a folder of recorded artifacts, found {found}"
+    assert refusal_of(ran) == f"{models.path}/{place}: {expected}"
+
+
+@pytest.mark.parametrize("file", CONFIG_FILES)
+def test_replay_has_its_twin(models: Project, file: str) -> None:
+    recorded(models, "test_resnet[8].csv", op("Matmul", 50_000))
+    configure(models, 'replay = "recorded"', file=file)
+
+    models.pytest("--ttnn-perf")
+
+    assert metrics_of(models)["device_kernel_time"] == ("replay", [50_000])

@@ -1,0 +1,214 @@
+"""Two runs laid out side by side: the whole of every shape, and each note by itself."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+import pytest
+
+from pytest_ttnn_perf.model.comparison import (
+    ByOp,
+    Difference,
+    Pair,
+    Reading,
+    RunComparison,
+    Trouble,
+)
+from pytest_ttnn_perf.model.hardware import Hardware
+from pytest_ttnn_perf.model.metric import Better, Kind, Metric
+from pytest_ttnn_perf.model.observation import JudgedTest, Observation, Run
+from pytest_ttnn_perf.report.comparison import comparison_listing
+
+if TYPE_CHECKING:
+    from pytest_ttnn_perf.report.listing import Listing
+
+TIME = Metric("latency", "ms")
+RATE = Metric("rate", "tok/s", Better.HIGHER, Kind.THROUGHPUT)
+PCC = Metric("pcc", "", Better.HIGHER, Kind.ACCURACY)
+COUNT = Metric("ops", "", Better.LOWER, Kind.COUNT)
+LEVEL = Metric("ops", "", Better.EQUAL, Kind.COUNT)
+BYTES = Metric("peak", "B", Better.LOWER, Kind.BYTES)
+LONGER = Metric("uptime", "ms", Better.HIGHER)
+
+BEFORE = Run(
+    Hardware("wormhole_b0", "n150", "1x1"),
+    {name: JudgedTest(Observation(name)) for name in ("t.py::a", "t.py::b")},
+    label="bfp8 weights",
+    id="r1",
+)
+AFTER = Run(None, {"t.py::a": JudgedTest(Observation("t.py::a"))}, complete=False)
+COMPARISON = RunComparison(
+    BEFORE,
+    AFTER,
+    pairs=(
+        Pair("t.py::a", "latency", Reading(TIME, 800.0), Reading(TIME, 1200.0)),
+        Pair("t.py::a", "rate", Reading(RATE, 200.0), None),
+        Pair("t.py::b", "latency", Reading(TIME, 8.0), Reading(TIME, 8.0)),
+    ),
+    environment=(Difference("commit", "abc", "def"), Difference("cpu_count", None, 8)),
+    troubles=(Trouble("after", "t.py::a", "the test raised ValueError: no"),),
+    by_op=(ByOp("t.py::b", "+2 us = Matmul"),),
+)
+
+TABLE = """\
+before: b.json, run r1, bfp8 weights, wormhole_b0-n150-1x1, 2 tests
+after: a.json, 1 test (the run was cut short)
+environment: commit abc → def, cpu_count unknown → 8
+
+test     metric         before     after    change  note
+-------  --------  -----------  --------  --------  -----------
+t.py::a  latency      800.0 ms   1200 ms   +50.0 %  worse
+         rate      200.0 tok/s         -         -  only before
+t.py::b  latency      8.000 ms  8.000 ms     0.0 %  unchanged
+
+after: t.py::a: the test raised ValueError: no
+t.py::b by op: +2 us = Matmul
+2 metrics compared: 1 worse, 1 unchanged; 1 only before
+nothing is judged here: verdicts come from `ttnn-perf gate`
+"""
+CSV = """\
+test,metric,unit,before,after,change,note
+t.py::a,latency,ms,800.0,1200.0,0.5,worse
+t.py::a,rate,tok/s,200.0,,,only before
+t.py::b,latency,ms,8.0,8.0,0.0,unchanged
+"""
+
+
+def listing(*pairs: Pair) -> Listing:
+    """Lay out some pairs of runs of which nothing else is known."""
+    return comparison_listing(RunComparison(AFTER, AFTER, pairs), names=("b.json", "a.json"))
+
+
+def pair(metric: Metric, before: float | None, after: float | None) -> Pair:
+    """Return one metric, measured in both runs."""
+    return Pair("t.py::t", metric.name, Reading(metric, before), Reading(metric, after))
+
+
+def cells(row: Pair) -> list[str]:
+    """Return the values, the change and the note of a row."""
+    line = listing(row).lines[6]
+    return [cell.strip() for cell in line.split("  ") if cell.strip()][2:]
+
+
+def test_table() -> None:
+    assert comparison_listing(COMPARISON, names=("b.json", "a.json")).text("table") == TABLE
+
+
+def test_rows() -> None:
+    assert comparison_listing(COMPARISON, names=("b.json", "a.json")).text("csv") == CSV
+
+
+def test_document() -> None:
+    text = comparison_listing(COMPARISON, names=("b.json", "a.json")).text("json")
+    names = ("test", "metric", "unit", "before", "after", "change", "note")
+    rows = [
+        ("t.py::a", "latency", "ms", 800.0, 1200.0, 0.5, "worse"),
+        ("t.py::a", "rate", "tok/s", 200.0, None, None, "only before"),
+        ("t.py::b", "latency", "ms", 8.0, 8.0, 0.0, "unchanged"),
+    ]
+    assert json.loads(text) == {
+        "before": {"id": "r1", "complete": True, "hardware": "wormhole_b0-n150-1x1"},
+        "after": {"id": None, "complete": False, "hardware": None},
+        "metrics": [dict(zip(names, row, strict=True)) for row in rows],
+        "environment": [
+            {"field": "commit", "before": "abc", "after": "def"},
+            {"field": "cpu_count", "before": None, "after": 8},
+        ],
+        "troubles": [{"run": "after", "test": "t.py::a", "what": "the test raised ValueError: no"}],
+        "by_op": [{"test": "t.py::b", "sentence": "+2 us = Matmul"}],
+    }
+
+
+def test_runs_with_nothing_in_them() -> None:
+    assert listing().lines == (
+        "before: b.json, 1 test (the run was cut short)",
+        "after: a.json, 1 test (the run was cut short)",
+        "environment: nothing that is recorded differs",
+        "",
+        "0 metrics compared",
+        "nothing is judged here: verdicts come from `ttnn-perf gate`",
+    )
+
+
+@pytest.mark.parametrize(
+    ("row", "expected"),
+    [
+        (pair(TIME, 8.0, 6.0), ["8.000 ms", "6.000 ms", "-25.0 %", "better"]),
+        (pair(RATE, 200.0, 150.0), ["200.0 tok/s", "150.0 tok/s", "-25.0 %", "worse"]),
+        (pair(RATE, 200.0, 250.0), ["200.0 tok/s", "250.0 tok/s", "+25.0 %", "better"]),
+        (pair(LONGER, 8.0, 6.0), ["8.000 ms", "6.000 ms", "-25.0 %", "worse"]),
+        (pair(LEVEL, 12, 9), ["12", "9", "-25.0 %", "different"]),
+        (pair(LEVEL, 12, 12), ["12", "12", "0.0 %", "unchanged"]),
+        # The unit is that of the value before, so that nobody compares ms with us.
+        (pair(TIME, 8.0, 0.4), ["8.000 ms", "0.4000 ms", "-95.0 %", "better"]),
+        (pair(PCC, -0.5, 0.5), ["-0.5", "0.5", "+200.0 %", "better"]),
+    ],
+)
+def test_plus_is_more_and_the_note_says_whether_that_is_worse(
+    row: Pair, expected: list[str]
+) -> None:
+    assert cells(row) == expected
+
+
+@pytest.mark.parametrize(
+    ("row", "expected"),
+    [
+        # A time is read by its per cent ...
+        (pair(TIME, 10.0, 10.004), ["10.00 ms", "10.00 ms", "0.0 %", "unchanged"]),
+        (pair(TIME, 10.0, 10.006), ["10.00 ms", "10.01 ms", "+0.1 %", "worse"]),
+        # ... an accuracy, an amount and a count by the digits that are shown ...
+        (pair(PCC, 0.9999, 0.9996), ["0.9999", "0.9996", "0.0 %", "worse"]),
+        (pair(PCC, 0.9999, 0.99990001), ["0.9999", "0.9999", "0.0 %", "unchanged"]),
+        (pair(BYTES, 2**30, 2**30 + 1), ["1.000 GiB", "1.000 GiB", "0.0 %", "unchanged"]),
+        (pair(COUNT, 100_000, 100_001), ["100000", "100001", "0.0 %", "worse"]),
+        # ... and what must not change by every digit it has.
+        (pair(LEVEL, 0.5, 0.500001), ["0.5000", "0.5000", "0.0 %", "different"]),
+    ],
+)
+def test_what_differs_only_by_rounding_is_unchanged(row: Pair, expected: list[str]) -> None:
+    assert cells(row) == expected
+
+
+@pytest.mark.parametrize("before", [0.0, 1e-300])
+def test_a_change_that_is_beyond_any_measure_has_a_direction_but_no_size(before: float) -> None:
+    row = pair(COUNT, before, 1e99)
+    assert (row.change, cells(row)[2:]) == (None, ["-", "worse"])
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "shown"),
+    [
+        (None, 8.0, ["-", "8.000 ms", "-", "not comparable: no finite value before"]),
+        (8.0, None, ["8.000 ms", "-", "-", "not comparable: no finite value after"]),
+        (None, None, ["-", "-", "-", "not comparable: no finite value before and after"]),
+    ],
+)
+def test_a_metric_without_a_number_is_not_comparable(
+    before: float | None, after: float | None, shown: list[str]
+) -> None:
+    assert cells(pair(TIME, before, after)) == shown
+
+
+def test_an_obstacle_is_named_and_each_value_keeps_its_own_unit() -> None:
+    obstacle = Difference("unit", "ms", "")
+    row = Pair("t.py::t", "latency", Reading(TIME, 8.0), Reading(COUNT, 9), obstacle)
+    assert cells(row) == ["8.000 ms", "9", "-", "not comparable: unit 'ms' → ''"]
+    assert listing(row).rows[0][2:6] == (None, 8.0, 9, None)
+    # In the same unit, they are still shown in one.
+    row = Pair("t", "latency", Reading(TIME, 8.0), Reading(TIME, 0.4), Difference("x", None, 1))
+    assert cells(row) == ["8.000 ms", "0.4000 ms", "-", "not comparable: x None → 1"]
+
+
+def test_everything_is_counted_once() -> None:
+    rows = (
+        pair(TIME, 8, 9), pair(TIME, 8, 9), pair(TIME, 9, 8), pair(TIME, 8, 8), pair(LEVEL, 1, 2),
+        pair(TIME, None, 8),
+        Pair("t", "m", Reading(TIME, 8), Reading(TIME, 8), Difference("x", 1, 2)),
+        Pair("t", "m", Reading(TIME, 8), None),
+        Pair("t", "m", None, Reading(TIME, 8)), Pair("t", "m", None, Reading(TIME, 8)),
+    )  # fmt: skip
+    assert listing(*rows).lines[-2] == (
+        "5 metrics compared: 2 worse, 1 better, 1 different, 1 unchanged; 2 not comparable; "
+        "1 only before; 2 only after"
+    )

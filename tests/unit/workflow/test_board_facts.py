@@ -1,0 +1,95 @@
+"""A snapshot of tt-smi: what is recorded of it, and which system it is of."""
+
+from __future__ import annotations
+
+import pytest
+
+from pytest_ttnn_perf.model.device_log import Board, BoardLimits, Firmware, Telemetry, TtSmi
+from pytest_ttnn_perf.workflow.board_facts import board_facts, board_of
+
+
+def board(
+    board_type: str | None = None, *, bundle: str | None = None, telemetry: Telemetry | None = None
+) -> Board:
+    return Board(
+        board_type, None, None, None, None, None, None, None,
+        Firmware(bundle), telemetry or Telemetry(), BoardLimits(),
+    )  # fmt: skip
+
+
+def system(*cards: str | None) -> str | None:
+    return board_of(TtSmi(tuple(map(board, cards))))
+
+
+def throttled(*throttlers: int | None) -> object:
+    boards = (board(telemetry=Telemetry(throttler=each)) for each in throttlers)
+    return board_facts(TtSmi(tuple(boards))).get("throttled", "not told")
+
+
+def test_all_that_a_snapshot_tells() -> None:
+    left = Telemetry(clock_mhz=800, power_w=16, temperature_c=41.5, throttler=0)
+    right = Telemetry(clock_mhz=1000, power_w=12, temperature_c=39)
+    snapshot = TtSmi(
+        (
+            board("n300 L", bundle="19.9.0", telemetry=left),
+            board("n300 R", bundle="18.2.0", telemetry=right),
+            board("n300 L", bundle="19.9.0"),
+        ),
+        driver="TT-KMD 2.0.0",
+        tt_smi="3.1",
+        processes=0,
+    )
+
+    assert board_facts(snapshot) == {
+        "boards": "2 x n300 L, 1 x n300 R",
+        "firmware": "18.2.0, 19.9.0",
+        "driver": "TT-KMD 2.0.0",
+        "tt_smi": "3.1",
+        "clock_mhz": 1000,
+        "power_w": 16,
+        "temperature_c": 41.5,
+        "throttled": False,
+        "device_processes": 0,
+    }
+
+
+@pytest.mark.parametrize("boards", [(), (board(), board())], ids=["none", "silent"])
+def test_what_is_not_told_is_no_fact(boards: tuple[Board, ...]) -> None:
+    assert board_facts(TtSmi(boards)) == {}
+
+
+def test_throttled_if_one_board_is() -> None:
+    assert [throttled(0, 2), throttled(0, None), throttled(None)] == [True, False, "not told"]
+
+
+@pytest.mark.parametrize(
+    ("cards", "name"),
+    [
+        (["n150 L"], "n150"),
+        (["n150"] * 4, "n150"),
+        (["n300 L", "n300 R"], "n300"),
+        (["n300 L", "n300 R"] * 4, "t3k"),
+        (["p100a"], "p100"),
+        (["p150b"], "p150"),
+        (["P150a", "p150c"], "p150_x2"),
+        (["p150"] * 4, "p150_x4"),
+        (["p150a"] * 8, "p150_x8"),
+        (["p300a"] * 2, "p300"),
+        (["p300c"] * 4, "p300_x2"),
+        (["tt-galaxy-wh L"] * 32, "galaxy"),
+        (["tt-galaxy-bh"] * 32, "blackhole_galaxy"),
+    ],
+    ids=lambda value: value if isinstance(value, str) else f"{len(value)} {value[0]}",
+)
+def test_the_system_by_its_cards(cards: list[str], name: str) -> None:
+    assert system(*cards) == name
+
+
+@pytest.mark.parametrize(
+    "cards",
+    [[], [None], ["n300 L"], ["n300 L", "n300 R"] * 2, ["p150a"] * 3, ["n150", "n300"],
+     ["n150", None], ["p100a"] * 2, ["x999"], ["n150 L", "wh_4u L"]],
+    ids=["no board", "untold", "half", "two n300", "three", "mixed", "partly", "p100", "new", "tg"],
+)  # fmt: skip
+def test_a_system_that_cannot_be_told(cards: list[str | None]) -> None:
+    assert system(*cards) is None

@@ -1,0 +1,158 @@
+"""What TTNN recorded of a program: calls, memory per bank, and the least PCC."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+
+from pytest_ttnn_perf.model.metric import Better, Kind, Metric, Source
+from pytest_ttnn_perf.model.observation import Limits, MetricObservation
+from pytest_ttnn_perf.model.report import (
+    BufferType,
+    Comparison,
+    GraphCapture,
+    Operation,
+    OperationError,
+    Report,
+    Scope,
+)
+from pytest_ttnn_perf.workflow.memory_metrics import graph_metrics, report_metrics
+
+OPERATIONS = (
+    Operation(1, "ttnn.add", bytes_per_bank={BufferType.DRAM: 400, BufferType.L1_SMALL: 9}),
+    Operation(2, "ttnn.conv2d", cb_bytes_per_core=70, bytes_per_bank={BufferType.DRAM: 300}),
+    Operation(3, "ttnn.relu", cb_bytes_per_core=80, bytes_per_bank={BufferType.L1: 50}),
+)
+BARE = (Operation(1, "ttnn.add"),)
+
+
+def report(
+    *operations: Operation,
+    comparisons: tuple[Comparison, ...] = (),
+    errors: tuple[OperationError, ...] = (),
+) -> Report:
+    return Report("3.5", (0,), 0, (), operations, {}, (), (), comparisons, errors, False)
+
+
+def counted(
+    *counts: float, name: str = "report_op_count", note: str | None = None
+) -> MetricObservation:
+    metric = Metric(name, "", Better.LOWER, Kind.COUNT, Source.DEVICE)
+    return MetricObservation(metric, counts, note=note)
+
+
+def sized(name: str, size: int) -> MetricObservation:
+    return MetricObservation(Metric(name, "B", Better.LOWER, Kind.BYTES, Source.DEVICE), (size,))
+
+
+def compared(actual: float | None, desired: float | None, tensor: int = 1) -> Comparison:
+    return Comparison(Scope.GLOBAL, tensor, None, None, desired, actual)
+
+
+def least(*comparisons: Comparison) -> MetricObservation:
+    _, found = report_metrics(report(*BARE, comparisons=comparisons))
+    return found
+
+
+def test_the_peaks_of_a_program() -> None:
+    memory = [
+        sized("l1_peak_bytes", 50),
+        sized("dram_peak_bytes", 400),
+        sized("trace_buffer_bytes", 0),
+        sized("cb_peak_bytes", 80),
+    ]
+    assert list(report_metrics(report(*OPERATIONS))) == [counted(3), *memory]
+    assert list(graph_metrics(GraphCapture((), OPERATIONS))) == [
+        counted(3, name="graph_op_count"),
+        *memory,
+    ]
+
+
+def test_a_trace_has_a_buffer() -> None:
+    traced = Operation(1, "ttnn.add", bytes_per_bank={BufferType.TRACE: 6})
+
+    assert sized("trace_buffer_bytes", 6) in list(graph_metrics(GraphCapture((), (traced,))))
+
+
+def test_memory_that_was_not_recorded_is_not_said_to_be_none() -> None:
+    assert list(report_metrics(report(*BARE))) == [counted(1)]
+
+
+def test_circular_buffers_of_no_memory_of_their_own() -> None:
+    held = Operation(1, "ttnn.add", cb_bytes_per_core=0)
+
+    assert list(report_metrics(report(held))) == [counted(1), sized("cb_peak_bytes", 0)]
+
+
+@pytest.mark.parametrize(
+    ("errors", "note"),
+    [
+        ([(2, "ttnn.conv2d", "RuntimeError", "Out of Memory")], "ttnn.conv2d: Out of Memory"),
+        ([(2, "ttnn.conv2d", "incomplete_operation", None)], "ttnn.conv2d: incomplete_operation"),
+        ([(None, None, None, None)], "unnamed"),
+        ([(1, "a", None, "b"), (2, "c", None, "d"), (3, "e", None, "f")], "a: b, and 2 more"),
+    ],
+    ids=["reason", "kind", "nothing told", "several"],
+)
+def test_operations_that_failed_are_noted(
+    errors: list[tuple[int | None, str | None, str | None, str | None]], note: str
+) -> None:
+    failed = tuple(OperationError(*error) for error in errors)
+    found = list(report_metrics(report(*OPERATIONS, errors=failed)))
+
+    assert found[0] == counted(3, note=f"an operation failed: {note}")
+    assert {each.note for each in found} == {f"an operation failed: {note}"}
+
+
+def test_errors_alone_count_nothing() -> None:
+    failed = OperationError(None, "ttnn.add", "RuntimeError", "bad")
+
+    assert list(report_metrics(report(errors=(failed,)))) == [
+        counted(note="an operation failed: ttnn.add: bad")
+    ]
+
+
+def test_the_least_pcc_of_each_scope() -> None:
+    alone = Comparison(Scope.LOCAL, 5, 6, True, 0.99, 0.995)
+    comparisons = (compared(0.9999, 0.999), alone, compared(0.9991, 0.999, 8))
+
+    found = list(report_metrics(report(*BARE, comparisons=comparisons)))
+    assert found == [
+        counted(1),
+        *(
+            MetricObservation(
+                Metric(name, "", Better.HIGHER, Kind.ACCURACY, Source.DEVICE),
+                (pcc,),
+                limits=Limits(at_least=limit),
+                note=note,
+            )
+            for name, pcc, limit, note in [
+                ("comparison_pcc_local", 0.995, 0.99, "tensor 5, the worst of 1"),
+                ("comparison_pcc_global", 0.9991, 0.999, "tensor 8, the worst of 2"),
+            ]
+        ),
+    ]
+
+
+def test_a_limit_that_is_not_told_is_none() -> None:
+    found = least(compared(0.5, None))
+    assert (found.samples, found.limits) == ((0.5,), Limits())
+
+
+def test_a_tensor_may_have_a_lower_limit_than_others() -> None:
+    found = least(compared(0.9995, 0.999), compared(0.95, 0.9, 2))
+    assert (found.samples, found.limits) == ((0.95,), Limits(at_least=0.9))
+
+
+def test_a_tensor_below_its_own_limit_fails_beside_one_that_is_allowed_less() -> None:
+    found = least(compared(0.99, 0.999), compared(0.95, 0.9, 2))
+    assert (found.samples, found.limits) == ((0.95,), Limits(at_least=0.999))
+
+
+@pytest.mark.parametrize("pcc", [None, math.nan])
+def test_a_pcc_that_is_no_number_is_the_worst(pcc: float | None) -> None:
+    found = least(compared(-1.0, 0.9), compared(pcc, 0.9, 2), compared(1.0, 0.9))
+
+    assert all(map(math.isnan, found.samples))
+    assert found.note == "tensor 2, the worst of 3"
