@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from dataclasses import dataclass, field
 from itertools import compress
 from typing import TYPE_CHECKING, NamedTuple
@@ -67,15 +66,16 @@ class Group:
     kind: Kind
     before_units: int = 0
     after_units: int = 0
-    counts: defaultdict[int, int] = field(default_factory=lambda: defaultdict(int))
-    moves: defaultdict[int, int] = field(default_factory=lambda: defaultdict(int))
+    counts: dict[int, int] = field(default_factory=dict)
+    moves: dict[int, int] = field(default_factory=dict)
 
     def add(self, batch: Batch) -> None:
         """Add ops."""
         self.before_units += sum(batch.before_units)
         self.after_units += sum(batch.after_units)
-        self.counts[batch.lane] += batch.ops
-        self.moves[batch.lane] += batch.ops if batch.moved else 0
+        ops, lane = batch.ops, batch.lane
+        self.counts[lane] = self.counts.get(lane, 0) + ops
+        self.moves[lane] = self.moves.get(lane, 0) + (ops if batch.moved else 0)
 
     @property
     def change(self) -> ChangeKind:

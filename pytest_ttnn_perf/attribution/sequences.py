@@ -109,12 +109,14 @@ def _traced_back(rows: Sequence[int], cut: int, x: int, y: int) -> Pairs:
     ``x`` and ``y`` is where the window begins.
     """
     pairs: Pairs = []
-    j = (~rows[-1] & (1 << cut) - 1).bit_length() - 1
+    lower = (1 << cut) - 1
+    j = (rows[-1] & lower ^ lower).bit_length() - 1  # the last bit that is clear
     for i in range(len(rows) - 2, -1, -1):
         if j < 0:
             break
         if rows[i] >> j & 1:  # without this item, nothing longer ends there: so it is one of them
             pairs.append((x + i, y + j))
-            j = (~rows[i] & (1 << j) - 1).bit_length() - 1
+            lower = (1 << j) - 1
+            j = (rows[i] & lower ^ lower).bit_length() - 1
     pairs.reverse()
     return pairs

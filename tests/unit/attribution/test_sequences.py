@@ -59,13 +59,33 @@ def test_an_edit_in_every_layer_costs_that_edit_only() -> None:
     layer = [3, 1, 4, 1, 5, 9, 2, 6]
     edited = [3, 1, 4, 5, 1, 5, 9, 6]
     pairs = common_subsequence(model(300, layer), model(300, edited))
-    assert len(pairs) == 300 * 7  # 600 edits, more than one search takes
+    assert len(pairs) == 300 * 7  # 600 edits
 
 
 def test_a_long_stretch_far_away_is_found() -> None:
     first, second = list(range(1000)), list(range(1000, 2500))
     pairs = common_subsequence(first + second, second + first)
     assert len(pairs) == 1500
+
+
+def test_edits_of_more_layers_than_one_search_takes() -> None:
+    chance = Random(1)
+    layer = [chance.randrange(12) for _ in range(20)]
+    edited = [*layer[:9], layer[3], *layer[9:15], *layer[16:]]
+    before, after = model(700, layer), model(700, edited)
+    # An item of each layer is lost, and all others are found, however far the sides drift apart.
+    assert len(common_subsequence(before, after)) >= 700 * 19
+    assert len(common_subsequence(before, [each for each in after if each != 5])) >= 700 * 15
+
+
+@pytest.mark.parametrize("kinds", [2, 40], ids=["much alike", "little alike"])
+def test_long_sequences_are_searched_as_well_as_short_ones(kinds: int) -> None:
+    chance = Random(kinds)
+    a, b = ([chance.randrange(kinds) for _ in range(12_000)] for _ in range(2))
+    pairs = common_subsequence(a, b)
+    assert all(a[i] == b[j] for i, j in pairs)
+    assert all(i < k and j < m for (i, j), (k, m) in pairwise(pairs))
+    assert len(pairs) >= 6 * 0.98 * longest(a[:2000], b[:2000])
 
 
 class Counted(int):
