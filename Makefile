@@ -4,7 +4,7 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
 
-.PHONY: demo test test-workers test-plugins test-matrix check docs benchmarks gate-quality end-to-end clean
+.PHONY: demo test test-workers test-plugins test-ttlang test-ttnn test-matrix check docs benchmarks gate-quality end-to-end clean
 .DEFAULT_GOAL := test
 
 $(READY): pyproject.toml
@@ -30,6 +30,23 @@ test-plugins: $(READY)  ## beside the plugins that other projects use, in an env
 	.plugins/bin/python -m pip install --quiet --disable-pip-version-check --editable . \
 		--group test --group plugins
 	.plugins/bin/python -m pytest -p no:randomly -p no:sugar tests/behaviour/test_other_plugins.py
+
+.ttlang/.ready: pyproject.toml
+	$(PYTHON) -m venv .ttlang
+	.ttlang/bin/python -m pip install --quiet --disable-pip-version-check --upgrade 'pip>=25.1'
+	.ttlang/bin/python -m pip install --quiet --disable-pip-version-check --editable . \
+		--group test --group ttlang
+	@touch $@
+
+test-ttlang: .ttlang/.ready  ## a real kernel in tt-lang's simulator, in an environment of its own
+	TTNN_PERF_TEST_TTLANG=required .ttlang/bin/python -m pytest -n auto tests/ttlang
+
+.ttnn/.ready: pyproject.toml
+	$(PYTHON) tests/ttnn/environments.py install
+	@touch $@
+
+test-ttnn: .ttnn/.ready  ## with TTNN itself on its mock devices, in environments of their own
+	$(PYTHON) tests/ttnn/environments.py test
 
 check: $(READY)  ## lint, format, types, documentation
 	$(BIN)/ruff check
@@ -60,4 +77,4 @@ end-to-end: $(READY)  ## the real thing: slowed work is caught, unchanged work i
 	$(BIN)/python benchmarks/end_to_end.py --out docs/explanation/end-to-end.md
 
 clean:
-	rm -rf $(VENV) .matrix .plugins dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .ttnn_perf
+	rm -rf $(VENV) .matrix .plugins .ttlang .ttnn dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .ttnn_perf

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter, defaultdict
 from functools import lru_cache
-from itertools import chain, repeat
+from itertools import chain, pairwise, repeat
 from statistics import median
 from typing import TYPE_CHECKING, Final
 
@@ -23,6 +24,8 @@ if TYPE_CHECKING:
 
     Likeness = tuple[Signature, int | None, str | None, str]
 
+#: Ops of one name are of different kinds where one takes less than this part of the next longer.
+_APART: Final = 0.8
 #: Means over devices are kept to the picosecond.
 _DECIMALS: Final = 3
 
@@ -42,7 +45,8 @@ def grouped(table: OpTable) -> OpGroups:
             total_ns=round(sum(chain.from_iterable(times)) / len(on_devices), _DECIMALS),
             median_ns=round(median(chain.from_iterable(times)), _DECIMALS),
         )
-        for likeness, times in groups.items()
+        for likeness, of_lanes in groups.items()
+        for times in (_by_time(of_lanes) if _is_bare(likeness[0]) else [of_lanes])
     ]
     return OpGroups(table.kernel_time, tuple(sorted(found, key=_place)))
 
@@ -70,11 +74,24 @@ def _likenesses(table: OpTable, lane: Lane) -> Iterable[Likeness]:
         )
 
 
+def _is_bare(signature: Signature) -> bool:
+    return not signature.inputs and not signature.outputs
+
+
+def _by_time(of_lanes: list[list[float]]) -> Iterable[list[list[float]]]:
+    """Tell ops apart that have only a name, by how long they take: a large matmul from a small."""
+    ordered = sorted(chain.from_iterable(of_lanes), reverse=True)
+    steps = [now for then, now in pairwise(ordered) if now < _APART * then]
+    bounds = [math.inf, *(math.nextafter(step, math.inf) for step in steps), -math.inf]
+    for above, below in pairwise(bounds):
+        yield [[ns for ns in times if below <= ns < above] for times in of_lanes]
+
+
 def _place(group: OpGroup) -> tuple[object, ...]:
     """Order by what the op is; of what cannot be told apart by that, the longest first."""
     signature = group.signature
     shapes = [tensor.padded for tensor in (*signature.inputs, *signature.outputs)]
-    return signature.op, shapes, repr(signature), group.settings, str(group.cores), -group.total_ns
+    return signature.op, shapes, repr(signature), -group.median_ns, group.settings, str(group.cores)
 
 
 @lru_cache(maxsize=1024)

@@ -72,7 +72,7 @@ def judge_test(
     verdicts += [
         _absent(metric, observation)
         for name, metric in stored.items()
-        if name not in observation.metrics
+        if name not in observation.metrics and metric.metric.source not in observation.left_out
     ]
     if not verdicts and not observation.metrics:
         return (_no_data(NO_METRIC, Reason.NOTHING_RECORDED),)

@@ -53,9 +53,14 @@ class Timings:
         return self.warmup_ns + self.samples_ns
 
 
+def warm_up(workload: Workload, timings: Timings, *, count: int) -> None:
+    """Call a model without taking samples."""
+    _time_calls(workload, timings.warmup_ns, count=count)
+
+
 def measure(workload: Workload, timings: Timings, *, warmup: int, iterations: int) -> Any:
     """Time ``warmup`` and then ``iterations`` calls; return the last result."""
-    _time_calls(workload, timings.warmup_ns, count=warmup)
+    warm_up(workload, timings, count=warmup)
     with collection_held_off():
         return _time_calls(workload, timings.samples_ns, count=iterations)
 
@@ -64,7 +69,7 @@ def measure_pipelined(
     workload: Workload, timings: Timings, *, warmup: int, iterations: int, depth: int
 ) -> Any:
     """Time blocks of ``depth`` calls with one synchronisation; a sample is a block over depth."""
-    _time_calls(workload, timings.warmup_ns, count=warmup)
+    warm_up(workload, timings, count=warmup)
     result: Any = None
     with collection_held_off():
         for _ in range(iterations):

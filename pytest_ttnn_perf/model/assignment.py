@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import TYPE_CHECKING
 
+from pytest_ttnn_perf.model.profile import ProfilerKind
+
 if TYPE_CHECKING:
     from pathlib import Path
 
@@ -13,6 +15,7 @@ if TYPE_CHECKING:
 class PassKind(Enum):
     """The passes over the tests of a run."""
 
+    DEVICE = "device"
     WALL = "wall"
     CONFIRM = "confirm"
     CALIBRATE = "calibrate"
@@ -22,15 +25,18 @@ class PassKind(Enum):
 class Assignment:
     """One worker's task, which it reads from a file: thousands of ids fit no command line.
 
-    ``descriptor`` is its end of the channel. ``folder`` is its own, for what would otherwise
-    overwrite the user's files. ``tests`` are the ids to run, None for all. ``first`` says that it
-    is the first worker of the run, whose by-products (log files, durations) are the user's.
-    ``cwd_on_path``: whether the user's pytest finds modules in the current folder.
+    ``descriptor`` is its end of the channel; None for one that has nobody to tell anything.
+    ``folder`` is its own, for what would otherwise overwrite the user's files. ``tests`` are the
+    ids to run, None for all. ``first`` says that it is the first worker of the run, whose
+    by-products (log files, durations) are the user's. ``cwd_on_path``: whether the user's pytest
+    finds modules in the current folder. ``profiler`` is never AUTO: that was decided before. In a
+    pass that is not its own, a profiler is OFF.
     """
 
     kind: PassKind
-    descriptor: int
+    descriptor: int | None
     folder: Path
     tests: tuple[str, ...] | None
     first: bool
     cwd_on_path: bool
+    profiler: ProfilerKind = ProfilerKind.OFF

@@ -33,6 +33,15 @@ class Hardware:
         return "-".join(part for part in parts if part is not None)
 
 
+def member_name(enumerated: str) -> str:
+    """Return how keys spell an architecture or a system that TTNN names by an enum's member.
+
+    >>> member_name("ClusterType.P150_X4"), member_name("Arch.WORMHOLE_B0"), member_name("T3K")
+    ('p150_x4', 'wormhole_b0', 't3k')
+    """
+    return enumerated.rpartition(".")[2].lower()
+
+
 @dataclass(frozen=True, slots=True)
 class Configuration:
     """Settings of the device and the model under which a test ran."""

@@ -108,6 +108,13 @@ class Warned(Message):
 
 
 @dataclass(frozen=True, slots=True)
+class Opened(Message):
+    """A device was opened; from now on its chips are this worker's."""
+
+    key: str
+
+
+@dataclass(frozen=True, slots=True)
 class Finished(Message):
     """A test is over, teardown included."""
 
@@ -152,7 +159,7 @@ _KINDS: Final[Mapping[str, type[Message]]] = {
     kind.__name__: kind
     for kind in (
         Collected, Started, Reported, CollectionReported, Warned, Finished, Refused, Broke,
-        Stopped, Ended,
+        Stopped, Ended, Opened,
     )
 }  # fmt: skip
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
 from pytest_ttnn_perf.model.hardware import Configuration, Environment, Hardware, Scalar
-from pytest_ttnn_perf.model.metric import Better, Metric
+from pytest_ttnn_perf.model.metric import Better, Metric, Source
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -59,6 +59,8 @@ class Observation:
     ``problems`` are mistakes in how the test uses the plugin; each fails the test. ``lost`` says
     why the process that ran it never told its result, ``unconfirmed`` why it could not be measured
     again. ``environment`` is what was true of the device meanwhile; it is never compared.
+    ``dropped``: a profiler ran out of room, and one with more may not. ``left_out`` are sources
+    that the user does without: metrics of theirs are not missed.
     """
 
     test: str
@@ -74,6 +76,8 @@ class Observation:
     raised: str | None = None
     lost: str | None = None
     unconfirmed: str | None = None
+    dropped: bool = False
+    left_out: tuple[Source, ...] = ()
 
     @property
     def setting(self) -> Configuration:

@@ -7,6 +7,8 @@ from enum import Enum
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from pytest_ttnn_perf.model.profile import PassChoice, ProfilerKind
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
@@ -40,6 +42,7 @@ class Settings:
     """The settings of a run. Paths are absolute.
 
     ``timeout`` is the longest silence of a worker, in seconds, before it is killed; 0 for never.
+    ``lock_timeout`` is how long a run waits for another that has a chip. ``reset`` is a command.
     """
 
     enabled: bool = False
@@ -58,6 +61,11 @@ class Settings:
     json: Path | None = None
     label: str | None = None
     replay: Path | None = None
+    profiler: ProfilerKind = ProfilerKind.AUTO
+    passes: PassChoice = PassChoice.BOTH
+    reset: str | None = None
+    lock_folder: Path | None = None
+    lock_timeout: float = 3600.0
     markers: tuple[str, ...] = ()
     gate_call_time: bool = False
     gate_first_call_time: bool = False

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from pytest_ttnn_perf.plugin.options import declare_options, gate_is_wanted
+from pytest_ttnn_perf.plugin.options import TURN_ON, declare_options, gate_is_wanted
 
 if TYPE_CHECKING:
     from pytest_ttnn_perf.workflow.observe import Observer
@@ -34,9 +34,11 @@ def pytest_load_initial_conftests(early_config: pytest.Config) -> None:
 def pytest_configure(config: pytest.Config) -> None:
     """Register the marker; refuse to be on and absent."""
     config.addinivalue_line("markers", MARKER_HELP)
-    if config.option.ttnn_perf and not _is_active(config):
-        message = "--ttnn-perf: a conftest loaded the plugin too late; -p pytest_ttnn_perf.plugin"
-        raise pytest.UsageError(message + " loads it in time")
+    asked = next((name for name in TURN_ON if getattr(config.option, name)), None)
+    if asked is not None and not _is_active(config):
+        option = f"--{asked.replace('_', '-')}"
+        message = f"{option}: a conftest loaded the plugin too late, or the option stands after --"
+        raise pytest.UsageError(message + "; -p pytest_ttnn_perf.plugin loads it in time")
 
 
 def _is_active(config: pytest.Config) -> bool:

@@ -9,12 +9,17 @@ from typing import TYPE_CHECKING, Final
 import pytest
 
 from pytest_ttnn_perf._support.errors import TtnnPerfError
+from pytest_ttnn_perf.model.profile import PassChoice, ProfilerKind
 from pytest_ttnn_perf.model.rerun import Rerun
 from pytest_ttnn_perf.model.settings import Isolate
 from pytest_ttnn_perf.plugin.closing import Closing
+from pytest_ttnn_perf.plugin.fixture import INSTRUMENTS
 from pytest_ttnn_perf.plugin.settings import settings_of
 from pytest_ttnn_perf.plugin.worker import Worker
+from pytest_ttnn_perf.workflow.equipment import equipment
 from pytest_ttnn_perf.workflow.link import SHARE, take_link, take_share
+from pytest_ttnn_perf.workflow.profiler_choice import OWN_PASS, ProfilerChoice
+from pytest_ttnn_perf.workflow.readiness import choose_profiler, has_devices
 from pytest_ttnn_perf.workflow.run import GateRun
 
 if TYPE_CHECKING:
@@ -42,6 +47,7 @@ def activate(config: pytest.Config) -> None:
     elif share is not None:
         from pytest_ttnn_perf.plugin.assigned import Assigned
 
+        config.stash[INSTRUMENTS] = equipment(settings, share.profiler, share)
         config.pluginmanager.register(Assigned(share, takes_turns=True), "ttnn_perf_assigned")
         config.pluginmanager.register(Worker(settings), "ttnn_perf_worker")
     else:
@@ -60,9 +66,13 @@ def _work(config: pytest.Config, settings: Settings, link: Link) -> None:
     if not link.assignment.cwd_on_path and sys.path[:1] == [str(config.invocation_params.dir)]:
         del sys.path[0]  # put there by `python -m pytest`, which the user did not run
     register = config.pluginmanager.register
+    stream = Stream(link)
+    profiler = link.assignment.profiler
+    instruments = equipment(settings, profiler, link.assignment, opened=stream.opened)
+    config.stash[INSTRUMENTS] = instruments
     register(Assigned(link.assignment), "ttnn_perf_assigned")
     register(Worker(settings), "ttnn_perf_worker")
-    register(Stream(link), "ttnn_perf_stream")
+    register(stream, "ttnn_perf_stream")
 
 
 def _lead(config: pytest.Config, settings: Settings) -> None:
@@ -76,8 +86,15 @@ def _lead(config: pytest.Config, settings: Settings) -> None:
     gate = GateRun(settings, config.rootpath, here, rerun=_rerun(config), inline=not isolated)
     try:
         gate.check()
+        choice = choose_profiler(settings, os.environ)
     except TtnnPerfError as error:
         raise pytest.UsageError(str(error)) from error
+    if not isolated and choice.kind in OWN_PASS:
+        choice = ProfilerChoice(ProfilerKind.OFF, f"{choice.kind.value} needs a worker")
+    if settings.passes is PassChoice.DEVICE and choice.kind not in OWN_PASS:
+        message = f"--ttnn-perf-passes device: there is no device pass: {choice}"
+        raise pytest.UsageError(message)
+    gate.profiler, gate.has_devices = str(choice), has_devices(os.environ)
     register = config.pluginmanager.register
     register(Closing(gate), "ttnn_perf_closing")
     if isolated:
@@ -85,8 +102,9 @@ def _lead(config: pytest.Config, settings: Settings) -> None:
 
         # Of pytest-cov: there is nothing to cover here, and nothing is covered in the workers.
         config.known_args_namespace.no_cov = True
-        register(Orchestrator(gate), "ttnn_perf_orchestrator")
+        register(Orchestrator(gate, choice.kind), "ttnn_perf_orchestrator")
         return
+    config.stash[INSTRUMENTS] = equipment(settings, choice.kind)
     from pytest_ttnn_perf.plugin.inline import Inline
 
     register(Worker(settings), "ttnn_perf_worker")

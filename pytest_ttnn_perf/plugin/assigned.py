@@ -9,6 +9,8 @@ import pytest
 
 from pytest_ttnn_perf.model.assignment import PassKind
 from pytest_ttnn_perf.plugin.fixture import TURN
+from pytest_ttnn_perf.plugin.marker import is_measured, profiles_itself
+from pytest_ttnn_perf.plugin.settings import settings_of
 from pytest_ttnn_perf.workflow.observe import turn_in
 
 if TYPE_CHECKING:
@@ -82,6 +84,9 @@ class Assigned:
         self, config: pytest.Config, items: list[pytest.Item]
     ) -> None:
         """Keep the assigned tests of those that the user selected."""
+        if self.assignment.kind is PassKind.DEVICE:
+            settings = settings_of(config)
+            items[:] = [i for i in items if is_measured(i, settings) and not profiles_itself(i)]
         if self.assignment.tests is not None:
             wanted = frozenset(self.assignment.tests)
             grouped = getattr(config.option, "loadgroup", False)

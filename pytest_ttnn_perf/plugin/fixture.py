@@ -10,6 +10,7 @@ import pytest
 from pytest_ttnn_perf.plugin.marker import test_settings
 from pytest_ttnn_perf.plugin.settings import settings_of
 from pytest_ttnn_perf.workflow.functional import FunctionalObserver
+from pytest_ttnn_perf.workflow.instruments import Instruments
 from pytest_ttnn_perf.workflow.observe import Observer, Turn
 
 if TYPE_CHECKING:
@@ -18,6 +19,8 @@ if TYPE_CHECKING:
 OBSERVER = pytest.StashKey[Observer]()
 #: Where several processes measure at once: the turn that each timed section waits for.
 TURN = pytest.StashKey[Turn]()
+#: What the tests of this process are measured with.
+INSTRUMENTS = pytest.StashKey[Instruments]()
 
 
 def observer_for(item: pytest.Item) -> Observer:
@@ -33,4 +36,5 @@ def new_observer(item: pytest.Item, settings: Settings) -> Observer:
     kind = Observer if settings.enabled else FunctionalObserver
     observer = kind(item.nodeid, test_settings(item, settings), settings)
     observer.turn = item.config.stash.get(TURN, nullcontext())
+    observer.instruments = item.config.stash.get(INSTRUMENTS, observer.instruments)
     return observer

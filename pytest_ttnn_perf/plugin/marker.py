@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from pytest_ttnn_perf.model.settings import Settings
 
 NAME: Final = "ttnn_perf"
+#: How the functions of tt-metal begin that profile a command in a process of its own.
+_OWN_PROFILE: Final = "run_device_perf"
 _ASKED = pytest.StashKey[TestSettings]()
 
 
@@ -32,6 +34,12 @@ def is_measured(item: pytest.Item, settings: Settings) -> bool:
         or NAME in getattr(item, "fixturenames", ())
         or any(item.get_closest_marker(name) for name in settings.markers)
     )
+
+
+def profiles_itself(item: pytest.Item) -> bool:
+    """Tell whether a test starts a profiled process of its own: ours must not be around it."""
+    code = getattr(getattr(item, "obj", None), "__code__", None)
+    return code is not None and any(name.startswith(_OWN_PROFILE) for name in code.co_names)
 
 
 def test_settings(item: pytest.Item, settings: Settings) -> TestSettings:

@@ -13,6 +13,8 @@ if TYPE_CHECKING:
 UPDATE_CHOICES: Final = ("new", "improved", "all")
 MISSING_CHOICES: Final = ("fail", "warn", "ignore")
 ISOLATE_CHOICES: Final = ("auto", "process", "inline")
+PROFILER_CHOICES: Final = ("auto", "off", "realtime", "device", "tracy", "ttlang")
+PASSES_CHOICES: Final = ("both", "wall", "device")
 #: Each of these turns the gate on.
 TURN_ON: Final = ("ttnn_perf", "ttnn_perf_all", "ttnn_perf_update", "ttnn_perf_replay")
 CONFIG_FILES: Final = ("ttnn_perf.toml", "pyproject.toml")
@@ -43,6 +45,7 @@ def declare_options(parser: pytest.Parser) -> None:
         help="What a test without a comparable baseline does (default: fail)",
     )
     _declare_measuring(add)
+    _declare_devices(add)
     add("--ttnn-perf-json", metavar="PATH", help="Write the run record to PATH")
     add("--ttnn-perf-label", metavar="TEXT", help="Name of this run's change")
     add(
@@ -87,6 +90,25 @@ def _declare_measuring(add: Callable[..., None]) -> None:
         metavar="N",
         type=_at_least(1),
         help="Timed calls, for tests that say nothing (default: 10)",
+    )
+
+
+def _declare_devices(add: Callable[..., None]) -> None:
+    """Declare how devices are profiled."""
+    add(
+        "--ttnn-perf-profiler",
+        choices=PROFILER_CHOICES,
+        help="Where device times come from (default: auto, what this ttnn and machine can do)",
+    )
+    add(
+        "--ttnn-perf-passes",
+        choices=PASSES_CHOICES,
+        help="Leave out the wall or the device pass (default: both)",
+    )
+    add(
+        "--ttnn-perf-reset",
+        metavar="CMD",
+        help="Run CMD after a worker with a device hung or was killed, such as 'tt-smi -r'",
     )
 
 

@@ -15,16 +15,18 @@ from typing import TYPE_CHECKING, Final
 import pytest
 
 from pytest_ttnn_perf._support.errors import TtnnPerfError
-from pytest_ttnn_perf.model.assignment import PassKind
 from pytest_ttnn_perf.plugin.relay import Relay
 from pytest_ttnn_perf.plugin.stream import live_logs
 from pytest_ttnn_perf.workflow.confirm_passes import ConfirmPasses
+from pytest_ttnn_perf.workflow.crew import Crew
 from pytest_ttnn_perf.workflow.passes import Pass, Workers
+from pytest_ttnn_perf.workflow.readiness import lease
 
 if TYPE_CHECKING:
     import argparse
     from collections.abc import Mapping
 
+    from pytest_ttnn_perf.model.profile import ProfilerKind
     from pytest_ttnn_perf.workflow.run import GateRun
 
 #: What pytest-xdist would do here it does in the workers.
@@ -42,6 +44,7 @@ class Orchestrator:
     """Runs the passes of a gated run."""
 
     gate: GateRun
+    profiler: ProfilerKind
     processes: str | None = None
 
     @pytest.hookimpl(tryfirst=True)
@@ -77,17 +80,32 @@ class Orchestrator:
         return True
 
     def _run(self, session: pytest.Session) -> None:
-        workers = self._workers(session.config)
         relay = Relay(session, self.gate)
-        first = Pass(PassKind.WALL, workers, relay, self.gate.settings.timeout)
+        with lease(self.gate.settings, os.environ, relay.emitter.say):
+            self._pass_over(session, relay)
+        relay.release()
+        relay.close()
+
+    def _pass_over(self, session: pytest.Session, relay: Relay) -> None:
+        settings, say = self.gate.settings, relay.emitter.say
+        crew = Crew(settings, self.profiler, self._workers(session.config), say)
+        if crew.has_device_pass:
+            self.gate.profiled, stopped = crew.profile()
+            if stopped is not None:
+                raise pytest.exit.Exception(f"ttnn-perf: a worker {stopped}", returncode=1)
+        workers = crew.first()
+        first = Pass(crew.first_kind, workers, relay, settings.timeout)
         try:
             first_pass_s = first.run(None)
-            relay.give_up(first.left)
-            if relay.stop is None and relay.ended_by is None:
+            relay.give_up(
+                first.left, first.stopped and f"was not started: one before it {first.stopped}"
+            )
+            if not (relay.stop or relay.ended_by or first.stopped):
                 shifted = self.gate.assess_machine()
                 if shifted is not None:
-                    relay.emitter.say(shifted)
-                ConfirmPasses(self.gate, workers, relay.emitter.say).run(
+                    say(shifted)
+                profiled = crew.profiled(more_room=False) if self.gate.profiled else None
+                ConfirmPasses(self.gate, workers, say, profiled).run(
                     relay.held, first_pass_s=first_pass_s
                 )
         finally:
@@ -95,8 +113,6 @@ class Orchestrator:
             for test in relay.held:
                 if self.gate.in_question(test):
                     self.gate.cannot_confirm(test, _UNMEASURED)
-        relay.release()
-        relay.close()
 
     def _workers(self, config: pytest.Config) -> Workers:
         return Workers(

@@ -96,11 +96,11 @@ class Relay:
             self.emitter.say(f"ttnn-perf: a worker {said}")
             self.session.testsfailed += 1  # no test is to blame, and yet the run is not fine
 
-    def give_up(self, tests: Iterable[str]) -> None:
+    def give_up(self, tests: Iterable[str], why: str | None = None) -> None:
         """Fail tests that were collected and that no worker came to run, unless that was asked."""
         if self.stop is None and self.ended_by is None:
             for test in tests:
-                self._lose(test, "ended before this test could run", "")
+                self._lose(test, why or "ended before this test could run", "")
 
     def release(self) -> None:
         """Emit what was held back, now that it is known how each test ended."""

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 import pytest
 
 from pytest_ttnn_perf._support.errors import TtnnPerfError
+from pytest_ttnn_perf.model.profile import PassChoice, ProfilerKind
 from pytest_ttnn_perf.model.settings import Isolate, Missing, Settings, Update
 from pytest_ttnn_perf.plugin.options import TURN_ON
 from pytest_ttnn_perf.workflow.config_file import load_settings
@@ -72,6 +73,9 @@ _NAMES: Final = (
     "json",
     "label",
     "replay",
+    "profiler",
+    "passes",
+    "reset",
 )
 _READERS: Final[Mapping[str, Callable[[Any, Path], Any]]] = {
     "baselines": _path,
@@ -81,4 +85,6 @@ _READERS: Final[Mapping[str, Callable[[Any, Path], Any]]] = {
     "update": lambda value, _: Update(value),
     "missing": lambda value, _: Missing(value),
     "isolate": lambda value, _: Isolate(value),
+    "profiler": lambda value, _: ProfilerKind(value),
+    "passes": lambda value, _: PassChoice(value),
 }

@@ -7,6 +7,7 @@ import json
 import logging
 import os
 import sys
+import threading
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -20,6 +21,7 @@ from pytest_ttnn_perf.model.message import (
     CollectionReported,
     Ended,
     Finished,
+    Opened,
     Refused,
     Reported,
     Started,
@@ -59,6 +61,11 @@ class Stream:
             _show_live_logs(config, reporter)
             nowhere = Path(os.devnull).open("w", encoding="utf-8")  # noqa: SIM115 (until the end)
             reporter._tw._file = nowhere  # noqa: SLF001 (no public way to redirect it)
+
+    def opened(self, key: str) -> None:
+        """Tell that a device was opened; the channel is this thread's."""
+        if threading.current_thread() is threading.main_thread():
+            self._tell(Opened(key))
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_sessionstart(self, session: pytest.Session) -> None:

@@ -6,7 +6,7 @@ import inspect
 import os
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
-from time import perf_counter_ns
+from time import perf_counter_ns, time
 from typing import TYPE_CHECKING, Final
 
 import pytest
@@ -14,8 +14,15 @@ import pytest
 from pytest_ttnn_perf.model.encoding.observations import encode_observation
 from pytest_ttnn_perf.model.message import OBSERVATION
 from pytest_ttnn_perf.model.observation import Observation
-from pytest_ttnn_perf.plugin.fixture import OBSERVER, observer_for
-from pytest_ttnn_perf.plugin.marker import NAME, is_marked, is_measured, test_settings
+from pytest_ttnn_perf.plugin.fixture import INSTRUMENTS, OBSERVER, observer_for
+from pytest_ttnn_perf.plugin.marker import (
+    NAME,
+    is_marked,
+    is_measured,
+    profiles_itself,
+    test_settings,
+)
+from pytest_ttnn_perf.workflow.equipment import error_text
 
 if TYPE_CHECKING:
     from collections.abc import Generator
@@ -49,6 +56,9 @@ class Worker:
         """Start anew: a test that is run again must not add to what it observed before."""
         if OBSERVER in item.stash:
             del item.stash[OBSERVER]
+        instruments = item.config.stash.get(INSTRUMENTS, None)
+        if instruments is not None:
+            instruments.begin(item.nodeid)
 
     @pytest.hookimpl(wrapper=True, trylast=True)
     def pytest_runtest_call(self, item: pytest.Item) -> Generator[None, object, object]:
@@ -57,6 +67,7 @@ class Worker:
         observer = self._observer(item)
         self.running, self.failed_subtest = item, None
         whole = observer is not None and not _uses_fixture(item)
+        began_s = time()
         try:
             with observer.turn if observer and whole else nullcontext(), self._output(item):
                 start = perf_counter_ns()
@@ -64,6 +75,8 @@ class Worker:
                 elapsed_ns = perf_counter_ns() - start
         finally:
             self.running = None
+        if observer and profiles_itself(item):
+            observer.attach_reports_since(began_s)
         if observer and whole and observer.recorded_nothing:
             gated = is_marked(item) or self.settings.gate_call_time
             observer.whole_call(elapsed_ns, gated=gated)
@@ -122,7 +135,7 @@ class Worker:
             self.failed_subtest = f"in a subtest: {_raised(call, report)}"
         if is_over and observer is not None and report.outcome != "skipped":
             raised = _raised(call, report) if report.failed else self.failed_subtest
-            observer.printed(report.capstdout or self.printed)
+            observer.printed(report.capstdout + report.capstderr or self.printed)
             setattr(report, OBSERVATION, encode_observation(observer.finish(raised=raised)))
         return report
 
@@ -130,8 +143,7 @@ class Worker:
 def _raised(call: pytest.CallInfo[None], report: pytest.TestReport) -> str:
     if call.excinfo is None:  # failed by a plugin, such as a strict xfail that passed
         return (str(report.longrepr).strip().splitlines() or ["an error"])[0]
-    lines = str(call.excinfo.value).strip().splitlines()
-    return call.excinfo.typename + (f": {lines[0]}" if lines else "")
+    return error_text(call.excinfo.typename, str(call.excinfo.value))
 
 
 def _is_async(item: pytest.Item) -> bool:

@@ -19,6 +19,11 @@ class Ending:
     cut: bool = False
     damaged: bool = False
 
+    @property
+    def hung(self) -> bool:
+        """Whether it was killed because nothing was heard of it."""
+        return self.silent_s is not None
+
     def __str__(self) -> str:
         if self.silent_s is not None:
             return f"hung: no sign of life for {self.silent_s:g} s, killed"

@@ -10,13 +10,11 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
     from pathlib import Path
 
-    from pytest_ttnn_perf.model.hardware import Hardware
     from pytest_ttnn_perf.model.settings import Settings
 
 
-def heading_line(settings: Settings, hardware: Hardware, *, here: Path, inline: bool) -> str:
+def heading_line(settings: Settings, key: str, *, here: Path, inline: bool, profiler: str) -> str:
     """Say what a run does, and for which key."""
-    key = f"key {hardware.key}" if settings.replay is None else "keys of the artifacts"
     parts = [f"gate on, {key}", f"baselines {_shown(settings.baselines, here)}"]
     if settings.update:
         parts.append(f"update {settings.update.value}")
@@ -25,7 +23,7 @@ def heading_line(settings: Settings, hardware: Hardware, *, here: Path, inline: 
     if inline:
         parts.append("in this process, nothing is measured again")
     if settings.replay is None:
-        return ", ".join([*parts, "profiler off"])
+        return ", ".join([*parts, profiler])
     replayed = f"replaying {_shown(settings.replay, here)}, times of this machine are left out"
     return ", ".join([*parts, replayed])
 

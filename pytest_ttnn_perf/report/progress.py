@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from pytest_ttnn_perf.model.drift import DriftKind
 from pytest_ttnn_perf.model.verdict import Outcome
@@ -16,11 +16,26 @@ if TYPE_CHECKING:
     from pytest_ttnn_perf.model.shift import Shift
     from pytest_ttnn_perf.model.verdict import Verdict
 
+#: From here on minutes say enough.
+_MINUTES_FROM_S: Final = 120
+
 
 def suspicion_line(test: str, suspects: Sequence[Verdict]) -> str:
     """Say that a test looks worse, and what happens now."""
     found = ", ".join(f"{v.metric.name} {change_in_words(v)}" for v in suspects)
     return f"ttnn-perf: {test}: {found}: to be measured again"
+
+
+def device_pass_heading(tests: int, *, more_room: bool) -> str:
+    """Say that tests are about to be profiled."""
+    again = " again, with more room: the profiler dropped markers" if more_room else ""
+    return f"ttnn-perf: device pass: profiling {counted(tests, 'test')}{again}"
+
+
+def device_pass_line(*, done: int, of: int, left_s: float) -> str:
+    """Say how far the device pass is."""
+    left = f"{left_s:.0f} s" if left_s < _MINUTES_FROM_S else f"{left_s / 60:.0f} min"
+    return f"ttnn-perf: device pass: {done} of {counted(of, 'test')}, about {left} left"
 
 
 def confirm_heading(tests: int, *, number: int, passes: int) -> str:

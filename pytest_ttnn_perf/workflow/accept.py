@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from datetime import datetime, timezone
 from enum import Enum, auto
 from typing import TYPE_CHECKING
 
@@ -20,6 +21,7 @@ from pytest_ttnn_perf.model.verdict import Outcome, Reason, Verdict
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from pytest_ttnn_perf.model.hardware import Environment
     from pytest_ttnn_perf.model.observation import JudgedTest, MetricObservation, Observation
 
 
@@ -72,6 +74,17 @@ class Change:
             accepted=stored.accepted if only_sessions else self.accepted,
             op_table=self.observation.ops if new_table else None,
         )
+
+
+def accepted_now(environment: Environment, reason: str | None) -> Accepted:
+    """Return who the numbers of this run would come from."""
+    return Accepted(
+        at=f"{datetime.now(timezone.utc):%Y-%m-%dT%H:%M:%SZ}",
+        commit=environment.commit[:12] if environment.commit else None,
+        reason=reason,
+        ttnn=environment.ttnn,
+        environment=environment.lasting,
+    )
 
 
 def plan(judged: JudgedTest, update: Update, *, accepted: Accepted) -> Change | None:

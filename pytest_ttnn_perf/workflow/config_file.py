@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from pytest_ttnn_perf._support.errors import DecodeError, InputError
 from pytest_ttnn_perf.model.encoding.value import Value
+from pytest_ttnn_perf.model.profile import PassChoice, ProfilerKind
 from pytest_ttnn_perf.model.settings import Isolate, Missing, Settings, Update
 
 if TYPE_CHECKING:
@@ -129,6 +130,11 @@ _READERS: Final[dict[str, Callable[[Value, Path], Any]]] = {
     "json": _path,
     "label": _text,
     "replay": _path,
+    "profiler": lambda value, _: value.one_of(ProfilerKind),
+    "passes": lambda value, _: value.one_of(PassChoice),
+    "reset": _text,
+    "lock_folder": _path,
+    "lock_timeout": lambda value, _: value.integer(),
     "markers": lambda value, _: tuple(item.string() for item in value.array()),
     "gate_call_time": _flag,
     "gate_first_call_time": _flag,

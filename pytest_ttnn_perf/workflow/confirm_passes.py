@@ -30,6 +30,8 @@ class ConfirmPasses:
     gate: GateRun
     workers: Workers
     say: Callable[[str], None]
+    #: Those whose tests are profiled, if the run has such a pass.
+    profiling: Workers | None = None
 
     def run(self, tests: Sequence[str], *, first_pass_s: float) -> None:
         """Measure ``tests`` again; what the gate knows of each is complete afterwards."""
@@ -39,9 +41,14 @@ class ConfirmPasses:
             if not left:
                 return
             self.say(confirm_heading(len(left), number=number, passes=passes))
-            hearing = _Hearing(self.gate, number, self.say, dict.fromkeys(left))
-            Pass(PassKind.CONFIRM, self.workers, hearing, self._silence_s(first_pass_s)).run(left)
-            hearing.close()
+            # Each metric as it was measured at first.
+            for workers, profiled in ((self.workers, False), (self.profiling, True)):
+                again = [t for t in tests if self.gate.in_question(t, profiled=profiled)]
+                if again and workers is not None:
+                    hearing = _Hearing(self.gate, number, profiled, self.say, dict.fromkeys(again))
+                    silence_s = self._silence_s(first_pass_s)
+                    Pass(PassKind.CONFIRM, workers, hearing, silence_s).run(again)
+                    hearing.close()
 
     def _silence_s(self, first_pass_s: float) -> float:
         patience_s = max(_PATIENCE * first_pass_s, _LEAST_PATIENCE_S)
@@ -54,6 +61,7 @@ class _Hearing:
 
     gate: GateRun
     number: int
+    profiled: bool
     say: Callable[[str], None]
     waiting: dict[str, None]
     stop: str | None = None
@@ -92,7 +100,7 @@ class _Hearing:
         before = self.gate.judged(test)
         suspects = [v.metric.name for v in before.verdicts if is_suspect(v)] if before else []
         try:
-            judged = self.gate.confirm(test, observed, number=self.number)
+            judged = self.gate.confirm(test, observed, number=self.number, profiled=self.profiled)
         except DecodeError as error:
             judged = self.gate.cannot_confirm(test, f"confirm pass {self.number}: {error}")
         for verdict in judged.verdicts:

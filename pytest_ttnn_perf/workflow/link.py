@@ -30,7 +30,7 @@ class Link:
 
     file: Path
     assignment: Assignment
-    channel: Channel
+    channel: Channel | None
 
     def prepare(self) -> None:
         """Get ready to be asked for what a hanging process cannot say."""
@@ -38,7 +38,7 @@ class Link:
 
     def say(self, message: Message) -> str | None:
         """Tell the orchestrator; return why this worker should stop, None to go on."""
-        return self.channel.say(message.document())
+        return None if self.channel is None else self.channel.say(message.document())
 
 
 def take_link(environment: MutableMapping[str, str]) -> Link | None:
@@ -53,6 +53,8 @@ def take_link(environment: MutableMapping[str, str]) -> Link | None:
     die_with_parent()
     file = Path(name)
     assignment = read_assignment(file)
+    if assignment.descriptor is None:
+        return Link(file, assignment, None)
     try:
         channel = Channel(assignment.descriptor)
     except (OSError, ValueError, OverflowError) as cause:

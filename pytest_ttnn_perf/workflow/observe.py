@@ -3,23 +3,25 @@
 from __future__ import annotations
 
 import math
+import os
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from pytest_ttnn_perf._support.errors import UsageError
+from pytest_ttnn_perf._support.errors import TtnnPerfError, UsageError
 from pytest_ttnn_perf.measure.region import timed_region
-from pytest_ttnn_perf.measure.sampling import Timings, Workload, measure, measure_pipelined
+from pytest_ttnn_perf.measure.sampling import Timings, Workload
 from pytest_ttnn_perf.measure.turn import Turn, turn_in
 from pytest_ttnn_perf.model.artifact import NO_ARTIFACT, Artifact
 from pytest_ttnn_perf.model.metric import LARGEST, Better, Kind, Metric
 from pytest_ttnn_perf.model.observation import Observation
 from pytest_ttnn_perf.workflow.arguments import bounds_of, finite_number, whole_number
+from pytest_ttnn_perf.workflow.instruments import Instruments, Plan
+from pytest_ttnn_perf.workflow.profiler_choice import left_out
 from pytest_ttnn_perf.workflow.series import Series, metric_of, numbers_of, observed_metrics
 
 if TYPE_CHECKING:
-    import os
     from collections.abc import Callable, Iterator, Mapping
 
     from pytest_ttnn_perf.model.hardware import Scalar
@@ -37,14 +39,14 @@ SECOND_CALL: Final = "second_call_time"
 class Observer:
     """Collects what one test measures.
 
-    ``sync`` waits for the devices in use, if there are any; ``turn`` for other processes that
-    measure at the same time.
+    ``instruments`` are what it measures with; ``turn`` waits for other processes that measure at
+    the same time.
     """
 
     test: str
     settings: TestSettings
     run: Settings
-    sync: Callable[[], object] | None = None
+    instruments: Instruments = field(default_factory=Instruments)
     turn: Turn = field(default_factory=nullcontext)
     _series: dict[str, Series] = field(default_factory=dict)
     _facts: dict[str, Scalar] = field(default_factory=dict)
@@ -75,29 +77,27 @@ class Observer:
         warmup = whole_number("warmup", self.settings.warmup if warmup is None else warmup, least=0)
         rounds = self.settings.iterations if iterations is None else iterations
         rounds = whole_number("iterations", rounds, least=1)
-        workload = Workload(fn, args, kwargs, setup=setup, sync=sync or self.sync)
+        depth = None if pipelined is None else whole_number("pipelined", pipelined, least=1)
+        if depth is not None and name == WALL_TIME:
+            name = THROUGHPUT_TIME
+        workload = Workload(fn, args, kwargs, setup=setup, sync=sync or self.instruments.sync)
         timings = Timings()
         first = FIRST_CALL not in self._series
+        self._time(name, timings)
         try:
-            if pipelined is None:
-                self._time(name, timings)
-                with self.turn:
-                    return measure(workload, timings, warmup=warmup, iterations=rounds)
-            depth = whole_number("pipelined", pipelined, least=1)
-            self._time(THROUGHPUT_TIME if name == WALL_TIME else name, timings)
             with self.turn:
-                return measure_pipelined(
-                    workload, timings, warmup=warmup, iterations=rounds, depth=depth
-                )
+                result = self.instruments.run(workload, timings, Plan(warmup, rounds, depth))
+            self.take(self.instruments.measured())
+            return result
         finally:
             if first:
-                self._keep_first_calls(timings.calls_ns if pipelined is None else timings.warmup_ns)
+                self._keep_first_calls(timings.calls_ns if depth is None else timings.warmup_ns)
 
     @contextmanager
     def region(self, name: str) -> Iterator[None]:
         """Time a block; the same name again adds a sample."""
         series = self._one_series(metric_of(name, unit="ns", kind=Kind.TIME))
-        with self.turn, timed_region(series.samples.append, self.sync):
+        with self.turn, timed_region(series.samples.append, self.instruments.sync):
             yield
 
     def record(
@@ -162,11 +162,23 @@ class Observer:
         Not in a replay, which takes all of them from elsewhere.
         """
         __tracebackhide__ = True
-        if self.run.replay is not None:
+        if not self.instruments.takes_artifacts:
             return
         from pytest_ttnn_perf.workflow.artifacts import read_artifact
 
-        self.take(read_artifact(Path(path)))
+        try:
+            artifact = read_artifact(Path(path))
+        except TtnnPerfError as error:
+            # A mistake in the test, or in its files: where we found it helps nobody.
+            raise error.with_traceback(None) from None
+        self.take(artifact)
+
+    def attach_reports_since(self, moment_s: float) -> None:
+        """Take the reports that a profiled process of the test's own has left."""
+        from pytest_ttnn_perf.device.reports import ops_reports_since
+
+        for file in ops_reports_since(moment_s, os.environ, Path.cwd()):
+            self.attach(file)
 
     def take(self, artifact: Artifact) -> None:
         """Add what an artifact tells; of several op tables, the first is kept."""
@@ -182,11 +194,8 @@ class Observer:
         self._artifact = self._artifact.completed_by(artifact)
 
     def printed(self, text: str) -> None:
-        """Take what tt-lang's profilers said in the output of this test."""
-        if text and self.run.replay is None:
-            from pytest_ttnn_perf.workflow.printed import printed_artifact
-
-            self._take_at_end(printed_artifact(text))
+        """Take what profilers said in the output of this test."""
+        self._take_at_end(self.instruments.printed(text))
 
     def facts(self, **facts: object) -> None:
         """State configuration that cannot be observed; another value is another configuration."""
@@ -208,12 +217,9 @@ class Observer:
         return not self._series
 
     def finish(self, *, raised: str | None = None) -> Observation:
-        """Return what was observed until now."""
+        """Return what was observed until now; ``raised`` is the error that ended the test."""
         self._derive_samples_per_second()
-        if self.run.replay is not None:
-            from pytest_ttnn_perf.workflow.replay import replayed, without_own_times
-
-            self._take_at_end(replayed(self.run.replay, self.test))
+        self._take_at_end(self.instruments.ended(self.test))
         metrics, problems = observed_metrics(self._series, self.settings)
         observation = Observation(
             test=self.test,
@@ -224,10 +230,9 @@ class Observer:
             waived=dict(self.settings.waive),
             problems=() if raised else (*self._problems, *problems),
             raised=raised,
+            left_out=left_out(self.run),
         )
-        if self.run.replay is None:
-            return observation
-        return without_own_times(observation, self._artifact)
+        return self.instruments.completed(observation, self._artifact)
 
     def _take_at_end(self, artifact: Artifact) -> None:
         """Add what an artifact tells after the test has ended: it cannot raise there any more."""

@@ -14,13 +14,15 @@ from typing import TYPE_CHECKING, Final, Protocol
 from pytest_ttnn_perf._support.errors import DecodeError, TtnnPerfError, UsageError, WriteError
 from pytest_ttnn_perf.model.assignment import Assignment, PassKind
 from pytest_ttnn_perf.model.encoding.assignments import encode_assignment
-from pytest_ttnn_perf.model.message import Collected, Ended, Finished, Started, message_of
+from pytest_ttnn_perf.model.message import Collected, Ended, Finished, Opened, Started, message_of
+from pytest_ttnn_perf.model.profile import ProfilerKind
+from pytest_ttnn_perf.processes.batch import run_batch
 from pytest_ttnn_perf.processes.child import Child, interpreter, start
 from pytest_ttnn_perf.processes.output import tail
 from pytest_ttnn_perf.workflow.publish import ignore_folder
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
     from pathlib import Path
 
     from pytest_ttnn_perf.model.message import Message
@@ -29,17 +31,22 @@ if TYPE_CHECKING:
 #: Names the file with a worker's assignment. The worker takes it out of its environment, so that
 #: a pytest that a test starts is not taken for another worker.
 ASSIGNMENT: Final = "TTNN_PERF_ASSIGNMENT"
+_FILE: Final = "assignment.json"
 _ATTEMPTS: Final = 10
 
 
 @dataclass(frozen=True, slots=True)
 class Loss:
-    """A worker that did not come to its end, and the tests that it was running."""
+    """A worker that did not come to its end, and the tests that it was running.
+
+    ``dirty``: it was killed while it had a device open, which no other worker can use as it is.
+    """
 
     tests: tuple[Started, ...]
     text: str
     log: Path
     tail: str
+    dirty: bool = False
 
 
 class Listener(Protocol):
@@ -61,7 +68,8 @@ class Workers:
     """How workers of this run are started.
 
     ``arguments`` returns what follows the interpreter, given a worker's own folder. ``folder``
-    keeps these while they run, and for good where a worker did not come to its end.
+    keeps these while they run, and for good where a worker did not come to its end. ``variables``
+    returns what is added to the environment of a worker, given its folder.
     """
 
     arguments: Callable[[Path], Sequence[str]]
@@ -69,7 +77,12 @@ class Workers:
     folder: Path
     shown: bool = False
     environment: dict[str, str] = field(default_factory=lambda: dict(os.environ))
-    _count: int = 0
+    profiler: ProfilerKind = ProfilerKind.OFF
+    variables: Callable[[Path], Mapping[str, str]] = lambda _: {}
+    #: Makes a device usable again after its worker was killed; returns why it cannot.
+    reset: Callable[[], str | None] = lambda: None
+    #: The passes of the workers so far, which all workers of a run are numbered by.
+    _started: list[PassKind] = field(default_factory=list)
 
     def start(self, kind: PassKind, tests: Sequence[str] | None) -> Child:
         """Start a worker on ``tests``; None for all that it collects.
@@ -78,31 +91,73 @@ class Workers:
             WriteError: it can have no folder of its own.
             UsageError: there can be no other process.
         """
-        self._count += 1
-        folder = self.folder / f"{self._count}-{kind.value}"
-        _make(folder)
-        file = folder / "assignment.json"
+        folder = self.next_folder(kind)
 
         def command(descriptor: int) -> list[str]:
-            assignment = Assignment(
-                kind,
-                descriptor,
-                folder,
-                None if tests is None else tuple(tests),
-                first=self._count == 1,
-                cwd_on_path=bool({"", str(self.cwd)} & set(sys.path)),
-            )
-            file.write_text(json.dumps(encode_assignment(assignment)), encoding="utf-8")
+            self._assign(folder, kind, descriptor, tests)
             return [*interpreter(), *self.arguments(folder)]
 
-        environment = {**self.environment, ASSIGNMENT: str(file)}
-        log = folder / "worker.log"
+        log, environment = folder / "worker.log", self._environment(folder)
         try:
             return start(command, cwd=self.cwd, environment=environment, log=log, shown=self.shown)
         except OSError as cause:
             self.discard(folder)
             message = f"a worker cannot be started: {cause}"
             raise UsageError(message) from cause
+
+    def run_batch(
+        self, folder: Path, kind: PassKind, launcher: Sequence[str], *, timeout_s: float
+    ) -> Ending:
+        """Run a worker to its end that another program launches, and that tells us nothing.
+
+        Raises:
+            UsageError: there can be no other process.
+        """
+        self._assign(folder, kind, None, None)
+        command = [*interpreter(), *launcher, *self.arguments(folder)]
+        log, environment = folder / "worker.log", self._environment(folder)
+        try:
+            return run_batch(
+                command, cwd=self.cwd, environment=environment, log=log, timeout_s=timeout_s
+            )
+        except OSError as cause:
+            message = f"a worker cannot be started: {cause}"
+            raise UsageError(message) from cause
+
+    def next_folder(self, kind: PassKind) -> Path:
+        """Make the folder of another worker.
+
+        Raises:
+            WriteError: it cannot be made.
+        """
+        self._started.append(kind)
+        folder = self.folder / f"{len(self._started)}-{kind.value}"
+        _make(folder)
+        return folder
+
+    def _assign(
+        self,
+        folder: Path,
+        kind: PassKind,
+        descriptor: int | None,
+        tests: Sequence[str] | None,
+    ) -> None:
+        # The by-products of the first worker are the user's; not those of a profiled one.
+        others = set(self._started[:-1])
+        assignment = Assignment(
+            kind,
+            descriptor,
+            folder,
+            None if tests is None else tuple(tests),
+            first=kind is not PassKind.DEVICE and others <= {PassKind.DEVICE},
+            cwd_on_path=bool({"", str(self.cwd)} & set(sys.path)),
+            profiler=self.profiler,
+        )
+        file = folder / _FILE
+        file.write_text(json.dumps(encode_assignment(assignment)), encoding="utf-8")
+
+    def _environment(self, folder: Path) -> dict[str, str]:
+        return {**self.environment, **self.variables(folder), ASSIGNMENT: str(folder / _FILE)}
 
     def keep(self) -> None:
         """Keep the folder of a worker that was lost, out of git's sight."""
@@ -140,6 +195,9 @@ class Pass:
     _left: dict[str, None] | None = None
     _running: dict[str, Started] = field(default_factory=dict)
     _done: int = 0
+    _opened: bool = False
+    #: Why no other worker was started; None if there was no need to, or nothing against it.
+    stopped: str | None = None
 
     def run(self, tests: Sequence[str] | None) -> float:
         """Run ``tests``, None for all that are collected; return the seconds it took."""
@@ -151,9 +209,11 @@ class Pass:
             if loss is None:
                 return time.monotonic() - start_s
             self.listener.lose(loss)
+            if loss.dirty:
+                self.stopped = self.workers.reset()
             # Another worker only if this one got anywhere: no test is tried for ever.
             got_on = loss.tests or self._done > done
-            if not self._left or not got_on or self.listener.stop:
+            if not self._left or not got_on or self.listener.stop or self.stopped:
                 return time.monotonic() - start_s
 
     @property
@@ -163,6 +223,7 @@ class Pass:
 
     def _one_worker(self) -> Loss | None:
         self._running.clear()
+        self._opened = False
         left = None if self._left is None else tuple(self._left)
         try:
             child = self.workers.start(self.kind, left)
@@ -204,6 +265,8 @@ class Pass:
         match message:
             case Collected(tests=tests) if self._left is None:
                 self._left = dict.fromkeys(tests)
+            case Opened():
+                self._opened = True
             case Started(test=test):
                 self._running[test] = message
             case Finished(test=test):
@@ -219,4 +282,4 @@ class Pass:
         running = tuple(self._running.values())
         for started in running:
             self._finish(started.test)
-        return Loss(running, str(ending), log, tail(log))
+        return Loss(running, str(ending), log, tail(log), dirty=self._opened and ending.hung)

@@ -8,11 +8,9 @@ from datetime import datetime, timezone
 from functools import partial
 from typing import TYPE_CHECKING
 
-from pytest_ttnn_perf._support.atomic import check_writable
-from pytest_ttnn_perf._support.errors import InputError, TtnnPerfError
+from pytest_ttnn_perf._support.errors import TtnnPerfError
 from pytest_ttnn_perf.baselines.store import BaselineStore
 from pytest_ttnn_perf.device.host import host_environment, host_hardware
-from pytest_ttnn_perf.model.baseline import Accepted
 from pytest_ttnn_perf.model.encoding.observations import decode_observation, encode_observation
 from pytest_ttnn_perf.model.encoding.value import Value
 from pytest_ttnn_perf.model.observation import Observation, Run
@@ -21,19 +19,22 @@ from pytest_ttnn_perf.model.settings import Update
 from pytest_ttnn_perf.report.framing import closing_lines, heading_line
 from pytest_ttnn_perf.report.progress import shift_line, suspicion_line
 from pytest_ttnn_perf.report.terminal import failure_text, summary_lines
+from pytest_ttnn_perf.workflow.accept import accepted_now
 from pytest_ttnn_perf.workflow.confirm import (
     confirmed,
     in_question,
     is_suspect,
     not_confirmed,
 )
+from pytest_ttnn_perf.workflow.device_pass import with_device
 from pytest_ttnn_perf.workflow.judge import failed, failing, judge_observation, manner_of
 from pytest_ttnn_perf.workflow.publish import Journal, write_run
+from pytest_ttnn_perf.workflow.readiness import check_paths
 from pytest_ttnn_perf.workflow.shifted import assess, relabelled
 from pytest_ttnn_perf.workflow.updates import Updates
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator, Mapping
     from pathlib import Path
 
     from pytest_ttnn_perf.model.hardware import Hardware
@@ -55,6 +56,10 @@ class GateRun:
     hardware: Hardware = field(default_factory=host_hardware)
     errors: list[str] = field(default_factory=list)
     shift: Shift | None = None
+    #: What devices told of tests in a pass of their own.
+    profiled: Mapping[str, Observation] = field(default_factory=dict)
+    profiler: str = "profiler off"
+    has_devices: bool = False
     _store: BaselineStore = field(init=False)
     _updates: Updates = field(init=False)
     _journal: Journal = field(init=False)
@@ -80,21 +85,7 @@ class GateRun:
             InputError: the folder of baselines or of recorded artifacts is none.
             WriteError: the baselines' folder, the artifacts' folder or the report is not writable.
         """
-        baselines = self.settings.baselines
-        if baselines.exists() and not baselines.is_dir():
-            raise InputError(baselines, "expected a folder of baselines, found a file")
-        if self.settings.update is not None:
-            check_writable(baselines)
-        check_writable(self.settings.artifacts)
-        recorded = self.settings.replay
-        if recorded is not None and not recorded.is_dir():
-            found = "a file" if recorded.exists() else "nothing"
-            raise InputError(recorded, f"expected a folder of recorded artifacts, found {found}")
-        report = self.settings.json
-        if report is not None and report.is_dir():
-            raise InputError(report, "expected a file for the run record, found a folder")
-        if report is not None:
-            check_writable(report.parent)
+        check_paths(self.settings)
 
     def begin(self, tests: Iterable[str]) -> None:
         """Read the baselines of the tests to come, and start the journal.
@@ -120,6 +111,9 @@ class GateRun:
         observation = decode_observation(test, Value(observed))  # or the journal is unreadable
         if not self._begun:  # a test that asked for the fixture only while it ran
             self._attempt(partial(self.begin, [test]))
+        if test in self.profiled:
+            observation = with_device(observation, self.profiled[test])
+            observed = encode_observation(observation)
         self._attempt(partial(self._journal.add, test, observed))
         return self._judge(observation)
 
@@ -137,7 +131,11 @@ class GateRun:
         return self._tests[observation.test]
 
     def _decided(self, judged: JudgedTest) -> JudgedTest:
-        return self._updates.decide(judged, hardware=self.hardware, accepted=self._accepted)
+        return self._updates.decide(
+            judged,
+            hardware=self.hardware,
+            accepted=partial(accepted_now, self._run.environment, self.settings.reason),
+        )
 
     def lose(self, test: str, why: str) -> JudgedTest:
         """Record a test whose worker died: it has no result, which is one."""
@@ -147,10 +145,17 @@ class GateRun:
         """Return a test as it is judged by now; None before."""
         return self._tests.get(test)
 
-    def in_question(self, test: str) -> frozenset[str]:
-        """Return the metrics of a judged test that should be measured again."""
+    def in_question(self, test: str, *, profiled: bool | None = None) -> frozenset[str]:
+        """Return the metrics of a judged test that should be measured again.
+
+        Only those that the device pass told, or only those that it did not, if ``profiled`` says.
+        """
         judged, passes = self._tests[test], self.settings.confirm
-        return in_question(judged, self._updates.update, passes=passes)
+        names = in_question(judged, self._updates.update, passes=passes)
+        if profiled is None or not names:
+            return names
+        told = frozenset(self.profiled[test].metrics) if test in self.profiled else frozenset()
+        return names & told if profiled else names - told
 
     def suspicion(self, judged: JudgedTest) -> str | None:
         """Say what makes a test look slower; None if it is only to be recorded."""
@@ -166,7 +171,9 @@ class GateRun:
         """Where the workers of this run have their folders."""
         return self.settings.artifacts.absolute() / "passes" / str(self._run.id)
 
-    def confirm(self, test: str, observed: dict[str, object], *, number: int) -> JudgedTest:
+    def confirm(
+        self, test: str, observed: dict[str, object], *, number: int, profiled: bool
+    ) -> JudgedTest:
         """Add what confirm pass ``number`` measured of what is in question, and judge anew.
 
         Raises:
@@ -174,7 +181,7 @@ class GateRun:
         """
         again = decode_observation(test, Value(observed))
         observation = self._tests[test].observation
-        names = self.in_question(test)
+        names = self.in_question(test, profiled=profiled)
         return self.judge_again(confirmed(observation, names, again, number=number))
 
     def cannot_confirm(self, test: str, why: str) -> JudgedTest:
@@ -246,7 +253,18 @@ class GateRun:
 
     def heading(self) -> str:
         """Say in one line what this run does."""
-        return heading_line(self.settings, self.hardware, here=self.here, inline=self.inline)
+        key = f"key {self.hardware.key}"
+        if self.settings.replay is not None:
+            key = "keys of the artifacts"
+        elif self.has_devices:
+            key = "keys of the devices that tests open"
+        return heading_line(
+            self.settings,
+            key,
+            here=self.here,
+            inline=self.inline,
+            profiler=self.profiler,
+        )
 
     def closing(self) -> Iterator[str]:
         """Say where the results went."""
@@ -277,14 +295,3 @@ class GateRun:
             self.errors.append(str(error))
             return False
         return True
-
-    def _accepted(self) -> Accepted:
-        environment = self._run.environment
-        commit = environment.commit[:12] if environment.commit else None
-        return Accepted(
-            at=f"{datetime.now(timezone.utc):%Y-%m-%dT%H:%M:%SZ}",
-            commit=commit,
-            reason=self.settings.reason,
-            ttnn=environment.ttnn,
-            environment=environment.lasting,
-        )

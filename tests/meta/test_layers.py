@@ -41,10 +41,10 @@ OUTSIDE = {
     "ttnn": set(),
     "pandas": set(),
     "tabulate": {"report"},
-    "filelock": {"baselines", "measure"},
+    "filelock": {"baselines", "device", "measure"},
     "subprocess": {"device", "processes"},
     "socket": {"processes"},
-    "signal": {"processes"},
+    "signal": {"device", "processes"},
 }
 
 

@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 
 KNOWN = (
     "all, artifacts, baselines, confirm, enabled, gate_call_time, gate_first_call_time, "
-    "gate_second_call_time, isolate, iterations, json, label, markers, missing, pcc, reason, "
-    "replay, timeout, update, warmup"
+    "gate_second_call_time, isolate, iterations, json, label, lock_folder, lock_timeout, markers, "
+    "missing, passes, pcc, profiler, reason, replay, reset, timeout, update, warmup"
 )
 #: How a message names the place of a setting in each file.
 TABLES = {"pyproject.toml": "[tool.ttnn_perf] ", "ttnn_perf.toml": ""}

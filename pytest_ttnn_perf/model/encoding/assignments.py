@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pytest_ttnn_perf.model.assignment import Assignment, PassKind
+from pytest_ttnn_perf.model.profile import ProfilerKind
 
 if TYPE_CHECKING:
     from pytest_ttnn_perf.model.encoding.value import Value
@@ -20,17 +21,20 @@ def encode_assignment(assignment: Assignment) -> dict[str, object]:
         "tests": None if assignment.tests is None else list(assignment.tests),
         "first": assignment.first,
         "cwd_on_path": assignment.cwd_on_path,
+        "profiler": assignment.profiler.value,
     }
 
 
 def decode_assignment(value: Value) -> Assignment:
     """Decode an assignment."""
-    tests = value.optional("tests")
+    tests, profiler = value.optional("tests"), value.optional("profiler")
+    descriptor = value.optional("descriptor")
     return Assignment(
         kind=value.field("kind").one_of(PassKind),
-        descriptor=value.field("descriptor").integer(),
+        descriptor=descriptor.integer() if descriptor else None,
         folder=Path(value.field("folder").string()),
         tests=None if tests is None else tuple(item.string() for item in tests.array()),
         first=value.field("first").boolean(),
         cwd_on_path=value.field("cwd_on_path").boolean(),
+        profiler=profiler.one_of(ProfilerKind) if profiler else ProfilerKind.OFF,
     )

@@ -15,7 +15,7 @@ from pytest_ttnn_perf.model.encoding.metrics import (
 )
 from pytest_ttnn_perf.model.encoding.op_groups import decode_groups, encode_groups
 from pytest_ttnn_perf.model.encoding.verdicts import decode_finding, encode_finding
-from pytest_ttnn_perf.model.metric import LARGEST
+from pytest_ttnn_perf.model.metric import LARGEST, Source
 from pytest_ttnn_perf.model.observation import NO_LIMITS, Limits, MetricObservation, Observation
 
 if TYPE_CHECKING:
@@ -43,6 +43,10 @@ def encode_observation(observation: Observation) -> dict[str, object]:
         encoded["hardware"] = encode_hardware(observation.hardware)
     if observation.environment:
         encoded["environment"] = dict(observation.environment)
+    if observation.left_out:
+        encoded["left_out"] = [source.value for source in observation.left_out]
+    if observation.dropped:
+        encoded["dropped"] = True
     if observation.problems:
         encoded["problems"] = list(observation.problems)
     for name in _TEXTS:
@@ -59,6 +63,7 @@ def decode_observation(test: str, value: Value) -> Observation:
     waived = value.optional("waived")
     findings = value.optional("findings")
     problems = value.optional("problems")
+    dropped, left_out = value.optional("dropped"), value.optional("left_out")
     texts = {name: text.string() for name in _TEXTS if (text := value.optional(name))}
     return Observation(
         test=test,
@@ -71,6 +76,8 @@ def decode_observation(test: str, value: Value) -> Observation:
         waived=_strings(waived),
         findings=tuple(decode_finding(item) for item in findings.array()) if findings else (),
         problems=tuple(item.string() for item in problems.array()) if problems else (),
+        dropped=dropped.boolean() if dropped else False,
+        left_out=tuple(item.one_of(Source) for item in left_out.array()) if left_out else (),
         **texts,
     )
 

@@ -103,7 +103,7 @@ class Scene:
         one = Pass(PassKind.WALL, workers, self.hearing, self.silence_s)
         assert one.run(tests) >= 0
         self.left = one.left
-        assert workers._count == len(programs)
+        assert len(workers._started) == len(programs)
         return self.hearing
 
     def kept(self) -> list[str]:

@@ -1,0 +1,86 @@
+"""A graph capture of one call: its report database exists on any build, without a profiler."""
+
+from __future__ import annotations
+
+import sys
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+from pytest_ttnn_perf.device.errors import cause_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from pytest_ttnn_perf.device.runtime import Runtime
+
+_RECORDING_OFF: Final = "disable_python_io_recording"
+_NEEDED: Final = ("begin_graph_capture", "end_graph_capture_to_file", "import_report")
+
+
+@dataclass(slots=True)
+class CapturedGraph:
+    """What became of a capture: a database, or why there is none."""
+
+    database: Path | None = None
+    problem: str | None = None
+
+
+@contextmanager
+def captured_graph(runtime: Runtime, folder: Path) -> Iterator[CapturedGraph]:
+    """Capture what runs meanwhile into a report database in ``folder``.
+
+    A capture that fails costs the database alone: the model runs as it would without.
+    """
+    captured = CapturedGraph()
+    graph = getattr(runtime.ttnn, "graph", None)
+    missing = [name for name in _NEEDED if not hasattr(graph, name)]
+    if missing:
+        captured.problem = f"this ttnn has no graph.{missing[0]}"
+        yield captured
+        return
+    assert graph is not None
+    if not _begun(graph, captured):
+        yield captured
+        return
+    try:
+        yield captured
+    except BaseException:
+        with suppress(Exception):  # the model's own error is what counts
+            graph.end_graph_capture()
+        raise
+    _end(graph, folder, captured)
+
+
+def _begun(graph: Any, captured: CapturedGraph) -> bool:
+    try:
+        graph.begin_graph_capture(graph.RunMode.NORMAL)
+        if "torch" not in sys.modules and hasattr(graph, _RECORDING_OFF):
+            # Otherwise every op imports torch, which ttnn itself has loaded where there is one.
+            getattr(graph, _RECORDING_OFF)()
+    except Exception as error:  # noqa: BLE001 (whatever a release raises: no capture then)
+        captured.problem = _first_line(error)
+        return False
+    return True
+
+
+def _end(graph: Any, folder: Path, captured: CapturedGraph) -> None:
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        report = folder / "graph_capture.json"
+        graph.end_graph_capture_to_file(str(report))
+        graph.import_report(str(report), str(folder))
+    except Exception as error:  # noqa: BLE001
+        captured.problem = _first_line(error)
+        return
+    database = folder / "db.sqlite"
+    if database.exists():
+        captured.database = database
+    else:
+        captured.problem = "the capture was imported, but there is no db.sqlite"
+
+
+def _first_line(error: Exception) -> str:
+    lines = cause_of(str(error)).strip().splitlines()
+    return f"{type(error).__name__}: {lines[0]}" if lines else type(error).__name__

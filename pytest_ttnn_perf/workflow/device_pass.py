@@ -1,0 +1,153 @@
+"""The device pass: the measured tests once in a worker that is profiled, before all others."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Final, Protocol
+
+from pytest_ttnn_perf._support.errors import DecodeError
+from pytest_ttnn_perf.model.assignment import PassKind
+from pytest_ttnn_perf.model.encoding.observations import decode_observation
+from pytest_ttnn_perf.model.encoding.value import Value
+from pytest_ttnn_perf.model.message import Broke, Collected, Finished, Refused, Reported, Stopped
+from pytest_ttnn_perf.model.metric import KERNEL_TIME, Kind
+from pytest_ttnn_perf.model.observation import MetricObservation, Observation
+from pytest_ttnn_perf.report.progress import device_pass_heading, device_pass_line
+from pytest_ttnn_perf.workflow.passes import Loss, Pass, Workers
+from pytest_ttnn_perf.workflow.recorded import recorded
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from pytest_ttnn_perf.model.message import Message
+    from pytest_ttnn_perf.model.settings import Settings
+
+
+#: How often the progress is told.
+_EVERY_S: Final = 5.0
+
+
+class Starter(Protocol):
+    """Tells how the workers of a device pass are started."""
+
+    def __call__(self, *, more_room: bool) -> Workers:
+        """Return workers whose profiler has the usual room, or more."""
+
+
+@dataclass(slots=True)
+class DevicePass:
+    """Profiles the tests of a run, and once more with more room those of which data was dropped."""
+
+    settings: Settings
+    workers: Starter
+    say: Callable[[str], None]
+    #: Why no other worker may follow: a device was left that none can use.
+    stopped: str | None = None
+
+    def run(self) -> Mapping[str, Observation]:
+        """Return what the devices told of each measured test; what they did not, says why."""
+        first = self._heard(None, more_room=False)
+        dropped = [test for test, told in first.items() if told.dropped]
+        if not dropped or self.stopped:
+            return first
+        self.say(device_pass_heading(len(dropped), more_room=True))
+        return {**first, **self._heard(dropped, more_room=True)}
+
+    def _heard(self, tests: Sequence[str] | None, *, more_room: bool) -> dict[str, Observation]:
+        hearing = _Hearing(self.say, dict.fromkeys(tests or ()), said=tests is not None)
+        profiled = Pass(
+            PassKind.DEVICE, self.workers(more_room=more_room), hearing, self.settings.timeout
+        )
+        profiled.run(tests)
+        self.stopped = profiled.stopped
+        hearing.close(profiled.stopped)
+        return hearing.told
+
+
+@dataclass(slots=True)
+class _Hearing:
+    """Takes in what a worker profiles. What its tests do otherwise, the wall pass will tell."""
+
+    say: Callable[[str], None]
+    waiting: dict[str, None]
+    told: dict[str, Observation] = field(default_factory=dict)
+    stop: str | None = None
+    said: bool = False
+    _count: int = 0
+    _began_s: float = field(default_factory=time.monotonic)
+    _said_s: float = field(default_factory=time.monotonic)
+    _trouble: str | None = None
+
+    def hear(self, message: Message) -> None:
+        """Take in one message."""
+        match message:
+            case Collected(tests=tests):
+                self.waiting = dict.fromkeys(tests)
+                self._count = len(tests)
+                if tests and not self.said:
+                    self.said = True
+                    self.say(device_pass_heading(len(tests), more_room=False))
+            case Reported(report={"outcome": "rerun"}):
+                pass  # of pytest-rerunfailures: a test counts as it ends
+            case Reported(test=test) if message.observed is not None:
+                self._take(test, message.observed)
+            case Reported(test=test, report={"outcome": "skipped"}):
+                self.waiting.pop(test, None)  # it is skipped in the wall pass, too
+            case Finished():
+                self._tell_progress()
+            case Refused(text=text) | Broke(text=text) | Stopped(text=text):
+                self._trouble = text
+
+    def _tell_progress(self) -> None:
+        now_s = time.monotonic()
+        done, left = self._count - len(self.waiting), len(self.waiting)
+        if done > 0 and left and now_s - self._said_s >= _EVERY_S:
+            self._said_s = now_s
+            left_s = left * (now_s - self._began_s) / done
+            self.say(device_pass_line(done=done, of=self._count, left_s=left_s))
+
+    def lose(self, loss: Loss) -> None:
+        """Give up the tests that a worker was running when it died or hung."""
+        why = f"its worker {loss.text}; log: {loss.log}"
+        if not loss.tests:
+            self._trouble = why
+        for started in loss.tests:
+            self._give_up(started.test, why)
+
+    def close(self, stopped: str | None) -> None:
+        """Give up the tests that no worker told anything about."""
+        why = f"an earlier worker {stopped}" if stopped else self._trouble
+        for test in tuple(self.waiting):
+            self._give_up(test, why or "the test did not run")
+
+    def _take(self, test: str, observed: object) -> None:
+        self.waiting.pop(test, None)
+        try:
+            observation = decode_observation(test, Value(observed))
+        except DecodeError as error:
+            self._give_up(test, str(error))
+            return
+        if observation.raised is not None:
+            self._give_up(test, f"the test raised {observation.raised}")
+        else:
+            self.told[test] = observation
+
+    def _give_up(self, test: str, why: str) -> None:
+        self.waiting.pop(test, None)
+        time = recorded(KERNEL_TIME, Kind.TIME)
+        nothing = MetricObservation(time, (), note=f"device pass: {why}")
+        self.told[test] = Observation(test, {KERNEL_TIME: nothing})
+
+
+def with_device(observation: Observation, told: Observation | None) -> Observation:
+    """Return what the wall pass observed of a test with what its device told in another pass."""
+    if told is None:
+        return observation
+    return replace(
+        observation,
+        metrics={**observation.metrics, **told.metrics},
+        ops=told.ops or observation.ops,
+        environment={**told.environment, **observation.environment},
+        problems=(*observation.problems, *told.problems),
+    )

@@ -1,0 +1,64 @@
+"""Which instruments a process measures with, by its role and its assignment."""
+
+from __future__ import annotations
+
+from importlib.util import find_spec
+from typing import TYPE_CHECKING
+
+from pytest_ttnn_perf.device.errors import cause_of
+from pytest_ttnn_perf.model.profile import ProfilerKind
+from pytest_ttnn_perf.workflow.instruments import Instruments, Replaying
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from pytest_ttnn_perf.model.assignment import Assignment
+    from pytest_ttnn_perf.model.settings import Settings
+
+
+def error_text(kind: str, text: str) -> str:
+    """Return an error in one line; of one of tt-metal's, the cause without the backtrace."""
+    lines = cause_of(text).strip().splitlines()
+    return f"{kind}: {lines[0]}" if lines else kind
+
+
+def equipment(
+    settings: Settings,
+    profiler: ProfilerKind,
+    assignment: Assignment | None = None,
+    *,
+    opened: Callable[[str], None] | None = None,
+) -> Instruments:
+    """Return the instruments of a process.
+
+    ``profiler`` is what this process has been given variables for; ``opened`` is told the key of
+    every device that tests open.
+    """
+    if settings.replay is not None:
+        return Replaying(settings.replay)
+    if find_spec("ttnn") is None:
+        return Instruments()
+    from pytest_ttnn_perf.device.opened import OpenDevices, UsedDevice
+    from pytest_ttnn_perf.device.variables import report_in
+    from pytest_ttnn_perf.workflow.device_instruments import (
+        BesideDevices,
+        Printing,
+        Profiling,
+        Signposting,
+    )
+
+    def tell(device: UsedDevice) -> None:
+        if opened is not None:
+            opened(device.hardware.key)
+
+    devices = OpenDevices(on_open=tell)
+    devices.observe()
+    if profiler is ProfilerKind.DEVICE and assignment is not None:
+        folder = assignment.folder
+        return Profiling(devices, report=report_in(folder), log=folder / "worker.log")
+    if profiler is ProfilerKind.TTLANG:
+        return Printing(devices)
+    if profiler is ProfilerKind.TRACY:
+        return Signposting(devices)
+    realtime = profiler is ProfilerKind.REALTIME
+    return BesideDevices(devices, reports=settings.artifacts / "reports", realtime=realtime)

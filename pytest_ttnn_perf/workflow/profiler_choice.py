@@ -1,0 +1,78 @@
+"""Which profiler a run uses, and why."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from pytest_ttnn_perf._support.errors import UsageError
+from pytest_ttnn_perf.device.leases import is_simulated
+from pytest_ttnn_perf.model.metric import Source
+from pytest_ttnn_perf.model.profile import PassChoice, ProfilerKind
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from pytest_ttnn_perf.model.build import Build
+    from pytest_ttnn_perf.model.settings import Settings
+
+#: Those that need a pass of their own: they slow down what they look at.
+OWN_PASS: Final = frozenset({ProfilerKind.DEVICE, ProfilerKind.TRACY, ProfilerKind.TTLANG})
+_TRACY: Final = frozenset({ProfilerKind.DEVICE, ProfilerKind.TRACY})
+_OF_DEVICE: Final = (Source.DEVICE, Source.REALTIME, Source.TRACY)
+
+
+@dataclass(frozen=True, slots=True)
+class ProfilerChoice:
+    """A profiler that is not AUTO, and the reason in a few words."""
+
+    kind: ProfilerKind
+    why: str
+
+    def __str__(self) -> str:
+        return f"profiler {self.kind.value} ({self.why})"
+
+
+def choose(asked: ProfilerKind, build: Build, environment: Mapping[str, str]) -> ProfilerChoice:
+    """Return the profiler for a run.
+
+    Raises:
+        UsageError: the one that was asked for cannot work here.
+    """
+    if asked is ProfilerKind.OFF:
+        return ProfilerChoice(asked, "as asked")
+    why_not = _why_not(build, environment)
+    if why_not is not None and asked is ProfilerKind.AUTO:
+        return ProfilerChoice(ProfilerKind.OFF, why_not)
+    if why_not is not None and asked is not ProfilerKind.TTLANG:
+        message = f"--ttnn-perf-profiler {asked.value}: {why_not}; use auto, or off"
+        raise UsageError(message)
+    if asked in _TRACY and not build.tracy:
+        message = (
+            f"--ttnn-perf-profiler {asked.value}: ttnn {build.version} is built without Tracy; use "
+            "realtime, or a Tracy-enabled build"
+        )
+        raise UsageError(message)
+    if asked is not ProfilerKind.AUTO:
+        return ProfilerChoice(asked, "as asked")
+    if build.tracy:
+        return ProfilerChoice(ProfilerKind.DEVICE, f"ttnn {build.version} is Tracy-enabled")
+    return ProfilerChoice(ProfilerKind.REALTIME, f"ttnn {build.version} is built without Tracy")
+
+
+def left_out(settings: Settings) -> tuple[Source, ...]:
+    """Return the sources that the user does without: what they measured before is not missed."""
+    if settings.passes is PassChoice.DEVICE:
+        return (Source.WALL,)
+    wall_only = settings.passes is PassChoice.WALL or settings.profiler is ProfilerKind.OFF
+    return _OF_DEVICE if wall_only else ()
+
+
+def _why_not(build: Build, environment: Mapping[str, str]) -> str | None:
+    if build.version is None:
+        return "no ttnn is installed"
+    if build.problem is not None:
+        return f"ttnn cannot be used: {build.problem}"
+    if is_simulated(environment):
+        return "a simulated device has no times"
+    return "no device was found" if build.arch is None else None

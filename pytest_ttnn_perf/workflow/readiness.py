@@ -1,0 +1,99 @@
+"""What must be known, and must not be, before any test of a run is measured."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from pytest_ttnn_perf._support.atomic import check_writable
+from pytest_ttnn_perf._support.errors import InputError, UsageError
+from pytest_ttnn_perf.device.conflicts import conflicts, impossible
+from pytest_ttnn_perf.device.leases import DEVICES, is_simulated, lock_folder, take, visible_chips
+from pytest_ttnn_perf.device.preflight import installed, preflight
+from pytest_ttnn_perf.model.profile import ProfilerKind
+from pytest_ttnn_perf.processes.child import interpreter
+from pytest_ttnn_perf.workflow.profiler_choice import ProfilerChoice, choose
+from pytest_ttnn_perf.workflow.publish import ignore_folder
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from pytest_ttnn_perf.device.leases import Lease
+    from pytest_ttnn_perf.model.settings import Settings
+
+#: Where the driver's devices are, if not in the usual place: in a container, or for a test.
+_DEVICES: Final = "TTNN_PERF_DEVICES"
+
+
+def check_paths(settings: Settings) -> None:
+    """Find out before any test runs whether its result could be written.
+
+    Raises:
+        InputError: the folder of baselines or of recorded artifacts is none.
+        WriteError: the baselines' folder, the artifacts' folder or the report is not writable.
+    """
+    baselines = settings.baselines
+    if baselines.exists() and not baselines.is_dir():
+        raise InputError(baselines, "expected a folder of baselines, found a file")
+    if settings.update is not None:
+        check_writable(baselines)
+    check_writable(settings.artifacts)
+    recorded = settings.replay
+    if recorded is not None and not recorded.is_dir():
+        found = "a file" if recorded.exists() else "nothing"
+        raise InputError(recorded, f"expected a folder of recorded artifacts, found {found}")
+    report = settings.json
+    if report is not None and report.is_dir():
+        raise InputError(report, "expected a file for the run record, found a folder")
+    if report is not None:
+        check_writable(report.parent)
+
+
+def choose_profiler(settings: Settings, environment: Mapping[str, str]) -> ProfilerChoice:
+    """Return the profiler of a run, and refuse an environment in which no time means anything.
+
+    Raises:
+        UsageError: a variable is in the way, or the profiler that was asked for cannot work.
+    """
+    if settings.replay is not None:
+        return ProfilerChoice(ProfilerKind.OFF, "replaying")
+    found = installed()
+    if found.version is not None:
+        # The profilers of tt-lang are what `ttlang` asks for.
+        checked = impossible if settings.profiler is ProfilerKind.TTLANG else conflicts
+        in_the_way = checked(environment)
+        if in_the_way:
+            message = "; ".join(map(str, in_the_way))
+            raise UsageError(message)
+    if settings.profiler is ProfilerKind.OFF or found.version is None:
+        return choose(settings.profiler, found, environment)
+    ignore_folder(settings.artifacts)
+    build = preflight(
+        interpreter(), environment, settings.artifacts, devices=devices_of(environment)
+    )
+    return choose(settings.profiler, build, environment)
+
+
+def has_devices(environment: Mapping[str, str]) -> bool:
+    """Tell whether tests may open a device here; asks none."""
+    there = devices_of(environment).is_dir() or is_simulated(environment)
+    return there and installed().version is not None
+
+
+def devices_of(environment: Mapping[str, str]) -> Path:
+    """Return the folder of the driver's devices."""
+    return Path(environment.get(_DEVICES) or DEVICES)
+
+
+def lease(settings: Settings, environment: Mapping[str, str], say: Callable[[str], None]) -> Lease:
+    """Take the chips of this machine for a run; none where there are none.
+
+    Raises:
+        UsageError: another run has had one of them for too long.
+    """
+    return take(
+        visible_chips(environment, devices_of(environment)),
+        settings.lock_folder or lock_folder(),
+        timeout_s=settings.lock_timeout,
+        say=say,
+    )

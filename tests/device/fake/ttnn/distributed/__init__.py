@@ -1,0 +1,5 @@
+"""Meshes."""
+
+# ruff: noqa: F403
+
+from .distributed import *

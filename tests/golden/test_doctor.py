@@ -1,0 +1,124 @@
+"""What ``ttnn-perf doctor`` says about machines of all kinds, each scripted down to its files."""
+
+from __future__ import annotations
+
+import json
+import sys
+from typing import TYPE_CHECKING
+
+import pytest
+
+from pytest_ttnn_perf.device.leases import take
+from tests.harness.fake_packages import write_package, write_ttnn
+from tests.harness.golden import assert_golden
+from tests.harness.lab import ONE_CHIP, SNAPSHOT, make_lab
+from tests.harness.project import clean
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from tests.harness.lab import Lab
+    from tests.harness.project import Project
+
+
+@pytest.fixture
+def lab(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Lab:
+    return make_lab(tmp_path, monkeypatch)
+
+
+def assert_says(lab: Lab, name: str, *, failed: bool, shape: str = "table") -> None:
+    result = lab.run(shape)
+    assert_golden(f"doctor_{name}", clean(result.text.replace(str(lab.path), "TMP")))
+    assert result.failed is failed
+
+
+@pytest.mark.parametrize("shape", ["table", "json", "csv"])
+def test_a_host_without_ttnn(lab: Lab, monkeypatch: pytest.MonkeyPatch, shape: str) -> None:
+    monkeypatch.setitem(sys.modules, "ttnn", None)
+    assert_says(lab, f"no_ttnn_{shape}", failed=False, shape=shape)
+
+
+def test_a_wheel_without_a_device(lab: Lab) -> None:
+    write_ttnn(lab.path / "site")
+    assert_says(lab, "no_device", failed=False)
+
+
+def test_a_mock_of_one_board(lab: Lab) -> None:
+    write_ttnn(lab.path / "site", arch="wormhole_b0")
+    lab.variables["TT_METAL_MOCK_CLUSTER_DESC_PATH"] = "wormhole_N150.yaml"
+    assert_says(lab, "mock", failed=False)
+
+
+@pytest.mark.parametrize("shape", ["table", "json"])
+def test_a_device_and_a_ttnn_with_tracy(lab: Lab, shape: str) -> None:
+    write_ttnn(lab.path / "site", arch="wormhole_b0", tracy=True)
+    lab.write(ONE_CHIP)
+    lab.write({"../home/.cache/tt-metal-cache/1/kernels": ""})
+    lab.add_tt_smi()
+    assert_says(lab, f"tracy_{shape}", failed=False, shape=shape)
+
+
+def test_a_device_without_tt_smi_and_without_tracy(lab: Lab) -> None:
+    write_ttnn(lab.path / "site", arch="wormhole_b0", cluster="T3K")
+    lab.write(ONE_CHIP)
+    assert_says(lab, "realtime", failed=False)
+
+
+def test_an_environment_in_which_no_time_means_anything(lab: Lab) -> None:
+    write_ttnn(lab.path / "site")
+    lab.variables |= {
+        "TT_METAL_DEVICE_PROFILER": "1",
+        "TT_METAL_DPRINT_CORES": "all",
+        "TTNN_CONFIG_OVERRIDES": '{"enable_logging": true}',
+    }
+    assert_says(lab, "conflicts", failed=True)
+
+
+def test_a_machine_that_others_use(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
+    write_ttnn(lab.path / "site", arch="blackhole")
+    lab.write(ONE_CHIP)
+    lab.write({
+        "dev/tenstorrent/1": "",
+        "sys/devices/system/cpu/cpu0/cpufreq/scaling_governor": "powersave\n",
+        "proc/driver/tenstorrent/1/pids": "12\n",
+        "proc/12/cmdline": "python3\0serve.py\0",
+        "tmp/tt-device.dirty": "",
+    })  # fmt: skip
+    snapshot = json.loads(json.dumps(SNAPSHOT))
+    snapshot["device_info"][0]["board_info"]["board_type"] = "p150a"
+    snapshot["device_info"][0]["smbus_telem"]["THROTTLER"] = "0x1"
+    snapshot["device_info"] *= 2
+    lab.add_tt_smi(snapshot)
+    monkeypatch.setattr(sys, "argv", ["pytest", "models"])
+    with take([0], lab.path / "locks", timeout_s=0, say=lambda _: None):
+        (lab.path / "locks" / "chip-0.holder").write_text(
+            '{"pid": 7, "command": "pytest models", "since": "2026-11-16T12:00:00Z"}'
+        )
+        assert_says(lab, "occupied", failed=True)
+
+
+def test_what_is_broken(lab: Lab) -> None:
+    write_package(lab.path / "site", "ttnn", "0.81.1", "raise ImportError('libcudnn.so.9')")
+    lab.write(ONE_CHIP)
+    lab.variables["TT_VISIBLE_DEVICES"] = "7"
+    (lab.path / "baselines").write_text("a file")
+    assert_says(lab, "broken", failed=True)
+
+
+def test_the_command(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TT_METAL_WATCHER", "1")
+    ran = project.cli("doctor", "--format", "json")
+    document = json.loads(ran.text)
+    assert ran.code == 1
+    assert set(document) == {"key", "ttnn", "profiler", "checks"}
+    assert {"name", "ok", "found", "remedy"} <= set(document["checks"][0])
+    found = [check for check in document["checks"] if check["name"] == "environment"]
+    assert [check["remedy"] for check in found] == ["unset TT_METAL_WATCHER"]
+    assert project.files() == set()
+
+
+def test_help(project: Project) -> None:
+    ran = project.cli("doctor", "--help")
+    assert ran.code == 0
+    words = " ".join(ran.text.split()).replace("optional arguments:", "options:")
+    assert_golden("help_doctor", words)

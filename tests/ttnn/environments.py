@@ -1,0 +1,89 @@
+"""Makes the environments in which ``tests/ttnn`` runs, and runs it there: ``install``, ``test``.
+
+There is one for each Python that TTNN has wheels for. A Python that this machine does not have is
+named; only if it has none of them does this fail.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
+FOLDER = ROOT / ".ttnn"
+VERSIONS = ("3.12", "3.10")
+
+
+def main() -> int:
+    """Do what the first argument says, for every version; return 1 when one fails."""
+    steps = {"install": _install, "test": _test}
+    if len(sys.argv) != 2 or sys.argv[1] not in steps:
+        _say(__doc__ or "")
+        return 2
+    return steps[sys.argv[1]]()
+
+
+def _install() -> int:
+    shutil.rmtree(FOLDER, ignore_errors=True)
+    found = {version: _interpreter(version) for version in VERSIONS}
+    for version, interpreter in found.items():
+        if interpreter is None:
+            _say(f"WARNING: no Python {version} here: NOTHING IS TESTED WITH TTNN ON {version}")
+        else:
+            _make(FOLDER / version, interpreter)
+    return 0 if any(found.values()) else 1
+
+
+def _make(folder: Path, interpreter: str) -> None:
+    subprocess.run([interpreter, "-m", "venv", str(folder)], check=True)
+    python = str(folder / "bin" / "python")
+    pip = [python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
+    subprocess.run([*pip, "--upgrade", "pip>=25.1"], check=True)
+    groups = ["--group", "test", "--group", "ttnn"]
+    subprocess.run([*pip, "--editable", ".", *groups], cwd=ROOT, check=True)
+
+
+def _test() -> int:
+    code = 0
+    for version in VERSIONS:
+        python = FOLDER / version / "bin" / "python"
+        if not python.exists():
+            _say(f"WARNING: no Python {version} here: NOTHING IS TESTED WITH TTNN ON {version}")
+            continue
+        _say(f"--- tests/ttnn on Python {version}")
+        subprocess.run([python, Path(__file__).with_name("placeholder.py")], check=True)
+        command = [str(python), "-m", "pytest", "-n", "auto", "tests/ttnn"]
+        environment = {**os.environ, "TTNN_PERF_TEST_TTNN": "required"}
+        code |= subprocess.run(command, cwd=ROOT, env=environment, check=False).returncode
+    return 1 if code else 0
+
+
+def _interpreter(version: str) -> str | None:
+    for candidate in (f"python{version}", *_pyenv(version)):
+        found = shutil.which(candidate)
+        # pyenv's shims exist for versions that are not active, and then only complain.
+        works = found and subprocess.run([found, "-V"], capture_output=True, check=False)
+        if works and works.returncode == 0:
+            return found
+    return None
+
+
+def _pyenv(version: str) -> list[str]:
+    pyenv = shutil.which("pyenv")
+    if pyenv is None:
+        return []
+    root = subprocess.run([pyenv, "root"], capture_output=True, text=True, check=True)
+    versions = Path(root.stdout.strip(), "versions").glob(f"{version}.*")
+    return [str(folder / "bin" / "python") for folder in sorted(versions)]
+
+
+def _say(text: str) -> None:
+    sys.stdout.write(text + "\n")
+    sys.stdout.flush()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,162 @@
+"""Captures of a graph that TTNN makes here and now, read as the plugin reads them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from pytest_ttnn_perf.capture.graph_json import read_graph_json
+from pytest_ttnn_perf.capture.report_db import read_report_db
+from pytest_ttnn_perf.model.report import BufferType
+from tests.ttnn.mock import N150, P150_X4, Cluster, ask
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from pytest_ttnn_perf.model.report import Report
+
+#: A capture asks torch for nothing but what its tensors are; there are none here.
+_TORCH = """
+import types
+torch = sys.modules["torch"] = types.ModuleType("torch")
+torch.Tensor = type("Tensor", (), {})
+"""
+#: Three ops, one of which TTNN refuses.
+_OPS = """
+device = ttnn.open_device(device_id=0)
+a, other = tensor(device, 1, 1, 64, 64), tensor(device, 1, 1, 32, 96)
+ttnn.graph.begin_graph_capture(ttnn.graph.RunMode.{mode})
+{after_begin}
+total = ttnn.add(a, a)
+product = ttnn.matmul(total, a)
+refused = said(ttnn.add, a, other)
+still = ttnn.graph.is_graph_capture_active()
+ttnn.graph.end_graph_capture_to_file("graph.json")
+database = ttnn.graph.import_report("graph.json", "report")
+tell(refused=refused, still=still, database=str(database),
+     active=ttnn.graph.is_graph_capture_active())
+ttnn.close_device(device)
+"""
+_WITHOUT_TORCH = "ttnn.graph.disable_python_io_recording()"
+
+
+def _captured(
+    folder: Path, *, cluster: Cluster = N150, mode: str = "NORMAL", torch: bool = True
+) -> tuple[Report, dict[str, Any]]:
+    ops = _OPS.format(mode=mode, after_begin="" if torch else _WITHOUT_TORCH)
+    told = ask(folder, cluster, (_TORCH if torch else "") + ops)
+    assert "Invalid subtile broadcast type" in told["refused"]
+    assert (told["still"], told["active"]) == (True, False)
+    assert told["database"] == "report/db.sqlite"
+    return read_report_db(folder / "home" / "report" / "db.sqlite"), told
+
+
+@pytest.mark.parametrize("cluster", [N150, P150_X4], ids=str)
+@pytest.mark.parametrize("mode", ["NORMAL", "NO_DISPATCH"])
+def test_a_report_holds_what_was_done(tmp_path: Path, cluster: Cluster, mode: str) -> None:
+    report, _ = _captured(tmp_path, cluster=cluster, mode=mode)
+
+    add, matmul, refused = report.operations
+    assert [op.name for op in report.operations] == ["ttnn.add", "ttnn.matmul", "ttnn.add"]
+    assert add.device_operations == ("BinaryNgDeviceOperation",)
+    assert matmul.device_operations == ("MatmulDeviceOperation",)
+    assert refused.device_operations == ()
+    assert matmul.inputs == (add.outputs[0], add.inputs[0])
+    (error,) = report.errors
+    assert (error.operation, error.name, error.kind) == (refused.id, "ttnn.add", "RuntimeError")
+    assert error.reason == "Invalid subtile broadcast type"
+
+    tensors = [report.tensors[number] for number in (*add.inputs, *add.outputs, *matmul.outputs)]
+    assert {tensor.shape for tensor in tensors} == {(1, 1, 64, 64)}
+    assert {(tensor.dtype, tensor.layout) for tensor in tensors} == {("BFLOAT16", "TILE")}
+    assert {tensor.memory for tensor in tensors} == {"DRAM_INTERLEAVED"}
+    assert {(device.grid_x, device.grid_y) for device in report.devices} == {cluster.grid}
+    # One tile of bfloat16 per bank is what a small tensor takes.
+    assert add.bytes_per_bank[BufferType.DRAM] == 2048
+    assert matmul.bytes_per_bank[BufferType.DRAM] == 4096
+
+
+def test_a_graph_tells_the_same_as_its_report(tmp_path: Path) -> None:
+    report, _ = _captured(tmp_path)
+
+    capture = read_graph_json(tmp_path / "home" / "graph.json")
+
+    assert [op.name for op in capture.operations] == [op.name for op in report.operations]
+    for own, other in zip(capture.operations, report.operations, strict=True):
+        assert own.device_operations == other.device_operations
+        assert own.bytes_per_bank == other.bytes_per_bank
+        assert own.cb_bytes_per_core == other.cb_bytes_per_core
+
+
+def test_without_torch_every_op_fails_in_a_capture(tmp_path: Path) -> None:
+    """Unless what Python passed to it is not recorded."""
+    told = ask(
+        tmp_path,
+        N150,
+        """
+with ttnn.manage_device(0) as device:
+    a = tensor(device, 1, 1, 32, 32)
+    ttnn.graph.begin_graph_capture(ttnn.graph.RunMode.NORMAL)
+    recorded = said(ttnn.add, a, a)
+    ttnn.graph.disable_python_io_recording()
+    ttnn.add(a, a)
+    ttnn.graph.end_graph_capture()
+    ttnn.add(a, a)
+    tell(recorded=recorded)
+""",
+    )
+
+    assert told["recorded"].startswith("ModuleNotFoundError")
+    assert "torch" in told["recorded"]
+
+
+def test_without_what_python_passed_a_report_has_the_ops_of_the_device(tmp_path: Path) -> None:
+    report, _ = _captured(tmp_path, torch=False)
+
+    names = [op.name for op in report.operations]
+    assert names == ["BinaryNgDeviceOperation", "MatmulDeviceOperation"]
+    add, matmul = report.operations
+    assert matmul.inputs == (add.outputs[0], add.inputs[0])
+    # An op that is refused before it reaches the device leaves nothing.
+    assert report.errors == ()
+
+
+def test_a_capture_within_another_is_part_of_both(tmp_path: Path) -> None:
+    told = ask(
+        tmp_path,
+        N150,
+        _TORCH
+        + """
+graph = ttnn.graph
+def names(nodes):
+    starts = [node for node in nodes if node["node_type"] == "function_start"]
+    return [node["params"]["name"] for node in starts if node["params"]["name"][:5] == "ttnn."]
+
+with ttnn.manage_device(0) as device:
+    a = tensor(device, 1, 1, 32, 32)
+    nothing = graph.end_graph_capture()
+    graph.begin_graph_capture(graph.RunMode.NORMAL)
+    ttnn.add(a, a)
+    graph.begin_graph_capture(graph.RunMode.NO_DISPATCH)
+    ttnn.multiply(a, a)
+    inner = graph.end_graph_capture()
+    between = graph.is_graph_capture_active()
+    ttnn.subtract(a, a)
+    outer = graph.end_graph_capture()
+    tell(nothing=nothing, inner=names(inner), between=between, outer=names(outer),
+         modes=[mode.name for mode in graph.RunMode], keys=sorted(outer[0]))
+""",
+    )
+
+    assert told == {
+        "nothing": None,
+        "inner": ["ttnn.multiply"],
+        "between": True,
+        "outer": ["ttnn.add", "ttnn.multiply", "ttnn.subtract"],
+        "modes": ["NORMAL", "NO_DISPATCH"],
+        "keys": [
+            "arguments", "connections", "counter", "input_tensors", "node_type", "params",
+            "stacking_level",
+        ],
+    }  # fmt: skip

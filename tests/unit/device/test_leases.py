@@ -1,0 +1,224 @@
+"""One run per chip: who comes second waits, says for whom, and not for ever."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+import stat
+import subprocess
+import sys
+import threading
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from pytest_ttnn_perf._support.errors import UsageError
+from pytest_ttnn_perf.device.leases import (
+    Lease,
+    holder_of,
+    is_held,
+    lock_folder,
+    take,
+    take_one,
+    visible_chips,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+#: Holds a chip until its stdin ends.
+HOLD = """
+import sys
+from pathlib import Path
+from pytest_ttnn_perf.device.leases import take
+sys.argv = ["/usr/bin/pytest", "models/test_resnet.py"]
+lease = take([int(c) for c in {chips!r}], Path({folder!r}), timeout_s=0, say=print)
+print("held", flush=True)
+sys.stdin.read()
+"""
+SINCE = r"since \d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ"
+
+
+@contextmanager
+def holding(folder: Path, chips: str = "0") -> Iterator[subprocess.Popen[str]]:
+    code = HOLD.format(chips=chips, folder=str(folder))
+    with subprocess.Popen(
+        [sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "held\n"
+        yield process
+        process.kill()
+
+
+def never(line: str) -> None:
+    pytest.fail(f"said {line!r}")
+
+
+def test_a_free_chip_is_taken_without_a_word(tmp_path: Path) -> None:
+    with take([0], tmp_path / "locks", timeout_s=0, say=never) as lease:
+        assert lease.chips == (0,)
+        assert is_held(tmp_path / "locks" / "chip-0.lock")
+        told = json.loads((tmp_path / "locks" / "chip-0.holder").read_text())
+        assert told["pid"] == os.getpid()
+    assert holder_of(0, tmp_path / "locks") is None
+    with take([0], tmp_path / "locks", timeout_s=0, say=never):
+        pass
+
+
+def test_no_chip_needs_no_lock(tmp_path: Path) -> None:
+    with take([], tmp_path / "locks", timeout_s=0, say=never) as lease:
+        assert lease.environment == {}
+    assert not (tmp_path / "locks").exists()
+
+
+def test_who_waits_says_once_for_whom(tmp_path: Path) -> None:
+    said: list[str] = []
+    with holding(tmp_path) as process:
+        ended = threading.Timer(1.0, process.kill)
+        ended.start()
+        with take([0], tmp_path, timeout_s=60, say=said.append) as lease:
+            assert lease.chips == (0,)
+    (line,) = said
+    held = rf"chip 0: held by pid {process.pid} \(pytest models/test_resnet.py\) {SINCE}"
+    assert re.fullmatch(f"waiting for {held}", line)
+
+
+def test_who_waited_too_long_is_told_what_to_do(tmp_path: Path) -> None:
+    with holding(tmp_path) as process, pytest.raises(UsageError) as refused:
+        take([0], tmp_path, timeout_s=0.3, say=lambda _: None)
+    held = rf"chip 0: held by pid {process.pid} \(pytest models/test_resnet.py\) {SINCE}"
+    remedy = "let it end, or name chips that are free in TT_VISIBLE_DEVICES"
+    assert re.fullmatch(f"waited 0.3 s for {held}: {remedy}", str(refused.value))
+
+
+def test_who_does_not_get_all_chips_keeps_none(tmp_path: Path) -> None:
+    with holding(tmp_path, "1"):
+        with pytest.raises(UsageError, match="chip 1: held by pid"):
+            take([1, 0], tmp_path, timeout_s=0, say=never)
+        assert holder_of(0, tmp_path) is None
+
+
+def test_a_crash_gives_chips_back(tmp_path: Path) -> None:
+    with holding(tmp_path) as process:
+        assert holder_of(0, tmp_path) is not None
+        process.send_signal(signal.SIGKILL)
+        process.wait()
+        # What it wrote down is still there, and not believed.
+        assert (tmp_path / "chip-0.holder").read_text() != ""
+        assert holder_of(0, tmp_path) is None
+        with take([0], tmp_path, timeout_s=0, say=never):
+            assert holder_of(0, tmp_path) == _me(tmp_path)
+
+
+def _me(folder: Path) -> str:
+    told = json.loads((folder / "chip-0.holder").read_text())
+    return f"pid {os.getpid()} ({told['command']}) since {told['since']}"
+
+
+@pytest.mark.parametrize("damage", ["", "{", "[]", '{"pid": 1}'])
+def test_a_holder_that_has_not_said_who_it_is(tmp_path: Path, damage: str) -> None:
+    with holding(tmp_path):
+        (tmp_path / "chip-0.holder").write_text(damage)
+        assert holder_of(0, tmp_path) == "a process that has not said who it is"
+
+
+def test_chips_are_taken_in_one_order_and_once(tmp_path: Path) -> None:
+    with take([2, 0, 2], tmp_path, timeout_s=0, say=never) as lease:
+        assert lease.chips == (0, 2)
+        assert lease.environment == {"TT_VISIBLE_DEVICES": "0,2"}
+
+
+def test_one_worker_of_several_takes_the_first_free_chip(tmp_path: Path) -> None:
+    chips = [0, 1, 2]
+    with (
+        holding(tmp_path, "0"),
+        take_one(chips, tmp_path, timeout_s=0, say=never) as first,
+        take_one(chips, tmp_path, timeout_s=0, say=never) as second,
+    ):
+        assert (first.chips, second.chips) == ((1,), (2,))
+        assert second.environment == {"TT_VISIBLE_DEVICES": "2"}
+        with pytest.raises(UsageError, match=r"waited 0 s for chip 0: held by .*; chip 1: held by"):
+            take_one(chips, tmp_path, timeout_s=0, say=never)
+        said: list[str] = []
+        threading.Timer(0.5, first.release).start()
+        with take_one(chips, tmp_path, timeout_s=60, say=said.append) as third:
+            assert third.chips == (1,)
+        assert len(said) == 1
+
+
+def test_a_lease_is_given_back_in_any_thread(tmp_path: Path) -> None:
+    lease = take([0], tmp_path, timeout_s=0, say=never)
+    thread = threading.Thread(target=lease.release)
+    thread.start()
+    thread.join()
+    assert holder_of(0, tmp_path) is None
+    lease.release()  # once more does no harm
+
+
+def test_every_user_can_use_the_folder(tmp_path: Path) -> None:
+    before = os.umask(0o077)
+    try:
+        with take([0], tmp_path / "a" / "locks", timeout_s=0, say=never):
+            pass
+    finally:
+        os.umask(before)
+    folder = tmp_path / "a" / "locks"
+    assert stat.S_IMODE(folder.stat().st_mode) == 0o1777
+    assert {stat.S_IMODE(file.stat().st_mode) for file in folder.iterdir()} == {0o666}
+
+
+def test_a_folder_that_cannot_be_made_is_named(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(UsageError) as refused:
+        take([3], tmp_path / "file" / "locks", timeout_s=0, say=never)
+    assert str(refused.value) == (
+        f"{tmp_path}/file/locks/chip-3.lock: cannot lock chip 3: Not a directory: name a folder "
+        "that every user of the chip can write to"
+    )
+
+
+def test_a_long_command_is_cut(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "argv", ["/bin/pytest", "t" * 100])
+    with take([0], tmp_path, timeout_s=0, say=never):
+        told = json.loads((tmp_path / "chip-0.holder").read_text())
+    assert told["command"] == "pytest " + "t" * 52 + "…"
+
+
+def test_locks_are_kept_with_temporary_files() -> None:
+    assert lock_folder(Path("/tmp")) == Path("/tmp/ttnn-perf-locks")
+    assert lock_folder().name == "ttnn-perf-locks"
+
+
+def test_a_lease_of_nothing() -> None:
+    assert Lease(()).environment == {}
+
+
+@pytest.mark.parametrize(
+    ("variables", "chips"),
+    [
+        ({}, (0, 1, 10)),
+        ({"TT_VISIBLE_DEVICES": ""}, (0, 1, 10)),
+        ({"TT_VISIBLE_DEVICES": "1"}, (1,)),
+        ({"TT_VISIBLE_DEVICES": " 10 ,0,"}, (0, 10)),
+        ({"TT_VISIBLE_DEVICES": "7"}, ()),
+        ({"TT_VISIBLE_DEVICES": "0000:01:00.0"}, (0, 1, 10)),
+        ({"TT_VISIBLE_DEVICES": "0,0000:01:00.0"}, (0, 1, 10)),
+        ({"TT_METAL_MOCK_CLUSTER_DESC_PATH": "n150.yaml"}, ()),
+        ({"TT_METAL_SIMULATOR": "/sim.so"}, ()),
+    ],
+)
+def test_the_chips_that_a_process_would_use(
+    tmp_path: Path, variables: dict[str, str], chips: tuple[int, ...]
+) -> None:
+    for name in ("0", "1", "10", "by-id"):
+        (tmp_path / name).touch()
+    assert visible_chips(variables, tmp_path) == chips
+
+
+def test_a_machine_without_devices_has_no_chips(tmp_path: Path) -> None:
+    assert visible_chips({}, tmp_path / "none") == ()
