@@ -40,7 +40,7 @@ def machine(
     nodes = [entry.name for entry in _entries(devices or root / "dev/tenstorrent")]
     chips = tuple(sorted(int(name) for name in nodes if name.isdecimal()))
     tenants, known = _tenants(chips, root / "proc")
-    cache = _kernel_cache(environment)
+    cache = kernel_cache(environment)
     locked, dirty = root / _LOCKED, root / _DIRTY
     pages = _line(root / _HUGEPAGES)
     return Machine(
@@ -52,7 +52,7 @@ def machine(
         tenants=tenants,
         tenants_known=known,
         kernel_cache=cache,
-        kernels_cached=any(True for entry in _entries(cache) if any(_entries(entry))),
+        kernels_cached=kernels_cached(environment),
         locked=locked if is_held(locked) else None,
         dirty=dirty if dirty.exists() else None,
     )
@@ -145,7 +145,13 @@ def _iommu(root: Path) -> bool | None:
     return False if (root / "sys/kernel").is_dir() else None
 
 
-def _kernel_cache(environment: Mapping[str, str]) -> Path:
+def kernels_cached(environment: Mapping[str, str]) -> bool:
+    """Tell whether any kernel was compiled before."""
+    return any(True for entry in _entries(kernel_cache(environment)) if any(_entries(entry)))
+
+
+def kernel_cache(environment: Mapping[str, str]) -> Path:
+    """Return the folder in which compiled kernels are kept."""
     named = environment.get("TT_METAL_CACHE")
     if named:
         return Path(named) / "tt-metal-cache"

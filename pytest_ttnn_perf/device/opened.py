@@ -4,12 +4,17 @@ from __future__ import annotations
 
 import functools
 import inspect
-import sys
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
 from pytest_ttnn_perf.device.import_hook import when_imported
-from pytest_ttnn_perf.device.runtime import Runtime, chips_of, plain, settings_of
+from pytest_ttnn_perf.device.runtime import (
+    Runtime,
+    chips_of,
+    plain,
+    put_in_place,
+    settings_of,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -19,8 +24,6 @@ if TYPE_CHECKING:
 
 _OPENERS: Final = ("open_device", "open_mesh_device", "CreateDevice", "CreateDevices")
 _CLOSERS: Final = ("close_device", "close_mesh_device", "CloseDevice", "CloseDevices")
-#: Where TTNN calls these functions by their names itself.
-_MODULES: Final = ("ttnn", "ttnn.device", "ttnn.distributed", "ttnn.distributed.distributed")
 #: What decides how fast a device is, as TTNN names it, and what it is when nobody says.
 _DEFAULTS: Final[Mapping[str, Scalar]] = {
     "num_command_queues": 1,
@@ -80,10 +83,10 @@ class OpenDevices:
     def _observe(self, ttnn: ModuleType) -> None:
         self.runtime = Runtime(ttnn)
         for name in _OPENERS:
-            _replace(name, ttnn, self._opener)
+            put_in_place(name, ttnn, self._opener)
         for name in _CLOSERS:
-            _replace(name, ttnn, self._closer)
-        _replace("set_fabric_config", ttnn, self._fabric_setter)
+            put_in_place(name, ttnn, self._closer)
+        put_in_place("set_fabric_config", ttnn, self._fabric_setter)
 
     def _opener(self, original: Callable[..., Any]) -> Callable[..., Any]:
         @functools.wraps(original)
@@ -151,19 +154,6 @@ class OpenDevices:
                 yield f"dispatch_core_{part}", plain(getattr(dispatch, part))
         if self._fabric not in {None, "disabled"}:
             yield "fabric", self._fabric
-
-
-def _replace(
-    name: str, ttnn: ModuleType, wrapper: Callable[[Callable[..., Any]], Callable[..., Any]]
-) -> None:
-    """Put a wrapper in the place of a function, wherever it is called by its name."""
-    original = getattr(ttnn, name, None)
-    if original is None:
-        return
-    wrapped = wrapper(original)
-    for module in map(sys.modules.get, _MODULES):
-        if getattr(module, name, None) is original:
-            setattr(module, name, wrapped)
 
 
 def _arguments(

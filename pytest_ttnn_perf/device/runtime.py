@@ -6,18 +6,21 @@ Releases differ, so what a module or device offers is looked for, not its versio
 from __future__ import annotations
 
 import re
+import sys
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from pytest_ttnn_perf.model.hardware import Hardware
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Callable, Iterable, Mapping
     from types import ModuleType
 
     from pytest_ttnn_perf.model.hardware import Scalar
 
 _UNKNOWN: Final = "unknown"
+#: Where TTNN calls these functions by their names itself.
+_MODULES: Final = ("ttnn", "ttnn.device", "ttnn.distributed", "ttnn.distributed.distributed")
 _NUMBER: Final = re.compile(r"\d+")
 
 
@@ -103,3 +106,16 @@ def _name(value: Any) -> str:
 def settings_of(arguments: Mapping[str, Any], defaults: Mapping[str, Scalar]) -> dict[str, Scalar]:
     """Return the arguments that ``defaults`` names; given or not, the same setting is the same."""
     return {name: plain(arguments.get(name, default)) for name, default in defaults.items()}
+
+
+def put_in_place(
+    name: str, ttnn: ModuleType, wrapper: Callable[[Callable[..., Any]], Callable[..., Any]]
+) -> None:
+    """Put a wrapper in the place of a function, wherever it is called by its name."""
+    original = getattr(ttnn, name, None)
+    if original is None:
+        return
+    wrapped = wrapper(original)
+    for module in map(sys.modules.get, _MODULES):
+        if getattr(module, name, None) is original:
+            setattr(module, name, wrapped)

@@ -14,20 +14,25 @@ from pytest_ttnn_perf.model.rerun import Rerun
 from pytest_ttnn_perf.model.settings import Isolate
 from pytest_ttnn_perf.plugin.closing import Closing
 from pytest_ttnn_perf.plugin.fixture import INSTRUMENTS
+from pytest_ttnn_perf.plugin.rank import follow, is_one_of_several
 from pytest_ttnn_perf.plugin.settings import settings_of
 from pytest_ttnn_perf.plugin.worker import Worker
 from pytest_ttnn_perf.workflow.equipment import equipment
 from pytest_ttnn_perf.workflow.link import SHARE, take_link, take_share
 from pytest_ttnn_perf.workflow.profiler_choice import OWN_PASS, ProfilerChoice
-from pytest_ttnn_perf.workflow.readiness import choose_profiler, has_devices
+from pytest_ttnn_perf.workflow.readiness import choose_profiler, has_devices, own_chip
 from pytest_ttnn_perf.workflow.run import GateRun
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from pytest_ttnn_perf.model.settings import Settings
     from pytest_ttnn_perf.workflow.link import Link
 
 #: Options that need the tests in this process, by their names in pytest's namespace.
 _DEBUGGING: Final = {"usepdb": "--pdb", "trace": "--trace"}
+#: Keeps the chip of one of several processes side by side.
+_CHIP = pytest.StashKey[object]()
 _LOOKING: Final = ("collectonly", "setuponly", "setupshow", "setupplan")
 
 
@@ -48,10 +53,19 @@ def activate(config: pytest.Config) -> None:
         from pytest_ttnn_perf.plugin.assigned import Assigned
 
         config.stash[INSTRUMENTS] = equipment(settings, share.profiler, share)
+        config.stash[_CHIP] = _own_chip(share.folder)
         config.pluginmanager.register(Assigned(share, takes_turns=True), "ttnn_perf_assigned")
         config.pluginmanager.register(Worker(settings), "ttnn_perf_worker")
     else:
         _lead(config, settings)
+
+
+def _own_chip(folder: Path) -> object:
+    """Take a chip for one of several processes that run side by side."""
+    try:
+        return own_chip(os.environ, folder)
+    except TtnnPerfError as error:
+        raise pytest.UsageError(str(error)) from error
 
 
 def _work(config: pytest.Config, settings: Settings, link: Link) -> None:
@@ -77,6 +91,8 @@ def _work(config: pytest.Config, settings: Settings, link: Link) -> None:
 
 def _lead(config: pytest.Config, settings: Settings) -> None:
     """Judge the tests of this run, and run them here or in workers."""
+    if follow(config, settings):
+        return
     isolated = _is_isolated(config, settings)
     forked = getattr(config.known_args_namespace, "forked", False)  # of pytest-forked
     if not isolated and (forked or _is_distributed(config)):
@@ -112,6 +128,8 @@ def _lead(config: pytest.Config, settings: Settings) -> None:
 
 
 def _is_isolated(config: pytest.Config, settings: Settings) -> bool:
+    if is_one_of_several(settings):
+        return False
     options = config.known_args_namespace
     debugging = [text for name, text in _DEBUGGING.items() if getattr(options, name, False)]
     if settings.isolate is Isolate.PROCESS and debugging:

@@ -8,19 +8,19 @@ from __future__ import annotations
 
 import os
 import shutil
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 import pytest
 
-from pytest_ttnn_perf._support.errors import TtnnPerfError
+from pytest_ttnn_perf._support.errors import TtnnPerfError, UsageError
 from pytest_ttnn_perf.plugin.relay import Relay
 from pytest_ttnn_perf.plugin.stream import live_logs
 from pytest_ttnn_perf.workflow.confirm_passes import ConfirmPasses
 from pytest_ttnn_perf.workflow.crew import Crew
 from pytest_ttnn_perf.workflow.passes import Pass, Workers
-from pytest_ttnn_perf.workflow.readiness import lease
+from pytest_ttnn_perf.workflow.readiness import Touched, is_simulated, lease
 
 if TYPE_CHECKING:
     import argparse
@@ -46,6 +46,10 @@ class Orchestrator:
     gate: GateRun
     profiler: ProfilerKind
     processes: str | None = None
+    touched: Touched = field(default_factory=Touched)
+
+    def __post_init__(self) -> None:
+        self.touched.watch()
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_cmdline_main(self, config: pytest.Config) -> None:
@@ -81,6 +85,12 @@ class Orchestrator:
 
     def _run(self, session: pytest.Session) -> None:
         relay = Relay(session, self.gate)
+        if self.touched.by is not None and not is_simulated(os.environ):
+            message = (
+                f"--ttnn-perf: this process has the chips, by {self.touched.by}, and no worker"
+            )
+            message += " can: call it in a fixture, or use --ttnn-perf-isolate inline"
+            raise UsageError(message)
         with lease(self.gate.settings, os.environ, relay.emitter.say):
             self._pass_over(session, relay)
         relay.release()

@@ -130,6 +130,9 @@ class Worker:
             lost = Observation(item.nodeid, raised=f"in its setup: {_raised(call, report)}")
             setattr(report, OBSERVATION, encode_observation(lost))
         observer = item.stash.get(OBSERVER, None)
+        if observer is not None and report.failed and call.excinfo is not None:
+            why = observer.instruments.explanation(str(call.excinfo.value))
+            report.sections += [("ttnn-perf: memory", why)] if why else []
         is_over = call.when == "call" and self.running is not item
         if call.when == "call" and not is_over and report.failed:
             self.failed_subtest = f"in a subtest: {_raised(call, report)}"

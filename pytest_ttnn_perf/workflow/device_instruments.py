@@ -10,7 +10,9 @@ from typing import TYPE_CHECKING, Any, Final
 from pytest_ttnn_perf._support.errors import TtnnPerfError
 from pytest_ttnn_perf.baselines.paths import ops_path
 from pytest_ttnn_perf.device.graph import CapturedGraph, captured_graph
+from pytest_ttnn_perf.device.memory import memory_report, ran_out_of_memory
 from pytest_ttnn_perf.device.profilers import ProfilerError, ProgramProfiler, RealtimeProfiler
+from pytest_ttnn_perf.device.telemetry import telemetry
 from pytest_ttnn_perf.measure.sampling import Timings, measure, warm_up
 from pytest_ttnn_perf.model.artifact import NO_ARTIFACT, Artifact
 from pytest_ttnn_perf.model.hardware import Configuration
@@ -51,6 +53,9 @@ class BesideDevices(Instruments):
     devices: OpenDevices
     reports: Path | None = None
     realtime: bool = False
+    #: Whether the real-time profiler was asked for by its name: then it must be there.
+    required: bool = False
+    kernels_cached: bool = False
     _test: str = ""
     _artifact: Artifact = NO_ARTIFACT
     _facts: dict[str, Scalar] = field(default_factory=dict)
@@ -64,7 +69,8 @@ class BesideDevices(Instruments):
     def begin(self, test: str) -> None:
         """Remember which devices are open from earlier tests."""
         self.devices.begin_test()
-        self._test, self._facts, self._captures = test, {}, 0
+        self._test, self._captures = test, 0
+        self._facts = {"kernel_cache": "warm" if self.kernels_cached else "cold"}
 
     def run(self, workload: Workload, timings: Timings, plan: Plan) -> Any:
         """Time the model; what is not to be timed comes before and after."""
@@ -78,16 +84,31 @@ class BesideDevices(Instruments):
         rest = replace(plan, warmup=plan.warmup - first)
         result = Instruments.run(self, workload, timings, rest)
         self._count("program_cache_entries_after")
+        self._facts |= telemetry()  # at once: clocks fall when there is nothing to do
         self._artifact = self._captured(captured)
-        if self.realtime:
-            profile, result = profiled(RealtimeProfiler(self.devices), workload, result)
-            told = profile_artifact(profile, source=Source.REALTIME, report=None)
-            self._artifact = self._artifact.completed_by(told)
+        return self._in_real_time(workload, result) if self.realtime else result
+
+    def _in_real_time(self, workload: Workload, result: Any) -> Any:
+        profiler = RealtimeProfiler(self.devices)
+        why = profiler.unavailable
+        if why is not None and not self.required:
+            self._facts["realtime_profiler"] = why
+            return result
+        profile, result = profiled(profiler, workload, result)
+        told = profile_artifact(profile, source=Source.REALTIME, report=None)
+        self._artifact = self._artifact.completed_by(told)
         return result
 
     def measured(self) -> Artifact:
         """Return what the capture and the real-time profiler told."""
         return self._artifact
+
+    def explanation(self, error: str) -> str | None:
+        """Say how full the devices are, of an error that there was no memory left."""
+        runtime = self.devices.runtime
+        if runtime is None or not ran_out_of_memory(error):
+            return None
+        return memory_report(runtime, self.devices.handles)
 
     def completed(self, observation: Observation, artifact: Artifact) -> Observation:
         """Return the observation as one of the device that the test used."""

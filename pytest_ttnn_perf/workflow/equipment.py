@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
@@ -38,14 +39,19 @@ def equipment(
         return Replaying(settings.replay)
     if find_spec("ttnn") is None:
         return Instruments()
+    return _beside_devices(settings, profiler, assignment, opened)
+
+
+def _beside_devices(
+    settings: Settings,
+    profiler: ProfilerKind,
+    assignment: Assignment | None,
+    opened: Callable[[str], None] | None,
+) -> Instruments:
+    from pytest_ttnn_perf.device.machine import kernels_cached
     from pytest_ttnn_perf.device.opened import OpenDevices, UsedDevice
     from pytest_ttnn_perf.device.variables import report_in
-    from pytest_ttnn_perf.workflow.device_instruments import (
-        BesideDevices,
-        Printing,
-        Profiling,
-        Signposting,
-    )
+    from pytest_ttnn_perf.workflow import device_instruments as beside
 
     def tell(device: UsedDevice) -> None:
         if opened is not None:
@@ -55,10 +61,15 @@ def equipment(
     devices.observe()
     if profiler is ProfilerKind.DEVICE and assignment is not None:
         folder = assignment.folder
-        return Profiling(devices, report=report_in(folder), log=folder / "worker.log")
+        return beside.Profiling(devices, report=report_in(folder), log=folder / "worker.log")
     if profiler is ProfilerKind.TTLANG:
-        return Printing(devices)
+        return beside.Printing(devices)
     if profiler is ProfilerKind.TRACY:
-        return Signposting(devices)
-    realtime = profiler is ProfilerKind.REALTIME
-    return BesideDevices(devices, reports=settings.artifacts / "reports", realtime=realtime)
+        return beside.Signposting(devices)
+    return beside.BesideDevices(
+        devices,
+        reports=settings.artifacts / "reports",
+        realtime=profiler is ProfilerKind.REALTIME,
+        required=settings.profiler is ProfilerKind.REALTIME,
+        kernels_cached=kernels_cached(os.environ),
+    )

@@ -64,6 +64,10 @@ class Instruments:
         """Return what is known of a test once it has ended."""
         return NO_ARTIFACT
 
+    def explanation(self, error: str) -> str | None:  # noqa: ARG002
+        """Return what is known of an error that ended a test; None for nothing."""
+        return None
+
     def completed(self, observation: Observation, artifact: Artifact) -> Observation:  # noqa: ARG002
         """Return an observation with what is known of the hardware."""
         return observation

@@ -8,20 +8,43 @@ from typing import TYPE_CHECKING, Final
 from pytest_ttnn_perf._support.atomic import check_writable
 from pytest_ttnn_perf._support.errors import InputError, UsageError
 from pytest_ttnn_perf.device.conflicts import conflicts, impossible
-from pytest_ttnn_perf.device.leases import DEVICES, is_simulated, lock_folder, take, visible_chips
+from pytest_ttnn_perf.device.leases import (
+    DEVICES,
+    is_simulated,
+    lock_folder,
+    take,
+    take_one,
+    visible_chips,
+)
 from pytest_ttnn_perf.device.preflight import installed, preflight
+from pytest_ttnn_perf.device.ranks import rank_of
+from pytest_ttnn_perf.device.touched import Touched
 from pytest_ttnn_perf.model.profile import ProfilerKind
 from pytest_ttnn_perf.processes.child import interpreter
 from pytest_ttnn_perf.workflow.profiler_choice import ProfilerChoice, choose
 from pytest_ttnn_perf.workflow.publish import ignore_folder
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, MutableMapping
 
     from pytest_ttnn_perf.device.leases import Lease
     from pytest_ttnn_perf.model.settings import Settings
 
+__all__ = [
+    "Touched",
+    "check_paths",
+    "choose_profiler",
+    "devices_of",
+    "has_devices",
+    "is_simulated",
+    "lease",
+    "own_chip",
+    "rank_of",
+]
+
 #: Where the driver's devices are, if not in the usual place: in a container, or for a test.
+#: There is one for each process: another that ended must only let go of its own.
+_FREE_CHIP_S: Final = 60.0
 _DEVICES: Final = "TTNN_PERF_DEVICES"
 
 
@@ -83,6 +106,27 @@ def has_devices(environment: Mapping[str, str]) -> bool:
 def devices_of(environment: Mapping[str, str]) -> Path:
     """Return the folder of the driver's devices."""
     return Path(environment.get(_DEVICES) or DEVICES)
+
+
+def own_chip(environment: MutableMapping[str, str], folder: Path) -> Lease | None:
+    """Take a chip for one of pytest-xdist's processes, and show it no other; None without chips.
+
+    The chip is its own for as long as the lease is kept.
+
+    Raises:
+        UsageError: there are fewer chips than processes.
+    """
+    chips = visible_chips(environment, devices_of(environment))
+    processes = int(environment.get("PYTEST_XDIST_WORKER_COUNT", "1"))
+    if not chips:
+        return None
+    if processes > len(chips):
+        there = f"{len(chips)} chip" + ("s" if len(chips) > 1 else "")
+        message = f"-n {processes}: each process needs a chip of its own, and there is {there}"
+        raise UsageError(f"{message}: -n {len(chips)}")
+    own = take_one(chips, folder / "chips", timeout_s=_FREE_CHIP_S, say=lambda _: None)
+    environment.update(own.environment)
+    return own
 
 
 def lease(settings: Settings, environment: Mapping[str, str], say: Callable[[str], None]) -> Lease:
