@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from pytest_ttnn_perf.device.leases import is_held
+from pytest_ttnn_perf.device.safe_pytest import DIRTY, LOCKED
 from pytest_ttnn_perf.model.doctor import Machine, Tenant
 
 if TYPE_CHECKING:
@@ -26,9 +27,6 @@ _IOMMU: Final = (
     "sys/kernel/iommu_groups/*/type",
 )
 _NODE: Final = re.compile(r"/dev/tenstorrent/(\d+)")
-#: Where tt-metal's run_safe_pytest.sh keeps them, whatever the temporary folder is.
-_LOCKED: Final = "tmp/tt-device.lock"
-_DIRTY: Final = "tmp/tt-device.dirty"
 _SMI_TIMEOUT_S: Final = 30.0
 _LONGEST_COMMAND: Final = 60
 
@@ -41,7 +39,7 @@ def machine(
     chips = tuple(sorted(int(name) for name in nodes if name.isdecimal()))
     tenants, known = _tenants(chips, root / "proc")
     cache = kernel_cache(environment)
-    locked, dirty = root / _LOCKED, root / _DIRTY
+    locked, dirty = root / LOCKED, root / DIRTY
     pages = _line(root / _HUGEPAGES)
     return Machine(
         devices=chips,

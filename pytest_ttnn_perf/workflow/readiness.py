@@ -18,6 +18,7 @@ from pytest_ttnn_perf.device.leases import (
 )
 from pytest_ttnn_perf.device.preflight import installed, preflight
 from pytest_ttnn_perf.device.ranks import rank_of
+from pytest_ttnn_perf.device.safe_pytest import in_the_way
 from pytest_ttnn_perf.device.touched import Touched
 from pytest_ttnn_perf.model.profile import ProfilerKind
 from pytest_ttnn_perf.processes.child import interpreter
@@ -133,10 +134,14 @@ def lease(settings: Settings, environment: Mapping[str, str], say: Callable[[str
     """Take the chips of this machine for a run; none where there are none.
 
     Raises:
-        UsageError: another run has had one of them for too long.
+        UsageError: another run has had one of them for too long, or left them unusable.
     """
+    chips = visible_chips(environment, devices_of(environment))
+    why_not = in_the_way() if chips else None
+    if why_not is not None:
+        raise UsageError(why_not)
     return take(
-        visible_chips(environment, devices_of(environment)),
+        chips,
         settings.lock_folder or lock_folder(),
         timeout_s=settings.lock_timeout,
         say=say,

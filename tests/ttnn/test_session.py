@@ -84,7 +84,7 @@ class Session:
         return metrics
 
 
-def gate(folder: Path, cluster: Cluster, source: str, *arguments: str) -> Session:
+def gate(folder: Path, cluster: Cluster | None, source: str, *arguments: str) -> Session:
     """Run the gate over one file with one test, in a project of its own."""
     home = folder / "home"
     home.mkdir()
@@ -110,8 +110,8 @@ def gate(folder: Path, cluster: Cluster, source: str, *arguments: str) -> Sessio
         check=False,
     )
     text = done.stdout + done.stderr
-    assert (home / "record.json").exists(), text[-6000:]
-    record = json.loads((home / "record.json").read_text(encoding="utf-8"))
+    file = home / "record.json"  # a run that is refused leaves none
+    record = json.loads(file.read_text(encoding="utf-8")) if file.exists() else {}
     return Session(done.returncode, text, record)
 
 
@@ -161,5 +161,35 @@ def test_the_report_database_of_a_model_is_stored(tmp_path: Path) -> None:
     )
 
 
-# Room for what the plugin is learning: the preflight finds no Tracy in this build and keeps that;
-# the real-time profiler is unavailable here, and the header says why.
+def test_the_build_is_asked_once_and_has_no_tracy(tmp_path: Path) -> None:
+    ran = gate(tmp_path, N150, _ON_A_DEVICE)
+
+    assert "gate on, keys of the devices that tests open, " in ran.text
+    assert ", profiler off (a simulated device has no times)" in ran.text
+    kept = json.loads((tmp_path / "home" / ".ttnn_perf" / "ttnn-build.json").read_text())
+    assert kept["tracy"] is False
+
+
+@pytest.mark.parametrize(
+    ("profiler", "why"),
+    [
+        ("realtime", "a simulated device has no times"),
+        ("device", "a simulated device has no times"),
+    ],
+)
+def test_a_profiler_that_cannot_work_here_is_refused_with_the_reason(
+    tmp_path: Path, profiler: str, why: str
+) -> None:
+    ran = gate(tmp_path, N150, _ON_A_DEVICE, f"--ttnn-perf-profiler={profiler}")
+
+    assert ran.code == 4
+    assert f"--ttnn-perf-profiler {profiler}: {why}; use auto, or off" in ran.text
+
+
+def test_without_hardware_the_tests_of_the_host_are_gated(tmp_path: Path) -> None:
+    source = "def test_model(ttnn_perf):\n    ttnn_perf.measure(lambda: None)\n"
+    ran = gate(tmp_path, None, source)
+
+    assert ran.code == 0, ran.text[-6000:]
+    assert "profiler off (no device was found)" in ran.text
+    assert ran.metrics["wall_time"]["source"] == "wall"
