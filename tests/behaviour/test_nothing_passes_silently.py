@@ -212,7 +212,7 @@ def test_plugin_that_a_conftest_loads_too_late_is_refused(
     refused = refusal_of(project.pytest_process("--ttnn-perf"))
 
     assert refused == (
-        "--ttnn-perf: a conftest loaded the plugin too late; "
+        "--ttnn-perf: a conftest loaded the plugin too late, or the option stands after --; "
         "-p pytest_ttnn_perf.plugin loads it in time"
     )
 
@@ -260,3 +260,19 @@ def test_record_of_a_run_that_stopped_at_a_failure_is_not_complete(
 
     assert json.loads((project.path / "run.json").read_text())["complete"] is False
     assert project.cli("gate", "run.json").code == 1
+
+
+@pytest.mark.parametrize("option", ["--ttnn-perf-update=new", "--ttnn-perf-all"])
+def test_an_option_after_the_files_is_refused_and_not_ignored(
+    project: Project, option: str
+) -> None:
+    write_latency(project, 12.5)
+
+    ran = project.pytest_process("test_model.py", "--", option)
+
+    if f"file or directory not found: {option}" not in ran.errors:  # of older pytests
+        name = option.partition("=")[0]
+        assert f"{name}: a conftest loaded the plugin too late, or the option stands after --" in (
+            ran.text + ran.errors
+        )
+    assert ran.code == 4

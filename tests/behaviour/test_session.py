@@ -42,7 +42,7 @@ def test_header_says_what_the_run_does(project: Project, arguments: list[str], s
         if line.startswith("ttnn-perf: ")
     ]
 
-    assert line == f"ttnn-perf: gate on, key host-ARCH, {said}profiler off"
+    assert line == f"ttnn-perf: gate on, key host-ARCH, {said}profiler off (no ttnn is installed)"
 
 
 def test_header_names_a_folder_elsewhere_in_full(
