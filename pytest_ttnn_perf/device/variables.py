@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from pytest_ttnn_perf.device.preflight import installed
 from pytest_ttnn_perf.model.profile import ProfilerKind
 
 if TYPE_CHECKING:
@@ -20,10 +21,12 @@ _OPERATION_TIMEOUT_S: Final = 300
 
 
 def worker_variables(environment: Mapping[str, str], folder: Path) -> dict[str, str]:
-    """Return what every worker with a device is given, unless the user has set it.
+    """Return what every worker is given where there is a ttnn, unless the user has set it.
 
     Opening a device writes logs: into the worker's ``folder``, not where the user stands.
     """
+    if installed().version is None:
+        return {}
     given = {
         "TT_METAL_LOGS_PATH": str(folder / "logs"),
         "TT_METAL_OPERATION_TIMEOUT_SECONDS": str(_OPERATION_TIMEOUT_S),

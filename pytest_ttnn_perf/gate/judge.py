@@ -85,6 +85,9 @@ def _absent(baseline: MetricBaseline, observation: Observation) -> Verdict:
     whole = observation.metrics.get(KERNEL_TIME)
     if not metric.is_part_of_kernel_time or whole is None or _unusable(whole):
         return _no_data(metric, Reason.NOT_RECORDED)
+    other = _metric_obstacle(whole.metric, metric)  # another source does not tell of categories
+    if other is not None:
+        return Verdict(metric, other.outcome, reason=other.reason, detail=other.detail)
     centre = median([session.median for session in baseline.current])
     return Verdict(metric, Outcome.IMPROVED, reason=Reason.GONE, observed=0.0, centre=centre)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
@@ -27,6 +27,14 @@ class Artifact:
     board: str | None = None
     devices: int | None = None
     environment: Mapping[str, Scalar] = field(default_factory=dict)
+
+    def named(self, name: str) -> Artifact:
+        """Return this as of one of several models of a test: metrics by its name, no op table."""
+        metrics = (
+            replace(m, metric=replace(m.metric, name=f"{name}_{m.metric.name}"))
+            for m in self.metrics
+        )
+        return replace(self, metrics=tuple(metrics), ops=None)
 
     def completed_by(self, other: Artifact) -> Artifact:
         """Return both as one; of what only one can tell, the first keeps the word."""

@@ -107,9 +107,8 @@ def _lead(config: pytest.Config, settings: Settings) -> None:
         raise pytest.UsageError(str(error)) from error
     if not isolated and choice.kind in OWN_PASS:
         choice = ProfilerChoice(ProfilerKind.OFF, f"{choice.kind.value} needs a worker")
-    if settings.passes is PassChoice.DEVICE and choice.kind not in OWN_PASS:
-        message = f"--ttnn-perf-passes device: there is no device pass: {choice}"
-        raise pytest.UsageError(message)
+    if settings.passes is PassChoice.DEVICE:
+        _check_device_pass(choice)
     gate.profiler, gate.has_devices = str(choice), has_devices(os.environ)
     register = config.pluginmanager.register
     register(Closing(gate), "ttnn_perf_closing")
@@ -125,6 +124,15 @@ def _lead(config: pytest.Config, settings: Settings) -> None:
 
     register(Worker(settings), "ttnn_perf_worker")
     register(Inline(gate), "ttnn_perf_inline")
+
+
+def _check_device_pass(choice: ProfilerChoice) -> None:
+    if choice.kind is ProfilerKind.TRACY:
+        message = "--ttnn-perf-passes device: tracy reports beside a wall pass only; use device"
+        raise pytest.UsageError(message)
+    if choice.kind not in OWN_PASS:
+        message = f"--ttnn-perf-passes device: there is no device pass: {choice}"
+        raise pytest.UsageError(message)
 
 
 def _is_isolated(config: pytest.Config, settings: Settings) -> bool:

@@ -33,7 +33,7 @@ class Closing:
         if refused or session.config.option.collectonly:
             self.gate.abandon()
         else:
-            self.gate.finish(complete=ran and not stopped)
+            self.gate.finish(complete=ran and not stopped and not self.gate.cut_short)
         if session.exitstatus == pytest.ExitCode.OK:
             if self.gate.errors:
                 session.exitstatus = pytest.ExitCode.TESTS_FAILED
@@ -50,7 +50,8 @@ class Closing:
         terminalreporter.ensure_newline()
         terminalreporter.section("ttnn-perf")
         if not self.gate.judged_any:
-            text = "no test was gated: those that ran are not marked, or were skipped"
+            text = "no test was gated: "
+            text += self.gate.cut_short or "those that ran are not marked, or were skipped"
             terminalreporter.write_line(text, yellow=True)
             return
         for line in self.gate.summary():

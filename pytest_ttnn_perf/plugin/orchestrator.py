@@ -20,7 +20,7 @@ from pytest_ttnn_perf.plugin.stream import live_logs
 from pytest_ttnn_perf.workflow.confirm_passes import ConfirmPasses
 from pytest_ttnn_perf.workflow.crew import Crew
 from pytest_ttnn_perf.workflow.passes import Pass, Workers
-from pytest_ttnn_perf.workflow.readiness import Touched, is_simulated, lease
+from pytest_ttnn_perf.workflow.readiness import Touched, check_chips, is_simulated, lease
 
 if TYPE_CHECKING:
     import argparse
@@ -55,6 +55,11 @@ class Orchestrator:
     def pytest_cmdline_main(self, config: pytest.Config) -> None:
         """Leave distributing to the workers."""
         self.processes = _processes(config.option)
+        count = getattr(config.option, "numprocesses", None)
+        try:
+            check_chips(os.environ, processes=count if isinstance(count, int) else 0)
+        except TtnnPerfError as error:
+            raise pytest.UsageError(str(error)) from error
         for name, value in _DISTRIBUTION.items():
             if hasattr(config.option, name):
                 setattr(config.option, name, value)
@@ -91,7 +96,8 @@ class Orchestrator:
             )
             message += " can: call it in a fixture, or use --ttnn-perf-isolate inline"
             raise UsageError(message)
-        with lease(self.gate.settings, os.environ, relay.emitter.say):
+        say = relay.emitter.say
+        with lease(self.gate.settings, os.environ, lambda text: say(f"ttnn-perf: {text}")):
             self._pass_over(session, relay)
         relay.release()
         relay.close()
@@ -102,6 +108,7 @@ class Orchestrator:
         if crew.has_device_pass:
             self.gate.profiled, stopped = crew.profile()
             if stopped is not None:
+                self.gate.cut_short = f"a worker {stopped}"
                 raise pytest.exit.Exception(f"ttnn-perf: a worker {stopped}", returncode=1)
         workers = crew.first()
         first = Pass(crew.first_kind, workers, relay, settings.timeout)

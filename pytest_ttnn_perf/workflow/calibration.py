@@ -6,6 +6,7 @@ import os
 import secrets
 from dataclasses import dataclass, replace
 from datetime import datetime, timezone
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -13,6 +14,7 @@ from pytest_ttnn_perf._support.atomic import check_writable
 from pytest_ttnn_perf._support.errors import TtnnPerfError, UsageError
 from pytest_ttnn_perf.baselines.store import BaselineStore
 from pytest_ttnn_perf.device.host import host_environment, host_hardware
+from pytest_ttnn_perf.device.variables import worker_variables
 from pytest_ttnn_perf.gate.judge import judge_test
 from pytest_ttnn_perf.gate.statistics import median
 from pytest_ttnn_perf.model.baseline import Accepted, TestBaseline
@@ -29,17 +31,20 @@ from pytest_ttnn_perf.workflow.calibrate import (
     too_noisy,
 )
 from pytest_ttnn_perf.workflow.passes import Workers
+from pytest_ttnn_perf.workflow.readiness import lease
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from pytest_ttnn_perf.model.calibration import Progress
+    from pytest_ttnn_perf.model.hardware import Hardware
     from pytest_ttnn_perf.model.message import Collected
     from pytest_ttnn_perf.model.observation import Observation
     from pytest_ttnn_perf.model.settings import Settings
 
 
 #: A spread that was estimated from fewer sessions is too small more often than not.
+_ENDED: Final = True
 _ENOUGH: Final = 10
 
 
@@ -78,6 +83,7 @@ def calibrate(
         ],
         cwd=asked.here,
         folder=settings.artifacts.absolute() / "passes" / name,
+        variables=partial(worker_variables, os.environ),
     )  # fmt: skip
 
     def begin(collected: Collected) -> None:
@@ -87,9 +93,10 @@ def calibrate(
     def tell(now: Progress) -> None:
         progress(progress_line(now), now.done == now.tests)
 
-    found = run_sessions(
-        workers, sessions=asked.sessions, timeout_s=settings.timeout, begin=begin, progress=tell
-    )
+    with lease(settings, os.environ, lambda text: progress(text, _ENDED)):
+        found = run_sessions(
+            workers, sessions=asked.sessions, timeout_s=settings.timeout, begin=begin, progress=tell
+        )
     if not (found.measured or found.troubles or found.stopped):
         message = "no test was measured: mark tests with @pytest.mark.ttnn_perf, or name others"
         raise UsageError(message)
@@ -145,8 +152,9 @@ def _remarks(found: Sessions) -> Iterator[str]:
 def _written(found: Sessions, settings: Settings, asked: Calibration) -> tuple[list[str], bool]:
     """Store the sessions as baselines; return what to say about it, and whether all went well."""
     environment = host_environment(asked.here, now=datetime.now(timezone.utc))
-    store, hardware = BaselineStore(settings.baselines), host_hardware()
-    changes, refused = {}, []
+    store = BaselineStore(settings.baselines)
+    changes: dict[Hardware, dict[str, Callable[[TestBaseline | None], TestBaseline]]] = {}
+    refused = []
     for test, seen in found.good().items():
         metrics = baselines_of(seen)
         noisy = too_noisy(seen)
@@ -165,11 +173,13 @@ def _written(found: Sessions, settings: Settings, asked: Calibration) -> tuple[l
             environment=environment.lasting,
         )
         if metrics:
-            changes[test] = _replacement(TestBaseline(accepted, metrics, seen[0].setting))
+            hardware = seen[0].hardware or host_hardware()
+            baseline = TestBaseline(accepted, metrics, seen[0].setting, op_table=seen[-1].ops)
+            changes.setdefault(hardware, {})[test] = _replacement(baseline)
     if not changes:
         return [*refused, "nothing was written"], False
     try:
-        files = store.amend(hardware, changes)
+        files = [file for key, tests in changes.items() for file in store.amend(key, tests)]
     except TtnnPerfError as error:  # the table is worth hours all the same
         return [*refused, f"not written: {error}"], False
     wrote = [f"wrote {os.path.relpath(file, asked.here)}" for file in files]
@@ -179,7 +189,7 @@ def _written(found: Sessions, settings: Settings, asked: Calibration) -> tuple[l
 def _worse(seen: Sequence[Observation], store: BaselineStore, test: str) -> str | None:
     """Return what is worse in the sessions of a test than in its baseline; None for nothing."""
     try:
-        stored = store.find(host_hardware(), test)
+        stored = store.find(seen[-1].hardware or host_hardware(), test)
     except TtnnPerfError as error:  # damaged since it was looked at
         return str(error)
     if stored is None:

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from pytest_ttnn_perf.model.verdict import Verdict
 
 #: What makes a new centre: one lucky or unlucky process must not become it.
+_ONCE: Final = frozenset({Source.REPLAY, Source.TRACY})
 _DECISIVE: Final = frozenset({Action.ADD, Action.ACCEPT, Action.REPLACE})
 
 
@@ -34,8 +35,8 @@ def in_question(judged: JudgedTest, update: Update | None, *, passes: int) -> fr
         verdict.metric.name
         for verdict in judged.verdicts
         if verdict.metric.compared_by_ratio
-        # What was recorded is the same however often it is read.
-        and verdict.metric.source is not Source.REPLAY
+        # What was recorded is the same however often it is read; Tracy reports at its end alone.
+        and verdict.metric.source not in _ONCE
         and (is_suspect(verdict) or actions.get(verdict.metric.name) in _DECISIVE)
         and len(observation.metrics[verdict.metric.name].confirmations) < passes
     )

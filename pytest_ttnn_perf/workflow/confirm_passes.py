@@ -47,8 +47,11 @@ class ConfirmPasses:
                 if again and workers is not None:
                     hearing = _Hearing(self.gate, number, profiled, self.say, dict.fromkeys(again))
                     silence_s = self._silence_s(first_pass_s)
-                    Pass(PassKind.CONFIRM, workers, hearing, silence_s).run(again)
+                    again_pass = Pass(PassKind.CONFIRM, workers, hearing, silence_s)
+                    again_pass.run(again)
                     hearing.close()
+                    if again_pass.stopped:
+                        return
 
     def _silence_s(self, first_pass_s: float) -> float:
         patience_s = max(_PATIENCE * first_pass_s, _LEAST_PATIENCE_S)
@@ -99,10 +102,11 @@ class _Hearing:
     def _add(self, test: str, observed: dict[str, object]) -> None:
         before = self.gate.judged(test)
         suspects = [v.metric.name for v in before.verdicts if is_suspect(v)] if before else []
+        asked = self.gate.in_question(test, profiled=self.profiled)
         try:
             judged = self.gate.confirm(test, observed, number=self.number, profiled=self.profiled)
         except DecodeError as error:
             judged = self.gate.cannot_confirm(test, f"confirm pass {self.number}: {error}")
         for verdict in judged.verdicts:
-            if verdict.metric.name in suspects:
+            if verdict.metric.name in suspects and verdict.metric.name in asked:
                 self.say(confirm_line(test, verdict))

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from pytest_ttnn_perf.model.observation import Observation
     from pytest_ttnn_perf.model.settings import Settings
-    from pytest_ttnn_perf.workflow.passes import Workers
+    from pytest_ttnn_perf.workflow.passes import Loss, Workers
 
 _RESET_TIMEOUT_S: Final = 600.0
 _UNUSABLE: Final = (
@@ -80,11 +80,11 @@ class Crew:
     ) -> Workers:
         return replace(self.plain, profiler=profiler, variables=variables, reset=self._reset)
 
-    def _reset(self) -> str | None:
+    def _reset(self, loss: Loss) -> str | None:
         """Make a device usable again whose worker was killed; return why it is not."""
         command = self.settings.reset
         if command is None:
-            return _UNUSABLE
+            return _UNUSABLE if loss.hung else None  # after a crash the next one mostly can
         self.say(f"ttnn-perf: resetting the device: {command}")
         problem = run_command(command, timeout_s=_RESET_TIMEOUT_S)
         return None if problem is None else f"left a device that is not usable: {command} {problem}"

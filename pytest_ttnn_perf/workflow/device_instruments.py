@@ -170,13 +170,15 @@ class Profiling(BesideDevices):
 
     def run(self, workload: Workload, timings: Timings, plan: Plan) -> Any:  # noqa: ARG002
         """Call the model once, then profile some calls."""
-        warm_up(workload, timings, count=1)
+        with self._capture() as captured:
+            warm_up(workload, timings, count=1)
         if not self.devices.handles:
             self._artifact = _no_data("no device was open when the model was measured")
             return measure(workload, timings, warmup=0, iterations=1)
         profile, result = profiled(ProgramProfiler(self.devices), workload, None)
         report = self._report() if profile.problem is None else None
-        self._artifact = profile_artifact(profile, source=Source.DEVICE, report=report)
+        told = profile_artifact(profile, source=Source.DEVICE, report=report)
+        self._artifact = told.completed_by(self._captured(captured))
         return result
 
     def printed(self, text: str) -> Artifact:

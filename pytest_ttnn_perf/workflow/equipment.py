@@ -7,7 +7,7 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
 from pytest_ttnn_perf.device.errors import cause_of
-from pytest_ttnn_perf.model.profile import ProfilerKind
+from pytest_ttnn_perf.model.profile import PassChoice, ProfilerKind
 from pytest_ttnn_perf.workflow.instruments import Instruments, Replaying
 
 if TYPE_CHECKING:
@@ -57,18 +57,25 @@ def _beside_devices(
         if opened is not None:
             opened(device.hardware.key)
 
+    reports = settings.artifacts / "reports"
     devices = OpenDevices(on_open=tell)
     devices.observe()
     if profiler is ProfilerKind.DEVICE and assignment is not None:
         folder = assignment.folder
-        return beside.Profiling(devices, report=report_in(folder), log=folder / "worker.log")
+        only = settings.passes is PassChoice.DEVICE  # nobody else captures a graph then
+        return beside.Profiling(
+            devices,
+            reports=reports if only else None,
+            report=report_in(folder),
+            log=folder / "worker.log",
+        )
     if profiler is ProfilerKind.TTLANG:
         return beside.Printing(devices)
     if profiler is ProfilerKind.TRACY:
         return beside.Signposting(devices)
     return beside.BesideDevices(
         devices,
-        reports=settings.artifacts / "reports",
+        reports=reports,
         realtime=profiler is ProfilerKind.REALTIME,
         required=settings.profiler is ProfilerKind.REALTIME,
         kernels_cached=kernels_cached(os.environ),

@@ -87,7 +87,8 @@ class Observer:
         try:
             with self.turn:
                 result = self.instruments.run(workload, timings, Plan(warmup, rounds, depth))
-            self.take(self.instruments.measured())
+            told = self.instruments.measured()
+            self.take(told if name in {WALL_TIME, THROUGHPUT_TIME} else told.named(name))
             return result
         finally:
             if first:

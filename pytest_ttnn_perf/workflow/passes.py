@@ -39,7 +39,8 @@ _ATTEMPTS: Final = 10
 class Loss:
     """A worker that did not come to its end, and the tests that it was running.
 
-    ``dirty``: it was killed while it had a device open, which no other worker can use as it is.
+    ``dirty``: it was killed while it had a device open. After one that ``hung``, no other worker
+    can use the device as it is.
     """
 
     tests: tuple[Started, ...]
@@ -47,6 +48,7 @@ class Loss:
     log: Path
     tail: str
     dirty: bool = False
+    hung: bool = False
 
 
 class Listener(Protocol):
@@ -80,7 +82,7 @@ class Workers:
     profiler: ProfilerKind = ProfilerKind.OFF
     variables: Callable[[Path], Mapping[str, str]] = lambda _: {}
     #: Makes a device usable again after its worker was killed; returns why it cannot.
-    reset: Callable[[], str | None] = lambda: None
+    reset: Callable[[Loss], str | None] = lambda _: None
     #: The passes of the workers so far, which all workers of a run are numbered by.
     _started: list[PassKind] = field(default_factory=list)
 
@@ -210,7 +212,7 @@ class Pass:
                 return time.monotonic() - start_s
             self.listener.lose(loss)
             if loss.dirty:
-                self.stopped = self.workers.reset()
+                self.stopped = self.workers.reset(loss)
             # Another worker only if this one got anywhere: no test is tried for ever.
             got_on = loss.tests or self._done > done
             if not self._left or not got_on or self.listener.stop or self.stopped:
@@ -282,4 +284,5 @@ class Pass:
         running = tuple(self._running.values())
         for started in running:
             self._finish(started.test)
-        return Loss(running, str(ending), log, tail(log), dirty=self._opened and ending.hung)
+        dirty = self._opened and (ending.hung or ending.code < 0)
+        return Loss(running, str(ending), log, tail(log), dirty=dirty, hung=ending.hung)

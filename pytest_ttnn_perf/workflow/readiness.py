@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Touched",
+    "check_chips",
     "check_paths",
     "choose_profiler",
     "devices_of",
@@ -43,9 +44,9 @@ __all__ = [
     "rank_of",
 ]
 
-#: Where the driver's devices are, if not in the usual place: in a container, or for a test.
 #: There is one for each process: another that ended must only let go of its own.
 _FREE_CHIP_S: Final = 60.0
+#: Where the driver's devices are, if not in the usual place: in a container, or for a test.
 _DEVICES: Final = "TTNN_PERF_DEVICES"
 
 
@@ -109,6 +110,20 @@ def devices_of(environment: Mapping[str, str]) -> Path:
     return Path(environment.get(_DEVICES) or DEVICES)
 
 
+def check_chips(environment: Mapping[str, str], *, processes: int) -> tuple[int, ...]:
+    """Return the chips of this machine; none where there are none.
+
+    Raises:
+        UsageError: there are fewer than processes that run side by side.
+    """
+    chips = visible_chips(environment, devices_of(environment))
+    if chips and processes > len(chips):
+        there = "is 1 chip" if len(chips) == 1 else f"are {len(chips)} chips"
+        message = f"-n {processes}: each process needs a chip of its own, and there {there}"
+        raise UsageError(f"{message}: use -n {len(chips)}")
+    return chips
+
+
 def own_chip(environment: MutableMapping[str, str], folder: Path) -> Lease | None:
     """Take a chip for one of pytest-xdist's processes, and show it no other; None without chips.
 
@@ -117,14 +132,11 @@ def own_chip(environment: MutableMapping[str, str], folder: Path) -> Lease | Non
     Raises:
         UsageError: there are fewer chips than processes.
     """
-    chips = visible_chips(environment, devices_of(environment))
-    processes = int(environment.get("PYTEST_XDIST_WORKER_COUNT", "1"))
+    chips = check_chips(
+        environment, processes=int(environment.get("PYTEST_XDIST_WORKER_COUNT", "1"))
+    )
     if not chips:
         return None
-    if processes > len(chips):
-        there = f"{len(chips)} chip" + ("s" if len(chips) > 1 else "")
-        message = f"-n {processes}: each process needs a chip of its own, and there is {there}"
-        raise UsageError(f"{message}: -n {len(chips)}")
     own = take_one(chips, folder / "chips", timeout_s=_FREE_CHIP_S, say=lambda _: None)
     environment.update(own.environment)
     return own

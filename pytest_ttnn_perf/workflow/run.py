@@ -60,6 +60,8 @@ class GateRun:
     profiled: Mapping[str, Observation] = field(default_factory=dict)
     profiler: str = "profiler off"
     has_devices: bool = False
+    #: Why the run ended before any test was measured for the gate.
+    cut_short: str | None = None
     _store: BaselineStore = field(init=False)
     _updates: Updates = field(init=False)
     _journal: Journal = field(init=False)
