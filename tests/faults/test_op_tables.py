@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
@@ -15,6 +15,9 @@ from pytest_ttnn_perf.baselines.store import BaselineStore
 from pytest_ttnn_perf.model.op_groups import OpGroup, OpGroups
 from pytest_ttnn_perf.model.ops import Signature
 from tests.faults.amender import FILE, HARDWARE, stored
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 TEST = f"{FILE}::test_a"
 HEADER = "op,inputs,outputs,cores,fidelity,settings,count,total_ns,median_ns,time"
