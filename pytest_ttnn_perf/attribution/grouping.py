@@ -91,7 +91,8 @@ def _place(group: OpGroup) -> tuple[object, ...]:
     """Order by what the op is; of what cannot be told apart by that, the longest first."""
     signature = group.signature
     shapes = [tensor.padded for tensor in (*signature.inputs, *signature.outputs)]
-    return signature.op, shapes, repr(signature), -group.median_ns, group.settings, str(group.cores)
+    setup = (group.settings, str(group.cores), str(group.fidelity))
+    return signature.op, shapes, repr(signature), -group.median_ns, setup
 
 
 @lru_cache(maxsize=1024)
@@ -113,7 +114,7 @@ def condensed(attributes: str) -> str:
         words = [f"op_type=UnaryOpType::{name}" for name in applied or activation.split("+")]
     if function:
         words.append(f"binary_op_type=BinaryOpType::{function}")
-    return " ".join([*words, *(f"{key}={value}" for key, value in settings.items())])
+    return " ".join([*words, *(f"{k}={v}" for k, v in settings.items() if v)])
 
 
 def _expanded(ops: OpGroups) -> OpTable:

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
     from pytest_ttnn_perf.device.runtime import Runtime
 
+_DATABASE: Final = "db.sqlite"
 _RECORDING_OFF: Final = "disable_python_io_recording"
 _NEEDED: Final = ("begin_graph_capture", "end_graph_capture_to_file", "import_report")
 
@@ -41,44 +42,58 @@ def captured_graph(runtime: Runtime, folder: Path) -> Iterator[CapturedGraph]:
         yield captured
         return
     assert graph is not None
-    if not _begun(graph, captured):
+    captured.problem = _begun(graph, folder)
+    if captured.problem is not None:
         yield captured
         return
     try:
         yield captured
     except BaseException:
-        with suppress(Exception):  # the model's own error is what counts
-            graph.end_graph_capture()
+        _give_up(graph)  # the model's own error is what counts
         raise
     _end(graph, folder, captured)
 
 
-def _begun(graph: Any, captured: CapturedGraph) -> bool:
+def _begun(graph: Any, folder: Path) -> str | None:
+    """Begin a capture; return why there is none."""
     try:
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / _DATABASE).unlink(missing_ok=True)  # that of an earlier run
         graph.begin_graph_capture(graph.RunMode.NORMAL)
+    except Exception as error:  # noqa: BLE001 (whatever a release raises: no capture then)
+        return _first_line(error)
+    try:
         if "torch" not in sys.modules and hasattr(graph, _RECORDING_OFF):
             # Otherwise every op imports torch, which ttnn itself has loaded where there is one.
             getattr(graph, _RECORDING_OFF)()
-    except Exception as error:  # noqa: BLE001 (whatever a release raises: no capture then)
-        captured.problem = _first_line(error)
-        return False
-    return True
+    except Exception as error:  # noqa: BLE001
+        _give_up(graph)
+        return _first_line(error)
+    return None
 
 
 def _end(graph: Any, folder: Path, captured: CapturedGraph) -> None:
+    report, database = folder / "graph_capture.json", folder / _DATABASE
     try:
-        folder.mkdir(parents=True, exist_ok=True)
-        report = folder / "graph_capture.json"
         graph.end_graph_capture_to_file(str(report))
+    except Exception as error:  # noqa: BLE001
+        _give_up(graph)
+        captured.problem = _first_line(error)
+        return
+    try:
         graph.import_report(str(report), str(folder))
     except Exception as error:  # noqa: BLE001
         captured.problem = _first_line(error)
         return
-    database = folder / "db.sqlite"
     if database.exists():
         captured.database = database
     else:
         captured.problem = "the capture was imported, but there is no db.sqlite"
+
+
+def _give_up(graph: Any) -> None:
+    with suppress(Exception):
+        graph.end_graph_capture()
 
 
 def _first_line(error: Exception) -> str:

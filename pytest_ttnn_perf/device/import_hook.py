@@ -23,11 +23,15 @@ def when_imported(name: str, notice: Callable[[ModuleType], None]) -> None:
 
 
 class _Finder(MetaPathFinder):
-    """Finds one module as everyone else would, and has its loader report to us."""
+    """Finds one module as everyone else would, and has its loader report to us once it is loaded.
+
+    To look for a module is not to import it: the finder stays until it is.
+    """
 
     def __init__(self, name: str, notice: Callable[[ModuleType], None]) -> None:
         self._name = name
         self._notice = notice
+        self._searching = False
 
     def find_spec(
         self,
@@ -35,15 +39,21 @@ class _Finder(MetaPathFinder):
         path: Sequence[str] | None,  # noqa: ARG002 (that of the protocol)
         target: ModuleType | None = None,  # noqa: ARG002
     ) -> ModuleSpec | None:
-        if fullname != self._name or self not in sys.meta_path:
+        if fullname != self._name or self._searching:
             return None
-        sys.meta_path.remove(self)  # the search below must not come here again
-        spec = importlib.util.find_spec(fullname)
+        self._searching = True  # the search below comes here again
+        try:
+            spec = importlib.util.find_spec(fullname)
+        finally:
+            self._searching = False
         if spec is not None and spec.loader is not None:
-            spec.loader = _Reporting(spec.loader, self._notice)
-        else:
-            sys.meta_path.insert(0, self)  # it may be installed later
+            spec.loader = _Reporting(spec.loader, self._loaded)
         return spec
+
+    def _loaded(self, module: ModuleType) -> None:
+        if self in sys.meta_path:
+            sys.meta_path.remove(self)
+            self._notice(module)
 
 
 class _Reporting(Loader):

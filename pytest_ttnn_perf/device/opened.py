@@ -101,11 +101,12 @@ class OpenDevices:
 
     def _closer(self, original: Callable[..., Any]) -> Callable[..., Any]:
         @functools.wraps(original)
-        def closed(device: Any, *args: Any, **kwargs: Any) -> Any:
+        def closed(*args: Any, **kwargs: Any) -> Any:
+            device = next(iter((*args, *kwargs.values())), None)
             gone = list(device.values()) if isinstance(device, dict) else [device]
             for handle in gone:
                 self._forget(handle)
-            return original(device, *args, **kwargs)
+            return original(*args, **kwargs)
 
         return closed
 
@@ -113,7 +114,7 @@ class OpenDevices:
         @functools.wraps(original)
         def set_fabric_config(*args: Any, **kwargs: Any) -> Any:
             result = original(*args, **kwargs)
-            config = next(iter((*args, *kwargs.values())), None)
+            config = args[0] if args else kwargs.get("config")
             self._fabric = str(plain(config))
             return result
 

@@ -11,10 +11,11 @@ import time
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
+from pytest_ttnn_perf.device.errors import cause_of
 from pytest_ttnn_perf.model.profile import Iteration, ProgramRun
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from pytest_ttnn_perf.device.opened import OpenDevices
 
@@ -23,6 +24,7 @@ _KERNEL: Final = "DEVICE KERNEL DURATION [ns]"
 _SETTLED_S: Final = 0.1
 #: ... and so long is waited for them at most.
 _PATIENCE_S: Final = 1.0
+_POLL_S: Final = 0.01
 
 
 class ProfilerError(Exception):
@@ -60,11 +62,11 @@ class ProgramProfiler:
         """Read out what one iteration ran."""
         self._read()
         assert self.devices.runtime is not None
-        latest = self.devices.runtime.ttnn.get_latest_programs_perf_data()
-        if not latest:
+        latest = _asked(self.devices.runtime.ttnn.get_latest_programs_perf_data)
+        iteration = Iteration(tuple(_runs(latest)))
+        if not iteration.programs:
             message = "the device profiler recorded nothing"
             raise ProfilerError(message)
-        iteration = Iteration(tuple(_runs(latest)))
         _check_chips(iteration, self.devices.chips)
         return iteration
 
@@ -79,7 +81,7 @@ class ProgramProfiler:
             raise ProfilerError(message)
         self.devices.synchronize()
         for handle in self.devices.handles:
-            runtime.ttnn.ReadDeviceProfiler(handle)
+            _asked(runtime.ttnn.ReadDeviceProfiler, handle)
 
 
 def _runs(latest: dict[int, list[Any]]) -> Iterator[ProgramRun]:
@@ -115,7 +117,7 @@ class RealtimeProfiler:
         active = getattr(runtime.ttnn.device, "IsProgramRealtimeProfilerActive", None)
         if active is None:
             return "this ttnn has no real-time profiler"
-        if not active():
+        if not _asked(active):
             return "the real-time profiler is not active on this system"
         return None
 
@@ -127,15 +129,15 @@ class RealtimeProfiler:
         assert self.devices.runtime is not None
         if self._handle is None:  # the first handle there is is 0
             register = self.devices.runtime.ttnn.device.RegisterProgramRealtimeProfilerCallback
-            self._handle = register(self._hear)
-        self._settle()
+            self._handle = _asked(register, self._hear)
+        self._settle(needed=False)
         with self._lock:
             self._records.clear()
             self._dropped = 0
 
     def take(self) -> Iteration:
         """Wait until the records of one iteration are there, and return them."""
-        self._settle()
+        self._settle(needed=True)
         with self._lock:
             records, dropped = list(self._records), self._dropped
             self._records.clear()
@@ -162,24 +164,37 @@ class RealtimeProfiler:
             self._dropped += batch.dropped
             self._heard_s = time.monotonic()
 
-    def _settle(self) -> None:
-        """Wait until nothing has come for a while; not for ever."""
+    def _settle(self, *, needed: bool) -> None:
+        """Wait until nothing has come for a while; not for ever.
+
+        If something is ``needed``, the silence before the first record does not count.
+        """
         self.devices.synchronize()
         start = time.monotonic()
         while True:
             now = time.monotonic()
             quiet_s = now - max(self._heard_s, start)
-            if quiet_s >= _SETTLED_S or now - start >= _PATIENCE_S:
+            heard = bool(self._records or self._dropped) or not needed
+            if (heard and quiet_s >= _SETTLED_S) or now - start >= _PATIENCE_S:
                 return
-            time.sleep(_SETTLED_S - quiet_s)
+            time.sleep(max(_SETTLED_S - quiet_s, _POLL_S))
 
 
 def _run(record: Any) -> ProgramRun:
     cycles = record.end_timestamp - record.start_timestamp
     if cycles < 0 or record.frequency <= 0:
-        message = f"the real-time profiler told a time that is none: {cycles} cycles"
+        told = f"{cycles} cycles at {record.frequency} per ns"
+        message = f"the real-time profiler told a time that is none: {told}"
         raise ProfilerError(message)
     return ProgramRun(int(record.chip_id), cycles / record.frequency)
+
+
+def _asked(function: Callable[..., Any], *arguments: Any) -> Any:
+    """Call a function of ttnn's profilers; one that fails costs the times, not the test."""
+    try:
+        return function(*arguments)
+    except RuntimeError as error:
+        raise ProfilerError(cause_of(str(error))) from error
 
 
 def _check_chips(iteration: Iteration, expected: frozenset[int]) -> None:

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 def ops_reports_since(since_s: float, environment: Mapping[str, str], cwd: Path) -> list[Path]:
     """Return the ops CSVs written since a moment, oldest first."""
     home = environment.get("TT_METAL_PROFILER_DIR")
-    if home is None:
+    if not home:
         home = str(Path(environment.get("TT_METAL_HOME") or cwd) / "generated" / "profiler")
     found = [
         (file.stat().st_mtime, file)

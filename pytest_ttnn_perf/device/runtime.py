@@ -8,7 +8,8 @@ from __future__ import annotations
 import re
 import sys
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from enum import Enum
+from typing import TYPE_CHECKING, Any, Final, cast
 
 from pytest_ttnn_perf.model.hardware import Hardware
 
@@ -21,7 +22,8 @@ if TYPE_CHECKING:
 _UNKNOWN: Final = "unknown"
 #: Where TTNN calls these functions by their names itself.
 _MODULES: Final = ("ttnn", "ttnn.device", "ttnn.distributed", "ttnn.distributed.distributed")
-_NUMBER: Final = re.compile(r"\d+")
+#: How a shape prints, such as ``MeshShape([1, 2])``.
+_SIZES: Final = re.compile(r"[\[(]\s*(\d+(?:\s*,\s*\d+)*)\s*[\])]")
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +81,8 @@ def mesh_of(device: Any) -> str:
     try:
         sizes = [int(size) for size in shape]
     except TypeError:
-        sizes = [int(size) for size in _NUMBER.findall(str(shape))]
+        printed = _SIZES.search(str(shape))
+        sizes = [int(size) for size in printed[1].split(",")] if printed else []
     return "x".join(map(str, sizes)) or "1x1"
 
 
@@ -93,8 +96,9 @@ def chips_of(device: Any) -> tuple[int, ...]:
 
 def plain(value: Any) -> Scalar:
     """Return an argument as a record can hold it: a scalar as it is, an enum by its name."""
-    if value is None or isinstance(value, (str, int, float, bool)):
-        return value
+    is_plain = value is None or isinstance(value, (str, int, float, bool))
+    if is_plain and not isinstance(value, Enum):
+        return cast("Scalar", value)
     return _name(value)
 
 

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final, TextIO
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
 #: More than any profiler prints; a test that prints without end must not fill the memory.
 _MOST_KEPT: Final = 1 << 24
@@ -27,6 +27,11 @@ class Tee:
             self._kept.append(text)
             self._room -= len(text)
         return self._stream.write(text)
+
+    def writelines(self, lines: Iterable[str]) -> None:
+        """Write lines, and keep them."""
+        for line in lines:
+            self.write(line)
 
     @property
     def kept(self) -> str:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import os
+import signal
 import subprocess
+import tempfile
 
 
 def run_command(command: str, *, timeout_s: float) -> str | None:
@@ -10,22 +13,28 @@ def run_command(command: str, *, timeout_s: float) -> str | None:
 
     None if it did not.
     """
-    try:
-        done = subprocess.run(
-            command,
-            shell=True,
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            errors="replace",
-            timeout=timeout_s,
-            check=False,
-        )
-    except subprocess.TimeoutExpired:
-        return f"did not end within {timeout_s:.0f} s"
-    except OSError as error:
-        return f"cannot be started: {error.strerror}"
-    if done.returncode == 0:
+    with tempfile.TemporaryFile() as output:
+        try:
+            process = subprocess.Popen(
+                command,
+                shell=True,
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=output,
+                start_new_session=True,  # what it has started is ended with it
+            )
+        except OSError as error:
+            return f"cannot be started: {error.strerror}"
+        try:
+            code = process.wait(timeout_s)
+        except subprocess.TimeoutExpired:
+            return f"did not end within {timeout_s:g} s"
+        finally:
+            if process.poll() is None:
+                os.killpg(process.pid, signal.SIGKILL)
+                process.wait()
+        output.seek(0)
+        said = output.read().decode(errors="replace").strip().splitlines()
+    if code == 0:
         return None
-    said = (done.stderr.strip() or done.stdout.strip()).splitlines()
-    return f"ended with code {done.returncode}" + (f": {said[-1]}" if said else "")
+    return f"ended with code {code}" + (f": {said[-1]}" if said else "")

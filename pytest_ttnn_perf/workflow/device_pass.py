@@ -82,7 +82,7 @@ class _Hearing:
     def hear(self, message: Message) -> None:
         """Take in one message."""
         match message:
-            case Collected(tests=tests):
+            case Collected(tests=tests) if not self._count:  # later workers have what is left
                 self.waiting = dict.fromkeys(tests)
                 self._count = len(tests)
                 if tests and not self.said:

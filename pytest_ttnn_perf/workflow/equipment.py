@@ -37,9 +37,16 @@ def equipment(
     """
     if settings.replay is not None:
         return Replaying(settings.replay)
-    if find_spec("ttnn") is None:
+    if not _has_ttnn():
         return Instruments()
     return _beside_devices(settings, profiler, assignment, opened)
+
+
+def _has_ttnn() -> bool:
+    try:
+        return find_spec("ttnn") is not None
+    except ValueError:  # something that is no package stands in for it, such as a simulator
+        return False
 
 
 def _beside_devices(

@@ -41,7 +41,8 @@ def replayed(root: Path, test: str) -> Artifact:
     """
     files = _recorded(root, test)
     if not files:
-        wanted = " or ".join(f"{place.relative_to(root)}.*" for place in _places(root, test))
+        places = dict.fromkeys(f"{place.relative_to(root)}.*" for place in _places(root, test))
+        wanted = " or ".join(places)
         return _nothing(f"nothing is recorded of this test in {root.name}: expected {wanted}")
     by_kind: dict[ArtifactKind, list[Path]] = defaultdict(list)
     for file, kind in _known(files):

@@ -6,6 +6,7 @@ between two signposts that name its test, and is found by them in the CSV.
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, replace
 from functools import reduce
 from typing import TYPE_CHECKING, Final
@@ -28,13 +29,14 @@ if TYPE_CHECKING:
     from pytest_ttnn_perf.model.settings import Settings
     from pytest_ttnn_perf.workflow.passes import Workers
 
-_MARK: Final = "ttnn-perf"
-_END: Final = "_END"
+_BEGIN: Final = "ttnn-perf begin"
+_END: Final = "ttnn-perf end"
+_MARK: Final = re.compile(r"ttnn-perf begin (\d+)\.(\d+) (.*)", re.DOTALL)
 
 
-def signpost_of(test: str, iteration: int) -> str:
-    """Return the name of the signpost before a measured call; the one after it ends in ``_END``."""
-    return f"{_MARK} {iteration} {test}"
+def signposts_of(test: str, *, run: int, iteration: int) -> tuple[str, str]:
+    """Return the signposts around a measured call; ``run`` tells a test that runs again apart."""
+    return tuple(f"{mark} {run}.{iteration} {test}" for mark in (_BEGIN, _END))  # type: ignore[return-value]
 
 
 @dataclass(slots=True)
@@ -69,15 +71,19 @@ class TracyPass:
 
 
 def _told(table: OpTable) -> Iterator[tuple[str, Observation]]:
-    tests: dict[str, list[str]] = {}
+    tests: dict[str, dict[int, list[str]]] = {}
     for signpost in table.signposts:
-        mark, _, rest = signpost.name.partition(" ")
-        iteration, _, test = rest.partition(" ")
-        if mark == _MARK and iteration.isdecimal() and not test.endswith(_END):
-            tests.setdefault(test, []).append(signpost.name)
-    for test, names in tests.items():
-        windows = [window(table, name, name + _END) for name in names]
-        yield test, _observation(test, windows)
+        mark = _MARK.fullmatch(signpost.name)
+        if mark is not None:
+            tests.setdefault(mark[3], {}).setdefault(int(mark[1]), []).append(signpost.name)
+    for test, runs in tests.items():
+        names = runs[max(runs)]  # a test that ran again counts as it ended
+        try:
+            windows = [window(table, name, _END + name.removeprefix(_BEGIN)) for name in names]
+        except TtnnPerfError as error:  # a call that raised has no end
+            yield test, _no_data(test, str(error))
+        else:
+            yield test, _observation(test, windows)
 
 
 def _observation(test: str, windows: list[OpTable]) -> Observation:
@@ -87,17 +93,23 @@ def _observation(test: str, windows: list[OpTable]) -> Observation:
         for each in windows
     ]
     counts = [len(each) for each in windows]
+    lost = [each[KERNEL_TIME].note for each in samples if not each[KERNEL_TIME].samples]
+    if lost:
+        return _no_data(test, lost[0] or "no op has a time")
     if len(set(counts)) > 1:
-        why = f"the iterations ran different numbers of ops: {', '.join(map(str, counts))}"
-        time = recorded(KERNEL_TIME, Kind.TIME, source=Source.TRACY)
-        return Observation(test, {KERNEL_TIME: MetricObservation(time, (), note=why)})
+        told = ", ".join(map(str, counts))
+        return _no_data(test, f"the iterations ran different numbers of ops: {told}")
     names = reduce(lambda kept, more: [n for n in kept if n in more], samples[1:], [*samples[0]])
     metrics = {
         name: MetricObservation(
             replace(samples[0][name].metric, source=Source.TRACY),
             tuple(value for each in samples for value in each[name].samples),
-            note=samples[0][name].note,
         )
         for name in names
     }
-    return Observation(test, metrics, ops=grouped(windows[-1]) if len(windows[-1]) else None)
+    return Observation(test, metrics, ops=grouped(windows[-1]))
+
+
+def _no_data(test: str, why: str) -> Observation:
+    time = recorded(KERNEL_TIME, Kind.TIME, source=Source.TRACY)
+    return Observation(test, {KERNEL_TIME: MetricObservation(time, (), note=why)})

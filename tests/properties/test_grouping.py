@@ -1,0 +1,129 @@
+"""What holds for the groups of any op table, and for what is said of two of them."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pytest_ttnn_perf.attribution.align import attribute
+from pytest_ttnn_perf.attribution.config import function_in, settings_in
+from pytest_ttnn_perf.attribution.grouping import attribute_groups, condensed, grouped
+from tests.properties.strategies import MANY, SOME
+from tests.properties.test_attribution import mirrored, nameless, ops, pairs
+from tests.unit.attribution.tables import table
+
+if TYPE_CHECKING:
+    from random import Random
+
+    from pytest_ttnn_perf.model.attribution import Attribution
+    from pytest_ttnn_perf.model.op_groups import OpGroups
+    from pytest_ttnn_perf.model.ops import Op
+
+ROWS = st.lists(ops(), max_size=25)
+#: Pieces of attributes as releases print them, and what is none.
+WORDS = st.sampled_from([
+    "{'program_config': 'MatmulConfig(in0_block_w=2;", "per_core_M=4;", "'mcast_in0': 'true'",
+    "compute_with_storage_grid_size=(x=8;y=7);", "grid_size=8-7", "fuse_batch=0", "num_links: 2",
+    "op_type=UnaryOpType::GELU;", "op_type=UnaryOpType::SILU;", "param={0}", "})'}", "; ",
+    "'binary_op_type': 'BinaryOpType::ADD'", "ternary_op_type=T::WHERE", "'activation': 'x'",
+    "'topology': 'ttnn::ccl::Topology::Ring'", "chunks_per_sync=std::nullopt", "in0_block_w=4",
+])  # fmt: skip
+
+
+def groups_of(rows: list[Op]) -> OpGroups:
+    return grouped(table(rows))
+
+
+def compared(before: list[Op], after: list[Op]) -> Attribution:
+    attribution = attribute_groups(groups_of(before), groups_of(after))
+    assert attribution is not None
+    return attribution
+
+
+def total_ns(groups: OpGroups) -> float:
+    return sum(group.total_ns for group in groups.groups)
+
+
+def rounding_ns(groups: OpGroups) -> float:
+    """Return how far off a sum may be: each group is rounded, and the whole to a unit."""
+    return 0.0005 * len(groups.groups) + 2**-10
+
+
+@SOME
+@given(ROWS)
+def test_the_groups_add_up_to_the_total_of_the_table(rows: list[Op]) -> None:
+    groups = groups_of(rows)
+    whole = attribute(table(rows), table(rows))
+    assert total_ns(groups) == pytest.approx(whole.before_ns, abs=rounding_ns(groups))
+
+
+@SOME
+@given(ROWS, ROWS)
+def test_totals_of_groups_are_those_that_are_compared(before: list[Op], after: list[Op]) -> None:
+    then, now, attribution = groups_of(before), groups_of(after), compared(before, after)
+    assert attribution.before_ns == pytest.approx(total_ns(then), abs=len(before) * 2**-10)
+    assert attribution.after_ns == pytest.approx(total_ns(now), abs=len(after) * 2**-10)
+    assert (attribution.devices, attribution.replayed) == ((1, 1), False)
+
+
+@SOME
+@given(st.lists(ops(devices=st.just(0)), max_size=25))
+def test_every_op_is_in_one_group(rows: list[Op]) -> None:
+    untraced = [row._replace(trace=None, replay=None) for row in rows]
+    groups = groups_of(untraced)
+    assert sum(group.count for group in groups.groups) == len(rows)
+    for group in groups.groups:
+        assert group.count > 0
+        assert 0 <= group.median_ns <= group.total_ns + 0.0005
+
+
+@SOME
+@given(st.lists(ops(devices=st.just(0)), max_size=25))
+def test_a_second_device_that_runs_the_same_changes_nothing(rows: list[Op]) -> None:
+    beside = [row._replace(device=7) for row in rows]
+    assert groups_of([*rows, *beside]) == groups_of(rows)
+
+
+@SOME
+@given(ROWS)
+def test_a_table_differs_in_nothing_from_itself(rows: list[Op]) -> None:
+    attribution = compared(rows, rows)
+    assert (attribution.parts, attribution.delta_ns, attribution.unexplained_ns) == ((), 0, 0)
+
+
+@SOME
+@given(pairs())
+def test_swapping_the_tables_negates_everything(both: tuple[list[Op], list[Op]]) -> None:
+    there, back = compared(*both), compared(both[1], both[0])
+    assert (back.before_ns, back.after_ns) == (there.after_ns, there.before_ns)
+    assert back.unexplained_ns == -there.unexplained_ns
+    assert Counter(map(nameless, back.parts)) == Counter(map(mirrored, there.parts))
+
+
+@SOME
+@given(st.lists(ops(), max_size=12), st.randoms(use_true_random=False))
+def test_the_order_of_the_rows_changes_no_group(rows: list[Op], random: Random) -> None:
+    untraced = [row._replace(trace=None, replay=None) for row in rows]
+    shuffled = list(untraced)
+    random.shuffle(shuffled)
+    assert Counter(groups_of(shuffled).groups) == Counter(groups_of(untraced).groups)
+
+
+@MANY
+@given(st.lists(WORDS, max_size=8).map(" ".join))
+def test_condensed_attributes_tell_the_same(text: str) -> None:
+    short = condensed(text)
+    assert settings_in(short) == settings_in(text)
+    assert function_in(short) == function_in(text)
+    assert condensed(short) == short
+
+
+@SOME
+@given(st.text(alphabet="abM_0123(){}[]=;'x-, ", max_size=30))
+def test_any_text_can_be_condensed(noise: str) -> None:
+    text = f"in0_block_w={noise}; per_core_M=4"
+    assert settings_in(condensed(text)) == settings_in(text)

@@ -1,0 +1,215 @@
+"""A capture of one call: what it leaves, and that a capture that fails costs nothing else."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import dataclass, field
+from enum import Enum
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+
+from pytest_ttnn_perf.device.graph import CapturedGraph, captured_graph
+from pytest_ttnn_perf.device.runtime import Runtime
+
+FATAL = RuntimeError(
+    "TT_FATAL @ graph.cpp:12: idle\ninfo:\nA capture is\nactive\nbacktrace:\n --- f"
+)
+
+
+class Mode(Enum):
+    NORMAL = 0
+    NO_DISPATCH = 1
+
+
+@dataclass
+class Graph:
+    """The functions of ``ttnn.graph``: what was called, and what raises."""
+
+    failing: dict[str, Exception] = field(default_factory=dict)
+    writes: bool = True
+    called: list[str] = field(default_factory=list)
+    RunMode = Mode
+
+    def _call(self, name: str, *arguments: object) -> None:
+        self.called.append(" ".join([name, *map(str, arguments)]))
+        if name in self.failing:
+            raise self.failing[name]
+
+    def begin_graph_capture(self, mode: Mode) -> None:
+        self._call("begin", mode)
+
+    def disable_python_io_recording(self) -> None:
+        self._call("no python")
+
+    def end_graph_capture(self) -> list[object]:
+        self._call("end")
+        return []
+
+    def end_graph_capture_to_file(self, file: str) -> None:
+        self._call("end to", Path(file).name)
+        Path(file).write_text("[]", encoding="utf-8")
+
+    def import_report(self, file: str, folder: str) -> None:
+        self._call("import", Path(file).name)
+        if self.writes:
+            (Path(folder) / "db.sqlite").write_text("", encoding="utf-8")
+
+
+BEGUN = ["begin Mode.NORMAL", "no python"]
+ENDED = [*BEGUN, "end to graph_capture.json", "import graph_capture.json"]
+
+
+@pytest.fixture(autouse=True)
+def without_torch(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delitem(sys.modules, "torch", raising=False)
+
+
+def captured(graph: object, folder: Path) -> CapturedGraph:
+    """Capture a model that does nothing; it must run once, whatever becomes of the capture."""
+    ttnn: Any = ModuleType("ttnn")
+    if graph is not None:
+        ttnn.graph = graph
+    ran = 0
+    with captured_graph(Runtime(ttnn), folder) as found:
+        assert found.database is None
+        ran += 1
+    assert ran == 1
+    return found
+
+
+def test_a_capture_leaves_a_database_in_a_folder_of_its_own(tmp_path: Path) -> None:
+    graph, folder = Graph(), tmp_path / "reports" / "test_model"
+    assert captured(graph, folder) == CapturedGraph(folder / "db.sqlite")
+    assert graph.called == ENDED
+    assert sorted(file.name for file in folder.iterdir()) == ["db.sqlite", "graph_capture.json"]
+
+
+def test_a_folder_that_is_there_is_used_again(tmp_path: Path) -> None:
+    for _ in range(2):
+        assert captured(Graph(), tmp_path) == CapturedGraph(tmp_path / "db.sqlite")
+
+
+def test_with_torch_what_python_passes_is_recorded(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "torch", ModuleType("torch"))
+    graph = Graph()
+    captured(graph, tmp_path)
+    assert graph.called == [BEGUN[0], *ENDED[2:]]
+
+
+def test_a_release_that_cannot_leave_python_out_captures_all_the_same(tmp_path: Path) -> None:
+    class Older(Graph):
+        def __getattribute__(self, name: str) -> Any:
+            if name == "disable_python_io_recording":
+                raise AttributeError(name)
+            return super().__getattribute__(name)
+
+    graph = Older()
+    assert captured(graph, tmp_path) == CapturedGraph(tmp_path / "db.sqlite")
+    assert graph.called == [BEGUN[0], *ENDED[2:]]
+
+
+@pytest.mark.parametrize(
+    "missing", ["begin_graph_capture", "end_graph_capture_to_file", "import_report"]
+)
+def test_a_release_without_one_of_the_functions_captures_nothing(
+    tmp_path: Path, missing: str
+) -> None:
+    names = ("begin_graph_capture", "end_graph_capture_to_file", "import_report", "RunMode")
+    graph, older = Graph(), ModuleType("ttnn.graph")
+    vars(older).update({name: getattr(graph, name) for name in names if name != missing})
+    assert captured(older, tmp_path / "folder") == CapturedGraph(
+        problem=f"this ttnn has no graph.{missing}"
+    )
+    assert graph.called == []
+    assert not (tmp_path / "folder").exists()
+
+
+def test_a_release_without_graphs_captures_nothing(tmp_path: Path) -> None:
+    assert captured(None, tmp_path) == CapturedGraph(
+        problem="this ttnn has no graph.begin_graph_capture"
+    )
+
+
+@pytest.mark.parametrize(
+    ("error", "problem"),
+    [
+        (FATAL, "RuntimeError: A capture is active"),
+        (ValueError("first line\nsecond line"), "ValueError: first line"),
+        (ValueError(), "ValueError"),
+        (AttributeError("  RunMode  "), "AttributeError: RunMode"),
+    ],
+    ids=["tt-metal", "two lines", "no words", "blanks"],
+)
+def test_a_capture_that_cannot_begin_says_why(
+    tmp_path: Path, error: Exception, problem: str
+) -> None:
+    graph = Graph({"begin": error})
+    assert captured(graph, tmp_path) == CapturedGraph(problem=problem)
+    assert graph.called == BEGUN[:1]
+
+
+@pytest.mark.parametrize(
+    ("step", "calls"), [("end to", [*ENDED[:3], "end"]), ("import", ENDED)], ids=["end", "import"]
+)
+def test_a_capture_that_cannot_end_says_why(tmp_path: Path, step: str, calls: list[str]) -> None:
+    graph = Graph({step: FATAL})
+    assert captured(graph, tmp_path) == CapturedGraph(problem="RuntimeError: A capture is active")
+    assert graph.called == calls
+
+
+def test_an_import_without_a_database_is_a_problem(tmp_path: Path) -> None:
+    assert captured(Graph(writes=False), tmp_path) == CapturedGraph(
+        problem="the capture was imported, but there is no db.sqlite"
+    )
+
+
+def test_a_database_of_before_is_not_that_of_this_capture(tmp_path: Path) -> None:
+    (tmp_path / "db.sqlite").write_text("of an earlier run", encoding="utf-8")
+    assert captured(Graph(writes=False), tmp_path).database is None
+
+
+def test_a_folder_that_cannot_be_made_costs_the_database_alone(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("in the way", encoding="utf-8")
+    graph = Graph()
+    found = captured(graph, tmp_path / "file" / "folder")
+    assert graph.called == []
+    assert found.database is None
+    assert found.problem is not None
+    assert found.problem.startswith("NotADirectoryError: [Errno 20] Not a directory: ")
+
+
+def test_a_capture_that_has_begun_always_ends(tmp_path: Path) -> None:
+    graph = Graph({"no python": FATAL})
+    captured(graph, tmp_path)
+    assert graph.called[-1] == "end"
+
+
+@pytest.mark.parametrize("error", [LookupError("of the model"), KeyboardInterrupt()], ids=repr)
+@pytest.mark.parametrize("failing", [{}, {"end": FATAL}], ids=["ends", "fails to end"])
+def test_an_error_of_the_model_ends_the_capture_and_is_its_own(
+    tmp_path: Path, error: BaseException, failing: dict[str, Exception]
+) -> None:
+    graph, ttnn = Graph(dict(failing)), ModuleType("ttnn")
+    vars(ttnn)["graph"] = graph
+    with (
+        pytest.raises(type(error)) as raised,
+        captured_graph(Runtime(ttnn), tmp_path / "folder"),
+    ):
+        raise error
+    assert raised.value is error
+    assert graph.called == [*BEGUN, "end"]
+
+
+def test_an_error_of_the_model_without_a_capture_is_its_own(tmp_path: Path) -> None:
+    error = LookupError("of the model")
+    with (
+        pytest.raises(LookupError) as raised,
+        captured_graph(Runtime(ModuleType("ttnn")), tmp_path),
+    ):
+        raise error
+    assert raised.value is error

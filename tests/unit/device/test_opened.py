@@ -1,0 +1,298 @@
+"""Which devices are open, and how they were opened: told by the calls that tests make."""
+
+# ruff: noqa: ARG001, ARG005, PLW0108 (the arguments are TTNN's)
+
+from __future__ import annotations
+
+import enum
+import gc
+import inspect
+import sys
+import weakref
+from dataclasses import dataclass, field
+from types import ModuleType, SimpleNamespace
+from typing import Any
+
+import pytest
+
+from pytest_ttnn_perf.device.opened import OpenDevices, UsedDevice
+from pytest_ttnn_perf.model.hardware import Hardware
+
+SPELT_OUT = {
+    "num_command_queues": 1, "trace_region_size": 0, "l1_small_size": 0, "worker_l1_size": 0,
+}  # fmt: skip
+DEFAULTS: dict[str, object] = {**SPELT_OUT, "grid": "8x7"}
+MESH = "ttnn.distributed.distributed"
+Dispatch = enum.Enum("Dispatch", "ETH COL")
+Fabric = enum.Enum("Fabric", "DISABLED FABRIC_1D")
+
+
+@dataclass(eq=False)
+class Mesh:
+    """A device, as far as it is looked at."""
+
+    chips: tuple[int, ...] = (0,)
+    shape: tuple[int, ...] = (1, 1)
+    closed: int = 0
+
+    def arch(self) -> str:
+        return "Arch.WORMHOLE_B0"
+
+    def get_device_ids(self) -> list[int]:
+        return list(self.chips)
+
+    def compute_with_storage_grid_size(self) -> SimpleNamespace:
+        return SimpleNamespace(x=8, y=7)
+
+
+class Compiled:
+    """A function of a compiled module: it takes keywords only, and has no signature."""
+
+    @property
+    def __signature__(self) -> object:
+        raise ValueError
+
+    def __call__(self, **arguments: Any) -> Mesh:
+        return Mesh((arguments["device_id"],))
+
+
+def close(device: Mesh) -> None:
+    device.closed += 1
+
+
+def open_mesh(
+    mesh_shape: tuple[int, int] = (1, 2), l1_small_size: int = 0, trace_region_size: int = 0,
+    num_command_queues: int = 1, dispatch_core_config: object = None,
+) -> Mesh:  # fmt: skip
+    return Mesh(tuple(range(mesh_shape[0] * mesh_shape[1])), mesh_shape)
+
+
+FUNCTIONS: dict[str, Any] = {
+    "open_device": Compiled(),
+    "close_device": close,
+    "CreateDevice": lambda device_id, num_command_queues=1: Mesh((device_id,)),
+    "CloseDevice": close,
+    "CreateDevices": lambda device_ids, num_command_queues=1: {i: Mesh((i,)) for i in device_ids},
+    "CloseDevices": lambda devices: [*map(close, devices.values())],
+}
+OF_MESH: dict[str, Any] = {
+    "open_mesh_device": open_mesh,
+    "close_mesh_device": lambda mesh_device: close(mesh_device),
+}
+
+
+@dataclass
+class Scene:
+    """A ttnn in pieces, and what is observed of it."""
+
+    ttnn: Any
+    devices: OpenDevices
+    told: list[UsedDevice]
+    waited: list[object] = field(default_factory=list)
+
+    def configurations(self) -> list[object]:
+        return [device.configuration for device in self.told]
+
+
+@pytest.fixture
+def scene(monkeypatch: pytest.MonkeyPatch) -> Scene:
+    """Return an observed ttnn whose parts hold each other's functions, as the real one's do."""
+    told: list[UsedDevice] = []
+    scene = Scene(ModuleType("ttnn"), OpenDevices(on_open=told.append), told)
+    fabric = {"set_fabric_config": lambda config, reliability_mode=None: config}
+    waiting = {"synchronize_device": scene.waited.append}
+    vars(scene.ttnn).update(FUNCTIONS | OF_MESH | fabric | waiting)
+    monkeypatch.setitem(sys.modules, "ttnn", scene.ttnn)
+    for name in ("ttnn.device", "ttnn.distributed", MESH):
+        module = ModuleType(name)
+        vars(module).update(FUNCTIONS if name == "ttnn.device" else OF_MESH)
+        monkeypatch.setitem(sys.modules, name, module)
+    scene.devices.observe()
+    return scene
+
+
+@pytest.mark.parametrize(
+    ("way", "arguments", "closes"),
+    [
+        ("open_device", {"device_id": 3}, "close_device"),
+        ("open_mesh_device", {"mesh_shape": (1, 2)}, "close_mesh_device"),
+        ("CreateDevice", {"device_id": 3}, "CloseDevice"),
+    ],
+)
+def test_a_device_is_open_from_its_opening_to_its_closing(
+    scene: Scene, way: str, arguments: dict[str, object], closes: str
+) -> None:
+    device = getattr(scene.ttnn, way)(**arguments)
+    (known,) = scene.told
+    assert (scene.devices.handles, scene.devices.used) == ([device], known)
+    mesh = "1x2" if "mesh_shape" in arguments else "1x1"
+    assert known.hardware == Hardware("wormhole_b0", "unknown", mesh)
+    assert (known.chips, scene.devices.chips) == (device.chips, frozenset(device.chips))
+    assert known.configuration == DEFAULTS
+
+    getattr(scene.ttnn, closes)(device)
+    assert (device.closed, scene.devices.handles, scene.devices.chips) == (1, [], frozenset())
+    assert scene.devices.used is known
+
+
+def test_several_devices_at_once_are_each_one_of_their_own(scene: Scene) -> None:
+    opened = scene.ttnn.CreateDevices([0, 4], 2)
+    assert scene.devices.handles == [opened[0], opened[4]]
+    assert [device.chips for device in scene.told] == [(0,), (4,)]
+    assert scene.configurations() == [{**DEFAULTS, "num_command_queues": 2}] * 2
+    scene.ttnn.CloseDevice(opened[0])
+    assert scene.devices.handles == [opened[4]]
+    scene.ttnn.CloseDevices(opened)
+    assert (scene.devices.handles, opened[0].closed, opened[4].closed) == ([], 2, 1)
+
+
+def test_a_device_that_is_not_open_any_more_or_never_was_is_closed_all_the_same(
+    scene: Scene,
+) -> None:
+    device, other, unknown = scene.ttnn.CreateDevice(0), scene.ttnn.CreateDevice(1), Mesh()
+    for each in (device, device, unknown):
+        scene.ttnn.close_device(each)
+    assert (device.closed, unknown.closed, scene.devices.handles) == (2, 1, [other])
+
+
+@pytest.mark.parametrize(
+    ("function", "argument"), [("close_mesh_device", "mesh_device"), ("CloseDevices", "devices")]
+)
+def test_a_device_can_be_closed_by_the_argument_s_name(
+    scene: Scene, function: str, argument: str
+) -> None:
+    opened = scene.ttnn.CreateDevices([0])
+    getattr(scene.ttnn, function)(**{argument: opened if argument == "devices" else opened[0]})
+    assert scene.devices.handles == []
+
+
+def test_what_ttnn_refuses_is_refused_as_before(scene: Scene) -> None:
+    with pytest.raises(KeyError, match="device_id"):
+        scene.ttnn.open_device()
+    with pytest.raises(TypeError, match="takes 1 positional argument but 2 were given"):
+        scene.ttnn.open_device(0)
+    assert (scene.devices.used, scene.told) == (None, [])
+    with pytest.raises(AttributeError, match="'NoneType' object has no attribute 'closed'"):
+        scene.ttnn.close_device(None)
+
+
+def test_what_is_given_by_name_and_by_place_is_the_same(scene: Scene) -> None:
+    given = {"l1_small_size": 24_576, "trace_region_size": 1_000_000, "num_command_queues": 2}
+    scene.ttnn.open_mesh_device((1, 2), *given.values())
+    scene.ttnn.open_mesh_device(**given)
+    scene.ttnn.open_device(device_id=0, **given)
+    assert scene.configurations() == [{**DEFAULTS, **given}] * 3
+
+
+def test_a_default_that_is_spelt_out_is_the_default(scene: Scene) -> None:
+    scene.ttnn.open_device(device_id=0)
+    scene.ttnn.open_device(device_id=0, **SPELT_OUT)
+    scene.ttnn.open_mesh_device((1, 1), 0, 0, 1, None)
+    assert scene.configurations() == [DEFAULTS] * 3
+
+
+@pytest.mark.parametrize(
+    ("dispatch", "told"),
+    [
+        ({"type": None, "axis": None}, {}),
+        ({"type": Dispatch.ETH, "axis": None}, {"dispatch_core_type": "eth"}),
+        ({"axis": Dispatch.COL}, {"dispatch_core_axis": "col"}),
+    ],
+    ids=["neither", "type", "axis"],
+)
+def test_how_programs_are_dispatched_is_told_by_name(
+    scene: Scene, dispatch: dict[str, object], told: dict[str, str]
+) -> None:
+    scene.ttnn.open_mesh_device(dispatch_core_config=SimpleNamespace(**dispatch))
+    assert scene.configurations() == [{**DEFAULTS, **told}]
+
+
+def test_the_fabric_is_that_of_the_devices_opened_after_it(scene: Scene) -> None:
+    scene.ttnn.open_device(device_id=0)
+    assert scene.ttnn.set_fabric_config(Fabric.FABRIC_1D, "strict") is Fabric.FABRIC_1D
+    scene.ttnn.open_device(device_id=0)
+    scene.ttnn.set_fabric_config(config=Fabric.DISABLED)
+    scene.ttnn.open_device(device_id=0)
+    assert scene.configurations() == [DEFAULTS, {**DEFAULTS, "fabric": "fabric_1d"}, DEFAULTS]
+
+
+def test_the_fabric_is_found_among_other_arguments(scene: Scene) -> None:
+    scene.ttnn.set_fabric_config(reliability_mode="relaxed", config=Fabric.FABRIC_1D)
+    scene.ttnn.open_device(device_id=0)
+    assert scene.configurations() == [{**DEFAULTS, "fabric": "fabric_1d"}]
+
+
+def test_a_test_uses_what_is_open_when_it_begins_and_what_it_opens(scene: Scene) -> None:
+    devices, ttnn = scene.devices, scene.ttnn
+    shared = ttnn.open_device(device_id=0)  # by a fixture of the module
+    for _ in range(2):
+        devices.begin_test()
+        assert [devices.used] == scene.told
+
+    mesh = ttnn.open_mesh_device()  # by the second test alone
+    of_module, of_test = scene.told
+    assert devices.used is of_test
+    ttnn.close_mesh_device(mesh)
+    assert devices.used is of_test
+    devices.begin_test()
+    assert devices.used is of_module
+
+    ttnn.close_device(shared)
+    assert devices.used is of_module
+    devices.begin_test()
+    assert devices.used is None
+
+
+def test_of_several_the_one_with_the_most_chips_is_used(scene: Scene) -> None:
+    for shape in ((1, 2), (2, 4), (1, 8), (1, 1)):
+        scene.ttnn.open_mesh_device(shape)
+    assert scene.devices.used is scene.told[1]
+    assert scene.devices.chips == set(range(8))
+
+
+def test_a_device_that_is_opened_through_another_function_is_one(scene: Scene) -> None:
+    again, ttnn = OpenDevices(), scene.ttnn
+    ttnn.CreateDevice = lambda id_, num_command_queues=1: ttnn.open_device(device_id=id_)
+    again.observe()
+    assert [ttnn.CreateDevice(6, 2)] == again.handles
+    assert again.used is not None
+    assert again.used.configuration == {**DEFAULTS, "num_command_queues": 2}
+
+
+def test_functions_are_replaced_wherever_ttnn_calls_them_and_look_as_before(scene: Scene) -> None:
+    places = {"ttnn.device": FUNCTIONS, "ttnn.distributed": OF_MESH, MESH: OF_MESH}
+    for module, functions in places.items():
+        for name, original in functions.items():
+            wrapper = getattr(sys.modules[module], name)
+            assert wrapper is getattr(scene.ttnn, name)
+            assert wrapper.__wrapped__ is original
+    assert inspect.signature(scene.ttnn.open_mesh_device) == inspect.signature(open_mesh)
+
+
+def test_what_a_release_does_not_have_is_not_put_there(monkeypatch: pytest.MonkeyPatch) -> None:
+    older: Any = ModuleType("ttnn")
+    older.open_device = Compiled()
+    monkeypatch.setitem(sys.modules, "ttnn", older)
+    devices = OpenDevices()
+    devices.observe()
+    assert [name for name in vars(older) if not name.startswith("_")] == ["open_device"]
+    assert [older.open_device(device_id=0)] == devices.handles
+
+
+def test_waiting_is_for_all_that_are_open(scene: Scene) -> None:
+    OpenDevices().synchronize()  # nothing is imported: nothing to wait for
+    first, second = scene.ttnn.CreateDevice(0), scene.ttnn.CreateDevice(1)
+    scene.devices.synchronize()
+    scene.ttnn.close_device(first)
+    scene.devices.synchronize()
+    assert scene.waited == [first, second, second]
+
+
+def test_what_is_known_of_a_device_does_not_keep_it_alive(scene: Scene) -> None:
+    device = scene.ttnn.open_device(device_id=0)
+    alive = weakref.ref(device)
+    scene.ttnn.close_device(device)
+    del device
+    gc.collect()
+    assert scene.devices.used is not None
+    assert alive() is None

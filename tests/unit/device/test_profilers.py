@@ -1,0 +1,307 @@
+"""Device times inside the process: what is trusted, and what is a problem instead of a number."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from types import ModuleType, SimpleNamespace
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from pytest_ttnn_perf.device import profilers
+from pytest_ttnn_perf.device.opened import OpenDevices, UsedDevice
+from pytest_ttnn_perf.device.profilers import ProfilerError, ProgramProfiler, RealtimeProfiler
+from pytest_ttnn_perf.device.runtime import Runtime
+from pytest_ttnn_perf.model.hardware import Hardware
+from pytest_ttnn_perf.model.profile import Iteration, ProgramRun
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+KERNEL = "DEVICE KERNEL DURATION [ns]"
+
+
+def opened(ttnn: object, *meshes: tuple[int, ...]) -> OpenDevices:
+    """Return devices as if they had been opened: one for each tuple of chips."""
+    devices = OpenDevices(runtime=Runtime(ttnn))  # type: ignore[arg-type]
+    for chips in meshes:
+        used = UsedDevice(Hardware("wormhole_b0", "n150", "1x1"), chips, {})
+        devices._open.append((f"mesh of {chips}", used))
+    return devices
+
+
+def program(kernel_ns: float, cores: int = 64, *, told: str = KERNEL) -> SimpleNamespace:
+    results = {told: SimpleNamespace(duration=kernel_ns)}
+    return SimpleNamespace(program_analyses_results=results, core_count=cores)
+
+
+@dataclass
+class Ttnn:
+    """A build with Tracy: what it is asked, in order, and what it says."""
+
+    latest: dict[int, list[SimpleNamespace]] = field(default_factory=dict)
+    capturing: bool = False
+    asked: list[str] = field(default_factory=list)
+
+    def synchronize_device(self, device: object) -> None:
+        self.asked.append(f"wait for {device}")
+
+    def ReadDeviceProfiler(self, device: object) -> None:  # noqa: N802
+        self.asked.append(f"read {device}")
+
+    def get_latest_programs_perf_data(self) -> dict[int, list[SimpleNamespace]]:
+        return self.latest
+
+    def is_trace_capture_active(self, device: object) -> bool:
+        return self.capturing and "1" in str(device)
+
+
+def test_what_ran_on_each_chip_is_taken_in_the_order_of_the_chips() -> None:
+    ttnn = Ttnn({1: [program(20, 8)], 0: [program(10), program(15.5, 1)]})
+    assert ProgramProfiler(opened(ttnn, (0, 1))).take() == Iteration((
+        ProgramRun(0, 10.0, 64), ProgramRun(0, 15.5, 1), ProgramRun(1, 20.0, 8),
+    ))  # fmt: skip
+
+
+def test_every_device_is_waited_for_and_then_read() -> None:
+    ttnn = Ttnn({0: [program(1)], 1: [program(1)]})
+    profiler = ProgramProfiler(opened(ttnn, (0,), (1,)))
+    profiler.begin()
+    each = [f"{what} mesh of ({chip},)" for what in ("wait for", "read") for chip in (0, 1)]
+    assert ttnn.asked == each
+    profiler.take()
+    assert ttnn.asked == each * 2
+    profiler.end()
+    assert ttnn.asked == each * 2
+
+
+@pytest.mark.parametrize(
+    ("latest", "problem"),
+    [
+        ({}, "the device profiler recorded nothing"),
+        ({0: [program(1)]}, "nothing was recorded of chip 3, 5 of 3"),
+        ({0: [program(1)], 3: [program(1)], 5: []}, "nothing was recorded of chip 5 of 3"),
+        (
+            {0: [program(1), program(1, told="DEVICE FW DURATION [ns]")]},
+            f"a program of chip 0 has no {KERNEL}",
+        ),
+    ],
+    ids=["nothing", "two chips missing", "a chip without programs", "analysis missing"],
+)
+def test_what_is_not_whole_is_a_problem(
+    latest: dict[int, list[SimpleNamespace]], problem: str
+) -> None:
+    with pytest.raises(ProfilerError) as raised:
+        ProgramProfiler(opened(Ttnn(latest), (0, 3), (5,))).take()
+    assert str(raised.value) == problem
+
+
+def test_a_chip_that_no_open_device_has_is_taken_along() -> None:
+    (run,) = ProgramProfiler(opened(Ttnn({7: [program(4)]}), ())).take().programs
+    assert run == ProgramRun(7, 4.0, 64)
+
+
+def test_no_program_at_all_is_nothing_recorded() -> None:
+    with pytest.raises(ProfilerError, match=r"^the device profiler recorded nothing$"):
+        ProgramProfiler(opened(Ttnn({0: []}), ())).take()
+
+
+@pytest.mark.parametrize("step", ["begin", "take"])
+def test_a_trace_that_is_being_captured_is_not_spoilt(step: str) -> None:
+    ttnn = Ttnn({0: [program(1)]}, capturing=True)
+    with pytest.raises(ProfilerError) as raised:
+        getattr(ProgramProfiler(opened(ttnn, (0,), (1,))), step)()
+    assert str(raised.value) == (
+        "a trace is being captured, during which the profiler cannot be read"
+    )
+    assert ttnn.asked == []
+
+
+@dataclass
+class Clock:
+    """A time that passes only while somebody sleeps; meanwhile things happen."""
+
+    now_s: float = 50.0
+    events: list[tuple[float, Callable[[], None]]] = field(default_factory=list)
+
+    def monotonic(self) -> float:
+        return self.now_s
+
+    def sleep(self, seconds: float) -> None:
+        assert seconds > 0
+        end = self.now_s + seconds
+        while due := [event for event in self.events if event[0] <= end + 1e-9]:
+            first = min(due, key=lambda event: event[0])
+            self.events.remove(first)
+            self.now_s = max(self.now_s, first[0])
+            first[1]()
+        self.now_s = end
+
+
+@dataclass
+class Realtime:
+    """A real-time profiler whose records come when a test lets them."""
+
+    clock: Clock
+    chips: tuple[int, ...] = (0,)
+    heard_by: dict[int, Callable[[Any], None]] = field(default_factory=dict)
+    waited: int = 0
+    active: bool = True
+
+    def profiler(self) -> RealtimeProfiler:
+        ttnn = ModuleType("ttnn")
+        device = SimpleNamespace(
+            IsProgramRealtimeProfilerActive=lambda: self.active,
+            RegisterProgramRealtimeProfilerCallback=self.register,
+            UnregisterProgramRealtimeProfilerCallback=self.heard_by.pop,
+        )
+        vars(ttnn).update(device=device, synchronize_device=self.wait)
+        return RealtimeProfiler(opened(ttnn, self.chips))
+
+    def register(self, callback: Callable[[Any], None]) -> int:
+        handle = len(self.heard_by)
+        self.heard_by[handle] = callback
+        return handle
+
+    def wait(self, _device: object) -> None:
+        self.waited += 1
+
+    def tell(self, *cycles: int, chip: int = 0, dropped: int = 0, frequency: float = 1.0) -> None:
+        """Tell of programs that took so many cycles."""
+        records = [
+            SimpleNamespace(
+                chip_id=chip, start_timestamp=100, end_timestamp=100 + each, frequency=frequency
+            )
+            for each in cycles
+        ]
+        for callback in list(self.heard_by.values()):
+            callback(SimpleNamespace(records=records, dropped=dropped))
+
+    def tell_in(self, seconds: float, *cycles: int) -> None:
+        """Tell of programs later."""
+        self.clock.events.append((self.clock.now_s + seconds, lambda: self.tell(*cycles)))
+
+
+@pytest.fixture
+def realtime(monkeypatch: pytest.MonkeyPatch) -> Realtime:
+    """Return a real-time profiler with a time of its own."""
+    realtime = Realtime(Clock())
+    monkeypatch.setattr(profilers, "time", realtime.clock)
+    return realtime
+
+
+def times(iteration: Iteration) -> list[float]:
+    return [run.kernel_ns for run in iteration.programs]
+
+
+def test_programs_are_taken_iteration_by_iteration_without_the_warm_up(realtime: Realtime) -> None:
+    profiler = realtime.profiler()
+    realtime.tell_in(0.05, 900, 901)
+    profiler.begin()
+    realtime.tell(10, 20)
+    realtime.tell(30, frequency=1.5)
+    assert profiler.take() == Iteration((
+        ProgramRun(0, 10.0), ProgramRun(0, 20.0), ProgramRun(0, 20.0),
+    ))  # fmt: skip
+    realtime.tell(11, 0)
+    assert times(profiler.take()) == [11.0, 0.0]
+    assert realtime.waited == 3
+
+
+def test_the_first_handle_is_0_and_a_handle_all_the_same(realtime: Realtime) -> None:
+    profiler = realtime.profiler()
+    profiler.end()  # before anything was begun
+    for _ in range(2):
+        profiler.begin()
+    assert list(realtime.heard_by) == [0]
+    for _ in range(2):
+        profiler.end()
+    assert realtime.heard_by == {}
+
+
+def test_what_came_since_one_measurement_is_no_part_of_the_next(realtime: Realtime) -> None:
+    profiler = realtime.profiler()
+    profiler.begin()
+    realtime.tell(1, dropped=2)
+    profiler.begin()
+    realtime.tell(5)
+    assert times(profiler.take()) == [5.0]
+
+
+def test_records_that_come_late_are_waited_for(realtime: Realtime) -> None:
+    profiler = realtime.profiler()
+    profiler.begin()
+    for number in range(1, 6):
+        realtime.tell_in(0.09 * number, number)
+    assert times(profiler.take()) == [1.0, 2.0, 3.0, 4.0, 5.0]
+    assert realtime.clock.now_s == pytest.approx(50.1 + 0.45 + 0.1)
+
+
+def test_records_without_end_are_not_waited_for_without_end(realtime: Realtime) -> None:
+    profiler = realtime.profiler()
+    profiler.begin()
+    start_s = realtime.clock.now_s
+    for number in range(1, 100):
+        realtime.tell_in(0.05 * number, number)
+    assert times(profiler.take())[:3] == [1.0, 2.0, 3.0]
+    assert 1.0 <= realtime.clock.now_s - start_s <= 1.1
+
+
+def test_a_first_record_that_comes_late_is_waited_for(realtime: Realtime) -> None:
+    profiler = realtime.profiler()
+    profiler.begin()
+    realtime.tell_in(0.3, 7)
+    assert times(profiler.take()) == [7.0]
+
+
+@pytest.mark.parametrize(
+    ("told", "problem"),
+    [
+        ([], "the real-time profiler recorded nothing"),
+        ([{"dropped": 3}], "the real-time profiler dropped 3 records"),
+        ([{"dropped": 3}, {"dropped": 4}], "the real-time profiler dropped 7 records"),
+        ([{"chip": 1}], "nothing was recorded of chip 0 of 2"),
+        (
+            [{"cycles": -5}],
+            "the real-time profiler told a time that is none: -5 cycles at 1.0 per ns",
+        ),
+        (
+            [{"frequency": 0}],
+            "the real-time profiler told a time that is none: 8 cycles at 0 per ns",
+        ),
+        (
+            [{"frequency": -1}],
+            "the real-time profiler told a time that is none: 8 cycles at -1 per ns",
+        ),
+    ],
+    ids=["nothing", "dropped", "dropped twice", "chip", "negative", "no clock", "negative clock"],
+)
+def test_records_that_are_not_whole_or_no_times_are_a_problem(
+    realtime: Realtime, told: list[dict[str, Any]], problem: str
+) -> None:
+    realtime.chips = (0, 1)
+    profiler = realtime.profiler()
+    profiler.begin()
+    for each in told:
+        realtime.tell(each.pop("cycles", 8), **each)
+    with pytest.raises(ProfilerError) as raised:
+        profiler.take()
+    assert str(raised.value) == problem
+
+
+def test_where_it_is_not_there_it_says_why(realtime: Realtime) -> None:
+    older, inactive = realtime.profiler(), realtime.profiler()
+    assert older.unavailable is None
+    assert older.devices.runtime is not None
+    vars(older.devices.runtime.ttnn)["device"] = SimpleNamespace()
+    realtime.active = False
+    for profiler, why in {
+        "unimported": (RealtimeProfiler(OpenDevices()), "no device is open"),
+        "closed": (RealtimeProfiler(opened(ModuleType("ttnn"))), "no device is open"),
+        "older": (older, "this ttnn has no real-time profiler"),
+        "inactive": (inactive, "the real-time profiler is not active on this system"),
+    }.values():
+        assert profiler.unavailable == why
+        with pytest.raises(ProfilerError, match=f"^{why}$"):
+            profiler.begin()
+    assert realtime.heard_by == {}

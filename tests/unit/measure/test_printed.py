@@ -1,0 +1,135 @@
+"""What a test prints is kept beside where it goes, and nothing else changes."""
+
+from __future__ import annotations
+
+import io
+import os
+import sys
+from typing import TYPE_CHECKING
+
+import pytest
+
+from pytest_ttnn_perf.measure import printed
+from pytest_ttnn_perf.measure.printed import Tee, kept_output
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+def test_what_is_printed_is_kept_and_goes_where_it_would(monkeypatch: pytest.MonkeyPatch) -> None:
+    stream = io.StringIO()
+    monkeypatch.setattr(sys, "stdout", stream)
+    with kept_output() as tee:
+        print("first", "second", sep=", ")  # noqa: T201
+        assert sys.stdout.write("µs\n") == 3
+        assert tee.kept == "first, second\nµs\n"
+    print("afterwards")  # noqa: T201
+    assert stream.getvalue() == "first, second\nµs\nafterwards\n"
+    assert tee.kept == "first, second\nµs\n"
+    assert sys.stdout is stream
+
+
+def test_in_all_else_it_is_the_stream_behind_it(tmp_path: Path) -> None:
+    with (tmp_path / "file").open("w", encoding="latin-1", errors="replace") as file:
+        tee = Tee(file)
+        assert (tee.encoding, tee.errors, tee.name) == ("latin-1", "replace", file.name)
+        assert (tee.fileno(), tee.isatty(), tee.writable()) == (file.fileno(), False, True)
+        assert tee.buffer is file.buffer
+        tee.write("soon")
+        tee.flush()
+        assert (tmp_path / "file").read_text() == "soon"
+        assert not tee.closed
+    assert tee.closed
+
+
+def test_a_terminal_is_still_a_terminal() -> None:
+    class Terminal(io.StringIO):
+        def isatty(self) -> bool:
+            return True
+
+    assert Tee(Terminal()).isatty()
+
+
+def test_what_the_stream_behind_it_does_not_have_it_does_not_have_either() -> None:
+    tee = Tee(io.StringIO())
+    with pytest.raises(AttributeError, match="no attribute 'reconfigure'"):
+        _ = tee.reconfigure
+    with pytest.raises(io.UnsupportedOperation, match="fileno"):
+        tee.fileno()
+
+
+def test_what_is_printed_without_end_is_kept_from_its_beginning(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(printed, "_MOST_KEPT", 8)
+    stream = io.StringIO()
+    tee = Tee(stream)
+    for text in ("abcd", "efg", "hi", "jk", "l"):
+        tee.write(text)
+    assert tee.kept == "abcdefghi"  # the text that fills it up is kept whole
+    assert stream.getvalue() == "abcdefghijkl"
+
+
+def test_exactly_as_much_as_there_is_room_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(printed, "_MOST_KEPT", 4)
+    tee = Tee(io.StringIO())
+    for text in ("ab", "", "cd", "", "e"):
+        tee.write(text)
+    assert tee.kept == "abcd"
+
+
+def test_the_stream_is_back_after_an_exception(monkeypatch: pytest.MonkeyPatch) -> None:
+    stream = io.StringIO()
+    monkeypatch.setattr(sys, "stdout", stream)
+    error = LookupError("of the test")
+    with pytest.raises(LookupError) as raised, kept_output():
+        raise error
+    assert raised.value is error
+    assert sys.stdout is stream
+
+
+def test_a_test_that_replaced_the_stream_keeps_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    stream, own = io.StringIO(), io.StringIO()
+    monkeypatch.setattr(sys, "stdout", stream)
+    with kept_output() as tee:
+        sys.stdout = own
+        print("elsewhere")  # noqa: T201
+    assert sys.stdout is own
+    assert (tee.kept, own.getvalue(), stream.getvalue()) == ("", "elsewhere\n", "")
+
+
+def test_a_test_that_replaced_the_stream_for_a_while_changes_nothing(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    stream = io.StringIO()
+    monkeypatch.setattr(sys, "stdout", stream)
+    with kept_output() as tee:
+        ours, sys.stdout = sys.stdout, io.StringIO()
+        print("elsewhere")  # noqa: T201
+        sys.stdout = ours
+        print("here")  # noqa: T201
+    assert (sys.stdout, tee.kept) == (stream, "here\n")
+
+
+def test_one_inside_another_keeps_both(monkeypatch: pytest.MonkeyPatch) -> None:
+    stream = io.StringIO()
+    monkeypatch.setattr(sys, "stdout", stream)
+    with kept_output() as outer:
+        print("outer")  # noqa: T201
+        with kept_output() as inner:
+            print("inner")  # noqa: T201
+    assert (outer.kept, inner.kept) == ("outer\ninner\n", "inner\n")
+    assert sys.stdout is stream
+
+
+def test_what_goes_to_the_descriptor_is_not_ours(tmp_path: Path) -> None:
+    with (tmp_path / "file").open("w", encoding="utf-8") as file:
+        tee = Tee(file)
+        os.write(tee.fileno(), b"from C++\n")
+    assert tee.kept == ""
+
+
+def test_lines_that_are_written_at_once_are_kept() -> None:
+    tee = Tee(io.StringIO())
+    tee.writelines(["one\n", "two\n"])
+    assert tee.kept == "one\ntwo\n"

@@ -1,0 +1,133 @@
+"""A process that is run to its end: how it ended, what it printed, and that nothing is left."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import socket
+import subprocess
+import sys
+from typing import TYPE_CHECKING
+
+import pytest
+
+from pytest_ttnn_perf.processes.batch import free_port, run_batch
+from pytest_ttnn_perf.processes.ending import Ending
+from tests.faults.workers import assert_gone, eventually
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+#: Longer than any of these takes, however busy the machine is.
+PATIENCE_S = 60.0
+
+
+def run(folder: Path, script: str, *, timeout_s: float = PATIENCE_S, **variables: str) -> Ending:
+    """Run a script of the shell; what it prints is in ``log``."""
+    return run_batch(
+        ["/bin/sh", "-c", script],
+        cwd=folder,
+        environment={"PATH": os.environ["PATH"], **variables},
+        log=folder / "log",
+        timeout_s=timeout_s,
+    )
+
+
+@pytest.mark.parametrize(
+    ("script", "ending", "text"),
+    [
+        ("exit 0", Ending(0), "ended with exit code 0"),
+        ("exit 3", Ending(3), "ended with exit code 3"),
+        ("kill -SEGV $$", Ending(-signal.SIGSEGV), "was killed by SIGSEGV"),
+    ],
+    ids=["well", "code", "signal"],
+)
+@pytest.mark.parametrize("timeout_s", [0.0, PATIENCE_S], ids=["for ever", "bounded"])
+def test_how_it_ended(
+    tmp_path: Path, script: str, ending: Ending, text: str, timeout_s: float
+) -> None:
+    assert run(tmp_path, script, timeout_s=timeout_s) == ending
+    assert str(ending) == text
+
+
+def test_what_it_prints_is_added_to_the_log(tmp_path: Path) -> None:
+    (tmp_path / "log").write_text("before\n", encoding="utf-8")
+    run(tmp_path, "echo said; echo complained >&2; printf '\\377'")
+    assert (tmp_path / "log").read_bytes() == b"before\nsaid\ncomplained\n\xff"
+
+
+def test_it_has_its_folder_its_environment_and_no_input(tmp_path: Path) -> None:
+    ending = run(tmp_path, 'pwd; echo "$HOME-$GIVEN"; cat', GIVEN="so")
+    assert ending == Ending(0)
+    assert (tmp_path / "log").read_text() == f"{tmp_path.resolve()}\n-so\n"
+
+
+def test_one_that_takes_too_long_is_killed_with_all_that_it_started(tmp_path: Path) -> None:
+    ending = run(tmp_path, "sleep 1000 & echo $!; echo $$; wait", timeout_s=1.0)
+    assert ending == Ending(-signal.SIGKILL, silent_s=1.0)
+    assert str(ending) == "hung: no sign of life for 1 s, killed"
+    assert_gone([int(pid) for pid in (tmp_path / "log").read_text().split()])
+
+
+def test_what_it_leaves_behind_is_killed(tmp_path: Path) -> None:
+    assert run(tmp_path, "sleep 1000 & echo $!; exit 4") == Ending(4)
+    assert_gone([int((tmp_path / "log").read_text())])
+
+
+def test_nothing_is_left_of_it_when_we_are_interrupted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    log, wait = tmp_path / "log", subprocess.Popen.wait
+
+    def interrupted(process: subprocess.Popen[bytes], timeout: float | None = None) -> int:
+        monkeypatch.setattr(subprocess.Popen, "wait", wait)
+        assert process.returncode is None
+        assert timeout == PATIENCE_S
+        assert eventually(lambda: len(log.read_text().split()) == 2)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(subprocess.Popen, "wait", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        run(tmp_path, "sleep 1000 & echo $!; echo $$; wait")
+    assert_gone([int(pid) for pid in log.read_text().split()])
+
+
+@pytest.mark.parametrize(
+    ("command", "folder", "missing"),
+    [
+        (["/does/not/exist"], ".", "/does/not/exist"),
+        ([sys.executable], "nowhere", "nowhere"),
+    ],
+    ids=["command", "folder"],
+)
+def test_one_that_cannot_be_started(
+    tmp_path: Path, command: list[str], folder: str, missing: str
+) -> None:
+    with pytest.raises(FileNotFoundError, match=re.escape(missing)):
+        run_batch(
+            command,
+            cwd=tmp_path / folder,
+            environment={},
+            log=tmp_path / "log",
+            timeout_s=PATIENCE_S,
+        )
+
+
+def test_a_log_that_cannot_be_written_starts_nothing(tmp_path: Path) -> None:
+    with pytest.raises(IsADirectoryError):
+        run_batch(
+            ["/bin/sh", "-c", "touch started"],
+            cwd=tmp_path,
+            environment={},
+            log=tmp_path,
+            timeout_s=PATIENCE_S,
+        )
+    assert not (tmp_path / "started").exists()
+
+
+def test_a_free_port_can_be_listened_on() -> None:
+    port = free_port()
+    assert 1024 <= port <= 65535
+    with socket.socket() as listening:
+        listening.bind(("127.0.0.1", port))

@@ -1,0 +1,193 @@
+"""Which instruments a process has, by what is installed, asked for and assigned."""
+
+from __future__ import annotations
+
+import importlib.util
+import sys
+from importlib.machinery import ModuleSpec
+from pathlib import Path
+from types import ModuleType, SimpleNamespace
+from typing import TYPE_CHECKING
+
+import pytest
+
+from pytest_ttnn_perf.model.assignment import Assignment, PassKind
+from pytest_ttnn_perf.model.profile import PassChoice, ProfilerKind
+from pytest_ttnn_perf.model.settings import Settings
+from pytest_ttnn_perf.workflow.device_instruments import (
+    BesideDevices,
+    Printing,
+    Profiling,
+    Signposting,
+)
+from pytest_ttnn_perf.workflow.equipment import equipment, error_text
+from pytest_ttnn_perf.workflow.instruments import Instruments, Replaying
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+OFF, REALTIME = ProfilerKind.OFF, ProfilerKind.REALTIME
+SETTINGS = Settings(artifacts=Path("/project/.ttnn_perf"))
+FOLDER = Path("/project/.ttnn_perf/passes/1-device")
+ASSIGNMENT = Assignment(
+    PassKind.DEVICE, 3, FOLDER, None, first=True, cwd_on_path=True, profiler=ProfilerKind.DEVICE
+)
+
+
+@pytest.fixture
+def ttnn(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
+    """Return a loaded ttnn that can open a device."""
+    module = ModuleType("ttnn")
+    module.__spec__ = ModuleSpec("ttnn", None)
+    device = SimpleNamespace(arch=lambda: "wormhole_b0", get_device_ids=lambda: [0])
+    vars(module)["open_device"] = lambda **_: device
+    monkeypatch.setitem(sys.modules, "ttnn", module)
+    monkeypatch.setenv("TT_METAL_CACHE", "/does/not/exist")
+    return module
+
+
+@pytest.mark.parametrize(
+    ("kind", "text", "told"),
+    [
+        ("ValueError", "shapes differ", "ValueError: shapes differ"),
+        ("ValueError", "\n  shapes differ\nin two dimensions", "ValueError: shapes differ"),
+        ("AssertionError", "", "AssertionError"),
+        ("AssertionError", " \n ", "AssertionError"),
+        (
+            "RuntimeError",
+            "TT_FATAL @ /project/tt_metal/a.cpp:129: n > 0\ninfo:\nNo chips\ndetected\n"
+            "backtrace:\n --- f()",
+            "RuntimeError: No chips detected",
+        ),
+        (
+            "RuntimeError",
+            "TT_THROW @ a.cpp:1: tt::exception\nbacktrace:\n --- f()",
+            "RuntimeError: TT_THROW @ a.cpp:1: tt::exception",
+        ),
+    ],
+    ids=["one line", "two lines", "none", "blank", "cause", "no cause"],
+)
+def test_an_error_in_one_line(kind: str, text: str, told: str) -> None:
+    assert error_text(kind, text) == told
+
+
+@pytest.mark.parametrize("profiler", ProfilerKind, ids=lambda kind: kind.value)
+def test_without_ttnn_there_is_a_clock_alone(
+    profiler: ProfilerKind, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "ttnn", None)
+    assert type(equipment(SETTINGS, profiler, ASSIGNMENT)) is Instruments
+
+
+@pytest.mark.usefixtures("ttnn")
+@pytest.mark.parametrize("profiler", ProfilerKind, ids=lambda kind: kind.value)
+def test_what_is_replayed_needs_no_device(profiler: ProfilerKind) -> None:
+    settings = Settings(replay=Path("/recorded"))
+    assert equipment(settings, profiler, ASSIGNMENT) == Replaying(Path("/recorded"))
+
+
+@pytest.mark.usefixtures("ttnn")
+@pytest.mark.parametrize(
+    ("profiler", "assignment", "kind"),
+    [
+        (OFF, ASSIGNMENT, BesideDevices),
+        (REALTIME, None, BesideDevices),
+        (ProfilerKind.DEVICE, None, BesideDevices),
+        (ProfilerKind.DEVICE, ASSIGNMENT, Profiling),
+        (ProfilerKind.TTLANG, None, Printing),
+        (ProfilerKind.TTLANG, ASSIGNMENT, Printing),
+        (ProfilerKind.TRACY, ASSIGNMENT, Signposting),
+    ],
+    ids=["off", "realtime", "device inline", "device", "ttlang inline", "ttlang", "tracy"],
+)
+def test_each_profiler_has_its_instruments(
+    profiler: ProfilerKind, assignment: Assignment | None, kind: type[Instruments]
+) -> None:
+    assert type(equipment(SETTINGS, profiler, assignment)) is kind
+
+
+@pytest.mark.usefixtures("ttnn")
+@pytest.mark.parametrize(
+    ("profiler", "asked", "realtime", "required"),
+    [
+        (OFF, ProfilerKind.AUTO, False, False),
+        (REALTIME, ProfilerKind.AUTO, True, False),
+        (REALTIME, REALTIME, True, True),
+    ],
+    ids=["off", "chosen", "asked for"],
+)
+def test_beside_devices_the_first_call_is_captured_and_times_told_as_asked(
+    profiler: ProfilerKind, asked: ProfilerKind, realtime: bool, required: bool
+) -> None:
+    settings = Settings(artifacts=SETTINGS.artifacts, profiler=asked)
+    found = equipment(settings, profiler)
+    assert isinstance(found, BesideDevices)
+    assert found.reports == SETTINGS.artifacts / "reports"
+    assert (found.realtime, found.required, found.kernels_cached) == (realtime, required, False)
+
+
+@pytest.mark.usefixtures("ttnn")
+def test_kernels_that_were_compiled_before_are_known(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "tt-metal-cache" / "build" / "kernel").mkdir(parents=True)
+    monkeypatch.setenv("TT_METAL_CACHE", str(tmp_path))
+    found = equipment(SETTINGS, OFF)
+    assert isinstance(found, BesideDevices)
+    assert found.kernels_cached
+
+
+@pytest.mark.usefixtures("ttnn")
+@pytest.mark.parametrize(
+    ("passes", "reports"),
+    [(PassChoice.BOTH, None), (PassChoice.DEVICE, SETTINGS.artifacts / "reports")],
+    ids=["both", "device"],
+)
+def test_a_profiled_worker_has_its_report_and_its_log(
+    passes: PassChoice, reports: Path | None
+) -> None:
+    settings = Settings(artifacts=SETTINGS.artifacts, passes=passes)
+    found = equipment(settings, ProfilerKind.DEVICE, ASSIGNMENT)
+    assert isinstance(found, Profiling)
+    assert found.report == FOLDER / "profiler" / ".logs" / "cpp_device_perf_report.csv"
+    assert found.log == FOLDER / "worker.log"
+    assert found.reports == reports
+
+
+@pytest.mark.parametrize("profiler", ProfilerKind, ids=lambda kind: kind.value)
+def test_the_key_of_every_device_is_told(ttnn: ModuleType, profiler: ProfilerKind) -> None:
+    told: list[str] = []
+    found = equipment(SETTINGS, profiler, ASSIGNMENT, opened=told.append)
+    device = _open(ttnn)(device_id=0)
+    assert told == ["wormhole_b0-unknown-1x1"]
+    assert isinstance(found, BesideDevices)
+    assert found.devices.handles == [device]
+
+
+def test_nobody_has_to_be_told(ttnn: ModuleType) -> None:
+    found = equipment(SETTINGS, OFF)
+    assert isinstance(found, BesideDevices)
+    assert [_open(ttnn)(device_id=0)] == found.devices.handles
+
+
+def _open(ttnn: ModuleType) -> Callable[..., object]:
+    function: Callable[..., object] = ttnn.open_device
+    return function
+
+
+def test_ttnn_is_not_imported_for_it(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.delitem(sys.modules, "ttnn", raising=False)
+    (tmp_path / "ttnn.py").write_text("raise AssertionError", encoding="utf-8")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    monkeypatch.setattr(sys, "meta_path", list(sys.meta_path))
+    found = equipment(SETTINGS, OFF)
+    assert isinstance(found, BesideDevices)
+    assert (found.devices.runtime, found.sync) == (None, None)
+    assert "ttnn" not in sys.modules
+
+
+def test_a_simulator_that_stands_in_for_ttnn_is_no_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "ttnn", ModuleType("ttl.sim.ttnnsim"))
+    with pytest.raises(ValueError, match=r"ttnn\.__spec__ is None"):
+        importlib.util.find_spec("ttnn")
+    assert isinstance(equipment(SETTINGS, OFF), Instruments)

@@ -1,0 +1,131 @@
+"""Which profiler a run uses: every row of the decision, and every refusal."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from pytest_ttnn_perf._support.errors import UsageError
+from pytest_ttnn_perf.model.build import Build
+from pytest_ttnn_perf.model.metric import Source
+from pytest_ttnn_perf.model.profile import PassChoice, ProfilerKind
+from pytest_ttnn_perf.model.settings import Settings
+from pytest_ttnn_perf.workflow.profiler_choice import OWN_PASS, ProfilerChoice, choose, left_out
+
+AUTO, OFF, REALTIME = ProfilerKind.AUTO, ProfilerKind.OFF, ProfilerKind.REALTIME
+DEVICE, TRACY, TTLANG = ProfilerKind.DEVICE, ProfilerKind.TRACY, ProfilerKind.TTLANG
+WITH_TRACY = Build("0.81.1", "/site/ttnn", tracy=True, arch="wormhole_b0")
+WITHOUT = Build("0.81.1", "/site/ttnn", tracy=False, arch="blackhole")
+MOCK = {"TT_METAL_MOCK_CLUSTER_DESC_PATH": "mock.yaml"}
+SIMULATOR = {"TT_METAL_SIMULATOR": "/sim.so"}
+#: Builds and environments in which no profiler works, and why.
+HOPELESS: dict[str, tuple[Build, dict[str, str], str]] = {
+    "none installed": (Build(None), {}, "no ttnn is installed"),
+    "broken": (
+        Build("1.0", "/site/ttnn", problem="was killed by SIGSEGV", tracy=True, arch="blackhole"),
+        {},
+        "ttnn cannot be used: was killed by SIGSEGV",
+    ),
+    "mock": (WITH_TRACY, MOCK, "a simulated device has no times"),
+    "simulator": (WITHOUT, SIMULATOR, "a simulated device has no times"),
+    "no hardware": (Build("1.0", "/site/ttnn", tracy=True), {}, "no device was found"),
+}
+#: Of several reasons, the first that the user can do something about.
+BEFORE: dict[str, tuple[Build, dict[str, str], str]] = {
+    "none installed, simulated": (Build(None), MOCK, "no ttnn is installed"),
+    "broken, simulated": (Build("1.0", problem="x"), MOCK, "ttnn cannot be used: x"),
+    "no hardware, simulated": (Build("1.0"), MOCK, "a simulated device has no times"),
+}
+
+
+@pytest.mark.parametrize("build", [WITH_TRACY, WITHOUT, Build(None)], ids=["tracy", "no", "none"])
+def test_no_profiler_can_always_be_had(build: Build) -> None:
+    assert choose(OFF, build, MOCK) == ProfilerChoice(OFF, "as asked")
+
+
+@pytest.mark.parametrize(
+    ("asked", "build", "kind", "why"),
+    [
+        (AUTO, WITH_TRACY, DEVICE, "ttnn 0.81.1 is Tracy-enabled"),
+        (AUTO, WITHOUT, REALTIME, "ttnn 0.81.1 is built without Tracy"),
+        (REALTIME, WITH_TRACY, REALTIME, "as asked"),
+        (REALTIME, WITHOUT, REALTIME, "as asked"),
+        (DEVICE, WITH_TRACY, DEVICE, "as asked"),
+        (TRACY, WITH_TRACY, TRACY, "as asked"),
+        (TTLANG, WITH_TRACY, TTLANG, "as asked"),
+        (TTLANG, WITHOUT, TTLANG, "as asked"),
+    ],
+    ids=lambda value: value.value if isinstance(value, ProfilerKind) else "",
+)
+def test_with_a_device_what_was_asked_for_is_had(
+    asked: ProfilerKind, build: Build, kind: ProfilerKind, why: str
+) -> None:
+    choice = choose(asked, build, {})
+    assert choice == ProfilerChoice(kind, why)
+    assert str(choice) == f"profiler {kind.value} ({why})"
+
+
+@pytest.mark.parametrize("case", [*HOPELESS.values(), *BEFORE.values()], ids=[*HOPELESS, *BEFORE])
+def test_where_none_works_there_is_none_and_the_reason(
+    case: tuple[Build, dict[str, str], str],
+) -> None:
+    build, environment, why = case
+    assert choose(AUTO, build, environment) == ProfilerChoice(OFF, why)
+
+
+@pytest.mark.parametrize("asked", [REALTIME, DEVICE, TRACY], ids=lambda kind: kind.value)
+@pytest.mark.parametrize("case", HOPELESS.values(), ids=HOPELESS)
+def test_where_none_works_none_can_be_asked_for(
+    case: tuple[Build, dict[str, str], str], asked: ProfilerKind
+) -> None:
+    build, environment, why = case
+    with pytest.raises(UsageError) as raised:
+        choose(asked, build, environment)
+    assert str(raised.value) == f"--ttnn-perf-profiler {asked.value}: {why}; use auto, or off"
+
+
+@pytest.mark.parametrize("case", HOPELESS.values(), ids=HOPELESS)
+def test_what_tt_lang_prints_needs_no_device_of_ours(
+    case: tuple[Build, dict[str, str], str],
+) -> None:
+    build, environment, _ = case
+    assert choose(TTLANG, build, environment) == ProfilerChoice(TTLANG, "as asked")
+
+
+@pytest.mark.parametrize("asked", [DEVICE, TRACY], ids=lambda kind: kind.value)
+@pytest.mark.parametrize("tracy", [False, None], ids=["without", "unknown"])
+def test_a_build_without_tracy_refuses_what_needs_it(
+    asked: ProfilerKind, tracy: bool | None
+) -> None:
+    build = Build("0.82.0", "/site/ttnn", tracy=tracy, arch="blackhole")
+    with pytest.raises(UsageError) as raised:
+        choose(asked, build, {})
+    assert str(raised.value) == (
+        f"--ttnn-perf-profiler {asked.value}: ttnn 0.82.0 is built without Tracy; use realtime, "
+        "or a Tracy-enabled build"
+    )
+
+
+def test_an_empty_variable_simulates_nothing() -> None:
+    assert choose(AUTO, WITH_TRACY, {"TT_METAL_SIMULATOR": ""}).kind is DEVICE
+
+
+def test_what_slows_down_what_it_looks_at_has_a_pass_of_its_own() -> None:
+    assert {DEVICE, TRACY, TTLANG} == OWN_PASS
+
+
+@pytest.mark.parametrize(
+    ("asked", "sources"),
+    [
+        ({}, ()),
+        ({"profiler": DEVICE}, ()),
+        ({"profiler": OFF}, (Source.DEVICE, Source.REALTIME, Source.TRACY)),
+        ({"passes": PassChoice.WALL}, (Source.DEVICE, Source.REALTIME, Source.TRACY)),
+        ({"passes": PassChoice.DEVICE}, (Source.WALL,)),
+        ({"passes": PassChoice.DEVICE, "profiler": OFF}, (Source.WALL,)),
+    ],
+    ids=["nothing", "device", "off", "wall pass", "device pass", "device pass, off"],
+)
+def test_what_the_user_does_without(asked: dict[str, Any], sources: tuple[Source, ...]) -> None:
+    assert left_out(Settings(**asked)) == sources
