@@ -80,9 +80,9 @@ class BesideDevices(Instruments):
         first = min(plan.warmup, 1)
         with self._capture() if first else nullcontext(CapturedGraph()) as captured:
             warm_up(workload, timings, count=first)
+        warm_up(workload, timings, count=plan.warmup - first)
         self._count("program_cache_entries_before")
-        rest = replace(plan, warmup=plan.warmup - first)
-        result = Instruments.run(self, workload, timings, rest)
+        result = Instruments.run(self, workload, timings, replace(plan, warmup=0))
         self._count("program_cache_entries_after")
         self._facts |= telemetry()  # at once: clocks fall when there is nothing to do
         self._artifact = self._captured(captured)

@@ -150,4 +150,5 @@ def with_device(observation: Observation, told: Observation | None) -> Observati
         ops=told.ops or observation.ops,
         environment={**told.environment, **observation.environment},
         problems=(*observation.problems, *told.problems),
+        dropped=told.dropped,
     )

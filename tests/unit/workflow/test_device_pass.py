@@ -100,7 +100,8 @@ def test_all_else_is_as_the_wall_pass_saw_it() -> None:
         facts={"batch": 2},
         dropped=True,
     )
-    assert replace(with_device(wall, other), metrics={}) == replace(wall, metrics={})
+    joined = replace(with_device(wall, other), metrics={})
+    assert joined == replace(wall, metrics={}, dropped=True)
 
 
 class Heard(_Hearing):
