@@ -46,7 +46,7 @@ class UsedDevice:
 class OpenDevices:
     """The devices of this process. Nothing is opened, queried or imported that tests would not."""
 
-    on_open: Callable[[UsedDevice], None] | None = None
+    on_open: Callable[[], None] | None = None
     runtime: Runtime | None = None
     _open: list[tuple[Any, UsedDevice]] = field(default_factory=list)
     _used: list[UsedDevice] = field(default_factory=list)
@@ -91,6 +91,8 @@ class OpenDevices:
     def _opener(self, original: Callable[..., Any]) -> Callable[..., Any]:
         @functools.wraps(original)
         def opened(*args: Any, **kwargs: Any) -> Any:
+            if self.on_open is not None:
+                self.on_open()  # before: what hangs in there leaves the device as well
             result = original(*args, **kwargs)
             arguments = _arguments(original, args, kwargs)
             for handle in result.values() if isinstance(result, dict) else [result]:
@@ -132,8 +134,6 @@ class OpenDevices:
         )
         self._open.append((handle, device))
         self._used.append(device)
-        if self.on_open is not None:
-            self.on_open(device)
 
     def _forget(self, handle: Any) -> list[UsedDevice]:
         """Strike a device off the list of open ones; return what was known of it."""

@@ -109,9 +109,7 @@ class Warned(Message):
 
 @dataclass(frozen=True, slots=True)
 class Opened(Message):
-    """A device was opened; from now on its chips are this worker's."""
-
-    key: str
+    """A device is opened; from now on its chips are this worker's."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -105,8 +105,9 @@ def _lead(config: pytest.Config, settings: Settings) -> None:
         choice = choose_profiler(settings, os.environ)
     except TtnnPerfError as error:
         raise pytest.UsageError(str(error)) from error
-    if not isolated and choice.kind in OWN_PASS:
-        choice = ProfilerChoice(ProfilerKind.OFF, f"{choice.kind.value} needs a worker")
+    if choice.kind in OWN_PASS and (not isolated or settings.passes is PassChoice.WALL):
+        why = "the wall pass alone" if isolated else f"{choice.kind.value} needs a worker"
+        choice = ProfilerChoice(ProfilerKind.OFF, why)
     if settings.passes is PassChoice.DEVICE:
         _check_device_pass(choice)
     gate.profiler, gate.has_devices = str(choice), has_devices(os.environ)

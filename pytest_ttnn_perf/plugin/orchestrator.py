@@ -106,10 +106,7 @@ class Orchestrator:
         settings, say = self.gate.settings, relay.emitter.say
         crew = Crew(settings, self.profiler, self._workers(session.config), say)
         if crew.has_device_pass:
-            self.gate.profiled, stopped = crew.profile()
-            if stopped is not None:
-                self.gate.cut_short = f"a worker {stopped}"
-                raise pytest.exit.Exception(f"ttnn-perf: a worker {stopped}", returncode=1)
+            self._profile(crew)
         workers = crew.first()
         first = Pass(crew.first_kind, workers, relay, settings.timeout)
         try:
@@ -130,6 +127,17 @@ class Orchestrator:
             for test in relay.held:
                 if self.gate.in_question(test):
                     self.gate.cannot_confirm(test, _UNMEASURED)
+
+    def _profile(self, crew: Crew) -> None:
+        """Make the device pass; end the run if it leaves a device that no worker can use."""
+        device = crew.device_pass()
+        self.gate.profiled = device.run()
+        self.gate.untold = device.untold
+        if device.stopped is not None:
+            for test in self.gate.profiled:
+                self.gate.lose(test, f"was not started: {device.stopped}")
+            self.gate.cut_short = device.stopped
+            raise pytest.exit.Exception(f"ttnn-perf: {device.stopped}", returncode=1)
 
     def _workers(self, config: pytest.Config) -> Workers:
         return Workers(

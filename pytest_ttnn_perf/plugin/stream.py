@@ -62,10 +62,10 @@ class Stream:
             nowhere = Path(os.devnull).open("w", encoding="utf-8")  # noqa: SIM115 (until the end)
             reporter._tw._file = nowhere  # noqa: SLF001 (no public way to redirect it)
 
-    def opened(self, key: str) -> None:
-        """Tell that a device was opened; the channel is this thread's."""
+    def opened(self) -> None:
+        """Tell that a device is opened; the channel is this thread's."""
         if threading.current_thread() is threading.main_thread():
-            self._tell(Opened(key))
+            self._tell(Opened())
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_sessionstart(self, session: pytest.Session) -> None:

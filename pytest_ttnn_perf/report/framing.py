@@ -13,8 +13,13 @@ if TYPE_CHECKING:
     from pytest_ttnn_perf.model.settings import Settings
 
 
-def heading_line(settings: Settings, key: str, *, here: Path, inline: bool, profiler: str) -> str:
-    """Say what a run does, and for which key."""
+def heading_line(
+    settings: Settings, host: str | None, *, here: Path, inline: bool, profiler: str
+) -> str:
+    """Say what a run does, and for which key: that of the ``host``, if there are no devices."""
+    key = f"key {host}" if host else "keys of the devices that tests open"
+    if settings.replay is not None:
+        key = "keys of the artifacts"
     parts = [f"gate on, {key}", f"baselines {_shown(settings.baselines, here)}"]
     if settings.update:
         parts.append(f"update {settings.update.value}")

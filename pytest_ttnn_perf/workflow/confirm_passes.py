@@ -49,8 +49,9 @@ class ConfirmPasses:
                     silence_s = self._silence_s(first_pass_s)
                     again_pass = Pass(PassKind.CONFIRM, workers, hearing, silence_s)
                     again_pass.run(again)
-                    hearing.close()
+                    hearing.close(again_pass.stopped)
                     if again_pass.stopped:
+                        self.say(f"ttnn-perf: a worker {again_pass.stopped}")
                         return
 
     def _silence_s(self, first_pass_s: float) -> float:
@@ -89,10 +90,11 @@ class _Hearing:
         for started in loss.tests:
             self._give_up(started.test, why)
 
-    def close(self) -> None:
+    def close(self, stopped: str | None) -> None:
         """Give up the tests that no worker told anything about."""
+        why = f"a worker before it {stopped}" if stopped else self._trouble
         for test in tuple(self.waiting):
-            self._give_up(test, self._trouble or "the test did not run again")
+            self._give_up(test, why or "the test did not run again")
 
     def _give_up(self, test: str, why: str) -> None:
         if test in self.waiting:

@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from pathlib import Path
 
-    from pytest_ttnn_perf.model.observation import Observation
     from pytest_ttnn_perf.model.settings import Settings
     from pytest_ttnn_perf.workflow.passes import Loss, Workers
 
@@ -52,7 +51,7 @@ class Crew:
     def first(self) -> Workers:
         """Return those of that pass."""
         if self.first_kind is PassKind.DEVICE:
-            return self.profiled(more_room=False)
+            return self.profiled(more_room=True)  # no other pass gives dropped markers more room
         # What needs a pass of its own is off in this one.
         profiler = ProfilerKind.OFF if self.profiler in OWN_PASS else self.profiler
         return self._workers(profiler, partial(worker_variables, self.plain.environment))
@@ -68,12 +67,11 @@ class Crew:
 
         return replace(self._workers(self.profiler, variables), shown=False)
 
-    def profile(self) -> tuple[Mapping[str, Observation], str | None]:
-        """Make the device pass; return what it told, and why no worker can follow, if so."""
+    def device_pass(self) -> DevicePass | TracyPass:
+        """Return the pass in which tests are profiled."""
         if self.profiler is ProfilerKind.TRACY:
-            return TracyPass(self.settings, self.profiled(more_room=False), self.say).run(), None
-        device = DevicePass(self.settings, self.profiled, self.say)
-        return device.run(), device.stopped
+            return TracyPass(self.settings, self.profiled(more_room=False), self.say)
+        return DevicePass(self.settings, self.profiled, self.say)
 
     def _workers(
         self, profiler: ProfilerKind, variables: Callable[[Path], Mapping[str, str]]

@@ -11,7 +11,7 @@ from pytest_ttnn_perf.model.assignment import PassKind
 from pytest_ttnn_perf.model.encoding.observations import decode_observation
 from pytest_ttnn_perf.model.encoding.value import Value
 from pytest_ttnn_perf.model.message import Broke, Collected, Finished, Refused, Reported, Stopped
-from pytest_ttnn_perf.model.metric import KERNEL_TIME, Kind
+from pytest_ttnn_perf.model.metric import KERNEL_TIME, Kind, Source
 from pytest_ttnn_perf.model.observation import MetricObservation, Observation
 from pytest_ttnn_perf.report.progress import device_pass_heading, device_pass_line
 from pytest_ttnn_perf.workflow.passes import Loss, Pass, Workers
@@ -44,6 +44,8 @@ class DevicePass:
     say: Callable[[str], None]
     #: Why no other worker may follow: a device was left that none can use.
     stopped: str | None = None
+    #: Why nothing is known of any test, not even which there are.
+    untold: str | None = None
 
     def run(self) -> Mapping[str, Observation]:
         """Return what the devices told of each measured test; what they did not, says why."""
@@ -60,8 +62,11 @@ class DevicePass:
             PassKind.DEVICE, self.workers(more_room=more_room), hearing, self.settings.timeout
         )
         profiled.run(tests)
-        self.stopped = profiled.stopped
+        if profiled.stopped is not None:
+            lost = f"{hearing.lost}; it" if hearing.lost else "a worker"
+            self.stopped = f"{lost} {profiled.stopped}"
         hearing.close(profiled.stopped)
+        self.untold = hearing.trouble if not hearing.collected else None
         return hearing.told
 
 
@@ -77,7 +82,9 @@ class _Hearing:
     _count: int = 0
     _began_s: float = field(default_factory=time.monotonic)
     _said_s: float = field(default_factory=time.monotonic)
-    _trouble: str | None = None
+    trouble: str | None = None
+    #: The last test that was lost, and how.
+    lost: str = ""
 
     def hear(self, message: Message) -> None:
         """Take in one message."""
@@ -97,7 +104,7 @@ class _Hearing:
             case Finished():
                 self._tell_progress()
             case Refused(text=text) | Broke(text=text) | Stopped(text=text):
-                self._trouble = text
+                self.trouble = text
 
     def _tell_progress(self) -> None:
         now_s = time.monotonic()
@@ -111,13 +118,19 @@ class _Hearing:
         """Give up the tests that a worker was running when it died or hung."""
         why = f"its worker {loss.text}; log: {loss.log}"
         if not loss.tests:
-            self._trouble = why
+            self.trouble = why
         for started in loss.tests:
+            self.lost = f"{started.test}: {why}"
             self._give_up(started.test, why)
+
+    @property
+    def collected(self) -> bool:
+        """Whether a worker came so far as to tell its tests."""
+        return self._count > 0 or bool(self.told)
 
     def close(self, stopped: str | None) -> None:
         """Give up the tests that no worker told anything about."""
-        why = f"an earlier worker {stopped}" if stopped else self._trouble
+        why = f"an earlier worker {stopped}" if stopped else self.trouble
         for test in tuple(self.waiting):
             self._give_up(test, why or "the test did not run")
 
@@ -135,9 +148,13 @@ class _Hearing:
 
     def _give_up(self, test: str, why: str) -> None:
         self.waiting.pop(test, None)
-        time = recorded(KERNEL_TIME, Kind.TIME)
-        nothing = MetricObservation(time, (), note=f"device pass: {why}")
-        self.told[test] = Observation(test, {KERNEL_TIME: nothing})
+        self.told[test] = untold(test, f"device pass: {why}")
+
+
+def untold(test: str, why: str, source: Source = Source.DEVICE) -> Observation:
+    """Return what is known of a test whose device told nothing: why."""
+    time = recorded(KERNEL_TIME, Kind.TIME, source=source)
+    return Observation(test, {KERNEL_TIME: MetricObservation(time, (), note=why)})
 
 
 def with_device(observation: Observation, told: Observation | None) -> Observation:
@@ -149,6 +166,6 @@ def with_device(observation: Observation, told: Observation | None) -> Observati
         metrics={**observation.metrics, **told.metrics},
         ops=told.ops or observation.ops,
         environment={**told.environment, **observation.environment},
-        problems=(*observation.problems, *told.problems),
+        problems=tuple(dict.fromkeys((*observation.problems, *told.problems))),
         dropped=told.dropped,
     )

@@ -28,12 +28,12 @@ def equipment(
     profiler: ProfilerKind,
     assignment: Assignment | None = None,
     *,
-    opened: Callable[[str], None] | None = None,
+    opened: Callable[[], None] | None = None,
 ) -> Instruments:
     """Return the instruments of a process.
 
-    ``profiler`` is what this process has been given variables for; ``opened`` is told the key of
-    every device that tests open.
+    ``profiler`` is what this process has been given variables for; ``opened`` is
+    called before tests open a device.
     """
     if settings.replay is not None:
         return Replaying(settings.replay)
@@ -53,19 +53,15 @@ def _beside_devices(
     settings: Settings,
     profiler: ProfilerKind,
     assignment: Assignment | None,
-    opened: Callable[[str], None] | None,
+    opened: Callable[[], None] | None,
 ) -> Instruments:
     from pytest_ttnn_perf.device.machine import kernels_cached
-    from pytest_ttnn_perf.device.opened import OpenDevices, UsedDevice
+    from pytest_ttnn_perf.device.opened import OpenDevices
     from pytest_ttnn_perf.device.variables import report_in
     from pytest_ttnn_perf.workflow import device_instruments as beside
 
-    def tell(device: UsedDevice) -> None:
-        if opened is not None:
-            opened(device.hardware.key)
-
     reports = settings.artifacts / "reports"
-    devices = OpenDevices(on_open=tell)
+    devices = OpenDevices(on_open=opened)
     devices.observe()
     if profiler is ProfilerKind.DEVICE and assignment is not None:
         folder = assignment.folder

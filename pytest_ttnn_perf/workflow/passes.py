@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import shlex
 import shutil
 import sys
 import time
@@ -116,7 +117,9 @@ class Workers:
             UsageError: there can be no other process.
         """
         self._assign(folder, kind, None, None)
-        command = [*interpreter(), *launcher, *self.arguments(folder)]
+        # Launchers join the words of what they launch for a shell.
+        words = map(shlex.quote, self.arguments(folder))
+        command = [*interpreter(), *launcher, *words]
         log, environment = folder / "worker.log", self._environment(folder)
         try:
             return run_batch(

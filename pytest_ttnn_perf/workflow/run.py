@@ -26,7 +26,7 @@ from pytest_ttnn_perf.workflow.confirm import (
     is_suspect,
     not_confirmed,
 )
-from pytest_ttnn_perf.workflow.device_pass import with_device
+from pytest_ttnn_perf.workflow.device_pass import untold, with_device
 from pytest_ttnn_perf.workflow.judge import failed, failing, judge_observation, manner_of
 from pytest_ttnn_perf.workflow.publish import Journal, write_run
 from pytest_ttnn_perf.workflow.readiness import check_paths
@@ -58,6 +58,8 @@ class GateRun:
     shift: Shift | None = None
     #: What devices told of tests in a pass of their own.
     profiled: Mapping[str, Observation] = field(default_factory=dict)
+    #: Why they told nothing of any test.
+    untold: str | None = None
     profiler: str = "profiler off"
     has_devices: bool = False
     #: Why the run ended before any test was measured for the gate.
@@ -113,8 +115,11 @@ class GateRun:
         observation = decode_observation(test, Value(observed))  # or the journal is unreadable
         if not self._begun:  # a test that asked for the fixture only while it ran
             self._attempt(partial(self.begin, [test]))
-        if test in self.profiled:
-            observation = with_device(observation, self.profiled[test])
+        told = self.profiled.get(test)
+        if told is None and self.untold is not None:
+            told = untold(test, f"device pass: {self.untold}")
+        if told is not None:
+            observation = with_device(observation, told)
             observed = encode_observation(observation)
         self._attempt(partial(self._journal.add, test, observed))
         return self._judge(observation)
@@ -255,17 +260,9 @@ class GateRun:
 
     def heading(self) -> str:
         """Say in one line what this run does."""
-        key = f"key {self.hardware.key}"
-        if self.settings.replay is not None:
-            key = "keys of the artifacts"
-        elif self.has_devices:
-            key = "keys of the devices that tests open"
+        host = None if self.has_devices else self.hardware.key
         return heading_line(
-            self.settings,
-            key,
-            here=self.here,
-            inline=self.inline,
-            profiler=self.profiler,
+            self.settings, host, here=self.here, inline=self.inline, profiler=self.profiler
         )
 
     def closing(self) -> Iterator[str]:

@@ -15,12 +15,13 @@ from pytest_ttnn_perf._support.errors import TtnnPerfError
 from pytest_ttnn_perf.attribution.grouping import grouped
 from pytest_ttnn_perf.capture.ops_window import window
 from pytest_ttnn_perf.model.assignment import PassKind
-from pytest_ttnn_perf.model.metric import KERNEL_TIME, Kind, Source
+from pytest_ttnn_perf.model.metric import KERNEL_TIME, Source
 from pytest_ttnn_perf.model.observation import MetricObservation, Observation
 from pytest_ttnn_perf.processes.batch import free_port
 from pytest_ttnn_perf.workflow.device_metrics import device_metrics
+from pytest_ttnn_perf.workflow.device_pass import untold
 from pytest_ttnn_perf.workflow.op_tables import op_table_of
-from pytest_ttnn_perf.workflow.recorded import recorded
+from pytest_ttnn_perf.workflow.passes import Loss
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -46,6 +47,9 @@ class TracyPass:
     settings: Settings
     workers: Workers
     say: Callable[[str], None]
+    #: Why no other worker may follow, and why nothing is known of any test.
+    stopped: str | None = None
+    untold: str | None = None
 
     def run(self) -> Mapping[str, Observation]:
         """Return what the devices told of each test that was measured under Tracy."""
@@ -56,16 +60,23 @@ class TracyPass:
         ending = self.workers.run_batch(
             folder, PassKind.DEVICE, launcher, timeout_s=self.settings.timeout
         )
+        if ending.hung:
+            loss = Loss((), str(ending), folder / "worker.log", "", dirty=True, hung=True)
+            left = self.workers.reset(loss)
+            self.stopped = left and f"Tracy {ending}; it {left}"
         files = sorted(output.glob("reports/*/ops_perf_results*.csv"))
-        if not files:
-            self.say(f"ttnn-perf: device pass: Tracy {ending} without a report; see {folder}")
-            self.workers.keep()
-            return {}
         try:
+            if not files:
+                self.untold = f"Tracy {ending} without a report; see {folder}"
+                self.workers.keep()
+                return {}
             told = dict(_told(op_table_of(files[-1])))
         except TtnnPerfError as error:
-            self.say(f"ttnn-perf: device pass: {error}")
+            self.untold = str(error)
             return {}
+        finally:
+            if self.untold is not None:
+                self.say(f"ttnn-perf: device pass: {self.untold}")
         self.workers.discard(folder)
         return told
 
@@ -81,7 +92,7 @@ def _told(table: OpTable) -> Iterator[tuple[str, Observation]]:
         try:
             windows = [window(table, name, _END + name.removeprefix(_BEGIN)) for name in names]
         except TtnnPerfError as error:  # a call that raised has no end
-            yield test, _no_data(test, str(error))
+            yield test, untold(test, str(error), Source.TRACY)
         else:
             yield test, _observation(test, windows)
 
@@ -95,10 +106,10 @@ def _observation(test: str, windows: list[OpTable]) -> Observation:
     counts = [len(each) for each in windows]
     lost = [each[KERNEL_TIME].note for each in samples if not each[KERNEL_TIME].samples]
     if lost:
-        return _no_data(test, lost[0] or "no op has a time")
+        return untold(test, lost[0] or "no op has a time", Source.TRACY)
     if len(set(counts)) > 1:
         told = ", ".join(map(str, counts))
-        return _no_data(test, f"the iterations ran different numbers of ops: {told}")
+        return untold(test, f"the iterations ran different numbers of ops: {told}", Source.TRACY)
     names = reduce(lambda kept, more: [n for n in kept if n in more], samples[1:], [*samples[0]])
     metrics = {
         name: MetricObservation(
@@ -108,8 +119,3 @@ def _observation(test: str, windows: list[OpTable]) -> Observation:
         for name in names
     }
     return Observation(test, metrics, ops=grouped(windows[-1]))
-
-
-def _no_data(test: str, why: str) -> Observation:
-    time = recorded(KERNEL_TIME, Kind.TIME, source=Source.TRACY)
-    return Observation(test, {KERNEL_TIME: MetricObservation(time, (), note=why)})

@@ -87,8 +87,11 @@ class Scene:
 
     ttnn: Any
     devices: OpenDevices
-    told: list[UsedDevice]
     waited: list[object] = field(default_factory=list)
+
+    @property
+    def told(self) -> list[UsedDevice]:
+        return self.devices._used
 
     def configurations(self) -> list[object]:
         return [device.configuration for device in self.told]
@@ -97,8 +100,7 @@ class Scene:
 @pytest.fixture
 def scene(monkeypatch: pytest.MonkeyPatch) -> Scene:
     """Return an observed ttnn whose parts hold each other's functions, as the real one's do."""
-    told: list[UsedDevice] = []
-    scene = Scene(ModuleType("ttnn"), OpenDevices(on_open=told.append), told)
+    scene = Scene(ModuleType("ttnn"), OpenDevices())
     fabric = {"set_fabric_config": lambda config, reliability_mode=None: config}
     waiting = {"synchronize_device": scene.waited.append}
     vars(scene.ttnn).update(FUNCTIONS | OF_MESH | fabric | waiting)

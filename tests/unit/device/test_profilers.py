@@ -18,6 +18,7 @@ from pytest_ttnn_perf.model.profile import Iteration, ProgramRun
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+NO_TIME = "the real-time profiler told a time that is none"
 KERNEL = "DEVICE KERNEL DURATION [ns]"
 
 
@@ -261,18 +262,9 @@ def test_a_first_record_that_comes_late_is_waited_for(realtime: Realtime) -> Non
         ([{"dropped": 3}], "the real-time profiler dropped 3 records"),
         ([{"dropped": 3}, {"dropped": 4}], "the real-time profiler dropped 7 records"),
         ([{"chip": 1}], "nothing was recorded of chip 0 of 2"),
-        (
-            [{"cycles": -5}],
-            "the real-time profiler told a time that is none: -5 cycles at 1.0 per ns",
-        ),
-        (
-            [{"frequency": 0}],
-            "the real-time profiler told a time that is none: 8 cycles at 0 per ns",
-        ),
-        (
-            [{"frequency": -1}],
-            "the real-time profiler told a time that is none: 8 cycles at -1 per ns",
-        ),
+        ([{"cycles": -5}], f"{NO_TIME}: -5 cycles at 1.0 per ns"),
+        ([{"frequency": 0}], f"{NO_TIME}: 8 cycles at 0 per ns"),
+        ([{"frequency": -1}], f"{NO_TIME}: 8 cycles at -1 per ns"),
     ],
     ids=["nothing", "dropped", "dropped twice", "chip", "negative", "no clock", "negative clock"],
 )

@@ -294,6 +294,6 @@ def test_after_a_device_that_is_unusable_nothing_is_profiled_again(
     made: list[tuple[object, ...]],
 ) -> None:
     found, stopped, _ = profiled(([BOTH, of("a", dropped=True)], "left it hanging"))
-    assert stopped == "left it hanging"
+    assert stopped == "a worker left it hanging"
     assert found["b"] == given_up("b", "an earlier worker left it hanging")
     assert made == FIRST

@@ -1,0 +1,216 @@
+"""The device pass: what devices tell of a model is recorded, gated, and put down to its ops."""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import TYPE_CHECKING
+
+import pytest
+
+from pytest_ttnn_perf.model.message import Collected, Finished, Reported
+from pytest_ttnn_perf.workflow import device_pass
+from tests.behaviour.model import counts_of, failure_of
+from tests.device.script import Op
+from tests.device.test_leases_in_runs import (
+    CONFTEST,
+    DENSE,
+    KEY,
+    MODELS,
+    OPS,
+    SUM,
+    UPDATE,
+    Rig,
+    play,
+    said,
+    sampled,
+)
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from tests.harness.project import Ran
+
+
+@pytest.fixture(scope="module")
+def recorded(tmp_path_factory: pytest.TempPathFactory) -> tuple[Rig, Ran]:
+    """Return a project with baselines, and the run that recorded them."""
+    rig = Rig(tmp_path_factory.mktemp("recorded")).write(conftest=CONFTEST, test_models=MODELS)
+    ran = rig.pytest(play(), *UPDATE)
+    assert ran.code == 0, ran.text + ran.errors
+    return rig, ran
+
+
+def test_times_counts_and_ops_are_recorded_with_their_source_and_key(
+    recorded: tuple[Rig, Ran],
+) -> None:
+    rig, ran = recorded
+    assert (ran.code, counts_of(ran)) == (0, "2 passed")
+    assert said(ran) == [
+        "ttnn-perf: gate on, keys of the devices that tests open, baselines baselines, update new, "
+        "profiler device (ttnn 0.81.1 is Tracy-enabled)",
+        "ttnn-perf: device pass: profiling 2 tests",
+    ]
+    assert rig.workers() == ["1-device", "2-wall"]
+    stored = json.loads((rig.project / "baselines" / KEY / "test_models.json").read_text())
+    assert stored["hardware"] == {"arch": "wormhole_b0", "board": "n150", "mesh": "1x1"}
+    metrics = stored["tests"]["test_dense"]["metrics"]
+    assert {name: (m["source"], m["sessions"]) for name, m in metrics.items() if "device" in name} \
+        == {
+            "device_kernel_time": ("device", [[6_500_000, 0, 3]]),
+            "device_kernel_time_matmul": ("device", [[6_000_000, 0, 1]]),
+            "device_kernel_time_elementwise": ("device", [[500_000, 0, 1]]),
+        }  # fmt: skip
+    assert (metrics["op_count"]["source"], metrics["op_count"]["sessions"]) == (
+        "device",
+        [[2, 0, 1]],
+    )
+    assert (metrics["wall_time"]["source"], metrics["wall_time"]["sessions"][0][2]) == ("wall", 3)
+    table = rig.project / "baselines" / KEY / "test_models.ops" / "test_dense.csv"
+    assert table.read_text().splitlines() == [
+        "op,inputs,outputs,cores,fidelity,settings,count,total_ns,median_ns,time",
+        "MatmulDeviceOperation,,,64,,,1,6000000,6000000,DEVICE KERNEL DURATION [ns]",
+        "UnaryDeviceOperation,,,64,,,1,500000,500000,DEVICE KERNEL DURATION [ns]",
+    ]
+
+
+def test_a_slower_op_fails_its_test_by_name_and_no_other(
+    recorded: tuple[Rig, Ran], tmp_path: Path
+) -> None:
+    rig = recorded[0].copied_to(tmp_path)
+    slower = (Op("matmul", 7.2e6, cores=32), *OPS[1:])
+
+    ran = rig.pytest(play(ops=slower), "--ttnn-perf", "--ttnn-perf-confirm=1")
+
+    assert (ran.code, counts_of(ran)) == (1, "1 failed, 1 passed")
+    assert said(ran)[1:] == [
+        "ttnn-perf: device pass: profiling 2 tests",
+        f"ttnn-perf: {DENSE}: device_kernel_time 18.5 % slower, device_kernel_time_matmul 20.0 % "
+        "slower: to be measured again",
+        "ttnn-perf: confirm pass 1 of 1: measuring 1 test again in a fresh process",
+        f"ttnn-perf: {DENSE}: device_kernel_time 7.700 ms, baseline 6.500 ms: beyond its limit "
+        "again",
+        f"ttnn-perf: {DENSE}: device_kernel_time_matmul 7.200 ms, baseline 6.000 ms: beyond its "
+        "limit again",
+    ]
+    against = "against 1 session; confirm passes:"
+    assert failure_of(ran, "test_dense").splitlines() == [
+        "REGRESSED: device_kernel_time 7.700 ms, baseline 6.500 ms: 18.5 % slower, limit 2.0 % "
+        f"(3 samples {against} 7.700 ms; provisional baseline)",
+        "REGRESSED: device_kernel_time_matmul 7.200 ms, baseline 6.000 ms: 20.0 % slower, limit "
+        f"2.0 % (1 sample {against} 7.200 ms; provisional baseline)",
+        "  by op: +18.5 % (+1.20 ms) = Matmul +1.20 ms (64→32 cores)",
+        f'  accept it with: pytest {DENSE} --ttnn-perf-update=all --ttnn-perf-reason "why"',
+    ]
+    assert set(rig.outcomes(SUM).values()) == {"WITHIN"}
+    # Confirmed as it was measured: profiled, and no other way.
+    assert rig.workers() == ["1-device", "2-wall", "3-confirm"]
+    profiled = ["TT_METAL_DEVICE_PROFILER" in each["variables"] for each in rig.machine.journal()]
+    assert profiled == [True, False, True]
+
+
+def test_a_gain_is_reported_and_can_be_kept(recorded: tuple[Rig, Ran], tmp_path: Path) -> None:
+    rig = recorded[0].copied_to(tmp_path)
+    faster = (Op("matmul", 4.2e6), *OPS[1:])
+
+    ran = rig.pytest(play(ops=faster), "--ttnn-perf")
+
+    assert (ran.code, counts_of(ran)) == (0, "2 passed")
+    gain = ran.text.partition(f"IMPROVED {DENSE}: ")[2].splitlines()[:4]
+    assert gain == [
+        "device_kernel_time 4.700 ms, baseline 6.500 ms: 27.7 % faster, limit 2.0 % (3 samples "
+        "against 1 session; provisional baseline)",
+        f"IMPROVED {DENSE}: device_kernel_time_matmul 4.200 ms, baseline 6.000 ms: 30.0 % faster, "
+        "limit 2.0 % (1 sample against 1 session; provisional baseline)",
+        "  by op: -27.7 % (-1.80 ms) = Matmul -1.80 ms",
+        f"  keep it with: pytest {DENSE} --ttnn-perf-update",
+    ]
+
+
+OTHERS = (
+    MODELS
+    + """
+    @quick
+    @pytest.mark.parametrize("device", [{"trace_region_size": 65536}], indirect=True, ids=[""])
+    def test_traced(ttnn_perf, device):
+        x = put(device)
+        ttnn.add(x, x)
+        trace = ttnn.begin_trace_capture(device, cq_id=0)
+        output = ttnn.add(x, x)
+        ttnn.end_trace_capture(device, trace, cq_id=0)
+        ttnn_perf.measure(ttnn.execute_trace, device, trace, cq_id=0, blocking=False)
+        print("checked in", "profile" if ttnn.get_latest_programs_perf_data() else "wall")
+        ttnn_perf.check_pcc(np.full((32, 32), 2.0), output.to_numpy())
+
+    @quick
+    @pytest.mark.parametrize("mesh", [(1, 2), (2, 4)], ids=["1x2", "2x4"], indirect=True)
+    def test_mesh(ttnn_perf, mesh):
+        x = put(mesh)
+        ttnn_perf.measure(ttnn.add, x, x)
+
+    @quick
+    def test_skipped_inside(ttnn_perf, device):
+        pytest.skip("not on this board")
+"""
+)
+SUM_SKIPPED = MODELS.replace("def test_sum", "@pytest.mark.skip\n    def test_sum")
+
+
+def test_traces_and_meshes_are_profiled_replay_by_replay_and_chip_by_chip(tmp_path: Path) -> None:
+    rig = Rig(tmp_path).write(conftest=CONFTEST, test_models=OTHERS)
+    # The last chip is slower: it decides how long the mesh takes.
+    ops = (Op("add", 2e6), Op("add", 1e6, code="AllGatherDeviceOperation", chips=(7,)))
+    script = play(cluster="T3K", chips=8, remote=4, ops=ops)
+    tests = ("-k", "traced or mesh or skipped", "-s")
+
+    ran = rig.pytest(script, *UPDATE, *tests)
+
+    assert (ran.code, counts_of(ran)) == (0, "3 passed, 1 skipped, 2 deselected")
+    assert "ttnn-perf: device pass: profiling 4 tests" in said(ran)
+    # Only the wall pass is shown, and checks what comes out.
+    assert re.findall("checked in .*", ran.text) == ["checked in wall"]
+    assert rig.metrics("test_models.py::test_traced[]")["pcc"]["samples"] == [1]
+    told = {
+        test: sampled(rig.metrics(f"test_models.py::{test}"), "device")["device_kernel_time"]
+        for test in ("test_traced[]", "test_mesh[1x2]", "test_mesh[2x4]")
+    }
+    assert told == {
+        "test_traced[]": ("device", [2e6, 2e6, 2e6]),
+        "test_mesh[1x2]": ("device", [2e6, 2e6, 2e6]),
+        "test_mesh[2x4]": ("device", [3e6, 3e6, 3e6]),
+    }
+    assert sorted(path.name for path in (rig.project / "baselines").iterdir() if path.is_dir()) == [
+        "wormhole_b0-t3k-1x1", "wormhole_b0-t3k-1x2", "wormhole_b0-t3k-2x4",
+    ]  # fmt: skip
+    assert "test_models.py::test_skipped_inside" not in rig.record()["tests"]
+
+
+def test_what_devices_told_of_a_test_is_not_missed_while_it_is_skipped(
+    recorded: tuple[Rig, Ran], tmp_path: Path
+) -> None:
+    rig = recorded[0].copied_to(tmp_path).write(test_models=SUM_SKIPPED)
+
+    ran = rig.pytest(play(), "--ttnn-perf")
+
+    assert (ran.code, counts_of(ran)) == (0, "1 passed, 1 skipped")
+    assert list(rig.record()["tests"]) == [DENSE]
+    assert set(rig.outcomes(DENSE).values()) == {"WITHIN"}
+
+
+def test_progress_is_told_now_and_then(monkeypatch: pytest.MonkeyPatch) -> None:
+    now_s, lines = [0.0], list[str]()
+    monkeypatch.setattr("time.monotonic", lambda: now_s[0])
+    hearing = device_pass._Hearing(lines.append, {}, _began_s=0.0, _said_s=0.0)
+    tests = [f"test_{number}" for number in range(4)]
+
+    hearing.hear(Collected(tests, tests, [], [], "baselines", 2))
+    for elapsed_s, test in zip((4.0, 5.0, 300.0, 900.0), tests, strict=True):
+        now_s[0] = elapsed_s
+        hearing.hear(Reported({"nodeid": test, "when": "call", "outcome": "skipped"}))
+        hearing.hear(Finished(test, []))
+
+    assert lines == [
+        "ttnn-perf: device pass: profiling 4 tests",
+        "ttnn-perf: device pass: 2 of 4 tests, about 5 s left",
+        "ttnn-perf: device pass: 3 of 4 tests, about 100 s left",
+    ]

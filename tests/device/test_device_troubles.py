@@ -1,0 +1,268 @@
+"""Devices in trouble: what they could not tell is never a pass, and no other test pays for it."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.behaviour.model import counts_of, failure_of
+from tests.device.script import Fault, Op
+from tests.device.test_leases_in_runs import (
+    CONFTEST,
+    DENSE,
+    MODELS,
+    OPS,
+    SUM,
+    UPDATE,
+    Rig,
+    play,
+    said,
+)
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from tests.harness.project import Ran
+
+GATED = ("--ttnn-perf", "--ttnn-perf-confirm=0")
+#: Seconds: longer than a worker takes to start, however busy the machine is.
+SILENCE = ("--ttnn-perf-timeout=6",)
+UNUSABLE = (
+    "left a device that is not usable as it is: reset it, and let --ttnn-perf-reset 'tt-smi -r' do "
+    "so next time"
+)
+OUT_OF_MEMORY = (
+    "Out of Memory: Not enough space to allocate 20971520 B DRAM buffer across 12 banks, where "
+    "each bank needs to store 1747648 B, but bank size is 1073741792 B"
+)
+MORE_ROOM = "TT_METAL_PROFILER_PROGRAM_SUPPORT_COUNT"
+
+
+@pytest.fixture(scope="module")
+def baselines(tmp_path_factory: pytest.TempPathFactory) -> Rig:
+    """Return a project with baselines."""
+    rig = Rig(tmp_path_factory.mktemp("recorded")).write(conftest=CONFTEST, test_models=MODELS)
+    assert rig.pytest(play(), *UPDATE).code == 0
+    return rig
+
+
+@pytest.fixture
+def rig(baselines: Rig, tmp_path: Path) -> Rig:
+    """Return a copy of it, on a machine of its own."""
+    return baselines.copied_to(tmp_path)
+
+
+def no_data(ran: Ran, why: str) -> None:
+    """Assert that the first test failed for what its device did not tell, and nothing else."""
+    assert (ran.code, counts_of(ran)) == (1, "1 failed, 1 passed")
+    lines = failure_of(ran, "test_dense").splitlines()
+    assert re.fullmatch(f"NO_DATA: device_kernel_time has no samples: {why}", lines[0]), lines[0]
+    assert [line for line in lines if line.startswith("NO_DATA")][1:] == [
+        f"NO_DATA: {name} is in the baseline but the test did not record it"
+        for name in ("device_kernel_time_elementwise", "device_kernel_time_matmul", "op_count")
+    ]
+
+
+def judged(rig: Rig) -> None:
+    """Assert that the wall metrics of the first test, and all of the other, were judged."""
+    first = {name: outcome for name, outcome in rig.outcomes(DENSE).items() if outcome != "NO_DATA"}
+    assert "wall_time" in first
+    assert {*first.values(), *rig.outcomes(SUM).values()} == {"WITHIN"}
+
+
+def test_dropped_markers_are_given_more_room_and_a_test_that_still_lacks_it_fails(rig: Rig) -> None:
+    ran = rig.pytest(play(lost_programs=1), *GATED)
+
+    assert (ran.code, counts_of(ran)) == (1, "2 failed")
+    assert said(ran)[1:] == [
+        "ttnn-perf: device pass: profiling 2 tests",
+        "ttnn-perf: device pass: profiling 2 tests again, with more room: the profiler dropped "
+        "markers",
+    ]
+    assert failure_of(ran, "test_dense").splitlines()[0] == (
+        "NO_DATA: device_kernel_time has no samples: the profiler ran out of room and dropped "
+        "markers"
+    )
+    assert rig.outcomes(SUM)["device_kernel_time"] == "NO_DATA"
+    room = [each["variables"].get(MORE_ROOM) for each in rig.machine.journal()]
+    assert rig.workers() == ["1-device", "2-device", "3-wall"]
+    assert room == [None, "10000", None]
+
+
+def test_dropped_markers_that_have_room_the_second_time_are_all_there(tmp_path: Path) -> None:
+    rig = Rig(tmp_path).write(conftest=CONFTEST, test_models=MODELS)
+    many = (*[Op("matmul", 1e4)] * 1001, *OPS[1:])
+
+    ran = rig.pytest(play(ops=many, wall=1.0), *UPDATE)
+
+    assert (ran.code, counts_of(ran)) == (0, "2 passed")
+    assert said(ran)[-1] == (
+        "ttnn-perf: device pass: profiling 1 test again, with more room: the profiler dropped "
+        "markers"
+    )
+    metrics = rig.metrics(DENSE)
+    assert metrics["op_count"]["samples"] == [1002]
+    assert metrics["device_kernel_time"]["samples"] == [10_510_000] * 3
+    assert [each["variables"].get(MORE_ROOM) for each in rig.machine.journal()] == [
+        None, "10000", None,
+    ]  # fmt: skip
+
+
+def test_a_crash_under_the_profiler_costs_one_test_its_device_metrics(rig: Rig) -> None:
+    fault = Fault(kind="segfault", number=3, profiled=True, processes=(0,))
+
+    ran = rig.pytest(play(faults=(fault,)), *GATED, "--ttnn-perf-reset", "echo >> reset")
+
+    log = r".*/\.ttnn_perf/passes/RUN-ID/1-device/worker\.log"
+    no_data(ran, f"device pass: its worker was killed by SIGSEGV; log: {log}")
+    assert rig.workers() == ["1-device", "2-device", "3-wall"]
+    assert [file.parent.name for file in rig.project.rglob("worker.log")] == ["1-device"]
+    # It may have left the device in any state.
+    assert said(ran)[-1] == "ttnn-perf: resetting the device: echo >> reset"
+    assert (rig.project / "reset").read_text() == "\n"
+    judged(rig)
+
+
+def test_memory_that_only_the_profiler_lacks_is_no_failure_of_the_model(rig: Rig) -> None:
+    fault = Fault(kind="out of memory", number=3, profiled=True)
+
+    ran = rig.pytest(play(faults=(fault,)), *GATED)
+
+    no_data(ran, re.escape(f"device pass: the test raised RuntimeError: {OUT_OF_MEMORY}"))
+    assert "backtrace" not in ran.text
+    assert "raised" not in rig.record()["tests"][DENSE]
+    judged(rig)
+
+
+def test_an_error_of_the_device_is_recorded_in_one_line(rig: Rig) -> None:
+    ran = rig.pytest(play(faults=(Fault(kind="TT_FATAL", number=3),)), *GATED)
+
+    assert (ran.code, counts_of(ran)) == (1, "1 failed, 1 passed")
+    entry = rig.record()["tests"][DENSE]
+    assert entry["raised"] == "RuntimeError: The device is unhappy"
+    # With its backtrace, as without the gate: it is the test's own.
+    assert "E           RuntimeError: TT_FATAL @ /project/tt_metal/" in ran.text
+    assert set(rig.outcomes(SUM).values()) == {"WITHIN"}
+
+
+@pytest.fixture(scope="module")
+def hung(baselines: Rig, tmp_path_factory: pytest.TempPathFactory) -> tuple[Rig, Ran]:
+    """Return a run whose device pass hung, on a device that nobody resets."""
+    rig = baselines.copied_to(tmp_path_factory.mktemp("hung"))
+    fault = Fault(kind="hang", number=3, profiled=True)
+    return rig, rig.pytest(play(faults=(fault,)), *GATED, *SILENCE)
+
+
+def test_a_hang_under_the_profiler_ends_a_run_that_cannot_reset_the_device(
+    hung: tuple[Rig, Ran],
+) -> None:
+    rig, ran = hung
+    assert ran.code == 1
+    assert f"; it {UNUSABLE} !" in ran.text
+    assert rig.workers() == ["1-device"]
+    (log,) = rig.project.rglob("worker.log")
+    assert 'test_models.py", line' in log.read_text()
+
+
+def test_a_run_that_ends_so_says_which_test_hung_and_where_its_log_is(
+    hung: tuple[Rig, Ran],
+) -> None:
+    """Every message names the place."""
+    _, ran = hung
+    assert DENSE in ran.text
+    assert "1-device/worker.log" in ran.text
+
+
+def test_a_hang_under_the_profiler_is_followed_by_a_reset_and_the_rest(rig: Rig) -> None:
+    fault = Fault(kind="hang", number=3, profiled=True, processes=(0,))
+
+    ran = rig.pytest(play(faults=(fault,)), *GATED, *SILENCE, "--ttnn-perf-reset", "echo >> reset")
+
+    log = r".*/\.ttnn_perf/passes/RUN-ID/1-device/worker\.log"
+    no_data(ran, f"device pass: its worker hung: no sign of life for 6 s, killed; log: {log}")
+    assert said(ran)[1:] == [
+        "ttnn-perf: device pass: profiling 2 tests",
+        "ttnn-perf: resetting the device: echo >> reset",
+    ]
+    assert (rig.project / "reset").read_text() == "\n"
+    assert rig.workers() == ["1-device", "2-device", "3-wall"]
+    judged(rig)
+
+
+def test_a_reset_that_fails_ends_the_run_and_says_why(rig: Rig) -> None:
+    command = "echo looking; echo no chip >&2; exit 3"
+    fault = Fault(kind="hang", number=3, profiled=True)
+
+    ran = rig.pytest(play(faults=(fault,)), *GATED, *SILENCE, "--ttnn-perf-reset", command)
+
+    assert ran.code == 1
+    assert said(ran)[-1] == f"ttnn-perf: resetting the device: {command}"
+    why = f"left a device that is not usable: {command} ended with code 3: no chip"
+    assert f"; it {why} !" in ran.text
+    assert rig.workers() == ["1-device"]
+
+
+@pytest.mark.parametrize("reset", [None, "true"], ids=["none", "reset"])
+def test_a_hang_in_the_wall_pass_is_met_in_the_same_way(rig: Rig, reset: str | None) -> None:
+    fault = Fault(kind="hang", number=3, processes=(1,))
+    resets = () if reset is None else ("--ttnn-perf-reset", reset)
+
+    ran = rig.pytest(play(faults=(fault,)), *GATED, *SILENCE, *resets)
+
+    hung = failure_of(ran, "test_dense").splitlines()[0]
+    log = r".*/\.ttnn_perf/passes/RUN-ID/2-wall/worker\.log"
+    assert re.fullmatch(f"its worker hung: no sign of life for 6 s, killed; log: {log}", hung), hung
+    if reset is None:
+        assert (ran.code, counts_of(ran)) == (1, "1 failed, 1 error")
+        assert failure_of(ran, "ERROR at setup of test_sum") == (
+            f"its worker was not started: one before it {UNUSABLE}"
+        )
+        assert rig.outcomes(SUM) == {"-": "NO_DATA"}
+    else:
+        assert (ran.code, counts_of(ran)) == (1, "1 failed, 1 passed")
+        assert said(ran)[-1] == "ttnn-perf: resetting the device: true"
+        assert set(rig.outcomes(SUM).values()) == {"WITHIN"}
+    assert rig.outcomes(DENSE) == {"-": "NO_DATA"}
+    assert rig.workers() == ["1-device", "2-wall", *([] if reset is None else ["3-wall"])]
+
+
+def test_a_hang_while_a_device_is_opened_is_followed_by_a_reset(rig: Rig) -> None:
+    fault = Fault(kind="hang", at="open", processes=(0,))
+    options = ("--ttnn-perf-passes=wall", "--ttnn-perf-reset", "touch reset")
+
+    rig.pytest(play(faults=(fault,)), *GATED, *SILENCE, *options)
+
+    assert (rig.project / "reset").exists()
+
+
+def test_a_hang_while_a_suspect_is_confirmed_says_what_it_has_left(rig: Rig) -> None:
+    slower = (Op("matmul", 7.2e6), *OPS[1:])
+    fault = Fault(kind="hang", number=3, processes=(2,))
+    script = play(ops=slower, faults=(fault,))
+
+    ran = rig.pytest(script, "--ttnn-perf", "--ttnn-perf-confirm=1", *SILENCE)
+
+    assert rig.outcomes(DENSE)["device_kernel_time"] == "NO_DATA"
+    assert UNUSABLE in ran.text
+
+
+def test_what_else_is_written_to_the_terminal_does_no_harm(rig: Rig) -> None:
+    ran = rig.pytest(play(garbage='\xff\x00\x1b[2J{"test": ] noise\n'), *GATED, "-s")
+
+    assert (ran.code, counts_of(ran)) == (0, "2 passed")
+    # Of the wall pass: two devices, opened and closed; nothing of what was profiled.
+    assert ran.text.count("noise") == 4
+    judged(rig)
+
+
+def test_a_mistake_in_the_marker_is_told_once(tmp_path: Path) -> None:
+    mistaken = MODELS.replace('"wall_time": 0.9', '"wall_time": 5')
+    rig = Rig(tmp_path).write(conftest=CONFTEST, test_models=mistaken)
+
+    ran = rig.pytest(play(), "--ttnn-perf", "--ttnn-perf-missing=ignore", "-k", "sum")
+
+    assert failure_of(ran, "test_sum") == (
+        "tolerance wall_time: expected a fraction below 1 (0.05 is 5 %), found 5"
+    )

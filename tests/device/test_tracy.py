@@ -1,0 +1,195 @@
+"""``--ttnn-perf-profiler tracy``: tests run under its launcher, and found in its report."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.behaviour.model import counts_of, failure_of, refusal_of
+from tests.device.script import Fault, Op
+from tests.device.test_leases_in_runs import (
+    CONFTEST,
+    DENSE,
+    KEY,
+    MODELS,
+    OPS,
+    SUM,
+    UPDATE,
+    Rig,
+    play,
+    said,
+    sampled,
+)
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from tests.harness.project import Ran
+
+TRACY = "--ttnn-perf-profiler=tracy"
+SLOWER = (Op("matmul", 7.2e6, cores=32), *OPS[1:])
+HEADING = "ttnn-perf: device pass: profiling with Tracy; its report comes at the end"
+#: Ids with what a shell, or a reader of signposts, may take for something else.
+ODD = (
+    MODELS
+    + """
+    @quick
+    @pytest.mark.parametrize("what", ["$HOME; a 'b' \\"c\\" *"])
+    def test_odd(ttnn_perf, device, what):
+        ttnn_perf.measure(ttnn.add, put(device), put(device))
+
+    @quick
+    def test_sum_END(ttnn_perf, device):
+        ttnn_perf.measure(ttnn.add, put(device), put(device))
+"""
+)
+
+
+@pytest.fixture(scope="module")
+def recorded(tmp_path_factory: pytest.TempPathFactory) -> tuple[Rig, Ran]:
+    """Return a project with baselines from Tracy, and the run that recorded them."""
+    rig = Rig(tmp_path_factory.mktemp("recorded")).write(conftest=CONFTEST, test_models=MODELS)
+    ran = rig.pytest(play(), *UPDATE, TRACY)
+    assert ran.code == 0, ran.text + ran.errors
+    return rig, ran
+
+
+def test_each_call_is_found_between_its_signposts(recorded: tuple[Rig, Ran]) -> None:
+    rig, ran = recorded
+    assert (ran.code, counts_of(ran)) == (0, "2 passed")
+    heading, *rest = said(ran)
+    assert heading.endswith(", profiler tracy (as asked)")
+    assert rest == [HEADING]
+    assert rig.workers() == ["1-device", "2-wall"]
+    # One warm call, then three between signposts: what is outside them does not count.
+    assert sampled(rig.metrics(DENSE), "tracy") == {
+        "device_kernel_time": ("tracy", [6.5e6] * 3),
+        "op_count": ("tracy", [2] * 3),
+        "device_kernel_time_matmul": ("tracy", [6e6] * 3),
+        "device_kernel_time_elementwise": ("tracy", [5e5] * 3),
+    }
+    assert sampled(rig.metrics(SUM), "tracy")["device_kernel_time"] == ("tracy", [2e6] * 3)
+    table = rig.project / "baselines" / KEY / "test_models.ops" / "test_dense.csv"
+    operand = "1x1x32x32 TILE BFLOAT16 DRAM_INTERLEAVED"
+    assert table.read_text().splitlines()[1:] == [
+        f"MatmulDeviceOperation,{operand},,64,HiFi2,activation=none,1,6000000,6000000,"
+        "DEVICE KERNEL DURATION [ns]",
+        f"UnaryDeviceOperation,{operand},,64,HiFi2,activation=none,1,500000,500000,"
+        "DEVICE KERNEL DURATION [ns]",
+    ]
+    assert not (rig.project / ".ttnn_perf" / "passes").exists()
+
+
+def test_a_slower_op_fails_its_test_with_its_operands(
+    recorded: tuple[Rig, Ran], tmp_path: Path
+) -> None:
+    rig = recorded[0].copied_to(tmp_path)
+
+    ran = rig.pytest(play(ops=SLOWER), "--ttnn-perf", TRACY)
+
+    assert (ran.code, counts_of(ran)) == (1, "1 failed, 1 passed")
+    lines = failure_of(ran, "test_dense").splitlines()
+    assert lines[0] == (
+        "REGRESSED: device_kernel_time 7.700 ms, baseline 6.500 ms: 18.5 % slower, limit 2.0 % "
+        "(3 samples against 1 session; provisional baseline)"
+    )
+    assert lines[2] == "  by op: +18.5 % (+1.20 ms) = Matmul 1x1x32x32 +1.20 ms (64→32 cores)"
+    # Not measured again: a report comes at the end of all tests, not after one.
+    assert rig.workers() == ["1-device", "2-wall"]
+
+
+def test_times_of_another_profiler_are_not_compared(
+    recorded: tuple[Rig, Ran], tmp_path: Path
+) -> None:
+    rig = recorded[0].copied_to(tmp_path)
+
+    ran = rig.pytest(play(), "--ttnn-perf", "--ttnn-perf-confirm=0", "-k", "sum")
+
+    assert (ran.code, counts_of(ran)) == (1, "1 failed, 1 deselected")
+    assert failure_of(ran, "test_sum").splitlines()[0] == (
+        "NOT_COMPARABLE: device_kernel_time 2.000 ms comes from another source: source is device, "
+        "in the baseline tracy"
+    )
+
+
+def test_a_build_without_tracy_is_refused(tmp_path: Path) -> None:
+    rig = Rig(tmp_path).write(conftest=CONFTEST, test_models=MODELS)
+
+    ran = rig.pytest(play(tracy=False), "--ttnn-perf", TRACY)
+
+    assert refusal_of(ran) == (
+        "--ttnn-perf-profiler tracy: ttnn 0.81.1 is built without Tracy; use realtime, or a "
+        "Tracy-enabled build"
+    )
+    assert rig.machine.journal() == []
+
+
+def test_tracy_that_ends_without_a_report_is_said_and_its_metrics_are_no_data(
+    recorded: tuple[Rig, Ran], tmp_path: Path
+) -> None:
+    rig = recorded[0].copied_to(tmp_path)
+
+    ran = rig.pytest(play(lost_programs=1), "--ttnn-perf", "--ttnn-perf-confirm=0", TRACY)
+
+    assert (ran.code, counts_of(ran)) == (1, "2 failed")
+    folder = next((rig.project / ".ttnn_perf" / "passes").rglob("1-device"))
+    place = str(folder).replace(folder.parent.name, "RUN-ID")
+    assert said(ran)[1:] == [
+        HEADING,
+        f"ttnn-perf: device pass: Tracy ended with exit code 1 without a report; see {place}",
+    ]
+    assert "Device data missing" in (folder / "worker.log").read_text()
+    told = rig.outcomes(SUM)
+    assert {told[name] for name in sampled(recorded[0].metrics(SUM), "tracy")} == {"NO_DATA"}
+    assert told["wall_time"] == "WITHIN"
+
+
+def test_so_they_are_where_nothing_is_recorded_yet(tmp_path: Path) -> None:
+    rig = Rig(tmp_path).write(conftest=CONFTEST, test_models=MODELS)
+
+    ran = rig.pytest(play(lost_programs=1), *UPDATE, TRACY, "-k", "sum")
+
+    assert ran.code == 1
+    assert rig.outcomes(SUM)["device_kernel_time"] == "NO_DATA"
+
+
+def test_a_hang_under_tracy_is_followed_by_a_reset(
+    recorded: tuple[Rig, Ran], tmp_path: Path
+) -> None:
+    rig = recorded[0].copied_to(tmp_path)
+    fault = Fault(kind="hang", number=3, profiled=True)
+    reset = ("--ttnn-perf-timeout=5", "--ttnn-perf-reset", "touch reset")
+
+    rig.pytest(play(faults=(fault,)), "--ttnn-perf", "--ttnn-perf-confirm=0", TRACY, *reset)
+
+    assert (rig.project / "reset").exists()
+
+
+def test_ids_that_a_shell_would_read_are_found_as_they_are(tmp_path: Path) -> None:
+    rig = Rig(tmp_path).write(conftest=CONFTEST, test_models=ODD)
+
+    ran = rig.pytest(play(), *UPDATE, TRACY)
+
+    assert (ran.code, counts_of(ran)) == (0, "4 passed")
+    (odd,) = (test for test in rig.record()["tests"] if "test_odd" in test)
+    assert sampled(rig.metrics(odd), "tracy")["device_kernel_time"] == ("tracy", [2e6] * 3)
+
+
+def test_a_name_that_ends_as_a_signpost_does_is_found_as_well(tmp_path: Path) -> None:
+    rig = Rig(tmp_path).write(conftest=CONFTEST, test_models=ODD)
+
+    rig.pytest(play(), *UPDATE, TRACY, "-k", "END")
+
+    ends = "test_models.py::test_sum_END"
+    assert sampled(rig.metrics(ends), "tracy")["device_kernel_time"] == ("tracy", [2e6] * 3)
+
+
+def test_arguments_with_spaces_reach_the_tests(tmp_path: Path) -> None:
+    """The launcher hands its words to a shell, which takes their quotes."""
+    rig = Rig(tmp_path).write(conftest=CONFTEST, test_models=MODELS)
+
+    ran = rig.pytest(play(), *UPDATE, TRACY, "-k", "sum and not dense")
+
+    assert (ran.code, counts_of(ran)) == (0, "1 passed, 1 deselected")
+    assert sampled(rig.metrics(SUM), "tracy")["device_kernel_time"] == ("tracy", [2e6] * 3)

@@ -1,0 +1,171 @@
+"""``--ttnn-perf-passes`` and ``passes``: leave out the wall or the device pass."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.behaviour.model import CONFIG_FILES, configure, counts_of, refusal_of
+from tests.device.script import Op
+from tests.device.test_leases_in_runs import (
+    CONFTEST,
+    DENSE,
+    KEY,
+    MODELS,
+    OPS,
+    UPDATE,
+    Rig,
+    play,
+    said,
+)
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from tests.harness.project import Project
+
+GATED = ("--ttnn-perf", "--ttnn-perf-confirm=0")
+#: What each pass tells of a model.
+OF_DEVICE = {
+    "device_kernel_time",
+    "device_kernel_time_elementwise",
+    "device_kernel_time_matmul",
+    "op_count",
+}
+#: Told by a graph, which is captured in whichever pass there is.
+OF_GRAPH = {
+    "report_op_count",
+    "l1_peak_bytes",
+    "dram_peak_bytes",
+    "trace_buffer_bytes",
+    "cb_peak_bytes",
+}
+
+
+@pytest.fixture(scope="module")
+def baselines(tmp_path_factory: pytest.TempPathFactory) -> Rig:
+    """Return a project with baselines of both passes."""
+    rig = Rig(tmp_path_factory.mktemp("recorded")).write(conftest=CONFTEST, test_models=MODELS)
+    assert rig.pytest(play(), *UPDATE).code == 0
+    assert set(rig.outcomes(DENSE)) == {"wall_time"} | OF_DEVICE | OF_GRAPH
+    return rig
+
+
+@pytest.fixture
+def rig(baselines: Rig, tmp_path: Path) -> Rig:
+    """Return a copy of it, on a machine of its own."""
+    return baselines.copied_to(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("value", "metrics", "workers"),
+    [
+        ("wall", {"wall_time"} | OF_GRAPH, ["1-wall"]),
+        ("device", OF_DEVICE | OF_GRAPH, ["1-device"]),
+        ("both", {"wall_time"} | OF_DEVICE | OF_GRAPH, ["1-device", "2-wall"]),
+    ],
+    ids=["wall", "device", "both"],
+)
+def test_what_is_left_out_is_not_missed(
+    rig: Rig, value: str, metrics: set[str], workers: list[str]
+) -> None:
+    (rig.project / "ttnn_perf.toml").write_text('passes = "wall"\n')  # the option wins
+
+    ran = rig.pytest(play(), *GATED, "--ttnn-perf-passes", value)
+
+    assert (ran.code, counts_of(ran)) == (0, "2 passed"), ran.text
+    assert rig.workers() == workers
+    assert rig.outcomes(DENSE) == dict.fromkeys(metrics, "WITHIN")
+
+
+def test_what_is_left_out_is_not_recorded_and_can_be_added_later(tmp_path: Path) -> None:
+    rig = Rig(tmp_path).write(conftest=CONFTEST, test_models=MODELS)
+
+    wall = rig.pytest(play(), *UPDATE, "-k", "dense", "--ttnn-perf-passes=wall")
+
+    assert (wall.code, counts_of(wall)) == (0, "1 passed, 1 deselected")
+    assert not OF_DEVICE & set(rig.outcomes(DENSE))
+    assert (rig.project / "baselines" / KEY / "test_models.json").exists()
+
+    both = rig.pytest(play(), *UPDATE, "-k", "dense")
+
+    assert (both.code, counts_of(both)) == (0, "1 passed, 1 deselected")
+    outcomes = rig.outcomes(DENSE)
+    assert {name for name, outcome in outcomes.items() if outcome == "NO_BASELINE"} == OF_DEVICE
+    assert set(rig.record()["tests"][DENSE]["written"]) == OF_DEVICE
+
+
+def test_a_slower_op_fails_its_test_in_the_device_pass_alone(rig: Rig) -> None:
+    slower = (Op("matmul", 7.2e6), *OPS[1:])
+    options = ("--ttnn-perf", "--ttnn-perf-confirm=1", "--ttnn-perf-passes=device")
+
+    ran = rig.pytest(play(ops=slower), *options)
+
+    assert (ran.code, counts_of(ran)) == (1, "1 failed, 1 passed")
+    assert rig.outcomes(DENSE)["device_kernel_time"] == "REGRESSED"
+    assert rig.workers() == ["1-device", "2-confirm"]
+
+
+def test_dropped_markers_are_given_more_room_in_the_device_pass_alone(tmp_path: Path) -> None:
+    rig = Rig(tmp_path).write(conftest=CONFTEST, test_models=MODELS)
+    many = (*[Op("matmul", 1e4)] * 1001, *OPS[1:])
+
+    rig.pytest(play(ops=many, wall=1.0), *UPDATE, "-k", "dense", "--ttnn-perf-passes=device")
+
+    assert rig.metrics(DENSE)["op_count"]["samples"] == [1002]
+
+
+@pytest.mark.parametrize("file", CONFIG_FILES)
+def test_twin(rig: Rig, file: str) -> None:
+    table = "[tool.ttnn_perf]\n" if file == "pyproject.toml" else ""
+    (rig.project / file).write_text(f'{table}passes = "wall"\n')
+
+    assert rig.pytest(play(), *GATED, "-k", "sum").code == 0
+    assert rig.workers() == ["1-wall"]
+
+
+@pytest.mark.parametrize(
+    ("profiler", "why"),
+    [
+        ("off", "there is no device pass: profiler off (as asked)"),
+        ("realtime", "there is no device pass: profiler realtime (as asked)"),
+        ("tracy", "tracy reports beside a wall pass only; use device"),
+    ],
+)
+def test_a_device_pass_that_there_is_not_is_refused(rig: Rig, profiler: str, why: str) -> None:
+    options = ("--ttnn-perf-passes=device", f"--ttnn-perf-profiler={profiler}")
+
+    ran = rig.pytest(play(), *GATED, *options)
+
+    assert refusal_of(ran) == f"--ttnn-perf-passes device: {why}"
+    assert said(ran) == []
+    assert rig.machine.journal() == []
+
+
+def test_without_ttnn_there_is_none_either(project: Project) -> None:
+    project.write(test_model="def test_model(ttnn_perf): ttnn_perf.measure(int)")
+
+    assert refusal_of(project.pytest("--ttnn-perf", "--ttnn-perf-passes=device")) == (
+        "--ttnn-perf-passes device: there is no device pass: profiler off (no ttnn is installed)"
+    )
+    ran = project.pytest("--ttnn-perf", "--ttnn-perf-missing=ignore", "--ttnn-perf-passes=wall")
+    assert counts_of(ran) == "1 passed"
+
+
+def test_other_words_are_refused(project: Project) -> None:
+    message = refusal_of(project.pytest("--ttnn-perf", "--ttnn-perf-passes=all"))
+
+    # Python 3.12 took the quotes off the choices.
+    assert message.replace("'", "") == (
+        "argument --ttnn-perf-passes: invalid choice: all (choose from both, wall, device)"
+    )
+
+
+def test_other_words_are_refused_in_the_file(project: Project) -> None:
+    configure(project, 'passes = "all"')
+
+    assert refusal_of(project.pytest("--ttnn-perf")) == (
+        f"{project.path}/pyproject.toml: [tool.ttnn_perf] passes: expected one of 'both', 'wall', "
+        "'device', found 'all'"
+    )

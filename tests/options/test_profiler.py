@@ -1,0 +1,178 @@
+"""``--ttnn-perf-profiler`` and ``profiler``: where device times come from."""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.behaviour.model import CONFIG_FILES, configure, counts_of, refusal_of, write_latency
+from tests.device.script import FAKE, Machine
+from tests.device.test_leases_in_runs import CONFTEST, MODELS, SUM, Rig, play, said, sampled
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from tests.harness.project import Project, Ran
+
+IGNORE = ("--ttnn-perf", "--ttnn-perf-missing=ignore", "--ttnn-perf-confirm=0")
+
+
+def profiler_of(ran: Ran) -> str:
+    """Return the profiler of a run, and why it is that one, from its heading."""
+    return said(ran)[0].partition(", profiler ")[2]
+
+
+@pytest.mark.parametrize(
+    ("value", "sources", "workers"),
+    [
+        ("off", set(), ["1-wall"]),
+        ("realtime", {"realtime"}, ["1-wall"]),
+        ("device", {"device"}, ["1-device", "2-wall"]),
+    ],
+    ids=["off", "realtime", "device"],
+)
+def test_device_times_come_from_where_they_are_asked_for(
+    tmp_path: Path, value: str, sources: set[str], workers: list[str]
+) -> None:
+    rig = Rig(tmp_path).write(conftest=CONFTEST, test_models=MODELS)
+
+    ran = rig.pytest(play(), *IGNORE, "--ttnn-perf-profiler", value, "-k", "sum")
+
+    assert (ran.code, counts_of(ran)) == (0, "1 passed, 1 deselected")
+    assert profiler_of(ran) == f"{value} (as asked)"
+    times = {
+        name: (source, samples)
+        for name, (source, samples) in sampled(rig.metrics(SUM), "device", "realtime").items()
+        if name.startswith("device_")
+    }
+    assert {source for source, _ in times.values()} == sources
+    assert all(set(samples) == {2e6} for _, samples in times.values())
+    assert rig.workers() == workers
+
+
+def test_without_hardware_there_is_none_and_asking_for_one_is_refused(tmp_path: Path) -> None:
+    rig = Rig(tmp_path).write(test_host="def test_host(ttnn_perf): ttnn_perf.measure(int)")
+    rig.machine.path.mkdir()
+
+    ran = rig.pytest(None, *IGNORE)
+
+    assert (ran.code, counts_of(ran)) == (0, "1 passed")
+    assert profiler_of(ran) == "off (no device was found)"
+    assert refusal_of(rig.pytest(None, *IGNORE, "--ttnn-perf-profiler=realtime")) == (
+        "--ttnn-perf-profiler realtime: no device was found; use auto, or off"
+    )
+
+
+@pytest.mark.parametrize("file", CONFIG_FILES)
+def test_twin(project: Project, file: str) -> None:
+    write_latency(project, 12.5)
+
+    configure(project, 'profiler = "off"', file=file)
+    assert profiler_of(project.pytest(*IGNORE)) == "off (as asked)"
+    ran = project.pytest(*IGNORE, "--ttnn-perf-profiler=auto")
+    assert profiler_of(ran) == "off (no ttnn is installed)"
+
+    configure(project, 'profiler = "device"', file=file)
+    refused = "--ttnn-perf-profiler device: no ttnn is installed; use auto, or off"
+    assert refusal_of(project.pytest("--ttnn-perf")) == refused
+
+
+def test_other_words_are_refused(project: Project) -> None:
+    message = refusal_of(project.pytest("--ttnn-perf", "--ttnn-perf-profiler=gpu"))
+
+    # Python 3.12 took the quotes off the choices.
+    assert message.replace("'", "") == (
+        "argument --ttnn-perf-profiler: invalid choice: gpu (choose from auto, off, realtime, "
+        "device, tracy, ttlang)"
+    )
+
+
+def test_other_words_are_refused_in_the_file(project: Project) -> None:
+    configure(project, 'profiler = "gpu"')
+
+    assert refusal_of(project.pytest("--ttnn-perf")) == (
+        f"{project.path}/pyproject.toml: [tool.ttnn_perf] profiler: expected one of 'auto', 'off', "
+        "'realtime', 'device', 'tracy', 'ttlang', found 'gpu'"
+    )
+
+
+@pytest.mark.parametrize(
+    ("variables", "message"),
+    [
+        (
+            {"TT_METAL_WATCHER": "1"},
+            "TT_METAL_WATCHER=1 makes the kernels report to a watcher, even as 0: unset "
+            "TT_METAL_WATCHER",
+        ),
+        (
+            {"TT_METAL_DEVICE_PROFILER": "0"},
+            "TT_METAL_DEVICE_PROFILER=0 instruments the kernels, and even as 0 a ttnn without "
+            "Tracy refuses every device call: unset TT_METAL_DEVICE_PROFILER",
+        ),
+        (
+            {"TTNN_OP_PROFILER": "1", "TT_METAL_SLOW_DISPATCH_MODE": "1"},
+            "TTNN_OP_PROFILER=1 records every operation: unset TTNN_OP_PROFILER; "
+            "TT_METAL_SLOW_DISPATCH_MODE=1 sends every program by itself, even as 0: unset "
+            "TT_METAL_SLOW_DISPATCH_MODE",
+        ),
+    ],
+    ids=["watcher", "profiler", "several"],
+)
+@pytest.mark.parametrize("value", ["auto", "off"])
+def test_variables_in_the_way_are_refused_where_there_is_a_ttnn(
+    project: Project,
+    monkeypatch: pytest.MonkeyPatch,
+    variables: dict[str, str],
+    message: str,
+    value: str,
+) -> None:
+    write_latency(project, 12.5)
+    for name, text in variables.items():
+        monkeypatch.setenv(name, text)
+    arguments = (*IGNORE, f"--ttnn-perf-profiler={value}")
+
+    assert counts_of(project.pytest(*arguments)) == "1 passed"
+
+    before = project.files()
+    monkeypatch.syspath_prepend(FAKE)
+    assert sorted(refusal_of(project.pytest(*arguments)).split("; ")) == sorted(message.split("; "))
+    assert project.files() == before
+    assert "ttnn" not in sys.modules
+
+
+#: Runs pytest and prints what it must not do: import ttnn by itself, or start a process.
+IDLE_RUN = """
+import sys
+events = []
+def watch(event, args):
+    if event in ("subprocess.Popen", "os.posix_spawn", "os.fork", "os.exec"):
+        events.append(event)
+sys.addaudithook(watch)
+import os, pytest
+os.environ["PYTEST_DISABLE_PLUGIN_AUTOLOAD"] = "1"  # other plugins do as they like
+code = pytest.main(["-q", "-p", "no:cacheprovider", "-p", "pytest_ttnn_perf.plugin"])
+print("REPORT", int(code), "ttnn" in sys.modules, events)
+"""
+
+
+@pytest.mark.parametrize("imported", [False, True], ids=["not imported", "imported"])
+def test_with_the_gate_off_nobody_but_the_test_imports_ttnn(
+    project: Project, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, *, imported: bool
+) -> None:
+    machine = Machine(tmp_path / "machine")
+    machine.play(play())
+    for name, value in machine.environment().items():
+        monkeypatch.setenv(name, value)
+    assert os.environ["PYTHONPATH"].startswith(str(FAKE))
+    line = "import ttnn" if imported else ""
+    project.write(test_model=f"{line}\ndef test_model(ttnn_perf): ttnn_perf.measure(int)")
+    before = project.files()
+
+    ran = project.run(sys.executable, "-B", "-c", IDLE_RUN)
+
+    assert f"REPORT 0 {imported} []" in ran.text
+    assert project.files() == before
+    assert machine.journal() == []

@@ -1,0 +1,94 @@
+"""``--ttnn-perf-reset`` and ``reset``: what makes a device usable again that a worker left."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.behaviour.model import CONFIG_FILES, configure, counts_of, refusal_of
+from tests.device.script import Fault
+from tests.device.test_leases_in_runs import CONFTEST, MODELS, Rig, play, said
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from tests.harness.project import Project
+
+OPTIONS = ("--ttnn-perf", "--ttnn-perf-missing=ignore", "--ttnn-perf-confirm=0")
+WALL = "--ttnn-perf-passes=wall"
+#: The first process to have the chip dies with it.
+CRASH = play(faults=(Fault(kind="segfault", number=3, processes=(0,)),))
+
+
+@pytest.fixture
+def rig(tmp_path: Path) -> Rig:
+    return Rig(tmp_path).write(conftest=CONFTEST, test_models=MODELS)
+
+
+def reset(rig: Rig) -> str | None:
+    """Return what the command left, once."""
+    file = rig.project / "reset"
+    text = file.read_text() if file.exists() else None
+    file.unlink(missing_ok=True)
+    return text
+
+
+@pytest.mark.parametrize("file", CONFIG_FILES)
+def test_twin(rig: Rig, file: str) -> None:
+    table = "[tool.ttnn_perf]\n" if file == "pyproject.toml" else ""
+    (rig.project / file).write_text(f"{table}reset = \"echo 'the file' >> reset\"\n")
+
+    ran = rig.pytest(CRASH, *OPTIONS, WALL)
+
+    assert (ran.code, counts_of(ran)) == (1, "1 failed, 1 passed")
+    assert said(ran)[-1] == "ttnn-perf: resetting the device: echo 'the file' >> reset"
+    assert reset(rig) == "the file\n"
+    assert rig.workers() == ["1-wall", "2-wall"]
+
+
+def test_a_device_that_is_fine_is_left_alone(rig: Rig) -> None:
+    ran = rig.pytest(play(), *OPTIONS, WALL, "--ttnn-perf-reset", "touch reset")
+
+    assert (ran.code, counts_of(ran)) == (0, "2 passed")
+    assert reset(rig) is None
+
+
+def test_a_worker_that_had_no_device_leaves_none(rig: Rig) -> None:
+    rig.write(test_models="import os\ndef test_model(ttnn_perf):\n    os.abort()")
+
+    ran = rig.pytest(play(), *OPTIONS, WALL, "--ttnn-perf-reset", "touch reset")
+
+    assert (ran.code, counts_of(ran)) == (1, "1 failed")
+    assert reset(rig) is None
+
+
+def test_the_option_wins_and_a_command_that_fails_ends_the_pass(rig: Rig) -> None:
+    (rig.project / "ttnn_perf.toml").write_text('reset = "touch reset"\n')
+
+    ran = rig.pytest(CRASH, *OPTIONS, WALL, "--ttnn-perf-reset", "no-such-command")
+
+    assert (ran.code, counts_of(ran)) == (1, "1 failed, 1 error")
+    assert (
+        "its worker was not started: one before it left a device that is not usable: "
+        "no-such-command ended with code 127: "
+    ) in ran.text
+    assert rig.workers() == ["1-wall"]
+    assert reset(rig) is None
+
+
+def test_no_command_is_refused(project: Project) -> None:
+    message = refusal_of(project.pytest("--ttnn-perf", "--ttnn-perf-reset"))
+
+    assert message == "argument --ttnn-perf-reset: expected one argument"
+
+
+@pytest.mark.parametrize(("value", "found"), [("3", "3"), ("true", "True"), ("[]", "a list of 0")])
+def test_anything_but_a_string_is_refused_in_the_file(
+    project: Project, value: str, found: str
+) -> None:
+    configure(project, f"reset = {value}")
+
+    assert refusal_of(project.pytest("--ttnn-perf")) == (
+        f"{project.path}/pyproject.toml: [tool.ttnn_perf] reset: expected a string, found {found}"
+    )
