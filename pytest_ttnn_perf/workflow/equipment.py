@@ -58,7 +58,8 @@ def _beside_devices(
     from pytest_ttnn_perf.device.machine import kernels_cached
     from pytest_ttnn_perf.device.opened import OpenDevices
     from pytest_ttnn_perf.device.variables import report_in
-    from pytest_ttnn_perf.workflow import device_instruments as beside
+    from pytest_ttnn_perf.workflow.device_instruments import BesideDevices
+    from pytest_ttnn_perf.workflow.profiling_instruments import Printing, Profiling, Signposting
 
     reports = settings.artifacts / "reports"
     devices = OpenDevices(on_open=opened)
@@ -66,17 +67,17 @@ def _beside_devices(
     if profiler is ProfilerKind.DEVICE and assignment is not None:
         folder = assignment.folder
         only = settings.passes is PassChoice.DEVICE  # nobody else captures a graph then
-        return beside.Profiling(
+        return Profiling(
             devices,
             reports=reports if only else None,
             report=report_in(folder),
             log=folder / "worker.log",
         )
     if profiler is ProfilerKind.TTLANG:
-        return beside.Printing(devices)
+        return Printing(devices)
     if profiler is ProfilerKind.TRACY:
-        return beside.Signposting(devices)
-    return beside.BesideDevices(
+        return Signposting(devices)
+    return BesideDevices(
         devices,
         reports=reports,
         realtime=profiler is ProfilerKind.REALTIME,

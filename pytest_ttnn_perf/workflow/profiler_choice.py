@@ -16,9 +16,8 @@ if TYPE_CHECKING:
     from pytest_ttnn_perf.model.build import Build
     from pytest_ttnn_perf.model.settings import Settings
 
-#: Those that need a pass of their own: they slow down what they look at.
+#: Those that need a pass of their own, and a build with Tracy: they slow down what they look at.
 OWN_PASS: Final = frozenset({ProfilerKind.DEVICE, ProfilerKind.TRACY, ProfilerKind.TTLANG})
-_TRACY: Final = frozenset({ProfilerKind.DEVICE, ProfilerKind.TRACY})
 _OF_DEVICE: Final = (Source.DEVICE, Source.REALTIME, Source.TRACY)
 
 
@@ -44,10 +43,10 @@ def choose(asked: ProfilerKind, build: Build, environment: Mapping[str, str]) ->
     why_not = _why_not(build, environment)
     if why_not is not None and asked is ProfilerKind.AUTO:
         return ProfilerChoice(ProfilerKind.OFF, why_not)
-    if why_not is not None and asked is not ProfilerKind.TTLANG:
+    if why_not is not None:
         message = f"--ttnn-perf-profiler {asked.value}: {why_not}; use auto, or off"
         raise UsageError(message)
-    if asked in _TRACY and not build.tracy:
+    if asked in OWN_PASS and not build.tracy:
         message = (
             f"--ttnn-perf-profiler {asked.value}: ttnn {build.version} is built without Tracy; use "
             "realtime, or a Tracy-enabled build"

@@ -11,8 +11,7 @@ import pytest
 from pytest_ttnn_perf.model.message import Collected, Finished, Reported
 from pytest_ttnn_perf.workflow import device_pass
 from tests.behaviour.model import counts_of, failure_of
-from tests.device.script import Op
-from tests.device.test_leases_in_runs import (
+from tests.device.rig import (
     CONFTEST,
     DENSE,
     KEY,
@@ -25,6 +24,7 @@ from tests.device.test_leases_in_runs import (
     said,
     sampled,
 )
+from tests.device.script import Op
 
 if TYPE_CHECKING:
     from pathlib import Path

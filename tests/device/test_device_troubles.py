@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.behaviour.model import counts_of, failure_of
-from tests.device.script import Fault, Op
-from tests.device.test_leases_in_runs import (
+from tests.device.rig import (
     CONFTEST,
     DENSE,
     MODELS,
@@ -20,6 +19,7 @@ from tests.device.test_leases_in_runs import (
     play,
     said,
 )
+from tests.device.script import Fault, Op
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -11,8 +11,8 @@ import pytest
 
 from tests.behaviour.model import counts_of
 from tests.device.ground import ground
+from tests.device.rig import Rig, play, said
 from tests.device.script import Fault, Op
-from tests.device.test_leases_in_runs import Rig, play, said
 
 if TYPE_CHECKING:
     from pathlib import Path

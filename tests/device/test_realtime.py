@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.behaviour.model import counts_of, failure_of
-from tests.device.test_leases_in_runs import (
+from tests.device.rig import (
     CONFTEST,
     DENSE,
     MODELS,

@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.behaviour.model import CONFIG_FILES, configure, counts_of, refusal_of
-from tests.device.script import Op
-from tests.device.test_leases_in_runs import (
+from tests.device.rig import (
     CONFTEST,
     DENSE,
     KEY,
@@ -19,6 +18,7 @@ from tests.device.test_leases_in_runs import (
     play,
     said,
 )
+from tests.device.script import Op
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.behaviour.model import CONFIG_FILES, configure, counts_of, refusal_of, write_latency
+from tests.device.rig import CONFTEST, MODELS, SUM, Rig, play, said, sampled
 from tests.device.script import FAKE, Machine
-from tests.device.test_leases_in_runs import CONFTEST, MODELS, SUM, Rig, play, said, sampled
 
 if TYPE_CHECKING:
     from pathlib import Path

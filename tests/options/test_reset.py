@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.behaviour.model import CONFIG_FILES, configure, counts_of, refusal_of
+from tests.device.rig import CONFTEST, MODELS, Rig, play, said
 from tests.device.script import Fault
-from tests.device.test_leases_in_runs import CONFTEST, MODELS, Rig, play, said
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -14,14 +14,10 @@ import pytest
 from pytest_ttnn_perf.model.assignment import Assignment, PassKind
 from pytest_ttnn_perf.model.profile import PassChoice, ProfilerKind
 from pytest_ttnn_perf.model.settings import Settings
-from pytest_ttnn_perf.workflow.device_instruments import (
-    BesideDevices,
-    Printing,
-    Profiling,
-    Signposting,
-)
+from pytest_ttnn_perf.workflow.device_instruments import BesideDevices
 from pytest_ttnn_perf.workflow.equipment import equipment, error_text
 from pytest_ttnn_perf.workflow.instruments import Instruments, Replaying
+from pytest_ttnn_perf.workflow.profiling_instruments import Printing, Profiling, Signposting
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -54,7 +54,6 @@ def test_no_profiler_can_always_be_had(build: Build) -> None:
         (DEVICE, WITH_TRACY, DEVICE, "as asked"),
         (TRACY, WITH_TRACY, TRACY, "as asked"),
         (TTLANG, WITH_TRACY, TTLANG, "as asked"),
-        (TTLANG, WITHOUT, TTLANG, "as asked"),
     ],
     ids=lambda value: value.value if isinstance(value, ProfilerKind) else "",
 )
@@ -74,7 +73,7 @@ def test_where_none_works_there_is_none_and_the_reason(
     assert choose(AUTO, build, environment) == ProfilerChoice(OFF, why)
 
 
-@pytest.mark.parametrize("asked", [REALTIME, DEVICE, TRACY], ids=lambda kind: kind.value)
+@pytest.mark.parametrize("asked", [REALTIME, DEVICE, TRACY, TTLANG], ids=lambda kind: kind.value)
 @pytest.mark.parametrize("case", HOPELESS.values(), ids=HOPELESS)
 def test_where_none_works_none_can_be_asked_for(
     case: tuple[Build, dict[str, str], str], asked: ProfilerKind
@@ -85,15 +84,7 @@ def test_where_none_works_none_can_be_asked_for(
     assert str(raised.value) == f"--ttnn-perf-profiler {asked.value}: {why}; use auto, or off"
 
 
-@pytest.mark.parametrize("case", HOPELESS.values(), ids=HOPELESS)
-def test_what_tt_lang_prints_needs_no_device_of_ours(
-    case: tuple[Build, dict[str, str], str],
-) -> None:
-    build, environment, _ = case
-    assert choose(TTLANG, build, environment) == ProfilerChoice(TTLANG, "as asked")
-
-
-@pytest.mark.parametrize("asked", [DEVICE, TRACY], ids=lambda kind: kind.value)
+@pytest.mark.parametrize("asked", [DEVICE, TRACY, TTLANG], ids=lambda kind: kind.value)
 @pytest.mark.parametrize("tracy", [False, None], ids=["without", "unknown"])
 def test_a_build_without_tracy_refuses_what_needs_it(
     asked: ProfilerKind, tracy: bool | None
