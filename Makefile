@@ -20,7 +20,7 @@ test: $(READY)  ## all tests, on this Python
 	$(BIN)/python -m pytest -n auto
 
 test-workers: $(READY)  ## what holds in one process, with every test in a worker process
-	TTNN_PERF_TEST_ISOLATE=process $(BIN)/python -m pytest -n auto tests/behaviour tests/golden \
+	TTNN_PERF_TEST_ISOLATE=process $(BIN)/python -m pytest -n auto tests/behaviour \
 		--ignore-glob='*orchestrator*' --ignore-glob='*xdist*' --ignore-glob='*calibrate*' \
 		--ignore-glob='*other_plugins*' --ignore-glob='*shifted*' --ignore-glob='*drift*'
 

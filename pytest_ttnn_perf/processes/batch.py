@@ -6,13 +6,13 @@ import contextlib
 import os
 import signal
 import subprocess
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pytest_ttnn_perf.processes.ending import Ending
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
-    from pathlib import Path
 
 
 def run_batch(
@@ -46,10 +46,30 @@ def run_batch(
     except subprocess.TimeoutExpired:
         silent_s = timeout_s
     finally:
+        left = descendants(process.pid) if process.poll() is None else []
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.killpg(process.pid, signal.SIGKILL)
+        for pid in left:  # a launcher puts what it launches into a group of its own
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                os.kill(pid, signal.SIGKILL)
         code = process.wait()
     return Ending(code, silent_s)
+
+
+def descendants(pid: int, proc: Path = Path("/proc")) -> list[int]:
+    """Return the processes below one, in whatever groups; none where the system does not tell."""
+    children: dict[int, list[int]] = {}
+    for stat in proc.glob("[0-9]*/stat"):
+        with contextlib.suppress(OSError, ValueError, IndexError):
+            # After the name, which may hold anything, come the state and the parent.
+            parent = int(stat.read_text(encoding="utf-8").rpartition(")")[2].split()[1])
+            children.setdefault(parent, []).append(int(stat.parent.name))
+    found, waiting = [], [pid]
+    while waiting:
+        below = children.get(waiting.pop(), [])
+        found += below
+        waiting += below
+    return found
 
 
 def free_port() -> int:

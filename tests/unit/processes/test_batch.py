@@ -131,3 +131,22 @@ def test_a_free_port_can_be_listened_on() -> None:
     assert 1024 <= port <= 65535
     with socket.socket() as listening:
         listening.bind(("127.0.0.1", port))
+
+
+def test_what_was_put_into_a_group_of_its_own_is_ended_as_well(tmp_path: Path) -> None:
+    launcher = (
+        "import pathlib, subprocess, sys, time\n"
+        "child = subprocess.Popen([sys.executable, '-c', 'import time; time.sleep(60)'],"
+        " start_new_session=True)\n"
+        "pathlib.Path('pid').write_text(str(child.pid))\n"
+        "time.sleep(60)\n"
+    )
+    ending = run_batch(
+        [sys.executable, "-c", launcher],
+        cwd=tmp_path,
+        environment=os.environ,
+        log=tmp_path / "log",
+        timeout_s=2,
+    )
+    assert ending.hung
+    assert_gone([int((tmp_path / "pid").read_text())])
