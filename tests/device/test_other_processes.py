@@ -1,0 +1,99 @@
+"""Devices beside other processes: launchers, a conftest that has the chips, xdist, full memory."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.behaviour.model import counts_of, refusal_of
+from tests.device.rig import CONFTEST, MODELS, UPDATE, Rig, play
+from tests.device.script import Fault
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+@pytest.fixture
+def rig(tmp_path: Path) -> Rig:
+    return Rig(tmp_path).write(conftest=CONFTEST, test_models=MODELS)
+
+
+def ranked(number: int, size: int = 2) -> dict[str, str]:
+    return {"OMPI_COMM_WORLD_RANK": str(number), "OMPI_COMM_WORLD_SIZE": str(size)}
+
+
+def test_under_a_launcher_rank_0_judges_in_its_own_process(rig: Rig) -> None:
+    ran = rig.pytest(play(tracy=True), *UPDATE, **ranked(0))
+
+    assert ran.code == 0, ran.text
+    assert "profiler off (device needs a worker)" in ran.text
+    assert len(rig.machine.journal()) == 1
+    assert (rig.project / "baselines" / "wormhole_b0-n150-1x1" / "test_models.json").exists()
+
+
+def test_under_a_launcher_other_ranks_judge_and_write_nothing(rig: Rig) -> None:
+    ran = rig.pytest(play(tracy=True), *UPDATE, **ranked(1))
+
+    assert ran.code == 0, ran.text
+    assert "ttnn-perf: rank 1 of 2: measured here, judged and written by rank 0" in ran.text
+    assert not (rig.project / "baselines").exists()
+    assert not (rig.project / ".ttnn_perf" / "runs").exists()
+
+
+def test_under_a_launcher_workers_are_refused(rig: Rig) -> None:
+    ran = rig.pytest(play(), "--ttnn-perf", "--ttnn-perf-isolate=process", **ranked(0))
+
+    assert refusal_of(ran) == (
+        "--ttnn-perf-isolate process: this is rank 0 of 2 of a launcher: it starts no workers"
+    )
+
+
+def test_a_conftest_that_has_the_chips_is_named_and_nothing_waits(rig: Rig) -> None:
+    rig.write(conftest=CONFTEST + "\n    COUNT = ttnn.get_num_devices()\n")
+
+    ran = rig.pytest(play(), "--ttnn-perf")
+
+    assert ran.code == 4
+    place = f"ttnn.get_num_devices in {rig.project}/conftest.py:"
+    said = refusal_of(ran)
+    assert said.startswith(f"--ttnn-perf: this process has the chips, by {place}")
+    assert said.endswith(
+        "and no worker can: call it in a fixture, or use --ttnn-perf-isolate inline"
+    )
+    assert rig.pytest(None, *UPDATE, "--ttnn-perf-isolate=inline").code == 0
+
+
+def test_full_memory_is_told_with_how_full_it_is(rig: Rig) -> None:
+    fault = Fault(kind="out of memory", number=0)
+
+    ran = rig.pytest(play(faults=(fault,)), "--ttnn-perf-update=new", "-k", "dense")
+
+    assert (ran.code, counts_of(ran)) == (1, "1 failed, 1 deselected")
+    assert "ttnn-perf: memory" in ran.text
+    assert "L1: 65,536 of 1,395,424 bytes used in each of 64 banks" in ran.text
+    assert "act_block_h" in ran.text
+
+
+def test_more_processes_than_chips_are_refused_before_anything_runs(rig: Rig) -> None:
+    ran = rig.pytest(play(), "--ttnn-perf", "-n", "2", PYTEST_ADDOPTS="-p no:hypothesispytest")
+
+    assert refusal_of(ran) == (
+        "-n 2: each process needs a chip of its own, and there is 1 chip: use -n 1"
+    )
+    assert rig.machine.journal() == []
+
+
+def test_processes_side_by_side_have_a_chip_each(rig: Rig) -> None:
+    (rig.path / "devices").mkdir()
+    for chip in ("0", "1"):
+        (rig.path / "devices" / chip).touch()
+
+    ran = rig.pytest(
+        play(chips=2), *UPDATE, "-n", "2", "--ttnn-perf-passes=wall",
+        PYTEST_ADDOPTS="-p no:hypothesispytest",
+    )  # fmt: skip
+
+    assert ran.code == 0, ran.text
+    visible = {each["variables"].get("TT_VISIBLE_DEVICES") for each in rig.machine.journal()}
+    assert visible == {"0", "1"}
