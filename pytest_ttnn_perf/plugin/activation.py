@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Final
 import pytest
 
 from pytest_ttnn_perf._support.errors import TtnnPerfError
-from pytest_ttnn_perf.model.profile import PassChoice, ProfilerKind
 from pytest_ttnn_perf.model.rerun import Rerun
 from pytest_ttnn_perf.model.settings import Isolate
 from pytest_ttnn_perf.plugin.closing import Closing
@@ -19,7 +18,7 @@ from pytest_ttnn_perf.plugin.settings import settings_of
 from pytest_ttnn_perf.plugin.worker import Worker
 from pytest_ttnn_perf.workflow.equipment import equipment
 from pytest_ttnn_perf.workflow.link import SHARE, take_link, take_share
-from pytest_ttnn_perf.workflow.profiler_choice import OWN_PASS, ProfilerChoice
+from pytest_ttnn_perf.workflow.profiler_choice import fitted
 from pytest_ttnn_perf.workflow.readiness import choose_profiler, has_devices, own_chip
 from pytest_ttnn_perf.workflow.run import GateRun
 
@@ -102,14 +101,9 @@ def _lead(config: pytest.Config, settings: Settings) -> None:
     gate = GateRun(settings, config.rootpath, here, rerun=_rerun(config), inline=not isolated)
     try:
         gate.check()
-        choice = choose_profiler(settings, os.environ)
+        choice = fitted(choose_profiler(settings, os.environ), settings, isolated=isolated)
     except TtnnPerfError as error:
         raise pytest.UsageError(str(error)) from error
-    if choice.kind in OWN_PASS and (not isolated or settings.passes is PassChoice.WALL):
-        why = "the wall pass alone" if isolated else f"{choice.kind.value} needs a worker"
-        choice = ProfilerChoice(ProfilerKind.OFF, why)
-    if settings.passes is PassChoice.DEVICE:
-        _check_device_pass(choice)
     gate.profiler, gate.has_devices = str(choice), has_devices(os.environ)
     register = config.pluginmanager.register
     register(Closing(gate), "ttnn_perf_closing")
@@ -125,15 +119,6 @@ def _lead(config: pytest.Config, settings: Settings) -> None:
 
     register(Worker(settings), "ttnn_perf_worker")
     register(Inline(gate), "ttnn_perf_inline")
-
-
-def _check_device_pass(choice: ProfilerChoice) -> None:
-    if choice.kind is ProfilerKind.TRACY:
-        message = "--ttnn-perf-passes device: tracy reports beside a wall pass only; use device"
-        raise pytest.UsageError(message)
-    if choice.kind not in OWN_PASS:
-        message = f"--ttnn-perf-passes device: there is no device pass: {choice}"
-        raise pytest.UsageError(message)
 
 
 def _is_isolated(config: pytest.Config, settings: Settings) -> bool:

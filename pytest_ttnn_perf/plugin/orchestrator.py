@@ -14,13 +14,13 @@ from typing import TYPE_CHECKING, Final
 
 import pytest
 
-from pytest_ttnn_perf._support.errors import TtnnPerfError, UsageError
+from pytest_ttnn_perf._support.errors import TtnnPerfError
 from pytest_ttnn_perf.plugin.relay import Relay
 from pytest_ttnn_perf.plugin.stream import live_logs
 from pytest_ttnn_perf.workflow.confirm_passes import ConfirmPasses
 from pytest_ttnn_perf.workflow.crew import Crew
 from pytest_ttnn_perf.workflow.passes import Pass, Workers
-from pytest_ttnn_perf.workflow.readiness import Touched, check_chips, is_simulated, lease
+from pytest_ttnn_perf.workflow.readiness import Touched, check_chips, check_untouched, lease
 
 if TYPE_CHECKING:
     import argparse
@@ -90,12 +90,7 @@ class Orchestrator:
 
     def _run(self, session: pytest.Session) -> None:
         relay = Relay(session, self.gate)
-        if self.touched.by is not None and not is_simulated(os.environ):
-            message = (
-                f"--ttnn-perf: this process has the chips, by {self.touched.by}, and no worker"
-            )
-            message += " can: call it in a fixture, or use --ttnn-perf-isolate inline"
-            raise UsageError(message)
+        check_untouched(self.touched, os.environ)
         say = relay.emitter.say
         with lease(self.gate.settings, os.environ, lambda text: say(f"ttnn-perf: {text}")):
             self._pass_over(session, relay)

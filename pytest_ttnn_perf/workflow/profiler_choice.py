@@ -59,6 +59,25 @@ def choose(asked: ProfilerKind, build: Build, environment: Mapping[str, str]) ->
     return ProfilerChoice(ProfilerKind.REALTIME, f"ttnn {build.version} is built without Tracy")
 
 
+def fitted(choice: ProfilerChoice, settings: Settings, *, isolated: bool) -> ProfilerChoice:
+    """Return a choice as the passes of a run, and the processes that it may start, allow.
+
+    Raises:
+        UsageError: the device pass alone was asked for, and there is none.
+    """
+    alone = settings.passes is PassChoice.DEVICE
+    if alone and isolated and choice.kind is ProfilerKind.TRACY:
+        message = "--ttnn-perf-passes device: tracy reports beside a wall pass only; use device"
+        raise UsageError(message)
+    if choice.kind in OWN_PASS and (not isolated or settings.passes is PassChoice.WALL):
+        why = "the wall pass alone" if isolated else f"{choice.kind.value} needs a worker"
+        choice = ProfilerChoice(ProfilerKind.OFF, why)
+    if alone and choice.kind not in OWN_PASS:
+        message = f"--ttnn-perf-passes device: there is no device pass: {choice}"
+        raise UsageError(message)
+    return choice
+
+
 def left_out(settings: Settings) -> tuple[Source, ...]:
     """Return the sources that the user does without: what they measured before is not missed."""
     if settings.passes is PassChoice.DEVICE:

@@ -35,10 +35,10 @@ __all__ = [
     "Touched",
     "check_chips",
     "check_paths",
+    "check_untouched",
     "choose_profiler",
     "devices_of",
     "has_devices",
-    "is_simulated",
     "lease",
     "own_chip",
     "rank_of",
@@ -122,6 +122,17 @@ def check_chips(environment: Mapping[str, str], *, processes: int) -> tuple[int,
         message = f"-n {processes}: each process needs a chip of its own, and there {there}"
         raise UsageError(f"{message}: use -n {len(chips)}")
     return chips
+
+
+def check_untouched(touched: Touched, environment: Mapping[str, str]) -> None:
+    """Refuse to start workers where this process has the chips that they would wait for.
+
+    Raises:
+        UsageError: it has, with the call that took them.
+    """
+    if touched.by is not None and not is_simulated(environment):
+        message = f"--ttnn-perf: this process has the chips, by {touched.by}, and no worker can"
+        raise UsageError(f"{message}: call it in a fixture, or use --ttnn-perf-isolate inline")
 
 
 def own_chip(environment: MutableMapping[str, str], folder: Path) -> Lease | None:
