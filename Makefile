@@ -42,11 +42,11 @@ test-ttlang: .ttlang/.ready  ## a real kernel in tt-lang's simulator, in an envi
 	TTNN_PERF_TEST_TTLANG=required .ttlang/bin/python -m pytest -n auto tests/ttlang
 
 .ttnn/.ready: pyproject.toml
-	$(PYTHON) tests/ttnn/environments.py install
+	$(PYTHON) -m tests.ttnn.environments install
 	@touch $@
 
 test-ttnn: .ttnn/.ready  ## with TTNN itself on its mock devices, in environments of their own
-	$(PYTHON) tests/ttnn/environments.py test
+	$(PYTHON) -m tests.ttnn.environments test
 
 check: $(READY)  ## lint, format, types, documentation
 	$(BIN)/ruff check
@@ -59,7 +59,7 @@ docs: $(READY)  ## write the generated pages
 	$(BIN)/python docs/generate.py
 
 test-matrix:  ## the wheel, on every supported Python with the oldest and the newest pytest
-	$(PYTHON) tests/matrix.py
+	$(PYTHON) -m tests.matrix
 
 benchmarks: $(READY)  ## side by side with pytest-benchmark, and the bars
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --group benchmark

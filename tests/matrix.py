@@ -13,6 +13,8 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
+from tests.pythons import python_of
+
 ROOT = Path(__file__).parent.parent
 FOLDER = ROOT / ".matrix"
 
@@ -73,7 +75,7 @@ def _build() -> Path:
 
 
 def _run(row: Row, wheel: Path) -> str:
-    interpreter = _interpreter(row.python)
+    interpreter = python_of(row.python)
     if interpreter is None:
         return "missing: no such Python on this machine"
     venv = FOLDER / row.name.replace(" ", "_").replace("<", "lt").replace("*", "x")
@@ -89,25 +91,6 @@ def _run(row: Row, wheel: Path) -> str:
         shutil.copy(ROOT / name, tree / name)
     command = [python, "-m", "pytest", "-q", "tests", "--ignore=tests/meta"]
     return "passed" if subprocess.run(command, cwd=tree, check=False).returncode == 0 else "failed"
-
-
-def _interpreter(version: str) -> str | None:
-    for candidate in (f"python{version}", *_pyenv(version)):
-        found = shutil.which(candidate)
-        # pyenv's shims exist for versions that are not active, and then only complain.
-        works = found and subprocess.run([found, "-V"], capture_output=True, check=False)
-        if works and works.returncode == 0:
-            return found
-    return None
-
-
-def _pyenv(version: str) -> list[str]:
-    pyenv = shutil.which("pyenv")
-    if pyenv is None:
-        return []
-    root = subprocess.run([pyenv, "root"], capture_output=True, text=True, check=True)
-    versions = Path(root.stdout.strip(), "versions").glob(f"{version}.*")
-    return [str(folder / "bin" / "python") for folder in sorted(versions)]
 
 
 def _say(text: str) -> None:

@@ -20,6 +20,12 @@ def add_format(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--format", choices=SHAPES, default="table", help="default: table")
 
 
+def add_window(parser: argparse.ArgumentParser) -> None:
+    """Declare the window of a capture: ``--start`` and ``--end``."""
+    parser.add_argument("--start", metavar="SIGNPOST", help="of a capture, what follows this one")
+    parser.add_argument("--end", metavar="SIGNPOST", help="up to this one (default: its _END)")
+
+
 def add_baselines(parser: argparse.ArgumentParser) -> None:
     """Declare ``--baselines``."""
     parser.add_argument(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pytest_ttnn_perf.cli.arguments import add_format
+from pytest_ttnn_perf.cli.arguments import add_format, add_window
 from pytest_ttnn_perf.model.result import Result
 from pytest_ttnn_perf.workflow.compare import compare_files
 
@@ -24,8 +24,7 @@ def declare(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> No
     )
     parser.add_argument("before", metavar="BEFORE", type=Path, help="told by its content")
     parser.add_argument("after", metavar="AFTER", type=Path, help="of the same kind")
-    parser.add_argument("--start", metavar="SIGNPOST", help="of captures, what follows this one")
-    parser.add_argument("--end", metavar="SIGNPOST", help="up to this one (default: its _END)")
+    add_window(parser)
     add_format(parser)
     parser.set_defaults(run=run)
 

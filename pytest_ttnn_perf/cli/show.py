@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pytest_ttnn_perf.cli.arguments import add_format
+from pytest_ttnn_perf.cli.arguments import add_format, add_window
 from pytest_ttnn_perf.model.result import Result
 from pytest_ttnn_perf.workflow.show import show_file
 
@@ -23,8 +23,7 @@ def declare(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> No
         "with traces, signposts, and the rows that were dropped.",
     )
     parser.add_argument("file", metavar="FILE", type=Path, help="told by its content")
-    parser.add_argument("--start", metavar="SIGNPOST", help="of a capture, what follows this one")
-    parser.add_argument("--end", metavar="SIGNPOST", help="up to this one (default: its _END)")
+    add_window(parser)
     add_format(parser)
     parser.set_defaults(run=run)
 

@@ -55,7 +55,7 @@ class Lab:
     def write(self, files: dict[str, str]) -> None:
         """Write files below its root."""
         for name, text in files.items():
-            file = self.path / "root" / name
+            file = self.path / "files" / name
             file.parent.mkdir(parents=True, exist_ok=True)
             file.write_text(text)
 
@@ -71,7 +71,7 @@ class Lab:
     def around(self) -> Surroundings:
         """Where the doctor looks."""
         variables = {"PATH": f"{self.path}/bin", "HOME": f"{self.path}/home", **self.variables}
-        return Surroundings(variables, self.path / "locks", self.path / "root")
+        return Surroundings(variables, self.path / "locks", self.path / "files")
 
     @property
     def settings(self) -> Settings:

@@ -12,6 +12,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+from tests.pythons import python_of
+
 ROOT = Path(__file__).parents[2]
 FOLDER = ROOT / ".ttnn"
 #: Everything on the first; on the others whole runs of the gate, which is where Pythons differ.
@@ -29,7 +31,7 @@ def main() -> int:
 
 def _install() -> int:
     shutil.rmtree(FOLDER, ignore_errors=True)
-    found = {version: _interpreter(version) for version in VERSIONS}
+    found = {version: python_of(version) for version in VERSIONS}
     for version, interpreter in found.items():
         if interpreter is None:
             _say(f"WARNING: no Python {version} here: NOTHING IS TESTED WITH TTNN ON {version}")
@@ -60,25 +62,6 @@ def _test() -> int:
         environment = {**os.environ, "TTNN_PERF_TEST_TTNN": "required"}
         code |= subprocess.run(command, cwd=ROOT, env=environment, check=False).returncode
     return 1 if code else 0
-
-
-def _interpreter(version: str) -> str | None:
-    for candidate in (f"python{version}", *_pyenv(version)):
-        found = shutil.which(candidate)
-        # pyenv's shims exist for versions that are not active, and then only complain.
-        works = found and subprocess.run([found, "-V"], capture_output=True, check=False)
-        if works and works.returncode == 0:
-            return found
-    return None
-
-
-def _pyenv(version: str) -> list[str]:
-    pyenv = shutil.which("pyenv")
-    if pyenv is None:
-        return []
-    root = subprocess.run([pyenv, "root"], capture_output=True, text=True, check=True)
-    versions = Path(root.stdout.strip(), "versions").glob(f"{version}.*")
-    return [str(folder / "bin" / "python") for folder in sorted(versions)]
 
 
 def _say(text: str) -> None:

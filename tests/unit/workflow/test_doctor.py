@@ -54,12 +54,12 @@ def test_the_system_is_not_asked_for_while_another_run_holds_a_chip(chip: Lab) -
 
 def test_the_lock_of_another_runner_counts_and_its_marker_is_then_no_sign(chip: Lab) -> None:
     chip.write({"tmp/tt-device.lock": "", "tmp/tt-device.dirty": ""})
-    with (chip.path / "root/tmp/tt-device.lock").open() as lock:
+    with (chip.path / "files/tmp/tt-device.lock").open() as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         held, free = chip.checks("locks")
         assert [check.ok for check in chip.checks("devices")] == [True]
     assert (held.ok, held.blocks, free.ok) == (False, True, True)
-    assert held.found == f"{chip.path}/root/tmp/tt-device.lock: held by run_safe_pytest.sh"
+    assert held.found == f"{chip.path}/files/tmp/tt-device.lock: held by run_safe_pytest.sh"
 
 
 def test_a_system_that_ttnn_cannot_tell(chip: Lab) -> None:
@@ -100,8 +100,8 @@ def test_a_snapshot_that_tells_little(chip: Lab) -> None:
 
 def test_what_a_host_does_not_tell(chip: Lab) -> None:
     for name in ("sys/kernel", "sys/module"):
-        (chip.path / "root" / name).rename(chip.path / name.replace("/", "-"))
-    (chip.path / "root/proc/driver/tenstorrent/0/pids").unlink()
+        (chip.path / "files" / name).rename(chip.path / name.replace("/", "-"))
+    (chip.path / "files/proc/driver/tenstorrent/0/pids").unlink()
     assert found(chip, "driver")[0] is None
     assert found(chip, "iommu")[0] is None
     assert found(chip, "hugepages")[0] is None
