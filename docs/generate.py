@@ -21,7 +21,7 @@ INTRODUCTION = """\
 Generated from the code by `make docs`.
 
 Every option has a twin in `[tool.ttnn_perf]`; see [configuration](configuration.md).
-`--ttnn-perf-all` and `--ttnn-perf-update` turn the gate on by themselves.
+`--ttnn-perf-all`, `--ttnn-perf-update` and `--ttnn-perf-replay` turn the gate on by themselves.
 
 | option | twin | meaning |
 |---|---|---|

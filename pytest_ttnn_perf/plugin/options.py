@@ -108,7 +108,7 @@ def _declare_devices(add: Callable[..., None]) -> None:
     add(
         "--ttnn-perf-reset",
         metavar="CMD",
-        help="Run CMD after a worker with a device hung or was killed, such as 'tt-smi -r'",
+        help="Run CMD after a worker with a device hung or died, such as 'tt-smi -r'",
     )
 
 
