@@ -122,3 +122,14 @@ def test_what_is_no_capture_fails_the_test_with_a_sentence(
 
 def test_without_the_gate_a_capture_is_left_alone(model: Project) -> None:
     assert model.pytest().code == 0
+
+
+def test_what_one_capture_lost_another_does_not_make_up_for(project: Project) -> None:
+    project.write(test_model=MODEL + '        ttnn_perf.attach("whole.csv")\n')
+    attach(project, *replay(1, 10_000, 20_000), *replay(2, 10_000))
+    (project.path / "whole.csv").write_text(capture(op("Matmul", 30_000)))
+
+    ran = project.pytest("--ttnn-perf-update=new")
+
+    assert ran.code == 1
+    assert "NO_DATA: device_kernel_time has no samples: capture.csv: the replays of" in ran.text
