@@ -15,7 +15,8 @@ PACKAGE = "pytest_ttnn_perf"
 ROOT = Path(__file__).parents[2] / PACKAGE
 
 PARTS = frozenset({
-    "measure", "device", "capture", "correctness", "baselines", "gate", "attribution", "report",
+    "measure", "device", "capture", "correctness", "baselines", "gate", "attribution",
+    "checklist", "report",
     "processes",
 })  # fmt: skip
 BASE = frozenset({"model", "_support"})

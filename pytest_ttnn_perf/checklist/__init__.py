@@ -1,0 +1,1 @@
+"""The optimization checklist: rules over what is known of a test."""

@@ -1,0 +1,127 @@
+"""What a rule is: a code, limits that can be set, and one question with four answers."""
+
+from __future__ import annotations
+
+import inspect
+from dataclasses import Field, dataclass, field, fields
+from typing import TYPE_CHECKING, Any, ClassVar, Final
+
+from pytest_ttnn_perf.model.finding import Evidence, Finding, RuleOutcome, Severity
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from pytest_ttnn_perf.model.subject import Input, Subject
+
+#: How many places a finding names; the others are counted.
+MOST_EVIDENCE: Final = 5
+
+#: What each first digit of a code is about.
+STEPS: Final = {
+    "0": "validity",
+    "1": "data formats",
+    "2": "layouts",
+    "3": "memory, sharding and cores",
+    "4": "trace and host",
+    "5": "command queues and transfers",
+    "6": "convolutions",
+    "7": "several devices",
+    "8": "kernels",
+    "9": "correctness and targets",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What a rule says of one subject; ``value`` against ``limit``, both in ``unit``."""
+
+    outcome: RuleOutcome
+    reason: str | None = None
+    value: float | None = None
+    limit: float | None = None
+    unit: str = ""
+    evidence: tuple[Evidence, ...] = ()
+
+
+class Rule:
+    """One question. Subclasses are frozen dataclasses whose fields are the limits.
+
+    The docstring is the documentation page, under fixed headings.
+    """
+
+    code: ClassVar[str]
+    name: ClassVar[str]
+    severity: ClassVar[Severity]
+    #: One of these inputs is needed, the first that is there is used.
+    needs: ClassVar[tuple[Input, ...]] = ()
+
+    def check(self, subject: Subject) -> Answer:
+        """Answer for a subject that has at least one of the inputs needed."""
+        raise NotImplementedError
+
+    @property
+    def step(self) -> str:
+        """What the rule is about."""
+        return STEPS[self.code[3]]
+
+    def limits(self) -> tuple[Field[Any], ...]:
+        """Return the fields that are limits."""
+        return fields(self)  # type: ignore[arg-type]  # every rule is a dataclass
+
+    @classmethod
+    def page(cls) -> str:
+        """Return the documentation."""
+        return inspect.cleandoc(cls.__doc__ or "")
+
+
+def limit(default: float, *, unit: str, source: str) -> Any:
+    """Declare a limit: its default, its unit, and where the figure comes from."""
+    return field(default=default, metadata={"unit": unit, "source": source})
+
+
+def clean(
+    value: float | None = None,
+    *,
+    limit: float | None = None,
+    unit: str = "",
+    reason: str | None = None,
+) -> Answer:
+    """Answer that nothing is wrong."""
+    return Answer(RuleOutcome.CLEAN, reason, value, limit, unit)
+
+
+def found(
+    reason: str,
+    *,
+    value: float | None = None,
+    limit: float | None = None,
+    unit: str = "",
+    evidence: Iterable[Evidence] = (),
+) -> Answer:
+    """Answer that something is; the evidence that weighs most comes first."""
+    return Answer(RuleOutcome.FOUND, reason, value, limit, unit, tuple(evidence)[:MOST_EVIDENCE])
+
+
+def not_measured(reason: str) -> Answer:
+    """Answer that it cannot be told."""
+    return Answer(RuleOutcome.NOT_MEASURED, reason)
+
+
+def not_applicable(reason: str) -> Answer:
+    """Answer that the question does not arise."""
+    return Answer(RuleOutcome.NOT_APPLICABLE, reason)
+
+
+def finding_of(rule: Rule, answer: Answer) -> Finding:
+    """Return an answer as the finding of its rule."""
+    return Finding(
+        rule.code,
+        rule.name,
+        rule.severity,
+        answer.outcome,
+        answer.reason,
+        answer.value,
+        answer.limit,
+        answer.unit,
+        answer.evidence,
+    )

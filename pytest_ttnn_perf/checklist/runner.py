@@ -1,0 +1,38 @@
+"""Asks every rule, and turns whatever it says into a finding."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pytest_ttnn_perf.checklist.rule import finding_of, not_measured
+from pytest_ttnn_perf.model.subject import Input
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from pytest_ttnn_perf.checklist.rule import Answer, Rule
+    from pytest_ttnn_perf.model.finding import Finding
+    from pytest_ttnn_perf.model.subject import Subject
+
+
+def run_rules(rules: Iterable[Rule], subject: Subject) -> tuple[Finding, ...]:
+    """Return the finding of every rule. One that raises is a defect of ours, and raises here."""
+    return tuple(finding_of(rule, _answer(rule, subject)) for rule in rules)
+
+
+def _answer(rule: Rule, subject: Subject) -> Answer:
+    if rule.needs and not any(_has(subject, needed) for needed in rule.needs):
+        return not_measured(subject.why_absent(rule.needs[0]))
+    return rule.check(subject)
+
+
+def _has(subject: Subject, needed: Input) -> bool:
+    match needed:
+        case Input.OPS:
+            return subject.ops is not None
+        case Input.REPORT:
+            return subject.report is not None
+        case Input.KERNELS:
+            return subject.kernels is not None
+        case Input.TEST:
+            return subject.observation is not None

@@ -1,0 +1,49 @@
+"""What a checklist looks at: everything that is known of one test, or of artifacts alone."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from pytest_ttnn_perf.model.build import Conflict
+    from pytest_ttnn_perf.model.hardware import Scalar
+    from pytest_ttnn_perf.model.observation import Observation
+    from pytest_ttnn_perf.model.ops import OpTable
+    from pytest_ttnn_perf.model.report import Report
+    from pytest_ttnn_perf.model.ttlang import TtlangLog
+
+
+class Input(Enum):
+    """What rules need, in the words of a reason."""
+
+    OPS = "an op table"
+    REPORT = "a report database"
+    KERNELS = "output of tt-lang"
+    TEST = "a measured test"
+
+
+@dataclass(frozen=True, slots=True)
+class Subject:
+    """The inputs of a checklist; None for those that there are none of.
+
+    ``ops`` are of one window: of a test, its measured call. ``facts`` are what the author stated
+    and what was observed of the device (``num_command_queues``, ``use_trace`` ...). ``conflicts``
+    are variables that were set while times were taken; None where nobody looked. ``absent`` says
+    why an input is not there, if that is known.
+    """
+
+    ops: OpTable | None = None
+    report: Report | None = None
+    kernels: TtlangLog | None = None
+    observation: Observation | None = None
+    facts: Mapping[str, Scalar] = field(default_factory=dict)
+    conflicts: tuple[Conflict, ...] | None = None
+    absent: Mapping[Input, str] = field(default_factory=dict)
+
+    def why_absent(self, needed: Input) -> str:
+        """Say why an input is not there."""
+        return self.absent.get(needed, f"needs {needed.value}")
