@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pytest_ttnn_perf.model.profile import PassChoice, ProfilerKind
+from pytest_ttnn_perf.model.rule_settings import Checklist, RuleSettings
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -64,6 +65,10 @@ class Settings:
     profiler: ProfilerKind = ProfilerKind.AUTO
     passes: PassChoice = PassChoice.BOTH
     reset: str | None = None
+    checklist: Checklist = Checklist.ENFORCE
+    select: tuple[str, ...] = ()
+    ignore: tuple[str, ...] = ()
+    rules: Mapping[str, RuleSettings] = field(default_factory=dict)
     lock_folder: Path | None = None
     lock_timeout: float = 3600.0
     markers: tuple[str, ...] = ()

@@ -9,7 +9,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 from pytest_ttnn_perf._support.errors import DecodeError, InputError
 from pytest_ttnn_perf.model.encoding.value import Value
+from pytest_ttnn_perf.model.finding import Severity
 from pytest_ttnn_perf.model.profile import PassChoice, ProfilerKind
+from pytest_ttnn_perf.model.rule_settings import Checklist, RuleSettings
 from pytest_ttnn_perf.model.settings import Isolate, Missing, Settings, Update
 
 if TYPE_CHECKING:
@@ -112,6 +114,20 @@ def _pcc(value: Value, _root: Path) -> float:
     return limit
 
 
+def _codes(value: Value, _root: Path) -> tuple[str, ...]:
+    return tuple(item.string() for item in value.array())
+
+
+def _rule(value: Value) -> RuleSettings:
+    """Read what is said of one rule: its severity, why it is waived, and limits by their names."""
+    severity, waive = value.optional("severity"), value.optional("waive")
+    return RuleSettings(
+        {name: item.number() for name, item in value.items() if name not in {"severity", "waive"}},
+        severity.one_of(Severity) if severity else None,
+        waive.string() if waive else None,
+    )
+
+
 #: Every setting that a file may give, and how it is read.
 _READERS: Final[dict[str, Callable[[Value, Path], Any]]] = {
     "enabled": _flag,
@@ -133,6 +149,10 @@ _READERS: Final[dict[str, Callable[[Value, Path], Any]]] = {
     "profiler": lambda value, _: value.one_of(ProfilerKind),
     "passes": lambda value, _: value.one_of(PassChoice),
     "reset": _text,
+    "checklist": lambda value, _: value.one_of(Checklist),
+    "select": _codes,
+    "ignore": _codes,
+    "rules": lambda value, _: {code: _rule(item) for code, item in value.items()},
     "lock_folder": _path,
     "lock_timeout": lambda value, _: value.integer(),
     "markers": lambda value, _: tuple(item.string() for item in value.array()),

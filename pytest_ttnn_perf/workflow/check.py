@@ -1,0 +1,103 @@
+"""The checklist over artifacts alone: no test, no hardware."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from pytest_ttnn_perf._support.errors import UsageError
+from pytest_ttnn_perf.capture.report_db import read_report_db
+from pytest_ttnn_perf.capture.ttlang import read_ttlang_log
+from pytest_ttnn_perf.checklist.runner import run_rules
+from pytest_ttnn_perf.checklist.selection import selected
+from pytest_ttnn_perf.model.finding import Finding, RuleOutcome, Severity
+from pytest_ttnn_perf.model.result import Result
+from pytest_ttnn_perf.model.subject import Subject
+from pytest_ttnn_perf.report.checklist import checklist_listing
+from pytest_ttnn_perf.workflow.op_tables import op_table_of
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from pathlib import Path
+
+    from pytest_ttnn_perf.model.rule_settings import RuleSettings
+
+
+@dataclass(frozen=True, slots=True)
+class Artifacts:
+    """What is checked; at least one of them."""
+
+    csv: Path | None = None
+    db: Path | None = None
+    log: Path | None = None
+    start: str | None = None
+    end: str | None = None
+
+
+def check_artifacts(
+    artifacts: Artifacts,
+    *,
+    select: Sequence[str],
+    ignore: Sequence[str],
+    rules: Mapping[str, RuleSettings],
+    shape: str,
+) -> Result:
+    """Ask the rules; an error that is found fails.
+
+    Raises:
+        InputError: an artifact is not what it should be.
+        UsageError: nothing to look at, or a rule or window that does not exist.
+    """
+    subject = subject_of(artifacts)
+    findings = checked(subject, select=select, ignore=ignore, rules=rules)
+    failed = any(f.outcome is RuleOutcome.FOUND and f.severity is Severity.ERROR for f in findings)
+    return Result(checklist_listing(findings).text(shape), failed=failed)
+
+
+def subject_of(artifacts: Artifacts) -> Subject:
+    """Read artifacts.
+
+    Raises:
+        InputError: one is not what it should be.
+        UsageError: there is none, or it does not have the window.
+    """
+    if artifacts.csv is None and artifacts.db is None and artifacts.log is None:
+        message = "nothing to look at: name --csv, --db or --log"
+        raise UsageError(message)
+    ops = report = kernels = None
+    if artifacts.csv is not None:
+        ops = op_table_of(artifacts.csv, start=artifacts.start, end=artifacts.end)
+    if artifacts.db is not None:
+        report = read_report_db(artifacts.db)
+    if artifacts.log is not None:
+        kernels = read_ttlang_log(artifacts.log)
+    return Subject(ops=ops, report=report, kernels=kernels)
+
+
+def checked(
+    subject: Subject,
+    *,
+    select: Sequence[str],
+    ignore: Sequence[str],
+    rules: Mapping[str, RuleSettings],
+    waived: Mapping[str, str] | None = None,
+) -> tuple[Finding, ...]:
+    """Ask the selected rules; what is waived is said to be, and counts for nothing.
+
+    Raises:
+        UsageError: a rule or limit that does not exist.
+    """
+    asked = selected(select, ignore, rules)
+    findings = run_rules((each.rule for each in asked), subject)
+    reasons = {each.rule.code: each.waived for each in asked if each.waived} | dict(waived or {})
+    return tuple(
+        _as_asked(finding, each.severity, reasons.get(finding.code))
+        for finding, each in zip(findings, asked, strict=True)
+    )
+
+
+def _as_asked(finding: Finding, severity: Severity, waived: str | None) -> Finding:
+    if waived is not None and finding.outcome is RuleOutcome.FOUND:
+        reason = f"{finding.reason}; waived: {waived}"
+        return replace(finding, severity=Severity.INFO, reason=reason)
+    return replace(finding, severity=severity)
