@@ -11,6 +11,9 @@ if TYPE_CHECKING:
     from pytest_ttnn_perf.model.hardware import Scalar
     from pytest_ttnn_perf.model.observation import MetricObservation
     from pytest_ttnn_perf.model.op_groups import OpGroups
+    from pytest_ttnn_perf.model.ops import OpTable
+    from pytest_ttnn_perf.model.report import Report
+    from pytest_ttnn_perf.model.ttlang import TtlangLog
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,7 +21,8 @@ class Artifact:
     """What one artifact tells, or several of one test; None for what they do not.
 
     ``arch``, ``board`` and ``devices`` are of the hardware that it was recorded on. ``environment``
-    is recorded beside the results, and never compared.
+    is recorded beside the results, and never compared. ``table``, ``report`` and ``kernels`` are
+    the artifacts themselves, for the checklist.
     """
 
     metrics: tuple[MetricObservation, ...] = ()
@@ -27,6 +31,9 @@ class Artifact:
     board: str | None = None
     devices: int | None = None
     environment: Mapping[str, Scalar] = field(default_factory=dict)
+    table: OpTable | None = None
+    report: Report | None = None
+    kernels: TtlangLog | None = None
 
     def named(self, name: str) -> Artifact:
         """Return this as of one of several models of a test: metrics by its name, no op table."""
@@ -45,6 +52,9 @@ class Artifact:
             board=self.board or other.board,
             devices=self.devices or other.devices,
             environment={**other.environment, **self.environment},
+            table=self.table or other.table,
+            report=self.report or other.report,
+            kernels=self.kernels or other.kernels,
         )
 
 

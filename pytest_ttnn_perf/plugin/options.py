@@ -14,6 +14,7 @@ UPDATE_CHOICES: Final = ("new", "improved", "all")
 MISSING_CHOICES: Final = ("fail", "warn", "ignore")
 ISOLATE_CHOICES: Final = ("auto", "process", "inline")
 PROFILER_CHOICES: Final = ("auto", "off", "realtime", "device", "tracy", "ttlang")
+CHECKLIST_CHOICES: Final = ("enforce", "report", "off")
 PASSES_CHOICES: Final = ("both", "wall", "device")
 #: Each of these turns the gate on.
 TURN_ON: Final = ("ttnn_perf", "ttnn_perf_all", "ttnn_perf_update", "ttnn_perf_replay")
@@ -46,6 +47,7 @@ def declare_options(parser: pytest.Parser) -> None:
     )
     _declare_measuring(add)
     _declare_devices(add)
+    _declare_checklist(add)
     add("--ttnn-perf-json", metavar="PATH", help="Write the run record to PATH")
     add("--ttnn-perf-label", metavar="TEXT", help="Name of this run's change")
     add(
@@ -110,6 +112,19 @@ def _declare_devices(add: Callable[..., None]) -> None:
         metavar="CMD",
         help="Run CMD after a worker with a device hung or died, such as 'tt-smi -r'",
     )
+
+
+def _declare_checklist(add: Callable[..., None]) -> None:
+    """Declare what becomes of findings, and which are looked for."""
+    add(
+        "--ttnn-perf-checklist",
+        choices=CHECKLIST_CHOICES,
+        help="Whether errors of the checklist fail a test (default: enforce)",
+    )
+    add(
+        "--ttnn-perf-select", metavar="CODES", help="Ask only these rules, or prefixes: TTP6,TTP203"
+    )
+    add("--ttnn-perf-ignore", metavar="CODES", help="Do not ask these rules, or prefixes")
 
 
 def gate_is_wanted(config: pytest.Config) -> bool:

@@ -10,6 +10,7 @@ import pytest
 
 from pytest_ttnn_perf._support.errors import TtnnPerfError
 from pytest_ttnn_perf.model.profile import PassChoice, ProfilerKind
+from pytest_ttnn_perf.model.rule_settings import Checklist
 from pytest_ttnn_perf.model.settings import Isolate, Missing, Settings, Update
 from pytest_ttnn_perf.plugin.options import TURN_ON
 from pytest_ttnn_perf.workflow.config_file import load_settings
@@ -50,6 +51,10 @@ def _overridden(settings: Settings, options: argparse.Namespace, here: Path) -> 
     )
 
 
+def _codes(text: str) -> tuple[str, ...]:
+    return tuple(code.strip().upper() for code in text.split(",") if code.strip())
+
+
 def _as_is(value: Any, _here: Path) -> Any:
     return value
 
@@ -76,6 +81,9 @@ _NAMES: Final = (
     "profiler",
     "passes",
     "reset",
+    "checklist",
+    "select",
+    "ignore",
 )
 _READERS: Final[Mapping[str, Callable[[Any, Path], Any]]] = {
     "baselines": _path,
@@ -87,4 +95,7 @@ _READERS: Final[Mapping[str, Callable[[Any, Path], Any]]] = {
     "isolate": lambda value, _: Isolate(value),
     "profiler": lambda value, _: ProfilerKind(value),
     "passes": lambda value, _: PassChoice(value),
+    "checklist": lambda value, _: Checklist(value),
+    "select": lambda value, _: _codes(value),
+    "ignore": lambda value, _: _codes(value),
 }

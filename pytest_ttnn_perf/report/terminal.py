@@ -9,6 +9,9 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from pytest_ttnn_perf.model.rerun import Rerun
 from pytest_ttnn_perf.model.settings import Update
 from pytest_ttnn_perf.model.verdict import Outcome, Reason
+from pytest_ttnn_perf.report.checklist import finding_lines
+from pytest_ttnn_perf.report.findings import test_findings
+from pytest_ttnn_perf.report.lines import Line
 from pytest_ttnn_perf.report.numbers import counted, format_change, format_fraction, format_value
 from pytest_ttnn_perf.report.progress import drift_line, shift_line
 from pytest_ttnn_perf.report.remedies import remedy
@@ -19,20 +22,13 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from pytest_ttnn_perf.model.drift import Drifting
+    from pytest_ttnn_perf.model.finding import Finding
     from pytest_ttnn_perf.model.observation import JudgedTest
     from pytest_ttnn_perf.model.shift import Shift
     from pytest_ttnn_perf.model.verdict import Verdict
 
 _HEADINGS: Final = ("test", "metric", "baseline", "now", "change", "limit", "verdict")
 _NUMERIC: Final = frozenset({2, 3, 4, 5})
-
-
-class Line(NamedTuple):
-    """A line of output; ``bad`` and ``good`` ones may be coloured."""
-
-    text: str
-    bad: bool = False
-    good: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,9 +70,16 @@ def _shift(manner: Manner) -> Iterator[Line]:
     yield Line(f"  {cause}: {manner.rerun.accept_all()}")
 
 
-def failure_text(judged: JudgedTest, verdicts: Sequence[Verdict], *, rerun: Rerun) -> str:
+def failure_text(
+    judged: JudgedTest,
+    verdicts: Sequence[Verdict],
+    *,
+    rerun: Rerun,
+    findings: Sequence[Finding] = (),
+) -> str:
     """Return the whole text that a test fails with: every violation, not only the first."""
     lines = list(judged.observation.problems)
+    lines += [line for finding in findings for line in finding_lines(finding)]
     by_op = _ByOp(judged.by_op)
     for group in _by_remedy(judged, verdicts, rerun=rerun):
         lines += [f"{verdict.outcome.value}: {sentence(verdict)}" for verdict in group.verdicts]
@@ -195,6 +198,7 @@ def _sentences(judged: JudgedTest, *, manner: Manner) -> Iterator[Line]:
             yield Line(f"  {group.remedy}")
     yield from _notes(judged)
     yield from _targets(judged)
+    yield from test_findings(judged.observation)
 
 
 def _notes(judged: JudgedTest) -> Iterator[Line]:

@@ -48,6 +48,7 @@ def _op_table(file: Path) -> Artifact:
         ops=grouped(table) if complete and len(table) else None,
         arch=table.arch,
         devices=len(table.devices) or None,
+        table=table,
     )
 
 
@@ -63,7 +64,13 @@ def _summary(file: Path) -> Artifact:
 
 
 def _ttlang(file: Path) -> Artifact:
-    return Artifact(tuple(kernel_metrics(read_ttlang_log(file), file=file.name)))
+    log = read_ttlang_log(file)
+    return Artifact(tuple(kernel_metrics(log, file=file.name)), kernels=log)
+
+
+def _report(file: Path) -> Artifact:
+    report = read_report_db(file)
+    return Artifact(tuple(report_metrics(report)), report=report)
 
 
 def _boards(file: Path) -> Artifact:
@@ -76,7 +83,7 @@ ARTIFACTS: Final[Mapping[ArtifactKind, Callable[[Path], Artifact]]] = {
     ArtifactKind.OPS_CSV: _op_table,
     ArtifactKind.CPP_REPORT: _op_table,
     ArtifactKind.DEVICE_LOG: _device_log,
-    ArtifactKind.REPORT_DB: lambda file: Artifact(tuple(report_metrics(read_report_db(file)))),
+    ArtifactKind.REPORT_DB: _report,
     ArtifactKind.GRAPH_JSON: lambda file: Artifact(tuple(graph_metrics(read_graph_json(file)))),
     ArtifactKind.PERF_SUMMARY_JSON: _summary,
     ArtifactKind.TTLANG_LOG: _ttlang,

@@ -14,6 +14,7 @@ from pytest_ttnn_perf.model.message import Broke, Collected, Finished, Refused, 
 from pytest_ttnn_perf.model.metric import KERNEL_TIME, Kind, Source
 from pytest_ttnn_perf.model.observation import MetricObservation, Observation
 from pytest_ttnn_perf.report.progress import device_pass_heading, device_pass_line
+from pytest_ttnn_perf.workflow.findings import joined
 from pytest_ttnn_perf.workflow.passes import Loss, Pass, Workers
 from pytest_ttnn_perf.workflow.recorded import recorded
 
@@ -168,4 +169,5 @@ def with_device(observation: Observation, told: Observation | None) -> Observati
         environment={**told.environment, **observation.environment},
         problems=tuple(dict.fromkeys((*observation.problems, *told.problems))),
         dropped=told.dropped,
+        findings=joined(observation.findings, told.findings),
     )

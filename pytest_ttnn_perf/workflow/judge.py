@@ -7,10 +7,12 @@ from typing import TYPE_CHECKING
 
 from pytest_ttnn_perf.gate.judge import judge_test
 from pytest_ttnn_perf.model.observation import JudgedTest
+from pytest_ttnn_perf.model.rule_settings import Checklist
 from pytest_ttnn_perf.model.settings import Missing
 from pytest_ttnn_perf.model.verdict import Outcome, Reason
 from pytest_ttnn_perf.report.terminal import Manner
 from pytest_ttnn_perf.workflow.drifts import drifts_of
+from pytest_ttnn_perf.workflow.findings import violations
 from pytest_ttnn_perf.workflow.shifted import assess, relabelled
 
 if TYPE_CHECKING:
@@ -78,20 +80,30 @@ def failing(judged: JudgedTest, *, missing: Missing) -> tuple[Verdict, ...]:
     return tuple(verdict for verdict in judged.verdicts if _fails(verdict, missing=missing))
 
 
-def failed(judged: JudgedTest, *, missing: Missing) -> bool:
-    """Return whether a test fails, by a verdict or by a mistake in how it uses the plugin."""
-    return bool(judged.observation.problems or failing(judged, missing=missing))
+def failed(
+    judged: JudgedTest, *, missing: Missing, checklist: Checklist = Checklist.ENFORCE
+) -> bool:
+    """Return whether a test fails: by a verdict, a finding, or a mistake in using the plugin."""
+    wrong = judged.observation.problems or violations(judged, checklist)
+    return bool(wrong or failing(judged, missing=missing))
 
 
 def manner_of(
-    tests: Sequence[JudgedTest], *, missing: Missing, rerun: Rerun, shift: Shift | None
+    tests: Sequence[JudgedTest],
+    *,
+    missing: Missing,
+    rerun: Rerun,
+    shift: Shift | None,
+    checklist: Checklist = Checklist.ENFORCE,
 ) -> Manner:
     """Return how a judged run is told."""
     silent = {Outcome.WITHIN}
     if missing is Missing.IGNORE:
         silent |= {Outcome.NO_BASELINE, Outcome.NOT_COMPARABLE}
     names = frozenset(
-        judged.observation.test for judged in tests if failed(judged, missing=missing)
+        judged.observation.test
+        for judged in tests
+        if failed(judged, missing=missing, checklist=checklist)
     )
     return Manner(names, rerun, frozenset(silent), shift, tuple(drifts_of(tests)))
 

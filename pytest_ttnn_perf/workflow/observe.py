@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import os
 from contextlib import contextmanager, nullcontext
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -233,7 +233,17 @@ class Observer:
             raised=raised,
             left_out=left_out(self.run),
         )
-        return self.instruments.completed(observation, self._artifact)
+        return self._checked(self.instruments.completed(observation, self._artifact))
+
+    def _checked(self, observation: Observation) -> Observation:
+        """Ask the checklist; what it cannot be asked is a mistake in the settings."""
+        from pytest_ttnn_perf.workflow.findings import findings_of
+
+        try:
+            findings = findings_of(observation, self._artifact, self.run)
+        except UsageError as error:
+            return replace(observation, problems=(*observation.problems, str(error)))
+        return replace(observation, findings=findings)
 
     def _take_at_end(self, artifact: Artifact) -> None:
         """Add what an artifact tells after the test has ended: it cannot raise there any more."""

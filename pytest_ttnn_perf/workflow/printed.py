@@ -21,4 +21,4 @@ def printed_artifact(text: str) -> Artifact:
         return NO_ARTIFACT
     log = parse_ttlang(text, Path(_STDOUT))
     arch = next((summary.arch for summary in log.perf_summaries if summary.arch), None)
-    return Artifact(tuple(kernel_metrics(log, file=_STDOUT)), arch=arch)
+    return Artifact(tuple(kernel_metrics(log, file=_STDOUT)), arch=arch, kernels=log)

@@ -42,7 +42,7 @@ def profile_artifact(profile: Profile, *, source: Source, report: OpTable | None
     if named is None:
         return Artifact(tuple(metrics))
     metrics += _categories(named, source)
-    return Artifact(tuple(metrics), ops=grouped(named))
+    return Artifact(tuple(metrics), ops=grouped(named), table=named)
 
 
 def _uneven(profile: Profile) -> str | None:

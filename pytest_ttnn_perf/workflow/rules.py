@@ -40,7 +40,9 @@ def rule_pages() -> tuple[RulePage, ...]:
             kind().step,
             kind.page(),
             tuple(
-                LimitRow(f.name, float(getattr(kind(), f.name)), f.metadata["unit"], f.metadata["source"])
+                LimitRow(
+                    f.name, float(getattr(kind(), f.name)), f.metadata["unit"], f.metadata["source"]
+                )
                 for f in kind().limits()
             ),
         )

@@ -27,6 +27,7 @@ from pytest_ttnn_perf.workflow.confirm import (
     not_confirmed,
 )
 from pytest_ttnn_perf.workflow.device_pass import untold, with_device
+from pytest_ttnn_perf.workflow.findings import violations
 from pytest_ttnn_perf.workflow.judge import failed, failing, judge_observation, manner_of
 from pytest_ttnn_perf.workflow.publish import Journal, write_run
 from pytest_ttnn_perf.workflow.readiness import check_paths
@@ -226,10 +227,13 @@ class GateRun:
 
     def failure(self, judged: JudgedTest) -> str | None:
         """Return the text a test fails with; None for a test that passes."""
-        missing = self.settings.missing
-        if not failed(judged, missing=missing):
+        missing, checklist = self.settings.missing, self.settings.checklist
+        if not failed(judged, missing=missing, checklist=checklist):
             return None
-        return failure_text(judged, failing(judged, missing=missing), rerun=self.rerun)
+        found = violations(judged, checklist)
+        return failure_text(
+            judged, failing(judged, missing=missing), findings=found, rerun=self.rerun
+        )
 
     def finish(self, *, complete: bool = True) -> None:
         """Write baselines and records. What could not be written is kept in ``errors``.
@@ -255,7 +259,13 @@ class GateRun:
     def summary(self) -> Iterator[Line]:
         """Lay out the run's result."""
         tests = list(self._tests.values())
-        manner = manner_of(tests, missing=self.settings.missing, rerun=self.rerun, shift=self.shift)
+        manner = manner_of(
+            tests,
+            missing=self.settings.missing,
+            rerun=self.rerun,
+            shift=self.shift,
+            checklist=self.settings.checklist,
+        )
         return summary_lines(tests, manner=replace(manner, update=self.settings.update))
 
     def heading(self) -> str:

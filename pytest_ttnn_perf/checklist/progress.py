@@ -1,0 +1,105 @@
+"""Sums findings up: which steps of optimizing a model are done, and which to take first."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from typing import TYPE_CHECKING, Final
+
+from pytest_ttnn_perf.checklist.op_times import device_ops
+from pytest_ttnn_perf.model.bottleneck import BottleneckKind
+from pytest_ttnn_perf.model.category import Category, category_of
+from pytest_ttnn_perf.model.finding import RuleOutcome, Severity
+from pytest_ttnn_perf.model.progress import ModelKind, Progress, State, Step
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from pytest_ttnn_perf.model.bottleneck import Bottleneck
+    from pytest_ttnn_perf.model.finding import Finding
+    from pytest_ttnn_perf.model.ops import OpTable
+
+#: The steps, by the first digit of their rules' codes.
+_STEPS: Final = {
+    1: "data formats",
+    2: "layouts",
+    3: "memory and sharding",
+    4: "trace and host",
+    5: "command queues",
+    6: "convolutions",
+    7: "several devices",
+}
+_PCC_LIMIT: Final = "TTP901"
+_PCC: Final = frozenset({_PCC_LIMIT, "TTP902", "TTP903", "TTP904"})
+#: Which steps pay first, by kind of model; the others follow in their order.
+_FOCUS: Final[Mapping[ModelKind, tuple[int, ...]]] = {
+    ModelKind.HOST_BOUND: (4, 5),
+    ModelKind.LLM: (1, 4, 5),
+    ModelKind.CNN: (3, 6),
+    ModelKind.MEMORY_BOUND: (3, 1),
+}
+_WAITING: Final = frozenset({BottleneckKind.HOST, BottleneckKind.TRANSFER})
+_MEMORY: Final = frozenset({BottleneckKind.MEMORY, BottleneckKind.DRAM_TRAFFIC})
+
+
+def progress_of(
+    findings: Iterable[Finding],
+    *,
+    has_baseline: bool | None,
+    ops: OpTable | None = None,
+    bottleneck: Bottleneck | None = None,
+) -> Progress:
+    """Return how far a model has come; ``has_baseline`` is None where nobody looked for one."""
+    listed = list(findings)
+    steps = {
+        number: _step(name, [each for each in listed if each.code.startswith(f"TTP{number}")])
+        for number, name in _STEPS.items()
+    }
+    baseline = {True: State.DONE, False: State.OPEN, None: State.NOT_MEASURED}[has_baseline]
+    kind = model_kind(ops, bottleneck)
+    order = (*_FOCUS.get(kind, ()), *_STEPS) if kind is not None else tuple(_STEPS)
+    first = next((number for number in order if steps[number].state is State.OPEN), None)
+    return Progress(
+        Step("baseline measured", baseline),
+        tuple(steps.values()),
+        _final_pcc([each for each in listed if each.code in _PCC]),
+        kind,
+        first,
+    )
+
+
+def model_kind(ops: OpTable | None, bottleneck: Bottleneck | None) -> ModelKind | None:
+    """Return what kind of model it is: what keeps it waiting counts most, then what it runs."""
+    held_by = None if bottleneck is None else bottleneck.kind
+    if held_by in _WAITING:
+        return ModelKind.HOST_BOUND
+    times: dict[Category, float] = defaultdict(float)
+    for op in device_ops(ops) if ops is not None else ():
+        times[category_of(op.signature.op)] += op.kernel_ns
+    attention, convolution = times[Category.ATTENTION], times[Category.CONV]
+    if attention or convolution:
+        return ModelKind.LLM if attention > convolution else ModelKind.CNN
+    return ModelKind.MEMORY_BOUND if held_by in _MEMORY else None
+
+
+def _step(name: str, findings: Sequence[Finding]) -> Step:
+    outcomes = {finding.outcome for finding in findings}
+    opened = tuple(finding.code for finding in findings if _is_open(finding))
+    if opened:
+        return Step(name, State.OPEN, opened)
+    if RuleOutcome.CLEAN in outcomes:
+        return Step(name, State.DONE)
+    if outcomes == {RuleOutcome.NOT_APPLICABLE}:
+        return Step(name, State.NOT_APPLICABLE)
+    return Step(name, State.NOT_MEASURED)
+
+
+def _final_pcc(findings: Sequence[Finding]) -> Step:
+    """Return the last step: it is done only by a PCC that was compared with its limit."""
+    step = _step("final PCC", findings)
+    if step.state is State.OPEN:
+        return step
+    return _step(step.name, [each for each in findings if each.code == _PCC_LIMIT])
+
+
+def _is_open(finding: Finding) -> bool:
+    return finding.outcome is RuleOutcome.FOUND and finding.severity is not Severity.INFO

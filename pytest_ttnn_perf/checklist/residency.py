@@ -1,0 +1,93 @@
+"""Where the tensors are that one op makes and another reads: activations, not weights."""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from typing import TYPE_CHECKING, Final
+
+from pytest_ttnn_perf.checklist.op_times import device_ops
+from pytest_ttnn_perf.checklist.operands import device_tensor, used_signatures
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from pytest_ttnn_perf.model.ops import Op, OpTable, Tensor
+    from pytest_ttnn_perf.model.report import Edge, Report
+
+#: Why rules about activations say nothing of a prompt being read.
+PREFILL: Final = "prefill: activations are as long as the prompt, and stream through DRAM"
+#: Why they say nothing of a program in which no op reads what another made.
+NO_ACTIVATIONS: Final = "no op reads what another one made"
+
+_SHARDING: Final = re.compile(r"(HEIGHT|WIDTH|BLOCK|ND)_SHARDED")
+_CACHE: Final = re.compile(r"cache", re.IGNORECASE)
+_FILLS: Final = re.compile(r"fill_?cache|UpdateCacheOpType::FILL", re.IGNORECASE)
+_DECODES: Final = re.compile(
+    r"sdpa_?decode|heads_?decode|paged_?(fused_?)?update_?cache|UpdateCacheOpType::UPDATE",
+    re.IGNORECASE,
+)
+
+
+def activation_reads(table: OpTable) -> Iterator[tuple[Op, tuple[Tensor, ...]]]:
+    """Yield every op of a device with those of its inputs that an op before it made.
+
+    A capture does not name tensors: one that has the shape, dtype and memory of an earlier output
+    of the same device is taken for it. Weights are never an output. Caches, which ops write in
+    place and which stay where they are, do not count.
+    """
+    caches = {
+        _kind(tensor)
+        for signature, _ in used_signatures(table)
+        if _CACHE.search(signature.op)
+        for tensor in signature.outputs
+    }
+    made: dict[int, set[tuple[object, ...]]] = defaultdict(set)
+    for op in device_ops(table):
+        here = made[op.device]
+        yield op, tuple(tensor for tensor in op.signature.inputs if _kind(tensor) in here)
+        here.update(set(map(_kind, op.signature.outputs)) - caches)
+
+
+def _kind(tensor: Tensor) -> tuple[object, ...]:
+    return (tensor.padded, tensor.dtype, tensor.memory)
+
+
+def activation_edges(report: Report) -> Iterator[tuple[Edge, Tensor]]:
+    """Yield the tensors of a report that one operation computed and another one computes with."""
+    computing = {operation.id for operation in report.operations if operation.device_operations}
+    for edge in report.edges:
+        tensor = device_tensor(report.tensors.get(edge.tensor))
+        if tensor is not None and {edge.producer, edge.consumer} <= computing:
+            yield edge, tensor
+
+
+def in_dram(tensor: Tensor) -> bool:
+    """Tell whether a tensor lies in DRAM."""
+    return tensor.memory.startswith("DRAM")
+
+
+def is_interleaved(tensor: Tensor) -> bool:
+    """Tell whether a tensor is spread over all banks, page by page."""
+    return "INTERLEAVED" in tensor.memory
+
+
+def sharding_in(memory: str | None) -> str | None:
+    """Return how a memory layout cuts tensors; None where it does not.
+
+    >>> sharding_in("L1_HEIGHT_SHARDED"), sharding_in("DRAM_INTERLEAVED")
+    ('HEIGHT', None)
+    """
+    found = _SHARDING.search(memory or "")
+    return None if found is None else found[1]
+
+
+def is_prefill(table: OpTable) -> bool:
+    """Tell whether a language model only reads its prompt: caches are filled, nothing is decoded.
+
+    Its activations are as long as the prompt, and rarely fit into L1.
+    """
+    columns = table.columns
+    words = {table.signatures[number].op for number in set(columns.signature)}
+    words |= {table.attribute_texts[number] for number in set(columns.attributes) - {-1}}
+    return any(map(_FILLS.search, words)) and not any(map(_DECODES.search, words))

@@ -1,0 +1,67 @@
+"""Tensors of 32 bits per element."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar
+
+from pytest_ttnn_perf.checklist.operands import NO_OPERANDS, by_weight, operands_of, shape_text
+from pytest_ttnn_perf.checklist.rule import Rule, clean, found, limit, not_measured
+from pytest_ttnn_perf.model.finding import Severity
+from pytest_ttnn_perf.model.subject import Input
+
+if TYPE_CHECKING:
+    from pytest_ttnn_perf.checklist.rule import Answer
+    from pytest_ttnn_perf.model.subject import Subject
+
+
+@dataclass(frozen=True, slots=True)
+class Float32Tensors(Rule):
+    """Ops work on float32 tensors.
+
+    ## What it finds
+    The share of float32 in the bytes of everything that ops take and give, padding included. A
+    tensor counts each time that an op takes or gives it.
+
+    ## Why it matters
+    A float32 tensor takes twice the memory and the transfers of bfloat16, and matrix engines work
+    on no more than 19 bits of an element.
+
+    ## What to do
+    Convert to bfloat16 on the host, or load with `dtype=ttnn.bfloat16`. To sum up in float32, set
+    `fp32_dest_acc_en` of the compute kernel config; the tensors stay bfloat16.
+
+    ## When it is no problem
+    Recurrent states, logits of a loss, and other small tensors whose precision is needed.
+
+    ## Where it looks
+    The data types of all operands of the op table, or else of a report database.
+    """
+
+    code: ClassVar[str] = "TTP102"
+    name: ClassVar[str] = "float32-tensors"
+    severity: ClassVar[Severity] = Severity.WARNING
+    needs: ClassVar[tuple[Input, ...]] = (Input.OPS, Input.REPORT)
+
+    share: float = limit(0.01, unit="of operand bytes", source="real models: mostly below 1 %")
+
+    def check(self, subject: Subject) -> Answer:
+        """Compare the share of float32 with the limit."""
+        operands = operands_of(subject)
+        total = sum(operand.size for operand in operands)
+        if not total:
+            return not_measured(NO_OPERANDS)
+        wide = [operand for operand in operands if operand.tensor.dtype == "FLOAT32"]
+        share = sum(operand.size for operand in wide) / total
+        if share <= self.share:
+            return clean(share, limit=self.share, unit="of operand bytes")
+        return found(
+            f"{share:.1%} of the bytes that ops take and give are float32",
+            value=share,
+            limit=self.share,
+            unit="of operand bytes",
+            evidence=by_weight(
+                ((f"{each.op} {shape_text(each.tensor.padded)}", each.size) for each in wide),
+                unit="B",
+            ),
+        )

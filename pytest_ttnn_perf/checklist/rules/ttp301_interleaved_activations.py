@@ -1,0 +1,112 @@
+"""Activations that are not sharded."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar
+
+from pytest_ttnn_perf.checklist.op_times import described, has_operands
+from pytest_ttnn_perf.checklist.operands import NO_OPERANDS, by_weight, shape_text, size_of
+from pytest_ttnn_perf.checklist.report_operations import NO_GRAPHS, has_graphs
+from pytest_ttnn_perf.checklist.residency import (
+    NO_ACTIVATIONS,
+    PREFILL,
+    activation_edges,
+    activation_reads,
+    is_interleaved,
+    is_prefill,
+)
+from pytest_ttnn_perf.checklist.rule import (
+    Rule,
+    clean,
+    found,
+    limit,
+    not_applicable,
+    not_measured,
+)
+from pytest_ttnn_perf.model.finding import Severity
+from pytest_ttnn_perf.model.subject import Input
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from pytest_ttnn_perf.checklist.rule import Answer
+    from pytest_ttnn_perf.model.ops import Tensor
+    from pytest_ttnn_perf.model.report import Report
+    from pytest_ttnn_perf.model.subject import Subject
+
+
+@dataclass(frozen=True, slots=True)
+class InterleavedActivations(Rule):
+    """Most of what ops hand on to each other is interleaved.
+
+    ## What it finds
+    The share of activations, by bytes read, that are interleaved and not sharded. Activations are
+    tensors that one op of the window makes and another one reads. Weights do not count, nor caches
+    of keys and values.
+
+    ## Why it matters
+    The pages of an interleaved tensor lie on all banks, so every core fetches most of its input
+    from elsewhere. A shard lies in the L1 of the core that works on it.
+
+    ## What to do
+    Give the ops of a block one sharded memory config and pass it on from op to op. Shard by height
+    where there are many rows, by width where there are few rows and many columns, by block between.
+
+    ## When it is no problem
+    Activations that do not fit into L1 have to be interleaved in DRAM, as those of a long prompt
+    are: for a window that only fills a cache of keys and values the rule does not apply.
+
+    ## Where it looks
+    Shapes, formats and memory of inputs and outputs in the op table: an input that looks like an
+    earlier output is taken for it. Without a table, the tensors that a report database follows.
+    """
+
+    code: ClassVar[str] = "TTP301"
+    name: ClassVar[str] = "interleaved-activations"
+    severity: ClassVar[Severity] = Severity.WARNING
+    needs: ClassVar[tuple[Input, ...]] = (Input.OPS, Input.REPORT)
+
+    share: float = limit(
+        0.5, unit="of activation bytes", source="ttnn-visualizer-cli warns above half"
+    )
+
+    def check(self, subject: Subject) -> Answer:
+        """Compare the share of interleaved activations with the limit."""
+        if subject.ops is not None and not has_operands(subject.ops):
+            return not_measured(NO_OPERANDS)
+        if subject.ops is not None and is_prefill(subject.ops):
+            return not_applicable(PREFILL)
+        if subject.ops is None and subject.report is not None and not has_graphs(subject.report):
+            return not_measured(NO_GRAPHS)
+        reads = list(_reads(subject))
+        total = sum(size_of(tensor) for _, tensor in reads)
+        if not total:
+            return not_applicable(NO_ACTIVATIONS)
+        spread = [(name, size_of(tensor)) for name, tensor in reads if is_interleaved(tensor)]
+        share, unit = sum(size for _, size in spread) / total, "of activation bytes"
+        if share <= self.share:
+            return clean(share, limit=self.share, unit=unit)
+        return found(
+            f"{len(spread)} of {len(reads)} activations that ops read are interleaved, "
+            f"{share:.1%} of their bytes",
+            value=share,
+            limit=self.share,
+            unit=unit,
+            evidence=by_weight(spread, unit="bytes"),
+        )
+
+
+def _reads(subject: Subject) -> Iterator[tuple[str, Tensor]]:
+    if subject.ops is not None:
+        for op, tensors in activation_reads(subject.ops):
+            yield from ((described(op), tensor) for tensor in tensors)
+    elif subject.report is not None:
+        yield from _report_reads(subject.report)
+
+
+def _report_reads(report: Report) -> Iterator[tuple[str, Tensor]]:
+    names = {operation.id: operation.name for operation in report.operations}
+    for edge, tensor in activation_edges(report):
+        way = f"{names[edge.producer]} → {names[edge.consumer]}"
+        yield f"{way} {shape_text(tensor.logical or tensor.padded)}", tensor

@@ -1,0 +1,102 @@
+"""Matmuls that work in blocks of a single tile."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar
+
+from pytest_ttnn_perf.checklist.attributes import whole
+from pytest_ttnn_perf.checklist.matmuls import NO_MATMULS, is_matmul
+from pytest_ttnn_perf.checklist.op_times import device_ops, share_of, worst_ops
+from pytest_ttnn_perf.checklist.operands import TILE
+from pytest_ttnn_perf.checklist.rule import (
+    Rule,
+    clean,
+    found,
+    limit,
+    not_applicable,
+    not_measured,
+)
+from pytest_ttnn_perf.model.finding import Severity
+from pytest_ttnn_perf.model.subject import Input
+
+if TYPE_CHECKING:
+    from pytest_ttnn_perf.checklist.rule import Answer
+    from pytest_ttnn_perf.model.ops import Op
+    from pytest_ttnn_perf.model.subject import Subject
+
+
+@dataclass(frozen=True, slots=True)
+class SmallMatmulBlocks(Rule):
+    """Matmuls work in very small blocks.
+
+    ## What it finds
+    The share of the kernel time in matmuls whose inner block, `in0_block_w`, or output subblock,
+    `out_subblock_h` times `out_subblock_w`, is smaller than two tiles although the matmul has more
+    tiles to put there.
+
+    ## Why it matters
+    Every block costs a round of waiting for data and of setting up the engine. With one tile at a
+    time, most of the time goes there.
+
+    ## What to do
+    Raise `in0_block_w` to a larger divisor of the inner dimension in tiles, and the subblock to up
+    to eight tiles, or four with `fp32_dest_acc_en`.
+
+    ## When it is no problem
+    A sharded first input limits `in0_block_w` to a divisor of its shard's width, and blocks have to
+    fit into L1.
+
+    ## Where it looks
+    The program config in ATTRIBUTES, the shape of the first input, and the kernel time of the op
+    table.
+    """
+
+    code: ClassVar[str] = "TTP312"
+    name: ClassVar[str] = "small-matmul-blocks"
+    severity: ClassVar[Severity] = Severity.WARNING
+    needs: ClassVar[tuple[Input, ...]] = (Input.OPS,)
+
+    share: float = limit(0.05, unit="of kernel time", source="a judgement: less is not worth it")
+    inner: float = limit(2, unit="tiles", source="tt-perf-report 1.4: in0_block_w below 2")
+    subblock: float = limit(2, unit="tiles", source="tt-perf-report 1.4: out_subblock below 2")
+
+    def check(self, subject: Subject) -> Answer:
+        """Compare the share of matmuls with small blocks with the limit."""
+        assert subject.ops is not None
+        matmuls = [op for op in device_ops(subject.ops) if is_matmul(op)]
+        if not matmuls:
+            return not_applicable(NO_MATMULS)
+        if all(_inner(op) is None and _subblock(op) is None for op in matmuls):
+            return not_measured("the attributes of matmuls do not tell the sizes of blocks")
+        small = [op for op in matmuls if self._is_small(op)]
+        share = sum(op.kernel_ns for op in small) / (share_of(subject.ops, is_matmul).total_ns or 1)
+        if share <= self.share:
+            return clean(share, limit=self.share, unit="of kernel time")
+        return found(
+            f"{len(small)} matmuls with very small blocks take {share:.1%} of the kernel time",
+            value=share,
+            limit=self.share,
+            unit="of kernel time",
+            evidence=worst_ops(small),
+        )
+
+    def _is_small(self, op: Op) -> bool:
+        inner, subblock = _inner(op), _subblock(op)
+        shape = op.signature.inputs[0].padded if op.signature.inputs else ()
+        can_be_wide = not shape or shape[-1] > TILE
+        outputs = [whole(op.attributes, key) for key in ("per_core_M", "per_core_N")]
+        can_be_large = outputs != [1, 1]
+        return (inner is not None and inner < self.inner and can_be_wide) or (
+            subblock is not None and subblock < self.subblock and can_be_large
+        )
+
+
+def _inner(op: Op) -> int | None:
+    return whole(op.attributes, "in0_block_w", "K_block_size")
+
+
+def _subblock(op: Op) -> int | None:
+    height = whole(op.attributes, "out_subblock_h", "subblock_h")
+    width = whole(op.attributes, "out_subblock_w", "subblock_w")
+    return None if height is None or width is None else height * width

@@ -1,0 +1,79 @@
+"""Matmuls that leave their program config to TTNN."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar
+
+from pytest_ttnn_perf.checklist.matmuls import NO_MATMULS, is_matmul, program_config
+from pytest_ttnn_perf.checklist.op_times import device_ops, share_of, worst_ops
+from pytest_ttnn_perf.checklist.rule import (
+    Rule,
+    clean,
+    found,
+    limit,
+    not_applicable,
+    not_measured,
+)
+from pytest_ttnn_perf.model.finding import Severity
+from pytest_ttnn_perf.model.subject import Input
+
+if TYPE_CHECKING:
+    from pytest_ttnn_perf.checklist.rule import Answer
+    from pytest_ttnn_perf.model.ops import Op
+    from pytest_ttnn_perf.model.subject import Subject
+
+
+@dataclass(frozen=True, slots=True)
+class MatmulWithoutProgramConfig(Rule):
+    """Matmuls run without a program config.
+
+    ## What it finds
+    The share of the kernel time in matmuls whose attributes say that no program config was set.
+
+    ## Why it matters
+    TTNN then chooses cores and blocks by rules of thumb, which have to work for every shape.
+
+    ## What to do
+    Give the matmuls that take most time a program config of their own. Start from the one that TTNN
+    chooses and try larger blocks and grids.
+
+    ## When it is no problem
+    Where the choice of TTNN is good already: compare with the efficiency of matmuls. Some releases
+    of TTNN record the config that they chose themselves, so that a matmul without one cannot be
+    told from a matmul with one.
+
+    ## Where it looks
+    `program_config` in ATTRIBUTES, and the kernel time of the op table.
+    """
+
+    code: ClassVar[str] = "TTP313"
+    name: ClassVar[str] = "matmul-without-program-config"
+    severity: ClassVar[Severity] = Severity.INFO
+    needs: ClassVar[tuple[Input, ...]] = (Input.OPS,)
+
+    share: float = limit(0.05, unit="of kernel time", source="a judgement: less is not worth it")
+
+    def check(self, subject: Subject) -> Answer:
+        """Compare the share of matmuls without a config with the limit."""
+        assert subject.ops is not None
+        matmuls = [op for op in device_ops(subject.ops) if is_matmul(op)]
+        if not matmuls:
+            return not_applicable(NO_MATMULS)
+        if all(program_config(op) is None for op in matmuls):
+            return not_measured("the attributes of matmuls do not tell a program config")
+        share = share_of(subject.ops, _is_without)
+        if share.fraction <= self.share:
+            return clean(share.fraction, limit=self.share, unit="of kernel time")
+        return found(
+            f"{share.count} of {len(matmuls)} matmuls have no program config and take "
+            f"{share.fraction:.1%} of the kernel time",
+            value=share.fraction,
+            limit=self.share,
+            unit="of kernel time",
+            evidence=worst_ops(filter(_is_without, matmuls)),
+        )
+
+
+def _is_without(op: Op) -> bool:
+    return is_matmul(op) and program_config(op) == ""

@@ -1,0 +1,63 @@
+"""Small observations for rules."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pytest_ttnn_perf.model.metric import Better, Kind, Metric, Source
+from pytest_ttnn_perf.model.observation import NO_LIMITS, Limits, MetricObservation, Observation
+from pytest_ttnn_perf.model.subject import Subject
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from pytest_ttnn_perf.model.hardware import Hardware, Scalar
+
+
+def timed(
+    *samples: float,
+    name: str = "wall_time",
+    warmup: int = 3,
+    limits: Limits = NO_LIMITS,
+    source: Source = Source.WALL,
+) -> MetricObservation:
+    """Return the samples of a time, in nanoseconds."""
+    metric = Metric(name, "ns", source=source)
+    return MetricObservation(
+        metric, samples, warmup=(samples or (1.0,))[:1] * warmup, limits=limits
+    )
+
+
+def accuracy(
+    *samples: float,
+    name: str = "pcc",
+    at_least: float | None = None,
+    tolerance: float | None = None,
+    target: float | None = None,
+    note: str | None = None,
+    better: Better = Better.HIGHER,
+) -> MetricObservation:
+    """Return the samples of an accuracy."""
+    metric = Metric(name, "", better=better, kind=Kind.ACCURACY)
+    limits = Limits(tolerance=tolerance, at_least=at_least, target=target)
+    return MetricObservation(metric, samples, limits=limits, note=note)
+
+
+def measured(
+    *metrics: MetricObservation,
+    environment: Mapping[str, Scalar] | None = None,
+    facts: Mapping[str, Scalar] | None = None,
+    hardware: Hardware | None = None,
+    dropped: bool = False,
+    raised: str | None = None,
+) -> Subject:
+    """Return a measured test."""
+    observation = Observation(
+        "test_model.py::test_it",
+        {observed.metric.name: observed for observed in metrics},
+        hardware=hardware,
+        environment=environment or {},
+        dropped=dropped,
+        raised=raised,
+    )
+    return Subject(observation=observation, facts=facts or {})

@@ -1,0 +1,43 @@
+"""Small report databases for rules."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pytest_ttnn_perf.model.report import Edge, Operation, Report, TensorRecord
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+
+def record(
+    number: int,
+    *shape: int,
+    dtype: str = "BFLOAT16",
+    layout: str = "TILE",
+    memory: str | None = "DRAM_INTERLEAVED",
+) -> TensorRecord:
+    """Return a tensor; one without memory is on the host."""
+    storage = "HOST" if memory is None else "DEVICE"
+    return TensorRecord(number, shape, dtype, layout, memory, None, 1, 0, storage)
+
+
+def report(
+    operations: Iterable[Operation],
+    tensors: Iterable[TensorRecord] = (),
+    edges: Iterable[tuple[int, int, int]] = (),
+) -> Report:
+    """Return a report; ``edges`` are tensor, producer and consumer."""
+    return Report(
+        schema_version="3.5",
+        ranks=(0,),
+        rank=0,
+        devices=(),
+        operations=tuple(operations),
+        tensors={each.id: each for each in tensors},
+        edges=tuple(Edge(*edge) for edge in edges),
+        edges_backwards=(),
+        comparisons=(),
+        errors=(),
+        has_buffer_details=False,
+    )

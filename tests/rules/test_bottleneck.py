@@ -1,0 +1,164 @@
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from pytest_ttnn_perf.checklist.bottleneck import bottleneck_of
+from pytest_ttnn_perf.checklist.rules.ttp401_host_bound import HostBound
+from pytest_ttnn_perf.model.bottleneck import Bottleneck, BottleneckKind
+from pytest_ttnn_perf.model.metric import KERNEL_TIME, Source
+from pytest_ttnn_perf.model.subject import Subject
+from pytest_ttnn_perf.model.ttlang import Roofline
+from tests.rules.io_times import io_measured
+from tests.rules.kernel_logs import printed, program
+from tests.rules.observations import measured, timed
+from tests.rules.tables import op, table, tensor
+
+#: 32 MiB in DRAM: read in 0.12 ms at 288 GB/s.
+WEIGHTS = tensor(1, 1, 4096, 4096)
+SMALL = tensor(1, 1, 32, 32, memory="L1_INTERLEAVED")
+WAITING = (op("Add", ns=400, gap_ns=9, replay=(1, 1)), op("Add", ns=400, gap_ns=800, replay=(1, 1)))
+MEMORY, COMPUTE = Roofline("memory", 18, 779, "N", 636, "T"), Roofline("compute", 30, 70, "N", 100)
+
+
+def test_transfers_come_first() -> None:
+    subject = replace(io_measured(4e6, 6e6, 6e6), ops=table(*WAITING))
+    assert bottleneck_of(subject) == Bottleneck(
+        BottleneckKind.TRANSFER,
+        "transfer-bound: transfers take 6 ms, compute 4 ms: 1.50 times as long",
+        1.5,
+        1.0,
+        "times the compute time",
+    )
+
+
+def test_the_host_comes_next() -> None:
+    assert bottleneck_of(Subject(ops=table(*WAITING))) == Bottleneck(
+        BottleneckKind.HOST,
+        "host-bound: devices wait 50.0% of the time for their next op, in 1 replay",
+        0.5,
+        0.2,
+        "of the time",
+    )
+
+
+def test_a_limit_that_was_set_holds() -> None:
+    assert bottleneck_of(Subject(ops=table(*WAITING)), [HostBound(share=0.6)]) is None
+
+
+@pytest.mark.parametrize("device_ns", [0.5e6, 1e6])
+def test_the_time_without_a_profiler_decides_over_gaps(device_ns: float) -> None:
+    device = timed(device_ns, name=KERNEL_TIME, source=Source.DEVICE)
+    found = bottleneck_of(replace(measured(timed(1e6), device), ops=table(*WAITING)))
+    if device_ns == 1e6:
+        assert found is None
+    else:
+        assert found == Bottleneck(
+            BottleneckKind.HOST,
+            "host-bound: of the 1 ms of a call, the slowest device works 0.5 ms: 50.0% go by "
+            "without a kernel",
+            0.5,
+            0.2,
+            "of the wall time",
+        )
+
+
+def test_kernels_on_few_cores() -> None:
+    assert bottleneck_of(printed(program(cores=16), roofline=MEMORY)) == Bottleneck(
+        BottleneckKind.CORES,
+        "underutilised cores: programs run on 25.0% of the cores, weighted by their time",
+        0.25,
+        0.5,
+        "of the cores",
+    )
+
+
+def test_kernels_with_small_transfers() -> None:
+    assert bottleneck_of(printed(program(sizes={2048: None}), roofline=MEMORY)) == Bottleneck(
+        BottleneckKind.SMALL_TRANSFERS,
+        "small transfers: 100.0% of 512 transfers move 2048 B or less",
+        1.0,
+        0.5,
+        "of the transfers",
+    )
+
+
+def test_kernels_that_read_again_and_again() -> None:
+    subject = printed(program(bytes_read=12 << 20, sizes={4096: None}), roofline=MEMORY)
+    assert bottleneck_of(subject) == Bottleneck(
+        BottleneckKind.DRAM_TRAFFIC,
+        "excess DRAM traffic: for each byte that they write to DRAM, programs read 12.0",
+        12.0,
+        4.0,
+        "bytes read per byte written",
+    )
+
+
+def test_kernels_that_are_bound_by_memory() -> None:
+    subject = printed(program(bytes_read=4 << 20, sizes={4096: None}), roofline=MEMORY)
+    found = bottleneck_of(subject)
+    assert found is not None
+    assert (found.kind, found.value, found.limit) == (BottleneckKind.MEMORY, 0.18, 0.1)
+    assert found.sentence.startswith("memory-bound: 18% of moving data has no computing beside it")
+
+
+def test_small_transfers_do_not_matter_to_a_kernel_that_computes() -> None:
+    found = bottleneck_of(printed(program(sizes={2048: None}), roofline=COMPUTE))
+    assert found is not None
+    assert (found.kind, found.value, found.limit) == (BottleneckKind.COMPUTE, 0.3, 0.1)
+
+
+def matmul(ns: float, *, cores: int = 64, ideal_ns: float | None = None) -> Subject:
+    row = op("Matmul", [SMALL, WEIGHTS], [SMALL], ns=ns, cores=cores, ideal_ns=ideal_ns)
+    return Subject(ops=table(row))
+
+
+def test_ops_that_wait_for_dram() -> None:
+    share = 4096 * 4096 * 2 / 288 / 150_000
+    assert bottleneck_of(matmul(150_000)) == Bottleneck(
+        BottleneckKind.MEMORY,
+        "memory-bound: ops use 77.7% of the bandwidth of DRAM",
+        share,
+        0.65,
+        "of the DRAM bandwidth",
+    )
+
+
+def test_ops_that_fetch_activations_from_dram() -> None:
+    rows = [op("Add", [WEIGHTS], [WEIGHTS], ns=300_000) for _ in range(2)]
+    assert bottleneck_of(Subject(ops=table(*rows))) == Bottleneck(
+        BottleneckKind.DRAM_TRAFFIC,
+        "excess DRAM traffic: 1 ops that read activations from DRAM take 50.0% of the kernel time",
+        0.5,
+        0.2,
+        "of kernel time",
+    )
+
+
+def test_ops_on_few_cores() -> None:
+    assert bottleneck_of(matmul(1e6, cores=8)) == Bottleneck(
+        BottleneckKind.CORES,
+        "underutilised cores: 1 ops use 12.5% of 64 cores, weighted by time",
+        0.125,
+        0.5,
+        "of cores",
+    )
+
+
+def test_ops_that_are_near_their_ideal() -> None:
+    assert bottleneck_of(matmul(1e6, ideal_ns=8e5)) == Bottleneck(
+        BottleneckKind.COMPUTE,
+        "compute-bound: the ops that compute reach 80.0% of their ideal",
+        0.8,
+        0.65,
+        "of the ideal",
+    )
+
+
+@pytest.mark.parametrize(
+    "subject",
+    [Subject(), measured(), printed(program()), matmul(1e6, ideal_ns=1e5), matmul(1e6)],
+)
+def test_what_cannot_be_told(subject: Subject) -> None:
+    assert bottleneck_of(subject) is None

@@ -1,0 +1,126 @@
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from pytest_ttnn_perf.checklist.progress import model_kind, progress_of
+from pytest_ttnn_perf.model.bottleneck import Bottleneck, BottleneckKind
+from pytest_ttnn_perf.model.finding import Finding, RuleOutcome, Severity
+from pytest_ttnn_perf.model.progress import ModelKind, Progress, State, Step
+from tests.rules.tables import op, table
+
+if TYPE_CHECKING:
+    from pytest_ttnn_perf.model.ops import Op
+
+FOUND, CLEAN = RuleOutcome.FOUND, RuleOutcome.CLEAN
+UNKNOWN, NOT_ASKED = RuleOutcome.NOT_MEASURED, RuleOutcome.NOT_APPLICABLE
+ATTENTION = op("SdpaDecodeDeviceOperation", ns=100)
+CONVOLUTION = op("Conv2dDeviceOperation", ns=200)
+
+
+def finding(code: int, outcome: RuleOutcome, severity: Severity = Severity.WARNING) -> Finding:
+    return Finding(f"TTP{code:03}", "name", severity, outcome)
+
+
+def held_by(kind: BottleneckKind) -> Bottleneck:
+    return Bottleneck(kind, "…", 1.0, 0.5, "")
+
+
+def test_the_whole_progress() -> None:
+    findings = [
+        finding(7, FOUND),
+        finding(101, CLEAN), finding(102, FOUND), finding(104, FOUND, Severity.INFO),
+        finding(201, CLEAN), finding(202, UNKNOWN), finding(203, FOUND, Severity.INFO),
+        finding(301, UNKNOWN), finding(302, NOT_ASKED),
+        finding(401, FOUND, Severity.ERROR), finding(402, FOUND),
+        finding(601, NOT_ASKED), finding(602, NOT_ASKED),
+        finding(801, FOUND), finding(901, CLEAN), finding(905, FOUND, Severity.INFO),
+    ]  # fmt: skip
+    assert progress_of(findings, has_baseline=True) == Progress(
+        Step("baseline measured", State.DONE),
+        (
+            Step("data formats", State.OPEN, ("TTP102",)),
+            Step("layouts", State.DONE),
+            Step("memory and sharding", State.NOT_MEASURED),
+            Step("trace and host", State.OPEN, ("TTP401", "TTP402")),
+            Step("command queues", State.NOT_MEASURED),
+            Step("convolutions", State.NOT_APPLICABLE),
+            Step("several devices", State.NOT_MEASURED),
+        ),
+        Step("final PCC", State.DONE),
+        None,
+        1,
+    )
+
+
+def test_nothing_is_known_of_nothing() -> None:
+    progress = progress_of([], has_baseline=None)
+    assert {step.state for step in progress.all} == {State.NOT_MEASURED}
+    assert len(progress.all) == 9
+    assert progress.first is None
+
+
+def test_a_missing_baseline_is_open() -> None:
+    assert progress_of([], has_baseline=False).baseline.state is State.OPEN
+
+
+@pytest.mark.parametrize(
+    ("findings", "state", "codes"),
+    [
+        ([finding(901, CLEAN), finding(902, CLEAN)], State.DONE, ()),
+        ([finding(901, CLEAN), finding(904, FOUND)], State.OPEN, ("TTP904",)),
+        ([finding(901, UNKNOWN), finding(902, FOUND)], State.OPEN, ("TTP902",)),
+        ([finding(901, UNKNOWN), finding(903, CLEAN)], State.NOT_MEASURED, ()),
+        ([finding(905, CLEAN), finding(906, FOUND)], State.NOT_MEASURED, ()),
+        ([finding(901, NOT_ASKED)], State.NOT_APPLICABLE, ()),
+    ],
+)
+def test_the_final_pcc(findings: list[Finding], state: State, codes: tuple[str, ...]) -> None:
+    assert progress_of(findings, has_baseline=True).pcc == Step("final PCC", state, codes)
+
+
+@pytest.mark.parametrize(
+    ("kind", "bottleneck", "rows"),
+    [
+        (ModelKind.LLM, None, [ATTENTION]),
+        (ModelKind.CNN, None, [ATTENTION, CONVOLUTION]),
+        (ModelKind.LLM, BottleneckKind.MEMORY, [ATTENTION]),
+        (ModelKind.HOST_BOUND, BottleneckKind.HOST, [ATTENTION]),
+        (ModelKind.HOST_BOUND, BottleneckKind.TRANSFER, [CONVOLUTION]),
+        (ModelKind.MEMORY_BOUND, BottleneckKind.MEMORY, [op("Matmul")]),
+        (ModelKind.MEMORY_BOUND, BottleneckKind.DRAM_TRAFFIC, []),
+        (None, BottleneckKind.COMPUTE, [op("Matmul")]),
+        (None, None, []),
+    ],
+)
+def test_the_kind_of_a_model(
+    kind: ModelKind | None, bottleneck: BottleneckKind | None, rows: list[Op]
+) -> None:
+    ops = table(*rows) if rows else None
+    assert model_kind(ops, held_by(bottleneck) if bottleneck else None) is kind
+
+
+@pytest.mark.parametrize(
+    ("bottleneck", "rows", "opened", "first"),
+    [
+        (None, [ATTENTION], (3, 4, 6), 4),
+        (None, [ATTENTION], (1, 3, 4), 1),
+        (None, [CONVOLUTION], (1, 3, 6), 3),
+        (None, [CONVOLUTION], (1, 4, 6), 6),
+        (BottleneckKind.HOST, [CONVOLUTION], (1, 5, 6), 5),
+        (BottleneckKind.MEMORY, [], (1, 2, 3), 3),
+        (BottleneckKind.MEMORY, [], (2, 7), 2),
+        (None, [], (2, 3), 2),
+    ],
+)
+def test_the_step_to_take_first(
+    bottleneck: BottleneckKind | None, rows: list[Op], opened: tuple[int, ...], first: int
+) -> None:
+    progress = progress_of(
+        [finding(number * 100 + 1, FOUND) for number in opened],
+        has_baseline=True,
+        ops=table(*rows) if rows else None,
+        bottleneck=held_by(bottleneck) if bottleneck else None,
+    )
+    assert progress.first == first

@@ -1,0 +1,94 @@
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from pytest_ttnn_perf.checklist.rule import clean, found, not_applicable, not_measured
+from pytest_ttnn_perf.checklist.rules.ttp001_profiler_data_dropped import ProfilerDataDropped
+from pytest_ttnn_perf.model.finding import Evidence
+from pytest_ttnn_perf.model.metric import Source
+from pytest_ttnn_perf.model.subject import Subject
+from pytest_ttnn_perf.model.ttlang import (
+    AutoProfile,
+    LineOp,
+    LineProfile,
+    Problem,
+    ProblemKind,
+    ThreadProfile,
+    ThreadTotal,
+    TtlangLog,
+)
+from tests.rules.answers import ask
+from tests.rules.observations import measured, timed
+
+RULE = ProfilerDataDropped()
+CLEAN = clean(0, limit=0, unit="losses")
+
+
+def with_line(*ops: LineOp) -> TtlangLog:
+    total = ThreadTotal("NCRISC", "read", 8, 100, 50.0)
+    thread = ThreadProfile(total, (LineProfile(12, "cb.reserve()", ops=ops),))
+    return TtlangLog(auto_profiles=(AutoProfile(8, 100, (), (thread,), (total,), None, True),))
+
+
+def test_markers_that_the_device_profiler_dropped() -> None:
+    text = "the device profiler ran out of room and dropped markers"
+    assert ask(RULE, measured(dropped=True)) == found(
+        f"profiler data are not whole: {text}",
+        value=1,
+        limit=0,
+        unit="losses",
+        evidence=[Evidence(text)],
+    )
+
+
+@pytest.mark.parametrize("kind", [ProblemKind.DROPPED, ProblemKind.CUT, ProblemKind.STALE])
+def test_what_tt_lang_lost(kind: ProblemKind) -> None:
+    problem = Problem(4, kind, "markers were dropped!")
+    log = TtlangLog(problems=(problem, problem._replace(line=9)))
+    assert ask(RULE, Subject(kernels=log)) == found(
+        "profiler data are not whole: line 4: markers were dropped!, and 1 more",
+        value=2,
+        limit=0,
+        unit="losses",
+        evidence=[
+            Evidence("line 4: markers were dropped!"),
+            Evidence("line 9: markers were dropped!"),
+        ],
+    )
+
+
+def test_zones_beyond_those_that_a_core_keeps() -> None:
+    log = with_line(LineOp("cb_reserve", 90, hits=512), LineOp("cb_push", 80, hits=384))
+    text = "NCRISC, source line 12: 512 cb_reserve, 384 cb_push"
+    assert ask(RULE, Subject(kernels=log)) == found(
+        f"profiler data are not whole: {text}",
+        value=1,
+        limit=0,
+        unit="losses",
+        evidence=[Evidence(text, 128, "zones")],
+    )
+
+
+def test_pairs_that_are_whole_are_clean() -> None:
+    log = with_line(LineOp("cb_wait", 90, hits=125), LineOp("cb_pop", 80, hits=125))
+    assert ask(RULE, Subject(kernels=log)) == CLEAN
+
+
+def test_other_troubles_of_a_log_are_no_loss() -> None:
+    log = TtlangLog(problems=(Problem(1, ProblemKind.UNKNOWN_CHIP, "arch: unknown"),))
+    assert ask(RULE, Subject(kernels=log)) == CLEAN
+
+
+def test_a_whole_profile_is_clean() -> None:
+    assert ask(RULE, measured(timed(5.0, source=Source.DEVICE))) == CLEAN
+
+
+def test_a_test_without_a_profiler_has_nothing_to_lose() -> None:
+    assert ask(RULE, measured(timed(5.0))) == not_applicable("no profiler ran")
+
+
+def test_without_input() -> None:
+    assert ask(RULE, Subject()) == not_measured("needs a measured test")
+    assert ask(RULE, replace(Subject(), kernels=TtlangLog())) == CLEAN

@@ -1,0 +1,57 @@
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import pytest
+
+from pytest_ttnn_perf.checklist.rule import clean, found, not_applicable, not_measured
+from pytest_ttnn_perf.checklist.rules.ttp004_conflicting_environment import ConflictingEnvironment
+from pytest_ttnn_perf.model.build import Conflict
+from pytest_ttnn_perf.model.finding import Evidence
+from pytest_ttnn_perf.model.metric import Source
+from pytest_ttnn_perf.model.subject import Subject
+from tests.rules.answers import ask
+from tests.rules.observations import accuracy, measured, timed
+
+if TYPE_CHECKING:
+    from pytest_ttnn_perf.model.observation import MetricObservation
+
+RULE = ConflictingEnvironment()
+WATCHER = Conflict("TT_METAL_WATCHER", "10", "makes the kernels report", "unset TT_METAL_WATCHER")
+DUMP = Conflict("TTLANG_PERF_DUMP", "1", "profiles every call", "unset TTLANG_PERF_DUMP")
+
+
+def test_variables_that_change_times() -> None:
+    watcher = "TT_METAL_WATCHER=10 makes the kernels report: unset TT_METAL_WATCHER"
+    dump = "TTLANG_PERF_DUMP=1 profiles every call: unset TTLANG_PERF_DUMP"
+    assert ask(RULE, Subject(conflicts=(WATCHER, DUMP))) == found(
+        f"{watcher}; {dump}",
+        value=2,
+        limit=0,
+        unit="variables",
+        evidence=[Evidence(watcher), Evidence(dump)],
+    )
+
+
+def test_an_environment_without_them() -> None:
+    assert ask(RULE, Subject(conflicts=())) == clean(0, limit=0, unit="variables")
+
+
+@pytest.mark.parametrize(
+    "observed", [timed(5.0, source=Source.DEVICE), timed(name="wall_time"), accuracy(0.99)]
+)
+def test_a_pass_that_takes_no_wall_times(observed: MetricObservation) -> None:
+    subject = replace(measured(observed), conflicts=(WATCHER,))
+    assert ask(RULE, subject) == not_applicable("no wall time was taken")
+
+
+def test_a_pass_that_takes_wall_times() -> None:
+    subject = measured(timed(5.0))
+    assert ask(RULE, replace(subject, conflicts=(WATCHER,))).value == 1
+    assert ask(RULE, replace(subject, conflicts=())) == clean(0, limit=0, unit="variables")
+
+
+def test_without_input() -> None:
+    why = "the environment in which the times were taken is not known"
+    assert ask(RULE, Subject()) == not_measured(why)

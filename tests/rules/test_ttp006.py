@@ -1,0 +1,93 @@
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from pytest_ttnn_perf.checklist.rule import clean, found, not_measured
+from pytest_ttnn_perf.checklist.rules.ttp006_busy_host import BusyHost
+from pytest_ttnn_perf.model.finding import Evidence
+from pytest_ttnn_perf.model.hardware import Hardware
+from pytest_ttnn_perf.model.subject import Subject
+from tests.rules.answers import ask
+from tests.rules.observations import measured
+
+if TYPE_CHECKING:
+    from pytest_ttnn_perf.model.hardware import Scalar
+
+RULE = BusyHost()
+N150 = Hardware("wormhole_b0", "n150", "1x1")
+
+
+@pytest.mark.parametrize(
+    ("facts", "text", "value", "limit", "unit"),
+    [
+        (
+            {"load_1m": 12.0, "cpu_count": 16},
+            "load 12 on 16 processors", 0.75, 0.5, "of the processors",
+        ),
+        ({"governor": "powersave"}, "the frequency governor is powersave", None, None, ""),
+        ({"thermal_trips": 2}, "a chip grew too hot 2 times", 2, 0, "trips"),
+        ({"throttled": True}, "a chip is throttled", None, None, ""),
+        ({"device_processes": 3}, "3 processes hold a chip", 3, 1, "processes"),
+    ],
+)  # fmt: skip
+def test_a_busy_machine(
+    facts: dict[str, Scalar], text: str, value: float | None, limit: float | None, unit: str
+) -> None:
+    assert ask(RULE, Subject(facts=facts)) == found(
+        text, value=value, limit=limit, unit=unit, evidence=[Evidence(text, value, unit)]
+    )
+
+
+def test_a_slow_clock_of_the_only_chip() -> None:
+    text = "the chip runs at 800 MHz, not at 1000"
+    assert ask(RULE, measured(environment={"clock_mhz": 800.0}, hardware=N150)) == found(
+        text,
+        value=0.8,
+        limit=0.95,
+        unit="of the chip's clock",
+        evidence=[Evidence(text, 0.8, "of the chip's clock")],
+    )
+
+
+def test_all_at_once() -> None:
+    facts: dict[str, Scalar] = {"load_1m": 12.0, "cpu_count": 16, "governor": "powersave"}
+    answer = ask(RULE, Subject(facts=facts))
+    assert answer.reason == "load 12 on 16 processors; the frequency governor is powersave"
+    assert len(answer.evidence) == 2
+
+
+@pytest.mark.parametrize(
+    ("facts", "told"),
+    [
+        ({"load_1m": 8.0, "cpu_count": 16, "governor": "performance"}, "load_1m, governor"),
+        ({"load_1m": 8.0}, "load_1m"),
+        ({"thermal_trips": 0, "throttled": False, "device_processes": 1},
+         "thermal_trips, throttled, device_processes"),
+    ],
+)  # fmt: skip
+def test_values_at_their_limits_are_clean(facts: dict[str, Scalar], told: str) -> None:
+    assert ask(RULE, Subject(facts=facts)) == clean(reason=f"told by {told}")
+
+
+@pytest.mark.parametrize(
+    ("hardware", "clock"),
+    [
+        (N150, 950.0),
+        (Hardware("blackhole", "p150", "1x1"), 1350.0),
+        # Seven chips that the test does not use may well rest.
+        (Hardware("wormhole_b0", "t3k", "1x1"), 500.0),
+        (Hardware("quasar", "n150", "1x1"), 500.0),
+        (None, 500.0),
+    ],
+)
+def test_clocks_that_are_no_trouble(hardware: Hardware | None, clock: float) -> None:
+    subject = measured(environment={"clock_mhz": clock}, hardware=hardware)
+    assert ask(RULE, subject) == clean(reason="told by clock_mhz")
+
+
+def test_without_input() -> None:
+    why = "nothing is known of the load, the governor or the chips"
+    assert ask(RULE, Subject()) == not_measured(why)
+    assert ask(RULE, measured(environment={"kernel_cache": "warm"})) == not_measured(why)

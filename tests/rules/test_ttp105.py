@@ -1,0 +1,53 @@
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from pytest_ttnn_perf.checklist.rule import clean, found, not_applicable, not_measured
+from pytest_ttnn_perf.checklist.rules.ttp105_bfp8_without_bfloat16_cast import (
+    Bfp8WithoutBfloat16Cast,
+)
+from pytest_ttnn_perf.model.finding import Evidence
+from pytest_ttnn_perf.model.subject import Subject
+from tests.rules.answers import ask
+
+if TYPE_CHECKING:
+    from pytest_ttnn_perf.model.hardware import Scalar
+
+RULE = Bfp8WithoutBfloat16Cast()
+
+
+@pytest.mark.parametrize(
+    ("option", "value"),
+    [
+        ("enable_bfp8_conversion", "true"),
+        ("enable_bfp8_conversion", True),
+        ("experimental_enable_weight_bfp8_conversion", True),
+        ("experimental_weight_dtype", "bfp_bf8"),
+    ],
+)
+def test_a_float32_model_that_is_converted(option: str, value: Scalar) -> None:
+    assert ask(RULE, Subject(facts={option: value, "data_format": "torch.float32"})) == found(
+        f"{option} is on, and the model is float32, not bfloat16",
+        evidence=[Evidence(f"{option}={value}")],
+    )
+
+
+@pytest.mark.parametrize("fact", ["data_format", "dtype", "torch_dtype"])
+def test_a_bfloat16_model_is_clean(fact: str) -> None:
+    facts: dict[str, Scalar] = {"enable_bfp8_conversion": True, fact: "torch.bfloat16"}
+    assert ask(RULE, Subject(facts=facts)) == clean()
+
+
+@pytest.mark.parametrize("value", [False, "false", None])
+def test_without_a_conversion(value: Scalar) -> None:
+    answer = ask(RULE, Subject(facts={"enable_bfp8_conversion": value, "dtype": "float32"}))
+    assert answer == not_applicable("the test states no conversion to bfloat8_b by tt-xla")
+
+
+def test_without_input() -> None:
+    why = "the test does not state the model's format: facts(data_format=…)"
+    assert ask(RULE, Subject(facts={"enable_bfp8_conversion": True})) == not_measured(why)
+    why = "the test states no conversion to bfloat8_b by tt-xla"
+    assert ask(RULE, Subject()) == not_applicable(why)

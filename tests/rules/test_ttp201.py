@@ -1,0 +1,91 @@
+from __future__ import annotations
+
+import pytest
+
+from pytest_ttnn_perf.checklist.operands import NO_OPERANDS
+from pytest_ttnn_perf.checklist.rule import clean, found, not_measured
+from pytest_ttnn_perf.checklist.rules.ttp201_row_major_compute import RowMajorCompute
+from pytest_ttnn_perf.model.finding import Evidence
+from pytest_ttnn_perf.model.report import Operation
+from pytest_ttnn_perf.model.subject import Subject
+from tests.rules.answers import ask
+from tests.rules.reports import record, report
+from tests.rules.tables import op, table, tensor
+
+RULE = RowMajorCompute()
+TILES, ROWS = tensor(1, 1, 32, 64), tensor(1, 1, 32, 64, layout="ROW_MAJOR")
+BINARY = "BinaryNgDeviceOperation"
+
+
+def test_ops_on_rows() -> None:
+    ops = table(
+        op(BINARY, [ROWS, ROWS], ns=200.0),
+        op("LayerNormDeviceOperation", [ROWS], ns=100.0),
+        op(BINARY, [TILES, TILES], ns=700.0),
+    )
+    assert ask(RULE, Subject(ops=ops)) == found(
+        "2 ops on row-major tensors take 30.0% of the kernel time",
+        value=0.3,
+        limit=0.02,
+        unit="of kernel time",
+        evidence=[
+            Evidence("BinaryNg 1x1x32x64", 200.0, "ns"),
+            Evidence("LayerNorm 1x1x32x64", 100.0, "ns"),
+        ],
+    )
+
+
+@pytest.mark.parametrize(
+    ("code", "inputs"),
+    [
+        (BINARY, [TILES, TILES]),
+        ("LayerNormDeviceOperation", [TILES, ROWS]),
+        ("Conv2dDeviceOperation", [ROWS, TILES]),
+        ("Pool2D", [ROWS]),
+        ("ArgMaxDeviceOperation", [ROWS]),
+        ("ReshardDeviceOperation", [ROWS]),
+        (BINARY, [ROWS._replace(dtype="UINT32")]),
+    ],
+)
+def test_tiles_and_ops_made_for_rows_are_clean(code: str, inputs: list[object]) -> None:
+    answer = ask(RULE, Subject(ops=table(op(code, inputs))))  # type: ignore[arg-type]
+    assert answer == clean(0.0, limit=0.02, unit="of kernel time")
+
+
+def test_a_share_at_the_limit_is_clean() -> None:
+    ops = table(op(BINARY, [ROWS], ns=20.0), op(BINARY, [TILES], ns=980.0))
+    assert ask(RULE, Subject(ops=ops)) == clean(0.02, limit=0.02, unit="of kernel time")
+
+
+def test_calls_in_a_report() -> None:
+    calls = [
+        Operation(1, "ttnn.add", inputs=(1,), device_operations=(BINARY,)),
+        Operation(2, "ttnn.add", inputs=(2,), device_operations=(BINARY,)),
+        # A convolution of 1 by 1: rows are what it takes.
+        Operation(3, "ttnn.conv2d", inputs=(1,), device_operations=("MatmulDeviceOperation",)),
+        Operation(4, "ttnn.to_layout", inputs=(1,), device_operations=("TilizeDeviceOperation",)),
+    ]
+    tensors = [record(1, 32, 64, layout="ROW_MAJOR"), record(2, 32, 64)]
+    subject = Subject(ops=table(op(BINARY)), report=report(calls, tensors))
+    assert ask(RULE, subject) == found(
+        "1 of 2 compute calls work on row-major tensors",
+        value=0.5,
+        limit=0.02,
+        unit="of compute calls",
+        evidence=[Evidence("ttnn.add", 1, "calls")],
+    )
+    half = RowMajorCompute(calls=0.5)
+    assert ask(half, subject) == clean(0.5, limit=0.5, unit="of compute calls")
+
+
+def test_a_report_without_compute() -> None:
+    answer = ask(RULE, Subject(report=report([])))
+    assert answer == clean(0.0, limit=0.02, unit="of compute calls")
+
+
+def test_a_capture_without_operands() -> None:
+    assert ask(RULE, Subject(ops=table(op(BINARY)))) == not_measured(NO_OPERANDS)
+
+
+def test_without_input() -> None:
+    assert ask(RULE, Subject()) == not_measured("needs an op table")

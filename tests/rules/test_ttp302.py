@@ -1,0 +1,99 @@
+"""Resharding."""
+
+from __future__ import annotations
+
+import pytest
+
+from pytest_ttnn_perf.checklist.rule import clean, found, not_measured
+from pytest_ttnn_perf.checklist.rules.ttp302_resharding import Resharding
+from pytest_ttnn_perf.model.finding import Evidence
+from pytest_ttnn_perf.model.report import CoreRange, Operation, Reshard, Shard
+from pytest_ttnn_perf.model.subject import Subject
+from tests.rules.answers import ask
+from tests.rules.reports import record, report
+from tests.rules.tables import op, table, tensor
+
+INPUT = tensor(1, 1, 32, 64, memory="L1_WIDTH_SHARDED")
+TALL = record(1, 1, 1, 1024, 32, memory="L1_HEIGHT_SHARDED")
+BLOCK = record(2, 1, 1, 1024, 32, memory="L1_BLOCK_SHARDED")
+SPREAD = record(3, 1, 1, 1024, 32)
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "ReshardDeviceOperation",
+        "InterleavedToShardedDeviceOperation",
+        "ShardedToInterleavedPartialDeviceOperation",
+        "sharded_to_interleaved",
+    ],
+)
+def test_moves_that_take_long(code: str) -> None:
+    ops = table(op("Matmul", ns=900.0), op(code, [INPUT], ns=60.0), op(code, [INPUT], ns=40.0))
+    name = code.removesuffix("DeviceOperation")
+    assert ask(Resharding(), Subject(ops=ops)) == found(
+        "2 ops that only move tensors take 10.0% of kernel time",
+        value=0.1,
+        limit=0.05,
+        unit="of kernel time",
+        evidence=[Evidence(f"2 x {name} 1x1x32x64", 100.0, "ns")],
+    )
+
+
+@pytest.mark.parametrize("ns", [5.0, 0.0])
+def test_up_to_the_limit_is_clean(ns: float) -> None:
+    ops = table(op("Matmul", ns=100.0 - ns), op("ReshardDeviceOperation", ns=ns))
+    answer = ask(Resharding(), Subject(ops=ops))
+    assert answer == clean(ns / 100, limit=0.05, unit="of kernel time")
+
+
+def test_a_table_comes_before_a_report() -> None:
+    moved = report([Operation(1, "ttnn.conv2d", reshard=Reshard.HIDDEN)])
+    both = Subject(ops=table(op("Matmul")), report=moved)
+    assert ask(Resharding(), both) == clean(0.0, limit=0.05, unit="of kernel time")
+
+
+def test_reshards_of_a_report() -> None:
+    operations = [
+        Operation(4, "ttnn.to_memory_config", inputs=(1,), outputs=(2,), reshard=Reshard.EXPLICIT),
+        Operation(5, "ttnn.conv2d", inputs=(2,), outputs=(3,), reshard=Reshard.HIDDEN),
+        Operation(6, "ttnn.relu", inputs=(3,), outputs=(3,), reshard=Reshard.NONE),
+    ]
+    asked = Subject(report=report(operations, [TALL, BLOCK, SPREAD]))
+    assert ask(Resharding(), asked) == found(
+        "2 reshards, 1 of them hidden inside another operation",
+        value=2.0,
+        limit=0,
+        unit="reshards",
+        evidence=[
+            Evidence("ttnn.to_memory_config (operation 4) 1x1x1024x32, HEIGHT → BLOCK"),
+            Evidence("ttnn.conv2d (operation 5) 1x1x1024x32, BLOCK → interleaved"),
+        ],
+    )
+    assert ask(Resharding(reshards=2), asked) == clean(2.0, limit=2, unit="reshards")
+
+
+def test_a_move_without_a_graph_is_told_by_its_tensors() -> None:
+    first = TALL._replace(shard=Shard((32, 32), (CoreRange(0, 0, 7, 3),)))
+    other = TALL._replace(id=2, shard=Shard((64, 32), (CoreRange(0, 0, 7, 1),)))
+    moves = [Operation(1, "ttnn.to_memory_config", inputs=(1,), outputs=(2,))]
+    assert ask(Resharding(), Subject(report=report(moves, [first, other]))) == found(
+        "1 reshards, 0 of them hidden inside another operation",
+        value=1.0,
+        limit=0,
+        unit="reshards",
+        evidence=[Evidence("ttnn.to_memory_config (operation 1) 1x1x1024x32, HEIGHT → HEIGHT")],
+    )
+    kept = Subject(report=report(moves, [first, first._replace(id=2)]))
+    spread = Subject(report=report(moves, [first, SPREAD._replace(id=2)]))
+    untold = not_measured("1 of 1 operations do not tell what ran inside them")
+    assert ask(Resharding(), kept) == ask(Resharding(), spread) == untold
+
+
+def test_a_report_without_reshards() -> None:
+    asked = Subject(report=report([Operation(1, "ttnn.relu", reshard=Reshard.NONE)]))
+    assert ask(Resharding(), asked) == clean(0.0, limit=0, unit="reshards")
+
+
+def test_nothing_to_look_at() -> None:
+    assert ask(Resharding(), Subject()) == not_measured("needs an op table")

@@ -1,0 +1,65 @@
+"""Activations that are fetched from DRAM."""
+
+from __future__ import annotations
+
+from pytest_ttnn_perf.checklist.rule import clean, found, not_applicable, not_measured
+from pytest_ttnn_perf.checklist.rules.ttp303_hot_data_in_dram import HotDataInDram
+from pytest_ttnn_perf.model.finding import Evidence
+from pytest_ttnn_perf.model.subject import Subject
+from tests.rules.answers import ask
+from tests.rules.tables import op, table, tensor
+
+INPUT = tensor(1, 1, 64, 64)
+FAR = tensor(1, 1, 32, 96)
+NEAR = tensor(1, 1, 32, 96, memory="L1_INTERLEAVED")
+WEIGHTS = tensor(1, 1, 96, 96)
+UNIT = "of kernel time"
+
+
+def test_time_in_ops_that_fetch() -> None:
+    ops = table(
+        op("UnaryDeviceOperation", [INPUT], [FAR], ns=30.0),
+        op("MatmulDeviceOperation", [FAR, WEIGHTS], [NEAR], ns=40.0),
+        op("MatmulDeviceOperation", [NEAR, WEIGHTS], [NEAR], ns=30.0),
+    )
+    assert ask(HotDataInDram(), Subject(ops=ops)) == found(
+        "1 ops that read activations from DRAM take 40.0% of the kernel time",
+        value=0.4,
+        limit=0.2,
+        unit=UNIT,
+        evidence=[Evidence("Matmul 1x1x32x96 @ 1x1x96x96", 40.0, "ns")],
+    )
+
+
+def test_up_to_the_limit_is_clean() -> None:
+    ops = table(
+        op("UnaryDeviceOperation", [INPUT], [FAR], ns=80.0),
+        op("UnaryDeviceOperation", [FAR], [NEAR], ns=20.0),
+    )
+    assert ask(HotDataInDram(), Subject(ops=ops)) == clean(0.2, limit=0.2, unit=UNIT)
+
+
+def test_weights_from_dram_do_not_count() -> None:
+    ops = table(
+        op("UnaryDeviceOperation", [INPUT], [NEAR]),
+        op("MatmulDeviceOperation", [NEAR, WEIGHTS], [NEAR]),
+    )
+    assert ask(HotDataInDram(), Subject(ops=ops)) == clean(0.0, limit=0.2, unit=UNIT)
+
+
+def test_prefill_and_single_ops_are_let_off() -> None:
+    fill = table(op("PagedFillCacheDeviceOperation", [FAR], [FAR]))
+    assert ask(HotDataInDram(), Subject(ops=fill)) == not_applicable(
+        "prefill: activations are as long as the prompt, and stream through DRAM"
+    )
+    single = table(op("UnaryDeviceOperation", [INPUT], [FAR]))
+    assert ask(HotDataInDram(), Subject(ops=single)) == not_applicable(
+        "no op reads what another one made"
+    )
+
+
+def test_inputs_that_do_not_tell() -> None:
+    assert ask(HotDataInDram(), Subject()) == not_measured("needs an op table")
+    assert ask(HotDataInDram(), Subject(ops=table(op("Unary")))) == not_measured(
+        "the capture tells nothing of the tensors that ops take and give"
+    )

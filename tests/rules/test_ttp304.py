@@ -1,0 +1,86 @@
+"""Room in L1."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from pytest_ttnn_perf.checklist.rule import clean, found, not_measured
+from pytest_ttnn_perf.checklist.rules.ttp304_low_l1_headroom import LowL1Headroom
+from pytest_ttnn_perf.model.finding import Evidence
+from pytest_ttnn_perf.model.report import BufferType, Device, Operation, Report
+from pytest_ttnn_perf.model.subject import Subject
+from tests.rules.answers import ask
+from tests.rules.reports import record, report
+
+DEVICE = Device(0, 64, 8, 8, 1200, 64, 1000, None, 1100)
+
+
+def on_device(*operations: Operation, device: Device = DEVICE) -> Report:
+    """Return a report of one device whose cores have 1000 bytes to give."""
+    return replace(report(operations, [record(1, 1, 1, 64, 32)]), devices=(device, device))
+
+
+def running(number: int, tensors: int, circular: int | None) -> Operation:
+    """Return an operation with what it takes of L1."""
+    return Operation(
+        number,
+        "ttnn.conv2d",
+        inputs=(1,),
+        device_operations=("Conv2dDeviceOperation",),
+        cb_bytes_per_core=circular,
+        bytes_per_bank={BufferType.L1: tensors, BufferType.DRAM: 10**6, BufferType.L1_SMALL: 500},
+    )
+
+
+def test_the_fullest_operation_is_named() -> None:
+    full = on_device(running(1, 600, 350), running(2, 100, 100), running(3, 500, 410))
+    assert ask(LowL1Headroom(), Subject(report=full)) == found(
+        "ttnn.conv2d (operation 1) 1x1x64x32 leaves 5.0% of a core's L1",
+        value=1 - 950 / 1000,
+        limit=0.1,
+        unit="of L1",
+        evidence=[
+            Evidence("ttnn.conv2d (operation 1) 1x1x64x32", 950.0, "bytes"),
+            Evidence("ttnn.conv2d (operation 3) 1x1x64x32", 910.0, "bytes"),
+        ],
+    )
+
+
+def test_exactly_enough_room_is_clean() -> None:
+    asked = Subject(report=on_device(running(1, 500, 250), Operation(2, "ttnn.deallocate")))
+    assert ask(LowL1Headroom(free=0.25), asked) == clean(0.25, limit=0.25, unit="of L1")
+
+
+def test_without_a_bank_size_the_limit_of_circular_buffers_counts() -> None:
+    device = DEVICE._replace(l1_bank_bytes=None, cb_limit_bytes=1000)
+    asked = Subject(report=on_device(running(1, 250, 250), device=device))
+    assert ask(LowL1Headroom(), asked) == clean(0.5, limit=0.1, unit="of L1")
+
+
+def test_silent_circular_buffers_are_no_room() -> None:
+    asked = Subject(report=on_device(running(1, 250, 250), running(2, 100, None)))
+    assert ask(LowL1Headroom(), asked) == not_measured(
+        "1 of 2 operations do not tell their circular buffers; what is told leaves 50.0% of L1"
+    )
+
+
+def test_tensors_alone_may_fill_it() -> None:
+    answer = ask(LowL1Headroom(), Subject(report=on_device(running(1, 2000, None))))
+    assert answer == found(
+        "ttnn.conv2d (operation 1) 1x1x64x32 leaves 0.0% of a core's L1",
+        value=0.0,
+        limit=0.1,
+        unit="of L1",
+        evidence=[Evidence("ttnn.conv2d (operation 1) 1x1x64x32", 2000.0, "bytes")],
+    )
+
+
+def test_inputs_that_do_not_tell() -> None:
+    assert ask(LowL1Headroom(), Subject()) == not_measured("needs a report database")
+    assert ask(LowL1Headroom(), Subject(report=report([running(1, 0, 0)]))) == not_measured(
+        "the report does not tell how much L1 a core has"
+    )
+    silent = Subject(report=on_device(Operation(1, "ttnn.relu")))
+    assert ask(LowL1Headroom(), silent) == not_measured(
+        "the report does not tell what ran inside its operations"
+    )

@@ -1,0 +1,83 @@
+"""Cores in use."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import pytest
+
+from pytest_ttnn_perf.checklist.rule import clean, found, not_applicable, not_measured
+from pytest_ttnn_perf.checklist.rules.ttp305_unused_cores import UnusedCores
+from pytest_ttnn_perf.model.finding import Evidence
+from pytest_ttnn_perf.model.report import Device
+from pytest_ttnn_perf.model.subject import Subject
+from tests.rules.answers import ask
+from tests.rules.reports import report
+from tests.rules.tables import op, table, tensor
+
+if TYPE_CHECKING:
+    from pytest_ttnn_perf.model.ops import Op
+
+INPUT = tensor(1, 1, 32, 64)
+SHARDED = (
+    "{'program_config': 'MatmulMultiCoreReuseMultiCastDRAMShardedProgramConfig(per_core_M=1)'}"
+)
+
+
+def test_most_cores_idle() -> None:
+    ops = table(
+        op("LayerNormDeviceOperation", [INPUT], ns=20_000.0, cores=16),
+        op("UnaryDeviceOperation", [INPUT], ns=10_000.0, cores=64),
+        op("UnaryDeviceOperation", [INPUT], ns=10_000.0, cores=32),
+    )
+    assert ask(UnusedCores(share=0.6), Subject(ops=ops)) == found(
+        "3 ops use 50.0% of 64 cores, weighted by time",
+        value=0.5,
+        limit=0.6,
+        unit="of cores",
+        evidence=[
+            Evidence("LayerNorm 1x1x32x64", 15_000.0, "ns"),
+            Evidence("2 x Unary 1x1x32x64", 5_000.0, "ns"),
+        ],
+    )
+    assert ask(UnusedCores(), Subject(ops=ops)) == clean(0.5, limit=0.5, unit="of cores")
+
+
+@pytest.mark.parametrize(
+    "left_out",
+    [
+        op("MatmulDeviceOperation", ns=90_000.0, cores=8, attributes=SHARDED),
+        op("AllGatherDeviceOperation", ns=90_000.0, cores=4),
+        op("UnaryDeviceOperation", ns=4_999.0, cores=1),
+        op("UnaryDeviceOperation", ns=90_000.0, cores=None),
+    ],
+    ids=["DRAM-sharded", "collective", "short", "cores not told"],
+)
+def test_what_does_not_count(left_out: Op) -> None:
+    ops = table(op("UnaryDeviceOperation", ns=5_000.0, cores=64), left_out)
+    assert ask(UnusedCores(), Subject(ops=ops)) == clean(1.0, limit=0.5, unit="of cores")
+
+
+def test_nothing_that_counts() -> None:
+    assert ask(UnusedCores(), Subject(ops=table(op("Unary", ns=10.0)))) == not_applicable(
+        "no op of 5 µs or more that is to be counted"
+    )
+
+
+def test_a_report_may_tell_the_cores_that_there_are() -> None:
+    ops = table(op("UnaryDeviceOperation", ns=5_000.0, cores=32), available_cores=None)
+    device = Device(0, 64, 8, 8, None, None, None, None, None)
+    both = Subject(ops=ops, report=replace(report([]), devices=(device,)))
+    assert ask(UnusedCores(), both) == clean(0.5, limit=0.5, unit="of cores")
+    assert ask(UnusedCores(), Subject(ops=ops)) == not_measured(
+        "the capture does not tell how many cores there are"
+    )
+
+
+def test_inputs_that_do_not_tell() -> None:
+    assert ask(UnusedCores(), Subject()) == not_measured("needs an op table")
+    ops = table(op("UnaryDeviceOperation", ns=5_000.0, cores=None))
+    assert ask(UnusedCores(), Subject(ops=ops)) == not_measured(
+        "the capture does not tell how many cores ops ran on"
+    )

@@ -1,0 +1,86 @@
+"""Blocks of matmuls."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from pytest_ttnn_perf.checklist.rule import clean, found, not_applicable, not_measured
+from pytest_ttnn_perf.checklist.rules.ttp312_small_matmul_blocks import SmallMatmulBlocks
+from pytest_ttnn_perf.model.finding import Evidence
+from pytest_ttnn_perf.model.subject import Subject
+from tests.rules.answers import ask
+from tests.rules.tables import op, table, tensor
+
+if TYPE_CHECKING:
+    from pytest_ttnn_perf.model.ops import Op
+
+INPUT, WEIGHTS = tensor(1, 1, 32, 128), tensor(1, 1, 128, 64)
+UNIT = "of kernel time"
+
+
+def matmul(
+    *, inner: int = 2, height: int = 1, width: int = 2, per_core: tuple[int, int] = (1, 4)
+) -> Op:
+    """Return a matmul with blocks of these tiles."""
+    config = (
+        f"MatmulMultiCoreReuseMultiCast1DProgramConfig(in0_block_w={inner};out_subblock_h={height};"
+        f"out_subblock_w={width};per_core_M={per_core[0]};per_core_N={per_core[1]})"
+    )
+    attributes = f"{{'bcast_batch': '1'; 'program_config': '{config}'}}"
+    return op("MatmulDeviceOperation", [INPUT, WEIGHTS], ns=50.0, attributes=attributes)
+
+
+@pytest.mark.parametrize(
+    "small",
+    [
+        matmul(inner=1),
+        matmul(width=1),
+        op(
+            "MinimalMatmulOp",
+            [INPUT, WEIGHTS],
+            ns=50.0,
+            attributes="{'config': 'Minimal(K_block_size=1;subblock_h=2;subblock_w=2)'}",
+        ),
+    ],
+    ids=["inner", "subblock", "minimal matmul"],
+)
+def test_blocks_of_one_tile(small: Op) -> None:
+    name = "MinimalMatmulOp" if small.signature.op == "MinimalMatmulOp" else "Matmul"
+    ops = table(small, op("UnaryDeviceOperation", ns=50.0))
+    assert ask(SmallMatmulBlocks(), Subject(ops=ops)) == found(
+        "1 matmuls with very small blocks take 50.0% of the kernel time",
+        value=0.5,
+        limit=0.05,
+        unit=UNIT,
+        evidence=[Evidence(f"{name} 1x1x32x128 @ 1x1x128x64", 50.0, "ns")],
+    )
+    limit = SmallMatmulBlocks(share=0.5)
+    assert ask(limit, Subject(ops=ops)) == clean(0.5, limit=0.5, unit=UNIT)
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        matmul(),
+        matmul(width=1, per_core=(1, 1)),
+        matmul(inner=1)._replace(
+            signature=matmul().signature._replace(inputs=(tensor(1, 1, 32, 32), WEIGHTS))
+        ),
+    ],
+    ids=["two tiles", "one output tile", "one inner tile"],
+)
+def test_blocks_that_are_as_large_as_they_can_be(other: Op) -> None:
+    answer = ask(SmallMatmulBlocks(), Subject(ops=table(other)))
+    assert answer == clean(0.0, limit=0.05, unit=UNIT)
+
+
+def test_inputs_that_do_not_tell() -> None:
+    assert ask(SmallMatmulBlocks(), Subject()) == not_measured("needs an op table")
+    unary = Subject(ops=table(op("Unary")))
+    assert ask(SmallMatmulBlocks(), unary) == not_applicable("no matmuls")
+    silent = Subject(ops=table(op("Matmul", attributes="{'program_config': 'std::nullopt'}")))
+    assert ask(SmallMatmulBlocks(), silent) == not_measured(
+        "the attributes of matmuls do not tell the sizes of blocks"
+    )

@@ -1,0 +1,100 @@
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import pytest
+
+from pytest_ttnn_perf.capture.ops_window import OUTSIDE
+from pytest_ttnn_perf.checklist.rule import Answer
+from pytest_ttnn_perf.checklist.rules.ttp401_host_bound import HostBound
+from pytest_ttnn_perf.model.finding import Evidence, RuleOutcome
+from pytest_ttnn_perf.model.ops import Signpost
+from pytest_ttnn_perf.model.subject import Subject
+from tests.rules.answers import ask
+from tests.rules.observations import measured
+from tests.rules.tables import on_host, op, table, tensor
+
+if TYPE_CHECKING:
+    from pytest_ttnn_perf.model.ops import Op
+
+X = tensor(1, 1, 32, 64)
+UNIT = "of the time"
+INFLATED = "outside a replay the profiler itself makes gaps longer"
+#: The gap before a phase: compilation, most of the time of a capture.
+BEFORE = 1e9
+
+
+def call(
+    gap_ns: float | None, *, device: int = 0, replay: tuple[int, int] | None = None
+) -> list[Op]:
+    """Return two ops of 400 ns each."""
+    return [
+        op("Matmul", [X, X], ns=400, gap_ns=BEFORE, device=device, replay=replay),
+        op("Add", [X], ns=400, gap_ns=gap_ns, device=device, replay=replay),
+    ]
+
+
+def test_gaps_inside_replays_are_found() -> None:
+    rows = [*call(BEFORE), *call(300, replay=(7, 1)), *call(500, replay=(7, 2))]
+    rows += [*call(300, device=1, replay=(7, 1)), *call(500, device=1, replay=(7, 2))]
+    assert ask(HostBound(), Subject(ops=table(*rows))) == Answer(
+        RuleOutcome.FOUND,
+        "devices wait 33.3% of the time for their next op, in 2 replays",
+        1600 / 4800,
+        0.2,
+        UNIT,
+        (Evidence("4 x Add 1x1x32x64", 1600.0, "ns"),),
+    )
+
+
+def test_the_limit_itself_is_clean() -> None:
+    ops = table(*call(200, replay=(7, 1)))
+    assert ask(HostBound(), Subject(ops=ops)) == Answer(RuleOutcome.CLEAN, None, 0.2, 0.2, UNIT)
+
+
+def test_a_gap_below_zero_is_none() -> None:
+    ops = table(*call(-6e9, replay=(7, 1)))
+    assert ask(HostBound(), Subject(ops=ops)) == Answer(RuleOutcome.CLEAN, None, 0.0, 0.2, UNIT)
+
+
+def test_a_window_of_signposts_is_said_to_be_inflated() -> None:
+    rows = [*call(BEFORE), *call(800), *call(BEFORE)]
+    posts = (Signpost("DECODE", 2), Signpost("inner", 3), Signpost("DECODE_END", 4))
+    assert ask(HostBound(), Subject(ops=replace(table(*rows), signposts=posts))) == Answer(
+        RuleOutcome.FOUND,
+        f"devices wait 50.0% of the time for their next op, in 1 window; {INFLATED}",
+        0.5,
+        0.2,
+        UNIT,
+        (Evidence("Add 1x1x32x64", 800.0, "ns"),),
+    )
+
+
+def test_the_measured_call_of_a_test_is_a_window() -> None:
+    subject = replace(measured(), ops=table(on_host("(torch) cat"), *call(100), *call(0, device=1)))
+    assert ask(HostBound(), subject) == Answer(RuleOutcome.CLEAN, INFLATED, 100 / 1700, 0.2, UNIT)
+
+
+def test_a_capture_that_was_cut_is_a_window() -> None:
+    ops = replace(table(*call(200)), dropped={OUTSIDE: 5})
+    assert ask(HostBound(), Subject(ops=ops)) == Answer(RuleOutcome.CLEAN, INFLATED, 0.2, 0.2, UNIT)
+
+
+@pytest.mark.parametrize(
+    ("subject", "reason"),
+    [
+        (Subject(), "needs an op table"),
+        (
+            Subject(ops=table(*call(300))),
+            "the capture has neither replays of a trace nor a window of signposts (NAME … "
+            "NAME_END): gaps of a whole capture are compilation and idle time",
+        ),
+        (
+            Subject(ops=table(*call(None, replay=(7, 1)))),
+            "the capture does not tell the gaps between ops",
+        ),
+    ],
+)
+def test_without_gaps_nothing_is_measured(subject: Subject, reason: str) -> None:
+    assert ask(HostBound(), subject) == Answer(RuleOutcome.NOT_MEASURED, reason)

@@ -1,0 +1,114 @@
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import pytest
+
+from pytest_ttnn_perf.checklist.rule import Answer
+from pytest_ttnn_perf.checklist.rules.ttp403_dynamic_shapes import DynamicShapes
+from pytest_ttnn_perf.model.finding import Evidence, RuleOutcome
+from pytest_ttnn_perf.model.ops import Signpost
+from pytest_ttnn_perf.model.subject import Subject
+from tests.rules.answers import ask
+from tests.rules.tables import op, table, tensor
+
+if TYPE_CHECKING:
+    from pytest_ttnn_perf.model.ops import Op
+
+UNIT = "executions that differ"
+X, Y = tensor(1, 1, 32, 64), tensor(1, 1, 64, 64)
+
+
+def calls(*runs: list[Op], names: tuple[str, ...] = ()) -> Subject:
+    """Return calls between signposts."""
+    posts: list[Signpost] = []
+    rows: list[Op] = []
+    for number, run in enumerate(runs):
+        name = names[number] if names else "DECODE"
+        posts.append(Signpost(name, len(rows)))
+        rows += run
+        posts.append(Signpost(f"{name}_END", len(rows)))
+    return Subject(ops=replace(table(*rows), signposts=tuple(posts)))
+
+
+def test_calls_on_other_shapes_are_found() -> None:
+    answer = ask(DynamicShapes(), calls([op("Add", [X])], [op("Add", [X])], [op("Add", [Y])]))
+    assert answer == Answer(
+        RuleOutcome.FOUND,
+        "1 of 2 repeated executions differ from the first",
+        1,
+        0,
+        UNIT,
+        (Evidence("DECODE on device 0, call 3: Add 1x1x64x64 instead of Add 1x1x32x64"),),
+    )
+
+
+def test_calls_of_other_ops_are_found() -> None:
+    subject = calls(
+        [op("Add", [X])],
+        [op("Add", [X]), op("Mul", [X])],
+        names=("ttnn-perf 0 test_a", "ttnn-perf 1 test_a"),
+    )
+    assert ask(DynamicShapes(), subject) == Answer(
+        RuleOutcome.FOUND,
+        "1 of 1 repeated executions differ from the first",
+        1,
+        0,
+        UNIT,
+        (Evidence("test_a on device 0, call 2: 2 ops instead of 1 ops"),),
+    )
+
+
+def test_replays_on_other_shapes_are_found() -> None:
+    rows = [op("Add", [X], replay=(3, 1)), op("Add", [Y], replay=(3, 2))]
+    assert ask(DynamicShapes(), Subject(ops=table(*rows))) == Answer(
+        RuleOutcome.FOUND,
+        "1 of 1 repeated executions differ from the first",
+        1,
+        0,
+        UNIT,
+        (Evidence("trace 3 on device 0, replay 2: Add 1x1x64x64 instead of Add 1x1x32x64"),),
+    )
+
+
+def test_executions_that_are_alike_are_clean() -> None:
+    alike = Answer(RuleOutcome.CLEAN, None, 0, 0, UNIT)
+    assert ask(DynamicShapes(), calls([op("Add", [X])], [op("Add", [X])])) == alike
+    rows = [op("Add", [X], replay=(3, n), device=d) for n in (1, 2) for d in (0, 1)]
+    assert ask(DynamicShapes(), Subject(ops=table(*rows))) == alike
+
+
+def test_what_the_author_states_is_found() -> None:
+    subject = Subject(ops=table(op("Add", [X])), facts={"dynamic_shapes": True})
+    assert ask(DynamicShapes(), subject) == Answer(
+        RuleOutcome.FOUND, "the test states that its shapes change from call to call"
+    )
+
+
+ONCE = (
+    "nothing ran twice: needs two replays of a trace, or two windows of one name (NAME … NAME_END)"
+)
+
+
+@pytest.mark.parametrize(
+    ("subject", "reason"),
+    [
+        (Subject(), "needs an op table"),
+        (Subject(ops=table(op("Add", [X]))), ONCE),
+        (calls([op("Add", [X])], [op("Add", [Y])], names=("PREFILL", "DECODE")), ONCE),
+        (
+            Subject(
+                ops=table(
+                    op("Add", [X], replay=(3, 1)),
+                    op("Mul", [X], replay=(3, 1)),
+                    op("Mul", [X], replay=(3, 2)),
+                )
+            ),
+            "replays are not complete (TTP002): trace 3 on device 0, replay 2: Mul 1x1x32x64 "
+            "instead of Add 1x1x32x64",
+        ),
+    ],
+)
+def test_what_cannot_be_compared_is_not_measured(subject: Subject, reason: str) -> None:
+    assert ask(DynamicShapes(), subject) == Answer(RuleOutcome.NOT_MEASURED, reason)

@@ -1,0 +1,87 @@
+from __future__ import annotations
+
+import pytest
+
+from pytest_ttnn_perf.checklist.rule import Answer
+from pytest_ttnn_perf.checklist.rules.ttp405_trace_region_missing import TraceRegionMissing
+from pytest_ttnn_perf.model.finding import RuleOutcome
+from pytest_ttnn_perf.model.hardware import Configuration, Scalar
+from pytest_ttnn_perf.model.observation import Observation
+from pytest_ttnn_perf.model.subject import Subject
+from tests.rules.answers import ask
+from tests.rules.observations import measured
+from tests.rules.tables import op, table
+
+TRACED = table(op("Add", replay=(1, 1)))
+REFUSED = (
+    "RuntimeError: TT_FATAL: Creating trace buffers of size 751616B on MeshDevice 1, but only "
+    "4096B is allocated for trace region."
+)
+
+
+def opened(**configuration: Scalar) -> Subject:
+    observation = Observation("test", configuration=Configuration(configuration))
+    return Subject(ops=TRACED, observation=observation)
+
+
+@pytest.mark.parametrize(
+    "subject",
+    [
+        opened(trace_region_size=0),
+        Subject(facts={"tt_xla": True, "use_trace": True, "TT_RUNTIME_TRACE_REGION_SIZE": None}),
+        Subject(facts={"use_trace": "1", "trace_region_size": "0"}),
+    ],
+)
+def test_a_trace_without_a_region_is_found(subject: Subject) -> None:
+    assert ask(TraceRegionMissing(), subject) == Answer(
+        RuleOutcome.FOUND, "a trace is used with a trace region of 0 B", 0.0, 1, "B"
+    )
+
+
+def test_a_trace_that_did_not_fit_is_found() -> None:
+    assert ask(TraceRegionMissing(), measured(raised=REFUSED)) == Answer(
+        RuleOutcome.FOUND,
+        "the trace did not fit: it needs 751616 B, and the region has 4096 B",
+        4096,
+        751616,
+        "B",
+    )
+
+
+def test_the_limit_itself_is_clean() -> None:
+    assert ask(TraceRegionMissing(), opened(trace_region_size=1)) == Answer(
+        RuleOutcome.CLEAN, None, 1.0, 1, "B"
+    )
+
+
+def test_a_limit_of_zero_accepts_what_newer_releases_do() -> None:
+    assert ask(TraceRegionMissing(size=0), opened(trace_region_size=0)) == Answer(
+        RuleOutcome.CLEAN, None, 0.0, 0, "B"
+    )
+
+
+def test_a_region_of_tt_xla_is_clean() -> None:
+    facts: dict[str, Scalar] = {"use_trace": True, "TT_RUNTIME_TRACE_REGION_SIZE": "10000000"}
+    assert ask(TraceRegionMissing(), Subject(facts=facts)) == Answer(
+        RuleOutcome.CLEAN, None, 10_000_000.0, 1, "B"
+    )
+
+
+def test_without_a_trace_the_question_does_not_arise() -> None:
+    assert ask(TraceRegionMissing(), Subject(ops=table(op("Add")))) == Answer(
+        RuleOutcome.NOT_APPLICABLE, "no trace is used"
+    )
+
+
+@pytest.mark.parametrize(
+    ("subject", "reason"),
+    [
+        (Subject(), "whether a trace is used is not known: state the fact use_trace"),
+        (
+            Subject(ops=TRACED),
+            "the size of the trace region is not known: state the fact trace_region_size",
+        ),
+    ],
+)
+def test_what_is_not_known_is_not_measured(subject: Subject, reason: str) -> None:
+    assert ask(TraceRegionMissing(), subject) == Answer(RuleOutcome.NOT_MEASURED, reason)

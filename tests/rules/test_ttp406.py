@@ -1,0 +1,61 @@
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from pytest_ttnn_perf.checklist.rule import Answer
+from pytest_ttnn_perf.checklist.rules.ttp406_program_cache_off import ProgramCacheOff
+from pytest_ttnn_perf.model.finding import RuleOutcome
+from pytest_ttnn_perf.model.subject import Subject
+from tests.rules.answers import ask
+from tests.rules.observations import measured
+
+if TYPE_CHECKING:
+    from pytest_ttnn_perf.model.hardware import Scalar
+
+VARIABLE = "TT_RUNTIME_ENABLE_PROGRAM_CACHE"
+
+
+def counted(entries: int) -> Subject:
+    return measured(
+        environment={"program_cache_entries_after": entries}, facts={"program_cache": 1}
+    )
+
+
+def test_a_cache_that_stays_empty_is_found_whatever_is_stated() -> None:
+    assert ask(ProgramCacheOff(), counted(0)) == Answer(
+        RuleOutcome.FOUND, "after the samples the program cache held 0 programs", 0.0, 1, "programs"
+    )
+
+
+def test_one_program_is_clean() -> None:
+    assert ask(ProgramCacheOff(), counted(1)) == Answer(RuleOutcome.CLEAN, None, 1.0, 1, "programs")
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "on"),
+    [
+        ("program_cache", True, True),
+        ("program_cache", False, False),
+        (VARIABLE, None, True),
+        (VARIABLE, "1", True),
+        (VARIABLE, "0", False),
+    ],
+)
+def test_what_is_stated(name: str, value: Scalar, on: bool) -> None:
+    expected = (
+        Answer(RuleOutcome.CLEAN, f"{name} says that it is on")
+        if on
+        else Answer(RuleOutcome.FOUND, f"{name} says that the program cache is off")
+    )
+    assert ask(ProgramCacheOff(), Subject(facts={name: value})) == expected
+
+
+@pytest.mark.parametrize("subject", [Subject(), measured()])
+def test_what_nobody_tells_is_not_measured(subject: Subject) -> None:
+    assert ask(ProgramCacheOff(), subject) == Answer(
+        RuleOutcome.NOT_MEASURED,
+        "nothing tells of the program cache: no device was open, or it does not count its "
+        "programs; state the fact program_cache",
+    )

@@ -1,0 +1,48 @@
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from pytest_ttnn_perf.checklist.rule import Answer
+from pytest_ttnn_perf.checklist.rules.ttp407_optimization_level_zero import OptimizationLevelZero
+from pytest_ttnn_perf.model.finding import RuleOutcome
+from pytest_ttnn_perf.model.subject import Subject
+from tests.rules.answers import ask
+
+if TYPE_CHECKING:
+    from pytest_ttnn_perf.model.hardware import Scalar
+
+
+@pytest.mark.parametrize("level", [0, "0"])
+def test_level_zero_is_found(level: Scalar) -> None:
+    assert ask(OptimizationLevelZero(), Subject(facts={"optimization_level": level})) == Answer(
+        RuleOutcome.FOUND, "the model is compiled with optimization_level 0", 0.0, 1, "level"
+    )
+
+
+@pytest.mark.parametrize("level", [1, 2])
+def test_from_the_limit_on_it_is_clean(level: int) -> None:
+    assert ask(OptimizationLevelZero(), Subject(facts={"optimization_level": level})) == Answer(
+        RuleOutcome.CLEAN, None, float(level), 1, "level"
+    )
+
+
+def test_without_tt_xla_the_question_does_not_arise() -> None:
+    assert ask(OptimizationLevelZero(), Subject()) == Answer(
+        RuleOutcome.NOT_APPLICABLE,
+        "no model of tt-xla: neither tt_xla nor optimization_level stated",
+    )
+
+
+@pytest.mark.parametrize(
+    ("facts", "reason"),
+    [
+        ({"tt_xla": True}, "the level is not known: state the fact optimization_level"),
+        ({"optimization_level": "best"}, "optimization_level: expected a number, found 'best'"),
+    ],
+)
+def test_a_level_that_is_not_known_is_not_measured(facts: dict[str, Scalar], reason: str) -> None:
+    assert ask(OptimizationLevelZero(), Subject(facts=facts)) == Answer(
+        RuleOutcome.NOT_MEASURED, reason
+    )

@@ -1,0 +1,44 @@
+from __future__ import annotations
+
+import pytest
+
+from pytest_ttnn_perf.checklist.rule import Answer
+from pytest_ttnn_perf.checklist.rules.ttp503_transfer_bound import TransferBound
+from pytest_ttnn_perf.model.finding import RuleOutcome
+from pytest_ttnn_perf.model.subject import Subject
+from tests.rules.answers import ask
+from tests.rules.io_times import io_measured
+from tests.rules.observations import measured
+
+UNIT = "times the compute time"
+
+
+def test_transfers_that_take_longer_are_found() -> None:
+    assert ask(TransferBound(), io_measured(4e6, 6e6, 6e6)) == Answer(
+        RuleOutcome.FOUND,
+        "transfers take 6 ms, compute 4 ms: 1.50 times as long",
+        1.5,
+        1.0,
+        UNIT,
+    )
+
+
+def test_the_limit_itself_is_clean() -> None:
+    assert ask(TransferBound(), io_measured(4e6, 4e6, 6e6)) == Answer(
+        RuleOutcome.CLEAN, None, 1.0, 1.0, UNIT
+    )
+
+
+@pytest.mark.parametrize(
+    ("subject", "reason"),
+    [
+        (Subject(), "needs a measured test"),
+        (
+            measured(),
+            "no profiler sees transfers: measure them with "
+            "ttnn_perf.measure_io_overlap(compute=, transfer=, both=)",
+        ),
+    ],
+)
+def test_without_times_nothing_is_measured(subject: Subject, reason: str) -> None:
+    assert ask(TransferBound(), subject) == Answer(RuleOutcome.NOT_MEASURED, reason)

@@ -1,0 +1,70 @@
+from __future__ import annotations
+
+from pytest_ttnn_perf.checklist.rule import Answer
+from pytest_ttnn_perf.checklist.rules.ttp504_padded_host_transfer import PaddedHostTransfer
+from pytest_ttnn_perf.model.finding import Evidence, RuleOutcome
+from pytest_ttnn_perf.model.report import Operation
+from pytest_ttnn_perf.model.subject import Subject
+from tests.rules.answers import ask
+from tests.rules.reports import record, report
+from tests.rules.tables import op, table
+
+UNIT = "of the bytes sent"
+READ = Operation(1, "ttnn.to_torch", inputs=(1,), outputs=(2,))
+
+
+def test_padding_that_crosses_is_found() -> None:
+    operations = [
+        READ,
+        Operation(2, "ttnn.from_torch", outputs=(3,)),
+        Operation(3, "ttnn.copy_host_to_device_tensor", inputs=(4, 5)),
+        Operation(4, "ttnn.relu", inputs=(1,), outputs=(1,)),
+    ]
+    tensors = [
+        record(1, 1, 1, 48, 64),  # 64 x 64 in tiles: 8192 B, of which 2048 are padding
+        record(2, 1, 1, 48, 64, memory=None),
+        record(3, 1, 1, 20, 32, layout="ROW_MAJOR"),  # 1280 B, none
+        record(4, 1, 1, 8, 32, memory=None),
+        record(5, 1, 1, 8, 32, dtype="FLOAT32"),  # 4096 B, of which 3072
+    ]
+    assert ask(PaddedHostTransfer(), Subject(report=report(operations, tensors))) == Answer(
+        RuleOutcome.FOUND,
+        "37.7% of what 3 transfers send is padding",
+        (2048 + 3072) / (8192 + 1280 + 4096),
+        0.1,
+        UNIT,
+        (
+            Evidence("ttnn.copy_host_to_device_tensor 1x1x8x32", 3072.0, "B"),
+            Evidence("ttnn.to_torch 1x1x48x64", 2048.0, "B"),
+        ),
+    )
+
+
+def test_the_limit_itself_is_clean() -> None:
+    subject = Subject(report=report([READ], [record(1, 1, 1, 48, 64)]))
+    assert ask(PaddedHostTransfer(share=0.25), subject) == Answer(
+        RuleOutcome.CLEAN, None, 0.25, 0.25, UNIT
+    )
+
+
+def test_whole_tiles_are_clean() -> None:
+    subject = Subject(report=report([READ], [record(1, 1, 1, 64, 64)]))
+    assert ask(PaddedHostTransfer(), subject) == Answer(RuleOutcome.CLEAN, None, 0.0, 0.1, UNIT)
+
+
+def test_without_transfers_the_question_does_not_arise() -> None:
+    nothing = Answer(
+        RuleOutcome.NOT_APPLICABLE, "the report has no transfer between host and device"
+    )
+    on_host = record(1, 1, 1, 48, 64, memory=None)
+    relu = Operation(1, "ttnn.relu", inputs=(1,))
+    assert ask(PaddedHostTransfer(), Subject(report=report([READ], [on_host]))) == nothing
+    assert ask(PaddedHostTransfer(), Subject(report=report([relu], [record(1, 1, 1, 48, 64)]))) == (
+        nothing
+    )
+
+
+def test_an_op_table_does_not_tell() -> None:
+    assert ask(PaddedHostTransfer(), Subject(ops=table(op("Add")))) == Answer(
+        RuleOutcome.NOT_MEASURED, "needs a report database"
+    )

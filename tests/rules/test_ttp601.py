@@ -1,0 +1,68 @@
+"""Shardings of convolutions in a row."""
+
+from __future__ import annotations
+
+from pytest_ttnn_perf.checklist.rule import clean, found, not_applicable, not_measured
+from pytest_ttnn_perf.checklist.rules.ttp601_conv_sharding_changes import ConvShardingChanges
+from pytest_ttnn_perf.model.finding import Evidence
+from pytest_ttnn_perf.model.subject import Subject
+from tests.rules.answers import ask
+from tests.rules.convolving import NOT_ASKED, called, conv, convolving, output
+from tests.rules.tables import op, table
+
+CHANGES = [
+    Evidence("Conv2d 1x1x1024x32, HEIGHT → BLOCK"),
+    Evidence("Conv2d 1x1x1024x32, BLOCK → WIDTH"),
+]
+
+
+def test_two_changes() -> None:
+    ops = table(conv("HEIGHT"), op("Unary"), conv("HEIGHT"), conv("BLOCK"), conv("WIDTH"))
+    assert ask(ConvShardingChanges(), Subject(ops=ops)) == found(
+        "2 of 4 convolutions are sharded otherwise than the one before",
+        value=2.0,
+        limit=1,
+        unit="changes",
+        evidence=CHANGES,
+    )
+
+
+def test_one_change_is_clean() -> None:
+    ops = table(conv("HEIGHT"), conv("BLOCK"))
+    assert ask(ConvShardingChanges(), Subject(ops=ops)) == clean(1.0, limit=1, unit="changes")
+
+
+def test_devices_are_rows_of_their_own() -> None:
+    rows = [conv("HEIGHT"), conv("BLOCK", device=1), conv("HEIGHT"), conv("BLOCK", device=1)]
+    answer = ask(ConvShardingChanges(), Subject(ops=table(*rows)))
+    assert answer == clean(0.0, limit=1, unit="changes")
+
+
+def test_a_report_without_a_table() -> None:
+    asked = NOT_ASKED._replace(shard_layout="BLOCK_SHARDED")
+    made = convolving(
+        (called(1), output(1)),
+        (called(2, asked=asked), output(2, "DRAM_INTERLEAVED")),
+        (called(3), output(3, "DRAM_INTERLEAVED")),
+        (called(4, device_operations=("MatmulDeviceOperation",)), output(4, "L1_WIDTH_SHARDED")),
+        (called(5, device_operations=()), output(5)),
+    )
+    assert ask(ConvShardingChanges(), Subject(report=made)) == found(
+        "2 of 3 convolutions are sharded otherwise than the one before",
+        value=2.0,
+        limit=1,
+        unit="changes",
+        evidence=[
+            Evidence("ttnn.conv2d (operation 2), HEIGHT → BLOCK"),
+            Evidence("ttnn.conv2d (operation 5), BLOCK → HEIGHT"),
+        ],
+    )
+
+
+def test_inputs_that_do_not_tell() -> None:
+    rule = ConvShardingChanges()
+    assert ask(rule, Subject()) == not_measured("needs an op table")
+    assert ask(rule, Subject(ops=table(op("Unary")))) == not_applicable("no convolutions")
+    assert ask(rule, Subject(ops=table(op("Conv2dDeviceOperation")))) == not_measured(
+        "the capture does not tell how convolutions are sharded"
+    )

@@ -1,0 +1,132 @@
+"""Blocks of convolutions."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from pytest_ttnn_perf.checklist.rule import clean, found, not_applicable, not_measured
+from pytest_ttnn_perf.checklist.rules.ttp602_act_block_h_below_max import ActBlockHBelowMax
+from pytest_ttnn_perf.model.finding import Evidence
+from pytest_ttnn_perf.model.subject import Subject
+from tests.rules.answers import ask
+from tests.rules.convolving import NOT_ASKED, called, conv, convolving, output
+from tests.rules.reports import report
+from tests.rules.tables import op, table
+
+if TYPE_CHECKING:
+    from pytest_ttnn_perf.model.report import Operation
+
+CLEAN = clean(0.0, limit=0, unit="convolutions")
+
+
+def blocks(tiles: int, most: int) -> str:
+    """Return what the attributes say of blocks."""
+    return (
+        f"{{'block_config': 'Conv2dBlockConfig(act_block_h_ntiles={tiles};act_block_w_ntiles=2)'; "
+        f"'parallelization_config': 'Conv2dParallelizationConfig(grid_size=(x=5;y=4);"
+        f"per_core_out_matrix_height_ntile={most};per_core_out_matrix_width_ntile=2)'}}"
+    )
+
+
+def asking(number: int, rows: int, circular: int | None = 1000, tensors: int = 0) -> Operation:
+    """Return a convolution that was asked to work on some rows at a time."""
+    asked = NOT_ASKED._replace(act_block_h_override=rows, shard_layout="HEIGHT_SHARDED")
+    return called(number, asked=asked, circular=circular, tensors=tensors)
+
+
+def test_the_largest_block_that_fits_is_named() -> None:
+    made = convolving(
+        (asking(1, 64), output(1, rows=384)),
+        (asking(2, 32), output(2, rows=384)),
+        (asking(3, 384), output(3, rows=384)),
+    )
+    assert ask(ActBlockHBelowMax(), Subject(report=made)) == found(
+        "2 of 3 convolutions have room for a larger act_block_h",
+        value=2.0,
+        limit=0,
+        unit="convolutions",
+        # Of the divisors of 384 rows, the second has room for 6 times its 32 rows, not for 12.
+        evidence=[
+            Evidence("ttnn.conv2d (operation 1), act_block_h_override 64 → 384"),
+            Evidence("ttnn.conv2d (operation 2), act_block_h_override 32 → 192"),
+        ],
+    )
+
+
+def test_a_number_of_convolutions_may_be_let_off() -> None:
+    made = convolving((asking(1, 64), output(1, rows=384)))
+    rule = ActBlockHBelowMax(convolutions=1)
+    assert ask(rule, Subject(report=made)) == clean(1.0, limit=1, unit="convolutions")
+
+
+@pytest.mark.parametrize(("tensors", "fits"), [(7000, True), (7001, False)])
+def test_exactly_the_room_that_there_is(tensors: int, fits: bool) -> None:
+    made = convolving((asking(1, 32, tensors=tensors), output(1, rows=64)))
+    assert (ask(ActBlockHBelowMax(), Subject(report=made)) != CLEAN) is fits
+
+
+def test_no_block_that_divides_the_rows() -> None:
+    made = convolving((asking(1, 32, circular=3000), output(1, rows=160)))
+    assert ask(ActBlockHBelowMax(), Subject(report=made)) == CLEAN
+
+
+def test_rows_are_rounded_up_to_tiles() -> None:
+    made = convolving((asking(1, 32), output(1, rows=48)))
+    answer = ask(ActBlockHBelowMax(), Subject(report=made))
+    assert answer.evidence == (Evidence("ttnn.conv2d (operation 1), act_block_h_override 32 → 64"),)
+
+
+def test_zero_is_the_largest_with_a_sharding_of_ones_own() -> None:
+    made = convolving((asking(1, 0), output(1, rows=64)))
+    assert ask(ActBlockHBelowMax(), Subject(report=made)) == CLEAN
+
+
+def test_convolutions_sharded_by_width_have_no_choice() -> None:
+    made = convolving((asking(1, 32), output(1, "L1_WIDTH_SHARDED", rows=64)))
+    assert ask(ActBlockHBelowMax(), Subject(report=made)) == not_applicable("no convolutions")
+    wide = Subject(ops=table(conv("WIDTH", attributes=blocks(1, 2))))
+    assert ask(ActBlockHBelowMax(), wide) == not_applicable("no convolutions")
+
+
+def test_a_table_alone_does_not_tell_what_fits() -> None:
+    largest, small = conv(attributes=blocks(2, 2)), conv(attributes=blocks(1, 2))
+    assert ask(ActBlockHBelowMax(), Subject(ops=table(largest))) == CLEAN
+    below = not_measured(
+        "1 of 2 convolutions use less than their largest act_block_h; whether a larger one fits "
+        "is not known without the L1 of a report database"
+    )
+    assert ask(ActBlockHBelowMax(), Subject(ops=table(largest, small))) == below
+    elsewhere = Subject(ops=table(largest, small), report=report([]))
+    assert ask(ActBlockHBelowMax(), elsewhere) == below
+
+
+def test_a_report_that_leaves_something_open() -> None:
+    chosen = called(1, asked=NOT_ASKED._replace(act_block_h_override=0))
+    open_ = convolving((chosen, output(1, rows=64)), (asking(2, 64), output(2, rows=64)))
+    assert ask(ActBlockHBelowMax(), Subject(report=open_)) == not_measured(
+        "1 of 2 convolutions do not tell their block"
+    )
+    silent = convolving((asking(1, 32, circular=None), output(1, rows=64)))
+    assert ask(ActBlockHBelowMax(), Subject(report=silent)) == not_measured(
+        "1 of 1 convolutions use less than their largest act_block_h; whether a larger one fits "
+        "is not known without the L1 of a report database"
+    )
+    endless = convolving((asking(1, 32), output(1, rows=10**18)))
+    assert ask(ActBlockHBelowMax(), Subject(report=endless)) == not_measured(
+        "the capture does not tell the blocks of convolutions"
+    )
+    unasked = convolving((called(1, asked=None), output(1, rows=64)))
+    assert ask(ActBlockHBelowMax(), Subject(report=unasked)) == not_measured(
+        "the capture does not tell the blocks of convolutions"
+    )
+
+
+def test_inputs_that_do_not_tell() -> None:
+    rule = ActBlockHBelowMax()
+    assert ask(rule, Subject()) == not_measured("needs an op table")
+    assert ask(rule, Subject(ops=table(op("Unary")))) == not_applicable("no convolutions")
+    assert ask(rule, Subject(ops=table(conv()))) == not_measured(
+        "the capture does not tell the blocks of convolutions"
+    )

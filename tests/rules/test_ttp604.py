@@ -1,0 +1,63 @@
+"""Double buffers of weights."""
+
+from __future__ import annotations
+
+from pytest_ttnn_perf.checklist.rule import clean, found, not_applicable, not_measured
+from pytest_ttnn_perf.checklist.rules.ttp604_weights_double_buffer_off import WeightsDoubleBufferOff
+from pytest_ttnn_perf.model.finding import Evidence
+from pytest_ttnn_perf.model.subject import Subject
+from tests.rules.answers import ask
+from tests.rules.convolving import NOT_ASKED, called, conv, convolving, output
+from tests.rules.tables import op, table
+
+ON, OFF = "{'enable_weights_double_buffer': 'true'}", "{'enable_weights_double_buffer': 'false'}"
+UNIT = "of convolutions"
+
+
+def test_some_have_none() -> None:
+    ops = table(
+        conv(attributes=ON),
+        conv(attributes=OFF, ns=30.0),
+        conv(attributes=OFF, ns=30.0),
+        conv(attributes=OFF, pixels=64, ns=90.0),
+        conv(),
+    )
+    assert ask(WeightsDoubleBufferOff(), Subject(ops=ops)) == found(
+        "3 of 4 convolutions do not double-buffer their weights",
+        value=0.75,
+        limit=0.0,
+        unit=UNIT,
+        evidence=[
+            Evidence("Conv2d 1x1x64x32", 90.0, "ns"),
+            Evidence("2 x Conv2d 1x1x1024x32", 60.0, "ns"),
+        ],
+    )
+    limit = WeightsDoubleBufferOff(share=0.75)
+    assert ask(limit, Subject(ops=ops)) == clean(0.75, limit=0.75, unit=UNIT)
+
+
+def test_all_have_them() -> None:
+    ops = table(conv(attributes=ON), op("Unary", attributes=OFF))
+    assert ask(WeightsDoubleBufferOff(), Subject(ops=ops)) == clean(0.0, limit=0.0, unit=UNIT)
+
+
+def test_a_report_without_a_table() -> None:
+    on, off = (NOT_ASKED._replace(enable_weights_double_buffer=switch) for switch in (True, False))
+    made = convolving((called(1, asked=on), output(1)), (called(2, asked=off), output(2)))
+    assert ask(WeightsDoubleBufferOff(), Subject(report=made)) == found(
+        "1 of 2 convolutions do not double-buffer their weights",
+        value=0.5,
+        limit=0.0,
+        unit=UNIT,
+        evidence=[Evidence("ttnn.conv2d (operation 2)")],
+    )
+
+
+def test_inputs_that_do_not_tell() -> None:
+    rule = WeightsDoubleBufferOff()
+    assert ask(rule, Subject()) == not_measured("needs an op table")
+    assert ask(rule, Subject(ops=table(op("Unary")))) == not_applicable("no convolutions")
+    untold = not_measured("the capture does not tell whether weights are double-buffered")
+    assert ask(rule, Subject(ops=table(conv()))) == untold
+    unasked = convolving((called(1, asked=None), output(1)))
+    assert ask(rule, Subject(report=unasked)) == untold

@@ -1,0 +1,57 @@
+"""Batch norms beside convolutions."""
+
+from __future__ import annotations
+
+from pytest_ttnn_perf.checklist.rule import clean, found, not_applicable, not_measured
+from pytest_ttnn_perf.checklist.rules.ttp605_batchnorm_not_folded import BatchnormNotFolded
+from pytest_ttnn_perf.model.finding import Evidence
+from pytest_ttnn_perf.model.report import Operation
+from pytest_ttnn_perf.model.subject import Subject
+from tests.rules.answers import ask
+from tests.rules.convolving import called, conv, convolving, output
+from tests.rules.reports import report
+from tests.rules.tables import op, table, tensor
+
+NORM = op("BatchNormOperation", [tensor(1, 64, 32, 32)], ns=70.0)
+
+
+def test_batch_norms_that_run() -> None:
+    ops = table(conv(), NORM, conv(), NORM)
+    assert ask(BatchnormNotFolded(), Subject(ops=ops)) == found(
+        "2 batch norms run beside 2 convolutions",
+        value=2,
+        limit=0,
+        unit="batch norms",
+        evidence=[Evidence("2 x BatchNorm 1x64x32x32", 140.0, "ns")],
+    )
+    limit = BatchnormNotFolded(batch_norms=2)
+    assert ask(limit, Subject(ops=ops)).value == 2
+
+
+def test_none_is_no_evidence() -> None:
+    answer = ask(BatchnormNotFolded(), Subject(ops=table(conv(), op("BinaryNgDeviceOperation"))))
+    assert answer == clean(
+        0,
+        limit=0,
+        unit="batch norms",
+        reason="no evidence: a batch norm written as products and sums is not seen",
+    )
+
+
+def test_a_report_without_a_table() -> None:
+    convolution = convolving((called(1), output(1)))
+    operations = (*convolution.operations, Operation(2, "ttnn.batch_norm"))
+    asked = Subject(report=report(operations))
+    assert ask(BatchnormNotFolded(), asked) == found(
+        "1 batch norms run beside 1 convolutions",
+        value=1,
+        limit=0,
+        unit="batch norms",
+        evidence=[Evidence("ttnn.batch_norm (operation 2)")],
+    )
+
+
+def test_nothing_to_look_at() -> None:
+    assert ask(BatchnormNotFolded(), Subject()) == not_measured("needs an op table")
+    alone = Subject(ops=table(NORM))
+    assert ask(BatchnormNotFolded(), alone) == not_applicable("no convolutions")

@@ -1,0 +1,82 @@
+"""Batches that are shared among devices."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from pytest_ttnn_perf.checklist.rule import clean, found, not_applicable, not_measured
+from pytest_ttnn_perf.checklist.rules.ttp701_batch_not_divisible import BatchNotDivisible
+from pytest_ttnn_perf.model.hardware import Hardware
+from pytest_ttnn_perf.model.observation import Observation
+from pytest_ttnn_perf.model.subject import Subject
+from tests.rules.answers import ask
+from tests.rules.meshes import COPY, NO_DATA_PARALLELISM, linear, placed
+from tests.rules.reports import report
+from tests.rules.tables import op, table
+
+if TYPE_CHECKING:
+    from pytest_ttnn_perf.model.hardware import Scalar
+
+LEFT_OVER = found("a batch of 10 among 4 devices leaves 2 over", value=2, limit=0, unit="samples")
+
+
+@pytest.mark.parametrize("name", ["batch", "batch_size"])
+@pytest.mark.parametrize("ways", [4, "4"])
+def test_samples_left_over(name: str, ways: Scalar) -> None:
+    asked = Subject(facts={"data_parallel": ways, name: 10})
+    assert ask(BatchNotDivisible(), asked) == LEFT_OVER
+    assert ask(BatchNotDivisible(left_over=2), asked) == clean(2, limit=2, unit="samples")
+
+
+def test_an_even_share() -> None:
+    asked = Subject(facts={"data_parallel": 4, "batch": 8})
+    assert ask(BatchNotDivisible(), asked) == clean(0, limit=0, unit="samples")
+
+
+def test_all_devices_share() -> None:
+    facts: dict[str, Scalar] = {"data_parallel": True, "batch": 10}
+    ops = table(*(op("Matmul", device=device) for device in range(4)))
+    assert ask(BatchNotDivisible(), Subject(ops=ops, facts=facts)) == LEFT_OVER
+    opened = Observation("test_it", hardware=Hardware("wormhole_b0", "t3k", "2x2"))
+    assert ask(BatchNotDivisible(), Subject(observation=opened, facts=facts)) == LEFT_OVER
+    assert ask(BatchNotDivisible(), Subject(facts=facts)) == not_measured(
+        "it is not known how many devices share the batch"
+    )
+
+
+@pytest.mark.parametrize("mesh", [("4", "PlacementShard(0)"), ("1, 4", COPY, "PlacementShard(0)")])
+def test_inputs_sharded_on_their_batch(mesh: tuple[str, ...]) -> None:
+    made = report([linear(1, placed(*mesh), placed("4", COPY))])
+    assert ask(BatchNotDivisible(), Subject(report=made, facts={"batch": 10})) == LEFT_OVER
+    assert ask(BatchNotDivisible(), Subject(report=made)) == not_measured(
+        "the batch is not known: state it as the fact batch"
+    )
+
+
+@pytest.mark.parametrize(
+    "subject",
+    [
+        Subject(facts={"batch": 10}),
+        Subject(facts={"batch": 10, "data_parallel": False}),
+        Subject(facts={"batch": 10, "data_parallel": 1}),
+        Subject(facts={"batch": 10, "data_parallel": float("nan")}),
+        Subject(ops=table(op("Matmul"), op("Matmul", device=1)), facts={"batch": 3}),
+        Subject(report=report([linear(1, placed("4", COPY), placed("4", "PlacementShard(0)"))])),
+        Subject(report=report([linear(1, placed("4", "PlacementShard(3)"), placed("4", COPY))])),
+        Subject(report=report([linear(1, placed("1", "PlacementShard(0)"), placed("1", COPY))])),
+    ],
+    ids=[
+        "no fact",
+        "stated off",
+        "one way",
+        "no number",
+        "devices alone",
+        "weights",
+        "columns",
+        "one device",
+    ],
+)
+def test_without_data_parallelism(subject: Subject) -> None:
+    assert ask(BatchNotDivisible(), subject) == not_applicable(NO_DATA_PARALLELISM)

@@ -1,0 +1,50 @@
+"""Time in collectives."""
+
+from __future__ import annotations
+
+from pytest_ttnn_perf.checklist.rule import clean, found, not_applicable, not_measured
+from pytest_ttnn_perf.checklist.rules.ttp703_collective_share import CollectiveShare
+from pytest_ttnn_perf.model.finding import Evidence
+from pytest_ttnn_perf.model.subject import Subject
+from tests.rules.answers import ask
+from tests.rules.tables import op, table, tensor
+
+INPUT = tensor(1, 1, 32, 64)
+GATHER = "AllGatherAsyncDeviceOperation"
+UNIT = "of kernel time"
+
+
+def test_much_time() -> None:
+    ops = table(
+        op("Matmul", ns=100.0),
+        op("Matmul", ns=100.0, device=1),
+        op(GATHER, [INPUT], ns=100.0),
+        op(GATHER, [INPUT], ns=50.0, device=1),
+        op("ReduceScatterDeviceOperation", [INPUT], ns=50.0, device=1),
+    )
+    assert ask(CollectiveShare(), Subject(ops=ops)) == found(
+        "3 collectives take 50.0% of the kernel time",
+        value=0.5,
+        limit=0.2,
+        unit=UNIT,
+        evidence=[
+            Evidence("2 x AllGatherAsync 1x1x32x64", 150.0, "ns"),
+            Evidence("ReduceScatter 1x1x32x64", 50.0, "ns"),
+        ],
+    )
+
+
+def test_up_to_the_limit_is_clean() -> None:
+    ops = table(op("Matmul", ns=80.0), op(GATHER, ns=20.0, device=1))
+    assert ask(CollectiveShare(), Subject(ops=ops)) == clean(0.2, limit=0.2, unit=UNIT)
+
+
+def test_a_fused_collective_is_a_matmul() -> None:
+    fused = op("AllGatherMatmulAsyncDeviceOperation", ns=90.0)
+    ops = table(fused, op("Matmul", ns=10.0, device=1))
+    assert ask(CollectiveShare(), Subject(ops=ops)) == clean(0.0, limit=0.2, unit=UNIT)
+
+
+def test_nothing_to_look_at() -> None:
+    assert ask(CollectiveShare(), Subject()) == not_measured("needs an op table")
+    assert ask(CollectiveShare(), Subject(ops=table(op(GATHER)))) == not_applicable("one device")

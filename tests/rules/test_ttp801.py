@@ -1,0 +1,73 @@
+from __future__ import annotations
+
+import pytest
+
+from pytest_ttnn_perf.checklist.rule import Answer
+from pytest_ttnn_perf.checklist.rules.ttp801_grid_underused import GridUnderused
+from pytest_ttnn_perf.model.finding import Evidence, RuleOutcome
+from pytest_ttnn_perf.model.subject import Subject
+from pytest_ttnn_perf.model.ttlang import ProblemKind
+from tests.rules.answers import ask
+from tests.rules.kernel_logs import printed, program
+
+UNIT = "of the cores"
+
+
+def test_kernels_on_few_cores_are_found() -> None:
+    subject = printed(
+        program(1, name=None, cores=64, cycles=1000),
+        program(2, cores=16, cycles=2000),
+        program(3, cores=1, cycles=1000),
+    )
+    assert ask(GridUnderused(), subject) == Answer(
+        RuleOutcome.FOUND,
+        "programs run on 37.9% of the cores, weighted by their time",
+        (64 * 1000 + 16 * 2000 + 1000) / (64 * 4000),
+        0.5,
+        UNIT,
+        (
+            Evidence("program 2 (kernel): of 64", 16, "cores"),
+            Evidence("program 3 (kernel): of 64", 1, "cores"),
+            Evidence("program 1: of 64", 64, "cores"),
+        ),
+    )
+
+
+def test_the_limit_itself_is_clean() -> None:
+    assert ask(GridUnderused(), printed(program(cores=32))) == Answer(
+        RuleOutcome.CLEAN, None, 0.5, 0.5, UNIT
+    )
+
+
+def test_the_last_summary_of_a_program_counts() -> None:
+    first, last = printed(program(7, cores=1)), printed(program(7, cores=64))
+    assert first.kernels is not None
+    assert last.kernels is not None
+    summaries = (*first.kernels.perf_summaries, *last.kernels.perf_summaries)
+    subject = Subject(kernels=type(first.kernels)(summaries))
+    assert ask(GridUnderused(), subject) == Answer(RuleOutcome.CLEAN, None, 1.0, 0.5, UNIT)
+
+
+NO_CORES = "tt-lang did not know the chip: the PERF SUMMARY does not say how many cores it has"
+
+
+@pytest.mark.parametrize(
+    ("subject", "reason"),
+    [
+        (Subject(), "needs output of tt-lang"),
+        (printed(), "the output has no PERF SUMMARY: set TTLANG_PERF_DUMP=1"),
+        (printed(program(cores=1), cores=0), NO_CORES),
+        (printed(program(cores=1), cores=None), NO_CORES),
+        (printed(program(cores=1, cycles=0)), "no program has a duration"),
+        (
+            printed(program(cores=1), problem=ProblemKind.DROPPED),
+            "the profiler dropped data: no number of this output can be trusted",
+        ),
+        (
+            printed(program(cores=1), problem=ProblemKind.STALE),
+            "the numbers may be of an earlier run",
+        ),
+    ],
+)
+def test_what_is_not_known_is_not_measured(subject: Subject, reason: str) -> None:
+    assert ask(GridUnderused(), subject) == Answer(RuleOutcome.NOT_MEASURED, reason)

@@ -1,0 +1,56 @@
+from __future__ import annotations
+
+import pytest
+
+from pytest_ttnn_perf.checklist.rule import Answer
+from pytest_ttnn_perf.checklist.rules.ttp803_small_transfers import SmallTransfers
+from pytest_ttnn_perf.model.finding import Evidence, RuleOutcome
+from pytest_ttnn_perf.model.subject import Subject
+from tests.rules.answers import ask
+from tests.rules.kernel_logs import printed, program
+
+UNIT = "of the transfers"
+
+
+def test_many_small_transfers_are_found() -> None:
+    subject = printed(
+        program(1, reads=100, writes=60, sizes={2048: None}),
+        program(2, sizes={64: 20, 2049: 20}),
+    )
+    assert ask(SmallTransfers(), subject) == Answer(
+        RuleOutcome.FOUND,
+        "90.0% of 200 transfers move 2048 B or less",
+        0.9,
+        0.5,
+        UNIT,
+        (
+            Evidence("program 1 (kernel): of 2048 B", 160, "transfers"),
+            Evidence("program 2 (kernel): of 64 B", 20, "transfers"),
+        ),
+    )
+
+
+def test_the_limit_itself_is_clean() -> None:
+    subject = printed(program(sizes={2048: 32, 4096: 32}))
+    assert ask(SmallTransfers(), subject) == Answer(RuleOutcome.CLEAN, None, 0.5, 0.5, UNIT)
+
+
+def test_few_transfers_raise_no_question() -> None:
+    assert ask(SmallTransfers(), printed(program(sizes={2048: 63}))) == Answer(
+        RuleOutcome.NOT_APPLICABLE, "there are few transfers: 63"
+    )
+    assert ask(SmallTransfers(), printed(program(reads=0, writes=0))) == Answer(
+        RuleOutcome.NOT_APPLICABLE, "there are few transfers: 0"
+    )
+
+
+@pytest.mark.parametrize(
+    ("subject", "reason"),
+    [
+        (Subject(), "needs output of tt-lang"),
+        (printed(), "the output has no PERF SUMMARY: set TTLANG_PERF_DUMP=1"),
+        (printed(program()), "the PERF SUMMARY does not tell the sizes of transfers"),
+    ],
+)
+def test_without_sizes_nothing_is_measured(subject: Subject, reason: str) -> None:
+    assert ask(SmallTransfers(), subject) == Answer(RuleOutcome.NOT_MEASURED, reason)

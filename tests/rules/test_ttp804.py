@@ -1,0 +1,68 @@
+from __future__ import annotations
+
+import pytest
+
+from pytest_ttnn_perf.checklist.rule import Answer
+from pytest_ttnn_perf.checklist.rules.ttp804_bound import Bound
+from pytest_ttnn_perf.model.finding import Evidence, RuleOutcome
+from pytest_ttnn_perf.model.subject import Subject
+from pytest_ttnn_perf.model.ttlang import Roofline, ThreadWork
+from tests.rules.answers import ask
+from tests.rules.kernel_logs import printed, program
+
+UNIT = "of the longer work"
+THREADS = (ThreadWork("NCRISC", 1906, 1127, 779), ThreadWork("TRISC_1", 2106, 1470, 636))
+
+
+def roofline(bound: str, percent: int) -> Roofline:
+    return Roofline(bound, percent, 779, "NCRISC", 636, "TRISC_1", THREADS)
+
+
+def test_what_bounds_a_kernel_is_said() -> None:
+    subject = printed(program(5, bandwidth=19.3), roofline=roofline("memory", 18))
+    assert ask(Bound(), subject) == Answer(
+        RuleOutcome.FOUND,
+        "memory-bound: 18% of moving data has no computing beside it",
+        0.18,
+        0.1,
+        UNIT,
+        (
+            Evidence("memory (NCRISC)", 779, "cycles"),
+            Evidence("compute (TRISC_1)", 636, "cycles"),
+            Evidence("program 5 (kernel): bandwidth", 19.3, "GB/s"),
+        ),
+    )
+
+
+def test_early_versions_count_waiting_as_work() -> None:
+    assert ask(Bound(), printed(roofline=Roofline("compute", 40, 100, None, 140))) == Answer(
+        RuleOutcome.FOUND,
+        "compute-bound: 40% of computing has no moving data beside it; this version of tt-lang "
+        "counts waiting as work",
+        0.4,
+        0.1,
+        UNIT,
+        (Evidence("memory", 100, "cycles"), Evidence("compute", 140, "cycles")),
+    )
+
+
+@pytest.mark.parametrize(("bound", "percent"), [("memory", 10), ("balanced", 0)])
+def test_within_the_limit_a_kernel_is_balanced(bound: str, percent: int) -> None:
+    assert ask(Bound(), printed(roofline=roofline(bound, percent))) == Answer(
+        RuleOutcome.CLEAN, None, percent / 100, 0.1, UNIT
+    )
+
+
+@pytest.mark.parametrize(
+    ("subject", "reason"),
+    [
+        (Subject(), "needs output of tt-lang"),
+        (printed(), "the output has no ROOFLINE ANALYSIS: set TTLANG_AUTO_PROFILE=1"),
+        (
+            printed(program(), roofline=Roofline()),
+            "the output has no ROOFLINE ANALYSIS: set TTLANG_AUTO_PROFILE=1",
+        ),
+    ],
+)
+def test_without_a_roofline_nothing_is_measured(subject: Subject, reason: str) -> None:
+    assert ask(Bound(), subject) == Answer(RuleOutcome.NOT_MEASURED, reason)
