@@ -14,8 +14,12 @@ from pytest_ttnn_perf.checklist.rules.ttp007_host_fallback import HostFallback
 from pytest_ttnn_perf.checklist.rules.ttp101_weights_not_bfloat8 import WeightsNotBfloat8
 from pytest_ttnn_perf.checklist.rules.ttp102_float32_tensors import Float32Tensors
 from pytest_ttnn_perf.checklist.rules.ttp103_fidelity_above_need import FidelityAboveNeed
-from pytest_ttnn_perf.checklist.rules.ttp104_activations_above_bfloat16 import ActivationsAboveBfloat16
-from pytest_ttnn_perf.checklist.rules.ttp105_bfp8_without_bfloat16_cast import Bfp8WithoutBfloat16Cast
+from pytest_ttnn_perf.checklist.rules.ttp104_activations_above_bfloat16 import (
+    ActivationsAboveBfloat16,
+)
+from pytest_ttnn_perf.checklist.rules.ttp105_bfp8_without_bfloat16_cast import (
+    Bfp8WithoutBfloat16Cast,
+)
 from pytest_ttnn_perf.checklist.rules.ttp201_row_major_compute import RowMajorCompute
 from pytest_ttnn_perf.checklist.rules.ttp202_tile_padding import TilePadding
 from pytest_ttnn_perf.checklist.rules.ttp203_layout_conversions import LayoutConversions
@@ -27,7 +31,9 @@ from pytest_ttnn_perf.checklist.rules.ttp305_unused_cores import UnusedCores
 from pytest_ttnn_perf.checklist.rules.ttp306_core_skew import CoreSkew
 from pytest_ttnn_perf.checklist.rules.ttp311_matmul_not_dram_sharded import MatmulNotDramSharded
 from pytest_ttnn_perf.checklist.rules.ttp312_small_matmul_blocks import SmallMatmulBlocks
-from pytest_ttnn_perf.checklist.rules.ttp313_matmul_without_program_config import MatmulWithoutProgramConfig
+from pytest_ttnn_perf.checklist.rules.ttp313_matmul_without_program_config import (
+    MatmulWithoutProgramConfig,
+)
 from pytest_ttnn_perf.checklist.rules.ttp314_low_matmul_efficiency import LowMatmulEfficiency
 from pytest_ttnn_perf.checklist.rules.ttp401_host_bound import HostBound
 from pytest_ttnn_perf.checklist.rules.ttp402_trace_not_used import TraceNotUsed

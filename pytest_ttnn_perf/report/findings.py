@@ -29,6 +29,11 @@ def test_findings(observation: Observation) -> Iterator[Line]:
                     yield from map(Line, rest)
     if found:
         yield Line("  ttnn-perf rules CODE says what to do about each")
+    yield from _needless_waivers(observation)
+
+
+def _needless_waivers(observation: Observation) -> Iterator[Line]:
+    """Say which waivers are for nothing: they would hide what comes later."""
     outcomes = {finding.code: finding.outcome for finding in observation.findings}
     for code in observation.waived if outcomes else ():
         if code not in outcomes:

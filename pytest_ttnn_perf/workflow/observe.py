@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import math
 import os
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 from pytest_ttnn_perf._support.errors import TtnnPerfError, UsageError
 from pytest_ttnn_perf.measure.region import timed_region
@@ -17,9 +16,10 @@ from pytest_ttnn_perf.model.artifact import NO_ARTIFACT, Artifact
 from pytest_ttnn_perf.model.metric import LARGEST, Better, Kind, Metric
 from pytest_ttnn_perf.model.observation import Observation
 from pytest_ttnn_perf.workflow.arguments import bounds_of, finite_number, whole_number
+from pytest_ttnn_perf.workflow.book import FIRST_CALL, THROUGHPUT_TIME, WALL_TIME, Book
 from pytest_ttnn_perf.workflow.instruments import Instruments, Plan
 from pytest_ttnn_perf.workflow.profiler_choice import left_out
-from pytest_ttnn_perf.workflow.series import Series, metric_of, numbers_of, observed_metrics
+from pytest_ttnn_perf.workflow.series import metric_of, numbers_of, observed_metrics
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -28,11 +28,6 @@ if TYPE_CHECKING:
     from pytest_ttnn_perf.model.settings import Settings, TestSettings
 
 __all__ = ["Observer", "Turn", "turn_in"]
-
-WALL_TIME: Final = "wall_time"
-THROUGHPUT_TIME: Final = "throughput_time"
-FIRST_CALL: Final = "first_call_time"
-SECOND_CALL: Final = "second_call_time"
 
 
 @dataclass(slots=True, repr=False)
@@ -48,7 +43,7 @@ class Observer:
     run: Settings
     instruments: Instruments = field(default_factory=Instruments)
     turn: Turn = field(default_factory=nullcontext)
-    _series: dict[str, Series] = field(default_factory=dict)
+    _series: Book = field(default_factory=Book)
     _facts: dict[str, Scalar] = field(default_factory=dict)
     _artifact: Artifact = NO_ARTIFACT
     _problems: list[str] = field(default_factory=list)
@@ -83,7 +78,7 @@ class Observer:
         workload = Workload(fn, args, kwargs, setup=setup, sync=sync or self.instruments.sync)
         timings = Timings()
         first = FIRST_CALL not in self._series
-        self._time(name, timings)
+        self._series.time(name, timings)
         try:
             with self.turn:
                 result = self.instruments.run(workload, timings, Plan(warmup, rounds, depth))
@@ -92,12 +87,30 @@ class Observer:
             return result
         finally:
             if first:
-                self._keep_first_calls(timings.calls_ns if depth is None else timings.warmup_ns)
+                gates = (self.run.gate_first_call_time, self.run.gate_second_call_time)
+                calls_ns = timings.calls_ns if depth is None else timings.warmup_ns
+                self._series.first_calls(calls_ns, gates=gates)
+
+    def measure_io_overlap(
+        self,
+        *,
+        compute: Callable[[], object],
+        transfer: Callable[[], object],
+        both: Callable[[], object],
+        iterations: int | None = None,
+    ) -> None:
+        """Time computing alone, moving data alone, and both as the model does them.
+
+        How much of the smaller of the two disappears in the third is the overlap.
+        """
+        __tracebackhide__ = True
+        for name, part in (("compute", compute), ("transfer", transfer), ("both", both)):
+            self.measure(part, name=f"io_{name}_time", iterations=iterations)
 
     @contextmanager
     def region(self, name: str) -> Iterator[None]:
         """Time a block; the same name again adds a sample."""
-        series = self._one_series(metric_of(name, unit="ns", kind=Kind.TIME))
+        series = self._series.of(metric_of(name, unit="ns", kind=Kind.TIME))
         with self.turn, timed_region(series.samples.append, self.instruments.sync):
             yield
 
@@ -113,7 +126,7 @@ class Observer:
         """Record any metric; the same name again adds samples."""
         __tracebackhide__ = True
         metric = metric_of(name, unit=unit, better=better, kind=kind)
-        self._one_series(metric).samples.extend(numbers_of(name, value_or_samples))
+        self._series.of(metric).samples.extend(numbers_of(name, value_or_samples))
 
     def check_pcc(
         self, expected: object, actual: object, *, at_least: float | None = None, name: str = "pcc"
@@ -131,7 +144,7 @@ class Observer:
         ):
             if error is not None:
                 metric = Metric(f"{name}_{suffix}", unit="", kind=Kind.ACCURACY)
-                self._one_series(metric, gated=False).samples.append(error)
+                self._series.of(metric, gated=False).samples.append(error)
         return agreement.pcc
 
     def check_accuracy(
@@ -184,14 +197,7 @@ class Observer:
     def take(self, artifact: Artifact) -> None:
         """Add what an artifact tells; of several op tables, the first is kept."""
         __tracebackhide__ = True
-        for observed in artifact.metrics:
-            series = self._one_series(observed.metric, gated=observed.gated)
-            series.gated |= observed.gated
-            series.samples.extend(observed.samples)
-            series.note = observed.note
-            # What one artifact lost, another does not make up for.
-            series.lost = series.lost or (None if observed.samples else observed.note)
-            series.tighten(at_least=observed.limits.at_least, at_most=observed.limits.at_most)
+        self._series.take(artifact)
         self._artifact = self._artifact.completed_by(artifact)
 
     def printed(self, text: str) -> None:
@@ -209,7 +215,7 @@ class Observer:
 
     def whole_call(self, elapsed_ns: float, *, gated: bool) -> None:
         """Record the time of a test that did not measure anything itself."""
-        series = self._one_series(metric_of("call_time", unit="ns", kind=Kind.TIME), gated=gated)
+        series = self._series.of(metric_of("call_time", unit="ns", kind=Kind.TIME), gated=gated)
         series.samples.append(elapsed_ns)
 
     @property
@@ -219,7 +225,7 @@ class Observer:
 
     def finish(self, *, raised: str | None = None) -> Observation:
         """Return what was observed until now; ``raised`` is the error that ended the test."""
-        self._derive_samples_per_second()
+        self._series.derive_rate(self.settings.batch)
         self._take_at_end(self.instruments.ended(self.test))
         metrics, problems = observed_metrics(self._series, self.settings)
         observation = Observation(
@@ -252,21 +258,6 @@ class Observer:
         except UsageError as error:
             self._problems.append(str(error))
 
-    def _time(self, name: str, timings: Timings) -> None:
-        """Make room for a timing before it starts, so that what was measured is never lost."""
-        __tracebackhide__ = True
-        if name in self._series:
-            message = f"{name} was measured already in this test; give this one a name= of its own"
-            raise UsageError(message)
-        series = self._one_series(metric_of(name, unit="ns", kind=Kind.TIME))
-        series.samples, series.warmup = timings.samples_ns, timings.warmup_ns
-
-    def _keep_first_calls(self, calls_ns: list[float]) -> None:
-        gates = (self.run.gate_first_call_time, self.run.gate_second_call_time)
-        for name, gated, elapsed in zip((FIRST_CALL, SECOND_CALL), gates, calls_ns, strict=False):
-            series = self._one_series(metric_of(name, unit="ns", kind=Kind.TIME), gated=gated)
-            series.samples.append(elapsed)
-
     def _accuracy(
         self,
         name: str,
@@ -277,30 +268,10 @@ class Observer:
         note: str | None = None,
     ) -> None:
         better = Better.LOWER if at_least is None and at_most is not None else Better.HIGHER
-        series = self._one_series(Metric(name, unit="", better=better, kind=Kind.ACCURACY))
+        series = self._series.of(Metric(name, unit="", better=better, kind=Kind.ACCURACY))
         series.samples.append(value)
         series.tighten(at_least=at_least, at_most=at_most)
         # The note of the worst sample: it is the one that is judged and shown.
         worst = min(series.samples) if better is Better.HIGHER else max(series.samples)
         if not (value > worst if better is Better.HIGHER else value < worst):
             series.note = note
-
-    def _one_series(self, metric: Metric, *, gated: bool = True) -> Series:
-        __tracebackhide__ = True
-        series = self._series.setdefault(metric.name, Series(metric, gated=gated))
-        part = metric.differs_from(series.metric)
-        if part:
-            then, now = series.metric.part(part), metric.part(part)
-            message = f"{metric.name} was recorded with {part} {then!r} before, now with {now!r}"
-            raise UsageError(message)
-        return series
-
-    def _derive_samples_per_second(self) -> None:
-        """Turn the time of a batch into a throughput; overlapped calls tell it best."""
-        batch = self.settings.batch
-        timed = self._series.get(THROUGHPUT_TIME) or self._series.get(WALL_TIME)
-        if batch is None or timed is None or "samples_per_second" in self._series:
-            return
-        metric = metric_of("samples_per_second", unit="samples/s")
-        rates = [batch * 1e9 / sample if sample else math.nan for sample in timed.samples]
-        self._series[metric.name] = Series(metric, rates)

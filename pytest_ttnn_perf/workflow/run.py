@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from pytest_ttnn_perf.model.observation import JudgedTest
     from pytest_ttnn_perf.model.settings import Settings
     from pytest_ttnn_perf.model.shift import Shift
-    from pytest_ttnn_perf.report.terminal import Line
+    from pytest_ttnn_perf.report.lines import Line
 
 
 @dataclass(slots=True)
@@ -230,10 +230,8 @@ class GateRun:
         missing, checklist = self.settings.missing, self.settings.checklist
         if not failed(judged, missing=missing, checklist=checklist):
             return None
-        found = violations(judged, checklist)
-        return failure_text(
-            judged, failing(judged, missing=missing), findings=found, rerun=self.rerun
-        )
+        verdicts, found = failing(judged, missing=missing), violations(judged, checklist)
+        return failure_text(judged, verdicts, findings=found, rerun=self.rerun)
 
     def finish(self, *, complete: bool = True) -> None:
         """Write baselines and records. What could not be written is kept in ``errors``.
@@ -259,12 +257,9 @@ class GateRun:
     def summary(self) -> Iterator[Line]:
         """Lay out the run's result."""
         tests = list(self._tests.values())
+        missing, checklist = self.settings.missing, self.settings.checklist
         manner = manner_of(
-            tests,
-            missing=self.settings.missing,
-            rerun=self.rerun,
-            shift=self.shift,
-            checklist=self.settings.checklist,
+            tests, missing=missing, rerun=self.rerun, shift=self.shift, checklist=checklist
         )
         return summary_lines(tests, manner=replace(manner, update=self.settings.update))
 
