@@ -3,19 +3,35 @@
 from __future__ import annotations
 
 import argparse
+import os
 import re
 import sys
+from collections import Counter
 from dataclasses import fields
+from itertools import groupby
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, Final
 
+from pytest_ttnn_perf.capture.detect import ArtifactKind, kind_of
+from pytest_ttnn_perf.capture.ops_csv import read_ops_csv
+from pytest_ttnn_perf.capture.report_db import read_report_db
+from pytest_ttnn_perf.checklist.registry import RULES
+from pytest_ttnn_perf.checklist.runner import run_rules
+from pytest_ttnn_perf.model.finding import RuleOutcome
 from pytest_ttnn_perf.model.settings import Settings
+from pytest_ttnn_perf.model.subject import Subject
 from pytest_ttnn_perf.plugin.options import declare_options
+from pytest_ttnn_perf.workflow.rules import rule_pages
 
-DOCS = Path(__file__).parent
-OPTIONS_PAGE = DOCS / "reference" / "options.md"
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
 
-INTRODUCTION = """\
+DOCS: Final = Path(__file__).parent
+OPTIONS_PAGE: Final = Path("reference", "options.md")
+RULES_FOLDER: Final = Path("rules")
+CORPUS_PAGE: Final = RULES_FOLDER / "corpus.md"
+
+INTRODUCTION: Final = """\
 # Options
 
 Generated from the code by `make docs`.
@@ -25,6 +41,32 @@ Every option has a twin in `[tool.ttnn_perf]`; see [configuration](configuration
 
 | option | twin | meaning |
 |---|---|---|
+"""
+
+RULES_INTRODUCTION: Final = """\
+# Rules
+
+Generated from the code by `make docs`.
+
+The rules of the optimization checklist, by what they are about. Each has a page: what it finds, why
+that matters, what to do, when it is no problem, where it looks, and its limits.
+`ttnn-perf rules CODE` prints the same.
+
+[Use the checklist](../how-to/use-the-checklist.md) tells how to run them, change their limits and
+waive them, [The checklist](../explanation/checklist.md) what their answers mean. How often each
+answers what, over real captures, is in [Rules over the corpus](corpus.md).
+"""
+
+CORPUS_INTRODUCTION: Final = """\
+# Rules over the corpus
+
+Generated from the code by `make docs`, where the corpus is.
+
+How often each rule has each [outcome](../explanation/checklist.md#four-outcomes) over the corpus of
+real captures: {tables} op tables and {reports} report databases, each checked alone, from end to
+end, with the default limits. What only a test or the output of tt-lang can tell is `NOT_MEASURED`
+here.
+
 """
 
 
@@ -57,29 +99,127 @@ def options_page() -> str:
     return INTRODUCTION + "\n".join(declared.rows) + "\n"
 
 
-def main() -> int:
+def rules_index() -> str:
+    """Return the list of all rules, those of one step together."""
+    lines = [RULES_INTRODUCTION]
+    for step, pages in groupby(rule_pages(), key=lambda page: page.step):
+        lines += [f"## {step.capitalize()}", ""]
+        lines += ["| code | name | severity | step | finds |", "|---|---|---|---|---|"]
+        lines += [
+            f"| [{page.code}]({page.code}.md) | {page.name} | {page.severity.value} | {page.step} "
+            f"| {page.summary} |"
+            for page in pages
+        ]
+        lines.append("")
+    return "\n".join(lines[:-1]) + "\n"
+
+
+def corpus_folder() -> Path:
+    """Return where real captures would be: ``TTNN_PERF_CORPUS``, else beside the project."""
+    given = os.environ.get("TTNN_PERF_CORPUS")
+    return Path(given) if given else DOCS.parents[1] / "shared" / "data"
+
+
+def corpus_subjects() -> Iterator[Subject]:
+    """Read every op table and report database of the corpus."""
+    files = [file for end in ("csv", "sqlite") for file in corpus_folder().rglob(f"*.{end}")]
+    for file in sorted(files):
+        match kind_of(file):
+            case ArtifactKind.OPS_CSV:
+                yield Subject(ops=read_ops_csv(file))
+            case ArtifactKind.REPORT_DB:
+                yield Subject(report=read_report_db(file))
+
+
+def corpus_page() -> str | None:
+    """Count the outcomes of every rule over the corpus; None where there is none."""
+    subjects = list(corpus_subjects())
+    if not subjects:
+        return None
+    rules = [kind() for kind in RULES]
+    found = Counter(
+        (finding.code, finding.outcome)
+        for subject in subjects
+        for finding in run_rules(rules, subject)
+    )
+    tables = sum(subject.ops is not None for subject in subjects)
+    text = CORPUS_INTRODUCTION.format(tables=tables, reports=len(subjects) - tables)
+    rows = (_corpus_row(rule.code, rule.name, found) for rule in rules)
+    names = " | ".join(outcome.value for outcome in RuleOutcome)
+    head = f"| rule | name | {names} |\n|---|---|{'---:|' * len(RuleOutcome)}\n"
+    return text + head + "\n".join(rows) + "\n"
+
+
+def _corpus_row(code: str, name: str, found: Mapping[tuple[str, RuleOutcome], int]) -> str:
+    counts = " | ".join(str(found[code, outcome]) for outcome in RuleOutcome)
+    return f"| [{code}]({code}.md) | {name} | {counts} |"
+
+
+def generated_pages() -> dict[Path, str]:
+    """Return every page that follows from the code, by its place; the corpus's where it is."""
+    pages = {OPTIONS_PAGE: options_page(), RULES_FOLDER / "index.md": rules_index()}
+    pages |= {RULES_FOLDER / f"{page.code}.md": page.markdown() for page in rule_pages()}
+    corpus = corpus_page()
+    return pages if corpus is None else {**pages, CORPUS_PAGE: corpus}
+
+
+def main(arguments: Sequence[str] | None = None, *, docs: Path = DOCS) -> int:
     """Write or check every generated page, and check every link."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--check", action="store_true")
-    check = parser.parse_args().check
-    problems = broken_links()
-    page = options_page()
-    if not check:
-        OPTIONS_PAGE.parent.mkdir(exist_ok=True)
-        OPTIONS_PAGE.write_text(page, encoding="utf-8")
-    elif not OPTIONS_PAGE.exists() or OPTIONS_PAGE.read_text(encoding="utf-8") != page:
-        problems.append(f"{OPTIONS_PAGE.relative_to(DOCS.parent)} is stale: run make docs")
+    check = parser.parse_args(arguments).check
+    pages = generated_pages()
+    if CORPUS_PAGE not in pages:
+        done = "checked" if check else "written"
+        where = f"no captures in {corpus_folder()}; TTNN_PERF_CORPUS names another folder"
+        print(f"docs/{CORPUS_PAGE.as_posix()} was not {done}: {where}")
+    problems = stale(pages, docs) if check else write(pages, docs)
+    problems += broken_links(docs)
     for problem in problems:
         print(problem, file=sys.stderr)
     print("documentation: " + ("not current" if problems else "current, all links resolve"))
     return 1 if problems else 0
 
 
-def broken_links() -> list[str]:
-    """Name every link to a file that is not there."""
-    pages = [*DOCS.rglob("*.md"), *DOCS.parent.glob("*.md")]
+def write(pages: Mapping[Path, str], docs: Path) -> list[str]:
+    """Write all pages, and delete those of rules that are gone."""
+    for place, text in pages.items():
+        (docs / place).parent.mkdir(exist_ok=True)
+        (docs / place).write_text(text, encoding="utf-8")
+    for file in _without_rule(pages, docs):
+        file.unlink()
+    return []
+
+
+def stale(pages: Mapping[Path, str], docs: Path) -> list[str]:
+    """Name the pages that are not as the code has them."""
     return [
-        f"{page.relative_to(DOCS.parent)}: broken link {target}"
+        *(
+            f"docs/{place.as_posix()} is {_state(docs / place)}: run make docs"
+            for place, text in pages.items()
+            if not (docs / place).exists() or (docs / place).read_text(encoding="utf-8") != text
+        ),
+        *(
+            f"docs/{file.relative_to(docs).as_posix()} is of no rule: run make docs"
+            for file in _without_rule(pages, docs)
+        ),
+    ]
+
+
+def _state(file: Path) -> str:
+    return "stale" if file.exists() else "missing"
+
+
+def _without_rule(pages: Mapping[Path, str], docs: Path) -> list[Path]:
+    found = (docs / RULES_FOLDER).glob("TTP*.md")
+    return sorted(file for file in found if file.relative_to(docs) not in pages)
+
+
+def broken_links(docs: Path) -> list[str]:
+    """Name every link to a file that is not there."""
+    pages = [*docs.rglob("*.md"), *docs.parent.glob("*.md")]
+    return [
+        f"{page.relative_to(docs.parent)}: broken link {target}"
         for page in sorted(pages)
         for target in re.findall(r"\]\(([^)#:]+)(?:#[^)]*)?\)", page.read_text(encoding="utf-8"))
         if not (page.parent / target).exists()

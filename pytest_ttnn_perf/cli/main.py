@@ -10,7 +10,17 @@ from typing import TYPE_CHECKING, Final
 
 from pytest_ttnn_perf import __version__
 from pytest_ttnn_perf._support.errors import TtnnPerfError, UsageError
-from pytest_ttnn_perf.cli import baseline, calibrate, check, compare, doctor, gate, rules, show
+from pytest_ttnn_perf.cli import (
+    analyze,
+    baseline,
+    calibrate,
+    check,
+    compare,
+    doctor,
+    gate,
+    rules,
+    show,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -26,7 +36,7 @@ class ExitCode(IntEnum):
     SHIFTED = 6
 
 
-_COMMANDS: Final = (gate, check, rules, calibrate, show, compare, baseline, doctor)
+_COMMANDS: Final = (gate, check, analyze, rules, calibrate, show, compare, baseline, doctor)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

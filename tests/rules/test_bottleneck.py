@@ -162,3 +162,21 @@ def test_ops_that_are_near_their_ideal() -> None:
 )
 def test_what_cannot_be_told(subject: Subject) -> None:
     assert bottleneck_of(subject) is None
+
+
+def test_ops_that_compute_must_take_most_of_the_time() -> None:
+    rows = [op("Matmul", ns=1000, ideal_ns=900), op("Add", ns=1000, ideal_ns=900)]
+    assert bottleneck_of(Subject(ops=table(*rows))) is None
+    found = bottleneck_of(Subject(ops=table(rows[0], rows[0], rows[1])))
+    assert found is not None
+    assert (found.kind, found.value) == (BottleneckKind.COMPUTE, 0.9)
+
+
+def test_without_a_known_bandwidth_dram_is_not_blamed() -> None:
+    row = op("Matmul", [SMALL, WEIGHTS], [SMALL], ns=150_000)
+    assert bottleneck_of(Subject(ops=table(row, arch="quasar"))) is None
+
+
+def test_many_reads_do_not_matter_to_a_kernel_that_is_balanced() -> None:
+    kernel = program(bytes_read=12 << 20, sizes={4096: None})
+    assert bottleneck_of(printed(kernel, roofline=Roofline("balanced", 0, 9, "N", 9))) is None

@@ -98,3 +98,15 @@ def test_a_capture_that_was_cut_is_a_window() -> None:
 )
 def test_without_gaps_nothing_is_measured(subject: Subject, reason: str) -> None:
     assert ask(HostBound(), subject) == Answer(RuleOutcome.NOT_MEASURED, reason)
+
+
+def test_an_execution_of_one_op_has_no_gap() -> None:
+    alone = table(op("Add", [X], ns=400, gap_ns=BEFORE, replay=(7, 1)))
+    assert ask(HostBound(), Subject(ops=alone)) == Answer(RuleOutcome.CLEAN, None, 0.0, 0.2, UNIT)
+
+
+def test_an_empty_window_and_a_trace_of_unknown_replays_are_none() -> None:
+    ops = table(*(row._replace(trace=7) for row in call(300)))
+    posts = (Signpost("EMPTY", 1), Signpost("EMPTY_END", 1))
+    subject = Subject(ops=replace(ops, signposts=posts))
+    assert ask(HostBound(), subject).outcome is RuleOutcome.NOT_MEASURED

@@ -11,7 +11,7 @@ from pytest_ttnn_perf.model.finding import Evidence, RuleOutcome
 from pytest_ttnn_perf.model.ops import Signpost
 from pytest_ttnn_perf.model.subject import Subject
 from tests.rules.answers import ask
-from tests.rules.tables import op, table, tensor
+from tests.rules.tables import on_host, op, table, tensor
 
 if TYPE_CHECKING:
     from pytest_ttnn_perf.model.ops import Op
@@ -112,3 +112,27 @@ ONCE = (
 )
 def test_what_cannot_be_compared_is_not_measured(subject: Subject, reason: str) -> None:
     assert ask(DynamicShapes(), subject) == Answer(RuleOutcome.NOT_MEASURED, reason)
+
+
+def test_a_replay_that_ends_early_is_not_complete() -> None:
+    rows = [
+        op("Add", [X], replay=(3, 1)),
+        op("Mul", [X], replay=(3, 1)),
+        op("Add", [X], replay=(3, 2)),
+    ]
+    assert ask(DynamicShapes(), Subject(ops=table(*rows))) == Answer(
+        RuleOutcome.NOT_MEASURED,
+        "replays are not complete (TTP002): trace 3 on device 0, replay 2: 1 ops instead of 2 ops",
+    )
+
+
+def test_fallbacks_of_calls_and_replays_inside_calls_are_left_out() -> None:
+    plain = op("Add", [X])
+    traced = [op("Mul", [X], replay=(3, 1)), op("Mul", [X], replay=(3, 2))]
+    subject = calls([plain, on_host("(torch) cat"), traced[0]], [plain, traced[1]])
+    assert ask(DynamicShapes(), subject) == Answer(RuleOutcome.CLEAN, None, 0, 0, UNIT)
+
+
+def test_executions_of_a_trace_that_are_not_told_apart_are_not_compared() -> None:
+    rows = [op("Add", [X])._replace(trace=3), op("Add", [Y])._replace(trace=3)]
+    assert ask(DynamicShapes(), Subject(ops=table(*rows))) == Answer(RuleOutcome.NOT_MEASURED, ONCE)

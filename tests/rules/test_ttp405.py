@@ -85,3 +85,12 @@ def test_without_a_trace_the_question_does_not_arise() -> None:
 )
 def test_what_is_not_known_is_not_measured(subject: Subject, reason: str) -> None:
     assert ask(TraceRegionMissing(), subject) == Answer(RuleOutcome.NOT_MEASURED, reason)
+
+
+def test_one_known_size_is_enough() -> None:
+    facts: dict[str, Scalar] = {
+        "use_trace": True, "trace_region_size": 4096, "TT_RUNTIME_TRACE_REGION_SIZE": None,
+    }  # fmt: skip
+    assert ask(TraceRegionMissing(), Subject(facts=facts)) == Answer(
+        RuleOutcome.CLEAN, None, 4096.0, 1, "B"
+    )

@@ -54,3 +54,9 @@ NO_TIMES = (
 )
 def test_without_all_three_times_nothing_is_measured(subject: Subject, reason: str) -> None:
     assert ask(LowIoOverlap(), subject) == Answer(RuleOutcome.NOT_MEASURED, reason)
+
+
+def test_a_tenth_is_worth_the_question() -> None:
+    assert ask(LowIoOverlap(), io_measured(10e6, 1e6, 10e6)) == Answer(
+        RuleOutcome.CLEAN, None, 1.0, 0.5, UNIT
+    )

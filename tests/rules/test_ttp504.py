@@ -68,3 +68,11 @@ def test_an_op_table_does_not_tell() -> None:
     assert ask(PaddedHostTransfer(), Subject(ops=table(op("Add")))) == Answer(
         RuleOutcome.NOT_MEASURED, "needs a report database"
     )
+
+
+def test_a_tensor_of_unknown_size_is_left_out() -> None:
+    reads = Operation(1, "ttnn.to_torch", inputs=(1, 2, 3))
+    tensors = [record(1, 1, 1, 64, 64), record(2, 1, 1, 8, 8, dtype="NEW"), record(3, 1, 0, 8)]
+    assert ask(PaddedHostTransfer(), Subject(report=report([reads], tensors))) == Answer(
+        RuleOutcome.CLEAN, None, 0.0, 0.1, UNIT
+    )

@@ -42,8 +42,9 @@ def test_a_queue_of_its_own_is_clean() -> None:
     )
 
 
-def test_the_limit_itself_is_clean() -> None:
-    assert ask(OutputOnComputeQueue(), reads("0", tensor=2)) == Answer(
+@pytest.mark.parametrize("queue", ["0", None])
+def test_the_limit_itself_is_clean(queue: str | None) -> None:
+    assert ask(OutputOnComputeQueue(), reads(queue, tensor=2)) == Answer(
         RuleOutcome.CLEAN, None, 1.0 * MIB, MIB, "B"
     )
 
@@ -71,3 +72,15 @@ def test_a_report_without_outputs_raises_no_question() -> None:
 )
 def test_a_queue_that_is_not_told_is_not_measured(subject: Subject, reason: str) -> None:
     assert ask(OutputOnComputeQueue(), subject) == Answer(RuleOutcome.NOT_MEASURED, reason)
+
+
+@pytest.mark.parametrize("size", [2 * MIB, MIB])
+def test_only_what_is_on_queue_zero_counts(size: int) -> None:
+    operations = [
+        Operation(1, "ttnn.from_device", arguments={"cq_id": "1"}, inputs=(1,)),
+        Operation(2, "ttnn.from_device", arguments={"cq_id": "0"}, inputs=(2,)),
+    ]
+    subject = Subject(report=report(operations, [LARGE, record(2, 1, 2, 512, 512)]))
+    assert ask(OutputOnComputeQueue(size=size), subject) == Answer(
+        RuleOutcome.CLEAN, None, 1.0 * MIB, size, "B"
+    )

@@ -6,7 +6,7 @@ from pytest_ttnn_perf.checklist.rule import Answer
 from pytest_ttnn_perf.checklist.rules.ttp804_bound import Bound
 from pytest_ttnn_perf.model.finding import Evidence, RuleOutcome
 from pytest_ttnn_perf.model.subject import Subject
-from pytest_ttnn_perf.model.ttlang import Roofline, ThreadWork
+from pytest_ttnn_perf.model.ttlang import Roofline, ThreadWork, TtlangLog
 from tests.rules.answers import ask
 from tests.rules.kernel_logs import printed, program
 
@@ -66,3 +66,11 @@ def test_within_the_limit_a_kernel_is_balanced(bound: str, percent: int) -> None
 )
 def test_without_a_roofline_nothing_is_measured(subject: Subject, reason: str) -> None:
     assert ask(Bound(), subject) == Answer(RuleOutcome.NOT_MEASURED, reason)
+
+
+@pytest.mark.parametrize("order", [1, -1])
+def test_of_several_kernels_the_one_that_works_longest_counts(order: int) -> None:
+    lines = [Roofline("memory", 90, 700, None, 70), Roofline("compute", 50, 400, None, 800)]
+    logs = [printed(roofline=line).kernels for line in lines][::order]
+    profiles = tuple(profile for log in logs if log for profile in log.auto_profiles)
+    assert ask(Bound(), Subject(kernels=TtlangLog(auto_profiles=profiles))).value == 0.5

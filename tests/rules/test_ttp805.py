@@ -15,7 +15,7 @@ UNIT = "transfers per barrier"
 def test_a_barrier_after_each_transfer_is_found() -> None:
     subject = printed(
         program(1, cores=4, reads=256, writes=240, read_barriers=256, write_barriers=160),
-        program(2, cores=4, read_barriers=16, write_barriers=16),
+        program(2, cores=4, read_barriers=128, write_barriers=16),
     )
     assert ask(BarrierPerTransfer(), subject) == Answer(
         RuleOutcome.FOUND,

@@ -42,9 +42,9 @@ class Bfp8WithoutBfloat16Cast(Rule):
     When PCC needs float32 in the ops that are not converted.
 
     ## Where it looks
-    What the test states in `ttnn_perf.facts`: the compile options `enable_bfp8_conversion`,
-    `experimental_enable_weight_bfp8_conversion` or `experimental_weight_dtype` of tt-xla, and the
-    model's format as `data_format`, `dtype` or `torch_dtype`.
+    What the test states in `ttnn_perf.facts`: of tt-xla's compile options `enable_bfp8_conversion`
+    or `experimental_enable_weight_bfp8_conversion` as true, or `experimental_weight_dtype` as
+    "bfp_bf8"; and the model's format as `data_format`, `dtype` or `torch_dtype`.
     """
 
     code: ClassVar[str] = "TTP105"

@@ -29,9 +29,9 @@ class Resharding(Rule):
 
     ## What it finds
     The share of the kernel time in ops that only cut a tensor anew: reshard, interleaved to sharded
-    and sharded to interleaved. With a report database alone, the number of tensors that their
-    producer shards otherwise than their consumer takes them, and the reshards that an op, such as a
-    convolution, does unasked on its way.
+    and sharded to interleaved. With a report database alone, the number of operations that
+    move a tensor from one sharding to another, also those that do so unasked on their way, as a
+    convolution may. Moves between interleaved and sharded are not counted there.
 
     ## Why it matters
     A reshard computes nothing. It sends a whole tensor from core to core.

@@ -35,8 +35,8 @@ class ActDoubleBufferOff(Rule):
     fit into L1, weigh it against a smaller `act_block_h_override`.
 
     ## When it is no problem
-    Where L1 has no room for it, and for convolutions that do not wait for their input: a second
-    buffer helps those that compute most of the time.
+    Where L1 has no room for it, and where reading activations takes little of a convolution's time:
+    a second buffer can hide no more than that.
 
     ## Where it looks
     ATTRIBUTES of convolutions in the op table, which tell what ran. Without a table, the

@@ -40,8 +40,8 @@ class BatchnormNotFolded(Rule):
 
     ## Where it looks
     OP CODE in the op table or, without a table, the operations of a report database. A batch norm
-    that is written as products and sums is not seen: a clean answer is no evidence of one, and no
-    proof that there is none.
+    that is written as products and sums is not seen: a clean answer says that none was seen, not
+    that there is none.
     """
 
     code: ClassVar[str] = "TTP605"

@@ -41,8 +41,8 @@ class BatchNotDivisible(Rule):
 
     ## Where it looks
     The facts `data_parallel`, which is the number of devices that share the batch or true for all
-    of them, and `batch`. Without the fact, inputs that a report database says to be sharded along
-    their first dimension.
+    of them, and `batch` or `batch_size`. Without `data_parallel`, inputs that a report database
+    says to be sharded along their first dimension.
     """
 
     code: ClassVar[str] = "TTP701"

@@ -35,9 +35,9 @@ class PccBelowLimit(Rule):
     Never. A model that cannot reach 0.99 sets a limit of its own, with its reason.
 
     ## Where it looks
-    The worst sample of every PCC that the test checks, with `check_pcc` or a helper that the plugin
-    knows. The limit is what the call or the marker says, or else the one below. With
-    `limits = "strict"` no limit is lower than that.
+    The worst sample of every PCC of the test: what `check_pcc` records, and other accuracies with
+    pcc in their names. The limit is that of the call, the marker or the setting `pcc`; a PCC
+    without any has the one below. With the fact `strict_limits` no limit is lower than that.
     """
 
     code: ClassVar[str] = "TTP901"

@@ -1,0 +1,104 @@
+"""The checklist over an ops CSV, beside reading it.
+
+    python benchmarks/checklist.py [--rounds 9] [--all] [--profile]
+
+Bar: ``ttnn-perf check`` of the largest file of the corpus of real captures, from reading it to the
+text that is printed, in less than 3 × the time of reading it. Without the corpus nothing is
+measured, which is said, and is no failure. ``--all`` shows the other files beside it, ``--profile``
+the rules that take longest.
+
+CPU time, both sides in turn, round after round; only ratios mean anything.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import statistics
+import sys
+import time
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from pytest_ttnn_perf.capture.ops_csv import read_ops_csv
+from pytest_ttnn_perf.checklist.attributes import setting
+from pytest_ttnn_perf.checklist.registry import RULES
+from pytest_ttnn_perf.checklist.runner import run_rules
+from pytest_ttnn_perf.model.subject import Subject
+from pytest_ttnn_perf.workflow.check import Artifacts, check_artifacts
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+BAR: Final = 3.0
+#: How many rules a profile names.
+MOST: Final = 12
+
+CORPUS: Final = Path(
+    os.environ.get("TTNN_PERF_CORPUS", Path(__file__).parents[2] / "shared" / "data")
+)
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description="The checklist, beside reading what it checks")
+    parser.add_argument("--rounds", type=int, default=9)
+    parser.add_argument("--all", action="store_true", help="Show all files of the corpus")
+    parser.add_argument("--profile", action="store_true", help="Name the rules that take longest")
+    options = parser.parse_args()
+    files = sorted((CORPUS / "ops_perf").glob("*.csv"), key=lambda file: -file.stat().st_size)
+    if not files:
+        print(f"SKIPPED, NOTHING WAS MEASURED: no captures in {CORPUS / 'ops_perf'}; ", end="")
+        print("set TTNN_PERF_CORPUS to the folder of the corpus")
+        return 0
+    print(f"check / read_ops_csv (bar {BAR:.2f}, of the largest file)")
+    shown = files if options.all else files[:1]
+    ratios = [beside_reading(file, rounds=options.rounds) for file in shown]
+    if options.profile:
+        profile(files[0], rounds=options.rounds)
+    met = ratios[0] < BAR
+    print("all bars met" if met else "A BAR WAS MISSED")
+    return 0 if met else 1
+
+
+def beside_reading(file: Path, *, rounds: int) -> float:
+    """Compare the whole command with the reading that is part of it."""
+    checking, reading = in_turn(
+        partial(check_afresh, file), partial(read_ops_csv, file), rounds=rounds
+    )
+    ratio = statistics.median(a / b for a, b in zip(checking, reading, strict=True))
+    print(f"  {file.stem:40}{1e3 * statistics.median(checking):9.1f} ms", end="")
+    print(f"{1e3 * statistics.median(reading):9.1f} ms{ratio:8.2f}")
+    return ratio
+
+
+def check_afresh(file: Path) -> None:
+    setting.cache_clear()  # what an earlier round has found must not help
+    check_artifacts(Artifacts(csv=file), select=(), ignore=(), rules={}, shape="table")
+
+
+def in_turn(*sides: Callable[[], object], rounds: int) -> list[list[float]]:
+    """Return the CPU seconds of each side, round by round; the first round warms up."""
+    seconds: list[list[float]] = [[] for _ in sides]
+    for number in range(rounds + 1):
+        for own, side in zip(seconds, sides, strict=True):
+            start = time.process_time()
+            side()
+            if number:
+                own.append(time.process_time() - start)
+    return seconds
+
+
+def profile(file: Path, *, rounds: int) -> None:
+    """Print what single rules take, each asked alone about a table that is read already."""
+    table = read_ops_csv(file)
+    sides = [partial(run_rules, [kind()], Subject(ops=table)) for kind in RULES]
+    taken = [statistics.median(own) for own in in_turn(*sides, rounds=rounds)]
+    print(f"\n{len(RULES)} rules, {len(table):,} ops: {1e3 * sum(taken):.1f} ms")
+    longest = sorted(zip(taken, RULES, strict=True), key=lambda pair: -pair[0])
+    for seconds, kind in longest[:MOST]:
+        print(f"  {kind.code} {kind.name:33}{1e3 * seconds:9.1f} ms")
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,1 @@
+"""One module per analysis: the numbers behind the rules."""

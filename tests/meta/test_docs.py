@@ -1,0 +1,108 @@
+"""The generated pages are those of the code; one that is not is found."""
+
+from __future__ import annotations
+
+import importlib.util
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pytest_ttnn_perf.checklist.registry import RULES
+from pytest_ttnn_perf.checklist.rules.ttp203_layout_conversions import LayoutConversions
+from tests.harness.corpus import corpus, corpus_folder
+
+ROOT = Path(__file__).parents[2]
+CHECK = ["--check"]
+
+
+@pytest.fixture(scope="module")
+def generate() -> Any:
+    """Return the script as a module: the pages are no package."""
+    spec = importlib.util.spec_from_file_location("docs_generate", ROOT / "docs" / "generate.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.fixture
+def without_corpus(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = tmp_path / "no corpus"
+    monkeypatch.setenv("TTNN_PERF_CORPUS", str(folder))
+
+
+@pytest.fixture
+def docs(tmp_path: Path) -> Path:
+    """Return a copy of the pages, with what they link to."""
+    copy = tmp_path / "project" / "docs"
+    shutil.copytree(ROOT / "docs", copy, ignore=shutil.ignore_patterns("__pycache__"))
+    for page in ROOT.glob("*.md"):
+        shutil.copy(page, copy.parent)
+    for linked in ("LICENSE",):
+        shutil.copy(ROOT / linked, copy.parent)
+    return copy
+
+
+@pytest.mark.usefixtures("without_corpus")
+def test_the_pages_are_current(generate: Any, capsys: pytest.CaptureFixture[str]) -> None:
+    assert generate.main(CHECK) == 0, capsys.readouterr().err
+
+
+def test_the_page_of_the_corpus_is_current(
+    generate: Any, capsys: pytest.CaptureFixture[str]
+) -> None:
+    corpus("ops_perf")
+    corpus("report_db")
+    assert generate.main(CHECK) == 0, capsys.readouterr().err
+    assert "corpus.md" not in capsys.readouterr().out
+
+
+@pytest.mark.usefixtures("without_corpus")
+def test_without_the_corpus_its_page_is_said_to_be_unchecked(
+    generate: Any, capsys: pytest.CaptureFixture[str]
+) -> None:
+    generate.main(CHECK)
+    said = capsys.readouterr().out.splitlines()[0]
+    assert said.startswith("docs/rules/corpus.md was not checked: no captures in ")
+    assert str(corpus_folder()) in said
+
+
+@pytest.mark.usefixtures("without_corpus")
+def test_a_changed_docstring_makes_its_pages_stale(
+    generate: Any, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(LayoutConversions, "__doc__", "Something else.\n\nAnd more of it.")
+    assert generate.main(CHECK) == 1
+    assert capsys.readouterr().err.splitlines() == [
+        "docs/rules/index.md is stale: run make docs",
+        "docs/rules/TTP203.md is stale: run make docs",
+    ]
+
+
+@pytest.mark.usefixtures("without_corpus")
+def test_missing_and_superfluous_pages_are_found_and_mended(
+    generate: Any, docs: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (docs / "rules" / "TTP101.md").rename(docs / "rules" / "TTP999.md")
+    (docs / "reference" / "options.md").write_text("# Options\n", encoding="utf-8")
+    assert generate.main(CHECK, docs=docs) == 1
+    problems = capsys.readouterr().err.splitlines()
+    assert problems[:3] == [
+        "docs/reference/options.md is stale: run make docs",
+        "docs/rules/TTP101.md is missing: run make docs",
+        "docs/rules/TTP999.md is of no rule: run make docs",
+    ]
+    assert "docs/rules/index.md: broken link TTP101.md" in problems
+    assert generate.main([], docs=docs) == 0, capsys.readouterr().err
+    assert generate.main(CHECK, docs=docs) == 0, capsys.readouterr().err
+
+
+def test_every_rule_has_a_page_and_a_line_in_the_index() -> None:
+    folder = ROOT / "docs" / "rules"
+    codes = [kind.code for kind in RULES]
+    assert sorted(file.stem for file in folder.glob("TTP*.md")) == codes
+    index = (folder / "index.md").read_text(encoding="utf-8")
+    assert [line[3:9] for line in index.splitlines() if line.startswith("| [TTP")] == codes

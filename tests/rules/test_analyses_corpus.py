@@ -1,0 +1,177 @@
+"""Analyses of real captures: each ends in numbers or a reason, and the numbers are the files'."""
+
+from __future__ import annotations
+
+import csv
+from collections import defaultdict
+from functools import cache
+from typing import TYPE_CHECKING
+
+import pytest
+
+from pytest_ttnn_perf.checklist.analyses.registry import ANALYSES
+from pytest_ttnn_perf.model.analysis import AnalysisOutcome
+from pytest_ttnn_perf.report.analysis import analysis_listing
+from pytest_ttnn_perf.workflow.check import Artifacts, subject_of
+from tests.harness.corpus import corpus, corpus_folder
+from tests.rules.test_corpus_formats import BYTES, KERNEL, LOGS, REPORTS, operands_of, rows_of
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from pytest_ttnn_perf.model.analysis import Analysis
+    from pytest_ttnn_perf.model.subject import Subject
+
+CAPTURES = sorted(file.name for file in (corpus_folder() / "ops_perf").glob("*.csv"))
+FALCON, OFT, OLD_OFT = "falcon3_7b_tp4.csv", "blackhole_oft_conv.csv", "oft_2025_09_v2.csv"
+CLIP = "blackhole_clip_encoder.csv"
+#: What other ops do not share: analyses whose first section is of the whole kernel time.
+WHOLE = ("trace", "devices", "bottlenecks")
+
+
+@cache
+def captured(name: str) -> Subject:
+    """Return a capture."""
+    return subject_of(Artifacts(csv=corpus(f"ops_perf/{name}")))
+
+
+def told(name: str, of: str) -> Analysis:
+    """Return an analysis of a capture, which has to tell something."""
+    analysis = ANALYSES[name].analysis(captured(of))
+    assert analysis.outcome is AnalysisOutcome.MEASURED
+    return analysis
+
+
+def shares(analysis: Analysis, heading: str) -> Mapping[str, float]:
+    """Return the shares of a section."""
+    (section,) = (each for each in analysis.sections if each.heading == heading)
+    return {row.label: row.share or 0.0 for row in section.rows}
+
+
+def figure(analysis: Analysis, words: str) -> float:
+    """Return a figure by the start of its label."""
+    (found,) = (each.value for each in analysis.figures if each.label.startswith(words))
+    return found
+
+
+def answered(subject: Subject) -> None:
+    """Check that every analysis ends in numbers or in a reason, and can be shown."""
+    for kind in ANALYSES.values():
+        analysis = kind.analysis(subject)
+        measured = analysis.outcome is AnalysisOutcome.MEASURED
+        assert measured is bool(analysis.figures or analysis.sections), analysis
+        assert measured is (analysis.reason is None), analysis
+        assert all(section.rows for section in analysis.sections)
+        listing = analysis_listing(analysis)
+        assert all(len(line) <= 100 for line in listing.lines if measured)
+        assert all(listing.text(shape) for shape in ("table", "json", "csv"))
+        assert len(listing.rows) >= 1
+
+
+@pytest.mark.parametrize("name", CAPTURES or [CLIP])
+def test_every_analysis_of_every_capture(name: str) -> None:
+    answered(captured(name))
+
+
+@pytest.mark.parametrize("name", REPORTS)
+def test_every_analysis_of_every_report(name: str) -> None:
+    answered(subject_of(Artifacts(db=corpus(f"report_db/{name}"))))
+
+
+@pytest.mark.parametrize("name", LOGS or ["demo-one.txt"])
+def test_every_analysis_of_every_log(name: str) -> None:
+    answered(subject_of(Artifacts(log=corpus(f"ttlang/{name}"))))
+
+
+def test_every_analysis_of_everything_at_once() -> None:
+    artifacts = Artifacts(
+        csv=corpus(f"ops_perf/{OFT}"),
+        db=corpus("report_db/cnn_small/db.sqlite"),
+        log=corpus("ttlang/v1_1_1_perf_summary.txt"),
+    )
+    answered(subject_of(artifacts))
+
+
+@pytest.mark.parametrize("name", [FALCON, OFT, CLIP, "gemma_31b_fused_final.csv"])
+def test_shares_of_data_formats(name: str) -> None:
+    sizes: dict[str, float] = defaultdict(float)
+    for row in rows_of(name):
+        for _, (w, z, y, x), _, _, dtype in operands_of(row):
+            sizes[dtype] += w * z * y * x * BYTES[dtype]
+    total = sum(sizes.values())
+    expected = {dtype: size / total for dtype, size in sizes.items()}
+    assert shares(told("dtype", name), "operands") == pytest.approx(expected)
+
+
+@pytest.mark.parametrize(
+    ("name", "codes"),
+    [
+        (FALCON, {"MatmulDeviceOperation"}),
+        (OFT, {"Matmul", "Conv2dDeviceOperation"}),
+        (OLD_OFT, {"Matmul", "OptimizedConvNew"}),
+    ],
+)
+def test_fidelity_of_matmuls_and_convolutions_by_time(name: str, codes: set[str]) -> None:
+    times: dict[str, float] = defaultdict(float)
+    for row in rows_of(name):
+        if row["OP CODE"] in codes:
+            times[row["MATH FIDELITY"]] += float(row[KERNEL])
+    expected = {fidelity: time / sum(times.values()) for fidelity, time in times.items()}
+    assert shares(told("fidelity", name), "fidelity") == pytest.approx(expected)
+
+
+@pytest.mark.parametrize(("name", "used"), [(CLIP, 0.659), (OFT, 0.967), (FALCON, 0.301)])
+def test_cores_weighted_by_time(name: str, used: float) -> None:
+    rows = list(rows_of(name))
+    time = sum(float(row[KERNEL]) for row in rows)
+    working = sum(float(row[KERNEL]) * float(row["CORE COUNT"]) for row in rows)
+    available = float(rows[0]["AVAILABLE WORKER CORE COUNT"])
+    found = figure(told("cores", name), "cores in use, all ops")
+    assert found == pytest.approx(working / (available * time))
+    assert found == pytest.approx(used, abs=0.0005)
+
+
+@pytest.mark.parametrize(
+    ("name", "waiting"),
+    [
+        ("qwen3_32b_fused_decode.csv", 0.0002),
+        ("gemma_31b_fused_final.csv", 0.020),
+        (FALCON, 0.122),
+        ("north_mini_dense_decode_b1_trace.csv", 0.135),
+    ],
+)
+def test_waits_inside_replays(name: str, waiting: float) -> None:
+    assert figure(told("host-overhead", name), "devices wait") == pytest.approx(waiting, abs=5e-4)
+
+
+@pytest.mark.parametrize("name", CAPTURES or [CLIP])
+def test_sections_add_up_to_what_rules_judge(name: str) -> None:
+    reshards, layout = told("reshards", name), told("layout", name)
+    kinds = sum(shares(reshards, "kinds").values()) if reshards.sections else 0.0
+    assert kinds == pytest.approx(figure(reshards, "moving tensors"))
+    headings = {section.heading for section in layout.sections}
+    time = sum(shares(layout, "conversions").values()) if "conversions" in headings else 0.0
+    assert time == pytest.approx(figure(layout, "conversions"))
+    for whole in WHOLE:
+        rows = told(whole, name).sections[0].rows
+        assert sum(row.share or 0.0 for row in rows) == pytest.approx(1.0)
+
+
+def test_times_at_full_bandwidth_add_up_to_the_bandwidth_in_use() -> None:
+    analysis = told("dram", FALCON)
+    parts = sum(shares(analysis, "time at full bandwidth").values())
+    assert parts == pytest.approx(figure(analysis, "bandwidth in use"))
+
+
+def test_a_window_is_analysed_by_itself() -> None:
+    file = corpus(f"ops_perf/{FALCON}")
+    artifacts = Artifacts(csv=file, start="MULTICHIP_DECODE")
+    analysis = ANALYSES["trace"].analysis(subject_of(artifacts))
+    rows = analysis.sections[0].rows
+    inside, counted = False, 0
+    with file.open(encoding="utf-8", newline="") as stream:
+        for row in csv.DictReader(stream):
+            if row["OP TYPE"] == "signpost":
+                inside = row["OP CODE"] == "MULTICHIP_DECODE"
+            counted += inside and bool(row[KERNEL])
+    assert sum(row.count for row in rows) == counted

@@ -1,0 +1,204 @@
+"""Analyses of sharding, reshards and memory."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from pytest_ttnn_perf.checklist.analyses.memory import MEMORY
+from pytest_ttnn_perf.checklist.analyses.reshards import RESHARDS
+from pytest_ttnn_perf.checklist.analyses.sharding import SHARDING
+from pytest_ttnn_perf.model.analysis import Analysis, Figure, Row, Section
+from pytest_ttnn_perf.model.report import BufferType, Operation, Reshard
+from pytest_ttnn_perf.model.subject import Subject
+from tests.rules.convolving import DEVICE
+from tests.rules.reports import record, report
+from tests.rules.tables import op, table, tensor
+
+#: Of 2048 bytes each.
+WIDE = tensor(1, 1, 32, 32)
+CUT = tensor(1, 1, 32, 32, memory="L1_HEIGHT_SHARDED")
+BINARY = "BinaryNgDeviceOperation"
+
+
+def test_sharding() -> None:
+    ops = table(op("Embedding", outputs=[WIDE]), op(BINARY, [WIDE], [CUT]), op(BINARY, [CUT, CUT]))
+    assert SHARDING.analysis(Subject(ops=ops)) == Analysis(
+        "sharding",
+        "memory layouts of operands and activations",
+        figures=(Figure("interleaved activations (TTP301)", 1 / 3, "of activation bytes"),),
+        sections=(
+            Section(
+                "operands",
+                "B",
+                (
+                    Row("L1_HEIGHT_SHARDED", 6144.0, 0.6, 3),
+                    Row("DRAM_INTERLEAVED", 4096.0, 0.4, 2),
+                ),
+                "of operand bytes",
+            ),
+            Section(
+                "activations that ops read",
+                "B",
+                (
+                    Row("L1_HEIGHT_SHARDED", 4096.0, 2 / 3, 2),
+                    Row("DRAM_INTERLEAVED", 2048.0, 1 / 3),
+                ),
+                "of activation bytes",
+            ),
+            Section(
+                "interleaved activations",
+                "B",
+                (Row("BinaryNg 1x1x32x32", 2048.0, 1 / 3),),
+                "of activation bytes",
+            ),
+        ),
+    )
+
+
+def test_sharding_of_a_report() -> None:
+    calls = [
+        Operation(1, "ttnn.relu", outputs=(1,), device_operations=("Unary",)),
+        Operation(2, "ttnn.add", inputs=(1,), device_operations=("Binary",)),
+    ]
+    subject = Subject(report=report(calls, [record(1, 32, 32)], [(1, 1, 2)]))
+    found = SHARDING.analysis(subject)
+    assert found.sections[2].rows == (Row("ttnn.add 32x32", 2048.0, 1.0),)
+
+
+RESHARD = op("ReshardDeviceOperation", [CUT], [CUT._replace(memory="L1_BLOCK_SHARDED")], ns=100.0)
+TO_SHARDED = op("InterleavedToShardedDeviceOperation", [WIDE], [CUT], ns=300.0)
+MOVES = (
+    Operation(1, "ttnn.conv2d", reshard=Reshard.HIDDEN),
+    Operation(2, "ttnn.to_memory_config", reshard=Reshard.EXPLICIT),
+    Operation(3, "ttnn.relu", reshard=Reshard.NONE),
+    Operation(4, "ttnn.relu", reshard=Reshard.NONE),
+)
+
+
+def test_reshards_by_cost_and_in_the_report() -> None:
+    ops = table(RESHARD, TO_SHARDED, op(BINARY, [CUT], ns=600.0))
+    of = "of kernel time"
+    assert RESHARDS.analysis(Subject(ops=ops, report=report(MOVES))) == Analysis(
+        "reshards",
+        "ops that only cut tensors anew",
+        figures=(
+            Figure("moving tensors (TTP302)", 0.4, of),
+            Figure("moves in the report (TTP302)", 2.0, "reshards"),
+        ),
+        sections=(
+            Section(
+                "kinds",
+                "ns",
+                (Row("InterleavedToSharded", 300.0, 0.3), Row("Reshard", 100.0, 0.1)),
+                of,
+            ),
+            Section(
+                "ways",
+                "ns",
+                (
+                    Row("DRAM_INTERLEAVED to L1_HEIGHT_SHARDED", 300.0, 0.3),
+                    Row("L1_HEIGHT_SHARDED to L1_BLOCK_SHARDED", 100.0, 0.1),
+                ),
+                of,
+            ),
+            Section(
+                "ops",
+                "ns",
+                (
+                    Row("InterleavedToSharded 1x1x32x32", 300.0, 0.3),
+                    Row("Reshard 1x1x32x32", 100.0, 0.1),
+                ),
+                of,
+            ),
+            *reported(),
+        ),
+    )
+
+
+def reported() -> tuple[Section, ...]:
+    """Return what the report alone tells."""
+    return (
+        Section(
+            "operations of the report",
+            "operations",
+            (
+                Row("no reshard", 2.0, 0.5, 2),
+                Row("asked for", 1.0, 0.25),
+                Row("hidden inside another operation", 1.0, 0.25),
+            ),
+            "of operations",
+        ),
+        Section(
+            "reshards of the report",
+            "operations",
+            (
+                Row("ttnn.conv2d (operation 1), hidden inside another operation", 1.0),
+                Row("ttnn.to_memory_config (operation 2), asked for", 1.0),
+            ),
+        ),
+    )
+
+
+def test_reshards_of_a_report_alone() -> None:
+    found = RESHARDS.analysis(Subject(report=report(MOVES)))
+    assert found.figures == (Figure("moving tensors (TTP302)", 2.0, "reshards"),)
+    assert found.sections == reported()
+
+
+CALLS = (
+    Operation(
+        1,
+        "ttnn.relu",
+        outputs=(1,),
+        device_operations=("Unary",),
+        cb_bytes_per_core=4000,
+        bytes_per_bank={BufferType.L1: 1000, BufferType.DRAM: 64},
+    ),
+    Operation(
+        2,
+        "ttnn.add",
+        inputs=(1,),
+        device_operations=("Binary",),
+        bytes_per_bank={BufferType.L1: 2000},
+    ),
+)
+
+
+def test_memory() -> None:
+    plain = report(CALLS, [record(1, 32, 32, memory="L1_INTERLEAVED")])
+    of = "of operand bytes"
+    assert MEMORY.analysis(Subject(report=replace(plain, devices=(DEVICE,)))) == Analysis(
+        "memory",
+        "where tensors lie, and how full L1 gets",
+        figures=(Figure("L1 of a core for tensors and circular buffers", 10_000, "B"),),
+        sections=(
+            Section("operands", "B", (Row("L1", 4096.0, 1.0, 2),), of),
+            Section(
+                "ops", "B", (Row("ttnn.add L1", 2048.0, 0.5), Row("ttnn.relu L1", 2048.0, 0.5)), of
+            ),
+            Section(
+                "most alive at one operation, per bank",
+                "B",
+                (Row("DRAM", 64.0), Row("L1", 2000.0)),
+            ),
+            Section(
+                "L1 of a core in use",
+                "B",
+                (
+                    Row("ttnn.relu (operation 1)", 5000.0, 0.5),
+                    Row("ttnn.add (operation 2) 32x32", 2000.0, 0.2),
+                ),
+                "of L1",
+            ),
+        ),
+        notes=(
+            "what L1 holds is a lower bound: not every operation tells its circular buffers",
+            "L1 left free (TTP304): not measured: 1 of 2 operations do not tell their circular "
+            "buffers; what is told leaves 50.0% of L1",
+        ),
+    )
+
+
+def test_memory_without_operands() -> None:
+    found = MEMORY.analysis(Subject(ops=table(op(BINARY))))
+    assert found.reason == "the capture does not tell where tensors lie"

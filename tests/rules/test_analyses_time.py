@@ -1,0 +1,298 @@
+"""Analyses of gaps, traces, convolutions, matmuls, devices and bottlenecks; and what they need."""
+
+from __future__ import annotations
+
+import pytest
+
+from pytest_ttnn_perf.checklist.analyses.bottlenecks import BOTTLENECKS
+from pytest_ttnn_perf.checklist.analyses.conv import CONV
+from pytest_ttnn_perf.checklist.analyses.devices import DEVICES
+from pytest_ttnn_perf.checklist.analyses.host_overhead import HOST_OVERHEAD
+from pytest_ttnn_perf.checklist.analyses.matmul import MATMUL
+from pytest_ttnn_perf.checklist.analyses.registry import ANALYSES
+from pytest_ttnn_perf.checklist.analyses.trace import TRACE
+from pytest_ttnn_perf.model.analysis import Analysis, AnalysisOutcome, Figure, Row, Section
+from pytest_ttnn_perf.model.ops import TraceReplays
+from pytest_ttnn_perf.model.subject import Input, Subject
+from pytest_ttnn_perf.model.ttlang import Roofline
+from tests.rules.convolving import called, conv, convolving, output
+from tests.rules.kernel_logs import printed, program
+from tests.rules.tables import on_host, op, table, tensor
+
+TIME = "of kernel time"
+CUT = tensor(1, 1, 32, 32, memory="L1_HEIGHT_SHARDED")
+BINARY, MATMULS = "BinaryNgDeviceOperation", "MatmulDeviceOperation"
+
+
+def test_host_overhead() -> None:
+    ops = table(
+        op("Softmax", [CUT], ns=6000.0, gap_ns=9e9, replay=(0, 1)),
+        op(BINARY, [CUT], ns=3000.0, gap_ns=500.0, replay=(0, 1)),
+        op("Softmax", [CUT], ns=3000.0, gap_ns=2500.0, replay=(0, 1)),
+    )
+    assert HOST_OVERHEAD.analysis(Subject(ops=ops)) == Analysis(
+        "host-overhead",
+        "how long devices wait for their next op",
+        figures=(
+            Figure("devices wait (TTP401)", 0.2, "of the time"),
+            Figure("waited, all devices", 3000.0, "ns"),
+            Figure("worked, all devices", 12000.0, "ns"),
+        ),
+        sections=(
+            Section(
+                "lengths of gaps",
+                "ns",
+                (Row("below 1 us", 500.0, 1 / 6), Row("1 to 10 us", 2500.0, 5 / 6)),
+                "of the gaps",
+            ),
+            Section(
+                "waits before",
+                "ns",
+                (Row("Softmax 1x1x32x32", 2500.0, 5 / 6), Row("BinaryNg 1x1x32x32", 500.0, 1 / 6)),
+                "of the gaps",
+            ),
+        ),
+        notes=("counted in 1 replay, without the gap before the first op of each",),
+    )
+
+
+def test_host_overhead_of_a_whole_capture_is_not_measured() -> None:
+    found = HOST_OVERHEAD.analysis(Subject(ops=table(op(BINARY, gap_ns=5.0))))
+    assert found.outcome is AnalysisOutcome.NOT_MEASURED
+    assert str(found.reason).startswith("the capture has neither replays of a trace nor a window")
+
+
+def test_trace() -> None:
+    ops = table(
+        op(BINARY, [CUT], ns=400.0),
+        op("Softmax", [CUT], ns=100.0, replay=(3, 1)),
+        op("Softmax", [CUT], ns=200.0, replay=(3, 2)),
+        op("Softmax", [CUT], ns=300.0, replay=(3, 3)),
+        on_host("(torch) add"),
+    )
+    assert TRACE.analysis(Subject(ops=ops)) == Analysis(
+        "trace",
+        "what runs from a trace, and its replays",
+        figures=(Figure("executions unlike the first (TTP403)", 0, "executions that differ"),),
+        sections=(
+            Section(
+                "ops",
+                "ns",
+                (Row("trace 3, device 0", 600.0, 0.6, 3), Row("not traced", 400.0, 0.4)),
+                TIME,
+            ),
+            Section(
+                "executions, median time of one",
+                "ns",
+                (Row("trace 3 on device 0", 200.0, None, 3),),
+            ),
+            Section(
+                "ops that are in no trace", "ns", (Row("BinaryNg 1x1x32x32", 400.0, 0.4),), TIME
+            ),
+        ),
+        notes=("1 ops ran on the host and are not counted (TTP007)",),
+    )
+
+
+def test_replays_that_differ_are_named() -> None:
+    ops = table(
+        op("Softmax", [CUT], replay=(0, 1)),
+        op(BINARY, [CUT], replay=(0, 2)),
+        traces=(TraceReplays(0, 0, 2, complete=False),),
+    )
+    notes = TRACE.analysis(Subject(ops=ops)).notes
+    assert notes[0] == (
+        "differs: trace 0 on device 0, replay 2: BinaryNg 1x1x32x32 instead of Softmax 1x1x32x32"
+    )
+    assert notes[-1] == (
+        "replays of trace 0 on device 0 ran different ops: the profiler lost data (TTP002)"
+    )
+
+
+ATTRIBUTES = (
+    "{'enable_act_double_buffer': 'true'; 'act_block_h_ntiles': '2'; "
+    "'per_core_out_matrix_height_ntile': '4'}"
+)
+
+
+def test_conv() -> None:
+    fast = conv(ns=300.0, attributes=ATTRIBUTES)._replace(ideal_ns=200.0)
+    ops = table(fast, conv("BLOCK", ns=100.0), op(BINARY, [CUT], ns=600.0))
+    found = CONV.analysis(Subject(ops=ops))
+    assert {figure.label: figure.value for figure in found.figures} == {
+        "efficiency (TTP607)": pytest.approx(2 / 3),
+        "changes of sharding (TTP601)": 1.0,
+        "sharding unsuited to the shape (TTP606)": 0.5,
+        "activations not double-buffered (TTP603)": 0.0,
+        "not folded (TTP605)": 0,
+    }
+    unit, of = "convolutions", "of convolutions"
+    assert found.sections == (
+        Section("sharding", unit, (Row("BLOCK", 1.0, 0.5), Row("HEIGHT", 1.0, 0.5)), of),
+        Section(
+            "activation double buffer", unit, (Row("not told", 1.0, 0.5), Row("on", 1.0, 0.5)), of
+        ),
+        Section("weight double buffer", unit, (Row("not told", 2.0, 1.0, 2),), of),
+        Section(
+            "act_block_h", unit, (Row("64 of 128 rows", 1.0, 0.5), Row("not told", 1.0, 0.5)), of
+        ),
+        Section("convolutions", "ns", (Row("Conv2d 1x1x1024x32", 400.0, 0.4, 2),), TIME),
+        Section("time beyond the ideal", "ns", (Row("Conv2d 1x1x1024x32", 100.0, 0.1),), TIME),
+    )
+    assert [note.partition(": ")[0] for note in found.notes] == [
+        "weights not double-buffered (TTP604)",
+        "room for a larger act_block_h (TTP602)",
+    ]
+
+
+def test_conv_of_a_report_has_no_times() -> None:
+    found = CONV.analysis(Subject(report=convolving((called(1), output(1, rows=64)))))
+    assert [(section.heading, section.unit) for section in found.sections] == [
+        ("sharding", "convolutions"),
+        ("activation double buffer", "convolutions"),
+        ("weight double buffer", "convolutions"),
+        ("act_block_h", "convolutions"),
+    ]
+    assert found.sections[0].rows == (Row("HEIGHT", 1.0, 1.0),)
+
+
+def test_matmul() -> None:
+    config = (
+        "{'program_config': 'operations::matmul::MatmulMultiCoreReuseProgramConfig"
+        "(in0_block_w=2;per_core_M=1)'}"
+    )
+    ops = table(
+        op(MATMULS, [CUT, CUT], ns=300.0, attributes=config, ideal_ns=100.0),
+        op(MATMULS, [CUT, CUT], ns=100.0, attributes="{'program_config': 'std::nullopt'}"),
+        op(BINARY, [CUT], ns=600.0),
+    )
+    found = MATMUL.analysis(Subject(ops=ops))
+    assert {figure.label: figure.value for figure in found.figures} == {
+        "efficiency (TTP314)": pytest.approx(1 / 3),
+        "without a program config (TTP313)": pytest.approx(0.1),
+        "very small blocks (TTP312)": 0.0,
+    }
+    name = "Matmul 1x1x32x32 @ 1x1x32x32"
+    assert found.sections == (
+        Section(
+            "program config",
+            "ns",
+            (Row("MatmulMultiCoreReuse", 300.0, 0.75), Row("none", 100.0, 0.25)),
+            "of matmul time",
+        ),
+        Section(
+            "in0_block_w",
+            "ns",
+            (Row("2 tiles", 300.0, 0.75), Row("not told", 100.0, 0.25)),
+            "of matmul time",
+        ),
+        Section("matmuls", "ns", (Row(name, 400.0, 0.4, 2),), TIME),
+        Section("time beyond the ideal", "ns", (Row(name, 200.0, 0.2),), TIME),
+    )
+    assert found.notes == (
+        "bound by DRAM, not DRAM-sharded (TTP311): not applicable: no matmul reads weights from "
+        "DRAM",
+    )
+
+
+def test_devices() -> None:
+    ops = table(
+        op(BINARY, [CUT], ns=300.0),
+        op(BINARY, [CUT], ns=100.0, device=1),
+        op("AllGatherDeviceOperation", [CUT], ns=400.0, device=1),
+    )
+    assert DEVICES.analysis(Subject(ops=ops)) == Analysis(
+        "devices",
+        "kernel time by device, and collectives",
+        figures=(
+            Figure("collectives (TTP703)", 0.5, TIME),
+            Figure("slowest device (TTP704)", 0.5, "above the mean"),
+        ),
+        sections=(
+            Section(
+                "devices",
+                "ns",
+                (Row("device 1", 500.0, 0.625, 2), Row("device 0", 300.0, 0.375)),
+                TIME,
+            ),
+            Section(
+                "devices without collectives",
+                "ns",
+                (Row("device 0", 300.0, 0.75), Row("device 1", 100.0, 0.25)),
+                "of such time",
+            ),
+            Section("collectives", "ns", (Row("AllGather 1x1x32x32", 400.0, 0.5),), TIME),
+        ),
+    )
+
+
+def test_bottlenecks() -> None:
+    ops = table(op(BINARY, [CUT], ns=9000.0, cores=8), op("Softmax", [CUT], ns=6000.0, cores=8))
+    found = BOTTLENECKS.analysis(Subject(ops=ops))
+    assert found.figures == (
+        Figure("bottleneck, underutilised cores", 0.125, "of cores"),
+        Figure("its limit", 0.5, "of cores"),
+    )
+    assert found.sections == (
+        Section(
+            "kinds of work",
+            "ns",
+            (Row("elementwise", 9000.0, 0.6), Row("norm and reduce", 6000.0, 0.4)),
+            TIME,
+        ),
+        Section(
+            "op codes", "ns", (Row("BinaryNg", 9000.0, 0.6), Row("Softmax", 6000.0, 0.4)), TIME
+        ),
+        Section(
+            "ops",
+            "ns",
+            (Row("BinaryNg 1x1x32x32", 9000.0, 0.6), Row("Softmax 1x1x32x32", 6000.0, 0.4)),
+            TIME,
+        ),
+    )
+    assert found.notes[0] == ("underutilised cores: 2 ops use 12.5% of 64 cores, weighted by time")
+
+
+def test_bottlenecks_of_kernels() -> None:
+    line = Roofline("memory", 40, 1000, "reader", 600, "compute")
+    found = BOTTLENECKS.analysis(printed(program(1), roofline=line))
+    assert [figure.label for figure in found.figures] == [
+        "bottleneck, memory-bound",
+        "its limit",
+        "imbalance of the roofline (TTP804)",
+    ]
+    assert found.sections[0].rows == (Row("program 1 (kernel)", 1000.0, 1.0),)
+
+
+def test_what_cannot_be_named() -> None:
+    found = BOTTLENECKS.analysis(Subject(ops=table(op(BINARY, [CUT]))))
+    assert found.notes[0] == "no bottleneck can be named from this"
+
+
+@pytest.mark.parametrize("name", ANALYSES)
+def test_every_analysis_says_what_it_needs(name: str) -> None:
+    found = ANALYSES[name].analysis(Subject())
+    assert found.outcome is AnalysisOutcome.NOT_MEASURED
+    assert str(found.reason).startswith("needs ")
+    assert (found.name, found.figures, found.sections) == (name, (), ())
+
+
+@pytest.mark.parametrize("name", [name for name in ANALYSES if name != "queues"])
+def test_a_capture_of_the_host_alone_has_no_ops(name: str) -> None:
+    for ops in (table(), table(on_host("(torch) add"))):
+        found = ANALYSES[name].analysis(Subject(ops=ops))
+        assert (found.outcome, found.reason) == (
+            AnalysisOutcome.NOT_MEASURED,
+            "the capture has no op that ran on a device",
+        )
+
+
+def test_a_known_reason_for_an_absent_input_is_told() -> None:
+    subject = Subject(absent={Input.OPS: "the profiler is off"})
+    assert ANALYSES["dtype"].analysis(subject).reason == "the profiler is off"
+    assert ANALYSES["dtype"].analysis(Subject()).reason == (
+        "needs an op table or a report database"
+    )
+    assert ANALYSES["queues"].analysis(Subject()).reason == (
+        "needs a report database: no op table tells transfers or command queues"
+    )

@@ -1,0 +1,137 @@
+from __future__ import annotations
+
+import csv
+import io
+import json
+
+import pytest
+
+from pytest_ttnn_perf.model.analysis import Analysis, AnalysisOutcome, Figure, Row, Section
+from pytest_ttnn_perf.report.analysis import analysis_listing
+
+ANALYSIS = Analysis(
+    "dtype",
+    "data formats",
+    figures=(Figure("float32 (TTP102)", 0.25, "of operand bytes"), Figure("cores", 64, "cores")),
+    sections=(
+        Section(
+            "operands",
+            "B",
+            (Row("BFLOAT16", 3072.0, 0.75, 12), Row("FLOAT32", 1024.0, 0.25, 3)),
+            "of operand bytes",
+        ),
+        Section("kernels", "GB/s", (Row("program 7", 19.3),)),
+        Section("use", "of the bandwidth", (Row("Matmul", 0.5, 0.5, 2),), "of the bandwidth"),
+    ),
+    notes=("an estimate",),
+)
+ABSENT = Analysis("conv", "convolutions", AnalysisOutcome.NOT_MEASURED, "needs an op table")
+
+
+def test_lines() -> None:
+    assert analysis_listing(ANALYSIS).lines == (
+        "dtype: data formats",
+        "  float32 (TTP102): 25.0 % of operand bytes",
+        "  cores: 64 cores",
+        "",
+        "operands      count       size    of operand bytes",
+        "----------  -------  ---------  ------------------  --------------------",
+        "BFLOAT16         12  3.000 KiB              75.0 %  ####################",
+        "FLOAT32           3  1.000 KiB              25.0 %  #######",
+        "",
+        "kernels      GB/s",
+        "---------  ------",
+        "program 7    19.3",
+        "",
+        "use       count    of the bandwidth",
+        "------  -------  ------------------  --------------------",
+        "Matmul        2              50.0 %  ####################",
+        "",
+        "note: an estimate",
+    )
+
+
+def test_document() -> None:
+    text = analysis_listing(ANALYSIS).text("json")
+    found = json.loads(text)
+    assert list(found) == [
+        "analysis", "title", "outcome", "reason", "figures", "sections", "notes",
+    ]  # fmt: skip
+    assert (found["analysis"], found["outcome"], found["reason"]) == ("dtype", "MEASURED", None)
+    assert found["figures"][1] == {"label": "cores", "value": 64, "unit": "cores"}
+    assert found["sections"][1] == {
+        "heading": "kernels",
+        "unit": "GB/s",
+        "rows": [{"label": "program 7", "value": 19.3, "share": None, "count": 1}],
+        "of": "",
+    }
+
+
+def test_rows() -> None:
+    rows = list(csv.reader(io.StringIO(analysis_listing(ANALYSIS).text("csv"))))
+    assert rows == [
+        ["analysis", "outcome", "section", "label", "value", "unit", "share", "count"],
+        ["dtype", "MEASURED", "", "float32 (TTP102)", "0.25", "of operand bytes", "", ""],
+        ["dtype", "MEASURED", "", "cores", "64", "cores", "", ""],
+        ["dtype", "MEASURED", "operands", "BFLOAT16", "3072.0", "B", "0.75", "12"],
+        ["dtype", "MEASURED", "operands", "FLOAT32", "1024.0", "B", "0.25", "3"],
+        ["dtype", "MEASURED", "kernels", "program 7", "19.3", "GB/s", "", "1"],
+        ["dtype", "MEASURED", "use", "Matmul", "0.5", "of the bandwidth", "0.5", "2"],
+    ]
+
+
+def test_what_cannot_be_told_is_one_sentence_in_every_shape() -> None:
+    listing = analysis_listing(ABSENT)
+    assert listing.text("table") == "NOT_MEASURED conv: needs an op table\n"
+    assert json.loads(listing.text("json")) == {
+        "analysis": "conv",
+        "title": "convolutions",
+        "outcome": "NOT_MEASURED",
+        "reason": "needs an op table",
+        "figures": [],
+        "sections": [],
+        "notes": [],
+    }
+    assert listing.rows == (
+        ("conv", "NOT_MEASURED", None, "needs an op table", None, None, None, None),
+    )
+
+
+def test_a_chart_is_short_and_narrow_and_json_has_all() -> None:
+    long = "Matmul\n" + "1x1x32x4096 @ " * 20
+    rows = tuple(Row(f"{at} {long}", 12.0 - at, (12 - at) / 78, at + 1) for at in range(12))
+    note = "word " * 60
+    analysis = Analysis(
+        "matmul", "x", sections=(Section("y" * 200, "ns", rows, "of time"),), notes=(note,)
+    )
+    listing = analysis_listing(analysis)
+    assert max(map(len, listing.lines)) <= 100
+    chart = listing.lines[4:15]
+    assert chart[0].startswith("0 Matmul 1x1x32x4096 @ 1x1x32x4096")
+    assert "...  " in chart[0]
+    assert len({line.index("%") for line in chart[:10]}) == 1
+    assert [line.count("#") for line in chart[:10]] == [20, 18, 17, 15, 13, 12, 10, 8, 7, 5]
+    assert chart[10] == "and 2 more, which --format json lists"
+    assert len(listing.rows) == 12
+
+
+@pytest.mark.parametrize(
+    ("value", "unit", "text"),
+    [
+        (1_500.0, "ns", "1.500 us"),
+        (0.05, "above the mean", "5.0 % above the mean"),
+        (65_411_234, "elements", "65,411,234 elements"),
+        (0.3333333, "GB/s", "0.3333 GB/s"),
+        (float("inf"), "GB/s", "inf GB/s"),
+        (2048, "B", "2.000 KiB"),
+    ],
+)
+def test_figures(value: float, unit: str, text: str) -> None:
+    analysis = Analysis("a", "b", figures=(Figure("it", value, unit),))
+    assert analysis_listing(analysis).lines == ("a: b", f"  it: {text}")
+
+
+def test_shares_of_nothing() -> None:
+    section = Section("operands", "B", (Row("BFLOAT4_X", 0.0, None, 3),), "of bytes")
+    lines = analysis_listing(Analysis("a", "b", sections=(section,))).lines
+    assert lines[-1] == "BFLOAT4_X         3  0.000 B           -"
