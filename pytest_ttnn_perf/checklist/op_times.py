@@ -4,15 +4,19 @@ from __future__ import annotations
 
 from collections import defaultdict
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from pytest_ttnn_perf.model.attribution import short_code
 from pytest_ttnn_perf.model.finding import Evidence
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Sequence
 
-    from pytest_ttnn_perf.model.ops import Op, OpTable
+    from pytest_ttnn_perf.model.ops import Op, OpTable, Signature
+
+#: The table that was asked for last, and its ops: rules ask for those of one after another.
+_LAST: list[tuple[OpTable, tuple[Op, ...]]] = []
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,9 +33,13 @@ class Share:
         return self.part_ns / self.total_ns if self.total_ns else 0.0
 
 
-def device_ops(table: OpTable) -> Iterable[Op]:
-    """Yield the ops that ran on a device."""
-    return (op for op in table if not op.host)
+def device_ops(table: OpTable) -> Sequence[Op]:
+    """Return the ops that ran on a device; built once for the rules that ask after one another."""
+    if _LAST and _LAST[0][0] is table:
+        return _LAST[0][1]
+    ops = tuple(op for op in table if not op.host)
+    _LAST[:] = [(table, ops)]
+    return ops
 
 
 def share_of(table: OpTable, chosen: Callable[[Op], bool]) -> Share:
@@ -68,10 +76,15 @@ def described(op: Op) -> str:
 
     The second operand of a matrix product is named as well: all projections take the same first.
     """
-    operands = op.signature.inputs or op.signature.outputs
+    return _described(op.signature)
+
+
+@lru_cache(maxsize=4096)
+def _described(signature: Signature) -> str:
+    operands = signature.inputs or signature.outputs
     shapes = ["x".join(map(str, tensor.logical or tensor.padded)) for tensor in operands]
-    named = shapes[:2] if "Matmul" in op.signature.op else shapes[:1]
-    return " ".join([short_code(op.signature.op), " @ ".join(named)]).strip()
+    named = shapes[:2] if "Matmul" in signature.op else shapes[:1]
+    return " ".join([short_code(signature.op), " @ ".join(named)]).strip()
 
 
 def has_operands(table: OpTable) -> bool:

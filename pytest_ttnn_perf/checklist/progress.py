@@ -47,15 +47,19 @@ def progress_of(
     has_baseline: bool | None,
     ops: OpTable | None = None,
     bottleneck: Bottleneck | None = None,
+    kind: ModelKind | None = None,
 ) -> Progress:
-    """Return how far a model has come; ``has_baseline`` is None where nobody looked for one."""
+    """Return how far a model has come; ``has_baseline`` is None where nobody looked for one.
+
+    ``kind`` is what is known of the model already, else its ops and its bottleneck tell.
+    """
     listed = list(findings)
     steps = {
         number: _step(name, [each for each in listed if each.code.startswith(f"TTP{number}")])
         for number, name in _STEPS.items()
     }
     baseline = {True: State.DONE, False: State.OPEN, None: State.NOT_MEASURED}[has_baseline]
-    kind = model_kind(ops, bottleneck)
+    kind = kind or model_kind(ops, bottleneck)
     order = (*_FOCUS.get(kind, ()), *_STEPS) if kind is not None else tuple(_STEPS)
     first = next((number for number in order if steps[number].state is State.OPEN), None)
     return Progress(

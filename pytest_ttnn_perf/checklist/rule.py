@@ -33,7 +33,10 @@ STEPS: Final = {
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What a rule says of one subject; ``value`` against ``limit``, both in ``unit``."""
+    """What a rule says of one subject; ``value`` against ``limit``, both in ``unit``.
+
+    ``severity`` is set where it is other than the rule's own.
+    """
 
     outcome: RuleOutcome
     reason: str | None = None
@@ -41,6 +44,7 @@ class Answer:
     limit: float | None = None
     unit: str = ""
     evidence: tuple[Evidence, ...] = ()
+    severity: Severity | None = None
 
 
 class Rule:
@@ -117,7 +121,7 @@ def finding_of(rule: Rule, answer: Answer) -> Finding:
     return Finding(
         rule.code,
         rule.name,
-        rule.severity,
+        answer.severity or rule.severity,
         answer.outcome,
         answer.reason,
         answer.value,

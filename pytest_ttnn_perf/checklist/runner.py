@@ -22,14 +22,19 @@ def run_rules(rules: Iterable[Rule], subject: Subject) -> tuple[Finding, ...]:
 
 def _answer(rule: Rule, subject: Subject) -> Answer:
     if rule.needs and not any(_has(subject, needed) for needed in rule.needs):
-        return not_measured(subject.why_absent(rule.needs[0]))
+        return not_measured(_why(rule, subject))
     return rule.check(subject)
+
+
+def _why(rule: Rule, subject: Subject) -> str:
+    known = [subject.absent[needed] for needed in rule.needs if needed in subject.absent]
+    return known[0] if known else f"needs {' or '.join(needed.value for needed in rule.needs)}"
 
 
 def _has(subject: Subject, needed: Input) -> bool:
     match needed:
         case Input.OPS:
-            return subject.ops is not None
+            return subject.ops is not None and bool(subject.ops.devices)
         case Input.REPORT:
             return subject.report is not None
         case Input.KERNELS:

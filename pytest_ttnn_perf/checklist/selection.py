@@ -33,11 +33,15 @@ def selected(
     Raises:
         UsageError: a code that no rule begins with, or a limit that a rule does not have.
     """
-    for option, codes in (("select", select), ("ignore", ignore), ("rules", tuple(settings))):
+    for option, codes in (("select", select), ("ignore", ignore)):
         for code in codes:
             if not any(rule.code.startswith(code) for rule in RULES):
                 message = f"{option}: no rule begins with {code!r}; `ttnn-perf rules` lists them"
                 raise UsageError(message)
+    for code in settings:
+        if not any(rule.code == code for rule in RULES):
+            message = f"rules.{code}: there is no such rule; `ttnn-perf rules` lists them"
+            raise UsageError(message)
     return tuple(
         _asked(rule, settings.get(rule.code, RuleSettings()))
         for rule in RULES

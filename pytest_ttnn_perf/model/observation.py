@@ -60,7 +60,8 @@ class Observation:
     why the process that ran it never told its result, ``unconfirmed`` why it could not be measured
     again. ``environment`` is what was true of the device meanwhile; it is never compared.
     ``dropped``: a profiler ran out of room, and one with more may not. ``left_out`` are sources
-    that the user does without: metrics of theirs are not missed.
+    that the user does without: metrics of theirs are not missed. ``bottleneck`` says what holds the
+    model back most, ``model_kind`` what kind of model it is, where that can be told.
     """
 
     test: str
@@ -78,6 +79,8 @@ class Observation:
     unconfirmed: str | None = None
     dropped: bool = False
     left_out: tuple[Source, ...] = ()
+    bottleneck: str | None = None
+    model_kind: str | None = None
 
     @property
     def setting(self) -> Configuration:

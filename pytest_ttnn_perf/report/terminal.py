@@ -10,7 +10,7 @@ from pytest_ttnn_perf.model.rerun import Rerun
 from pytest_ttnn_perf.model.settings import Update
 from pytest_ttnn_perf.model.verdict import Outcome, Reason
 from pytest_ttnn_perf.report.checklist import finding_lines
-from pytest_ttnn_perf.report.findings import test_findings
+from pytest_ttnn_perf.report.findings import progress_lines, test_findings
 from pytest_ttnn_perf.report.lines import Line
 from pytest_ttnn_perf.report.numbers import counted, format_change, format_fraction, format_value
 from pytest_ttnn_perf.report.progress import drift_line, shift_line
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from pytest_ttnn_perf.model.drift import Drifting
     from pytest_ttnn_perf.model.finding import Finding
     from pytest_ttnn_perf.model.observation import JudgedTest
+    from pytest_ttnn_perf.model.progress import Progress
     from pytest_ttnn_perf.model.shift import Shift
     from pytest_ttnn_perf.model.verdict import Verdict
 
@@ -41,6 +42,7 @@ class Manner:
     shift: Shift | None = None
     drifts: tuple[Drifting, ...] = ()
     update: Update | None = None
+    progress: tuple[tuple[str, Progress], ...] = ()
 
 
 def summary_lines(tests: Sequence[JudgedTest], *, manner: Manner) -> Iterator[Line]:
@@ -52,6 +54,7 @@ def summary_lines(tests: Sequence[JudgedTest], *, manner: Manner) -> Iterator[Li
         yield Line("")
     for judged in tests:
         yield from _sentences(judged, manner=manner)
+    yield from progress_lines(manner.progress)
     yield from map(Line, map(drift_line, manner.drifts))
     yield from _shift(manner)
     yield Line(count_line(tests, failed=len(failed)), bad=bool(failed), good=not failed)

@@ -12,7 +12,7 @@ from pytest_ttnn_perf.checklist.runner import run_rules
 from pytest_ttnn_perf.checklist.selection import selected
 from pytest_ttnn_perf.model.finding import Finding, RuleOutcome, Severity
 from pytest_ttnn_perf.model.result import Result
-from pytest_ttnn_perf.model.subject import Subject
+from pytest_ttnn_perf.model.subject import Input, Subject
 from pytest_ttnn_perf.report.checklist import checklist_listing
 from pytest_ttnn_perf.workflow.op_tables import op_table_of
 
@@ -81,13 +81,20 @@ def checked(
     ignore: Sequence[str],
     rules: Mapping[str, RuleSettings],
     waived: Mapping[str, str] | None = None,
+    only: Input | None = None,
 ) -> tuple[Finding, ...]:
     """Ask the selected rules; what is waived is said to be, and counts for nothing.
+
+    With ``only``, just those that need that input and no other.
 
     Raises:
         UsageError: a rule or limit that does not exist.
     """
-    asked = selected(select, ignore, rules)
+    asked = [
+        each
+        for each in selected(select, ignore, rules)
+        if only is None or each.rule.needs == (only,)
+    ]
     findings = run_rules((each.rule for each in asked), subject)
     reasons = {each.rule.code: each.waived for each in asked if each.waived} | dict(waived or {})
     return tuple(

@@ -170,4 +170,6 @@ def with_device(observation: Observation, told: Observation | None) -> Observati
         problems=tuple(dict.fromkeys((*observation.problems, *told.problems))),
         dropped=told.dropped,
         findings=joined(observation.findings, told.findings),
+        bottleneck=told.bottleneck or observation.bottleneck,
+        model_kind=told.model_kind or observation.model_kind,
     )

@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
+from pytest_ttnn_perf.checklist.bottleneck import bottleneck_of
+from pytest_ttnn_perf.checklist.progress import model_kind, progress_of
 from pytest_ttnn_perf.device.conflicts import conflicts
 from pytest_ttnn_perf.model.finding import Finding, RuleOutcome, Severity
+from pytest_ttnn_perf.model.progress import ModelKind, State
 from pytest_ttnn_perf.model.rule_settings import Checklist
-from pytest_ttnn_perf.model.subject import Subject
+from pytest_ttnn_perf.model.subject import Input, Subject
+from pytest_ttnn_perf.model.verdict import Reason
 from pytest_ttnn_perf.workflow.check import checked
 
 if TYPE_CHECKING:
@@ -16,6 +21,7 @@ if TYPE_CHECKING:
 
     from pytest_ttnn_perf.model.artifact import Artifact
     from pytest_ttnn_perf.model.observation import JudgedTest, Observation
+    from pytest_ttnn_perf.model.progress import Progress
     from pytest_ttnn_perf.model.settings import Settings
 
 #: Of two answers to one question the one that knows more: what was found in any pass was found.
@@ -27,16 +33,14 @@ _WEIGHT: Final = {
 }
 
 
-def findings_of(
-    observation: Observation, artifact: Artifact, settings: Settings
-) -> tuple[Finding, ...]:
-    """Ask the rules about a test that has just ended.
+def checked_test(observation: Observation, artifact: Artifact, settings: Settings) -> Observation:
+    """Return a test that has just ended with what the rules say of it, and what holds it back.
 
     Raises:
         UsageError: the settings name a rule or limit that does not exist.
     """
     if settings.checklist is Checklist.OFF or observation.raised is not None:
-        return ()
+        return observation
     subject = Subject(
         ops=artifact.table,
         report=artifact.report,
@@ -45,13 +49,50 @@ def findings_of(
         facts={**observation.environment, **observation.setting.values},
         conflicts=conflicts(os.environ),
     )
-    return checked(
+    findings = checked(
         subject,
         select=settings.select,
         ignore=settings.ignore,
         rules=settings.rules,
         waived=observation.waived,
     )
+    bottleneck = bottleneck_of(subject)
+    kind = model_kind(subject.ops, bottleneck)
+    return replace(
+        observation,
+        findings=findings,
+        bottleneck=bottleneck.sentence if bottleneck else None,
+        model_kind=kind.value if kind else None,
+    )
+
+
+def progress_of_test(judged: JudgedTest) -> Progress | None:
+    """Return how far the model of a test has come; None where nothing is known of its steps."""
+    observation = judged.observation
+    new = {Reason.NEW_TEST, Reason.OTHER_KEY}
+    has_baseline = any(verdict.reason not in new for verdict in judged.verdicts)
+    kind = next((each for each in ModelKind if each.value == observation.model_kind), None)
+    progress = progress_of(observation.findings, has_baseline=has_baseline, kind=kind)
+    known = {State.DONE, State.OPEN}
+    return progress if any(step.state in known for step in progress.steps) else None
+
+
+def asked_again(observation: Observation, settings: Settings) -> Observation:
+    """Ask the rules that look at a test's numbers, now that those of all its passes are known."""
+    if settings.checklist is Checklist.OFF or observation.raised is not None:
+        return observation
+    facts = {**observation.environment, **observation.setting.values}
+    found = checked(
+        Subject(observation=observation, facts=facts),
+        select=settings.select,
+        ignore=settings.ignore,
+        rules=settings.rules,
+        waived=observation.waived,
+        only=Input.TEST,
+    )
+    again = {finding.code: finding for finding in found}
+    findings = tuple(again.get(finding.code, finding) for finding in observation.findings)
+    return replace(observation, findings=findings)
 
 
 def joined(ours: Iterable[Finding], theirs: Iterable[Finding]) -> tuple[Finding, ...]:

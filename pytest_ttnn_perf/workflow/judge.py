@@ -12,7 +12,7 @@ from pytest_ttnn_perf.model.settings import Missing
 from pytest_ttnn_perf.model.verdict import Outcome, Reason
 from pytest_ttnn_perf.report.terminal import Manner
 from pytest_ttnn_perf.workflow.drifts import drifts_of
-from pytest_ttnn_perf.workflow.findings import violations
+from pytest_ttnn_perf.workflow.findings import progress_of_test, violations
 from pytest_ttnn_perf.workflow.shifted import assess, relabelled
 
 if TYPE_CHECKING:
@@ -105,7 +105,10 @@ def manner_of(
         for judged in tests
         if failed(judged, missing=missing, checklist=checklist)
     )
-    return Manner(names, rerun, frozenset(silent), shift, tuple(drifts_of(tests)))
+    progress = {judged.observation.test: progress_of_test(judged) for judged in tests}
+    known = tuple((test, each) for test, each in progress.items() if each is not None)
+    drifts = tuple(drifts_of(tests))
+    return Manner(names, rerun, frozenset(silent), shift, drifts, progress=known)
 
 
 def _fails(verdict: Verdict, *, missing: Missing) -> bool:

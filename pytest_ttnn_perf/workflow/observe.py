@@ -243,13 +243,12 @@ class Observer:
 
     def _checked(self, observation: Observation) -> Observation:
         """Ask the checklist; what it cannot be asked is a mistake in the settings."""
-        from pytest_ttnn_perf.workflow.findings import findings_of
+        from pytest_ttnn_perf.workflow.findings import checked_test
 
         try:
-            findings = findings_of(observation, self._artifact, self.run)
+            return checked_test(observation, self._artifact, self.run)
         except UsageError as error:
             return replace(observation, problems=(*observation.problems, str(error)))
-        return replace(observation, findings=findings)
 
     def _take_at_end(self, artifact: Artifact) -> None:
         """Add what an artifact tells after the test has ended: it cannot raise there any more."""

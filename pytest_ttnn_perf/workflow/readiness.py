@@ -54,9 +54,14 @@ def check_paths(settings: Settings) -> None:
     """Find out before any test runs whether its result could be written.
 
     Raises:
+        UsageError: a rule is named that does not exist.
         InputError: the folder of baselines or of recorded artifacts is none.
         WriteError: the baselines' folder, the artifacts' folder or the report is not writable.
     """
+    if settings.select or settings.ignore or settings.rules:
+        from pytest_ttnn_perf.checklist.selection import selected
+
+        selected(settings.select, settings.ignore, settings.rules)
     baselines = settings.baselines
     if baselines.exists() and not baselines.is_dir():
         raise InputError(baselines, "expected a folder of baselines, found a file")

@@ -8,6 +8,7 @@ from pytest_ttnn_perf._support.errors import InputError
 from pytest_ttnn_perf.baselines.store import BaselineStore
 from pytest_ttnn_perf.capture.run_record import read_run
 from pytest_ttnn_perf.model.result import Result
+from pytest_ttnn_perf.model.rule_settings import Checklist
 from pytest_ttnn_perf.model.verdict import Reason
 from pytest_ttnn_perf.report.documents import gate_document
 from pytest_ttnn_perf.report.listing import Listing
@@ -25,7 +26,13 @@ if TYPE_CHECKING:
 
 
 def gate_record(
-    record: Path, baselines: Path, *, missing: Missing, rerun: Rerun, shape: str
+    record: Path,
+    baselines: Path,
+    *,
+    missing: Missing,
+    rerun: Rerun,
+    shape: str,
+    checklist: Checklist = Checklist.ENFORCE,
 ) -> Result:
     """Judge the run in ``record`` against ``baselines``.
 
@@ -39,7 +46,7 @@ def gate_record(
     tests = list(run.tests.values())
     if not tests:
         raise InputError(record, "the run has no tests: nothing was judged")
-    manner = manner_of(tests, missing=missing, rerun=rerun, shift=run.shift)
+    manner = manner_of(tests, missing=missing, rerun=rerun, shift=run.shift, checklist=checklist)
     gated = any(judged.verdicts for judged in tests)
     passed = run.complete and gated and not manner.failed
     document = gate_document(tests, failed=not passed, complete=run.complete, shift=run.shift)

@@ -27,7 +27,7 @@ from pytest_ttnn_perf.workflow.confirm import (
     not_confirmed,
 )
 from pytest_ttnn_perf.workflow.device_pass import untold, with_device
-from pytest_ttnn_perf.workflow.findings import violations
+from pytest_ttnn_perf.workflow.findings import asked_again, violations
 from pytest_ttnn_perf.workflow.judge import failed, failing, judge_observation, manner_of
 from pytest_ttnn_perf.workflow.publish import Journal, write_run
 from pytest_ttnn_perf.workflow.readiness import check_paths
@@ -120,7 +120,7 @@ class GateRun:
         if told is None and self.untold is not None:
             told = untold(test, f"device pass: {self.untold}")
         if told is not None:
-            observation = with_device(observation, told)
+            observation = asked_again(with_device(observation, told), self.settings)
             observed = encode_observation(observation)
         self._attempt(partial(self._journal.add, test, observed))
         return self._judge(observation)
@@ -139,6 +139,8 @@ class GateRun:
         return self._tests[observation.test]
 
     def _decided(self, judged: JudgedTest) -> JudgedTest:
+        if violations(judged, self.settings.checklist):
+            return judged  # what fails is nothing to compare with
         return self._updates.decide(
             judged,
             hardware=self.hardware,

@@ -122,7 +122,7 @@ def test_dram() -> None:
 def test_an_unknown_bandwidth_is_said_to_be() -> None:
     found = DRAM.analysis(Subject(ops=table(op(BINARY, [WIDE]), arch="grayskull")))
     assert [section.heading for section in found.sections] == ["operands in DRAM"]
-    assert found.notes[0] == "the DRAM bandwidth of grayskull is not known"
+    assert found.notes[0] == "what part of the DRAM bandwidth of grayskull ops use cannot be told"
 
 
 def test_dram_of_kernels() -> None:

@@ -11,16 +11,17 @@ import pytest
 
 from pytest_ttnn_perf.checklist.analyses.registry import ANALYSES
 from pytest_ttnn_perf.model.analysis import AnalysisOutcome
+from pytest_ttnn_perf.model.subject import Subject
 from pytest_ttnn_perf.report.analysis import analysis_listing
 from pytest_ttnn_perf.workflow.check import Artifacts, subject_of
 from tests.harness.corpus import corpus, corpus_folder
+from tests.rules.tables import op, table
 from tests.rules.test_corpus_formats import BYTES, KERNEL, LOGS, REPORTS, operands_of, rows_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from pytest_ttnn_perf.model.analysis import Analysis
-    from pytest_ttnn_perf.model.subject import Subject
 
 CAPTURES = sorted(file.name for file in (corpus_folder() / "ops_perf").glob("*.csv"))
 FALCON, OFT, OLD_OFT = "falcon3_7b_tp4.csv", "blackhole_oft_conv.csv", "oft_2025_09_v2.csv"
@@ -81,6 +82,13 @@ def test_every_analysis_of_every_report(name: str) -> None:
 @pytest.mark.parametrize("name", LOGS or ["demo-one.txt"])
 def test_every_analysis_of_every_log(name: str) -> None:
     answered(subject_of(Artifacts(log=corpus(f"ttlang/{name}"))))
+
+
+@pytest.mark.parametrize("code", ["MatmulDeviceOperation", "Conv2dDeviceOperation", "Reshard", "X"])
+@pytest.mark.parametrize("nanoseconds", [0.0, 100.0])
+def test_every_analysis_of_an_op_that_tells_nothing(code: str, nanoseconds: float) -> None:
+    silent = table(op(code, ns=nanoseconds, cores=None), available_cores=None, arch=None)
+    answered(Subject(ops=silent))
 
 
 def test_every_analysis_of_everything_at_once() -> None:

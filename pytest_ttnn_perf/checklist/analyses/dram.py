@@ -32,7 +32,7 @@ _UNIT: Final = "of the DRAM bandwidth"
 _ESTIMATE: Final = (
     "an estimate: each operand in DRAM counts once, and none of those that ops read a part of"
 )
-_UNKNOWN: Final = "the DRAM bandwidth of {} is not known"
+_UNKNOWN: Final = "what part of the DRAM bandwidth of {} ops use cannot be told"
 _RULES: Final = {
     "ops that read activations from DRAM": HotDataInDram,
     "matmuls bound by DRAM, not DRAM-sharded": MatmulNotDramSharded,
@@ -53,7 +53,7 @@ def _look(subject: Subject) -> Numbers | Answer:
         by_bytes("operands in DRAM", stored, lambda each: each.op, of="of such bytes"),
         *(_moved(kernels) if not isinstance(kernels, str) else ()),
         figures=() if use is None else (Figure("bandwidth in use, weighted by time", use, _UNIT),),
-        notes=tuple(_notes(subject.ops, use)) if subject.ops is not None else (),
+        notes=tuple(_notes(subject.ops, use)) if subject.ops is not None and operands else (),
     )
 
 

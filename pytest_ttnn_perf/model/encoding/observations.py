@@ -24,8 +24,8 @@ if TYPE_CHECKING:
     from pytest_ttnn_perf.model.encoding.value import Value
 
 _LIMITS: Final = tuple(field.name for field in fields(Limits))
-#: What may have gone wrong with a test, each in a sentence.
-_TEXTS: Final = ("raised", "lost", "unconfirmed")
+#: What may have gone wrong with a test, or holds it back, each in a sentence.
+_TEXTS: Final = ("raised", "lost", "unconfirmed", "bottleneck", "model_kind")
 _NUMBER: Final = frozenset({int, float})
 
 
