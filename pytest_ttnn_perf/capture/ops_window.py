@@ -77,4 +77,5 @@ def _between(table: OpTable, spans: list[Span]) -> OpTable:
         signposts=tuple(signposts),
         traces=trace_replays(chosen.columns),
         dropped={reason: count for reason, count in dropped.items() if count},
+        windowed=True,
     )

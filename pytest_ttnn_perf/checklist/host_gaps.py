@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from pytest_ttnn_perf.model.ops import OpTable
     from pytest_ttnn_perf.model.subject import Subject
 
-#: What a table says that it dropped, once it was cut to a window.
-_CUT: Final = "outside the window"
 _NEITHER: Final = (
     "the capture has neither replays of a trace nor a window of signposts (NAME … NAME_END): gaps "
     "of a whole capture are compilation and idle time"
@@ -64,7 +62,7 @@ def gaps_of(subject: Subject) -> Gaps | str:
     if table is None:
         return subject.why_absent(Input.OPS)
     replays = _replays(table)
-    windows = [] if replays else _windows(subject, table)
+    windows = [] if replays else _windows(table)
     sequences = list(replays.values()) or _in_windows(table, windows)
     if not sequences:
         return _NEITHER
@@ -102,9 +100,9 @@ def _replays(table: OpTable) -> dict[tuple[int, int, int], Sequence]:
     return found
 
 
-def _windows(subject: Subject, table: OpTable) -> list[Window]:
-    """Return the windows of a table: all of it, if it is of a test's call or cut to a window."""
-    if subject.observation is not None or _CUT in table.dropped:
+def _windows(table: OpTable) -> list[Window]:
+    """Return the windows of a table: all of it, if it holds nothing but measured calls."""
+    if table.windowed:
         return [Window("", 0, len(table))] if len(table) else []
     return signpost_windows(table)
 

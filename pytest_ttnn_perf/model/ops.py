@@ -108,7 +108,7 @@ class OpTable:
 
     ``rows`` is what the file holds, signposts included; ``format`` names its version, and
     ``kernel_time`` the column that ``kernel_ns`` was taken from: times of different columns are
-    different quantities.
+    different quantities. ``windowed``: it holds measured calls and nothing around them.
     """
 
     format: str
@@ -123,6 +123,7 @@ class OpTable:
     arch: str | None = None
     available_cores: int | None = None
     kernel_time: str = "DEVICE KERNEL DURATION [ns]"
+    windowed: bool = False
 
     def __len__(self) -> int:
         return len(self.columns.kernel_ns)

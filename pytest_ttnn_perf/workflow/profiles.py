@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from pytest_ttnn_perf.attribution.grouping import grouped
@@ -72,7 +73,7 @@ def _last_iteration(profile: Profile, report: OpTable) -> OpTable | None:
         ):
             return None
         kept += rows
-    return report.select(sorted(kept))
+    return replace(report.select(sorted(kept)), windowed=True)
 
 
 def _categories(table: OpTable, source: Source) -> Iterator[MetricObservation]:

@@ -90,5 +90,5 @@ def test_a_test_without_a_profiler_has_nothing_to_lose() -> None:
 
 
 def test_without_input() -> None:
-    assert ask(RULE, Subject()) == not_measured("needs a measured test")
+    assert ask(RULE, Subject()) == not_measured("needs a measured test or output of tt-lang")
     assert ask(RULE, replace(Subject(), kernels=TtlangLog())) == CLEAN

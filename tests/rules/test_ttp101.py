@@ -111,4 +111,4 @@ def test_a_report_without_weights_leaves_it_to_the_op_table() -> None:
 
 
 def test_without_input() -> None:
-    assert ask(RULE, Subject()) == not_measured("needs a report database")
+    assert ask(RULE, Subject()) == not_measured("needs a report database or an op table")

@@ -83,4 +83,4 @@ def test_a_capture_without_operands() -> None:
 
 
 def test_without_input() -> None:
-    assert ask(RULE, Subject()) == not_measured("needs an op table")
+    assert ask(RULE, Subject()) == not_measured("needs an op table or a report database")

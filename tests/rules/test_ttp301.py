@@ -103,7 +103,9 @@ def test_a_report_without_a_table() -> None:
 
 
 def test_inputs_that_do_not_tell() -> None:
-    assert ask(InterleavedActivations(), Subject()) == not_measured("needs an op table")
+    assert ask(InterleavedActivations(), Subject()) == not_measured(
+        "needs an op table or a report database"
+    )
     assert ask(InterleavedActivations(), Subject(ops=table(op("Unary")))) == not_measured(
         "the capture tells nothing of the tensors that ops take and give"
     )

@@ -96,4 +96,4 @@ def test_a_report_without_reshards() -> None:
 
 
 def test_nothing_to_look_at() -> None:
-    assert ask(Resharding(), Subject()) == not_measured("needs an op table")
+    assert ask(Resharding(), Subject()) == not_measured("needs an op table or a report database")

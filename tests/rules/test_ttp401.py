@@ -5,7 +5,6 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from pytest_ttnn_perf.capture.ops_window import OUTSIDE
 from pytest_ttnn_perf.checklist.rule import Answer
 from pytest_ttnn_perf.checklist.rules.ttp401_host_bound import HostBound
 from pytest_ttnn_perf.model.finding import Evidence, RuleOutcome
@@ -72,12 +71,18 @@ def test_a_window_of_signposts_is_said_to_be_inflated() -> None:
 
 
 def test_the_measured_call_of_a_test_is_a_window() -> None:
-    subject = replace(measured(), ops=table(on_host("(torch) cat"), *call(100), *call(0, device=1)))
+    ops = table(on_host("(torch) cat"), *call(100), *call(0, device=1))
+    subject = replace(measured(), ops=replace(ops, windowed=True))
     assert ask(HostBound(), subject) == Answer(RuleOutcome.CLEAN, INFLATED, 100 / 1700, 0.2, UNIT)
 
 
+def test_a_whole_capture_that_a_test_attached_is_none() -> None:
+    subject = replace(measured(), ops=table(*call(10_000)))
+    assert ask(HostBound(), subject).outcome is RuleOutcome.NOT_MEASURED
+
+
 def test_a_capture_that_was_cut_is_a_window() -> None:
-    ops = replace(table(*call(200)), dropped={OUTSIDE: 5})
+    ops = replace(table(*call(200)), windowed=True)
     assert ask(HostBound(), Subject(ops=ops)) == Answer(RuleOutcome.CLEAN, INFLATED, 0.2, 0.2, UNIT)
 
 

@@ -26,7 +26,8 @@ def called(wall_ns: float, device_ns: float, ops: OpTable | None = None) -> Subj
 
 
 def test_a_model_that_waits_without_a_trace_is_found() -> None:
-    assert ask(TraceNotUsed(), replace(measured(), ops=table(*WAITING))) == Answer(
+    ops = replace(table(*WAITING), windowed=True)
+    assert ask(TraceNotUsed(), replace(measured(), ops=ops)) == Answer(
         RuleOutcome.FOUND,
         "no trace is used, and devices wait 50.0% of the time in 1 window; outside a replay the "
         "profiler itself makes gaps longer",
@@ -52,7 +53,8 @@ def test_the_time_without_a_profiler_counts_before_gaps() -> None:
 
 def test_the_limit_itself_is_clean() -> None:
     rows = (op("Add", [X], ns=400, gap_ns=9), op("Add", [X], ns=400, gap_ns=200))
-    answer = ask(TraceNotUsed(), replace(measured(), ops=table(*rows)))
+    ops = replace(table(*rows), windowed=True)
+    answer = ask(TraceNotUsed(), replace(measured(), ops=ops))
     assert answer == Answer(RuleOutcome.CLEAN, None, 0.2, 0.2, UNIT)
 
 
@@ -85,7 +87,7 @@ def test_changing_shapes_cannot_be_traced() -> None:
 @pytest.mark.parametrize(
     ("subject", "reason"),
     [
-        (Subject(), "needs an op table"),
+        (Subject(), "needs an op table or a measured test"),
         (
             called(1000, 100),
             "whether a trace is used is not known: state the fact use_trace",

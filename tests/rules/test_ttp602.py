@@ -125,7 +125,7 @@ def test_a_report_that_leaves_something_open() -> None:
 
 def test_inputs_that_do_not_tell() -> None:
     rule = ActBlockHBelowMax()
-    assert ask(rule, Subject()) == not_measured("needs an op table")
+    assert ask(rule, Subject()) == not_measured("needs an op table or a report database")
     assert ask(rule, Subject(ops=table(op("Unary")))) == not_applicable("no convolutions")
     assert ask(rule, Subject(ops=table(conv()))) == not_measured(
         "the capture does not tell the blocks of convolutions"

@@ -55,7 +55,7 @@ def test_a_report_without_a_table() -> None:
 
 def test_inputs_that_do_not_tell() -> None:
     rule = WeightsDoubleBufferOff()
-    assert ask(rule, Subject()) == not_measured("needs an op table")
+    assert ask(rule, Subject()) == not_measured("needs an op table or a report database")
     assert ask(rule, Subject(ops=table(op("Unary")))) == not_applicable("no convolutions")
     untold = not_measured("the capture does not tell whether weights are double-buffered")
     assert ask(rule, Subject(ops=table(conv()))) == untold

@@ -52,6 +52,8 @@ def test_a_report_without_a_table() -> None:
 
 
 def test_nothing_to_look_at() -> None:
-    assert ask(BatchnormNotFolded(), Subject()) == not_measured("needs an op table")
+    assert ask(BatchnormNotFolded(), Subject()) == not_measured(
+        "needs an op table or a report database"
+    )
     alone = Subject(ops=table(NORM))
     assert ask(BatchnormNotFolded(), alone) == not_applicable("no convolutions")
