@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from benchmarks.e2e.project import LEAST_CALL_MS
 from pytest_ttnn_perf.baselines.store import BaselineStore
 from pytest_ttnn_perf.capture.run_record import read_run
-from pytest_ttnn_perf.model.settings import Missing
+from pytest_ttnn_perf.model.settings import Settings
 from pytest_ttnn_perf.model.verdict import Outcome
 from pytest_ttnn_perf.workflow.judge import failed, failing, judge_run
 
@@ -127,7 +127,7 @@ def _read(attempt: Attempt, run: Run, project: Project, *, reported: set[str]) -
     alone = judge_run(_without_confirmations(run), store).tests
     again = judge_run(run, store)
     trouble = None
-    failures = {name for name, judged in run.tests.items() if failed(judged, missing=Missing.FAIL)}
+    failures = {name for name, judged in run.tests.items() if failed(judged, Settings())}
     if set(run.tests) != set(project.tests):
         trouble = f"tests in the record: {', '.join(run.tests) or 'none'}"
     elif not run.complete:
@@ -165,9 +165,9 @@ def _tested(judged: JudgedTest, alone: JudgedTest, *, slowed: bool) -> Tested:
         test=judged.observation.test,
         slowed=slowed,
         outcome=_worst(judged),
-        failed=failed(judged, missing=Missing.FAIL),
+        failed=failed(judged, Settings()),
         alone=_worst(alone),
-        failed_alone=failed(alone, missing=Missing.FAIL),
+        failed_alone=failed(alone, Settings()),
         change=first.change,
         limit=first.limit,
         measurements=1 + max(confirmations, default=0),
@@ -175,7 +175,7 @@ def _tested(judged: JudgedTest, alone: JudgedTest, *, slowed: bool) -> Tested:
 
 
 def _worst(judged: JudgedTest) -> Outcome:
-    return (*failing(judged, missing=Missing.FAIL), *judged.verdicts)[0].outcome
+    return (*failing(judged, Settings()), *judged.verdicts)[0].outcome
 
 
 def _outcomes(judged: JudgedTest) -> dict[str, Outcome]:

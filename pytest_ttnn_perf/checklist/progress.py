@@ -106,4 +106,4 @@ def _final_pcc(findings: Sequence[Finding]) -> Step:
 
 
 def _is_open(finding: Finding) -> bool:
-    return finding.outcome is RuleOutcome.FOUND and finding.severity is not Severity.INFO
+    return finding.stands and finding.severity is not Severity.INFO

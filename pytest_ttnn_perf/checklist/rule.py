@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import re
 from dataclasses import Field, dataclass, field, fields
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
@@ -29,6 +30,7 @@ STEPS: Final = {
     "8": "kernels",
     "9": "correctness and targets",
 }
+_SENTENCE_END: Final = re.compile(r"(?<=\.)\s")
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +78,12 @@ class Rule:
     def page(cls) -> str:
         """Return the documentation."""
         return inspect.cleandoc(cls.__doc__ or "")
+
+    @classmethod
+    def fix(cls) -> str:
+        """Return the first sentence of what to do."""
+        advice = cls.page().partition("## What to do\n")[2].partition("\n\n")[0]
+        return _SENTENCE_END.split(" ".join(advice.split()), maxsplit=1)[0]
 
 
 def limit(default: float, *, unit: str, source: str) -> Any:
@@ -128,4 +136,5 @@ def finding_of(rule: Rule, answer: Answer) -> Finding:
         answer.limit,
         answer.unit,
         answer.evidence,
+        rule.fix() if answer.outcome is RuleOutcome.FOUND else None,
     )

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pytest_ttnn_perf.checklist.rule import finding_of, not_measured
-from pytest_ttnn_perf.model.subject import Input
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -21,7 +20,7 @@ def run_rules(rules: Iterable[Rule], subject: Subject) -> tuple[Finding, ...]:
 
 
 def _answer(rule: Rule, subject: Subject) -> Answer:
-    if rule.needs and not any(_has(subject, needed) for needed in rule.needs):
+    if rule.needs and not any(map(subject.has, rule.needs)):
         return not_measured(_why(rule, subject))
     return rule.check(subject)
 
@@ -29,15 +28,3 @@ def _answer(rule: Rule, subject: Subject) -> Answer:
 def _why(rule: Rule, subject: Subject) -> str:
     known = [subject.absent[needed] for needed in rule.needs if needed in subject.absent]
     return known[0] if known else f"needs {' or '.join(needed.value for needed in rule.needs)}"
-
-
-def _has(subject: Subject, needed: Input) -> bool:
-    match needed:
-        case Input.OPS:
-            return subject.ops is not None and bool(subject.ops.devices)
-        case Input.REPORT:
-            return subject.report is not None
-        case Input.KERNELS:
-            return subject.kernels is not None
-        case Input.TEST:
-            return subject.observation is not None

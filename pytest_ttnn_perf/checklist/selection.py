@@ -18,10 +18,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """A rule as this project has it."""
+    """A rule as this project has it; ``severity`` is None where it is the rule's own."""
 
     rule: Rule
-    severity: Severity
+    severity: Severity | None = None
     waived: str | None = None
 
 
@@ -31,7 +31,8 @@ def selected(
     """Return the rules of some codes, or prefixes of codes, all if none is named.
 
     Raises:
-        UsageError: a code that no rule begins with, or a limit that a rule does not have.
+        UsageError: a code that no rule begins with, a limit that a rule does not have, or no rule
+            is left.
     """
     for option, codes in (("select", select), ("ignore", ignore)):
         for code in codes:
@@ -42,11 +43,15 @@ def selected(
         if not any(rule.code == code for rule in RULES):
             message = f"rules.{code}: there is no such rule; `ttnn-perf rules` lists them"
             raise UsageError(message)
-    return tuple(
+    asked = tuple(
         _asked(rule, settings.get(rule.code, RuleSettings()))
         for rule in RULES
         if _named(rule.code, select, otherwise=True) and not _named(rule.code, ignore)
     )
+    if not asked:
+        message = f"ignore: {', '.join(ignore)} leaves none of the rules that select names"
+        raise UsageError(message)
+    return asked
 
 
 def _named(code: str, prefixes: Iterable[str], *, otherwise: bool = False) -> bool:
@@ -64,6 +69,6 @@ def _asked(kind: type[Rule], settings: RuleSettings) -> Asked:
         raise UsageError(message)
     return Asked(
         replace(rule, **settings.limits),
-        settings.severity or rule.severity,
+        settings.severity,
         settings.waive,
     )

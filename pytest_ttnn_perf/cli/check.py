@@ -6,12 +6,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pytest_ttnn_perf.cli.arguments import add_format, project_settings
-from pytest_ttnn_perf.workflow.check import Artifacts, check_artifacts
 
 if TYPE_CHECKING:
     import argparse
 
     from pytest_ttnn_perf.model.result import Result
+    from pytest_ttnn_perf.workflow.check import Artifacts
 
 
 def declare(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -40,11 +40,15 @@ def add_artifacts(parser: argparse.ArgumentParser) -> None:
 
 def artifacts_of(options: argparse.Namespace) -> Artifacts:
     """Return what the options name."""
+    from pytest_ttnn_perf.workflow.check import Artifacts
+
     return Artifacts(options.csv, options.db, options.log, options.start, options.end)
 
 
 def run(options: argparse.Namespace) -> Result:
     """Ask the rules."""
+    from pytest_ttnn_perf.workflow.check import check_artifacts  # all rules: not for other commands
+
     settings = project_settings()
     return check_artifacts(
         artifacts_of(options),

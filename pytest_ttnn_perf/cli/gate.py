@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -46,10 +47,11 @@ def declare(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> No
 def run(options: argparse.Namespace) -> Result:
     """Return the verdicts, and whether the run fails."""
     settings = project_settings()
-    missing = Missing(options.missing) if options.missing else settings.missing
-    baselines = options.baselines or settings.baselines
-    given = options.baselines is not None
-    rerun = Rerun(options=("--ttnn-perf-baselines", str(baselines)) if given else ())
-    return gate_record(
-        options.record, baselines, missing=missing, rerun=rerun, shape=options.format
-    )
+    if options.missing:
+        settings = replace(settings, missing=Missing(options.missing))
+    if options.baselines is not None:
+        settings = replace(settings, baselines=options.baselines)
+        rerun = Rerun(options=("--ttnn-perf-baselines", str(options.baselines)))
+    else:
+        rerun = Rerun()
+    return gate_record(options.record, settings, rerun=rerun, shape=options.format)

@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING
 
 from pytest_ttnn_perf.cli.arguments import add_format
 from pytest_ttnn_perf.model.result import Result
-from pytest_ttnn_perf.workflow.rules import show_rules
 
 if TYPE_CHECKING:
     import argparse
@@ -27,4 +26,6 @@ def declare(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> No
 
 def run(options: argparse.Namespace) -> Result:
     """Return the rules."""
+    from pytest_ttnn_perf.workflow.rules import show_rules  # not for other commands
+
     return Result(show_rules(options.code, shape=options.format))

@@ -4,6 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import Enum
+from typing import Final
+
+#: What can be looked at: known without reading the code that looks.
+NAMES: Final = (
+    *("dtype", "fidelity", "layout", "padding", "sharding", "reshards", "memory", "host-overhead"),
+    *("trace", "queues", "conv", "matmul", "devices", "cores", "dram", "bottlenecks"),
+)
 
 
 class AnalysisOutcome(Enum):

@@ -33,8 +33,23 @@ class Evidence:
 
 
 @dataclass(frozen=True, slots=True)
+class NeedlessWaiver:
+    """A waiver that hides nothing; ``test`` is None for one of the configuration.
+
+    What is not ``known`` is no rule at all.
+    """
+
+    code: str
+    test: str | None
+    known: bool
+
+
+@dataclass(frozen=True, slots=True)
 class Finding:
-    """The outcome of one rule on one test; ``value`` and ``limit`` are in ``unit``."""
+    """The outcome of one rule on one test; ``value`` and ``limit`` are in ``unit``.
+
+    ``fix`` says what to do about what was found, ``waived`` why the project does without that.
+    """
 
     code: str
     name: str
@@ -45,3 +60,15 @@ class Finding:
     limit: float | None = None
     unit: str = ""
     evidence: tuple[Evidence, ...] = ()
+    fix: str | None = None
+    waived: str | None = None
+
+    @property
+    def stands(self) -> bool:
+        """Whether something was found that nobody waived."""
+        return self.outcome is RuleOutcome.FOUND and self.waived is None
+
+    @property
+    def fails(self) -> bool:
+        """Whether it fails its test, where the checklist is enforced."""
+        return self.stands and self.severity is Severity.ERROR

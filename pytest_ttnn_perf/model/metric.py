@@ -61,6 +61,10 @@ class Source(Enum):
     SIM = "sim"
 
 
+#: The sources that only a device has.
+OF_DEVICE: Final = (Source.DEVICE, Source.REALTIME, Source.TRACY)
+
+
 @dataclass(frozen=True, slots=True)
 class Metric:
     """One measured quantity. ``unit`` is a display unit ("ns", "tok/s"); "" means a bare number."""

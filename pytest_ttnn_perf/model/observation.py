@@ -62,6 +62,7 @@ class Observation:
     ``dropped``: a profiler ran out of room, and one with more may not. ``left_out`` are sources
     that the user does without: metrics of theirs are not missed. ``bottleneck`` says what holds the
     model back most, ``model_kind`` what kind of model it is, where that can be told.
+    ``has_kernels``: it runs kernels of tt-lang that told something.
     """
 
     test: str
@@ -81,6 +82,7 @@ class Observation:
     left_out: tuple[Source, ...] = ()
     bottleneck: str | None = None
     model_kind: str | None = None
+    has_kernels: bool = False
 
     @property
     def setting(self) -> Configuration:

@@ -5,6 +5,17 @@ from __future__ import annotations
 import posixpath
 import shlex
 from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from pytest_ttnn_perf.model.metric import OF_DEVICE
+
+if TYPE_CHECKING:
+    from pytest_ttnn_perf.model.observation import Observation
+
+#: What makes tt-lang print where the time of a kernel goes.
+_AUTO_PROFILE: Final = (
+    "TTLANG_AUTO_PROFILE=1 TT_METAL_DEVICE_PROFILER=1 TT_METAL_PROFILER_MID_RUN_DUMP=1"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,6 +34,15 @@ class Rerun:
         """Return the command, up to the bare update option."""
         words = ["pytest", posixpath.join(self.folder, test), *self.options]
         return f"{shlex.join(words)} --ttnn-perf-update"
+
+    def full_profile(self, observation: Observation) -> str | None:
+        """Return the command that profiles a test in all detail; None if it ran on no device."""
+        path = posixpath.join(self.folder, observation.test)
+        if observation.has_kernels:  # not with a perf dump beside it, which changes what is timed
+            return f"{_AUTO_PROFILE} {shlex.join(['pytest', '-s', path])}"
+        if any(each.metric.source in OF_DEVICE for each in observation.metrics.values()):
+            return shlex.join(["python", "-m", "tracy", "-r", "-p", "-v", "-m", "pytest", path])
+        return None
 
     def accept_all(self) -> str:
         """Return the command that accepts the results of all tests."""

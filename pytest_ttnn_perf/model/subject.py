@@ -44,6 +44,18 @@ class Subject:
     conflicts: tuple[Conflict, ...] | None = None
     absent: Mapping[Input, str] = field(default_factory=dict)
 
+    def has(self, needed: Input) -> bool:
+        """Tell whether an input is there; a table without ops of a device is none."""
+        match needed:
+            case Input.OPS:
+                return self.ops is not None and bool(self.ops.devices)
+            case Input.REPORT:
+                return self.report is not None
+            case Input.KERNELS:
+                return self.kernels is not None
+            case Input.TEST:
+                return self.observation is not None
+
     def why_absent(self, needed: Input) -> str:
         """Say why an input is not there."""
         return self.absent.get(needed, f"needs {needed.value}")

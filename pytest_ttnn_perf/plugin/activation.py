@@ -19,7 +19,7 @@ from pytest_ttnn_perf.plugin.worker import Worker
 from pytest_ttnn_perf.workflow.equipment import equipment
 from pytest_ttnn_perf.workflow.link import SHARE, take_link, take_share
 from pytest_ttnn_perf.workflow.profiler_choice import fitted
-from pytest_ttnn_perf.workflow.readiness import choose_profiler, has_devices, own_chip
+from pytest_ttnn_perf.workflow.readiness import check_paths, choose_profiler, has_devices, own_chip
 from pytest_ttnn_perf.workflow.run import GateRun
 
 if TYPE_CHECKING:
@@ -100,7 +100,7 @@ def _lead(config: pytest.Config, settings: Settings) -> None:
     here = config.invocation_params.dir
     gate = GateRun(settings, config.rootpath, here, rerun=_rerun(config), inline=not isolated)
     try:
-        gate.check()
+        check_paths(settings)
         choice = fitted(choose_profiler(settings, os.environ), settings, isolated=isolated)
     except TtnnPerfError as error:
         raise pytest.UsageError(str(error)) from error

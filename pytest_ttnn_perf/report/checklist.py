@@ -9,39 +9,68 @@ from pytest_ttnn_perf.model.finding import RuleOutcome
 from pytest_ttnn_perf.model.metric import Metric
 from pytest_ttnn_perf.report.listing import Listing
 from pytest_ttnn_perf.report.numbers import counted, format_fraction, format_value
+from pytest_ttnn_perf.report.optimization import progress_block, progress_document
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
     from pytest_ttnn_perf.model.finding import Evidence, Finding
+    from pytest_ttnn_perf.model.progress import Progress
 
-_FIELDS: Final = ("code", "name", "severity", "outcome", "reason", "value", "limit", "unit")
+_FIELDS: Final = (
+    *("code", "name", "severity", "outcome", "reason", "value", "limit", "unit", "fix", "waived"),
+)
 _TIME: Final = Metric("time", "ns")
+_SIZE: Final = Metric("size", "B")
 
 
-def checklist_document(findings: Iterable[Finding]) -> dict[str, object]:
-    """Return findings as plain JSON."""
-    return {"rules": [_document(finding) for finding in findings]}
-
-
-def checklist_listing(findings: Sequence[Finding], *, head: Sequence[str] = ()) -> Listing:
+def checklist_listing(
+    findings: Sequence[Finding], *, bottleneck: str | None, progress: Progress
+) -> Listing:
     """Lay findings out in the order in which they are worth reading."""
-    lines = [*head]
+    lines: list[str] = []
     for finding in findings:
         if finding.outcome is RuleOutcome.FOUND:
             lines += finding_lines(finding)
-    lines += [""] if len(lines) > len(head) else []
-    lines += _quiet(findings)
-    rows = tuple(tuple(_document(finding)[name] for name in _FIELDS) for finding in findings)
-    return Listing((*lines, count_line(findings)), checklist_document(findings), _FIELDS, rows)
+    lines += [""] if lines else []
+    lines += [*_quiet(findings), ""]
+    lines += [f"bottleneck: {bottleneck}"] if bottleneck else []
+    lines += progress_block(progress)
+    rows = tuple(tuple(finding_document(f)[name] for name in _FIELDS) for f in findings)
+    document = {
+        "rules": [finding_document(finding) for finding in findings],
+        "bottleneck": bottleneck,
+        "progress": progress_document(progress),
+    }
+    return Listing((*lines, count_line(findings)), document, _FIELDS, rows)
 
 
 def finding_lines(finding: Finding) -> Iterator[str]:
-    """Lay one finding out: what was found against the limit, and where."""
-    title = f"{finding.code} {finding.name} ({finding.severity.value})"
-    yield f"{title}: {finding.reason}{_limit(finding)}"
+    """Lay one finding out: what was found against the limit, where, and what to do."""
+    yield title(finding)
+    yield from evidence_lines(finding)
+    yield from advice_lines(finding)
+
+
+def title(finding: Finding) -> str:
+    """Say in one line what was found, against which limit."""
+    name = f"{finding.code} {finding.name} ({finding.severity.value})"
+    waived = "" if finding.waived is None else f"; waived: {finding.waived}"
+    return f"{name}: {finding.reason}{_limit(finding)}{waived}"
+
+
+def evidence_lines(finding: Finding) -> Iterator[str]:
+    """Say where it was found, unless that is what the reason says."""
     for evidence in finding.evidence:
-        yield f"    {_evidence(evidence)}"
+        if evidence.subject != finding.reason:
+            yield f"    {_evidence(evidence)}"
+
+
+def advice_lines(finding: Finding) -> Iterator[str]:
+    """Say what to do about it, and where there is more to read."""
+    if finding.fix is not None and finding.waived is None:
+        yield f"    fix: {finding.fix}"
+        yield f"    see: ttnn-perf rules {finding.code}"
 
 
 def count_line(findings: Iterable[Finding]) -> str:
@@ -64,7 +93,8 @@ def _quiet(findings: Iterable[Finding]) -> Iterator[str]:
             yield f"{outcome.value} {', '.join(codes)}: {reason}"
 
 
-def _document(finding: Finding) -> dict[str, object]:
+def finding_document(finding: Finding) -> dict[str, object]:
+    """Return a finding as plain JSON."""
     return {
         "code": finding.code,
         "name": finding.name,
@@ -78,6 +108,8 @@ def _document(finding: Finding) -> dict[str, object]:
             {"subject": each.subject, "value": each.value, "unit": each.unit}
             for each in finding.evidence
         ],
+        "fix": finding.fix,
+        "waived": finding.waived,
     }
 
 
@@ -97,4 +129,6 @@ def shown(value: float, unit: str) -> str:
         return f"{format_fraction(value)} {unit}"
     if unit == "ns":
         return format_value(_TIME, value)
+    if unit in {"B", "bytes"}:
+        return format_value(_SIZE, value)
     return f"{value:,.4g} {unit}".strip()

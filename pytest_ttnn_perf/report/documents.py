@@ -4,17 +4,18 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from pytest_ttnn_perf.report.checklist import finding_document
 from pytest_ttnn_perf.report.sentences import sentence
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Sequence
 
     from pytest_ttnn_perf.model.observation import JudgedTest
     from pytest_ttnn_perf.model.shift import Shift
 
 
 def gate_document(
-    tests: Iterable[JudgedTest], *, failed: bool, complete: bool, shift: Shift | None
+    tests: Sequence[JudgedTest], *, failed: bool, complete: bool, shift: Shift | None
 ) -> dict[str, object]:
     """Return the result of a gate."""
     verdicts = [
@@ -37,4 +38,9 @@ def gate_document(
         "shift": shift.change if shift else None,
         "complete": complete,
         "verdicts": verdicts,
+        "findings": [
+            {"test": judged.observation.test, **finding_document(finding)}
+            for judged in tests
+            for finding in judged.observation.findings
+        ],
     }

@@ -1,76 +1,91 @@
-"""What the checklist says of a test, in the summary of a run."""
+"""What the checklist says of the tests of a run, in its summary."""
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import TYPE_CHECKING, Final
 
-from pytest_ttnn_perf.model.finding import RuleOutcome, Severity
-from pytest_ttnn_perf.model.progress import State
-from pytest_ttnn_perf.report.checklist import finding_lines
+from pytest_ttnn_perf.model.finding import Severity
+from pytest_ttnn_perf.report.checklist import advice_lines, evidence_lines, title
 from pytest_ttnn_perf.report.lines import Line
-from pytest_ttnn_perf.report.tables import table_lines
+from pytest_ttnn_perf.report.numbers import counted
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
-    from pytest_ttnn_perf.model.observation import Observation
-    from pytest_ttnn_perf.model.progress import Progress
+    from pytest_ttnn_perf.model.finding import Finding, NeedlessWaiver
+    from pytest_ttnn_perf.model.observation import JudgedTest
 
-#: States in a table; a dash is what is not known.
-_SHORT: Final = {
-    State.DONE: "done",
-    State.OPEN: "OPEN",
-    State.NOT_MEASURED: "-",
-    State.NOT_APPLICABLE: "n/a",
-}
-#: The heaviest first; what is only for information comes last, without its evidence.
+#: The heaviest first; what is only for information comes last, without evidence and advice.
 _ORDER: Final = (Severity.ERROR, Severity.WARNING, Severity.INFO)
+#: How many tests with the same finding are named; the others are counted.
+_MOST_TESTS: Final = 3
 
 
-def test_findings(observation: Observation) -> Iterator[Line]:
-    """Lay out what was found in a test, and which of its waivers are for nothing."""
-    found = [each for each in observation.findings if each.outcome is RuleOutcome.FOUND]
-    if observation.bottleneck is not None:
-        yield Line(f"{observation.test}: bottleneck: {observation.bottleneck}")
+def findings_lines(tests: Sequence[JudgedTest]) -> Iterator[Line]:
+    """Lay out what was found, one finding that several tests share once, and what to do."""
+    lines = [*_bottlenecks(tests)]
+    advised: set[str] = set()
+    shared = _shared(tests)
     for severity in _ORDER:
-        for finding in found:
+        for finding, names in shared.items():
             if finding.severity is severity:
-                first, *rest = finding_lines(finding)
-                yield Line(f"{observation.test}: {first}", bad=severity is Severity.ERROR)
-                if severity is not Severity.INFO:
-                    yield from map(Line, rest)
-    if found:
-        yield Line("  ttnn-perf rules CODE says what to do about each")
-    yield from _needless_waivers(observation)
+                bad = finding.fails
+                lines += [Line(text, bad=bad) for text in _finding(finding, names, advised)]
+    if lines:
+        yield Line("")
+        yield Line("optimization checklist")
+        yield from lines
+        yield Line("")
 
 
-def progress_lines(progress: Sequence[tuple[str, Progress]]) -> Iterator[Line]:
-    """Lay out how far each model has come, and which step to take first."""
-    if not progress:
+def findings_count(tests: Sequence[JudgedTest]) -> str:
+    """Count what was found, by severity; nothing if there is nothing."""
+    found = Counter(
+        finding.severity
+        for judged in tests
+        for finding in judged.observation.findings
+        if finding.stands
+    )
+    told = ", ".join(counted(found[each], each.value) for each in _ORDER[:2] if found[each])
+    return told and f"checklist: {told}"
+
+
+def _bottlenecks(tests: Sequence[JudgedTest]) -> Iterator[Line]:
+    for judged in tests:
+        if judged.observation.bottleneck is not None:
+            yield Line(f"{judged.observation.test}: bottleneck: {judged.observation.bottleneck}")
+
+
+def _shared(tests: Sequence[JudgedTest]) -> dict[Finding, list[str]]:
+    """Return every finding that stands or is waived, with the tests that have just the same."""
+    found: dict[Finding, list[str]] = {}
+    for judged in tests:
+        for finding in judged.observation.findings:
+            if finding.stands or finding.waived is not None:
+                found.setdefault(finding, []).append(judged.observation.test)
+    return found
+
+
+def _finding(finding: Finding, tests: Sequence[str], advised: set[str]) -> Iterator[str]:
+    where = tests[0] if len(tests) == 1 else counted(len(tests), "test")
+    yield f"{where}: {title(finding)}"
+    if len(tests) > 1:
+        more = len(tests) - _MOST_TESTS
+        yield f"    {', '.join(tests[:_MOST_TESTS])}{f' and {more} more' if more > 0 else ''}"
+    if finding.waived is not None or finding.severity is Severity.INFO:
         return
-    yield Line("")
-    yield Line("optimization progress")
-    headings = ("test", *(step.name for step in progress[0][1].all), "first")
-    rows = [
-        (test, *(_SHORT[step.state] for step in each.all), _first(each)) for test, each in progress
-    ]
-    yield from map(Line, table_lines(headings, rows))
-    yield Line("")
+    yield from evidence_lines(finding)
+    if finding.code not in advised:
+        advised.add(finding.code)
+        yield from advice_lines(finding)
 
 
-def _first(progress: Progress) -> str:
-    if progress.first is None:
-        return "-"
-    step = progress.steps[progress.first - 1]
-    kind = f" ({progress.kind.value})" if progress.kind else ""
-    return f"{step.name}: {', '.join(step.open_rules)}{kind}"
-
-
-def _needless_waivers(observation: Observation) -> Iterator[Line]:
+def waiver_lines(waivers: Iterable[NeedlessWaiver]) -> Iterator[Line]:
     """Say which waivers are for nothing: they would hide what comes later."""
-    outcomes = {finding.code: finding.outcome for finding in observation.findings}
-    for code in observation.waived if outcomes else ():
-        if code not in outcomes:
-            yield Line(f"{observation.test}: waive names {code}, which is no rule that was asked")
-        elif outcomes[code] is not RuleOutcome.FOUND:
-            yield Line(f"{observation.test}: waive names {code}, which found nothing")
+    for waiver in waivers:
+        place = f"rules.{waiver.code}" if waiver.test is None else f"{waiver.test}: waive"
+        if waiver.known:
+            yield Line(f"{place}: {waiver.code} found nothing; remove the waiver")
+        else:
+            yield Line(f"{place}: {waiver.code} is no rule; `ttnn-perf rules` lists them")

@@ -6,13 +6,15 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from pytest_ttnn_perf.model.metric import Source
 from pytest_ttnn_perf.model.rerun import Rerun
 from pytest_ttnn_perf.model.settings import Update
 from pytest_ttnn_perf.model.verdict import Outcome, Reason
 from pytest_ttnn_perf.report.checklist import finding_lines
-from pytest_ttnn_perf.report.findings import progress_lines, test_findings
+from pytest_ttnn_perf.report.findings import findings_count, findings_lines, waiver_lines
 from pytest_ttnn_perf.report.lines import Line
 from pytest_ttnn_perf.report.numbers import counted, format_change, format_fraction, format_value
+from pytest_ttnn_perf.report.optimization import progress_lines
 from pytest_ttnn_perf.report.progress import drift_line, shift_line
 from pytest_ttnn_perf.report.remedies import remedy
 from pytest_ttnn_perf.report.sentences import sentence
@@ -22,7 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from pytest_ttnn_perf.model.drift import Drifting
-    from pytest_ttnn_perf.model.finding import Finding
+    from pytest_ttnn_perf.model.finding import Finding, NeedlessWaiver
     from pytest_ttnn_perf.model.observation import JudgedTest
     from pytest_ttnn_perf.model.progress import Progress
     from pytest_ttnn_perf.model.shift import Shift
@@ -43,6 +45,7 @@ class Manner:
     drifts: tuple[Drifting, ...] = ()
     update: Update | None = None
     progress: tuple[tuple[str, Progress], ...] = ()
+    needless: tuple[NeedlessWaiver, ...] = ()
 
 
 def summary_lines(tests: Sequence[JudgedTest], *, manner: Manner) -> Iterator[Line]:
@@ -54,7 +57,9 @@ def summary_lines(tests: Sequence[JudgedTest], *, manner: Manner) -> Iterator[Li
         yield Line("")
     for judged in tests:
         yield from _sentences(judged, manner=manner)
+    yield from findings_lines(tests)
     yield from progress_lines(manner.progress)
+    yield from waiver_lines(manner.needless)
     yield from map(Line, map(drift_line, manner.drifts))
     yield from _shift(manner)
     yield Line(count_line(tests, failed=len(failed)), bad=bool(failed), good=not failed)
@@ -88,7 +93,7 @@ def failure_text(
         lines += [f"{verdict.outcome.value}: {sentence(verdict)}" for verdict in group.verdicts]
         lines += by_op.beside(group)
         lines += [f"  {group.remedy}"] if group.remedy else []
-    return "\n".join(lines)
+    return "\n".join([*lines, *_full_profile(judged, rerun)])
 
 
 def count_line(tests: Sequence[JudgedTest], *, failed: int) -> str:
@@ -103,6 +108,7 @@ def count_line(tests: Sequence[JudgedTest], *, failed: int) -> str:
     parts += [f"{written} written"] if written else []
     parts += [f"metrics: {outcome_counts}"] if outcome_counts else []
     parts += [f"{recorded} recorded only"] if recorded else []
+    parts += filter(None, [findings_count(tests)])
     return "; ".join(parts)
 
 
@@ -161,6 +167,16 @@ def _by_remedy(
     return list(groups.values())
 
 
+def _full_profile(judged: JudgedTest, rerun: Rerun) -> Iterator[str]:
+    """Say how to see more of a test that ran on a device."""
+    command = rerun.full_profile(judged.observation)
+    if command is not None:
+        realtime = any(
+            each.metric.source is Source.REALTIME for each in judged.observation.metrics.values()
+        )
+        yield f"  full profile{' (needs a Tracy-enabled ttnn)' if realtime else ''}: {command}"
+
+
 @dataclass(slots=True)
 class _ByOp:
     """Which ops did it: said once, beside the first change of a time."""
@@ -201,7 +217,8 @@ def _sentences(judged: JudgedTest, *, manner: Manner) -> Iterator[Line]:
             yield Line(f"  {group.remedy}")
     yield from _notes(judged)
     yield from _targets(judged)
-    yield from test_findings(judged.observation)
+    if failed:
+        yield from map(Line, _full_profile(judged, manner.rerun))
 
 
 def _notes(judged: JudgedTest) -> Iterator[Line]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from pytest_ttnn_perf.checklist.analyses.registry import ANALYSES
 from pytest_ttnn_perf.model.result import Result
@@ -11,9 +11,6 @@ from pytest_ttnn_perf.workflow.check import subject_of
 
 if TYPE_CHECKING:
     from pytest_ttnn_perf.workflow.check import Artifacts
-
-#: What can be looked at, with what it is.
-TITLES: Final = {kind.name: kind.title for kind in ANALYSES.values()}
 
 
 def analyze_artifacts(name: str, artifacts: Artifacts, *, shape: str) -> Result:

@@ -8,9 +8,11 @@ from typing import TYPE_CHECKING
 from pytest_ttnn_perf._support.errors import UsageError
 from pytest_ttnn_perf.capture.report_db import read_report_db
 from pytest_ttnn_perf.capture.ttlang import read_ttlang_log
+from pytest_ttnn_perf.checklist.bottleneck import bottleneck_of
+from pytest_ttnn_perf.checklist.progress import model_kind, progress_of
 from pytest_ttnn_perf.checklist.runner import run_rules
 from pytest_ttnn_perf.checklist.selection import selected
-from pytest_ttnn_perf.model.finding import Finding, RuleOutcome, Severity
+from pytest_ttnn_perf.model.finding import Finding, RuleOutcome
 from pytest_ttnn_perf.model.result import Result
 from pytest_ttnn_perf.model.subject import Input, Subject
 from pytest_ttnn_perf.report.checklist import checklist_listing
@@ -20,6 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from pathlib import Path
 
+    from pytest_ttnn_perf.model.finding import Severity
     from pytest_ttnn_perf.model.rule_settings import RuleSettings
 
 
@@ -50,8 +53,11 @@ def check_artifacts(
     """
     subject = subject_of(artifacts)
     findings = checked(subject, select=select, ignore=ignore, rules=rules)
-    failed = any(f.outcome is RuleOutcome.FOUND and f.severity is Severity.ERROR for f in findings)
-    return Result(checklist_listing(findings).text(shape), failed=failed)
+    bottleneck = bottleneck_of(subject)
+    progress = progress_of(findings, has_baseline=None, kind=model_kind(subject.ops, bottleneck))
+    sentence = bottleneck.sentence if bottleneck else None
+    listing = checklist_listing(findings, bottleneck=sentence, progress=progress)
+    return Result(listing.text(shape), failed=any(finding.fails for finding in findings))
 
 
 def subject_of(artifacts: Artifacts) -> Subject:
@@ -103,8 +109,6 @@ def checked(
     )
 
 
-def _as_asked(finding: Finding, severity: Severity, waived: str | None) -> Finding:
-    if waived is not None and finding.outcome is RuleOutcome.FOUND:
-        reason = f"{finding.reason}; waived: {waived}"
-        return replace(finding, severity=Severity.INFO, reason=reason)
-    return replace(finding, severity=severity)
+def _as_asked(finding: Finding, severity: Severity | None, waived: str | None) -> Finding:
+    found = finding.outcome is RuleOutcome.FOUND
+    return replace(finding, severity=severity or finding.severity, waived=waived if found else None)

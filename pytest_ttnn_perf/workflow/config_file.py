@@ -115,7 +115,13 @@ def _pcc(value: Value, _root: Path) -> float:
 
 
 def _codes(value: Value, _root: Path) -> tuple[str, ...]:
-    return tuple(item.string() for item in value.array())
+    return tuple(item.string().upper() for item in value.array())
+
+
+def _waiver(value: Value) -> str:
+    if not value.string().strip():
+        raise value.refusal("the reason to do without the rule")
+    return value.string()
 
 
 def _rule(value: Value) -> RuleSettings:
@@ -124,7 +130,7 @@ def _rule(value: Value) -> RuleSettings:
     return RuleSettings(
         {name: item.number() for name, item in value.items() if name not in {"severity", "waive"}},
         severity.one_of(Severity) if severity else None,
-        waive.string() if waive else None,
+        _waiver(waive) if waive else None,
     )
 
 

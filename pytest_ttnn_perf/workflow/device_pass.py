@@ -172,4 +172,5 @@ def with_device(observation: Observation, told: Observation | None) -> Observati
         findings=joined(observation.findings, told.findings),
         bottleneck=told.bottleneck or observation.bottleneck,
         model_kind=told.model_kind or observation.model_kind,
+        has_kernels=told.has_kernels or observation.has_kernels,
     )

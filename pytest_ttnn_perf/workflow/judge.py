@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING
 
 from pytest_ttnn_perf.gate.judge import judge_test
 from pytest_ttnn_perf.model.observation import JudgedTest
-from pytest_ttnn_perf.model.rule_settings import Checklist
 from pytest_ttnn_perf.model.settings import Missing
 from pytest_ttnn_perf.model.verdict import Outcome, Reason
 from pytest_ttnn_perf.report.terminal import Manner
 from pytest_ttnn_perf.workflow.drifts import drifts_of
 from pytest_ttnn_perf.workflow.findings import progress_of_test, violations
 from pytest_ttnn_perf.workflow.shifted import assess, relabelled
+from pytest_ttnn_perf.workflow.waivers import needless_waivers
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from pytest_ttnn_perf.model.hardware import Hardware
     from pytest_ttnn_perf.model.observation import Observation, Run
     from pytest_ttnn_perf.model.rerun import Rerun
+    from pytest_ttnn_perf.model.settings import Settings
     from pytest_ttnn_perf.model.shift import Shift
     from pytest_ttnn_perf.model.verdict import Verdict
 
@@ -73,42 +74,40 @@ def _unconfirmed(observation: Observation) -> Observation | None:
     return replace(observation, metrics=first, unconfirmed=None)
 
 
-def failing(judged: JudgedTest, *, missing: Missing) -> tuple[Verdict, ...]:
+def failing(judged: JudgedTest, settings: Settings) -> tuple[Verdict, ...]:
     """Return the verdicts that fail a test; none when its result was written."""
     if judged.written:
         return ()
+    missing = settings.missing
     return tuple(verdict for verdict in judged.verdicts if _fails(verdict, missing=missing))
 
 
-def failed(
-    judged: JudgedTest, *, missing: Missing, checklist: Checklist = Checklist.ENFORCE
-) -> bool:
+def failed(judged: JudgedTest, settings: Settings) -> bool:
     """Return whether a test fails: by a verdict, a finding, or a mistake in using the plugin."""
-    wrong = judged.observation.problems or violations(judged, checklist)
-    return bool(wrong or failing(judged, missing=missing))
+    wrong = judged.observation.problems or violations(judged, settings.checklist)
+    return bool(wrong or failing(judged, settings))
 
 
 def manner_of(
-    tests: Sequence[JudgedTest],
-    *,
-    missing: Missing,
-    rerun: Rerun,
-    shift: Shift | None,
-    checklist: Checklist = Checklist.ENFORCE,
+    tests: Sequence[JudgedTest], settings: Settings, *, rerun: Rerun, shift: Shift | None
 ) -> Manner:
     """Return how a judged run is told."""
     silent = {Outcome.WITHIN}
-    if missing is Missing.IGNORE:
+    if settings.missing is Missing.IGNORE:
         silent |= {Outcome.NO_BASELINE, Outcome.NOT_COMPARABLE}
-    names = frozenset(
-        judged.observation.test
-        for judged in tests
-        if failed(judged, missing=missing, checklist=checklist)
-    )
+    names = frozenset(judged.observation.test for judged in tests if failed(judged, settings))
     progress = {judged.observation.test: progress_of_test(judged) for judged in tests}
     known = tuple((test, each) for test, each in progress.items() if each is not None)
     drifts = tuple(drifts_of(tests))
-    return Manner(names, rerun, frozenset(silent), shift, drifts, progress=known)
+    return Manner(
+        names,
+        rerun,
+        frozenset(silent),
+        shift,
+        drifts,
+        progress=known,
+        needless=tuple(needless_waivers(tests, settings)),
+    )
 
 
 def _fails(verdict: Verdict, *, missing: Missing) -> bool:

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pytest_ttnn_perf._support.errors import TtnnPerfError, UsageError
+from pytest_ttnn_perf.device.host_load import host_load
 from pytest_ttnn_perf.measure.region import timed_region
 from pytest_ttnn_perf.measure.sampling import Timings, Workload
 from pytest_ttnn_perf.measure.turn import Turn, turn_in
@@ -47,6 +48,7 @@ class Observer:
     _facts: dict[str, Scalar] = field(default_factory=dict)
     _artifact: Artifact = NO_ARTIFACT
     _problems: list[str] = field(default_factory=list)
+    _host: Mapping[str, Scalar] = field(default_factory=dict)
 
     def __repr__(self) -> str:
         return f"<ttnn_perf of {self.test}>"
@@ -82,6 +84,7 @@ class Observer:
         try:
             with self.turn:
                 result = self.instruments.run(workload, timings, Plan(warmup, rounds, depth))
+                self._host = self._load()
             told = self.instruments.measured()
             self.take(told if name in {WALL_TIME, THROUGHPUT_TIME} else told.named(name))
             return result
@@ -233,22 +236,27 @@ class Observer:
             metrics=metrics,
             facts=dict(self._facts),
             ops=self._artifact.ops,
-            environment=self._artifact.environment,
+            environment={**(self._host or self._load()), **self._artifact.environment},
             waived=dict(self.settings.waive),
             problems=() if raised else (*self._problems, *problems),
             raised=raised,
             left_out=left_out(self.run),
+            has_kernels=self._artifact.kernels is not None,
         )
         return self._checked(self.instruments.completed(observation, self._artifact))
 
     def _checked(self, observation: Observation) -> Observation:
         """Ask the checklist; what it cannot be asked is a mistake in the settings."""
-        from pytest_ttnn_perf.workflow.findings import checked_test
+        from pytest_ttnn_perf.workflow.checked_test import checked_test
 
         try:
             return checked_test(observation, self._artifact, self.run)
         except UsageError as error:
             return replace(observation, problems=(*observation.problems, str(error)))
+
+    def _load(self) -> Mapping[str, Scalar]:
+        """Look what else the machine does, where its own times count."""
+        return host_load(os.environ) if self.instruments.by_the_clock else {}
 
     def _take_at_end(self, artifact: Artifact) -> None:
         """Add what an artifact tells after the test has ended: it cannot raise there any more."""

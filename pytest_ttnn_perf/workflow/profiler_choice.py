@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from pytest_ttnn_perf._support.errors import UsageError
 from pytest_ttnn_perf.device.leases import is_simulated
-from pytest_ttnn_perf.model.metric import Source
+from pytest_ttnn_perf.model.metric import OF_DEVICE, Source
 from pytest_ttnn_perf.model.profile import PassChoice, ProfilerKind
 
 if TYPE_CHECKING:
@@ -18,7 +18,6 @@ if TYPE_CHECKING:
 
 #: Those that need a pass of their own, and a build with Tracy: they slow down what they look at.
 OWN_PASS: Final = frozenset({ProfilerKind.DEVICE, ProfilerKind.TRACY, ProfilerKind.TTLANG})
-_OF_DEVICE: Final = (Source.DEVICE, Source.REALTIME, Source.TRACY)
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +82,7 @@ def left_out(settings: Settings) -> tuple[Source, ...]:
     if settings.passes is PassChoice.DEVICE:
         return (Source.WALL,)
     wall_only = settings.passes is PassChoice.WALL or settings.profiler is ProfilerKind.OFF
-    return _OF_DEVICE if wall_only else ()
+    return OF_DEVICE if wall_only else ()
 
 
 def _why_not(build: Build, environment: Mapping[str, str]) -> str | None:

@@ -8,7 +8,6 @@ from pytest_ttnn_perf._support.errors import InputError
 from pytest_ttnn_perf.baselines.store import BaselineStore
 from pytest_ttnn_perf.capture.run_record import read_run
 from pytest_ttnn_perf.model.result import Result
-from pytest_ttnn_perf.model.rule_settings import Checklist
 from pytest_ttnn_perf.model.verdict import Reason
 from pytest_ttnn_perf.report.documents import gate_document
 from pytest_ttnn_perf.report.listing import Listing
@@ -22,23 +21,16 @@ if TYPE_CHECKING:
 
     from pytest_ttnn_perf.model.observation import Run
     from pytest_ttnn_perf.model.rerun import Rerun
-    from pytest_ttnn_perf.model.settings import Missing
+    from pytest_ttnn_perf.model.settings import Settings
 
 
-def gate_record(
-    record: Path,
-    baselines: Path,
-    *,
-    missing: Missing,
-    rerun: Rerun,
-    shape: str,
-    checklist: Checklist = Checklist.ENFORCE,
-) -> Result:
-    """Judge the run in ``record`` against ``baselines``.
+def gate_record(record: Path, settings: Settings, *, rerun: Rerun, shape: str) -> Result:
+    """Judge the run in ``record`` against the baselines, as the settings say.
 
     Raises:
         InputError: the record or a baseline is unreadable, or both define a metric differently.
     """
+    baselines = settings.baselines
     if not baselines.is_dir():
         raise InputError(baselines, "expected a folder of baselines, found none")
     run = judge_run(read_run(record), BaselineStore(baselines))
@@ -46,7 +38,7 @@ def gate_record(
     tests = list(run.tests.values())
     if not tests:
         raise InputError(record, "the run has no tests: nothing was judged")
-    manner = manner_of(tests, missing=missing, rerun=rerun, shift=run.shift, checklist=checklist)
+    manner = manner_of(tests, settings, rerun=rerun, shift=run.shift)
     gated = any(judged.verdicts for judged in tests)
     passed = run.complete and gated and not manner.failed
     document = gate_document(tests, failed=not passed, complete=run.complete, shift=run.shift)

@@ -27,10 +27,9 @@ from pytest_ttnn_perf.workflow.confirm import (
     not_confirmed,
 )
 from pytest_ttnn_perf.workflow.device_pass import untold, with_device
-from pytest_ttnn_perf.workflow.findings import asked_again, violations
+from pytest_ttnn_perf.workflow.findings import violations
 from pytest_ttnn_perf.workflow.judge import failed, failing, judge_observation, manner_of
 from pytest_ttnn_perf.workflow.publish import Journal, write_run
-from pytest_ttnn_perf.workflow.readiness import check_paths
 from pytest_ttnn_perf.workflow.shifted import assess, relabelled
 from pytest_ttnn_perf.workflow.updates import Updates
 
@@ -83,15 +82,6 @@ class GateRun:
         self._journal = Journal(self.settings.artifacts / "runs" / f"{identifier}.jsonl")
         self._run = Run(self.hardware, {}, label=self.settings.label, id=identifier)
 
-    def check(self) -> None:
-        """Find out before any test runs whether its result could be written.
-
-        Raises:
-            InputError: the folder of baselines or of recorded artifacts is none.
-            WriteError: the baselines' folder, the artifacts' folder or the report is not writable.
-        """
-        check_paths(self.settings)
-
     def begin(self, tests: Iterable[str]) -> None:
         """Read the baselines of the tests to come, and start the journal.
 
@@ -120,6 +110,8 @@ class GateRun:
         if told is None and self.untold is not None:
             told = untold(test, f"device pass: {self.untold}")
         if told is not None:
+            from pytest_ttnn_perf.workflow.checked_test import asked_again
+
             observation = asked_again(with_device(observation, told), self.settings)
             observed = encode_observation(observation)
         self._attempt(partial(self._journal.add, test, observed))
@@ -229,10 +221,10 @@ class GateRun:
 
     def failure(self, judged: JudgedTest) -> str | None:
         """Return the text a test fails with; None for a test that passes."""
-        missing, checklist = self.settings.missing, self.settings.checklist
-        if not failed(judged, missing=missing, checklist=checklist):
+        if not failed(judged, self.settings):
             return None
-        verdicts, found = failing(judged, missing=missing), violations(judged, checklist)
+        verdicts = failing(judged, self.settings)
+        found = violations(judged, self.settings.checklist)
         return failure_text(judged, verdicts, findings=found, rerun=self.rerun)
 
     def finish(self, *, complete: bool = True) -> None:
@@ -259,10 +251,7 @@ class GateRun:
     def summary(self) -> Iterator[Line]:
         """Lay out the run's result."""
         tests = list(self._tests.values())
-        missing, checklist = self.settings.missing, self.settings.checklist
-        manner = manner_of(
-            tests, missing=missing, rerun=self.rerun, shift=self.shift, checklist=checklist
-        )
+        manner = manner_of(tests, self.settings, rerun=self.rerun, shift=self.shift)
         return summary_lines(tests, manner=replace(manner, update=self.settings.update))
 
     def heading(self) -> str:

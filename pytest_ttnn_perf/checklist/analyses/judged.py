@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pytest_ttnn_perf.checklist.analyses.kind import Numbers, has
+from pytest_ttnn_perf.checklist.analyses.kind import Numbers
 from pytest_ttnn_perf.checklist.runner import run_rules
 from pytest_ttnn_perf.model.analysis import Figure
 from pytest_ttnn_perf.model.finding import RuleOutcome
@@ -35,7 +35,7 @@ def judged(
     told = {
         words: rule
         for words, rule in asked.items()
-        if not rule.needs or any(has(subject, each) for each in rule.needs)
+        if not rule.needs or any(map(subject.has, rule.needs))
     }
     findings = dict(zip(told, run_rules(told.values(), subject), strict=True))
     return Numbers(

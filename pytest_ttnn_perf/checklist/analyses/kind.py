@@ -59,7 +59,7 @@ class Kind:
         )
 
     def _told(self, subject: Subject) -> Numbers | Answer:
-        if not any(has(subject, each) for each in self.needs):
+        if not any(map(subject.has, self.needs)):
             return not_measured(self._why_absent(subject))
         told = self.look(subject)
         if isinstance(told, Answer) or told.figures or any(each.rows for each in told.sections):
@@ -72,17 +72,6 @@ class Kind:
             return subject.absent[known]
         needed = " or ".join(each.value for each in self.needs)
         return f"needs {needed}{self.why and f': {self.why}'}"
-
-
-def has(subject: Subject, needed: Input) -> bool:
-    """Tell whether an input is there."""
-    there = {
-        Input.OPS: subject.ops,
-        Input.REPORT: subject.report,
-        Input.KERNELS: subject.kernels,
-        Input.TEST: subject.observation,
-    }
-    return there[needed] is not None
 
 
 def _with_ops(subject: Subject) -> Subject:

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 _LIMITS: Final = tuple(field.name for field in fields(Limits))
 #: What may have gone wrong with a test, or holds it back, each in a sentence.
 _TEXTS: Final = ("raised", "lost", "unconfirmed", "bottleneck", "model_kind")
+_FLAGS: Final = ("dropped", "has_kernels")
 _NUMBER: Final = frozenset({int, float})
 
 
@@ -45,15 +46,10 @@ def encode_observation(observation: Observation) -> dict[str, object]:
         encoded["environment"] = dict(observation.environment)
     if observation.left_out:
         encoded["left_out"] = [source.value for source in observation.left_out]
-    if observation.dropped:
-        encoded["dropped"] = True
     if observation.problems:
         encoded["problems"] = list(observation.problems)
-    for name in _TEXTS:
-        text = getattr(observation, name)
-        if text is not None:
-            encoded[name] = text
-    return encoded
+    told = {name: getattr(observation, name) for name in (*_FLAGS, *_TEXTS)}
+    return encoded | {name: value for name, value in told.items() if value}
 
 
 def decode_observation(test: str, value: Value) -> Observation:
@@ -63,8 +59,9 @@ def decode_observation(test: str, value: Value) -> Observation:
     waived = value.optional("waived")
     findings = value.optional("findings")
     problems = value.optional("problems")
-    dropped, left_out = value.optional("dropped"), value.optional("left_out")
+    left_out = value.optional("left_out")
     texts = {name: text.string() for name in _TEXTS if (text := value.optional(name))}
+    flags = {name: flag.boolean() for name in _FLAGS if (flag := value.optional(name))}
     return Observation(
         test=test,
         metrics={name: _decode_metric(name, item) for name, item in value.field("metrics").items()},
@@ -76,9 +73,9 @@ def decode_observation(test: str, value: Value) -> Observation:
         waived=_strings(waived),
         findings=tuple(decode_finding(item) for item in findings.array()) if findings else (),
         problems=tuple(item.string() for item in problems.array()) if problems else (),
-        dropped=dropped.boolean() if dropped else False,
         left_out=tuple(item.one_of(Source) for item in left_out.array()) if left_out else (),
-        **texts,
+        **texts,  # type: ignore[arg-type]  # none of these names is a flag
+        **flags,  # type: ignore[arg-type]  # nor a text
     )
 
 

@@ -69,6 +69,8 @@ def encode_finding(finding: Finding) -> dict[str, object]:
             {"subject": item.subject, "value": item.value, "unit": item.unit}
             for item in finding.evidence
         ],
+        "fix": finding.fix,
+        "waived": finding.waived,
     }
 
 
@@ -85,6 +87,8 @@ def decode_finding(value: Value) -> Finding:
         limit=_number(value, "limit"),
         unit=_string(value, "unit") or "",
         evidence=tuple(_decode_evidence(item) for item in evidence.array()) if evidence else (),
+        fix=_string(value, "fix"),
+        waived=_string(value, "waived"),
     )
 
 

@@ -1,0 +1,71 @@
+"""How far the optimization of a model has come, laid out."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from pytest_ttnn_perf.model.progress import State
+from pytest_ttnn_perf.report.lines import Line
+from pytest_ttnn_perf.report.tables import table_lines
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from pytest_ttnn_perf.model.progress import Progress, Step
+
+#: States in a table; a dash is what is not known.
+_SHORT: Final = {
+    State.DONE: "done",
+    State.OPEN: "OPEN",
+    State.NOT_MEASURED: "-",
+    State.NOT_APPLICABLE: "n/a",
+}
+_TITLES: Final = (
+    *("test", "baseline", "1 formats", "2 layouts", "3 memory", "4 trace", "5 queues", "6 convs"),
+    *("7 devices", "PCC"),
+)
+
+
+def progress_lines(progress: Sequence[tuple[str, Progress]]) -> Iterator[Line]:
+    """Lay out how far each model of a run has come, and which step to take first."""
+    if not progress:
+        return
+    yield Line("optimization progress")
+    rows = [(test, *(_SHORT[step.state] for step in each.all)) for test, each in progress]
+    yield from map(Line, table_lines(_TITLES, rows))
+    for test, each in progress:
+        yield from (Line(f"{test}: {line}") for line in _first(each))
+    yield Line("")
+
+
+def progress_block(progress: Progress) -> Iterator[str]:
+    """Lay out how far one model has come, a step in a line."""
+    yield "optimization progress:"
+    for step in progress.all:
+        yield f"  {step.name:<20} {_state(step)}"
+    yield from _first(progress)
+
+
+def progress_document(progress: Progress) -> dict[str, object]:
+    """Return it as plain JSON."""
+    return {
+        "steps": [
+            {"name": step.name, "state": step.state.value, "open_rules": list(step.open_rules)}
+            for step in progress.all
+        ],
+        "model_kind": progress.kind.value if progress.kind else None,
+        "first": progress.steps[progress.first - 1].name if progress.first else None,
+    }
+
+
+def _state(step: Step) -> str:
+    return ": ".join(filter(None, (step.state.value, ", ".join(step.open_rules))))
+
+
+def _first(progress: Progress) -> Iterator[str]:
+    """Say which step to take first, and for which kind of model that is the one."""
+    if progress.first is None:
+        return
+    step = progress.steps[progress.first - 1]
+    kind = f" ({progress.kind.value})" if progress.kind else ""
+    yield f"first{kind}: {step.name}, {', '.join(step.open_rules)}"
