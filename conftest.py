@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import os
 import signal
+from pathlib import Path
 
 import pytest
 
 from tests.harness.project import Project
 
 pytest_plugins = ["pytester"]
+
+# What a run says must not depend on what else this machine does.
+os.environ["TTNN_PERF_HOST"] = str(Path(__file__).parent / "tests" / "harness" / "idle_host")
 
 # A shell starts what it runs in the background deaf to Ctrl-C, and children inherit that.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:

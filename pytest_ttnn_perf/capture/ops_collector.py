@@ -19,6 +19,7 @@ from pytest_ttnn_perf.capture.ops_times import (
     NO_KERNEL_TIME,
     NO_TIMES,
     TimeCells,
+    Times,
     TimesOfOne,
     one_by_one,
     reason_to_drop,
@@ -62,10 +63,7 @@ class Collector:
         self._dropped: dict[str, int] = {}
         self._signposts: list[Signpost] = []
         self._numbers: _Numbers = ([], [], [], [])
-        self._kernel_ns: list[float] = []
-        self._fw_ns: list[float | None] = []
-        self._gap_ns: list[float | None] = []
-        self._start_cycle: list[int | None] = []
+        self._times = Times([], [], [], [], [], [])
 
     def add(self, rows: Rows, lines: list[int]) -> None:
         """Take in rows of the header's width, with the lines they begin on."""
@@ -114,7 +112,7 @@ class Collector:
         role = self._shared.known[shared].role
         if role is Role.SIGNPOST:
             name = self._signatures.known[signature].op
-            self._signposts.append(Signpost(name, len(self._kernel_ns)))
+            self._signposts.append(Signpost(name, len(self._times.kernel_ns)))
         elif role is Role.HOST:
             self._keep((signature, shared, attributes, replay), NO_TIMES)
         else:
@@ -132,12 +130,9 @@ class Collector:
         if times is None:
             self._add_one_by_one(numbers_of_part, cells_of_part, lines[part])
             return
-        for column, more in zip(self._numbers, numbers_of_part, strict=True):
-            column.extend(more)
-        self._kernel_ns += times.kernel_ns
-        self._fw_ns += times.fw_ns
-        self._gap_ns += times.gap_ns
-        self._start_cycle += times.start_cycle
+        columns: tuple[list[Any], ...] = (*self._numbers, *self._times)
+        for column, more in zip(columns, (*numbers_of_part, *times), strict=True):
+            column += more
 
     def _add_one_by_one(self, numbers: list[list[int]], cells: TimeCells, lines: list[int]) -> None:
         line = 0
@@ -145,7 +140,7 @@ class Collector:
             for line, own, times in zip(  # noqa: B007
                 lines, zip(*numbers, strict=True), one_by_one(cells), strict=True
             ):
-                own_times = times_of(self._layout, *times)
+                own_times = times_of(self._layout, times)
                 reason = reason_to_drop(own_times)
                 if reason:
                     self._drop(reason)
@@ -155,12 +150,9 @@ class Collector:
             raise InputError(self._file, str(cause), line=line) from cause
 
     def _keep(self, numbers: Iterable[int], times: TimesOfOne) -> None:
-        for column, number in zip(self._numbers, numbers, strict=True):
-            column.append(number)
-        self._kernel_ns.append(times.kernel_ns or 0.0)
-        self._fw_ns.append(times.fw_ns)
-        self._gap_ns.append(times.gap_ns)
-        self._start_cycle.append(times.start_cycle)
+        columns: tuple[list[Any], ...] = (*self._numbers, *self._times)
+        for column, value in zip(columns, (*numbers, *times), strict=True):
+            column.append(value)
 
     def _drop(self, reason: str) -> None:
         self._dropped[reason] = self._dropped.get(reason, 0) + 1
@@ -168,24 +160,26 @@ class Collector:
     def table(self) -> OpTable:
         """Return what was gathered."""
         signatures, shared, attributes, replays = self._numbers
-        kinds = self._shared.known
+        kinds, times = self._shared.known, self._times
         used_signatures, signatures = _only_used(self._signatures.known, signatures)
         used_attributes, attributes = _only_used(self._attributes.known, attributes)
         columns, traces = in_replay_order(
             Columns(
                 signature=signatures,
                 device=_spread([_place(kind) for kind in kinds], shared),
-                kernel_ns=self._kernel_ns,
-                fw_ns=self._fw_ns,
-                gap_ns=self._gap_ns,
+                kernel_ns=times.kernel_ns,
+                fw_ns=times.fw_ns,
+                gap_ns=times.gap_ns,
                 ideal_ns=_spread([kind.ideal_ns for kind in kinds], shared),
                 cores=_spread([kind.cores for kind in kinds], shared),
                 fidelity=_spread([kind.fidelity for kind in kinds], shared),
                 attributes=attributes,
                 trace=_spread([kind.trace for kind in kinds], shared),
                 replay=_spread(self._replays.known, replays),
-                start_cycle=self._start_cycle,
+                start_cycle=times.start_cycle,
                 host=_spread([kind.role is Role.HOST for kind in kinds], shared),
+                core_min_ns=_unless_blank(times.core_min_ns),
+                core_max_ns=_unless_blank(times.core_max_ns),
             )
         )
         return OpTable(
@@ -228,6 +222,11 @@ def _only_used(values: Sequence[T], numbers: list[int]) -> tuple[list[T], list[i
     used = [at for at in dict.fromkeys(numbers) if at >= 0]
     anew = {-1: -1, **{at: position for position, at in enumerate(used)}}
     return [values[at] for at in used], list(map(anew.__getitem__, numbers))
+
+
+def _unless_blank(times_ns: Sequence[float | None]) -> Sequence[float | None]:
+    """Return a column; an empty one where it tells nothing of any op."""
+    return () if times_ns.count(None) == len(times_ns) else times_ns
 
 
 def _only_one(values: Iterable[T | None]) -> T | None:

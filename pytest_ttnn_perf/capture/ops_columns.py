@@ -40,6 +40,11 @@ _KERNEL_TIMES: Final = (
     ("DEVICE DM FW DURATION [ns]", "DEVICE TRISC FW DURATION [ns]"),
 )
 _FW_TIMES: Final = (("DEVICE FW DURATION [ns]",), _KERNEL_TIMES[2])
+#: The shortest and the longest kernel of a core. Most captures have the columns and leave them empty.
+PER_CORE: Final = (
+    "DEVICE KERNEL DURATION PER CORE MIN [ns]",
+    "DEVICE KERNEL DURATION PER CORE MAX [ns]",
+)
 _GAPS: Final = (("OP TO OP LATENCY [ns]",), ("OP TO OP DM LATENCY [ns]",))
 
 _PADDED_AND_LOGICAL: Final = "_PAD[LOGICAL]"
@@ -85,6 +90,7 @@ class Layout:
     kernel: tuple[int, ...]
     fw: tuple[int, ...]
     gap: tuple[int, ...]
+    per_core: tuple[int, ...]
 
     @property
     def values(self) -> int:
@@ -95,8 +101,8 @@ class Layout:
     def last_is_used(self) -> bool:
         """Whether the cell before a line end is one that is read."""
         single = (self.attributes, self.replay, self.start_cycle)
-        several = (*self.signature, *self.shared, *self.kernel, *self.fw, *self.gap)
-        return len(self.names) - 1 in {*single, *several}
+        times = (*self.kernel, *self.fw, *self.gap, *self.per_core)
+        return len(self.names) - 1 in {*single, *self.signature, *self.shared, *times}
 
 
 def is_header(names: Sequence[str]) -> bool:
@@ -159,6 +165,7 @@ def _layout(columns: dict[str, int], times: tuple[str, ...]) -> Layout:
         kernel=_first_present(places, (times,)),
         fw=_first_present(places, _FW_TIMES),
         gap=_first_present(places, _GAPS),
+        per_core=tuple(places[name] for name in PER_CORE) if places.keys() >= {*PER_CORE} else (),
     )
 
 

@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
-from pytest_ttnn_perf.model.ops import Columns, TraceReplays
+from typing import TYPE_CHECKING
+
+from pytest_ttnn_perf.model.ops import TraceReplays
+
+if TYPE_CHECKING:
+    from pytest_ttnn_perf.model.ops import Columns
 
 Replay = tuple[int, int, int]  # device, trace, replay
 
@@ -21,9 +26,7 @@ def in_replay_order(columns: Columns) -> tuple[Columns, tuple[TraceReplays, ...]
             by_cycle = sorted(zip(known, places, strict=True))
             moved.update(zip(places, (at for _, at in by_cycle), strict=True))
     if moved:
-        order = [moved.get(at, at) for at in range(len(columns.device))]
-        names = Columns.__dataclass_fields__
-        columns = Columns(**{name: [getattr(columns, name)[at] for at in order] for name in names})
+        columns = columns.at([moved.get(at, at) for at in range(len(columns.device))])
     return columns, _counted(columns, replays)
 
 

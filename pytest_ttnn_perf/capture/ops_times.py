@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from pytest_ttnn_perf.capture.ops_cells import CellError, in_column, number, whole
-from pytest_ttnn_perf.capture.ops_columns import START_CYCLE
+from pytest_ttnn_perf.capture.ops_columns import PER_CORE, START_CYCLE
 from pytest_ttnn_perf.model.metric import LARGEST
 
 if TYPE_CHECKING:
@@ -29,6 +29,8 @@ class TimeCells(NamedTuple):
     fw: Sequence[bytes]
     gap: Sequence[bytes]
     start_cycle: Sequence[bytes]
+    core_min: Sequence[bytes]
+    core_max: Sequence[bytes]
 
 
 class Times(NamedTuple):
@@ -38,12 +40,15 @@ class Times(NamedTuple):
     fw_ns: list[float] | list[None]
     gap_ns: list[float] | list[None]
     start_cycle: list[int] | list[None]
+    core_min_ns: list[float] | list[None]
+    core_max_ns: list[float] | list[None]
 
 
 def time_cells(rows: Rows, layout: Layout) -> TimeCells:
     """Return the cells of the rows that tell their times."""
     cycle = () if layout.start_cycle is None else (layout.start_cycle,)
-    columns = (layout.kernel, layout.fw, layout.gap, cycle)
+    per_core = ((at,) for at in layout.per_core) if layout.per_core else ((), ())
+    columns = (layout.kernel, layout.fw, layout.gap, cycle, *per_core)
     return TimeCells(*(_longest_of(rows, column) for column in columns))
 
 
@@ -76,15 +81,22 @@ def usual_times(cells: TimeCells) -> Times | None:
         fw_ns = _floats(cells.fw)
         gap_ns = _floats(cells.gap)
         start_cycle = list(map(int, cells.start_cycle))
+        core_min_ns, core_max_ns = _floats_or_none(cells.core_min), _floats_or_none(cells.core_max)
     except ValueError:
         return None
     if min(kernel_ns) < 0 or min(fw_ns, default=0) < 0 or min(gap_ns, default=0) < _LOWEST_GAP_NS:
         return None
     # A sum shows also the NaN that min() does not.
-    if not all(abs(sum(values)) <= LARGEST for values in (kernel_ns, fw_ns, gap_ns, start_cycle)):
+    columns = (kernel_ns, fw_ns, gap_ns, start_cycle, core_min_ns, core_max_ns)
+    if not all(abs(sum(values)) <= LARGEST for values in columns):
         return None
     missing = [None] * len(kernel_ns)
-    return Times(kernel_ns, fw_ns or missing, gap_ns or missing, start_cycle or missing)
+    return Times(kernel_ns, *(values or missing for values in columns[1:]))  # type: ignore[arg-type]
+
+
+def _floats_or_none(cells: Sequence[bytes]) -> list[float]:
+    """Return the times of a column that may be there and empty."""
+    return _floats(cells) if any(cells) else []
 
 
 def _floats(cells: Sequence[bytes]) -> list[float]:
@@ -95,37 +107,34 @@ def _floats(cells: Sequence[bytes]) -> list[float]:
         return list(map(float, cells))
 
 
-def one_by_one(cells: TimeCells) -> Iterator[tuple[bytes, bytes, bytes, bytes]]:
+def one_by_one(cells: TimeCells) -> Iterator[tuple[bytes, ...]]:
     """Yield the cells row by row; blank for a column that is not there."""
     blank = [b""] * len(cells.kernel)
-    return zip(
-        cells.kernel,
-        cells.fw or blank,
-        cells.gap or blank,
-        cells.start_cycle or blank,
-        strict=True,
-    )
+    return zip(*(column or blank for column in cells), strict=True)
 
 
 class TimesOfOne(NamedTuple):
     """What the cells of one row say; None for a blank."""
 
-    kernel_ns: float | None = None
+    kernel_ns: float | None
     fw_ns: float | None = None
     gap_ns: float | None = None
     start_cycle: int | None = None
+    core_min_ns: float | None = None
+    core_max_ns: float | None = None
 
 
 #: Of an op that ran on no device.
-NO_TIMES: Final = TimesOfOne()
+NO_TIMES: Final = TimesOfOne(0.0)
 
 
-def times_of(layout: Layout, kernel: bytes, fw: bytes, gap: bytes, cycle: bytes) -> TimesOfOne:
+def times_of(layout: Layout, cells: Sequence[bytes]) -> TimesOfOne:
     """Return the times of one row.
 
     Raises:
         CellError: not a number; with the column.
     """
+    kernel, fw, gap, cycle, *per_core = cells
 
     def time_ns(columns: tuple[int, ...], cell: bytes) -> float | None:
         return in_column(layout.names[columns[0]], number, cell) if columns else None
@@ -135,6 +144,7 @@ def times_of(layout: Layout, kernel: bytes, fw: bytes, gap: bytes, cycle: bytes)
         time_ns(layout.fw, fw),
         time_ns(layout.gap, gap),
         in_column(START_CYCLE, whole, cycle),
+        *(in_column(name, number, cell) for name, cell in zip(PER_CORE, per_core, strict=True)),
     )
 
 

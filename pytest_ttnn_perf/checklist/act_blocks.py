@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from pytest_ttnn_perf.checklist.attributes import whole
 from pytest_ttnn_perf.checklist.convolutions import is_convolution, report_convolutions
-from pytest_ttnn_perf.checklist.op_times import described, device_ops
+from pytest_ttnn_perf.checklist.op_times import described, ops_like
 from pytest_ttnn_perf.checklist.report_operations import budget_bytes, called
 from pytest_ttnn_perf.checklist.residency import sharding_in
 from pytest_ttnn_perf.model.report import BufferType
@@ -68,7 +68,7 @@ class ActBlock(NamedTuple):
 
 def blocks_in_table(table: OpTable) -> Iterator[ActBlock]:
     """Yield the blocks of convolutions; one that is sharded by width has no choice of them."""
-    for op in filter(is_convolution, device_ops(table)):
+    for op in ops_like(table, is_convolution):
         inputs = op.signature.inputs
         if not inputs or sharding_in(inputs[0].memory) != "WIDTH":
             height = whole(op.attributes, "act_block_h_ntiles")

@@ -52,7 +52,9 @@ def flag(attributes: str, key: str) -> bool | None:
 
 @lru_cache(maxsize=64)
 def _pattern(key: str) -> re.Pattern[str]:
-    # Not as the end of a longer name, nor before the :: of a type.
+    # Not as the end of a longer name, nor before the :: of a type. The name stands first, and what
+    # may not be before it is asked afterwards: texts are long, and a plain start is found quickly.
+    name = re.escape(key)
     return re.compile(
-        rf"""(?<![\w.]){re.escape(key)}(?!\w)['"]?\s*[=:](?!:)\s*['"]?([^\s;,'"(){{}}\[\]]*)"""
+        rf"""{name}(?<![\w.]{name})(?!\w)['"]?\s*[=:](?!:)\s*['"]?([^\s;,'"(){{}}\[\]]*)"""
     )

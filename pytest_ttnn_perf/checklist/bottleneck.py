@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final, TypeVar
 from pytest_ttnn_perf.checklist.dram_use import dram_use
 from pytest_ttnn_perf.checklist.efficiency import judged_efficiency
 from pytest_ttnn_perf.checklist.kernels import kernels_of, roofline_of
-from pytest_ttnn_perf.checklist.op_times import device_ops
+from pytest_ttnn_perf.checklist.op_times import device_ops, kernel_ns
 from pytest_ttnn_perf.checklist.rules.ttp303_hot_data_in_dram import HotDataInDram
 from pytest_ttnn_perf.checklist.rules.ttp305_unused_cores import UnusedCores
 from pytest_ttnn_perf.checklist.rules.ttp401_host_bound import HostBound
@@ -122,8 +122,7 @@ def _memory(use: float) -> Bottleneck:
 def _compute(table: OpTable) -> Bottleneck | None:
     """Return whether most of the time goes into ops that are near what the device can do."""
     modelled = [op for op in device_ops(table) if _is_work(op)]
-    time = sum(op.kernel_ns for op in device_ops(table))
-    if sum(op.kernel_ns for op in modelled) <= time / 2:
+    if sum(op.kernel_ns for op in modelled) <= kernel_ns(table) / 2:
         return None
     reached = judged_efficiency(modelled, named="ops", at_least=_BOUND)
     if reached.outcome is not RuleOutcome.CLEAN or reached.value is None:

@@ -7,7 +7,8 @@ from collections import defaultdict
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from pytest_ttnn_perf.checklist.attributes import flag
-from pytest_ttnn_perf.checklist.op_times import described, device_ops
+from pytest_ttnn_perf.checklist.derived import once_per_table
+from pytest_ttnn_perf.checklist.op_times import described, ops_like
 from pytest_ttnn_perf.checklist.report_operations import called
 from pytest_ttnn_perf.checklist.residency import sharding_in
 from pytest_ttnn_perf.checklist.rule import clean, found, not_measured
@@ -15,10 +16,10 @@ from pytest_ttnn_perf.model.category import Category, category_of
 from pytest_ttnn_perf.model.finding import Evidence
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
 
     from pytest_ttnn_perf.checklist.rule import Answer
-    from pytest_ttnn_perf.model.ops import Op
+    from pytest_ttnn_perf.model.ops import Op, OpTable, Signature
     from pytest_ttnn_perf.model.report import Operation, Report
     from pytest_ttnn_perf.model.subject import Subject
 
@@ -45,19 +46,19 @@ class Convolution(NamedTuple):
     weights_double_buffer: bool | None
 
 
-def convolutions(subject: Subject) -> list[Convolution]:
+def convolutions(subject: Subject) -> Sequence[Convolution]:
     """Return the convolutions of the op table or, without one, of the report."""
     if subject.ops is not None:
-        return [_from_op(op) for op in device_ops(subject.ops) if is_convolution(op)]
+        return _in_table(subject.ops)
     if subject.report is not None:
         report = subject.report
         return [_from_operation(report, each) for each in report_convolutions(report)]
     return []
 
 
-def is_convolution(op: Op) -> bool:
+def is_convolution(signature: Signature) -> bool:
     """Tell whether an op is a convolution, and not only what prepares one."""
-    return category_of(op.signature.op) is Category.CONV
+    return category_of(signature.op) is Category.CONV
 
 
 def report_convolutions(report: Report) -> list[Operation]:
@@ -72,6 +73,11 @@ def _convolves(operation: Operation) -> bool:
     if not operation.device_operations:
         return _NAME.search(operation.name) is not None
     return any(category_of(name) is Category.CONV for name in operation.device_operations)
+
+
+@once_per_table
+def _in_table(table: OpTable) -> Sequence[Convolution]:
+    return tuple(map(_from_op, ops_like(table, is_convolution)))
 
 
 def _from_op(op: Op) -> Convolution:

@@ -5,12 +5,17 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Final
 
-from pytest_ttnn_perf.checklist.op_times import device_ops, has_operands
+from pytest_ttnn_perf.checklist.op_times import (
+    device_ops,
+    has_operands,
+    kernel_ns,
+    signature_numbers,
+)
 from pytest_ttnn_perf.checklist.operands import size_of
 from pytest_ttnn_perf.checklist.residency import in_dram
 
 if TYPE_CHECKING:
-    from pytest_ttnn_perf.model.ops import Op, OpTable
+    from pytest_ttnn_perf.model.ops import OpTable, Signature
 
 #: Bytes in a nanosecond, as tt-perf-report 1.4 has them; of Blackhole, the p150's.
 _PEAK: Final = {"wormhole": 288.0, "blackhole": 512.0}
@@ -25,14 +30,17 @@ def dram_use(table: OpTable) -> float | None:
     of it, and no op as more than all of the bandwidth.
     """
     peak = _PEAK.get((table.arch or "").lower().partition("_")[0])
-    time = sum(op.kernel_ns for op in device_ops(table))
+    time = kernel_ns(table)
     if peak is None or not time or not has_operands(table):
         return None
-    return sum(min(_bytes(op) / peak, op.kernel_ns) for op in device_ops(table)) / time
+    numbers = signature_numbers(table)
+    least_ns = {number: _bytes(table.signatures[number]) / peak for number in set(numbers)}
+    rows = zip(device_ops(table), numbers, strict=True)
+    return sum(min(least_ns[number], op.kernel_ns) for op, number in rows) / time
 
 
-def _bytes(op: Op) -> float:
-    if _PARTIAL.search(op.signature.op):
+def _bytes(signature: Signature) -> float:
+    if _PARTIAL.search(signature.op):
         return 0.0
-    operands = (*op.signature.inputs, *op.signature.outputs)
+    operands = (*signature.inputs, *signature.outputs)
     return sum(size_of(tensor) for tensor in operands if in_dram(tensor))

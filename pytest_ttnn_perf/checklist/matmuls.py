@@ -8,20 +8,20 @@ from pytest_ttnn_perf.checklist.attributes import setting
 from pytest_ttnn_perf.model.category import Category, category_of
 
 if TYPE_CHECKING:
-    from pytest_ttnn_perf.model.ops import Op
+    from pytest_ttnn_perf.model.ops import Op, Signature
 
 #: Why rules about matrix products say nothing of a program without any.
 NO_MATMULS: Final = "no matmuls"
 
 
-def is_matmul(op: Op) -> bool:
+def is_matmul(signature: Signature) -> bool:
     """Tell whether an op is a matrix product, whatever is fused into it."""
-    return category_of(op.signature.op) is Category.MATMUL
+    return category_of(signature.op) is Category.MATMUL
 
 
-def is_sparse(op: Op) -> bool:
-    """Tell whether a product skips blocks: its operands say more than it reads and computes."""
-    return "sparse" in op.signature.op.lower()
+def is_dense_matmul(signature: Signature) -> bool:
+    """Tell whether a product skips no blocks: its operands say what it reads and computes."""
+    return is_matmul(signature) and "sparse" not in signature.op.lower()
 
 
 def program_config(op: Op) -> str | None:

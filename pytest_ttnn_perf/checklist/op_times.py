@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections import defaultdict
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import compress
 from typing import TYPE_CHECKING
 
+from pytest_ttnn_perf.checklist.derived import once_per_table
 from pytest_ttnn_perf.model.attribution import short_code
 from pytest_ttnn_perf.model.finding import Evidence
 
@@ -15,17 +17,19 @@ if TYPE_CHECKING:
 
     from pytest_ttnn_perf.model.ops import Op, OpTable, Signature
 
-#: The table that was asked for last, and its ops: rules ask for those of one after another.
-_LAST: list[tuple[OpTable, tuple[Op, ...]]] = []
-
 
 @dataclass(frozen=True, slots=True)
 class Share:
     """The part of the kernel time that some ops take, all devices together."""
 
+    ops: Sequence[Op]
     part_ns: float
     total_ns: float
-    count: int
+
+    @property
+    def count(self) -> int:
+        """How many ops these are."""
+        return len(self.ops)
 
     @property
     def fraction(self) -> float:
@@ -33,25 +37,39 @@ class Share:
         return self.part_ns / self.total_ns if self.total_ns else 0.0
 
 
+@once_per_table
 def device_ops(table: OpTable) -> Sequence[Op]:
-    """Return the ops that ran on a device; built once for the rules that ask after one another."""
-    if _LAST and _LAST[0][0] is table:
-        return _LAST[0][1]
-    ops = tuple(op for op in table if not op.host)
-    _LAST[:] = [(table, ops)]
-    return ops
+    """Return the ops that ran on a device."""
+    return tuple(op for op in table if not op.host)
 
 
-def share_of(table: OpTable, chosen: Callable[[Op], bool]) -> Share:
+@once_per_table
+def signature_numbers(table: OpTable) -> Sequence[int]:
+    """Return the index of the signature of each op that ran on a device."""
+    columns = table.columns
+    rows = zip(columns.signature, columns.host, strict=True)
+    return tuple(number for number, host in rows if not host)
+
+
+def ops_like(table: OpTable, chosen: Callable[[Signature], bool]) -> Sequence[Op]:
+    """Return the ops of a device with some signatures, in their order.
+
+    Each signature is asked once: most ops of a table differ only in their numbers.
+    """
+    numbers = signature_numbers(table)
+    wanted = {number for number in set(numbers) if chosen(table.signatures[number])}
+    return tuple(compress(device_ops(table), map(wanted.__contains__, numbers)))
+
+
+def share_of(table: OpTable, ops: Sequence[Op]) -> Share:
     """Return how much of the kernel time some ops take."""
-    part = total = 0.0
-    count = 0
-    for op in device_ops(table):
-        total += op.kernel_ns
-        if chosen(op):
-            part += op.kernel_ns
-            count += 1
-    return Share(part, total, count)
+    return Share(ops, sum(op.kernel_ns for op in ops), kernel_ns(table))
+
+
+@once_per_table
+def kernel_ns(table: OpTable) -> float:
+    """Return the kernel time of all ops of devices."""
+    return sum(op.kernel_ns for op in device_ops(table))
 
 
 def worst_ops(

@@ -6,6 +6,8 @@ from collections import Counter, defaultdict
 from math import prod
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from pytest_ttnn_perf.checklist.derived import once_per_table
+from pytest_ttnn_perf.checklist.op_times import signature_numbers
 from pytest_ttnn_perf.model.attribution import short_code
 from pytest_ttnn_perf.model.finding import Evidence
 from pytest_ttnn_perf.model.ops import Tensor
@@ -51,16 +53,15 @@ class Operand(NamedTuple):
 
 def operands_of(subject: Subject) -> Sequence[Operand]:
     """Return the operands that the op table tells, or else the report."""
-    found = list(_in_table(subject.ops)) if subject.ops is not None else []
-    return found or (list(_in_report(subject.report)) if subject.report is not None else [])
+    found = _in_table(subject.ops) if subject.ops is not None else ()
+    return found or (tuple(_in_report(subject.report)) if subject.report is not None else ())
 
 
-def used_signatures(table: OpTable) -> Iterator[tuple[Signature, int]]:
-    """Yield the signatures of the ops that ran on a device, and how many have each."""
-    columns = table.columns
-    rows = zip(columns.signature, columns.host, strict=True)
-    counts = Counter(number for number, host in rows if not host)
-    return ((table.signatures[number], count) for number, count in counts.items())
+@once_per_table
+def used_signatures(table: OpTable) -> Sequence[tuple[Signature, int]]:
+    """Return the signatures of the ops that ran on a device, and how many have each."""
+    counts = Counter(signature_numbers(table))
+    return tuple((table.signatures[number], count) for number, count in counts.items())
 
 
 def device_tensor(record: TensorRecord | None) -> Tensor | None:
@@ -118,11 +119,14 @@ def size_text(size: float) -> str:
     return f"{size / BYTES_IN[unit]:.1f} {unit}"
 
 
-def _in_table(table: OpTable) -> Iterator[Operand]:
-    for signature, count in used_signatures(table):
-        name = short_code(signature.op)
-        for tensors, given in ((signature.inputs, False), (signature.outputs, True)):
-            yield from (Operand(name, tensor, count, given) for tensor in tensors)
+@once_per_table
+def _in_table(table: OpTable) -> Sequence[Operand]:
+    return tuple(
+        Operand(short_code(signature.op), tensor, count, given)
+        for signature, count in used_signatures(table)
+        for tensors, given in ((signature.inputs, False), (signature.outputs, True))
+        for tensor in tensors
+    )
 
 
 def _in_report(report: Report) -> Iterator[Operand]:

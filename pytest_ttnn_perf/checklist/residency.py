@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
-from pytest_ttnn_perf.checklist.op_times import device_ops
+from pytest_ttnn_perf.checklist.derived import once_per_table
+from pytest_ttnn_perf.checklist.op_times import device_ops, signature_numbers
 from pytest_ttnn_perf.checklist.operands import device_tensor, used_signatures
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from pytest_ttnn_perf.model.ops import Op, OpTable, Tensor
     from pytest_ttnn_perf.model.report import Edge, Report
@@ -22,15 +23,23 @@ NO_ACTIVATIONS: Final = "no op reads what another one made"
 
 _SHARDING: Final = re.compile(r"(HEIGHT|WIDTH|BLOCK|ND)_SHARDED")
 _CACHE: Final = re.compile(r"cache", re.IGNORECASE)
-_FILLS: Final = re.compile(r"fill_?cache|UpdateCacheOpType::FILL", re.IGNORECASE)
+_FILLS: Final = ("fillcache", "fill_cache", "updatecacheoptype::fill")
 _DECODES: Final = re.compile(
     r"sdpa_?decode|heads_?decode|paged_?(fused_?)?update_?cache|UpdateCacheOpType::UPDATE",
     re.IGNORECASE,
 )
 
 
-def activation_reads(table: OpTable) -> Iterator[tuple[Op, tuple[Tensor, ...]]]:
-    """Yield every op of a device with those of its inputs that an op before it made.
+class Reads(NamedTuple):
+    """Ops of one signature, and those of their inputs that ops before them made."""
+
+    ops: Sequence[Op]
+    activations: tuple[Tensor, ...]
+
+
+@once_per_table
+def activation_reads(table: OpTable) -> Sequence[Reads]:
+    """Return the ops of devices with the activations that they read.
 
     A capture does not name tensors: one that has the shape, dtype and memory of an earlier output
     of the same device is taken for it. Weights are never an output. Caches, which ops write in
@@ -43,10 +52,18 @@ def activation_reads(table: OpTable) -> Iterator[tuple[Op, tuple[Tensor, ...]]]:
         for tensor in signature.outputs
     }
     made: dict[int, set[tuple[object, ...]]] = defaultdict(set)
-    for op in device_ops(table):
+    found: dict[tuple[int, int, int], tuple[Tensor, ...]] = {}
+    ops: dict[tuple[int, int, int], list[Op]] = defaultdict(list)
+    for op, number in zip(device_ops(table), signature_numbers(table), strict=True):
         here = made[op.device]
-        yield op, tuple(tensor for tensor in op.signature.inputs if _kind(tensor) in here)
-        here.update(set(map(_kind, op.signature.outputs)) - caches)
+        # What was made only grows: as long as it is as much, a signature reads the same of it.
+        key = (op.device, number, len(here))
+        if key not in found:
+            inputs, outputs = op.signature.inputs, op.signature.outputs
+            found[key] = tuple(tensor for tensor in inputs if _kind(tensor) in here)
+            here.update(set(map(_kind, outputs)) - caches)
+        ops[key].append(op)
+    return tuple(Reads(ops[key], activations) for key, activations in found.items())
 
 
 def _kind(tensor: Tensor) -> tuple[object, ...]:
@@ -82,6 +99,7 @@ def sharding_in(memory: str | None) -> str | None:
     return None if found is None else found[1]
 
 
+@once_per_table
 def is_prefill(table: OpTable) -> bool:
     """Tell whether a language model only reads its prompt: caches are filled, nothing is decoded.
 
@@ -90,4 +108,10 @@ def is_prefill(table: OpTable) -> bool:
     columns = table.columns
     words = {table.signatures[number].op for number in set(columns.signature)}
     words |= {table.attribute_texts[number] for number in set(columns.attributes) - {-1}}
-    return any(map(_FILLS.search, words)) and not any(map(_DECODES.search, words))
+    return any(map(_fills, words)) and not any(map(_DECODES.search, words))
+
+
+def _fills(text: str) -> bool:
+    # Of every attribute of every program: plain words are found many times faster than a pattern.
+    lowered = text.lower()
+    return any(word in lowered for word in _FILLS)

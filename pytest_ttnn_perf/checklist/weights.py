@@ -10,14 +10,15 @@ import re
 from math import prod
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from pytest_ttnn_perf.checklist.op_times import ops_like
 from pytest_ttnn_perf.checklist.operands import device_tensor, in_tiles, used_signatures
 from pytest_ttnn_perf.model.category import Category, category_of
 from pytest_ttnn_perf.model.ops import Tensor
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
-    from pytest_ttnn_perf.model.ops import Op, OpTable
+    from pytest_ttnn_perf.model.ops import Op, OpTable, Signature
     from pytest_ttnn_perf.model.report import Operation, Report
     from pytest_ttnn_perf.model.subject import Subject
 
@@ -73,12 +74,9 @@ def weights_in_report(report: Report) -> frozenset[Weight]:
     return frozenset(found)
 
 
-def products_in(table: OpTable) -> Iterator[Op]:
-    """Yield the matmuls and convolutions."""
-    codes = [category_of(signature.op) for signature in table.signatures]
-    for at, number in enumerate(table.columns.signature):
-        if codes[number] in PRODUCTS and not table.columns.host[at]:
-            yield table.op(at)
+def products_in(table: OpTable) -> Sequence[Op]:
+    """Return the matmuls and convolutions."""
+    return ops_like(table, _is_product)
 
 
 def operands_of_products(subject: Subject) -> list[int]:
@@ -87,8 +85,12 @@ def operands_of_products(subject: Subject) -> list[int]:
     used = used_signatures(subject.ops) if subject.ops is not None else ()
     return [
         *(len(call.inputs) for call in calls if _runs_product(call)),
-        *(len(one.inputs) for one, _ in used if category_of(one.op) in PRODUCTS),
+        *(len(one.inputs) for one, _ in used if _is_product(one)),
     ]
+
+
+def _is_product(signature: Signature) -> bool:
+    return category_of(signature.op) in PRODUCTS
 
 
 def _runs_product(operation: Operation) -> bool:

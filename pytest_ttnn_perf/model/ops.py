@@ -7,7 +7,7 @@ only in their numbers. What repeats, the signature of an operation, is stored on
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -50,7 +50,8 @@ class Op(NamedTuple):
     ``gap_ns`` is from the end of the device's previous kernel. ``ideal_ns`` is None as well where
     the profiler has no model of the op. ``replay`` counts executions of a ``trace``. ``attributes``
     is the profiler's own text. ``host`` marks a fallback on the host: its ``device`` is HOST and no
-    kernel ran, so its ``kernel_ns`` is 0.
+    kernel ran, so its ``kernel_ns`` is 0. ``core_min_ns`` and ``core_max_ns`` are the kernel times
+    of the cores that worked least and most.
     """
 
     signature: Signature
@@ -66,6 +67,8 @@ class Op(NamedTuple):
     replay: int | None
     start_cycle: int | None
     host: bool
+    core_min_ns: float | None = None
+    core_max_ns: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +77,8 @@ class Columns:
 
     The ops of one replay of a trace are in the order in which their device began them.
     ``signature``, ``fidelity`` and ``attributes`` are indices into the table's own lists (-1 for
-    none). The others are as in ``Op``; None where nothing was recorded.
+    none). The others are as in ``Op``; None where nothing was recorded. Most captures tell nothing
+    of single cores: these columns are then empty.
     """
 
     signature: Sequence[int] = ()
@@ -90,6 +94,15 @@ class Columns:
     replay: Sequence[int | None] = ()
     start_cycle: Sequence[int | None] = ()
     host: Sequence[bool] = ()
+    core_min_ns: Sequence[float | None] = ()
+    core_max_ns: Sequence[float | None] = ()
+
+    def at(self, places: Sequence[int]) -> Columns:
+        """Return the rows at some places, in that order."""
+        columns = ((name, getattr(self, name)) for name in Columns.__dataclass_fields__)
+        return Columns(
+            **{name: [column[at] for at in places] if column else () for name, column in columns}
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,6 +137,8 @@ class OpTable:
     available_cores: int | None = None
     kernel_time: str = "DEVICE KERNEL DURATION [ns]"
     windowed: bool = False
+    #: What others worked out from the table; kept with it, so that it lives no longer.
+    derived: dict[object, Any] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     def __len__(self) -> int:
         return len(self.columns.kernel_ns)
@@ -160,6 +175,8 @@ class OpTable:
             replay=c.replay[index],
             start_cycle=c.start_cycle[index],
             host=c.host[index],
+            core_min_ns=c.core_min_ns[index] if c.core_min_ns else None,
+            core_max_ns=c.core_max_ns[index] if c.core_max_ns else None,
         )
 
     def __iter__(self) -> Iterator[Op]:
@@ -167,14 +184,10 @@ class OpTable:
 
     def select(self, indices: Sequence[int]) -> OpTable:
         """Return the table of some of its ops, in that order; signposts and traces are left out."""
-        c = self.columns
-        chosen = {
-            name: [getattr(c, name)[i] for i in indices] for name in Columns.__dataclass_fields__
-        }
         return OpTable(
             self.format,
             len(indices),
-            Columns(**chosen),
+            self.columns.at(indices),
             self.signatures,
             self.fidelities,
             self.attribute_texts,

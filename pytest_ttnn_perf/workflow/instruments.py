@@ -31,6 +31,8 @@ class Instruments:
 
     #: Whether what a test attaches, or prints, is taken.
     takes_artifacts = True
+    #: Whether the times of this machine's clock are results: then it matters what else it does.
+    by_the_clock = True
 
     @property
     def sync(self) -> Callable[[], object] | None:
@@ -78,6 +80,7 @@ class Replaying(Instruments):
     """Artifacts recorded elsewhere in place of devices."""
 
     takes_artifacts = False
+    by_the_clock = False
 
     root: Path
 

@@ -32,8 +32,16 @@ _OF_KERNELS: Final = "kernel_time"
 _DROPPED: Final = "markers were dropped"
 
 
+class _Profiled(BesideDevices):
+    """Times under a profiler are nobody's, and what distorts them does not matter."""
+
+    __slots__ = ()
+
+    by_the_clock = False
+
+
 @dataclass(slots=True)
-class Profiling(BesideDevices):
+class Profiling(_Profiled):
     """The device profiler: few calls, and only what the devices say of them.
 
     ``report`` is the profiler's own, ``log`` where this process prints to.
@@ -102,7 +110,7 @@ class Profiling(BesideDevices):
 
 
 @dataclass(slots=True)
-class Printing(BesideDevices):
+class Printing(_Profiled):
     """The profilers of tt-lang, which print after each call of a kernel: so there is one."""
 
     def printed(self, text: str) -> Artifact:
@@ -125,7 +133,7 @@ class Printing(BesideDevices):
 
 
 @dataclass(slots=True)
-class Signposting(BesideDevices):
+class Signposting(_Profiled):
     """Tracy, which writes a report at its end: each call stands between two signposts."""
 
     _runs: int = 0

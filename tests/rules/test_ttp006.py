@@ -26,6 +26,11 @@ N150 = Hardware("wormhole_b0", "n150", "1x1")
             {"load_1m": 12.0, "cpu_count": 16},
             "load 12 on 16 processors", 0.75, 0.5, "of the processors",
         ),
+        (
+            {"load_1m": 12.0, "cpu_count": 16, "runnable_threads": 9},
+            "load 12 on 16 processors, 9 other threads about to run",
+            0.5625, 0.5, "of the processors",
+        ),
         ({"governor": "powersave"}, "the frequency governor is powersave", None, None, ""),
         ({"thermal_trips": 2}, "a chip grew too hot 2 times", 2, 0, "trips"),
         ({"throttled": True}, "a chip is throttled", None, None, ""),
@@ -63,6 +68,9 @@ def test_all_at_once() -> None:
     [
         ({"load_1m": 8.0, "cpu_count": 16, "governor": "performance"}, "load_1m, governor"),
         ({"load_1m": 8.0}, "load_1m"),
+        # The test itself was busy before its samples; or others were, for a moment.
+        ({"load_1m": 16.0, "cpu_count": 16, "runnable_threads": 8}, "load_1m"),
+        ({"load_1m": 8.0, "cpu_count": 16, "runnable_threads": 16}, "load_1m"),
         ({"thermal_trips": 0, "throttled": False, "device_processes": 1},
          "thermal_trips, throttled, device_processes"),
     ],

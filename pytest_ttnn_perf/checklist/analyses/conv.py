@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Final
 from pytest_ttnn_perf.checklist.act_blocks import blocks_in_report, blocks_in_table
 from pytest_ttnn_perf.checklist.analyses.judged import judged
 from pytest_ttnn_perf.checklist.analyses.kind import Kind
-from pytest_ttnn_perf.checklist.analyses.sections import Part, kernel_ns, lost_time, section
+from pytest_ttnn_perf.checklist.analyses.sections import Part, lost_time, section
 from pytest_ttnn_perf.checklist.convolutions import NO_CONVOLUTIONS, convolutions, is_convolution
-from pytest_ttnn_perf.checklist.op_times import device_ops
+from pytest_ttnn_perf.checklist.op_times import kernel_ns, ops_like
 from pytest_ttnn_perf.checklist.rule import not_applicable
 from pytest_ttnn_perf.checklist.rules.ttp601_conv_sharding_changes import ConvShardingChanges
 from pytest_ttnn_perf.checklist.rules.ttp602_act_block_h_below_max import ActBlockHBelowMax
@@ -21,7 +21,7 @@ from pytest_ttnn_perf.checklist.rules.ttp607_low_conv_efficiency import LowConvE
 from pytest_ttnn_perf.model.subject import Input
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from pytest_ttnn_perf.checklist.act_blocks import ActBlock
     from pytest_ttnn_perf.checklist.analyses.kind import Numbers
@@ -50,7 +50,7 @@ def _look(subject: Subject) -> Numbers | Answer:
     return judged(subject, _RULES, *_settings(subject, listed), *_times(subject, listed))
 
 
-def _settings(subject: Subject, listed: list[Convolution]) -> Iterator[Section]:
+def _settings(subject: Subject, listed: Sequence[Convolution]) -> Iterator[Section]:
     sharded = (Part(each.sharding or "not told", 1) for each in listed)
     yield section("sharding", sharded, unit=_UNIT, of=_OF)
     buffers = {
@@ -74,13 +74,13 @@ def _block(block: ActBlock) -> str:
     return f"{block.rows} of {block.most_rows} rows" if block.is_told else "not told"
 
 
-def _times(subject: Subject, listed: list[Convolution]) -> Iterator[Section]:
+def _times(subject: Subject, listed: Sequence[Convolution]) -> Iterator[Section]:
     """Yield where time goes; a report does not tell."""
     if subject.ops is not None:
         whole, of = kernel_ns(subject.ops), "of kernel time"
         parts = (Part(each.name, each.kernel_ns or 0.0) for each in listed)
         yield section("convolutions", parts, unit="ns", of=of, whole=whole)
-        yield lost_time(filter(is_convolution, device_ops(subject.ops)), whole=whole)
+        yield lost_time(ops_like(subject.ops, is_convolution), whole=whole)
 
 
 CONV: Final = Kind(

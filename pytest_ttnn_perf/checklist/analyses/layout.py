@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Final
 
 from pytest_ttnn_perf.checklist.analyses.judged import judged
 from pytest_ttnn_perf.checklist.analyses.kind import Kind
-from pytest_ttnn_perf.checklist.analyses.sections import by_bytes, by_time, kernel_ns
-from pytest_ttnn_perf.checklist.op_times import device_ops
+from pytest_ttnn_perf.checklist.analyses.sections import by_bytes, by_time
+from pytest_ttnn_perf.checklist.op_times import kernel_ns, ops_like
 from pytest_ttnn_perf.checklist.operands import operands_of
 from pytest_ttnn_perf.checklist.rules.ttp201_row_major_compute import RowMajorCompute
 from pytest_ttnn_perf.checklist.rules.ttp203_layout_conversions import LayoutConversions
@@ -39,7 +39,7 @@ def _look(subject: Subject) -> Numbers:
 
 def _conversions(subject: Subject) -> Iterator[Section]:
     if subject.ops is not None:
-        ops = [op for op in device_ops(subject.ops) if _CONVERTS.search(op.signature.op)]
+        ops = ops_like(subject.ops, lambda one: _CONVERTS.search(one.op) is not None)
         yield by_time("conversions", ops, whole=kernel_ns(subject.ops))
 
 

@@ -6,10 +6,15 @@ from typing import TYPE_CHECKING, Final
 
 from pytest_ttnn_perf.checklist.analyses.judged import judged
 from pytest_ttnn_perf.checklist.analyses.kind import Kind
-from pytest_ttnn_perf.checklist.analyses.sections import by_time, kernel_ns, lost_time
+from pytest_ttnn_perf.checklist.analyses.sections import by_time, lost_time
 from pytest_ttnn_perf.checklist.attributes import whole as whole_number
-from pytest_ttnn_perf.checklist.matmuls import NO_MATMULS, is_matmul, is_sparse, program_config
-from pytest_ttnn_perf.checklist.op_times import described, device_ops
+from pytest_ttnn_perf.checklist.matmuls import (
+    NO_MATMULS,
+    is_dense_matmul,
+    is_matmul,
+    program_config,
+)
+from pytest_ttnn_perf.checklist.op_times import described, kernel_ns, ops_like
 from pytest_ttnn_perf.checklist.rule import not_applicable
 from pytest_ttnn_perf.checklist.rules.ttp311_matmul_not_dram_sharded import MatmulNotDramSharded
 from pytest_ttnn_perf.checklist.rules.ttp312_small_matmul_blocks import SmallMatmulBlocks
@@ -36,7 +41,7 @@ _OF: Final = "of matmul time"
 
 def _look(subject: Subject) -> Numbers | Answer:
     assert subject.ops is not None
-    matmuls = [op for op in device_ops(subject.ops) if is_matmul(op)]
+    matmuls = ops_like(subject.ops, is_matmul)
     if not matmuls:
         return not_applicable(NO_MATMULS)
     whole = kernel_ns(subject.ops)
@@ -46,7 +51,7 @@ def _look(subject: Subject) -> Numbers | Answer:
         by_time("program config", matmuls, _config, of=_OF),
         by_time("in0_block_w", matmuls, _inner, of=_OF),
         by_time("matmuls", matmuls, described, whole=whole),
-        lost_time((op for op in matmuls if not is_sparse(op)), whole=whole),
+        lost_time(ops_like(subject.ops, is_dense_matmul), whole=whole),
     )
 
 

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Final
 
 from pytest_ttnn_perf.checklist.analyses.judged import judged
 from pytest_ttnn_perf.checklist.analyses.kind import Kind
-from pytest_ttnn_perf.checklist.analyses.sections import Part, by_time, kernel_ns, section
-from pytest_ttnn_perf.checklist.op_times import device_ops
+from pytest_ttnn_perf.checklist.analyses.sections import Part, by_time, section
+from pytest_ttnn_perf.checklist.op_times import kernel_ns, ops_like
 from pytest_ttnn_perf.checklist.report_operations import called
 from pytest_ttnn_perf.checklist.rules.ttp302_resharding import Resharding
 from pytest_ttnn_perf.model.analysis import Row, Section
@@ -49,7 +49,7 @@ def _look(subject: Subject) -> Numbers:
 
 
 def _costs(table: OpTable) -> Iterator[Section]:
-    ops = [op for op in device_ops(table) if _MOVES.search(op.signature.op)]
+    ops = ops_like(table, lambda one: _MOVES.search(one.op) is not None)
     whole = kernel_ns(table)
     yield by_time("kinds", ops, lambda op: short_code(op.signature.op), whole=whole)
     yield by_time("ways", ops, _way, whole=whole)

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from pytest_ttnn_perf.checklist.op_times import described, device_ops
+from pytest_ttnn_perf.checklist.op_times import described
 from pytest_ttnn_perf.model.analysis import Row, Section
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
     from pytest_ttnn_perf.checklist.operands import Operand
-    from pytest_ttnn_perf.model.ops import Op, OpTable
+    from pytest_ttnn_perf.model.ops import Op
 
 
 class Part(NamedTuple):
@@ -75,8 +75,3 @@ def lost_time(ops: Iterable[Op], *, whole: float) -> Section:
     losses = ((op, op.kernel_ns - op.ideal_ns) for op in ops if op.ideal_ns is not None)
     parts = (Part(described(op), loss) for op, loss in losses if loss > 0)
     return section("time beyond the ideal", parts, unit="ns", of="of kernel time", whole=whole)
-
-
-def kernel_ns(table: OpTable) -> float:
-    """Return the kernel time of all ops."""
-    return sum(op.kernel_ns for op in device_ops(table))

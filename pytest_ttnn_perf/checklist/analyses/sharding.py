@@ -8,7 +8,7 @@ from pytest_ttnn_perf.checklist.analyses.judged import judged
 from pytest_ttnn_perf.checklist.analyses.kind import Kind
 from pytest_ttnn_perf.checklist.analyses.sections import Part, by_bytes, section
 from pytest_ttnn_perf.checklist.op_times import described
-from pytest_ttnn_perf.checklist.operands import NO_OPERANDS, operands_of, shape_text, size_of
+from pytest_ttnn_perf.checklist.operands import NO_OPERANDS, Operand, operands_of, shape_text
 from pytest_ttnn_perf.checklist.residency import activation_edges, activation_reads, is_interleaved
 from pytest_ttnn_perf.checklist.rule import not_measured
 from pytest_ttnn_perf.checklist.rules.ttp301_interleaved_activations import InterleavedActivations
@@ -19,7 +19,6 @@ if TYPE_CHECKING:
 
     from pytest_ttnn_perf.checklist.analyses.kind import Numbers
     from pytest_ttnn_perf.checklist.rule import Answer
-    from pytest_ttnn_perf.model.ops import Tensor
     from pytest_ttnn_perf.model.report import Report
     from pytest_ttnn_perf.model.subject import Subject
 
@@ -31,36 +30,42 @@ def _look(subject: Subject) -> Numbers | Answer:
     if not operands:
         return not_measured(NO_OPERANDS)
     reads = list(_reads(subject))
-    whole = sum(size_of(tensor) for _, tensor in reads)
-    cut = (Part(tensor.memory or "not told", size_of(tensor)) for _, tensor in reads)
-    spread = (Part(name, size_of(tensor)) for name, tensor in reads if is_interleaved(tensor))
+    whole = sum(each.size for each in reads)
+    spread = (each for each in reads if is_interleaved(each.tensor))
     return judged(
         subject,
         {"interleaved activations": InterleavedActivations},
-        by_bytes(
-            "operands",
-            operands,
-            lambda each: each.tensor.memory or "not told",
-            of="of operand bytes",
+        by_bytes("operands", operands, _memory, of="of operand bytes"),
+        by_bytes("activations that ops read", reads, _memory, of=_OF),
+        section(
+            "interleaved activations",
+            (Part(each.op, each.size, each.times) for each in spread),
+            unit="B",
+            of=_OF,
+            whole=whole,
         ),
-        section("activations that ops read", cut, unit="B", of=_OF),
-        section("interleaved activations", spread, unit="B", of=_OF, whole=whole),
     )
 
 
-def _reads(subject: Subject) -> Iterator[tuple[str, Tensor]]:
+def _memory(operand: Operand) -> str:
+    return operand.tensor.memory or "not told"
+
+
+def _reads(subject: Subject) -> Iterator[Operand]:
     """Yield what reads an activation, and the activation."""
     if subject.ops is not None:
-        for op, tensors in activation_reads(subject.ops):
-            yield from ((described(op), tensor) for tensor in tensors)
+        for ops, activations in activation_reads(subject.ops):
+            name = described(ops[0])
+            yield from (Operand(name, each, len(ops), given=False) for each in activations)
     elif subject.report is not None:
         yield from _report_reads(subject.report)
 
 
-def _report_reads(report: Report) -> Iterator[tuple[str, Tensor]]:
+def _report_reads(report: Report) -> Iterator[Operand]:
     names = {operation.id: operation.name for operation in report.operations}
     for edge, tensor in activation_edges(report):
-        yield f"{names[edge.consumer]} {shape_text(tensor.logical or tensor.padded)}", tensor
+        name = f"{names[edge.consumer]} {shape_text(tensor.logical or tensor.padded)}"
+        yield Operand(name, tensor, 1, given=False)
 
 
 SHARDING: Final = Kind(

@@ -34,8 +34,8 @@ class ConflictingEnvironment(Rule):
     Never for times. To debug, run the test without the gate.
 
     ## Where it looks
-    The environment of the process that took the samples. In the profiled pass, which takes no wall
-    times, profilers are as they should be.
+    The environment of the process that took the samples. The profiled pass takes no wall times: its
+    environment is not looked at.
     """
 
     code: ClassVar[str] = "TTP004"
@@ -45,10 +45,10 @@ class ConflictingEnvironment(Rule):
     def check(self, subject: Subject) -> Answer:
         """Repeat what was seen when the samples were taken."""
         conflicts = subject.conflicts
-        if conflicts is None:
-            return not_measured("the environment in which the times were taken is not known")
         if subject.observation is not None and not _took_times(subject.observation):
             return not_applicable("no wall time was taken")
+        if conflicts is None:
+            return not_measured("the environment in which the times were taken is not known")
         if not conflicts:
             return clean(0, limit=0, unit="variables")
         return found(

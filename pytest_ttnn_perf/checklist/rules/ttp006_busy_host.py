@@ -45,9 +45,11 @@ class BusyHost(Rule):
     Where only device times are gated: the load of the host does not change those.
 
     ## Where it looks
-    `load_1m` and `governor` of the host when the run began; `clock_mhz`, `thermal_trips` (since the
-    chip was last reset), `throttled` and `device_processes` as the driver and tt-smi tell them. The
-    clock is judged on systems of one chip only.
+    `load_1m`, `runnable_threads`, `cpu_count` and `governor` of the host right after the samples.
+    The load of the last minute counts what the test itself did before, and the threads that are
+    about to run at one moment may be there by chance: the lesser of both is judged. `clock_mhz`,
+    `thermal_trips` (since the chip was last reset), `throttled` and `device_processes` as the
+    driver and tt-smi tell them. The clock is judged on systems of one chip only.
     """
 
     code: ClassVar[str] = "TTP006"
@@ -69,9 +71,13 @@ class BusyHost(Rule):
 
     def _of_host(self, facts: Mapping[str, Scalar]) -> Iterator[Trouble]:
         load, processors = _number(facts, "load_1m"), _number(facts, "cpu_count")
-        if load is not None and processors and load / processors > self.load:
-            text = f"load {load:g} on {processors:g} processors"
-            yield Trouble(text, load / processors, self.load, "of the processors")
+        others = _number(facts, "runnable_threads")
+        if load is not None and processors:
+            busy = load if others is None else min(load, others)
+            if busy / processors > self.load:
+                ran = "" if others is None else f", {others:g} other threads about to run"
+                text = f"load {load:g} on {processors:g} processors{ran}"
+                yield Trouble(text, busy / processors, self.load, "of the processors")
         governor = facts.get("governor")
         if governor not in {None, "performance"}:
             yield Trouble(f"the frequency governor is {governor}")

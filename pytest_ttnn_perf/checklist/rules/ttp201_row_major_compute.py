@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, Final
 
-from pytest_ttnn_perf.checklist.op_times import device_ops, has_operands, share_of, worst_ops
+from pytest_ttnn_perf.checklist.op_times import has_operands, ops_like, share_of, worst_ops
 from pytest_ttnn_perf.checklist.operands import NO_OPERANDS, by_weight, device_tensor
 from pytest_ttnn_perf.checklist.rule import Rule, clean, found, limit, not_measured
 from pytest_ttnn_perf.model.category import Category, category_of
@@ -15,7 +15,7 @@ from pytest_ttnn_perf.model.subject import Input
 
 if TYPE_CHECKING:
     from pytest_ttnn_perf.checklist.rule import Answer
-    from pytest_ttnn_perf.model.ops import Op, OpTable, Tensor
+    from pytest_ttnn_perf.model.ops import OpTable, Signature, Tensor
     from pytest_ttnn_perf.model.report import Operation, Report
     from pytest_ttnn_perf.model.subject import Subject
 
@@ -66,7 +66,7 @@ class RowMajorCompute(Rule):
         return not_measured(NO_OPERANDS)
 
     def _of_table(self, table: OpTable) -> Answer:
-        share = share_of(table, _on_rows)
+        share = share_of(table, ops_like(table, _on_rows))
         if share.fraction <= self.share:
             return clean(share.fraction, limit=self.share, unit="of kernel time")
         return found(
@@ -74,7 +74,7 @@ class RowMajorCompute(Rule):
             value=share.fraction,
             limit=self.share,
             unit="of kernel time",
-            evidence=worst_ops(filter(_on_rows, device_ops(table))),
+            evidence=worst_ops(share.ops),
         )
 
     def _of_report(self, report: Report) -> Answer:
@@ -96,9 +96,9 @@ class RowMajorCompute(Rule):
         )
 
 
-def _on_rows(op: Op) -> bool:
-    inputs = op.signature.inputs
-    return bool(inputs) and _is_rows(inputs[0]) and _computes(op.signature.op)
+def _on_rows(signature: Signature) -> bool:
+    inputs = signature.inputs
+    return bool(inputs) and _is_rows(inputs[0]) and _computes(signature.op)
 
 
 def _computes(op: str) -> bool:

@@ -6,14 +6,14 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, Final
 
-from pytest_ttnn_perf.checklist.op_times import device_ops, share_of, worst_ops
+from pytest_ttnn_perf.checklist.op_times import ops_like, share_of, worst_ops
 from pytest_ttnn_perf.checklist.rule import Rule, clean, found, limit
 from pytest_ttnn_perf.model.finding import Severity
 from pytest_ttnn_perf.model.subject import Input
 
 if TYPE_CHECKING:
     from pytest_ttnn_perf.checklist.rule import Answer
-    from pytest_ttnn_perf.model.ops import Op
+    from pytest_ttnn_perf.model.ops import Signature
     from pytest_ttnn_perf.model.subject import Subject
 
 _CONVERSION: Final = re.compile(r"tilize|to_?layout", re.IGNORECASE)
@@ -51,7 +51,7 @@ class LayoutConversions(Rule):
     def check(self, subject: Subject) -> Answer:
         """Compare the share of conversions with the limit."""
         assert subject.ops is not None
-        share = share_of(subject.ops, _converts)
+        share = share_of(subject.ops, ops_like(subject.ops, _converts))
         if share.fraction <= self.share:
             return clean(share.fraction, limit=self.share, unit="of kernel time")
         return found(
@@ -59,9 +59,9 @@ class LayoutConversions(Rule):
             value=share.fraction,
             limit=self.share,
             unit="of kernel time",
-            evidence=worst_ops(filter(_converts, device_ops(subject.ops))),
+            evidence=worst_ops(share.ops),
         )
 
 
-def _converts(op: Op) -> bool:
-    return _CONVERSION.search(op.signature.op) is not None
+def _converts(signature: Signature) -> bool:
+    return _CONVERSION.search(signature.op) is not None

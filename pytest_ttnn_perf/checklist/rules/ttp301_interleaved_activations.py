@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
 from pytest_ttnn_perf.checklist.op_times import described, has_operands
-from pytest_ttnn_perf.checklist.operands import NO_OPERANDS, by_weight, shape_text, size_of
+from pytest_ttnn_perf.checklist.operands import NO_OPERANDS, Operand, by_weight, shape_text
 from pytest_ttnn_perf.checklist.report_operations import NO_GRAPHS, has_graphs
 from pytest_ttnn_perf.checklist.residency import (
     NO_ACTIVATIONS,
@@ -28,10 +28,9 @@ from pytest_ttnn_perf.model.finding import Severity
 from pytest_ttnn_perf.model.subject import Input
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
     from pytest_ttnn_perf.checklist.rule import Answer
-    from pytest_ttnn_perf.model.ops import Tensor
     from pytest_ttnn_perf.model.report import Report
     from pytest_ttnn_perf.model.subject import Subject
 
@@ -80,33 +79,39 @@ class InterleavedActivations(Rule):
         if subject.ops is None and subject.report is not None and not has_graphs(subject.report):
             return not_measured(NO_GRAPHS)
         reads = list(_reads(subject))
-        total = sum(size_of(tensor) for _, tensor in reads)
+        total = sum(each.size for each in reads)
         if not total:
             return not_applicable(NO_ACTIVATIONS)
-        spread = [(name, size_of(tensor)) for name, tensor in reads if is_interleaved(tensor)]
-        share, unit = sum(size for _, size in spread) / total, "of activation bytes"
+        spread = [each for each in reads if is_interleaved(each.tensor)]
+        share, unit = sum(each.size for each in spread) / total, "of activation bytes"
         if share <= self.share:
             return clean(share, limit=self.share, unit=unit)
         return found(
-            f"{len(spread)} of {len(reads)} activations that ops read are interleaved, "
+            f"{_count(spread)} of {_count(reads)} activations that ops read are interleaved, "
             f"{share:.1%} of their bytes",
             value=share,
             limit=self.share,
             unit=unit,
-            evidence=by_weight(spread, unit="bytes"),
+            evidence=by_weight(((each.op, each.size) for each in spread), unit="bytes"),
         )
 
 
-def _reads(subject: Subject) -> Iterator[tuple[str, Tensor]]:
+def _count(reads: Iterable[Operand]) -> int:
+    return sum(each.times for each in reads)
+
+
+def _reads(subject: Subject) -> Iterator[Operand]:
     if subject.ops is not None:
-        for op, tensors in activation_reads(subject.ops):
-            yield from ((described(op), tensor) for tensor in tensors)
+        for ops, activations in activation_reads(subject.ops):
+            name = described(ops[0])
+            yield from (Operand(name, each, len(ops), given=False) for each in activations)
     elif subject.report is not None:
         yield from _report_reads(subject.report)
 
 
-def _report_reads(report: Report) -> Iterator[tuple[str, Tensor]]:
+def _report_reads(report: Report) -> Iterator[Operand]:
     names = {operation.id: operation.name for operation in report.operations}
     for edge, tensor in activation_edges(report):
         way = f"{names[edge.producer]} → {names[edge.consumer]}"
-        yield f"{way} {shape_text(tensor.logical or tensor.padded)}", tensor
+        name = f"{way} {shape_text(tensor.logical or tensor.padded)}"
+        yield Operand(name, tensor, 1, given=False)

@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, Final
 
-from pytest_ttnn_perf.checklist.op_times import device_ops, share_of, worst_ops
+from pytest_ttnn_perf.checklist.op_times import ops_like, share_of, worst_ops
 from pytest_ttnn_perf.checklist.report_operations import called
 from pytest_ttnn_perf.checklist.residency import sharding_in
 from pytest_ttnn_perf.checklist.rule import Rule, clean, found, limit, not_measured
@@ -16,7 +16,7 @@ from pytest_ttnn_perf.model.subject import Input
 
 if TYPE_CHECKING:
     from pytest_ttnn_perf.checklist.rule import Answer
-    from pytest_ttnn_perf.model.ops import Op, OpTable
+    from pytest_ttnn_perf.model.ops import OpTable, Signature
     from pytest_ttnn_perf.model.report import Operation, Report
     from pytest_ttnn_perf.model.subject import Subject
 
@@ -64,7 +64,7 @@ class Resharding(Rule):
         return self._by_count(subject.report)
 
     def _by_time(self, table: OpTable) -> Answer:
-        share, unit = share_of(table, _moves), "of kernel time"
+        share, unit = share_of(table, ops_like(table, _moves)), "of kernel time"
         if share.fraction <= self.share:
             return clean(share.fraction, limit=self.share, unit=unit)
         return found(
@@ -72,7 +72,7 @@ class Resharding(Rule):
             value=share.fraction,
             limit=self.share,
             unit=unit,
-            evidence=worst_ops(filter(_moves, device_ops(table))),
+            evidence=worst_ops(share.ops),
         )
 
     def _by_count(self, report: Report) -> Answer:
@@ -90,8 +90,8 @@ class Resharding(Rule):
         return clean(count, limit=self.reshards, unit=unit)
 
 
-def _moves(op: Op) -> bool:
-    return _MOVES.search(op.signature.op) is not None
+def _moves(signature: Signature) -> bool:
+    return _MOVES.search(signature.op) is not None
 
 
 def _reshards(report: Report, operation: Operation) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
-from pytest_ttnn_perf.checklist.op_times import has_operands, worst_ops
+from pytest_ttnn_perf.checklist.op_times import has_operands, share_of, worst_ops
 from pytest_ttnn_perf.checklist.operands import NO_OPERANDS
 from pytest_ttnn_perf.checklist.residency import (
     NO_ACTIVATIONS,
@@ -74,18 +74,17 @@ class HotDataInDram(Rule):
             return not_measured(NO_OPERANDS)
         if is_prefill(subject.ops):
             return not_applicable(PREFILL)
-        reads = list(activation_reads(subject.ops))
-        if not any(tensors for _, tensors in reads):
+        reads = activation_reads(subject.ops)
+        if not any(each.activations for each in reads):
             return not_applicable(NO_ACTIVATIONS)
-        fetching = [op for op, tensors in reads if any(map(in_dram, tensors))]
-        total = sum(op.kernel_ns for op, _ in reads)
-        share = sum(op.kernel_ns for op in fetching) / total if total else 0.0
-        if share <= self.share:
-            return clean(share, limit=self.share, unit="of kernel time")
+        fetching = [op for each in reads if any(map(in_dram, each.activations)) for op in each.ops]
+        share = share_of(subject.ops, fetching)
+        if share.fraction <= self.share:
+            return clean(share.fraction, limit=self.share, unit="of kernel time")
         return found(
-            f"{len(fetching)} ops that read activations from DRAM take {share:.1%} of the kernel "
-            "time",
-            value=share,
+            f"{share.count} ops that read activations from DRAM take {share.fraction:.1%} of the "
+            "kernel time",
+            value=share.fraction,
             limit=self.share,
             unit="of kernel time",
             evidence=worst_ops(fetching),

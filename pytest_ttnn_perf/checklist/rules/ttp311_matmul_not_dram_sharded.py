@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
-from pytest_ttnn_perf.checklist.matmuls import is_dram_sharded, is_matmul, is_sparse
-from pytest_ttnn_perf.checklist.op_times import device_ops, has_operands, worst_ops
-from pytest_ttnn_perf.checklist.operands import NO_OPERANDS, size_of
+from pytest_ttnn_perf.checklist.matmuls import is_dense_matmul, is_dram_sharded, is_matmul
+from pytest_ttnn_perf.checklist.op_times import has_operands, share_of, worst_ops
+from pytest_ttnn_perf.checklist.operands import NO_OPERANDS, size_of, used_signatures
 from pytest_ttnn_perf.checklist.residency import activation_reads, in_dram
 from pytest_ttnn_perf.checklist.rule import (
     Rule,
@@ -69,8 +69,8 @@ class MatmulNotDramSharded(Rule):
         assert subject.ops is not None
         if not has_operands(subject.ops):
             return not_measured(NO_OPERANDS)
-        matmuls = [op for op in device_ops(subject.ops) if is_matmul(op)]
-        if matmuls and all(len(op.signature.inputs) < 2 for op in matmuls):
+        matmuls = [used for used, _ in used_signatures(subject.ops) if is_matmul(used)]
+        if matmuls and all(len(matmul.inputs) < 2 for matmul in matmuls):
             return not_measured("the capture does not tell the second operands of matmuls")
         streaming = list(_streaming(subject.ops))
         if not streaming:
@@ -80,18 +80,16 @@ class MatmulNotDramSharded(Rule):
             known = subject.ops.arch or "an unnamed architecture"
             return not_measured(f"the DRAM bandwidth of {known} is not known")
         bound = [op for op, size in streaming if size >= self.bound * peak * op.kernel_ns]
-        waiting = [op for op in bound if not is_dram_sharded(op)]
-        total = sum(op.kernel_ns for op in device_ops(subject.ops))
-        share = sum(op.kernel_ns for op in waiting) / total if total else 0.0
-        if share <= self.share:
-            return clean(share, limit=self.share, unit="of kernel time")
-        reason = f"{len(waiting)} DRAM-bound matmuls take {share:.1%} of the kernel time"
+        share = share_of(subject.ops, [op for op in bound if not is_dram_sharded(op)])
+        if share.fraction <= self.share:
+            return clean(share.fraction, limit=self.share, unit="of kernel time")
+        reason = f"{share.count} DRAM-bound matmuls take {share.fraction:.1%} of the kernel time"
         return found(
             f"{reason} and have no DRAM-sharded program config",
-            value=share,
+            value=share.fraction,
             limit=self.share,
             unit="of kernel time",
-            evidence=worst_ops(waiting),
+            evidence=worst_ops(share.ops),
         )
 
     def _gb_s(self, arch: str | None) -> float | None:
@@ -101,8 +99,9 @@ class MatmulNotDramSharded(Rule):
 
 def _streaming(table: OpTable) -> Iterator[tuple[Op, float]]:
     """Yield the matmuls with weights in DRAM, and the bytes of these."""
-    for op, made in activation_reads(table):
-        if is_matmul(op) and not is_sparse(op) and op.kernel_ns > 0:
-            weights = op.signature.inputs[1:2]
-            if weights and in_dram(weights[0]) and weights[0] not in made:
-                yield op, size_of(weights[0])
+    for ops, activations in activation_reads(table):
+        signature = ops[0].signature
+        weights = signature.inputs[1:2] if is_dense_matmul(signature) else ()
+        if weights and in_dram(weights[0]) and weights[0] not in activations:
+            size = size_of(weights[0])
+            yield from ((op, size) for op in ops if op.kernel_ns > 0)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 from pytest_ttnn_perf.checklist.attributes import whole
 from pytest_ttnn_perf.checklist.matmuls import NO_MATMULS, is_matmul
-from pytest_ttnn_perf.checklist.op_times import device_ops, share_of, worst_ops
+from pytest_ttnn_perf.checklist.op_times import ops_like, share_of, worst_ops
 from pytest_ttnn_perf.checklist.operands import TILE
 from pytest_ttnn_perf.checklist.rule import (
     Rule,
@@ -64,21 +64,21 @@ class SmallMatmulBlocks(Rule):
     def check(self, subject: Subject) -> Answer:
         """Compare the share of matmuls with small blocks with the limit."""
         assert subject.ops is not None
-        matmuls = [op for op in device_ops(subject.ops) if is_matmul(op)]
+        matmuls = ops_like(subject.ops, is_matmul)
         if not matmuls:
             return not_applicable(NO_MATMULS)
         if all(_inner(op) is None and _subblock(op) is None for op in matmuls):
             return not_measured("the attributes of matmuls do not tell the sizes of blocks")
-        small = [op for op in matmuls if self._is_small(op)]
-        share = sum(op.kernel_ns for op in small) / (share_of(subject.ops, is_matmul).total_ns or 1)
-        if share <= self.share:
-            return clean(share, limit=self.share, unit="of kernel time")
+        share = share_of(subject.ops, [op for op in matmuls if self._is_small(op)])
+        if share.fraction <= self.share:
+            return clean(share.fraction, limit=self.share, unit="of kernel time")
         return found(
-            f"{len(small)} matmuls with very small blocks take {share:.1%} of the kernel time",
-            value=share,
+            f"{share.count} matmuls with very small blocks take {share.fraction:.1%} of the kernel "
+            "time",
+            value=share.fraction,
             limit=self.share,
             unit="of kernel time",
-            evidence=worst_ops(small),
+            evidence=worst_ops(share.ops),
         )
 
     def _is_small(self, op: Op) -> bool:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
 from pytest_ttnn_perf.checklist.matmuls import NO_MATMULS, is_matmul, program_config
-from pytest_ttnn_perf.checklist.op_times import device_ops, share_of, worst_ops
+from pytest_ttnn_perf.checklist.op_times import ops_like, share_of, worst_ops
 from pytest_ttnn_perf.checklist.rule import (
     Rule,
     clean,
@@ -20,7 +20,6 @@ from pytest_ttnn_perf.model.subject import Input
 
 if TYPE_CHECKING:
     from pytest_ttnn_perf.checklist.rule import Answer
-    from pytest_ttnn_perf.model.ops import Op
     from pytest_ttnn_perf.model.subject import Subject
 
 
@@ -57,12 +56,14 @@ class MatmulWithoutProgramConfig(Rule):
     def check(self, subject: Subject) -> Answer:
         """Compare the share of matmuls without a config with the limit."""
         assert subject.ops is not None
-        matmuls = [op for op in device_ops(subject.ops) if is_matmul(op)]
+        matmuls = ops_like(subject.ops, is_matmul)
         if not matmuls:
             return not_applicable(NO_MATMULS)
-        if all(program_config(op) is None for op in matmuls):
+        configs = [program_config(op) for op in matmuls]
+        if all(config is None for config in configs):
             return not_measured("the attributes of matmuls do not tell a program config")
-        share = share_of(subject.ops, _is_without)
+        without = [op for op, config in zip(matmuls, configs, strict=True) if config == ""]
+        share = share_of(subject.ops, without)
         if share.fraction <= self.share:
             return clean(share.fraction, limit=self.share, unit="of kernel time")
         return found(
@@ -71,9 +72,5 @@ class MatmulWithoutProgramConfig(Rule):
             value=share.fraction,
             limit=self.share,
             unit="of kernel time",
-            evidence=worst_ops(filter(_is_without, matmuls)),
+            evidence=worst_ops(without),
         )
-
-
-def _is_without(op: Op) -> bool:
-    return is_matmul(op) and program_config(op) == ""

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
 from pytest_ttnn_perf.checklist.efficiency import judged_efficiency
-from pytest_ttnn_perf.checklist.matmuls import is_matmul, is_sparse
-from pytest_ttnn_perf.checklist.op_times import device_ops
+from pytest_ttnn_perf.checklist.matmuls import is_dense_matmul
+from pytest_ttnn_perf.checklist.op_times import ops_like
 from pytest_ttnn_perf.checklist.rule import Rule, limit
 from pytest_ttnn_perf.model.finding import Severity
 from pytest_ttnn_perf.model.subject import Input
@@ -55,5 +55,5 @@ class LowMatmulEfficiency(Rule):
     def check(self, subject: Subject) -> Answer:
         """Compare the efficiency of matmuls with the limit."""
         assert subject.ops is not None
-        matmuls = (op for op in device_ops(subject.ops) if is_matmul(op) and not is_sparse(op))
+        matmuls = ops_like(subject.ops, is_dense_matmul)
         return judged_efficiency(matmuls, named="matmuls", at_least=self.efficiency)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, Final
 
 from pytest_ttnn_perf.checklist.convolutions import NO_CONVOLUTIONS, convolutions
-from pytest_ttnn_perf.checklist.op_times import device_ops, worst_ops
+from pytest_ttnn_perf.checklist.op_times import ops_like, worst_ops
 from pytest_ttnn_perf.checklist.report_operations import called
 from pytest_ttnn_perf.checklist.rule import Rule, clean, found, limit, not_applicable
 from pytest_ttnn_perf.model.finding import Evidence, Severity
@@ -15,6 +15,7 @@ from pytest_ttnn_perf.model.subject import Input
 
 if TYPE_CHECKING:
     from pytest_ttnn_perf.checklist.rule import Answer
+    from pytest_ttnn_perf.model.ops import Signature
     from pytest_ttnn_perf.model.subject import Subject
 
 _BATCH_NORM: Final = re.compile(r"batch_?norm", re.IGNORECASE)
@@ -71,9 +72,13 @@ class BatchnormNotFolded(Rule):
 
 def _batch_norms(subject: Subject) -> tuple[int, tuple[Evidence, ...]]:
     if subject.ops is not None:
-        ops = [op for op in device_ops(subject.ops) if _BATCH_NORM.search(op.signature.op)]
+        ops = ops_like(subject.ops, _is_batch_norm)
         return len(ops), worst_ops(ops)
     report = subject.report
     assert report is not None
     operations = [each for each in report.operations if _BATCH_NORM.search(each.name)]
     return len(operations), tuple(Evidence(called(report, each)) for each in operations)
+
+
+def _is_batch_norm(signature: Signature) -> bool:
+    return _BATCH_NORM.search(signature.op) is not None

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 from pytest_ttnn_perf.checklist.convolutions import is_convolution
 from pytest_ttnn_perf.checklist.efficiency import judged_efficiency
-from pytest_ttnn_perf.checklist.op_times import device_ops
+from pytest_ttnn_perf.checklist.op_times import ops_like
 from pytest_ttnn_perf.checklist.rule import Rule, limit
 from pytest_ttnn_perf.model.finding import Severity
 from pytest_ttnn_perf.model.subject import Input
@@ -52,5 +52,5 @@ class LowConvEfficiency(Rule):
     def check(self, subject: Subject) -> Answer:
         """Compare the efficiency of convolutions with the limit."""
         assert subject.ops is not None
-        convolving = filter(is_convolution, device_ops(subject.ops))
+        convolving = ops_like(subject.ops, is_convolution)
         return judged_efficiency(convolving, named="convolutions", at_least=self.efficiency)

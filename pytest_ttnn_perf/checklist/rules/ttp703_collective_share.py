@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
-from pytest_ttnn_perf.checklist.op_times import device_ops, share_of, worst_ops
+from pytest_ttnn_perf.checklist.op_times import ops_like, share_of, worst_ops
 from pytest_ttnn_perf.checklist.rule import Rule, clean, found, limit, not_applicable
 from pytest_ttnn_perf.model.category import Category, category_of
 from pytest_ttnn_perf.model.finding import Severity
@@ -13,7 +13,7 @@ from pytest_ttnn_perf.model.subject import Input
 
 if TYPE_CHECKING:
     from pytest_ttnn_perf.checklist.rule import Answer
-    from pytest_ttnn_perf.model.ops import Op
+    from pytest_ttnn_perf.model.ops import Signature
     from pytest_ttnn_perf.model.subject import Subject
 
 
@@ -56,7 +56,7 @@ class CollectiveShare(Rule):
         assert subject.ops is not None
         if len(subject.ops.devices) < 2:
             return not_applicable("one device")
-        share = share_of(subject.ops, _is_collective)
+        share = share_of(subject.ops, ops_like(subject.ops, _is_collective))
         if share.fraction <= self.share:
             return clean(share.fraction, limit=self.share, unit="of kernel time")
         return found(
@@ -64,9 +64,9 @@ class CollectiveShare(Rule):
             value=share.fraction,
             limit=self.share,
             unit="of kernel time",
-            evidence=worst_ops(filter(_is_collective, device_ops(subject.ops))),
+            evidence=worst_ops(share.ops),
         )
 
 
-def _is_collective(op: Op) -> bool:
-    return category_of(op.signature.op) is Category.COLLECTIVE
+def _is_collective(signature: Signature) -> bool:
+    return category_of(signature.op) is Category.COLLECTIVE

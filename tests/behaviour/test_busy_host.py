@@ -1,0 +1,114 @@
+"""What else the machine does while times are taken: said, recorded, and never compared."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from pytest_ttnn_perf.device.host_load import ROOT
+from tests.behaviour.model import counts_of
+from tests.harness.captures import capture, op
+
+if TYPE_CHECKING:
+    from tests.harness.project import Project
+
+MEASURED = """
+    def test_model(ttnn_perf):
+        ttnn_perf.measure(sum, range(1000))
+"""
+WHOLE = """
+    import pytest
+
+    @pytest.mark.ttnn_perf
+    def test_model():
+        pass
+"""
+FOUND = "load 99999 on "
+
+
+def host(project: Project, monkeypatch: pytest.MonkeyPatch, load: str | None) -> None:
+    """Let the machine say this of its load; None for nothing."""
+    folder = project.path / "host"
+    (folder / "proc").mkdir(parents=True, exist_ok=True)
+    (folder / "proc" / "loadavg").unlink(missing_ok=True)
+    if load is not None:
+        (folder / "proc" / "loadavg").write_text(f"{load} 0.00 0.00 9999/99999 1\n")
+    monkeypatch.setenv(ROOT, str(folder))
+
+
+def told(project: Project) -> tuple[str, str | None, dict[str, Any]]:
+    """Return the outcome and the reason of the rule in the last run, and what it looked at."""
+    (test,) = project.records()[-1]["tests"].values()
+    (finding,) = (each for each in test["findings"] if each["code"] == "TTP006")
+    return finding["outcome"], finding["reason"], test.get("environment", {})
+
+
+@pytest.mark.parametrize("source", [MEASURED, WHOLE], ids=["measured", "as a whole"])
+def test_a_busy_machine_is_told_and_fails_nothing(
+    project: Project, monkeypatch: pytest.MonkeyPatch, source: str
+) -> None:
+    project.write(test_model=source)
+    host(project, monkeypatch, "99999.00")
+
+    ran = project.pytest("--ttnn-perf-update=new")
+
+    assert counts_of(ran) == "1 passed"
+    assert "TTP006 busy-host" in ran.text
+    outcome, reason, facts = told(project)
+    assert (outcome, str(reason).startswith(FOUND)) == ("FOUND", True)
+    assert (facts["load_1m"], facts["runnable_threads"]) == (99999.0, 9998)
+
+
+def test_an_idle_machine_is_clean(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+    project.write(test_model=MEASURED)
+    host(project, monkeypatch, "0.00")
+    assert "TTP006" not in project.pytest("--ttnn-perf-update=new").text
+    assert told(project)[:2] == ("CLEAN", "told by load_1m")
+
+
+def test_a_machine_that_says_nothing(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+    project.write(test_model=MEASURED)
+    host(project, monkeypatch, None)
+    project.pytest("--ttnn-perf-update=new")
+    outcome, _, facts = told(project)
+    assert outcome == "NOT_MEASURED"
+    assert "load_1m" not in facts
+
+
+def test_the_load_is_neither_stored_nor_compared(
+    project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    project.write(
+        test_model="""
+        def test_model(ttnn_perf):
+            ttnn_perf.measure(sum, range(10), name="step")
+            ttnn_perf.record("latency", 12.5, unit="ms")
+        """
+    )
+    host(project, monkeypatch, "0.00")
+    project.pytest("--ttnn-perf-update=new")
+    stored = project.baseline().read_text()
+    host(project, monkeypatch, "99999.00")
+
+    project.pytest("--ttnn-perf")
+
+    assert "load_1m" not in stored
+    (test,) = project.records()[-1]["tests"].values()
+    assert test["verdicts"]["latency"]["outcome"] == "WITHIN"
+
+
+def test_a_replay_does_not_ask_this_machine(
+    project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    project.write(test_model=MEASURED)
+    recorded = project.path / "recorded" / "test_model" / "test_model.csv"
+    recorded.parent.mkdir(parents=True)
+    recorded.write_text(capture(op("Matmul", 5000)))
+    host(project, monkeypatch, "99999.00")
+
+    project.pytest("--ttnn-perf-replay=recorded", "--ttnn-perf-missing=ignore")
+
+    assert told(project)[0] == "NOT_MEASURED"
+    assert "load_1m" not in json.dumps(project.records()[-1]["tests"])
