@@ -7,8 +7,8 @@ from collections import defaultdict
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from pytest_ttnn_perf.checklist.derived import once_per_table
-from pytest_ttnn_perf.checklist.op_times import device_ops, signature_numbers
-from pytest_ttnn_perf.checklist.operands import device_tensor, used_signatures
+from pytest_ttnn_perf.checklist.op_times import described, device_ops, signature_numbers
+from pytest_ttnn_perf.checklist.operands import Operand, device_tensor, used_signatures
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -64,6 +64,13 @@ def activation_reads(table: OpTable) -> Sequence[Reads]:
             here.update(set(map(_kind, outputs)) - caches)
         ops[key].append(op)
     return tuple(Reads(ops[key], activations) for key, activations in found.items())
+
+
+def activation_operands(table: OpTable) -> Iterator[Operand]:
+    """Yield the activations that ops of devices read, by what people call these ops."""
+    for ops, activations in activation_reads(table):
+        name = described(ops[0])
+        yield from (Operand(name, tensor, len(ops), given=False) for tensor in activations)
 
 
 def _kind(tensor: Tensor) -> tuple[object, ...]:

@@ -7,9 +7,12 @@ from typing import TYPE_CHECKING, Final
 from pytest_ttnn_perf.checklist.analyses.judged import judged
 from pytest_ttnn_perf.checklist.analyses.kind import Kind
 from pytest_ttnn_perf.checklist.analyses.sections import Part, by_bytes, section
-from pytest_ttnn_perf.checklist.op_times import described
 from pytest_ttnn_perf.checklist.operands import NO_OPERANDS, Operand, operands_of, shape_text
-from pytest_ttnn_perf.checklist.residency import activation_edges, activation_reads, is_interleaved
+from pytest_ttnn_perf.checklist.residency import (
+    activation_edges,
+    activation_operands,
+    is_interleaved,
+)
 from pytest_ttnn_perf.checklist.rule import not_measured
 from pytest_ttnn_perf.checklist.rules.ttp301_interleaved_activations import InterleavedActivations
 from pytest_ttnn_perf.model.subject import Input
@@ -54,9 +57,7 @@ def _memory(operand: Operand) -> str:
 def _reads(subject: Subject) -> Iterator[Operand]:
     """Yield what reads an activation, and the activation."""
     if subject.ops is not None:
-        for ops, activations in activation_reads(subject.ops):
-            name = described(ops[0])
-            yield from (Operand(name, each, len(ops), given=False) for each in activations)
+        yield from activation_operands(subject.ops)
     elif subject.report is not None:
         yield from _report_reads(subject.report)
 

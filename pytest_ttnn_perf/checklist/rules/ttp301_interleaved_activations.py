@@ -5,14 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
-from pytest_ttnn_perf.checklist.op_times import described, has_operands
+from pytest_ttnn_perf.checklist.op_times import has_operands
 from pytest_ttnn_perf.checklist.operands import NO_OPERANDS, Operand, by_weight, shape_text
 from pytest_ttnn_perf.checklist.report_operations import NO_GRAPHS, has_graphs
 from pytest_ttnn_perf.checklist.residency import (
     NO_ACTIVATIONS,
     PREFILL,
     activation_edges,
-    activation_reads,
+    activation_operands,
     is_interleaved,
     is_prefill,
 )
@@ -102,9 +102,7 @@ def _count(reads: Iterable[Operand]) -> int:
 
 def _reads(subject: Subject) -> Iterator[Operand]:
     if subject.ops is not None:
-        for ops, activations in activation_reads(subject.ops):
-            name = described(ops[0])
-            yield from (Operand(name, each, len(ops), given=False) for each in activations)
+        yield from activation_operands(subject.ops)
     elif subject.report is not None:
         yield from _report_reads(subject.report)
 
