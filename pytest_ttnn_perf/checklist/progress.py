@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from typing import TYPE_CHECKING, Final
 
-from pytest_ttnn_perf.checklist.op_times import device_ops
+from pytest_ttnn_perf.checklist.op_times import ops_like
 from pytest_ttnn_perf.model.bottleneck import BottleneckKind
 from pytest_ttnn_perf.model.category import Category, category_of
 from pytest_ttnn_perf.model.finding import RuleOutcome, Severity
@@ -76,13 +75,16 @@ def model_kind(ops: OpTable | None, bottleneck: Bottleneck | None) -> ModelKind 
     held_by = None if bottleneck is None else bottleneck.kind
     if held_by in _WAITING:
         return ModelKind.HOST_BOUND
-    times: dict[Category, float] = defaultdict(float)
-    for op in device_ops(ops) if ops is not None else ():
-        times[category_of(op.signature.op)] += op.kernel_ns
-    attention, convolution = times[Category.ATTENTION], times[Category.CONV]
+    attention, convolution = _kernel_ns(ops, Category.ATTENTION), _kernel_ns(ops, Category.CONV)
     if attention or convolution:
         return ModelKind.LLM if attention > convolution else ModelKind.CNN
     return ModelKind.MEMORY_BOUND if held_by in _MEMORY else None
+
+
+def _kernel_ns(ops: OpTable | None, category: Category) -> float:
+    if ops is None:
+        return 0.0
+    return sum(op.kernel_ns for op in ops_like(ops, lambda one: category_of(one.op) is category))
 
 
 def _step(name: str, findings: Sequence[Finding]) -> Step:

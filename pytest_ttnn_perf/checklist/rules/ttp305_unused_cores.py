@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
 from pytest_ttnn_perf.checklist.matmuls import is_dram_sharded
-from pytest_ttnn_perf.checklist.op_times import device_ops, worst_ops
+from pytest_ttnn_perf.checklist.op_times import ops_like, worst_ops
 from pytest_ttnn_perf.checklist.rule import (
     Rule,
     clean,
@@ -21,7 +21,7 @@ from pytest_ttnn_perf.model.subject import Input
 
 if TYPE_CHECKING:
     from pytest_ttnn_perf.checklist.rule import Answer
-    from pytest_ttnn_perf.model.ops import Op
+    from pytest_ttnn_perf.model.ops import Op, Signature
     from pytest_ttnn_perf.model.subject import Subject
 
 
@@ -65,7 +65,7 @@ class UnusedCores(Rule):
         available = _available(subject)
         if not available:
             return not_measured("the capture does not tell how many cores there are")
-        counted = [op for op in device_ops(subject.ops) if self._counts(op)]
+        counted = [op for op in ops_like(subject.ops, _is_no_collective) if self._counts(op)]
         if not counted:
             return not_applicable(f"no op of {self.shortest_us:g} µs or more that is to be counted")
         known = [op for op in counted if op.cores is not None]
@@ -85,11 +85,12 @@ class UnusedCores(Rule):
 
     def _counts(self, op: Op) -> bool:
         return (
-            op.kernel_ns >= self.shortest_us * 1000
-            and op.kernel_ns > 0
-            and category_of(op.signature.op) is not Category.COLLECTIVE
-            and not is_dram_sharded(op)
+            op.kernel_ns >= self.shortest_us * 1000 and op.kernel_ns > 0 and not is_dram_sharded(op)
         )
+
+
+def _is_no_collective(signature: Signature) -> bool:
+    return category_of(signature.op) is not Category.COLLECTIVE
 
 
 def _available(subject: Subject) -> int | None:
