@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import TYPE_CHECKING, BinaryIO, Final, NamedTuple
 
 from pytest_ttnn_perf._support.errors import InputError
 from pytest_ttnn_perf.capture.ops_cells import CellError, count, in_column, number, text, whole
+from pytest_ttnn_perf.capture.ops_columns import PER_CORE
 from pytest_ttnn_perf.capture.ops_replays import in_replay_order
+from pytest_ttnn_perf.capture.ops_times import unless_blank
 from pytest_ttnn_perf.model.ops import Columns, OpTable, Signature
 
 if TYPE_CHECKING:
@@ -66,6 +69,8 @@ class _Row(NamedTuple):
     start_cycle: int | None
     arch: str
     available_cores: int | None
+    core_min_ns: float | None
+    core_max_ns: float | None
 
 
 def _read(file: Path, stream: BinaryIO) -> OpTable:
@@ -122,26 +127,26 @@ def _row(line: bytes, names: list[str]) -> _Row:
         next((cycle for cycle in cycles if cycle is not None), None),
         text(said.get("DEVICE ARCH", b"")).strip().lower(),
         integer("AVAILABLE WORKER CORE COUNT"),
+        *(read(name, number) for name in PER_CORE),
     )
 
 
+def _reason_to_drop(row: _Row) -> str | None:
+    if row.kernel_ns is None:
+        return _NO_TIME
+    return _BAD_TIME if row.kernel_ns < 0 else None
+
+
 def _table(rows: list[_Row]) -> OpTable:
-    dropped: dict[str, int] = {}
-    kept: list[tuple[_Row, float]] = []
-    for row in rows:
-        if row.kernel_ns is None or row.kernel_ns < 0:
-            reason = _NO_TIME if row.kernel_ns is None else _BAD_TIME
-            dropped[reason] = dropped.get(reason, 0) + 1
-        else:
-            kept.append((row, row.kernel_ns))
+    reasons = Counter(reason for row in rows if (reason := _reason_to_drop(row)))
+    ops = [row for row in rows if _reason_to_drop(row) is None]
     numbers: dict[str, int] = {}
-    ops = [row for row, _ in kept]
     nothing = [-1] * len(ops)
     columns, traces = in_replay_order(
         Columns(
             signature=[numbers.setdefault(row.op, len(numbers)) for row in ops],
             device=[row.device for row in ops],
-            kernel_ns=[kernel_ns for _, kernel_ns in kept],
+            kernel_ns=[row.kernel_ns or 0.0 for row in ops],
             fw_ns=[row.fw_ns for row in ops],
             gap_ns=[row.gap_ns for row in ops],
             ideal_ns=[None] * len(ops),
@@ -152,6 +157,8 @@ def _table(rows: list[_Row]) -> OpTable:
             replay=[row.replay for row in ops],
             start_cycle=[row.start_cycle for row in ops],
             host=[False] * len(ops),
+            core_min_ns=unless_blank([row.core_min_ns for row in ops]),
+            core_max_ns=unless_blank([row.core_max_ns for row in ops]),
         )
     )
     return OpTable(
@@ -160,7 +167,7 @@ def _table(rows: list[_Row]) -> OpTable:
         columns=columns,
         signatures=[Signature(op) for op in numbers],
         traces=traces,
-        dropped=dropped,
+        dropped=dict(reasons),
         arch=next((row.arch for row in rows if row.arch), None),
         available_cores=max((row.available_cores or 0 for row in rows), default=0) or None,
     )

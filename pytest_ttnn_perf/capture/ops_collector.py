@@ -25,6 +25,7 @@ from pytest_ttnn_perf.capture.ops_times import (
     reason_to_drop,
     time_cells,
     times_of,
+    unless_blank,
     usual_times,
 )
 from pytest_ttnn_perf.model.ops import HOST, Columns, OpTable, Signpost
@@ -132,7 +133,7 @@ class Collector:
             return
         columns: tuple[list[Any], ...] = (*self._numbers, *self._times)
         for column, more in zip(columns, (*numbers_of_part, *times), strict=True):
-            column += more
+            column.extend(more)
 
     def _add_one_by_one(self, numbers: list[list[int]], cells: TimeCells, lines: list[int]) -> None:
         line = 0
@@ -178,8 +179,8 @@ class Collector:
                 replay=_spread(self._replays.known, replays),
                 start_cycle=times.start_cycle,
                 host=_spread([kind.role is Role.HOST for kind in kinds], shared),
-                core_min_ns=_unless_blank(times.core_min_ns),
-                core_max_ns=_unless_blank(times.core_max_ns),
+                core_min_ns=unless_blank(times.core_min_ns),
+                core_max_ns=unless_blank(times.core_max_ns),
             )
         )
         return OpTable(
@@ -222,11 +223,6 @@ def _only_used(values: Sequence[T], numbers: list[int]) -> tuple[list[T], list[i
     used = [at for at in dict.fromkeys(numbers) if at >= 0]
     anew = {-1: -1, **{at: position for position, at in enumerate(used)}}
     return [values[at] for at in used], list(map(anew.__getitem__, numbers))
-
-
-def _unless_blank(times_ns: Sequence[float | None]) -> Sequence[float | None]:
-    """Return a column; an empty one where it tells nothing of any op."""
-    return () if times_ns.count(None) == len(times_ns) else times_ns
 
 
 def _only_one(values: Iterable[T | None]) -> T | None:

@@ -40,7 +40,7 @@ _KERNEL_TIMES: Final = (
     ("DEVICE DM FW DURATION [ns]", "DEVICE TRISC FW DURATION [ns]"),
 )
 _FW_TIMES: Final = (("DEVICE FW DURATION [ns]",), _KERNEL_TIMES[2])
-#: The shortest and the longest kernel of a core. Most captures have the columns and leave them empty.
+#: The shortest and the longest kernel of a core; columns that most captures leave empty.
 PER_CORE: Final = (
     "DEVICE KERNEL DURATION PER CORE MIN [ns]",
     "DEVICE KERNEL DURATION PER CORE MAX [ns]",

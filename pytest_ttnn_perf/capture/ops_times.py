@@ -148,6 +148,11 @@ def times_of(layout: Layout, cells: Sequence[bytes]) -> TimesOfOne:
     )
 
 
+def unless_blank(times_ns: Sequence[float | None]) -> Sequence[float | None]:
+    """Return a column; an empty one where it tells nothing of any op."""
+    return () if times_ns.count(None) == len(times_ns) else times_ns
+
+
 def reason_to_drop(times: TimesOfOne) -> str | None:
     """Return why an op cannot be counted with its times; None where it can."""
     if times.kernel_ns is None:

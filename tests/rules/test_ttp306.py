@@ -1,15 +1,101 @@
-"""Times of single cores, which no table holds yet."""
+"""Cores that work longer than others."""
 
 from __future__ import annotations
 
-from pytest_ttnn_perf.checklist.rule import not_measured
+from typing import TYPE_CHECKING
+
+import pytest
+
+from pytest_ttnn_perf.capture.ops_csv import read_ops_csv
+from pytest_ttnn_perf.checklist.rule import clean, found, not_applicable, not_measured
 from pytest_ttnn_perf.checklist.rules.ttp306_core_skew import CoreSkew
+from pytest_ttnn_perf.model.finding import Evidence
 from pytest_ttnn_perf.model.subject import Subject
+from tests.harness.corpus import corpus
 from tests.rules.answers import ask
-from tests.rules.tables import op, table
+from tests.rules.tables import op, table, tensor
+
+if TYPE_CHECKING:
+    from pytest_ttnn_perf.model.ops import Op
+
+UNIT = "of kernel time"
+INPUT = tensor(1, 1, 32, 64)
+EVEN = op("Conv2dDeviceOperation", [INPUT], ns=90_000.0, per_core_ns=(80_000.0, 89_000.0))
+SHARDED = (
+    "{'program_config': 'MatmulMultiCoreReuseMultiCastDRAMShardedProgramConfig(per_core_M=1)'}"
+)
+UNTOLD = "the capture does not tell times per core"
 
 
-def test_it_cannot_tell() -> None:
-    asked = Subject(ops=table(op("Matmul")))
-    assert ask(CoreSkew(), asked) == not_measured("the capture does not tell times per core")
+def test_one_core_does_the_work_of_others() -> None:
+    rows = [
+        EVEN,
+        op("ReshapeDeviceOperation", [INPUT], ns=6_000.0, per_core_ns=(1_000.0, 5_900.0)),
+        op("HaloDeviceOperation", [INPUT], ns=10_000.0, per_core_ns=(0.0, 9_900.0)),
+        op("HaloDeviceOperation", [INPUT], ns=10_000.0, per_core_ns=(4_000.0, 9_900.0)),
+        op("SliceDeviceOperation", [INPUT], ns=10_000.0, per_core_ns=(4_950.0, 9_900.0)),
+    ]
+    assert ask(CoreSkew(), Subject(ops=table(*rows))) == found(
+        "3 of 5 ops take 20.6% of the kernel time with cores of which one works more than 2 times "
+        "as long as another",
+        value=26_000 / 126_000,
+        limit=0.05,
+        unit=UNIT,
+        evidence=[
+            Evidence("2 x Halo 1x1x32x64", 15_800.0, "ns"),
+            Evidence("Reshape 1x1x32x64", 4_900.0, "ns"),
+        ],
+    )
+
+
+@pytest.mark.parametrize(
+    ("other", "share"),
+    [
+        (op("Halo", ns=10_000.0, per_core_ns=(5_000.0, 10_000.0)), 0.0),  # twice is not more
+        (op("Halo", ns=10_000.0, per_core_ns=(0.0, 0.0)), 0.0),
+        (op("Halo", ns=10_000.0), 0.0),  # not told of this op
+        (op("Halo", ns=10_000.0, per_core_ns=(None, 10_000.0)), 0.0),
+        (op("MatmulDeviceOperation", ns=10_000.0, attributes=SHARDED, per_core_ns=(1, 9_000)), 0.0),
+        (op("AllGatherDeviceOperation", ns=10_000.0, per_core_ns=(1.0, 9_000.0)), 0.0),
+        (op("Halo", ns=4_999.0, per_core_ns=(1.0, 4_999.0)), 0.0),
+    ],
+    ids=["limit", "idle", "not told", "half told", "DRAM-sharded", "collective", "short"],
+)
+def test_what_does_not_count(other: Op, share: float) -> None:
+    ops = table(EVEN, other)
+    assert ask(CoreSkew(share=0.0), Subject(ops=ops)) == clean(share, limit=0.0, unit=UNIT)
+
+
+def test_the_limit_itself_is_clean() -> None:
+    ops = table(EVEN, op("Halo", ns=10_000.0, per_core_ns=(1.0, 9_000.0)))
+    assert ask(CoreSkew(share=0.1), Subject(ops=ops)) == clean(0.1, limit=0.1, unit=UNIT)
+    assert ask(CoreSkew(share=0.099), Subject(ops=ops)).value == 0.1
+
+
+def test_inputs_that_do_not_tell() -> None:
     assert ask(CoreSkew(), Subject()) == not_measured("needs an op table")
+    assert ask(CoreSkew(), Subject(ops=table(op("Halo", ns=9_000.0)))) == not_measured(UNTOLD)
+    short = table(op("Halo", ns=10.0, per_core_ns=(5.0, 9.0)))
+    assert ask(CoreSkew(), Subject(ops=short)) == not_applicable(
+        "no op of 5 µs or more that is to be counted"
+    )
+    other = table(op("Halo", ns=9_000.0), op("Halo", ns=10.0, per_core_ns=(5.0, 9.0)))
+    assert ask(CoreSkew(), Subject(ops=other)) == not_measured(f"{UNTOLD} of ops that count")
+
+
+def test_a_real_capture_that_tells() -> None:
+    table = read_ops_csv(corpus("ops_perf/oft_2025_09_v2.csv"))
+    worst = max(table, key=lambda row: (row.core_max_ns or 0) / (row.core_min_ns or 1))
+    assert (worst.signature.op, worst.core_min_ns, worst.core_max_ns) == (
+        "ReshapeDeviceOperation",
+        162.0,
+        162_921.0,
+    )
+    answer = ask(CoreSkew(share=0.0), Subject(ops=table))
+    assert answer.evidence[0] == Evidence("Reshape 1x1x9x25281", 162_759.0, "ns")
+
+
+def test_a_real_capture_whose_columns_are_empty() -> None:
+    table = read_ops_csv(corpus("ops_perf/blackhole_oft_conv.csv"))
+    assert (table.columns.core_min_ns, table.columns.core_max_ns) == ((), ())
+    assert ask(CoreSkew(), Subject(ops=table)) == not_measured(UNTOLD)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
-from pytest_ttnn_perf.checklist.matmuls import is_dram_sharded
-from pytest_ttnn_perf.checklist.op_times import ops_like, worst_ops
+from pytest_ttnn_perf.checklist.core_ops import core_ops, none_long_enough
+from pytest_ttnn_perf.checklist.op_times import worst_ops
 from pytest_ttnn_perf.checklist.rule import (
     Rule,
     clean,
@@ -15,13 +15,11 @@ from pytest_ttnn_perf.checklist.rule import (
     not_applicable,
     not_measured,
 )
-from pytest_ttnn_perf.model.category import Category, category_of
 from pytest_ttnn_perf.model.finding import Severity
 from pytest_ttnn_perf.model.subject import Input
 
 if TYPE_CHECKING:
     from pytest_ttnn_perf.checklist.rule import Answer
-    from pytest_ttnn_perf.model.ops import Op, Signature
     from pytest_ttnn_perf.model.subject import Subject
 
 
@@ -65,9 +63,9 @@ class UnusedCores(Rule):
         available = _available(subject)
         if not available:
             return not_measured("the capture does not tell how many cores there are")
-        counted = [op for op in ops_like(subject.ops, _is_no_collective) if self._counts(op)]
+        counted = core_ops(subject.ops, shortest_us=self.shortest_us)
         if not counted:
-            return not_applicable(f"no op of {self.shortest_us:g} µs or more that is to be counted")
+            return not_applicable(none_long_enough(self.shortest_us))
         known = [op for op in counted if op.cores is not None]
         if not known:
             return not_measured("the capture does not tell how many cores ops ran on")
@@ -82,15 +80,6 @@ class UnusedCores(Rule):
             unit="of cores",
             evidence=worst_ops(known, lambda op: op.kernel_ns * (1 - (op.cores or 0) / available)),
         )
-
-    def _counts(self, op: Op) -> bool:
-        return (
-            op.kernel_ns >= self.shortest_us * 1000 and op.kernel_ns > 0 and not is_dram_sharded(op)
-        )
-
-
-def _is_no_collective(signature: Signature) -> bool:
-    return category_of(signature.op) is not Category.COLLECTIVE
 
 
 def _available(subject: Subject) -> int | None:
