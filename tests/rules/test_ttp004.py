@@ -42,8 +42,10 @@ def test_an_environment_without_them() -> None:
     "observed", [timed(5.0, source=Source.DEVICE), timed(name="wall_time"), accuracy(0.99)]
 )
 def test_a_pass_that_takes_no_wall_times(observed: MetricObservation) -> None:
-    subject = replace(measured(observed), conflicts=(WATCHER,))
-    assert ask(RULE, subject) == not_applicable("no wall time was taken")
+    subject = measured(observed)
+    for conflicts in ((WATCHER,), (), None):  # None: nobody looks in a profiled pass
+        asked = replace(subject, conflicts=conflicts)
+        assert ask(RULE, asked) == not_applicable("no wall time was taken")
 
 
 def test_a_pass_that_takes_wall_times() -> None:
@@ -55,3 +57,4 @@ def test_a_pass_that_takes_wall_times() -> None:
 def test_without_input() -> None:
     why = "the environment in which the times were taken is not known"
     assert ask(RULE, Subject()) == not_measured(why)
+    assert ask(RULE, measured(timed(5.0))) == not_measured(why)
