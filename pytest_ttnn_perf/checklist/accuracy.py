@@ -12,10 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from pytest_ttnn_perf.model.observation import MetricObservation, Observation
-    from pytest_ttnn_perf.model.subject import Subject
 
-#: The PCC that holds where nobody asks for another.
-USUAL_PCC: Final = 0.99
 #: Why rules about PCC cannot tell.
 NO_PCC: Final = "the test checks no PCC"
 #: What is recorded beside every PCC that exists.
@@ -53,11 +50,6 @@ def is_not_finite(observed: MetricObservation) -> bool:
     if not math.isnan(worst_of(observed)):
         return False
     return observed.note is None or _NOT_FINITE.search(observed.note) is not None
-
-
-def strict_limits(subject: Subject) -> bool:
-    """Tell whether the user lets no test lower its limit."""
-    return bool(subject.facts.get("strict_limits"))
 
 
 def _is_pcc(observed: MetricObservation, metrics: Mapping[str, MetricObservation]) -> bool:

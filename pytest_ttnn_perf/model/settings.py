@@ -5,13 +5,16 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from enum import Enum
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from pytest_ttnn_perf.model.profile import PassChoice, ProfilerKind
 from pytest_ttnn_perf.model.rule_settings import Checklist, RuleSettings
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+
+#: The PCC that holds where nobody asks for another.
+USUAL_PCC: Final = 0.99
 
 
 class Update(Enum):
@@ -38,6 +41,13 @@ class Isolate(Enum):
     INLINE = "inline"
 
 
+class PccLimits(Enum):
+    """Whether tests may ask for less PCC than usual."""
+
+    ASKED = "asked"
+    STRICT = "strict"
+
+
 @dataclass(frozen=True, slots=True)
 class Settings:
     """The settings of a run. Paths are absolute.
@@ -58,7 +68,8 @@ class Settings:
     timeout: float = 3600.0
     warmup: int = 3
     iterations: int = 10
-    pcc: float = 0.99
+    pcc: float = USUAL_PCC
+    limits: PccLimits = PccLimits.ASKED
     json: Path | None = None
     label: str | None = None
     replay: Path | None = None

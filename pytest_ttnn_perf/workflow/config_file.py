@@ -12,7 +12,7 @@ from pytest_ttnn_perf.model.encoding.value import Value
 from pytest_ttnn_perf.model.finding import Severity
 from pytest_ttnn_perf.model.profile import PassChoice, ProfilerKind
 from pytest_ttnn_perf.model.rule_settings import Checklist, RuleSettings
-from pytest_ttnn_perf.model.settings import Isolate, Missing, Settings, Update
+from pytest_ttnn_perf.model.settings import Isolate, Missing, PccLimits, Settings, Update
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -149,6 +149,7 @@ _READERS: Final[dict[str, Callable[[Value, Path], Any]]] = {
     "warmup": lambda value, _: value.integer(),
     "iterations": lambda value, _: value.integer(at_least=1),
     "pcc": _pcc,
+    "limits": lambda value, _: value.one_of(PccLimits),
     "json": _path,
     "label": _text,
     "replay": _path,

@@ -16,6 +16,7 @@ from pytest_ttnn_perf.measure.turn import Turn, turn_in
 from pytest_ttnn_perf.model.artifact import NO_ARTIFACT, Artifact
 from pytest_ttnn_perf.model.metric import LARGEST, Better, Kind, Metric
 from pytest_ttnn_perf.model.observation import Observation
+from pytest_ttnn_perf.model.settings import USUAL_PCC, PccLimits
 from pytest_ttnn_perf.workflow.arguments import bounds_of, finite_number, whole_number
 from pytest_ttnn_perf.workflow.book import FIRST_CALL, THROUGHPUT_TIME, WALL_TIME, Book
 from pytest_ttnn_perf.workflow.instruments import Instruments, Plan
@@ -138,7 +139,8 @@ class Observer:
         __tracebackhide__ = True  # a failure points at the line of the test
         from pytest_ttnn_perf.correctness.pcc import compare
 
-        bound = finite_number("at_least", self.settings.pcc if at_least is None else at_least)
+        asked = finite_number("at_least", self.settings.pcc if at_least is None else at_least)
+        bound = self._least("pcc", asked)
         agreement = compare(expected, actual)
         self._accuracy(name, agreement.pcc, at_least=bound, note=agreement.sentence)
         for suffix, error in (
@@ -171,7 +173,8 @@ class Observer:
             if len(numbers) != 1:
                 message = f"{name}: expected one number, found {len(numbers)}"
                 raise UsageError(message)
-            self._accuracy(name, numbers[0], at_least=lower.get(name), at_most=upper.get(name))
+            least = lower.get(name) if name in upper else self._least(name, lower.get(name))
+            self._accuracy(name, numbers[0], at_least=least, at_most=upper.get(name))
 
     def attach(self, path: str | os.PathLike[str]) -> None:
         """Take what a recorded artifact of this test tells, as metrics of their own.
@@ -236,7 +239,7 @@ class Observer:
             metrics=metrics,
             facts=dict(self._facts),
             ops=self._artifact.ops,
-            environment={**(self._host or self._load()), **self._artifact.environment},
+            environment=self._environment(),
             waived=dict(self.settings.waive),
             problems=() if raised else (*self._problems, *problems),
             raised=raised,
@@ -254,6 +257,12 @@ class Observer:
         except UsageError as error:
             return replace(observation, problems=(*observation.problems, str(error)))
 
+    def _environment(self) -> Mapping[str, Scalar]:
+        """Return what is recorded beside the results, and never compared."""
+        batch = self.settings.batch
+        around = {**(self._host or self._load()), **self._artifact.environment}
+        return around if batch is None else {**around, "batch": batch}
+
     def _load(self) -> Mapping[str, Scalar]:
         """Look what else the machine does, where its own times count."""
         return host_load(os.environ) if self.instruments.by_the_clock else {}
@@ -264,6 +273,12 @@ class Observer:
             self.take(artifact)
         except UsageError as error:
             self._problems.append(str(error))
+
+    def _least(self, name: str, asked: float | None) -> float | None:
+        """Return the limit of an accuracy; no PCC is let off lightly where limits are strict."""
+        if self.run.limits is not PccLimits.STRICT or "pcc" not in name.lower():
+            return asked
+        return max(asked if asked is not None else USUAL_PCC, USUAL_PCC)
 
     def _accuracy(
         self,

@@ -31,12 +31,6 @@ def test_a_limit_at_the_usual_is_clean() -> None:
     assert ask(RULE, measured(accuracy(0.5))) == expected
 
 
-def test_strict_limits_hold_in_their_place() -> None:
-    subject = measured(accuracy(0.999, at_least=0.9), facts={"strict_limits": True})
-    why = "strict limits: 0.99 holds in their place"
-    assert ask(RULE, subject) == clean(0.9, limit=0.99, unit="PCC", reason=why)
-
-
 def test_without_a_pcc() -> None:
     assert ask(RULE, measured(timed(5.0))) == not_measured("the test checks no PCC")
 

@@ -6,9 +6,10 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
-from pytest_ttnn_perf.checklist.accuracy import NO_PCC, USUAL_PCC, pccs, strict_limits, worst_of
+from pytest_ttnn_perf.checklist.accuracy import NO_PCC, pccs, worst_of
 from pytest_ttnn_perf.checklist.rule import Rule, clean, found, limit, not_measured
 from pytest_ttnn_perf.model.finding import Evidence, Severity
+from pytest_ttnn_perf.model.settings import USUAL_PCC
 from pytest_ttnn_perf.model.subject import Input
 
 if TYPE_CHECKING:
@@ -37,7 +38,7 @@ class PccBelowLimit(Rule):
     ## Where it looks
     The worst sample of every PCC of the test: what `check_pcc` records, and other accuracies with
     pcc in their names. The limit is that of the call, the marker or the setting `pcc`; a PCC
-    without any has the one below. With the fact `strict_limits` no limit is lower than that.
+    without any has the one below. What the gate says of a PCC by itself is not said twice.
     """
 
     code: ClassVar[str] = "TTP901"
@@ -53,8 +54,7 @@ class PccBelowLimit(Rule):
         checked = pccs(subject.observation)
         if not checked:
             return not_measured(NO_PCC)
-        strict = strict_limits(subject)
-        limits = {each.metric.name: self._limit(each, strict=strict) for each in checked}
+        limits = {each.metric.name: self._limit(each) for each in checked}
         # NaN is below nothing; it comes first, then the one furthest below its limit.
         short = [each for each in checked if not worst_of(each) >= limits[each.metric.name]]
         ordered = sorted(short or checked, key=lambda each: _rank(each, limits))
@@ -70,11 +70,9 @@ class PccBelowLimit(Rule):
             evidence=(Evidence(each.metric.name, _finite(each), "PCC") for each in ordered),
         )
 
-    def _limit(self, observed: MetricObservation, *, strict: bool) -> float:
+    def _limit(self, observed: MetricObservation) -> float:
         asked = observed.limits.at_least
-        if asked is None:
-            return self.least
-        return max(asked, self.least) if strict else asked
+        return self.least if asked is None else asked
 
 
 def _rank(observed: MetricObservation, limits: dict[str, float]) -> float:
