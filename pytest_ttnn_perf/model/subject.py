@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from pytest_ttnn_perf.model.ops import OpTable
     from pytest_ttnn_perf.model.report import Report
     from pytest_ttnn_perf.model.ttlang import TtlangLog
+    from pytest_ttnn_perf.model.verdict import Verdict
 
 
 class Input(Enum):
@@ -32,8 +33,9 @@ class Subject:
 
     ``ops`` are of one window: of a test, its measured call. ``facts`` are what the author stated
     and what was observed of the device (``num_command_queues``, ``use_trace`` ...). ``conflicts``
-    are variables that were set while times were taken; None where nobody looked. ``absent`` says
-    why an input is not there, if that is known.
+    are variables that were set while times were taken; None where nobody looked. ``verdicts`` are
+    what the gate says of the test's metrics; None where it was not judged yet. ``absent`` says why
+    an input is not there, if that is known.
     """
 
     ops: OpTable | None = None
@@ -42,6 +44,7 @@ class Subject:
     observation: Observation | None = None
     facts: Mapping[str, Scalar] = field(default_factory=dict)
     conflicts: tuple[Conflict, ...] | None = None
+    verdicts: tuple[Verdict, ...] | None = None
     absent: Mapping[Input, str] = field(default_factory=dict)
 
     def has(self, needed: Input) -> bool:

@@ -33,7 +33,7 @@ def test_an_output_with_nan_and_infinity() -> None:
         "PCC does not exist"
     )
     assert ask(RULE, measured(checked(FINE, BROKEN))) == found(
-        text, value=1, limit=0, unit="outputs", evidence=[Evidence(text)]
+        text, value=1, limit=0, unit="outputs", evidence=[Evidence("pcc")]
     )
 
 
@@ -44,7 +44,7 @@ def test_both_sides() -> None:
 def test_an_accuracy_that_is_no_number() -> None:
     text = "top1: not a number"
     assert ask(RULE, measured(accuracy(math.nan, name="top1"))) == found(
-        text, value=1, limit=0, unit="outputs", evidence=[Evidence(text)]
+        text, value=1, limit=0, unit="outputs", evidence=[Evidence("top1")]
     )
 
 

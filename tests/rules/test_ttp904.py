@@ -1,21 +1,46 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import pytest
 
 from pytest_ttnn_perf.checklist.rule import clean, found, not_measured
 from pytest_ttnn_perf.checklist.rules.ttp904_pcc_dropped import PccDropped
+from pytest_ttnn_perf.gate.judge import judge_test
+from pytest_ttnn_perf.model.baseline import Accepted, MetricBaseline, Session, TestBaseline
 from pytest_ttnn_perf.model.finding import Evidence
 from pytest_ttnn_perf.model.subject import Subject
 from tests.rules.answers import ask
-from tests.rules.observations import accuracy, measured
+from tests.rules.observations import accuracy, measured, timed
+
+if TYPE_CHECKING:
+    from pytest_ttnn_perf.model.observation import MetricObservation
 
 RULE = PccDropped()
 NO_BASELINE = not_measured("there is no baseline of a PCC to compare with")
 
 
+def judged(*observed: MetricObservation, **before: float) -> Subject:
+    """Return a test with what the gate says of it; ``before`` are the PCCs of its baseline."""
+    subject = measured(*observed)
+    assert subject.observation is not None
+    metrics = {
+        each.metric.name: MetricBaseline(each.metric, (Session(before[each.metric.name], 0.0, 1),))
+        for each in observed
+        if each.metric.name in before
+    }
+    accepted = Accepted("2026-11-15T10:00:00Z")
+    baseline = TestBaseline(accepted, metrics) if metrics else None
+    return replace(subject, verdicts=judge_test(subject.observation, baseline))
+
+
 def test_a_pcc_lower_than_its_baseline() -> None:
     drop = 0.9995 - 0.995
-    assert ask(RULE, measured(accuracy(0.999, 0.995), facts={"pcc_baseline": 0.9995})) == found(
+    answer = ask(RULE, judged(accuracy(0.999, 0.995), pcc=0.9995))
+    assert answer.limit == pytest.approx(0.002)
+    assert replace(answer, limit=0.002) == found(
         "pcc dropped by 0.004500",
         value=drop,
         limit=0.002,
@@ -25,34 +50,50 @@ def test_a_pcc_lower_than_its_baseline() -> None:
 
 
 def test_several_the_largest_drop_first() -> None:
-    subject = measured(
+    subject = judged(
         accuracy(0.99, name="a_pcc"),
         accuracy(0.98, name="b_pcc"),
         accuracy(0.999, name="c_pcc"),
-        facts={"a_pcc_baseline": 1.0, "b_pcc_baseline": 1.0, "c_pcc_baseline": 1.0},
-    )
+        timed(5.0, name="latency"),
+        a_pcc=1.0, b_pcc=1.0, c_pcc=1.0, latency=1.0,
+    )  # fmt: skip
     assert ask(RULE, subject).reason == "b_pcc dropped by 0.020000; a_pcc dropped by 0.010000"
 
 
-def test_a_drop_at_the_limit_is_clean() -> None:
-    # In binary, this difference is a little above 0.002.
-    answer = ask(RULE, measured(accuracy(0.99), facts={"pcc_baseline": 0.992}))
-    assert answer == clean(0.992 - 0.99, limit=0.002, unit="PCC")
+@pytest.mark.parametrize(
+    ("now", "tolerance", "drop", "allowed"),
+    [(0.9985, None, 0.0015, 0.002), (1.0, None, 0.0, 0.002), (0.75, 0.25, 0.25, 0.25)],
+    ids=["less", "same", "tolerance"],
+)
+def test_what_the_gate_allows_is_clean(
+    now: float, tolerance: float | None, drop: float, allowed: float
+) -> None:
+    answer = ask(RULE, judged(accuracy(now, tolerance=tolerance), pcc=1.0))
+    assert (answer.value, answer.limit) == pytest.approx((drop, allowed))
+    assert replace(answer, value=drop, limit=allowed) == clean(drop, limit=allowed, unit="PCC")
 
 
 def test_a_gain_is_clean() -> None:
-    answer = ask(RULE, measured(accuracy(0.5), facts={"pcc_baseline": 0.25}))
-    assert answer == clean(-0.25, limit=0.002, unit="PCC")
+    assert ask(RULE, judged(accuracy(0.5), pcc=0.25)) == clean(-0.25, limit=0.002, unit="PCC")
 
 
-def test_a_tolerance_of_the_marker_replaces_the_limit() -> None:
-    subject = measured(accuracy(0.5, tolerance=0.25), facts={"pcc_baseline": 0.75})
-    assert ask(RULE, subject) == clean(0.25, limit=0.25, unit="PCC")
+@pytest.mark.parametrize(
+    "subject",
+    [
+        judged(accuracy(0.99)),
+        judged(accuracy(math.nan), pcc=0.99),
+        # Below its own limit: that is for TTP901 to say.
+        judged(accuracy(0.5, at_least=0.99), pcc=0.999),
+    ],
+    ids=["new", "not a number", "below its limit"],
+)
+def test_what_was_not_compared_with_a_baseline(subject: Subject) -> None:
+    assert ask(RULE, subject) == NO_BASELINE
 
 
-def test_without_a_baseline() -> None:
-    assert ask(RULE, measured(accuracy(0.99))) == NO_BASELINE
-    assert ask(RULE, measured(accuracy(math.nan), facts={"pcc_baseline": 0.99})) == NO_BASELINE
+def test_before_the_test_is_judged() -> None:
+    why = "the test was not compared with its baseline"
+    assert ask(RULE, measured(accuracy(0.99))) == not_measured(why)
 
 
 def test_without_input() -> None:

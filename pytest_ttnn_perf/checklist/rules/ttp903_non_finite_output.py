@@ -59,5 +59,5 @@ class NonFiniteOutput(Rule):
             value=len(bad),
             limit=0,
             unit="outputs",
-            evidence=map(Evidence, said),
+            evidence=(Evidence(each.metric.name) for each in bad),
         )

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar, Final
+from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
-from pytest_ttnn_perf.checklist.accuracy import NO_PCC, pccs, worst_of
-from pytest_ttnn_perf.checklist.rule import Rule, clean, found, limit, not_measured
+from pytest_ttnn_perf.checklist.accuracy import NO_PCC, pccs
+from pytest_ttnn_perf.checklist.rule import Rule, clean, found, not_measured
 from pytest_ttnn_perf.model.finding import Evidence, Severity
 from pytest_ttnn_perf.model.subject import Input
+from pytest_ttnn_perf.model.verdict import Outcome
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -17,8 +17,14 @@ if TYPE_CHECKING:
     from pytest_ttnn_perf.checklist.rule import Answer
     from pytest_ttnn_perf.model.subject import Subject
 
-#: Less than any drop that is meant: 0.992 - 0.99 is a little more than 0.002 in binary.
-_ROUNDING: Final = 1e-9
+
+class _Drop(NamedTuple):
+    """By how much a PCC is below its baseline, how much it may be, and what the gate says."""
+
+    name: str
+    drop: float
+    allowed: float
+    is_too_much: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,9 +45,9 @@ class PccDropped(Rule):
     When the drop was decided on, and is accepted with its reason.
 
     ## Where it looks
-    The worst sample of every PCC of the test against the fact of its name and `_baseline`, as
-    `pcc_baseline`: the median of the accepted sessions. A `tolerance` for the PCC in the marker
-    replaces the limit.
+    What the gate says of every PCC of the test: it compares the worst sample with the median of the
+    accepted sessions. A drop of 0.002 is allowed; a `tolerance` for the PCC in the marker replaces
+    that. The gate fails the test by itself, so the finding is not said twice.
     """
 
     code: ClassVar[str] = "TTP904"
@@ -49,33 +55,36 @@ class PccDropped(Rule):
     severity: ClassVar[Severity] = Severity.ERROR
     needs: ClassVar[tuple[Input, ...]] = (Input.TEST,)
 
-    drop: float = limit(0.002, unit="PCC", source="the gate's own limit for accuracies")
-
     def check(self, subject: Subject) -> Answer:
-        """Compare every PCC with its baseline; the largest drop beyond its limit comes first."""
+        """Repeat what the gate says of PCCs; the largest drop beyond its limit comes first."""
         assert subject.observation is not None
         if not pccs(subject.observation):
             return not_measured(NO_PCC)
-        drops = sorted(self._drops(subject), key=lambda each: (each[2] - each[1], each[0]))
+        if subject.verdicts is None:
+            return not_measured("the test was not compared with its baseline")
+        drops = sorted(_drops(subject), key=lambda each: (each.allowed - each.drop, each.name))
         if not drops:
             return not_measured("there is no baseline of a PCC to compare with")
-        _, drop, allowed = drops[0]
-        short = [each for each in drops if each[1] > each[2] + _ROUNDING]
+        short = [each for each in drops if each.is_too_much]
+        worst = (short or drops)[0]
         if not short:
-            return clean(drop, limit=allowed, unit="PCC")
+            return clean(worst.drop, limit=worst.allowed, unit="PCC")
         return found(
-            "; ".join(f"{name} dropped by {drop:.6f}" for name, drop, _ in short),
-            value=drop,
-            limit=allowed,
+            "; ".join(f"{each.name} dropped by {each.drop:.6f}" for each in short),
+            value=worst.drop,
+            limit=worst.allowed,
             unit="PCC",
-            evidence=(Evidence(name, drop, "PCC") for name, drop, _ in short),
+            evidence=(Evidence(each.name, each.drop, "PCC") for each in short),
         )
 
-    def _drops(self, subject: Subject) -> Iterator[tuple[str, float, float]]:
-        """Yield name, drop and limit of the PCCs that are numbers and have a baseline."""
-        assert subject.observation is not None
-        for observed in pccs(subject.observation):
-            name, tolerance = observed.metric.name, observed.limits.tolerance
-            before, now = subject.facts.get(f"{name}_baseline"), worst_of(observed)
-            if isinstance(before, (int, float)) and not math.isnan(now):
-                yield name, before - now, self.drop if tolerance is None else tolerance
+
+def _drops(subject: Subject) -> Iterator[_Drop]:
+    """Yield the PCCs that the gate compared with a baseline."""
+    assert subject.observation is not None
+    names = {observed.metric.name for observed in pccs(subject.observation)}
+    for verdict in subject.verdicts or ():
+        centre, now = verdict.centre, verdict.observed
+        if verdict.metric.name in names and centre is not None and now is not None:
+            allowed = (verdict.limit or 0.0) * abs(centre)  # the verdict has it as a fraction
+            is_too_much = verdict.outcome is Outcome.REGRESSED
+            yield _Drop(verdict.metric.name, centre - now, allowed, is_too_much)
