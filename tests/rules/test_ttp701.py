@@ -13,6 +13,7 @@ from pytest_ttnn_perf.model.observation import Observation
 from pytest_ttnn_perf.model.subject import Subject
 from tests.rules.answers import ask
 from tests.rules.meshes import COPY, NO_DATA_PARALLELISM, linear, placed
+from tests.rules.observations import measured
 from tests.rules.reports import report
 from tests.rules.tables import op, table
 
@@ -51,8 +52,20 @@ def test_inputs_sharded_on_their_batch(mesh: tuple[str, ...]) -> None:
     made = report([linear(1, placed(*mesh), placed("4", COPY))])
     assert ask(BatchNotDivisible(), Subject(report=made, facts={"batch": 10})) == LEFT_OVER
     assert ask(BatchNotDivisible(), Subject(report=made)) == not_measured(
-        "the batch is not known: state it as the fact batch"
+        "the batch is not known: give it as batch= in the marker"
     )
+
+
+@pytest.mark.parametrize("fact", [{}, {"batch": 8}, {"batch_size": 8}], ids=str)
+def test_the_batch_of_the_marker_comes_first(fact: dict[str, Scalar]) -> None:
+    asked = measured(environment={"batch": 10}, facts={"data_parallel": 4, **fact})
+    assert ask(BatchNotDivisible(), asked) == LEFT_OVER
+
+
+@pytest.mark.parametrize("batch", [True, 0, -4, "ten", None])
+def test_what_is_no_batch(batch: Scalar) -> None:
+    asked = measured(environment={"batch": batch}, facts={"data_parallel": 4, "batch": 10})
+    assert ask(BatchNotDivisible(), asked) == LEFT_OVER
 
 
 @pytest.mark.parametrize(

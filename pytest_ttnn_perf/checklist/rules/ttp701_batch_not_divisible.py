@@ -40,9 +40,9 @@ class BatchNotDivisible(Rule):
     the whole batch.
 
     ## Where it looks
-    The facts `data_parallel`, which is the number of devices that share the batch or true for all
-    of them, and `batch` or `batch_size`. Without `data_parallel`, inputs that a report database
-    says to be sharded along their first dimension.
+    `batch` of the marker, else the fact `batch` or `batch_size`; and the fact `data_parallel`,
+    which is the number of devices that share the batch or true for all of them. Without that fact,
+    inputs that a report database says to be sharded along their first dimension.
     """
 
     code: ClassVar[str] = "TTP701"
@@ -60,7 +60,7 @@ class BatchNotDivisible(Rule):
             return not_measured("it is not known how many devices share the batch")
         batch = _batch(subject)
         if batch is None:
-            return not_measured("the batch is not known: state it as the fact batch")
+            return not_measured("the batch is not known: give it as batch= in the marker")
         left = batch % ways
         if left <= self.left_over:
             return clean(left, limit=self.left_over, unit="samples")
@@ -69,6 +69,7 @@ class BatchNotDivisible(Rule):
 
 
 def _batch(subject: Subject) -> int | None:
-    stated = (subject.facts.get(name) for name in ("batch", "batch_size"))
+    marked = subject.observation.environment if subject.observation is not None else {}
+    stated = (marked.get("batch"), subject.facts.get("batch"), subject.facts.get("batch_size"))
     numbers = (fact for fact in stated if isinstance(fact, int) and not isinstance(fact, bool))
     return next((number for number in numbers if number > 0), None)
