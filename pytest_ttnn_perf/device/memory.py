@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
@@ -17,11 +18,30 @@ _REMEDIES: Final = (
     "bfloat8_b takes a little more than half of what bfloat16 takes",
     "deallocate activations that are not used any more; larger l1_small_size takes from L1",
 )
+#: What tt-metal says of a trace that is larger than the memory set aside for traces.
+_TRACE: Final = re.compile(
+    r"trace buffers of size (\d{1,18})B on .{0,80}?but only (\d{1,18})B is allocated for trace",
+    re.S,
+)
 
 
 def ran_out_of_memory(text: str) -> bool:
     """Tell whether an error says that a device has no memory left."""
     return any(said in text for said in _SAID)
+
+
+def trace_report(text: str) -> str | None:
+    """Say what to do about a trace that did not fit; None for any other error.
+
+    >>> trace_report("trace buffers of size 8192B on Device 1, but only 0B is allocated for trace")
+    'the trace takes 8,192 bytes, and 0 are set aside: open the device with trace_region_size=8192'
+    """
+    found = _TRACE.search(text)
+    if found is None:
+        return None
+    needed, there = map(int, found.groups())
+    remedy = f"open the device with trace_region_size={needed}"
+    return f"the trace takes {needed:,} bytes, and {there:,} are set aside: {remedy}"
 
 
 def memory_report(runtime: Runtime, devices: Iterable[Any]) -> str:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from pytest_ttnn_perf._support.errors import TtnnPerfError
 from pytest_ttnn_perf.baselines.paths import ops_path
 from pytest_ttnn_perf.device.graph import CapturedGraph, captured_graph
-from pytest_ttnn_perf.device.memory import memory_report, ran_out_of_memory
+from pytest_ttnn_perf.device.memory import memory_report, ran_out_of_memory, trace_report
 from pytest_ttnn_perf.device.profilers import RealtimeProfiler
 from pytest_ttnn_perf.device.telemetry import telemetry
 from pytest_ttnn_perf.measure.sampling import Timings, warm_up
@@ -93,10 +93,10 @@ class BesideDevices(Instruments):
         return self._artifact
 
     def explanation(self, error: str) -> str | None:
-        """Say how full the devices are, of an error that there was no memory left."""
+        """Say how full the devices are, or a trace is, of an error that there was no room left."""
         runtime = self.devices.runtime
         if runtime is None or not ran_out_of_memory(error):
-            return None
+            return trace_report(error)
         return memory_report(runtime, self.devices.handles)
 
     def completed(self, observation: Observation, artifact: Artifact) -> Observation:

@@ -9,14 +9,9 @@ from pytest_ttnn_perf.model.hardware import Configuration, Scalar
 from pytest_ttnn_perf.model.observation import Observation
 from pytest_ttnn_perf.model.subject import Subject
 from tests.rules.answers import ask
-from tests.rules.observations import measured
 from tests.rules.tables import op, table
 
 TRACED = table(op("Add", replay=(1, 1)))
-REFUSED = (
-    "RuntimeError: TT_FATAL: Creating trace buffers of size 751616B on MeshDevice 1, but only "
-    "4096B is allocated for trace region."
-)
 
 
 def opened(**configuration: Scalar) -> Subject:
@@ -35,16 +30,6 @@ def opened(**configuration: Scalar) -> Subject:
 def test_a_trace_without_a_region_is_found(subject: Subject) -> None:
     assert ask(TraceRegionMissing(), subject) == Answer(
         RuleOutcome.FOUND, "a trace is used with a trace region of 0 B", 0.0, 1, "B"
-    )
-
-
-def test_a_trace_that_did_not_fit_is_found() -> None:
-    assert ask(TraceRegionMissing(), measured(raised=REFUSED)) == Answer(
-        RuleOutcome.FOUND,
-        "the trace did not fit: it needs 751616 B, and the region has 4096 B",
-        4096,
-        751616,
-        "B",
     )
 
 

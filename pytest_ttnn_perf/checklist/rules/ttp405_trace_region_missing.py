@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, Final
 
@@ -14,9 +13,6 @@ if TYPE_CHECKING:
     from pytest_ttnn_perf.checklist.rule import Answer
     from pytest_ttnn_perf.model.subject import Subject
 
-_REFUSED: Final = re.compile(
-    r"trace buffers of size (\d+)B on .{0,40}, but only (\d+)B is allocated for trace region"
-)
 _NAMES: Final = ("trace_region_size", "TT_RUNTIME_TRACE_REGION_SIZE")
 
 
@@ -25,16 +21,15 @@ class TraceRegionMissing(Rule):
     """A trace is used, and the device has no memory set aside for traces.
 
     ## What it finds
-    A trace on a device that was opened with a trace region of 0 bytes, or a test that ended because
-    its trace did not fit the region.
+    A trace on a device that was opened with a trace region of 0 bytes.
 
     ## Why it matters
     Older releases refuse to capture without a region. Newer ones then put the trace among the other
     buffers in DRAM, where it can collide with what the trace itself allocates.
 
     ## What to do
-    Open the device with `trace_region_size=`; the error of a trace that does not fit names the size
-    that it needs. With tt-xla, set TT_RUNTIME_TRACE_REGION_SIZE, e.g. to 10000000, before
+    Open the device with `trace_region_size=`; a test that fails because its trace does not fit says
+    how much that needs. With tt-xla, set TT_RUNTIME_TRACE_REGION_SIZE, e.g. to 10000000, before
     torch_xla is imported.
 
     ## When it is no problem
@@ -42,10 +37,10 @@ class TraceRegionMissing(Rule):
     limit to 0 if that is what you rely on.
 
     ## Where it looks
-    The error that ended the test; otherwise whether a trace is used (METAL TRACE ID in the op
-    table, or the fact `use_trace`) and how large the region is: `trace_region_size`, observed when
-    the device was opened or stated as a fact, or TT_RUNTIME_TRACE_REGION_SIZE, where None says that
-    it was not set.
+    Whether a trace is used (METAL TRACE ID in the op table, or the fact `use_trace`) and how large
+    the region is: `trace_region_size`, observed when the device was opened or stated as a fact, or
+    TT_RUNTIME_TRACE_REGION_SIZE, where None says that it was not set. A test that raised is asked
+    nothing: its report says beside the error that a trace did not fit.
     """
 
     code: ClassVar[str] = "TTP405"
@@ -55,13 +50,7 @@ class TraceRegionMissing(Rule):
     size: float = limit(1, unit="B", source="TTNN: 0 is no region")
 
     def check(self, subject: Subject) -> Answer:
-        """Look for a refused trace, then for one without a region."""
-        raised = subject.observation.raised if subject.observation is not None else None
-        refused = _REFUSED.search(raised or "")
-        if refused is not None:
-            needed, there = map(int, refused.groups())
-            reason = f"the trace did not fit: it needs {needed} B, and the region has {there} B"
-            return found(reason, value=there, limit=needed, unit="B")
+        """Look for a trace without a region."""
         used = uses_trace(subject)
         if used is None:
             return not_measured("whether a trace is used is not known: state the fact use_trace")

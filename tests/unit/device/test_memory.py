@@ -6,7 +6,7 @@ from types import ModuleType, SimpleNamespace
 
 import pytest
 
-from pytest_ttnn_perf.device.memory import memory_report, ran_out_of_memory
+from pytest_ttnn_perf.device.memory import memory_report, ran_out_of_memory, trace_report
 from pytest_ttnn_perf.device.runtime import Runtime
 
 
@@ -21,6 +21,28 @@ from pytest_ttnn_perf.device.runtime import Runtime
 )
 def test_the_errors_that_say_so_are_known(text: str, expected: bool) -> None:
     assert ran_out_of_memory(text) is expected
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Creating trace buffers of size 751616B on MeshDevice 1, but only 4096B is allocated for "
+        "trace region.",
+        "TT_FATAL @ trace_buffer.cpp:12: size <= region\ninfo:\nCreating trace buffers of size "
+        "751616B on MeshDevice 1,\nbut only 4096B is allocated for trace region.\nbacktrace:\n",
+    ],
+    ids=["one line", "as raised"],
+)
+def test_a_trace_that_did_not_fit_says_how_much_it_needs(text: str) -> None:
+    assert not ran_out_of_memory(text)
+    assert trace_report(text) == (
+        "the trace takes 751,616 bytes, and 4,096 are set aside: open the device with "
+        "trace_region_size=751616"
+    )
+
+
+def test_other_errors_are_none_of_a_trace() -> None:
+    assert trace_report("Out of Memory: Not enough space to allocate 65536 B TRACE buffer") is None
 
 
 def view(used: int, total: int) -> SimpleNamespace:

@@ -7,11 +7,13 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from pytest_ttnn_perf.device.opened import OpenDevices
 from pytest_ttnn_perf.measure.sampling import Timings, Workload
 from pytest_ttnn_perf.model.artifact import NO_ARTIFACT, Artifact
 from pytest_ttnn_perf.model.hardware import Hardware
 from pytest_ttnn_perf.model.metric import Better, Kind, Metric, Source
 from pytest_ttnn_perf.model.observation import MetricObservation, Observation
+from pytest_ttnn_perf.workflow.device_instruments import BesideDevices
 from pytest_ttnn_perf.workflow.instruments import Instruments, Plan, Replaying
 from tests.unit.capture import ops_text
 
@@ -35,6 +37,14 @@ def test_a_clock_alone_knows_nothing_else() -> None:
     assert instruments.ended(TEST) is NO_ARTIFACT
     assert instruments.explanation("RuntimeError: out of memory") is None
     assert instruments.completed(observation, NO_ARTIFACT) is observation
+
+
+def test_a_trace_that_did_not_fit_is_explained() -> None:
+    refused = "trace buffers of size 8192B on Device 1, but only 0B is allocated for trace region"
+    explained = BesideDevices(OpenDevices()).explanation(f"RuntimeError: {refused}")
+    assert explained is not None
+    assert explained.endswith("open the device with trace_region_size=8192")
+    assert BesideDevices(OpenDevices()).explanation("RuntimeError: no such op") is None
 
 
 @pytest.mark.parametrize(
