@@ -61,7 +61,9 @@ def _spans(names: Sequence[str], start: str | None, end: str | None) -> list[Spa
 def _between(table: OpTable, spans: list[Span]) -> OpTable:
     indices: list[int] = []
     signposts: list[Signpost] = []
+    calls: list[int] = []
     for first, last in spans:
+        calls.append(len(indices))
         begin = 0 if first < 0 else table.signposts[first].position
         stop = len(table) if last == len(table.signposts) else table.signposts[last].position
         shift = len(indices) - begin
@@ -78,4 +80,5 @@ def _between(table: OpTable, spans: list[Span]) -> OpTable:
         traces=trace_replays(chosen.columns),
         dropped={reason: count for reason, count in dropped.items() if count},
         windowed=True,
+        calls=tuple(calls) if len(calls) > 1 else (),
     )

@@ -6,7 +6,7 @@ from collections import defaultdict
 from typing import TYPE_CHECKING, NamedTuple
 
 from pytest_ttnn_perf.checklist.op_times import described
-from pytest_ttnn_perf.checklist.windows import signpost_windows
+from pytest_ttnn_perf.checklist.windows import measured_calls, signpost_windows
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -46,7 +46,8 @@ def executions(table: OpTable) -> dict[str, list[Execution]]:
     ):
         if trace is not None and replay is not None and not columns.host[at]:
             found[f"trace {trace} on device {device}, replay"][replay].append(at)
-    for number, window in enumerate(signpost_windows(table)):
+    windows = measured_calls(table) if table.calls else signpost_windows(table)
+    for number, window in enumerate(windows):
         for at in range(window.start, window.stop):
             if not columns.host[at] and columns.trace[at] is None:
                 found[f"{window.name} on device {columns.device[at]}, call"][number].append(at)

@@ -10,10 +10,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from pytest_ttnn_perf.checklist.op_times import worst_ops
-from pytest_ttnn_perf.checklist.windows import Window, signpost_windows
+from pytest_ttnn_perf.checklist.windows import measured_calls
 from pytest_ttnn_perf.model.subject import Input
 
 if TYPE_CHECKING:
+    from pytest_ttnn_perf.checklist.windows import Window
     from pytest_ttnn_perf.model.finding import Evidence
     from pytest_ttnn_perf.model.ops import OpTable
     from pytest_ttnn_perf.model.subject import Subject
@@ -62,7 +63,7 @@ def gaps_of(subject: Subject) -> Gaps | str:
     if table is None:
         return subject.why_absent(Input.OPS)
     replays = _replays(table)
-    windows = [] if replays else _windows(table)
+    windows = [] if replays else measured_calls(table)
     sequences = list(replays.values()) or _in_windows(table, windows)
     if not sequences:
         return _NEITHER
@@ -98,13 +99,6 @@ def _replays(table: OpTable) -> dict[tuple[int, int, int], Sequence]:
         if trace is not None and replay is not None and not columns.host[at]:
             found.setdefault((device, trace, replay), []).append(at)
     return found
-
-
-def _windows(table: OpTable) -> list[Window]:
-    """Return the windows of a table: all of it, if it holds nothing but measured calls."""
-    if table.windowed:
-        return [Window("", 0, len(table))] if len(table) else []
-    return signpost_windows(table)
 
 
 def _in_windows(table: OpTable, windows: list[Window]) -> list[Sequence]:

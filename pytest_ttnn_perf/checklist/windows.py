@@ -1,8 +1,9 @@
-"""The parts of a capture that signposts enclose."""
+"""The parts of a capture that are calls of something: those that signposts enclose."""
 
 from __future__ import annotations
 
 import re
+from itertools import pairwise
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 if TYPE_CHECKING:
@@ -11,7 +12,8 @@ if TYPE_CHECKING:
 #: By convention, what NAME begins ends at NAME_END.
 _END: Final = "_END"
 #: The plugin's own signposts number the calls of a test.
-_NUMBERED: Final = re.compile(r"ttnn-perf \d+ ")
+_OURS: Final = re.compile(r"ttnn-perf begin (?P<number>\d+\.\d+) (?P<test>.*)", re.DOTALL)
+_MEASURED: Final = "measured call"
 
 
 class Window(NamedTuple):
@@ -22,6 +24,14 @@ class Window(NamedTuple):
     stop: int
 
 
+def measured_calls(table: OpTable) -> list[Window]:
+    """Return the calls of a table: all of it where it is windowed and does not tell them apart."""
+    if not table.windowed:
+        return signpost_windows(table)
+    bounds = (*(table.calls or (0,)), len(table))
+    return [Window(_MEASURED, start, stop) for start, stop in pairwise(bounds) if start < stop]
+
+
 def signpost_windows(table: OpTable) -> list[Window]:
     """Return what stands between NAME and NAME_END; a window inside another is part of that."""
     last = {signpost.name: at for at, signpost in enumerate(table.signposts)}
@@ -29,9 +39,15 @@ def signpost_windows(table: OpTable) -> list[Window]:
     opened: Signpost | None = None
     for at, signpost in enumerate(table.signposts):
         if opened is None:
-            opened = signpost if last.get(signpost.name + _END, -1) > at else None
-        elif signpost.name == opened.name + _END:
-            name = _NUMBERED.sub("", opened.name)
+            opened = signpost if last.get(_end_of(signpost.name), -1) > at else None
+        elif signpost.name == _end_of(opened.name):
+            ours = _OURS.fullmatch(opened.name)
+            name = ours["test"] if ours else opened.name
             windows.append(Window(name, opened.position, signpost.position))
             opened = None
     return [window for window in windows if window.start < window.stop]
+
+
+def _end_of(name: str) -> str:
+    ours = _OURS.fullmatch(name)
+    return f"ttnn-perf end {ours['number']} {ours['test']}" if ours else name + _END

@@ -121,7 +121,8 @@ class OpTable:
 
     ``rows`` is what the file holds, signposts included; ``format`` names its version, and
     ``kernel_time`` the column that ``kernel_ns`` was taken from: times of different columns are
-    different quantities. ``windowed``: it holds measured calls and nothing around them.
+    different quantities. ``windowed``: it holds measured calls and nothing around them. ``calls``
+    are the places at which these begin, where there are several.
     """
 
     format: str
@@ -137,6 +138,7 @@ class OpTable:
     available_cores: int | None = None
     kernel_time: str = "DEVICE KERNEL DURATION [ns]"
     windowed: bool = False
+    calls: tuple[int, ...] = ()
     #: What others worked out from the table; kept with it, so that it lives no longer.
     derived: dict[object, Any] = field(default_factory=dict, init=False, repr=False, compare=False)
 

@@ -76,6 +76,15 @@ def test_the_measured_call_of_a_test_is_a_window() -> None:
     assert ask(HostBound(), subject) == Answer(RuleOutcome.CLEAN, INFLATED, 100 / 1700, 0.2, UNIT)
 
 
+def test_what_passes_between_calls_is_no_gap() -> None:
+    rows = [*call(100), *(row._replace(gap_ns=BEFORE) for row in call(100)[:1]), *call(100)[1:]]
+    ops = replace(table(*rows), windowed=True)
+    assert ask(HostBound(), Subject(ops=ops)).outcome is RuleOutcome.FOUND
+    told = ask(HostBound(), Subject(ops=replace(ops, calls=(0, 2))))
+    assert told.outcome is RuleOutcome.CLEAN
+    assert told.value == pytest.approx(100 / 900)
+
+
 def test_a_whole_capture_that_a_test_attached_is_none() -> None:
     subject = replace(measured(), ops=table(*call(10_000)))
     assert ask(HostBound(), subject).outcome is RuleOutcome.NOT_MEASURED

@@ -5,30 +5,35 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from pytest_ttnn_perf.capture.ops_window import window
 from pytest_ttnn_perf.checklist.rule import Answer
 from pytest_ttnn_perf.checklist.rules.ttp403_dynamic_shapes import DynamicShapes
 from pytest_ttnn_perf.model.finding import Evidence, RuleOutcome
 from pytest_ttnn_perf.model.ops import Signpost
 from pytest_ttnn_perf.model.subject import Subject
+from pytest_ttnn_perf.workflow.tracy_pass import signposts_of
 from tests.rules.answers import ask
 from tests.rules.tables import on_host, op, table, tensor
 
 if TYPE_CHECKING:
-    from pytest_ttnn_perf.model.ops import Op
+    from pytest_ttnn_perf.model.ops import Op, Tensor
 
 UNIT = "executions that differ"
 X, Y = tensor(1, 1, 32, 64), tensor(1, 1, 64, 64)
 
 
-def calls(*runs: list[Op], names: tuple[str, ...] = ()) -> Subject:
-    """Return calls between signposts."""
+def calls(*runs: list[Op], names: tuple[str, ...] = (), ours: str | None = None) -> Subject:
+    """Return calls between signposts; ``ours`` is the test around which the plugin sets them."""
     posts: list[Signpost] = []
     rows: list[Op] = []
     for number, run in enumerate(runs):
         name = names[number] if names else "DECODE"
-        posts.append(Signpost(name, len(rows)))
+        begin, end = name, f"{name}_END"
+        if ours is not None:
+            begin, end = signposts_of(ours, run=1, iteration=number)
+        posts.append(Signpost(begin, len(rows)))
         rows += run
-        posts.append(Signpost(f"{name}_END", len(rows)))
+        posts.append(Signpost(end, len(rows)))
     return Subject(ops=replace(table(*rows), signposts=tuple(posts)))
 
 
@@ -48,7 +53,7 @@ def test_calls_of_other_ops_are_found() -> None:
     subject = calls(
         [op("Add", [X])],
         [op("Add", [X]), op("Mul", [X])],
-        names=("ttnn-perf 0 test_a", "ttnn-perf 1 test_a"),
+        ours="test_a",
     )
     assert ask(DynamicShapes(), subject) == Answer(
         RuleOutcome.FOUND,
@@ -58,6 +63,26 @@ def test_calls_of_other_ops_are_found() -> None:
         UNIT,
         (Evidence("test_a on device 0, call 2: 2 ops instead of 1 ops"),),
     )
+
+
+def test_calls_of_several_tests_are_not_compared_with_each_other() -> None:
+    one = calls([op("Add", [X])], [op("Add", [X])], ours="test_a").ops
+    two = calls([op("Add", [Y])], [op("Add", [Y])], ours="test_b").ops
+    assert one is not None
+    assert two is not None
+    shifted = tuple(post._replace(position=post.position + len(one)) for post in two.signposts)
+    both = replace(table(*one, *two), signposts=(*one.signposts, *shifted))
+    assert ask(DynamicShapes(), Subject(ops=both)) == Answer(RuleOutcome.CLEAN, None, 0, 0, UNIT)
+
+
+@pytest.mark.parametrize(("last", "differing"), [(X, 0), (Y, 1)])
+def test_windows_of_one_name_that_were_asked_for_are_compared(last: Tensor, differing: int) -> None:
+    whole = calls([op("Add", [X]), op("Mul", [X])], [op("Add", [X]), op("Mul", [last])]).ops
+    assert whole is not None
+    answer = ask(DynamicShapes(), Subject(ops=window(whole, "DECODE", None)))
+    assert (answer.outcome is RuleOutcome.FOUND, answer.value) == (bool(differing), differing)
+    expected = "measured call on device 0, call 2: Mul 1x1x64x64 instead of Mul 1x1x32x64"
+    assert [each.subject for each in answer.evidence] == [expected] * differing
 
 
 def test_replays_on_other_shapes_are_found() -> None:

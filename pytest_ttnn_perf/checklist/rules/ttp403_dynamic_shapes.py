@@ -26,8 +26,8 @@ class DynamicShapes(Rule):
     """Calls of a model do not all do the same.
 
     ## What it finds
-    Replays of a trace, or calls between signposts, that differ from the first of their kind in an
-    op or in the shape, format, layout or memory of its operands.
+    Replays of a trace, or calls of a model, that differ from the first of their kind in an op or in
+    the shape, format, layout or memory of its operands.
 
     ## Why it matters
     A new shape is a new program, which is compiled in the middle of the run. And a trace holds
@@ -43,8 +43,10 @@ class DynamicShapes(Rule):
 
     ## Where it looks
     The op codes and operands of the op table: replays by METAL TRACE REPLAY SESSION ID, calls by
-    signposts NAME and NAME_END of one name. The fact `dynamic_shapes` states it outright. Replays
-    of which some lack ops lost data, which is for TTP002 to say: they are not measured here.
+    signposts NAME and NAME_END of one name, by those that the plugin sets around every measured
+    call under Tracy, or by the window that was asked for, if it is there several times. The fact
+    `dynamic_shapes` states it outright. Replays of which some lack ops lost data, which is for
+    TTP002 to say: they are not measured here.
     """
 
     code: ClassVar[str] = "TTP403"

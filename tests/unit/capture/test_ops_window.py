@@ -28,6 +28,11 @@ def table(tmp_path: Path) -> OpTable:
     return read(tmp_path, text(rows))
 
 
+def test_where_each_of_several_windows_begins(table: OpTable) -> None:
+    assert window(table, "PREFILL", None).calls == (0, 2)
+    assert window(table, "DECODE", None).calls == ()
+
+
 def codes(table: OpTable) -> str:
     """Return the codes of the ops, one letter each."""
     return "".join(only.signature.op for only in table)
