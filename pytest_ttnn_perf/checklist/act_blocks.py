@@ -52,6 +52,13 @@ class ActBlock(NamedTuple):
         """Whether it can be told what fits into L1."""
         return self.buffer_bytes is not None and self.l1_bytes is not None
 
+    @property
+    def has_room_for_another(self) -> bool:
+        """Whether L1 is known to hold the circular buffers twice, those of the block among them."""
+        if self.buffer_bytes is None or self.l1_bytes is None:
+            return False
+        return self.tensor_bytes + 2 * self.buffer_bytes <= self.l1_bytes
+
     def larger(self, spare: float) -> int | None:
         """Return the largest number of rows that fits and leaves a share of L1 free.
 

@@ -44,6 +44,12 @@ class Convolution(NamedTuple):
     output: tuple[int, ...] | None
     act_double_buffer: bool | None
     weights_double_buffer: bool | None
+    ideal_ns: float | None = None
+
+    @property
+    def efficiency(self) -> float | None:
+        """The ideal time of the profiler's model as a share of the time that it took."""
+        return self.ideal_ns / self.kernel_ns if self.ideal_ns and self.kernel_ns else None
 
 
 def convolutions(subject: Subject) -> Sequence[Convolution]:
@@ -90,6 +96,7 @@ def _from_op(op: Op) -> Convolution:
         (outputs[0].logical or outputs[0].padded) if outputs else None,
         flag(op.attributes, _ACTIVATIONS),
         flag(op.attributes, _WEIGHTS),
+        op.ideal_ns,
     )
 
 

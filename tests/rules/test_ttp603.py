@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
+import pytest
+
 from pytest_ttnn_perf.checklist.rule import clean, found, not_applicable, not_measured
 from pytest_ttnn_perf.checklist.rules.ttp603_act_double_buffer_off import ActDoubleBufferOff
-from pytest_ttnn_perf.model.finding import Evidence
+from pytest_ttnn_perf.model.finding import Evidence, RuleOutcome, Severity
 from pytest_ttnn_perf.model.subject import Subject
 from tests.rules.answers import ask
 from tests.rules.convolving import NOT_ASKED, called, conv, convolving, output
 from tests.rules.tables import op, table
+
+if TYPE_CHECKING:
+    from pytest_ttnn_perf.model.report import Report
 
 ON, OFF = "{'enable_act_double_buffer': 'true'}", "{'enable_act_double_buffer': 'false'}"
 UNIT = "of convolutions"
@@ -34,6 +41,33 @@ def test_some_have_none() -> None:
     )
     limit = ActDoubleBufferOff(share=0.75)
     assert ask(limit, Subject(ops=ops)) == clean(0.75, limit=0.75, unit=UNIT)
+
+
+FITS = convolving((called(1, circular=4_000, tensors=2_000), output(1)))
+
+
+@pytest.mark.parametrize(
+    ("ideal_ns", "made", "severity"),
+    [
+        (65.0, FITS, None),
+        (64.9, FITS, Severity.INFO),
+        (None, FITS, Severity.INFO),
+        (65.0, None, Severity.INFO),
+        (65.0, convolving((called(1, circular=4_000, tensors=2_001), output(1))), Severity.INFO),
+        (65.0, convolving((called(1, circular=None), output(1))), Severity.INFO),
+    ],
+    ids=["pays", "not compute-bound", "no model", "no report", "no room", "room not told"],
+)
+def test_a_warning_only_where_it_is_known_to_pay(
+    ideal_ns: float | None, made: Report | None, severity: Severity | None
+) -> None:
+    ops = table(
+        conv(attributes=OFF, ns=100.0)._replace(ideal_ns=ideal_ns),
+        conv(attributes=ON, ns=100.0)._replace(ideal_ns=99.0),
+    )
+    answer = ActDoubleBufferOff().check(Subject(ops=ops, report=made))
+    assert (answer.outcome, answer.severity) == (RuleOutcome.FOUND, severity)
+    assert ActDoubleBufferOff.severity is Severity.WARNING
 
 
 def test_all_have_them() -> None:
