@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
@@ -13,12 +13,12 @@ from pytest_ttnn_perf.model.artifact import NO_ARTIFACT, Artifact
 from pytest_ttnn_perf.model.hardware import Hardware
 from pytest_ttnn_perf.model.metric import Better, Kind, Metric, Source
 from pytest_ttnn_perf.model.observation import MetricObservation, Observation
+from pytest_ttnn_perf.model.settings import Settings, TestSettings
 from pytest_ttnn_perf.workflow.device_instruments import BesideDevices
 from pytest_ttnn_perf.workflow.instruments import Instruments, Plan, Replaying
+from pytest_ttnn_perf.workflow.observe import Observer
+from pytest_ttnn_perf.workflow.profiling_instruments import Printing, Profiling, Signposting
 from tests.unit.capture import ops_text
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 TEST = "models/test_llama.py::test_decode"
 TIME = Metric("device_kernel_time", "ns", Better.LOWER, Kind.TIME, Source.REPLAY)
@@ -37,6 +37,28 @@ def test_a_clock_alone_knows_nothing_else() -> None:
     assert instruments.ended(TEST) is NO_ARTIFACT
     assert instruments.explanation("RuntimeError: out of memory") is None
     assert instruments.completed(observation, NO_ARTIFACT) is observation
+
+
+@pytest.mark.parametrize(
+    ("instruments", "expected"),
+    [
+        (Instruments(), True),
+        (BesideDevices(OpenDevices()), True),
+        (Replaying(Path()), False),
+        (Profiling(OpenDevices()), False),
+        (Printing(OpenDevices()), False),
+        (Signposting(OpenDevices()), False),
+    ],
+    ids=lambda each: type(each).__name__,
+)
+def test_the_host_is_asked_only_where_its_own_times_count(
+    instruments: Instruments, expected: bool
+) -> None:
+    assert instruments.by_the_clock is expected
+    settings = TestSettings(warmup=0, iterations=1, pcc=0.99)
+    observer = Observer(TEST, settings, Settings(), instruments)
+    observer.record("latency", 5.0, unit="ns")
+    assert ("load_1m" in observer.finish().environment) is expected
 
 
 def test_a_trace_that_did_not_fit_is_explained() -> None:
