@@ -17,19 +17,23 @@ demo: $(READY)  ## the whole way once, on any machine: record, gate, catch a slo
 	@$(BIN)/python examples/demo.py
 
 test: $(READY)  ## all tests, on this Python
-	$(BIN)/python -m pytest -n auto
+	$(BIN)/python -m pytest -n auto --dist worksteal
 
 test-workers: $(READY)  ## what holds in one process, with every test in a worker process
-	TTNN_PERF_TEST_ISOLATE=process $(BIN)/python -m pytest -n auto tests/behaviour \
+	TTNN_PERF_TEST_ISOLATE=process $(BIN)/python -m pytest -n auto --dist worksteal tests/behaviour \
 		--ignore-glob='*orchestrator*' --ignore-glob='*xdist*' --ignore-glob='*calibrate*' \
 		--ignore-glob='*other_plugins*' --ignore-glob='*shifted*' --ignore-glob='*drift*'
 
-test-plugins: $(READY)  ## beside the plugins that other projects use, in an environment of its own
+.plugins/.ready: pyproject.toml
 	$(PYTHON) -m venv .plugins
 	.plugins/bin/python -m pip install --quiet --disable-pip-version-check --upgrade 'pip>=25.1'
 	.plugins/bin/python -m pip install --quiet --disable-pip-version-check --editable . \
 		--group test --group plugins
-	.plugins/bin/python -m pytest -p no:randomly -p no:sugar tests/behaviour/test_other_plugins.py
+	@touch $@
+
+test-plugins: .plugins/.ready  ## beside the plugins that other projects use, in an environment of its own
+	.plugins/bin/python -m pytest -p no:randomly -p no:sugar -n auto --dist worksteal \
+		tests/behaviour/test_other_plugins.py
 
 .ttlang/.ready: pyproject.toml
 	$(PYTHON) -m venv .ttlang
@@ -39,7 +43,7 @@ test-plugins: $(READY)  ## beside the plugins that other projects use, in an env
 	@touch $@
 
 test-ttlang: .ttlang/.ready  ## a real kernel in tt-lang's simulator, in an environment of its own
-	TTNN_PERF_TEST_TTLANG=required .ttlang/bin/python -m pytest -n auto tests/ttlang
+	TTNN_PERF_TEST_TTLANG=required .ttlang/bin/python -m pytest -n auto --dist worksteal tests/ttlang
 
 .ttnn/.ready: pyproject.toml
 	$(PYTHON) -m tests.ttnn.environments install

@@ -16,6 +16,19 @@ class UsageError(TtnnPerfError):
     """An option, a marker, or a call of the fixture that cannot be meant."""
 
 
+class RuleError(TtnnPerfError):
+    """A rule of the checklist that raised: our mistake, and never a pass."""
+
+    def __init__(self, code: str, cause: Exception) -> None:
+        super().__init__(code, cause)
+        self.code = code
+        self.cause = cause
+
+    def __str__(self) -> str:
+        raised = f"{type(self.cause).__name__}: {self.cause}"
+        return f"rule {self.code} raised {raised}: a defect of ttnn-perf; ignore the rule to go on"
+
+
 class AccuracyError(TtnnPerfError, AssertionError):
     """A result is less accurate than its limit, in a run without the gate."""
 

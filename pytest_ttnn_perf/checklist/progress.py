@@ -11,10 +11,10 @@ from pytest_ttnn_perf.model.finding import RuleOutcome, Severity
 from pytest_ttnn_perf.model.progress import ModelKind, Progress, State, Step
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Mapping
 
     from pytest_ttnn_perf.model.bottleneck import Bottleneck
-    from pytest_ttnn_perf.model.finding import Finding
+    from pytest_ttnn_perf.model.finding import Finding, Unanswered
     from pytest_ttnn_perf.model.ops import OpTable
 
 #: The steps, by the first digit of their rules' codes.
@@ -36,6 +36,10 @@ _FOCUS: Final[Mapping[ModelKind, tuple[int, ...]]] = {
     ModelKind.CNN: (3, 6),
     ModelKind.MEMORY_BOUND: (3, 1),
 }
+_WITHOUT_ANSWER: Final = {
+    RuleOutcome.NOT_MEASURED: State.NOT_MEASURED,
+    RuleOutcome.NOT_APPLICABLE: State.NOT_APPLICABLE,
+}
 _WAITING: Final = frozenset({BottleneckKind.HOST, BottleneckKind.TRANSFER})
 _MEMORY: Final = frozenset({BottleneckKind.MEMORY, BottleneckKind.DRAM_TRAFFIC})
 
@@ -43,6 +47,7 @@ _MEMORY: Final = frozenset({BottleneckKind.MEMORY, BottleneckKind.DRAM_TRAFFIC})
 def progress_of(
     findings: Iterable[Finding],
     *,
+    unanswered: Iterable[Unanswered] = (),
     has_baseline: bool | None,
     ops: OpTable | None = None,
     bottleneck: Bottleneck | None = None,
@@ -52,9 +57,11 @@ def progress_of(
 
     ``kind`` is what is known of the model already, else its ops and its bottleneck tell.
     """
-    listed = list(findings)
+    states = {finding.code: _state(finding) for finding in findings}
+    for each in unanswered:
+        states.update(dict.fromkeys(each.codes, _WITHOUT_ANSWER[each.outcome]))
     steps = {
-        number: _step(name, [each for each in listed if each.code.startswith(f"TTP{number}")])
+        number: _step(name, {c: s for c, s in states.items() if c.startswith(f"TTP{number}")})
         for number, name in _STEPS.items()
     }
     baseline = {True: State.DONE, False: State.OPEN, None: State.NOT_MEASURED}[has_baseline]
@@ -64,7 +71,7 @@ def progress_of(
     return Progress(
         Step("baseline measured", baseline),
         tuple(steps.values()),
-        _final_pcc([each for each in listed if each.code in _PCC]),
+        _final_pcc({code: state for code, state in states.items() if code in _PCC}),
         kind,
         first,
     )
@@ -87,25 +94,28 @@ def _kernel_ns(ops: OpTable | None, category: Category) -> float:
     return sum(op.kernel_ns for op in ops_like(ops, lambda one: category_of(one.op) is category))
 
 
-def _step(name: str, findings: Sequence[Finding]) -> Step:
-    outcomes = {finding.outcome for finding in findings}
-    opened = tuple(finding.code for finding in findings if _is_open(finding))
-    if opened:
-        return Step(name, State.OPEN, opened)
-    if RuleOutcome.CLEAN in outcomes:
+def _step(name: str, states: Mapping[str, State | None]) -> Step:
+    known = set(states.values())
+    if State.OPEN in known:
+        return Step(name, State.OPEN, tuple(c for c, s in states.items() if s is State.OPEN))
+    if State.DONE in known:
         return Step(name, State.DONE)
-    if outcomes == {RuleOutcome.NOT_APPLICABLE}:
+    if known == {State.NOT_APPLICABLE}:
         return Step(name, State.NOT_APPLICABLE)
     return Step(name, State.NOT_MEASURED)
 
 
-def _final_pcc(findings: Sequence[Finding]) -> Step:
+def _final_pcc(states: Mapping[str, State | None]) -> Step:
     """Return the last step: it is done only by a PCC that was compared with its limit."""
-    step = _step("final PCC", findings)
+    step = _step("final PCC", states)
     if step.state is State.OPEN:
         return step
-    return _step(step.name, [each for each in findings if each.code == _PCC_LIMIT])
+    return _step(step.name, {code: states[code] for code in states if code == _PCC_LIMIT})
 
 
-def _is_open(finding: Finding) -> bool:
-    return finding.stands and finding.severity is not Severity.INFO
+def _state(finding: Finding) -> State | None:
+    """Return what a rule says of its step: what was found but does not count says nothing."""
+    if finding.outcome is RuleOutcome.FOUND:
+        counts = finding.stands and finding.severity is not Severity.INFO
+        return State.OPEN if counts else None
+    return State.DONE if finding.outcome is RuleOutcome.CLEAN else _WITHOUT_ANSWER[finding.outcome]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import re
 from dataclasses import Field, dataclass, field, fields
+from functools import cache
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from pytest_ttnn_perf.model.finding import Evidence, Finding, RuleOutcome, Severity
@@ -80,6 +81,7 @@ class Rule:
         return inspect.cleandoc(cls.__doc__ or "")
 
     @classmethod
+    @cache
     def fix(cls) -> str:
         """Return the first sentence of what to do."""
         advice = cls.page().partition("## What to do\n")[2].partition("\n\n")[0]

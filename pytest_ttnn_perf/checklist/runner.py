@@ -2,29 +2,81 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
+from pytest_ttnn_perf._support.errors import RuleError
 from pytest_ttnn_perf.checklist.rule import finding_of, not_measured
+from pytest_ttnn_perf.model.finding import RuleOutcome, Unanswered
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
 
     from pytest_ttnn_perf.checklist.rule import Answer, Rule
     from pytest_ttnn_perf.model.finding import Finding
-    from pytest_ttnn_perf.model.subject import Subject
+    from pytest_ttnn_perf.model.subject import Input, Subject
+
+
+class Group(NamedTuple):
+    """Rules that need the same."""
+
+    needs: tuple[Input, ...]
+    rules: tuple[Rule, ...]
+    codes: tuple[str, ...]
+
+
+class Answered(NamedTuple):
+    """What rules say, and why some say nothing."""
+
+    findings: tuple[Finding, ...]
+    unanswered: tuple[Unanswered, ...]
 
 
 def run_rules(rules: Iterable[Rule], subject: Subject) -> tuple[Finding, ...]:
-    """Return the finding of every rule. One that raises is a defect of ours, and raises here."""
+    """Return the finding of every rule.
+
+    Raises:
+        RuleError: one raised.
+    """
     return tuple(finding_of(rule, _answer(rule, subject)) for rule in rules)
+
+
+def ask_rules(groups: Iterable[Group], subject: Subject) -> Answered:
+    """Return the findings of the rules that have an answer, and why the others have none.
+
+    Raises:
+        RuleError: one raised.
+    """
+    findings: list[Finding] = []
+    without: dict[str, Unanswered] = {}
+    for group in groups:
+        if group.needs and not any(map(subject.has, group.needs)):
+            why = _why_absent(group.needs, subject)
+            without[why] = Unanswered(RuleOutcome.NOT_MEASURED, why, group.codes)
+            continue
+        for rule in group.rules:
+            answer = _asked(rule, subject)
+            if answer.outcome is RuleOutcome.FOUND or answer.outcome is RuleOutcome.CLEAN:
+                findings.append(finding_of(rule, answer))
+                continue
+            why = answer.reason or ""
+            codes = (*without[why].codes, rule.code) if why in without else (rule.code,)
+            without[why] = Unanswered(answer.outcome, why, codes)
+    return Answered(tuple(findings), tuple(without.values()))
 
 
 def _answer(rule: Rule, subject: Subject) -> Answer:
     if rule.needs and not any(map(subject.has, rule.needs)):
-        return not_measured(_why(rule, subject))
-    return rule.check(subject)
+        return not_measured(_why_absent(rule.needs, subject))
+    return _asked(rule, subject)
 
 
-def _why(rule: Rule, subject: Subject) -> str:
-    known = [subject.absent[needed] for needed in rule.needs if needed in subject.absent]
-    return known[0] if known else f"needs {' or '.join(needed.value for needed in rule.needs)}"
+def _asked(rule: Rule, subject: Subject) -> Answer:
+    try:
+        return rule.check(subject)
+    except Exception as cause:
+        raise RuleError(rule.code, cause) from cause
+
+
+def _why_absent(needs: Sequence[Input], subject: Subject) -> str:
+    known = [subject.absent[needed] for needed in needs if needed in subject.absent]
+    return known[0] if known else f"needs {' or '.join(needed.value for needed in needs)}"

@@ -4,6 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import Enum
+from typing import Final
+
+#: Rules that ask what the gate judges by itself, with a verdict that can be accepted: they neither
+#: fail a test nor are told beside that verdict.
+JUDGED_BY_GATE: Final = frozenset({"TTP901", "TTP903", "TTP904"})
 
 
 class Severity(Enum):
@@ -30,6 +35,18 @@ class Evidence:
     subject: str
     value: float | None = None
     unit: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Unanswered:
+    """Rules that have no answer, all for one reason: not measured, or not applicable.
+
+    Most rules say so of most tests; one record for all of a kind keeps that cheap.
+    """
+
+    outcome: RuleOutcome
+    reason: str
+    codes: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,4 +88,5 @@ class Finding:
     @property
     def fails(self) -> bool:
         """Whether it fails its test, where the checklist is enforced."""
-        return self.stands and self.severity is Severity.ERROR
+        judged = self.code in JUDGED_BY_GATE
+        return self.stands and self.severity is Severity.ERROR and not judged

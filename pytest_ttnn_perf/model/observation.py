@@ -11,7 +11,7 @@ from pytest_ttnn_perf.model.metric import Better, Metric, Source
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from pytest_ttnn_perf.model.finding import Finding
+    from pytest_ttnn_perf.model.finding import Finding, RuleOutcome, Unanswered
     from pytest_ttnn_perf.model.op_groups import OpGroups
     from pytest_ttnn_perf.model.shift import Shift
     from pytest_ttnn_perf.model.verdict import Verdict
@@ -58,7 +58,8 @@ class Observation:
 
     ``problems`` are mistakes in how the test uses the plugin; each fails the test. ``lost`` says
     why the process that ran it never told its result, ``unconfirmed`` why it could not be measured
-    again. ``environment`` is what was true of the device meanwhile; it is never compared.
+    again. ``findings`` are of the rules that have an answer. ``environment`` is what was true of
+    the device meanwhile; it is never compared.
     ``dropped``: a profiler ran out of room, and one with more may not. ``left_out`` are sources
     that the user does without: metrics of theirs are not missed. ``bottleneck`` says what holds the
     model back most, ``model_kind`` what kind of model it is, where that can be told.
@@ -74,6 +75,7 @@ class Observation:
     environment: Mapping[str, Scalar] = field(default_factory=dict)
     waived: Mapping[str, str] = field(default_factory=dict)
     findings: tuple[Finding, ...] = ()
+    unanswered: tuple[Unanswered, ...] = ()
     problems: tuple[str, ...] = ()
     raised: str | None = None
     lost: str | None = None
@@ -83,6 +85,12 @@ class Observation:
     bottleneck: str | None = None
     model_kind: str | None = None
     has_kernels: bool = False
+
+    @property
+    def outcomes(self) -> Mapping[str, RuleOutcome]:
+        """How every rule that was asked ended, by its code."""
+        answered = {finding.code: finding.outcome for finding in self.findings}
+        return answered | {code: each.outcome for each in self.unanswered for code in each.codes}
 
     @property
     def setting(self) -> Configuration:

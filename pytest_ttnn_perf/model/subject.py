@@ -25,6 +25,7 @@ class Input(Enum):
     REPORT = "a report database"
     KERNELS = "output of tt-lang"
     TEST = "a measured test"
+    DEVICE = "a device, or facts that are stated of one"
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +59,9 @@ class Subject:
                 return self.kernels is not None
             case Input.TEST:
                 return self.observation is not None
+            case Input.DEVICE:
+                told = (self.ops, self.report, self.kernels)
+                return bool(self.facts) or any(each is not None for each in told)
 
     def why_absent(self, needed: Input) -> str:
         """Say why an input is not there."""

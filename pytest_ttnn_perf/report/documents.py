@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from pytest_ttnn_perf.model.finding import RuleOutcome
 from pytest_ttnn_perf.report.checklist import finding_document
 from pytest_ttnn_perf.report.sentences import sentence
 
@@ -42,5 +43,6 @@ def gate_document(
             {"test": judged.observation.test, **finding_document(finding)}
             for judged in tests
             for finding in judged.observation.findings
+            if finding.outcome is RuleOutcome.FOUND
         ],
     }

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING, Final
 
-from pytest_ttnn_perf.model.finding import Severity
+from pytest_ttnn_perf.model.finding import JUDGED_BY_GATE, RuleOutcome, Severity
 from pytest_ttnn_perf.report.checklist import advice_lines, evidence_lines, title
 from pytest_ttnn_perf.report.lines import Line
 from pytest_ttnn_perf.report.numbers import counted
@@ -42,10 +42,7 @@ def findings_lines(tests: Sequence[JudgedTest]) -> Iterator[Line]:
 def findings_count(tests: Sequence[JudgedTest]) -> str:
     """Count what was found, by severity; nothing if there is nothing."""
     found = Counter(
-        finding.severity
-        for judged in tests
-        for finding in judged.observation.findings
-        if finding.stands
+        finding.severity for judged in tests for finding in _told(judged) if finding.stands
     )
     told = ", ".join(counted(found[each], each.value) for each in _ORDER[:2] if found[each])
     return told and f"checklist: {told}"
@@ -58,13 +55,18 @@ def _bottlenecks(tests: Sequence[JudgedTest]) -> Iterator[Line]:
 
 
 def _shared(tests: Sequence[JudgedTest]) -> dict[Finding, list[str]]:
-    """Return every finding that stands or is waived, with the tests that have just the same."""
+    """Return every finding, with the tests that have just the same."""
     found: dict[Finding, list[str]] = {}
     for judged in tests:
-        for finding in judged.observation.findings:
-            if finding.stands or finding.waived is not None:
-                found.setdefault(finding, []).append(judged.observation.test)
+        for finding in _told(judged):
+            found.setdefault(finding, []).append(judged.observation.test)
     return found
+
+
+def _told(judged: JudgedTest) -> Iterator[Finding]:
+    for finding in judged.observation.findings:
+        if finding.outcome is RuleOutcome.FOUND and finding.code not in JUDGED_BY_GATE:
+            yield finding
 
 
 def _finding(finding: Finding, tests: Sequence[str], advised: set[str]) -> Iterator[str]:

@@ -89,7 +89,7 @@ def failure_text(
     lines = list(judged.observation.problems)
     lines += [line for finding in findings for line in finding_lines(finding)]
     by_op = _ByOp(judged.by_op)
-    for group in _by_remedy(judged, verdicts, rerun=rerun):
+    for group in _by_remedy(judged, verdicts, rerun=rerun, blocked=bool(findings)):
         lines += [f"{verdict.outcome.value}: {sentence(verdict)}" for verdict in group.verdicts]
         lines += by_op.beside(group)
         lines += [f"  {group.remedy}"] if group.remedy else []
@@ -153,13 +153,18 @@ class _Group(NamedTuple):
 
 
 def _by_remedy(
-    judged: JudgedTest, verdicts: Sequence[Verdict], *, rerun: Rerun, shifted: bool = False
+    judged: JudgedTest,
+    verdicts: Sequence[Verdict],
+    *,
+    rerun: Rerun,
+    blocked: bool,
+    shifted: bool = False,
 ) -> list[_Group]:
     command = rerun.command(judged.observation.test)
     groups: dict[str | None, _Group] = {}
     for verdict in verdicts:
         # A mistake in the test comes first: no command resolves anything before it is mended.
-        settled = verdict.metric.name in judged.written or judged.observation.problems
+        settled = verdict.metric.name in judged.written or judged.observation.problems or blocked
         # One by one, the gains of a fast machine would be accepted after all.
         misleading = shifted and verdict.outcome is Outcome.IMPROVED
         advice = None if settled or misleading else remedy(verdict, command)
@@ -207,7 +212,8 @@ def _sentences(judged: JudgedTest, *, manner: Manner) -> Iterator[Line]:
         yield Line(f"{test}: {problem}", bad=True)
     shifted = manner.shift is not None
     by_op = _ByOp(judged.by_op)
-    for group in _by_remedy(judged, said, rerun=manner.rerun, shifted=shifted):
+    blocked = failed and any(finding.fails for finding in judged.observation.findings)
+    for group in _by_remedy(judged, said, rerun=manner.rerun, blocked=blocked, shifted=shifted):
         for verdict in group.verdicts:
             good = verdict.outcome is Outcome.IMPROVED or bool(judged.written)
             text = f"{verdict.outcome.value} {test}: {sentence(verdict)}"

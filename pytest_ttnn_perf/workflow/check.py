@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from pytest_ttnn_perf._support.errors import UsageError
 from pytest_ttnn_perf.capture.report_db import read_report_db
@@ -12,9 +12,10 @@ from pytest_ttnn_perf.checklist.bottleneck import bottleneck_of
 from pytest_ttnn_perf.checklist.progress import model_kind, progress_of
 from pytest_ttnn_perf.checklist.runner import run_rules
 from pytest_ttnn_perf.checklist.selection import selected
-from pytest_ttnn_perf.model.finding import Finding, RuleOutcome
+from pytest_ttnn_perf.model.finding import RuleOutcome
 from pytest_ttnn_perf.model.result import Result
-from pytest_ttnn_perf.model.subject import Input, Subject
+from pytest_ttnn_perf.model.rule_settings import RuleSettings
+from pytest_ttnn_perf.model.subject import Subject
 from pytest_ttnn_perf.report.checklist import checklist_listing
 from pytest_ttnn_perf.workflow.op_tables import op_table_of
 
@@ -22,8 +23,9 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from pathlib import Path
 
-    from pytest_ttnn_perf.model.finding import Severity
-    from pytest_ttnn_perf.model.rule_settings import RuleSettings
+    from pytest_ttnn_perf.model.finding import Finding
+
+_USUAL: Final = RuleSettings()
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,29 +88,32 @@ def checked(
     select: Sequence[str],
     ignore: Sequence[str],
     rules: Mapping[str, RuleSettings],
-    waived: Mapping[str, str] | None = None,
-    only: Input | None = None,
 ) -> tuple[Finding, ...]:
-    """Ask the selected rules; what is waived is said to be, and counts for nothing.
-
-    With ``only``, just those that need that input and no other.
+    """Ask the selected rules.
 
     Raises:
         UsageError: a rule or limit that does not exist.
     """
-    asked = [
-        each
-        for each in selected(select, ignore, rules)
-        if only is None or each.rule.needs == (only,)
-    ]
-    findings = run_rules((each.rule for each in asked), subject)
-    reasons = {each.rule.code: each.waived for each in asked if each.waived} | dict(waived or {})
+    return as_configured(run_rules(selected(select, ignore, rules).rules, subject), rules)
+
+
+def as_configured(
+    findings: tuple[Finding, ...],
+    rules: Mapping[str, RuleSettings],
+    waived: Mapping[str, str] | None = None,
+) -> tuple[Finding, ...]:
+    """Return findings as heavy as the project has them, and waived where it or a test does so."""
+    if not rules and not waived:
+        return findings
     return tuple(
-        _as_asked(finding, each.severity, reasons.get(finding.code))
-        for finding, each in zip(findings, asked, strict=True)
+        _as_configured(finding, rules.get(finding.code, _USUAL), (waived or {}).get(finding.code))
+        for finding in findings
     )
 
 
-def _as_asked(finding: Finding, severity: Severity | None, waived: str | None) -> Finding:
-    found = finding.outcome is RuleOutcome.FOUND
-    return replace(finding, severity=severity or finding.severity, waived=waived if found else None)
+def _as_configured(finding: Finding, rule: RuleSettings, waived: str | None) -> Finding:
+    return replace(
+        finding,
+        severity=rule.severity or finding.severity,
+        waived=(waived or rule.waive) if finding.outcome is RuleOutcome.FOUND else None,
+    )

@@ -3,20 +3,31 @@
 from __future__ import annotations
 
 import os
+import sys
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from pytest_ttnn_perf.checklist.bottleneck import bottleneck_of
 from pytest_ttnn_perf.checklist.progress import model_kind
+from pytest_ttnn_perf.checklist.runner import ask_rules
+from pytest_ttnn_perf.checklist.selection import selected
 from pytest_ttnn_perf.device.conflicts import conflicts
 from pytest_ttnn_perf.model.rule_settings import Checklist
 from pytest_ttnn_perf.model.subject import Input, Subject
-from pytest_ttnn_perf.workflow.check import checked
+from pytest_ttnn_perf.workflow.check import as_configured
+from pytest_ttnn_perf.workflow.findings import joined
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from pytest_ttnn_perf.checklist.runner import Answered
     from pytest_ttnn_perf.model.artifact import Artifact
-    from pytest_ttnn_perf.model.observation import Observation
+    from pytest_ttnn_perf.model.hardware import Scalar
+    from pytest_ttnn_perf.model.observation import JudgedTest, Observation
     from pytest_ttnn_perf.model.settings import Settings
+
+#: The rule that compares a PCC with its baseline, as the gate does.
+_OF_VERDICTS: Final = "TTP904"
 
 
 def checked_test(observation: Observation, artifact: Artifact, settings: Settings) -> Observation:
@@ -32,21 +43,17 @@ def checked_test(observation: Observation, artifact: Artifact, settings: Setting
         report=artifact.report,
         kernels=artifact.kernels,
         observation=observation,
-        facts={**observation.environment, **observation.setting.values},
-        conflicts=conflicts(os.environ),
+        facts=_facts(observation),
+        # They are ttnn's: without it they do nothing.
+        conflicts=conflicts(os.environ) if "ttnn" in sys.modules else (),
     )
-    findings = checked(
-        subject,
-        select=settings.select,
-        ignore=settings.ignore,
-        rules=settings.rules,
-        waived=observation.waived,
-    )
+    findings, unanswered = _asked(subject, settings)
     bottleneck = bottleneck_of(subject)
     kind = model_kind(subject.ops, bottleneck)
     return replace(
         observation,
         findings=findings,
+        unanswered=unanswered,
         bottleneck=bottleneck.sentence if bottleneck else None,
         model_kind=kind.value if kind else None,
     )
@@ -56,15 +63,46 @@ def asked_again(observation: Observation, settings: Settings) -> Observation:
     """Ask the rules that look at a test's numbers, now that those of all its passes are known."""
     if settings.checklist is Checklist.OFF or observation.raised is not None:
         return observation
-    facts = {**observation.environment, **observation.setting.values}
-    found = checked(
-        Subject(observation=observation, facts=facts),
-        select=settings.select,
-        ignore=settings.ignore,
-        rules=settings.rules,
-        waived=observation.waived,
-        only=Input.TEST,
+    subject = Subject(observation=observation, facts=_facts(observation))
+    return _anew(observation, _asked(subject, settings, only=Input.TEST))
+
+
+def asked_of_verdicts(judged: JudgedTest, settings: Settings) -> JudgedTest:
+    """Ask the rule that looks at what the gate says of a PCC, where rules were asked at all."""
+    observation = judged.observation
+    if _OF_VERDICTS not in observation.outcomes:
+        return judged
+    subject = Subject(observation=observation, verdicts=judged.verdicts)
+    again = _asked(subject, replace(settings, select=(_OF_VERDICTS,), ignore=()))
+    return replace(judged, observation=_anew(observation, again))
+
+
+def _anew(observation: Observation, again: Answered) -> Observation:
+    """Return an observation with what rules say now in place of what they said before."""
+    codes = {code for each in again.unanswered for code in each.codes}
+    codes |= {finding.code for finding in again.findings}
+    before = replace(
+        observation,
+        findings=tuple(each for each in observation.findings if each.code not in codes),
+        unanswered=tuple(
+            replace(each, codes=tuple(code for code in each.codes if code not in codes))
+            for each in observation.unanswered
+        ),
     )
-    again = {finding.code: finding for finding in found}
-    findings = tuple(again.get(finding.code, finding) for finding in observation.findings)
-    return replace(observation, findings=findings)
+    return joined(before, replace(before, findings=again.findings, unanswered=again.unanswered))
+
+
+def _facts(observation: Observation) -> Mapping[str, Scalar]:
+    """Return what is known of devices; of none, where nobody opened or stated one."""
+    setting = observation.setting.values
+    return {**observation.environment, **setting} if setting else {}
+
+
+def _asked(subject: Subject, settings: Settings, *, only: Input | None = None) -> Answered:
+    """Ask the rules that a project selects; with ``only``, those that need just that input."""
+    groups = selected(settings.select, settings.ignore, settings.rules).groups
+    if only is not None:
+        groups = tuple(group for group in groups if group.needs == (only,))
+    answered = ask_rules(groups, subject)
+    waived = subject.observation.waived if subject.observation else {}
+    return answered._replace(findings=as_configured(answered.findings, settings.rules, waived))

@@ -162,7 +162,7 @@ _READERS: Final[dict[str, Callable[[Value, Path], Any]]] = {
     "rules": lambda value, _: {code: _rule(item) for code, item in value.items()},
     "lock_folder": _path,
     "lock_timeout": lambda value, _: value.integer(),
-    "markers": lambda value, _: tuple(item.string() for item in value.array()),
+    "markers": lambda value, _: value.strings(),
     "gate_call_time": _flag,
     "gate_first_call_time": _flag,
     "gate_second_call_time": _flag,

@@ -163,13 +163,12 @@ def with_device(observation: Observation, told: Observation | None) -> Observati
     if told is None:
         return observation
     return replace(
-        observation,
+        joined(observation, told),
         metrics={**observation.metrics, **told.metrics},
         ops=told.ops or observation.ops,
         environment={**told.environment, **observation.environment},
         problems=tuple(dict.fromkeys((*observation.problems, *told.problems))),
         dropped=told.dropped,
-        findings=joined(observation.findings, told.findings),
         bottleneck=told.bottleneck or observation.bottleneck,
         model_kind=told.model_kind or observation.model_kind,
         has_kernels=told.has_kernels or observation.has_kernels,

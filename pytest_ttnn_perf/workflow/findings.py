@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from pytest_ttnn_perf.checklist.progress import progress_of
-from pytest_ttnn_perf.model.finding import Finding, RuleOutcome
+from pytest_ttnn_perf.model.finding import Finding, RuleOutcome, Unanswered
 from pytest_ttnn_perf.model.progress import ModelKind, State
 from pytest_ttnn_perf.model.rule_settings import Checklist
 from pytest_ttnn_perf.model.verdict import Reason
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Mapping
 
-    from pytest_ttnn_perf.model.observation import JudgedTest
+    from pytest_ttnn_perf.model.observation import JudgedTest, Observation
     from pytest_ttnn_perf.model.progress import Progress
 
 #: Of two answers to one question the one that knows more: what was found in any pass was found.
@@ -31,19 +32,37 @@ def progress_of_test(judged: JudgedTest) -> Progress | None:
     new = {Reason.NEW_TEST, Reason.OTHER_KEY}
     has_baseline = any(verdict.reason not in new for verdict in judged.verdicts)
     kind = next((each for each in ModelKind if each.value == observation.model_kind), None)
-    progress = progress_of(observation.findings, has_baseline=has_baseline, kind=kind)
+    progress = progress_of(
+        observation.findings,
+        unanswered=observation.unanswered,
+        has_baseline=has_baseline,
+        kind=kind,
+    )
     known = {State.DONE, State.OPEN}
     return progress if any(step.state in known for step in progress.steps) else None
 
 
-def joined(ours: Iterable[Finding], theirs: Iterable[Finding]) -> tuple[Finding, ...]:
-    """Return the findings of two passes over one test as one."""
-    found = {finding.code: finding for finding in ours}
-    for finding in theirs:
-        known = found.get(finding.code)
-        if known is None or _WEIGHT[finding.outcome] > _WEIGHT[known.outcome]:
-            found[finding.code] = finding
-    return tuple(found[code] for code in sorted(found))
+def joined(ours: Observation, theirs: Observation) -> Observation:
+    """Return ours with what the rules say in two passes over one test."""
+    said: dict[str, Finding | Unanswered] = {}
+    for observation in (ours, theirs):
+        for code, each in _said(observation).items():
+            if code not in said or _WEIGHT[each.outcome] > _WEIGHT[said[code].outcome]:
+                said[code] = each
+    without: dict[tuple[RuleOutcome, str], list[str]] = {}
+    for code, each in sorted(said.items()):
+        if isinstance(each, Unanswered):
+            without.setdefault((each.outcome, each.reason), []).append(code)
+    return replace(
+        ours,
+        findings=tuple(each for _, each in sorted(said.items()) if isinstance(each, Finding)),
+        unanswered=tuple(Unanswered(*why, tuple(codes)) for why, codes in without.items()),
+    )
+
+
+def _said(observation: Observation) -> Mapping[str, Finding | Unanswered]:
+    answered = {finding.code: finding for finding in observation.findings}
+    return answered | {code: each for each in observation.unanswered for code in each.codes}
 
 
 def violations(judged: JudgedTest, checklist: Checklist) -> tuple[Finding, ...]:

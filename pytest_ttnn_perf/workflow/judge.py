@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from pytest_ttnn_perf.gate.judge import judge_test
+from pytest_ttnn_perf.model.metric import Kind
 from pytest_ttnn_perf.model.observation import JudgedTest
 from pytest_ttnn_perf.model.settings import Missing
 from pytest_ttnn_perf.model.verdict import Outcome, Reason
@@ -43,6 +44,15 @@ def judge_observation(
     from pytest_ttnn_perf.workflow.by_op import judged_by_op
 
     return replace(judged, by_op=judged_by_op(judged, store, own))
+
+
+def checked_against_verdicts(judged: JudgedTest, settings: Settings) -> JudgedTest:
+    """Ask the checklist what it says of the verdicts on a PCC."""
+    if not any(verdict.metric.kind is Kind.ACCURACY for verdict in judged.verdicts):
+        return judged
+    from pytest_ttnn_perf.workflow.checked_test import asked_of_verdicts
+
+    return asked_of_verdicts(judged, settings)
 
 
 def judge_run(run: Run, store: BaselineStore) -> Run:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pytest_ttnn_perf._support.errors import TtnnPerfError, UsageError
+from pytest_ttnn_perf._support.errors import RuleError, TtnnPerfError, UsageError
 from pytest_ttnn_perf.device.host_load import host_load
 from pytest_ttnn_perf.measure.region import timed_region
 from pytest_ttnn_perf.measure.sampling import Timings, Workload
@@ -249,12 +249,12 @@ class Observer:
         return self._checked(self.instruments.completed(observation, self._artifact))
 
     def _checked(self, observation: Observation) -> Observation:
-        """Ask the checklist; what it cannot be asked is a mistake in the settings."""
+        """Ask the checklist; what it cannot be asked is a mistake in the settings, or ours."""
         from pytest_ttnn_perf.workflow.checked_test import checked_test
 
         try:
             return checked_test(observation, self._artifact, self.run)
-        except UsageError as error:
+        except (UsageError, RuleError) as error:
             return replace(observation, problems=(*observation.problems, str(error)))
 
     def _environment(self) -> Mapping[str, Scalar]:

@@ -14,7 +14,7 @@ from pytest_ttnn_perf.report.listing import Listing
 from pytest_ttnn_perf.report.numbers import counted
 from pytest_ttnn_perf.report.sentences import sentence
 from pytest_ttnn_perf.report.terminal import summary_lines
-from pytest_ttnn_perf.workflow.judge import judge_run, manner_of
+from pytest_ttnn_perf.workflow.judge import checked_against_verdicts, judge_run, manner_of
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -35,7 +35,7 @@ def gate_record(record: Path, settings: Settings, *, rerun: Rerun, shape: str) -
         raise InputError(baselines, "expected a folder of baselines, found none")
     run = judge_run(read_run(record), BaselineStore(baselines))
     _refuse_other_definitions(record, run)
-    tests = list(run.tests.values())
+    tests = [checked_against_verdicts(judged, settings) for judged in run.tests.values()]
     if not tests:
         raise InputError(record, "the run has no tests: nothing was judged")
     manner = manner_of(tests, settings, rerun=rerun, shift=run.shift)

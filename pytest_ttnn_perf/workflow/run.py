@@ -28,7 +28,13 @@ from pytest_ttnn_perf.workflow.confirm import (
 )
 from pytest_ttnn_perf.workflow.device_pass import untold, with_device
 from pytest_ttnn_perf.workflow.findings import violations
-from pytest_ttnn_perf.workflow.judge import failed, failing, judge_observation, manner_of
+from pytest_ttnn_perf.workflow.judge import (
+    checked_against_verdicts,
+    failed,
+    failing,
+    judge_observation,
+    manner_of,
+)
 from pytest_ttnn_perf.workflow.publish import Journal, write_run
 from pytest_ttnn_perf.workflow.shifted import assess, relabelled
 from pytest_ttnn_perf.workflow.updates import Updates
@@ -125,6 +131,7 @@ class GateRun:
 
     def _judge(self, observation: Observation) -> JudgedTest:
         judged = judge_observation(observation, self._store, hardware=self.hardware)
+        judged = checked_against_verdicts(judged, self.settings)
         if self.shift is not None:
             judged = relabelled(judged, self.shift)
         self._tests[observation.test] = self._decided(judged)

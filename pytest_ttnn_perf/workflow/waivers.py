@@ -21,8 +21,8 @@ def needless_waivers(tests: Sequence[JudgedTest], settings: Settings) -> Iterato
     """Yield the waivers of tests and of the configuration that name no rule, or found nothing."""
     outcomes: dict[str, set[RuleOutcome]] = defaultdict(set)
     for judged in tests:
-        for finding in judged.observation.findings:
-            outcomes[finding.code].add(finding.outcome)
+        for code, outcome in judged.observation.outcomes.items():
+            outcomes[code].add(outcome)
         yield from _of_test(judged)
     for code, rule in settings.rules.items():
         if rule.waive is not None and outcomes[code] and outcomes[code] <= _NOTHING:
@@ -31,12 +31,12 @@ def needless_waivers(tests: Sequence[JudgedTest], settings: Settings) -> Iterato
 
 def _of_test(judged: JudgedTest) -> Iterator[NeedlessWaiver]:
     observation = judged.observation
-    if not observation.waived or not observation.findings:
+    outcomes = observation.outcomes
+    if not observation.waived or not outcomes:
         return
     from pytest_ttnn_perf.checklist.registry import RULES
 
     known = {rule.code for rule in RULES}
-    outcomes = {finding.code: finding.outcome for finding in observation.findings}
     for code in observation.waived:
         if code not in known or outcomes.get(code) in _NOTHING:
             yield NeedlessWaiver(code, observation.test, known=code in known)

@@ -6,8 +6,6 @@ import json
 import re
 from typing import TYPE_CHECKING
 
-import pytest
-
 from pytest_ttnn_perf.model.message import Collected, Finished, Reported
 from pytest_ttnn_perf.workflow import device_pass
 from tests.behaviour.model import counts_of, failure_of
@@ -29,22 +27,15 @@ from tests.device.script import Op
 if TYPE_CHECKING:
     from pathlib import Path
 
+    import pytest
+
     from tests.harness.project import Ran
 
 
-@pytest.fixture(scope="module")
-def recorded(tmp_path_factory: pytest.TempPathFactory) -> tuple[Rig, Ran]:
-    """Return a project with baselines, and the run that recorded them."""
-    rig = Rig(tmp_path_factory.mktemp("recorded")).write(conftest=CONFTEST, test_models=MODELS)
-    ran = rig.pytest(play(), *UPDATE)
-    assert ran.code == 0, ran.text + ran.errors
-    return rig, ran
-
-
 def test_times_counts_and_ops_are_recorded_with_their_source_and_key(
-    recorded: tuple[Rig, Ran],
+    models: tuple[Rig, Ran],
 ) -> None:
-    rig, ran = recorded
+    rig, ran = models
     assert (ran.code, counts_of(ran)) == (0, "2 passed")
     assert said(ran) == [
         "ttnn-perf: gate on, keys of the devices that tests open, baselines baselines, update new, "
@@ -75,9 +66,9 @@ def test_times_counts_and_ops_are_recorded_with_their_source_and_key(
 
 
 def test_a_slower_op_fails_its_test_by_name_and_no_other(
-    recorded: tuple[Rig, Ran], tmp_path: Path
+    models: tuple[Rig, Ran], tmp_path: Path
 ) -> None:
-    rig = recorded[0].copied_to(tmp_path)
+    rig = models[0].copied_to(tmp_path)
     slower = (Op("matmul", 7.2e6, cores=32), *OPS[1:])
 
     ran = rig.pytest(play(ops=slower), "--ttnn-perf", "--ttnn-perf-confirm=1")
@@ -109,8 +100,8 @@ def test_a_slower_op_fails_its_test_by_name_and_no_other(
     assert profiled == [True, False, True]
 
 
-def test_a_gain_is_reported_and_can_be_kept(recorded: tuple[Rig, Ran], tmp_path: Path) -> None:
-    rig = recorded[0].copied_to(tmp_path)
+def test_a_gain_is_reported_and_can_be_kept(models: tuple[Rig, Ran], tmp_path: Path) -> None:
+    rig = models[0].copied_to(tmp_path)
     faster = (Op("matmul", 4.2e6), *OPS[1:])
 
     ran = rig.pytest(play(ops=faster), "--ttnn-perf")
@@ -186,9 +177,9 @@ def test_traces_and_meshes_are_profiled_replay_by_replay_and_chip_by_chip(tmp_pa
 
 
 def test_what_devices_told_of_a_test_is_not_missed_while_it_is_skipped(
-    recorded: tuple[Rig, Ran], tmp_path: Path
+    models: tuple[Rig, Ran], tmp_path: Path
 ) -> None:
-    rig = recorded[0].copied_to(tmp_path).write(test_models=SUM_SKIPPED)
+    rig = models[0].copied_to(tmp_path).write(test_models=SUM_SKIPPED)
 
     ran = rig.pytest(play(), "--ttnn-perf")
 

@@ -40,18 +40,10 @@ OUT_OF_MEMORY = (
 MORE_ROOM = "TT_METAL_PROFILER_PROGRAM_SUPPORT_COUNT"
 
 
-@pytest.fixture(scope="module")
-def baselines(tmp_path_factory: pytest.TempPathFactory) -> Rig:
-    """Return a project with baselines."""
-    rig = Rig(tmp_path_factory.mktemp("recorded")).write(conftest=CONFTEST, test_models=MODELS)
-    assert rig.pytest(play(), *UPDATE).code == 0
-    return rig
-
-
 @pytest.fixture
-def rig(baselines: Rig, tmp_path: Path) -> Rig:
-    """Return a copy of it, on a machine of its own."""
-    return baselines.copied_to(tmp_path)
+def rig(models: tuple[Rig, Ran], tmp_path: Path) -> Rig:
+    """Return a project with baselines, on a machine of its own."""
+    return models[0].copied_to(tmp_path)
 
 
 def no_data(ran: Ran, why: str) -> None:
@@ -148,9 +140,9 @@ def test_an_error_of_the_device_is_recorded_in_one_line(rig: Rig) -> None:
 
 
 @pytest.fixture(scope="module")
-def hung(baselines: Rig, tmp_path_factory: pytest.TempPathFactory) -> tuple[Rig, Ran]:
+def hung(models: tuple[Rig, Ran], tmp_path_factory: pytest.TempPathFactory) -> tuple[Rig, Ran]:
     """Return a run whose device pass hung, on a device that nobody resets."""
-    rig = baselines.copied_to(tmp_path_factory.mktemp("hung"))
+    rig = models[0].copied_to(tmp_path_factory.mktemp("hung"))
     fault = Fault(kind="hang", number=3, profiled=True)
     return rig, rig.pytest(play(faults=(fault,)), *GATED, *SILENCE)
 

@@ -166,23 +166,25 @@ def test_a_hang_under_tracy_is_followed_by_a_reset(
     assert (rig.project / "reset").exists()
 
 
-def test_ids_that_a_shell_would_read_are_found_as_they_are(tmp_path: Path) -> None:
-    rig = Rig(tmp_path).write(conftest=CONFTEST, test_models=ODD)
+@pytest.fixture(scope="module")
+def odd(tmp_path_factory: pytest.TempPathFactory) -> tuple[Rig, Ran]:
+    """Return a project with odd ids, and the run that recorded its tests."""
+    rig = Rig(tmp_path_factory.mktemp("odd")).write(conftest=CONFTEST, test_models=ODD)
+    return rig, rig.pytest(play(), *UPDATE, TRACY)
 
-    ran = rig.pytest(play(), *UPDATE, TRACY)
 
+def test_ids_that_a_shell_would_read_are_found_as_they_are(odd: tuple[Rig, Ran]) -> None:
+    rig, ran = odd
     assert (ran.code, counts_of(ran)) == (0, "4 passed")
-    (odd,) = (test for test in rig.record()["tests"] if "test_odd" in test)
-    assert sampled(rig.metrics(odd), "tracy")["device_kernel_time"] == ("tracy", [2e6] * 3)
+    (found,) = (test for test in rig.record()["tests"] if "test_odd" in test)
+    assert sampled(rig.metrics(found), "tracy")["device_kernel_time"] == ("tracy", [2e6] * 3)
 
 
-def test_a_name_that_ends_as_a_signpost_does_is_found_as_well(tmp_path: Path) -> None:
-    rig = Rig(tmp_path).write(conftest=CONFTEST, test_models=ODD)
-
-    rig.pytest(play(), *UPDATE, TRACY, "-k", "END")
-
-    ends = "test_models.py::test_sum_END"
-    assert sampled(rig.metrics(ends), "tracy")["device_kernel_time"] == ("tracy", [2e6] * 3)
+def test_a_name_that_ends_as_a_signpost_does_is_found_as_well(odd: tuple[Rig, Ran]) -> None:
+    """Beside the test whose end it seems to be."""
+    rig, _ = odd
+    for test in (SUM, f"{SUM}_END"):
+        assert sampled(rig.metrics(test), "tracy")["device_kernel_time"] == ("tracy", [2e6] * 3)
 
 
 def test_arguments_with_spaces_reach_the_tests(tmp_path: Path) -> None:

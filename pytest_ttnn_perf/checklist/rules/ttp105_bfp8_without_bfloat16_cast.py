@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, ClassVar, Final
 
 from pytest_ttnn_perf.checklist.rule import Rule, clean, found, not_applicable, not_measured
 from pytest_ttnn_perf.model.finding import Evidence, Severity
+from pytest_ttnn_perf.model.subject import Input
 
 if TYPE_CHECKING:
     from pytest_ttnn_perf.checklist.rule import Answer
@@ -50,6 +51,7 @@ class Bfp8WithoutBfloat16Cast(Rule):
     code: ClassVar[str] = "TTP105"
     name: ClassVar[str] = "bfp8-without-bfloat16-cast"
     severity: ClassVar[Severity] = Severity.WARNING
+    needs: ClassVar[tuple[Input, ...]] = (Input.DEVICE,)
 
     def check(self, subject: Subject) -> Answer:
         """Compare the stated format with what the conversion starts from."""

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, ClassVar, Final
 from pytest_ttnn_perf.checklist.rule import Rule, clean, found, limit, not_applicable, not_measured
 from pytest_ttnn_perf.checklist.stated import number, settings_of, uses_trace
 from pytest_ttnn_perf.model.finding import Severity
+from pytest_ttnn_perf.model.subject import Input
 
 if TYPE_CHECKING:
     from pytest_ttnn_perf.checklist.rule import Answer
@@ -46,6 +47,7 @@ class TraceRegionMissing(Rule):
     code: ClassVar[str] = "TTP405"
     name: ClassVar[str] = "trace-region-missing"
     severity: ClassVar[Severity] = Severity.WARNING
+    needs: ClassVar[tuple[Input, ...]] = (Input.DEVICE,)
 
     size: float = limit(1, unit="B", source="TTNN: 0 is no region")
 

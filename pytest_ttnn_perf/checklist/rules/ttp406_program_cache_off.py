@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, ClassVar, Final
 from pytest_ttnn_perf.checklist.rule import Rule, clean, found, limit, not_measured
 from pytest_ttnn_perf.checklist.stated import is_on, number, settings_of
 from pytest_ttnn_perf.model.finding import Severity
+from pytest_ttnn_perf.model.subject import Input
 
 if TYPE_CHECKING:
     from pytest_ttnn_perf.checklist.rule import Answer
@@ -50,6 +51,7 @@ class ProgramCacheOff(Rule):
     code: ClassVar[str] = "TTP406"
     name: ClassVar[str] = "program-cache-off"
     severity: ClassVar[Severity] = Severity.WARNING
+    needs: ClassVar[tuple[Input, ...]] = (Input.DEVICE,)
 
     programs: float = limit(1, unit="programs", source="a cache that is on keeps what ran")
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, ClassVar
 from pytest_ttnn_perf.checklist.rule import Rule, clean, found, limit, not_applicable, not_measured
 from pytest_ttnn_perf.checklist.stated import is_on, number, settings_of
 from pytest_ttnn_perf.model.finding import Severity
+from pytest_ttnn_perf.model.subject import Input
 
 if TYPE_CHECKING:
     from pytest_ttnn_perf.checklist.rule import Answer
@@ -40,6 +41,7 @@ class OptimizationLevelZero(Rule):
     code: ClassVar[str] = "TTP407"
     name: ClassVar[str] = "optimization-level-zero"
     severity: ClassVar[Severity] = Severity.INFO
+    needs: ClassVar[tuple[Input, ...]] = (Input.DEVICE,)
 
     level: float = limit(1, unit="level", source="tt-xla's guide recommends level 1")
 

@@ -9,6 +9,7 @@ from pytest_ttnn_perf.checklist.measured_times import NO_IO_TIMES, io_times
 from pytest_ttnn_perf.checklist.rule import Rule, clean, found, limit, not_measured
 from pytest_ttnn_perf.checklist.stated import number, settings_of
 from pytest_ttnn_perf.model.finding import Severity
+from pytest_ttnn_perf.model.subject import Input
 
 if TYPE_CHECKING:
     from pytest_ttnn_perf.checklist.rule import Answer
@@ -42,6 +43,7 @@ class OneCommandQueue(Rule):
     code: ClassVar[str] = "TTP501"
     name: ClassVar[str] = "one-command-queue"
     severity: ClassVar[Severity] = Severity.WARNING
+    needs: ClassVar[tuple[Input, ...]] = (Input.DEVICE,)
 
     share: float = limit(
         0.2,

@@ -15,6 +15,7 @@ from pytest_ttnn_perf.checklist.rule import (
     not_measured,
 )
 from pytest_ttnn_perf.model.finding import Severity
+from pytest_ttnn_perf.model.subject import Input
 
 if TYPE_CHECKING:
     from pytest_ttnn_perf.checklist.rule import Answer
@@ -48,6 +49,7 @@ class BatchNotDivisible(Rule):
     code: ClassVar[str] = "TTP701"
     name: ClassVar[str] = "batch-not-divisible"
     severity: ClassVar[Severity] = Severity.ERROR
+    needs: ClassVar[tuple[Input, ...]] = (Input.DEVICE,)
 
     left_over: float = limit(0, unit="samples", source="devices run in step")
 

@@ -52,6 +52,7 @@ class WeightsNotReplicated(Rule):
     code: ClassVar[str] = "TTP702"
     name: ClassVar[str] = "weights-not-replicated"
     severity: ClassVar[Severity] = Severity.INFO
+    needs: ClassVar[tuple[Input, ...]] = (Input.DEVICE,)
 
     weights: float = limit(0, unit="weights", source="data parallelism copies all weights")
 

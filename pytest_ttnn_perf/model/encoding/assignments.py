@@ -33,7 +33,7 @@ def decode_assignment(value: Value) -> Assignment:
         kind=value.field("kind").one_of(PassKind),
         descriptor=descriptor.integer() if descriptor else None,
         folder=Path(value.field("folder").string()),
-        tests=None if tests is None else tuple(item.string() for item in tests.array()),
+        tests=None if tests is None else tests.strings(),
         first=value.field("first").boolean(),
         cwd_on_path=value.field("cwd_on_path").boolean(),
         profiler=profiler.one_of(ProfilerKind) if profiler else ProfilerKind.OFF,

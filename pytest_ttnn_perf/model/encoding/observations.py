@@ -14,7 +14,12 @@ from pytest_ttnn_perf.model.encoding.metrics import (
     encode_metric,
 )
 from pytest_ttnn_perf.model.encoding.op_groups import decode_groups, encode_groups
-from pytest_ttnn_perf.model.encoding.verdicts import decode_finding, encode_finding
+from pytest_ttnn_perf.model.encoding.verdicts import (
+    decode_finding,
+    decode_unanswered,
+    encode_finding,
+    encode_unanswered,
+)
 from pytest_ttnn_perf.model.metric import LARGEST, Source
 from pytest_ttnn_perf.model.observation import NO_LIMITS, Limits, MetricObservation, Observation
 
@@ -39,6 +44,7 @@ def encode_observation(observation: Observation) -> dict[str, object]:
         "ops": encode_groups(observation.ops) if observation.ops else None,
         "waived": dict(observation.waived),
         "findings": [encode_finding(item) for item in observation.findings],
+        "unanswered": [encode_unanswered(item) for item in observation.unanswered],
     }
     if observation.hardware is not None:
         encoded["hardware"] = encode_hardware(observation.hardware)
@@ -58,6 +64,7 @@ def decode_observation(test: str, value: Value) -> Observation:
     ops = value.optional("ops")
     waived = value.optional("waived")
     findings = value.optional("findings")
+    unanswered = value.optional("unanswered")
     problems = value.optional("problems")
     left_out = value.optional("left_out")
     texts = {name: text.string() for name in _TEXTS if (text := value.optional(name))}
@@ -71,8 +78,9 @@ def decode_observation(test: str, value: Value) -> Observation:
         ops=decode_groups(ops) if ops else None,
         environment=decode_scalars(value.optional("environment")),
         waived=_strings(waived),
-        findings=tuple(decode_finding(item) for item in findings.array()) if findings else (),
-        problems=tuple(item.string() for item in problems.array()) if problems else (),
+        findings=tuple(map(decode_finding, findings.array())) if findings else (),
+        unanswered=tuple(map(decode_unanswered, unanswered.array())) if unanswered else (),
+        problems=problems.strings() if problems else (),
         left_out=tuple(item.one_of(Source) for item in left_out.array()) if left_out else (),
         **texts,  # type: ignore[arg-type]  # none of these names is a flag
         **flags,  # type: ignore[arg-type]  # nor a text

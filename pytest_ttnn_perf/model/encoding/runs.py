@@ -91,7 +91,7 @@ def _decode_shift(value: Value) -> Shift:
         change=value.field("change").number(),
         moved=value.field("moved").integer(),
         voting=value.field("voting").integer(),
-        differences=tuple(item.string() for item in differences.array()) if differences else (),
+        differences=differences.strings() if differences else (),
     )
 
 
@@ -103,6 +103,6 @@ def decode_test(test: str, value: Value) -> JudgedTest:
     return JudgedTest(
         observation=decode_observation(test, value),
         verdicts=tuple(decode_verdict(n, item) for n, item in verdicts.items()) if verdicts else (),
-        written=frozenset(item.string() for item in written.array()) if written else frozenset(),
+        written=frozenset(written.strings()) if written else frozenset(),
         by_op=by_op.string() if by_op else None,
     )

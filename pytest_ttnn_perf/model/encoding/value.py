@@ -80,6 +80,12 @@ class Value:
             raise self.refusal("a string")
         return self.raw
 
+    def strings(self) -> tuple[str, ...]:
+        """Read an array of strings."""
+        if isinstance(self.raw, list) and all(isinstance(raw, str) for raw in self.raw):
+            return tuple(self.raw)
+        return tuple(item.string() for item in self.array())  # which says what is wrong
+
     def boolean(self) -> bool:
         """Read true or false."""
         if not isinstance(self.raw, bool):

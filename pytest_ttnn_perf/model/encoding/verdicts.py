@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pytest_ttnn_perf.model.encoding.metrics import decode_metric, encode_metric
-from pytest_ttnn_perf.model.finding import Evidence, Finding, RuleOutcome, Severity
+from pytest_ttnn_perf.model.finding import Evidence, Finding, RuleOutcome, Severity, Unanswered
 from pytest_ttnn_perf.model.metric import Metric
 from pytest_ttnn_perf.model.verdict import Outcome, Reason, Verdict
 
@@ -55,8 +55,8 @@ def decode_verdict(name: str, value: Value) -> Verdict:
 
 
 def encode_finding(finding: Finding) -> dict[str, object]:
-    """Encode a finding with its evidence."""
-    return {
+    """Encode a finding with its evidence; what is not known is left out."""
+    encoded = {
         "code": finding.code,
         "name": finding.name,
         "severity": finding.severity.value,
@@ -72,6 +72,7 @@ def encode_finding(finding: Finding) -> dict[str, object]:
         "fix": finding.fix,
         "waived": finding.waived,
     }
+    return {name: value for name, value in encoded.items() if value not in (None, "", [])}
 
 
 def decode_finding(value: Value) -> Finding:
@@ -89,6 +90,24 @@ def decode_finding(value: Value) -> Finding:
         evidence=tuple(_decode_evidence(item) for item in evidence.array()) if evidence else (),
         fix=_string(value, "fix"),
         waived=_string(value, "waived"),
+    )
+
+
+def encode_unanswered(unanswered: Unanswered) -> dict[str, object]:
+    """Encode why rules have no answer."""
+    return {
+        "outcome": unanswered.outcome.value,
+        "reason": unanswered.reason,
+        "codes": list(unanswered.codes),
+    }
+
+
+def decode_unanswered(value: Value) -> Unanswered:
+    """Decode why rules have no answer."""
+    return Unanswered(
+        value.field("outcome").one_of(RuleOutcome),
+        value.field("reason").string(),
+        value.field("codes").strings(),
     )
 
 

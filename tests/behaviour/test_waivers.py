@@ -1,0 +1,141 @@
+"""``waive``: what a project does without, why, and waivers that hide nothing."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.behaviour.findings import ERROR, WARNING, checklist_of, write_model
+from tests.behaviour.model import CONFIG_FILES, MODEL, configure, counts_of, entry_of, refusal_of
+
+if TYPE_CHECKING:
+    from tests.harness.project import Project
+
+
+def test_a_waived_error_fails_nothing_and_says_why(project: Project) -> None:
+    write_model(project, 'waive={"TTP701": "the last batch is padded"}')
+
+    ran = project.pytest("--ttnn-perf-update=new")
+
+    assert counts_of(ran) == "1 passed"
+    assert checklist_of(ran)[0] == f"{MODEL}: {ERROR}; waived: the last batch is padded"
+    assert "checklist: 1 warning" in ran.text
+    waived = {each["code"]: each.get("waived") for each in entry_of(project)["findings"]}
+    assert waived["TTP701"] == "the last batch is padded"
+
+
+@pytest.mark.parametrize("file", CONFIG_FILES)
+def test_a_project_waives_for_all_its_tests(project: Project, file: str) -> None:
+    write_model(project)
+    table = "tool.ttnn_perf.rules" if file == "pyproject.toml" else "rules"
+    configure(project, f"[{table}.TTP701]", 'waive = "batches are padded"', file=file)
+
+    ran = project.pytest("--ttnn-perf-update=new")
+
+    assert counts_of(ran) == "1 passed"
+    assert checklist_of(ran)[0] == f"{MODEL}: {ERROR}; waived: batches are padded"
+
+
+def test_the_reason_of_a_test_has_the_last_word(project: Project) -> None:
+    write_model(project, 'waive={"TTP701": "mine"}')
+    configure(project, "[tool.ttnn_perf.rules.TTP701]", 'waive = "ours"')
+
+    assert checklist_of(project.pytest("--ttnn-perf"))[0] == f"{MODEL}: {ERROR}; waived: mine"
+
+
+@pytest.mark.parametrize(
+    ("waiver", "line"),
+    [
+        ("TTP003", f"{MODEL}: waive: TTP003 found nothing; remove the waiver"),
+        ("TTP999", f"{MODEL}: waive: TTP999 is no rule; `ttnn-perf rules` lists them"),
+    ],
+)
+def test_a_waiver_for_nothing_is_reported(project: Project, waiver: str, line: str) -> None:
+    project.write(
+        test_model=f"""
+            import pytest
+
+            @pytest.mark.ttnn_perf(waive={{"{waiver}": "why"}})
+            def test_model(ttnn_perf):
+                ttnn_perf.measure(lambda: None)
+        """
+    )
+
+    ran = project.pytest("--ttnn-perf-update=new", "--ttnn-perf-confirm=0")
+
+    assert line in ran.text.splitlines()
+
+
+@pytest.mark.parametrize("waiver", ["TTP203", "TTP902"], ids=["not measured", "not asked"])
+def test_what_was_not_asked_or_measured_may_be_waived(project: Project, waiver: str) -> None:
+    write_model(project, f'waive={{"{waiver}": "why"}}')
+
+    ran = project.pytest("--ttnn-perf", "--ttnn-perf-select=TTP7,TTP2")
+
+    assert "remove the waiver" not in ran.text
+    assert "is no rule" not in ran.text
+
+
+def test_a_waiver_of_the_project_for_nothing_is_reported(project: Project) -> None:
+    project.write(
+        test_model="""
+            def test_model(ttnn_perf):
+                ttnn_perf.measure(lambda: None)
+        """
+    )
+    configure(project, "[tool.ttnn_perf.rules.TTP003]", 'waive = "cold on purpose"')
+
+    ran = project.pytest("--ttnn-perf-update=new", "--ttnn-perf-confirm=0")
+
+    assert "rules.TTP003: TTP003 found nothing; remove the waiver" in ran.text.splitlines()
+
+
+@pytest.mark.parametrize(
+    ("lines", "message"),
+    [
+        (
+            ["[tool.ttnn_perf.rules.TTP203]", 'waive = " "'],
+            "[tool.ttnn_perf] rules.TTP203.waive: expected the reason to do without the rule, "
+            "found ' '",
+        ),
+        (
+            ["[tool.ttnn_perf.rules.TTP203]", "shares = 0.1"],
+            "rules.TTP203: it has no limit 'shares'; its limits: share",
+        ),
+        (
+            ["[tool.ttnn_perf.rules.TTP999]", "share = 0.1"],
+            "rules.TTP999: there is no such rule; `ttnn-perf rules` lists them",
+        ),
+    ],
+)
+def test_what_a_project_cannot_mean_is_refused(
+    project: Project, lines: list[str], message: str
+) -> None:
+    write_model(project)
+    configure(project, *lines)
+
+    assert refusal_of(project.pytest("--ttnn-perf")).endswith(message)
+
+
+def test_a_project_sets_severities(project: Project) -> None:
+    write_model(project)
+    configure(
+        project,
+        "[tool.ttnn_perf.rules.TTP701]",
+        'severity = "info"',
+        "[tool.ttnn_perf.rules.TTP902]",
+        'severity = "error"',
+    )
+
+    ran = project.pytest("--ttnn-perf")
+
+    assert checklist_of(ran)[0] == f"{MODEL}: {WARNING.replace('warning', 'error')}"
+    assert checklist_of(ran)[-1] == f"{MODEL}: {ERROR.replace('error', 'info')}"
+
+
+def test_a_project_sets_limits(project: Project) -> None:
+    write_model(project)
+    configure(project, "[tool.ttnn_perf.rules.TTP701]", "left_over = 2")
+
+    assert counts_of(project.pytest("--ttnn-perf-update=new")) == "1 passed"
