@@ -9,6 +9,7 @@ import pytest
 from pytest_ttnn_perf._support.errors import InputError
 from pytest_ttnn_perf.capture.cpp_report import read_cpp_report
 from pytest_ttnn_perf.capture.ops_columns import PER_CORE
+from pytest_ttnn_perf.capture.ops_times import TimeCells, usual_times
 from tests.unit.capture.ops_text import HEADER, fallback, op, read, signpost, text
 from tests.unit.capture.test_cpp_report import HEADER as REPORT_HEADER
 from tests.unit.capture.test_cpp_report import ROW as REPORT_ROW
@@ -86,3 +87,8 @@ def test_the_report_of_a_device(tmp_path: Path) -> None:
 
     assert cores(report("5,900", ",")) == [(5.0, 900.0), (None, None)]
     assert report(",").columns.core_max_ns == ()
+
+
+def test_empty_columns_do_not_make_reading_slow() -> None:
+    cells = TimeCells([b"9"], [], [], [], [b""], [b""])
+    assert usual_times(cells) is not None  # otherwise rows are read one by one
