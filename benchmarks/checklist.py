@@ -90,7 +90,10 @@ def in_turn(*sides: Callable[[], object], rounds: int) -> list[list[float]]:
 
 
 def profile(file: Path, *, rounds: int) -> None:
-    """Print what single rules take, each asked alone about a table that is read already."""
+    """Print what single rules take, each asked alone about a table that is read already.
+
+    What rules share is derived in the first round, which does not count: it belongs to none.
+    """
     table = read_ops_csv(file)
     sides = [partial(run_rules, [kind()], Subject(ops=table)) for kind in RULES]
     taken = [statistics.median(own) for own in in_turn(*sides, rounds=rounds)]
