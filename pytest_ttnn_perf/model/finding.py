@@ -4,11 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import Enum
-from typing import Final
-
-#: Rules that ask what the gate judges by itself, with a verdict that can be accepted: they neither
-#: fail a test nor are told beside that verdict.
-JUDGED_BY_GATE: Final = frozenset({"TTP901", "TTP903", "TTP904"})
 
 
 class Severity(Enum):
@@ -88,5 +83,4 @@ class Finding:
     @property
     def fails(self) -> bool:
         """Whether it fails its test, where the checklist is enforced."""
-        judged = self.code in JUDGED_BY_GATE
-        return self.stands and self.severity is Severity.ERROR and not judged
+        return self.stands and self.severity is Severity.ERROR

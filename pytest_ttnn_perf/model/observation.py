@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from pytest_ttnn_perf.model.hardware import Configuration, Environment, Hardware, Scalar
 from pytest_ttnn_perf.model.metric import Better, Metric, Source
+from pytest_ttnn_perf.model.verdict import Outcome
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -34,6 +35,11 @@ class Limits:
     at_most: float | None = None
     target: float | None = None
 
+
+#: Rules that ask what the gate judges too, and one that repeats the line of a target.
+_JUDGED_TOO: Final = frozenset({"TTP901", "TTP903", "TTP904"})
+_OF_TARGET: Final = "TTP905"
+_FAILING: Final = frozenset({Outcome.REGRESSED, Outcome.NO_DATA})
 
 #: What a test that says nothing asks for.
 NO_LIMITS: Final = Limits()
@@ -111,6 +117,14 @@ class JudgedTest:
     written: frozenset[str] = frozenset()
     by_op: str | None = None
 
+    @property
+    def findings(self) -> tuple[Finding, ...]:
+        """What the checklist says beyond what verdicts and targets say already."""
+        said = {each.metric.name for each in self.verdicts if each.outcome in _FAILING}
+        return tuple(
+            finding for finding in self.observation.findings if not _is_said(finding, said)
+        )
+
     def target_of(self, verdict: Verdict) -> float | None:
         """Return the goal that the test's author set for a metric, in its unit."""
         observed = self.observation.metrics.get(verdict.metric.name)
@@ -124,6 +138,13 @@ class JudgedTest:
         if verdict.metric.better is Better.HIGHER:
             return verdict.observed >= target
         return verdict.observed <= target
+
+
+def _is_said(finding: Finding, metrics: set[str]) -> bool:
+    """Tell whether failing verdicts on some metrics, or a line for a target, say the same."""
+    if finding.code in _JUDGED_TOO and finding.stands:
+        return metrics.issuperset(evidence.subject for evidence in finding.evidence)
+    return finding.code == _OF_TARGET
 
 
 @dataclass(frozen=True, slots=True)

@@ -26,11 +26,15 @@ class ModelKind(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """A step; ``open_rules`` are the codes of the rules that keep it open."""
+    """A step; ``open_rules`` are the codes of the rules that keep it open.
+
+    Of a step that is done, ``unmeasured`` rules could not tell.
+    """
 
     name: str
     state: State
     open_rules: tuple[str, ...] = ()
+    unmeasured: int = 0
 
 
 @dataclass(frozen=True, slots=True)

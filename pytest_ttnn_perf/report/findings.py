@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING, Final
 
-from pytest_ttnn_perf.model.finding import JUDGED_BY_GATE, RuleOutcome, Severity
+from pytest_ttnn_perf.model.finding import RuleOutcome, Severity
 from pytest_ttnn_perf.report.checklist import advice_lines, evidence_lines, title
 from pytest_ttnn_perf.report.lines import Line
 from pytest_ttnn_perf.report.numbers import counted
@@ -64,8 +64,8 @@ def _shared(tests: Sequence[JudgedTest]) -> dict[Finding, list[str]]:
 
 
 def _told(judged: JudgedTest) -> Iterator[Finding]:
-    for finding in judged.observation.findings:
-        if finding.outcome is RuleOutcome.FOUND and finding.code not in JUDGED_BY_GATE:
+    for finding in judged.findings:
+        if finding.outcome is RuleOutcome.FOUND:
             yield finding
 
 

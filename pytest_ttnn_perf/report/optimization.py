@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 from pytest_ttnn_perf.model.progress import State
 from pytest_ttnn_perf.report.lines import Line
+from pytest_ttnn_perf.report.numbers import counted
 from pytest_ttnn_perf.report.tables import table_lines
 
 if TYPE_CHECKING:
@@ -13,7 +14,7 @@ if TYPE_CHECKING:
 
     from pytest_ttnn_perf.model.progress import Progress, Step
 
-#: States in a table; a dash is what is not known.
+#: States in a table; a dash is what is not known, also as "done (2 -)": but for two rules.
 _SHORT: Final = {
     State.DONE: "done",
     State.OPEN: "OPEN",
@@ -31,7 +32,7 @@ def progress_lines(progress: Sequence[tuple[str, Progress]]) -> Iterator[Line]:
     if not progress:
         return
     yield Line("optimization progress")
-    rows = [(test, *(_SHORT[step.state] for step in each.all)) for test, each in progress]
+    rows = [(test, *map(_short, each.all)) for test, each in progress]
     yield from map(Line, table_lines(_TITLES, rows))
     for test, each in progress:
         yield from (Line(f"{test}: {line}") for line in _first(each))
@@ -50,7 +51,12 @@ def progress_document(progress: Progress) -> dict[str, object]:
     """Return it as plain JSON."""
     return {
         "steps": [
-            {"name": step.name, "state": step.state.value, "open_rules": list(step.open_rules)}
+            {
+                "name": step.name,
+                "state": step.state.value,
+                "open_rules": list(step.open_rules),
+                "unmeasured": step.unmeasured,
+            }
             for step in progress.all
         ],
         "model_kind": progress.kind.value if progress.kind else None,
@@ -58,7 +64,15 @@ def progress_document(progress: Progress) -> dict[str, object]:
     }
 
 
+def _short(step: Step) -> str:
+    return _SHORT[step.state] + (f" ({step.unmeasured} -)" if step.unmeasured else "")
+
+
 def _state(step: Step) -> str:
+    if step.unmeasured:
+        return (
+            f"{step.state.value}, as far as known: {counted(step.unmeasured, 'rule')} not measured"
+        )
     return ": ".join(filter(None, (step.state.value, ", ".join(step.open_rules))))
 
 

@@ -212,7 +212,7 @@ def _sentences(judged: JudgedTest, *, manner: Manner) -> Iterator[Line]:
         yield Line(f"{test}: {problem}", bad=True)
     shifted = manner.shift is not None
     by_op = _ByOp(judged.by_op)
-    blocked = failed and any(finding.fails for finding in judged.observation.findings)
+    blocked = failed and any(finding.fails for finding in judged.findings)
     for group in _by_remedy(judged, said, rerun=manner.rerun, blocked=blocked, shifted=shifted):
         for verdict in group.verdicts:
             good = verdict.outcome is Outcome.IMPROVED or bool(judged.written)

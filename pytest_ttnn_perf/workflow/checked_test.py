@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
     from pytest_ttnn_perf.checklist.runner import Answered
     from pytest_ttnn_perf.model.artifact import Artifact
+    from pytest_ttnn_perf.model.build import Conflict
     from pytest_ttnn_perf.model.hardware import Scalar
     from pytest_ttnn_perf.model.observation import JudgedTest, Observation
     from pytest_ttnn_perf.model.settings import Settings
@@ -30,8 +31,12 @@ if TYPE_CHECKING:
 _OF_VERDICTS: Final = "TTP904"
 
 
-def checked_test(observation: Observation, artifact: Artifact, settings: Settings) -> Observation:
+def checked_test(
+    observation: Observation, artifact: Artifact, settings: Settings, *, by_the_clock: bool
+) -> Observation:
     """Return a test that has just ended with what the rules say of it, and what holds it back.
+
+    ``by_the_clock``: it was measured in a pass that takes wall times.
 
     Raises:
         UsageError: the settings name a rule or limit that does not exist.
@@ -44,8 +49,7 @@ def checked_test(observation: Observation, artifact: Artifact, settings: Setting
         kernels=artifact.kernels,
         observation=observation,
         facts=_facts(observation),
-        # They are ttnn's: without it they do nothing.
-        conflicts=conflicts(os.environ) if "ttnn" in sys.modules else (),
+        conflicts=_conflicts() if by_the_clock else None,
     )
     findings, unanswered = _asked(subject, settings)
     bottleneck = bottleneck_of(subject)
@@ -90,6 +94,11 @@ def _anew(observation: Observation, again: Answered) -> Observation:
         ),
     )
     return joined(before, replace(before, findings=again.findings, unanswered=again.unanswered))
+
+
+def _conflicts() -> tuple[Conflict, ...]:
+    # They are ttnn's: without it they do nothing.
+    return conflicts(os.environ) if "ttnn" in sys.modules else ()
 
 
 def _facts(observation: Observation) -> Mapping[str, Scalar]:

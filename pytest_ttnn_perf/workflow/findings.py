@@ -69,4 +69,4 @@ def violations(judged: JudgedTest, checklist: Checklist) -> tuple[Finding, ...]:
     """Return the findings that fail a test."""
     if checklist is not Checklist.ENFORCE:
         return ()
-    return tuple(finding for finding in judged.observation.findings if finding.fails)
+    return tuple(finding for finding in judged.findings if finding.fails)

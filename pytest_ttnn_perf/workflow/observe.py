@@ -253,7 +253,8 @@ class Observer:
         from pytest_ttnn_perf.workflow.checked_test import checked_test
 
         try:
-            return checked_test(observation, self._artifact, self.run)
+            clock = self.instruments.by_the_clock
+            return checked_test(observation, self._artifact, self.run, by_the_clock=clock)
         except (UsageError, RuleError) as error:
             return replace(observation, problems=(*observation.problems, str(error)))
 

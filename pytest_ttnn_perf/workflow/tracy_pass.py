@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Final
 from pytest_ttnn_perf._support.errors import TtnnPerfError
 from pytest_ttnn_perf.attribution.grouping import grouped
 from pytest_ttnn_perf.capture.ops_window import window
+from pytest_ttnn_perf.model.artifact import Artifact
 from pytest_ttnn_perf.model.assignment import PassKind
 from pytest_ttnn_perf.model.metric import KERNEL_TIME, Source
 from pytest_ttnn_perf.model.observation import MetricObservation, Observation
@@ -70,7 +71,7 @@ class TracyPass:
                 self.untold = f"Tracy {ending} without a report; see {folder}"
                 self.workers.keep()
                 return {}
-            told = dict(_told(op_table_of(files[-1])))
+            told = dict(_told(op_table_of(files[-1]), self.settings))
         except TtnnPerfError as error:
             self.untold = str(error)
             return {}
@@ -81,7 +82,9 @@ class TracyPass:
         return told
 
 
-def _told(table: OpTable) -> Iterator[tuple[str, Observation]]:
+def _told(table: OpTable, settings: Settings) -> Iterator[tuple[str, Observation]]:
+    from pytest_ttnn_perf.workflow.checked_test import checked_test  # all rules: only when used
+
     tests: dict[str, dict[int, list[str]]] = {}
     for signpost in table.signposts:
         mark = _MARK.fullmatch(signpost.name)
@@ -94,7 +97,9 @@ def _told(table: OpTable) -> Iterator[tuple[str, Observation]]:
         except TtnnPerfError as error:  # a call that raised has no end
             yield test, untold(test, str(error), Source.TRACY)
         else:
-            yield test, _observation(test, windows)
+            asked = Artifact(table=windows[-1])
+            observation = _observation(test, windows)
+            yield test, checked_test(observation, asked, settings, by_the_clock=False)
 
 
 def _observation(test: str, windows: list[OpTable]) -> Observation:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
@@ -90,7 +91,10 @@ def test_the_last_rows_of_a_report_are_the_last_iteration(off_ns: float) -> None
         report=[op(RESHARD, 500), op(MATMUL, 41), op(NORM, 20), op(NORM, 20), *last],
     )
     categories = (time(40 + off_ns, of="_matmul"), time(41, of="_norm"))
-    assert found == Artifact((time(81, 81), count(3), *categories), ops=grouped(table(last)))
+    told = Artifact((time(81, 81), count(3), *categories), ops=grouped(table(last)))
+    assert replace(found, table=None) == told
+    assert found.table is not None
+    assert list(found.table) == last
 
 
 def test_categories_have_the_source_of_the_times() -> None:
@@ -123,10 +127,12 @@ def test_a_report_of_several_chips_is_cut_chip_by_chip() -> None:
         on_chips(c0=[40, 30], c5=[50, 20]),
         report=[op(RESHARD, 7, device=5), *last[:1], op(RESHARD, 9, device=9), *last[1:]],
     )
-    assert found == Artifact(
+    assert replace(found, table=None) == Artifact(
         (time(70), count(2), time(50, of="_matmul"), time(30, of="_norm")),
         ops=grouped(table(last)),
     )
+    assert found.table is not None
+    assert list(found.table) == last
 
 
 def test_one_chip_that_does_not_fit_takes_all_names_away() -> None:

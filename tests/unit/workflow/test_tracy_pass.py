@@ -9,9 +9,11 @@ from typing import TYPE_CHECKING
 import pytest
 
 from pytest_ttnn_perf.attribution.grouping import grouped
+from pytest_ttnn_perf.model.finding import RuleOutcome
 from pytest_ttnn_perf.model.metric import Better, Kind, Metric, Source
 from pytest_ttnn_perf.model.observation import MetricObservation, Observation
 from pytest_ttnn_perf.model.ops import Op, OpTable, Signpost
+from pytest_ttnn_perf.model.rule_settings import Checklist
 from pytest_ttnn_perf.model.settings import Settings
 from pytest_ttnn_perf.processes.ending import Ending
 from pytest_ttnn_perf.workflow.tracy_pass import TracyPass, _told, signposts_of
@@ -49,7 +51,7 @@ def measured(test: str, *iterations: Sequence[Op], run: int = 1) -> list[Op | st
 
 
 def told(*content: Op | str) -> dict[str, Observation]:
-    return dict(_told(capture(*content)))
+    return dict(_told(capture(*content), Settings(checklist=Checklist.OFF)))
 
 
 def metric(name: str, *samples: float, note: str | None = None) -> MetricObservation:
@@ -73,6 +75,14 @@ def test_a_signpost_names_its_test_and_its_iteration() -> None:
         f"ttnn-perf begin 1.2 {TEST}",
         f"ttnn-perf end 1.2 {TEST}",
     )
+
+
+def test_the_checklist_is_asked_of_the_last_window_alone() -> None:
+    content = measured(TEST, [op(MATMUL, 40)], [op(RESHARD, 40)])
+    found = dict(_told(capture(*content), Settings(select=("TTP302", "TTP004"))))[TEST]
+    (resharding,) = found.findings
+    assert (resharding.code, resharding.value) == ("TTP302", 1.0)
+    assert found.outcomes["TTP004"] is RuleOutcome.NOT_APPLICABLE
 
 
 def test_each_window_is_a_sample() -> None:

@@ -1,0 +1,130 @@
+"""The whole output of the checklist: on captures, and in a run of a CNN and an LLM."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.harness.captures import capture, op, signpost
+from tests.harness.golden import assert_golden
+
+if TYPE_CHECKING:
+    from tests.harness.project import Project
+
+DRAM = {"INPUT_0_MEMORY": "DEV_0_DRAM_INTERLEAVED"}
+ROWS = {**DRAM, "INPUT_0_LAYOUT": "ROW_MAJOR"}
+SMALL = {"INPUT_0_Y_PAD[LOGICAL]": "32[1]"}
+CNN = (
+    op("TilizeDeviceOperation", 40_000, ROWS, cores=8),
+    *(op("Conv2dDeviceOperation", 61_000) for _ in range(3)),
+    op("BatchNormOperation", 20_000),
+    op("HaloDeviceOperation", 12_000),
+    op("Conv2dDeviceOperation", 90_000, cores=16),
+)
+LLM = (
+    signpost("DECODE"),
+    op("LayerNormDeviceOperation", 9_000, SMALL, cores=1),
+    op("MatmulDeviceOperation", 120_000, {**DRAM, **SMALL}),
+    op("ScaledDotProductAttentionDecode", 60_000, SMALL),
+    op("MatmulDeviceOperation", 150_000, {**DRAM, **SMALL}),
+    signpost("DECODE_END"),
+)
+MODELS = """
+    import numpy as np
+
+    def test_cnn(ttnn_perf):
+        ttnn_perf.attach("cnn.csv")
+        ttnn_perf.check_pcc(np.arange(4.0), np.arange(4.0))
+
+    def test_llm(ttnn_perf):
+        ttnn_perf.attach("llm.csv")
+        ttnn_perf.facts(num_command_queues=2, use_trace=True, trace_region_size=1_000_000)
+"""
+
+
+@pytest.fixture
+def captured(project: Project) -> Project:
+    (project.path / "cnn.csv").write_text(capture(*CNN))
+    (project.path / "llm.csv").write_text(capture(*LLM))
+    return project
+
+
+def test_check_of_a_cnn(captured: Project) -> None:
+    ran = captured.cli("check", "--csv", "cnn.csv")
+    assert (ran.code, ran.errors) == (0, "")
+    assert_golden("check_cnn", ran.text)
+
+
+@pytest.mark.parametrize("shape", ["table", "json", "csv"])
+def test_check_of_an_llm_in_every_shape(captured: Project, shape: str) -> None:
+    ran = captured.cli("check", "--csv", "llm.csv", "--start", "DECODE", "--format", shape)
+    assert (ran.code, ran.errors) == (0, "")
+    assert_golden(f"check_llm_{shape}", ran.text)
+
+
+def test_run_of_both(captured: Project) -> None:
+    captured.write(test_model=MODELS)
+    recorded = captured.pytest("--ttnn-perf-update=new")
+    assert recorded.code == 0
+    slower = [op("Conv2dDeviceOperation", 99_000) for _ in range(3)]
+    (captured.path / "cnn.csv").write_text(capture(CNN[0], *slower, *CNN[4:]))
+
+    ran = captured.pytest("--ttnn-perf")
+
+    assert ran.code == 1
+    assert_golden("checklist_run", ran.text)
+
+
+def test_errors_fail_a_check(captured: Project) -> None:
+    replay = {"METAL TRACE ID": "1"}
+    rows = [
+        op("MatmulDeviceOperation", 100, {**replay, "METAL TRACE REPLAY SESSION ID": session})
+        for session in ("1", "1", "2")
+    ]
+    (captured.path / "replays.csv").write_text(capture(*rows))
+
+    found = captured.cli("check", "--csv", "replays.csv")
+    waived = captured.cli("check", "--csv", "replays.csv", "--ignore", "TTP0")
+
+    assert (found.code, waived.code) == (1, 0)
+    assert found.text.startswith("TTP002 incomplete-trace-replay (error): ")
+
+
+def test_progress_is_data_too(captured: Project) -> None:
+    ran = captured.cli("check", "--csv", "cnn.csv", "--format", "json")
+
+    progress = json.loads(ran.text)["progress"]
+
+    states = {step["name"]: step["state"] for step in progress["steps"]}
+    assert progress["model_kind"] == "CNN"
+    assert progress["first"] in states
+    assert states[progress["first"]] == "open"
+    assert states["final PCC"] == states["baseline measured"] == "not measured"
+
+
+@pytest.mark.parametrize(
+    ("words", "complaint"),
+    [
+        ((), "ttnn-perf: nothing to look at: name --csv, --db or --log"),
+        (
+            ("--csv", "cnn.csv", "--select", "TTP21"),
+            "ttnn-perf: select: no rule begins with 'TTP21'; `ttnn-perf rules` lists them",
+        ),
+        (
+            ("--csv", "cnn.csv", "--select", "ttp2", "--ignore", "ttp2"),
+            "ttnn-perf: ignore: TTP2 leaves none of the rules that select names",
+        ),
+        (
+            ("--csv", "llm.csv", "--start", "PREFILL"),
+            "ttnn-perf: the capture has no signpost 'PREFILL'; its signposts: 'DECODE', "
+            "'DECODE_END'",
+        ),
+    ],
+)
+def test_what_cannot_be_meant_is_refused(
+    captured: Project, words: tuple[str, ...], complaint: str
+) -> None:
+    ran = captured.cli("check", *words)
+    assert (ran.code, ran.text, ran.errors) == (2, "", complaint)
