@@ -1,0 +1,119 @@
+"""What the checklist says of tests in a run, beside what the gate says."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+from tests.behaviour.findings import checklist_of
+from tests.behaviour.model import MODEL, counts_of, entry_of, failure_of
+
+if TYPE_CHECKING:
+    from tests.harness.project import Project
+
+
+def write_pcc(project: Project, call: str) -> None:
+    project.write(
+        test_model=f"""
+            import numpy as np
+
+            def test_model(ttnn_perf):
+                up = np.arange(4.0)
+                ttnn_perf.{call}
+        """
+    )
+
+
+def outcome_of(project: Project, code: str) -> str:
+    (found,) = (each for each in entry_of(project)["findings"] if each["code"] == code)
+    return str(found["outcome"])
+
+
+def test_a_broken_limit_is_said_once(project: Project) -> None:
+    write_pcc(project, "check_pcc(up, up[::-1])")
+
+    ran = project.pytest("--ttnn-perf")
+
+    assert checklist_of(ran) == []
+    assert failure_of(ran).count("pcc") == 1
+    assert outcome_of(project, "TTP901") == "FOUND"
+
+
+def test_a_pcc_without_a_limit_does_not_pass_unseen(project: Project) -> None:
+    write_pcc(project, 'record("pcc", 0.5, kind="accuracy", better="higher")')
+
+    ran = project.pytest("--ttnn-perf-update=new")
+
+    assert counts_of(ran) == "1 failed"
+    assert failure_of(ran).startswith("TTP901 pcc-below-limit (error): ")
+
+
+def test_a_drop_is_a_verdict_that_can_be_accepted(project: Project) -> None:
+    write_pcc(project, "check_pcc(up, up)")
+    project.pytest("--ttnn-perf-update=new")
+    assert entry_of(project)["verdicts"]["pcc"]["outcome"] == "NO_BASELINE"
+    write_pcc(project, "check_pcc(up, up + np.array([0, 0.2, 0, 0]))")
+
+    dropped = project.pytest("--ttnn-perf", "--ttnn-perf-json=run.json")
+    assert counts_of(dropped) == "1 failed"
+    assert outcome_of(project, "TTP904") == "FOUND"
+    assert checklist_of(dropped) == []
+
+    gated = json.loads(project.cli("gate", "run.json", "--format", "json").text)
+    assert [each["code"] for each in gated["findings"]] == ["TTP904"]
+
+    accepted = project.pytest("--ttnn-perf-update=all", "--ttnn-perf-reason", "cheaper")
+    assert counts_of(accepted) == "1 passed"
+    assert counts_of(project.pytest("--ttnn-perf")) == "1 passed"
+    assert outcome_of(project, "TTP904") == "CLEAN"
+
+
+def test_a_finding_that_tests_share_is_said_once(project: Project) -> None:
+    project.write(
+        test_model="""
+            import pytest
+
+            @pytest.mark.parametrize("batch", range(5))
+            def test_model(ttnn_perf, batch):
+                ttnn_perf.record("latency", 12.5, unit="ms")
+        """
+    )
+
+    ran = project.pytest("--ttnn-perf-update=new")
+
+    first, where, fix, see = checklist_of(ran)
+    assert first.startswith("5 tests: TTP902 pcc-not-checked (warning): ")
+    assert where == f"    {MODEL}[0], {MODEL}[1], {MODEL}[2] and 2 more"
+    assert fix.startswith("    fix: ")
+    assert see == "    see: ttnn-perf rules TTP902"
+    assert "checklist: 5 warnings" in ran.text
+
+
+def test_a_rule_that_raises_fails_its_test_and_no_other(project: Project) -> None:
+    project.write(
+        conftest="""
+            from pytest_ttnn_perf.checklist.rules.ttp902_pcc_not_checked import PccNotChecked
+
+            def broken(self, subject):
+                if subject.observation.test.endswith("test_model"):
+                    raise ValueError("seven is no eight")
+                return check(self, subject)
+
+            check, PccNotChecked.check = PccNotChecked.check, broken
+        """,
+        test_model="""
+            def test_model(ttnn_perf):
+                ttnn_perf.record("latency", 12.5, unit="ms")
+
+            def test_other(ttnn_perf):
+                ttnn_perf.record("latency", 12.5, unit="ms")
+        """,
+    )
+
+    ran = project.pytest("--ttnn-perf-update=new")
+
+    assert counts_of(ran) == "1 failed, 1 passed"
+    assert failure_of(ran).splitlines()[0] == (
+        "rule TTP902 raised ValueError: seven is no eight: a defect of ttnn-perf; ignore the rule "
+        "to go on"
+    )
