@@ -53,6 +53,14 @@ class MetricObservation:
 
 
 @dataclass(frozen=True, slots=True)
+class Location:
+    """Where a test is written: a file as seen from where ids start, and a line, from 1."""
+
+    file: str
+    line: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Observation:
     """Everything one test recorded. ``raised`` is set when its body did not reach the end.
 
@@ -83,6 +91,7 @@ class Observation:
     bottleneck: str | None = None
     model_kind: str | None = None
     has_kernels: bool = False
+    location: Location | None = None
 
     @property
     def setting(self) -> Configuration:

@@ -16,7 +16,13 @@ from pytest_ttnn_perf.model.encoding.metrics import (
 from pytest_ttnn_perf.model.encoding.op_groups import decode_groups, encode_groups
 from pytest_ttnn_perf.model.encoding.verdicts import decode_finding, encode_finding
 from pytest_ttnn_perf.model.metric import LARGEST, Source
-from pytest_ttnn_perf.model.observation import NO_LIMITS, Limits, MetricObservation, Observation
+from pytest_ttnn_perf.model.observation import (
+    NO_LIMITS,
+    Limits,
+    Location,
+    MetricObservation,
+    Observation,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -42,6 +48,8 @@ def encode_observation(observation: Observation) -> dict[str, object]:
     }
     if observation.hardware is not None:
         encoded["hardware"] = encode_hardware(observation.hardware)
+    if observation.location is not None:
+        encoded["location"] = _encode_location(observation.location)
     if observation.environment:
         encoded["environment"] = dict(observation.environment)
     if observation.left_out:
@@ -60,6 +68,7 @@ def decode_observation(test: str, value: Value) -> Observation:
     findings = value.optional("findings")
     problems = value.optional("problems")
     left_out = value.optional("left_out")
+    location = value.optional("location")
     texts = {name: text.string() for name in _TEXTS if (text := value.optional(name))}
     flags = {name: flag.boolean() for name in _FLAGS if (flag := value.optional(name))}
     return Observation(
@@ -74,9 +83,20 @@ def decode_observation(test: str, value: Value) -> Observation:
         findings=tuple(decode_finding(item) for item in findings.array()) if findings else (),
         problems=tuple(item.string() for item in problems.array()) if problems else (),
         left_out=tuple(item.one_of(Source) for item in left_out.array()) if left_out else (),
+        location=_decode_location(location) if location else None,
         **texts,  # type: ignore[arg-type]  # none of these names is a flag
         **flags,  # type: ignore[arg-type]  # nor a text
     )
+
+
+def _encode_location(location: Location) -> dict[str, object]:
+    line = {} if location.line is None else {"line": location.line}
+    return {"file": location.file, **line}
+
+
+def _decode_location(value: Value) -> Location:
+    line = value.optional("line")
+    return Location(value.field("file").string(), line.integer(at_least=1) if line else None)
 
 
 def _strings(value: Value | None) -> Mapping[str, str]:
