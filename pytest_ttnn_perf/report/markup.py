@@ -40,7 +40,7 @@ def code(text: str, *, most: int = LONGEST_ID) -> str:
     ('`test_model[8]`', '<code>a&#124;b</code>')
     """
     shown = shortened(visible(text), most)
-    if not shown.strip():
+    if not shown.strip() or shown == "-":
         return "-"
     if "`" not in shown and "|" not in shown:
         return f"`{shown}`"

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from pytest_ttnn_perf.model.verdict import Verdict
 
 _PREFIX: Final = "ttnn_perf"
+_NO_METRIC: Final = "-"
 #: Of several verdicts the first of these is the test's.
 _WORST: Final = (
     Outcome.NO_DATA,
@@ -36,7 +37,8 @@ def property_pairs(judged: JudgedTest, hardware: Hardware | None) -> list[tuple[
     outcomes = {verdict.outcome for verdict in judged.verdicts}
     pairs += [(f"{_PREFIX}.verdict", each.value) for each in _WORST if each in outcomes][:1]
     for verdict in judged.verdicts:
-        pairs += _of_verdict(verdict)
+        # That of a test without any data is of no metric, and said already.
+        pairs += _of_verdict(verdict) if verdict.metric.name != _NO_METRIC else []
     judged_names = {verdict.metric.name for verdict in judged.verdicts}
     for name, observed in judged.observation.metrics.items():
         if name not in judged_names and observed.samples:

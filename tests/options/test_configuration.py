@@ -19,9 +19,10 @@ if TYPE_CHECKING:
     from tests.harness.project import Project
 
 KNOWN = (
-    "all, artifacts, baselines, confirm, enabled, gate_call_time, gate_first_call_time, "
-    "gate_second_call_time, isolate, iterations, json, label, lock_folder, lock_timeout, markers, "
-    "missing, passes, pcc, profiler, reason, replay, reset, timeout, update, warmup"
+    "all, annotations, artifacts, baselines, checklist, confirm, enabled, gate_call_time, "
+    "gate_first_call_time, gate_second_call_time, gitlab, ignore, isolate, iterations, json, "
+    "junit_properties, label, lock_folder, lock_timeout, markdown, markers, missing, passes, pcc, "
+    "profiler, reason, replay, reset, rules, select, step_summary, timeout, update, warmup"
 )
 #: How a message names the place of a setting in each file.
 TABLES = {"pyproject.toml": "[tool.ttnn_perf] ", "ttnn_perf.toml": ""}
