@@ -25,6 +25,7 @@ def project(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> Proje
     """Return an empty project of a user's, in which the gate can be run."""
     # The same width and no colour everywhere, whatever terminal or CI this runs in.
     monkeypatch.setenv("COLUMNS", "120")
-    for name in ("PYTEST_ADDOPTS", "FORCE_COLOR", "PY_COLORS", "CI", "GITHUB_ACTIONS"):
+    ci = ("CI", "CI_PROJECT_DIR", "GITHUB_ACTIONS", "GITHUB_STEP_SUMMARY", "GITHUB_WORKSPACE")
+    for name in ("PYTEST_ADDOPTS", "FORCE_COLOR", "PY_COLORS", *ci):
         monkeypatch.delenv(name, raising=False)
     return Project(pytester)

@@ -15,9 +15,10 @@ if TYPE_CHECKING:
 SHAPES: Final = ("table", "json", "csv")
 
 
-def add_format(parser: argparse.ArgumentParser) -> None:
-    """Declare ``--format``."""
-    parser.add_argument("--format", choices=SHAPES, default="table", help="default: table")
+def add_format(parser: argparse.ArgumentParser, *more: str) -> None:
+    """Declare ``--format``, with shapes that only one command has."""
+    choices = (*SHAPES, *more)
+    parser.add_argument("--format", choices=choices, default="table", help="default: table")
 
 
 def add_window(parser: argparse.ArgumentParser) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -13,7 +14,9 @@ from pytest_ttnn_perf.cli.arguments import (
 )
 from pytest_ttnn_perf.model.rerun import Rerun
 from pytest_ttnn_perf.model.settings import Missing
-from pytest_ttnn_perf.workflow.regate import gate_record
+from pytest_ttnn_perf.workflow.ci_job import ci_job
+from pytest_ttnn_perf.workflow.config_file import find_root
+from pytest_ttnn_perf.workflow.regate import CI_SHAPES, gate_record
 
 if TYPE_CHECKING:
     import argparse
@@ -40,7 +43,7 @@ def declare(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> No
         choices=[choice.value for choice in Missing],
         help="what a test without a comparable baseline does (default: fail)",
     )
-    add_format(parser)
+    add_format(parser, *CI_SHAPES)
     parser.set_defaults(run=run)
 
 
@@ -54,4 +57,5 @@ def run(options: argparse.Namespace) -> Result:
         rerun = Rerun(options=("--ttnn-perf-baselines", str(options.baselines)))
     else:
         rerun = Rerun()
-    return gate_record(options.record, settings, rerun=rerun, shape=options.format)
+    job = ci_job(os.environ, find_root(Path.cwd()))
+    return gate_record(options.record, settings, rerun=rerun, shape=options.format, job=job)

@@ -88,6 +88,7 @@ class Environment:
     ttnn: str | None = None
     commit: str | None = None
     dirty: bool | None = None
+    runner: str | None = None
 
     @property
     def lasting(self) -> Mapping[str, Scalar]:

@@ -59,6 +59,14 @@ class MetricObservation:
 
 
 @dataclass(frozen=True, slots=True)
+class Location:
+    """Where a test is written: a file as seen from where ids start, and a line, from 1."""
+
+    file: str
+    line: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Observation:
     """Everything one test recorded. ``raised`` is set when its body did not reach the end.
 
@@ -91,6 +99,7 @@ class Observation:
     bottleneck: str | None = None
     model_kind: str | None = None
     has_kernels: bool = False
+    location: Location | None = None
 
     @property
     def outcomes(self) -> Mapping[str, RuleOutcome]:

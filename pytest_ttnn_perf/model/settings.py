@@ -54,6 +54,7 @@ class Settings:
 
     ``timeout`` is the longest silence of a worker, in seconds, before it is killed; 0 for never.
     ``lock_timeout`` is how long a run waits for another that has a chip. ``reset`` is a command.
+    ``annotations``, ``step_summary`` and ``junit_properties`` are what CI is told by itself.
     """
 
     enabled: bool = False
@@ -71,6 +72,11 @@ class Settings:
     pcc: float = USUAL_PCC
     limits: PccLimits = PccLimits.ASKED
     json: Path | None = None
+    markdown: Path | None = None
+    gitlab: Path | None = None
+    annotations: bool = True
+    step_summary: bool = True
+    junit_properties: bool = True
     label: str | None = None
     replay: Path | None = None
     profiler: ProfilerKind = ProfilerKind.AUTO

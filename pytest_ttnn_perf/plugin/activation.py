@@ -16,6 +16,7 @@ from pytest_ttnn_perf.plugin.fixture import INSTRUMENTS
 from pytest_ttnn_perf.plugin.rank import follow, is_one_of_several
 from pytest_ttnn_perf.plugin.settings import settings_of
 from pytest_ttnn_perf.plugin.worker import Worker
+from pytest_ttnn_perf.workflow.ci_job import ci_job
 from pytest_ttnn_perf.workflow.equipment import equipment
 from pytest_ttnn_perf.workflow.link import SHARE, take_link, take_share
 from pytest_ttnn_perf.workflow.profiler_choice import fitted
@@ -99,6 +100,7 @@ def _lead(config: pytest.Config, settings: Settings) -> None:
         raise pytest.UsageError(message + ", or with --ttnn-perf-isolate process")
     here = config.invocation_params.dir
     gate = GateRun(settings, config.rootpath, here, rerun=_rerun(config), inline=not isolated)
+    gate.job = ci_job(os.environ, config.rootpath)
     try:
         check_paths(settings)
         choice = fitted(choose_profiler(settings, os.environ), settings, isolated=isolated)

@@ -12,6 +12,8 @@ if TYPE_CHECKING:
 
 #: Nothing failed by name, but the machine is slower as a whole.
 EXIT_SHIFTED: Final = 6
+#: A plugin that annotates failed tests, and these are failed tests like any other.
+_ANNOTATES_FAILURES: Final = "pytest_github_actions_annotate_failures"
 
 
 @dataclass(eq=False)
@@ -60,3 +62,16 @@ class Closing:
             terminalreporter.write_line(f"not written: {error}", red=True)
         for text in self.gate.closing():
             terminalreporter.write_line(text)
+        self._annotate(terminalreporter)
+
+    def _annotate(self, terminalreporter: pytest.TerminalReporter) -> None:
+        """Tell GitHub what belongs to which line of code.
+
+        Here every line stands by itself, whatever tests printed; -q, -s and -n change nothing.
+        """
+        gate, reports = self.gate, self.gate.reports
+        if reports is None or not (gate.job.annotates and gate.settings.annotations):
+            return
+        annotated = terminalreporter.config.pluginmanager.has_plugin(_ANNOTATES_FAILURES)
+        for line in reports.annotations(failures=not annotated):
+            terminalreporter.write_line(line)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from _pytest.reports import CollectErrorRepr
 
+from pytest_ttnn_perf._support.visible import visible_lines
 from pytest_ttnn_perf.plugin.failure import SHOWN, TextRepr
 
 if TYPE_CHECKING:
@@ -40,7 +41,7 @@ class Emitter:
             writer = self.session.config.get_terminal_writer()
             if writer.width_of_current_line:  # letters that no file name stands before
                 writer.line()
-            reporter.write_line(text)
+            reporter.write_line(visible_lines(text))
 
     def name_file_of(self, test: str) -> None:
         """Start a line with the test's file, where results are single letters."""

@@ -11,6 +11,7 @@ from pytest_ttnn_perf._support.errors import TtnnPerfError
 from pytest_ttnn_perf.model.message import OBSERVATION
 from pytest_ttnn_perf.plugin.failure import fail_report
 from pytest_ttnn_perf.plugin.marker import is_measured
+from pytest_ttnn_perf.plugin.properties import tell
 
 if TYPE_CHECKING:
     from collections.abc import Generator
@@ -46,6 +47,8 @@ class Inline:
             self._judge(observed, report)
         elif report.when == "teardown" and report.failed:
             self.gate.withdraw(report.nodeid)
+        if report.when != "setup" or observed is not None:
+            tell(report, self.gate)
         return report
 
     def _judge(self, observed: dict[str, object], report: pytest.TestReport) -> None:

@@ -49,6 +49,8 @@ def declare_options(parser: pytest.Parser) -> None:
     _declare_devices(add)
     _declare_checklist(add)
     add("--ttnn-perf-json", metavar="PATH", help="Write the run record to PATH")
+    add("--ttnn-perf-markdown", metavar="PATH", help="Write a report for reviewers to PATH")
+    add("--ttnn-perf-gitlab", metavar="PATH", help="Write a code quality report to PATH")
     add("--ttnn-perf-label", metavar="TEXT", help="Name of this run's change")
     add(
         "--ttnn-perf-artifacts",

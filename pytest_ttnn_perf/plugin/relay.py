@@ -27,6 +27,8 @@ from pytest_ttnn_perf.plugin.failure import (
     location_of,
     lost_reports,
 )
+from pytest_ttnn_perf.plugin.properties import place_of, tell
+from pytest_ttnn_perf.workflow.confirm import suspicion
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -150,7 +152,7 @@ class Relay:
         if message.observed is not None:
             self._judge(report, message.observed)
         elif report.failed and self.gate.judged(test) is None and self._is_measured(test):
-            self.gate.lose(test, "told no result of it")
+            self.gate.lose(test, "told no result of it", place_of(report.location))
         elif report.failed and report.when == "teardown":
             self.gate.withdraw(test)
         self._emit(report)
@@ -162,16 +164,17 @@ class Relay:
             judged = self.gate.judge(test, observed)
         except TtnnPerfError as error:
             if isinstance(error, DecodeError):
-                self.gate.lose(test, f"told a result that cannot be read: {error}")
+                why = f"told a result that cannot be read: {error}"
+                self.gate.lose(test, why, place_of(report.location))
             if report.passed:
                 fail_report(report, f"NO_DATA: the test's observation could not be judged: {error}")
             return
-        again, suspicion = self.gate.in_question(test), self.gate.suspicion(judged)
+        again, suspected = self.gate.in_question(test), suspicion(judged)
         # A suspect waits for the others even if it is not measured again: all may have slowed.
-        if report.passed and (again or suspicion is not None):
+        if report.passed and (again or suspected is not None):
             self._held[test] = []
-            if again and suspicion is not None:
-                self.emitter.say(suspicion)
+            if again and suspected is not None:
+                self.emitter.say(suspected)
             return
         text = self.gate.failure(judged)
         if text is not None and report.passed:
@@ -181,6 +184,7 @@ class Relay:
         if report.nodeid in self._held:
             self._held[report.nodeid].append(report)
         else:
+            tell(report, self.gate)
             self.emitter.hook.pytest_runtest_logreport(report=report)
 
     def _is_measured(self, test: str) -> bool:
@@ -191,10 +195,10 @@ class Relay:
     def _lose(self, test: str, why: str, tail: str) -> None:
         if self.gate.judged(test) is not None:  # it was taking the test down
             self.gate.withdraw(test)
-        elif self._is_measured(test):
-            self.gate.lose(test, why)
-        hook, seen = self.emitter.hook, self._phases.get(test)
         location = self._locations.get(test, location_of(test))
+        if self.gate.judged(test) is None and self._is_measured(test):
+            self.gate.lose(test, why, place_of(location))
+        hook, seen = self.emitter.hook, self._phases.get(test)
         if seen is None:
             hook.pytest_runtest_logstart(nodeid=test, location=location)
         for report in lost_reports(test, location, seen or (), f"its worker {why}", tail):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 import os
 from contextlib import contextmanager, nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from time import perf_counter_ns, time
 from typing import TYPE_CHECKING, Final
 
@@ -22,6 +22,7 @@ from pytest_ttnn_perf.plugin.marker import (
     profiles_itself,
     test_settings,
 )
+from pytest_ttnn_perf.plugin.properties import place_of
 from pytest_ttnn_perf.workflow.equipment import error_text
 
 if TYPE_CHECKING:
@@ -128,7 +129,7 @@ class Worker:
         report = yield
         if call.when == "setup" and report.failed and is_measured(item, self.settings):
             lost = Observation(item.nodeid, raised=f"in its setup: {_raised(call, report)}")
-            setattr(report, OBSERVATION, encode_observation(lost))
+            _attach(report, lost)
         observer = item.stash.get(OBSERVER, None)
         if observer is not None and report.failed and call.excinfo is not None:
             why = observer.instruments.explanation(str(call.excinfo.value))
@@ -139,8 +140,13 @@ class Worker:
         if is_over and observer is not None and report.outcome != "skipped":
             raised = _raised(call, report) if report.failed else self.failed_subtest
             observer.printed(report.capstdout + report.capstderr or self.printed)
-            setattr(report, OBSERVATION, encode_observation(observer.finish(raised=raised)))
+            _attach(report, observer.finish(raised=raised))
         return report
+
+
+def _attach(report: pytest.TestReport, observation: Observation) -> None:
+    placed = replace(observation, location=place_of(report.location))
+    setattr(report, OBSERVATION, encode_observation(placed))
 
 
 def _raised(call: pytest.CallInfo[None], report: pytest.TestReport) -> str:

@@ -20,7 +20,7 @@ def heading_line(
     key = f"key {host}" if host else "keys of the devices that tests open"
     if settings.replay is not None:
         key = "keys of the artifacts"
-    parts = [f"gate on, {key}", f"baselines {_shown(settings.baselines, here)}"]
+    parts = [f"gate on, {key}", f"baselines {shown_path(settings.baselines, here)}"]
     if settings.update:
         parts.append(f"update {settings.update.value}")
     if settings.missing is not Missing.FAIL:
@@ -29,7 +29,7 @@ def heading_line(
         parts.append("in this process, nothing is measured again")
     if settings.replay is None:
         return ", ".join([*parts, profiler])
-    replayed = f"replaying {_shown(settings.replay, here)}, times of this machine are left out"
+    replayed = f"replaying {shown_path(settings.replay, here)}, times of this machine are left out"
     return ", ".join([*parts, replayed])
 
 
@@ -38,13 +38,13 @@ def closing_lines(
 ) -> Iterator[str]:
     """Say where the results went; ``missing`` is a folder of baselines that is not there."""
     if missing is not None:
-        yield f"no baselines folder at {_shown(missing, here)}"
+        yield f"no baselines folder at {shown_path(missing, here)}"
     for path in written:
-        yield f"wrote {_shown(path, here)}"
+        yield f"wrote {shown_path(path, here)}"
     for path in records:
-        yield f"run record: {_shown(path, here)}"
+        yield f"run record: {shown_path(path, here)}"
 
 
-def _shown(path: Path, here: Path) -> str:
+def shown_path(path: Path, here: Path) -> str:
     """Return a path as seen from the folder the user stands in."""
     return str(path.relative_to(here)) if path.is_relative_to(here) else str(path)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from pytest_ttnn_perf._support.visible import shortened, visible
 from pytest_ttnn_perf.model.progress import State
 from pytest_ttnn_perf.report.lines import Line
 from pytest_ttnn_perf.report.numbers import counted
@@ -21,7 +22,8 @@ _SHORT: Final = {
     State.NOT_MEASURED: "-",
     State.NOT_APPLICABLE: "n/a",
 }
-_TITLES: Final = (
+_LONGEST_ID: Final = 160
+PROGRESS_TITLES: Final = (
     *("test", "baseline", "1 formats", "2 layouts", "3 memory", "4 trace", "5 queues", "6 convs"),
     *("7 devices", "PCC"),
 )
@@ -32,11 +34,18 @@ def progress_lines(progress: Sequence[tuple[str, Progress]]) -> Iterator[Line]:
     if not progress:
         return
     yield Line("optimization progress")
-    rows = [(test, *map(_short, each.all)) for test, each in progress]
-    yield from map(Line, table_lines(_TITLES, rows))
+    rows = [
+        (shortened(visible(test), _LONGEST_ID), *progress_cells(each)) for test, each in progress
+    ]
+    yield from map(Line, table_lines(PROGRESS_TITLES, rows))
     for test, each in progress:
-        yield from (Line(f"{test}: {line}") for line in _first(each))
+        yield from (Line(f"{test}: {line}") for line in first_step(each))
     yield Line("")
+
+
+def progress_cells(progress: Progress) -> tuple[str, ...]:
+    """Return how far one model has come, as the cells of a row."""
+    return tuple(map(_short, progress.all))
 
 
 def progress_block(progress: Progress) -> Iterator[str]:
@@ -44,7 +53,7 @@ def progress_block(progress: Progress) -> Iterator[str]:
     yield "optimization progress:"
     for step in progress.all:
         yield f"  {step.name:<20} {_state(step)}"
-    yield from _first(progress)
+    yield from first_step(progress)
 
 
 def progress_document(progress: Progress) -> dict[str, object]:
@@ -76,7 +85,7 @@ def _state(step: Step) -> str:
     return ": ".join(filter(None, (step.state.value, ", ".join(step.open_rules))))
 
 
-def _first(progress: Progress) -> Iterator[str]:
+def first_step(progress: Progress) -> Iterator[str]:
     """Say which step to take first, and for which kind of model that is the one."""
     if progress.first is None:
         return

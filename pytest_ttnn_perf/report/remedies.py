@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from pytest_ttnn_perf.model.verdict import Outcome, Reason
 
@@ -10,44 +10,58 @@ if TYPE_CHECKING:
     from pytest_ttnn_perf.model.verdict import Verdict
 
 
+class Remedy(NamedTuple):
+    """What to do, in words, and the command that does it where there is one."""
+
+    advice: str
+    command: str | None = None
+
+
 def remedy(verdict: Verdict, rerun: str) -> str | None:
-    """Return what to do about a verdict; None where nothing is to be done.
+    """Return what to do about a verdict in one line; None where nothing is to be done.
 
     ``rerun`` is the command that runs its test again, up to the bare update option.
     """
+    found = remedy_of(verdict, rerun)
+    return ": ".join(filter(None, found)) if found else None
+
+
+def remedy_of(verdict: Verdict, rerun: str) -> Remedy | None:
+    """Return the same with its command apart, ready to be copied."""
     match verdict.outcome:
         case Outcome.WITHIN:
             return None
         case Outcome.IMPROVED:
-            return f"keep it with: {rerun}"
+            return Remedy("keep it with", rerun)
         case Outcome.NO_BASELINE:
-            return f"record it with: {rerun}=new"
+            return Remedy("record it with", f"{rerun}=new")
         case Outcome.NOT_COMPARABLE | Outcome.REGRESSED:
             return _change_remedy(verdict, rerun)
         case Outcome.TOO_NOISY:
             return _noise_remedy(verdict, rerun)
         case Outcome.NO_DATA:
-            return _data_remedy(verdict)
+            return Remedy(_data_remedy(verdict))
 
 
-def _change_remedy(verdict: Verdict, rerun: str) -> str:
+def _change_remedy(verdict: Verdict, rerun: str) -> Remedy:
     if verdict.reason is Reason.OTHER_KEY:
-        return f"record it with: {rerun}=new"
+        return Remedy("record it with", f"{rerun}=new")
     if verdict.reason is Reason.ABSOLUTE_LIMIT:
-        return "mend the model, or change the limit in the test; no update accepts this"
-    accept = f'accept it with: {rerun}=all --ttnn-perf-reason "why"'
+        return Remedy("mend the model, or change the limit in the test; no update accepts this")
+    accept = f'{rerun}=all --ttnn-perf-reason "why"'
     if verdict.reason is Reason.OTHER_DEFINITION:
-        return f"correct the metric's definition in the test, or {accept}"
-    return accept
+        return Remedy("correct the metric's definition in the test, or accept it with", accept)
+    return Remedy("accept it with", accept)
 
 
-def _noise_remedy(verdict: Verdict, rerun: str) -> str:
+def _noise_remedy(verdict: Verdict, rerun: str) -> Remedy:
     if verdict.reason is Reason.SAMPLES_DIFFER:
-        return 'make it repeatable, or record it with better="lower" or "higher"'
-    return (
+        return Remedy('make it repeatable, or record it with better="lower" or "higher"')
+    advice = (
         "raise iterations= in the marker or quiet the machine; then delete the test from its "
-        f"baseline file and record it with: {rerun}=new"
+        "baseline file and record it with"
     )
+    return Remedy(advice, f"{rerun}=new")
 
 
 def _data_remedy(verdict: Verdict) -> str:

@@ -6,6 +6,7 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from pytest_ttnn_perf._support.visible import shortened, visible, visible_lines
 from pytest_ttnn_perf.model.metric import Source
 from pytest_ttnn_perf.model.rerun import Rerun
 from pytest_ttnn_perf.model.settings import Update
@@ -32,6 +33,8 @@ if TYPE_CHECKING:
 
 _HEADINGS: Final = ("test", "metric", "baseline", "now", "change", "limit", "verdict")
 _NUMERIC: Final = frozenset({2, 3, 4, 5})
+#: A longer one is cut in the middle, in the table only: it would push all else out of sight.
+_LONGEST_ID: Final = 160
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +53,11 @@ class Manner:
 
 def summary_lines(tests: Sequence[JudgedTest], *, manner: Manner) -> Iterator[Line]:
     """Lay out a judged run: a table, a sentence and a remedy for what needs one, a count."""
+    # Ids and names are of others: none of them moves the cursor or changes a colour.
+    return (line._replace(text=visible(line.text)) for line in _summary(tests, manner=manner))
+
+
+def _summary(tests: Sequence[JudgedTest], *, manner: Manner) -> Iterator[Line]:
     failed = manner.failed
     rows = [row for judged in tests for row in _rows(judged)]
     if rows:
@@ -93,7 +101,7 @@ def failure_text(
         lines += [f"{verdict.outcome.value}: {sentence(verdict)}" for verdict in group.verdicts]
         lines += by_op.beside(group)
         lines += [f"  {group.remedy}"] if group.remedy else []
-    return "\n".join([*lines, *_full_profile(judged, rerun)])
+    return "\n".join(map(visible_lines, [*lines, *_full_profile(judged, rerun)]))
 
 
 def count_line(tests: Sequence[JudgedTest], *, failed: int) -> str:
@@ -117,12 +125,12 @@ def _judged_metrics(judged: JudgedTest) -> set[str]:
 
 
 def _rows(judged: JudgedTest) -> Iterator[tuple[str, ...]]:
-    name = judged.observation.test
+    name = shortened(visible(judged.observation.test), _LONGEST_ID)
     for verdict in judged.verdicts:
         centre = verdict.centre
         yield (
             name,
-            verdict.metric.name,
+            shortened(visible(verdict.metric.name), _LONGEST_ID),
             format_value(verdict.metric, centre),
             format_value(verdict.metric, verdict.observed, beside=centre),
             format_change(verdict.change_as_read),

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from pytest_ttnn_perf.model.metric import Source
 from pytest_ttnn_perf.model.verdict import Outcome
+from pytest_ttnn_perf.report.progress import suspicion_line
 from pytest_ttnn_perf.workflow.accept import Action, actions_of
 
 if TYPE_CHECKING:
@@ -102,3 +103,9 @@ def _with_samples(observation: Observation, samples: dict[str, tuple[float, ...]
 
     metrics = {name: more(name, observed) for name, observed in observation.metrics.items()}
     return replace(observation, metrics=metrics)
+
+
+def suspicion(judged: JudgedTest) -> str | None:
+    """Say what makes a test look slower; None if it is only to be recorded."""
+    suspects = [verdict for verdict in judged.verdicts if is_suspect(verdict)]
+    return suspicion_line(judged.observation.test, suspects) if suspects else None

@@ -72,11 +72,17 @@ def check_paths(settings: Settings) -> None:
     if recorded is not None and not recorded.is_dir():
         found = "a file" if recorded.exists() else "nothing"
         raise InputError(recorded, f"expected a folder of recorded artifacts, found {found}")
-    report = settings.json
-    if report is not None and report.is_dir():
-        raise InputError(report, "expected a file for the run record, found a folder")
-    if report is not None:
-        check_writable(report.parent)
+    _check_file(settings.json, "the run record")
+    _check_file(settings.markdown, "the report")
+    _check_file(settings.gitlab, "the code quality report")
+
+
+def _check_file(file: Path | None, what: str) -> None:
+    if file is None:
+        return
+    if file.is_dir():
+        raise InputError(file, f"expected a file for {what}, found a folder")
+    check_writable(file.parent)
 
 
 def choose_profiler(settings: Settings, environment: Mapping[str, str]) -> ProfilerChoice:

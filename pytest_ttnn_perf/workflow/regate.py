@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from pytest_ttnn_perf._support.errors import InputError
 from pytest_ttnn_perf.baselines.store import BaselineStore
@@ -19,12 +19,19 @@ from pytest_ttnn_perf.workflow.judge import checked_against_verdicts, judge_run,
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from pytest_ttnn_perf.model.ci import CiJob
     from pytest_ttnn_perf.model.observation import Run
     from pytest_ttnn_perf.model.rerun import Rerun
     from pytest_ttnn_perf.model.settings import Settings
+    from pytest_ttnn_perf.report.terminal import Manner
+
+#: The shapes of a result that CI systems understand.
+CI_SHAPES: Final = ("markdown", "gitlab")
 
 
-def gate_record(record: Path, settings: Settings, *, rerun: Rerun, shape: str) -> Result:
+def gate_record(
+    record: Path, settings: Settings, *, rerun: Rerun, shape: str, job: CiJob
+) -> Result:
     """Judge the run in ``record`` against the baselines, as the settings say.
 
     Raises:
@@ -33,14 +40,27 @@ def gate_record(record: Path, settings: Settings, *, rerun: Rerun, shape: str) -
     baselines = settings.baselines
     if not baselines.is_dir():
         raise InputError(baselines, "expected a folder of baselines, found none")
-    run = judge_run(read_run(record), BaselineStore(baselines))
+    store = BaselineStore(baselines)
+    run = judge_run(read_run(record), store)
     _refuse_other_definitions(record, run)
     tests = [checked_against_verdicts(judged, settings) for judged in run.tests.values()]
     if not tests:
         raise InputError(record, "the run has no tests: nothing was judged")
     manner = manner_of(tests, settings, rerun=rerun, shift=run.shift)
-    gated = any(judged.verdicts for judged in tests)
-    passed = run.complete and gated and not manner.failed
+    passed = run.complete and any(judged.verdicts for judged in tests) and not manner.failed
+    if shape in CI_SHAPES:
+        from pytest_ttnn_perf.workflow.ci_reports import ci_reports
+
+        told = ci_reports(run, settings, store, rerun=rerun, job=job, record=str(record))
+        text = told.markdown() if shape == "markdown" else told.gitlab()
+    else:
+        text = _listing(run, manner, passed=passed).text(shape)
+    shifted = run.shift is not None and run.shift.worse
+    return Result(text, failed=not passed, shifted=shifted)
+
+
+def _listing(run: Run, manner: Manner, *, passed: bool) -> Listing:
+    tests = list(run.tests.values())
     document = gate_document(tests, failed=not passed, complete=run.complete, shift=run.shift)
     headings = ("test", "metric", "outcome", "change", "limit", "provisional", "sentence")
     rows = tuple(
@@ -59,11 +79,9 @@ def gate_record(record: Path, settings: Settings, *, rerun: Rerun, shape: str) -
     lines = [line.text for line in summary_lines(tests, manner=manner)]
     if not run.complete:
         lines.append(f"failed: the run was cut short after {counted(len(tests), 'test')}")
-    if not gated:
+    if not any(judged.verdicts for judged in tests):
         lines.append("failed: nothing was gated: the run has only metrics that are not")
-    text = Listing(tuple(lines), document, headings, rows).text(shape)
-    shifted = run.shift is not None and run.shift.worse
-    return Result(text, failed=not passed, shifted=shifted)
+    return Listing(tuple(lines), document, headings, rows)
 
 
 def _refuse_other_definitions(record: Path, run: Run) -> None:

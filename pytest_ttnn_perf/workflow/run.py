@@ -11,21 +11,17 @@ from typing import TYPE_CHECKING
 from pytest_ttnn_perf._support.errors import TtnnPerfError
 from pytest_ttnn_perf.baselines.store import BaselineStore
 from pytest_ttnn_perf.device.host import host_environment, host_hardware
+from pytest_ttnn_perf.model.ci import CiJob
 from pytest_ttnn_perf.model.encoding.observations import decode_observation, encode_observation
 from pytest_ttnn_perf.model.encoding.value import Value
-from pytest_ttnn_perf.model.observation import Observation, Run
+from pytest_ttnn_perf.model.observation import Location, Observation, Run
 from pytest_ttnn_perf.model.rerun import Rerun
 from pytest_ttnn_perf.model.settings import Update
-from pytest_ttnn_perf.report.framing import closing_lines, heading_line
-from pytest_ttnn_perf.report.progress import shift_line, suspicion_line
+from pytest_ttnn_perf.report.framing import closing_lines, heading_line, shown_path
+from pytest_ttnn_perf.report.progress import shift_line
 from pytest_ttnn_perf.report.terminal import failure_text, summary_lines
 from pytest_ttnn_perf.workflow.accept import accepted_now
-from pytest_ttnn_perf.workflow.confirm import (
-    confirmed,
-    in_question,
-    is_suspect,
-    not_confirmed,
-)
+from pytest_ttnn_perf.workflow.confirm import confirmed, in_question, not_confirmed
 from pytest_ttnn_perf.workflow.device_pass import untold, with_device
 from pytest_ttnn_perf.workflow.findings import violations
 from pytest_ttnn_perf.workflow.judge import (
@@ -48,6 +44,7 @@ if TYPE_CHECKING:
     from pytest_ttnn_perf.model.settings import Settings
     from pytest_ttnn_perf.model.shift import Shift
     from pytest_ttnn_perf.report.lines import Line
+    from pytest_ttnn_perf.workflow.ci_reports import CiReports
 
 
 @dataclass(slots=True)
@@ -59,6 +56,9 @@ class GateRun:
     here: Path
     rerun: Rerun = Rerun()
     inline: bool = False
+    #: The CI job that this run is part of, and what it is told at the end.
+    job: CiJob = CiJob()
+    reports: CiReports | None = None
     hardware: Hardware = field(default_factory=host_hardware)
     errors: list[str] = field(default_factory=list)
     shift: Shift | None = None
@@ -98,7 +98,7 @@ class GateRun:
         self._begun = True
         self._store.preload(tests)
         environment = host_environment(self.project, now=datetime.now(timezone.utc))
-        self._run = replace(self._run, environment=environment)
+        self._run = replace(self._run, environment=replace(environment, runner=self.job.runner))
         self._journal.open(self._run)
 
     def judge(self, test: str, observed: dict[str, object]) -> JudgedTest:
@@ -146,9 +146,9 @@ class GateRun:
             accepted=partial(accepted_now, self._run.environment, self.settings.reason),
         )
 
-    def lose(self, test: str, why: str) -> JudgedTest:
+    def lose(self, test: str, why: str, location: Location | None = None) -> JudgedTest:
         """Record a test whose worker died: it has no result, which is one."""
-        return self.judge(test, encode_observation(Observation(test, lost=why)))
+        return self.judge(test, encode_observation(Observation(test, lost=why, location=location)))
 
     def judged(self, test: str) -> JudgedTest | None:
         """Return a test as it is judged by now; None before."""
@@ -165,11 +165,6 @@ class GateRun:
             return names
         told = frozenset(self.profiled[test].metrics) if test in self.profiled else frozenset()
         return names & told if profiled else names - told
-
-    def suspicion(self, judged: JudgedTest) -> str | None:
-        """Say what makes a test look slower; None if it is only to be recorded."""
-        suspects = [verdict for verdict in judged.verdicts if is_suspect(verdict)]
-        return suspicion_line(judged.observation.test, suspects) if suspects else None
 
     def has_baseline(self, test: str) -> bool:
         """Return whether a test has a baseline on this hardware."""
@@ -250,6 +245,18 @@ class GateRun:
         # Also of a run without tests: the file of an earlier run must not stand in for it.
         if self.settings.json is not None:
             self._publish(run, self.settings.json)
+        self._report(run)
+
+    def _report(self, run: Run) -> None:
+        """Tell the run to reviewers and to the CI system, as far as that is wanted."""
+        from pytest_ttnn_perf.workflow.ci_reports import ci_reports
+
+        record = shown_path(self._records[0], self.here) if self._records else None
+        self.reports = ci_reports(
+            run, self.settings, self._store, rerun=self.rerun, job=self.job, record=record
+        )
+        for write in self.reports.writers(self.settings):
+            self._attempt(write)
 
     def abandon(self) -> None:
         """End a run that never was one, without a trace."""

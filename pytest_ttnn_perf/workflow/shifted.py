@@ -32,6 +32,18 @@ def assess(
     shift = shift_of(judged.verdicts for judged in tests.values())
     if shift is None:
         return None
+    differs = differences(tests, store, hardware=hardware, environment=environment)
+    return replace(shift, differences=(*differs, *_load(environment)))
+
+
+def differences(
+    tests: Mapping[str, JudgedTest],
+    store: BaselineStore,
+    *,
+    hardware: Hardware | None,
+    environment: Environment,
+) -> tuple[str, ...]:
+    """Return what is not as it was when the baselines of these tests were accepted."""
     found: Counter[str] = Counter()
     compared = 0
     for name, judged in tests.items():
@@ -42,8 +54,7 @@ def assess(
             then = {**baseline.accepted.environment, "ttnn": baseline.accepted.ttnn}
             found.update(_differences(environment, then))
     # Told of most baselines, it can explain most of what is compared with them.
-    common = (text for text, count in found.most_common() if count >= compared / 2)
-    return replace(shift, differences=(*common, *_load(environment)))
+    return tuple(text for text, count in found.most_common() if count >= compared / 2)
 
 
 def relabelled(judged: JudgedTest, shift: Shift) -> JudgedTest:

@@ -118,8 +118,15 @@ def ordinary(text: str) -> str:
 
 
 def junit(project: Project, file: str = "junit.xml") -> str:
-    """Return a JUnit report without times and names of machines."""
+    """Return a JUnit report without times and names of machines, and without our properties."""
     root = ET.parse(project.path / file).getroot()
+    for case in root.iter("testcase"):
+        for properties in case.findall("properties"):
+            for each in properties.findall("property"):
+                if each.get("name", "").startswith("ttnn_perf."):
+                    properties.remove(each)
+            if not len(properties):
+                case.remove(properties)
     for element in root.iter():
         for name in ("time", "timestamp", "hostname"):
             element.attrib.pop(name, None)

@@ -20,6 +20,7 @@ from pytest_ttnn_perf.model.metric import LARGEST, Better, Kind, Metric, Source
 from pytest_ttnn_perf.model.observation import (
     JudgedTest,
     Limits,
+    Location,
     MetricObservation,
     Observation,
     Run,
@@ -72,7 +73,9 @@ ENVIRONMENTS = st.builds(
     ttnn=st.none() | TEXTS,
     commit=st.none() | TEXTS,
     dirty=st.none() | st.booleans(),
+    runner=st.none() | TEXTS,
 )
+LOCATIONS = st.builds(Location, TEXTS, st.none() | st.integers(1, 10**6))
 #: A word of an operand: what a profiler writes there has no spaces.
 WORDS = st.sampled_from(["", "TILE", "BFLOAT16", "L1_HEIGHT_SHARDED"])
 SIZES = st.integers(0, 10**6)
@@ -142,6 +145,7 @@ def observations(draw: DrawFn, test: str, *, with_hardware: bool) -> Observation
         findings=tuple(draw(st.lists(FINDINGS, max_size=2))),
         problems=tuple(draw(st.lists(TEXTS, max_size=2))),
         raised=draw(st.none() | TEXTS),
+        location=draw(st.none() | LOCATIONS),
     )
 
 

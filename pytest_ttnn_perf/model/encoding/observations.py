@@ -21,7 +21,13 @@ from pytest_ttnn_perf.model.encoding.verdicts import (
     encode_unanswered,
 )
 from pytest_ttnn_perf.model.metric import LARGEST, Source
-from pytest_ttnn_perf.model.observation import NO_LIMITS, Limits, MetricObservation, Observation
+from pytest_ttnn_perf.model.observation import (
+    NO_LIMITS,
+    Limits,
+    Location,
+    MetricObservation,
+    Observation,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -48,6 +54,8 @@ def encode_observation(observation: Observation) -> dict[str, object]:
     }
     if observation.hardware is not None:
         encoded["hardware"] = encode_hardware(observation.hardware)
+    if observation.location is not None:
+        encoded["location"] = _encode_location(observation.location)
     if observation.environment:
         encoded["environment"] = dict(observation.environment)
     if observation.left_out:
@@ -67,6 +75,7 @@ def decode_observation(test: str, value: Value) -> Observation:
     unanswered = value.optional("unanswered")
     problems = value.optional("problems")
     left_out = value.optional("left_out")
+    location = value.optional("location")
     texts = {name: text.string() for name in _TEXTS if (text := value.optional(name))}
     flags = {name: flag.boolean() for name in _FLAGS if (flag := value.optional(name))}
     return Observation(
@@ -82,9 +91,20 @@ def decode_observation(test: str, value: Value) -> Observation:
         unanswered=tuple(map(decode_unanswered, unanswered.array())) if unanswered else (),
         problems=problems.strings() if problems else (),
         left_out=tuple(item.one_of(Source) for item in left_out.array()) if left_out else (),
+        location=_decode_location(location) if location else None,
         **texts,  # type: ignore[arg-type]  # none of these names is a flag
         **flags,  # type: ignore[arg-type]  # nor a text
     )
+
+
+def _encode_location(location: Location) -> dict[str, object]:
+    line = {} if location.line is None else {"line": location.line}
+    return {"file": location.file, **line}
+
+
+def _decode_location(value: Value) -> Location:
+    line = value.optional("line")
+    return Location(value.field("file").string(), line.integer(at_least=1) if line else None)
 
 
 def _strings(value: Value | None) -> Mapping[str, str]:

@@ -1,0 +1,117 @@
+"""What CI systems are told of one run with every kind of result in it, whole."""
+
+from __future__ import annotations
+
+import json
+import re
+import xml.etree.ElementTree as ET
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.behaviour.model import configure
+from tests.behaviour.turns import latencies, write_turns
+from tests.harness.golden import assert_golden
+from tests.harness.junit_schema import departures
+from tests.harness.project import clean
+
+if TYPE_CHECKING:
+    from tests.harness.project import Project, Ran
+
+HOSTILE = "e|<b>`x`"
+
+
+@pytest.fixture
+def project(project: Project, monkeypatch: pytest.MonkeyPatch) -> Project:
+    """Return a project in a job of GitHub, with all sorts of results."""
+    steady = latencies(10)
+    names = ("fine", "slow", "fast", "broken")
+    write_turns(project, **dict.fromkeys(names, steady))
+    project.pytest_process("--ttnn-perf-update=new")
+    write_turns(
+        project,
+        fine=steady,
+        slow=latencies(12),
+        fast=latencies(8),
+        broken=["raise RuntimeError('out of <memory>')"],
+        **{HOSTILE: steady},
+    )
+    monkeypatch.setenv("GITHUB_ACTIONS", "true")
+    monkeypatch.setenv("GITHUB_WORKSPACE", str(project.path.parent))
+    monkeypatch.setenv("RUNNER_NAME", "tt-n150-07")
+    return project
+
+
+def settled(project: Project, text: str) -> str:
+    text = clean(text).replace(f"{project.path.name}/", "PROJECT/")
+    return re.sub(r"pytest-ttnn-perf [\d.]+", "pytest-ttnn-perf VERSION", text)
+
+
+def gate(project: Project, isolate: str, *arguments: str) -> Ran:
+    """Run the gate in a process of its own; nothing is measured again, so all modes agree."""
+    return project.pytest_process("--ttnn-perf", "--ttnn-perf-isolate", isolate, *arguments)
+
+
+@pytest.mark.parametrize("isolate", ["process", "inline"])
+def test_everything_that_ci_is_told(project: Project, isolate: str) -> None:
+    ran = gate(
+        project,
+        isolate,
+        "--ttnn-perf-markdown=report.md",
+        "--ttnn-perf-gitlab=quality.json",
+        "--junitxml=junit.xml",
+    )
+    assert ran.code == 1
+    report = (project.path / "report.md").read_text()
+    assert_golden("ci_markdown", settled(project, report))
+    lines = [line for line in ran.text.splitlines() if line.startswith("::")]
+    assert_golden("ci_annotations", settled(project, "\n".join(lines)))
+    quality = json.loads((project.path / "quality.json").read_text())
+    assert_golden("ci_gitlab", settled(project, json.dumps(quality, indent=2)))
+    assert_golden("ci_junit", settled(project, junit_text(project)))
+
+
+def junit_text(project: Project) -> str:
+    """Return the properties and outcomes of all tests, without what is pytest's own business."""
+    root = ET.parse(project.path / "junit.xml").getroot()
+    for element in root.iter():
+        for name in ("time", "timestamp", "hostname"):
+            element.attrib.pop(name, None)
+        if element.tag in {"failure", "error"}:
+            element.text = None
+    return ET.tostring(root, encoding="unicode").replace("><", ">\n<")
+
+
+def test_nothing_new_is_told_in_a_line(project: Project) -> None:
+    write_turns(project, fine=[_with_pcc(10)])
+    project.pytest_process("--ttnn-perf-update=new")
+    gate(project, "inline", "--ttnn-perf-markdown=report.md")
+    report = (project.path / "report.md").read_text()
+    assert_golden("ci_markdown_quiet", settled(project, report))
+
+
+def _with_pcc(milliseconds: int) -> str:
+    pcc = "ttnn_perf.check_pcc(numpy.arange(4.0), numpy.arange(4.0))"
+    return f"import numpy; ttnn_perf.record('latency', [{milliseconds}.0] * 3, unit='ms'); {pcc}"
+
+
+@pytest.mark.parametrize(
+    ("family", "properties", "expected"),
+    [
+        ("xunit1", True, {"<properties> in <testcase>", "<testcase file>", "<testcase line>"}),
+        ("xunit1", False, {"<testcase file>", "<testcase line>"}),
+        ("xunit2", True, {"<properties> in <testcase>"}),
+        ("xunit2", False, set()),
+    ],
+)
+def test_junit_report_departs_from_the_schema_only_where_documented(
+    project: Project, family: str, properties: bool, expected: set[str]
+) -> None:
+    configure(project, f"junit_properties = {str(properties).lower()}")
+    ran = gate(project, "inline", "--junitxml=junit.xml", "-o", f"junit_family={family}")
+    assert ran.code == 1
+    root = ET.parse(project.path / "junit.xml").getroot()
+    assert set(departures(root)) == expected
+    assert bool(root.findall(".//testcase/properties")) == properties
+    # With the warning that record_property gives, strict projects would fail.
+    assert "PytestWarning" not in ran.text

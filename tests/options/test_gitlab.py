@@ -1,0 +1,90 @@
+"""``--ttnn-perf-gitlab`` and ``gitlab``: a code quality report."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from tests.behaviour.model import CONFIG_FILES, configure, refusal_of, write_latency
+
+if TYPE_CHECKING:
+    from tests.harness.project import Project
+
+
+def regressions(text: str) -> list[dict[str, Any]]:
+    """Return the issues that are about times."""
+    return [each for each in json.loads(text) if each["check_name"] == "ttnn-perf/REGRESSED"]
+
+
+@pytest.fixture
+def slower(project: Project) -> Project:
+    """Return a project whose test has become slower."""
+    write_latency(project, 10.0)
+    project.pytest("--ttnn-perf-update=new")
+    write_latency(project, 20.0)
+    return project
+
+
+def test_issue_stands_at_the_line_of_the_test(
+    slower: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("CI_PROJECT_DIR", str(slower.path.parent))
+
+    slower.pytest("--ttnn-perf", "--ttnn-perf-gitlab=out/quality.json")
+
+    (issue,) = regressions((slower.path / "out/quality.json").read_text())
+    source = (slower.path / "test_model.py").read_text().splitlines()
+    line = source.index("@pytest.mark.ttnn_perf") + 1
+    path = f"{slower.path.name}/test_model.py"
+    assert issue["location"] == {"path": path, "lines": {"begin": line}}
+    assert issue["severity"] == "major"
+
+
+def test_command_line_prints_the_same(slower: Project) -> None:
+    slower.pytest("--ttnn-perf", "--ttnn-perf-gitlab=quality.json", "--ttnn-perf-json=run.json")
+
+    ran = slower.cli("gate", "run.json", "--format", "gitlab")
+
+    assert ran.code == 1
+    assert json.loads(ran.text) == json.loads((slower.path / "quality.json").read_text())
+
+
+def test_fingerprint_is_the_same_in_every_run(slower: Project) -> None:
+    marks = set()
+    for value in (20.0, 25.0):
+        write_latency(slower, value)
+        slower.pytest("--ttnn-perf", "--ttnn-perf-gitlab=quality.json")
+        (issue,) = regressions((slower.path / "quality.json").read_text())
+        marks.add(issue["fingerprint"])
+    assert len(marks) == 1
+
+
+def test_nothing_wrong_is_an_empty_list(project: Project) -> None:
+    project.write(test_plain="def test_plain(): pass")
+    (project.path / "quality.json").write_text("earlier")
+
+    project.pytest("--ttnn-perf", "--ttnn-perf-gitlab=quality.json")
+
+    assert json.loads((project.path / "quality.json").read_text()) == []
+
+
+@pytest.mark.parametrize("file", CONFIG_FILES)
+def test_setting_counts_from_the_root(slower: Project, file: str) -> None:
+    configure(slower, 'gitlab = "reports/quality.json"', file=file)
+
+    slower.pytest("--ttnn-perf")
+
+    assert "reports/quality.json" in slower.files()
+
+
+def test_folder_in_its_place_is_refused(project: Project) -> None:
+    write_latency(project, 12.5)
+    (project.path / "quality.json").mkdir()
+
+    ran = project.pytest("--ttnn-perf", "--ttnn-perf-gitlab=quality.json")
+
+    place = project.path / "quality.json"
+    said = "expected a file for the code quality report, found a folder"
+    assert refusal_of(ran) == f"{place}: {said}"

@@ -1,0 +1,158 @@
+"""``--ttnn-perf-markdown`` and ``markdown``: a report for reviewers, also in GitHub's summary."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.behaviour.model import (
+    CONFIG_FILES,
+    MODEL,
+    configure,
+    counts_of,
+    refusal_of,
+    write_latency,
+)
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from tests.harness.project import Project
+
+
+@pytest.fixture
+def slower(project: Project) -> Project:
+    """Return a project whose test has become slower."""
+    write_latency(project, 10.0)
+    project.pytest("--ttnn-perf-update=new")
+    write_latency(project, 20.0)
+    return project
+
+
+@pytest.fixture
+def summary(project: Project, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Return the file that GitHub would show beside the step."""
+    file = project.path / "summary.md"
+    monkeypatch.setenv("GITHUB_STEP_SUMMARY", str(file))
+    return file
+
+
+def test_report_says_what_failed_and_what_to_run(slower: Project) -> None:
+    ran = slower.pytest("--ttnn-perf", "--ttnn-perf-markdown=out/report.md")
+
+    assert ran.code == 1
+    text = (slower.path / "out/report.md").read_text()
+    assert text.startswith("## ❌ ttnn-perf: 1 of 1 test failed\n")
+    assert f"| `{MODEL}` | `latency` | 10.00 ms | 20.00 ms | +100.0 % |" in text
+    assert f"```sh\npytest {MODEL} --ttnn-perf-update=all" in text
+    (record,) = [name for name in slower.files() if name in text and name.startswith(".ttnn_perf")]
+    assert text.splitlines()[-1].startswith(f"<sub>run record `{record}`")
+
+
+def test_command_line_prints_the_same(slower: Project) -> None:
+    slower.pytest("--ttnn-perf", "--ttnn-perf-markdown=report.md", "--ttnn-perf-json=run.json")
+
+    ran = slower.cli("gate", "run.json", "--format", "markdown")
+
+    assert ran.code == 1
+    written = (slower.path / "report.md").read_text().splitlines()
+    # All but the last line, which names another copy of the record.
+    assert ran.text.splitlines()[:-1] == [
+        line.replace("host-x86_64", "host-ARCH") for line in written[:-1]
+    ]
+
+
+def test_existing_file_is_replaced(slower: Project) -> None:
+    for _ in range(2):
+        slower.pytest("--ttnn-perf", "--ttnn-perf-markdown=report.md")
+
+    assert (slower.path / "report.md").read_text().count("## ❌") == 1
+
+
+@pytest.mark.parametrize("file", CONFIG_FILES)
+def test_option_counts_from_here_and_setting_from_the_root(
+    project: Project, file: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_latency(project, 12.5)
+    (project.path / "pytest.ini").write_text("[pytest]\n")
+    configure(project, 'markdown = "set.md"', file=file)
+    (project.path / "below").mkdir()
+    monkeypatch.chdir(project.path / "below")
+
+    project.pytest("--ttnn-perf", "..")
+    assert "set.md" in project.files()
+
+    project.pytest("--ttnn-perf", "--ttnn-perf-markdown=given.md", "..")
+    assert "below/given.md" in project.files()
+
+
+def test_run_without_measured_tests_does_not_look_like_a_pass(project: Project) -> None:
+    project.write(test_plain="def test_plain(): pass")
+    (project.path / "report.md").write_text("earlier")
+
+    project.pytest("--ttnn-perf", "--ttnn-perf-markdown=report.md")
+
+    text = (project.path / "report.md").read_text()
+    assert text.startswith("⚠️ **ttnn-perf: no test was gated**\n")
+
+
+def test_folder_in_its_place_is_refused(project: Project) -> None:
+    write_latency(project, 12.5)
+    (project.path / "report.md").mkdir()
+
+    ran = project.pytest("--ttnn-perf", "--ttnn-perf-markdown=report.md")
+
+    place = project.path / "report.md"
+    assert refusal_of(ran) == f"{place}: expected a file for the report, found a folder"
+
+
+def test_summary_of_github_is_added_to(slower: Project, summary: Path) -> None:
+    summary.write_text("of another step\n")
+
+    slower.pytest_process("--ttnn-perf", "--ttnn-perf-isolate=process", "--ttnn-perf-confirm=1")
+
+    before, _, after = summary.read_text().partition("## ❌ ttnn-perf: 1 of 1 test failed\n")
+    assert before == "of another step\n"
+    assert after.count("<sub>") == 1
+
+
+def test_summary_of_github_can_be_switched_off(slower: Project, summary: Path) -> None:
+    configure(slower, "step_summary = false")
+
+    slower.pytest("--ttnn-perf")
+
+    assert not summary.exists()
+
+
+def test_full_summary_takes_no_more(slower: Project, summary: Path) -> None:
+    full = "x" * (1024 * 1024 - 10)
+    summary.write_text(full)
+
+    ran = slower.pytest("--ttnn-perf")
+
+    assert summary.read_text() == full
+    assert counts_of(ran) == "1 failed"
+
+
+def test_summary_that_cannot_be_written_is_named_and_fails_the_run(
+    project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_latency(project, 12.5)
+    place = project.path / "nowhere" / "summary.md"
+    monkeypatch.setenv("GITHUB_STEP_SUMMARY", str(place))
+
+    ran = project.pytest("--ttnn-perf-update=new")
+
+    assert (ran.code, counts_of(ran)) == (1, "1 passed")
+    assert f"not written: {place}: cannot write: No such file or directory" in ran.text
+
+
+def test_idle_run_and_refused_run_write_nothing(project: Project, summary: Path) -> None:
+    write_latency(project, 12.5)
+
+    project.pytest()
+    project.pytest("--ttnn-perf", "--collect-only")
+    project.pytest("--ttnn-perf", "no_such_file.py")
+
+    assert not summary.exists()

@@ -1,0 +1,120 @@
+"""Annotations: what GitHub shows, beside which line, and no more than it shows."""
+
+from __future__ import annotations
+
+import pytest
+
+from pytest_ttnn_perf.model.ci import CiJob
+from pytest_ttnn_perf.model.finding import Severity
+from pytest_ttnn_perf.model.settings import Missing
+from pytest_ttnn_perf.model.shift import Shift
+from pytest_ttnn_perf.model.verdict import Outcome
+from pytest_ttnn_perf.report.annotations import annotation_lines
+from tests.harness.told import finding, judged, told, verdict
+
+FINE = verdict(Outcome.WITHIN)
+
+
+@pytest.mark.parametrize(
+    ("outcome", "level"),
+    [
+        (Outcome.REGRESSED, "error"),
+        (Outcome.NO_DATA, "error"),
+        (Outcome.TOO_NOISY, "error"),
+        (Outcome.NO_BASELINE, "error"),
+        (Outcome.NOT_COMPARABLE, "error"),
+        (Outcome.IMPROVED, "notice"),
+    ],
+)
+def test_each_outcome_has_its_level_and_its_line(outcome: Outcome, level: str) -> None:
+    run = told(judged("test_a.py::test_a[8]", verdict(outcome)), job=CiJob(folder="models"))
+    (line,) = annotation_lines(run)
+    place = f"file=models/test_a.py,line=12,title={outcome.value} test_a[8]"
+    assert line.startswith(f"::{level} {place}::{outcome.value}: ")
+
+
+def test_nothing_is_said_of_what_is_as_before() -> None:
+    assert not list(annotation_lines(told(judged("a.py::a", FINE))))
+
+
+def test_everything_that_failed_a_test_is_one_annotation() -> None:
+    wrong = judged(
+        "a.py::a",
+        verdict(Outcome.REGRESSED),
+        by_op="Conv2d +61 us",
+        problems=("a mistake",),
+        findings=(finding("TTP001", Severity.ERROR),),
+    )
+    (line,) = annotation_lines(told(wrong))
+    _, _, message = line.removeprefix("::").partition("::")
+    assert message.split("%0A") == [
+        "a mistake",
+        "TTP001 layout-conversions (error): 12 %25 of the time goes into `tilize`",
+        "  fix: Keep tensors in `TILE`.",
+        "REGRESSED: wall_time 12.00 ms, baseline 10.00 ms: 20.0 %25 slower, limit 3.5 %25 "
+        "(10 samples against 5 sessions)",
+        "  by op: Conv2d +61 us",
+    ]
+
+
+def test_warning_that_tests_share_is_said_once() -> None:
+    tests = [judged(f"a.py::{n}", FINE, findings=(finding(),)) for n in "abc"]
+    (line,) = annotation_lines(told(*tests))
+    assert line.startswith("::warning file=a.py,line=12,title=TTP203 a::TTP203 ")
+    assert line.endswith("%0A  also in 2 other tests")
+
+
+def test_errors_that_are_only_reported_are_warnings() -> None:
+    test = judged("a.py::a", FINE, findings=(finding("TTP001", Severity.ERROR),))
+    (line,) = annotation_lines(told(test, passes=True, enforced=False))
+    assert line.startswith("::warning ")
+
+
+@pytest.mark.parametrize(("missing", "found"), [(Missing.WARN, 1), (Missing.IGNORE, 0)])
+def test_missing_baselines_follow_the_setting(missing: Missing, found: int) -> None:
+    run = told(judged("a.py::a", verdict(Outcome.NO_BASELINE)), passes=True, missing=missing)
+    lines = list(annotation_lines(run))
+    assert [line.partition(" ")[0] for line in lines] == ["::warning"] * found
+
+
+def test_no_more_than_github_shows_and_the_rest_is_counted() -> None:
+    tests = [
+        *(judged(f"a.py::slow{n}", verdict(Outcome.REGRESSED)) for n in range(13)),
+        *(judged(f"a.py::fast{n}", verdict(Outcome.IMPROVED)) for n in range(10)),
+    ]
+    lines = list(annotation_lines(told(*tests)))
+    levels = [line.partition(" ")[0] for line in lines]
+    assert levels == ["::error"] * 10 + ["::notice"] * 10
+    where = "all are in the summary and in .ttnn_perf/runs/run.json"
+    assert lines[9] == f"::error title=ttnn-perf::4 more errors; {where}"
+
+
+def test_failures_that_something_else_annotates_are_left_out() -> None:
+    tests = [
+        judged("a.py::slow", verdict(Outcome.REGRESSED)),
+        judged("a.py::fast", verdict(Outcome.IMPROVED), findings=(finding(),)),
+    ]
+    lines = list(annotation_lines(told(*tests), failures=False))
+    assert [line.partition(" ")[0] for line in lines] == ["::warning", "::notice"]
+
+
+@pytest.mark.parametrize(("failing", "level"), [(False, "error"), (True, "warning")])
+def test_shifted_machine_is_told_of_no_file(failing: bool, level: str) -> None:
+    outcome = Outcome.REGRESSED if failing else Outcome.WITHIN
+    run = told(judged("a.py::a", verdict(outcome)), shift=Shift(0.08, 6, 7))
+    said = [line for line in annotation_lines(run, failures=False) if "shifted" in line]
+    assert said == [
+        f"::{level} title=ttnn-perf%3A environment shifted::environment shifted: 8.0 %25 slower "
+        "as a whole (6 of 7 tests moved the same way); nothing that is recorded differs"
+    ]
+
+
+def test_run_that_was_cut_short_is_an_error() -> None:
+    (line,) = annotation_lines(told(judged("a.py::a", FINE), complete=False))
+    assert line == "::error title=ttnn-perf::the run was cut short after 1 test"
+
+
+def test_test_without_a_known_line_has_the_file_of_its_id() -> None:
+    run = told(judged("a.py::a", verdict(Outcome.REGRESSED), line=None))
+    (line,) = annotation_lines(run)
+    assert line.startswith("::error file=a.py,title=")

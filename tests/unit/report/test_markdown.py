@@ -1,0 +1,195 @@
+"""A run for reviewers: the headline, what failed and what to run, and never too long."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+import pytest
+
+from pytest_ttnn_perf.model.drift import Drift, Drifting, DriftKind
+from pytest_ttnn_perf.model.finding import Evidence, Severity
+from pytest_ttnn_perf.model.hardware import Environment
+from pytest_ttnn_perf.model.settings import Missing
+from pytest_ttnn_perf.model.shift import Shift
+from pytest_ttnn_perf.model.verdict import Outcome
+from pytest_ttnn_perf.report.fitting import COMMENT_BYTES
+from pytest_ttnn_perf.report.markdown import markdown_text
+from tests.harness.told import finding, judged, told, verdict
+
+if TYPE_CHECKING:
+    from pytest_ttnn_perf.model.observation import JudgedTest
+    from pytest_ttnn_perf.model.verdict import Verdict
+    from pytest_ttnn_perf.report.told import Told
+
+SLOWER = verdict(Outcome.REGRESSED)
+FINE = verdict(Outcome.WITHIN)
+
+
+def text_of(run: Told, *, most_bytes: int = COMMENT_BYTES) -> str:
+    return markdown_text(run, most_bytes=most_bytes)
+
+
+def many(count: int, *verdicts: Verdict) -> list[JudgedTest]:
+    return [judged(f"test_a.py::test_model[{n}]", *verdicts) for n in range(count)]
+
+
+@pytest.mark.parametrize(
+    ("run", "headline"),
+    [
+        (
+            told(judged("a.py::a", SLOWER), judged("a.py::b", FINE)),
+            "❌ ttnn-perf: 1 of 2 tests failed",
+        ),
+        (
+            told(judged("a.py::a", verdict(Outcome.IMPROVED))),
+            "✅ ttnn-perf: 1 test gated, all passed",
+        ),
+        (
+            told(judged("a.py::a", FINE), shift=Shift(0.08, 6, 7)),
+            "⚠️ ttnn-perf: environment shifted; 1 test gated, none failed by name",
+        ),
+        (
+            told(judged("a.py::a", SLOWER), complete=False),
+            "❌ ttnn-perf: the run was cut short: 1 of 1 test failed",
+        ),
+    ],
+)
+def test_headline_says_how_it_went(run: Told, headline: str) -> None:
+    assert text_of(run).splitlines()[0] == f"## {headline}"
+
+
+def test_nothing_new_is_one_line_and_a_folded_table() -> None:
+    text = text_of(told(*many(14, FINE)))
+    assert text.splitlines()[0] == "✅ **ttnn-perf: 14 tests gated, all passed**"
+    assert "###" not in text
+    visible = re.sub(r"<details>.*?</details>", "", text, flags=re.DOTALL)
+    assert len([line for line in visible.splitlines() if line]) == 3
+
+
+def test_run_without_gated_tests_does_not_look_like_a_pass() -> None:
+    assert text_of(told()).startswith("⚠️ **ttnn-perf: no test was gated**\n")
+
+
+def test_failed_test_has_its_numbers_the_op_and_the_command() -> None:
+    slower = judged("a.py::test_a[8]", SLOWER, by_op="Conv2d +61 us (64 to 32 cores)")
+    text = text_of(told(slower, judged("a.py::b", FINE)))
+    row = "| `a.py::test_a[8]` | `wall_time` | 10.00 ms | 12.00 ms | +20.0 % | 3.5 % | REGRESSED |"
+    assert row in text.splitlines()
+    assert "- by op: Conv2d +61 us (64 to 32 cores)\n" in text
+    command = "pytest 'a.py::test_a[8]' --ttnn-perf-update=all --ttnn-perf-reason \"why\""
+    assert f"\nAccept it with:\n\n```sh\n{command}\n```\n" in text
+
+
+def test_failures_beyond_the_first_are_folded() -> None:
+    text = text_of(told(*many(5, SLOWER)))
+    assert "<summary>What to run for 2 more tests</summary>" in text
+    assert text.count("Accept it with:") == 5
+
+
+def test_no_data_says_why_and_what_to_do() -> None:
+    text = text_of(told(judged("a.py::a", verdict(Outcome.NO_DATA))))
+    assert "NO_DATA: nothing was judged: the test raised RuntimeError: out of memory" in text
+    assert "Mend the test; what it measured before is in the run record." in text
+
+
+def test_mistake_in_a_test_comes_without_commands() -> None:
+    wrong = judged("a.py::a", SLOWER, problems=("no such metric: <b>",))
+    text = text_of(told(wrong))
+    assert "no such metric: &lt;b&gt;" in text
+    assert "```" not in text
+
+
+def test_improvements_come_with_what_keeps_them() -> None:
+    better = [judged(f"a.py::{n}", verdict(Outcome.IMPROVED)) for n in "ab"]
+    text = text_of(told(*better))
+    commands = "pytest a.py::a --ttnn-perf-update\npytest a.py::b --ttnn-perf-update\n"
+    assert f"Keep it with:\n\n```sh\n{commands}```\n" in text
+
+
+def test_gains_of_a_fast_machine_are_not_offered() -> None:
+    text = text_of(told(judged("a.py::a", verdict(Outcome.IMPROVED)), shift=Shift(-0.1, 6, 7)))
+    assert "### Improved" not in text
+    assert "environment shifted: 10.0 % faster as a whole" in text
+
+
+@pytest.mark.parametrize(
+    ("missing", "title"),
+    [
+        (Missing.FAIL, "### Without a baseline: 2 tests, failed"),
+        (Missing.WARN, "### Without a baseline: 2 tests"),
+        (Missing.IGNORE, None),
+    ],
+)
+def test_tests_without_a_baseline(missing: Missing, title: str | None) -> None:
+    new = [
+        judged("a.py::a", verdict(Outcome.NO_BASELINE)),
+        judged("a.py::b", verdict(Outcome.NOT_COMPARABLE)),
+    ]
+    text = text_of(told(*new, missing=missing, passes=missing is not Missing.FAIL))
+    found = [line for line in text.splitlines() if line.startswith("### Without")]
+    assert found == ([title] if title else [])
+    assert ("pytest a.py::a --ttnn-perf-update=new" in text) == bool(title)
+
+
+def test_findings_are_grouped_by_rule_errors_open_and_first() -> None:
+    evidence = (Evidence("Tilize 1x32", 61_000, "ns"),)
+    warned = finding(evidence=evidence)
+    tests = [
+        judged("a.py::a", FINE, findings=(warned,)),
+        judged("a.py::b", FINE, findings=(warned, finding("TTP001", Severity.ERROR))),
+        judged("a.py::c", FINE, findings=(finding("TTP103", Severity.INFO),)),
+    ]
+    text = text_of(told(*tests))
+    assert "### Checklist: 1 error, 1 warning\n" in text
+    error = text.index("<details open><summary>TTP001")
+    assert error < text.index("<details><summary>TTP203 layout-conversions (warning): 2 tests")
+    assert "- 12 % of the time goes into `tilize`\n  - in `a.py::a`, `a.py::b`\n" in text
+    assert "  - Tilize 1x32: 61.00 us\n" in text
+    assert "Fix: Keep tensors in `TILE`.\n\nSee: `ttnn-perf rules TTP203`\n" in text
+    assert "TTP103" not in text
+
+
+def test_environment_names_key_versions_runner_and_what_differs() -> None:
+    environment = Environment(
+        ttnn="0.81.1", commit="abcdef0123456789", dirty=True, runner="tt-n150-07", plugin="1.0"
+    )
+    run = told(
+        judged("a.py::a", FINE),
+        environment=environment,
+        differences=("governor powersave, at the baselines performance",),
+    )
+    assert (
+        "**Environment:** `wormhole_b0-n150-1x1` · ttnn 0.81.1 · commit `abcdef012345` with "
+        "changes · runner `tt-n150-07`\nNot as when the baselines were accepted: governor "
+        "powersave, at the baselines performance.\n"
+    ) in text_of(run)
+
+
+def test_footer_names_the_record() -> None:
+    last = text_of(told(judged("a.py::a", FINE))).splitlines()[-1]
+    assert last == "<sub>run record `.ttnn_perf/runs/run.json` · pytest-ttnn-perf 1.0</sub>"
+
+
+def test_drift_is_folded() -> None:
+    run = told(judged("a.py::a", FINE))
+    drift = Drifting("a.py::a", "wall_time", 10, Drift(DriftKind.STEP, 0.05, 3))
+    object.__setattr__(run.manner, "drifts", (drift,))
+    assert "<summary>Drift: 1</summary>\n\n- drift a.py::a: wall_time got 5.0 %" in text_of(run)
+
+
+@pytest.mark.parametrize("most_bytes", [3_000, 20_000, COMMENT_BYTES])
+def test_long_report_is_cut_and_says_so(most_bytes: int) -> None:
+    text = text_of(told(*many(2_000, SLOWER)), most_bytes=most_bytes)
+    assert len(text.encode()) <= most_bytes
+    assert len(text.encode()) > most_bytes / 2
+    left = re.search(r"\*[\d,]+ of 2,000 rows left out; the whole is in `\S+run\.json`\.\*", text)
+    assert left is not None
+    assert text.startswith("## ❌ ttnn-perf: 2000 of 2000 tests failed")
+    assert text.endswith("</sub>\n")
+    assert text.count("<details") == text.count("</details>")
+    assert text.count("```") % 2 == 0
+
+
+def test_without_any_room_nothing_is_written() -> None:
+    assert text_of(told(*many(3, SLOWER)), most_bytes=40) == ""
