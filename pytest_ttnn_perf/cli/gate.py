@@ -16,7 +16,7 @@ from pytest_ttnn_perf.model.rerun import Rerun
 from pytest_ttnn_perf.model.settings import Missing
 from pytest_ttnn_perf.workflow.ci_job import ci_job
 from pytest_ttnn_perf.workflow.config_file import find_root
-from pytest_ttnn_perf.workflow.regate import CI_SHAPES, gate_record
+from pytest_ttnn_perf.workflow.regate import CI_SHAPES, Gate, gate_record
 
 if TYPE_CHECKING:
     import argparse
@@ -37,6 +37,17 @@ def declare(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> No
         type=Path,
         help="a run record, or the journal of a run that was cut short",
     )
+    add_gate(parser)
+    parser.set_defaults(run=run)
+
+
+def run(options: argparse.Namespace) -> Result:
+    """Return the verdicts, and whether the run fails."""
+    return gate_record(options.record, gate_of(options), shape=options.format)
+
+
+def add_gate(parser: argparse.ArgumentParser) -> None:
+    """Declare how recorded runs are judged."""
     add_baselines(parser)
     parser.add_argument(
         "--missing",
@@ -44,18 +55,15 @@ def declare(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> No
         help="what a test without a comparable baseline does (default: fail)",
     )
     add_format(parser, *CI_SHAPES)
-    parser.set_defaults(run=run)
 
 
-def run(options: argparse.Namespace) -> Result:
-    """Return the verdicts, and whether the run fails."""
+def gate_of(options: argparse.Namespace) -> Gate:
+    """Return how recorded runs are judged: as the project does, or as the options say."""
     settings = project_settings()
     if options.missing:
         settings = replace(settings, missing=Missing(options.missing))
+    rerun = Rerun()
     if options.baselines is not None:
         settings = replace(settings, baselines=options.baselines)
         rerun = Rerun(options=("--ttnn-perf-baselines", str(options.baselines)))
-    else:
-        rerun = Rerun()
-    job = ci_job(os.environ, find_root(Path.cwd()))
-    return gate_record(options.record, settings, rerun=rerun, shape=options.format, job=job)
+    return Gate(settings, rerun, ci_job(os.environ, find_root(Path.cwd())))

@@ -18,6 +18,7 @@ from pytest_ttnn_perf.cli import (
     compare,
     doctor,
     gate,
+    merge,
     rules,
     show,
 )
@@ -36,7 +37,7 @@ class ExitCode(IntEnum):
     SHIFTED = 6
 
 
-_COMMANDS: Final = (gate, check, analyze, rules, calibrate, show, compare, baseline, doctor)
+_COMMANDS: Final = (gate, merge, check, analyze, rules, calibrate, show, compare, baseline, doctor)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

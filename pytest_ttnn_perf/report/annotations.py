@@ -98,7 +98,7 @@ def _of_test(told: Told, judged: JudgedTest) -> Iterator[Annotation]:
     """Yield one annotation for each level at which there is something to say of a test."""
     for level in Level:
         verdicts = [v for v in judged.verdicts if told.level(judged, v) is level]
-        errors = [f for f in judged.observation.findings if told.level_of_finding(f) is level]
+        errors = [f for f in judged.findings if told.level_of_finding(f) is level]
         findings = errors if level is Level.ERROR else []  # warnings: once for all tests
         lines = list(judged.observation.problems) if level is Level.ERROR else []
         lines += [line for finding in findings for line in _finding_lines(finding)]
@@ -116,7 +116,7 @@ def _of_rules(told: Told) -> Iterator[Annotation]:
     """
     found: dict[str, list[tuple[JudgedTest, Finding]]] = {}
     for judged in told.tests:
-        for finding in judged.observation.findings:
+        for finding in judged.findings:
             if told.level_of_finding(finding) is Level.WARNING:
                 found.setdefault(finding.code, []).append((judged, finding))
     for code, ((judged, finding), *others) in found.items():

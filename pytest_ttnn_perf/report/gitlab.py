@@ -47,7 +47,7 @@ def _issues(told: Told, judged: JudgedTest) -> Iterator[dict[str, object]]:
             text += f"; by op: {by_op}" if by_op else ""
             severity = _severity(verdict, level)
             yield _issue(told, judged, ("metric", verdict.metric.name), check, text, severity)
-    for finding in judged.observation.findings:
+    for finding in judged.findings:
         if finding.stands:
             check = f"ttnn-perf/{finding.code}"
             severity = _OF_FINDING[finding.severity]

@@ -58,7 +58,7 @@ def _by_rule(told: Told) -> dict[tuple[str, Level | None], dict[Finding, list[st
     """Return what asks for attention, by rule; just the same in several tests is said once."""
     found: dict[tuple[str, Level | None], dict[Finding, list[str]]] = {}
     for judged in told.tests:
-        for finding in judged.observation.findings:
+        for finding in judged.findings:
             level = told.level_of_finding(finding)
             if level is not None:
                 same = found.setdefault((finding.code, level), {})

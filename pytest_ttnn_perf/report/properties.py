@@ -43,7 +43,7 @@ def property_pairs(judged: JudgedTest, hardware: Hardware | None) -> list[tuple[
     for name, observed in judged.observation.metrics.items():
         if name not in judged_names and observed.samples:
             pairs += _of_value(name, observed.metric.unit, _middle(observed.samples))
-    found = sorted(f.code for f in judged.observation.findings if f.stands)
+    found = sorted(f.code for f in judged.findings if f.stands)
     pairs += [(f"{_PREFIX}.findings", ",".join(found))] if found else []
     # pytest takes care of values, but not of names.
     return [(visible(name), visible(value)) for name, value in pairs]

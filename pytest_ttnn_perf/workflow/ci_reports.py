@@ -34,9 +34,9 @@ class CiReports:
 
     told: Told
 
-    def markdown(self) -> str:
-        """Return the report for reviewers, no longer than a comment may be."""
-        return markdown_text(self.told, most_bytes=COMMENT_BYTES)
+    def markdown(self, *, parts: int = 1) -> str:
+        """Return the report for reviewers, no longer than that many in one comment may be."""
+        return markdown_text(self.told, most_bytes=COMMENT_BYTES // parts)
 
     def gitlab(self) -> str:
         """Return the code quality report."""

@@ -1,7 +1,8 @@
-"""Judging a run that was recorded elsewhere: no pytest, no hardware."""
+"""Judging runs that were recorded elsewhere: no pytest, no hardware."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 from pytest_ttnn_perf._support.errors import InputError
@@ -24,64 +25,123 @@ if TYPE_CHECKING:
     from pytest_ttnn_perf.model.rerun import Rerun
     from pytest_ttnn_perf.model.settings import Settings
     from pytest_ttnn_perf.report.terminal import Manner
+    from pytest_ttnn_perf.workflow.ci_reports import CiReports
 
 #: The shapes of a result that CI systems understand.
 CI_SHAPES: Final = ("markdown", "gitlab")
 
 
-def gate_record(
-    record: Path, settings: Settings, *, rerun: Rerun, shape: str, job: CiJob
-) -> Result:
-    """Judge the run in ``record`` against the baselines, as the settings say.
+@dataclass(frozen=True, slots=True)
+class Gate:
+    """How recorded runs are judged, and for whom."""
+
+    settings: Settings
+    rerun: Rerun
+    job: CiJob
+
+    def store(self) -> BaselineStore:
+        """Return the baselines.
+
+        Raises:
+            InputError: there are none.
+        """
+        baselines = self.settings.baselines
+        if not baselines.is_dir():
+            raise InputError(baselines, "expected a folder of baselines, found none")
+        return BaselineStore(baselines)
+
+    def judged(self, run: Run, store: BaselineStore, *, record: Path) -> Gated:
+        """Judge a run; ``record`` is where it was read.
+
+        Raises:
+            InputError: it has no tests, or defines a metric other than its baseline does.
+        """
+        if not run.tests:
+            raise InputError(record, "the run has no tests: nothing was judged")
+        run = judge_run(run, store)
+        _refuse_other_definitions(record, run)
+        tests = {
+            name: checked_against_verdicts(judged, self.settings)
+            for name, judged in run.tests.items()
+        }
+        run = replace(run, tests=tests)
+        manner = manner_of(list(tests.values()), self.settings, rerun=self.rerun, shift=run.shift)
+        return Gated(run, manner, str(record))
+
+    def reports(self, gated: Gated, store: BaselineStore) -> CiReports:
+        """Return what a judged run says to CI systems."""
+        from pytest_ttnn_perf.workflow.ci_reports import ci_reports
+
+        return ci_reports(
+            gated.run, self.settings, store, rerun=self.rerun, job=self.job, record=gated.record
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Gated:
+    """A run that was judged anew, as the settings say."""
+
+    run: Run
+    manner: Manner
+    record: str
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether nothing of it is gated."""
+        return not any(judged.verdicts for judged in self.run.tests.values())
+
+    @property
+    def passed(self) -> bool:
+        """Whether it is whole, and no test of it failed."""
+        return self.run.complete and not self.is_empty and not self.manner.failed
+
+    @property
+    def is_slower(self) -> bool:
+        """Whether its machine is slower as a whole."""
+        return self.run.shift is not None and self.run.shift.worse
+
+    def listing(self) -> Listing:
+        """Lay it out."""
+        tests = list(self.run.tests.values())
+        document = gate_document(
+            tests, failed=not self.passed, complete=self.run.complete, shift=self.run.shift
+        )
+        headings = ("test", "metric", "outcome", "change", "limit", "provisional", "sentence")
+        rows = tuple(
+            (
+                j.observation.test,
+                v.metric.name,
+                v.outcome.value,
+                v.change,
+                v.limit,
+                v.provisional,
+                sentence(v),
+            )
+            for j in tests
+            for v in j.verdicts
+        )
+        lines = [line.text for line in summary_lines(tests, manner=self.manner)]
+        if not self.run.complete:
+            lines.append(f"failed: the run was cut short after {counted(len(tests), 'test')}")
+        if self.is_empty:
+            lines.append("failed: nothing was gated: the run has only metrics that are not")
+        return Listing(tuple(lines), document, headings, rows)
+
+
+def gate_record(record: Path, gate: Gate, *, shape: str) -> Result:
+    """Judge the run in ``record`` against the baselines.
 
     Raises:
         InputError: the record or a baseline is unreadable, or both define a metric differently.
     """
-    baselines = settings.baselines
-    if not baselines.is_dir():
-        raise InputError(baselines, "expected a folder of baselines, found none")
-    store = BaselineStore(baselines)
-    run = judge_run(read_run(record), store)
-    _refuse_other_definitions(record, run)
-    tests = [checked_against_verdicts(judged, settings) for judged in run.tests.values()]
-    if not tests:
-        raise InputError(record, "the run has no tests: nothing was judged")
-    manner = manner_of(tests, settings, rerun=rerun, shift=run.shift)
-    passed = run.complete and any(judged.verdicts for judged in tests) and not manner.failed
+    store = gate.store()
+    gated = gate.judged(read_run(record), store, record=record)
     if shape in CI_SHAPES:
-        from pytest_ttnn_perf.workflow.ci_reports import ci_reports
-
-        told = ci_reports(run, settings, store, rerun=rerun, job=job, record=str(record))
-        text = told.markdown() if shape == "markdown" else told.gitlab()
+        reports = gate.reports(gated, store)
+        text = reports.markdown() if shape == "markdown" else reports.gitlab()
     else:
-        text = _listing(run, manner, passed=passed).text(shape)
-    shifted = run.shift is not None and run.shift.worse
-    return Result(text, failed=not passed, shifted=shifted)
-
-
-def _listing(run: Run, manner: Manner, *, passed: bool) -> Listing:
-    tests = list(run.tests.values())
-    document = gate_document(tests, failed=not passed, complete=run.complete, shift=run.shift)
-    headings = ("test", "metric", "outcome", "change", "limit", "provisional", "sentence")
-    rows = tuple(
-        (
-            j.observation.test,
-            v.metric.name,
-            v.outcome.value,
-            v.change,
-            v.limit,
-            v.provisional,
-            sentence(v),
-        )
-        for j in tests
-        for v in j.verdicts
-    )
-    lines = [line.text for line in summary_lines(tests, manner=manner)]
-    if not run.complete:
-        lines.append(f"failed: the run was cut short after {counted(len(tests), 'test')}")
-    if not any(judged.verdicts for judged in tests):
-        lines.append("failed: nothing was gated: the run has only metrics that are not")
-    return Listing(tuple(lines), document, headings, rows)
+        text = gated.listing().text(shape)
+    return Result(text, failed=not gated.passed, shifted=gated.is_slower)
 
 
 def _refuse_other_definitions(record: Path, run: Run) -> None:

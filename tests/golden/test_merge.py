@@ -1,0 +1,142 @@
+"""The whole output of ``merge``: shards and systems as one."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.harness.golden import assert_golden
+
+if TYPE_CHECKING:
+    from tests.harness.project import Project
+
+SHAPES = ["table", "json", "csv", "markdown", "gitlab"]
+
+
+def record(project: Project, file: str, *, key: str = "n150", **latencies: float) -> None:
+    """Write the record of a shard that ran some tests, each with one latency in ms."""
+    arch, board, mesh = "wormhole_b0", key, "1x1"
+    tests = {
+        f"test_model.py::{test}": {
+            "metrics": {"latency": {"samples": [value], "unit": "ms", "kind": "time"}}
+        }
+        for test, value in latencies.items()
+    }
+    hardware = {"arch": arch, "board": board, "mesh": mesh}
+    document = {"format": 1, "hardware": hardware, "complete": True, "tests": tests}
+    (project.path / file).write_text(json.dumps(document))
+
+
+@pytest.fixture
+def sharded(project: Project) -> Project:
+    """Return a project with baselines of two systems, of 10 ms each."""
+    for key in ("n150", "n300"):
+        tests = {
+            test: {
+                "accepted": {"at": "2026-01-01T00:00:00Z"},
+                "metrics": {
+                    "latency": {
+                        "unit": "ms",
+                        "kind": "time",
+                        "better": "lower",
+                        "source": "wall",
+                        "sessions": [[10.0, 0.0, 1]] * 3,
+                    }
+                },
+            }
+            for test in ("test_a", "test_b", "test_c")
+        }
+        file = project.path / "baselines" / f"wormhole_b0-{key}-1x1" / "test_model.json"
+        file.parent.mkdir(parents=True)
+        hardware = {"arch": "wormhole_b0", "board": key, "mesh": "1x1"}
+        document = {"format": 1, "hardware": hardware, "tests": tests}
+        file.write_text(json.dumps(document))
+    return project
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_shards_of_two_systems(sharded: Project, shape: str) -> None:
+    record(sharded, "one.json", test_a=10.0)
+    record(sharded, "two.json", test_b=10.1, test_c=9.9)
+    record(sharded, "three.json", key="n300", test_a=14.0)
+    ran = sharded.cli("merge", "one.json", "two.json", "three.json", "--format", shape)
+    assert (ran.code, ran.errors) == (1, "")
+    assert_golden(f"merge_{shape}", ran.text)
+
+
+def test_all_pass(sharded: Project) -> None:
+    record(sharded, "one.json", test_a=10.0)
+    record(sharded, "two.json", test_b=10.1)
+
+    ran = sharded.cli("merge", "one.json", "two.json", "--expect", "2")
+
+    assert ran.code == 0
+    assert ran.text.splitlines()[0] == "wormhole_b0-n150-1x1 (2 records)"
+    assert ran.text.splitlines()[-1] == "1 run of 2 tests: all passed"
+
+
+def test_a_shard_that_is_missing_fails(sharded: Project) -> None:
+    record(sharded, "one.json", test_a=10.0)
+
+    ran = sharded.cli("merge", "one.json", "--expect", "2")
+
+    assert ran.code == 1
+    assert ran.text.splitlines()[-2] == "failed: expected 2 records, found 1"
+
+
+def test_a_test_that_ran_twice_is_judged_twice(sharded: Project) -> None:
+    record(sharded, "bad.json", test_a=14.0)
+    record(sharded, "good.json", test_a=10.0)
+
+    for files in (("bad.json", "good.json"), ("good.json", "bad.json")):
+        ran = sharded.cli("merge", *files, "--format", "json")
+
+        runs = json.loads(ran.text)["runs"]
+        assert ran.code == 1
+        assert [run["records"] for run in runs] == [[file] for file in files]
+        assert sorted(run["failed"] for run in runs) == [False, True]
+
+
+def test_a_run_that_was_cut_short_fails(sharded: Project) -> None:
+    record(sharded, "one.json", test_a=10.0)
+    record(sharded, "two.json", test_b=10.0)
+    file = sharded.path / "two.json"
+    file.write_text(file.read_text().replace('"complete": true', '"complete": false'))
+
+    ran = sharded.cli("merge", "one.json", "two.json")
+
+    assert ran.code == 1
+    assert "failed: the run was cut short after 2 tests" in ran.text.splitlines()
+    assert ran.text.splitlines()[-1] == "1 run of 2 tests: failed: wormhole_b0-n150-1x1"
+
+
+def test_labels_keep_runs_apart(sharded: Project) -> None:
+    for label, file in (("py310", "one.json"), ("py312", "two.json")):
+        record(sharded, file, test_a=10.0)
+        path = sharded.path / file
+        path.write_text(json.dumps({**json.loads(path.read_text()), "label": label}))
+
+    ran = sharded.cli("merge", "one.json", "two.json", "--format", "csv")
+
+    rows = ran.text.splitlines()[1:]
+    assert [row.split(",")[1] for row in rows] == ["py310", "py312"]
+
+
+@pytest.mark.parametrize(
+    ("files", "complaint"),
+    [
+        (("none.json",), "ttnn-perf: none.json: cannot read: No such file or directory"),
+        (("text.json",), "ttnn-perf: text.json:1: not valid JSON: Expecting value"),
+    ],
+)
+def test_what_cannot_be_read_is_refused(
+    sharded: Project, files: tuple[str, ...], complaint: str
+) -> None:
+    record(sharded, "one.json", test_a=10.0)
+    (sharded.path / "text.json").write_text("no record\n")
+
+    ran = sharded.cli("merge", "one.json", *files)
+
+    assert (ran.code, ran.text, ran.errors) == (3, "", complaint)
