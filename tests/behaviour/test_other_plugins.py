@@ -227,7 +227,8 @@ def test_forks_are_measured_and_may_crash(beside: Beside) -> None:
 @plugin("pytest_github_actions_annotate_failures", "pytest_github_actions_annotate_failures")
 def test_failures_are_annotated_once(beside: Beside, monkeypatch: pytest.MonkeyPatch) -> None:
     write_slower(beside, "slow", "broken")
-    write_turns(beside.project, slow=latencies(20), broken=["assert False, 'on its own'"])
+    broken = ["assert False, 'on its own'"]
+    write_turns(beside.project, fine=latencies(5), slow=latencies(20), broken=broken)
     monkeypatch.setenv("GITHUB_ACTIONS", "true")
 
     ran = beside.gate("-s")
@@ -236,6 +237,7 @@ def test_failures_are_annotated_once(beside: Beside, monkeypatch: pytest.MonkeyP
     assert len(notes) == 2
     assert "on its own" in notes[0]
     assert "REGRESSED: latency 20.00 ms, baseline 10.00 ms" in notes[1]
+    assert set(re.findall(r"^::\w+", ran.text, re.MULTILINE)) == {"::warning", "::notice"}  # ours
 
 
 @plugin("pytest_instafail", "instafail")

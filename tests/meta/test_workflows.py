@@ -1,0 +1,127 @@
+"""The workflows in the documentation are valid, and use only what there is."""
+
+from __future__ import annotations
+
+import argparse
+import re
+import shlex
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from pytest_ttnn_perf.cli.main import _parser
+from pytest_ttnn_perf.plugin.options import declare_options
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+DOCS = Path(__file__).parents[2] / "docs"
+
+
+def blocks() -> Iterator[tuple[str, str]]:
+    """Yield every piece of YAML with its place."""
+    for page in sorted(DOCS.rglob("*.md")):
+        found = re.findall(r"^```yaml\n(.*?)^```", page.read_text(), re.DOTALL | re.MULTILINE)
+        for number, text in enumerate(found):
+            yield f"{page.name}:{number}", text
+    for file in sorted(DOCS.rglob("*.yml")):
+        yield file.name, file.read_text()
+
+
+BLOCKS = dict(blocks())
+WORKFLOWS = {name: text for name, text in BLOCKS.items() if "\njobs:\n" in text}
+
+
+def commands(program: str) -> list[tuple[str, list[str]]]:
+    """Return how a program is called, with the place of each call."""
+    found = []
+    for name, text in BLOCKS.items():
+        # The lines of a folded scalar are one command.
+        joined = re.sub(r"\n +(?=--|\.venv/bin/pytest|ttnn-perf )", " ", text)
+        for line in joined.splitlines():
+            call = re.search(rf"(?:^|[ /]){program} (?!install)(.*)", line.split(" # ")[0])
+            if call and not line.lstrip().startswith(("#", "- run: pip", ".venv/bin/pip", "group")):
+                words = shlex.split(re.split(r" [|>]{1,2} | \|\| ", call[1])[0])
+                found.append((name, words))
+    return found
+
+
+def options_of_pytest() -> set[str]:
+    known: set[str] = set()
+
+    class Declared:
+        def getgroup(self, *_: str) -> Declared:
+            return self
+
+        def addoption(self, name: str, **_: Any) -> None:
+            known.add(name)
+
+    declare_options(Declared())  # type: ignore[arg-type]
+    return known
+
+
+def parser_of(words: list[str]) -> argparse.ArgumentParser | None:
+    """Return the parser of a command of ttnn-perf; None if there is no such command."""
+    parser: argparse.ArgumentParser | None = _parser()
+    for word in words:
+        actions = parser._actions if parser else ()
+        nested = [each for each in actions if isinstance(each, argparse._SubParsersAction)]
+        if not nested:
+            break
+        parser = nested[0].choices.get(word)
+    return parser
+
+
+def test_there_are_workflows() -> None:
+    assert len(WORKFLOWS) >= 4
+
+
+@pytest.mark.parametrize("name", BLOCKS)
+def test_yaml_parses(name: str) -> None:
+    yaml = pytest.importorskip("yaml", reason="PyYAML is not installed")
+    assert yaml.safe_load(BLOCKS[name])
+
+
+@pytest.mark.parametrize("name", WORKFLOWS)
+def test_workflow_has_its_parts(name: str) -> None:
+    text = WORKFLOWS[name]
+    assert "\t" not in text
+    assert all((len(line) - len(line.lstrip())) % 2 == 0 for line in text.splitlines())
+    tops = re.findall(r"^([a-z]+):", text, re.MULTILINE)
+    assert {"name", "on", "permissions", "jobs"} <= set(tops)
+    assert len(tops) == len(set(tops))
+    jobs = re.split(r"^  ([a-z]+):\n", text.partition("\njobs:\n")[2], flags=re.MULTILINE)[1:]
+    for job, body in zip(jobs[::2], jobs[1::2], strict=True):
+        assert re.search(r"^    runs-on: ", body, re.MULTILINE), job
+        assert re.search(r"^    steps:\n", body, re.MULTILINE), job
+    # What others write must not become part of a command.
+    scripts = re.findall(r"run: .*?(?=\n +- |\Z)", text, re.DOTALL)
+    assert not any("${{ github." in script.partition("env:")[0] for script in scripts)
+
+
+def test_options_of_pytest_exist() -> None:
+    found = [(name, word) for name, words in commands("pytest") for word in words]
+    used = {(name, word.partition("=")[0]) for name, word in found if "--ttnn-perf" in word}
+    assert used
+    assert {word for _, word in used} <= options_of_pytest()
+
+
+def test_commands_and_their_options_exist() -> None:
+    found = commands("ttnn-perf")
+    assert {words[0] for _, words in found} >= {"gate", "calibrate", "doctor"}
+    for name, words in found:
+        parser = parser_of(words)
+        if parser is None and words[:2] == ["baseline", "accept"]:
+            continue
+        assert parser is not None, (name, words)
+        known = {option for action in parser._actions for option in action.option_strings}
+        used = {word for word in words if word.startswith("--")}
+        assert used <= known, (name, words)
+
+
+def test_section_of_the_readme_is_short() -> None:
+    readme = (DOCS.parent / "README.md").read_text()
+    section = readme.partition("\n## In CI\n")[2].partition("\n## ")[0]
+    assert section
+    assert len(section.splitlines()) <= 12
