@@ -29,6 +29,7 @@ from pytest_ttnn_perf.workflow.confirm import (
 from pytest_ttnn_perf.workflow.device_pass import untold, with_device
 from pytest_ttnn_perf.workflow.findings import violations
 from pytest_ttnn_perf.workflow.judge import failed, failing, judge_observation, manner_of
+from pytest_ttnn_perf.workflow.orphans import orphaned, with_commands
 from pytest_ttnn_perf.workflow.publish import Journal, write_run
 from pytest_ttnn_perf.workflow.shifted import assess, relabelled
 from pytest_ttnn_perf.workflow.updates import Updates
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
     from pathlib import Path
 
+    from pytest_ttnn_perf.model.coverage import Coverage
     from pytest_ttnn_perf.model.hardware import Hardware
     from pytest_ttnn_perf.model.observation import JudgedTest
     from pytest_ttnn_perf.model.settings import Settings
@@ -64,6 +66,7 @@ class GateRun:
     has_devices: bool = False
     #: Why the run ended before any test was measured for the gate.
     cut_short: str | None = None
+    coverage: Coverage | None = None
     _store: BaselineStore = field(init=False)
     _updates: Updates = field(init=False)
     _journal: Journal = field(init=False)
@@ -236,7 +239,9 @@ class GateRun:
             self.errors.append(refused.error)
             for test in refused.tests:
                 self._tests[test] = replace(self._tests[test], written=frozenset())
+        coverage = self.coverage and self.coverage.without(self._tests)
         run = replace(self._run, tests=self._tests, complete=complete, shift=self.shift)
+        self._run = run = replace(run, coverage=coverage)
         kept = not self._tests or self._publish(run, self._journal.file.with_suffix(".json"))
         if kept:
             self._journal.close()
@@ -252,7 +257,10 @@ class GateRun:
         """Lay out the run's result."""
         tests = list(self._tests.values())
         manner = manner_of(tests, self.settings, rerun=self.rerun, shift=self.shift)
-        return summary_lines(tests, manner=replace(manner, update=self.settings.update))
+        found = orphaned(self._run, self._store)
+        found = with_commands(found, self.rerun, self._records, here=self.here)
+        manner = replace(manner, update=self.settings.update, orphaned=found)
+        return summary_lines(tests, manner=manner)
 
     def heading(self) -> str:
         """Say in one line what this run does."""
