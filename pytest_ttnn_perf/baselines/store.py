@@ -81,6 +81,11 @@ class BaselineStore:
         found = (self._file(folder / relative_path(test_file)) for folder in self._key_folders())
         return tuple(sorted(file.hardware.key for file in found if file and name in file.tests))
 
+    def names_in(self, hardware: Hardware, test_file: str) -> frozenset[str]:
+        """Return the tests of a file that are stored, by their names within it."""
+        file = self._file(baseline_path(self.root, hardware, test_file))
+        return frozenset(file.tests) if file else frozenset()
+
     def preload(self, tests: Iterable[str]) -> None:
         """Read what the judging of ``tests`` may need, so that a broken file shows before they run.
 
