@@ -22,7 +22,7 @@ _GATHERING = pytest.StashKey[Gathering]()
 def pytest_configure(config: pytest.Config) -> None:
     """Keep book of what is collected."""
     gathering = config.stash[_GATHERING] = Gathering(config)
-    config.pluginmanager.register(gathering, "ttnn_perf_gathering")
+    config.pluginmanager.register(gathering, "ttnn_perf_collecting")
 
 
 @pytest.hookimpl(trylast=True)
