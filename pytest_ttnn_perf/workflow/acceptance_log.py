@@ -94,17 +94,16 @@ def _rows(
 def _accepts(
     name: str, versions: Sequence[_Version]
 ) -> Iterator[tuple[TestBaseline, Committed | None]]:
-    """Yield a test as it was accepted, with the commit that brought it: the oldest that has it."""
-    brought: list[tuple[TestBaseline, Committed | None]] = []
+    """Yield a test as it was accepted, with the commit that brought it: the oldest that has it.
+
+    What is stored now comes first, also where a merge has brought it back.
+    """
+    brought: dict[str, tuple[TestBaseline, Committed | None]] = {}
     for version in versions:
         test = version.content.tests.get(name)
-        if test is None:
-            continue
-        if brought and brought[-1][0].accepted == test.accepted:
-            brought[-1] = (test, version.committed)
-        else:
-            brought.append((test, version.committed))
-    yield from brought
+        if test is not None:
+            brought[repr(test.accepted)] = (test, version.committed)
+    yield from brought.values()
 
 
 def _row(
