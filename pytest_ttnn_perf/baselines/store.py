@@ -106,7 +106,7 @@ class BaselineStore:
             if wanted is not None and folder not in wanted:
                 continue
             for path in sorted(folder.rglob("*.json")):
-                content = self._checked(path)
+                content = self._file(path) or self._checked(path)
                 place = PurePosixPath(path.relative_to(folder).as_posix())
                 yield StoredFile(path, content.test_file or test_file_of(place), content)
 

@@ -70,12 +70,16 @@ def is_stored(observation: Observation, stored: TestBaseline | None) -> bool:
 
     Taking the same record twice must not make its sessions count twice.
     """
-    timings = [each for each in observation.metrics.values() if each.metric.compared_by_ratio]
-    gated = [each for each in timings if stored and each.metric.name in stored.metrics]
+    if stored is None:
+        return False
+    gated = [
+        (each, stored.metrics[name].sessions)
+        for name, each in observation.metrics.items()
+        if each.metric.compared_by_ratio and name in stored.metrics
+    ]
     return bool(gated) and all(
-        session_of(each, each.samples) in stored.metrics[each.metric.name].sessions
-        for each in gated
-        if stored is not None and each.samples
+        bool(each.samples) and session_of(each, each.samples) in sessions
+        for each, sessions in gated
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -229,6 +230,26 @@ def test_a_run_that_was_cut_short_is_taken_by_name_only(desk: Desk) -> None:
     assert f"ttnn-perf baseline accept run.json {A}" in ran.errors
     assert desk.run("accept", "run.json", A).code == 0
     assert (desk.sessions(A), desk.sessions(B)) == ([10.0], [])
+
+
+def test_the_journal_of_a_killed_run_too(desk: Desk) -> None:
+    heading = {"format": 1, "hardware": {"arch": "wormhole_b0", "board": "n150", "mesh": "1x1"}}
+    lines = [{**heading, "journal": True}, {A: timed([10.0])}, {A: timed([10.0], [10.1])}]
+    text = "\n".join(json.dumps(line) for line in lines) + '\n{"models/test_b.py::te'
+    (desk.path / "killed.jsonl").write_text(text)
+    ran = desk.run("accept", "killed.jsonl")
+    assert ran.code == 2
+    assert "killed.jsonl: the run was cut short after 1 test" in ran.errors
+    assert desk.run("accept", "killed.jsonl", A).code == 0
+    assert desk.sessions(A) == [10.0, 10.1]
+
+
+def test_a_known_test_without_samples_is_refused(desk: Desk) -> None:
+    desk.store(A, stored(times(10.0, 10.1)))
+    desk.record(tests={A: timed([])})
+    ran = desk.run("accept", "run.json")
+    assert ran.code == 1
+    assert "latency has no samples" in ran.text
 
 
 def test_the_op_table_is_stored_beside(desk: Desk) -> None:
