@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.harness.baselines import Desk
 from tests.harness.project import Project
 
 pytest_plugins = ["pytester"]
@@ -29,3 +30,12 @@ def project(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> Proje
     for name in ("PYTEST_ADDOPTS", "FORCE_COLOR", "PY_COLORS", *ci):
         monkeypatch.delenv(name, raising=False)
     return Project(pytester)
+
+
+@pytest.fixture
+def desk(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> Desk:
+    """Return an empty folder in which baselines can be lived with."""
+    monkeypatch.chdir(tmp_path)
+    return Desk(tmp_path, capsys)

@@ -42,6 +42,25 @@ def write_text(file: Path, text: str) -> None:
             temporary.unlink(missing_ok=True)
 
 
+def remove_file(file: Path, *, up_to: Path) -> None:
+    """Remove a file, if there is one, and the folders that this leaves empty, below ``up_to``.
+
+    Raises:
+        WriteError: the folder refused; the file is still there.
+    """
+    try:
+        file.unlink(missing_ok=True)
+    except NotADirectoryError:
+        return
+    except OSError as cause:
+        raise WriteError(file, cause, doing="remove") from cause
+    for folder in file.parents:
+        if folder == up_to or up_to not in folder.parents:
+            return
+        with contextlib.suppress(OSError):
+            folder.rmdir()  # refuses a folder that holds anything
+
+
 def check_writable(folder: Path) -> None:
     """Raise WriteError unless a file could be made in ``folder``, which need not exist yet.
 

@@ -65,12 +65,13 @@ class InputError(TtnnPerfError):
 
 
 class WriteError(TtnnPerfError):
-    """A file that cannot be written; what was there before is still there."""
+    """A file that cannot be written or removed; what was there before is still there."""
 
-    def __init__(self, file: Path, cause: OSError) -> None:
+    def __init__(self, file: Path, cause: OSError, *, doing: str = "write") -> None:
         super().__init__(file, cause)
         self.file = file
         self.cause = cause
+        self.doing = doing
 
     def __str__(self) -> str:
-        return f"{self.file}: cannot write: {self.cause.strerror or self.cause}"
+        return f"{self.file}: cannot {self.doing}: {self.cause.strerror or self.cause}"

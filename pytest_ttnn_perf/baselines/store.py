@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Final
 
-from pytest_ttnn_perf._support.atomic import write_text
+from pytest_ttnn_perf._support.atomic import remove_file, write_text
 from pytest_ttnn_perf._support.errors import InputError, WriteError
 from pytest_ttnn_perf._support.json_text import read_json
 from pytest_ttnn_perf.baselines.ops_file import ops_text, read_ops_file, replaced
@@ -23,7 +23,7 @@ from pytest_ttnn_perf.baselines.schema import decode_file, encode_text
 from pytest_ttnn_perf.model.baseline import BaselineFile
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping
+    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
     from pathlib import Path
     from typing import TypeAlias
 
@@ -31,8 +31,8 @@ if TYPE_CHECKING:
     from pytest_ttnn_perf.model.hardware import Hardware
     from pytest_ttnn_perf.model.op_groups import OpGroups
 
-    #: What becomes of a test's baseline; None is a test that has none yet.
-    Change: TypeAlias = Callable[[TestBaseline | None], TestBaseline]
+    #: What becomes of a test's baseline; None is a test that has none, before or after.
+    Change: TypeAlias = Callable[[TestBaseline | None], TestBaseline | None]
 
 #: How long a run waits for another one that is writing baselines: a write takes milliseconds.
 LOCK_TIMEOUT_S: Final = 60.0
@@ -81,6 +81,11 @@ class BaselineStore:
         found = (self._file(folder / relative_path(test_file)) for folder in self._key_folders())
         return tuple(sorted(file.hardware.key for file in found if file and name in file.tests))
 
+    def names_in(self, hardware: Hardware, test_file: str) -> frozenset[str]:
+        """Return the tests of a file that are stored, by their names within it."""
+        file = self._file(baseline_path(self.root, hardware, test_file))
+        return frozenset(file.tests) if file else frozenset()
+
     def preload(self, tests: Iterable[str]) -> None:
         """Read what the judging of ``tests`` may need, so that a broken file shows before they run.
 
@@ -92,13 +97,16 @@ class BaselineStore:
             for place in places:
                 self._file(folder / place)
 
-    def all_files(self) -> Iterator[StoredFile]:
-        """Read every baseline file, in the order of their paths."""
+    def all_files(self, of: Collection[Hardware] | None = None) -> Iterator[StoredFile]:
+        """Read every baseline file, of some hardware only if said so, in the order of paths."""
         if not self.root.is_dir():
             raise InputError(self.root, "expected a folder of baselines, found nothing")
+        wanted = None if of is None else {key_folder(self.root, hardware) for hardware in of}
         for folder in self._key_folders():
+            if wanted is not None and folder not in wanted:
+                continue
             for path in sorted(folder.rglob("*.json")):
-                content = self._checked(path)
+                content = self._file(path) or self._checked(path)
                 place = PurePosixPath(path.relative_to(folder).as_posix())
                 yield StoredFile(path, content.test_file or test_file_of(place), content)
 
@@ -112,12 +120,16 @@ class BaselineStore:
             WriteError: nothing of the file that failed was changed.
             InputError: a file that is to be changed became unreadable.
         """
+        with self.locked():
+            return self.apply(hardware, changes)
+
+    def apply(self, hardware: Hardware, changes: Mapping[str, Change]) -> tuple[Path, ...]:
+        """Do what ``amend`` does, for who holds the lock already."""
         by_file: dict[str, dict[str, Change]] = {}
         for test, change in changes.items():
             test_file, name = split_test_id(test)
             by_file.setdefault(test_file, {})[name] = change
-        with self._locked():
-            return tuple(self._amend_file(hardware, f, by_file[f]) for f in sorted(by_file))
+        return tuple(self._amend_file(hardware, f, by_file[f]) for f in sorted(by_file))
 
     def _amend_file(self, hardware: Hardware, test_file: str, changes: dict[str, Change]) -> Path:
         path = baseline_path(self.root, hardware, test_file)
@@ -125,21 +137,31 @@ class BaselineStore:
         self._read.pop(path, None)
         current = self._file(path) or BaselineFile(hardware)
         told = test_file_of(relative_path(test_file))
-        changed = {name: change(current.tests.get(name)) for name, change in changes.items()}
+        tests = dict(current.tests)
         tables: dict[Path, str] = {}
-        for name, test in changed.items():
+        gone: list[Path] = []
+        for name, change in changes.items():
+            test = change(tests.pop(name, None))
+            place = ops_path(f"{test_file}::{name}")
+            table = key_folder(self.root, hardware) / place
+            if test is None:
+                gone.append(table)
+                continue
             if test.op_table is not None:
-                place = ops_path(f"{test_file}::{name}")
-                tables[key_folder(self.root, hardware) / place] = ops_text(test.op_table)
-                changed[name] = replace(test, ops=str(place), op_table=None)
-        merged = replace(
-            current,
-            tests={**current.tests, **changed},
-            test_file=test_file if told is None else None,
-        )
-        with replaced(tables):
-            write_text(path, encode_text(merged))
-        self._read[path] = self._found[hardware, test_file] = merged
+                tables[table] = ops_text(test.op_table)
+                test = replace(test, ops=str(place), op_table=None)
+            tests[name] = test
+        merged = replace(current, tests=tests, test_file=test_file if told is None else None)
+        if tests:
+            with replaced(tables):
+                write_text(path, encode_text(merged))
+            gone += sorted(path.parent.glob(f".{path.name[:40]}.*.new"))
+        else:
+            gone.insert(0, path)
+        # Only now: a table without a baseline harms nobody, a baseline that lost its table does.
+        for file in gone:
+            remove_file(file, up_to=self.root)
+        self._read[path] = self._found[hardware, test_file] = merged if tests else None
         return path
 
     def _file(self, path: Path) -> BaselineFile | None:
@@ -162,7 +184,7 @@ class BaselineStore:
         return sorted(entry for entry in self.root.iterdir() if entry.is_dir())
 
     @contextmanager
-    def _locked(self) -> Iterator[None]:
+    def locked(self) -> Iterator[None]:
         """Hold the folder's lock. The lock file stays: unlinking a held lock splits its waiters."""
         from filelock import FileLock, Timeout
 

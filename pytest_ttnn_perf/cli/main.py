@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import io
 import sys
+from dataclasses import replace
 from enum import IntEnum
 from typing import TYPE_CHECKING, Final
 
@@ -25,6 +26,8 @@ from pytest_ttnn_perf.cli import (
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+
+    from pytest_ttnn_perf.model.result import Result
 
 
 class ExitCode(IntEnum):
@@ -48,20 +51,30 @@ def main(arguments: Sequence[str] | None = None) -> int:
             stream.reconfigure(errors="backslashreplace")
     options = _options(arguments)
     try:
-        result = options.run(options)
+        result = _told(options.run(options))
     except UsageError as error:
         return _complain(error, ExitCode.USAGE)
     except TtnnPerfError as error:
         return _complain(error, ExitCode.UNREADABLE)
+    if result.failed:
+        return ExitCode.GATE_FAILED
+    return ExitCode.SHIFTED if result.shifted else ExitCode.OK
+
+
+def _told(result: Result) -> Result:
+    """Print a result, do what is to be done after it, and print what came of that."""
     try:
         sys.stdout.write(result.text)
         sys.stdout.flush()
     except BrokenPipeError:
         # The reader, say `head`, has seen enough. Python would complain once more at exit.
         sys.stderr.close()
-    if result.failed:
-        return ExitCode.GATE_FAILED
-    return ExitCode.SHIFTED if result.shifted else ExitCode.OK
+    if result.errors and not sys.stderr.closed:
+        sys.stderr.write(result.errors)
+    if result.then is None:
+        return result
+    after = _told(result.then())
+    return replace(after, failed=after.failed or result.failed)
 
 
 def _parser() -> argparse.ArgumentParser:

@@ -12,6 +12,7 @@ from pytest_ttnn_perf.model.verdict import Outcome
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from pytest_ttnn_perf.model.coverage import Coverage
     from pytest_ttnn_perf.model.finding import Finding, RuleOutcome, Unanswered
     from pytest_ttnn_perf.model.op_groups import OpGroups
     from pytest_ttnn_perf.model.shift import Shift
@@ -160,7 +161,8 @@ def _is_said(finding: Finding, metrics: set[str]) -> bool:
 class Run:
     """One run of the gate. A test without hardware of its own ran on ``hardware``.
 
-    A run that is not ``complete`` was cut short: some of its tests may be missing.
+    A run that is not ``complete`` was cut short: some of its tests may be missing. ``coverage`` is
+    what it has collected; None where that is not known.
     """
 
     hardware: Hardware | None
@@ -170,3 +172,4 @@ class Run:
     id: str | None = None
     complete: bool = True
     shift: Shift | None = None
+    coverage: Coverage | None = None

@@ -35,6 +35,13 @@ class Rerun:
         words = ["pytest", posixpath.join(self.folder, test), *self.options]
         return f"{shlex.join(words)} --ttnn-perf-update"
 
+    @property
+    def baselines_option(self) -> tuple[str, ...]:
+        """What commands of ``ttnn-perf`` need to be told to find the baselines of this run."""
+        words = dict(zip(self.options[::2], self.options[1::2], strict=True))
+        folder = words.get("--ttnn-perf-baselines")
+        return () if folder is None else ("--baselines", folder)
+
     def full_profile(self, observation: Observation) -> str | None:
         """Return the command that profiles a test in all detail; None if it ran on no device."""
         path = posixpath.join(self.folder, observation.test)

@@ -13,6 +13,7 @@ from pytest_ttnn_perf.model.rerun import Rerun
 from pytest_ttnn_perf.model.settings import Isolate
 from pytest_ttnn_perf.plugin.closing import Closing
 from pytest_ttnn_perf.plugin.fixture import INSTRUMENTS
+from pytest_ttnn_perf.plugin.gathering import Gathering
 from pytest_ttnn_perf.plugin.rank import follow, is_one_of_several
 from pytest_ttnn_perf.plugin.settings import settings_of
 from pytest_ttnn_perf.plugin.worker import Worker
@@ -108,19 +109,21 @@ def _lead(config: pytest.Config, settings: Settings) -> None:
         raise pytest.UsageError(str(error)) from error
     gate.profiler, gate.has_devices = str(choice), has_devices(os.environ)
     register = config.pluginmanager.register
+    gathering = Gathering(config)
+    register(gathering, "ttnn_perf_gathering")
     register(Closing(gate), "ttnn_perf_closing")
     if isolated:
         from pytest_ttnn_perf.plugin.orchestrator import Orchestrator
 
         # Of pytest-cov: there is nothing to cover here, and nothing is covered in the workers.
         config.known_args_namespace.no_cov = True
-        register(Orchestrator(gate, choice.kind), "ttnn_perf_orchestrator")
+        register(Orchestrator(gate, choice.kind, gathering), "ttnn_perf_orchestrator")
         return
     config.stash[INSTRUMENTS] = equipment(settings, choice.kind)
     from pytest_ttnn_perf.plugin.inline import Inline
 
     register(Worker(settings), "ttnn_perf_worker")
-    register(Inline(gate), "ttnn_perf_inline")
+    register(Inline(gate, gathering), "ttnn_perf_inline")
 
 
 def _is_isolated(config: pytest.Config, settings: Settings) -> bool:

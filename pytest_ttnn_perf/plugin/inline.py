@@ -16,6 +16,7 @@ from pytest_ttnn_perf.plugin.properties import tell
 if TYPE_CHECKING:
     from collections.abc import Generator
 
+    from pytest_ttnn_perf.plugin.gathering import Gathering
     from pytest_ttnn_perf.workflow.run import GateRun
 
 
@@ -24,9 +25,11 @@ class Inline:
     """Judges what the worker in the same process observed. There are no confirm passes."""
 
     gate: GateRun
+    gathering: Gathering
 
     def pytest_collection_finish(self, session: pytest.Session) -> None:
         """Read the baselines: a broken one stops the run before it costs any time."""
+        self.gate.coverage = self.gathering.coverage(item.nodeid for item in session.items)
         measured = [i.nodeid for i in session.items if is_measured(i, self.gate.settings)]
         if measured and not session.config.option.collectonly:
             try:

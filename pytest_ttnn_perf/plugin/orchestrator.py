@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from pytest_ttnn_perf.model.profile import ProfilerKind
+    from pytest_ttnn_perf.plugin.gathering import Gathering
     from pytest_ttnn_perf.workflow.run import GateRun
 
 #: What pytest-xdist would do here it does in the workers.
@@ -45,6 +46,7 @@ class Orchestrator:
 
     gate: GateRun
     profiler: ProfilerKind
+    gathering: Gathering
     processes: str | None = None
     touched: Touched = field(default_factory=Touched)
 
@@ -89,7 +91,7 @@ class Orchestrator:
         return True
 
     def _run(self, session: pytest.Session) -> None:
-        relay = Relay(session, self.gate)
+        relay = Relay(session, self.gate, self.gathering)
         check_untouched(self.touched, os.environ)
         say = relay.emitter.say
         with lease(self.gate.settings, os.environ, lambda text: say(f"ttnn-perf: {text}")):

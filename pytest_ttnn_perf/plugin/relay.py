@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from pytest_ttnn_perf.model.message import Message
+    from pytest_ttnn_perf.plugin.gathering import Gathering
     from pytest_ttnn_perf.workflow.passes import Loss
     from pytest_ttnn_perf.workflow.run import GateRun
 
@@ -44,6 +45,7 @@ class Relay:
 
     session: pytest.Session
     gate: GateRun
+    gathering: Gathering
     #: What ended the workers before their time, to be raised at the end of this session's loop.
     ended_by: BaseException | None = None
     emitter: Emitter = field(init=False)
@@ -136,8 +138,9 @@ class Relay:
             return
         self._collected = True
         self.emitter.collected(message)
-        if message.measured is not None:
+        if message.measured is not None:  # distributed, nobody tells what was deselected
             self._measured = frozenset(message.measured)
+            self.gate.coverage = self.gathering.coverage(message.tests)
         measured = message.tests if message.measured is None else message.measured
         if measured:
             self.gate.begin(measured)

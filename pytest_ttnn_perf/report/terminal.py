@@ -16,6 +16,7 @@ from pytest_ttnn_perf.report.findings import findings_count, findings_lines, wai
 from pytest_ttnn_perf.report.lines import Line
 from pytest_ttnn_perf.report.numbers import counted, format_change, format_fraction, format_value
 from pytest_ttnn_perf.report.optimization import progress_lines
+from pytest_ttnn_perf.report.orphans import orphan_lines
 from pytest_ttnn_perf.report.progress import drift_line, shift_line
 from pytest_ttnn_perf.report.remedies import remedy
 from pytest_ttnn_perf.report.sentences import sentence
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     from pytest_ttnn_perf.model.drift import Drifting
     from pytest_ttnn_perf.model.finding import Finding, NeedlessWaiver
     from pytest_ttnn_perf.model.observation import JudgedTest
+    from pytest_ttnn_perf.model.orphan import Orphaned
     from pytest_ttnn_perf.model.progress import Progress
     from pytest_ttnn_perf.model.shift import Shift
     from pytest_ttnn_perf.model.verdict import Verdict
@@ -49,6 +51,7 @@ class Manner:
     update: Update | None = None
     progress: tuple[tuple[str, Progress], ...] = ()
     needless: tuple[NeedlessWaiver, ...] = ()
+    orphaned: Orphaned | None = None
 
 
 def summary_lines(tests: Sequence[JudgedTest], *, manner: Manner) -> Iterator[Line]:
@@ -69,6 +72,7 @@ def _summary(tests: Sequence[JudgedTest], *, manner: Manner) -> Iterator[Line]:
     yield from progress_lines(manner.progress)
     yield from waiver_lines(manner.needless)
     yield from map(Line, map(drift_line, manner.drifts))
+    yield from orphan_lines(manner.orphaned)
     yield from _shift(manner)
     yield Line(count_line(tests, failed=len(failed)), bad=bool(failed), good=not failed)
 

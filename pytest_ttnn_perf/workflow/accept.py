@@ -44,6 +44,8 @@ class Change:
     observation: Observation
     actions: Mapping[str, Action]
     accepted: Accepted
+    #: Of several records, the samples that each would append by itself.
+    settled: Mapping[str, tuple[tuple[float, ...], ...]] | None = None
 
     @property
     def metrics(self) -> frozenset[str]:
@@ -59,7 +61,9 @@ class Change:
                 metrics.pop(name, None)
             elif action is not Action.KEEP:
                 observed = self.observation.metrics[name]
-                metrics[name] = _changed(metrics.get(name), observed, action)
+                last = (observed.samples, *observed.confirmations)[-1:]
+                settled = last if self.settled is None else self.settled.get(name, ())
+                metrics[name] = _changed(metrics.get(name), observed, action, settled)
         if stored is None:
             ops = self.observation.ops
             return TestBaseline(self.accepted, metrics, self.observation.setting, op_table=ops)
@@ -98,14 +102,15 @@ def plan(judged: JudgedTest, update: Update, *, accepted: Accepted) -> Change | 
 
 def actions_of(judged: JudgedTest, update: Update) -> Mapping[str, Action]:
     """Return what becomes of each metric; nothing at all if the test's result is not written."""
-    actions = {v.metric.name: _action(v, update) for v in judged.verdicts}
+    actions = {v.metric.name: action_for(v, update) for v in judged.verdicts}
     chosen = set(actions.values())
     if judged.observation.problems or Action.BLOCK in chosen or chosen <= {Action.KEEP}:
         return {}
     return actions
 
 
-def _action(verdict: Verdict, update: Update) -> Action:
+def action_for(verdict: Verdict, update: Update) -> Action:
+    """Return what a verdict asks for; one that blocks keeps the whole test from being written."""
     match verdict.outcome:
         case Outcome.TOO_NOISY | Outcome.NO_DATA:
             return Action.BLOCK
@@ -128,10 +133,13 @@ def _action(verdict: Verdict, update: Update) -> Action:
 
 
 def _changed(
-    stored: MetricBaseline | None, observed: MetricObservation, action: Action
+    stored: MetricBaseline | None,
+    observed: MetricObservation,
+    action: Action,
+    settled: tuple[tuple[float, ...], ...],
 ) -> MetricBaseline:
     samples = (observed.samples, *observed.confirmations)
-    sessions = tuple(session_of(observed, each) for each in samples)
+    sessions = tuple(session_of(observed, each) for each in samples[:MAX_SESSIONS])
     if stored is None or action is Action.REPLACE:
         return MetricBaseline(observed.metric, sessions)
     if action is Action.ACCEPT:
@@ -141,7 +149,8 @@ def _changed(
         return MetricBaseline(observed.metric, (*before, *sessions), since=len(before))
     # Of a result that was measured again, the session that settled it: a fluke is no noise that
     # later runs must be allowed.
-    return replace(stored, sessions=_appended(stored, sessions[-1:]))
+    added = tuple(session_of(observed, each) for each in settled)
+    return replace(stored, sessions=_appended(stored, added))
 
 
 def _appended(stored: MetricBaseline, sessions: tuple[Session, ...]) -> tuple[Session, ...]:

@@ -17,8 +17,9 @@ if TYPE_CHECKING:
     from pytest_ttnn_perf.model.settings import Update
     from pytest_ttnn_perf.model.verdict import Verdict
 
+#: What is the same however often it is asked for, or is told at the end alone.
+MEASURED_ONCE: Final = frozenset({Source.REPLAY, Source.TRACY})
 #: What makes a new centre: one lucky or unlucky process must not become it.
-_ONCE: Final = frozenset({Source.REPLAY, Source.TRACY})
 _DECISIVE: Final = frozenset({Action.ADD, Action.ACCEPT, Action.REPLACE})
 
 
@@ -37,7 +38,7 @@ def in_question(judged: JudgedTest, update: Update | None, *, passes: int) -> fr
         for verdict in judged.verdicts
         if verdict.metric.compared_by_ratio
         # What was recorded is the same however often it is read; Tracy reports at its end alone.
-        and verdict.metric.source not in _ONCE
+        and verdict.metric.source not in MEASURED_ONCE
         and (is_suspect(verdict) or actions.get(verdict.metric.name) in _DECISIVE)
         and len(observation.metrics[verdict.metric.name].confirmations) < passes
     )

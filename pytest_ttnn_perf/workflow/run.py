@@ -31,6 +31,7 @@ from pytest_ttnn_perf.workflow.judge import (
     judge_observation,
     manner_of,
 )
+from pytest_ttnn_perf.workflow.orphans import orphaned, with_commands
 from pytest_ttnn_perf.workflow.publish import Journal, write_run
 from pytest_ttnn_perf.workflow.shifted import assess, relabelled
 from pytest_ttnn_perf.workflow.updates import Updates
@@ -39,6 +40,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
     from pathlib import Path
 
+    from pytest_ttnn_perf.model.coverage import Coverage
     from pytest_ttnn_perf.model.hardware import Hardware
     from pytest_ttnn_perf.model.observation import JudgedTest
     from pytest_ttnn_perf.model.settings import Settings
@@ -70,6 +72,7 @@ class GateRun:
     has_devices: bool = False
     #: Why the run ended before any test was measured for the gate.
     cut_short: str | None = None
+    coverage: Coverage | None = None
     _store: BaselineStore = field(init=False)
     _updates: Updates = field(init=False)
     _journal: Journal = field(init=False)
@@ -238,7 +241,9 @@ class GateRun:
             self.errors.append(refused.error)
             for test in refused.tests:
                 self._tests[test] = replace(self._tests[test], written=frozenset())
+        coverage = self.coverage and self.coverage.without(self._tests)
         run = replace(self._run, tests=self._tests, complete=complete, shift=self.shift)
+        self._run = run = replace(run, coverage=coverage)
         kept = not self._tests or self._publish(run, self._journal.file.with_suffix(".json"))
         if kept:
             self._journal.close()
@@ -266,7 +271,10 @@ class GateRun:
         """Lay out the run's result."""
         tests = list(self._tests.values())
         manner = manner_of(tests, self.settings, rerun=self.rerun, shift=self.shift)
-        return summary_lines(tests, manner=replace(manner, update=self.settings.update))
+        found = orphaned(self._run, self._store)
+        found = with_commands(found, self.rerun, self._records, here=self.here)
+        manner = replace(manner, update=self.settings.update, orphaned=found)
+        return summary_lines(tests, manner=manner)
 
     def heading(self) -> str:
         """Say in one line what this run does."""

@@ -47,9 +47,12 @@ class Updates:
         change = plan(judged, self.update, accepted=accepted())
         if change is None:
             return judged
-        place = (judged.observation.hardware or hardware, split_test_id(test)[0])
-        self._changes.setdefault(place, {})[test] = change
+        self.add(judged.observation.hardware or hardware, test, change)
         return replace(judged, written=change.metrics)
+
+    def add(self, hardware: Hardware, test: str, change: Change) -> None:
+        """Write a change of a test, with those of the same file."""
+        self._changes.setdefault((hardware, split_test_id(test)[0]), {})[test] = change
 
     def only_new(self) -> None:
         """Write nothing from now on but what has no baseline; what was decided is forgotten."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from dataclasses import replace
 from itertools import cycle
@@ -61,14 +62,23 @@ def appending(median: int) -> Callable[[TestBaseline | None], TestBaseline]:
     return change
 
 
-def rewrite(root: Path) -> None:
-    """Write two contents in turn until killed."""
-    path = baseline_path(root, HARDWARE, FILE)
+def nursery(root: Path) -> None:
+    """Fork a process that rewrites for each line that is read, and say its number.
+
+    A fork takes a millisecond where a new Python takes hundreds: so there can be many.
+    """
     texts = (text_of(SMALL), text_of(LARGE))
+    path = baseline_path(root, HARDWARE, FILE)
     write_text(path, texts[0])
     _say("ready")
-    for text in cycle(texts):
-        write_text(path, text)
+    while sys.stdin.readline():
+        child = os.fork()
+        if not child:
+            for text in cycle(texts):
+                write_text(path, text)
+        _say(str(child))
+        os.waitpid(child, 0)
+        _say("gone")
 
 
 def append(root: Path, name: str, first: str, count: str) -> None:
@@ -107,7 +117,7 @@ def _say(text: str) -> None:
 
 if __name__ == "__main__":
     _modes: dict[str, Callable[..., None]] = {
-        "rewrite": rewrite,
+        "nursery": nursery,
         "append": append,
         "fill_disk": fill_disk,
         "hold": hold,

@@ -14,6 +14,7 @@ from pytest_ttnn_perf.model.baseline import (
     Session,
     TestBaseline,
 )
+from pytest_ttnn_perf.model.coverage import Coverage
 from pytest_ttnn_perf.model.finding import Evidence, Finding, RuleOutcome, Severity
 from pytest_ttnn_perf.model.hardware import Configuration, Environment, Hardware
 from pytest_ttnn_perf.model.metric import LARGEST, Better, Kind, Metric, Source
@@ -76,6 +77,8 @@ ENVIRONMENTS = st.builds(
     runner=st.none() | TEXTS,
 )
 LOCATIONS = st.builds(Location, TEXTS, st.none() | st.integers(1, 10**6))
+_NAMES = st.lists(TEXTS, max_size=2).map(tuple)
+COVERAGES = st.builds(Coverage, _NAMES, _NAMES)
 #: A word of an operand: what a profiler writes there has no spaces.
 WORDS = st.sampled_from(["", "TILE", "BFLOAT16", "L1_HEIGHT_SHARDED"])
 SIZES = st.integers(0, 10**6)
@@ -175,7 +178,9 @@ def runs(draw: DrawFn, *, judged: bool = True) -> Run:
         tests[name] = JudgedTest(observation, tuple(drawn) if judged else (), written, by_op)
     label, identifier = draw(st.none() | TEXTS), draw(st.none() | TEXTS)
     complete = draw(st.booleans())
-    return Run(hardware, tests, draw(ENVIRONMENTS), label, identifier, complete)
+    coverage = draw(st.none() | COVERAGES)
+    environment = draw(ENVIRONMENTS)
+    return Run(hardware, tests, environment, label, identifier, complete, coverage=coverage)
 
 
 @st.composite

@@ -63,7 +63,8 @@ def encode_observation(observation: Observation) -> dict[str, object]:
     if observation.problems:
         encoded["problems"] = list(observation.problems)
     told = {name: getattr(observation, name) for name in (*_FLAGS, *_TEXTS)}
-    return encoded | {name: value for name, value in told.items() if value}
+    # An empty text is one: a test that raised without a word has raised.
+    return encoded | {name: v for name, v in told.items() if v not in (None, False)}
 
 
 def decode_observation(test: str, value: Value) -> Observation:

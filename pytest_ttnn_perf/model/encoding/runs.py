@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict
 from typing import TYPE_CHECKING
 
+from pytest_ttnn_perf.model.encoding.coverage import decode_coverage, encode_coverage
 from pytest_ttnn_perf.model.encoding.metrics import (
     decode_environment,
     decode_hardware,
@@ -36,6 +37,7 @@ def encode_heading(run: Run) -> dict[str, object]:
         "label": run.label,
         **({} if run.complete else {"complete": False}),
         **({"shift": asdict(run.shift)} if run.shift else {}),
+        **({"collected": encode_coverage(run.coverage)} if run.coverage else {}),
     }
 
 
@@ -69,6 +71,7 @@ def decode_run(document: object) -> Run:
     identifier = value.optional("id")
     complete = value.optional("complete")
     shift = value.optional("shift")
+    coverage = value.optional("collected")
     run = Run(
         hardware=decode_hardware(hardware) if hardware else None,
         tests={name: decode_test(name, item) for name, item in value.field("tests").items()},
@@ -77,6 +80,7 @@ def decode_run(document: object) -> Run:
         id=identifier.string() if identifier else None,
         complete=complete.boolean() if complete else True,
         shift=_decode_shift(shift) if shift else None,
+        coverage=decode_coverage(coverage) if coverage else None,
     )
     if run.hardware is None:
         for name, item in value.field("tests").items():

@@ -16,7 +16,7 @@ from pytest_ttnn_perf.model.metric import Metric
 from pytest_ttnn_perf.model.observation import JudgedTest, MetricObservation, Observation
 from pytest_ttnn_perf.model.settings import Update
 from pytest_ttnn_perf.model.verdict import Outcome, Reason, Verdict
-from pytest_ttnn_perf.workflow.accept import Action, _action, plan
+from pytest_ttnn_perf.workflow.accept import Action, action_for, plan
 
 METRIC = Metric("t", "ms")
 NOW = Accepted("2026-11-16T00:00:00Z", reason="because")
@@ -47,7 +47,7 @@ def test_every_outcome_under_every_update(
 ) -> None:
     verdict = Verdict(METRIC, outcome, reason)
     updates = (Update.NEW, Update.IMPROVED, Update.ALL)
-    assert [_action(verdict, update) for update in updates] == [new, improved, everything]
+    assert [action_for(verdict, update) for update in updates] == [new, improved, everything]
 
 
 def after(stored: TestBaseline | None, value: float, update: Update) -> TestBaseline | None:

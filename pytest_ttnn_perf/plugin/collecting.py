@@ -1,0 +1,34 @@
+"""A session that only collects, for ``ttnn-perf baseline prune --collect``: writes what it found.
+
+Loaded with ``-p`` by that command alone.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+
+import pytest
+
+from pytest_ttnn_perf.model.coverage import Coverage
+from pytest_ttnn_perf.model.encoding.coverage import encode_coverage
+from pytest_ttnn_perf.plugin.gathering import Gathering
+from pytest_ttnn_perf.workflow.collect import COLLECTED
+
+_GATHERING = pytest.StashKey[Gathering]()
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Keep book of what is collected."""
+    gathering = config.stash[_GATHERING] = Gathering(config)
+    config.pluginmanager.register(gathering, "ttnn_perf_collecting")
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_finish(session: pytest.Session) -> None:
+    """Write it."""
+    tests = [item.nodeid for item in session.items]
+    found = session.config.stash[_GATHERING].coverage(tests)
+    document = encode_coverage(found or Coverage(()))
+    Path(os.environ[COLLECTED]).write_text(json.dumps(document), encoding="utf-8")

@@ -1,0 +1,280 @@
+"""``ttnn-perf baseline accept``: results of a CI job become baselines, without its hardware."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from pytest_ttnn_perf.model.baseline import MAX_SESSIONS
+from tests.harness.baselines import N150, T3K, stored, timed, times
+
+if TYPE_CHECKING:
+    from tests.harness.baselines import Desk
+
+A, B = "models/test_a.py::test_a", "models/test_b.py::test_b[8]"
+#: A record's op table of one op.
+TABLE = {
+    "time": "DEVICE KERNEL DURATION [ns]",
+    "columns": [
+        "op", "inputs", "outputs", "cores", "fidelity", "settings", "count", "total_ns",
+        "median_ns",
+    ],
+    "rows": [["Matmul", "1x1x32x32 TILE BFLOAT16 L1", "", 64, "HiFi2", "", 1, 1000, 1000]],
+}  # fmt: skip
+SLOW = timed([12.0, 12.1, 11.9], [12.1, 12.0], [12.0])
+FAST = timed([8.0, 8.1, 7.9], [8.1, 8.0], [8.0])
+LIMITED = {"metrics": {"pcc": {"unit": "", "kind": "accuracy", "samples": [0.9], "at_least": 0.99}}}
+
+
+def test_new_tests_are_recorded_with_the_provenance_of_the_record(desk: Desk) -> None:
+    desk.record(tests={A: timed([10.0], [10.2], [10.1]), B: [5.0, 5.1]})
+    ran = desk.run("accept", "run.json", "--reason", "first of CI")
+    assert (ran.code, ran.errors) == (0, "")
+    assert desk.sessions(A) == [10.0, 10.2, 10.1]
+    accepted = desk.find(A).accepted  # type: ignore[union-attr]
+    assert (accepted.commit, accepted.reason) == ("abc1234", "first of CI")
+    assert accepted.environment == {"python": "CPython 3.12.1"}
+    assert "create baselines/wormhole_b0-n150-1x1/models/test_a.json" in ran.text
+    assert ran.text.endswith("wrote baselines/wormhole_b0-n150-1x1/models/test_b.json")
+
+
+def test_a_dry_run_prints_the_same_and_writes_nothing(desk: Desk) -> None:
+    desk.store(A, stored(times(10.0, 10.1)))
+    desk.record(tests={A: [10.0], B: [5.0]})
+    before = desk.files()
+    dry = desk.run("accept", "run.json", "--dry-run")
+    assert dry.code == 0
+    assert desk.files() == before
+    wet = desk.run("accept", "run.json")
+    told = dry.text.replace("would ", "").replace("; dry run: nothing is written", "")
+    assert wet.text.startswith(told)
+    assert desk.files() != before
+
+
+def test_a_regression_needs_all_and_a_reason(desk: Desk) -> None:
+    desk.store(A, stored(times(10.0, 10.1)))
+    desk.record(tests={A: SLOW})
+    refused = desk.run("accept", "run.json")
+    assert refused.code == 1
+    assert f"refused {A} on {N150.key}: latency 12.00 ms, baseline 10.05 ms: 19.4 %" in refused.text
+    command = f'accept it with: ttnn-perf baseline accept run.json {A} --update all --reason "why"'
+    assert command in refused.text
+    assert desk.sessions(A) == [10.0, 10.1]
+
+    without = desk.run("accept", "run.json", "--update", "all")
+    assert (without.code, without.text) == (2, "")
+    assert '--update all needs --reason "why the change is right"' in without.errors
+
+    ran = desk.run("accept", "run.json", "--update", "all", "--reason", "float32")
+    assert ran.code == 0
+    assert desk.sessions(A) == [10.0, 10.1, 12.0, 12.05, 12.0]
+    baseline = desk.find(A)
+    assert baseline is not None
+    assert baseline.metrics["latency"].since == 2
+    assert baseline.accepted.reason == "float32"
+
+
+def test_an_improvement_of_one_process_may_be_luck(desk: Desk) -> None:
+    desk.store(A, stored(times(10.0, 10.1)))
+    desk.record(tests={A: [8.0, 8.1, 7.9]})
+    ran = desk.run("accept", "run.json")
+    assert ran.code == 1
+    assert "measured by one process, which may have been lucky" in ran.text
+    desk.record("second.json", tests={A: [8.1, 8.0, 8.2]})
+    assert desk.run("accept", "run.json", "second.json").code == 0
+    assert desk.sessions(A) == [10.0, 10.1, 8.0, 8.1]
+
+
+@pytest.mark.parametrize(
+    ("test", "why", "remedy"),
+    [
+        (LIMITED, "pcc 0.9 is below its limit 0.99", "no update accepts a broken limit"),
+        (timed([]), "latency has no samples", "there is no number to store"),
+        (timed([None]), "latency is not a finite number", "there is no number to store"),
+        (timed([1.0], raised="ValueError: no"), "raised ValueError: no", "no number to store"),
+        (timed([1.0], lost="was killed by SIGABRT"), "killed by SIGABRT", "no number to store"),
+        (timed([1.0], problems=["tolerance=5"]), "tolerance=5", "mend that"),
+        (
+            timed([1.0], findings=[{
+                "code": "TTP903", "name": "non-finite-output", "severity": "error",
+                "outcome": "FOUND", "reason": "NaN in the output", "evidence": [],
+            }]),
+            "TTP903 non-finite-output: NaN in the output",
+            "ttnn-perf rules TTP903",
+        ),
+    ],
+)  # fmt: skip
+def test_what_is_never_accepted(desk: Desk, test: dict[str, Any], why: str, remedy: str) -> None:
+    desk.record(tests={A: test, B: [5.0]})
+    ran = desk.run("accept", "run.json", "--update", "all", "--reason", "because")
+    assert ran.code == 1
+    assert f"refused {A} on {N150.key}: " in ran.text
+    assert why in ran.text
+    assert remedy in ran.text
+    assert desk.find(A) is None
+    assert desk.sessions(B) == [5.0]
+
+
+def test_a_noisy_number_is_never_accepted(desk: Desk) -> None:
+    desk.store(A, stored(times(10.0, 20.0, 12.0, 5.0)))
+    desk.record(tests={A: [11.0]})
+    ran = desk.run("accept", "run.json", "--update", "all", "--reason", "because")
+    assert ran.code == 1
+    assert "too noisy to judge" in ran.text
+    assert len(desk.sessions(A)) == 4
+
+
+def test_records_of_one_commit_give_a_session_each(desk: Desk) -> None:
+    for number in range(3):
+        desk.record(f"run{number}.json", tests={A: [10.0 + number / 10]})
+    assert desk.run("accept", "run0.json", "run1.json", "run2.json").code == 0
+    assert desk.sessions(A) == [10.0, 10.1, 10.2]
+    for number in range(3, 5):
+        desk.record(f"run{number}.json", tests={A: [10.0 + number / 10]})
+    ran = desk.run("accept", "run3.json", "run4.json")
+    assert "2 sessions added" in ran.text
+    assert desk.sessions(A) == [10.0, 10.1, 10.2, 10.3, 10.4]
+
+
+def test_no_more_sessions_than_a_baseline_may_have(desk: Desk) -> None:
+    records = [desk.record(f"run{n}.json", tests={A: [10.0 + n / 1000]}) for n in range(25)]
+    assert desk.run("accept", *records).code == 0
+    assert len(desk.sessions(A)) == MAX_SESSIONS
+
+
+def test_the_same_record_counts_once(desk: Desk) -> None:
+    desk.record(tests={A: [10.0]})
+    desk.run("accept", "run.json")
+    ran = desk.run("accept", "run.json")
+    assert ran.text == "1 test already in the baselines\nnothing to write"
+    assert desk.sessions(A) == [10.0]
+    (desk.path / "copy.json").write_text((desk.path / "run.json").read_text())
+    ran = desk.run("accept", "run.json", "copy.json")
+    assert (ran.code, ran.text) == (2, "")
+    assert "run.json and copy.json are records of one run, run-1: give one" in ran.errors
+
+
+def test_records_of_different_commits_are_refused(desk: Desk) -> None:
+    desk.record(tests={A: [10.0]})
+    desk.commit = "def5678"
+    desk.record("other.json", tests={A: [10.0]})
+    ran = desk.run("accept", "run.json", "other.json")
+    assert ran.code == 2
+    assert "run.json is of commit abc1234, other.json of def5678: accept them one" in ran.errors
+
+
+@pytest.mark.parametrize(
+    ("second", "why"),
+    [
+        (timed([10.0], facts={"trace": True}), "another configuration: trace is True"),
+        (timed([10.0], raised="OSError"), "second.json: the test raised OSError"),
+        ({"metrics": {"other": {"unit": "ms", "samples": [1]}}}, "latency is not in second.json"),
+    ],
+)
+def test_records_that_contradict_each_other_are_refused(
+    desk: Desk, second: dict[str, Any], why: str
+) -> None:
+    desk.record(tests={A: [10.0]})
+    desk.record("second.json", tests={A: second})
+    ran = desk.run("accept", "run.json", "second.json")
+    assert ran.code == 1
+    assert why in ran.text
+    assert desk.find(A) is None
+
+
+def test_every_hardware_has_its_own_key(desk: Desk) -> None:
+    t3k = {"arch": "wormhole_b0", "board": "t3k", "mesh": "2x4"}
+    desk.record(tests={A: [10.0], B: timed([3.0], hardware=t3k)})
+    desk.record("t3k.json", tests={A: [4.0]}, hardware=t3k)
+    assert desk.run("accept", "run.json", "t3k.json").code == 0
+    found = {(key.key, test): desk.find(test, key) is not None
+             for key in (N150, T3K) for test in (A, B)}  # fmt: skip
+    assert found == {
+        (N150.key, A): True, (N150.key, B): False, (T3K.key, A): True, (T3K.key, B): True,
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("selector", "chosen"),
+    [
+        (A, [A]),
+        ("models/test_b.py", [B]),
+        ("models/test_b.py::test_b", [B]),
+        ("models", [A, B]),
+        ("*::test_b[?]", [B]),
+        ("./models/test_a.py", [A]),
+    ],
+)
+def test_tests_are_chosen(desk: Desk, selector: str, chosen: list[str]) -> None:
+    desk.record(tests={A: [10.0], B: [5.0]})
+    assert desk.run("accept", "run.json", "--update", "new", selector).code == 0
+    assert [test for test in (A, B) if desk.find(test)] == chosen
+
+
+def test_a_selector_that_names_nothing_is_a_mistake(desk: Desk) -> None:
+    desk.record(tests={A: [10.0], B: [5.0]})
+    ran = desk.run("accept", "run.json", "models/test_a.py::test_aa")
+    assert (ran.code, ran.text) == (2, "")
+    assert ran.errors.startswith(
+        f"ttnn-perf: models/test_a.py::test_aa names no test in run.json; near to it: {A}"
+    )
+
+
+def test_a_run_that_was_cut_short_is_taken_by_name_only(desk: Desk) -> None:
+    desk.record(tests={A: [10.0], B: [5.0]}, complete=False)
+    ran = desk.run("accept", "run.json")
+    assert ran.code == 2
+    assert "run.json: the run was cut short after 2 tests" in ran.errors
+    assert f"ttnn-perf baseline accept run.json {A}" in ran.errors
+    assert desk.run("accept", "run.json", A).code == 0
+    assert (desk.sessions(A), desk.sessions(B)) == ([10.0], [])
+
+
+def test_the_journal_of_a_killed_run_too(desk: Desk) -> None:
+    heading = {"format": 1, "hardware": {"arch": "wormhole_b0", "board": "n150", "mesh": "1x1"}}
+    lines = [{**heading, "journal": True}, {A: timed([10.0])}, {A: timed([10.0], [10.1])}]
+    text = "\n".join(json.dumps(line) for line in lines) + '\n{"models/test_b.py::te'
+    (desk.path / "killed.jsonl").write_text(text)
+    ran = desk.run("accept", "killed.jsonl")
+    assert ran.code == 2
+    assert "killed.jsonl: the run was cut short after 1 test" in ran.errors
+    assert desk.run("accept", "killed.jsonl", A).code == 0
+    assert desk.sessions(A) == [10.0, 10.1]
+
+
+def test_a_known_test_without_samples_is_refused(desk: Desk) -> None:
+    desk.store(A, stored(times(10.0, 10.1)))
+    desk.record(tests={A: timed([])})
+    ran = desk.run("accept", "run.json")
+    assert ran.code == 1
+    assert "latency has no samples" in ran.text
+
+
+def test_the_op_table_is_stored_beside(desk: Desk) -> None:
+    desk.record(tests={A: timed([10.0], ops=TABLE)})
+    ran = desk.run("accept", "run.json")
+    place = "baselines/wormhole_b0-n150-1x1/models/test_a.ops/test_a.csv"
+    assert f"create {place}" in ran.text
+    assert (desk.path / place).read_text().splitlines()[1].startswith("Matmul,")
+
+
+def test_a_shifted_machine_sets_no_standard(desk: Desk) -> None:
+    names = [f"test_all.py::test_{n}" for n in range(6)]
+    for name in names:
+        desk.store(name, stored(times(10.0, 10.0, 10.0)))
+    desk.record(tests={**dict.fromkeys(names, FAST), A: [1.0]})
+    ran = desk.run("accept", "run.json")
+    assert "environment shifted" in ran.text
+    assert "only new baselines are taken: a shifted machine sets no standard" in ran.text
+    assert desk.sessions(names[0]) == [10.0, 10.0, 10.0]
+    assert desk.sessions(A) == [1.0]
+
+
+def test_mistakes_have_no_traceback(desk: Desk) -> None:
+    assert desk.run("accept", "missing.json").code == 3
+    assert "expected a run record" in desk.run("accept", "test_a.py").errors
+    assert "unrecognized arguments: --what" in desk.run("accept", "run.json", "--what").errors
+    desk.record(tests={})
+    assert "the run has no tests" in desk.run("accept", "run.json").errors

@@ -1,0 +1,237 @@
+"""``ttnn-perf baseline merge``, by hand and as git's merge driver in a real repository."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import pytest
+
+from pytest_ttnn_perf.model.baseline import Accepted
+from tests.harness.baselines import ops, stored, times
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from tests.harness.baselines import Desk
+
+A, B = "test_m.py::test_a", "test_m.py::test_b"
+FILE = "baselines/wormhole_b0-n150-1x1/test_m.json"
+TABLE = "baselines/wormhole_b0-n150-1x1/test_m.ops/test_a.csv"
+OURS = Accepted("2026-11-16T10:00:00Z", "aaa1111", "bfp8 weights")
+THEIRS = Accepted("2026-11-17T10:00:00Z", "bbb2222", "float32 sums")
+
+pytestmark = pytest.mark.skipif(shutil.which("git") is None, reason="needs git")
+
+
+@dataclass(slots=True)
+class Repository:
+    """A git repository around a desk, with ``ttnn-perf`` on its PATH."""
+
+    desk: Desk
+
+    def git(self, *words: str, ok: bool = True) -> str:
+        """Run git; what it prints, with what the driver prints."""
+        path = self.desk.path
+        environment = {
+            **os.environ,
+            "PATH": f"{path / 'bin'}{os.pathsep}{os.environ['PATH']}",
+            "GIT_CONFIG_GLOBAL": os.devnull,
+            "GIT_CONFIG_NOSYSTEM": "1",
+            "GIT_AUTHOR_DATE": "2026-11-17T12:00:00Z",
+            **{f"GIT_{who}_{what}": value for who in ("AUTHOR", "COMMITTER")
+               for what, value in (("NAME", "Ada"), ("EMAIL", "ada@example.org"))},
+        }  # fmt: skip
+        done = subprocess.run(
+            ["git", *words], cwd=path, env=environment, capture_output=True, text=True, check=False
+        )
+        assert (done.returncode == 0) is ok, done.stdout + done.stderr
+        return done.stdout + done.stderr
+
+    def commit(self, message: str) -> None:
+        """Commit all that is in the folder."""
+        self.git("add", "-A")
+        self.git("commit", "-q", "-m", message)
+
+
+@pytest.fixture
+def repository(desk: Desk) -> Repository:
+    """A repository with one baseline of A, and the driver installed."""
+    found = Repository(desk)
+    (desk.path / "bin").mkdir()
+    program = desk.path / "bin" / "ttnn-perf"
+    program.write_text(f'#!/bin/sh\nexec {sys.executable} -m pytest_ttnn_perf.cli.main "$@"\n')
+    program.chmod(0o755)
+    found.git("init", "-q", "-b", "main")
+    desk.store(A, stored(times(10.0, 10.1), table=ops("Matmul")))
+    assert desk.run("install-merge-driver").code == 0
+    (desk.path / ".git" / "info" / "exclude").write_text("bin\n")
+    found.commit("first")
+    found.git("branch", "other")
+    return found
+
+
+def test_two_branches_that_record_different_tests_merge(repository: Repository) -> None:
+    desk = repository.desk
+    desk.store("test_m.py::test_c", stored(times(3.0)))
+    repository.commit("ours")
+    repository.git("checkout", "-q", "other")
+    desk.store(B, stored(times(5.0)))
+    repository.commit("theirs")
+    repository.git("checkout", "-q", "main")
+    repository.git("merge", "-q", "--no-edit", "other")
+    assert desk.sessions(A) == [10.0, 10.1]
+    assert (desk.sessions(B), desk.sessions("test_m.py::test_c")) == ([5.0], [3.0])
+
+
+def test_sessions_of_two_branches_are_joined(repository: Repository) -> None:
+    desk = repository.desk
+    desk.store(A, stored(times(10.0, 10.1, 10.3)))
+    repository.commit("ours")
+    repository.git("checkout", "-q", "other")
+    desk.store(A, stored(times(10.0, 10.1, 10.2)))
+    repository.commit("theirs")
+    said = repository.git("merge", "--no-edit", "main")
+    assert "joined the sessions of both sides: test_a" in said
+    assert desk.sessions(A) == [10.0, 10.1, 10.2, 10.3]
+
+
+@pytest.fixture
+def conflict(repository: Repository) -> Repository:
+    """A repository in which a merge has stopped: A was accepted on both sides."""
+    desk = repository.desk
+    desk.store(A, stored(times(10.0, 10.1, 12.0, since=2), accepted=OURS, table=ops("Conv2d")))
+    repository.commit("ours")
+    repository.git("checkout", "-q", "other")
+    desk.store(A, stored(times(10.0, 10.1, 11.0, since=2), accepted=THEIRS, table=ops("Softmax")))
+    desk.store(B, stored(times(5.0)))
+    repository.commit("theirs")
+    repository.git("checkout", "-q", "main")
+    said = repository.git("merge", "--no-edit", "other", ok=False)
+    assert f"conflict in {FILE}: test_a was accepted on both sides; ours is in it" in said
+    assert "latency: ours 12.00 ms (1 session), theirs 11.00 ms (1 session)" in said
+    assert "ours: accepted 2026-11-16T10:00:00Z at aaa1111, bfp8 weights" in said
+    assert "theirs: accepted 2026-11-17T10:00:00Z at bbb2222, float32 sums" in said
+    assert f"ttnn-perf baseline merge --path {FILE} --take theirs && git add {FILE}" in said
+    assert f"ttnn-perf baseline merge --path {TABLE} --take theirs" in said
+    return repository
+
+
+def test_a_conflict_leaves_a_valid_file_with_ours_and_all_that_is_not_in_doubt(
+    conflict: Repository,
+) -> None:
+    desk = conflict.desk
+    json.loads((desk.path / FILE).read_text())
+    assert desk.sessions(A) == [10.0, 10.1, 12.0]
+    assert desk.sessions(B) == [5.0]
+    assert conflict.git("diff", "--name-only", "--diff-filter=U").split() == [FILE, TABLE]
+
+
+@pytest.mark.parametrize(
+    ("take", "median", "op"),
+    [("ours", 12.0, "Conv2d"), ("theirs", 11.0, "Softmax"), ("newest", 11.0, "Softmax")],
+)
+def test_a_side_is_taken_with_its_op_table(
+    conflict: Repository, take: str, median: float, op: str
+) -> None:
+    desk = conflict.desk
+    ran = desk.run("merge", "--path", FILE, "--take", take)
+    assert ran.code == 0
+    assert ran.text.startswith(f"resolved in {FILE}: test_a was accepted on both sides")
+    assert desk.sessions(A)[-1] == median
+    assert desk.sessions(B) == [5.0]
+    assert (desk.path / TABLE).read_text().splitlines()[1].startswith(op)
+    conflict.commit("merged")
+
+
+def test_an_op_table_alone_is_taken_by_side(conflict: Repository) -> None:
+    desk = conflict.desk
+    assert "no date" in desk.run("merge", "--path", TABLE, "--take", "newest").errors
+    assert desk.run("merge", "--path", TABLE, "--take", "theirs").code == 0
+    assert "Softmax" in (desk.path / TABLE).read_text()
+
+
+def test_a_file_that_is_not_in_conflict_is_a_mistake(repository: Repository) -> None:
+    ran = repository.desk.run("merge", "--path", FILE, "--take", "ours")
+    assert (ran.code, ran.text) == (2, "")
+    assert f"git has no two versions of {FILE}" in ran.errors
+
+
+def test_installing_twice_changes_nothing(repository: Repository) -> None:
+    desk = repository.desk
+    attributes = desk.path / ".gitattributes"
+    assert attributes.read_text().splitlines() == [
+        "baselines/**/*.json merge=ttnn-perf",
+        "baselines/**/*.ops/*.csv merge=ttnn-perf",
+    ]
+    config = (desk.path / ".git" / "config").read_text()
+    assert "driver = ttnn-perf baseline merge %O %A %B --path %P" in config
+    ran = desk.run("install-merge-driver")
+    assert ran.code == 0
+    assert all(": already set: " in line for line in ran.text.splitlines())
+    assert (desk.path / ".git" / "config").read_text() == config
+
+
+def test_a_dry_run_of_installing_writes_nothing(repository: Repository) -> None:
+    desk = repository.desk
+    (desk.path / ".gitattributes").write_text("*.png binary")
+    before = (desk.path / ".git" / "config").read_text()
+    ran = desk.run("install-merge-driver", "--dry-run", "--baselines", "perf runs")
+    assert ran.code == 0
+    assert '.gitattributes: would set: "perf runs/**/*.json" merge=ttnn-perf' in ran.text
+    assert (desk.path / ".gitattributes").read_text() == "*.png binary"
+    assert (desk.path / ".git" / "config").read_text() == before
+    desk.run("install-merge-driver")
+    assert (desk.path / ".gitattributes").read_text().startswith("*.png binary\nbaselines/**/")
+
+
+def test_installing_needs_a_repository(desk: Desk) -> None:
+    ran = desk.run("install-merge-driver")
+    assert (ran.code, ran.text) == (2, "")
+    assert "is in no git repository" in ran.errors
+
+
+@pytest.fixture
+def versions(desk: Desk) -> tuple[Path, Path, Path]:
+    """Three versions of a file: theirs has a session more."""
+    for name, medians in (("base", (10.0,)), ("ours", (10.0,)), ("theirs", (10.0, 10.1))):
+        desk.store(A, stored(times(*medians)))
+        shutil.copy(desk.path / FILE, desk.path / f"{name}.json")
+    return desk.path / "base.json", desk.path / "ours.json", desk.path / "theirs.json"
+
+
+def test_by_hand_the_result_is_in_ours(desk: Desk, versions: tuple[Path, Path, Path]) -> None:
+    base, ours, theirs = versions
+    before = base.read_text(), theirs.read_text()
+    ran = desk.run("merge", *versions)
+    assert (ran.code, ran.text, ran.errors) == (0, "", "")
+    assert ours.read_text() == theirs.read_text()
+    assert (base.read_text(), theirs.read_text()) == before
+
+
+def test_a_version_that_cannot_be_read_leaves_ours_alone(
+    desk: Desk, versions: tuple[Path, Path, Path]
+) -> None:
+    _, ours, theirs = versions
+    before = ours.read_text()
+    theirs.write_text("<<<<<<< ours\n")
+    ran = desk.run("merge", *versions)
+    assert (ran.code, ran.text) == (3, "")
+    assert "theirs.json:1: a merge conflict is not resolved here" in ran.errors
+    theirs.write_text(before.replace("n150", "n300"))
+    ran = desk.run("merge", *versions)
+    assert ran.code == 3
+    assert "of different hardware: wormhole_b0-n150-1x1 and wormhole_b0-n300-1x1" in ran.errors
+    assert ours.read_text() == before
+
+
+def test_the_wrong_number_of_files_is_a_mistake(desk: Desk) -> None:
+    for words, found in ((("a.json",), "found 1 files"), ((), "found 0 files and no --path")):
+        ran = desk.run("merge", *words)
+        assert (ran.code, ran.text) == (2, "")
+        assert found in ran.errors

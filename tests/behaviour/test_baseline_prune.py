@@ -1,0 +1,147 @@
+"""``ttnn-perf baseline prune``: what is gone goes, and nothing else."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.harness.baselines import T3K, ops, stored, times
+
+if TYPE_CHECKING:
+    from typing import Any
+
+    from tests.harness.baselines import Desk
+
+HERE, GONE = "test_a.py::test_here", "test_a.py::test_gone"
+ALL: dict[str, Any] = {"places": [""], "others": []}
+
+
+def test_what_a_full_run_did_not_collect_is_removed_with_its_table(desk: Desk) -> None:
+    desk.store(HERE, stored(times(10.0), table=ops("Matmul")))
+    desk.store(GONE, stored(times(5.0), table=ops("Conv2d")))
+    desk.store("test_b.py::test_file_is_gone", stored(times(2.0)))
+    desk.record(tests={HERE: [10.0]}, collected=ALL)
+    before = desk.files()
+    dry = desk.run("prune", "run.json", "--dry-run")
+    assert dry.code == 0
+    assert "would remove baselines/wormhole_b0-n150-1x1/test_b.json" in dry.text
+    assert desk.files() == before
+    ran = desk.run("prune", "run.json")
+    assert (ran.code, ran.errors) == (0, "")
+    assert sorted(desk.files()) == [
+        "wormhole_b0-n150-1x1/test_a.json",
+        "wormhole_b0-n150-1x1/test_a.ops/test_here.csv",
+    ]
+    assert (desk.sessions(HERE), desk.sessions(GONE)) == ([10.0], [])
+    assert desk.run("prune", "run.json").text == "nothing to write"
+
+
+@pytest.mark.parametrize(
+    "collected",
+    [
+        {"places": [""], "others": [GONE]},  # skipped, or without its marker
+        {"places": [""], "others": ["test_a.py"]},  # its file could not be collected
+        {"places": ["models"], "others": []},  # another folder was collected
+    ],
+)
+def test_what_may_still_be_there_stays(desk: Desk, collected: dict[str, Any]) -> None:
+    desk.store(GONE, stored(times(5.0)))
+    desk.record(tests={HERE: [10.0]}, collected=collected)
+    assert desk.run("prune", "run.json").text.endswith("nothing to write")
+    assert desk.sessions(GONE) == [5.0]
+
+
+def test_other_hardware_loses_only_functions_that_are_gone(desk: Desk) -> None:
+    """Parameters may depend on the device that is found while tests are collected."""
+    meshes = "test_a.py::test_here[2x4]"
+    desk.store(meshes, stored(times(10.0)), T3K)
+    desk.store(GONE, stored(times(5.0)), T3K)
+    desk.record(tests={f"{HERE}[1x1]": [10.0]}, collected=ALL)
+    ran = desk.run("prune", "run.json")
+    assert ran.code == 0
+    assert f"kept 1 baseline with parameters that other hardware may have: {meshes}" in ran.text
+    assert desk.find(meshes, T3K) is not None
+    assert desk.find(GONE, T3K) is None
+
+
+def test_one_key_only(desk: Desk) -> None:
+    desk.store(GONE, stored(times(5.0)))
+    desk.store(GONE, stored(times(5.0)), T3K)
+    desk.record(tests={HERE: [10.0]}, collected=ALL)
+    assert desk.run("prune", "run.json", "--key", "wormhole_b0-t3k-2x4").code == 0
+    assert desk.sessions(GONE) == [5.0]
+    assert desk.find(GONE, T3K) is None
+    ran = desk.run("prune", "run.json", "--key", "wormhole_b0-n300")
+    assert ran.code == 2
+    assert "there are no baselines of wormhole_b0-n300; there are ones of: wormh" in ran.errors
+
+
+def test_a_record_must_be_of_a_full_run(desk: Desk) -> None:
+    desk.store(GONE, stored(times(5.0)))
+    desk.record(tests={HERE: [10.0]})
+    ran = desk.run("prune", "run.json")
+    assert (ran.code, ran.text) == (2, "")
+    assert "run.json does not say that it has all tests" in ran.errors
+    assert desk.sessions(GONE) == [5.0]
+    assert desk.run("prune", "run.json", "--full").code == 0
+    assert desk.sessions(GONE) == []
+    desk.record(tests={HERE: [10.0]}, complete=False)
+    desk.store(HERE, stored(times(5.0)))
+    assert "run.json was cut short" in desk.run("prune", "run.json", "--full").errors
+
+
+def test_what_looks_renamed_is_kept_and_its_command_given(desk: Desk) -> None:
+    desk.store(GONE, stored(times(5.0), table=ops("Matmul", "Softmax")))
+    desk.record(tests={"test_a.py::test_new": [5.1]}, collected=ALL)
+    ran = desk.run("prune", "run.json", "--baselines", "baselines")
+    command = f"ttnn-perf baseline rename {GONE} test_a.py::test_new --baselines baselines"
+    assert f"looks like {GONE} renamed to test_a.py::test_new: {command}" in ran.text
+    assert desk.sessions(GONE) == [5.0]
+    # Once the new test has numbers of its own, the old ones are of no use.
+    desk.run("accept", "run.json")
+    ran = desk.run("prune", "run.json")
+    assert desk.sessions(GONE) == []
+
+
+def test_it_must_be_known_which_tests_there_are(desk: Desk) -> None:
+    desk.store(GONE, stored(times(5.0)))
+    for words in ((), ("run.json", "--collect")):
+        ran = desk.run("prune", *words)
+        assert (ran.code, ran.text) == (2, "")
+        assert "ttnn-perf baseline prune RUN.json" in ran.errors
+        assert "ttnn-perf baseline prune --collect" in ran.errors
+
+
+COLLECTED = """
+import pytest
+
+@pytest.mark.parametrize("n", [1, 2])
+def test_here(n): pass
+"""
+
+
+def test_pytest_can_be_asked(desk: Desk) -> None:
+    (desk.path / "test_a.py").write_text(COLLECTED)
+    # As tt-metal has it: what pytest prints is no list of ids then.
+    (desk.path / "pytest.ini").write_text("[pytest]\naddopts = -vvs -rA\n")
+    desk.store(f"{HERE}[1]", stored(times(10.0)))
+    desk.store(f"{HERE}[on another device]", stored(times(10.0)))
+    desk.store(GONE, stored(times(5.0)))
+    ran = desk.run("prune", "--collect")
+    assert (ran.code, ran.errors) == (0, "")
+    assert desk.sessions(GONE) == []
+    assert desk.sessions(f"{HERE}[1]") == desk.sessions(f"{HERE}[on another device]") == [10.0]
+
+
+def test_what_cannot_be_collected_is_kept_or_refused(desk: Desk) -> None:
+    desk.store(GONE, stored(times(5.0)))
+    (desk.path / "test_a.py").write_text("import nothing_like_this")
+    ran = desk.run("prune", "--collect")
+    assert "kept what is stored of test_a.py: it could not be collected" in ran.text
+    assert desk.sessions(GONE) == [5.0]
+    (desk.path / "conftest.py").write_text("raise RuntimeError('no device')")
+    ran = desk.run("prune", "--collect")
+    assert (ran.code, ran.text) == (2, "")
+    assert "pytest --collect-only ended with exit code" in ran.errors
+    assert "give the record of a full run: ttnn-perf baseline prune RUN.json" in ran.errors

@@ -1,0 +1,139 @@
+"""``ttnn-perf baseline rename``: baselines follow their tests, with their op tables."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+import pytest
+
+from pytest_ttnn_perf.baselines import store as store_module
+from tests.harness.baselines import N150, T3K, ops, stored, times
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from tests.harness.baselines import Desk
+
+OLD, NEW = "models/test_a.py::test_old", "models/test_a.py::test_new"
+KEY = "wormhole_b0-n150-1x1"
+
+
+def test_a_test_takes_its_numbers_along_on_every_key(desk: Desk) -> None:
+    desk.store(OLD, stored(times(10.0, 10.1), table=ops("Matmul")))
+    desk.store(OLD, stored(times(3.0)), T3K)
+    desk.store(f"{OLD}er", stored(times(1.0)))
+    ran = desk.run("rename", OLD, NEW)
+    assert (ran.code, ran.errors) == (0, "")
+    assert desk.sessions(NEW) == [10.0, 10.1]
+    assert desk.find(NEW, T3K) is not None
+    assert desk.find(OLD) is None
+    assert desk.sessions(f"{OLD}er") == [1.0]
+    tables = [name for name in desk.files() if name.endswith(".csv")]
+    assert tables == [f"{KEY}/models/test_a.ops/test_new.csv"]
+    baseline = desk.find(NEW)
+    assert baseline is not None
+    assert baseline.ops == "models/test_a.ops/test_new.csv"
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "test", "expected"),
+    [
+        (OLD, NEW, f"{OLD}[8]", f"{NEW}[8]"),
+        ("models/test_a.py", "models/test_b.py", OLD, "models/test_b.py::test_old"),
+        ("models/test_a.py::", "cnn/test_a.py::", OLD, "cnn/test_a.py::test_old"),
+        ("models/", "cnn/", OLD, "cnn/test_a.py::test_old"),
+        ("t.py::TestX", "t.py::TestY", "t.py::TestX::test_a[1]", "t.py::TestY::test_a[1]"),
+    ],
+)
+def test_what_can_be_renamed(desk: Desk, before: str, after: str, test: str, expected: str) -> None:
+    desk.store(test, stored(times(10.0), table=ops("Matmul")))
+    assert desk.run("rename", before, after).code == 0
+    assert desk.sessions(expected) == [10.0]
+    assert len(desk.files()) == 2  # one baseline file and one op table, nothing left behind
+
+
+def test_a_dry_run_says_what_becomes_of_each_file(desk: Desk) -> None:
+    desk.store(OLD, stored(times(10.0), table=ops("Matmul")))
+    before = desk.files()
+    ran = desk.run("rename", "models/", "cnn/", "--dry-run")
+    assert ran.code == 0
+    assert desk.files() == before
+    assert ran.text.splitlines()[-5:] == [
+        f"would create baselines/{KEY}/cnn/test_a.json",
+        f"would create baselines/{KEY}/cnn/test_a.ops/test_old.csv",
+        f"would remove baselines/{KEY}/models/test_a.json",
+        f"would remove baselines/{KEY}/models/test_a.ops/test_old.csv",
+        "1 test, 1 metric; dry run: nothing is written",
+    ]
+
+
+def test_a_name_that_is_taken_is_refused(desk: Desk) -> None:
+    desk.store(OLD, stored(times(10.0)))
+    desk.store(NEW, stored(times(20.0)))
+    before = desk.files()
+    ran = desk.run("rename", OLD, NEW)
+    assert (ran.code, ran.text) == (2, "")
+    assert f"{NEW} has a baseline of its own on {N150.key}, accepted 2026-11-15" in ran.errors
+    assert desk.files() == before
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "says"),
+    [
+        ("models/test_a.py::test_odl", NEW, f"has no baseline in .*; near to it: {OLD}"),
+        (OLD, "models/test_b.py", "is a test and models/test_b.py a file"),
+        ("models/", "models/test_b.py", "is a folder and models/test_b.py a file"),
+        (OLD, OLD, "expected two names that differ"),
+    ],
+)
+def test_mistakes_are_named(desk: Desk, before: str, after: str, says: str) -> None:
+    desk.store(OLD, stored(times(10.0)))
+    ran = desk.run("rename", before, after)
+    assert (ran.code, ran.text) == (2, "")
+    assert re.search(says, ran.errors)
+
+
+def test_a_rename_that_is_cut_short_loses_nothing_and_can_be_ended(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    desk.store(OLD, stored(times(10.0), table=ops("Matmul")))
+    moved = "cnn/test_a.py::test_old"
+
+    def dies(*_: object, **__: object) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched:
+        patched.setattr(store_module, "remove_file", dies)  # after the new, before the old goes
+        with pytest.raises(KeyboardInterrupt):
+            desk.run("rename", "models/", "cnn/")
+    assert (desk.sessions(OLD), desk.sessions(moved)) == ([10.0], [10.0])
+    assert desk.run("rename", "models/", "cnn/").code == 0
+    assert (desk.sessions(OLD), desk.sessions(moved)) == ([], [10.0])
+
+
+def test_a_file_that_cannot_be_written_costs_nothing(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    desk.store(OLD, stored(times(10.0), table=ops("Matmul")))
+    before = desk.files()
+
+    def full(_: int) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("os.fsync", full)
+    ran = desk.run("rename", "models/", "cnn/")
+    assert ran.code == 1
+    assert ran.errors.startswith("ttnn-perf: not written: ")
+    assert ran.errors.endswith("cannot write: No space left on device")
+    assert desk.files() == before
+
+
+def test_a_missing_op_table_is_said(desk: Desk) -> None:
+    desk.store(OLD, stored(times(10.0), table=ops("Matmul")))
+    table: Path = desk.root / KEY / "models/test_a.ops/test_old.csv"
+    table.unlink()
+    ran = desk.run("rename", OLD, NEW)
+    assert ran.code == 0
+    assert "its op table models/test_a.ops/test_old.csv is missing" in ran.text
+    assert desk.sessions(NEW) == [10.0]

@@ -1,0 +1,123 @@
+"""Renamed and removed tests are found at the end of a full run, and of no other."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from tests.harness.project import Project
+
+TESTS = """
+    import pytest
+
+    @pytest.mark.parametrize("n", [1, 8])
+    def test_a(ttnn_perf, n):
+        ttnn_perf.record("latency", [10.0, 10.1], unit="ms")
+
+    def test_b(ttnn_perf):
+        ttnn_perf.record("latency", [90.0, 90.1], unit="ms")
+
+    def test_c(ttnn_perf):
+        ttnn_perf.record("latency", [500.0, 501.0], unit="ms")
+"""
+AFTER = TESTS.replace("def test_a", "def test_aa").replace("def test_c", "def helper")
+
+
+@pytest.fixture
+def changed(project: Project) -> Project:
+    """A project whose baselines were recorded, and two of whose three functions are gone."""
+    project.write(test_model=TESTS)
+    assert project.pytest("--ttnn-perf-update=new").code == 0
+    project.write(test_model=AFTER)
+    return project
+
+
+def orphan_lines(text: str) -> list[str]:
+    """Return the lines that are said of orphans."""
+    lines = text.splitlines()
+    start = next((n for n, line in enumerate(lines) if line.startswith("orphaned: ")), None)
+    if start is None:
+        return []
+    end = next(n for n, line in enumerate(lines) if n > start and not line.startswith("  "))
+    return lines[start:end]
+
+
+EXPECTED = [
+    "orphaned: 3 baselines of host-ARCH without a test",
+    "  looks like test_model.py::test_a renamed to test_model.py::test_aa (2 baselines): "
+    "ttnn-perf baseline rename test_model.py::test_a test_model.py::test_aa",
+    "  test_model.py::test_c is gone",
+    "  remove those that are gone with: ttnn-perf baseline prune .ttnn_perf/runs/RUN-ID.json",
+]
+
+
+def test_a_full_run_tells_what_is_gone_and_what_it_became(changed: Project) -> None:
+    ran = changed.pytest("--ttnn-perf")
+    assert orphan_lines(ran.text) == EXPECTED
+
+
+def test_workers_tell_the_same(changed: Project) -> None:
+    ran = changed.pytest("--ttnn-perf", "--ttnn-perf-isolate", "process")
+    assert orphan_lines(ran.text) == EXPECTED
+
+
+@pytest.mark.parametrize(
+    "selection",
+    [["-k", "test"], ["test_model.py::test_b"], ["--lf"], ["--ignore", "other"], ["-x"]],
+)
+def test_a_selection_tells_nothing(changed: Project, selection: list[str]) -> None:
+    changed.pytest("--ttnn-perf")
+    assert orphan_lines(changed.pytest("--ttnn-perf", *selection).text) == []
+
+
+def test_a_file_or_folder_that_was_collected_whole_counts(changed: Project) -> None:
+    assert len(orphan_lines(changed.pytest("--ttnn-perf", "test_model.py").text)) == 4
+    (changed.path / "other").mkdir()
+    (changed.path / "other" / "test_more.py").write_text("def test_more(ttnn_perf): pass")
+    assert orphan_lines(changed.pytest("--ttnn-perf", "other").text) == []
+
+
+def test_a_skipped_or_unmarked_test_is_not_gone(project: Project) -> None:
+    project.write(test_model=TESTS)
+    project.pytest("--ttnn-perf-update=new")
+    project.write(
+        test_model=TESTS.replace("def test_b(ttnn_perf)", "def test_b()").replace(
+            'ttnn_perf.record("latency", [90.0, 90.1], unit="ms")', "pytest.skip()"
+        )
+    )
+    assert orphan_lines(project.pytest("--ttnn-perf").text) == []
+
+
+def test_what_was_recorded_anew_is_no_renaming_any_more(changed: Project) -> None:
+    ran = changed.pytest("--ttnn-perf-update=new")
+    assert orphan_lines(ran.text)[1:3] == [
+        f"  test_model.py::test_a[{n}] looks like test_model.py::test_aa[{n}], which has a "
+        "baseline now"
+        for n in (1, 8)
+    ]
+
+
+def test_two_that_are_equally_near_are_no_guess(project: Project) -> None:
+    project.write(test_model=TESTS)
+    project.pytest("--ttnn-perf-update=new")
+    body = '(ttnn_perf):\n        ttnn_perf.record("latency", [90.0, 90.1], unit="ms")\n'
+    assert f"def test_b{body}" in TESTS
+    both = f"def test_x{body}\n    def test_y{body}"
+    project.write(test_model=TESTS.replace(f"def test_b{body}", both))
+    lines = orphan_lines(project.pytest("--ttnn-perf").text)
+    assert lines[1] == "  test_model.py::test_b is gone"
+
+
+def test_the_commands_resolve_it(changed: Project) -> None:
+    changed.pytest("--ttnn-perf")
+    record = next((changed.path / ".ttnn_perf" / "runs").glob("*.json"))
+    rename = ("baseline", "rename", "test_model.py::test_a", "test_model.py::test_aa")
+    assert changed.cli(*rename).code == 0
+    changed.pytest("--ttnn-perf", "--ttnn-perf-json", "run.json")
+    assert record.exists()
+    assert changed.cli("baseline", "prune", "run.json").code == 0
+    ran = changed.pytest("--ttnn-perf")
+    assert ran.code == 0
+    assert orphan_lines(ran.text) == []

@@ -1,0 +1,127 @@
+"""Commands that change baselines where that is not possible: a clear error, and nothing lost."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from pytest_ttnn_perf._support.atomic import write_text
+from pytest_ttnn_perf._support.errors import WriteError
+from pytest_ttnn_perf.baselines import store as store_module
+from tests.faults.test_writing import amending
+from tests.harness.baselines import ops, stored, times
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from tests.harness.baselines import Desk
+
+A, B = "test_m.py::test_a", "test_m.py::test_b"
+#: No file of this process may grow beyond so many bytes: what a full disk does to a write half way.
+FULL = """
+import resource, sys
+resource.setrlimit(resource.RLIMIT_FSIZE, (300, resource.RLIM_INFINITY))
+from pytest_ttnn_perf.cli.main import main
+sys.exit(main(sys.argv[1:]))
+"""
+ACCEPT = ("accept", "run.json", "--update", "all", "--reason", "why")
+RENAME = ("rename", "test_m.py", "test_n.py")
+PRUNE = ("prune", "run.json", "--full")
+COMMANDS = pytest.mark.parametrize("words", [ACCEPT, RENAME, PRUNE], ids=lambda words: words[0])
+
+
+@pytest.fixture
+def lived_in(desk: Desk) -> Desk:
+    """Two baselines, one of which is gone, and a record that changes the other."""
+    desk.store(A, stored(times(10.0, 10.1), table=ops("Matmul")))
+    desk.store(B, stored(times(5.0), table=ops("Conv2d")))
+    desk.record(tests={A: [12.0]})
+    return desk
+
+
+def run(desk: Desk, words: Sequence[str]) -> subprocess.CompletedProcess[str]:
+    """Run a command on a full disk."""
+    command = [sys.executable, "-c", FULL, "baseline", *words]
+    return subprocess.run(
+        command, cwd=desk.path, capture_output=True, text=True, timeout=60, check=False
+    )
+
+
+@COMMANDS
+def test_a_full_disk_is_said_and_loses_nothing(lived_in: Desk, words: Sequence[str]) -> None:
+    before = lived_in.files()
+    done = run(lived_in, words)
+    assert done.returncode == 1
+    assert done.stdout.splitlines()[-1][0].isdigit()  # the diff and its count, and no "wrote"
+    place = lived_in.path / "baselines" / "wormhole_b0-n150-1x1"
+    assert done.stderr.startswith(f"ttnn-perf: not written: {place}")
+    assert done.stderr.endswith(": cannot write: File too large\n")
+    assert lived_in.files() == before
+
+
+@COMMANDS
+def test_a_lock_that_another_run_holds_is_said(
+    lived_in: Desk, words: Sequence[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(store_module, "LOCK_TIMEOUT_S", 0.1)
+    before = lived_in.files()
+    with amending("hold", lived_in.root):
+        ran = lived_in.run(*words)
+    assert ran.code == 1
+    assert "another run has held" in ran.errors
+    assert lived_in.files() == before
+
+
+def test_a_folder_that_cannot_be_written_is_said(desk: Desk, forbidden: Path) -> None:
+    desk.record(tests={A: [12.0]})
+    ran = desk.run("accept", "run.json", "--baselines", forbidden)
+    assert ran.code == 1
+    assert "1 test, 1 metric" in ran.text
+    assert ran.errors.startswith(f"ttnn-perf: not written: {forbidden}")
+
+
+@COMMANDS
+def test_a_broken_baseline_is_refused_before_anything_is_written(
+    lived_in: Desk, words: Sequence[str]
+) -> None:
+    file = lived_in.root / "wormhole_b0-n150-1x1" / "test_m.json"
+    file.write_text(file.read_text().replace('"since": 0', '"since": 9', 1))
+    before = lived_in.files()
+    ran = lived_in.run(*words)
+    assert (ran.code, ran.text) == (3, "")
+    assert "expected an index into the 2 sessions, found 9" in ran.errors
+    assert lived_in.files() == before
+
+
+def test_one_file_that_cannot_be_written_does_not_cost_the_others(
+    lived_in: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    other = "test_z.py::test_z"
+    lived_in.record(tests={other: [1.0], A: [10.0, 10.1]})
+
+    def write(file: Path, text: str) -> None:
+        if file.name == "test_z.json":
+            raise WriteError(file, OSError(30, "Read-only file system"))
+        write_text(file, text)
+
+    monkeypatch.setattr(store_module, "write_text", write)
+    ran = lived_in.run("accept", "run.json")
+    assert ran.code == 1
+    assert ran.errors.endswith("test_z.json: cannot write: Read-only file system")
+    assert (lived_in.sessions(A), lived_in.sessions(other)) == ([10.0, 10.1, 10.05], [])
+
+
+def test_a_merge_that_cannot_be_written_leaves_ours(desk: Desk) -> None:
+    for name, medians in (("base", (10.0,)), ("ours", (10.0,)), ("theirs", (10.0, 10.1))):
+        desk.store(A, stored(times(*medians)))
+        (stored_file,) = desk.root.rglob("test_m.json")
+        Path(desk.path, f"{name}.json").write_text(stored_file.read_text())
+    before = Path(desk.path, "ours.json").read_text()
+    done = run(desk, ("merge", "base.json", "ours.json", "theirs.json"))
+    assert done.returncode == 3
+    assert done.stderr == "ttnn-perf: ours.json: cannot write: File too large\n"
+    assert Path(desk.path, "ours.json").read_text() == before

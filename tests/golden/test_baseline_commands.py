@@ -1,0 +1,102 @@
+"""The whole output of the commands that change baselines, in every shape."""
+
+from __future__ import annotations
+
+import shutil
+from typing import TYPE_CHECKING
+
+import pytest
+
+from pytest_ttnn_perf.model.baseline import Accepted
+from tests.harness.baselines import ops, stored, timed, times
+from tests.harness.golden import assert_golden
+from tests.harness.project import clean
+
+if TYPE_CHECKING:
+    from tests.harness.baselines import Desk
+
+RESNET, BERT = "models/test_cnn.py::test_resnet50[8]", "models/test_llm.py::test_bert"
+GONE, RENAMED = "models/test_cnn.py::test_vgg", "models/test_cnn.py::test_unet"
+PCC = {"unit": "", "kind": "accuracy", "samples": [0.95], "at_least": 0.99}
+SHAPES = pytest.mark.parametrize("shape", ["table", "json", "csv"])
+
+
+@pytest.fixture
+def lived_in(desk: Desk) -> Desk:
+    """Baselines of three tests, and the record of a run after which one is worse and two gone."""
+    desk.store(RESNET, stored(times(12.0, 12.1, 12.05), table=ops("Conv2d", "Matmul")))
+    desk.store(GONE, stored(times(90.0)))
+    desk.store(RENAMED, stored(times(40.0, 40.2), table=ops("Conv2d", "Upsample")))
+    desk.record(
+        tests={
+            RESNET: timed([14.0, 14.1, 13.9], [14.1, 14.0], [14.0, 14.2]),
+            BERT: {"metrics": {"latency": {"unit": "ms", "samples": [5.0]}, "pcc": PCC}},
+            "models/test_cnn.py::test_unet_small": [40.1, 40.3],
+        },
+        collected={"places": [""], "others": []},
+    )
+    return desk
+
+
+@SHAPES
+def test_accept(lived_in: Desk, shape: str) -> None:
+    words = ("--update", "all", "--reason", "bfloat16 accumulation", "--format", shape)
+    ran = lived_in.run("accept", "run.json", *words)
+    assert (ran.code, ran.errors) == (1, "")
+    assert_golden(f"baseline/accept_{shape}", clean(ran.text))
+
+
+def test_accept_refuses(lived_in: Desk) -> None:
+    ran = lived_in.run("accept", "run.json", "--dry-run")
+    assert (ran.code, ran.errors) == (0, "")
+    assert_golden("baseline/accept_refused", clean(ran.text))
+
+
+@SHAPES
+def test_prune(lived_in: Desk, shape: str) -> None:
+    ran = lived_in.run("prune", "run.json", "--format", shape)
+    assert (ran.code, ran.errors) == (0, "")
+    assert_golden(f"baseline/prune_{shape}", clean(ran.text))
+
+
+@SHAPES
+def test_rename(lived_in: Desk, shape: str) -> None:
+    ran = lived_in.run("rename", "models/test_cnn.py", "cnn/test_cnn.py", "--format", shape)
+    assert (ran.code, ran.errors) == (0, "")
+    assert_golden(f"baseline/rename_{shape}", clean(ran.text))
+
+
+@SHAPES
+def test_merge(desk: Desk, shape: str) -> None:
+    sides = {
+        "base": (Accepted("2026-11-15T10:00:00Z", "abc1234", "first"), (12.0,)),
+        "ours": (Accepted("2026-11-16T10:00:00Z", "aaa1111", "bfp8 weights"), (12.0, 14.0)),
+        "theirs": (Accepted("2026-11-17T10:00:00Z", "bbb2222", "float32 sums"), (12.0, 13.0)),
+    }
+    for name, (accepted, medians) in sides.items():
+        since = len(medians) - 1
+        desk.store(RESNET, stored(times(*medians, since=since), accepted=accepted))
+        file = desk.root / "wormhole_b0-n150-1x1" / "models" / "test_cnn.json"
+        shutil.copy(file, desk.path / f"{name}.json")
+    files = ("base.json", "ours.json", "theirs.json")
+    ran = desk.run("merge", *files, "--path", "baselines/models/test_cnn.json", "--format", shape)
+    assert (ran.code, ran.errors) == (1, "")
+    assert_golden(f"baseline/merge_{shape}", clean(ran.text))
+
+
+@SHAPES
+def test_list_with_log(lived_in: Desk, shape: str) -> None:
+    ran = lived_in.run("list", "--log", "models/test_cnn.py", "--format", shape)
+    assert (ran.code, ran.errors) == (0, "")
+    assert_golden(f"baseline/log_{shape}", clean(ran.text))
+
+
+@pytest.mark.parametrize(
+    "action", ["accept", "prune", "rename", "merge", "install-merge-driver", "list"]
+)
+def test_help(desk: Desk, action: str) -> None:
+    ran = desk.run(action, "--help")
+    assert ran.code == 0
+    # Newer Pythons call the options' section differently and wrap usage in other places.
+    words = " ".join(ran.text.split()).replace("optional arguments:", "options:")
+    assert_golden(f"baseline/help_{action}", words)
