@@ -50,7 +50,7 @@ def pair_up(
     for old, traits in gone.items():
         face = _Face.of(traits)
         for name, other in faces.items():
-            score = face.like(other)
+            score = face.like(other, at_least=LIKELY)
             if score >= LIKELY:
                 forward[old][name] = backward[name][old] = score
     nearest = {old: _nearest(scores, hints, hints[old]) for old, scores in forward.items()}
@@ -87,9 +87,10 @@ class _Face:
     def of(cls, traits: Traits) -> _Face:
         return cls(traits.values, None if traits.ops is None else _counts(traits.ops))
 
-    def like(self, other: _Face) -> float:
+    def like(self, other: _Face, *, at_least: float = 0.0) -> float:
+        """Return how alike two are; exact where the numbers alone are ``at_least`` so."""
         numbers = _numbers(self.values, other.values)
-        if self.ops is None or other.ops is None or not numbers:
+        if self.ops is None or other.ops is None or numbers < at_least:
             return numbers
         either = sum((self.ops | other.ops).values())
         return min(numbers, sum((self.ops & other.ops).values()) / either if either else 1.0)

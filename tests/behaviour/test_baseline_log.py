@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from pytest_ttnn_perf.model.baseline import Accepted
-from tests.behaviour.test_baseline_merge import Repository
 from tests.harness.baselines import stored, times
+from tests.harness.repository import Repository
 
 if TYPE_CHECKING:
     from tests.harness.baselines import Desk

@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import json
-import os
 import shutil
-import subprocess
 import sys
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import pytest
 
 from pytest_ttnn_perf.model.baseline import Accepted
 from tests.harness.baselines import ops, stored, times
+from tests.harness.repository import Repository
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -27,36 +25,6 @@ OURS = Accepted("2026-11-16T10:00:00Z", "aaa1111", "bfp8 weights")
 THEIRS = Accepted("2026-11-17T10:00:00Z", "bbb2222", "float32 sums")
 
 pytestmark = pytest.mark.skipif(shutil.which("git") is None, reason="needs git")
-
-
-@dataclass(slots=True)
-class Repository:
-    """A git repository around a desk, with ``ttnn-perf`` on its PATH."""
-
-    desk: Desk
-
-    def git(self, *words: str, ok: bool = True) -> str:
-        """Run git; what it prints, with what the driver prints."""
-        path = self.desk.path
-        environment = {
-            **os.environ,
-            "PATH": f"{path / 'bin'}{os.pathsep}{os.environ['PATH']}",
-            "GIT_CONFIG_GLOBAL": os.devnull,
-            "GIT_CONFIG_NOSYSTEM": "1",
-            "GIT_AUTHOR_DATE": "2026-11-17T12:00:00Z",
-            **{f"GIT_{who}_{what}": value for who in ("AUTHOR", "COMMITTER")
-               for what, value in (("NAME", "Ada"), ("EMAIL", "ada@example.org"))},
-        }  # fmt: skip
-        done = subprocess.run(
-            ["git", *words], cwd=path, env=environment, capture_output=True, text=True, check=False
-        )
-        assert (done.returncode == 0) is ok, done.stdout + done.stderr
-        return done.stdout + done.stderr
-
-    def commit(self, message: str) -> None:
-        """Commit all that is in the folder."""
-        self.git("add", "-A")
-        self.git("commit", "-q", "-m", message)
 
 
 @pytest.fixture
