@@ -64,6 +64,8 @@ class Settings:
     update: Update | None = None
     reason: str | None = None
     missing: Missing = Missing.FAIL
+    required: bool = False
+    stale_days: int = 180
     isolate: Isolate = Isolate.AUTO
     confirm: int = 2
     timeout: float = 3600.0

@@ -101,7 +101,7 @@ def _lead(config: pytest.Config, settings: Settings) -> None:
         raise pytest.UsageError(message + ", or with --ttnn-perf-isolate process")
     here = config.invocation_params.dir
     gate = GateRun(settings, config.rootpath, here, rerun=_rerun(config), inline=not isolated)
-    gate.job = ci_job(os.environ, config.rootpath)
+    gate.results.job = ci_job(os.environ, config.rootpath)
     try:
         check_paths(settings)
         choice = fitted(choose_profiler(settings, os.environ), settings, isolated=isolated)

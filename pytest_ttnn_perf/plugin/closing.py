@@ -37,7 +37,7 @@ class Closing:
         else:
             self.gate.finish(complete=ran and not stopped and not self.gate.cut_short)
         if session.exitstatus == pytest.ExitCode.OK:
-            if self.gate.errors:
+            if self.gate.results.errors or self.gate.lapses.lost:
                 session.exitstatus = pytest.ExitCode.TESTS_FAILED
             elif self.gate.shift and self.gate.shift.worse:
                 session.exitstatus = EXIT_SHIFTED
@@ -58,9 +58,9 @@ class Closing:
             return
         for line in self.gate.summary():
             terminalreporter.write_line(line.text, red=line.bad, green=line.good)
-        for error in self.gate.errors:
+        for error in self.gate.results.errors:
             terminalreporter.write_line(f"not written: {error}", red=True)
-        for text in self.gate.closing():
+        for text in self.gate.results.closing():
             terminalreporter.write_line(text)
         self._annotate(terminalreporter)
 
@@ -69,9 +69,9 @@ class Closing:
 
         Here every line stands by itself, whatever tests printed; -q, -s and -n change nothing.
         """
-        gate, reports = self.gate, self.gate.reports
-        if reports is None or not (gate.job.annotates and gate.settings.annotations):
+        gate, results = self.gate, self.gate.results
+        if results.reports is None or not (results.job.annotates and gate.settings.annotations):
             return
         annotated = terminalreporter.config.pluginmanager.has_plugin(_ANNOTATES_FAILURES)
-        for line in reports.annotations(failures=not annotated):
+        for line in results.reports.annotations(failures=not annotated):
             terminalreporter.write_line(line)

@@ -7,12 +7,14 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from pytest_ttnn_perf._support.visible import shortened, visible, visible_lines
+from pytest_ttnn_perf.model.lapse import NO_LAPSES, Lapses
 from pytest_ttnn_perf.model.metric import Source
 from pytest_ttnn_perf.model.rerun import Rerun
 from pytest_ttnn_perf.model.settings import Update
 from pytest_ttnn_perf.model.verdict import Outcome, Reason
 from pytest_ttnn_perf.report.checklist import finding_lines
 from pytest_ttnn_perf.report.findings import findings_count, findings_lines, waiver_lines
+from pytest_ttnn_perf.report.lapses import lapse_lines
 from pytest_ttnn_perf.report.lines import Line
 from pytest_ttnn_perf.report.numbers import counted, format_change, format_fraction, format_value
 from pytest_ttnn_perf.report.optimization import progress_lines
@@ -52,6 +54,7 @@ class Manner:
     progress: tuple[tuple[str, Progress], ...] = ()
     needless: tuple[NeedlessWaiver, ...] = ()
     orphaned: Orphaned | None = None
+    lapses: Lapses = NO_LAPSES
 
 
 def summary_lines(tests: Sequence[JudgedTest], *, manner: Manner) -> Iterator[Line]:
@@ -73,6 +76,7 @@ def _summary(tests: Sequence[JudgedTest], *, manner: Manner) -> Iterator[Line]:
     yield from waiver_lines(manner.needless)
     yield from map(Line, map(drift_line, manner.drifts))
     yield from orphan_lines(manner.orphaned)
+    yield from lapse_lines(manner.lapses)
     yield from _shift(manner)
     yield Line(count_line(tests, failed=len(failed)), bad=bool(failed), good=not failed)
 

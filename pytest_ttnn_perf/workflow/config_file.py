@@ -143,6 +143,8 @@ _READERS: Final[dict[str, Callable[[Value, Path], Any]]] = {
     "update": lambda value, _: value.one_of(Update),
     "reason": _text,
     "missing": lambda value, _: value.one_of(Missing),
+    "required": _flag,
+    "stale_days": lambda value, _: value.integer(),
     "isolate": lambda value, _: value.one_of(Isolate),
     "confirm": lambda value, _: value.integer(),
     "timeout": lambda value, _: value.integer(),

@@ -16,6 +16,7 @@ from pytest_ttnn_perf.report.numbers import counted
 from pytest_ttnn_perf.report.sentences import sentence
 from pytest_ttnn_perf.report.terminal import summary_lines
 from pytest_ttnn_perf.workflow.judge import checked_against_verdicts, judge_run, manner_of
+from pytest_ttnn_perf.workflow.lapses import lapses_of
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -66,7 +67,8 @@ class Gate:
         }
         run = replace(run, tests=tests)
         manner = manner_of(list(tests.values()), self.settings, rerun=self.rerun, shift=run.shift)
-        return Gated(run, manner, str(record))
+        lapses = lapses_of(run, store, self.settings)
+        return Gated(run, replace(manner, lapses=lapses), str(record))
 
     def reports(self, gated: Gated, store: BaselineStore) -> CiReports:
         """Return what a judged run says to CI systems."""
@@ -92,8 +94,9 @@ class Gated:
 
     @property
     def passed(self) -> bool:
-        """Whether it is whole, and no test of it failed."""
-        return self.run.complete and not self.is_empty and not self.manner.failed
+        """Whether it is whole, and no test of it failed or was lost."""
+        wrong = self.is_empty or self.manner.failed or self.manner.lapses.lost
+        return self.run.complete and not wrong
 
     @property
     def is_slower(self) -> bool:

@@ -8,16 +8,15 @@ from datetime import datetime, timezone
 from functools import partial
 from typing import TYPE_CHECKING
 
-from pytest_ttnn_perf._support.errors import TtnnPerfError
 from pytest_ttnn_perf.baselines.store import BaselineStore
 from pytest_ttnn_perf.device.host import host_environment, host_hardware
-from pytest_ttnn_perf.model.ci import CiJob
 from pytest_ttnn_perf.model.encoding.observations import decode_observation, encode_observation
 from pytest_ttnn_perf.model.encoding.value import Value
+from pytest_ttnn_perf.model.lapse import NO_LAPSES, Lapses
 from pytest_ttnn_perf.model.observation import Location, Observation, Run
 from pytest_ttnn_perf.model.rerun import Rerun
 from pytest_ttnn_perf.model.settings import Update
-from pytest_ttnn_perf.report.framing import closing_lines, heading_line, shown_path
+from pytest_ttnn_perf.report.framing import heading_line
 from pytest_ttnn_perf.report.progress import shift_line
 from pytest_ttnn_perf.report.terminal import failure_text, summary_lines
 from pytest_ttnn_perf.workflow.accept import accepted_now
@@ -31,13 +30,15 @@ from pytest_ttnn_perf.workflow.judge import (
     judge_observation,
     manner_of,
 )
+from pytest_ttnn_perf.workflow.lapses import lapses_of
 from pytest_ttnn_perf.workflow.orphans import orphaned, with_commands
-from pytest_ttnn_perf.workflow.publish import Journal, write_run
+from pytest_ttnn_perf.workflow.publish import Journal
+from pytest_ttnn_perf.workflow.results import Results
 from pytest_ttnn_perf.workflow.shifted import assess, relabelled
 from pytest_ttnn_perf.workflow.updates import Updates
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
     from pathlib import Path
 
     from pytest_ttnn_perf.model.coverage import Coverage
@@ -46,7 +47,6 @@ if TYPE_CHECKING:
     from pytest_ttnn_perf.model.settings import Settings
     from pytest_ttnn_perf.model.shift import Shift
     from pytest_ttnn_perf.report.lines import Line
-    from pytest_ttnn_perf.workflow.ci_reports import CiReports
 
 
 @dataclass(slots=True)
@@ -58,11 +58,7 @@ class GateRun:
     here: Path
     rerun: Rerun = Rerun()
     inline: bool = False
-    #: The CI job that this run is part of, and what it is told at the end.
-    job: CiJob = CiJob()
-    reports: CiReports | None = None
     hardware: Hardware = field(default_factory=host_hardware)
-    errors: list[str] = field(default_factory=list)
     shift: Shift | None = None
     #: What devices told of tests in a pass of their own.
     profiled: Mapping[str, Observation] = field(default_factory=dict)
@@ -73,19 +69,20 @@ class GateRun:
     #: Why the run ended before any test was measured for the gate.
     cut_short: str | None = None
     coverage: Coverage | None = None
+    results: Results = field(init=False)
+    lapses: Lapses = NO_LAPSES
     _store: BaselineStore = field(init=False)
     _updates: Updates = field(init=False)
     _journal: Journal = field(init=False)
     _run: Run = field(init=False)
     _tests: dict[str, JudgedTest] = field(default_factory=dict)
-    _written: list[Path] = field(default_factory=list)
-    _records: list[Path] = field(default_factory=list)
     _begun: bool = False
 
     def __post_init__(self) -> None:
         now = datetime.now(timezone.utc)
         # Sorts by time, and two runs that start in one second still differ.
         identifier = f"{now:%Y%m%dT%H%M%SZ}-{secrets.token_hex(3)}"
+        self.results = Results(self.settings, self.here, self.rerun)
         self._store = BaselineStore(self.settings.baselines)
         self._updates = Updates(self._store, self.settings.update)
         self._journal = Journal(self.settings.artifacts / "runs" / f"{identifier}.jsonl")
@@ -101,7 +98,9 @@ class GateRun:
         self._begun = True
         self._store.preload(tests)
         environment = host_environment(self.project, now=datetime.now(timezone.utc))
-        self._run = replace(self._run, environment=replace(environment, runner=self.job.runner))
+        self._run = replace(
+            self._run, environment=replace(environment, runner=self.results.job.runner)
+        )
         self._journal.open(self._run)
 
     def judge(self, test: str, observed: dict[str, object]) -> JudgedTest:
@@ -114,7 +113,7 @@ class GateRun:
         """
         observation = decode_observation(test, Value(observed))  # or the journal is unreadable
         if not self._begun:  # a test that asked for the fixture only while it ran
-            self._attempt(partial(self.begin, [test]))
+            self.results.attempt(partial(self.begin, [test]))
         told = self.profiled.get(test)
         if told is None and self.untold is not None:
             told = untold(test, f"device pass: {self.untold}")
@@ -123,13 +122,13 @@ class GateRun:
 
             observation = asked_again(with_device(observation, told), self.settings)
             observed = encode_observation(observation)
-        self._attempt(partial(self._journal.add, test, observed))
+        self.results.attempt(partial(self._journal.add, test, observed))
         return self._judge(observation)
 
     def judge_again(self, observation: Observation) -> JudgedTest:
         """Judge a test anew on all that is known of it now, and record that."""
         encoded = encode_observation(observation)
-        self._attempt(partial(self._journal.add, observation.test, encoded))
+        self.results.attempt(partial(self._journal.add, observation.test, encoded))
         return self._judge(observation)
 
     def _judge(self, observation: Observation) -> JudgedTest:
@@ -237,31 +236,21 @@ class GateRun:
 
         A run that is not ``complete`` was interrupted: its record says so, and never passes.
         """
-        for refused in self._updates.write(self._written):
-            self.errors.append(refused.error)
+        for refused in self._updates.write(self.results.written):
+            self.results.errors.append(refused.error)
             for test in refused.tests:
                 self._tests[test] = replace(self._tests[test], written=frozenset())
         coverage = self.coverage and self.coverage.without(self._tests)
         run = replace(self._run, tests=self._tests, complete=complete, shift=self.shift)
         self._run = run = replace(run, coverage=coverage)
-        kept = not self._tests or self._publish(run, self._journal.file.with_suffix(".json"))
+        self.lapses = lapses_of(run, self._store, self.settings)
+        kept = not self._tests or self.results.publish(run, self._journal.file.with_suffix(".json"))
         if kept:
             self._journal.close()
         # Also of a run without tests: the file of an earlier run must not stand in for it.
         if self.settings.json is not None:
-            self._publish(run, self.settings.json)
-        self._report(run)
-
-    def _report(self, run: Run) -> None:
-        """Tell the run to reviewers and to the CI system, as far as that is wanted."""
-        from pytest_ttnn_perf.workflow.ci_reports import ci_reports
-
-        record = shown_path(self._records[0], self.here) if self._records else None
-        self.reports = ci_reports(
-            run, self.settings, self._store, rerun=self.rerun, job=self.job, record=record
-        )
-        for write in self.reports.writers(self.settings):
-            self._attempt(write)
+            self.results.publish(run, self.settings.json)
+        self.results.report(run, self._store)
 
     def abandon(self) -> None:
         """End a run that never was one, without a trace."""
@@ -272,8 +261,8 @@ class GateRun:
         tests = list(self._tests.values())
         manner = manner_of(tests, self.settings, rerun=self.rerun, shift=self.shift)
         found = orphaned(self._run, self._store)
-        found = with_commands(found, self.rerun, self._records, here=self.here)
-        manner = replace(manner, update=self.settings.update, orphaned=found)
+        found = with_commands(found, self.rerun, self.results.records, here=self.here)
+        manner = replace(manner, update=self.settings.update, orphaned=found, lapses=self.lapses)
         return summary_lines(tests, manner=manner)
 
     def heading(self) -> str:
@@ -283,32 +272,7 @@ class GateRun:
             self.settings, host, here=self.here, inline=self.inline, profiler=self.profiler
         )
 
-    def closing(self) -> Iterator[str]:
-        """Say where the results went."""
-        baselines = self.settings.baselines
-        return closing_lines(
-            missing=None if baselines.is_dir() else baselines,
-            written=self._written,
-            records=self._records,
-            here=self.here,
-        )
-
     @property
     def judged_any(self) -> bool:
         """Whether there is anything to report."""
         return bool(self._tests)
-
-    def _publish(self, run: Run, file: Path) -> bool:
-        if not self._attempt(partial(write_run, run, file)):
-            return False
-        self._records.append(file)
-        return True
-
-    def _attempt(self, write: Callable[[], object]) -> bool:
-        """Go on after a failed write: what can be saved is saved, and the run says what was not."""
-        try:
-            write()
-        except TtnnPerfError as error:
-            self.errors.append(str(error))
-            return False
-        return True
