@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Final
 
 from pytest_ttnn_perf._support.wording import BYTE_UNITS, digits, percent, scaled
-from pytest_ttnn_perf._support.wording import counted as counted  # noqa: PLC0414 - imported from here as well
 from pytest_ttnn_perf.model.metric import Better, Kind, Metric
 from pytest_ttnn_perf.model.unit import NANOSECONDS_IN
 
