@@ -2,16 +2,25 @@
 
 from __future__ import annotations
 
+import importlib
 import os
+import pkgutil
 import signal
 from pathlib import Path
 
+# A run in this process forgets what it imported: what is loaded here is not loaded anew each time.
+import filelock  # noqa: F401
 import pytest
+import tabulate  # noqa: F401
 
+import pytest_ttnn_perf
 from tests.harness.baselines import Desk
 from tests.harness.project import Project
 
 pytest_plugins = ["pytester"]
+
+for module in pkgutil.walk_packages(pytest_ttnn_perf.__path__, "pytest_ttnn_perf."):
+    importlib.import_module(module.name)
 
 # What a run says must not depend on what else this machine does.
 os.environ["TTNN_PERF_HOST"] = str(Path(__file__).parent / "tests" / "harness" / "idle_host")

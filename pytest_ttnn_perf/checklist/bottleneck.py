@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, TypeVar
 
+from pytest_ttnn_perf._support.wording import percent
 from pytest_ttnn_perf.checklist.dram_use import dram_use
 from pytest_ttnn_perf.checklist.efficiency import judged_efficiency
 from pytest_ttnn_perf.checklist.kernels import kernels_of, roofline_of
@@ -115,7 +116,7 @@ def _of_ops(
 
 def _memory(use: float) -> Bottleneck:
     kind = BottleneckKind.MEMORY
-    sentence = f"{kind.value}: ops use {use:.1%} of the bandwidth of DRAM"
+    sentence = f"{kind.value}: ops use {percent(use)} of the bandwidth of DRAM"
     return Bottleneck(kind, sentence, use, _BOUND, "of the DRAM bandwidth")
 
 
@@ -124,11 +125,11 @@ def _compute(table: OpTable) -> Bottleneck | None:
     modelled = [op for op in device_ops(table) if _is_work(op)]
     if sum(op.kernel_ns for op in modelled) <= kernel_ns(table) / 2:
         return None
-    reached = judged_efficiency(modelled, named="ops", at_least=_BOUND)
+    reached = judged_efficiency(modelled, named="op", at_least=_BOUND, of=kernel_ns(table))
     if reached.outcome is not RuleOutcome.CLEAN or reached.value is None:
         return None
     kind = BottleneckKind.COMPUTE
-    sentence = f"{kind.value}: the ops that compute reach {reached.value:.1%} of their ideal"
+    sentence = f"{kind.value}: the ops that compute reach {percent(reached.value)} of their ideal"
     return Bottleneck(kind, sentence, reached.value, _BOUND, reached.unit)
 
 

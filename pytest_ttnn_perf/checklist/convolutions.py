@@ -6,9 +6,10 @@ import re
 from collections import defaultdict
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from pytest_ttnn_perf._support.wording import counted
 from pytest_ttnn_perf.checklist.attributes import flag
 from pytest_ttnn_perf.checklist.derived import once_per_table
-from pytest_ttnn_perf.checklist.op_times import described, ops_like
+from pytest_ttnn_perf.checklist.op_times import described, kernel_ns, ops_like
 from pytest_ttnn_perf.checklist.report_operations import called
 from pytest_ttnn_perf.checklist.residency import sharding_in
 from pytest_ttnn_perf.checklist.rule import clean, found, not_measured
@@ -116,8 +117,17 @@ def _from_operation(report: Report, operation: Operation) -> Convolution:
     )
 
 
+def whole_ns(subject: Subject) -> float | None:
+    """Return the kernel time that convolutions are a share of; None where none was measured."""
+    return kernel_ns(subject.ops) if subject.ops is not None else None
+
+
 def judged_switches(
-    switched: Iterable[tuple[Convolution, bool | None]], *, buffered: str, at_most: float
+    switched: Iterable[tuple[Convolution, bool | None]],
+    *,
+    buffered: str,
+    at_most: float,
+    of: float | None,
 ) -> Answer:
     """Compare the share of convolutions that have something switched off with a limit."""
     told = [(each, on) for each, on in switched if on is not None]
@@ -127,11 +137,11 @@ def judged_switches(
     share, unit = len(off) / len(told), "of convolutions"
     if share <= at_most:
         return clean(share, limit=at_most, unit=unit)
-    reason = f"{len(off)} of {len(told)} convolutions do not double-buffer their {buffered}"
-    return found(reason, value=share, limit=at_most, unit=unit, evidence=heaviest(off))
+    reason = f"{buffered} not double-buffered in {len(off)} of {counted(len(told), 'convolution')}"
+    return found(reason, value=share, limit=at_most, unit=unit, evidence=heaviest(off, of=of))
 
 
-def heaviest(listed: Iterable[Convolution]) -> tuple[Evidence, ...]:
+def heaviest(listed: Iterable[Convolution], *, of: float | None) -> tuple[Evidence, ...]:
     """Return what is to be said of convolutions, like ones as one, the slowest first."""
     times: dict[str, list[float | None]] = defaultdict(list)
     for each in listed:
@@ -142,6 +152,7 @@ def heaviest(listed: Iterable[Convolution]) -> tuple[Evidence, ...]:
             f"{len(times[name])} x {name}" if len(times[name]) > 1 else name,
             totals[name] if None not in times[name] else None,
             "ns" if None not in times[name] else "",
+            totals[name] / of if of and None not in times[name] else None,
         )
         for name in sorted(times, key=lambda name: (-totals[name], name))
     )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from typing import TYPE_CHECKING, NamedTuple
 
+from pytest_ttnn_perf._support.wording import counted
 from pytest_ttnn_perf.checklist.op_times import described
 from pytest_ttnn_perf.checklist.windows import measured_calls, signpost_windows
 
@@ -85,5 +86,5 @@ def _difference(table: OpTable, what: str, first: Execution, other: Execution) -
     for mine, theirs in pairs:
         if mine.signature != theirs.signature:
             return Difference(what, other.number, described(mine), described(theirs), same)
-    expected, found = f"{len(first.places)} ops", f"{len(other.places)} ops"
+    expected, found = counted(len(first.places), "op"), counted(len(other.places), "op")
     return Difference(what, other.number, expected, found, same)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from pytest_ttnn_perf._support.wording import counted
 from pytest_ttnn_perf.checklist.op_times import worst_ops
 from pytest_ttnn_perf.checklist.windows import measured_calls
 from pytest_ttnn_perf.model.subject import Input
@@ -42,14 +43,18 @@ class Gaps(NamedTuple):
     @property
     def share(self) -> float:
         """The part of the time in which devices waited."""
-        whole = self.waited_ns + self.worked_ns
-        return self.waited_ns / whole if whole else 0.0
+        return self.waited_ns / self.whole_ns if self.whole_ns else 0.0
+
+    @property
+    def whole_ns(self) -> float:
+        """The time that was looked at."""
+        return self.waited_ns + self.worked_ns
 
     @property
     def place(self) -> str:
         """Where the gaps were counted, in words."""
         kind = "replay" if self.replayed else "window"
-        return f"{self.executions} {kind}{'s' if self.executions != 1 else ''}"
+        return counted(self.executions, kind)
 
     @property
     def caveat(self) -> str | None:
@@ -82,7 +87,8 @@ def gaps_of(subject: Subject) -> Gaps | str:
 
 def longest_gaps(table: OpTable, gaps: Gaps) -> tuple[Evidence, ...]:
     """Return before which ops the devices waited most."""
-    return worst_ops(map(table.op, gaps.waits), lambda op: max(op.gap_ns or 0.0, 0.0))
+    waits = map(table.op, gaps.waits)
+    return worst_ops(waits, lambda op: max(op.gap_ns or 0.0, 0.0), of=gaps.whole_ns)
 
 
 def _gap(table: OpTable, at: int) -> float:

@@ -8,6 +8,7 @@ from functools import lru_cache
 from itertools import compress
 from typing import TYPE_CHECKING
 
+from pytest_ttnn_perf._support.wording import counted, percent
 from pytest_ttnn_perf.checklist.derived import once_per_table
 from pytest_ttnn_perf.model.attribution import short_code
 from pytest_ttnn_perf.model.finding import Evidence
@@ -35,6 +36,11 @@ class Share:
     def fraction(self) -> float:
         """The part of the whole; 0 of nothing."""
         return self.part_ns / self.total_ns if self.total_ns else 0.0
+
+    def told(self, noun: str) -> str:
+        """Say how much of the time goes into how many of what these ops are called."""
+        ops = counted(self.count, noun)
+        return f"{percent(self.fraction)} of the kernel time goes into {ops}"
 
 
 @once_per_table
@@ -73,9 +79,16 @@ def kernel_ns(table: OpTable) -> float:
 
 
 def worst_ops(
-    ops: Iterable[Op], weight: Callable[[Op], float] = lambda op: op.kernel_ns, *, unit: str = "ns"
+    ops: Iterable[Op],
+    weight: Callable[[Op], float] = lambda op: op.kernel_ns,
+    *,
+    of: float | None,
+    unit: str = "ns",
 ) -> tuple[Evidence, ...]:
-    """Return what is to be said of ops, those of one signature as one, the heaviest first."""
+    """Return what is to be said of ops, those of one signature as one, the heaviest first.
+
+    ``of`` is the whole that they are shares of: the kernel time of a table, mostly.
+    """
     weights: dict[str, float] = defaultdict(float)
     counts: dict[str, int] = defaultdict(int)
     for op in ops:
@@ -84,7 +97,12 @@ def worst_ops(
         counts[name] += 1
     ordered = sorted(weights, key=lambda name: (-weights[name], name))
     return tuple(
-        Evidence(f"{counts[name]} x {name}" if counts[name] > 1 else name, weights[name], unit)
+        Evidence(
+            f"{counts[name]} x {name}" if counts[name] > 1 else name,
+            weights[name],
+            unit,
+            weights[name] / of if of else None,
+        )
         for name in ordered
     )
 

@@ -11,7 +11,6 @@ from pytest_ttnn_perf.checklist.op_times import signature_numbers
 from pytest_ttnn_perf.model.attribution import short_code
 from pytest_ttnn_perf.model.finding import Evidence
 from pytest_ttnn_perf.model.ops import Tensor
-from pytest_ttnn_perf.model.unit import BYTES_IN
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -91,13 +90,20 @@ def size_of(tensor: Tensor) -> float:
     return prod(tensor.padded) * BYTES.get(tensor.dtype, 0.0)
 
 
-def by_weight(weights: Iterable[tuple[str, float]], *, unit: str) -> tuple[Evidence, ...]:
-    """Return evidence with the weights of the same text added up, the heaviest first."""
+def by_weight(
+    weights: Iterable[tuple[str, float]], *, unit: str, of: float | None = None
+) -> tuple[Evidence, ...]:
+    """Return evidence with the weights of the same text added up, the heaviest first.
+
+    They are shares ``of`` a whole, where one is given.
+    """
     totals: dict[str, float] = defaultdict(float)
     for text, weight in weights:
         totals[text] += weight
     ordered = sorted(totals, key=lambda text: (-totals[text], text))
-    return tuple(Evidence(text, totals[text], unit) for text in ordered)
+    return tuple(
+        Evidence(text, totals[text], unit, totals[text] / of if of else None) for text in ordered
+    )
 
 
 def shape_text(shape: Iterable[int]) -> str:
@@ -107,16 +113,6 @@ def shape_text(shape: Iterable[int]) -> str:
     '1x1x32x64'
     """
     return "x".join(map(str, shape))
-
-
-def size_text(size: float) -> str:
-    """Return a number of bytes as people say it.
-
-    >>> size_text(4_976_640), size_text(5760)
-    ('4.7 MiB', '5.6 KiB')
-    """
-    unit = next((unit for unit in ("GiB", "MiB") if size >= BYTES_IN[unit]), "KiB")
-    return f"{size / BYTES_IN[unit]:.1f} {unit}"
 
 
 @once_per_table

@@ -99,7 +99,8 @@ def _step(name: str, states: Mapping[str, State | None]) -> Step:
     if State.OPEN in known:
         return Step(name, State.OPEN, tuple(c for c, s in states.items() if s is State.OPEN))
     if State.DONE in known:
-        return Step(name, State.DONE)
+        unmeasured = sum(state is State.NOT_MEASURED for state in states.values())
+        return Step(name, State.DONE, unmeasured=unmeasured)
     if known == {State.NOT_APPLICABLE}:
         return Step(name, State.NOT_APPLICABLE)
     return Step(name, State.NOT_MEASURED)

@@ -25,11 +25,16 @@ class RuleOutcome(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """One place where a rule's condition holds, with its own number."""
+    """One place where a rule's condition holds, with its own number.
+
+    ``share`` is that number as a fraction of the time that the rule weighs; None where it is no
+    time.
+    """
 
     subject: str
     value: float | None = None
     unit: str = ""
+    share: float | None = None
 
 
 @dataclass(frozen=True, slots=True)

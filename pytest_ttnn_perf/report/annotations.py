@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from pytest_ttnn_perf._support.visible import shortened, visible
+from pytest_ttnn_perf._support.wording import counted
 from pytest_ttnn_perf.report.checklist import title
-from pytest_ttnn_perf.report.numbers import counted
 from pytest_ttnn_perf.report.progress import shift_line
 from pytest_ttnn_perf.report.remedies import remedy
 from pytest_ttnn_perf.report.sentences import sentence

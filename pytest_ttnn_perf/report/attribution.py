@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from typing import Final
 
+from pytest_ttnn_perf._support.wording import counted
 from pytest_ttnn_perf.model.attribution import Attribution, ChangeKind, Part, short_code
 from pytest_ttnn_perf.model.metric import Metric
 from pytest_ttnn_perf.report.attribution_words import Sum, causes_text, shown_sum
 from pytest_ttnn_perf.report.listing import Listing
-from pytest_ttnn_perf.report.numbers import counted, format_change, format_value
+from pytest_ttnn_perf.report.numbers import format_change, format_value
 from pytest_ttnn_perf.report.tables import table_lines
 
 _TIME: Final = Metric("kernel_time", "ns")

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING, Final
 
+from pytest_ttnn_perf._support.wording import counted, percent, size, unit_for
 from pytest_ttnn_perf.model.finding import RuleOutcome
-from pytest_ttnn_perf.model.metric import Metric
 from pytest_ttnn_perf.report.listing import Listing
-from pytest_ttnn_perf.report.numbers import counted, format_fraction, format_value
+from pytest_ttnn_perf.report.numbers import format_fraction, format_ns
 from pytest_ttnn_perf.report.optimization import progress_block, progress_document
 
 if TYPE_CHECKING:
@@ -20,8 +20,6 @@ if TYPE_CHECKING:
 _FIELDS: Final = (
     *("code", "name", "severity", "outcome", "reason", "value", "limit", "unit", "fix", "waived"),
 )
-_TIME: Final = Metric("time", "ns")
-_SIZE: Final = Metric("size", "B")
 
 
 def checklist_listing(
@@ -105,7 +103,12 @@ def finding_document(finding: Finding) -> dict[str, object]:
         "limit": finding.limit,
         "unit": finding.unit,
         "evidence": [
-            {"subject": each.subject, "value": each.value, "unit": each.unit}
+            {
+                "subject": each.subject,
+                "value": each.value,
+                "unit": each.unit,
+                "share": each.share,
+            }
             for each in finding.evidence
         ],
         "fix": finding.fix,
@@ -120,15 +123,18 @@ def _limit(finding: Finding) -> str:
 def _evidence(evidence: Evidence) -> str:
     if evidence.value is None:
         return evidence.subject
-    return f"{evidence.subject}: {shown(evidence.value, evidence.unit)}"
+    share = "" if evidence.share is None else f", {percent(evidence.share)}"
+    return f"{evidence.subject}: {shown(evidence.value, evidence.unit)}{share}"
 
 
 def shown(value: float, unit: str) -> str:
-    """Return a number in its unit; fractions "of" something in per cent."""
-    if unit.startswith("of "):
+    """Return a number in its unit; fractions "of" something, or "above" it, in per cent."""
+    if unit.startswith(("of ", "above ")):
         return f"{format_fraction(value)} {unit}"
     if unit == "ns":
-        return format_value(_TIME, value)
+        return format_ns(value)
     if unit in {"B", "bytes"}:
-        return format_value(_SIZE, value)
-    return f"{value:,.4g} {unit}".strip()
+        return size(value)
+    if unit.startswith("B "):
+        return f"{size(value)} {unit.removeprefix('B ')}"
+    return f"{value:,.4g} {unit_for(value, unit)}".strip()

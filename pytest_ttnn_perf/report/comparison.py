@@ -6,9 +6,10 @@ from collections import Counter
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Final
 
+from pytest_ttnn_perf._support.wording import counted
 from pytest_ttnn_perf.model.metric import Better
 from pytest_ttnn_perf.report.listing import Listing
-from pytest_ttnn_perf.report.numbers import counted, format_change, format_value
+from pytest_ttnn_perf.report.numbers import format_change, format_value
 from pytest_ttnn_perf.report.tables import table_lines
 
 if TYPE_CHECKING:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from pytest_ttnn_perf._support.wording import counted
 from pytest_ttnn_perf.report.listing import Listing
-from pytest_ttnn_perf.report.numbers import counted
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from pytest_ttnn_perf._support.wording import counted
 from pytest_ttnn_perf.model.verdict import Outcome, Verdict
 from pytest_ttnn_perf.report.listing import Listing
-from pytest_ttnn_perf.report.numbers import counted, format_value
+from pytest_ttnn_perf.report.numbers import format_value
 from pytest_ttnn_perf.report.sentences import change_in_words
 from pytest_ttnn_perf.report.tables import table_lines
 

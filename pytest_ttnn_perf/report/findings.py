@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING, Final
 
+from pytest_ttnn_perf._support.wording import counted
 from pytest_ttnn_perf.model.finding import RuleOutcome, Severity
 from pytest_ttnn_perf.report.checklist import advice_lines, evidence_lines, title
 from pytest_ttnn_perf.report.lines import Line
-from pytest_ttnn_perf.report.numbers import counted
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from pytest_ttnn_perf._support.wording import counted
 from pytest_ttnn_perf.report.fitting import Section, fitted
 from pytest_ttnn_perf.report.markdown_findings import findings_section, progress_section
 from pytest_ttnn_perf.report.markdown_verdicts import (
@@ -13,7 +14,6 @@ from pytest_ttnn_perf.report.markdown_verdicts import (
     missing_sections,
 )
 from pytest_ttnn_perf.report.markup import FOLDED, code, fenced, prose, summary
-from pytest_ttnn_perf.report.numbers import counted
 from pytest_ttnn_perf.report.progress import drift_line, shift_line
 from pytest_ttnn_perf.report.terminal import count_line
 

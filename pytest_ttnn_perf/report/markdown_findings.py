@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING, Final
 
+from pytest_ttnn_perf._support.wording import counted
 from pytest_ttnn_perf.report.checklist import advice_lines, evidence_lines, title
 from pytest_ttnn_perf.report.fitting import Section
 from pytest_ttnn_perf.report.markup import FOLDED, code, heading_rows, prose, row, spans, summary
-from pytest_ttnn_perf.report.numbers import counted
 from pytest_ttnn_perf.report.optimization import PROGRESS_TITLES, first_step, progress_cells
 from pytest_ttnn_perf.report.told import Level
 

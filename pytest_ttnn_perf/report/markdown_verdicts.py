@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from pytest_ttnn_perf._support.visible import visible
+from pytest_ttnn_perf._support.wording import counted
 from pytest_ttnn_perf.report.fitting import Section
 from pytest_ttnn_perf.report.markup import (
     FOLDED,
@@ -16,7 +17,7 @@ from pytest_ttnn_perf.report.markup import (
     row,
     summary,
 )
-from pytest_ttnn_perf.report.numbers import counted, format_change, format_fraction, format_value
+from pytest_ttnn_perf.report.numbers import format_change, format_fraction, format_value
 from pytest_ttnn_perf.report.remedies import remedy_of
 from pytest_ttnn_perf.report.sentences import sentence
 from pytest_ttnn_perf.report.told import MISSING, Level

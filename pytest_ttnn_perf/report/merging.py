@@ -6,9 +6,10 @@ import shlex
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
+from pytest_ttnn_perf._support.wording import counted
 from pytest_ttnn_perf.model.merge import Take
 from pytest_ttnn_perf.report.listing import Listing
-from pytest_ttnn_perf.report.numbers import counted, format_value
+from pytest_ttnn_perf.report.numbers import format_value
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence

@@ -7,9 +7,10 @@ from dataclasses import dataclass
 from statistics import median
 from typing import TYPE_CHECKING, Final
 
+from pytest_ttnn_perf._support.wording import counted
 from pytest_ttnn_perf.model.category import category_of
 from pytest_ttnn_perf.report.listing import Listing
-from pytest_ttnn_perf.report.numbers import counted, format_ns
+from pytest_ttnn_perf.report.numbers import format_ns
 from pytest_ttnn_perf.report.tables import table_lines
 
 if TYPE_CHECKING:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from pytest_ttnn_perf._support.visible import shortened, visible
+from pytest_ttnn_perf._support.wording import counted
 from pytest_ttnn_perf.model.progress import State
 from pytest_ttnn_perf.report.lines import Line
-from pytest_ttnn_perf.report.numbers import counted
 from pytest_ttnn_perf.report.tables import table_lines
 
 if TYPE_CHECKING:

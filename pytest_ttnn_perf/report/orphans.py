@@ -5,8 +5,8 @@ from __future__ import annotations
 import shlex
 from typing import TYPE_CHECKING
 
+from pytest_ttnn_perf._support.wording import counted
 from pytest_ttnn_perf.report.lines import Line
-from pytest_ttnn_perf.report.numbers import counted
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from pytest_ttnn_perf._support.wording import counted
 from pytest_ttnn_perf.model.drift import DriftKind
 from pytest_ttnn_perf.model.verdict import Outcome
-from pytest_ttnn_perf.report.numbers import counted, format_fraction, format_value
+from pytest_ttnn_perf.report.numbers import format_fraction, format_value
 from pytest_ttnn_perf.report.sentences import change_in_words
 
 if TYPE_CHECKING:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from pytest_ttnn_perf._support.wording import counted
 from pytest_ttnn_perf.model.metric import Better, Kind
 from pytest_ttnn_perf.model.verdict import Outcome, Reason
-from pytest_ttnn_perf.report.numbers import counted, format_change, format_fraction, format_value
+from pytest_ttnn_perf.report.numbers import format_change, format_fraction, format_value
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

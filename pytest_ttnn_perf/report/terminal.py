@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from pytest_ttnn_perf._support.visible import shortened, visible, visible_lines
+from pytest_ttnn_perf._support.wording import counted
 from pytest_ttnn_perf.model.lapse import NO_LAPSES, Lapses
 from pytest_ttnn_perf.model.metric import Source
 from pytest_ttnn_perf.model.rerun import Rerun
@@ -16,7 +17,7 @@ from pytest_ttnn_perf.report.checklist import finding_lines
 from pytest_ttnn_perf.report.findings import findings_count, findings_lines, waiver_lines
 from pytest_ttnn_perf.report.lapses import lapse_lines
 from pytest_ttnn_perf.report.lines import Line
-from pytest_ttnn_perf.report.numbers import counted, format_change, format_fraction, format_value
+from pytest_ttnn_perf.report.numbers import format_change, format_fraction, format_value
 from pytest_ttnn_perf.report.optimization import progress_lines
 from pytest_ttnn_perf.report.orphans import orphan_lines
 from pytest_ttnn_perf.report.progress import drift_line, shift_line

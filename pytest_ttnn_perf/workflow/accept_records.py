@@ -6,11 +6,11 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final
 
 from pytest_ttnn_perf._support.errors import InputError, UsageError
+from pytest_ttnn_perf._support.wording import counted
 from pytest_ttnn_perf.baselines.store import BaselineStore
 from pytest_ttnn_perf.capture.run_record import read_run
 from pytest_ttnn_perf.model.edit import Edits, TestEdit
 from pytest_ttnn_perf.model.settings import Update
-from pytest_ttnn_perf.report.numbers import counted
 from pytest_ttnn_perf.report.progress import shift_line
 from pytest_ttnn_perf.workflow.accept import Action, accepted_now, plan
 from pytest_ttnn_perf.workflow.changing import Changing, shown_then_done

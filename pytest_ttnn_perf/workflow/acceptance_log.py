@@ -7,12 +7,13 @@ from typing import TYPE_CHECKING, Final
 
 from pytest_ttnn_perf._support.errors import InputError
 from pytest_ttnn_perf._support.json_text import parse_json
+from pytest_ttnn_perf._support.wording import counted
 from pytest_ttnn_perf.baselines.schema import decode_file
 from pytest_ttnn_perf.baselines.store import BaselineStore
 from pytest_ttnn_perf.gate.ratios import centre_of
 from pytest_ttnn_perf.processes.git import contents, history, top_level
 from pytest_ttnn_perf.report.listing import Listing
-from pytest_ttnn_perf.report.numbers import counted, format_value
+from pytest_ttnn_perf.report.numbers import format_value
 from pytest_ttnn_perf.report.tables import table_lines
 from pytest_ttnn_perf.workflow.orphans import stored_tests
 from pytest_ttnn_perf.workflow.selection import selected

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final
 
 from pytest_ttnn_perf._support.atomic import check_writable
 from pytest_ttnn_perf._support.errors import TtnnPerfError, UsageError
+from pytest_ttnn_perf._support.wording import counted
 from pytest_ttnn_perf.baselines.store import BaselineStore
 from pytest_ttnn_perf.device.host import host_environment, host_hardware
 from pytest_ttnn_perf.device.variables import worker_variables
@@ -21,7 +22,6 @@ from pytest_ttnn_perf.model.baseline import Accepted, TestBaseline
 from pytest_ttnn_perf.model.result import Result
 from pytest_ttnn_perf.model.verdict import Outcome
 from pytest_ttnn_perf.report.calibration import calibration_listing, progress_line
-from pytest_ttnn_perf.report.numbers import counted
 from pytest_ttnn_perf.report.sentences import sentence
 from pytest_ttnn_perf.workflow.calibrate import (
     Sessions,

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from pytest_ttnn_perf._support.wording import counted
 from pytest_ttnn_perf.baselines.store import BaselineStore
 from pytest_ttnn_perf.capture.run_record import read_run
 from pytest_ttnn_perf.gate.judge import session_of
 from pytest_ttnn_perf.gate.ratios import centre_of
 from pytest_ttnn_perf.model.encoding.runs import encode_run
 from pytest_ttnn_perf.report.listing import Listing
-from pytest_ttnn_perf.report.numbers import counted, format_fraction, format_value
+from pytest_ttnn_perf.report.numbers import format_fraction, format_value
 from pytest_ttnn_perf.report.tables import table_lines
 
 if TYPE_CHECKING:

@@ -6,11 +6,11 @@ import json
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
+from pytest_ttnn_perf._support.wording import counted
 from pytest_ttnn_perf.capture.run_record import read_run
 from pytest_ttnn_perf.model.result import Result
 from pytest_ttnn_perf.report.listing import Listing
 from pytest_ttnn_perf.report.markup import code
-from pytest_ttnn_perf.report.numbers import counted
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

@@ -6,12 +6,12 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from pytest_ttnn_perf._support.errors import UsageError
+from pytest_ttnn_perf._support.wording import counted
 from pytest_ttnn_perf.baselines.store import BaselineStore
 from pytest_ttnn_perf.capture.run_record import read_run
 from pytest_ttnn_perf.model.coverage import Coverage, function_of, lies_in
 from pytest_ttnn_perf.model.edit import Edits
 from pytest_ttnn_perf.model.observation import Run
-from pytest_ttnn_perf.report.numbers import counted
 from pytest_ttnn_perf.report.orphans import renaming_texts
 from pytest_ttnn_perf.workflow.changing import Changing, shown_then_done
 from pytest_ttnn_perf.workflow.collect import collect

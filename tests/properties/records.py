@@ -15,7 +15,7 @@ from pytest_ttnn_perf.model.baseline import (
     TestBaseline,
 )
 from pytest_ttnn_perf.model.coverage import Coverage
-from pytest_ttnn_perf.model.finding import Evidence, Finding, RuleOutcome, Severity
+from pytest_ttnn_perf.model.finding import Evidence, Finding, RuleOutcome, Severity, Unanswered
 from pytest_ttnn_perf.model.hardware import Configuration, Environment, Hardware
 from pytest_ttnn_perf.model.metric import LARGEST, Better, Kind, Metric, Source
 from pytest_ttnn_perf.model.observation import (
@@ -50,18 +50,28 @@ _ENUMS = {
 HARDWARE = st.builds(Hardware, TEXTS, TEXTS, mesh=st.none() | st.text(min_size=1, max_size=5))
 CONFIGURATIONS = st.builds(Configuration, st.dictionaries(TEXTS, SCALARS, max_size=3))
 LIMITS = st.builds(Limits, *[st.none() | NUMBERS] * 5)
-EVIDENCE = st.builds(Evidence, TEXTS, st.none() | NUMBERS, TEXTS)
+EVIDENCE = st.builds(Evidence, TEXTS, st.none() | NUMBERS, TEXTS, st.none() | NUMBERS)
+#: What a finding says; an empty text is written by leaving it out, as one that is not there.
+SAID = st.text(min_size=1, max_size=8)
 FINDINGS = st.builds(
     Finding,
-    code=TEXTS,
-    name=TEXTS,
+    code=SAID,
+    name=SAID,
     severity=st.sampled_from(Severity),
     outcome=st.sampled_from(RuleOutcome),
-    reason=st.none() | TEXTS,
+    reason=st.none() | SAID,
     value=st.none() | NUMBERS,
     limit=st.none() | NUMBERS,
     unit=TEXTS,
     evidence=st.lists(EVIDENCE, max_size=2).map(tuple),
+    fix=st.none() | SAID,
+    waived=st.none() | SAID,
+)
+UNANSWERED = st.builds(
+    Unanswered,
+    st.sampled_from(RuleOutcome),
+    TEXTS,
+    st.lists(TEXTS, max_size=2).map(tuple),
 )
 ENVIRONMENTS = st.builds(
     Environment,
@@ -146,9 +156,17 @@ def observations(draw: DrawFn, test: str, *, with_hardware: bool) -> Observation
         environment=draw(st.dictionaries(TEXTS, SCALARS, max_size=2)),
         waived=draw(st.dictionaries(TEXTS, TEXTS, max_size=2)),
         findings=tuple(draw(st.lists(FINDINGS, max_size=2))),
+        unanswered=tuple(draw(st.lists(UNANSWERED, max_size=2))),
         problems=tuple(draw(st.lists(TEXTS, max_size=2))),
-        raised=draw(st.none() | TEXTS),
         location=draw(st.none() | LOCATIONS),
+        raised=draw(st.none() | SAID),
+        lost=draw(st.none() | SAID),
+        unconfirmed=draw(st.none() | SAID),
+        dropped=draw(st.booleans()),
+        left_out=tuple(draw(st.lists(st.sampled_from(Source), max_size=2))),
+        bottleneck=draw(st.none() | SAID),
+        model_kind=draw(st.none() | SAID),
+        has_kernels=draw(st.booleans()),
     )
 
 

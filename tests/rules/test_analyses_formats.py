@@ -171,7 +171,7 @@ def test_layout() -> None:
             ),
             Section("conversions", "ns", (Row("Tilize 1x1x32x32", 100.0, 0.1),), "of kernel time"),
         ),
-        notes=("1 ops ran on the host and are not counted (TTP007)",),
+        notes=("1 op ran on the host: not counted (TTP007)",),
     )
 
 

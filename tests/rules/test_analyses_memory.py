@@ -193,8 +193,8 @@ def test_memory() -> None:
         ),
         notes=(
             "what L1 holds is a lower bound: not every operation tells its circular buffers",
-            "L1 left free (TTP304): not measured: 1 of 2 operations do not tell their circular "
-            "buffers; what is told leaves 50.0% of L1",
+            "L1 left free (TTP304): not measured: circular buffers are not told by 1 of 2 "
+            "operations; what is told leaves 50.0 % of L1",
         ),
     )
 

@@ -90,7 +90,7 @@ def test_trace() -> None:
                 "ops that are in no trace", "ns", (Row("BinaryNg 1x1x32x32", 400.0, 0.4),), TIME
             ),
         ),
-        notes=("1 ops ran on the host and are not counted (TTP007)",),
+        notes=("1 op ran on the host: not counted (TTP007)",),
     )
 
 
@@ -250,7 +250,9 @@ def test_bottlenecks() -> None:
             TIME,
         ),
     )
-    assert found.notes[0] == ("underutilised cores: 2 ops use 12.5% of 64 cores, weighted by time")
+    assert found.notes[0] == (
+        "underutilised cores: 12.5 % of 64 cores in use, weighted by the time of 2 ops"
+    )
 
 
 def test_bottlenecks_of_kernels() -> None:

@@ -36,7 +36,7 @@ def test_transfers_come_first() -> None:
 def test_the_host_comes_next() -> None:
     assert bottleneck_of(Subject(ops=table(*WAITING))) == Bottleneck(
         BottleneckKind.HOST,
-        "host-bound: devices wait 50.0% of the time for their next op, in 1 replay",
+        "host-bound: devices wait 50.0 % of the time for their next op, in 1 replay",
         0.5,
         0.2,
         "of the time",
@@ -56,7 +56,7 @@ def test_the_time_without_a_profiler_decides_over_gaps(device_ns: float) -> None
     else:
         assert found == Bottleneck(
             BottleneckKind.HOST,
-            "host-bound: of the 1 ms of a call, the slowest device works 0.5 ms: 50.0% go by "
+            "host-bound: of the 1 ms of a call, the slowest device works 0.5 ms: 50.0 % goes by "
             "without a kernel",
             0.5,
             0.2,
@@ -67,7 +67,7 @@ def test_the_time_without_a_profiler_decides_over_gaps(device_ns: float) -> None
 def test_kernels_on_few_cores() -> None:
     assert bottleneck_of(printed(program(cores=16), roofline=MEMORY)) == Bottleneck(
         BottleneckKind.CORES,
-        "underutilised cores: programs run on 25.0% of the cores, weighted by their time",
+        "underutilised cores: programs run on 25.0 % of the cores, weighted by their time",
         0.25,
         0.5,
         "of the cores",
@@ -77,7 +77,7 @@ def test_kernels_on_few_cores() -> None:
 def test_kernels_with_small_transfers() -> None:
     assert bottleneck_of(printed(program(sizes={2048: None}), roofline=MEMORY)) == Bottleneck(
         BottleneckKind.SMALL_TRANSFERS,
-        "small transfers: 100.0% of 512 transfers move 2048 B or less",
+        "small transfers: 100.0 % of 512 transfers move 2048 B or less",
         1.0,
         0.5,
         "of the transfers",
@@ -100,7 +100,7 @@ def test_kernels_that_are_bound_by_memory() -> None:
     found = bottleneck_of(subject)
     assert found is not None
     assert (found.kind, found.value, found.limit) == (BottleneckKind.MEMORY, 0.18, 0.1)
-    assert found.sentence.startswith("memory-bound: 18% of moving data has no computing beside it")
+    assert found.sentence.startswith("memory-bound: 18.0 % of moving data has no computing")
 
 
 def test_small_transfers_do_not_matter_to_a_kernel_that_computes() -> None:
@@ -118,7 +118,7 @@ def test_ops_that_wait_for_dram() -> None:
     share = 4096 * 4096 * 2 / 288 / 150_000
     assert bottleneck_of(matmul(150_000)) == Bottleneck(
         BottleneckKind.MEMORY,
-        "memory-bound: ops use 77.7% of the bandwidth of DRAM",
+        "memory-bound: ops use 77.7 % of the bandwidth of DRAM",
         share,
         0.65,
         "of the DRAM bandwidth",
@@ -129,7 +129,8 @@ def test_ops_that_fetch_activations_from_dram() -> None:
     rows = [op("Add", [WEIGHTS], [WEIGHTS], ns=300_000) for _ in range(2)]
     assert bottleneck_of(Subject(ops=table(*rows))) == Bottleneck(
         BottleneckKind.DRAM_TRAFFIC,
-        "excess DRAM traffic: 1 ops that read activations from DRAM take 50.0% of the kernel time",
+        "excess DRAM traffic: 50.0 % of the kernel time goes into 1 op with activations read from "
+        "DRAM",
         0.5,
         0.2,
         "of kernel time",
@@ -139,7 +140,7 @@ def test_ops_that_fetch_activations_from_dram() -> None:
 def test_ops_on_few_cores() -> None:
     assert bottleneck_of(matmul(1e6, cores=8)) == Bottleneck(
         BottleneckKind.CORES,
-        "underutilised cores: 1 ops use 12.5% of 64 cores, weighted by time",
+        "underutilised cores: 12.5 % of 64 cores in use, weighted by the time of 1 op",
         0.125,
         0.5,
         "of cores",
@@ -149,7 +150,7 @@ def test_ops_on_few_cores() -> None:
 def test_ops_that_are_near_their_ideal() -> None:
     assert bottleneck_of(matmul(1e6, ideal_ns=8e5)) == Bottleneck(
         BottleneckKind.COMPUTE,
-        "compute-bound: the ops that compute reach 80.0% of their ideal",
+        "compute-bound: the ops that compute reach 80.0 % of their ideal",
         0.8,
         0.65,
         "of the ideal",

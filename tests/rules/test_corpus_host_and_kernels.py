@@ -146,7 +146,7 @@ def test_gaps_inside_windows(name: str, signpost: str, percent: float) -> None:
 def test_host_fallbacks_keep_a_trace_out() -> None:
     name = "distilbert_2024_v1.csv"
     fallbacks = sum(row["OP TYPE"] == "python_fallback" for row in rows_of(name))
-    reason = f"no trace can hold ops that run on the host: {fallbacks} do"
+    reason = f"no trace can hold ops that run on the host: {fallbacks} ops"
     assert fallbacks == 8
     assert ask(TraceNotUsed(), ops_of(name)) == Answer(RuleOutcome.NOT_APPLICABLE, reason)
 
@@ -206,7 +206,7 @@ def test_transfers_and_barriers_of_a_real_summary() -> None:
 @pytest.mark.parametrize("name", ["v1_1_1_auto_profile.ansi.txt", "v1_1_1_auto_profile.plain.txt"])
 def test_the_bound_of_a_real_kernel(name: str) -> None:
     answer = ask(Bound(), Subject(kernels=read_ttlang_log(corpus(f"ttlang/{name}"))))
-    assert answer.reason == "memory-bound: 18% of moving data has no computing beside it"
+    assert answer.reason == "memory-bound: 18.0 % of moving data has no computing beside it"
     assert answer.value == pytest.approx((779 - 636) / 779, abs=0.005)
 
 

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from pytest_ttnn_perf._support.wording import percent
 from pytest_ttnn_perf.capture.attributes import attribute_flag, attribute_int
 from pytest_ttnn_perf.capture.ops_csv import read_ops_csv
 from pytest_ttnn_perf.capture.report_db import read_report_db
@@ -164,9 +165,8 @@ def test_reshards(name: str, count: int) -> None:
     answer = ask(Resharding(share=0.001), of_table(name))
     assert answer.value == pytest.approx(share)
     if count:
-        assert answer.reason == (
-            f"{count} ops that only move tensors take {share:.1%} of kernel time"
-        )
+        told = f"{percent(share)} of the kernel time only moves tensors, in {count} ops"
+        assert answer.reason == told
 
 
 @pytest.mark.parametrize(("name", "count"), [(OFT, 90), (OLD_OFT, 54)])
@@ -179,7 +179,7 @@ def test_double_buffers(name: str, count: int) -> None:
     ):
         assert sum(f"'{key}': 'true'" in text for text in convolutions) == 0
         answer = ask(rule, of_table(name))
-        reason = f"{count} of {count} convolutions do not double-buffer their {buffered}"
+        reason = f"{buffered} not double-buffered in {count} of {count} convolutions"
         assert (answer.reason, answer.value, answer.limit) == (reason, 1.0, 0.0)
 
 
@@ -211,7 +211,8 @@ def test_shardings_and_blocks_of_convolutions(name: str, changes: int, largest: 
     assert sum(block == most for block, most in sizes) == largest
     reason = ask(ActBlockHBelowMax(), of_table(name)).reason
     assert reason is not None
-    assert reason.startswith(f"{len(chosen) - largest} of {len(chosen)} convolutions use less")
+    below = f"{len(chosen) - largest} of {len(chosen)} convolutions"
+    assert reason.startswith(f"an act_block_h below the largest in {below}; ")
 
 
 @pytest.mark.parametrize(

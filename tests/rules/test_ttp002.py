@@ -18,7 +18,7 @@ def test_replays_that_differ() -> None:
         TraceReplays(device=1, trace=7, replays=15, complete=False),
     )
     assert ask(RULE, Subject(ops=table(ROW, traces=traces))) == found(
-        "1 of 2 traces ran different ops in their replays",
+        "different ops in the replays of 1 of 2 traces",
         value=1,
         limit=0,
         unit="traces",

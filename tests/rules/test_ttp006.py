@@ -32,7 +32,7 @@ N150 = Hardware("wormhole_b0", "n150", "1x1")
             0.5625, 0.5, "of the processors",
         ),
         ({"governor": "powersave"}, "the frequency governor is powersave", None, None, ""),
-        ({"thermal_trips": 2}, "a chip grew too hot 2 times", 2, 0, "trips"),
+        ({"thermal_trips": 2}, "a chip grew too hot: 2 thermal trips", 2, 0, "trips"),
         ({"throttled": True}, "a chip is throttled", None, None, ""),
         ({"device_processes": 3}, "3 processes hold a chip", 3, 1, "processes"),
     ],

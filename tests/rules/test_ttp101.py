@@ -28,8 +28,8 @@ def test_wide_weights_in_an_op_table() -> None:
     wide, narrow = 6 * 1024 * 1024, 2 * 1024 * 1024 * 1.0625
     share = wide / (wide + narrow)
     assert ask(RULE, Subject(ops=ops)) == found(
-        "73.8% of the weight bytes are wider than bfloat8_b; "
-        "as bfloat8_b they take at least 3.9 MiB less, 1.88 times less than bfloat16",
+        "73.8 % of the weight bytes are wider than bfloat8_b; "
+        "as bfloat8_b they take at least 3.875 MiB less, 1.88 times less than bfloat16",
         value=share,
         limit=0.1,
         unit="of weight bytes",
@@ -87,8 +87,8 @@ def test_a_report_counts_each_weight_once_and_exactly() -> None:
     saved = 64 * 128 * 0.9375
     subject = Subject(report=report([loaded, linear, again, scores], tensors, edges))
     assert ask(RULE, subject) == found(
-        "100.0% of the weight bytes are wider than bfloat8_b; "
-        "as bfloat8_b they take 7.5 KiB less, 1.88 times less than bfloat16",
+        "100.0 % of the weight bytes are wider than bfloat8_b; "
+        "as bfloat8_b they take 7.500 KiB less, 1.88 times less than bfloat16",
         value=1.0,
         limit=0.1,
         unit="of weight bytes",

@@ -21,7 +21,7 @@ def test_float32_operands() -> None:
     )
     share = FULL_BYTES / (FULL_BYTES + HALF_BYTES)
     assert ask(RULE, Subject(ops=ops)) == found(
-        "80.0% of the bytes that ops take and give are float32",
+        "80.0 % of the bytes that ops take and give are float32",
         value=share,
         limit=0.01,
         unit="of operand bytes",
@@ -52,7 +52,7 @@ def test_a_report_counts_tensors_on_the_device() -> None:
     wide, narrow = 64 * 128 * 4, 50 * 100 * 2
     answer = ask(RULE, Subject(report=report([call], tensors)))
     assert answer == found(
-        "76.6% of the bytes that ops take and give are float32",
+        "76.6 % of the bytes that ops take and give are float32",
         value=wide / (wide + narrow),
         limit=0.01,
         unit="of operand bytes",

@@ -21,7 +21,7 @@ def test_results_in_float32() -> None:
         op("TypecastDeviceOperation", [HALF], [FULL]), op("UnaryDeviceOperation", [FULL], [HALF])
     )
     assert ask(RULE, Subject(ops=ops)) == found(
-        "66.7% of the bytes that ops give are float32",
+        "66.7 % of the bytes that ops give are float32",
         value=4 / 6,
         limit=0.01,
         unit="of output bytes",

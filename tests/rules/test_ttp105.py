@@ -50,4 +50,6 @@ def test_without_input() -> None:
     why = "the test does not state the model's format: facts(data_format=…)"
     assert ask(RULE, Subject(facts={"enable_bfp8_conversion": True})) == not_measured(why)
     why = "the test states no conversion to bfloat8_b by tt-xla"
-    assert ask(RULE, Subject()) == not_applicable(why)
+    assert ask(RULE, Subject(facts={"use_trace": True})) == not_applicable(why)
+    why = "needs a device, or facts that are stated of one"
+    assert ask(RULE, Subject()) == not_measured(why)

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from pytest_ttnn_perf._support.wording import percent
 from pytest_ttnn_perf.checklist.operands import NO_OPERANDS
 from pytest_ttnn_perf.checklist.rule import clean, found, not_applicable, not_measured
 from pytest_ttnn_perf.checklist.rules.ttp202_tile_padding import TilePadding
@@ -29,7 +30,7 @@ def test_padding_with_better_extents() -> None:
     wanted = 2 * 16 * 64 + 2 * 32 * 64 + 147 * 50 + 32 * 64
     padding = short + odd + sharded
     assert ask(RULE, Subject(ops=ops)) == found(
-        f"padding adds {padding / wanted:.1%} to the elements of tiled tensors",
+        f"padding adds {percent(padding / wanted)} to the elements of tiled tensors",
         value=padding / wanted,
         limit=0.1,
         unit="of the elements",

@@ -24,7 +24,7 @@ def test_most_bytes_interleaved() -> None:
         op("BinaryNgDeviceOperation", [SHARDED, INPUT], [SHARDED]),
     )
     assert ask(InterleavedActivations(), Subject(ops=ops)) == found(
-        "1 of 2 activations that ops read are interleaved, 75.0% of their bytes",
+        "interleaved: 1 of 2 activations that ops read, 75.0 % of the bytes",
         value=0.75,
         limit=0.5,
         unit=UNIT,
@@ -94,7 +94,7 @@ def test_a_report_without_a_table() -> None:
     tensors = [record(1, 1, 1, 32, 32), record(2, 1, 1, 1, 20, memory="L1_INTERLEAVED")]
     asked = Subject(report=report(operations, tensors, [(1, 1, 2), (2, 2, 3)]))
     assert ask(InterleavedActivations(), asked) == found(
-        "1 of 1 activations that ops read are interleaved, 100.0% of their bytes",
+        "interleaved: 1 of 1 activation that ops read, 100.0 % of the bytes",
         value=1.0,
         limit=0.5,
         unit=UNIT,

@@ -23,11 +23,11 @@ def test_time_in_ops_that_fetch() -> None:
         op("MatmulDeviceOperation", [NEAR, WEIGHTS], [NEAR], ns=30.0),
     )
     assert ask(HotDataInDram(), Subject(ops=ops)) == found(
-        "1 ops that read activations from DRAM take 40.0% of the kernel time",
+        "40.0 % of the kernel time goes into 1 op with activations read from DRAM",
         value=0.4,
         limit=0.2,
         unit=UNIT,
-        evidence=[Evidence("Matmul 1x1x32x96 @ 1x1x96x96", 40.0, "ns")],
+        evidence=[Evidence("Matmul 1x1x32x96 @ 1x1x96x96", 40.0, "ns", 0.4)],
     )
 
 

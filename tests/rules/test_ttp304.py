@@ -35,7 +35,7 @@ def running(number: int, tensors: int, circular: int | None) -> Operation:
 def test_the_fullest_operation_is_named() -> None:
     full = on_device(running(1, 600, 350), running(2, 100, 100), running(3, 500, 410))
     assert ask(LowL1Headroom(), Subject(report=full)) == found(
-        "ttnn.conv2d (operation 1) 1x1x64x32 leaves 5.0% of a core's L1",
+        "ttnn.conv2d (operation 1) 1x1x64x32 leaves 5.0 % of a core's L1",
         value=1 - 950 / 1000,
         limit=0.1,
         unit="of L1",
@@ -60,14 +60,14 @@ def test_without_a_bank_size_the_limit_of_circular_buffers_counts() -> None:
 def test_silent_circular_buffers_are_no_room() -> None:
     asked = Subject(report=on_device(running(1, 250, 250), running(2, 100, None)))
     assert ask(LowL1Headroom(), asked) == not_measured(
-        "1 of 2 operations do not tell their circular buffers; what is told leaves 50.0% of L1"
+        "circular buffers are not told by 1 of 2 operations; what is told leaves 50.0 % of L1"
     )
 
 
 def test_tensors_alone_may_fill_it() -> None:
     answer = ask(LowL1Headroom(), Subject(report=on_device(running(1, 2000, None))))
     assert answer == found(
-        "ttnn.conv2d (operation 1) 1x1x64x32 leaves 0.0% of a core's L1",
+        "ttnn.conv2d (operation 1) 1x1x64x32 leaves 0.0 % of a core's L1",
         value=0.0,
         limit=0.1,
         unit="of L1",

@@ -32,13 +32,13 @@ def test_most_cores_idle() -> None:
         op("UnaryDeviceOperation", [INPUT], ns=10_000.0, cores=32),
     )
     assert ask(UnusedCores(share=0.6), Subject(ops=ops)) == found(
-        "3 ops use 50.0% of 64 cores, weighted by time",
+        "50.0 % of 64 cores in use, weighted by the time of 3 ops",
         value=0.5,
         limit=0.6,
         unit="of cores",
         evidence=[
-            Evidence("LayerNorm 1x1x32x64", 15_000.0, "ns"),
-            Evidence("2 x Unary 1x1x32x64", 5_000.0, "ns"),
+            Evidence("LayerNorm 1x1x32x64", 15_000.0, "ns", 15 / 40),
+            Evidence("2 x Unary 1x1x32x64", 5_000.0, "ns", 5 / 40),
         ],
     )
     assert ask(UnusedCores(), Subject(ops=ops)) == clean(0.5, limit=0.5, unit="of cores")

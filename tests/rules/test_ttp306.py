@@ -36,14 +36,14 @@ def test_one_core_does_the_work_of_others() -> None:
         op("SliceDeviceOperation", [INPUT], ns=10_000.0, per_core_ns=(4_950.0, 9_900.0)),
     ]
     assert ask(CoreSkew(), Subject(ops=table(*rows))) == found(
-        "3 of 5 ops take 20.6% of the kernel time with cores of which one works more than 2 times "
+        "uneven cores in 3 of 5 ops, 20.6 % of the kernel time: one works more than 2 times "
         "as long as another",
         value=26_000 / 126_000,
         limit=0.05,
         unit=UNIT,
         evidence=[
-            Evidence("2 x Halo 1x1x32x64", 15_800.0, "ns"),
-            Evidence("Reshape 1x1x32x64", 4_900.0, "ns"),
+            Evidence("2 x Halo 1x1x32x64", 15_800.0, "ns", 15.8 / 126),
+            Evidence("Reshape 1x1x32x64", 4_900.0, "ns", 4.9 / 126),
         ],
     )
 
@@ -92,7 +92,8 @@ def test_a_real_capture_that_tells() -> None:
         162_921.0,
     )
     answer = ask(CoreSkew(share=0.0), Subject(ops=table))
-    assert answer.evidence[0] == Evidence("Reshape 1x1x9x25281", 162_759.0, "ns")
+    whole = sum(row.kernel_ns for row in table if not row.host)
+    assert answer.evidence[0] == Evidence("Reshape 1x1x9x25281", 162_759.0, "ns", 162_759.0 / whole)
 
 
 def test_a_real_capture_whose_columns_are_empty() -> None:

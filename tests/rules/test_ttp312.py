@@ -50,11 +50,11 @@ def test_blocks_of_one_tile(small: Op) -> None:
     name = "MinimalMatmulOp" if small.signature.op == "MinimalMatmulOp" else "Matmul"
     ops = table(small, op("UnaryDeviceOperation", ns=50.0))
     assert ask(SmallMatmulBlocks(), Subject(ops=ops)) == found(
-        "1 matmuls with very small blocks take 50.0% of the kernel time",
+        "50.0 % of the kernel time goes into 1 matmul with very small blocks",
         value=0.5,
         limit=0.05,
         unit=UNIT,
-        evidence=[Evidence(f"{name} 1x1x32x128 @ 1x1x128x64", 50.0, "ns")],
+        evidence=[Evidence(f"{name} 1x1x32x128 @ 1x1x128x64", 50.0, "ns", 0.5)],
     )
     limit = SmallMatmulBlocks(share=0.5)
     assert ask(limit, Subject(ops=ops)) == clean(0.5, limit=0.5, unit=UNIT)

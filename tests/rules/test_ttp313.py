@@ -21,11 +21,11 @@ UNIT = "of kernel time"
 def test_some_have_none() -> None:
     ops = table(WITHOUT, WITH, MINIMAL)
     assert ask(MatmulWithoutProgramConfig(), Subject(ops=ops)) == found(
-        "1 of 3 matmuls have no program config and take 50.0% of the kernel time",
+        "without a program config: 1 of 3 matmuls, 50.0 % of the kernel time",
         value=0.5,
         limit=0.05,
         unit=UNIT,
-        evidence=[Evidence("Matmul 1x1x32x128 @ 1x1x128x64", 50.0, "ns")],
+        evidence=[Evidence("Matmul 1x1x32x128 @ 1x1x128x64", 50.0, "ns", 0.5)],
     )
     limit = MatmulWithoutProgramConfig(share=0.5)
     assert ask(limit, Subject(ops=ops)) == clean(0.5, limit=0.5, unit=UNIT)

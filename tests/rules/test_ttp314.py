@@ -26,11 +26,11 @@ def working(ns: float, ideal_ns: float | None) -> Op:
 def test_far_from_the_ideal() -> None:
     ops = table(working(100.0, 20.0), working(60.0, 20.0), op("Unary", ns=1.0, ideal_ns=1000.0))
     assert ask(LowMatmulEfficiency(), Subject(ops=ops)) == found(
-        "2 matmuls reach 25.0% of what the profiler's model allows",
+        "2 matmuls at 25.0 % of what the profiler's model allows",
         value=0.25,
         limit=0.5,
         unit=UNIT,
-        evidence=[Evidence("2 x Matmul 1x1x32x128 @ 1x1x128x64", 120.0, "ns")],
+        evidence=[Evidence("2 x Matmul 1x1x32x128 @ 1x1x128x64", 120.0, "ns", 120 / 161)],
     )
 
 
@@ -47,7 +47,7 @@ def test_one_that_beats_its_model_does_not_make_up_for_another() -> None:
 def test_without_a_model_nothing_is_counted() -> None:
     ops = table(working(100.0, 80.0), working(900.0, None))
     assert ask(LowMatmulEfficiency(), Subject(ops=ops)) == clean(
-        0.8, limit=0.5, unit=UNIT, reason="1 of 2 matmuls have no model"
+        0.8, limit=0.5, unit=UNIT, reason="no model of 1 of 2 matmuls"
     )
     assert ask(LowMatmulEfficiency(), Subject(ops=table(working(9.0, None)))) == not_measured(
         "the profiler has no model of these matmuls"

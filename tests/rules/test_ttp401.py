@@ -39,11 +39,11 @@ def test_gaps_inside_replays_are_found() -> None:
     rows += [*call(300, device=1, replay=(7, 1)), *call(500, device=1, replay=(7, 2))]
     assert ask(HostBound(), Subject(ops=table(*rows))) == Answer(
         RuleOutcome.FOUND,
-        "devices wait 33.3% of the time for their next op, in 2 replays",
+        "devices wait 33.3 % of the time for their next op, in 2 replays",
         1600 / 4800,
         0.2,
         UNIT,
-        (Evidence("4 x Add 1x1x32x64", 1600.0, "ns"),),
+        (Evidence("4 x Add 1x1x32x64", 1600.0, "ns", 1600 / 4800),),
     )
 
 
@@ -62,11 +62,11 @@ def test_a_window_of_signposts_is_said_to_be_inflated() -> None:
     posts = (Signpost("DECODE", 2), Signpost("inner", 3), Signpost("DECODE_END", 4))
     assert ask(HostBound(), Subject(ops=replace(table(*rows), signposts=posts))) == Answer(
         RuleOutcome.FOUND,
-        f"devices wait 50.0% of the time for their next op, in 1 window; {INFLATED}",
+        f"devices wait 50.0 % of the time for their next op, in 1 window; {INFLATED}",
         0.5,
         0.2,
         UNIT,
-        (Evidence("Add 1x1x32x64", 800.0, "ns"),),
+        (Evidence("Add 1x1x32x64", 800.0, "ns", 0.5),),
     )
 
 

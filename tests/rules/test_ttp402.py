@@ -29,12 +29,12 @@ def test_a_model_that_waits_without_a_trace_is_found() -> None:
     ops = replace(table(*WAITING), windowed=True)
     assert ask(TraceNotUsed(), replace(measured(), ops=ops)) == Answer(
         RuleOutcome.FOUND,
-        "no trace is used, and devices wait 50.0% of the time in 1 window; outside a replay the "
+        "no trace is used, and devices wait 50.0 % of the time in 1 window; outside a replay the "
         "profiler itself makes gaps longer",
         0.5,
         0.2,
         UNIT,
-        (Evidence("Add 1x1x32x64", 800.0, "ns"),),
+        (Evidence("Add 1x1x32x64", 800.0, "ns", 0.5),),
     )
 
 
@@ -44,7 +44,7 @@ def test_the_time_without_a_profiler_counts_before_gaps() -> None:
     )
     assert ask(TraceNotUsed(), called(1000, 700, table(*WAITING))) == Answer(
         RuleOutcome.FOUND,
-        "no trace is used, and devices wait 30.0% of the wall time",
+        "no trace is used, and devices wait 30.0 % of the wall time",
         1 - 700 / 1000,
         0.2,
         UNIT,
@@ -68,7 +68,7 @@ def test_a_trace_that_is_used_is_clean() -> None:
 
 def test_host_fallbacks_cannot_be_traced() -> None:
     assert ask(TraceNotUsed(), Subject(ops=table(*WAITING, on_host("(torch) cat")))) == Answer(
-        RuleOutcome.NOT_APPLICABLE, "no trace can hold ops that run on the host: 1 do"
+        RuleOutcome.NOT_APPLICABLE, "no trace can hold ops that run on the host: 1 op"
     )
 
 

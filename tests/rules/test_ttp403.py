@@ -41,7 +41,7 @@ def test_calls_on_other_shapes_are_found() -> None:
     answer = ask(DynamicShapes(), calls([op("Add", [X])], [op("Add", [X])], [op("Add", [Y])]))
     assert answer == Answer(
         RuleOutcome.FOUND,
-        "1 of 2 repeated executions differ from the first",
+        "different from the first: 1 of 2 repeated executions",
         1,
         0,
         UNIT,
@@ -57,11 +57,11 @@ def test_calls_of_other_ops_are_found() -> None:
     )
     assert ask(DynamicShapes(), subject) == Answer(
         RuleOutcome.FOUND,
-        "1 of 1 repeated executions differ from the first",
+        "different from the first: 1 of 1 repeated execution",
         1,
         0,
         UNIT,
-        (Evidence("test_a on device 0, call 2: 2 ops instead of 1 ops"),),
+        (Evidence("test_a on device 0, call 2: 2 ops instead of 1 op"),),
     )
 
 
@@ -89,7 +89,7 @@ def test_replays_on_other_shapes_are_found() -> None:
     rows = [op("Add", [X], replay=(3, 1)), op("Add", [Y], replay=(3, 2))]
     assert ask(DynamicShapes(), Subject(ops=table(*rows))) == Answer(
         RuleOutcome.FOUND,
-        "1 of 1 repeated executions differ from the first",
+        "different from the first: 1 of 1 repeated execution",
         1,
         0,
         UNIT,
@@ -147,7 +147,7 @@ def test_a_replay_that_ends_early_is_not_complete() -> None:
     ]
     assert ask(DynamicShapes(), Subject(ops=table(*rows))) == Answer(
         RuleOutcome.NOT_MEASURED,
-        "replays are not complete (TTP002): trace 3 on device 0, replay 2: 1 ops instead of 2 ops",
+        "replays are not complete (TTP002): trace 3 on device 0, replay 2: 1 op instead of 2 ops",
     )
 
 

@@ -24,7 +24,7 @@ def times(*device_ns: float, source: Source = Source.DEVICE) -> Subject:
 def test_a_call_that_takes_longer_than_the_device_is_found(source: Source) -> None:
     assert ask(DeviceBehindE2e(), times(2.5e6, 2.5e6, 9e6, source=source)) == Answer(
         RuleOutcome.FOUND,
-        "of the 10 ms of a call, the slowest device works 2.5 ms: 75.0% go by without a kernel",
+        "of the 10 ms of a call, the slowest device works 2.5 ms: 75.0 % goes by without a kernel",
         0.75,
         0.2,
         UNIT,

@@ -61,7 +61,11 @@ def test_without_a_trace_the_question_does_not_arise() -> None:
 @pytest.mark.parametrize(
     ("subject", "reason"),
     [
-        (Subject(), "whether a trace is used is not known: state the fact use_trace"),
+        (Subject(), "needs a device, or facts that are stated of one"),
+        (
+            Subject(facts={"trace_region_size": 4096}),
+            "whether a trace is used is not known: state the fact use_trace",
+        ),
         (
             Subject(ops=TRACED),
             "the size of the trace region is not known: state the fact trace_region_size",

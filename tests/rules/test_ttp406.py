@@ -52,10 +52,19 @@ def test_what_is_stated(name: str, value: Scalar, on: bool) -> None:
     assert ask(ProgramCacheOff(), Subject(facts={name: value})) == expected
 
 
-@pytest.mark.parametrize("subject", [Subject(), measured()])
+@pytest.mark.parametrize(
+    "subject", [Subject(facts={"use_trace": True}), measured(facts={"use_trace": True})]
+)
 def test_what_nobody_tells_is_not_measured(subject: Subject) -> None:
     assert ask(ProgramCacheOff(), subject) == Answer(
         RuleOutcome.NOT_MEASURED,
         "nothing tells of the program cache: no device was open, or it does not count its "
         "programs; state the fact program_cache",
+    )
+
+
+@pytest.mark.parametrize("subject", [Subject(), measured()])
+def test_without_a_device_it_is_not_measured(subject: Subject) -> None:
+    assert ask(ProgramCacheOff(), subject) == Answer(
+        RuleOutcome.NOT_MEASURED, "needs a device, or facts that are stated of one"
     )

@@ -29,9 +29,15 @@ def test_from_the_limit_on_it_is_clean(level: int) -> None:
 
 
 def test_without_tt_xla_the_question_does_not_arise() -> None:
-    assert ask(OptimizationLevelZero(), Subject()) == Answer(
+    assert ask(OptimizationLevelZero(), Subject(facts={"use_trace": True})) == Answer(
         RuleOutcome.NOT_APPLICABLE,
         "no model of tt-xla: neither tt_xla nor optimization_level stated",
+    )
+
+
+def test_without_a_device_it_is_not_measured() -> None:
+    assert ask(OptimizationLevelZero(), Subject()) == Answer(
+        RuleOutcome.NOT_MEASURED, "needs a device, or facts that are stated of one"
     )
 
 

@@ -17,7 +17,7 @@ ONE = {"num_command_queues": 1}
 def test_long_transfers_on_the_only_queue_are_found() -> None:
     assert ask(OneCommandQueue(), io_measured(6e6, 4e6, 10e6, facts=ONE)) == Answer(
         RuleOutcome.FOUND,
-        "transfers take 40.0% of the time, and one command queue is open",
+        "transfers take 40.0 % of the time, and one command queue is open",
         0.4,
         0.2,
         UNIT,
@@ -38,7 +38,11 @@ def test_two_queues_are_clean() -> None:
 @pytest.mark.parametrize(
     ("subject", "reason"),
     [
-        (Subject(), "num_command_queues is not known: state it as a fact"),
+        (Subject(), "needs a device, or facts that are stated of one"),
+        (
+            Subject(facts={"use_trace": True}),
+            "num_command_queues is not known: state it as a fact",
+        ),
         (
             measured(facts=ONE),
             "one command queue is open; no profiler sees transfers: measure them with "

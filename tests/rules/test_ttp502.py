@@ -16,7 +16,7 @@ UNIT = "of the shorter one"
 def test_transfers_in_front_of_compute_are_found() -> None:
     assert ask(LowIoOverlap(), io_measured(6e6, 4e6, 9e6)) == Answer(
         RuleOutcome.FOUND,
-        "6 ms compute, 4 ms transfers, both at once 9 ms: 25.0% of the shorter one are hidden",
+        "6 ms compute, 4 ms transfers, both at once 9 ms: 25.0 % of the shorter one is hidden",
         0.25,
         0.5,
         UNIT,

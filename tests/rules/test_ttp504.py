@@ -29,7 +29,7 @@ def test_padding_that_crosses_is_found() -> None:
     ]
     assert ask(PaddedHostTransfer(), Subject(report=report(operations, tensors))) == Answer(
         RuleOutcome.FOUND,
-        "37.7% of what 3 transfers send is padding",
+        "37.7 % of what is sent in 3 transfers is padding",
         (2048 + 3072) / (8192 + 1280 + 4096),
         0.1,
         UNIT,

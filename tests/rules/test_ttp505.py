@@ -28,7 +28,7 @@ def reads(queue: str | None, *, queues: int | None = None, tensor: int = 1) -> S
 def test_a_large_output_on_queue_zero_is_found(subject: Subject) -> None:
     assert ask(OutputOnComputeQueue(), subject) == Answer(
         RuleOutcome.FOUND,
-        "1 outputs of 2.0 MiB are read on the queue that computes",
+        "2.000 MiB of 1 output read on the queue that computes",
         2.0 * MIB,
         MIB,
         "B",

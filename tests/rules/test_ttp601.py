@@ -19,7 +19,7 @@ CHANGES = [
 def test_two_changes() -> None:
     ops = table(conv("HEIGHT"), op("Unary"), conv("HEIGHT"), conv("BLOCK"), conv("WIDTH"))
     assert ask(ConvShardingChanges(), Subject(ops=ops)) == found(
-        "2 of 4 convolutions are sharded otherwise than the one before",
+        "sharded otherwise than the one before: 2 of 4 convolutions",
         value=2.0,
         limit=1,
         unit="changes",
@@ -48,7 +48,7 @@ def test_a_report_without_a_table() -> None:
         (called(5, device_operations=()), output(5)),
     )
     assert ask(ConvShardingChanges(), Subject(report=made)) == found(
-        "2 of 3 convolutions are sharded otherwise than the one before",
+        "sharded otherwise than the one before: 2 of 3 convolutions",
         value=2.0,
         limit=1,
         unit="changes",

@@ -43,7 +43,7 @@ def test_the_largest_block_that_fits_is_named() -> None:
         (asking(3, 384), output(3, rows=384)),
     )
     assert ask(ActBlockHBelowMax(), Subject(report=made)) == found(
-        "2 of 3 convolutions have room for a larger act_block_h",
+        "room for a larger act_block_h in 2 of 3 convolutions",
         value=2.0,
         limit=0,
         unit="convolutions",
@@ -94,7 +94,7 @@ def test_a_table_alone_does_not_tell_what_fits() -> None:
     largest, small = conv(attributes=blocks(2, 2)), conv(attributes=blocks(1, 2))
     assert ask(ActBlockHBelowMax(), Subject(ops=table(largest))) == CLEAN
     below = not_measured(
-        "1 of 2 convolutions use less than their largest act_block_h; whether a larger one fits "
+        "an act_block_h below the largest in 1 of 2 convolutions; whether a larger one fits "
         "is not known without the L1 of a report database"
     )
     assert ask(ActBlockHBelowMax(), Subject(ops=table(largest, small))) == below
@@ -106,11 +106,11 @@ def test_a_report_that_leaves_something_open() -> None:
     chosen = called(1, asked=NOT_ASKED._replace(act_block_h_override=0))
     open_ = convolving((chosen, output(1, rows=64)), (asking(2, 64), output(2, rows=64)))
     assert ask(ActBlockHBelowMax(), Subject(report=open_)) == not_measured(
-        "1 of 2 convolutions do not tell their block"
+        "the block of 1 of 2 convolutions is not told"
     )
     silent = convolving((asking(1, 32, circular=None), output(1, rows=64)))
     assert ask(ActBlockHBelowMax(), Subject(report=silent)) == not_measured(
-        "1 of 1 convolutions use less than their largest act_block_h; whether a larger one fits "
+        "an act_block_h below the largest in 1 of 1 convolution; whether a larger one fits "
         "is not known without the L1 of a report database"
     )
     endless = convolving((asking(1, 32), output(1, rows=10**18)))

@@ -23,13 +23,13 @@ def test_some_have_none() -> None:
         conv(),
     )
     assert ask(WeightsDoubleBufferOff(), Subject(ops=ops)) == found(
-        "3 of 4 convolutions do not double-buffer their weights",
+        "weights not double-buffered in 3 of 4 convolutions",
         value=0.75,
         limit=0.0,
         unit=UNIT,
         evidence=[
-            Evidence("Conv2d 1x1x64x32", 90.0, "ns"),
-            Evidence("2 x Conv2d 1x1x1024x32", 60.0, "ns"),
+            Evidence("Conv2d 1x1x64x32", 90.0, "ns", 90 / 350),
+            Evidence("2 x Conv2d 1x1x1024x32", 60.0, "ns", 60 / 350),
         ],
     )
     limit = WeightsDoubleBufferOff(share=0.75)
@@ -45,7 +45,7 @@ def test_a_report_without_a_table() -> None:
     on, off = (NOT_ASKED._replace(enable_weights_double_buffer=switch) for switch in (True, False))
     made = convolving((called(1, asked=on), output(1)), (called(2, asked=off), output(2)))
     assert ask(WeightsDoubleBufferOff(), Subject(report=made)) == found(
-        "1 of 2 convolutions do not double-buffer their weights",
+        "weights not double-buffered in 1 of 2 convolutions",
         value=0.5,
         limit=0.0,
         unit=UNIT,

@@ -30,11 +30,11 @@ def test_by_shape(pixels: int, channels: int, best: str) -> None:
     for other in {"HEIGHT", "BLOCK", "WIDTH"} - {best}:
         ops = table(conv(best, pixels, channels), conv(other, pixels, channels, ns=40.0))
         assert ask(ConvShardingUnsuited(), Subject(ops=ops)) == found(
-            "1 of 2 convolutions have a shape for another sharding",
+            "a shape for another sharding in 1 of 2 convolutions",
             value=0.5,
             limit=0.0,
             unit=UNIT,
-            evidence=[Evidence(f"Conv2d 1x1x{pixels}x32, {other} → {best}", 40.0, "ns")],
+            evidence=[Evidence(f"Conv2d 1x1x{pixels}x32, {other} → {best}", 40.0, "ns", 40 / 140)],
         )
         half = ConvShardingUnsuited(share=0.5)
         assert ask(half, Subject(ops=ops)) == clean(0.5, limit=0.5, unit=UNIT)
@@ -47,7 +47,7 @@ def test_a_report_without_a_table() -> None:
         (called(3), output(3, "DRAM_INTERLEAVED")),
     )
     assert ask(ConvShardingUnsuited(), Subject(report=made)) == found(
-        "1 of 2 convolutions have a shape for another sharding",
+        "a shape for another sharding in 1 of 2 convolutions",
         value=0.5,
         limit=0.0,
         unit=UNIT,

@@ -26,7 +26,7 @@ def test_weights_that_are_cut() -> None:
     )
     made = report([linear(1, BATCHED, COPIED), linear(2, BATCHED, CUT), convolution])
     assert ask(WeightsNotReplicated(), Subject(report=made)) == found(
-        "2 of 3 weights are cut among devices",
+        "cut among devices: 2 of 3 weights",
         value=2,
         limit=0,
         unit="weights",
@@ -67,7 +67,8 @@ def test_a_mesh_of_one_device_cuts_nothing() -> None:
 
 def test_inputs_that_do_not_tell() -> None:
     rule = WeightsNotReplicated()
-    assert ask(rule, Subject()) == not_applicable(NO_DATA_PARALLELISM)
+    assert ask(rule, Subject()) == not_measured("needs a device, or facts that are stated of one")
+    assert ask(rule, Subject(facts={"batch": 8})) == not_applicable(NO_DATA_PARALLELISM)
     assert ask(rule, Subject(report=report([linear(1, CUT, CUT)]))) == not_applicable(
         NO_DATA_PARALLELISM
     )

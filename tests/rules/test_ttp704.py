@@ -19,7 +19,7 @@ def test_one_device_works_longer() -> None:
         op("Matmul", ns=50.0), WAIT, op("Matmul", ns=150.0, device=3), on_host("(torch) cat")
     )
     assert ask(DeviceImbalance(), Subject(ops=ops)) == found(
-        "device 3 works 50.0% longer than the mean of 2 devices",
+        "device 3 works 50.0 % longer than the mean of 2 devices",
         value=0.5,
         limit=0.05,
         unit=UNIT,

@@ -21,7 +21,7 @@ def test_kernels_on_few_cores_are_found() -> None:
     )
     assert ask(GridUnderused(), subject) == Answer(
         RuleOutcome.FOUND,
-        "programs run on 37.9% of the cores, weighted by their time",
+        "programs run on 37.9 % of the cores, weighted by their time",
         (64 * 1000 + 16 * 2000 + 1000) / (64 * 4000),
         0.5,
         UNIT,

@@ -19,7 +19,7 @@ def test_many_small_transfers_are_found() -> None:
     )
     assert ask(SmallTransfers(), subject) == Answer(
         RuleOutcome.FOUND,
-        "90.0% of 200 transfers move 2048 B or less",
+        "90.0 % of 200 transfers move 2048 B or less",
         0.9,
         0.5,
         UNIT,

@@ -22,7 +22,7 @@ def test_what_bounds_a_kernel_is_said() -> None:
     subject = printed(program(5, bandwidth=19.3), roofline=roofline("memory", 18))
     assert ask(Bound(), subject) == Answer(
         RuleOutcome.FOUND,
-        "memory-bound: 18% of moving data has no computing beside it",
+        "memory-bound: 18.0 % of moving data has no computing beside it",
         0.18,
         0.1,
         UNIT,
@@ -37,7 +37,7 @@ def test_what_bounds_a_kernel_is_said() -> None:
 def test_early_versions_count_waiting_as_work() -> None:
     assert ask(Bound(), printed(roofline=Roofline("compute", 40, 100, None, 140))) == Answer(
         RuleOutcome.FOUND,
-        "compute-bound: 40% of computing has no moving data beside it; this version of tt-lang "
+        "compute-bound: 40.0 % of computing has no moving data beside it; this version of tt-lang "
         "counts waiting as work",
         0.4,
         0.1,

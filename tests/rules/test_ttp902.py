@@ -26,7 +26,7 @@ def test_with_a_pcc() -> None:
 def test_with_another_accuracy_that_has_a_limit() -> None:
     top1 = accuracy(0.8, name="top1", at_least=0.75)
     answer = ask(RULE, measured(timed(5.0), top1))
-    assert answer == clean(reason="top1 is checked in its place")
+    assert answer == clean(reason="top1 checked in its place")
 
 
 def test_a_test_that_did_not_end() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from pytest_ttnn_perf._support.wording import counted
 from pytest_ttnn_perf.checklist.analyses.judged import judged
 from pytest_ttnn_perf.checklist.analyses.kind import Kind
 from pytest_ttnn_perf.checklist.analyses.sections import Part, by_time, section
@@ -66,7 +67,7 @@ def _available(subject: Subject) -> int:
 
 
 def _cores(op: Op) -> str:
-    return "not told" if op.cores is None else f"{op.cores} core{'s' if op.cores != 1 else ''}"
+    return "not told" if op.cores is None else counted(op.cores, "core")
 
 
 def _used(ops: list[Op], available: int) -> Iterator[Figure]:
@@ -81,12 +82,12 @@ def _used(ops: list[Op], available: int) -> Iterator[Figure]:
 
 def _idle(ops: list[Op], available: int) -> Iterator[Section]:
     """Yield which ops leave most cores idle for longest."""
-    counted = [
+    judged = [
         op
         for op in ops
         if category_of(op.signature.op) is not Category.COLLECTIVE and not is_dram_sharded(op)
     ]
-    shares = ((op, max(0.0, 1 - (op.cores or 0) / available)) for op in counted)
+    shares = ((op, max(0.0, 1 - (op.cores or 0) / available)) for op in judged)
     parts = (
         Part(f"{_cores(op)}, {described(op)}", op.kernel_ns * idle) for op, idle in shares if idle
     )
@@ -95,7 +96,10 @@ def _idle(ops: list[Op], available: int) -> Iterator[Section]:
 
 
 def _grids(kernels: list[Kernel]) -> Iterator[Section]:
-    named = ((f"{each}, {each.program.cores} cores", each.program.duration) for each in kernels)
+    named = (
+        (f"{each}, {counted(each.program.cores, 'core')}", each.program.duration)
+        for each in kernels
+    )
     parts = (Part(name, duration.cycles) for name, duration in named)
     yield section("kernels", parts, unit="cycles", of="of kernel time")
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
+from pytest_ttnn_perf._support.wording import counted
 from pytest_ttnn_perf.checklist.rule import Answer, not_measured
 from pytest_ttnn_perf.model.analysis import Analysis, AnalysisOutcome
 from pytest_ttnn_perf.model.subject import Input
@@ -85,7 +86,7 @@ def _notes(table: OpTable) -> Iterator[str]:
     """Yield what is to be known of a capture, whatever is looked at."""
     on_host = sum(table.columns.host)
     if on_host:
-        yield f"{on_host} ops ran on the host and are not counted (TTP007)"
+        yield f"{counted(on_host, 'op')} ran on the host: not counted (TTP007)"
     lost = [each for each in table.traces if not each.complete]
     for each in lost[:1]:
         yield (

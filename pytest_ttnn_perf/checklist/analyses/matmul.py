@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from pytest_ttnn_perf._support.wording import counted
 from pytest_ttnn_perf.checklist.analyses.judged import judged
 from pytest_ttnn_perf.checklist.analyses.kind import Kind
 from pytest_ttnn_perf.checklist.analyses.sections import by_time, lost_time
@@ -66,7 +67,7 @@ def _config(op: Op) -> str:
 
 def _inner(op: Op) -> str:
     tiles = whole_number(op.attributes, "in0_block_w", "K_block_size")
-    return "not told" if tiles is None else f"{tiles} tiles"
+    return "not told" if tiles is None else counted(tiles, "tile")
 
 
 MATMUL: Final = Kind("matmul", "program configs, blocks and times of matmuls", (Input.OPS,), _look)

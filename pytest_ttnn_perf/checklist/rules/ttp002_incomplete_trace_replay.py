@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
+from pytest_ttnn_perf._support.wording import counted
 from pytest_ttnn_perf.checklist.rule import Rule, clean, found, not_applicable, not_measured
 from pytest_ttnn_perf.model.finding import Evidence, Severity
 from pytest_ttnn_perf.model.subject import Input
@@ -57,7 +58,7 @@ class IncompleteTraceReplay(Rule):
         if not broken:
             return clean(0, limit=0, unit="traces")
         return found(
-            f"{len(broken)} of {len(repeated)} traces ran different ops in their replays",
+            f"different ops in the replays of {len(broken)} of {counted(len(repeated), 'trace')}",
             value=len(broken),
             limit=0,
             unit="traces",

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from statistics import median
 from typing import TYPE_CHECKING, ClassVar, Final
 
+from pytest_ttnn_perf._support.wording import counted
 from pytest_ttnn_perf.checklist.rule import Rule, clean, limit, not_applicable
 from pytest_ttnn_perf.checklist.troubles import Trouble, found_troubles
 from pytest_ttnn_perf.model.finding import Severity
@@ -92,7 +93,7 @@ class ColdSamples(Rule):
         for observed in timed:
             count = len(observed.warmup)
             if _is_warmed(observed) and count < self.warmup:
-                text = f"{observed.metric.name} was sampled after {count} warm-up calls"
+                text = f"{observed.metric.name} was sampled after {counted(count, 'warm-up call')}"
                 yield Trouble(text, count, self.warmup, "warm-up calls")
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, Final
 
+from pytest_ttnn_perf._support.wording import counted
 from pytest_ttnn_perf.checklist.rule import Rule, clean, limit, not_measured
 from pytest_ttnn_perf.checklist.troubles import Trouble, found_troubles
 from pytest_ttnn_perf.model.finding import Severity
@@ -75,8 +76,9 @@ class BusyHost(Rule):
         if load is not None and processors:
             busy = load if others is None else min(load, others)
             if busy / processors > self.load:
-                ran = "" if others is None else f", {others:g} other threads about to run"
-                text = f"load {load:g} on {processors:g} processors{ran}"
+                text = f"load {load:g} on {counted(int(processors), 'processor')}"
+                if others is not None:
+                    text += f", {counted(int(others), 'other thread')} about to run"
                 yield Trouble(text, busy / processors, self.load, "of the processors")
         governor = facts.get("governor")
         if governor not in {None, "performance"}:
@@ -96,7 +98,9 @@ class BusyHost(Rule):
 def _of_chips(facts: Mapping[str, Scalar]) -> Iterator[Trouble]:
     trips, holders = _number(facts, "thermal_trips"), _number(facts, "device_processes")
     if trips:
-        yield Trouble(f"a chip grew too hot {trips:g} times", trips, 0, "trips")
+        yield Trouble(
+            f"a chip grew too hot: {counted(int(trips), 'thermal trip')}", trips, 0, "trips"
+        )
     if facts.get("throttled") is True:
         yield Trouble("a chip is throttled")
     if holders is not None and holders > 1:

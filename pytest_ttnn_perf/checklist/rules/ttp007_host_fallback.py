@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
+from pytest_ttnn_perf._support.wording import counted
 from pytest_ttnn_perf.checklist.op_times import worst_ops
 from pytest_ttnn_perf.checklist.rule import Rule, clean, found, limit
 from pytest_ttnn_perf.model.finding import Severity
@@ -52,9 +53,9 @@ class HostFallback(Rule):
         if len(fallbacks) <= self.most:
             return clean(len(fallbacks), limit=self.most, unit="ops")
         return found(
-            f"{len(fallbacks)} ops ran on the host",
+            f"{counted(len(fallbacks), 'op')} ran on the host",
             value=len(fallbacks),
             limit=self.most,
             unit="ops",
-            evidence=worst_ops(fallbacks, lambda _: 1, unit="ops"),
+            evidence=worst_ops(fallbacks, lambda _: 1, of=None, unit="ops"),
         )

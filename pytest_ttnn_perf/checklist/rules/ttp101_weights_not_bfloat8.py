@@ -6,12 +6,12 @@ from dataclasses import dataclass
 from math import prod
 from typing import TYPE_CHECKING, ClassVar, Final
 
+from pytest_ttnn_perf._support.wording import percent, size
 from pytest_ttnn_perf.checklist.operands import (
     BYTES,
     by_weight,
     shape_text,
     size_of,
-    size_text,
 )
 from pytest_ttnn_perf.checklist.rule import (
     Rule,
@@ -88,9 +88,9 @@ class WeightsNotBfloat8(Rule):
         part = sum(map(size_of, wide)) / total
         if part <= self.share:
             return clean(part, limit=self.share, unit="of weight bytes")
-        saved = size_text(sum(map(_saved, wide)))
+        saved = size(sum(map(_saved, wide)))
         return found(
-            f"{part:.1%} of the weight bytes are wider than bfloat8_b; "
+            f"{percent(part)} of the weight bytes are wider than bfloat8_b; "
             f"as bfloat8_b they take {at_least}{saved} less, 1.88 times less than bfloat16",
             value=part,
             limit=self.share,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, Final
 
+from pytest_ttnn_perf._support.wording import counted, percent
 from pytest_ttnn_perf.checklist.op_times import described
 from pytest_ttnn_perf.checklist.operands import by_weight
 from pytest_ttnn_perf.checklist.rule import (
@@ -84,12 +85,12 @@ class FidelityAboveNeed(Rule):
         if share <= self.share:
             return clean(share, limit=self.share, unit="of matmul and conv time")
         return found(
-            f"{len(above)} ops with {share:.1%} of the matmul and conv time use a higher fidelity "
-            "than their weights need",
+            f"{percent(share)} of the matmul and conv time goes into {counted(len(above), 'op')} "
+            "with a higher fidelity than the weights need",
             value=share,
             limit=self.share,
             unit="of matmul and conv time",
-            evidence=by_weight(((_advice(op), op.kernel_ns) for op in above), unit="ns"),
+            evidence=by_weight(((_advice(op), op.kernel_ns) for op in above), unit="ns", of=total),
         )
 
 

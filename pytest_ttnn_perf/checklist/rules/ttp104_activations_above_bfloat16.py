@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
+from pytest_ttnn_perf._support.wording import percent
 from pytest_ttnn_perf.checklist.operands import NO_OPERANDS, by_weight, operands_of, shape_text
 from pytest_ttnn_perf.checklist.rule import Rule, clean, found, limit, not_measured
 from pytest_ttnn_perf.model.finding import Severity
@@ -56,7 +57,7 @@ class ActivationsAboveBfloat16(Rule):
         if share <= self.share:
             return clean(share, limit=self.share, unit="of output bytes")
         return found(
-            f"{share:.1%} of the bytes that ops give are float32",
+            f"{percent(share)} of the bytes that ops give are float32",
             value=share,
             limit=self.share,
             unit="of output bytes",

@@ -6,6 +6,7 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, Final
 
+from pytest_ttnn_perf._support.wording import counted
 from pytest_ttnn_perf.checklist.op_times import has_operands, ops_like, share_of, worst_ops
 from pytest_ttnn_perf.checklist.operands import NO_OPERANDS, by_weight, device_tensor
 from pytest_ttnn_perf.checklist.rule import Rule, clean, found, limit, not_measured
@@ -70,11 +71,11 @@ class RowMajorCompute(Rule):
         if share.fraction <= self.share:
             return clean(share.fraction, limit=self.share, unit="of kernel time")
         return found(
-            f"{share.count} ops on row-major tensors take {share.fraction:.1%} of the kernel time",
+            f"{share.told('op')} on row-major tensors",
             value=share.fraction,
             limit=self.share,
             unit="of kernel time",
-            evidence=worst_ops(share.ops),
+            evidence=worst_ops(share.ops, of=share.total_ns),
         )
 
     def _of_report(self, report: Report) -> Answer:
@@ -88,7 +89,7 @@ class RowMajorCompute(Rule):
         if share <= self.calls:
             return clean(share, limit=self.calls, unit="of compute calls")
         return found(
-            f"{len(on_rows)} of {len(calls)} compute calls work on row-major tensors",
+            f"row-major tensors in {len(on_rows)} of {counted(len(calls), 'compute call')}",
             value=share,
             limit=self.calls,
             unit="of compute calls",

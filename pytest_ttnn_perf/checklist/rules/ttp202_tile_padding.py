@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from math import prod
 from typing import TYPE_CHECKING, ClassVar
 
+from pytest_ttnn_perf._support.wording import percent
 from pytest_ttnn_perf.checklist.operands import (
     NO_OPERANDS,
     TILE,
@@ -85,7 +86,7 @@ class TilePadding(Rule):
         if extra <= self.extra:
             return clean(extra, limit=self.extra, unit="of the elements")
         return found(
-            f"padding adds {extra:.1%} to the elements of tiled tensors",
+            f"padding adds {percent(extra)} to the elements of tiled tensors",
             value=extra,
             limit=self.extra,
             unit="of the elements",

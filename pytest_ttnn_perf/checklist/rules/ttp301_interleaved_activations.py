@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
+from pytest_ttnn_perf._support.wording import counted, percent
 from pytest_ttnn_perf.checklist.op_times import has_operands
 from pytest_ttnn_perf.checklist.operands import NO_OPERANDS, Operand, by_weight, shape_text
 from pytest_ttnn_perf.checklist.report_operations import NO_GRAPHS, has_graphs
@@ -87,8 +88,8 @@ class InterleavedActivations(Rule):
         if share <= self.share:
             return clean(share, limit=self.share, unit=unit)
         return found(
-            f"{_count(spread)} of {_count(reads)} activations that ops read are interleaved, "
-            f"{share:.1%} of their bytes",
+            f"interleaved: {_count(spread)} of {counted(_count(reads), 'activation')} that ops read"
+            f", {percent(share)} of the bytes",
             value=share,
             limit=self.share,
             unit=unit,

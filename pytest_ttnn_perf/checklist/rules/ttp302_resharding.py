@@ -6,6 +6,7 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, Final
 
+from pytest_ttnn_perf._support.wording import counted, percent
 from pytest_ttnn_perf.checklist.op_times import ops_like, share_of, worst_ops
 from pytest_ttnn_perf.checklist.report_operations import called
 from pytest_ttnn_perf.checklist.residency import sharding_in
@@ -68,11 +69,12 @@ class Resharding(Rule):
         if share.fraction <= self.share:
             return clean(share.fraction, limit=self.share, unit=unit)
         return found(
-            f"{share.count} ops that only move tensors take {share.fraction:.1%} of kernel time",
+            f"{percent(share.fraction)} of the kernel time only moves tensors, in "
+            f"{counted(share.count, 'op')}",
             value=share.fraction,
             limit=self.share,
             unit=unit,
-            evidence=worst_ops(share.ops),
+            evidence=worst_ops(share.ops, of=share.total_ns),
         )
 
     def _by_count(self, report: Report) -> Answer:
@@ -80,13 +82,13 @@ class Resharding(Rule):
         count, unit = float(len(moves)), "reshards"
         if count > self.reshards:
             hidden = sum(each.reshard is Reshard.HIDDEN for each in moves)
-            reason = f"{len(moves)} reshards, {hidden} of them hidden inside another operation"
+            reason = f"{counted(len(moves), 'reshard')}, {hidden} hidden inside another operation"
             evidence = [Evidence(_way(report, each)) for each in moves]
             return found(reason, value=count, limit=self.reshards, unit=unit, evidence=evidence)
         silent = sum(each.reshard is Reshard.UNKNOWN for each in report.operations)
         if silent:
-            total = len(report.operations)
-            return not_measured(f"{silent} of {total} operations do not tell what ran inside them")
+            operations = counted(len(report.operations), "operation")
+            return not_measured(f"what ran inside is not told by {silent} of {operations}")
         return clean(count, limit=self.reshards, unit=unit)
 
 

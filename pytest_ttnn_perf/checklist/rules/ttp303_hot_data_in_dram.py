@@ -82,10 +82,9 @@ class HotDataInDram(Rule):
         if share.fraction <= self.share:
             return clean(share.fraction, limit=self.share, unit="of kernel time")
         return found(
-            f"{share.count} ops that read activations from DRAM take {share.fraction:.1%} of the "
-            "kernel time",
+            f"{share.told('op')} with activations read from DRAM",
             value=share.fraction,
             limit=self.share,
             unit="of kernel time",
-            evidence=worst_ops(fetching),
+            evidence=worst_ops(fetching, of=share.total_ns),
         )

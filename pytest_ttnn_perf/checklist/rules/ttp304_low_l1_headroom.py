@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
+from pytest_ttnn_perf._support.wording import counted, percent
 from pytest_ttnn_perf.checklist.report_operations import (
     NO_GRAPHS,
     budget_bytes,
@@ -67,7 +68,7 @@ class LowL1Headroom(Rule):
         left = max(0.0, 1 - used_bytes(fullest[0]) / budget)
         if left < self.free:
             return found(
-                f"{called(subject.report, fullest[0])} leaves {left:.1%} of a core's L1",
+                f"{called(subject.report, fullest[0])} leaves {percent(left)} of a core's L1",
                 value=left,
                 limit=self.free,
                 unit="of L1",
@@ -80,7 +81,7 @@ class LowL1Headroom(Rule):
         silent = sum(each.cb_bytes_per_core is None for each in running)
         if silent:
             return not_measured(
-                f"{silent} of {len(running)} operations do not tell their circular buffers; "
-                f"what is told leaves {left:.1%} of L1"
+                f"circular buffers are not told by {silent} of "
+                f"{counted(len(running), 'operation')}; what is told leaves {percent(left)} of L1"
             )
         return clean(left, limit=self.free, unit="of L1")

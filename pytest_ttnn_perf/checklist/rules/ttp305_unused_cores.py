@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
+from pytest_ttnn_perf._support.wording import counted, percent
 from pytest_ttnn_perf.checklist.core_ops import core_ops, none_long_enough
-from pytest_ttnn_perf.checklist.op_times import worst_ops
+from pytest_ttnn_perf.checklist.op_times import kernel_ns, worst_ops
 from pytest_ttnn_perf.checklist.rule import (
     Rule,
     clean,
@@ -63,10 +64,10 @@ class UnusedCores(Rule):
         available = _available(subject)
         if not available:
             return not_measured("the capture does not tell how many cores there are")
-        counted = core_ops(subject.ops, shortest_us=self.shortest_us)
-        if not counted:
+        judged = core_ops(subject.ops, shortest_us=self.shortest_us)
+        if not judged:
             return not_applicable(none_long_enough(self.shortest_us))
-        known = [op for op in counted if op.cores is not None]
+        known = [op for op in judged if op.cores is not None]
         if not known:
             return not_measured("the capture does not tell how many cores ops ran on")
         time = sum(op.kernel_ns for op in known)
@@ -74,11 +75,16 @@ class UnusedCores(Rule):
         if share >= self.share:
             return clean(share, limit=self.share, unit="of cores")
         return found(
-            f"{len(known)} ops use {share:.1%} of {available} cores, weighted by time",
+            f"{percent(share)} of {counted(available, 'core')} in use, weighted by the time of "
+            f"{counted(len(known), 'op')}",
             value=share,
             limit=self.share,
             unit="of cores",
-            evidence=worst_ops(known, lambda op: op.kernel_ns * (1 - (op.cores or 0) / available)),
+            evidence=worst_ops(
+                known,
+                lambda op: op.kernel_ns * (1 - (op.cores or 0) / available),
+                of=kernel_ns(subject.ops),
+            ),
         )
 
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from math import inf
 from typing import TYPE_CHECKING, ClassVar
 
+from pytest_ttnn_perf._support.wording import counted, percent
 from pytest_ttnn_perf.checklist.core_ops import core_ops, none_long_enough
 from pytest_ttnn_perf.checklist.op_times import share_of, worst_ops
 from pytest_ttnn_perf.checklist.rule import (
@@ -66,22 +67,23 @@ class CoreSkew(Rule):
         assert subject.ops is not None
         if not subject.ops.columns.core_max_ns:
             return not_measured("the capture does not tell times per core")
-        counted = core_ops(subject.ops, shortest_us=self.shortest_us)
-        known = [op for op in counted if op.core_min_ns is not None and op.core_max_ns is not None]
+        judged = core_ops(subject.ops, shortest_us=self.shortest_us)
+        known = [op for op in judged if op.core_min_ns is not None and op.core_max_ns is not None]
         if not known:
             untold = not_measured("the capture does not tell times per core of ops that count")
-            return untold if counted else not_applicable(none_long_enough(self.shortest_us))
+            return untold if judged else not_applicable(none_long_enough(self.shortest_us))
         skewed = [op for op in known if _ratio(op) > self.ratio]
-        share, unit = share_of(subject.ops, skewed).fraction, "of kernel time"
+        weighed, unit = share_of(subject.ops, skewed), "of kernel time"
+        share = weighed.fraction
         if share <= self.share:
             return clean(share, limit=self.share, unit=unit)
         return found(
-            f"{len(skewed)} of {len(known)} ops take {share:.1%} of the kernel time with cores of "
-            f"which one works more than {self.ratio:g} times as long as another",
+            f"uneven cores in {len(skewed)} of {counted(len(known), 'op')}, {percent(share)} of "
+            f"the kernel time: one works more than {self.ratio:g} times as long as another",
             value=share,
             limit=self.share,
             unit=unit,
-            evidence=worst_ops(skewed, _waited_ns),
+            evidence=worst_ops(skewed, _waited_ns, of=weighed.total_ns),
         )
 
 

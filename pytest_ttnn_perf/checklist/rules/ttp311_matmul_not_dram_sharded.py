@@ -83,13 +83,12 @@ class MatmulNotDramSharded(Rule):
         share = share_of(subject.ops, [op for op in bound if not is_dram_sharded(op)])
         if share.fraction <= self.share:
             return clean(share.fraction, limit=self.share, unit="of kernel time")
-        reason = f"{share.count} DRAM-bound matmuls take {share.fraction:.1%} of the kernel time"
         return found(
-            f"{reason} and have no DRAM-sharded program config",
+            f"{share.told('DRAM-bound matmul')} without a DRAM-sharded program config",
             value=share.fraction,
             limit=self.share,
             unit="of kernel time",
-            evidence=worst_ops(share.ops),
+            evidence=worst_ops(share.ops, of=share.total_ns),
         )
 
     def _gb_s(self, arch: str | None) -> float | None:

@@ -73,12 +73,11 @@ class SmallMatmulBlocks(Rule):
         if share.fraction <= self.share:
             return clean(share.fraction, limit=self.share, unit="of kernel time")
         return found(
-            f"{share.count} matmuls with very small blocks take {share.fraction:.1%} of the kernel "
-            "time",
+            f"{share.told('matmul')} with very small blocks",
             value=share.fraction,
             limit=self.share,
             unit="of kernel time",
-            evidence=worst_ops(share.ops),
+            evidence=worst_ops(share.ops, of=share.total_ns),
         )
 
     def _is_small(self, op: Op) -> bool:

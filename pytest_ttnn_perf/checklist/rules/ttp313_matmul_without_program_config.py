@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
+from pytest_ttnn_perf._support.wording import counted, percent
 from pytest_ttnn_perf.checklist.matmuls import NO_MATMULS, is_matmul, program_config
 from pytest_ttnn_perf.checklist.op_times import ops_like, share_of, worst_ops
 from pytest_ttnn_perf.checklist.rule import (
@@ -67,10 +68,10 @@ class MatmulWithoutProgramConfig(Rule):
         if share.fraction <= self.share:
             return clean(share.fraction, limit=self.share, unit="of kernel time")
         return found(
-            f"{share.count} of {len(matmuls)} matmuls have no program config and take "
-            f"{share.fraction:.1%} of the kernel time",
+            f"without a program config: {share.count} of {counted(len(matmuls), 'matmul')}, "
+            f"{percent(share.fraction)} of the kernel time",
             value=share.fraction,
             limit=self.share,
             unit="of kernel time",
-            evidence=worst_ops(without),
+            evidence=worst_ops(without, of=share.total_ns),
         )

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 from pytest_ttnn_perf.checklist.efficiency import judged_efficiency
 from pytest_ttnn_perf.checklist.matmuls import is_dense_matmul
-from pytest_ttnn_perf.checklist.op_times import ops_like
+from pytest_ttnn_perf.checklist.op_times import kernel_ns, ops_like
 from pytest_ttnn_perf.checklist.rule import Rule, limit
 from pytest_ttnn_perf.model.finding import Severity
 from pytest_ttnn_perf.model.subject import Input
@@ -56,4 +56,6 @@ class LowMatmulEfficiency(Rule):
         """Compare the efficiency of matmuls with the limit."""
         assert subject.ops is not None
         matmuls = ops_like(subject.ops, is_dense_matmul)
-        return judged_efficiency(matmuls, named="matmuls", at_least=self.efficiency)
+        return judged_efficiency(
+            matmuls, named="matmul", at_least=self.efficiency, of=kernel_ns(subject.ops)
+        )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
+from pytest_ttnn_perf._support.wording import percent
 from pytest_ttnn_perf.checklist.host_gaps import gaps_of, longest_gaps
 from pytest_ttnn_perf.checklist.rule import Rule, clean, found, limit, not_measured
 from pytest_ttnn_perf.model.finding import Severity
@@ -63,7 +64,7 @@ class HostBound(Rule):
             return not_measured(gaps)
         if gaps.share <= self.share:
             return clean(gaps.share, limit=self.share, unit="of the time", reason=gaps.caveat)
-        told = f"devices wait {gaps.share:.1%} of the time for their next op, in {gaps.place}"
+        told = f"devices wait {percent(gaps.share)} of the time for their next op, in {gaps.place}"
         return found(
             "; ".join(filter(None, [told, gaps.caveat])),
             value=gaps.share,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
+from pytest_ttnn_perf._support.wording import counted, percent
 from pytest_ttnn_perf.checklist.executions import first_difference
 from pytest_ttnn_perf.checklist.host_gaps import gaps_of, longest_gaps
 from pytest_ttnn_perf.checklist.measured_times import call_times
@@ -72,7 +73,7 @@ class TraceNotUsed(Rule):
         if share <= self.share:
             return clean(share, limit=self.share, unit="of the time")
         return found(
-            f"no trace is used, and devices wait {share:.1%} of {where}",
+            f"no trace is used, and devices wait {percent(share)} of {where}",
             value=share,
             limit=self.share,
             unit="of the time",
@@ -84,7 +85,7 @@ def _obstacle(subject: Subject) -> str | None:
     """Say why no trace can hold the model."""
     fallbacks = sum(subject.ops.columns.host) if subject.ops is not None else 0
     if fallbacks:
-        return f"no trace can hold ops that run on the host: {fallbacks} do"
+        return f"no trace can hold ops that run on the host: {counted(fallbacks, 'op')}"
     differs = subject.ops is not None and first_difference(subject.ops) is not None
     if differs or is_on(settings_of(subject).get("dynamic_shapes")):
         return "no trace can hold shapes that change from call to call"

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, Final
 
+from pytest_ttnn_perf._support.wording import counted
 from pytest_ttnn_perf.checklist.executions import differences, executions
 from pytest_ttnn_perf.checklist.rule import Rule, clean, found, not_measured
 from pytest_ttnn_perf.checklist.stated import is_on, settings_of
@@ -70,7 +71,8 @@ class DynamicShapes(Rule):
         if not differing:
             return clean(0, limit=0, unit=_UNIT)
         return found(
-            f"{len(differing)} of {compared} repeated executions differ from the first",
+            f"different from the first: {len(differing)} of "
+            f"{counted(compared, 'repeated execution')}",
             value=len(differing),
             limit=0,
             unit=_UNIT,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
+from pytest_ttnn_perf._support.wording import percent
 from pytest_ttnn_perf.checklist.measured_times import call_times, milliseconds
 from pytest_ttnn_perf.checklist.rule import Rule, clean, found, limit, not_measured
 from pytest_ttnn_perf.model.finding import Severity
@@ -60,7 +61,7 @@ class DeviceBehindE2e(Rule):
         wall, device = milliseconds(times.wall_ns), milliseconds(times.device_ns)
         return found(
             f"of the {wall} of a call, the slowest device works {device}: "
-            f"{times.waiting:.1%} go by without a kernel",
+            f"{percent(times.waiting)} goes by without a kernel",
             value=times.waiting,
             limit=self.share,
             unit="of the wall time",

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, Final
 
+from pytest_ttnn_perf._support.wording import size
 from pytest_ttnn_perf.checklist.rule import Rule, clean, found, limit, not_applicable, not_measured
 from pytest_ttnn_perf.checklist.stated import number, settings_of, uses_trace
 from pytest_ttnn_perf.model.finding import Severity
@@ -64,8 +65,8 @@ class TraceRegionMissing(Rule):
             return not_measured(
                 "the size of the trace region is not known: state the fact trace_region_size"
             )
-        size = max(number(value) or 0.0 for value in known)
-        if size >= self.size:
-            return clean(size, limit=self.size, unit="B")
-        reason = f"a trace is used with a trace region of {size:.0f} B"
-        return found(reason, value=size, limit=self.size, unit="B")
+        region = max(number(value) or 0.0 for value in known)
+        if region >= self.size:
+            return clean(region, limit=self.size, unit="B")
+        reason = f"a trace is used with a trace region of {size(region)}"
+        return found(reason, value=region, limit=self.size, unit="B")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, Final
 
+from pytest_ttnn_perf._support.wording import counted
 from pytest_ttnn_perf.checklist.rule import Rule, clean, found, limit, not_measured
 from pytest_ttnn_perf.checklist.stated import is_on, number, settings_of
 from pytest_ttnn_perf.model.finding import Severity
@@ -62,7 +63,7 @@ class ProgramCacheOff(Rule):
         if entries is not None:
             if entries >= self.programs:
                 return clean(entries, limit=self.programs, unit="programs")
-            reason = f"after the samples the program cache held {entries:.0f} programs"
+            reason = f"after the samples the program cache held {counted(int(entries), 'program')}"
             return found(reason, value=entries, limit=self.programs, unit="programs")
         settings = settings_of(subject)
         if "program_cache" in settings:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
+from pytest_ttnn_perf._support.wording import percent
 from pytest_ttnn_perf.checklist.measured_times import NO_IO_TIMES, io_times
 from pytest_ttnn_perf.checklist.rule import Rule, clean, found, limit, not_measured
 from pytest_ttnn_perf.checklist.stated import number, settings_of
@@ -65,7 +66,7 @@ class OneCommandQueue(Rule):
         if share <= self.share:
             return clean(share, limit=self.share, unit=unit)
         return found(
-            f"transfers take {share:.1%} of the time, and one command queue is open",
+            f"transfers take {percent(share)} of the time, and one command queue is open",
             value=share,
             limit=self.share,
             unit=unit,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, Final
 
+from pytest_ttnn_perf._support.wording import percent
 from pytest_ttnn_perf.checklist.measured_times import NO_IO_TIMES, io_times, milliseconds
 from pytest_ttnn_perf.checklist.rule import Rule, clean, found, limit, not_applicable, not_measured
 from pytest_ttnn_perf.model.finding import Severity
@@ -67,7 +68,7 @@ class LowIoOverlap(Rule):
         )
         return found(
             f"{alone}, both at once {milliseconds(times.both_ns)}: "
-            f"{times.overlap:.1%} of the shorter one are hidden",
+            f"{percent(times.overlap)} of the shorter one is hidden",
             value=times.overlap,
             limit=self.overlap,
             unit=_UNIT,

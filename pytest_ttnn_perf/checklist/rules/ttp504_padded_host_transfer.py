@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, Final
 
+from pytest_ttnn_perf._support.wording import counted, percent
 from pytest_ttnn_perf.checklist.host_transfers import crossings
 from pytest_ttnn_perf.checklist.operands import by_weight
 from pytest_ttnn_perf.checklist.rule import Rule, clean, found, limit, not_applicable
@@ -63,7 +64,7 @@ class PaddedHostTransfer(Rule):
             return clean(share, limit=self.share, unit=_UNIT)
         padded = [each for each in crossing if each.padding]
         return found(
-            f"{share:.1%} of what {len(crossing)} transfers send is padding",
+            f"{percent(share)} of what is sent in {counted(len(crossing), 'transfer')} is padding",
             value=share,
             limit=self.share,
             unit=_UNIT,

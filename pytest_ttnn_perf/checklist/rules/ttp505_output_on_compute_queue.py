@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, Final
 
+from pytest_ttnn_perf._support.wording import counted, size
 from pytest_ttnn_perf.checklist.host_transfers import crossings
 from pytest_ttnn_perf.checklist.operands import by_weight
 from pytest_ttnn_perf.checklist.rule import Rule, clean, found, limit, not_applicable, not_measured
@@ -60,19 +61,19 @@ class OutputOnComputeQueue(Rule):
         outputs = [each for each in crossings(subject.report) if each.outward]
         if not outputs:
             return not_applicable("the report has no output that is read by the host")
-        size = sum(each.sent for each in outputs)
-        if size <= self.size:
-            return clean(size, limit=self.size, unit="B")
+        sent = sum(each.sent for each in outputs)
+        if sent <= self.size:
+            return clean(sent, limit=self.size, unit="B")
         only_one = number(settings_of(subject).get("num_command_queues")) == 1
         if not only_one and any(each.queue is None for each in outputs):
             return not_measured(_UNTOLD)
         slow = [each for each in outputs if not each.queue]
-        size = sum(each.sent for each in slow)
-        if size <= self.size:
-            return clean(size, limit=self.size, unit="B")
+        sent = sum(each.sent for each in slow)
+        if sent <= self.size:
+            return clean(sent, limit=self.size, unit="B")
         return found(
-            f"{len(slow)} outputs of {size / 2**20:.1f} MiB are read on the queue that computes",
-            value=size,
+            f"{size(sent)} of {counted(len(slow), 'output')} read on the queue that computes",
+            value=sent,
             limit=self.size,
             unit="B",
             evidence=by_weight(((str(each), each.sent) for each in slow), unit="B"),

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING, ClassVar
 
+from pytest_ttnn_perf._support.wording import counted
 from pytest_ttnn_perf.checklist.convolutions import NO_CONVOLUTIONS, convolutions
 from pytest_ttnn_perf.checklist.rule import (
     Rule,
@@ -70,7 +71,8 @@ class ConvShardingChanges(Rule):
         if count <= self.changes:
             return clean(count, limit=self.changes, unit=unit)
         return found(
-            f"{len(changes)} of {len(told)} convolutions are sharded otherwise than the one before",
+            "sharded otherwise than the one before: "
+            f"{len(changes)} of {counted(len(told), 'convolution')}",
             value=count,
             limit=self.changes,
             unit=unit,

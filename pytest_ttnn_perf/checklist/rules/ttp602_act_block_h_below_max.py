@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
+from pytest_ttnn_perf._support.wording import counted
 from pytest_ttnn_perf.checklist.act_blocks import blocks_in_report, blocks_in_table
 from pytest_ttnn_perf.checklist.convolutions import NO_CONVOLUTIONS
 from pytest_ttnn_perf.checklist.rule import (
@@ -72,9 +73,10 @@ class ActBlockHBelowMax(Rule):
             return not_measured("the capture does not tell the blocks of convolutions")
         larger = [(block, rows) for block in blocks if (rows := block.larger(self.spare))]
         count, unit = float(len(larger)), "convolutions"
+        told = counted(len(blocks), "convolution")
         if count > self.convolutions:
             return found(
-                f"{len(larger)} of {len(blocks)} convolutions have room for a larger act_block_h",
+                f"room for a larger act_block_h in {len(larger)} of {told}",
                 value=count,
                 limit=self.convolutions,
                 unit=unit,
@@ -94,13 +96,14 @@ def _gain(suggestion: tuple[ActBlock, int]) -> float:
 
 
 def _untold(blocks: Sequence[ActBlock]) -> str | None:
+    told = counted(len(blocks), "convolution")
     silent = sum(not block.is_told for block in blocks)
     if silent:
-        return f"{silent} of {len(blocks)} convolutions do not tell their block"
+        return f"the block of {silent} of {told} is not told"
     small = sum(not block.is_largest and not block.has_sizes for block in blocks)
     if small:
         return (
-            f"{small} of {len(blocks)} convolutions use less than their largest act_block_h; "
+            f"an act_block_h below the largest in {small} of {told}; "
             "whether a larger one fits is not known without the L1 of a report database"
         )
     return None

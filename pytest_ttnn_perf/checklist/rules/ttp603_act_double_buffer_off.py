@@ -10,6 +10,7 @@ from pytest_ttnn_perf.checklist.convolutions import (
     NO_CONVOLUTIONS,
     convolutions,
     judged_switches,
+    whole_ns,
 )
 from pytest_ttnn_perf.checklist.rule import Rule, limit, not_applicable
 from pytest_ttnn_perf.model.finding import RuleOutcome, Severity
@@ -69,7 +70,9 @@ class ActDoubleBufferOff(Rule):
         if not listed:
             return not_applicable(NO_CONVOLUTIONS)
         switched = ((each, each.act_double_buffer) for each in listed)
-        answer = judged_switches(switched, buffered="activations", at_most=self.share)
+        answer = judged_switches(
+            switched, buffered="activations", at_most=self.share, of=whole_ns(subject)
+        )
         computing = any(
             (each.efficiency or 0.0) >= self.compute_bound
             for each in listed

@@ -9,6 +9,7 @@ from pytest_ttnn_perf.checklist.convolutions import (
     NO_CONVOLUTIONS,
     convolutions,
     judged_switches,
+    whole_ns,
 )
 from pytest_ttnn_perf.checklist.rule import Rule, limit, not_applicable
 from pytest_ttnn_perf.model.finding import Severity
@@ -57,4 +58,6 @@ class WeightsDoubleBufferOff(Rule):
         if not listed:
             return not_applicable(NO_CONVOLUTIONS)
         switched = ((each, each.weights_double_buffer) for each in listed)
-        return judged_switches(switched, buffered="weights", at_most=self.share)
+        return judged_switches(
+            switched, buffered="weights", at_most=self.share, of=whole_ns(subject)
+        )

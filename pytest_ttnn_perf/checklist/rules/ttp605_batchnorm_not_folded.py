@@ -6,8 +6,9 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, Final
 
+from pytest_ttnn_perf._support.wording import counted
 from pytest_ttnn_perf.checklist.convolutions import NO_CONVOLUTIONS, convolutions
-from pytest_ttnn_perf.checklist.op_times import ops_like, worst_ops
+from pytest_ttnn_perf.checklist.op_times import kernel_ns, ops_like, worst_ops
 from pytest_ttnn_perf.checklist.report_operations import called
 from pytest_ttnn_perf.checklist.rule import Rule, clean, found, limit, not_applicable
 from pytest_ttnn_perf.model.finding import Evidence, Severity
@@ -62,7 +63,7 @@ class BatchnormNotFolded(Rule):
             reason = "no evidence: a batch norm written as products and sums is not seen"
             return clean(count, limit=self.batch_norms, unit="batch norms", reason=reason)
         return found(
-            f"{count} batch norms run beside {len(listed)} convolutions",
+            f"{counted(count, 'batch norm')} beside {counted(len(listed), 'convolution')}",
             value=count,
             limit=self.batch_norms,
             unit="batch norms",
@@ -73,7 +74,7 @@ class BatchnormNotFolded(Rule):
 def _batch_norms(subject: Subject) -> tuple[int, tuple[Evidence, ...]]:
     if subject.ops is not None:
         ops = ops_like(subject.ops, _is_batch_norm)
-        return len(ops), worst_ops(ops)
+        return len(ops), worst_ops(ops, of=kernel_ns(subject.ops))
     report = subject.report
     assert report is not None
     operations = [each for each in report.operations if _BATCH_NORM.search(each.name)]

@@ -6,7 +6,13 @@ from dataclasses import dataclass
 from math import prod
 from typing import TYPE_CHECKING, ClassVar
 
-from pytest_ttnn_perf.checklist.convolutions import NO_CONVOLUTIONS, convolutions, heaviest
+from pytest_ttnn_perf._support.wording import counted
+from pytest_ttnn_perf.checklist.convolutions import (
+    NO_CONVOLUTIONS,
+    convolutions,
+    heaviest,
+    whole_ns,
+)
 from pytest_ttnn_perf.checklist.rule import (
     Rule,
     clean,
@@ -72,11 +78,11 @@ class ConvShardingUnsuited(Rule):
         if share <= self.share:
             return clean(share, limit=self.share, unit=unit)
         return found(
-            f"{len(others)} of {len(told)} convolutions have a shape for another sharding",
+            f"a shape for another sharding in {len(others)} of {counted(len(told), 'convolution')}",
             value=share,
             limit=self.share,
             unit=unit,
-            evidence=heaviest(others),
+            evidence=heaviest(others, of=whole_ns(subject)),
         )
 
     def _suited(self, shape: tuple[int, ...] | None) -> str | None:

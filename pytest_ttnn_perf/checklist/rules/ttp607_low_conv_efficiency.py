@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 from pytest_ttnn_perf.checklist.convolutions import is_convolution
 from pytest_ttnn_perf.checklist.efficiency import judged_efficiency
-from pytest_ttnn_perf.checklist.op_times import ops_like
+from pytest_ttnn_perf.checklist.op_times import kernel_ns, ops_like
 from pytest_ttnn_perf.checklist.rule import Rule, limit
 from pytest_ttnn_perf.model.finding import Severity
 from pytest_ttnn_perf.model.subject import Input
@@ -53,4 +53,6 @@ class LowConvEfficiency(Rule):
         """Compare the efficiency of convolutions with the limit."""
         assert subject.ops is not None
         convolving = ops_like(subject.ops, is_convolution)
-        return judged_efficiency(convolving, named="convolutions", at_least=self.efficiency)
+        return judged_efficiency(
+            convolving, named="convolution", at_least=self.efficiency, of=kernel_ns(subject.ops)
+        )

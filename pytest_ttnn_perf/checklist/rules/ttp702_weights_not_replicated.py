@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
+from pytest_ttnn_perf._support.wording import counted
 from pytest_ttnn_perf.checklist.parallelism import (
     NO_DATA_PARALLELISM,
     data_parallel_ways,
@@ -69,7 +70,7 @@ class WeightsNotReplicated(Rule):
         if len(cut) <= self.weights:
             return clean(len(cut), limit=self.weights, unit="weights")
         return found(
-            f"{len(cut)} of {len(placed)} weights are cut among devices",
+            f"cut among devices: {len(cut)} of {counted(len(placed), 'weight')}",
             value=len(cut),
             limit=self.weights,
             unit="weights",

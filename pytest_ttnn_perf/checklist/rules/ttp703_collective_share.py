@@ -60,11 +60,11 @@ class CollectiveShare(Rule):
         if share.fraction <= self.share:
             return clean(share.fraction, limit=self.share, unit="of kernel time")
         return found(
-            f"{share.count} collectives take {share.fraction:.1%} of the kernel time",
+            share.told("collective"),
             value=share.fraction,
             limit=self.share,
             unit="of kernel time",
-            evidence=worst_ops(share.ops),
+            evidence=worst_ops(share.ops, of=share.total_ns),
         )
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
+from pytest_ttnn_perf._support.wording import counted, percent
 from pytest_ttnn_perf.checklist.op_times import device_ops
 from pytest_ttnn_perf.checklist.rule import (
     Rule,
@@ -70,7 +71,8 @@ class DeviceImbalance(Rule):
             return clean(excess, limit=self.excess, unit="above the mean")
         ordered = sorted(times, key=lambda device: (-times[device], device))
         return found(
-            f"device {slowest} works {excess:.1%} longer than the mean of {len(times)} devices",
+            f"device {slowest} works {percent(excess)} longer than the mean of "
+            f"{counted(len(times), 'device')}",
             value=excess,
             limit=self.excess,
             unit="above the mean",

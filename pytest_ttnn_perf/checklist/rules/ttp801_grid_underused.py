@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, Final
 
+from pytest_ttnn_perf._support.wording import percent
 from pytest_ttnn_perf.checklist.kernels import kernels_of
 from pytest_ttnn_perf.checklist.rule import Rule, clean, found, limit, not_measured
 from pytest_ttnn_perf.model.finding import Evidence, Severity
@@ -68,7 +69,7 @@ class GridUnderused(Rule):
         if share >= self.share:
             return clean(share, limit=self.share, unit=_UNIT)
         return found(
-            f"programs run on {share:.1%} of the cores, weighted by their time",
+            f"programs run on {percent(share)} of the cores, weighted by their time",
             value=share,
             limit=self.share,
             unit=_UNIT,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, Final
 
+from pytest_ttnn_perf._support.wording import percent
 from pytest_ttnn_perf.checklist.kernels import kernels_of
 from pytest_ttnn_perf.checklist.operands import by_weight
 from pytest_ttnn_perf.checklist.rule import Rule, clean, found, limit, not_applicable, not_measured
@@ -71,7 +72,7 @@ class SmallTransfers(Rule):
             return clean(share, limit=self.share, unit=_UNIT)
         named = ((f"{kernel}: of {size} B", count) for kernel, size, count in small)
         return found(
-            f"{share:.1%} of {whole} transfers move {self.size:.0f} B or less",
+            f"{percent(share)} of {whole} transfers move {self.size:.0f} B or less",
             value=share,
             limit=self.share,
             unit=_UNIT,

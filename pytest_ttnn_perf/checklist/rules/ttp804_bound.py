@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, Final
 
+from pytest_ttnn_perf._support.wording import percent
 from pytest_ttnn_perf.checklist.kernels import kernels_of, roofline_of
 from pytest_ttnn_perf.checklist.rule import Rule, clean, found, limit, not_measured
 from pytest_ttnn_perf.model.finding import Evidence, Severity
@@ -66,7 +67,7 @@ class Bound(Rule):
         longer, shorter = _SIDES["compute" if line.bound == "compute" else "memory"]
         waits = "" if line.threads else "; this version of tt-lang counts waiting as work"
         return found(
-            f"{line.bound}-bound: {apart:.0%} of {longer} has no {shorter} beside it{waits}",
+            f"{line.bound}-bound: {percent(apart)} of {longer} has no {shorter} beside it{waits}",
             value=apart,
             limit=self.imbalance,
             unit=_UNIT,

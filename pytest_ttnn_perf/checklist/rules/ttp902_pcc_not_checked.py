@@ -52,7 +52,7 @@ class PccNotChecked(Rule):
             return clean()
         held = [each.metric.name for each in accuracies(observation) if each.limits != NO_LIMITS]
         if held:
-            return clean(reason=f"{', '.join(held)} is checked in its place")
+            return clean(reason=f"{', '.join(held)} checked in its place")
         if observation.raised or observation.lost:
             return not_measured("the test did not reach its end")
         if not observation.metrics:

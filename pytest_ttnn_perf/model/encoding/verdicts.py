@@ -65,10 +65,7 @@ def encode_finding(finding: Finding) -> dict[str, object]:
         "value": finding.value,
         "limit": finding.limit,
         "unit": finding.unit,
-        "evidence": [
-            {"subject": item.subject, "value": item.value, "unit": item.unit}
-            for item in finding.evidence
-        ],
+        "evidence": [_encode_evidence(item) for item in finding.evidence],
         "fix": finding.fix,
         "waived": finding.waived,
     }
@@ -111,11 +108,17 @@ def decode_unanswered(value: Value) -> Unanswered:
     )
 
 
+def _encode_evidence(evidence: Evidence) -> dict[str, object]:
+    told = {"subject": evidence.subject, "value": evidence.value, "unit": evidence.unit}
+    return {**told} if evidence.share is None else {**told, "share": evidence.share}
+
+
 def _decode_evidence(value: Value) -> Evidence:
     return Evidence(
         subject=value.field("subject").string(),
         value=_number(value, "value"),
         unit=_string(value, "unit") or "",
+        share=_number(value, "share"),
     )
 
 
