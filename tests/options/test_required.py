@@ -1,0 +1,95 @@
+"""``required``: a test with a baseline that does not run in a full run fails it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.behaviour.model import CONFIG_FILES, configure, counts_of
+
+if TYPE_CHECKING:
+    from tests.harness.project import Project
+
+BOTH = """
+    import pytest
+
+    @pytest.mark.skipif({skipped}, reason="no time today")
+    def test_a(ttnn_perf):
+        ttnn_perf.record("latency", 12.5, unit="ms")
+
+    def test_b(ttnn_perf):
+        ttnn_perf.record("latency", 12.5, unit="ms")
+"""
+LOST = [
+    "failed: 1 test with a baseline did not run, and required is set",
+    "  test_model.py::test_a",
+    "  run them, or give them up: ttnn-perf baseline prune, baseline rename",
+]
+
+
+@pytest.fixture
+def stored(project: Project) -> Project:
+    """Return a project with a baseline for each of two tests."""
+    project.write(test_model=BOTH.format(skipped=False))
+    assert project.pytest("--ttnn-perf-update=new").code == 0
+    return project
+
+
+def losses(text: str) -> list[str]:
+    lines = text.splitlines()
+    return lines[lines.index(LOST[0]) :][: len(LOST)] if LOST[0] in lines else []
+
+
+@pytest.mark.parametrize("file", CONFIG_FILES)
+@pytest.mark.parametrize("gone", [False, True], ids=["skipped", "gone"])
+def test_a_lost_test_fails_a_full_run(stored: Project, file: str, gone: bool) -> None:
+    configure(stored, "required = true", file=file)
+    source = BOTH.format(skipped=True)
+    stored.write(test_model=source.replace("test_a", "helper") if gone else source)
+
+    ran = stored.pytest("--ttnn-perf", "--ttnn-perf-json=run.json")
+
+    assert ran.code == 1
+    assert counts_of(ran) == ("1 passed" if gone else "1 passed, 1 skipped")
+    assert losses(ran.text) == LOST
+    gated = stored.cli("gate", "run.json")
+    assert gated.code == 1
+    assert losses(gated.text) == LOST
+
+
+def test_by_default_it_does_not(stored: Project) -> None:
+    stored.write(test_model=BOTH.format(skipped=True))
+
+    ran = stored.pytest("--ttnn-perf")
+
+    assert (ran.code, losses(ran.text)) == (0, [])
+
+
+@pytest.mark.parametrize("selection", [["-k", "test_b"], ["test_model.py::test_b"]])
+def test_a_selection_loses_nothing(stored: Project, selection: list[str]) -> None:
+    configure(stored, "required = true")
+
+    ran = stored.pytest("--ttnn-perf", *selection)
+
+    assert (ran.code, losses(ran.text)) == (0, [])
+
+
+def test_many_are_counted(project: Project) -> None:
+    source = """
+        import pytest
+
+        @pytest.mark.parametrize("n", range({count}))
+        def test_model(ttnn_perf, n):
+            ttnn_perf.record("latency", 12.5, unit="ms")
+    """
+    project.write(test_model=source.format(count=8))
+    assert project.pytest("--ttnn-perf-update=new").code == 0
+    configure(project, "required = true")
+    project.write(test_model=source.format(count=1))
+
+    ran = project.pytest("--ttnn-perf")
+
+    assert ran.code == 1
+    assert "failed: 7 tests with a baseline did not run, and required is set" in ran.text
+    assert "  and 2 more" in ran.text.splitlines()

@@ -1,0 +1,80 @@
+"""``stale_days``: baselines that are of another time are told, and fail nothing."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.behaviour.model import CONFIG_FILES, configure, write_latency
+
+if TYPE_CHECKING:
+    from tests.harness.project import Project
+
+
+def stale_lines(text: str) -> list[str]:
+    return [line for line in text.splitlines() if line.startswith("stale: ")]
+
+
+@pytest.fixture
+def accepted_in_2024(project: Project) -> Project:
+    write_latency(project, 12.5)
+    assert project.pytest("--ttnn-perf-update=new").code == 0
+    file = project.baseline()
+    document = json.loads(file.read_text())
+    document["tests"]["test_model"]["accepted"]["at"] = "2024-02-29T12:00:00Z"
+    file.write_text(json.dumps(document))
+    return project
+
+
+def test_an_old_baseline_is_told(accepted_in_2024: Project) -> None:
+    ran = accepted_in_2024.pytest("--ttnn-perf")
+
+    assert ran.code == 0
+    assert stale_lines(ran.text) == [
+        "stale: 1 baseline older than 180 days, the oldest test_model.py::test_model of 2024-02-29"
+    ]
+    assert "  measure anew with: ttnn-perf calibrate TESTS --write" in ran.text.splitlines()
+
+
+@pytest.mark.parametrize("file", CONFIG_FILES)
+@pytest.mark.parametrize(
+    ("days", "told"), [("0", ""), ("100000", ""), ("30", "older than 30 days")]
+)
+def test_how_old_is_old(accepted_in_2024: Project, file: str, days: str, told: str) -> None:
+    configure(accepted_in_2024, f"stale_days = {days}", file=file)
+
+    lines = stale_lines(accepted_in_2024.pytest("--ttnn-perf").text)
+
+    assert bool(lines) is bool(told)
+    assert all(told in line for line in lines)
+
+
+def test_another_major_version_of_ttnn(accepted_in_2024: Project) -> None:
+    file = accepted_in_2024.baseline()
+    document = json.loads(file.read_text())
+    document["tests"]["test_model"]["accepted"]["ttnn"] = "0.81.1"
+    file.write_text(json.dumps(document))
+    accepted_in_2024.pytest("--ttnn-perf", "--ttnn-perf-json=run.json")
+    record = accepted_in_2024.path / "run.json"
+    run = json.loads(record.read_text())
+    run["environment"]["ttnn"] = "1.0.0"
+    record.write_text(json.dumps(run))
+    configure(accepted_in_2024, "stale_days = 0")
+
+    ran = accepted_in_2024.cli("gate", "run.json")
+
+    assert ran.code == 0
+    assert stale_lines(ran.text) == [
+        "stale: 1 baseline of another ttnn than 1.x, the oldest test_model.py::test_model of "
+        "2024-02-29"
+    ]
+
+
+def test_what_was_just_recorded_is_not_stale(accepted_in_2024: Project) -> None:
+    write_latency(accepted_in_2024, 25.0)
+
+    ran = accepted_in_2024.pytest("--ttnn-perf-update=all", "--ttnn-perf-reason=why")
+
+    assert stale_lines(ran.text) == []
