@@ -5,7 +5,7 @@ from __future__ import annotations
 import posixpath
 import shlex
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from pytest_ttnn_perf.model.metric import OF_DEVICE
 
@@ -18,22 +18,37 @@ _AUTO_PROFILE: Final = (
 )
 
 
+class Updating(NamedTuple):
+    """Commands that keep a gain, record what has no baseline, and accept whatever it is."""
+
+    keep: str
+    record: str
+    accept: str
+
+
 @dataclass(frozen=True, slots=True)
 class Rerun:
     """How a user runs one test again from where they stand.
 
     ``folder`` leads from there to the folder that test ids start from; ``options`` are those of
     this run that the next one needs too; ``selection`` is what it was asked to run, if anything.
+    ``records`` are those of a run that was made elsewhere: nobody needs to repeat it to accept it.
     """
 
     folder: str = ""
     options: tuple[str, ...] = ()
     selection: tuple[str, ...] = ()
+    records: tuple[str, ...] = ()
 
-    def command(self, test: str) -> str:
-        """Return the command, up to the bare update option."""
+    def updates(self, test: str) -> Updating:
+        """Return the commands that take a test's result into the baselines."""
+        if self.records:
+            words = ["ttnn-perf", "baseline", "accept", *self.records, test]
+            accept = shlex.join([*words, *self.baselines_option]) + " --update"
+            return Updating(f"{accept} improved", f"{accept} new", f'{accept} all --reason "why"')
         words = ["pytest", posixpath.join(self.folder, test), *self.options]
-        return f"{shlex.join(words)} --ttnn-perf-update"
+        run = f"{shlex.join(words)} --ttnn-perf-update"
+        return Updating(run, f"{run}=new", f'{run}=all --ttnn-perf-reason "why"')
 
     @property
     def baselines_option(self) -> tuple[str, ...]:
@@ -53,6 +68,9 @@ class Rerun:
 
     def accept_all(self) -> str:
         """Return the command that accepts the results of all tests."""
+        if self.records:
+            words = ["ttnn-perf", "baseline", "accept", *self.records, *self.baselines_option]
+            return f'{shlex.join(words)} --update all --reason "why"'
         selection = self.selection or ((self.folder,) if self.folder else ())
         words = ["pytest", *selection, *self.options]
         return f'{shlex.join(words)} --ttnn-perf-update=all --ttnn-perf-reason "why"'

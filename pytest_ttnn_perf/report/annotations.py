@@ -132,11 +132,11 @@ def _finding_lines(finding: Finding) -> Iterator[str]:
 
 
 def _verdict_lines(told: Told, judged: JudgedTest, verdicts: list[Verdict]) -> Iterator[str]:
-    command = told.manner.rerun.command(judged.observation.test)
+    updates = told.manner.rerun.updates(judged.observation.test)
     remedies: dict[str, None] = {}
     for verdict in verdicts:
         yield f"{verdict.outcome.value}: {sentence(verdict)}"
-        advice = None if judged.observation.problems else remedy(verdict, command)
+        advice = None if judged.observation.problems else remedy(verdict, updates)
         remedies |= {advice: None} if advice else {}
     if judged.by_op is not None and any(verdict.is_of_changed_time for verdict in verdicts):
         yield f"  by op: {judged.by_op}"

@@ -57,8 +57,9 @@ def improved_sections(told: Told) -> Iterator[Section]:
         return
     rows = [_row(judged, verdict) for judged, found in better for verdict in found]
     yield Section("\n### Improved\n\n" + _heading(), tuple(rows), noun="row")
-    tests = [judged.observation.test for judged, _ in better]
-    yield from _commands("\nKeep it with:\n\n", map(told.manner.rerun.command, tests))
+    rerun = told.manner.rerun
+    commands = [rerun.updates(judged.observation.test).keep for judged, _ in better]
+    yield from _commands("\nKeep it with:\n\n", commands)
 
 
 def missing_sections(told: Told) -> Iterator[Section]:
@@ -78,7 +79,7 @@ def missing_sections(told: Told) -> Iterator[Section]:
     commands = [
         each.command
         for judged, verdicts in found
-        if (each := remedy_of(verdicts[0], told.manner.rerun.command(judged.observation.test)))
+        if (each := remedy_of(verdicts[0], told.manner.rerun.updates(judged.observation.test)))
         and each.command
     ]
     yield from _commands("\nRecord them with:\n\n", commands)
@@ -139,8 +140,8 @@ def _block(told: Told, judged: JudgedTest, found: Sequence[Verdict]) -> str:
         lines.append(f"- by op: {prose(judged.by_op)}\n")
     rerun = told.manner.rerun
     if not observation.problems:  # a mistake in the test comes first
-        command = rerun.command(observation.test)
-        for each in dict.fromkeys(filter(None, (remedy_of(v, command) for v in found))):
+        updates = rerun.updates(observation.test)
+        for each in dict.fromkeys(filter(None, (remedy_of(v, updates) for v in found))):
             advice = each.advice[:1].upper() + each.advice[1:]
             lines.append(f"\n{prose(advice)}{':' if each.command else '.'}\n")
             lines += [f"\n{fenced([each.command])}"] if each.command else []

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from pytest_ttnn_perf.model.verdict import Outcome, Reason
 
 if TYPE_CHECKING:
+    from pytest_ttnn_perf.model.rerun import Updating
     from pytest_ttnn_perf.model.verdict import Verdict
 
 
@@ -17,51 +18,52 @@ class Remedy(NamedTuple):
     command: str | None = None
 
 
-def remedy(verdict: Verdict, rerun: str) -> str | None:
+def remedy(verdict: Verdict, updates: Updating) -> str | None:
     """Return what to do about a verdict in one line; None where nothing is to be done.
 
-    ``rerun`` is the command that runs its test again, up to the bare update option.
+    ``updates`` are the commands that take the result of its test into the baselines.
     """
-    found = remedy_of(verdict, rerun)
+    found = remedy_of(verdict, updates)
     return ": ".join(filter(None, found)) if found else None
 
 
-def remedy_of(verdict: Verdict, rerun: str) -> Remedy | None:
+def remedy_of(verdict: Verdict, updates: Updating) -> Remedy | None:
     """Return the same with its command apart, ready to be copied."""
     match verdict.outcome:
         case Outcome.WITHIN:
             return None
         case Outcome.IMPROVED:
-            return Remedy("keep it with", rerun)
+            return Remedy("keep it with", updates.keep)
         case Outcome.NO_BASELINE:
-            return Remedy("record it with", f"{rerun}=new")
+            return Remedy("record it with", updates.record)
         case Outcome.NOT_COMPARABLE | Outcome.REGRESSED:
-            return _change_remedy(verdict, rerun)
+            return _change_remedy(verdict, updates)
         case Outcome.TOO_NOISY:
-            return _noise_remedy(verdict, rerun)
+            return _noise_remedy(verdict, updates)
         case Outcome.NO_DATA:
             return Remedy(_data_remedy(verdict))
 
 
-def _change_remedy(verdict: Verdict, rerun: str) -> Remedy:
+def _change_remedy(verdict: Verdict, updates: Updating) -> Remedy:
     if verdict.reason is Reason.OTHER_KEY:
-        return Remedy("record it with", f"{rerun}=new")
+        return Remedy("record it with", updates.record)
     if verdict.reason is Reason.ABSOLUTE_LIMIT:
         return Remedy("mend the model, or change the limit in the test; no update accepts this")
-    accept = f'{rerun}=all --ttnn-perf-reason "why"'
     if verdict.reason is Reason.OTHER_DEFINITION:
-        return Remedy("correct the metric's definition in the test, or accept it with", accept)
-    return Remedy("accept it with", accept)
+        return Remedy(
+            "correct the metric's definition in the test, or accept it with", updates.accept
+        )
+    return Remedy("accept it with", updates.accept)
 
 
-def _noise_remedy(verdict: Verdict, rerun: str) -> Remedy:
+def _noise_remedy(verdict: Verdict, updates: Updating) -> Remedy:
     if verdict.reason is Reason.SAMPLES_DIFFER:
         return Remedy('make it repeatable, or record it with better="lower" or "higher"')
     advice = (
         "raise iterations= in the marker or quiet the machine; then delete the test from its "
         "baseline file and record it with"
     )
-    return Remedy(advice, f"{rerun}=new")
+    return Remedy(advice, updates.record)
 
 
 def _data_remedy(verdict: Verdict) -> str:

@@ -177,14 +177,14 @@ def _by_remedy(
     blocked: bool,
     shifted: bool = False,
 ) -> list[_Group]:
-    command = rerun.command(judged.observation.test)
+    updates = rerun.updates(judged.observation.test)
     groups: dict[str | None, _Group] = {}
     for verdict in verdicts:
         # A mistake in the test comes first: no command resolves anything before it is mended.
         settled = verdict.metric.name in judged.written or judged.observation.problems or blocked
         # One by one, the gains of a fast machine would be accepted after all.
         misleading = shifted and verdict.outcome is Outcome.IMPROVED
-        advice = None if settled or misleading else remedy(verdict, command)
+        advice = None if settled or misleading else remedy(verdict, updates)
         groups.setdefault(advice, _Group(advice, [])).verdicts.append(verdict)
     return list(groups.values())
 

@@ -63,7 +63,7 @@ def merge_records(
     """
     store = gate.store()
     parts = parts_of((record, read_run(record)) for record in records)
-    judged = [(part, gate.judged(part.run(), store, record=part.records[0])) for part in parts]
+    judged = [(part, gate.judged(part.run(), store, records=part.records)) for part in parts]
     lacking = _lacking(len(records), expected)
     failed = lacking is not None or not all(each.passed for _, each in judged)
     shifted = any(each.is_slower for _, each in judged)

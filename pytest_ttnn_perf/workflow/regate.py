@@ -19,6 +19,7 @@ from pytest_ttnn_perf.workflow.judge import checked_against_verdicts, judge_run,
 from pytest_ttnn_perf.workflow.lapses import lapses_of
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from pathlib import Path
 
     from pytest_ttnn_perf.model.ci import CiJob
@@ -51,32 +52,33 @@ class Gate:
             raise InputError(baselines, "expected a folder of baselines, found none")
         return BaselineStore(baselines)
 
-    def judged(self, run: Run, store: BaselineStore, *, record: Path) -> Gated:
-        """Judge a run; ``record`` is where it was read.
+    def judged(self, run: Run, store: BaselineStore, *, records: Sequence[Path]) -> Gated:
+        """Judge a run; ``records`` are where it was read.
 
         Raises:
             InputError: it has no tests, or defines a metric other than its baseline does.
         """
         if not run.tests:
-            raise InputError(record, "the run has no tests: nothing was judged")
+            raise InputError(records[0], "the run has no tests: nothing was judged")
         run = judge_run(run, store)
-        _refuse_other_definitions(record, run)
+        _refuse_other_definitions(records[0], run)
         tests = {
             name: checked_against_verdicts(judged, self.settings)
             for name, judged in run.tests.items()
         }
         run = replace(run, tests=tests)
-        manner = manner_of(list(tests.values()), self.settings, rerun=self.rerun, shift=run.shift)
+        rerun = replace(self.rerun, records=tuple(map(str, records)))
+        manner = manner_of(list(tests.values()), self.settings, rerun=rerun, shift=run.shift)
         lapses = lapses_of(run, store, self.settings)
-        return Gated(run, replace(manner, lapses=lapses), str(record))
+        return Gated(run, replace(manner, lapses=lapses))
 
     def reports(self, gated: Gated, store: BaselineStore) -> CiReports:
         """Return what a judged run says to CI systems."""
         from pytest_ttnn_perf.workflow.ci_reports import ci_reports
 
-        return ci_reports(
-            gated.run, self.settings, store, rerun=self.rerun, job=self.job, record=gated.record
-        )
+        rerun = gated.manner.rerun
+        record = ", ".join(rerun.records)
+        return ci_reports(gated.run, self.settings, store, rerun=rerun, job=self.job, record=record)
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +87,6 @@ class Gated:
 
     run: Run
     manner: Manner
-    record: str
 
     @property
     def is_empty(self) -> bool:
@@ -138,7 +139,7 @@ def gate_record(record: Path, gate: Gate, *, shape: str) -> Result:
         InputError: the record or a baseline is unreadable, or both define a metric differently.
     """
     store = gate.store()
-    gated = gate.judged(read_run(record), store, record=record)
+    gated = gate.judged(read_run(record), store, records=[record])
     if shape in CI_SHAPES:
         reports = gate.reports(gated, store)
         text = reports.markdown() if shape == "markdown" else reports.gitlab()

@@ -10,6 +10,7 @@ from pytest_ttnn_perf.model.verdict import Outcome, Reason, Verdict
 from pytest_ttnn_perf.report.remedies import remedy
 
 RERUN = "pytest t.py::t --ttnn-perf-update"
+UPDATES = Rerun().updates("t.py::t")
 NEW = f"record it with: {RERUN}=new"
 ACCEPT = f'accept it with: {RERUN}=all --ttnn-perf-reason "why"'
 
@@ -37,18 +38,35 @@ ACCEPT = f'accept it with: {RERUN}=all --ttnn-perf-reason "why"'
     ],
 )
 def test_advice(outcome: Outcome, reason: Reason | None, text: str | None) -> None:
-    assert remedy(Verdict(Metric("t", "ms"), outcome, reason), RERUN) == text
+    assert remedy(Verdict(Metric("t", "ms"), outcome, reason), UPDATES) == text
 
 
 @pytest.mark.parametrize("outcome", Outcome)
 @pytest.mark.parametrize("reason", [None, *Reason])
 def test_whatever_is_not_fine_has_advice(outcome: Outcome, reason: Reason | None) -> None:
-    text = remedy(Verdict(Metric("t", "ms"), outcome, reason), RERUN)
+    text = remedy(Verdict(Metric("t", "ms"), outcome, reason), UPDATES)
     assert (text is None) == (outcome is Outcome.WITHIN)
 
 
-def test_command_that_a_shell_takes_as_it_is() -> None:
+def test_commands_that_a_shell_takes_as_they_are() -> None:
     rerun = Rerun("../models", ("--ttnn-perf-baselines", "my base"))
-    assert rerun.command("t.py::t[a b]") == (
-        "pytest '../models/t.py::t[a b]' --ttnn-perf-baselines 'my base' --ttnn-perf-update"
+    command = "pytest '../models/t.py::t[a b]' --ttnn-perf-baselines 'my base' --ttnn-perf-update"
+    assert rerun.updates("t.py::t[a b]") == (
+        command,
+        f"{command}=new",
+        f'{command}=all --ttnn-perf-reason "why"',
+    )
+
+
+def test_a_record_is_accepted_without_the_hardware() -> None:
+    rerun = Rerun(options=("--ttnn-perf-baselines", "my base"), records=("a.json", "b c.json"))
+    command = "ttnn-perf baseline accept a.json 'b c.json' 't.py::t[a b]' --baselines 'my base'"
+    assert rerun.updates("t.py::t[a b]") == (
+        f"{command} --update improved",
+        f"{command} --update new",
+        f'{command} --update all --reason "why"',
+    )
+    assert rerun.accept_all() == (
+        "ttnn-perf baseline accept a.json 'b c.json' --baselines 'my base' --update all "
+        '--reason "why"'
     )
