@@ -33,7 +33,6 @@ def findings_lines(tests: Sequence[JudgedTest]) -> Iterator[Line]:
                 bad = finding.fails
                 lines += [Line(text, bad=bad) for text in _finding(finding, names, advised)]
     if lines:
-        yield Line("")
         yield Line("optimization checklist")
         yield from lines
         yield Line("")

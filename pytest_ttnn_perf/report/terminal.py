@@ -70,9 +70,11 @@ def _summary(tests: Sequence[JudgedTest], *, manner: Manner) -> Iterator[Line]:
     if rows:
         yield from map(Line, table_lines(_HEADINGS, rows, right=_NUMERIC))
         yield Line("")
-    for judged in tests:
-        yield from _sentences(judged, manner=manner)
-    yield from findings_lines(tests)
+    said = [line for judged in tests for line in _sentences(judged, manner=manner)]
+    found = list(findings_lines(tests))
+    yield from said
+    yield from [Line("")] if said and found else []
+    yield from found
     yield from progress_lines(manner.progress)
     yield from waiver_lines(manner.needless)
     yield from map(Line, map(drift_line, manner.drifts))

@@ -110,7 +110,7 @@ def test_a_rule_that_raises_fails_its_test_and_no_other(project: Project) -> Non
         """,
     )
 
-    ran = project.pytest("--ttnn-perf-update=new")
+    ran = project.pytest_process("--ttnn-perf-update=new")
 
     assert counts_of(ran) == "1 failed, 1 passed"
     assert failure_of(ran).splitlines()[0] == (
