@@ -11,7 +11,7 @@ from pytest_ttnn_perf._support.wording import counted
 from pytest_ttnn_perf.baselines.schema import decode_file
 from pytest_ttnn_perf.baselines.store import BaselineStore
 from pytest_ttnn_perf.gate.ratios import centre_of
-from pytest_ttnn_perf.processes.git import contents, history, top_level
+from pytest_ttnn_perf.processes.git_files import contents, history, top_level
 from pytest_ttnn_perf.report.listing import Listing
 from pytest_ttnn_perf.report.numbers import format_value
 from pytest_ttnn_perf.report.tables import table_lines
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from pytest_ttnn_perf.baselines.store import StoredFile
     from pytest_ttnn_perf.model.baseline import BaselineFile, TestBaseline
-    from pytest_ttnn_perf.processes.git import Committed
+    from pytest_ttnn_perf.processes.git_files import Committed
 
 _HEADINGS: Final = (
     "key", "test", "accepted", "commit", "reason", "author", "committed", "revision", "values",

@@ -8,7 +8,7 @@ from pytest_ttnn_perf._support.atomic import write_text
 from pytest_ttnn_perf._support.errors import UsageError, WriteError
 from pytest_ttnn_perf._support.json_text import read_text
 from pytest_ttnn_perf.model.result import Result
-from pytest_ttnn_perf.processes.git import posix, set_setting, setting, top_level
+from pytest_ttnn_perf.processes.git_files import posix, set_setting, setting, top_level
 from pytest_ttnn_perf.report.listing import Listing
 
 if TYPE_CHECKING:

@@ -15,7 +15,7 @@ from pytest_ttnn_perf.baselines.schema import decode_file, encode_text
 from pytest_ttnn_perf.gate.ratios import centre_of
 from pytest_ttnn_perf.model.merge import Merged, Take
 from pytest_ttnn_perf.model.result import Result
-from pytest_ttnn_perf.processes.git import staged
+from pytest_ttnn_perf.processes.git_files import staged
 from pytest_ttnn_perf.report.merging import Side, conflict_listing, table_conflict_listing
 
 if TYPE_CHECKING:
