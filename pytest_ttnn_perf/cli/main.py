@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final
 from pytest_ttnn_perf import __version__
 from pytest_ttnn_perf._support.errors import TtnnPerfError, UsageError
 from pytest_ttnn_perf.cli import (
+    ab,
     analyze,
     baseline,
     calibrate,
@@ -36,7 +37,7 @@ class ExitCode(IntEnum):
     SHIFTED = 6
 
 
-_COMMANDS: Final = (gate, check, analyze, rules, calibrate, show, compare, baseline, doctor)
+_COMMANDS: Final = (gate, ab, check, analyze, rules, calibrate, show, compare, baseline, doctor)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

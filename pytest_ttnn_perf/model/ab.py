@@ -46,12 +46,15 @@ class WorkingTree:
 class Compared:
     """One metric of one test on both sides. ``obstacle`` is what forbids to compare the two.
 
+    ``before`` and ``after`` are the values of the rounds, in the order in which these were run.
     ``by_op`` says which ops make up the change of a time.
     """
 
     test: str
     paired: Paired
     rounds: int
+    before: tuple[float, ...] = ()
+    after: tuple[float, ...] = ()
     obstacle: Difference | None = None
     by_op: str | None = None
 
