@@ -146,11 +146,11 @@ class _Both:
         if not (after.measured or before.measured or result.stopped):
             wrong = "no test was measured: mark tests with @pytest.mark.ttnn_perf, or name others"
             raise UsageError(wrong)
-        troubles = {
-            test: f"{name}, {why}"
-            for name, found in ((WORKING_TREE, after), (self.asked.ref, before))
-            for test, why in found.troubles.items()
-        }
+        troubles: dict[str, str] = {}
+        for name, found in ((WORKING_TREE, after), (self.asked.ref, before)):
+            for test, why in found.troubles.items():
+                others = f"{troubles[test]}; " if test in troubles else ""
+                troubles[test] = f"{others}{name}, {why}"
         left, right = before.good(), after.good()
         both = [test for test in right if test in left]
         # One that ran on one side only when all was stopped is no test of that side alone.

@@ -80,11 +80,12 @@ def run_rounds(
     try:
         for number in range(1, rounds + 1):
             order = (after, before) if after_is_first(number) else (before, after)
-            tests = _in_both(before, after)
             for done, side in enumerate(order):
                 hearing = Hearing(side.found, number, partial(tell, number, done, side))
                 hearing.begin = begin if side is after else hearing.begin
-                _run_session(side, hearing, side.tests if number == 1 else tests)
+                # What has failed once has no result any more, and costs time only.
+                tests = side.tests if number == 1 else _in_both(before, after)
+                _run_session(side, hearing, tests)
                 if side.found.stopped is not None:
                     return f"{side.found.stopped}, {side.name}"
                 if number == 1 and side is after and not side.found.measured:
@@ -123,7 +124,7 @@ def _run_session(side: Side, hearing: Hearing, tests: Sequence[str] | None) -> N
         found.stopped = f"stopped in round {hearing.number} (a worker {one.stopped})"
         return
     try:
-        hearing.close(one.left)
+        hearing.close(one.left, () if hearing.number == 1 else tests)
     except UsageError as error:
         message = f"{side.name}: {error}"
         raise UsageError(message) from error
@@ -155,7 +156,8 @@ class _Listener:
         """Take notice of what a worker says."""
         match message:
             case Strayed(modules=modules):
-                self.strays += [Stray(*each) for each in modules]
+                told = [Stray(*each) for each in modules]
+                self.strays += [each for each in told if each not in self.strays]
                 self._stop = "code of another version was loaded"
             case Collected(measured=None):
                 wrong = "ab measures one test at a time: leave out -n and --tx"

@@ -101,10 +101,11 @@ class Hearing:
         if not loss.tests and not self._done:
             self._refused = self._refused or f"the worker {loss.text}; log: {loss.log}\n{loss.tail}"
 
-    def close(self, left: Iterable[str]) -> None:
+    def close(self, left: Iterable[str], asked: Iterable[str] | None = None) -> None:
         """Note the tests that this session should have measured and did not.
 
-        ``left`` are those that no worker came to run.
+        ``left`` are those that no worker came to run; ``asked`` those that were to be measured
+        again, None for all that had no trouble.
 
         Raises:
             UsageError: it is the first session, and it could not be run.
@@ -114,8 +115,9 @@ class Hearing:
         if self._refused is not None:
             self.found.stopped = f"stopped in {self.word} {self.number} ({self._refused})"
             return
-        for test in self.found.good():
-            if test not in self._heard:
+        good = self.found.good()
+        for test in good if asked is None else asked:
+            if test in good and test not in self._heard:
                 self._trouble(test, "the test did not run again")
         for test in left:
             if self._is_measured(test):
