@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import os
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -61,8 +60,7 @@ def run(options: argparse.Namespace) -> Result:
     """Run the rounds; Ctrl-C ends them early and loses nothing."""
     from pytest_ttnn_perf.workflow.ab import Ab, ab
 
-    shared = tuple(os.path.normpath(each) for each in options.same)
-    asked = Ab(options.ref, options.rest, options.rounds, Path.cwd(), shared)
+    asked = Ab(options.ref, options.rest, options.rounds, Path.cwd(), tuple(options.same))
     settings = _decided(project_settings(), options.rest)
     ticker = Ticker()
     try:

@@ -43,6 +43,20 @@ class WorkingTree:
 
 
 @dataclass(frozen=True, slots=True)
+class StrayCode:
+    """The first of ``count`` modules that are not of the side whose tests ran them.
+
+    ``folder`` has that side's own version of it. Both paths are as the user would type them.
+    """
+
+    name: str
+    file: str
+    folder: str
+    count: int
+    installed: bool
+
+
+@dataclass(frozen=True, slots=True)
 class Compared:
     """One metric of one test on both sides. ``obstacle`` is what forbids to compare the two.
 

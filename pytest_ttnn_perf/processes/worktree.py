@@ -18,7 +18,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, TextIO
 
-from pytest_ttnn_perf._support.errors import InputError, WriteError
+from pytest_ttnn_perf._support.errors import InputError, UsageError, WriteError
 from pytest_ttnn_perf.processes.git import Git, GitError
 from pytest_ttnn_perf.processes.signals import undisturbed
 
@@ -39,16 +39,21 @@ def checked_out(root: Path, commit: str) -> Iterator[Path]:
     The folder is called as that of the repository: where its root is a package, that is its name.
 
     Raises:
+        UsageError: the temporary folder lies in the repository: each version would see the other.
         InputError: git cannot check it out.
         WriteError: there is no room for it.
     """
+    temporary = Path(tempfile.gettempdir()).resolve()
+    if temporary.is_relative_to(root):
+        message = f"the temporary folder {temporary} lies in the repository: set TMPDIR to another"
+        raise UsageError(message)
     folder = None
     try:
         try:
             folder = Path(tempfile.mkdtemp(prefix=_PREFIX)).resolve()
             marker = _mark(folder, [root])
         except OSError as cause:
-            raise WriteError(folder or Path(tempfile.gettempdir()), cause) from cause
+            raise WriteError(folder or temporary, cause) from cause
         with marker:
             tree = folder / root.name
             _check_out(marker, root, tree, commit)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import os
 import shlex
+from pathlib import PurePath
 from typing import TYPE_CHECKING, Final
 
 from pytest_ttnn_perf.model.verdict import Outcome, Reason
@@ -13,7 +13,7 @@ from pytest_ttnn_perf.report.sentences import change_in_words
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from pytest_ttnn_perf.model.ab import Compared
+    from pytest_ttnn_perf.model.ab import Compared, StrayCode
     from pytest_ttnn_perf.model.verdict import Verdict
 
 WORKING_TREE: Final = "working tree"
@@ -55,40 +55,22 @@ def _judged(compared: Compared, verdict: Verdict) -> str:
     return f", limit {format_fraction(verdict.limit_as_read)} ({rounds})"
 
 
-def stray_text(
-    ref: str,
-    strays: Sequence[tuple[str, str, str]],
-    *,
-    root: str,
-    words: Sequence[str],
-) -> str:
-    """Say that a side ran code that is not its own, and what to do.
-
-    Of each module, its name, its file, and the folder that it was found in.
-    """
-    name, file, place = strays[0]
-    more = f" and {counted(len(strays) - 1, 'other module')}" if len(strays) > 1 else ""
-    inside = f"{place}{os.sep}".startswith(f"{root}{os.sep}")
-    shown = os.path.relpath(file, root) if inside else file
-    whose = f"of the {WORKING_TREE}" if inside else "that is installed"
-    folder = os.path.relpath(place, root) if inside else "src"
-    command = shlex.join(["ttnn-perf", "ab", ref, *words])
+def stray_text(stray: StrayCode, *, side: str, command: Sequence[str]) -> str:
+    """Say that a side ran code that is not its own, and what to do; ``command`` is the user's."""
+    others = counted(stray.count - 1, "other module")
+    more = f" and {others}" if stray.count > 1 else ""
+    whose = "that is installed" if stray.installed else f"of the {WORKING_TREE}"
+    of = f"the {side}" if side == WORKING_TREE else side
+    again = shlex.join(command)
+    points = "what is installed comes first"
+    if not stray.installed:
+        points = "an editable install, or a path, points there"
     lines = [
-        f"tests of {ref} ran code {whose}: {name} from {shown}{more}",
-        f"  so it would be compared with itself: {_CAUSE[inside]}",
-        f"  let each side find its own first: PYTHONPATH={folder} {command}",
+        f"tests of {of} ran code {whose}: {stray.name} from {stray.file}{more}",
+        f"  so it would be compared with itself: {points}",
+        f"  let each side find its own first: PYTHONPATH={shlex.quote(stray.folder)} {again}",
     ]
-    if inside:
-        lines.append(f"  or, if both are to use the same: {command} --same {_top(shown)}")
+    if not stray.installed:
+        shared = str(PurePath(stray.file).parent)
+        lines.append(f"  or, if both are to use the same: {again} --same {shlex.quote(shared)}")
     return "\n".join(lines)
-
-
-def _top(path: str) -> str:
-    folder = os.path.dirname(path)  # noqa: PTH120 (relative, and nothing but text)
-    return folder or path
-
-
-_CAUSE: Final = {
-    True: "an editable install, or a path, points there",
-    False: "what is installed comes first",
-}

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 from pytest_ttnn_perf._support.atomic import check_writable
 from pytest_ttnn_perf._support.errors import InputError, UsageError
 from pytest_ttnn_perf.gate.policy import DEFAULT_POLICY
-from pytest_ttnn_perf.model.ab import AbResult
+from pytest_ttnn_perf.model.ab import AbResult, StrayCode
 from pytest_ttnn_perf.model.assignment import Apart
 from pytest_ttnn_perf.model.result import Result
 from pytest_ttnn_perf.processes.repository import Repository
@@ -27,7 +27,7 @@ from pytest_ttnn_perf.workflow.ab_rounds import Side, StrayedError, run_rounds
 from pytest_ttnn_perf.workflow.ab_words import Move
 from pytest_ttnn_perf.workflow.config_file import load_settings
 from pytest_ttnn_perf.workflow.crew import Crew
-from pytest_ttnn_perf.workflow.origins import finds_modules_in, import_root
+from pytest_ttnn_perf.workflow.origins import finds_modules_in, import_root, own_place
 from pytest_ttnn_perf.workflow.passes import Workers
 from pytest_ttnn_perf.workflow.profiler_choice import fitted
 from pytest_ttnn_perf.workflow.readiness import choose_profiler, lease
@@ -71,6 +71,7 @@ def ab(
     repository = Repository.around(asked.here)
     commit = repository.commit(asked.ref)
     tree = repository.working_tree()
+    asked = replace(asked, shared=tuple(_within(repository.root, asked)))
     check_writable(settings.artifacts)
     profiler = fitted(choose_profiler(settings, os.environ), settings, isolated=True).kind
     result = AbResult(asked.ref, commit, tree, asked.rounds, 0, stopped="interrupted")
@@ -90,6 +91,16 @@ def ab(
     remarks = (*result.remarks, *_shared(asked, same))
     result = replace(result, remarks=remarks)
     return Result(ab_listing(result).text(shape), failed=result.failed)
+
+
+def _within(root: Path, asked: Ab) -> Iterator[str]:
+    """Yield the folders that both sides share as they are seen from the root."""
+    for each in asked.shared:
+        place = (asked.here / each).resolve()
+        if not place.is_relative_to(root) or not place.exists():
+            message = f"--same {each}: expected a file or folder of {root}"
+            raise UsageError(message)
+        yield str(place.relative_to(root))
 
 
 def _said(progress: Callable[[str, bool], None], text: str) -> None:
@@ -136,11 +147,22 @@ class _Both:
                 before, after, rounds=self.asked.rounds, progress=tell, begin=begin
             )
         except StrayedError as error:
-            places = [(each.name, each.file, str(import_root(each))) for each in error.strays]
-            root, words = str(self.move.root), tuple(self.asked.words)
-            message = stray_text(self.asked.ref, places, root=root, words=words)
-            raise UsageError(message) from error
+            command = ("ttnn-perf", "ab", self.asked.ref, *self.asked.words)
+            stray, side = self._stray(error), error.side.name
+            raise UsageError(stray_text(stray, side=side, command=command)) from error
         return self._told(replace(result, stopped=stopped), before.found, after.found)
+
+    def _stray(self, error: StrayedError) -> StrayCode:
+        first, apart = error.strays[0], error.side.crew.plain.apart
+        assert apart is not None, "one of two sides"
+        here, file = self.move.here, Path(first.file)
+        inside = file.is_relative_to(self.move.root)
+        if inside:
+            shown, place = os.path.relpath(file, here), import_root(first)
+        else:
+            shown, place = first.file, own_place(first, replace(apart, own=self.move.root), here)
+        folder = os.path.relpath(place, here)
+        return StrayCode(first.name, shown, folder, len(error.strays), installed=not inside)
 
     def _told(self, result: AbResult, before: Sessions, after: Sessions) -> AbResult:
         if not (after.measured or before.measured or result.stopped):

@@ -46,6 +46,7 @@ class StrayedError(UsageError):
 
     def __init__(self, side: Side, strays: Sequence[Stray]) -> None:
         super().__init__(f"{side.name}: {strays[0].name} is {strays[0].file}")
+        self.side = side
         self.strays = tuple(strays)
 
 

@@ -69,6 +69,14 @@ def _own_files(name: str, apart: Apart, here: Path) -> Iterator[Path]:
                 yield root / place / f"{name}.py"
 
 
+def own_place(stray: Stray, apart: Apart, here: Path) -> Path:
+    """Return the folder in which a project has its own version of a module, or would have it."""
+    top = stray.name.partition(".")[0]
+    found = (file for file in _own_files(top, apart, here) if file.exists())
+    file = next(found, apart.own / "src" / top / "__init__.py")
+    return import_root(Stray(top, str(file)))
+
+
 def import_root(stray: Stray) -> Path:
     """Return the folder that a module was found in, as it would stand in ``sys.path``.
 

@@ -27,6 +27,12 @@ if number == {number}:
     time.sleep(60)
 """
 
+#: A test that leaves a trace.
+RUN = """
+with (MACHINE / "ran").open("a") as file: file.write("x")
+ttnn_perf.record('latency', 10.0, unit='ms')
+"""
+
 
 @pytest.fixture
 def versions(tmp_path: Path) -> Versions:
@@ -56,15 +62,21 @@ def test_ctrl_c_judges_the_rounds_that_are_whole(versions: Versions) -> None:
 
 
 def test_sigterm_before_enough_rounds_judges_nothing(versions: Versions) -> None:
-    """On the side of the commit: it is the worktree's own worker that is running."""
-    versions.model(ends=SIGNAL.format(number=1, name="SIGTERM"))
-    versions.commit("Start")
+    """On the side of the commit: it is the worktree's own worker that is running.
 
-    ran = versions.ab("HEAD")
+    It runs code of the working tree, which it was told to share.
+    """
+    versions.model()
+    versions.commit("Start")
+    versions.model(ends=SIGNAL.format(number=1, name="SIGTERM"))
+
+    shared = ("--same", "src/model.py", "--same", "test_model.py")
+    ran = versions.ab("HEAD", *shared, python_path=(versions.installed_editable(),))
 
     lines = ran.text.splitlines()
-    assert "both are the same: any difference is the machine" in lines
-    assert lines[-2:] == [
+    assert lines[3:] == [
+        "src/model.py was that of the working tree on both sides, where it differs",
+        "test_model.py was that of the working tree on both sides",
         "interrupted: 0 of 5 rounds are whole, too few to judge: it takes 3",
         "0 tests compared in 0 rounds; nothing was judged",
     ]
@@ -73,13 +85,18 @@ def test_sigterm_before_enough_rounds_judges_nothing(versions: Versions) -> None
     assert_nothing_left(versions, ran)
 
 
+@pytest.mark.parametrize("late", [False, True], ids=["with the tests", "while a test runs"])
 def test_code_that_is_installed_from_the_working_tree_is_not_compared_with_itself(
-    versions: Versions,
+    versions: Versions, late: bool
 ) -> None:
     """An editable install: both versions would run the same module, and look alike."""
-    versions.model(a={"latency": 10.0})
+    if late:
+        source = (versions.root / "test_model.py").read_text()
+        late_import = f"TESTS = {{'a': {RUN!r} + 'import model'}}"
+        versions.write("test_model.py", source.replace("from model import TESTS", late_import))
+    versions.model(a=RUN)
     versions.commit("Start")
-    versions.model(a={"latency": 20.0})
+    versions.model(a=RUN + "pass")
 
     ran = versions.ab("HEAD", "-k", "a", python_path=(versions.installed_editable(),))
 
@@ -90,6 +107,8 @@ def test_code_that_is_installed_from_the_working_tree_is_not_compared_with_itsel
         "  let each side find its own first: PYTHONPATH=src ttnn-perf ab HEAD -k a",
         "  or, if both are to use the same: ttnn-perf ab HEAD -k a --same src",
     ]
+    tests_run = (versions.path / "machine" / "ran").read_text()
+    assert tests_run == ("xx" if late else "x"), "none of the other side, if that can be known"
     assert_nothing_left(versions, ran)
 
 
@@ -160,6 +179,25 @@ def test_machine_without_git_is_told(
     ran = command("ab", "HEAD")
     assert ran.code == 2
     assert ran.errors.endswith("git cannot be started: No such file or directory\n")
+
+
+def test_what_is_to_be_shared_must_be_there(inside: Versions, command: Callable[..., Ran]) -> None:
+    for wrong in ("no-such-folder", "/usr"):
+        ran = command("ab", "HEAD", "--same", wrong)
+        assert ran.code == 2
+        assert ran.errors == (
+            f"ttnn-perf: --same {wrong}: expected a file or folder of {inside.root}\n"
+        )
+
+
+def test_temporary_folder_in_the_repository_is_refused(
+    inside: Versions, command: Callable[..., Ran], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tempfile.tempdir", str(inside.root / "src"))
+    ran = command("ab", "HEAD")
+    assert ran.code == 2
+    found = f"ttnn-perf: the temporary folder {inside.root}/src lies in the repository"
+    assert ran.errors == f"{found}: set TMPDIR to another\n"
 
 
 @pytest.mark.parametrize("rounds", ["2", "51", "x", "-3", "3.5"])
