@@ -22,6 +22,7 @@ from pytest_ttnn_perf.processes.worktree import checked_out, remove_leftovers
 from pytest_ttnn_perf.report.ab import ab_listing, movement_line
 from pytest_ttnn_perf.report.ab_sentences import WORKING_TREE, stray_text
 from pytest_ttnn_perf.report.calibration import progress_line
+from pytest_ttnn_perf.report.numbers import counted
 from pytest_ttnn_perf.workflow.ab_judge import compared, movement, whole_rounds
 from pytest_ttnn_perf.workflow.ab_rounds import Side, StrayedError, run_rounds
 from pytest_ttnn_perf.workflow.ab_words import Move
@@ -80,7 +81,7 @@ def ab(
         with interrupting(), lease(settings, os.environ, say):
             left = remove_leftovers(repository.root)
             if left:
-                say(f"removed what {left} earlier runs left behind")
+                say(f"removed what {counted(left, 'earlier run')} left behind")
             with checked_out(repository.root, commit.id) as other:
                 move = Move(repository.root, other, asked.here.resolve())
                 both = _Both(asked, settings, move, profiler, say)

@@ -17,7 +17,7 @@ MODEL = """
     import pytest
     import ttnn
 
-    @pytest.mark.ttnn_perf(warmup=0, iterations=2, tolerance={{"wall_time": 0.9}})
+    @pytest.mark.ttnn_perf(warmup=1, iterations=2, tolerance={{"wall_time": 0.9}})
     def test_dense(ttnn_perf, device):
         ones = np.ones((32, 32), np.float32)
         x = ttnn.from_torch(ones, layout=ttnn.TILE_LAYOUT, device=device)
@@ -57,4 +57,5 @@ def test_a_new_op_is_found_on_the_device_and_named(tmp_path: Path) -> None:
     sides = [worker.split("-")[1] for worker in rig.workers()]
     assert sides == ["device", "ab"] * 6, "a device pass and a wall pass of each side in each round"
     assert not (rig.project / "baselines").exists()
+    assert not (rig.project / ".ttnn_perf" / "reports").exists(), "whose would they be?"
     assert not list((tmp_path / "tmp").glob("ttnn-perf-ab-*"))

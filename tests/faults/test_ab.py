@@ -212,18 +212,25 @@ def test_number_of_rounds_that_is_none_is_refused(command: Callable[..., Ran], r
 def test_checkout_that_fails_half_way_leaves_nothing(
     inside: Versions, command: Callable[..., Ran]
 ) -> None:
-    """A filter that fails, as where the server of git-lfs is away: files were written already."""
+    """A filter that fails, as where the server of git-lfs is away: files were written already.
+
+    Nor does a run before it, which was killed.
+    """
     inside.write(".gitattributes", "zz.bin filter=broken\n")
     inside.write("zz.bin", "weights")
     inside.commit("Weights")
     inside.git("config", "filter.broken.smudge", "false")
+    left = inside.killed()
     inside.git("config", "filter.broken.required", "true")
 
     ran = command("ab", "HEAD")
 
     assert (ran.code, ran.text) == (3, "")
+    removed, refused = ran.errors.splitlines()
+    assert removed == "removed what 1 earlier run left behind"
+    assert not left.exists()
     assert re.match(
-        rf"ttnn-perf: {inside.root}: commit [0-9a-f]{{12}} cannot be checked out: \S", ran.errors
+        rf"ttnn-perf: {inside.root}: commit [0-9a-f]{{12}} cannot be checked out: \S", refused
     )
     assert inside.left_behind() == []
 
@@ -250,7 +257,8 @@ def test_ctrl_c_while_it_is_checked_out_leaves_nothing(
 ) -> None:
     """git has started a filter of its own by then, which ends with it."""
     pid = inside.path / "pid"
-    interrupt = f"echo $$ > {pid}; kill -INT {os.getpid()}; sleep 60"
+    survived = inside.path / "survived"
+    interrupt = f"echo $$ > {pid}; kill -INT {os.getpid()}; sleep 3; touch {survived}"
     inside.write(".gitattributes", "zz.bin filter=slow\n")
     inside.write("zz.bin", "weights")
     inside.commit("Weights")
@@ -263,4 +271,5 @@ def test_ctrl_c_while_it_is_checked_out_leaves_nothing(
     assert ran.code == 1
     assert "interrupted: 0 of 5 rounds are whole" in ran.text
     assert_gone([int(pid.read_text())])
+    assert not survived.exists()
     assert inside.left_behind() == []

@@ -81,7 +81,8 @@ def state(versions: Versions) -> tuple[str, ...]:
 def ran(versions: Versions, state: tuple[str, ...]) -> Ran:
     """Measure three rounds, with an editable install that each side's own folder comes before."""
     del state
-    return versions.ab("v1", "--rounds", "3", python_path=("src", versions.installed_editable()))
+    found_first = ("src", versions.installed_editable())
+    return versions.ab("v1", "--rounds", "3", "--log-file=user.log", python_path=found_first)
 
 
 def test_the_whole_story(ran: Ran) -> None:
@@ -120,6 +121,7 @@ def test_nothing_of_the_users_was_touched(versions: Versions, state: tuple[str, 
     assert versions.state() == state
     assert versions.left_behind() == []
     assert not (versions.root / "baselines").exists()
+    assert not (versions.root / "user.log").exists(), "of so many runs, none is the user's"
 
 
 TIME = Metric("wall_time", "ns")

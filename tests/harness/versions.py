@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
 from dataclasses import dataclass
+from pathlib import Path
 from pprint import pformat
 from textwrap import dedent
 from typing import TYPE_CHECKING
@@ -14,7 +16,6 @@ from tests.harness.project import Ran, clean
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
-    from pathlib import Path
 
     #: What a test records, in ms or by its arguments; or a statement that it executes instead.
     Numbers = Mapping[str, object] | str
@@ -45,6 +46,17 @@ TESTS = """
             else:
                 samples = [told * speed * factor for factor in (0.99, 1.0, 1.01)]
                 ttnn_perf.record(metric, samples, unit="ms")
+"""
+#: Checks a commit out, and is killed or waits.
+_CHECKING_OUT = """
+import os, signal, sys
+from pathlib import Path
+from pytest_ttnn_perf.processes.worktree import checked_out
+with checked_out(Path(sys.argv[1]), "HEAD") as tree:
+    print(tree, flush=True)
+    if sys.argv[2] == "die":
+        os.kill(os.getpid(), signal.SIGKILL)
+    sys.stdin.read()
 """
 #: Of the workers only; the suite's own are nobody's business.
 PLUGINS = "-p pytest_ttnn_perf.plugin -p no:cacheprovider"
@@ -125,6 +137,18 @@ class Versions:
         text = f"import sys\nsys.path.append({str(self.root / 'src')!r})\n"
         (folder / "sitecustomize.py").write_text(text)
         return str(folder)
+
+    def checking_out(self, then: str) -> tuple[list[str], dict[str, str]]:
+        """Return a command that checks the last commit out and then ``die`` or ``wait``s."""
+        command = [sys.executable, "-c", _CHECKING_OUT, str(self.root), then]
+        return command, self.environment(str(Path(__file__).parents[2]))
+
+    def killed(self) -> Path:
+        """Return the worktree that a process has left which was killed."""
+        command, environment = self.checking_out("die")
+        done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+        assert done.returncode == -signal.SIGKILL, done.stderr
+        return Path(done.stdout.strip())
 
     def processes(self) -> list[tuple[int, bool]]:
         """Return the processes that ran tests: their id, and whether of the working tree."""

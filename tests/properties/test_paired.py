@@ -159,6 +159,7 @@ def test_a_rate_is_worse_when_it_is_lower() -> None:
 def test_less_than_a_microsecond_of_a_device_is_nothing() -> None:
     kernel = Metric("m", "ns", source=Source.DEVICE)
     assert steady([5_000.0] * 5, [5_900.0] * 5, kernel).verdict.outcome is Outcome.WITHIN
+    assert steady([5_900.0] * 5, [5_000.0] * 5, kernel).verdict.outcome is Outcome.WITHIN
     assert steady([5_000.0] * 5, [6_100.0] * 5, kernel).verdict.outcome is Outcome.REGRESSED
     assert steady([5_000.0] * 5, [5_900.0] * 5).verdict.outcome is Outcome.REGRESSED
 

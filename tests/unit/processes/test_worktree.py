@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
-import signal
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -16,18 +14,6 @@ from pytest_ttnn_perf.processes.git import Git
 from pytest_ttnn_perf.processes.repository import Repository
 from pytest_ttnn_perf.processes.worktree import checked_out, remove_leftovers
 from tests.harness.versions import Versions
-
-#: Checks a commit out and is killed: as it is, or with its folder cleared away by the system.
-KILLED = """
-import os, signal, sys
-from pathlib import Path
-from pytest_ttnn_perf.processes.worktree import checked_out
-with checked_out(Path(sys.argv[1]), "HEAD") as tree:
-    print(tree, flush=True)
-    if sys.argv[2] == "kill":
-        os.kill(os.getpid(), signal.SIGKILL)
-    sys.stdin.read()
-"""
 
 
 @pytest.fixture
@@ -39,15 +25,6 @@ def versions(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Versions:
     versions.model(a={"latency": 1.0})
     versions.commit("Start")
     return versions
-
-
-def killed(versions: Versions) -> Path:
-    """Return what a process has left that was killed."""
-    command = [sys.executable, "-c", KILLED, str(versions.root), "kill"]
-    environment = versions.environment(str(Path(__file__).parents[3]))
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
-    assert done.returncode == -signal.SIGKILL
-    return Path(done.stdout.strip())
 
 
 def test_the_commit_is_there_under_the_projects_name_and_then_gone(versions: Versions) -> None:
@@ -88,7 +65,7 @@ def test_hooks_and_variables_of_the_user_have_no_part_in_it(
 
 
 def test_what_a_killed_process_left_is_removed_by_the_next(versions: Versions) -> None:
-    tree = killed(versions)
+    tree = versions.killed()
     assert tree.is_dir()
     assert len(versions.left_behind()) == 2
     assert remove_leftovers(versions.root) == 1
@@ -97,7 +74,7 @@ def test_what_a_killed_process_left_is_removed_by_the_next(versions: Versions) -
 
 
 def test_what_the_system_has_cleared_away_is_forgotten(versions: Versions) -> None:
-    shutil.rmtree(killed(versions).parent)
+    shutil.rmtree(versions.killed().parent)
     assert len(versions.left_behind()) == 1
     assert remove_leftovers(versions.root) == 1
     assert versions.left_behind() == []
@@ -116,8 +93,7 @@ def test_what_is_not_ours_stays(versions: Versions) -> None:
 
 
 def test_what_another_process_uses_stays(versions: Versions) -> None:
-    command = [sys.executable, "-c", KILLED, str(versions.root), "wait"]
-    environment = versions.environment(str(Path(__file__).parents[3]))
+    command, environment = versions.checking_out("wait")
     with subprocess.Popen(
         command, env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
     ) as other:
