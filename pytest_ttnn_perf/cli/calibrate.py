@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import argparse
-import sys
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pytest_ttnn_perf.cli.arguments import add_baselines, add_format, project_settings
+from pytest_ttnn_perf.cli.ticker import Ticker
 from pytest_ttnn_perf.model.baseline import MAX_SESSIONS
 from pytest_ttnn_perf.workflow.calibration import Calibration, calibrate
 
@@ -50,7 +49,7 @@ def run(options: argparse.Namespace) -> Result:
     asked = Calibration(
         options.rest, options.sessions, options.write, options.baselines, Path.cwd(), options.reason
     )
-    ticker = _Ticker()
+    ticker = Ticker()
     try:
         return calibrate(asked, project_settings(), progress=ticker.show, shape=options.format)
     finally:
@@ -62,24 +61,3 @@ def _sessions(text: str) -> int:
         message = f"expected a whole number from 2 to {MAX_SESSIONS}, found {text!r}"
         raise argparse.ArgumentTypeError(message)
     return int(text)
-
-
-@dataclass(slots=True)
-class _Ticker:
-    """Shows progress on stderr: one line that is rewritten, or a line per session in a log."""
-
-    width: int = 0
-
-    def show(self, line: str, milestone: bool) -> None:  # noqa: FBT001 (called by position)
-        """Show how far it is."""
-        if sys.stderr.isatty():
-            sys.stderr.write(f"\r{line:<{self.width}}")
-            self.width = len(line)
-        elif milestone:
-            sys.stderr.write(f"{line}\n")
-        sys.stderr.flush()
-
-    def close(self) -> None:
-        """Leave the line that was rewritten."""
-        if self.width:
-            sys.stderr.write("\n")

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final
 from pytest_ttnn_perf import __version__
 from pytest_ttnn_perf._support.errors import TtnnPerfError, UsageError
 from pytest_ttnn_perf.cli import (
+    ab,
     analyze,
     baseline,
     calibrate,
@@ -40,7 +41,9 @@ class ExitCode(IntEnum):
     SHIFTED = 6
 
 
-_COMMANDS: Final = (gate, merge, check, analyze, rules, calibrate, show, compare, baseline, doctor)
+_COMMANDS: Final = (
+    *(gate, merge, ab, check, analyze, rules, calibrate, show, compare, baseline, doctor),
+)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -19,6 +19,21 @@ class PassKind(Enum):
     WALL = "wall"
     CONFIRM = "confirm"
     CALIBRATE = "calibrate"
+    AB = "ab"
+
+
+@dataclass(frozen=True, slots=True)
+class Apart:
+    """Two versions of one project: a worker runs the tests of its ``own`` and not the ``other``'s.
+
+    What lies below ``shared``, relative to either, may be the other's. ``settings`` is the folder
+    whose configuration holds for the measurement; None for that of the worker's own root.
+    """
+
+    own: Path
+    other: Path
+    shared: tuple[str, ...] = ()
+    settings: Path | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +45,7 @@ class Assignment:
     ids to run, None for all. ``first`` says that it is the first worker of the run, whose
     by-products (log files, durations) are the user's. ``cwd_on_path``: whether the user's pytest
     finds modules in the current folder. ``profiler`` is never AUTO: that was decided before. In a
-    pass that is not its own, a profiler is OFF.
+    pass that is not its own, a profiler is OFF. ``apart`` is set where versions are compared.
     """
 
     kind: PassKind
@@ -40,3 +55,4 @@ class Assignment:
     first: bool
     cwd_on_path: bool
     profiler: ProfilerKind = ProfilerKind.OFF
+    apart: Apart | None = None

@@ -11,19 +11,28 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """How far a calibration has come. ``tests`` is None before the first collection."""
+    """How far sessions have come. ``tests`` is None before the first collection.
+
+    Where each is of several processes, ``side`` names the one under way, ``sides`` is how many
+    there are, and ``sides_done`` how many of them are over.
+    """
 
     session: int
     sessions: int
     done: int
     tests: int | None
     elapsed_s: float
+    word: str = "session"
+    side: str | None = None
+    sides: int = 1
+    sides_done: int = 0
 
     @property
     def fraction(self) -> float:
         """The part of the work that is done."""
         within = self.done / self.tests if self.tests else 0.0
-        return min((self.session - 1 + within) / self.sessions, 1.0)
+        of_session = (self.sides_done + within) / self.sides
+        return min((self.session - 1 + of_session) / self.sessions, 1.0)
 
     @property
     def left_s(self) -> float | None:

@@ -46,7 +46,8 @@ class Message:
 class Collected(Message):
     """The tests to come. ``measured`` is None where the worker only distributes them.
 
-    ``baselines`` and ``confirm`` are what its options and configuration say; None for untold.
+    ``baselines`` and ``confirm`` are what its options and configuration say, ``root`` is pytest's
+    root folder; None for untold.
     """
 
     tests: list[str]
@@ -55,6 +56,7 @@ class Collected(Message):
     lines: list[str]
     baselines: str | None = None
     confirm: int | None = None
+    root: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,6 +145,13 @@ class Stopped(Message):
 
 
 @dataclass(frozen=True, slots=True)
+class Strayed(Message):
+    """Modules that are not of the version under test: the name and the file of each."""
+
+    modules: list[Any]
+
+
+@dataclass(frozen=True, slots=True)
 class Ended(Message):
     """The last message of a worker that came to its end."""
 
@@ -157,7 +166,7 @@ _KINDS: Final[Mapping[str, type[Message]]] = {
     kind.__name__: kind
     for kind in (
         Collected, Started, Reported, CollectionReported, Warned, Finished, Refused, Broke,
-        Stopped, Ended, Opened,
+        Stopped, Ended, Opened, Strayed,
     )
 }  # fmt: skip
 

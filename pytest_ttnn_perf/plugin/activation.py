@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 import pytest
@@ -43,11 +44,12 @@ def activate(config: pytest.Config) -> None:
     Raises:
         pytest.UsageError: the options cannot be meant, or results could not be written.
     """
-    settings = settings_of(config)
     try:
         link, share = take_link(os.environ), take_share(os.environ)
     except TtnnPerfError as error:
         raise pytest.UsageError(str(error)) from error
+    apart = link.assignment.apart if link else None
+    settings = settings_of(config, root=apart.settings if apart else None)
     if link is not None:
         _work(config, settings, link)
     elif share is not None:
@@ -74,6 +76,9 @@ def _work(config: pytest.Config, settings: Settings, link: Link) -> None:
     from pytest_ttnn_perf.plugin.assigned import PRINTING, Assigned
     from pytest_ttnn_perf.plugin.stream import Stream
 
+    if link.assignment.apart is not None:
+        # Two versions must not leave their reports in one place.
+        settings = replace(settings, artifacts=link.assignment.folder)
     if _is_distributed(config):
         os.environ[SHARE] = str(link.file)
     for name in filter(config.pluginmanager.has_plugin, PRINTING):
@@ -87,6 +92,10 @@ def _work(config: pytest.Config, settings: Settings, link: Link) -> None:
     config.stash[INSTRUMENTS] = instruments
     register(Assigned(link.assignment), "ttnn_perf_assigned")
     register(Worker(settings), "ttnn_perf_worker")
+    if link.assignment.apart is not None:
+        from pytest_ttnn_perf.plugin.origins import Origins
+
+        register(Origins(link, link.assignment.apart), "ttnn_perf_origins")
     register(stream, "ttnn_perf_stream")
 
 

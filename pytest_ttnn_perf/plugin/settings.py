@@ -22,11 +22,14 @@ if TYPE_CHECKING:
 _SETTINGS = pytest.StashKey[Settings]()
 
 
-def settings_of(config: pytest.Config) -> Settings:
-    """Return the settings of this run; the command line wins over the file."""
+def settings_of(config: pytest.Config, *, root: Path | None = None) -> Settings:
+    """Return the settings of this run; the command line wins over the file.
+
+    The file of pytest's own root folder, unless the first to ask names another ``root``.
+    """
     if _SETTINGS not in config.stash:
         try:
-            from_file = load_settings(config.rootpath)
+            from_file = load_settings(root or config.rootpath)
         except TtnnPerfError as error:
             raise pytest.UsageError(str(error)) from error
         settings = _overridden(from_file, config.known_args_namespace, config.invocation_params.dir)

@@ -104,7 +104,7 @@ class Stream:
         settings = settings_of(config)
         measured = [item.nodeid for item in items if is_measured(item, settings)]
         tests = [item.nodeid for item in items]
-        told = (str(settings.baselines), settings.confirm)
+        told = (str(settings.baselines), settings.confirm, str(config.rootpath))
         self._tell(Collected(tests, measured, self.deselected, lines, *told))
 
     @pytest.hookimpl(optionalhook=True)

@@ -46,7 +46,9 @@ def progress_line(progress: Progress) -> str:
     bar = "#" * filled + "-" * (_BAR - filled)
     tests = "" if progress.tests is None else f", test {progress.done} of {progress.tests}"
     left = "" if progress.left_s is None else f", about {_duration(progress.left_s)} left"
-    return f"[{bar}] session {progress.session} of {progress.sessions}{tests}{left}"
+    side = "" if progress.side is None else f", {progress.side}"
+    session = f"{progress.word} {progress.session} of {progress.sessions}{side}"
+    return f"[{bar}] {session}{tests}{left}"
 
 
 def _duration(seconds: float) -> str:

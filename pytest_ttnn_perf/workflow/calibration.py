@@ -23,15 +23,10 @@ from pytest_ttnn_perf.model.result import Result
 from pytest_ttnn_perf.model.verdict import Outcome
 from pytest_ttnn_perf.report.calibration import calibration_listing, progress_line
 from pytest_ttnn_perf.report.sentences import sentence
-from pytest_ttnn_perf.workflow.calibrate import (
-    Sessions,
-    baselines_of,
-    calibrated,
-    run_sessions,
-    too_noisy,
-)
+from pytest_ttnn_perf.workflow.calibrate import calibrated, run_sessions, too_noisy
 from pytest_ttnn_perf.workflow.passes import Workers
 from pytest_ttnn_perf.workflow.readiness import lease
+from pytest_ttnn_perf.workflow.sessions import Sessions, baselines_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence

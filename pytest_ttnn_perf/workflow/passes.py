@@ -7,7 +7,6 @@ import json
 import os
 import shlex
 import shutil
-import sys
 import time
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, Protocol
@@ -20,12 +19,14 @@ from pytest_ttnn_perf.model.profile import ProfilerKind
 from pytest_ttnn_perf.processes.batch import run_batch
 from pytest_ttnn_perf.processes.child import Child, interpreter, start
 from pytest_ttnn_perf.processes.output import tail
+from pytest_ttnn_perf.workflow.origins import finds_modules_in
 from pytest_ttnn_perf.workflow.publish import ignore_folder
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
     from pathlib import Path
 
+    from pytest_ttnn_perf.model.assignment import Apart
     from pytest_ttnn_perf.model.message import Message
     from pytest_ttnn_perf.processes.ending import Ending
 
@@ -34,6 +35,8 @@ if TYPE_CHECKING:
 ASSIGNMENT: Final = "TTNN_PERF_ASSIGNMENT"
 _FILE: Final = "assignment.json"
 _ATTEMPTS: Final = 10
+#: The passes whose by-products are not the user's.
+_NOBODYS: Final = frozenset({PassKind.DEVICE, PassKind.AB})
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,6 +87,10 @@ class Workers:
     variables: Callable[[Path], Mapping[str, str]] = lambda _: {}
     #: Makes a device usable again after its worker was killed; returns why it cannot.
     reset: Callable[[Loss], str | None] = lambda _: None
+    #: Where versions are compared: this one, and the other.
+    apart: Apart | None = None
+    #: Whether modules are found in the current folder; None for as in this process.
+    cwd_on_path: bool | None = None
     #: The passes of the workers so far, which all workers of a run are numbered by.
     _started: list[PassKind] = field(default_factory=list)
 
@@ -148,15 +155,16 @@ class Workers:
         tests: Sequence[str] | None,
     ) -> None:
         # The by-products of the first worker are the user's; not those of a profiled one.
-        others = set(self._started[:-1])
+        others, given = set(self._started[:-1]), self.cwd_on_path
         assignment = Assignment(
             kind,
             descriptor,
             folder,
             None if tests is None else tuple(tests),
-            first=kind is not PassKind.DEVICE and others <= {PassKind.DEVICE},
-            cwd_on_path=bool({"", str(self.cwd)} & set(sys.path)),
+            first=kind not in _NOBODYS and others <= {PassKind.DEVICE},
+            cwd_on_path=finds_modules_in(self.cwd) if given is None else given,
             profiler=self.profiler,
+            apart=self.apart,
         )
         file = folder / _FILE
         file.write_text(json.dumps(encode_assignment(assignment)), encoding="utf-8")

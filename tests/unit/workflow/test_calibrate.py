@@ -18,7 +18,8 @@ from pytest_ttnn_perf.model.observation import (
     MetricObservation,
     Observation,
 )
-from pytest_ttnn_perf.workflow.calibrate import Sessions, baselines_of, calibrated
+from pytest_ttnn_perf.workflow.calibrate import calibrated
+from pytest_ttnn_perf.workflow.sessions import Sessions, baselines_of
 
 TIME = Metric("latency", "ms")
 RATE = Metric("rate", "tok/s", Better.HIGHER, Kind.THROUGHPUT)

@@ -1,0 +1,177 @@
+"""The whole output of ``ttnn-perf ab``: one story in real processes, and every shape."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+import pytest
+
+from pytest_ttnn_perf.cli.main import main
+from pytest_ttnn_perf.model.ab import AbResult, Commit, Compared, WorkingTree
+from pytest_ttnn_perf.model.comparison import Difference
+from pytest_ttnn_perf.model.metric import Better, Kind, Metric, Source
+from pytest_ttnn_perf.model.paired import Paired
+from pytest_ttnn_perf.model.verdict import Outcome, Reason, Verdict
+from pytest_ttnn_perf.report.ab import ab_listing
+from tests.harness.golden import assert_golden
+from tests.harness.versions import Versions
+
+if TYPE_CHECKING:
+    from tests.harness.project import Ran
+
+SAME = {"latency": 20.0}
+COUNT = {"unit": "", "kind": "count"}
+RATE = {"unit": "tok/s", "kind": "throughput"}
+#: Writes how often a model is called, which the settings say; then it has no result.
+CALLS = """
+calls = []
+ttnn_perf.measure(calls.append, 1)
+with (MACHINE / "calls").open("a") as file: file.write(f"{len(calls)} ")
+pytest.skip("looked")
+"""
+
+
+@pytest.fixture(scope="module")
+def versions(tmp_path_factory: pytest.TempPathFactory) -> Versions:
+    """A project whose last commit is as installed, with changes that are not committed."""
+    versions = Versions(tmp_path_factory.mktemp("ab"), drift=0.002)
+    versions.write("pyproject.toml", "[tool.ttnn_perf]\nwarmup = 1\niterations = 3\n")
+    versions.model(
+        decode={
+            "latency": 10.0,
+            "rate": {"value_or_samples": 100.0, **RATE},
+            "ops": {"value_or_samples": 7, **COUNT},
+        },
+        encode={"latency": 5.0},
+        same=SAME,
+        old=SAME,
+        raises=SAME,
+        calls=CALLS,
+        dies="ttnn_perf.record('t', 5.0, unit='ms')\nif number == 2: os.kill(os.getpid(), 9)",
+    )
+    versions.commit("Add the model")
+    versions.git("tag", "v1")
+    versions.write("pyproject.toml", "[tool.ttnn_perf]\nwarmup = 0\niterations = 5\n")
+    versions.git("add", "pyproject.toml")
+    versions.model(
+        decode={
+            "latency": 10.6,
+            "rate": {"value_or_samples": 92.0, **RATE},
+            "ops": {"value_or_samples": 8, **COUNT},
+        },
+        encode={"latency": 4.5},
+        same=SAME,
+        raises="raise RuntimeError('no device')",
+        new=SAME,
+        calls=CALLS,
+        dies="ttnn_perf.record('t', 5.0, unit='ms')",
+    )
+    versions.write("notes.txt", "untracked\n")
+    return versions
+
+
+@pytest.fixture(scope="module")
+def state(versions: Versions) -> tuple[str, ...]:
+    """What is the user's, before anything was measured."""
+    return versions.state()
+
+
+@pytest.fixture(scope="module")
+def ran(versions: Versions, state: tuple[str, ...]) -> Ran:
+    """Measure three rounds, with an editable install that each side's own folder comes before."""
+    del state
+    found_first = ("src", versions.installed_editable())
+    return versions.ab("v1", "--rounds", "3", "--log-file=user.log", python_path=found_first)
+
+
+def test_the_whole_story(ran: Ran) -> None:
+    text = re.sub(r"\b[0-9a-f]{7,8}\b", "COMMIT", ran.text)
+    text = re.sub(r"log: \S*/passes/ab-RUN-ID", "log: FOLDER", text)
+    assert_golden("ab_table", text)
+    assert ran.code == 1
+
+
+def test_progress_names_round_side_and_test(ran: Ran) -> None:
+    lines = [re.sub(r", about .* left$", "", line) for line in ran.errors.splitlines()]
+    assert lines == [
+        "[####--------------------] round 1 of 3, working tree, test 7 of 7",
+        "[########----------------] round 1 of 3, v1, test 7 of 7",
+        "[############------------] round 2 of 3, v1, test 4 of 4",
+        "[################--------] round 2 of 3, working tree, test 3 of 3",
+        "[####################----] round 3 of 3, working tree, test 3 of 3",
+        "[########################] round 3 of 3, v1, test 3 of 3",
+    ]
+
+
+@pytest.mark.usefixtures("ran")
+def test_sides_take_turns_and_change_places(versions: Versions) -> None:
+    """The last of a round is the first of the next; one died and was followed by none."""
+    order = "".join("W" if ours else "R" for _, ours in versions.processes())
+    assert order == "WRRWWR"
+
+
+@pytest.mark.usefixtures("ran")
+def test_both_sides_are_measured_with_the_settings_of_the_working_tree(versions: Versions) -> None:
+    assert (versions.path / "machine" / "calls").read_text() == "5 5 "
+
+
+@pytest.mark.usefixtures("ran")
+def test_nothing_of_the_users_was_touched(versions: Versions, state: tuple[str, ...]) -> None:
+    assert versions.state() == state
+    assert versions.left_behind() == []
+    assert not (versions.root / "baselines").exists()
+    assert not (versions.root / "user.log").exists(), "of so many runs, none is the user's"
+
+
+TIME = Metric("wall_time", "ns")
+KERNEL = Metric("device_kernel_time", "ns", source=Source.DEVICE)
+TOKENS = Metric("rate", "tok/s", Better.HIGHER, Kind.THROUGHPUT)
+OPS = Metric("op_count", "", kind=Kind.COUNT, better=Better.EQUAL)
+WITHIN, WORSE, BETTER = Outcome.WITHIN, Outcome.REGRESSED, Outcome.IMPROVED
+NOISY, APART = Outcome.TOO_NOISY, Outcome.NOT_COMPARABLE
+
+
+def verdict(metric: Metric, outcome: Outcome, then: float, now: float, change: float) -> Verdict:
+    return Verdict(metric, outcome, observed=now, centre=then, change=change, limit=0.25)
+
+
+def result(**more: object) -> AbResult:
+    """Return a result with one of everything."""
+    t, u = "t.py::test_t", "t.py::test_u"
+    noisy = verdict(TIME, NOISY, 2e6, 2.1e6, 0.05)
+    apart = Verdict(TIME, APART, Reason.OTHER_CONFIGURATION, observed=2e6, centre=1e6)
+    differ = Verdict(OPS, NOISY, Reason.SAMPLES_DIFFER, "7 to 8", centre=7)
+    changed = Verdict(OPS, WORSE, Reason.VALUE_CHANGED, observed=8, centre=7)
+    compared = (
+        Compared(t, Paired(verdict(KERNEL, WORSE, 1e6, 1.5e6, 0.5), 0.4, 0.6), 3,
+                 (1e6, 1e6, 1e6), (1.4e6, 1.5e6, 1.6e6), by_op="+50.0 % = Matmul +500 us"),
+        Compared(t, Paired(verdict(TOKENS, BETTER, 100, 200, -0.5), -0.6, -0.4), 3),
+        Compared(t, Paired(noisy, -0.2, 0.4), 3),
+        Compared(u, Paired(apart), 3, obstacle=Difference("num_command_queues", 1, 2)),
+        Compared(u, Paired(differ), 3),
+        Compared(u, Paired(changed), 3),
+        Compared(u, Paired(Verdict(KERNEL, APART, Reason.NEW_METRIC, observed=5.0)), 3),
+        Compared(u, Paired(Verdict(TOKENS, APART, Reason.NOT_RECORDED, centre=5.0)), 3),
+        Compared(u, Paired(Verdict(TIME, Outcome.NO_DATA, Reason.NOT_RECORDED)), 3),
+    )  # fmt: skip
+    known = {
+        "compared": compared, "only_before": ("t.py::test_old",), "only_after": ("t.py::test_new",),
+        "troubles": {"t.py::test_v": "working tree, round 2: ValueError"}, "remarks": ("noted",),
+    }  # fmt: skip
+    tree = WorkingTree(Commit("b" * 40, "bbbbbbb", "Fuse"), 0, 2)
+    ref = Commit("a" * 40, "aaaaaaa", "Start")
+    return AbResult("main", ref, tree, 5, 3, **{"stopped": "interrupted", **known, **more})  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("shape", ["table", "json", "csv"])
+def test_everything_in_every_shape(shape: str) -> None:
+    assert_golden(f"ab_everything_{shape}", ab_listing(result()).text(shape).rstrip("\n"))
+
+
+def test_help(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main(["ab", "--help"])
+    assert ended.value.code == 0
+    words = " ".join(capsys.readouterr().out.split()).replace("optional arguments:", "options:")
+    assert_golden("ab_help", words)

@@ -1,0 +1,159 @@
+"""A commit beside the working tree: complete, and gone in the end, whoever removes it."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from pytest_ttnn_perf._support.errors import InputError
+from pytest_ttnn_perf.processes.git import Git
+from pytest_ttnn_perf.processes.repository import Repository
+from pytest_ttnn_perf.processes.worktree import checked_out, remove_leftovers
+from tests.harness.versions import Versions
+
+
+@pytest.fixture
+def versions(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Versions:
+    for name in [name for name in os.environ if name.startswith("GIT_")]:
+        monkeypatch.delenv(name)
+    versions = Versions(tmp_path)
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "tmp"))
+    versions.model(a={"latency": 1.0})
+    versions.commit("Start")
+    return versions
+
+
+def test_the_commit_is_there_under_the_projects_name_and_then_gone(versions: Versions) -> None:
+    versions.model(a={"latency": 2.0})
+    versions.git("add", "--all")
+    before = versions.state()
+    with checked_out(versions.root, "HEAD") as tree:
+        assert tree.name == "project"
+        assert not tree.is_relative_to(versions.root)
+        assert "1.0" in (tree / "src/model.py").read_text()
+        folder = tree / "made by a test"
+        folder.mkdir()
+        (folder / "read-only").touch()
+        folder.chmod(0o500)
+        assert remove_leftovers(versions.root) == 0, "it is in use"
+        assert tree.exists()
+    assert versions.state() == before
+    assert versions.left_behind() == []
+
+
+def test_hooks_and_variables_of_the_user_have_no_part_in_it(
+    versions: Versions, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A hook of git's has an index of its own in the environment: it must stay as it is."""
+    hook = versions.root / ".git/hooks/post-checkout"
+    hook.parent.mkdir(exist_ok=True)
+    hook.write_text(f"#!/bin/sh\ntouch {versions.path}/hooked\n")
+    hook.chmod(0o755)
+    index = versions.path / "index"
+    shutil.copy(versions.root / ".git/index", index)
+    index.write_bytes(content := index.read_bytes()[:-1] + b"?")
+    monkeypatch.setenv("GIT_INDEX_FILE", str(index))
+    monkeypatch.setenv("GIT_DIR", str(versions.root / ".git"))
+    with checked_out(versions.root, "HEAD") as tree:
+        assert (tree / "test_model.py").exists()
+    assert index.read_bytes() == content
+    assert not (versions.path / "hooked").exists()
+
+
+def test_what_a_killed_process_left_is_removed_by_the_next(versions: Versions) -> None:
+    tree = versions.killed()
+    assert tree.is_dir()
+    assert len(versions.left_behind()) == 2
+    assert remove_leftovers(versions.root) == 1
+    assert not tree.parent.exists()
+    assert versions.left_behind() == []
+
+
+def test_what_the_system_has_cleared_away_is_forgotten(versions: Versions) -> None:
+    shutil.rmtree(versions.killed().parent)
+    assert len(versions.left_behind()) == 1
+    assert remove_leftovers(versions.root) == 1
+    assert versions.left_behind() == []
+
+
+def test_what_is_not_ours_stays(versions: Versions) -> None:
+    """Even with a name like ours: only the marker counts. And what is gone may come back."""
+    there = versions.path / "tmp" / "ttnn-perf-ab-abcdefgh" / "project"
+    away = versions.path / "disk that is off" / "project"
+    for place in (there, away):
+        versions.git("worktree", "add", "--quiet", "--detach", str(place))
+    shutil.rmtree(away.parent)
+    assert remove_leftovers(versions.root) == 0
+    assert (there / "test_model.py").exists()
+    assert str(away) in versions.git("worktree", "list")
+
+
+def test_what_another_process_uses_stays(versions: Versions) -> None:
+    command, environment = versions.checking_out("wait")
+    with subprocess.Popen(
+        command, env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as other:
+        assert other.stdout is not None
+        tree = Path(other.stdout.readline().strip())
+        assert remove_leftovers(versions.root) == 0
+        assert (tree / "test_model.py").exists()
+        other.communicate("")
+    assert versions.left_behind() == []
+
+
+@pytest.fixture
+def submodule(versions: Versions) -> Path:
+    """A submodule that has moved on since the commit."""
+    source = Versions(versions.path / "lib")
+    source.write("weights.txt", "first")
+    source.commit("First")
+    versions.git("-c", "protocol.file.allow=always", "submodule", "--quiet", "add",
+                 str(source.root), "lib")  # fmt: skip
+    versions.commit("With a library")
+    place = versions.root / "lib"
+    (place / "weights.txt").write_text("second")
+    return place
+
+
+def test_submodules_are_checked_out_from_what_is_here(versions: Versions, submodule: Path) -> None:
+    with checked_out(versions.root, "HEAD") as tree:
+        assert (tree / "lib/weights.txt").read_text() == "first"
+    assert Git(submodule).run("worktree", "list").count("\n") == 1
+    assert (submodule / "weights.txt").read_text() == "second"
+    assert versions.left_behind() == []
+
+
+def test_commit_that_a_submodule_does_not_have_is_told_with_the_remedy(
+    versions: Versions, submodule: Path
+) -> None:
+    absent = "1" * 40
+    versions.git("update-index", "--cacheinfo", f"160000,{absent},lib")
+    versions.git("commit", "--quiet", "-m", "Ahead")
+    with pytest.raises(InputError) as told, checked_out(versions.root, "HEAD"):
+        pass
+    assert str(told.value) == (
+        f"{submodule}: the submodule does not have commit {absent[:12]}, which is asked for: "
+        f"git -C {submodule} fetch"
+    )
+    assert versions.left_behind() == []
+
+
+def test_files_that_are_not_committed_are_counted(versions: Versions) -> None:
+    repository = Repository.around(versions.root / "src")
+    assert repository.root == versions.root
+    clean = repository.working_tree()
+    assert (clean.commit, clean.changed, clean.untracked) == (repository.commit("work"), 0, 0)
+    assert clean.commit is not None
+    assert clean.commit.subject == "Start"
+    versions.model(a={"latency": 2.0})
+    versions.write("staged.py", "")
+    versions.git("add", "staged.py")
+    versions.write("untracked.py", "")
+    tree = repository.working_tree()
+    assert (tree.changed, tree.untracked) == (2, 1)
+    assert clean.commit is not None
+    assert repository.differs_from(clean.commit, ["src", "test_model.py"]) == ("src",)
