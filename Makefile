@@ -72,6 +72,7 @@ benchmarks: $(READY)  ## side by side with pytest-benchmark, and the bars
 	$(BIN)/python benchmarks/startup.py
 	$(BIN)/python benchmarks/pcc.py
 	$(BIN)/python benchmarks/capture.py
+	$(BIN)/python benchmarks/checklist.py
 	$(BIN)/python benchmarks/ab.py
 
 gate-quality: $(READY)  ## how often the gate is wrong, beside other tools' rules; writes the page
