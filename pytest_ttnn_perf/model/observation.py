@@ -153,7 +153,8 @@ class JudgedTest:
 def _is_said(finding: Finding, metrics: set[str]) -> bool:
     """Tell whether failing verdicts on some metrics, or a line for a target, say the same."""
     if finding.code in _JUDGED_TOO and finding.stands:
-        return metrics.issuperset(evidence.subject for evidence in finding.evidence)
+        named = {evidence.subject for evidence in finding.evidence}
+        return bool(named) and named <= metrics
     return finding.code == _OF_TARGET
 
 
