@@ -92,6 +92,7 @@ def test_a_slower_op_fails_its_test_by_name_and_no_other(
         f"2.0 % (1 sample {against} 7.200 ms; provisional baseline)",
         "  by op: +18.5 % (+1.20 ms) = Matmul +1.20 ms (64→32 cores)",
         f'  accept it with: pytest {DENSE} --ttnn-perf-update=all --ttnn-perf-reason "why"',
+        f"  full profile: python -m tracy -r -p -v -m pytest {DENSE}",
     ]
     assert set(rig.outcomes(SUM).values()) == {"WITHIN"}
     # Confirmed as it was measured: profiled, and no other way.
