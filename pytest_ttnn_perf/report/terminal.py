@@ -192,9 +192,9 @@ def _by_remedy(
 
 
 def _full_profile(judged: JudgedTest, rerun: Rerun) -> Iterator[str]:
-    """Say how to see more of a test that ran on a device."""
+    """Say how to see more of a test that ran on a device, unless it is used wrongly."""
     command = rerun.full_profile(judged.observation)
-    if command is not None:
+    if command is not None and not judged.observation.problems:
         realtime = any(
             each.metric.source is Source.REALTIME for each in judged.observation.metrics.values()
         )
