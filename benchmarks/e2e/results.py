@@ -124,8 +124,8 @@ def _failed_in_pytest(report: Path) -> set[str]:
 def _read(attempt: Attempt, run: Run, project: Project, *, reported: set[str]) -> Attempt:
     store = BaselineStore(project.baselines)
     store.preload(run.tests)
-    alone = judge_run(_without_confirmations(run), store).tests
-    again = judge_run(run, store)
+    alone = judge_run(_without_confirmations(run), store, Settings()).tests
+    again = judge_run(run, store, Settings())
     trouble = None
     failures = {name for name, judged in run.tests.items() if failed(judged, Settings())}
     if set(run.tests) != set(project.tests):

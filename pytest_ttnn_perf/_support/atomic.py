@@ -20,6 +20,10 @@ def write_text(file: Path, text: str) -> None:
         WriteError: the folder or the disk refused; the old file is untouched.
     """
     try:
+        file = file.resolve()  # a link stays one
+        if file.exists() and not file.is_file():  # a pipe or a device, such as /dev/stdout
+            file.write_text(text, encoding="utf-8", newline="\n")
+            return
         file.parent.mkdir(parents=True, exist_ok=True)
         handle, name = tempfile.mkstemp(
             dir=file.parent, prefix=f".{file.name[:40]}.", suffix=".new"

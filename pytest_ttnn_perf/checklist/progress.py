@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from typing import TYPE_CHECKING, Final
 
 from pytest_ttnn_perf.checklist.op_times import ops_like
@@ -60,10 +61,10 @@ def progress_of(
     states = {finding.code: _state(finding) for finding in findings}
     for each in unanswered:
         states.update(dict.fromkeys(each.codes, _WITHOUT_ANSWER[each.outcome]))
-    steps = {
-        number: _step(name, {c: s for c, s in states.items() if c.startswith(f"TTP{number}")})
-        for number, name in _STEPS.items()
-    }
+    by_step: dict[str, dict[str, State | None]] = defaultdict(dict)
+    for code, state in states.items():
+        by_step[code[3]][code] = state
+    steps = {number: _step(name, by_step[str(number)]) for number, name in _STEPS.items()}
     baseline = {True: State.DONE, False: State.OPEN, None: State.NOT_MEASURED}[has_baseline]
     kind = kind or model_kind(ops, bottleneck)
     order = (*_FOCUS.get(kind, ()), *_STEPS) if kind is not None else tuple(_STEPS)

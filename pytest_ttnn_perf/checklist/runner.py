@@ -47,21 +47,23 @@ def ask_rules(groups: Iterable[Group], subject: Subject) -> Answered:
         RuleError: one raised.
     """
     findings: list[Finding] = []
-    without: dict[str, Unanswered] = {}
+    without: dict[tuple[RuleOutcome, str], tuple[str, ...]] = {}
+
+    def leave(outcome: RuleOutcome, why: str, codes: tuple[str, ...]) -> None:
+        without[outcome, why] = (*without.get((outcome, why), ()), *codes)
+
     for group in groups:
         if group.needs and not any(map(subject.has, group.needs)):
-            why = _why_absent(group.needs, subject)
-            without[why] = Unanswered(RuleOutcome.NOT_MEASURED, why, group.codes)
+            leave(RuleOutcome.NOT_MEASURED, _why_absent(group.needs, subject), group.codes)
             continue
         for rule in group.rules:
             answer = _asked(rule, subject)
             if answer.outcome is RuleOutcome.FOUND or answer.outcome is RuleOutcome.CLEAN:
                 findings.append(finding_of(rule, answer))
                 continue
-            why = answer.reason or ""
-            codes = (*without[why].codes, rule.code) if why in without else (rule.code,)
-            without[why] = Unanswered(answer.outcome, why, codes)
-    return Answered(tuple(findings), tuple(without.values()))
+            leave(answer.outcome, answer.reason or "", (rule.code,))
+    unanswered = (Unanswered(*why, codes) for why, codes in without.items())
+    return Answered(tuple(findings), tuple(unanswered))
 
 
 def _answer(rule: Rule, subject: Subject) -> Answer:

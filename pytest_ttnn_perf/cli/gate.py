@@ -13,6 +13,7 @@ from pytest_ttnn_perf.cli.arguments import (
     project_settings,
 )
 from pytest_ttnn_perf.model.rerun import Rerun
+from pytest_ttnn_perf.model.rule_settings import Checklist
 from pytest_ttnn_perf.model.settings import Missing
 from pytest_ttnn_perf.workflow.ci_job import ci_job
 from pytest_ttnn_perf.workflow.config_file import find_root
@@ -54,6 +55,11 @@ def add_gate(parser: argparse.ArgumentParser) -> None:
         choices=[choice.value for choice in Missing],
         help="what a test without a comparable baseline does (default: fail)",
     )
+    parser.add_argument(
+        "--checklist",
+        choices=[choice.value for choice in Checklist],
+        help="what errors of the checklist do (default: enforce)",
+    )
     add_format(parser, *CI_SHAPES)
 
 
@@ -62,6 +68,8 @@ def gate_of(options: argparse.Namespace) -> Gate:
     settings = project_settings()
     if options.missing:
         settings = replace(settings, missing=Missing(options.missing))
+    if options.checklist:
+        settings = replace(settings, checklist=Checklist(options.checklist))
     rerun = Rerun()
     if options.baselines is not None:
         settings = replace(settings, baselines=options.baselines)

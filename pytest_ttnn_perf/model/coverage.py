@@ -34,10 +34,12 @@ class Coverage:
 
     ``others`` are tests that there are and that have no result in the run: deselected, skipped, not
     measured. A file among them could not be collected, so that nothing is known of its tests.
+    ``unasked`` are those of them that nobody asked for: deselected.
     """
 
     places: tuple[str, ...]
     others: tuple[str, ...] = ()
+    unasked: tuple[str, ...] = ()
 
     def covers(self, test: str) -> bool:
         """Return whether the run would have met a test, were it still there."""
@@ -48,7 +50,22 @@ class Coverage:
         """Return this coverage for a run that has results of some of its tests."""
         known = frozenset(results)
         others = sorted({other for other in self.others if other not in known})
-        return Coverage(self.places, tuple(others))
+        unasked = sorted({other for other in self.unasked if other not in known})
+        return Coverage(self.places, tuple(others), tuple(unasked))
+
+    def asks_for(self, test: str) -> bool:
+        """Return whether the run should have a result of a test."""
+        return self.covers(test) and test not in self.unasked
+
+    def joined(self, other: Coverage) -> Coverage:
+        """Return what two shards have collected: a test is asked for if one of them does so."""
+        ours = {test for test in self.unasked if not other.asks_for(test)}
+        theirs = {test for test in other.unasked if not self.asks_for(test)}
+        return Coverage(
+            tuple(dict.fromkeys((*self.places, *other.places))),
+            tuple(dict.fromkeys((*self.others, *other.others))),
+            tuple(sorted(ours | theirs)),
+        )
 
     def functions(self, results: Iterable[str]) -> frozenset[str]:
         """Return all test functions that there are; ``results`` are the tests with one."""

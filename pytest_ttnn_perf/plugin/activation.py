@@ -10,7 +10,9 @@ from typing import TYPE_CHECKING, Final
 import pytest
 
 from pytest_ttnn_perf._support.errors import TtnnPerfError
+from pytest_ttnn_perf.model.assignment import PassKind
 from pytest_ttnn_perf.model.rerun import Rerun
+from pytest_ttnn_perf.model.rule_settings import Checklist
 from pytest_ttnn_perf.model.settings import Isolate
 from pytest_ttnn_perf.plugin.closing import Closing
 from pytest_ttnn_perf.plugin.fixture import INSTRUMENTS
@@ -35,6 +37,8 @@ if TYPE_CHECKING:
 _DEBUGGING: Final = {"usepdb": "--pdb", "trace": "--trace"}
 #: Keeps the chip of one of several processes side by side.
 _CHIP = pytest.StashKey[object]()
+#: Passes of which nothing but the samples is kept.
+_SAMPLES_ONLY: Final = frozenset({PassKind.CONFIRM, PassKind.CALIBRATE, PassKind.AB})
 _LOOKING: Final = ("collectonly", "setuponly", "setupshow", "setupplan")
 
 
@@ -88,6 +92,8 @@ def _work(config: pytest.Config, settings: Settings, link: Link) -> None:
     register = config.pluginmanager.register
     stream = Stream(link)
     profiler = link.assignment.profiler
+    if link.assignment.kind in _SAMPLES_ONLY:
+        settings = replace(settings, checklist=Checklist.OFF)
     instruments = equipment(settings, profiler, link.assignment, opened=stream.opened)
     config.stash[INSTRUMENTS] = instruments
     register(Assigned(link.assignment), "ttnn_perf_assigned")

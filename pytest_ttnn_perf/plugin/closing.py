@@ -55,11 +55,12 @@ class Closing:
             text = "no test was gated: "
             text += self.gate.cut_short or "those that ran are not marked, or were skipped"
             terminalreporter.write_line(text, yellow=True)
-            return
-        for line in self.gate.summary():
+        for line in self.gate.summary() if self.gate.judged_any else self.gate.lapsed():
             terminalreporter.write_line(line.text, red=line.bad, green=line.good)
         for error in self.gate.results.errors:
             terminalreporter.write_line(f"not written: {error}", red=True)
+        if not self.gate.judged_any:
+            return
         for text in self.gate.results.closing():
             terminalreporter.write_line(text)
         self._annotate(terminalreporter)

@@ -24,10 +24,11 @@ class Gathering:
 
     config: pytest.Config
     _apart: list[str] = field(default_factory=list)
+    _deselected: list[str] = field(default_factory=list)
 
     def pytest_deselected(self, items: Sequence[pytest.Item]) -> None:
         """Keep what was deselected: it is there all the same."""
-        self._apart += [getattr(item, "nodeid", str(item)) for item in items]
+        self._deselected += [getattr(item, "nodeid", str(item)) for item in items]
 
     def pytest_collectreport(self, report: pytest.CollectReport) -> None:
         """Keep what could not be collected, or was skipped as a whole: its tests may be there."""
@@ -41,7 +42,10 @@ class Gathering:
             return None
         found = (_place(argument, self.config) for argument in self.config.args)
         places = tuple(place for place in found if place is not None)
-        return Coverage(places, (*tests, *self._apart)) if places else None
+        if not places:
+            return None
+        unasked = tuple(self._deselected)
+        return Coverage(places, (*tests, *unasked, *self._apart), unasked)
 
 
 def _place(argument: str, config: pytest.Config) -> str | None:

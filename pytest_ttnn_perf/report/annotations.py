@@ -89,6 +89,10 @@ def _of_run(told: Told) -> Iterator[Annotation]:
         # Where a test failed, that is what the job failed for.
         level = Level.WARNING if told.manner.failed else Level.ERROR
         yield Annotation(level, "ttnn-perf: environment shifted", (shift_line(shift),))
+    lost = told.manner.lapses.lost
+    if lost:
+        what = f"{counted(len(lost), 'test')} with a baseline did not run, and required is set"
+        yield Annotation(Level.ERROR, "ttnn-perf", (what, *lost[:_MOST]))
     if not told.run.complete:
         text = f"the run was cut short after {counted(len(told.tests), 'test')}"
         yield Annotation(Level.ERROR, "ttnn-perf", (text,))

@@ -16,7 +16,12 @@ if TYPE_CHECKING:
 
 
 def gate_document(
-    tests: Sequence[JudgedTest], *, failed: bool, complete: bool, shift: Shift | None
+    tests: Sequence[JudgedTest],
+    *,
+    failed: bool,
+    complete: bool,
+    shift: Shift | None,
+    lost: Sequence[str] = (),
 ) -> dict[str, object]:
     """Return the result of a gate."""
     verdicts = [
@@ -38,6 +43,7 @@ def gate_document(
         "shifted": shift is not None,
         "shift": shift.change if shift else None,
         "complete": complete,
+        "lost": list(lost),
         "verdicts": verdicts,
         "findings": [
             {"test": judged.observation.test, **finding_document(finding)}

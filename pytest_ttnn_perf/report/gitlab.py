@@ -69,9 +69,11 @@ def _issue(
 ) -> dict[str, object]:
     test, where = judged.observation.test, told.place(judged)
     # Neither value nor outcome nor line: the same trouble in two runs is one.
-    known_by = "\0".join((test, *identity)).encode("utf-8", errors="surrogatepass")
+    own = judged.observation.hardware or told.run.hardware
+    key = own.key if own else ""  # one test on two systems has two troubles
+    known_by = "\0".join((key, test, *identity)).encode("utf-8", errors="surrogatepass")
     return {
-        "description": f"{shortened(visible(test), _LONGEST_ID)}: {visible(text)}",
+        "description": f"{shortened(visible(test), _LONGEST_ID)} ({key}): {visible(text)}",
         "check_name": visible(check),
         "fingerprint": hashlib.sha256(known_by).hexdigest(),
         "severity": severity,

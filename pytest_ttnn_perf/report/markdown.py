@@ -44,6 +44,7 @@ def markdown_text(told: Told, *, most_bytes: int) -> str:
 def _parts(told: Told) -> Iterator[Section]:
     """Yield what is worth reading; nothing where everything is as before."""
     yield from failed_sections(told)
+    yield from _lost(told)
     yield from _machine(told)
     yield from improved_sections(told)
     found = findings_section(told)
@@ -60,6 +61,9 @@ def _headline(told: Told, *, quiet: bool) -> str:
     if failed:
         of = counted(len(told.tests), "test")
         text, sign = f"{failed} of {of} failed", _FAILED
+    elif told.manner.lapses.lost:
+        lost = counted(len(told.manner.lapses.lost), "test")
+        text, sign = f"{lost} with a baseline did not run, and required is set", _FAILED
     elif shift is not None and shift.worse:
         text = f"environment shifted; {counted(gated, 'test')} gated, none failed by name"
         sign = _WARNED
@@ -70,6 +74,14 @@ def _headline(told: Told, *, quiet: bool) -> str:
     if quiet:
         return f"{sign} **ttnn-perf: {text}**\n"
     return f"## {sign} ttnn-perf: {text}\n\n{prose(count_line(told.tests, failed=failed))}\n"
+
+
+def _lost(told: Told) -> Iterator[Section]:
+    """Name the tests that are required and did not run."""
+    lost = told.manner.lapses.lost
+    if lost:
+        head = f"\n### Did not run: {counted(len(lost), 'test')} with a baseline\n\n"
+        yield Section(head, tuple(f"- {code(test)}\n" for test in lost), noun="test")
 
 
 def _machine(told: Told) -> Iterator[Section]:

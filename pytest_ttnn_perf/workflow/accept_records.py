@@ -68,7 +68,7 @@ def accept_records(asked: Acceptance, settings: Settings) -> Result:
         message = '--update all needs --reason "why the change is right"'
         raise UsageError(message)
     store = BaselineStore(settings.baselines)
-    runs = {path: judge_run(read_run(path), store) for path in asked.records}
+    runs = {path: judge_run(read_run(path), store, settings) for path in asked.records}
     _check_together(runs)
     for path, run in runs.items():
         _check_whole(path, run, asked)
@@ -122,7 +122,7 @@ class _Accepting:
         kept = again = 0
         for (hardware, test), measured in self._measured().items():
             stored = self.store.find(hardware, test)
-            if all(is_stored(each.observation, stored) for each in measured):
+            if all(is_stored(each, stored) for each in measured):
                 again += 1
                 continue
             judged = self._judged(hardware, measured, update)

@@ -14,7 +14,6 @@ from pytest_ttnn_perf.report.fitting import COMMENT_BYTES, SUMMARY_BYTES
 from pytest_ttnn_perf.report.gitlab import gitlab_text
 from pytest_ttnn_perf.report.markdown import markdown_text
 from pytest_ttnn_perf.report.told import Told
-from pytest_ttnn_perf.workflow.judge import manner_of
 from pytest_ttnn_perf.workflow.shifted import differences
 
 if TYPE_CHECKING:
@@ -24,8 +23,8 @@ if TYPE_CHECKING:
     from pytest_ttnn_perf.baselines.store import BaselineStore
     from pytest_ttnn_perf.model.ci import CiJob
     from pytest_ttnn_perf.model.observation import Run
-    from pytest_ttnn_perf.model.rerun import Rerun
     from pytest_ttnn_perf.model.settings import Settings
+    from pytest_ttnn_perf.report.terminal import Manner
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,15 +70,14 @@ def ci_reports(
     settings: Settings,
     store: BaselineStore,
     *,
-    rerun: Rerun,
+    manner: Manner,
     job: CiJob,
     record: str | None,
 ) -> CiReports:
     """Return the reports of a judged run; ``record`` is where all of it can be read."""
-    tests = list(run.tests.values())
     told = Told(
         run,
-        manner_of(tests, settings, rerun=rerun, shift=run.shift),
+        manner,
         settings.missing,
         settings.checklist is Checklist.ENFORCE,
         differences(run.tests, store, hardware=run.hardware, environment=run.environment),

@@ -65,16 +65,18 @@ def settled(measured: Sequence[Measured]) -> Mapping[str, tuple[tuple[float, ...
     return found
 
 
-def is_stored(observation: Observation, stored: TestBaseline | None) -> bool:
-    """Return whether all timings of an observation are sessions of the baseline already.
+def is_stored(measured: Measured, stored: TestBaseline | None) -> bool:
+    """Return whether all timings of a test are sessions of the baseline already.
 
-    Taking the same record twice must not make its sessions count twice.
+    Taking the same record twice must not make its sessions count twice. Times may be equal by
+    chance, as those of a simulator are: what is compared exactly must be as it is stored.
     """
-    if stored is None:
+    exact = (v for v in measured.judged.verdicts if not v.metric.compared_by_ratio)
+    if stored is None or any(verdict.outcome is not Outcome.WITHIN for verdict in exact):
         return False
     gated = [
         (each, stored.metrics[name].sessions)
-        for name, each in observation.metrics.items()
+        for name, each in measured.observation.metrics.items()
         if each.metric.compared_by_ratio and name in stored.metrics
     ]
     return bool(gated) and all(

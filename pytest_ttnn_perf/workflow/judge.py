@@ -55,8 +55,11 @@ def checked_against_verdicts(judged: JudgedTest, settings: Settings) -> JudgedTe
     return asked_of_verdicts(judged, settings)
 
 
-def judge_run(run: Run, store: BaselineStore) -> Run:
-    """Judge every test of a recorded run anew, and the machine by how they moved at first."""
+def judge_run(run: Run, store: BaselineStore, settings: Settings) -> Run:
+    """Judge every test of a recorded run anew, and the machine by how they moved at first.
+
+    What the checklist says of verdicts is asked anew too: the record has what it said of others.
+    """
     observations = [judged.observation for judged in run.tests.values()]
     tests = _judged(observations, store, run)
     at_first = {**tests, **_judged(filter(None, map(_unconfirmed, observations)), store, run)}
@@ -64,6 +67,7 @@ def judge_run(run: Run, store: BaselineStore) -> Run:
     shift = assess(at_first, store, hardware=run.hardware, environment=environment)
     if shift is not None:
         tests = {name: relabelled(judged, shift) for name, judged in tests.items()}
+    tests = {name: checked_against_verdicts(judged, settings) for name, judged in tests.items()}
     return replace(run, tests=tests, shift=shift)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import datetime, timedelta
+from datetime import datetime, timedelta, timezone
 from typing import TYPE_CHECKING
 
 from pytest_ttnn_perf._support.errors import TtnnPerfError
@@ -36,7 +36,7 @@ def lost_tests(run: Run, store: BaselineStore) -> Iterator[str]:
     if run.coverage is None or not run.complete or not store.root.is_dir():
         return
     for test, _ in stored_tests(store.all_files(hardware_of(run))):
-        if test not in run.tests and run.coverage.covers(test):
+        if test not in run.tests and run.coverage.asks_for(test):
             yield test
 
 
@@ -44,11 +44,10 @@ def _stale(run: Run, store: BaselineStore, days: int) -> Iterator[Stale]:
     accepted = dict(_accepted(run, store))
     now = _date(run.environment.started_at)
     if now is not None and days:
-        oldest_wanted = now - timedelta(days=days)
 
         def is_old(each: Accepted) -> bool:
             at = _date(each.at)
-            return at is not None and at < oldest_wanted
+            return at is not None and (now - at) / timedelta(days=1) > days
 
         yield from _alike(accepted, is_old, f"older than {days} days")
     major = _major(run.environment.ttnn)
@@ -79,10 +78,12 @@ def _alike(
 
 
 def _date(text: str | None) -> datetime | None:
+    """Return a moment; one without a zone, as other producers write it, is in UTC."""
     try:
-        return datetime.fromisoformat(text.replace("Z", "+00:00")) if text else None
+        found = datetime.fromisoformat(text.replace("Z", "+00:00")) if text else None
     except ValueError:
         return None
+    return found.replace(tzinfo=timezone.utc) if found and found.tzinfo is None else found
 
 
 def _major(version: str | None) -> str | None:

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from pytest_ttnn_perf.baselines.store import BaselineStore
+    from pytest_ttnn_perf.model.coverage import Coverage
     from pytest_ttnn_perf.model.hardware import Hardware
     from pytest_ttnn_perf.model.observation import JudgedTest, Run
     from pytest_ttnn_perf.workflow.regate import Gate, Gated
@@ -31,6 +32,7 @@ class Part:
     tests: dict[str, JudgedTest] = field(default_factory=dict)
     records: list[Path] = field(default_factory=list)
     complete: bool = True
+    coverage: Coverage | None = None
 
     @property
     def name(self) -> str:
@@ -47,16 +49,22 @@ class Part:
         self.tests.update(tests)
         self.records.append(record)
         self.complete = self.complete and run.complete
+        if run.coverage is not None:
+            # What ran on another system is no loss of this one.
+            elsewhere = tuple(test for test in run.tests if test not in tests)
+            own = replace(run.coverage, unasked=(*run.coverage.unasked, *elsewhere))
+            self.coverage = self.coverage.joined(own) if self.coverage else own
 
     def run(self) -> Run:
         """Return all of it as one run."""
-        return replace(self.first, hardware=self.hardware, tests=self.tests, complete=self.complete)
+        whole = replace(self.first, hardware=self.hardware, tests=self.tests)
+        return replace(whole, complete=self.complete, coverage=self.coverage)
 
 
 def merge_records(
     records: Sequence[Path], gate: Gate, *, expected: int | None, shape: str
 ) -> Result:
-    """Judge the runs in ``records`` as one; fewer than ``expected`` of them fail it.
+    """Judge the runs in ``records`` as one; any other number than ``expected`` of them fails it.
 
     Raises:
         InputError: a record or a baseline is unreadable, or both define a metric differently.

@@ -64,7 +64,7 @@ def prune_baselines(asked: Pruning, settings: Settings) -> Result:
     if asked.record is None:
         run = Run(None, {}, coverage=collect(settings, asked.changing.here))
     else:
-        run = judge_run(_full_run(asked.record, full=asked.full), store)
+        run = judge_run(_full_run(asked.record, full=asked.full), store, settings)
     orphans = list(orphans_in(run, files, used=hardware_of(run)))
     chosen = [each for each in orphans if asked.key in {None, each.hardware.key}]
     found = replace(described(chosen, run, store), options=asked.options)

@@ -15,7 +15,7 @@ from pytest_ttnn_perf.report.documents import gate_document
 from pytest_ttnn_perf.report.listing import Listing
 from pytest_ttnn_perf.report.sentences import sentence
 from pytest_ttnn_perf.report.terminal import summary_lines
-from pytest_ttnn_perf.workflow.judge import checked_against_verdicts, judge_run, manner_of
+from pytest_ttnn_perf.workflow.judge import judge_run, manner_of
 from pytest_ttnn_perf.workflow.lapses import lapses_of
 
 if TYPE_CHECKING:
@@ -60,15 +60,10 @@ class Gate:
         """
         if not run.tests:
             raise InputError(records[0], "the run has no tests: nothing was judged")
-        run = judge_run(run, store)
+        run = judge_run(run, store, self.settings)
         _refuse_other_definitions(records[0], run)
-        tests = {
-            name: checked_against_verdicts(judged, self.settings)
-            for name, judged in run.tests.items()
-        }
-        run = replace(run, tests=tests)
         rerun = replace(self.rerun, records=tuple(map(str, records)))
-        manner = manner_of(list(tests.values()), self.settings, rerun=rerun, shift=run.shift)
+        manner = manner_of(list(run.tests.values()), self.settings, rerun=rerun, shift=run.shift)
         lapses = lapses_of(run, store, self.settings)
         return Gated(run, replace(manner, lapses=lapses))
 
@@ -76,9 +71,11 @@ class Gate:
         """Return what a judged run says to CI systems."""
         from pytest_ttnn_perf.workflow.ci_reports import ci_reports
 
-        rerun = gated.manner.rerun
-        record = ", ".join(rerun.records)
-        return ci_reports(gated.run, self.settings, store, rerun=rerun, job=self.job, record=record)
+        manner = gated.manner
+        record = ", ".join(manner.rerun.records)
+        return ci_reports(
+            gated.run, self.settings, store, manner=manner, job=self.job, record=record
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,7 +105,11 @@ class Gated:
         """Lay it out."""
         tests = list(self.run.tests.values())
         document = gate_document(
-            tests, failed=not self.passed, complete=self.run.complete, shift=self.run.shift
+            tests,
+            failed=not self.passed,
+            complete=self.run.complete,
+            shift=self.run.shift,
+            lost=self.manner.lapses.lost,
         )
         headings = ("test", "metric", "outcome", "change", "limit", "provisional", "sentence")
         rows = tuple(

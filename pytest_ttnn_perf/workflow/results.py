@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 
     from pytest_ttnn_perf.baselines.store import BaselineStore
     from pytest_ttnn_perf.model.observation import Run
-    from pytest_ttnn_perf.model.rerun import Rerun
     from pytest_ttnn_perf.model.settings import Settings
+    from pytest_ttnn_perf.report.terminal import Manner
     from pytest_ttnn_perf.workflow.ci_reports import CiReports
 
 
@@ -28,7 +28,6 @@ class Results:
 
     settings: Settings
     here: Path
-    rerun: Rerun
     job: CiJob = CiJob()
     reports: CiReports | None = None
     errors: list[str] = field(default_factory=list)
@@ -51,16 +50,25 @@ class Results:
         self.records.append(file)
         return True
 
-    def report(self, run: Run, store: BaselineStore) -> None:
+    def report(self, run: Run, store: BaselineStore, manner: Callable[[], Manner]) -> None:
         """Tell the run to reviewers and to the CI system, as far as that is wanted."""
+        if not self._is_read_elsewhere:
+            return
         from pytest_ttnn_perf.workflow.ci_reports import ci_reports
 
         record = shown_path(self.records[0], self.here) if self.records else None
         self.reports = ci_reports(
-            run, self.settings, store, rerun=self.rerun, job=self.job, record=record
+            run, self.settings, store, manner=manner(), job=self.job, record=record
         )
         for write in self.reports.writers(self.settings):
             self.attempt(write)
+
+    @property
+    def _is_read_elsewhere(self) -> bool:
+        settings, job = self.settings, self.job
+        files = settings.markdown or settings.gitlab
+        shown = settings.step_summary and job.step_summary
+        return bool(files or shown or (job.annotates and settings.annotations))
 
     def closing(self) -> Iterator[str]:
         """Say where the results went."""

@@ -17,6 +17,7 @@ from pytest_ttnn_perf.model.observation import Location, Observation, Run
 from pytest_ttnn_perf.model.rerun import Rerun
 from pytest_ttnn_perf.model.settings import Update
 from pytest_ttnn_perf.report.framing import heading_line
+from pytest_ttnn_perf.report.lapses import lapse_lines
 from pytest_ttnn_perf.report.progress import shift_line
 from pytest_ttnn_perf.report.terminal import failure_text, summary_lines
 from pytest_ttnn_perf.workflow.accept import accepted_now
@@ -47,6 +48,7 @@ if TYPE_CHECKING:
     from pytest_ttnn_perf.model.settings import Settings
     from pytest_ttnn_perf.model.shift import Shift
     from pytest_ttnn_perf.report.lines import Line
+    from pytest_ttnn_perf.report.terminal import Manner
 
 
 @dataclass(slots=True)
@@ -82,7 +84,7 @@ class GateRun:
         now = datetime.now(timezone.utc)
         # Sorts by time, and two runs that start in one second still differ.
         identifier = f"{now:%Y%m%dT%H%M%SZ}-{secrets.token_hex(3)}"
-        self.results = Results(self.settings, self.here, self.rerun)
+        self.results = Results(self.settings, self.here)
         self._store = BaselineStore(self.settings.baselines)
         self._updates = Updates(self._store, self.settings.update)
         self._journal = Journal(self.settings.artifacts / "runs" / f"{identifier}.jsonl")
@@ -141,6 +143,7 @@ class GateRun:
 
     def _decided(self, judged: JudgedTest) -> JudgedTest:
         if violations(judged, self.settings.checklist):
+            self._updates.withdraw(judged.observation.test)
             return judged  # what fails is nothing to compare with
         return self._updates.decide(
             judged,
@@ -250,7 +253,7 @@ class GateRun:
         # Also of a run without tests: the file of an earlier run must not stand in for it.
         if self.settings.json is not None:
             self.results.publish(run, self.settings.json)
-        self.results.report(run, self._store)
+        self.results.report(run, self._store, self._manner)
 
     def abandon(self) -> None:
         """End a run that never was one, without a trace."""
@@ -258,12 +261,19 @@ class GateRun:
 
     def summary(self) -> Iterator[Line]:
         """Lay out the run's result."""
-        tests = list(self._tests.values())
-        manner = manner_of(tests, self.settings, rerun=self.rerun, shift=self.shift)
         found = orphaned(self._run, self._store)
         found = with_commands(found, self.rerun, self.results.records, here=self.here)
-        manner = replace(manner, update=self.settings.update, orphaned=found, lapses=self.lapses)
-        return summary_lines(tests, manner=manner)
+        manner = replace(self._manner(), update=self.settings.update, orphaned=found)
+        return summary_lines(list(self._tests.values()), manner=manner)
+
+    def _manner(self) -> Manner:
+        tests = list(self._tests.values())
+        manner = manner_of(tests, self.settings, rerun=self.rerun, shift=self.shift)
+        return replace(manner, lapses=self.lapses)
+
+    def lapsed(self) -> Iterator[Line]:
+        """Say what fails a run in which nothing was gated."""
+        return lapse_lines(self.lapses)
 
     def heading(self) -> str:
         """Say in one line what this run does."""

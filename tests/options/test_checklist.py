@@ -73,6 +73,8 @@ def test_a_record_is_gated_as_the_project_has_it(project: Project) -> None:
     project.pytest("--ttnn-perf-update=new", "--ttnn-perf-checklist=report")
     project.pytest("--ttnn-perf", "--ttnn-perf-json=run.json", "--ttnn-perf-checklist=report")
 
+    asked = project.cli("gate", "run.json", "--checklist", "report")
+    assert asked.code == 0
     enforced = project.cli("gate", "run.json")
     configure(project, 'checklist = "report"')
     reported = project.cli("gate", "run.json")

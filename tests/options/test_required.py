@@ -21,6 +21,8 @@ BOTH = """
     def test_b(ttnn_perf):
         ttnn_perf.record("latency", 12.5, unit="ms")
 """
+#: Leaves out the test that may be skipped.
+APART = "not skipif"
 LOST = [
     "failed: 1 test with a baseline did not run, and required is set",
     "  test_model.py::test_a",
@@ -93,3 +95,61 @@ def test_many_are_counted(project: Project) -> None:
     assert ran.code == 1
     assert "failed: 7 tests with a baseline did not run, and required is set" in ran.text
     assert "  and 2 more" in ran.text.splitlines()
+
+
+@pytest.mark.parametrize("options", [["-m", APART], ["--deselect", "test_model.py::test_a"]])
+def test_what_was_deselected_is_not_lost(stored: Project, options: list[str]) -> None:
+    configure(stored, "required = true")
+
+    ran = stored.pytest("--ttnn-perf", *options)
+
+    assert counts_of(ran) == "1 passed, 1 deselected"
+    assert (ran.code, losses(ran.text)) == (0, [])
+
+
+def test_a_run_that_measured_nothing_says_what_it_lost(stored: Project) -> None:
+    configure(stored, "required = true")
+    stored.write(test_model=BOTH.format(skipped=True).replace("def test_b", "def helper"))
+
+    ran = stored.pytest("--ttnn-perf")
+
+    assert ran.code == 1
+    assert "failed: 2 tests with a baseline did not run, and required is set" in ran.text
+
+
+def test_only_what_a_run_looked_at_is_lost(project: Project) -> None:
+    for folder in ("a", "b"):
+        (project.path / folder).mkdir()
+        source = "def test_model(ttnn_perf):\n    ttnn_perf.record('latency', 12.5, unit='ms')\n"
+        (project.path / folder / f"test_{folder}.py").write_text(source)
+    assert project.pytest("--ttnn-perf-update=new").code == 0
+    configure(project, "required = true")
+
+    assert project.pytest("--ttnn-perf", "a").code == 0
+
+
+def test_reports_for_ci_do_not_call_that_passed(stored: Project) -> None:
+    configure(stored, "required = true")
+    stored.write(test_model=BOTH.format(skipped=True))
+    stored.pytest("--ttnn-perf", "--ttnn-perf-json=run.json", "--ttnn-perf-markdown=report.md")
+
+    told = (stored.path / "report.md").read_text()
+    gated = stored.cli("gate", "run.json", "--format", "markdown")
+
+    assert gated.code == 1
+    for text in (told, gated.text):
+        assert "❌ ttnn-perf: 1 test with a baseline did not run, and required is set" in text
+        assert "- `test_model.py::test_a`" in text
+    assert '"lost": [\n    "test_model.py::test_a"\n  ]' in (
+        stored.cli("gate", "run.json", "--format", "json").text
+    )
+
+
+def test_shards_that_are_merged_lose_what_neither_ran(stored: Project) -> None:
+    for name, chosen in (("one", "skipif"), ("two", APART)):
+        ran = stored.pytest("--ttnn-perf", f"--ttnn-perf-json={name}.json", "-m", chosen)
+        assert counts_of(ran) == "1 passed, 1 deselected"
+    configure(stored, "required = true")
+
+    assert stored.cli("merge", "one.json", "two.json").code == 0
+    assert stored.cli("merge", "two.json", "one.json").code == 0

@@ -10,6 +10,7 @@ import pytest
 from pytest_ttnn_perf._support.errors import RuleError
 from pytest_ttnn_perf.checklist.rule import Answer, Rule, clean, not_applicable
 from pytest_ttnn_perf.checklist.runner import Answered, Group, ask_rules, run_rules
+from pytest_ttnn_perf.checklist.selection import selected
 from pytest_ttnn_perf.model.finding import Finding, RuleOutcome, Severity, Unanswered
 from pytest_ttnn_perf.model.observation import Observation
 from pytest_ttnn_perf.model.subject import Input, Subject
@@ -125,3 +126,14 @@ def test_the_fix_is_the_first_sentence_of_what_to_do() -> None:
         """
 
     assert Documented.fix() == "Use `x.y` or less."
+
+
+def test_groups_lose_no_rule_whatever_facts_are_stated() -> None:
+    subject = Subject(observation=Observation("test"), facts={"data_parallel": 2})
+    selection = selected((), (), {})
+
+    answered = ask_rules(selection.groups, subject)
+
+    told = {finding.code: finding.outcome for finding in answered.findings}
+    told |= {code: each.outcome for each in answered.unanswered for code in each.codes}
+    assert told == {each.code: each.outcome for each in run_rules(selection.rules, subject)}

@@ -12,13 +12,18 @@ if TYPE_CHECKING:
 
 def encode_coverage(coverage: Coverage) -> dict[str, object]:
     """Encode what was collected."""
-    return {"places": list(coverage.places), "others": list(coverage.others)}
+    return {
+        "places": list(coverage.places),
+        "others": list(coverage.others),
+        "unasked": list(coverage.unasked),
+    }
 
 
 def decode_coverage(value: Value) -> Coverage:
     """Decode it."""
-    others = value.optional("others")
+    others, unasked = value.optional("others"), value.optional("unasked")
     return Coverage(
         places=tuple(item.string() for item in value.field("places").array()),
         others=tuple(item.string() for item in others.array()) if others else (),
+        unasked=unasked.strings() if unasked else (),
     )
