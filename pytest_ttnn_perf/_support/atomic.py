@@ -20,13 +20,13 @@ def write_text(file: Path, text: str) -> None:
         WriteError: the folder or the disk refused; the old file is untouched.
     """
     try:
-        file = file.resolve()  # a link stays one
-        if file.exists() and not file.is_file():  # a pipe or a device, such as /dev/stdout
-            file.write_text(text, encoding="utf-8", newline="\n")
+        target = file.resolve()  # a link stays one
+        if target.exists() and not target.is_file():  # a pipe or a device, such as /dev/stdout
+            target.write_text(text, encoding="utf-8", newline="\n")
             return
-        file.parent.mkdir(parents=True, exist_ok=True)
+        target.parent.mkdir(parents=True, exist_ok=True)
         handle, name = tempfile.mkstemp(
-            dir=file.parent, prefix=f".{file.name[:40]}.", suffix=".new"
+            dir=target.parent, prefix=f".{target.name[:40]}.", suffix=".new"
         )
     except OSError as cause:
         raise WriteError(file, cause) from cause
@@ -37,8 +37,8 @@ def write_text(file: Path, text: str) -> None:
             stream.flush()
             os.fsync(stream.fileno())
         # mkstemp makes private files; a baseline is shared like any source file.
-        temporary.chmod(_mode_of(file))
-        temporary.replace(file)
+        temporary.chmod(_mode_of(target))
+        temporary.replace(target)
     except OSError as cause:
         raise WriteError(file, cause) from cause
     finally:

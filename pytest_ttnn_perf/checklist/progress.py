@@ -58,7 +58,8 @@ def progress_of(
 
     ``kind`` is what is known of the model already, else its ops and its bottleneck tell.
     """
-    states = {finding.code: _state(finding) for finding in findings}
+    listed = tuple(findings)
+    states = {finding.code: _state(finding) for finding in listed}
     for each in unanswered:
         states.update(dict.fromkeys(each.codes, _WITHOUT_ANSWER[each.outcome]))
     by_step: dict[str, dict[str, State | None]] = defaultdict(dict)
@@ -75,6 +76,7 @@ def progress_of(
         _final_pcc({code: state for code, state in states.items() if code in _PCC}),
         kind,
         first,
+        tuple(each.code for each in listed if each.fails and each.code.startswith("TTP0")),
     )
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from pytest_ttnn_perf._support.errors import UsageError
 from pytest_ttnn_perf.cli.arguments import add_format, project_settings
 
 if TYPE_CHECKING:
@@ -60,5 +61,13 @@ def run(options: argparse.Namespace) -> Result:
 
 
 def codes(text: str | None) -> tuple[str, ...]:
-    """Return the codes in a list with commas."""
-    return tuple(code.strip().upper() for code in (text or "").split(",") if code.strip())
+    """Return the codes in a list with commas.
+
+    Raises:
+        UsageError: the list is empty.
+    """
+    found = tuple(code.strip().upper() for code in (text or "").split(",") if code.strip())
+    if text is not None and not found:
+        message = f"expected codes of rules, such as TTP6,TTP203, found {text!r}"
+        raise UsageError(message)
+    return found

@@ -42,7 +42,8 @@ class Progress:
     """From the first measurement to the last check; ``steps`` are in the order of their numbers.
 
     ``kind`` is None where the ops do not tell it. ``first`` is the open step to take first, by its
-    number; None where none is open.
+    number; None where none is open. ``invalid`` are the rules that say that the numbers cannot be
+    trusted, which comes before any step.
     """
 
     baseline: Step
@@ -50,6 +51,7 @@ class Progress:
     pcc: Step
     kind: ModelKind | None = None
     first: int | None = None
+    invalid: tuple[str, ...] = ()
 
     @property
     def all(self) -> tuple[Step, ...]:

@@ -142,7 +142,7 @@ def _waivers(name: str, value: object) -> Mapping[str, str]:
         isinstance(reason, str) and reason.strip() for reason in value.values()
     ):
         raise _refuse(name, 'a reason per rule, e.g. {"TTP203": "converted once"}', value)
-    return value
+    return {str(code).upper(): reason for code, reason in value.items()}
 
 
 _READERS: Final[Mapping[str, Callable[[str, object], Any]]] = {

@@ -23,7 +23,7 @@ _FIELDS: Final = (
 
 
 def checklist_listing(
-    findings: Sequence[Finding], *, bottleneck: str | None, progress: Progress
+    findings: Sequence[Finding], *, bottleneck: str | None, progress: Progress | None
 ) -> Listing:
     """Lay findings out in the order in which they are worth reading."""
     lines: list[str] = []
@@ -33,12 +33,12 @@ def checklist_listing(
     lines += [""] if lines else []
     lines += [*_quiet(findings), ""]
     lines += [f"bottleneck: {bottleneck}"] if bottleneck else []
-    lines += progress_block(progress)
+    lines += progress_block(progress) if progress else ()
     rows = tuple(tuple(finding_document(f)[name] for name in _FIELDS) for f in findings)
     document = {
         "rules": [finding_document(finding) for finding in findings],
         "bottleneck": bottleneck,
-        "progress": progress_document(progress),
+        "progress": progress_document(progress) if progress else None,
     }
     return Listing((*lines, count_line(findings)), document, _FIELDS, rows)
 

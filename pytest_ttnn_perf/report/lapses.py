@@ -25,7 +25,8 @@ def lapse_lines(lapses: Lapses) -> Iterator[Line]:
             yield Line(f"  {test}", bad=True)
         if len(lapses.lost) > _MOST:
             yield Line(f"  and {len(lapses.lost) - _MOST} more", bad=True)
-        yield Line("  run them, or give them up: ttnn-perf baseline prune, baseline rename")
+        gone = "what is gone or renamed: ttnn-perf baseline prune, baseline rename"
+        yield Line(f"  run those that are skipped; {gone}")
     for stale in lapses.stale:
         count = counted(len(stale.tests), "baseline")
         oldest = f"{stale.oldest} of {stale.oldest_at}"

@@ -70,6 +70,7 @@ def progress_document(progress: Progress) -> dict[str, object]:
         ],
         "model_kind": progress.kind.value if progress.kind else None,
         "first": progress.steps[progress.first - 1].name if progress.first else None,
+        "invalid": list(progress.invalid),
     }
 
 
@@ -87,6 +88,9 @@ def _state(step: Step) -> str:
 
 def first_step(progress: Progress) -> Iterator[str]:
     """Say which step to take first, and for which kind of model that is the one."""
+    if progress.invalid:
+        yield f"first: validity, {', '.join(progress.invalid)}: the numbers cannot be trusted"
+        return
     if progress.first is None:
         return
     step = progress.steps[progress.first - 1]

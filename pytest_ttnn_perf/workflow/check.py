@@ -56,7 +56,10 @@ def check_artifacts(
     subject = subject_of(artifacts)
     findings = checked(subject, select=select, ignore=ignore, rules=rules)
     bottleneck = bottleneck_of(subject)
-    progress = progress_of(findings, has_baseline=None, kind=model_kind(subject.ops, bottleneck))
+    kind = model_kind(subject.ops, bottleneck)
+    # Of steps that nobody asked for, nothing is known.
+    everything = not select and not ignore
+    progress = progress_of(findings, has_baseline=None, kind=kind) if everything else None
     sentence = bottleneck.sentence if bottleneck else None
     listing = checklist_listing(findings, bottleneck=sentence, progress=progress)
     return Result(listing.text(shape), failed=any(finding.fails for finding in findings))

@@ -51,6 +51,9 @@ def collect(settings: Settings, here: Path) -> Coverage:
         except (DecodeError, InputError) as error:
             message = f"pytest --collect-only told what cannot be read: {error}"
             raise UsageError(message) from error
+    if not any("::" in test for test in found.others):
+        message = f"pytest --collect-only finds no test here: all baselines would go; {_HINT}"
+        raise UsageError(message)
     if not found.places:
         message = f"the configuration of pytest selects tests or leaves files out; {_HINT}"
         raise UsageError(message)

@@ -9,7 +9,6 @@ from pytest_ttnn_perf.checklist.progress import progress_of
 from pytest_ttnn_perf.model.finding import Finding, RuleOutcome, Unanswered
 from pytest_ttnn_perf.model.progress import ModelKind, State
 from pytest_ttnn_perf.model.rule_settings import Checklist
-from pytest_ttnn_perf.model.verdict import Reason
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -29,8 +28,8 @@ _WEIGHT: Final = {
 def progress_of_test(judged: JudgedTest) -> Progress | None:
     """Return how far the model of a test has come; None where nothing is known of its steps."""
     observation = judged.observation
-    new = {Reason.NEW_TEST, Reason.OTHER_KEY}
-    has_baseline = any(verdict.reason not in new for verdict in judged.verdicts)
+    compared = any(verdict.centre is not None for verdict in judged.verdicts)
+    has_baseline = compared or bool(judged.written)
     kind = next((each for each in ModelKind if each.value == observation.model_kind), None)
     progress = progress_of(
         observation.findings,

@@ -6,6 +6,7 @@ import json
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
+from pytest_ttnn_perf._support.errors import UsageError
 from pytest_ttnn_perf._support.wording import counted
 from pytest_ttnn_perf.capture.run_record import read_run
 from pytest_ttnn_perf.model.result import Result
@@ -68,7 +69,12 @@ def merge_records(
 
     Raises:
         InputError: a record or a baseline is unreadable, or both define a metric differently.
+        UsageError: a record is named twice.
     """
+    twice = next((each for each in records if list(records).count(each) > 1), None)
+    if twice is not None:
+        message = f"{twice} is named twice: it would count as two records"
+        raise UsageError(message)
     store = gate.store()
     parts = parts_of((record, read_run(record)) for record in records)
     judged = [(part, gate.judged(part.run(), store, records=part.records)) for part in parts]

@@ -138,6 +138,10 @@ def test_what_cannot_be_collected_is_kept_or_refused(desk: Desk) -> None:
     desk.store(GONE, stored(times(5.0)))
     (desk.path / "test_a.py").write_text("import nothing_like_this")
     ran = desk.run("prune", "--collect")
+    assert (ran.code, ran.text) == (2, "")
+    assert "finds no test here: all baselines would go; " in ran.errors
+    (desk.path / "test_z.py").write_text("def test_z(): pass")
+    ran = desk.run("prune", "--collect")
     assert "kept what is stored of test_a.py: it could not be collected" in ran.text
     assert desk.sessions(GONE) == [5.0]
     (desk.path / "conftest.py").write_text("raise RuntimeError('no device')")

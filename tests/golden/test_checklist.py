@@ -89,6 +89,9 @@ def test_errors_fail_a_check(captured: Project) -> None:
     waived = captured.cli("check", "--csv", "replays.csv", "--ignore", "TTP0")
 
     assert (found.code, waived.code) == (1, 0)
+    first = "first: validity, TTP002: the numbers cannot be trusted"
+    assert first in found.text.splitlines()
+    assert "optimization progress:" not in waived.text  # of a part nothing is known
     assert found.text.startswith("TTP002 incomplete-trace-replay (error): ")
 
 
@@ -108,6 +111,10 @@ def test_progress_is_data_too(captured: Project) -> None:
     ("words", "complaint"),
     [
         ((), "ttnn-perf: nothing to look at: name --csv, --db or --log"),
+        (
+            ("--csv", "cnn.csv", "--select", " ,"),
+            "ttnn-perf: expected codes of rules, such as TTP6,TTP203, found ' ,'",
+        ),
         (
             ("--csv", "cnn.csv", "--select", "TTP21"),
             "ttnn-perf: select: no rule begins with 'TTP21'; `ttnn-perf rules` lists them",

@@ -164,3 +164,12 @@ def test_one_test_on_two_systems_has_two_troubles(sharded: Project) -> None:
     issues = json.loads(sharded.cli("merge", "one.json", "two.json", "--format", "gitlab").text)
 
     assert len({issue["fingerprint"] for issue in issues}) == len(issues) == 2
+
+
+def test_a_record_that_is_named_twice_is_refused(sharded: Project) -> None:
+    record(sharded, "one.json", test_a=10.0)
+
+    ran = sharded.cli("merge", "one.json", "one.json", "--expect", "2")
+
+    complaint = "ttnn-perf: one.json is named twice: it would count as two records"
+    assert (ran.code, ran.text, ran.errors) == (2, "", complaint)

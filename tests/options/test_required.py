@@ -26,7 +26,8 @@ APART = "not skipif"
 LOST = [
     "failed: 1 test with a baseline did not run, and required is set",
     "  test_model.py::test_a",
-    "  run them, or give them up: ttnn-perf baseline prune, baseline rename",
+    "  run those that are skipped; what is gone or renamed: ttnn-perf baseline prune, baseline "
+    "rename",
 ]
 
 

@@ -57,6 +57,8 @@ class PccNotChecked(Rule):
             return not_measured("the test did not reach its end")
         if not observation.metrics:
             return not_applicable("the test measures nothing")
+        if not any(each.gated for each in observation.metrics.values()):
+            return not_applicable("nothing of the test is gated")
         if all(each.metric.source is not Source.WALL for each in observation.metrics.values()):
             return not_measured("only the device was measured: outputs are checked in another pass")
         return found("the test measures its model without checking the output")

@@ -32,7 +32,8 @@ def test_issue_has_all_that_gitlab_asks_for() -> None:
     assert issue.pop("fingerprint").isalnum()
     assert issue == {
         "description": "a.py::a (wormhole_b0-n150-1x1): REGRESSED: wall_time 12.00 ms, baseline "
-        "10.00 ms: 20.0 % slower, limit 3.5 % (10 samples against 5 sessions); by op: Conv2d +61 us",
+        "10.00 ms: 20.0 % slower, limit 3.5 % (10 samples against 5 sessions); by op: Conv2d "
+        "+61 us",
         "check_name": "ttnn-perf/REGRESSED",
         "severity": "major",
         "location": {"path": "models/a.py", "lines": {"begin": 12}},

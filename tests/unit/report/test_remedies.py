@@ -62,7 +62,7 @@ def test_a_record_is_accepted_without_the_hardware() -> None:
     rerun = Rerun(options=("--ttnn-perf-baselines", "my base"), records=("a.json", "b c.json"))
     command = "ttnn-perf baseline accept a.json 'b c.json' 't.py::t[a b]' --baselines 'my base'"
     assert rerun.updates("t.py::t[a b]") == (
-        f"{command} --update improved",
+        f'{command} --update all --reason "why"',
         f"{command} --update new",
         f'{command} --update all --reason "why"',
     )
