@@ -47,7 +47,7 @@ def test_the_reason_of_a_test_has_the_last_word(project: Project) -> None:
 @pytest.mark.parametrize(
     ("waiver", "line"),
     [
-        ("TTP003", f"{MODEL}: waive: TTP003 found nothing; remove the waiver"),
+        ("TTP905", f"{MODEL}: waive: TTP905 found nothing; remove the waiver"),
         ("TTP999", f"{MODEL}: waive: TTP999 is no rule; `ttnn-perf rules` lists them"),
     ],
 )
@@ -84,11 +84,11 @@ def test_a_waiver_of_the_project_for_nothing_is_reported(project: Project) -> No
                 ttnn_perf.measure(lambda: None)
         """
     )
-    configure(project, "[tool.ttnn_perf.rules.TTP003]", 'waive = "cold on purpose"')
+    configure(project, "[tool.ttnn_perf.rules.TTP905]", 'waive = "no target yet"')
 
     ran = project.pytest("--ttnn-perf-update=new", "--ttnn-perf-confirm=0")
 
-    assert "rules.TTP003: TTP003 found nothing; remove the waiver" in ran.text.splitlines()
+    assert "rules.TTP905: TTP905 found nothing; remove the waiver" in ran.text.splitlines()
 
 
 @pytest.mark.parametrize(
