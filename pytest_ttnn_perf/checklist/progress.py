@@ -50,13 +50,11 @@ def progress_of(
     *,
     unanswered: Iterable[Unanswered] = (),
     has_baseline: bool | None,
-    ops: OpTable | None = None,
-    bottleneck: Bottleneck | None = None,
     kind: ModelKind | None = None,
 ) -> Progress:
     """Return how far a model has come; ``has_baseline`` is None where nobody looked for one.
 
-    ``kind`` is what is known of the model already, else its ops and its bottleneck tell.
+    ``kind`` is what kind of model it is; None where that is not known.
     """
     listed = tuple(findings)
     states = {finding.code: _state(finding) for finding in listed}
@@ -67,7 +65,6 @@ def progress_of(
         by_step[code[3]][code] = state
     steps = {number: _step(name, by_step[str(number)]) for number, name in _STEPS.items()}
     baseline = {True: State.DONE, False: State.OPEN, None: State.NOT_MEASURED}[has_baseline]
-    kind = kind or model_kind(ops, bottleneck)
     order = (*_FOCUS.get(kind, ()), *_STEPS) if kind is not None else tuple(_STEPS)
     first = next((number for number in order if steps[number].state is State.OPEN), None)
     return Progress(

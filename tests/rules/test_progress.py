@@ -120,7 +120,8 @@ def test_the_step_to_take_first(
     progress = progress_of(
         [finding(number * 100 + 1, FOUND) for number in opened],
         has_baseline=True,
-        ops=table(*rows) if rows else None,
-        bottleneck=held_by(bottleneck) if bottleneck else None,
+        kind=model_kind(
+            table(*rows) if rows else None, held_by(bottleneck) if bottleneck else None
+        ),
     )
     assert progress.first == first
