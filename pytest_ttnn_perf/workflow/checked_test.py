@@ -7,6 +7,7 @@ import sys
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
+from pytest_ttnn_perf._support.errors import RuleError
 from pytest_ttnn_perf.checklist.bottleneck import bottleneck_of
 from pytest_ttnn_perf.checklist.progress import model_kind
 from pytest_ttnn_perf.checklist.runner import ask_rules
@@ -68,7 +69,10 @@ def asked_again(observation: Observation, settings: Settings) -> Observation:
     if settings.checklist is Checklist.OFF or observation.raised is not None:
         return observation
     subject = Subject(observation=observation, facts=_facts(observation))
-    return _anew(observation, _asked(subject, settings, only=Input.TEST))
+    try:
+        return _anew(observation, _asked(subject, settings, only=Input.TEST))
+    except RuleError as error:
+        return _with_problem(observation, error)
 
 
 def asked_of_verdicts(judged: JudgedTest, settings: Settings) -> JudgedTest:
@@ -77,8 +81,16 @@ def asked_of_verdicts(judged: JudgedTest, settings: Settings) -> JudgedTest:
     if _OF_VERDICTS not in observation.outcomes:
         return judged
     subject = Subject(observation=observation, verdicts=judged.verdicts)
-    again = _asked(subject, replace(settings, select=(_OF_VERDICTS,), ignore=()))
+    try:
+        again = _asked(subject, replace(settings, select=(_OF_VERDICTS,), ignore=()))
+    except RuleError as error:
+        return replace(judged, observation=_with_problem(observation, error))
     return replace(judged, observation=_anew(observation, again))
+
+
+def _with_problem(observation: Observation, error: RuleError) -> Observation:
+    """Fail a test by our own mistake: nothing is known of it, and the others go on."""
+    return replace(observation, problems=(*observation.problems, str(error)))
 
 
 def _anew(observation: Observation, again: Answered) -> Observation:
