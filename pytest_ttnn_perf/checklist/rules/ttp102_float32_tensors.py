@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
-from pytest_ttnn_perf._support.wording import percent
-from pytest_ttnn_perf.checklist.operands import NO_OPERANDS, by_weight, operands_of, shape_text
-from pytest_ttnn_perf.checklist.rule import Rule, clean, found, limit, not_measured
+from pytest_ttnn_perf.checklist.float32 import judged_float32
+from pytest_ttnn_perf.checklist.operands import operands_of
+from pytest_ttnn_perf.checklist.rule import Rule, limit
 from pytest_ttnn_perf.model.finding import Severity
 from pytest_ttnn_perf.model.subject import Input
 
@@ -49,20 +49,6 @@ class Float32Tensors(Rule):
     def check(self, subject: Subject) -> Answer:
         """Compare the share of float32 with the limit."""
         operands = operands_of(subject)
-        total = sum(operand.size for operand in operands)
-        if not total:
-            return not_measured(NO_OPERANDS)
-        wide = [operand for operand in operands if operand.tensor.dtype == "FLOAT32"]
-        share = sum(operand.size for operand in wide) / total
-        if share <= self.share:
-            return clean(share, limit=self.share, unit="of operand bytes")
-        return found(
-            f"{percent(share)} of the bytes that ops take and give are float32",
-            value=share,
-            limit=self.share,
-            unit="of operand bytes",
-            evidence=by_weight(
-                ((f"{each.op} {shape_text(each.tensor.padded)}", each.size) for each in wide),
-                unit="B",
-            ),
+        return judged_float32(
+            operands, at_most=self.share, unit="of operand bytes", what="take and give"
         )
