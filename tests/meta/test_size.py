@@ -9,9 +9,9 @@ from statistics import median
 import pytest
 
 ROOT = Path(__file__).parents[2]
-MAX_MODULE_LINES = 300
-USUAL_MODULE_LINES = 150
-MAX_FUNCTION_LINES = 40
+MAX_MODULE_LINES = 500
+USUAL_MODULE_LINES = 250
+MAX_FUNCTION_LINES = 50
 
 #: Functions that were let off, as "file:name", with their length then. Entries may shrink or go.
 LET_OFF: dict[str, int] = {}
