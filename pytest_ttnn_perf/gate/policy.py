@@ -25,11 +25,13 @@ class Policy:
     least_noise: float = 0.003
     #: One-sided level of the limit for one measurement.
     level: float = 0.95
-    #: A change lies this many times as far out (in logarithms) as the furthest stored session on
+    #: A change lies this many times as far out (in logarithms) as the furthest stored sessions on
     #: its side: the next one of a rare kind may be a little further out than the one stored.
     guard: float = 1.1
+    #: One far session may be an accident, and it stays in the baseline: by itself it lifts a limit
+    #: to this at most. Two are a kind of session, and lift it up to the bound of TOO_NOISY.
+    guard_of_one: float = 0.04
     #: Where noise alone makes the limit exceed this, a regression of this size could have passed.
-    #: The guard never lifts a limit above it.
     too_noisy: float = 0.20
     #: Shorter differences than this mean nothing on a device clock.
     device_floor_ns: float = 1_000.0

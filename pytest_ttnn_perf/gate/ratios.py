@@ -37,7 +37,7 @@ class Band(NamedTuple):
 
     ``limit`` bounds what is worse; ``gain`` bounds what is better, which no ``max_regression``
     narrows: noise must not become the new centre. ``noise`` is the part of both that follows from
-    the spread alone: without the furthest session, any floor or cap.
+    the spread alone: without the furthest sessions, any floor or cap.
     """
 
     centre: float
@@ -126,17 +126,16 @@ def band_of(baseline: MetricBaseline, limits: Limits, *, policy: Policy) -> Band
     metric, since = baseline.metric, baseline.since
     medians, mads, counts = zip(*baseline.sessions)  # noqa: B905 (triples all)
     # To base 2, which costs half as much; turned natural below. Sorted once: every median then
-    # finds its values in order, or nearly so, and the furthest sessions are the ends.
+    # finds its values in order, or nearly so, and the furthest sessions are at the ends.
     current = sorted(map(log2, medians[since:]))
     middle = median_of_sorted(current)
     centre = middle * _LOG_2
     residuals = [value - middle for value in current]
-    lowest, highest = residuals[0], residuals[-1]
     if since:
         before = sorted(map(log2, medians[:since]))
         middle = median_of_sorted(before)
         residuals += [value - middle for value in before]
-        lowest, highest = min(residuals), max(residuals)
+        residuals.sort()
     # What the spread within a session leaves in its median.
     within = MEDIAN_ERROR * MAD_TO_SIGMA * sum(map(truediv, mads, medians)) / len(medians)
     alike = counts.count(counts[0]) == len(counts)
@@ -150,29 +149,30 @@ def band_of(baseline: MetricBaseline, limits: Limits, *, policy: Policy) -> Band
         floor = max(floor, policy.absolute_floor(metric) / exp(centre))
     least = log1p(floor)
     least = noise if noise > least else least
-    if metric.better is _HIGHER:
-        lowest, highest = -highest, -lowest
-    limit, gain = _clear_of(highest, -lowest, least, policy)
+    high = _clear_of(residuals[-1], residuals[-2:][0], least, policy)
+    low = _clear_of(-residuals[0], -residuals[:2][-1], least, policy)
+    limit, gain = (low, high) if metric.better is _HIGHER else (high, low)
     if limits.max_regression is not None:
         limit = min(limit, log1p(limits.max_regression))
     return Band(centre, limit, gain, noise)
 
 
-def _clear_of(worst: float, best: float, least: float, policy: Policy) -> tuple[float, float]:
-    """Return the limits for worse and for better, clear of the furthest sessions (to base 2).
+def _clear_of(furthest: float, second: float, least: float, policy: Policy) -> float:
+    """Return the limit on one side, clear of the two furthest sessions there (to base 2).
 
     Where sessions come in two kinds, a fast and a slow one, the spread stays small as long as one
     kind is rare; the next session of that kind is still no change.
 
-    Only up to the bound of TOO_NOISY, which therefore looks at the spread alone. A baseline keeps
-    its sessions: counted as noise, a single wild one would make the test TOO_NOISY for ever, and
-    without a bound it would hide a regression of its own size for ever.
+    A baseline keeps its sessions. So one far session alone counts up to a small bound: without
+    one, it would hide a regression of its own size for ever. Two that are as far count up to the
+    bound of TOO_NOISY, which therefore looks at the spread alone.
     """
-    reach, bound = policy.guard * _LOG_2, log1p(policy.too_noisy)
-    worst, best = worst * reach, best * reach
-    worst = worst if worst < bound else bound
-    best = best if best < bound else bound
-    return worst if worst > least else least, best if best > least else least
+    reach = policy.guard * _LOG_2
+    limit = least
+    if furthest * reach > limit:
+        limit = max(limit, min(furthest * reach, log1p(policy.guard_of_one)))
+        limit = max(limit, min(second * reach, log1p(policy.too_noisy)))
+    return limit
 
 
 def _spread(residuals: Sequence[float], within: float, prior: float) -> float:

@@ -5,9 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from datetime import datetime, timezone
 from enum import Enum, auto
+from math import log, log1p
 from typing import TYPE_CHECKING
 
 from pytest_ttnn_perf.gate.judge import session_of
+from pytest_ttnn_perf.gate.policy import DEFAULT_POLICY
 from pytest_ttnn_perf.model.baseline import (
     MAX_SESSIONS,
     Accepted,
@@ -19,7 +21,7 @@ from pytest_ttnn_perf.model.settings import Update
 from pytest_ttnn_perf.model.verdict import Outcome, Reason, Verdict
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
 
     from pytest_ttnn_perf.model.hardware import Environment
     from pytest_ttnn_perf.model.observation import JudgedTest, MetricObservation, Observation
@@ -44,8 +46,8 @@ class Change:
     observation: Observation
     actions: Mapping[str, Action]
     accepted: Accepted
-    #: Of several records, the samples that each would append by itself.
-    settled: Mapping[str, tuple[tuple[float, ...], ...]] | None = None
+    #: The samples that each metric within its limits appends: of each record, the first ones.
+    appended: Mapping[str, tuple[tuple[float, ...], ...]]
 
     @property
     def metrics(self) -> frozenset[str]:
@@ -61,9 +63,8 @@ class Change:
                 metrics.pop(name, None)
             elif action is not Action.KEEP:
                 observed = self.observation.metrics[name]
-                last = (observed.samples, *observed.confirmations)[-1:]
-                settled = last if self.settled is None else self.settled.get(name, ())
-                metrics[name] = _changed(metrics.get(name), observed, action, settled)
+                added = self.appended.get(name, ())
+                metrics[name] = _changed(metrics.get(name), observed, action, added)
         if stored is None:
             ops = self.observation.ops
             return TestBaseline(self.accepted, metrics, self.observation.setting, op_table=ops)
@@ -97,12 +98,47 @@ def plan(judged: JudgedTest, update: Update, *, accepted: Accepted) -> Change | 
     All of a test or nothing: a gain in speed is not written beside a loss in accuracy.
     """
     actions = actions_of(judged, update)
-    return Change(judged.observation, actions, accepted) if actions else None
+    return Change(judged.observation, actions, accepted, appended([judged])) if actions else None
+
+
+def appended(tests: Iterable[JudgedTest]) -> Mapping[str, tuple[tuple[float, ...], ...]]:
+    """Return the samples that each metric within its limits adds, by record of one test.
+
+    Of a result that was measured again it is the first measurement, not the one that cleared it.
+    Only what lies far out is measured again, until it does not: keeping the last would cut the
+    noise off at the limit, and a limit that follows from cut noise fails too often.
+    """
+    found: dict[str, tuple[tuple[float, ...], ...]] = {}
+    for judged in tests:
+        for verdict in judged.verdicts:
+            name = verdict.metric.name
+            observed = judged.observation.metrics.get(name)
+            if observed is not None and _adds_a_session(verdict, observed):
+                found[name] = (*found.get(name, ()), observed.samples)
+    return found
+
+
+def _adds_a_session(verdict: Verdict, observed: MetricObservation) -> bool:
+    """Return whether a result tells how the metric varies.
+
+    Not what another process refuted and what is further out than any noise that could be gated: a
+    machine that stood still for a moment. With few sessions stored it would move the centre.
+    """
+    if verdict.outcome is not Outcome.WITHIN:
+        return False
+    if not observed.confirmations or not verdict.centre:
+        return True
+    distance = abs(log(session_of(observed, observed.samples).median / verdict.centre))
+    return distance <= log1p(DEFAULT_POLICY.too_noisy)
 
 
 def actions_of(judged: JudgedTest, update: Update) -> Mapping[str, Action]:
     """Return what becomes of each metric; nothing at all if the test's result is not written."""
+    added = appended([judged])
     actions = {v.metric.name: action_for(v, update) for v in judged.verdicts}
+    for name, action in actions.items():
+        if action is Action.APPEND and name not in added:
+            actions[name] = Action.KEEP
     chosen = set(actions.values())
     if judged.observation.problems or Action.BLOCK in chosen or chosen <= {Action.KEEP}:
         return {}
@@ -136,7 +172,7 @@ def _changed(
     stored: MetricBaseline | None,
     observed: MetricObservation,
     action: Action,
-    settled: tuple[tuple[float, ...], ...],
+    added: tuple[tuple[float, ...], ...],
 ) -> MetricBaseline:
     samples = (observed.samples, *observed.confirmations)
     sessions = tuple(session_of(observed, each) for each in samples[:MAX_SESSIONS])
@@ -147,10 +183,8 @@ def _changed(
         # accept only, the one with more of them: two would tell the step between them.
         before = max(stored.current, stored.sessions[: stored.since], key=len)
         return MetricBaseline(observed.metric, (*before, *sessions), since=len(before))
-    # Of a result that was measured again, the session that settled it: a fluke is no noise that
-    # later runs must be allowed.
-    added = tuple(session_of(observed, each) for each in settled)
-    return replace(stored, sessions=_appended(stored, added))
+    new = tuple(session_of(observed, samples) for samples in added)
+    return replace(stored, sessions=_appended(stored, new))
 
 
 def _appended(stored: MetricBaseline, sessions: tuple[Session, ...]) -> tuple[Session, ...]:

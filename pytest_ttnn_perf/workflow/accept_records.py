@@ -12,10 +12,10 @@ from pytest_ttnn_perf.capture.run_record import read_run
 from pytest_ttnn_perf.model.edit import Edits, TestEdit
 from pytest_ttnn_perf.model.settings import Update
 from pytest_ttnn_perf.report.progress import shift_line
-from pytest_ttnn_perf.workflow.accept import Action, accepted_now, plan
+from pytest_ttnn_perf.workflow.accept import Action, accepted_now, appended, plan
 from pytest_ttnn_perf.workflow.changing import Changing, shown_then_done
 from pytest_ttnn_perf.workflow.edits import file_edits, metric_edits
-from pytest_ttnn_perf.workflow.joined import Measured, is_stored, joined, settled
+from pytest_ttnn_perf.workflow.joined import Measured, is_stored, joined
 from pytest_ttnn_perf.workflow.judge import judge_observation, judge_run
 from pytest_ttnn_perf.workflow.refusals import refusal_of
 from pytest_ttnn_perf.workflow.selection import selected
@@ -132,7 +132,7 @@ class _Accepting:
             if refusal is not None:
                 self.refusals.append(replace(refusal, key=hardware.key))
             elif change is not None:
-                change = replace(change, settled=settled(measured))
+                change = replace(change, appended=appended(each.judged for each in measured))
                 self._changes.setdefault(hardware, {})[test] = change
             else:
                 kept += 1

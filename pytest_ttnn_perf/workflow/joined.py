@@ -9,7 +9,7 @@ from pytest_ttnn_perf.gate.judge import session_of
 from pytest_ttnn_perf.model.verdict import Outcome
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
 
     from pytest_ttnn_perf.model.baseline import TestBaseline
     from pytest_ttnn_perf.model.observation import JudgedTest, MetricObservation, Observation
@@ -50,19 +50,6 @@ def joined(measured: Sequence[Measured]) -> Observation:
         for name in first.observation.metrics
     }
     return replace(first.observation, metrics=metrics, ops=rest[-1].observation.ops)
-
-
-def settled(measured: Sequence[Measured]) -> Mapping[str, tuple[tuple[float, ...], ...]]:
-    """Return the samples by which each record would add a session: those that were within."""
-    found: dict[str, tuple[tuple[float, ...], ...]] = {}
-    for each in measured:
-        for verdict in each.judged.verdicts:
-            name = verdict.metric.name
-            observed = each.observation.metrics.get(name)
-            if verdict.outcome is Outcome.WITHIN and observed is not None:
-                last = (observed.samples, *observed.confirmations)[-1]
-                found[name] = (*found.get(name, ()), last)
-    return found
 
 
 def is_stored(measured: Measured, stored: TestBaseline | None) -> bool:

@@ -206,8 +206,8 @@ def test_new_baseline_has_a_session_for_every_process(
 
 @pytest.mark.parametrize(
     ("measured", "expected"),
-    [((5, 5.1, 5.2), [5, 5.1, 5.2]), ((5, 10.1), [10, 10.1])],
-    ids=["confirmed", "lucky"],
+    [((5, 5.1, 5.2), [5, 5.1, 5.2]), ((9, 10.1), [10, 9]), ((5, 10.1), [10])],
+    ids=["confirmed", "lucky", "by accident"],
 )
 def test_gain_is_written_once_it_is_confirmed(
     project: Project, measured: tuple[float, ...], expected: list[float]
@@ -223,8 +223,8 @@ def test_gain_is_written_once_it_is_confirmed(
 
 @pytest.mark.parametrize(
     ("measured", "expected"),
-    [((20, 21, 22), [20, 21, 22]), ((20, 10.1), [10, 10.1])],
-    ids=["confirmed", "unlucky"],
+    [((20, 21, 22), [20, 21, 22]), ((11, 10.1), [10, 11]), ((20, 10.1), [10])],
+    ids=["confirmed", "unlucky", "by accident"],
 )
 def test_loss_is_accepted_once_it_is_confirmed(
     project: Project, measured: tuple[float, ...], expected: list[float]

@@ -29,8 +29,8 @@ from tests.properties.strategies import (
 
 #: Sessions this close together differ by less than the floor of 2 % from any centre of theirs.
 QUIET = 0.009
-#: And these by so much less than 20 % that the furthest of them, and some more, is no change.
-TAME = 0.08
+#: And these by so much less than 4 % that the furthest of them, and some more, is no change.
+TAME = 0.015
 #: Nothing here depends on how long a time is, but for this floor.
 NO_DEVICE_FLOOR = replace(DEFAULT_POLICY, device_floor_ns=0.0)
 
@@ -213,17 +213,18 @@ def _residuals(baseline: MetricBaseline) -> list[float]:
 
 @MANY
 @given(st.data())
-def test_no_limit_is_narrower_than_the_furthest_session_and_a_tenth(data: st.DataObject) -> None:
+def test_no_limit_is_narrower_than_the_furthest_sessions_and_a_tenth(data: st.DataObject) -> None:
     baseline = data.draw(baselines(data.draw(TIMINGS), spread=0.3))
     cap = data.draw(st.none() | st.floats(1e-6, 0.5))
-    residuals = _residuals(baseline)
-    worst, best = max(residuals), -min(residuals)
+    worst = sorted(_residuals(baseline), reverse=True)
+    best = [-residual for residual in reversed(worst)]
     band = band_of(baseline, Limits(max_regression=cap), policy=DEFAULT_POLICY)
-    # Up to 20 %, from where on it is a matter of noise alone.
-    bound = math.log(1.2)
-    least = min(1.1 * worst, bound) if cap is None else min(1.1 * worst, bound, math.log1p(cap))
-    assert band.limit >= least - 1e-12
-    assert band.gain >= min(1.1 * best, bound) - 1e-12
+    capped = math.inf if cap is None else math.log1p(cap)
+    # The furthest up to 4 %, the second up to 20 %, from where on it is a matter of noise alone.
+    for place, bound in enumerate((math.log(1.04), math.log(1.2))):
+        if place < len(worst):
+            assert band.limit >= min(1.1 * worst[place], bound, capped) - 1e-12
+            assert band.gain >= min(1.1 * best[place], bound) - 1e-12
 
 
 @pytest.mark.parametrize("towards", [1, -1], ids=["worse", "better"])

@@ -102,6 +102,32 @@ def test_all_sessions_of_a_confirmed_run_are_stored() -> None:
     )
 
 
+@pytest.mark.parametrize(
+    ("measured", "added"),
+    [
+        ((106.0, 100.5), [106]),
+        ((100.0 / 1.06, 100.5), [94.33962]),
+        ((119.0, 100.5), [119]),
+        ((121.0, 100.5), []),
+        ((100.0 / 1.21, 100.5), []),
+    ],
+    ids=["slow", "fast", "far", "accident", "lucky accident"],
+)
+def test_what_was_cleared_adds_the_first_measurement_not_the_one_that_cleared_it(
+    measured: tuple[float, ...], added: list[float]
+) -> None:
+    first, *again = measured
+    stored = after(None, 100, Update.NEW)
+    observed = MetricObservation(METRIC, (first,), confirmations=tuple((x,) for x in again))
+    run = Observation("t.py::t", {"t": observed})
+    judged = JudgedTest(run, judge_test(run, stored))
+    assert judged.verdicts[0].outcome is Outcome.WITHIN
+    change = plan(judged, Update.IMPROVED, accepted=NOW)
+    result = change(stored) if change else stored
+    assert result is not None
+    assert [session.median for session in result.metrics["t"].sessions] == [100, *added]
+
+
 def test_a_session_more_leaves_who_accepted_and_why() -> None:
     first = after(None, 100, Update.NEW)
     assert first is not None
