@@ -19,7 +19,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from benchmarks.quality import ours, ratchet, report, tables, trials
+from benchmarks.quality import machine, ours, ratchet, report, tables, trials
 from benchmarks.quality.noise import MODELS, WILD
 from benchmarks.quality.plot import power_curves
 from benchmarks.quality.study import Study
@@ -34,12 +34,15 @@ OTHERS = tuple(trials.Setting(*each) for each in ((10, 3), (10, 1), (5, 5), (30,
 #: The plot needs more points than the tables show.
 MAIN_EFFECTS = (0.0, 0.01, 0.02, 0.03, 0.04, 0.05, 0.06, 0.08, 0.10)
 EFFECTS = (0.0, 0.02, 0.03, 0.05, 0.10)
+#: By how much a whole machine is slower, and the noise of the tests on it.
+SLOWER = (0.03, 0.07, 0.15)
+SHIFTED_MODELS = frozenset({"session 1 %", "session 2 %", "bimodal sessions", "mixture"})
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description="How often the gate is wrong: a simulation")
     parser.add_argument("--trials", type=int, default=20_000, help="per model and setting")
-    parser.add_argument("--walks", type=int, default=50, help="tests per model in the ratchet")
+    parser.add_argument("--walks", type=int, default=2_000, help="tests per model in the ratchet")
     parser.add_argument("--seed", type=int, default=20261116)
     parser.add_argument("--out", type=Path, help="the page to write; the plot goes beside it")
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1)
@@ -80,7 +83,14 @@ def _simulate(
         study = Study(setting, effects, options.trials)
         found.studies.append(study)
         _fill(workers, study, (options.seed, number), start=start)
-    for formula in (ours.SHIPPED, ours.PLAIN, ours.AS_NOISE):
+    found.limits = {
+        count: {
+            spread: ours.usual_limit(count, spread, trials=20_001, seed=(options.seed, 96, count))
+            for spread in (0.0, 0.005, 0.01, 0.02, 0.05)
+        }
+        for count in (1, 2, 3, 5, 10, 20)
+    }
+    for formula in (ours.SHIPPED, ours.PLAIN, ours.ONE_COUNTS):
         result = trials.run(
             WILD, FULL, report.WILD_EFFECTS, trials=options.trials, seed=(options.seed, 98),
             formula=formula,
@@ -91,6 +101,16 @@ def _simulate(
     for each in workers.map(work, [noise for noise in MODELS if not noise.walk]):
         found.ratchets.append(each)
         print(f"{_clock(start)} ratchet {each.noise.name}", flush=True)
+    jobs = [
+        workers.submit(machine.run, noise, slower=by, runs=200, seed=(options.seed, 97, number))
+        for noise in MODELS
+        if noise.name in SHIFTED_MODELS
+        for number, by in enumerate(SLOWER)
+    ]
+    for job in jobs:
+        shifted = job.result()
+        found.machines.append(shifted)
+        print(f"{_clock(start)} slower machine, {shifted.noise.name}", flush=True)
 
 
 def _fill(

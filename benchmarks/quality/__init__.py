@@ -1,4 +1,4 @@
-"""The parts of ``gate_quality.py``: noise, rules, trials, the ratchet and the report."""
+"""The parts of ``gate_quality.py``: noise, rules, trials, the ratchet, machines, the report."""
 
 from typing import Any, TypeAlias
 

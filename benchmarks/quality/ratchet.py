@@ -11,9 +11,16 @@ import numpy as np
 from benchmarks.quality.noise import Noise, draw
 from benchmarks.quality.ours import metric_of
 from pytest_ttnn_perf.gate.judge import judge_test
+from pytest_ttnn_perf.gate.policy import DEFAULT_POLICY
+from pytest_ttnn_perf.gate.ratios import band_of
 from pytest_ttnn_perf.gate.statistics import median
-from pytest_ttnn_perf.model.baseline import Accepted, TestBaseline
-from pytest_ttnn_perf.model.observation import JudgedTest, MetricObservation, Observation
+from pytest_ttnn_perf.model.baseline import MAX_SESSIONS, Accepted, TestBaseline
+from pytest_ttnn_perf.model.observation import (
+    NO_LIMITS,
+    JudgedTest,
+    MetricObservation,
+    Observation,
+)
 from pytest_ttnn_perf.model.settings import Update
 from pytest_ttnn_perf.model.verdict import Outcome
 from pytest_ttnn_perf.workflow.accept import plan
@@ -27,7 +34,6 @@ NIGHTS = 250
 PASSES = 3
 SAMPLES = 10
 ACCEPTED = Accepted("")
-Sessions = list[list[tuple[float, ...]]]
 
 
 @dataclass(frozen=True)
@@ -64,32 +70,55 @@ def run(noise: Noise, *, walks: int, drift: float, seed: tuple[int, ...]) -> Rat
     metric = metric_of(device=noise.device)
     return Ratchet(
         noise,
-        tuple(_walk(_tuples(each), metric, truth) for each in times),
-        tuple(_walk(_tuples(each * slower[:, None, None]), metric, truth) for each in times),
+        tuple(_walk(each, metric, truth) for each in times),
+        tuple(
+            _walk(each * slower[:, None, None], metric, truth, until_caught=True) for each in times
+        ),
     )
 
 
-def _tuples(times: Array) -> Sessions:
-    return [[tuple(samples) for samples in night] for night in times.tolist()]
-
-
-def _walk(nights: Sessions, metric: Metric, truth: float) -> Walk:
+def _walk(nights: Array, metric: Metric, truth: float, *, until_caught: bool = False) -> Walk:
+    """Walk through the nights; with ``until_caught`` to the first that fails."""
     baseline: TestBaseline | None = None
-    accepts = failures = 0
+    firsts = np.log(np.median(nights[:, 0], axis=-1))
+    accepts = failures = number = 0
     caught = None
-    for number, passes in enumerate(nights):
+    while (number := _next_that_matters(firsts, number, metric, baseline)) < len(nights):
+        passes = [tuple(samples) for samples in nights[number].tolist()]
         judged = _judge(passes, metric, baseline)
         (verdict,) = judged.verdicts
         if verdict.outcome in {Outcome.REGRESSED, Outcome.TOO_NOISY}:
             failures += 1
             caught = number if caught is None else caught
+            if until_caught:
+                break
         accepts += verdict.outcome is Outcome.IMPROVED
         change = plan(judged, Update.IMPROVED, accepted=ACCEPTED)
         baseline = change(baseline) if change else baseline
+        number += 1
     assert baseline is not None
     current = baseline.metrics[metric.name].current
     centre = median([math.log(session.median) for session in current])
     return Walk(math.expm1(centre - truth), accepts, failures, caught)
+
+
+def _next_that_matters(
+    firsts: Array, number: int, metric: Metric, baseline: TestBaseline | None
+) -> int:
+    """Return the next night that can fail or change anything; the number of nights for none.
+
+    Once a baseline is full, a night within its limits is a pass that is not even written.
+    """
+    if baseline is None or len(baseline.metrics[metric.name].current) < MAX_SESSIONS:
+        return number
+    centre, limit, gain, noise = band_of(
+        baseline.metrics[metric.name], NO_LIMITS, policy=DEFAULT_POLICY
+    )
+    if noise > math.log1p(DEFAULT_POLICY.too_noisy):
+        return number
+    changes = firsts[number:] - centre
+    (beyond,) = np.nonzero((changes > limit) | (changes < -gain))
+    return number + int(beyond[0]) if len(beyond) else len(firsts)
 
 
 def _judge(

@@ -6,12 +6,14 @@ from statistics import median
 from typing import TYPE_CHECKING
 
 from benchmarks.quality import peers
+from benchmarks.quality.ratchet import NIGHTS
 from benchmarks.quality.study import Study, wilson
 from benchmarks.quality.trials import ABLATIONS, OURS
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
+    from benchmarks.quality.machine import Shifted
     from benchmarks.quality.ratchet import Ratchet, Walk
     from benchmarks.quality.trials import Result
 
@@ -139,6 +141,16 @@ def sizes(studies: Sequence[Study]) -> str:
     return table(head, rows)
 
 
+def limits(found: Mapping[int, Mapping[float, float]]) -> str:
+    spreads = list(next(iter(found.values())))
+    head = ["sessions", *(f"{100 * spread:g} %" for spread in spreads)]
+    rows = [
+        [str(count), *(f"{100 * limit:.1f} %" for limit in by_spread.values())]
+        for count, by_spread in found.items()
+    ]
+    return table(head, rows)
+
+
 def wild(found: Sequence[tuple[str, Result]], effects: tuple[float, ...]) -> str:
     powers = [f"found at {effect:.0%}".replace("%", " %") for effect in effects[1:]]
     rows = [
@@ -162,18 +174,37 @@ def ratchets(found: Sequence[Ratchet]) -> str:
         caught = sorted(w.caught for w in each.drifting if w.caught is not None)
         first = f"{median(caught):.0f} ({len(caught)} of {len(each.drifting)})" if caught else "–"
         slower = f"{1.001 ** median(caught) - 1:.1%}".replace("%", " %") if caught else "–"
-        nights = 250 * len(each.unchanged)
+        nights = NIGHTS * len(each.unchanged)
         rows.append(
             [
                 each.noise.name,
                 _shifts(each.unchanged),
                 f"{sum(w.accepts for w in each.unchanged) / len(each.unchanged):.2f}",
-                f"{100 * sum(w.failures for w in each.unchanged) / nights:.2f}",
+                rare(sum(w.failures for w in each.unchanged) / nights, nights),
                 _shifts(each.drifting),
                 first,
                 slower,
             ]
         )
+    return table(head, rows)
+
+
+def machines(found: Sequence[Shifted]) -> str:
+    head = [
+        "noise", "machine slower by", "shift seen", "unchanged tests that fail",
+        "the same, confirms as they are", "slowed test named",
+    ]  # fmt: skip
+    rows = [
+        [
+            each.noise.name,
+            f"{each.slower:.0%}".replace("%", " %"),
+            f"{each.seen} of {each.runs}",
+            f"{each.innocent / each.runs:.2f}",
+            f"{each.innocent_without / each.runs:.2f}",
+            f"{each.named} of {each.runs}",
+        ]
+        for each in found
+    ]
     return table(head, rows)
 
 

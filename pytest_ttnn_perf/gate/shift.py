@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from math import expm1, log1p
+from math import expm1, log, log1p
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from pytest_ttnn_perf.gate.policy import DEFAULT_POLICY, Policy
 from pytest_ttnn_perf.gate.statistics import median
+from pytest_ttnn_perf.model.metric import Better
 from pytest_ttnn_perf.model.shift import Shift
 from pytest_ttnn_perf.model.verdict import Outcome, Reason, Verdict
 
@@ -44,9 +45,10 @@ def shift_of(
 
 
 def explained(verdicts: Iterable[Verdict], shift: Shift) -> tuple[Verdict, ...]:
-    """Return the verdicts with those relabelled that are only as slow as the machine.
+    """Return the verdicts with those as SHIFTED that are only as slow as the machine.
 
-    A test that is worse than that stays a suspect.
+    A test that is worse than that stays a suspect. Measured again, it is measured on the same
+    machine: the shift is taken off each of its measurements, and one within the limit clears it.
     """
     return tuple(_explained(verdict, log1p(shift.change)) for verdict in verdicts)
 
@@ -54,9 +56,19 @@ def explained(verdicts: Iterable[Verdict], shift: Shift) -> tuple[Verdict, ...]:
 def _explained(verdict: Verdict, shift: float) -> Verdict:
     by_numbers = verdict.outcome is Outcome.REGRESSED and verdict.reason is None
     moved = _moved(verdict)
-    if not by_numbers or moved is None or shift <= 0 or moved.change - shift > moved.limit:
+    if not by_numbers or moved is None or shift <= 0:
         return verdict
-    return verdict._replace(outcome=Outcome.WITHIN, reason=Reason.SHIFTED)
+    if min((moved.change, *_confirmed_changes(verdict))) - shift > moved.limit:
+        return verdict
+    return verdict._replace(outcome=Outcome.SHIFTED, reason=Reason.SHIFTED)
+
+
+def _confirmed_changes(verdict: Verdict) -> tuple[float, ...]:
+    """Return how far each confirm pass was from the baseline, as the first measurement is told."""
+    if not verdict.centre:
+        return ()
+    sign = -1.0 if verdict.metric.better is Better.HIGHER else 1.0
+    return tuple(sign * log(value / verdict.centre) for value in verdict.confirmed)
 
 
 def _vote(verdicts: Sequence[Verdict]) -> _Vote | None:

@@ -10,10 +10,14 @@ if TYPE_CHECKING:
 
 
 class Outcome(Enum):
-    """The gate's answer. Only WITHIN and IMPROVED are good news."""
+    """The gate's answer. Only WITHIN and IMPROVED are good news.
+
+    SHIFTED: beyond its limit, but no further than the machine as a whole; it fails the run.
+    """
 
     WITHIN = "WITHIN"
     REGRESSED = "REGRESSED"
+    SHIFTED = "SHIFTED"
     IMPROVED = "IMPROVED"
     NO_BASELINE = "NO_BASELINE"
     NOT_COMPARABLE = "NOT_COMPARABLE"

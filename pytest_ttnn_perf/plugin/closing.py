@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Final
 
 import pytest
 
+from pytest_ttnn_perf.plugin.failure import fail_report
+
 if TYPE_CHECKING:
     from pytest_ttnn_perf.workflow.run import GateRun
 
@@ -41,6 +43,7 @@ class Closing:
                 session.exitstatus = pytest.ExitCode.TESTS_FAILED
             elif self.gate.shift and self.gate.shift.worse:
                 session.exitstatus = EXIT_SHIFTED
+                _fail_run(session, "environment shifted", self.gate.shift_text())
 
     def pytest_terminal_summary(
         self, terminalreporter: pytest.TerminalReporter, exitstatus: int
@@ -76,3 +79,23 @@ class Closing:
         annotated = terminalreporter.config.pluginmanager.has_plugin(_ANNOTATES_FAILURES)
         for line in results.reports.annotations(failures=not annotated):
             terminalreporter.write_line(line)
+
+
+def _fail_run(session: pytest.Session, name: str, text: str) -> None:
+    """Show a failure of the run, which no test has, as a failed case in every report.
+
+    Who reads JUnit or the last line of the terminal, and no exit code, must not see a pass. Those
+    who count failed tests, or run them again, are left out: there is no such test.
+    """
+    report = pytest.TestReport(
+        f"ttnn-perf::{name}", ("ttnn-perf", None, name), {}, "failed", None, "call"
+    )
+    fail_report(report, text)
+    manager = session.config.pluginmanager
+    names = ("session", "terminalreporter", "lfplugin", "stepwiseplugin")
+    apart = [plugin for plugin in map(manager.get_plugin, names) if plugin is not None]
+    reporters = manager.subset_hook_caller("pytest_runtest_logreport", remove_plugins=apart)
+    reporters(report=report)
+    terminal = manager.get_plugin("terminalreporter")
+    if terminal is not None:
+        terminal.stats.setdefault("failed", []).append(report)

@@ -66,7 +66,7 @@ def _headline(told: Told, *, quiet: bool) -> str:
         text, sign = f"{lost} with a baseline did not run, and required is set", _FAILED
     elif shift is not None and shift.worse:
         text = f"environment shifted; {counted(gated, 'test')} gated, none failed by name"
-        sign = _WARNED
+        sign = _FAILED
     elif not gated:
         text, sign = "no test was gated", _WARNED
     if not told.run.complete:
@@ -89,8 +89,9 @@ def _machine(told: Told) -> Iterator[Section]:
     manner = told.manner
     if manner.shift is not None:
         text = f"\n### Environment shifted\n\n{prose(shift_line(manner.shift))}\n"
-        advice = "If it stays so, or comes from a change that all tests share:"
-        yield Section(f"{text}\n{advice}\n\n{fenced([manner.rerun.accept_all()])}")
+        turns = "The machine, or a change that all tests share? Compare in turns:"
+        text += f"\n{turns}\n\n{fenced(['ttnn-perf ab REF'])}"
+        yield Section(f"{text}\nIf it is to stay:\n\n{fenced([manner.rerun.accept_all()])}")
 
 
 def _drifts(told: Told) -> Section | None:

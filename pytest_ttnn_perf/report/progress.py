@@ -11,12 +11,16 @@ from pytest_ttnn_perf.report.numbers import format_fraction, format_value
 from pytest_ttnn_perf.report.sentences import change_in_words
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from pytest_ttnn_perf.model.drift import Drift, Drifting
     from pytest_ttnn_perf.model.shift import Shift
     from pytest_ttnn_perf.model.verdict import Verdict
 
+_CONFIRMED: Final = {
+    Outcome.REGRESSED: "beyond its limit again",
+    Outcome.SHIFTED: "only as slow as the machine",
+}
 #: From here on minutes say enough.
 _MINUTES_FROM_S: Final = 120
 
@@ -51,19 +55,32 @@ def confirm_line(test: str, verdict: Verdict) -> str:
         return f"ttnn-perf: {test}: {verdict.metric.name} could not be confirmed"
     value = format_value(verdict.metric, verdict.confirmed[-1], beside=verdict.centre)
     then = format_value(verdict.metric, verdict.centre)
-    beyond = verdict.outcome is Outcome.REGRESSED
-    said = "beyond its limit again" if beyond else "within its limit now"
+    said = _CONFIRMED.get(verdict.outcome, "within its limit now")
     return f"ttnn-perf: {test}: {verdict.metric.name} {value}, baseline {then}: {said}"
 
 
 def shift_line(shift: Shift) -> str:
     """Say that the whole machine is slower or faster, by how much, and what differs."""
+    return f"environment shifted: {shift_size(shift)}"
+
+
+def shift_size(shift: Shift) -> str:
+    """Say the same without its name."""
     way = "slower" if shift.worse else "faster"
     # A time that is 8 % shorter reads as 8 % faster; the gate reckons it as a ratio.
     size = format_fraction(abs(shift.change))
     moved = f"{shift.moved} of {counted(shift.voting, 'test')} moved the same way"
     differs = "; ".join(shift.differences) or "nothing that is recorded differs"
-    return f"environment shifted: {size} {way} as a whole ({moved}); {differs}"
+    return f"{size} {way} as a whole ({moved}); {differs}"
+
+
+def shift_advice(shift: Shift, accept: str, *, failed: bool) -> Iterator[str]:
+    """Say what a shift means for the run, and what to do; ``failed``: a test failed by name."""
+    if shift.worse and not failed:
+        yield "no test failed by name, and none is known to have passed: exit code 6"
+    yield "run it again on a machine that is as it was when the baselines were accepted"
+    yield "the machine, or a change that all tests share? compare in turns: ttnn-perf ab REF"
+    yield f"if it is to stay: {accept}"
 
 
 def drift_line(drifting: Drifting) -> str:

@@ -20,6 +20,7 @@ _NO_METRIC: Final = "-"
 _WORST: Final = (
     Outcome.NO_DATA,
     Outcome.REGRESSED,
+    Outcome.SHIFTED,
     Outcome.TOO_NOISY,
     Outcome.NOT_COMPARABLE,
     Outcome.NO_BASELINE,

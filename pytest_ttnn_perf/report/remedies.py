@@ -30,7 +30,7 @@ def remedy(verdict: Verdict, updates: Updating) -> str | None:
 def remedy_of(verdict: Verdict, updates: Updating) -> Remedy | None:
     """Return the same with its command apart, ready to be copied."""
     match verdict.outcome:
-        case Outcome.WITHIN:
+        case Outcome.WITHIN | Outcome.SHIFTED:
             return None
         case Outcome.IMPROVED:
             return Remedy("keep it with", updates.keep)

@@ -32,13 +32,13 @@ def sentence(verdict: Verdict) -> str:
         return _no_data(verdict)
     now = format_value(verdict.metric, verdict.observed, beside=verdict.centre)
     start = f"{verdict.metric.name} {now}"
-    if verdict.reason is not None and verdict.reason is not Reason.SHIFTED:
+    if verdict.reason is not None and verdict.outcome is not Outcome.SHIFTED:
         return f"{start}{_REASONED[verdict.reason](verdict)}"
     then = format_value(verdict.metric, verdict.centre)
     compared = f"{start}, baseline {then}: {change_in_words(verdict)}"
     if verdict.outcome is Outcome.TOO_NOISY:
         return f"{compared}; too noisy to judge: noise alone reaches {_limit(verdict)}"
-    shifted = ": only as slow as the machine" if verdict.reason is Reason.SHIFTED else ""
+    shifted = ": only as slow as the machine" if verdict.outcome is Outcome.SHIFTED else ""
     return f"{compared}, limit {_limit(verdict)}{shifted} ({_basis(verdict)})"
 
 

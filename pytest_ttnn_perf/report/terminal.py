@@ -20,7 +20,7 @@ from pytest_ttnn_perf.report.lines import Line
 from pytest_ttnn_perf.report.numbers import format_change, format_fraction, format_value
 from pytest_ttnn_perf.report.optimization import progress_lines
 from pytest_ttnn_perf.report.orphans import orphan_lines
-from pytest_ttnn_perf.report.progress import drift_line, shift_line
+from pytest_ttnn_perf.report.progress import drift_line, shift_advice, shift_line
 from pytest_ttnn_perf.report.remedies import remedy
 from pytest_ttnn_perf.report.sentences import sentence
 from pytest_ttnn_perf.report.tables import table_lines
@@ -48,7 +48,7 @@ class Manner:
 
     failed: frozenset[str] = frozenset()
     rerun: Rerun = Rerun()
-    silent: frozenset[Outcome] = frozenset({Outcome.WITHIN})
+    silent: frozenset[Outcome] = frozenset({Outcome.WITHIN, Outcome.SHIFTED})
     shift: Shift | None = None
     drifts: tuple[Drifting, ...] = ()
     update: Update | None = None
@@ -90,11 +90,8 @@ def _shift(manner: Manner) -> Iterator[Line]:
     yield Line(shift_line(manner.shift), bad=manner.shift.worse)
     if manner.update is Update.IMPROVED:
         yield Line("  nothing was written but new baselines: a shifted machine sets no standard")
-    if manner.shift.worse and not manner.failed:
-        yield Line("  no test failed by name, and none is known to have passed: exit code 6")
-    yield Line("  run it again on a machine that is as it was when the baselines were accepted")
-    cause = "if it stays so, or comes from a change that all tests share"
-    yield Line(f"  {cause}: {manner.rerun.accept_all()}")
+    advice = shift_advice(manner.shift, manner.rerun.accept_all(), failed=bool(manner.failed))
+    yield from (Line(f"  {text}") for text in advice)
 
 
 def failure_text(
@@ -159,9 +156,8 @@ def _label(verdict: Verdict, judged: JudgedTest) -> str:
         again = len(observed.confirmations) if observed else 0
         sessions = f" ({1 + again} sessions)" if again else ""
         return f"{label}, {'recorded' if new else 'accepted'}{sessions}"
-    if verdict.reason is Reason.SHIFTED:
-        return f"{label} (shifted)"
-    return f"{label} (provisional)" if verdict.provisional else label
+    provisional = verdict.provisional and verdict.outcome is not Outcome.SHIFTED
+    return f"{label} (provisional)" if provisional else label
 
 
 class _Group(NamedTuple):

@@ -63,7 +63,9 @@ class Told:
 
     def level(self, judged: JudgedTest, verdict: Verdict) -> Level | None:
         """Return how much a verdict asks for attention; None for not at all."""
-        if verdict.metric.name in judged.written or verdict.outcome is Outcome.WITHIN:
+        # What only the machine did is told once for all tests.
+        quiet = verdict.outcome in {Outcome.WITHIN, Outcome.SHIFTED}
+        if verdict.metric.name in judged.written or quiet:
             return None
         if verdict.outcome is Outcome.IMPROVED:
             # One by one, the gains of a fast machine would be accepted after all.

@@ -157,8 +157,10 @@ def action_for(verdict: Verdict, update: Update) -> Action:
                 return Action.ADD
             return Action.REPLACE if update is Update.ALL else Action.BLOCK
         case Outcome.WITHIN:
-            room = verdict.sessions < MAX_SESSIONS and verdict.reason is not Reason.SHIFTED
+            room = verdict.sessions < MAX_SESSIONS
             return Action.APPEND if room and update is not Update.NEW else Action.KEEP
+        case Outcome.SHIFTED:
+            return Action.KEEP
         case Outcome.IMPROVED:
             accepted = Action.REMOVE if verdict.reason is Reason.GONE else Action.ACCEPT
             return Action.KEEP if update is Update.NEW else accepted

@@ -106,7 +106,8 @@ def manner_of(
     tests: Sequence[JudgedTest], settings: Settings, *, rerun: Rerun, shift: Shift | None
 ) -> Manner:
     """Return how a judged run is told."""
-    silent = {Outcome.WITHIN}
+    # What only the machine did is told once for all tests.
+    silent = {Outcome.WITHIN, Outcome.SHIFTED}
     if settings.missing is Missing.IGNORE:
         silent |= {Outcome.NO_BASELINE, Outcome.NOT_COMPARABLE}
     names = frozenset(judged.observation.test for judged in tests if failed(judged, settings))
@@ -128,6 +129,8 @@ def _fails(verdict: Verdict, *, missing: Missing) -> bool:
     match verdict.outcome:
         case Outcome.WITHIN | Outcome.IMPROVED:
             return False
+        case Outcome.SHIFTED:
+            return False  # no test's own fault: it fails the run
         case Outcome.REGRESSED | Outcome.TOO_NOISY | Outcome.NO_DATA:
             return True
         case Outcome.NO_BASELINE | Outcome.NOT_COMPARABLE:

@@ -18,7 +18,7 @@ from pytest_ttnn_perf.model.rerun import Rerun
 from pytest_ttnn_perf.model.settings import Update
 from pytest_ttnn_perf.report.framing import heading_line
 from pytest_ttnn_perf.report.lapses import lapse_lines
-from pytest_ttnn_perf.report.progress import shift_line
+from pytest_ttnn_perf.report.progress import shift_advice, shift_line, shift_size
 from pytest_ttnn_perf.report.terminal import failure_text, summary_lines
 from pytest_ttnn_perf.workflow.accept import accepted_now
 from pytest_ttnn_perf.workflow.confirm import confirmed, in_question, not_confirmed
@@ -270,6 +270,12 @@ class GateRun:
         tests = list(self._tests.values())
         manner = manner_of(tests, self.settings, rerun=self.rerun, shift=self.shift)
         return replace(manner, lapses=self.lapses)
+
+    def shift_text(self) -> str:
+        """Say what fails a run whose machine is slower as a whole."""
+        assert self.shift is not None
+        advice = shift_advice(self.shift, self.rerun.accept_all(), failed=False)
+        return "\n  ".join([shift_size(self.shift), *advice])
 
     def lapsed(self) -> Iterator[Line]:
         """Say what fails a run in which nothing was gated."""

@@ -6,6 +6,7 @@ import json
 import platform
 import re
 from typing import TYPE_CHECKING, Any
+from xml.etree import ElementTree as ET
 
 import pytest
 
@@ -20,8 +21,8 @@ NOT_WRITTEN = "  nothing was written but new baselines: a shifted machine sets n
 CODE_6 = "  no test failed by name, and none is known to have passed: exit code 6"
 ADVICE = """\
   run it again on a machine that is as it was when the baselines were accepted
-  if it stays so, or comes from a change that all tests share: \
-pytest --ttnn-perf-update=all --ttnn-perf-reason "why"
+  the machine, or a change that all tests share? compare in turns: ttnn-perf ab REF
+  if it is to stay: pytest --ttnn-perf-update=all --ttnn-perf-reason "why"
 """
 
 
@@ -70,18 +71,20 @@ def test_suspects_that_are_only_as_slow_as_the_machine_are_labelled_and_end_in_c
 ) -> None:
     ran = run_at(known, 11, 11, 11, 10, 11.3)
 
-    assert (ran.code, counts_of(ran)) == (6, "5 passed")
+    # The run has failed, and no test has: the closing line counts one failure more than tests.
+    assert (ran.code, counts_of(ran)) == (6, "1 failed, 5 passed")
     sentence = said("10.0 % slower", "4 of 5 tests")
     assert shifts_in(ran) == [f"ttnn-perf: {sentence}", sentence]
+    assert "FAILED ttnn-perf::environment shifted - 10.0 % slower as a whole (4 of 5" in ran.text
     assert f"{CODE_6}\n{ADVICE}" in ran.text
     assert "confirm pass" not in ran.text
     assert [verdict_of(known, name) for name in NAMES] == [
-        *[("WITHIN", "environment shifted")] * 3,
+        *[("SHIFTED", "environment shifted")] * 3,
         ("WITHIN", None),
-        ("WITHIN", "environment shifted"),
+        ("SHIFTED", "environment shifted"),
     ]
     labels = re.findall(r"^test_model\S+ .* %  (\S.*)$", ran.text, flags=re.MULTILINE)
-    assert labels == [*["WITHIN (shifted)"] * 3, "WITHIN (provisional)", "WITHIN (shifted)"]
+    assert labels == [*["SHIFTED"] * 3, "WITHIN (provisional)", "SHIFTED"]
     assert entry_of(known, id_of("a"))["verdicts"]["latency"]["sentence"] == (
         "latency 11.00 ms, baseline 10.00 ms: 10.0 % slower, limit 5.1 %: only as slow as the "
         "machine (1 sample against 1 session; provisional baseline)"
@@ -95,7 +98,7 @@ def test_record_of_a_shifted_run_is_judged_anew_as_it_was(known: Project) -> Non
 
     assert (code, document["failed"], document["shifted"]) == (6, False, True)
     assert document["shift"] == pytest.approx(0.1)
-    assert [v["outcome"] for v in document["verdicts"]] == ["WITHIN"] * 5
+    assert [v["outcome"] for v in document["verdicts"]] == ["SHIFTED"] * 5
     shift = record_of(known)["shift"]
     assert shift["change"] == pytest.approx(0.1)
     assert (shift["moved"], shift["voting"]) == (5, 5)
@@ -111,10 +114,52 @@ def test_test_that_is_worse_than_the_machine_is_confirmed_and_fails_by_name(
     assert (ran.code, counts_of(ran)) == (1, "1 failed, 4 passed")
     assert CODE_6 not in ran.text
     assert "confirm pass 1 of 2: measuring 1 test again" in ran.text
-    assert [verdict_of(known, name)[0] for name in NAMES] == [*["WITHIN"] * 4, "REGRESSED"]
+    assert [verdict_of(known, name)[0] for name in NAMES] == [*["SHIFTED"] * 4, "REGRESSED"]
     assert entry_of(known, id_of("e"))["metrics"]["latency"]["confirmations"] == [[15], [15]]
     code, document = gated(known)
     assert (code, document["failed"], document["shifted"]) == (1, True, True)
+
+
+def test_confirm_passes_on_a_slow_machine_are_compared_without_its_shift(known: Project) -> None:
+    """Measured again it is as slow as the machine, and beyond its limit all the same."""
+    names = dict(zip("abcd", [11] * 4, strict=True))
+    turns = {name: latencies(each) for name, each in names.items()}
+    write_turns(known, **turns, e=latencies(12, 11.2))
+
+    ran = known.pytest(*IN_WORKERS, "--ttnn-perf", "--ttnn-perf-json=run.json")
+
+    assert (ran.code, counts_of(ran)) == (6, "1 failed, 5 passed")
+    assert "confirm pass 1 of 2: measuring 1 test again" in ran.text
+    assert "latency 11.20 ms, baseline 10.00 ms: only as slow as the machine" in ran.text
+    assert "confirm pass 2" not in ran.text
+    assert verdict_of(known, "e") == ("SHIFTED", "environment shifted")
+    assert entry_of(known, id_of("e"))["metrics"]["latency"]["confirmations"] == [[11.2]]
+    code, document = gated(known)
+    assert (code, document["failed"], document["shifted"]) == (6, False, True)
+    assert {v["outcome"] for v in document["verdicts"]} == {"SHIFTED"}
+
+
+def test_shifted_run_is_a_failure_in_every_report_and_no_test_to_run_again(
+    known: Project,
+) -> None:
+    """Six tests at twice their time were `failures="0"` beside exit code 6."""
+    options = ("--junitxml=junit.xml", "--ttnn-perf-markdown=run.md", "-x")
+    ran = run_at(known, 20, 20, 20, 20, 20, options=options)
+
+    assert (ran.code, counts_of(ran)) == (6, "1 failed, 5 passed")
+    suite = ET.parse(known.path / "junit.xml").getroot()[0]
+    assert (suite.get("failures"), suite.get("errors"), suite.get("tests")) == ("1", "0", "6")
+    failures = {case.get("name"): case.find("failure") for case in suite.iter("testcase")}
+    failed = {name: case for name, case in failures.items() if case is not None}
+    assert list(failed) == ["environment shifted"]
+    message = failed["environment shifted"].get("message", "")
+    assert "100.0 % slower as a whole (5 of 5 tests moved the same way)" in message
+    assert "ttnn-perf ab REF" in (failed["environment shifted"].text or "")
+    headline = (known.path / "run.md").read_text().splitlines()[0]
+    assert headline == ("## ❌ ttnn-perf: environment shifted; 5 tests gated, none failed by name")
+    assert record_of(known).get("complete", True)
+    again = known.pytest("--ttnn-perf", "--lf", "--collect-only", "-q")
+    assert "5 tests collected" in again.text
 
 
 def test_suspect_that_the_machine_explains_passes_without_confirm_passes_too(
@@ -155,7 +200,7 @@ def test_shifted_machine_sets_no_standard_but_for_what_has_none(
     options = ("--ttnn-perf-update=improved", "--ttnn-perf-confirm", "1")
     ran = run_at(known, speed, speed, speed, speed, 10, 30, options=options)
 
-    assert (ran.code, counts_of(ran)) == (code, "6 passed")
+    assert (ran.code, counts_of(ran)) == (code, "1 failed, 6 passed" if code else "6 passed")
     assert NOT_WRITTEN in ran.text.splitlines()
     after = known.stored()
     new = after.pop("test_model[f]")

@@ -99,7 +99,7 @@ def test_a_machine_that_slows_all_tests_alike_is_told_by_that_factor_and_fails_n
     assert shift.change == pytest.approx(math.expm1(slower), rel=1e-6)
     assert shift.moved == shift.voting == len(run)
     after = [verdict for verdicts in run for verdict in explained(verdicts, shift)]
-    assert {(v.outcome, v.reason) for v in after} == {(Outcome.WITHIN, Reason.SHIFTED)}
+    assert {(v.outcome, v.reason) for v in after} == {(Outcome.SHIFTED, Reason.SHIFTED)}
 
 
 @SOME
@@ -189,5 +189,5 @@ def test_whatever_the_verdicts_are_a_shift_only_takes_suspicions_away(
         for before, after in zip(verdicts, explained(verdicts, shift), strict=True):
             if after != before:
                 assert (before.outcome, before.reason) == (Outcome.REGRESSED, None)
-                assert (after.outcome, after.reason) == (Outcome.WITHIN, Reason.SHIFTED)
+                assert (after.outcome, after.reason) == (Outcome.SHIFTED, Reason.SHIFTED)
                 assert shift.worse

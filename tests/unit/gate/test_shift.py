@@ -125,8 +125,8 @@ def test_a_gain_beyond_any_measure_is_a_vote_too() -> None:
 @pytest.mark.parametrize(
     ("limits", "outcome", "reason"),
     [
-        (2.0, Outcome.WITHIN, Reason.SHIFTED),
-        (2.9999, Outcome.WITHIN, Reason.SHIFTED),
+        (2.0, Outcome.SHIFTED, Reason.SHIFTED),
+        (2.9999, Outcome.SHIFTED, Reason.SHIFTED),
         (3.0001, Outcome.REGRESSED, None),
         (0.5, Outcome.WITHIN, None),
         (-2.0, Outcome.IMPROVED, None),
@@ -173,3 +173,20 @@ def test_a_shift_is_taken_off_as_a_ratio() -> None:
     twice = Verdict(TIME, Outcome.REGRESSED, change=1.07, limit=LIMIT)
     (after,) = explained([twice], Shift(1.0, 5, 5))
     assert after.reason is Reason.SHIFTED
+
+
+@pytest.mark.parametrize("metric", [TIME, RATE], ids=["time", "rate"])
+@pytest.mark.parametrize(
+    ("again", "outcome"),
+    [((3.5, 2.9), Outcome.SHIFTED), ((3.5, 3.1), Outcome.REGRESSED)],
+    ids=["as slow as the machine", "slower each time"],
+)
+def test_the_shift_is_taken_off_every_measurement(
+    metric: Metric, again: tuple[float, ...], outcome: Outcome
+) -> None:
+    """Four limits off on a machine that is two limits slower, and measured again on it."""
+    sign = -1 if metric is RATE else 1
+    confirmed = tuple(100 * exp(sign * limits * LOG_LIMIT) for limits in again)
+    verdict = moved(4, metric=metric)._replace(centre=100.0, confirmed=confirmed)
+    (after,) = explained([verdict], Shift(expm1(2 * LOG_LIMIT), 5, 5))
+    assert after.outcome is outcome

@@ -47,7 +47,7 @@ def many(count: int, *verdicts: Verdict) -> list[JudgedTest]:
         ),
         (
             told(judged("a.py::a", FINE), shift=Shift(0.08, 6, 7)),
-            "⚠️ ttnn-perf: environment shifted; 1 test gated, none failed by name",
+            "❌ ttnn-perf: environment shifted; 1 test gated, none failed by name",
         ),
         (
             told(judged("a.py::a", SLOWER), complete=False),

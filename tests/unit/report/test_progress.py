@@ -42,6 +42,7 @@ def test_confirm_pass_tells_its_number_and_its_tests(tests: int, said: str) -> N
     [
         (Outcome.REGRESSED, "beyond its limit again"),
         (Outcome.WITHIN, "within its limit now"),
+        (Outcome.SHIFTED, "only as slow as the machine"),
         (Outcome.TOO_NOISY, "within its limit now"),
     ],
 )
