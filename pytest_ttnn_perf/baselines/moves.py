@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from pytest_ttnn_perf._support.errors import InputError, UsageError
-from pytest_ttnn_perf.baselines.ops_file import read_ops_file
 from pytest_ttnn_perf.baselines.paths import key_folder, split_test_id
 from pytest_ttnn_perf.baselines.store import BaselineStore
 
@@ -40,7 +40,9 @@ def move(root: Path, hardware: Hardware, moves: Mapping[str, str]) -> None:
                 continue
             check_free(store, hardware, before, after)
             same_file = split_test_id(before)[0] == split_test_id(after)[0]
-            (last if same_file else first)[after] = _put(_with_table(root, hardware, found))
+            (last if same_file else first)[after] = _put(
+                _with_table(store, hardware, before, found)
+            )
             last[before] = _nothing
         store.apply(hardware, first)
         store.apply(hardware, last)
@@ -59,15 +61,16 @@ def _content(test: TestBaseline) -> TestBaseline:
     return replace(test, ops=None, op_table=None)
 
 
-def _with_table(root: Path, hardware: Hardware, test: TestBaseline) -> TestBaseline:
+def _with_table(
+    store: BaselineStore, hardware: Hardware, name: str, test: TestBaseline
+) -> TestBaseline:
     """Return a baseline with its op table in hand; one whose table is missing goes without."""
     if test.ops is None:
         return test
-    file = key_folder(root, hardware) / test.ops
     try:
-        table = read_ops_file(file)
+        table = store.ops_of(hardware, name)
     except InputError:
-        if file.exists():
+        if os.path.lexists(key_folder(store.root, hardware) / test.ops):
             raise
         table = None
     return replace(test, ops=None, op_table=table)

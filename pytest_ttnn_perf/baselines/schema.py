@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Final
 
 from pytest_ttnn_perf.model.baseline import (
@@ -54,8 +55,17 @@ def _decode_test(value: Value) -> TestBaseline:
         accepted=_decode_accepted(value.field("accepted")),
         metrics={name: _decode_metric(name, item) for name, item in value.field("metrics").items()},
         configuration=decode_configuration(value.optional("configuration")),
-        ops=ops.string() if ops else None,
+        ops=_decode_place(ops) if ops else None,
     )
+
+
+def _decode_place(value: Value) -> str:
+    """Read the place of an op table, which is somewhere below the folder of its key."""
+    place = value.string()
+    parts = PurePosixPath(place).parts
+    if not parts or parts[0] == "/" or ".." in parts or not place.isprintable():
+        raise value.refusal("the path of a file within the folder of its key")
+    return place
 
 
 def _decode_accepted(value: Value) -> Accepted:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 from pytest_ttnn_perf._support.atomic import remove_file, write_text
 from pytest_ttnn_perf._support.errors import InputError, WriteError
 from pytest_ttnn_perf._support.json_text import read_json
-from pytest_ttnn_perf.baselines.ops_file import ops_text, read_ops_file, replaced
+from pytest_ttnn_perf.baselines.ops_file import LARGEST, ops_text, read_ops_file, replaced, strange
 from pytest_ttnn_perf.baselines.paths import (
     baseline_path,
     key_folder,
@@ -68,12 +68,20 @@ class BaselineStore:
         """Return the op table beside a test's baseline; None if there is none.
 
         Raises:
-            InputError: the file is missing, unreadable or malformed.
+            InputError: the file is missing, unreadable or malformed, or is none of the folder.
         """
         baseline = self.find(hardware, test)
         if baseline is None or baseline.ops is None:
             return None
-        return read_ops_file(key_folder(self.root, hardware) / baseline.ops)
+        folder = key_folder(self.root, hardware)
+        file = folder / baseline.ops
+        found = strange(file, folder)
+        if found is not None:
+            test_file, name = split_test_id(test)
+            expected = f"expected a file of at most {LARGEST} bytes in {folder}"
+            problem = f"['tests'][{name!r}]['ops']: {expected}, found {found}"
+            raise InputError(baseline_path(self.root, hardware, test_file), problem)
+        return read_ops_file(file)
 
     def keys_with(self, test: str) -> tuple[str, ...]:
         """Name the hardware keys that have a baseline of ``test``."""
@@ -145,9 +153,11 @@ class BaselineStore:
             place = ops_path(f"{test_file}::{name}")
             table = key_folder(self.root, hardware) / place
             if test is None:
+                self._check_place(hardware, table, doing="remove")
                 gone.append(table)
                 continue
             if test.op_table is not None:
+                self._check_place(hardware, table, doing="write")
                 tables[table] = ops_text(test.op_table)
                 test = replace(test, ops=str(place), op_table=None)
             tests[name] = test
@@ -163,6 +173,14 @@ class BaselineStore:
             remove_file(file, up_to=self.root)
         self._read[path] = self._found[hardware, test_file] = merged if tests else None
         return path
+
+    def _check_place(self, hardware: Hardware, table: Path, *, doing: str) -> None:
+        """Refuse to change a table through a link that leads out of the folder of its key."""
+        folder = key_folder(self.root, hardware)
+        found = strange(table, folder)
+        if found is not None:
+            problem = OSError(f"expected a file in {folder}, found {found}")
+            raise WriteError(table, problem, doing=doing)
 
     def _file(self, path: Path) -> BaselineFile | None:
         if path not in self._read:

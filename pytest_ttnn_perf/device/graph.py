@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import shutil
 import sys
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -17,6 +19,8 @@ if TYPE_CHECKING:
 
 _DATABASE: Final = "db.sqlite"
 _RECORDING_OFF: Final = "disable_python_io_recording"
+_ATTEMPTS: Final = 10
+_TAKEN: Final = frozenset({errno.EEXIST, errno.ENOTEMPTY})
 _NEEDED: Final = ("begin_graph_capture", "end_graph_capture_to_file", "import_report")
 
 
@@ -30,7 +34,7 @@ class CapturedGraph:
 
 @contextmanager
 def captured_graph(runtime: Runtime, folder: Path) -> Iterator[CapturedGraph]:
-    """Capture what runs meanwhile into a report database in ``folder``.
+    """Capture what runs meanwhile into a report database in ``folder``, which is nobody else's.
 
     A capture that fails costs the database alone: the model runs as it would without.
     """
@@ -54,11 +58,34 @@ def captured_graph(runtime: Runtime, folder: Path) -> Iterator[CapturedGraph]:
     _end(graph, folder, captured)
 
 
+def keep(folder: Path, place: Path) -> None:
+    """Put the folder of a capture in its place; one that is there goes.
+
+    A folder is moved whole: of captures that are kept at once, one stays.
+
+    Raises:
+        OSError: it cannot be moved.
+    """
+    place.parent.mkdir(parents=True, exist_ok=True)
+    before = folder.with_name(f"{folder.name}-before")
+    for attempt in range(_ATTEMPTS):
+        with suppress(FileNotFoundError):
+            place.rename(before)
+        shutil.rmtree(before, ignore_errors=True)
+        try:
+            folder.rename(place)
+        except OSError as error:  # another process was quicker
+            if error.errno not in _TAKEN or attempt == _ATTEMPTS - 1:
+                raise
+        else:
+            return
+
+
 def _begun(graph: Any, folder: Path) -> str | None:
     """Begin a capture; return why there is none."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        (folder / _DATABASE).unlink(missing_ok=True)  # that of an earlier run
+        (folder / _DATABASE).unlink(missing_ok=True)  # that of an earlier capture
         graph.begin_graph_capture(graph.RunMode.NORMAL)
     except Exception as error:  # noqa: BLE001 (whatever a release raises: no capture then)
         return _first_line(error)

@@ -1,11 +1,10 @@
-"""The host, without a slow call: what /proc, platform and git tell at once."""
+"""The host, without a slow call: what /proc and platform tell at once."""
 
 from __future__ import annotations
 
 import hashlib
 import os
 import platform
-import subprocess
 from datetime import datetime, timezone
 from importlib import metadata
 from pathlib import Path
@@ -13,8 +12,6 @@ from typing import Final
 
 from pytest_ttnn_perf.model.hardware import Environment, Hardware
 
-#: A repository that takes longer than this to answer is recorded as unknown.
-_GIT_TIMEOUT_S: Final = 5.0
 _GOVERNOR: Final = Path("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor")
 _CPUINFO: Final = Path("/proc/cpuinfo")
 
@@ -24,9 +21,8 @@ def host_hardware() -> Hardware:
     return Hardware(arch="host", board=platform.machine() or "unknown")
 
 
-def host_environment(project: Path, *, now: datetime) -> Environment:
-    """Record what is true of this host and of the ``project`` checked out on it."""
-    commit, dirty = _git_state(project)
+def host_environment(*, now: datetime) -> Environment:
+    """Record what is true of this host."""
     return Environment(
         started_at=now.astimezone(timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ"),
         python=f"{platform.python_implementation()} {platform.python_version()}",
@@ -43,8 +39,6 @@ def host_environment(project: Path, *, now: datetime) -> Environment:
         numpy=_version("numpy"),
         torch=_version("torch"),
         ttnn=_version("ttnn"),
-        commit=commit,
-        dirty=dirty,
     )
 
 
@@ -87,26 +81,3 @@ def _first_line(file: Path) -> str | None:
         return file.read_text(encoding="utf-8").strip() or None
     except OSError:
         return None
-
-
-def _git_state(project: Path) -> tuple[str | None, bool | None]:
-    """Return the commit and whether tracked files differ from it; None where git cannot tell."""
-    command = ["git", "status", "--porcelain=v2", "--branch", "--untracked-files=no"]
-    command.append("--ignore-submodules=dirty")  # looking into large ones takes seconds
-    try:
-        answer = subprocess.run(
-            command,
-            cwd=project,
-            capture_output=True,
-            text=True,
-            timeout=_GIT_TIMEOUT_S,
-            check=True,
-            # Asking must not take the index lock from a git command of the user's.
-            env={**os.environ, "GIT_OPTIONAL_LOCKS": "0"},
-        )
-    except (OSError, subprocess.SubprocessError):
-        return None, None
-    lines = answer.stdout.splitlines()
-    commits = [line.split()[-1] for line in lines if line.startswith("# branch.oid ")]
-    commit = commits[0] if commits and commits[0] != "(initial)" else None
-    return commit, any(not line.startswith("#") for line in lines)

@@ -24,12 +24,17 @@ from pytest_ttnn_perf.workflow.ci_job import ci_job
 from pytest_ttnn_perf.workflow.equipment import equipment
 from pytest_ttnn_perf.workflow.link import SHARE, take_link, take_share
 from pytest_ttnn_perf.workflow.profiler_choice import fitted
-from pytest_ttnn_perf.workflow.readiness import check_paths, choose_profiler, has_devices, own_chip
+from pytest_ttnn_perf.workflow.readiness import (
+    check_paths,
+    choose_profiler,
+    has_devices,
+    own_chip,
+    own_folder,
+)
 from pytest_ttnn_perf.workflow.run import GateRun
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
+    from pytest_ttnn_perf.model.assignment import Assignment
     from pytest_ttnn_perf.model.settings import Settings
     from pytest_ttnn_perf.workflow.link import Link
 
@@ -57,22 +62,23 @@ def activate(config: pytest.Config) -> None:
     if link is not None:
         _work(config, settings, link)
     elif share is not None:
-        from pytest_ttnn_perf.plugin.assigned import Assigned
-
-        config.stash[INSTRUMENTS] = equipment(settings, share.profiler, share)
-        config.stash[_CHIP] = _own_chip(share.folder)
-        config.pluginmanager.register(Assigned(share, takes_turns=True), "ttnn_perf_assigned")
-        config.pluginmanager.register(Worker(settings), "ttnn_perf_worker")
+        _share(config, settings, share)
     else:
         _lead(config, settings)
 
 
-def _own_chip(folder: Path) -> object:
-    """Take a chip for one of several processes that run side by side."""
+def _share(config: pytest.Config, settings: Settings, share: Assignment) -> None:
+    """Run a share of a worker's tests, side by side with others: none may meet their files."""
+    from pytest_ttnn_perf.plugin.assigned import Assigned
+
     try:
-        return own_chip(os.environ, folder)
+        own = own_folder(os.environ, share.folder)
+        config.stash[INSTRUMENTS] = equipment(settings, share.profiler, share, own=own)
+        config.stash[_CHIP] = own_chip(os.environ, share.folder)
     except TtnnPerfError as error:
         raise pytest.UsageError(str(error)) from error
+    config.pluginmanager.register(Assigned(share, own), "ttnn_perf_assigned")
+    config.pluginmanager.register(Worker(settings), "ttnn_perf_worker")
 
 
 def _work(config: pytest.Config, settings: Settings, link: Link) -> None:

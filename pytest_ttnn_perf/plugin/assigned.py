@@ -15,6 +15,7 @@ from pytest_ttnn_perf.workflow.observe import turn_in
 
 if TYPE_CHECKING:
     from collections.abc import Generator
+    from pathlib import Path
 
     from pytest_ttnn_perf.model.assignment import Assignment
 
@@ -34,15 +35,19 @@ _ONCE: Final = (
 
 @dataclass(eq=False)
 class Assigned:
-    """A worker's assignment. One that has a share in it takes turns with the others in timing."""
+    """A worker's assignment.
+
+    One that has a share in it has a folder of its ``own``, and takes turns with the others in
+    timing.
+    """
 
     assignment: Assignment
-    takes_turns: bool = False
+    own: Path | None = None
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_cmdline_main(self, config: pytest.Config) -> None:
         """Turn away from the user's files; before any plugin has opened one."""
-        option, folder = config.option, self.assignment.folder
+        option, folder = config.option, self.own or self.assignment.folder
         if getattr(option, "xmlpath", None):  # stays set: conftest files look at it
             option.xmlpath = str(folder / "junit.xml")
         unwanted = list(_REPORTS)
@@ -56,8 +61,8 @@ class Assigned:
                 setattr(option, name, None)
         if self.assignment.kind is PassKind.CONFIRM and getattr(option, "reruns", None):
             option.reruns = 0
-        if self.takes_turns:
-            config.stash[TURN] = turn_in(folder)
+        if self.own is not None:
+            config.stash[TURN] = turn_in(self.assignment.folder)
 
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_makereport(

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pytest_ttnn_perf._support.errors import UsageError
 from pytest_ttnn_perf.model.ab import Commit, WorkingTree
-from pytest_ttnn_perf.processes.git import Git, GitError
+from pytest_ttnn_perf.processes.git import Git, GitError, work_tree
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
+    from pathlib import Path
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,12 +27,15 @@ class Repository:
         Raises:
             UsageError: there is none, or one without a working tree.
         """
+        root = work_tree(folder)
+        message = f"{folder} is in no git repository with a working tree"
+        if root is None:
+            raise UsageError(f"{message}: neither it nor a folder above it has a .git")
         try:
-            root = Git(folder).run("rev-parse", "--show-toplevel").rstrip("\n")
+            Git(root).run("rev-parse", "--is-inside-work-tree")
         except GitError as cause:
-            message = f"{folder} is in no git repository with a working tree: {cause}"
-            raise UsageError(message) from cause
-        return cls(Path(root))
+            raise UsageError(f"{message}: {cause}") from cause
+        return cls(root)
 
     def commit(self, name: str) -> Commit:
         """Return the commit that a name stands for.
@@ -62,7 +65,10 @@ class Repository:
         return tuple(
             path
             for path in paths
-            if self._git.ask("diff", "--quiet", "--no-ext-diff", commit.id, "--", path) is None
+            if self._git.ask(
+                "diff", "--quiet", "--no-ext-diff", "--no-textconv", commit.id, "--", path
+            )
+            is None
         )
 
     @property
@@ -70,6 +76,9 @@ class Repository:
         return Git(self.root)
 
     def _described(self, commit: str) -> Commit:
-        told = self._git.ask("log", "-1", "--format=%h%n%s", commit, "--") or commit[:12]
+        told = (
+            self._git.ask("log", "-1", "--no-show-signature", "--format=%h%n%s", commit, "--")
+            or commit[:12]
+        )
         short, _, subject = told.partition("\n")
         return Commit(commit, short, subject)

@@ -71,7 +71,7 @@ def _versions(file: StoredFile) -> list[_Version]:
     """
     commits = history(file.path)
     found = [_Version(file.content, None)]
-    for committed, text in zip(commits, contents(file.path.parent, commits), strict=True):
+    for committed, text in zip(commits, contents(file.path, commits), strict=True):
         if text is None:
             continue
         try:

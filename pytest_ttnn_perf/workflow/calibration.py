@@ -14,7 +14,7 @@ from pytest_ttnn_perf._support.atomic import check_writable
 from pytest_ttnn_perf._support.errors import TtnnPerfError, UsageError
 from pytest_ttnn_perf._support.wording import counted
 from pytest_ttnn_perf.baselines.store import BaselineStore
-from pytest_ttnn_perf.device.host import host_environment, host_hardware
+from pytest_ttnn_perf.device.host import host_hardware
 from pytest_ttnn_perf.device.variables import worker_variables
 from pytest_ttnn_perf.gate.judge import judge_test
 from pytest_ttnn_perf.gate.statistics import median
@@ -25,6 +25,7 @@ from pytest_ttnn_perf.report.calibration import calibration_listing, progress_li
 from pytest_ttnn_perf.report.sentences import sentence
 from pytest_ttnn_perf.workflow.calibrate import calibrated, run_sessions, too_noisy
 from pytest_ttnn_perf.workflow.passes import Workers
+from pytest_ttnn_perf.workflow.provenance import environment_of
 from pytest_ttnn_perf.workflow.readiness import lease
 from pytest_ttnn_perf.workflow.sessions import Sessions, baselines_of
 
@@ -146,7 +147,7 @@ def _remarks(found: Sessions) -> Iterator[str]:
 
 def _written(found: Sessions, settings: Settings, asked: Calibration) -> tuple[list[str], bool]:
     """Store the sessions as baselines; return what to say about it, and whether all went well."""
-    environment = host_environment(asked.here, now=datetime.now(timezone.utc))
+    environment = environment_of(asked.here)
     store = BaselineStore(settings.baselines)
     changes: dict[Hardware, dict[str, Callable[[TestBaseline | None], TestBaseline]]] = {}
     refused = []

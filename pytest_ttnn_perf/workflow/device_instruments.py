@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import secrets
+import shutil
 from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from pytest_ttnn_perf._support.errors import TtnnPerfError
 from pytest_ttnn_perf.baselines.paths import ops_path
-from pytest_ttnn_perf.device.graph import CapturedGraph, captured_graph
+from pytest_ttnn_perf.device.graph import CapturedGraph, captured_graph, keep
 from pytest_ttnn_perf.device.memory import memory_report, ran_out_of_memory, trace_report
 from pytest_ttnn_perf.device.profilers import RealtimeProfiler
 from pytest_ttnn_perf.device.telemetry import telemetry
@@ -35,12 +37,15 @@ if TYPE_CHECKING:
 class BesideDevices(Instruments):
     """The clock, while devices run undisturbed.
 
-    The first call, which is not timed for the gate, is captured as a graph into ``reports``. With
-    ``realtime``, some more calls follow the samples, told by the real-time profiler.
+    The first call, which is not timed for the gate, is captured as a graph, in a folder of this
+    very capture in ``drafts``; once it has been read it is kept in ``reports``, where another run
+    may put its own at any time. With ``realtime``, some more calls follow the samples, told by the
+    real-time profiler.
     """
 
     devices: OpenDevices
     reports: Path | None = None
+    drafts: Path | None = None
     realtime: bool = False
     #: Whether the real-time profiler was asked for by its name: then it must be there.
     required: bool = False
@@ -49,6 +54,7 @@ class BesideDevices(Instruments):
     _artifact: Artifact = NO_ARTIFACT
     _facts: dict[str, Scalar] = field(default_factory=dict)
     _captures: int = 0
+    _draft: Path | None = None
 
     @property
     def sync(self) -> Callable[[], object] | None:
@@ -99,6 +105,17 @@ class BesideDevices(Instruments):
             return trace_report(error)
         return memory_report(runtime, self.devices.handles)
 
+    def ended(self, test: str) -> Artifact:
+        """Keep the capture, also of a test that raised later."""
+        draft, self._draft = self._draft, None
+        if draft is not None and draft.exists():
+            try:
+                keep(draft, self._place(test))
+            except OSError as error:
+                self._facts["graph_capture"] = f"not kept: {error}"
+                shutil.rmtree(draft, ignore_errors=True)
+        return Instruments.ended(self, test)
+
     def completed(self, observation: Observation, artifact: Artifact) -> Observation:
         """Return the observation as one of the device that the test used."""
         used = self.devices.used
@@ -123,7 +140,12 @@ class BesideDevices(Instruments):
         self._captures += 1
         if self.reports is None or runtime is None or self._captures > 1:
             return nullcontext(CapturedGraph())
-        return captured_graph(runtime, self.reports / ops_path(self._test).with_suffix(""))
+        self._draft = (self.drafts or self.reports) / f".report-{secrets.token_hex(8)}"
+        return captured_graph(runtime, self._draft)
+
+    def _place(self, test: str) -> Path:
+        assert self.reports is not None
+        return self.reports / ops_path(test).with_suffix("")
 
     def _captured(self, captured: CapturedGraph) -> Artifact:
         if captured.problem is not None:
@@ -135,5 +157,7 @@ class BesideDevices(Instruments):
         try:
             return read_artifact(captured.database)
         except TtnnPerfError as error:
-            self._facts["graph_capture"] = str(error)
+            # Where it is going to be, for who looks.
+            place = str(self._place(self._test))
+            self._facts["graph_capture"] = str(error).replace(str(self._draft), place)
             return NO_ARTIFACT

@@ -12,6 +12,7 @@ from pytest_ttnn_perf.workflow.instruments import Instruments, Replaying
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from pathlib import Path
 
     from pytest_ttnn_perf.model.assignment import Assignment
     from pytest_ttnn_perf.model.settings import Settings
@@ -28,18 +29,19 @@ def equipment(
     profiler: ProfilerKind,
     assignment: Assignment | None = None,
     *,
+    own: Path | None = None,
     opened: Callable[[], None] | None = None,
 ) -> Instruments:
     """Return the instruments of a process.
 
-    ``profiler`` is what this process has been given variables for; ``opened`` is
-    called before tests open a device.
+    ``profiler`` is what this process has been given variables for; ``own`` is its folder if it
+    shares that of the assignment with others; ``opened`` is called before tests open a device.
     """
     if settings.replay is not None:
         return Replaying(settings.replay)
     if not _has_ttnn():
         return Instruments()
-    return _beside_devices(settings, profiler, assignment, opened)
+    return _beside_devices(settings, profiler, assignment, own, opened)
 
 
 def _has_ttnn() -> bool:
@@ -53,6 +55,7 @@ def _beside_devices(
     settings: Settings,
     profiler: ProfilerKind,
     assignment: Assignment | None,
+    own: Path | None,
     opened: Callable[[], None] | None,
 ) -> Instruments:
     from pytest_ttnn_perf.device.machine import kernels_cached
@@ -62,16 +65,17 @@ def _beside_devices(
     from pytest_ttnn_perf.workflow.profiling_instruments import Printing, Profiling, Signposting
 
     reports = settings.artifacts / "reports"
+    drafts = own or (assignment.folder if assignment else None)
     devices = OpenDevices(on_open=opened)
     devices.observe()
     if profiler is ProfilerKind.DEVICE and assignment is not None:
-        folder = assignment.folder
         only = settings.passes is PassChoice.DEVICE  # nobody else captures a graph then
         return Profiling(
             devices,
             reports=reports if only else None,
-            report=report_in(folder),
-            log=folder / "worker.log",
+            drafts=drafts,
+            report=report_in(own or assignment.folder),
+            log=assignment.folder / "worker.log",
         )
     if profiler is ProfilerKind.TTLANG:
         return Printing(devices)
@@ -80,6 +84,7 @@ def _beside_devices(
     return BesideDevices(
         devices,
         reports=reports,
+        drafts=drafts,
         realtime=profiler is ProfilerKind.REALTIME,
         required=settings.profiler is ProfilerKind.REALTIME,
         kernels_cached=kernels_cached(os.environ),

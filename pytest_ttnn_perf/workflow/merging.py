@@ -10,6 +10,7 @@ from pytest_ttnn_perf._support.atomic import write_text
 from pytest_ttnn_perf._support.errors import InputError, UsageError
 from pytest_ttnn_perf._support.json_text import parse_json, read_text
 from pytest_ttnn_perf.baselines.merge import merge_files
+from pytest_ttnn_perf.baselines.ops_file import strange
 from pytest_ttnn_perf.baselines.paths import ops_path
 from pytest_ttnn_perf.baselines.schema import decode_file, encode_text
 from pytest_ttnn_perf.gate.ratios import centre_of
@@ -74,10 +75,12 @@ def merge_baselines(asked: Merging) -> Result:
         keys = f"{ours.hardware.key} and {theirs.hardware.key}"
         raise InputError(versions.names[1], f"the two sides are of different hardware: {keys}")
     merged = merge_files(base, ours, theirs, take=asked.take)
+    tables = (
+        {} if asked.files else dict(_tables(merged, versions.goal, asked.path or versions.goal))
+    )
     write_text(versions.goal, encode_text(merged.file))
-    if asked.files is None:
-        for table, text in _tables(merged, versions.goal, asked.path or versions.goal):
-            write_text(table, text)
+    for table, text in tables.items():
+        write_text(table, text)
     sides = [(each, _side(each.ours), _side(each.theirs)) for each in merged.conflicts]
     listing = conflict_listing(name, merged, sides)
     return Result(listing.text(asked.shape), failed=bool(merged.unsettled))
@@ -119,7 +122,11 @@ def _merge_tables(versions: _Versions, asked: Merging, name: str) -> Result:
 
 
 def _tables(merged: Merged, goal: Path, name: Path) -> Iterator[tuple[Path, str]]:
-    """Yield the op tables that belong to the side that was taken, where git has both."""
+    """Yield the op tables that belong to the side that was taken, where git has both.
+
+    Raises:
+        InputError: a table would be written through a link that leads elsewhere.
+    """
     for conflict in merged.conflicts:
         taken = conflict.ours if conflict.taken is Take.OURS else conflict.theirs
         if taken is None or taken.ops is None:
@@ -127,6 +134,9 @@ def _tables(merged: Merged, goal: Path, name: Path) -> Iterator[tuple[Path, str]
         place = ops_path(f"{name.name}::{conflict.test}").name
         table = goal.with_suffix(".ops") / place
         text = staged(table, 2 if conflict.taken is Take.OURS else 3)
+        found = strange(table, goal.parent) if text is not None else None
+        if found is not None:
+            raise InputError(table, f"expected a file in {goal.parent}, found {found}")
         if text is not None:
             yield table, text
 

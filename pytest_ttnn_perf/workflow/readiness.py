@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from pytest_ttnn_perf._support.atomic import check_writable
-from pytest_ttnn_perf._support.errors import InputError, UsageError
+from pytest_ttnn_perf._support.errors import InputError, UsageError, WriteError
 from pytest_ttnn_perf.device.conflicts import conflicts, impossible
 from pytest_ttnn_perf.device.leases import (
     DEVICES,
@@ -20,6 +21,7 @@ from pytest_ttnn_perf.device.preflight import installed, preflight
 from pytest_ttnn_perf.device.ranks import rank_of
 from pytest_ttnn_perf.device.safe_pytest import in_the_way
 from pytest_ttnn_perf.device.touched import Touched
+from pytest_ttnn_perf.device.variables import moved
 from pytest_ttnn_perf.model.profile import ProfilerKind
 from pytest_ttnn_perf.processes.child import interpreter
 from pytest_ttnn_perf.workflow.profiler_choice import ProfilerChoice, choose
@@ -41,6 +43,7 @@ __all__ = [
     "has_devices",
     "lease",
     "own_chip",
+    "own_folder",
     "rank_of",
 ]
 
@@ -144,6 +147,21 @@ def check_untouched(touched: Touched, environment: Mapping[str, str]) -> None:
     if touched.by is not None and not is_simulated(environment):
         message = f"--ttnn-perf: this process has the chips, by {touched.by}, and no worker can"
         raise UsageError(f"{message}: call it in a fixture, or use --ttnn-perf-isolate inline")
+
+
+def own_folder(environment: MutableMapping[str, str], shared: Path) -> Path:
+    """Make a folder for one of pytest-xdist's processes, in which ttnn is to write its files.
+
+    Raises:
+        WriteError: it cannot be made.
+    """
+    own = shared / environment.get("PYTEST_XDIST_WORKER", str(os.getpid()))
+    try:
+        own.mkdir(exist_ok=True)
+    except OSError as cause:
+        raise WriteError(own, cause) from cause
+    environment.update(moved(environment, shared, own))
+    return own
 
 
 def own_chip(environment: MutableMapping[str, str], folder: Path) -> Lease | None:

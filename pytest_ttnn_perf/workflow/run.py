@@ -9,7 +9,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from pytest_ttnn_perf.baselines.store import BaselineStore
-from pytest_ttnn_perf.device.host import host_environment, host_hardware
+from pytest_ttnn_perf.device.host import host_hardware
 from pytest_ttnn_perf.model.encoding.observations import decode_observation, encode_observation
 from pytest_ttnn_perf.model.encoding.value import Value
 from pytest_ttnn_perf.model.lapse import NO_LAPSES, Lapses
@@ -33,6 +33,7 @@ from pytest_ttnn_perf.workflow.judge import (
 )
 from pytest_ttnn_perf.workflow.lapses import lapses_of
 from pytest_ttnn_perf.workflow.orphans import orphaned, with_commands
+from pytest_ttnn_perf.workflow.provenance import environment_of
 from pytest_ttnn_perf.workflow.publish import Journal
 from pytest_ttnn_perf.workflow.results import Results
 from pytest_ttnn_perf.workflow.shifted import assess, relabelled
@@ -99,7 +100,7 @@ class GateRun:
         """
         self._begun = True
         self._store.preload(tests)
-        environment = host_environment(self.project, now=datetime.now(timezone.utc))
+        environment = environment_of(self.project)
         self._run = replace(
             self._run, environment=replace(environment, runner=self.results.job.runner)
         )

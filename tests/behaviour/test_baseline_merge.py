@@ -117,6 +117,25 @@ def test_a_side_is_taken_with_its_op_table(
     conflict.commit("merged")
 
 
+def test_an_op_table_is_not_written_through_a_link(conflict: Repository) -> None:
+    """As a branch of someone else's may bring one."""
+    outside = conflict.desk.path.with_name("outside.csv")
+    table = conflict.desk.path / TABLE
+    table.unlink()
+    table.symlink_to(outside)
+    before = (conflict.desk.path / FILE).read_text()
+
+    ran = conflict.desk.run("merge", "--path", FILE, "--take", "ours")
+
+    folder = table.parents[1].relative_to(conflict.desk.path)
+    found = f"a link that leads out of it, to {outside}"
+    assert (ran.code, ran.errors) == (
+        3, f"ttnn-perf: {TABLE}: expected a file in {folder}, found {found}"
+    )  # fmt: skip
+    assert not outside.exists()
+    assert (conflict.desk.path / FILE).read_text() == before
+
+
 def test_an_op_table_alone_is_taken_by_side(conflict: Repository) -> None:
     desk = conflict.desk
     assert "no date" in desk.run("merge", "--path", TABLE, "--take", "newest").errors

@@ -167,8 +167,9 @@ def test_folder_in_no_repository_is_refused(
     monkeypatch.chdir(tmp_path)
     ran = command("ab", "HEAD")
     assert (ran.code, ran.text) == (2, "")
-    assert ran.errors.startswith(
-        f"ttnn-perf: {tmp_path} is in no git repository with a working tree: fatal: not a git "
+    assert ran.errors == (
+        f"ttnn-perf: {tmp_path} is in no git repository with a working tree: "
+        "neither it nor a folder above it has a .git\n"
     )
 
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from hypothesis import strategies as st
 
+from pytest_ttnn_perf.baselines.paths import ops_path
 from pytest_ttnn_perf.model.baseline import (
     Accepted,
     BaselineFile,
@@ -219,8 +220,13 @@ def _test_baselines(draw: DrawFn) -> TestBaseline:
         draw(st.builds(Accepted, TEXTS, optional, optional, optional)),
         {name: draw(_metric_baselines(name)) for name in names},
         draw(CONFIGURATIONS),
-        ops=draw(optional),
+        ops=draw(st.none() | st.builds(_place, TEXTS, TEXTS)),
     )
+
+
+def _place(file: str, name: str) -> str:
+    """Return where the op table of any test is put."""
+    return str(ops_path(f"{file}::{name}"))
 
 
 BASELINE_FILES = st.builds(

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from pytest_ttnn_perf.device.graph import CapturedGraph, captured_graph
+from pytest_ttnn_perf.device.graph import CapturedGraph, captured_graph, keep
 from pytest_ttnn_perf.device.runtime import Runtime
 
 FATAL = RuntimeError(
@@ -213,3 +213,41 @@ def test_an_error_of_the_model_without_a_capture_is_its_own(tmp_path: Path) -> N
     ):
         raise error
     assert raised.value is error
+
+
+def folder_with(place: Path, text: str) -> Path:
+    place.mkdir(parents=True)
+    (place / "db.sqlite").write_text(text, encoding="utf-8")
+    return place
+
+
+def test_a_capture_that_is_kept_takes_the_place_of_the_one_before(tmp_path: Path) -> None:
+    place = tmp_path / "reports" / "test_model.ops" / "test_a"
+    for text in ("first", "second"):
+        keep(folder_with(tmp_path / "draft", text), place)
+        assert [file.read_text() for file in place.iterdir()] == [text]
+    assert [path.name for path in tmp_path.iterdir()] == ["reports"]
+
+
+def test_of_captures_that_are_kept_at_once_each_is_whole_and_one_stays(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Another process puts its own there just when the place is free."""
+    draft, place = folder_with(tmp_path / "draft", "ours"), tmp_path / "place"
+    rename, others = Path.rename, iter(["theirs", "theirs again"])
+
+    def renamed(self: Path, target: Path) -> Path:
+        if self == draft and (other := next(others, None)):
+            folder_with(place, other)
+        return rename(self, target)
+
+    monkeypatch.setattr(Path, "rename", renamed)
+    keep(draft, place)
+    assert [file.read_text() for file in place.iterdir()] == ["ours"]
+    assert [path.name for path in tmp_path.iterdir()] == ["place"]
+
+
+def test_a_capture_that_cannot_be_kept_is_an_error(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("in the way", encoding="utf-8")
+    with pytest.raises(FileExistsError):
+        keep(folder_with(tmp_path / "draft", "ours"), tmp_path / "file" / "place")

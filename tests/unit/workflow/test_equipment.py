@@ -148,6 +148,18 @@ def test_a_profiled_worker_has_its_report_and_its_log(
     assert found.report == FOLDER / "profiler" / ".logs" / "cpp_device_perf_report.csv"
     assert found.log == FOLDER / "worker.log"
     assert found.reports == reports
+    assert found.drafts == FOLDER
+
+
+@pytest.mark.usefixtures("ttnn")
+@pytest.mark.parametrize("profiler", [OFF, ProfilerKind.DEVICE])
+def test_a_process_that_shares_an_assignment_has_its_own_files(profiler: ProfilerKind) -> None:
+    found = equipment(SETTINGS, profiler, ASSIGNMENT, own=FOLDER / "gw0")
+    assert isinstance(found, BesideDevices)
+    assert found.drafts == FOLDER / "gw0"
+    if isinstance(found, Profiling):
+        assert found.report == FOLDER / "gw0" / "profiler" / ".logs" / "cpp_device_perf_report.csv"
+        assert found.log == FOLDER / "worker.log", "all of them print there"
 
 
 @pytest.mark.parametrize("profiler", ProfilerKind, ids=lambda kind: kind.value)

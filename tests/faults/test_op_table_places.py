@@ -1,0 +1,236 @@
+"""Where a baseline says that its op table is: only a file in the folder of its key is one."""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+import subprocess
+import sys
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import pytest
+
+from pytest_ttnn_perf._support.errors import InputError, WriteError
+from pytest_ttnn_perf.baselines import store as store_module
+from pytest_ttnn_perf.baselines.moves import move
+from pytest_ttnn_perf.baselines.paths import key_folder
+from pytest_ttnn_perf.baselines.store import BaselineStore
+from tests.faults.amender import FILE, HARDWARE, stored
+from tests.faults.refusals import UNREADABLE, assert_refused
+from tests.faults.test_op_tables import TEST, amend, table
+from tests.faults.test_op_tables import ops_file as table_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from tests.faults.conftest import Scene
+    from tests.harness.project import Ran
+
+#: Reads a table in a process that is not waited for for ever.
+READING = """
+import sys
+from pathlib import Path
+from pytest_ttnn_perf._support.errors import InputError
+from pytest_ttnn_perf.baselines.store import BaselineStore
+from tests.faults.amender import HARDWARE
+from tests.faults.test_op_tables import TEST
+try:
+    BaselineStore(Path(sys.argv[1])).ops_of(HARDWARE, TEST)
+except InputError as error:
+    print(error)
+"""
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    """A folder of baselines with one test that has an op table."""
+    root = tmp_path / "baselines"
+    amend(root, 100.0)
+    return root
+
+
+def baseline_of(root: Path) -> Path:
+    (file,) = key_folder(root, HARDWARE).rglob("*.json")
+    return file
+
+
+def refusal(root: Path) -> str:
+    """Return why the table is not read; a reader that waits for one fails."""
+    done = subprocess.run(
+        [sys.executable, "-c", READING, str(root)], capture_output=True, text=True, timeout=30,
+        check=True,
+    )  # fmt: skip
+    return done.stdout.strip()
+
+
+@pytest.mark.parametrize(
+    "place",
+    ["/etc/passwd", "../../../secret.csv", "a/../../b.csv", "..", ".", "", "/dev/zero", "a\0b",
+     "a\ud800b"],
+)  # fmt: skip
+def test_a_path_that_leaves_the_folder_is_refused_by_its_field(
+    scene: Scene, command: Callable[..., Ran], place: str
+) -> None:
+    document = json.loads(scene.baseline.read_text())
+    document["tests"]["test_speed"]["ops"] = place
+    scene.baseline.write_text(json.dumps(document, indent=2))
+    before = scene.on_disk()
+    says = (f"{scene.baseline}:", "['tests']['test_speed']['ops']: expected the path of a file ",
+            f"found {place!r}")  # fmt: skip
+
+    for arguments in (("gate", "run.json"), ("baseline", "list")):
+        assert_refused(command(*arguments), code=UNREADABLE, says=says)
+    assert scene.project.pytest("--ttnn-perf-update=all", "--ttnn-perf-reason=x").code == 4
+    assert scene.on_disk() == before
+
+
+def link_out(file: Path) -> str:
+    target = file.parents[3] / "outside.csv"
+    target.write_text(file.read_text())
+    file.unlink()
+    file.symlink_to(target)
+    return f"a link that leads out of it, to {target}"
+
+
+def folder_link_out(file: Path) -> str:
+    outside = file.parents[3] / "outside"
+    file.parent.rename(outside)
+    file.parent.symlink_to(outside)
+    return f"a link that leads out of it, to {outside / file.name}"
+
+
+def link_to_a_device(file: Path) -> str:
+    file.unlink()
+    file.symlink_to("/dev/zero")
+    return "a link that leads out of it, to /dev/zero"
+
+
+def dangling(file: Path) -> str:
+    file.unlink()
+    file.symlink_to("nothing.csv")
+    return "a link that leads nowhere"
+
+
+def loop(file: Path) -> str:
+    file.unlink()
+    file.symlink_to(file.name)
+    return "a link that leads nowhere"
+
+
+def pipe(file: Path) -> str:
+    file.unlink()
+    os.mkfifo(file)
+    return "a named pipe"
+
+
+def folder(file: Path) -> str:
+    file.unlink()
+    file.mkdir()
+    return "a folder"
+
+
+def unix_socket(file: Path) -> str:
+    file.unlink()
+    here = file.parent.stat()  # the path itself may be too long for a socket
+    descriptor = os.open(file.parent, os.O_RDONLY)
+    with socket.socket(socket.AF_UNIX) as listening:
+        listening.bind(f"/proc/self/fd/{descriptor}/{file.name}")
+    os.close(descriptor)
+    assert here.st_ino == file.parent.stat().st_ino
+    return "a socket"
+
+
+def huge(file: Path) -> str:
+    with file.open("r+b") as stream:
+        stream.truncate(2**40)  # of which the disk holds nothing
+    return f"{2**40} bytes"
+
+
+WAYS = (
+    link_out,
+    folder_link_out,
+    link_to_a_device,
+    dangling,
+    loop,
+    pipe,
+    folder,
+    unix_socket,
+    huge,
+)
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_what_is_no_file_of_the_folder_is_never_opened(
+    root: Path, way: Callable[[Path], str]
+) -> None:
+    found = way(table_of(root))
+    assert refusal(root) == (
+        f"{baseline_of(root)}: ['tests']['test_a']['ops']: expected a file of at most "
+        f"{64 * 2**20} bytes in {key_folder(root, HARDWARE)}, found {found}"
+    )
+
+
+@pytest.mark.parametrize("way", [way for way in WAYS if way is not huge])
+@pytest.mark.parametrize("update", ["with a table", "removed"])
+def test_an_update_writes_and_removes_nothing_through_it(
+    root: Path, way: Callable[[Path], str], update: str
+) -> None:
+    found = way(table_of(root))
+    before = on_disk(root.parent)
+    anew = replace(stored(1), op_table=table(200.0)) if update == "with a table" else None
+
+    with pytest.raises(WriteError) as raised:
+        BaselineStore(root).amend(HARDWARE, {TEST: lambda _: anew})
+
+    assert str(raised.value).endswith(f", found {found}")
+    assert f"{FILE.removesuffix('.py')}.ops/test_a.csv: cannot " in str(raised.value)
+    assert on_disk(root.parent) == before
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_a_baseline_is_not_moved_with_it(root: Path, way: Callable[[Path], str]) -> None:
+    found = way(table_of(root))
+    before = on_disk(root.parent)
+    with pytest.raises(InputError) as raised:
+        move(root, HARDWARE, {TEST: f"{FILE}::test_b"})
+    assert str(raised.value).endswith(f", found {found}")
+    assert on_disk(root.parent) == before
+
+
+def test_what_becomes_a_pipe_after_it_was_looked_at_is_not_waited_for(
+    root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = table_of(root)
+    pipe(file)
+    monkeypatch.setattr(store_module, "strange", lambda *_: None)
+    with pytest.raises(InputError, match="expected a file, found a named pipe"):
+        BaselineStore(root).ops_of(HARDWARE, TEST)
+
+
+def test_links_within_the_folder_and_to_the_folder_are_the_users(root: Path) -> None:
+    file = table_of(root)
+    other = file.with_name("other.csv")
+    file.rename(other)
+    file.symlink_to(other.name)
+    elsewhere = root.with_name("elsewhere")
+    root.rename(elsewhere)
+    root.symlink_to(elsewhere)
+
+    assert BaselineStore(root).ops_of(HARDWARE, TEST) == table(100.0)
+    amend(root, 200.0)
+    assert BaselineStore(root).ops_of(HARDWARE, TEST) == table(200.0)
+    assert file.is_symlink()
+
+
+def on_disk(folder: Path) -> dict[str, object]:
+    """Return all that is below a folder: links as such, and what is in files."""
+    return {
+        str(path): str(path.readlink()) if path.is_symlink()
+        else path.read_text() if path.is_file() and path.stat().st_size < 2**20
+        else path.lstat().st_mode
+        for path in sorted(folder.rglob("*"))
+        if path.name not in {".lock", ".gitignore"}
+    }  # fmt: skip

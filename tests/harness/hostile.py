@@ -1,0 +1,85 @@
+"""A checkout that someone else has written: a bare repository among its files, with programs.
+
+Git takes a folder with HEAD, objects and refs for a repository, and believes the settings in it.
+All of them are ordinary files that a pull request can bring.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+_SIGNATURE = "gpgsig -----BEGIN PGP SIGNATURE-----\n \n aGVsbG8=\n -----END PGP SIGNATURE-----\n"
+_WHO = "Mallory <mallory@example.org> 1763380800 +0000"
+#: What git itself leaves in a new repository and needs to see in one; folders cannot be committed
+#: when they are empty.
+_KEPT = ("objects/info/kept", "refs/tags/kept")
+
+
+def plant(folder: Path, *, marker: Path, files: tuple[str, ...] = ("test_m.json",)) -> None:
+    """Make a folder a repository whose settings name a program that leaves ``marker``.
+
+    Its one commit has ``files`` and claims to be signed: whoever asks for signatures has the
+    program run. Its working tree is the folder itself, and a file in its index has changed, so
+    whoever asks for the state of that has it run too.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    _git(folder, "init", "--quiet", "--bare", ".")
+    blob = _git(folder, "hash-object", "-w", "--stdin", given="{}").strip()
+    listed = "".join(f"100644 blob {blob}\t{name}\n" for name in files)
+    tree = _git(folder, "mktree", given=listed).strip()
+    text = f"tree {tree}\nauthor {_WHO}\ncommitter {_WHO}\n{_SIGNATURE}\nOf another\n"
+    commit = _git(folder, "hash-object", "-t", "commit", "-w", "--stdin", given=text).strip()
+    _git(folder, "update-ref", "HEAD", commit)
+    _git(folder, "read-tree", commit)
+    for kept in _KEPT:
+        (folder / kept).parent.mkdir(parents=True, exist_ok=True)
+        (folder / kept).touch()
+    program = folder / "program"
+    program.write_text(f"#!/bin/sh\necho \"$0 $*\" >> '{marker}'\nexit 1\n")
+    program.chmod(0o755)
+    hook = folder / "hooks" / "post-checkout"
+    hook.parent.mkdir(exist_ok=True)
+    hook.write_text(program.read_text())
+    hook.chmod(0o755)
+    (folder / "config").write_text(f"""
+[core]
+    repositoryformatversion = 0
+    bare = false
+    worktree = {folder}
+    fsmonitor = {program}
+    hooksPath = {hook.parent}
+    pager = {program}
+    sshCommand = {program}
+    attributesFile = {folder / "attributes"}
+[log]
+    showSignature = true
+[gpg]
+    program = {program}
+[diff]
+    external = {program}
+[diff "theirs"]
+    command = {program}
+    textconv = {program}
+[filter "theirs"]
+    clean = {program}
+    smudge = {program}
+[pager]
+    log = {program}
+    show = {program}
+    status = {program}
+    diff = {program}
+""")
+    (folder / "attributes").write_text("* diff=theirs filter=theirs\n")
+
+
+def _git(folder: Path, *words: str, given: str = "") -> str:
+    done = subprocess.run(
+        ["git", *words], cwd=folder, input=given, capture_output=True, text=True, check=True,
+        env={**os.environ, "GIT_CONFIG_GLOBAL": os.devnull, "GIT_CONFIG_NOSYSTEM": "1"},
+    )  # fmt: skip
+    return done.stdout
