@@ -2,9 +2,33 @@
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Any, Final
 
 _CUT: Final = "..."
+
+
+def text_of(value: object) -> str:
+    """Return the text of anything that users' code made, also where its class cannot give one.
+
+    >>> text_of(ValueError("too large"))
+    'too large'
+    """
+    try:
+        return str(value)
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:  # noqa: BLE001 (a text is asked for: nothing else may come of it)
+        kind, why = type(value).__name__, type(error).__name__
+        return f"<{kind} whose text cannot be made: {why}>"
+
+
+def plain(value: Any) -> Any:
+    """Return a string or number as one of Python's own: derived classes show what they like."""
+    if isinstance(value, str):
+        return str.__str__(value)
+    if isinstance(value, int) and not isinstance(value, bool):
+        return int.__pos__(value)
+    return float.__pos__(value) if isinstance(value, float) else value
 
 
 def visible(text: str) -> str:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any, Final, TypeAlias
 
 from pytest_ttnn_perf._support.errors import UsageError
+from pytest_ttnn_perf._support.visible import text_of
 
 # numpy is imported where it is used: a run that compares nothing does not pay for it.
 Array: TypeAlias = Any
@@ -157,4 +158,4 @@ def _name(value: object) -> str:
 
 
 def _first_line(error: Exception) -> str:
-    return str(error).partition("\n")[0]
+    return text_of(error).partition("\n")[0]

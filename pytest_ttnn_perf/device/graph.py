@@ -9,6 +9,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
+from pytest_ttnn_perf._support.visible import text_of
 from pytest_ttnn_perf.device.errors import cause_of
 
 if TYPE_CHECKING:
@@ -124,5 +125,5 @@ def _give_up(graph: Any) -> None:
 
 
 def _first_line(error: Exception) -> str:
-    lines = cause_of(str(error)).strip().splitlines()
+    lines = cause_of(text_of(error)).strip().splitlines()
     return f"{type(error).__name__}: {lines[0]}" if lines else type(error).__name__

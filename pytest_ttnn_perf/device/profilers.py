@@ -11,6 +11,7 @@ import time
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
+from pytest_ttnn_perf._support.visible import text_of
 from pytest_ttnn_perf.device.errors import cause_of
 from pytest_ttnn_perf.model.profile import Iteration, ProgramRun
 
@@ -194,7 +195,7 @@ def _asked(function: Callable[..., Any], *arguments: Any) -> Any:
     try:
         return function(*arguments)
     except RuntimeError as error:
-        raise ProfilerError(cause_of(str(error))) from error
+        raise ProfilerError(cause_of(text_of(error))) from error
 
 
 def _check_chips(iteration: Iteration, expected: frozenset[int]) -> None:

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import argparse
+import os
+import re
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from pathlib import Path
 
     import pytest
 
@@ -18,7 +21,6 @@ CHECKLIST_CHOICES: Final = ("enforce", "report", "off")
 PASSES_CHOICES: Final = ("both", "wall", "device")
 #: Each of these turns the gate on.
 TURN_ON: Final = ("ttnn_perf", "ttnn_perf_all", "ttnn_perf_update", "ttnn_perf_replay")
-CONFIG_FILES: Final = ("ttnn_perf.toml", "pyproject.toml")
 
 
 def declare_options(parser: pytest.Parser) -> None:
@@ -135,19 +137,27 @@ def gate_is_wanted(config: pytest.Config) -> bool:
     if any(getattr(options, name) for name in TURN_ON):
         return True
     # A configuration file may turn the gate on; parsing it is worth it only if it names us.
-    if not any(_names_us(config, name) for name in CONFIG_FILES):
+    if not _may_configure_us(config.rootpath):
         return False
     from pytest_ttnn_perf.plugin.settings import settings_of
 
     return settings_of(config).enabled
 
 
-def _names_us(config: pytest.Config, name: str) -> bool:
-    file = config.rootpath / name
+def _may_configure_us(root: Path) -> bool:
+    """Tell whether to read closer. Most projects have nothing that names ttnn, or depend on us."""
     try:
-        return b"ttnn_perf" in file.read_bytes() or name == CONFIG_FILES[0]
+        names = os.listdir(root)  # noqa: PTH208 (folders may be large)
+        if any("ttnn" in name.lower() and name.lower().endswith(".toml") for name in names):
+            return True
+        text = (root / "pyproject.toml").read_bytes().lower() if "pyproject.toml" in names else b""
     except OSError:
         return False
+    if b"ttnn" not in text:
+        return False
+    from pytest_ttnn_perf._support.config_names import mentions_us
+
+    return mentions_us(re.sub(rb"""(?<!\.)["']pytest-ttnn-perf""", b"", text))
 
 
 def _update(text: str) -> str:

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 import pytest
 from _pytest.config import create_terminal_writer
 
+from pytest_ttnn_perf._support.visible import text_of
 from pytest_ttnn_perf.model.message import (
     Broke,
     Collected,
@@ -238,6 +239,8 @@ def _sendable(value: object) -> object:
     """Return a property as it is if JSON keeps it so, else its text, which is what JUnit writes."""
     try:
         kept = repr(json.loads(json.dumps(value))) == repr(value)
-    except (TypeError, ValueError, RecursionError):
+    except KeyboardInterrupt:
+        raise
+    except BaseException:  # noqa: BLE001 (a class of the user's may raise anything there)
         kept = False
-    return value if kept else str(value)
+    return value if kept else text_of(value)

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 import pytest
 
+from pytest_ttnn_perf._support.visible import text_of
 from pytest_ttnn_perf.model.encoding.observations import encode_observation
 from pytest_ttnn_perf.model.message import OBSERVATION
 from pytest_ttnn_perf.model.observation import Observation
@@ -132,7 +133,7 @@ class Worker:
             _attach(report, lost)
         observer = item.stash.get(OBSERVER, None)
         if observer is not None and report.failed and call.excinfo is not None:
-            why = observer.instruments.explanation(str(call.excinfo.value))
+            why = observer.instruments.explanation(text_of(call.excinfo.value))
             report.sections += [("ttnn-perf: memory", why)] if why else []
         is_over = call.when == "call" and self.running is not item
         if call.when == "call" and not is_over and report.failed:
@@ -152,7 +153,7 @@ def _attach(report: pytest.TestReport, observation: Observation) -> None:
 def _raised(call: pytest.CallInfo[None], report: pytest.TestReport) -> str:
     if call.excinfo is None:  # failed by a plugin, such as a strict xfail that passed
         return (str(report.longrepr).strip().splitlines() or ["an error"])[0]
-    return error_text(call.excinfo.typename, str(call.excinfo.value))
+    return error_text(call.excinfo.typename, text_of(call.excinfo.value))
 
 
 def _is_async(item: pytest.Item) -> bool:

@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from pytest_ttnn_perf._support.config_names import OWN_FILE, SHARED_FILE, files_of, is_meant
 from pytest_ttnn_perf._support.errors import DecodeError, InputError
 from pytest_ttnn_perf.model.encoding.value import Value
 from pytest_ttnn_perf.model.finding import Severity
@@ -17,64 +18,64 @@ from pytest_ttnn_perf.model.settings import Isolate, Missing, PccLimits, Setting
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-_OWN_FILE: Final = "ttnn_perf.toml"
-_SHARED_FILE: Final = "pyproject.toml"
-
 
 def load_settings(root: Path) -> Settings:
     """Return the settings that the configuration of ``root`` gives; defaults for the rest.
 
     Raises:
-        InputError: the file cannot be read, or says something unknown.
+        InputError: a file cannot be read, says something unknown, has a name that we do not read,
+            or is one of two.
     """
     settings = Settings(baselines=root / "baselines", artifacts=root / ".ttnn_perf")
-    for name in (_OWN_FILE, _SHARED_FILE):
-        file = root / name
-        table = _table(file)
-        if table is not None:
-            try:
-                return _decoded(settings, Value(table), root=root)
-            except DecodeError as error:
-                raise InputError(file, _complaint(error, name)) from error
-    return settings
+    tables = [(file, table) for file in files_of(root) if (table := _table(file)) is not None]
+    if not tables:
+        return settings
+    if len(tables) > 1:
+        problem = f"expected the settings in one file, found [tool.ttnn_perf] beside {OWN_FILE}"
+        raise InputError(tables[1][0], f"{problem}: remove one of the two")
+    file, table = tables[0]
+    try:
+        return _decoded(settings, Value(table), root=root)
+    except DecodeError as error:
+        raise InputError(file, _complaint(error, file.name)) from error
 
 
 def find_root(start: Path) -> Path:
     """Return the nearest folder above ``start`` that configures us; ``start`` when none does."""
     for folder in (start, *start.parents):
-        if any(_mentions_us(folder / name) for name in (_OWN_FILE, _SHARED_FILE)):
+        if files_of(folder):
             return folder
     return start
 
 
-def _mentions_us(file: Path) -> bool:
-    """Tell cheaply: most projects never configure us, and parsing TOML costs every run."""
-    try:
-        text = file.read_bytes()
-        return b"ttnn_perf" in text or b"ttnn-perf" in text or file.name == _OWN_FILE
-    except OSError:
-        return False
-
-
 def _table(file: Path) -> Any:
-    if not _mentions_us(file):
-        return None
+    is_own = file.name != SHARED_FILE
+    if is_own and file.name != OWN_FILE:
+        raise InputError(file, f"expected the name {OWN_FILE}, found {file.name}")
     if sys.version_info >= (3, 11):
         import tomllib
     else:
         import tomli as tomllib  # type: ignore[import-not-found, unused-ignore]
     try:
         document = tomllib.loads(file.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as cause:
+    except OSError as cause:
+        raise InputError(file, f"cannot read: {cause.strerror or cause}") from cause
+    except ValueError as cause:
         raise InputError(file, f"not valid TOML: {cause}") from cause
-    if file.name == _OWN_FILE:
-        return document
+    return document if is_own else _shared_table(file, document)
+
+
+def _shared_table(file: Path, document: dict[str, Any]) -> Any:
+    """Return our table; one that was meant to be ours and is not would be read by nobody."""
+    for name, table in document.items():
+        inside = table if name.lower() in {"tool", "tools"} and isinstance(table, dict) else {}
+        found = [name] if is_meant(name) else [f"{name}.{key}" for key in inside if is_meant(key)]
+        for path in found:
+            if path != "tool.ttnn_perf":
+                problem = f"expected the table [tool.ttnn_perf], found [{path}]"
+                raise InputError(file, problem)
     tool = document.get("tool")
-    if not isinstance(tool, dict):
-        return None
-    if "ttnn-perf" in tool:
-        raise InputError(file, "expected the table [tool.ttnn_perf], found [tool.ttnn-perf]")
-    return tool.get("ttnn_perf")
+    return tool.get("ttnn_perf") if isinstance(tool, dict) else None
 
 
 def _decoded(settings: Settings, table: Value, *, root: Path) -> Settings:
@@ -88,7 +89,7 @@ def _decoded(settings: Settings, table: Value, *, root: Path) -> Settings:
 
 def _complaint(error: DecodeError, file_name: str) -> str:
     """Say what is wrong with a setting in the words of TOML."""
-    table = "" if file_name == _OWN_FILE else "[tool.ttnn_perf] "
+    table = "" if file_name == OWN_FILE else "[tool.ttnn_perf] "
     place = ".".join(str(step) for step in error.path)
     found = error.found.replace("an object", "a table")
     expected = error.expected.replace("an object", "a table")

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pytest_ttnn_perf._support.errors import RuleError, TtnnPerfError, UsageError
+from pytest_ttnn_perf._support.visible import plain
 from pytest_ttnn_perf.device.host_load import host_load
 from pytest_ttnn_perf.measure.region import timed_region
 from pytest_ttnn_perf.measure.sampling import Timings, Workload
@@ -217,7 +218,7 @@ class Observer:
             if infinite or (fact is not None and not isinstance(fact, (str, int, float))):
                 message = f"fact {name}: expected a string, number or boolean, found {fact!r}"
                 raise UsageError(message)
-            self._facts[name] = fact
+            self._facts[name] = plain(fact)
 
     def whole_call(self, elapsed_ns: float, *, gated: bool) -> None:
         """Record the time of a test that did not measure anything itself."""

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, SupportsFloat, TypeVar
 
 from pytest_ttnn_perf._support.errors import UsageError
+from pytest_ttnn_perf._support.visible import plain
 from pytest_ttnn_perf.model.metric import Better, Kind, Metric
 from pytest_ttnn_perf.model.observation import Limits, MetricObservation
 from pytest_ttnn_perf.model.unit import quantity
@@ -60,7 +61,7 @@ def metric_of(
         raise UsageError(message)
     chosen = chosen or Kind.TIME
     direction = _choice(name, "better", better, Better) or chosen.usual_direction
-    return Metric(name, unit, better=direction, kind=chosen)
+    return Metric(plain(name), plain(unit), better=direction, kind=chosen)
 
 
 def numbers_of(name: str, value_or_samples: object) -> list[float]:
@@ -151,7 +152,7 @@ def _number(name: str, index: int, sample: object) -> float:
         message = f"{name}: sample {index} is not a number: {sample!r}"
         raise UsageError(message)
     if isinstance(sample, int):
-        return sample
+        return int.__pos__(sample)  # of a class of its own, it might show anything
     value = float(sample)
     return value if math.isfinite(value) else math.nan
 

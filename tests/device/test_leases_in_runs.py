@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shutil
 import subprocess
 import sys
 import time
@@ -126,3 +127,50 @@ def test_another_folder_of_locks_is_another_machine(
     ]
     assert "its worker was killed by SIGABRT" in ran.text
     assert (tmp_path / "tmp" / "ttnn-perf-locks" / "chip-0.holder").read_text()
+
+
+#: Looks for the lock of run_safe_pytest.sh beside the project: the machine's own is not for tests.
+ELSEWHERE = """
+    import pathlib
+    from pytest_ttnn_perf.device import safe_pytest
+    from pytest_ttnn_perf.workflow import readiness
+
+    HOST = pathlib.Path(__file__).parents[1] / "host"
+    readiness.in_the_way = lambda: safe_pytest.in_the_way(HOST)
+"""
+RUN = f"{sys.executable} -m pytest --ttnn-perf-passes=wall {' '.join(UPDATE)} -k sum"
+
+
+@pytest.mark.skipif(shutil.which("flock") is None, reason="needs util-linux")
+@pytest.mark.parametrize(
+    "script",
+    ["exec 9>{lock}; flock 9; {run}", "flock {lock} {run}"],
+    ids=["exec", "command"],
+)
+def test_a_run_below_run_safe_pytest_goes_on_and_another_is_refused(
+    tmp_path: Path, script: str
+) -> None:
+    rig = Rig(tmp_path).write(conftest=CONFTEST + ELSEWHERE, test_models=HELD)
+    rig.machine.play(play())
+    (tmp_path / "host" / "tmp").mkdir(parents=True)
+    (tmp_path / "host" / "tmp" / "tt-device.dirty").touch()  # there while the script runs
+    (tmp_path / "host" / "proc").symlink_to("/proc")
+    lock = tmp_path / "host" / "tmp" / "tt-device.lock"
+    command = ["bash", "-c", script.format(lock=lock, run=RUN.replace("sum", "held"))]
+    with subprocess.Popen(
+        command, cwd=rig.project, env=rig.environment(), stdout=subprocess.PIPE, text=True
+    ) as first:
+        try:
+            while not (rig.project / "held").exists():
+                assert first.poll() is None, first.communicate()[0]
+                time.sleep(0.05)
+            other = rig.pytest(None, *RUN.split()[3:])
+        finally:
+            (rig.project / "go").touch()
+        ended = first.communicate(timeout=60)[0]
+
+    assert re.fullmatch(
+        rf"{re.escape(str(lock))} is held by pid \d+, which runs tests on the devices: let it end",
+        refusal_of(other),
+    )
+    assert (first.returncode, counts_of(Ran(0, clean(ended)))) == (0, "1 passed, 2 deselected")

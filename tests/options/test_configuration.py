@@ -102,14 +102,28 @@ def test_table_that_is_none_is_refused(project: Project) -> None:
     )
 
 
-def test_own_file_counts_alone_beside_the_shared_one(project: Project) -> None:
+@pytest.mark.parametrize("arguments", [[], ["--ttnn-perf"]], ids=["idle", "gated"])
+def test_settings_in_both_files_are_refused(project: Project, arguments: list[str]) -> None:
     write_latency(project, 12.5)
-    configure(project, 'missing = "warn"', 'label = "shared"', file="pyproject.toml")
+    configure(project, "enabled = true", file="pyproject.toml")
+    configure(project, 'label = "own"', file="ttnn_perf.toml")
+    refused = (
+        f"{project.path}/pyproject.toml: expected the settings in one file, found [tool.ttnn_perf] "
+        "beside ttnn_perf.toml: remove one of the two"
+    )
+
+    assert refusal_of(project.pytest(*arguments)) == refused
+    asked = project.cli("baseline", "list")
+    assert (asked.code, asked.errors) == (3, f"ttnn-perf: {refused}")
+
+
+def test_shared_file_without_our_table_may_stand_beside_the_own_one(project: Project) -> None:
+    write_latency(project, 12.5)
+    (project.path / "pyproject.toml").write_text("# ttnn_perf\n[tool.other]\nttnn_perf = 1\n")
     configure(project, 'label = "own"', file="ttnn_perf.toml")
 
-    ran = project.pytest("--ttnn-perf")
+    project.pytest("--ttnn-perf")
 
-    assert counts_of(ran) == "1 failed"
     assert project.records()[0]["label"] == "own"
 
 
@@ -152,3 +166,102 @@ def test_pcc_is_the_limit_of_tests_that_name_none(
     configure(project, "pcc = 0.25", 'missing = "ignore"', file=file)
 
     assert counts_of(project.pytest(*arguments)) == counts
+
+
+@pytest.mark.parametrize("arguments", [[], ["--ttnn-perf"]], ids=["idle", "gated"])
+@pytest.mark.parametrize(
+    "table",
+    [
+        "tool.ttnn-perf",
+        "tool.pytest-ttnn-perf",
+        "tool.pytest_ttnn_perf",
+        "tool.ttnnperf",
+        "tool.TTNN_Perf",
+        "Tool.ttnn_perf",
+        "tools.ttnn_perf",
+        "ttnn_perf",
+        "ttnn-perf",
+    ],
+)
+def test_a_table_of_another_name_is_refused(
+    project: Project, table: str, arguments: list[str]
+) -> None:
+    write_latency(project, 12.5)
+    (project.path / "pyproject.toml").write_text(f"[{table}]\nenabled = true\n")
+    refused = f"{project.path}/pyproject.toml: expected the table [tool.ttnn_perf], found [{table}]"
+
+    assert refusal_of(project.pytest(*arguments)) == refused
+    asked = project.cli("baseline", "list")
+    assert (asked.code, asked.errors) == (3, f"ttnn-perf: {refused}")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "tool.ttnn-perf.enabled = true\n",
+        "[tool]\nttnn-perf = {enabled = true}\n",
+        '[tool."ttnn-perf"]\nenabled = true\n',
+        '[tool."pytest-ttnn-perf"]\nenabled = true\n',
+        "[tool.ttnn-perf.rules.TTP203]\nwaive = 'x'\n",
+    ],
+)
+def test_a_table_of_another_name_is_refused_however_it_is_written(
+    project: Project, text: str
+) -> None:
+    write_latency(project, 12.5)
+    (project.path / "pyproject.toml").write_text(text)
+
+    refused = refusal_of(project.pytest())
+
+    found = "tool.pytest-ttnn-perf" if "pytest" in text else "tool.ttnn-perf"
+    assert refused.endswith(f"expected the table [tool.ttnn_perf], found [{found}]")
+
+
+@pytest.mark.parametrize("arguments", [[], ["--ttnn-perf"]], ids=["idle", "gated"])
+@pytest.mark.parametrize(
+    "name", ["ttnn-perf.toml", "TTNN_PERF.toml", ".ttnn_perf.toml", "pytest_ttnn_perf.toml"]
+)
+@pytest.mark.parametrize("beside", ["", "ttnn_perf.toml"])
+def test_a_file_of_another_name_is_refused(
+    project: Project, name: str, arguments: list[str], beside: str
+) -> None:
+    write_latency(project, 12.5)
+    (project.path / name).write_text("enabled = true\n")
+    if beside:
+        (project.path / beside).touch()
+    refused = f"{project.path}/{name}: expected the name ttnn_perf.toml, found {name}"
+
+    assert refusal_of(project.pytest(*arguments)) == refused
+    asked = project.cli("baseline", "list")
+    assert (asked.code, asked.errors) == (3, f"ttnn-perf: {refused}")
+
+
+def test_own_file_that_cannot_be_read_is_refused(project: Project) -> None:
+    write_latency(project, 12.5)
+    (project.path / "ttnn_perf.toml").symlink_to("nosuch.toml")
+
+    refused = refusal_of(project.pytest())
+
+    assert refused == (f"{project.path}/ttnn_perf.toml: cannot read: No such file or directory")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '[project]\nname = "x"\nversion = "1"\ndependencies = ["ttnn", "pytest-ttnn-perf>=0.1"]\n',
+        '[dependency-groups]\ntest = [\n  "pytest-ttnn-perf",\n]\n',
+        '[project]\nname = "ttnn-models"\nversion = "1"\n',
+    ],
+)
+def test_a_project_that_only_depends_on_us_costs_nothing(project: Project, text: str) -> None:
+    project.write(
+        test_model="""
+            import sys
+
+            def test_model():
+                assert "pytest_ttnn_perf.workflow.config_file" not in sys.modules
+        """
+    )
+    (project.path / "pyproject.toml").write_text(text)
+
+    assert counts_of(project.pytest_process("-p", "no:cacheprovider")) == "1 passed"

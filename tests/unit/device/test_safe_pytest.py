@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import fcntl
 import os
+import shutil
+import subprocess
+import sys
 from typing import TYPE_CHECKING
 
 import pytest
@@ -66,6 +69,65 @@ def test_a_run_that_the_script_started_is_not_in_its_own_way(root: Path, lock: P
     assert in_the_way(root) is None
 
 
-def test_a_lock_of_nobody_that_is_known_does_not_refuse(root: Path, lock: Path) -> None:
-    assert lock.exists()
-    assert in_the_way(root) is None
+def test_a_holder_that_the_kernel_does_not_name_is_told_as_such(root: Path, lock: Path) -> None:
+    assert in_the_way(root) == (
+        f"{lock} is held by a process that cannot be seen here, such as one of another container: "
+        "let it end"
+    )
+
+
+#: Says what stands against a run below a folder that takes the place of the machine's.
+ASK = "import sys, pathlib; from pytest_ttnn_perf.device.safe_pytest import in_the_way; "
+ASK += "print(in_the_way(pathlib.Path(sys.argv[1])))"
+
+
+@pytest.fixture
+def real(root: Path) -> Path:
+    """Return a folder with the processes and locks of this machine."""
+    (root / "proc").rmdir()
+    (root / "proc").symlink_to("/proc")
+    return root
+
+
+def told(real: Path, script: str) -> str:
+    """Return what is said below a shell script; it has the command ``ask``, and ``$lock``."""
+    names = {"lock": str(real / LOCKED), "root": str(real), "python": sys.executable, "code": ASK}
+    environment, ask = {**os.environ, **names}, 'ask() { "$python" -c "$code" "$root"; }; '
+    done = subprocess.run(
+        ["bash", "-c", ask + script], env=environment, capture_output=True, text=True, check=True
+    )
+    return done.stdout.strip()
+
+
+needs_flock = pytest.mark.skipif(shutil.which("flock") is None, reason="needs util-linux")
+
+
+@needs_flock
+@pytest.mark.parametrize(
+    "script",
+    [
+        'exec 9>"$lock"; flock 9; ask',  # as run_safe_pytest.sh does: flock has ended
+        'exec 9>"$lock"; flock 9; exec "$python" -c "$code" "$root"',  # no shell is left either
+        'exec 9>"$lock"; flock 9; ask 9>&-',  # a wrapper between closes descriptors
+        'exec 9>"$lock"; flock 9; (ask 9>&-)',
+        'export -f ask; flock "$lock" bash -c "ask; true"',
+        'export -f ask; flock --close "$lock" bash -c "ask; true"',
+    ],
+)
+def test_a_lock_that_a_shell_took_is_the_run_s_own(real: Path, script: str) -> None:
+    assert told(real, script) == "None"
+
+
+@needs_flock
+@pytest.mark.parametrize("itself_open", ["", 'exec 8>>"$lock"; '])
+def test_a_lock_that_another_shell_took_is_not(real: Path, itself_open: str) -> None:
+    other = '(exec 9>"$lock"; flock 9; echo $BASHPID >holder; exec sleep 60) & '
+    wait = "until [ -s holder ]; do sleep 0.05; done; "
+    script = f"cd {real}; {other}{wait}{itself_open}ask; kill $!; cat holder"
+
+    said, _, holder = told(real, script).rpartition("\n")
+
+    locked = real / LOCKED
+    assert said == (
+        f"{locked} is held by pid {holder}, which runs tests on the devices: let it end"
+    )

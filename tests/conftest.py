@@ -1,0 +1,48 @@
+"""What every test of this folder may use. Examples and doctests do without."""
+
+from __future__ import annotations
+
+import importlib
+import os
+import pkgutil
+import signal
+from pathlib import Path
+
+# A run in this process forgets what it imported: what is loaded here is not loaded anew each time.
+import filelock  # noqa: F401
+import pytest
+import tabulate  # noqa: F401
+
+import pytest_ttnn_perf
+from tests.harness.baselines import Desk
+from tests.harness.project import Project
+
+for module in pkgutil.walk_packages(pytest_ttnn_perf.__path__, "pytest_ttnn_perf."):
+    importlib.import_module(module.name)
+
+# What a run says must not depend on what else this machine does.
+os.environ["TTNN_PERF_HOST"] = str(Path(__file__).parent / "harness" / "idle_host")
+
+# A shell starts what it runs in the background deaf to Ctrl-C, and children inherit that.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+@pytest.fixture
+def project(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> Project:
+    """Return an empty project of a user's, in which the gate can be run."""
+    # The same width and no colour everywhere, whatever terminal or CI this runs in.
+    monkeypatch.setenv("COLUMNS", "120")
+    ci = ("CI", "CI_PROJECT_DIR", "GITHUB_ACTIONS", "GITHUB_STEP_SUMMARY", "GITHUB_WORKSPACE")
+    for name in ("PYTEST_ADDOPTS", "FORCE_COLOR", "PY_COLORS", *ci):
+        monkeypatch.delenv(name, raising=False)
+    return Project(pytester)
+
+
+@pytest.fixture
+def desk(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> Desk:
+    """Return an empty folder in which baselines can be lived with."""
+    monkeypatch.chdir(tmp_path)
+    return Desk(tmp_path, capsys)
