@@ -42,7 +42,7 @@ def read_artifact(file: Path) -> Artifact:
 
 def _op_table(file: Path) -> Artifact:
     table = op_table_of(file)
-    complete = all(trace.complete for trace in table.traces)
+    complete = not table.unread and all(trace.complete for trace in table.traces)
     return Artifact(
         tuple(device_metrics(table, file=file.name)),
         ops=grouped(table) if complete and len(table) else None,

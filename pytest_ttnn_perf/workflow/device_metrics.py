@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from typing import TYPE_CHECKING, Final
 
+from pytest_ttnn_perf._support.wording import counted
 from pytest_ttnn_perf.model.category import Category, category_of
 from pytest_ttnn_perf.model.metric import KERNEL_TIME, Kind
 from pytest_ttnn_perf.model.observation import MetricObservation
@@ -17,6 +18,13 @@ if TYPE_CHECKING:
 
 OP_COUNT: Final = "op_count"
 
+#: Why ops have no time, with the article that a sentence wants.
+_FLAWS: Final = {
+    "negative kernel duration": "a negative kernel duration",
+    "kernel duration of 0": "a kernel duration of 0",
+    "impossible gap": "an impossible gap",
+}
+
 #: An execution of the program: a replay of its traces, or, without any, all there is.
 Replay = int | None
 
@@ -25,10 +33,14 @@ def device_metrics(table: OpTable, *, file: str) -> Iterator[MetricObservation]:
     """Yield the metrics of an op table: kernel time, op count, and the time of every category.
 
     One sample per replay of the traces, of the slowest device: the devices of a mesh run side by
-    side. Without traces there is one sample. A capture whose replays ran different ops has lost
-    data: its metrics have no samples, and say why. ``file`` is the name of the capture.
+    side. Without traces there is one sample. A capture in which ops lack a time, or whose replays
+    ran different ops, has lost data: its metrics have no samples, and say why. ``file`` is the name
+    of the capture.
     """
     time = recorded(KERNEL_TIME, Kind.TIME)
+    if table.unread:
+        yield MetricObservation(time, (), note=_unread(table, file))
+        return
     incomplete = [trace for trace in table.traces if not trace.complete]
     if incomplete:
         first = incomplete[0]
@@ -47,6 +59,19 @@ def device_metrics(table: OpTable, *, file: str) -> Iterator[MetricObservation]:
         if any(samples):
             name = f"{KERNEL_TIME}_{category.name.lower()}"
             yield MetricObservation(recorded(name, Kind.TIME), samples)
+
+
+def _unread(table: OpTable, file: str) -> str:
+    """Say how many ops have no time that could be summed, and where the first of them is."""
+    reasons = Counter(each.reason for each in table.unread)
+    flaws = [
+        f"{_FLAWS.get(why, why)} ({n})" if len(reasons) > 1 else _FLAWS.get(why, why)
+        for why, n in reasons.items()
+    ]
+    several, ops = len(table.unread), len(table.unread) + table.columns.host.count(False)
+    told = f"{several} of {counted(ops, 'device op')} {'has' if several == 1 else 'have'}"
+    first = min(each.line for each in table.unread)
+    return f"{told} {' or '.join(flaws)}, first in line {first} of {file}"
 
 
 class _Run:

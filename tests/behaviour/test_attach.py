@@ -51,7 +51,6 @@ def test_a_capture_without_traces_is_one_sample_of_the_slowest_device(model: Pro
         op("Matmul", 50_000),
         op("Conv2d", 120_000, second),
         op("Softmax", 20_000, second),
-        op("Softmax", ""),
     )
 
     model.pytest("--ttnn-perf-update=new")
@@ -98,6 +97,46 @@ def test_replays_that_lost_ops_are_no_data(model: Project) -> None:
         "device 0 ran different ops"
     ) in ran.text
     assert not list((model.path / "baselines").glob("*/*.json"))
+
+
+@pytest.mark.parametrize(
+    ("time", "flaw"),
+    [
+        ("", "no kernel duration"),
+        ("nan", "no kernel duration"),
+        ("-120", "a negative kernel duration"),
+        ("0", "a kernel duration of 0"),
+    ],
+)
+def test_an_op_without_a_time_is_no_improvement(model: Project, time: str, flaw: str) -> None:
+    attach(model, op("Matmul", 100_000), op("Softmax", 50_000), op("Matmul", 100_000))
+    model.pytest("--ttnn-perf-update=new")
+    before = model.stored()
+    attach(model, op("Matmul", 100_000), op("Softmax", time), op("Matmul", 100_000))
+
+    ran = model.pytest("--ttnn-perf-update")
+
+    assert (ran.code, counts_of(ran)) == (1, "1 failed")
+    assert (
+        "NO_DATA: device_kernel_time has no samples: "
+        f"1 of 3 device ops has {flaw}, first in line 3 of capture.csv"
+    ) in ran.text
+    assert "IMPROVED" not in ran.text
+    assert model.stored() == before
+
+
+def test_ops_that_only_the_capture_of_a_trace_recorded_have_no_time(model: Project) -> None:
+    blank = {"DEVICE FW START CYCLE": "", "CORE COUNT": ""}
+    recorded = [op("Matmul", "", blank), op("Matmul", "", blank)]
+    attach(model, *recorded, *replay(1, 10_000, 20_000), *replay(2, 11_000, 20_000))
+
+    model.pytest("--ttnn-perf-update=new")
+    assert metrics_of(model)["device_kernel_time"] == ("time", "device", [30_000, 31_000])
+
+    attach(model, *recorded, op("Reshard", "", blank), *replay(1, 10_000, 20_000))
+    ran = model.pytest("--ttnn-perf")
+
+    assert "1 of 3 device ops has no kernel duration, first in line 4 of capture.csv" in ran.text
 
 
 @pytest.mark.parametrize(
