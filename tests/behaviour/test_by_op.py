@@ -77,7 +77,7 @@ def test_a_regression_names_its_ops_once(model: Project) -> None:
     # Once in the failure of the test, once in the summary.
     assert ran.text.count(by_op) == 2
     (said,) = (part for part in ran.text.split("\n\n") if f"\nREGRESSED {TEST}" in f"\n{part}")
-    assert said.splitlines()[3:5] == [
+    assert said.splitlines()[1:3] == [
         f"  {by_op}",
         f"  accept it with: pytest '{TEST}' --ttnn-perf-update=all --ttnn-perf-reason \"why\"",
     ]
@@ -100,16 +100,15 @@ def test_an_improvement_names_its_ops_too(model: Project) -> None:
     assert "by op: -25.7 % (-52.0 us) = 1 fewer Matmul 1x1x1000x512 -" in ran.text
 
 
-def test_a_kind_of_op_that_is_gone_is_an_improvement_and_leaves_the_baseline(
+def test_a_kind_of_op_that_is_gone_leaves_the_baseline(
     model: Project,
 ) -> None:
     record(model, CONV)
 
     ran = model.pytest("--ttnn-perf")
 
-    gone = "device_kernel_time_matmul 0.000 us, baseline 102.0 us: no such op runs now"
-    assert f"IMPROVED {TEST}: {gone}" in ran.text
     assert ran.code == 0
+    assert f"IMPROVED {TEST}: device_kernel_time 100.0 us, baseline 202.0 us" in ran.text
     assert "by op: -50.5 % (-102 us) = 2 Matmul 1x1x1000x512 gone -102 us" in ran.text
 
     assert model.pytest("--ttnn-perf-update").code == 0
@@ -135,12 +134,12 @@ def test_what_is_accepted_replaces_the_table_and_a_session_more_does_not(model: 
 
 def test_a_damaged_table_costs_the_explanation_and_not_the_verdict(model: Project) -> None:
     stored_ops(model).write_text(HEADER + "Conv2d,1x1 TILE,,64,HiFi2,,1,1,1,x\n")
-    record(model, SLOW_CONV)
+    record(model, SLOW_CONV, op("Matmul", 50_000), op("Matmul", 52_000))
 
     ran = model.pytest("--ttnn-perf")
 
     assert ran.code == 1
-    assert f"REGRESSED {TEST}: device_kernel_time 161.0 us, baseline 202.0 us" not in ran.text
+    assert f"REGRESSED {TEST}: device_kernel_time 263.0 us, baseline 202.0 us" in ran.text
     assert (
         "test_model%5B8%5D.csv:2: inputs: expected operands such as '1x1x32[1]x64 TILE BFLOAT16 "
         "L1_INTERLEAVED', found '1x1 TILE'"

@@ -106,6 +106,19 @@ def test_a_capture_that_lost_a_time_is_no_improvement(models: Project) -> None:
     assert file.read_text() == stored
 
 
+def test_two_captures_of_one_test_are_no_data(models: Project) -> None:
+    recorded(models, "test_resnet[8]/reports/a/ops_perf_results_a.csv", op("Matmul", 50_000))
+    recorded(models, "test_resnet[8]/reports/b/ops_perf_results_b.csv", op("Matmul", 60_000))
+
+    ran = models.pytest("--ttnn-perf-replay", "recorded", "--ttnn-perf-update=new")
+
+    assert ran.code == 1
+    assert (
+        "NO_DATA: device_kernel_time has no samples: ops_perf_results_a.csv and "
+        "ops_perf_results_b.csv both tell device_kernel_time: keep one capture of each kind"
+    ) in ran.text
+
+
 def test_the_key_is_of_the_hardware_that_recorded(models: Project) -> None:
     file = recorded(models, "test_resnet[8]/ops.csv", op("Matmul", 50_000))
     file.with_name("snapshot.json").write_text(SMI)
