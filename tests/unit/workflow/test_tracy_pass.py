@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from pytest_ttnn_perf.attribution.grouping import grouped
 from pytest_ttnn_perf.model.finding import RuleOutcome
 from pytest_ttnn_perf.model.metric import Better, Kind, Metric, Source
 from pytest_ttnn_perf.model.observation import MetricObservation, Observation
@@ -16,6 +15,7 @@ from pytest_ttnn_perf.model.ops import Op, OpTable, Signpost, Unread
 from pytest_ttnn_perf.model.rule_settings import Checklist
 from pytest_ttnn_perf.model.settings import Settings
 from pytest_ttnn_perf.processes.ending import Ending
+from pytest_ttnn_perf.workflow.device_metrics import gated_ops
 from pytest_ttnn_perf.workflow.tracy_pass import TracyPass, _told, signposts_of
 from tests.unit.attribution.tables import MATMUL, NORM, RESHARD, op, table
 from tests.unit.capture import ops_text
@@ -96,7 +96,7 @@ def test_each_window_is_a_sample() -> None:
     ]
     assert found == {
         TEST: Observation(
-            TEST, {each.metric.name: each for each in expected}, ops=grouped(table(calls[-1]))
+            TEST, {each.metric.name: each for each in expected}, ops=gated_ops(table(calls[0]))
         )
     }
     assert list(found[TEST].metrics) == [each.metric.name for each in expected]
