@@ -11,14 +11,13 @@ from typing import TYPE_CHECKING, Final
 
 from pytest_ttnn_perf.attribution.align import attribute
 from pytest_ttnn_perf.attribution.config import function_in, settings_in
-from pytest_ttnn_perf.attribution.lanes import lanes_of
+from pytest_ttnn_perf.attribution.lanes import Lane, lanes_of
 from pytest_ttnn_perf.model.op_groups import OpGroup, OpGroups
 from pytest_ttnn_perf.model.ops import Columns, OpTable
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
 
-    from pytest_ttnn_perf.attribution.lanes import Lane
     from pytest_ttnn_perf.model.attribution import Attribution
     from pytest_ttnn_perf.model.ops import Signature
 
@@ -30,9 +29,15 @@ _APART: Final = 0.8
 _DECIMALS: Final = 3
 
 
-def grouped(table: OpTable) -> OpGroups:
-    """Gather the ops of a table that have the same signature and are set up alike."""
+def grouped(table: OpTable, chosen: Sequence[Lane] | None = None) -> OpGroups:
+    """Gather the ops of a table that have the same signature and are set up alike.
+
+    If lanes of devices are ``chosen``, only their ops, and the mean of what they take. What fell
+    back to the host is beside them, unless they are of a trace, which has no such ops.
+    """
     on_devices, on_host = lanes_of(table)
+    if chosen is not None:
+        on_devices, on_host = tuple(chosen), Lane() if table.traces else on_host
     lanes = (*on_devices, on_host)
     groups: dict[Likeness, list[list[float]]] = defaultdict(lambda: [[] for _ in lanes])
     for place, lane in enumerate(lanes):

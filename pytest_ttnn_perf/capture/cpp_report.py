@@ -9,8 +9,8 @@ from pytest_ttnn_perf._support.errors import InputError
 from pytest_ttnn_perf.capture.ops_cells import CellError, count, in_column, number, text, whole
 from pytest_ttnn_perf.capture.ops_columns import PER_CORE
 from pytest_ttnn_perf.capture.ops_replays import in_replay_order
-from pytest_ttnn_perf.capture.ops_times import unless_blank
-from pytest_ttnn_perf.model.ops import Columns, OpTable, Signature
+from pytest_ttnn_perf.capture.ops_times import TimesOfOne, reason_to_drop, unless_blank
+from pytest_ttnn_perf.model.ops import Columns, OpTable, Signature, Unread
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -22,8 +22,6 @@ _KERNEL: Final = "DEVICE KERNEL DURATION [ns]"
 _REQUIRED: Final = ("GLOBAL CALL COUNT", _DEVICE, _OP, _KERNEL)
 _START_CYCLES: Final = ("DEVICE FW START CYCLE", "DEVICE KERNEL START CYCLE")
 _LONGEST_LINE: Final = 2**16
-_NO_TIME: Final = "no kernel duration"
-_BAD_TIME: Final = "negative kernel duration"
 
 
 def is_cpp_report(head: str) -> bool:
@@ -131,15 +129,10 @@ def _row(line: bytes, names: list[str]) -> _Row:
     )
 
 
-def _reason_to_drop(row: _Row) -> str | None:
-    if row.kernel_ns is None:
-        return _NO_TIME
-    return _BAD_TIME if row.kernel_ns < 0 else None
-
-
 def _table(rows: list[_Row]) -> OpTable:
-    reasons = Counter(reason for row in rows if (reason := _reason_to_drop(row)))
-    ops = [row for row in rows if _reason_to_drop(row) is None]
+    reasons = [reason_to_drop(TimesOfOne(row.kernel_ns)) for row in rows]
+    unread = [Unread(line, why) for line, why in enumerate(reasons, start=2) if why is not None]
+    ops = [row for row, why in zip(rows, reasons, strict=True) if why is None]
     numbers: dict[str, int] = {}
     nothing = [-1] * len(ops)
     columns, traces = in_replay_order(
@@ -167,7 +160,8 @@ def _table(rows: list[_Row]) -> OpTable:
         columns=columns,
         signatures=[Signature(op) for op in numbers],
         traces=traces,
-        dropped=dict(reasons),
+        dropped=Counter(each.reason for each in unread),
+        unread=tuple(unread),
         arch=next((row.arch for row in rows if row.arch), None),
         available_cores=max((row.available_cores or 0 for row in rows), default=0) or None,
     )

@@ -1,7 +1,9 @@
 """Gathers the ops of a capture, batch by batch, into the columns of an op table.
 
-A row that is no op of the table is counted by its reason: no kernel time was recorded (the capture
-of a trace leaves such rows behind), or a time that cannot be true.
+A row that is no op of the table is counted by its reason: no kernel time was recorded, or one that
+cannot be true. Nothing but the capture of a trace leaves rows behind that rightly have no time: the
+device did not run these ops then, and says nothing of them at all; the replays did, which stand in
+the file under the same number of the host's call.
 """
 
 from __future__ import annotations
@@ -28,7 +30,7 @@ from pytest_ttnn_perf.capture.ops_times import (
     unless_blank,
     usual_times,
 )
-from pytest_ttnn_perf.model.ops import HOST, Columns, OpTable, Signpost
+from pytest_ttnn_perf.model.ops import HOST, Columns, OpTable, Signpost, Unread
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -44,6 +46,10 @@ NO_DEVICE: Final = "no device"
 
 #: Of some rows: the numbers of their signature, shared values, attributes and replay.
 _Numbers = tuple[list[int], list[int], list[int], list[int]]
+#: The line of a row, and the cell that numbers the host's call.
+_Place = tuple[int, bytes]
+#: An op of a call of the host: device, signature, call.
+_Call = tuple[int | None, int, bytes]
 
 
 class Collector:
@@ -62,6 +68,9 @@ class Collector:
         self._replays = Interned(partial(in_column, REPLAY, whole))
         self.rows = 0
         self._dropped: dict[str, int] = {}
+        self._unread: list[Unread] = []
+        self._blank: list[tuple[_Call, Unread]] = []
+        self._replayed: set[_Call] = set()
         self._signposts: list[Signpost] = []
         self._numbers: _Numbers = ([], [], [], [])
         self._times = Times([], [], [], [], [], [])
@@ -74,12 +83,26 @@ class Collector:
                 row[-1] = row[-1].rstrip(b"\r\n")
         numbers = self._numbers_of(rows, lines)
         cells = time_cells(rows, self._layout)
+        places = list(zip(lines, _column(rows, self._layout.call), strict=True))
+        self._note_replayed(numbers, places)
         start = 0
         for at in self._others(numbers[1], cells.kernel):
-            self._add_ops(numbers, cells, lines, part=slice(start, at))
-            self._add_other(numbers, at, cells.kernel[at])
+            self._add_ops(numbers, cells, places, part=slice(start, at))
+            self._add_other(numbers, at, cells, places[at])
             start = at + 1
-        self._add_ops(numbers, cells, lines, part=slice(start, len(rows)))
+        self._add_ops(numbers, cells, places, part=slice(start, len(rows)))
+
+    def _note_replayed(self, numbers: _Numbers, places: list[_Place]) -> None:
+        """Remember the calls that a replay of a trace ran."""
+        signatures, shared, _, _ = numbers
+        known = self._shared.known
+        traced = {number for number in set(shared) if known[number].trace is not None}
+        if traced:
+            self._replayed.update(
+                (known[own].device, signature, call)
+                for signature, own, (_, call) in zip(signatures, shared, places, strict=True)
+                if own in traced
+            )
 
     def _others(self, shared: list[int], kernel: Sequence[bytes]) -> list[int]:
         """Return the places of the rows that are not ops with a time on a device."""
@@ -107,20 +130,26 @@ class Collector:
             numbers(self._replays, _column(rows, self._layout.replay)),
         )
 
-    def _add_other(self, numbers: _Numbers, at: int, kernel: bytes) -> None:
+    def _add_other(self, numbers: _Numbers, at: int, cells: TimeCells, place: _Place) -> None:
         """Take in a row that is not an op with a time on a device."""
-        signature, shared, attributes, replay = (column[at] for column in numbers)
+        own = [column[at] for column in numbers]
+        signature, shared, *_ = own
         role = self._shared.known[shared].role
         if role is Role.SIGNPOST:
             name = self._signatures.known[signature].op
             self._signposts.append(Signpost(name, len(self._times.kernel_ns)))
         elif role is Role.HOST:
-            self._keep((signature, shared, attributes, replay), NO_TIMES)
+            self._keep(own, NO_TIMES)
+        elif cells.kernel[at].strip(b'"'):
+            self._drop(NO_DEVICE, own, place, began=True)
+        elif role is Role.UNKNOWN:
+            self._count(NO_KERNEL_TIME)
         else:
-            self._drop(NO_DEVICE if kernel.strip(b'"') else NO_KERNEL_TIME)
+            began = bool(cells.start_cycle and cells.start_cycle[at].strip(b'"'))
+            self._drop(NO_KERNEL_TIME, own, place, began=began)
 
     def _add_ops(
-        self, numbers: _Numbers, cells: TimeCells, lines: list[int], *, part: slice
+        self, numbers: _Numbers, cells: TimeCells, places: list[_Place], *, part: slice
     ) -> None:
         """Take in rows of ops on a device: all at once where nothing is odd about them."""
         if part.start == part.stop:
@@ -129,39 +158,52 @@ class Collector:
         cells_of_part = TimeCells(*[column[part] for column in cells])
         times = usual_times(cells_of_part)
         if times is None:
-            self._add_one_by_one(numbers_of_part, cells_of_part, lines[part])
+            self._add_one_by_one(numbers_of_part, cells_of_part, places[part])
             return
         columns: tuple[list[Any], ...] = (*self._numbers, *self._times)
         for column, more in zip(columns, (*numbers_of_part, *times), strict=True):
             column.extend(more)
 
-    def _add_one_by_one(self, numbers: list[list[int]], cells: TimeCells, lines: list[int]) -> None:
-        line = 0
-        try:
-            for line, own, times in zip(  # noqa: B007
-                lines, zip(*numbers, strict=True), one_by_one(cells), strict=True
-            ):
+    def _add_one_by_one(
+        self, numbers: list[list[int]], cells: TimeCells, places: list[_Place]
+    ) -> None:
+        rows = zip(places, zip(*numbers, strict=True), one_by_one(cells), strict=True)
+        for place, own, times in rows:
+            try:
                 own_times = times_of(self._layout, times)
-                reason = reason_to_drop(own_times)
-                if reason:
-                    self._drop(reason)
-                else:
-                    self._keep(own, own_times)
-        except CellError as cause:
-            raise InputError(self._file, str(cause), line=line) from cause
+            except CellError as cause:
+                raise InputError(self._file, str(cause), line=place[0]) from cause
+            reason = reason_to_drop(own_times)
+            if reason is None:
+                self._keep(own, own_times)
+            else:
+                began = reason != NO_KERNEL_TIME or own_times.start_cycle is not None
+                self._drop(reason, own, place, began=began)
 
     def _keep(self, numbers: Iterable[int], times: TimesOfOne) -> None:
         columns: tuple[list[Any], ...] = (*self._numbers, *self._times)
         for column, value in zip(columns, (*numbers, *times), strict=True):
             column.append(value)
 
-    def _drop(self, reason: str) -> None:
+    def _drop(self, reason: str, numbers: Sequence[int], place: _Place, *, began: bool) -> None:
+        """Leave out an op of a device; one that ``began`` there has run, and should have a time."""
+        self._count(reason)
+        signature, shared, *_ = numbers
+        kind, (line, call) = self._shared.known[shared], place
+        unread = Unread(line, reason, len(self._signposts))
+        if began or kind.trace is not None:
+            self._unread.append(unread)
+        else:
+            self._blank.append(((kind.device, signature, call), unread))
+
+    def _count(self, reason: str) -> None:
         self._dropped[reason] = self._dropped.get(reason, 0) + 1
 
     def table(self) -> OpTable:
         """Return what was gathered."""
         signatures, shared, attributes, replays = self._numbers
         kinds, times = self._shared.known, self._times
+        blank = [unread for call, unread in self._blank if call not in self._replayed]
         used_signatures, signatures = _only_used(self._signatures.known, signatures)
         used_attributes, attributes = _only_used(self._attributes.known, attributes)
         columns, traces = in_replay_order(
@@ -193,6 +235,7 @@ class Collector:
             signposts=tuple(self._signposts),
             traces=traces,
             dropped=self._dropped,
+            unread=tuple(sorted([*self._unread, *blank])),
             arch=_only_one(kind.arch for kind in kinds),
             available_cores=_only_one(kind.available_cores for kind in kinds),
             kernel_time=self._layout.kernel_time,

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 OP_CODE: Final = "OP CODE"
 OP_TYPE: Final = "OP TYPE"
+CALL: Final = "GLOBAL CALL COUNT"
 DEVICE: Final = "DEVICE ID"
 ATTRIBUTES: Final = "ATTRIBUTES"
 REPLAY: Final = "METAL TRACE REPLAY SESSION ID"
@@ -85,6 +86,7 @@ class Layout:
     signature: tuple[int, ...]
     shared: tuple[int, ...]
     attributes: int | None
+    call: int | None
     replay: int | None
     start_cycle: int | None
     kernel: tuple[int, ...]
@@ -100,7 +102,7 @@ class Layout:
     @property
     def last_is_used(self) -> bool:
         """Whether the cell before a line end is one that is read."""
-        single = (self.attributes, self.replay, self.start_cycle)
+        single = (self.attributes, self.call, self.replay, self.start_cycle)
         times = (*self.kernel, *self.fw, *self.gap, *self.per_core)
         return len(self.names) - 1 in {*single, *self.signature, *self.shared, *times}
 
@@ -133,7 +135,7 @@ def layouts_of(file: Path, names: Sequence[str]) -> tuple[Layout, ...]:
 
 
 def _not_ours(columns: dict[str, int]) -> str:
-    if "GLOBAL CALL COUNT" in columns and OP_CODE not in columns:
+    if CALL in columns and OP_CODE not in columns:
         # What the profiler writes when it was told to leave the host out.
         return "a report of the device alone, without op names: profile with the host's data"
     return f"not an ops CSV: expected columns {OP_CODE!r} and {OP_TYPE!r} in the first line"
@@ -160,6 +162,7 @@ def _layout(columns: dict[str, int], times: tuple[str, ...]) -> Layout:
         signature=(places[OP_CODE], *of_operands),
         shared=tuple(places[name] for name in _SHARED if name in places),
         attributes=places.get(ATTRIBUTES),
+        call=places.get(CALL),
         replay=places.get(REPLAY),
         start_cycle=places.get(START_CYCLE),
         kernel=_first_present(places, (times,)),

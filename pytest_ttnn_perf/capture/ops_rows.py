@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
+_DEVICE_TYPE: Final = "tt_dnn_device"
 _HOST_TYPES: Final = frozenset({"python_fallback", "tt_dnn_cpu"})
 #: What the profiler writes for an op that it has no model of.
 _NO_MODEL_NS: Final = 1
@@ -37,12 +38,13 @@ _MESH_DEVICE: Final = "DEV_"
 
 
 class Role(IntEnum):
-    """What a row is. An op of NOWHERE names no device."""
+    """What a row is. An op of NOWHERE should name a device and does not."""
 
     DEVICE = 0
     HOST = 1
     SIGNPOST = 2
     NOWHERE = 3
+    UNKNOWN = 4
 
 
 class Shared(NamedTuple):
@@ -103,7 +105,9 @@ def _role(op_type: str, device: int | None) -> Role:
         return Role.SIGNPOST
     if op_type in _HOST_TYPES:
         return Role.HOST
-    return Role.NOWHERE if device is None else Role.DEVICE
+    if device is not None:
+        return Role.DEVICE
+    return Role.NOWHERE if op_type == _DEVICE_TYPE else Role.UNKNOWN
 
 
 def signature_decoder(layout: Layout) -> Callable[[bytes], Signature]:

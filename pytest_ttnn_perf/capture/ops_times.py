@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 
 NO_KERNEL_TIME: Final = "no kernel duration"
 NEGATIVE_TIME: Final = "negative kernel duration"
+#: A kernel begins and ends in different cycles: one that took no time was not measured.
+ZERO_TIME: Final = "kernel duration of 0"
 IMPOSSIBLE_GAP: Final = "impossible gap"
 
 #: A gap this far below zero, and longer than half the op, comes of a clock that was misread.
@@ -84,7 +86,7 @@ def usual_times(cells: TimeCells) -> Times | None:
         core_min_ns, core_max_ns = _floats_or_none(cells.core_min), _floats_or_none(cells.core_max)
     except ValueError:
         return None
-    if min(kernel_ns) < 0 or min(fw_ns, default=0) < 0 or min(gap_ns, default=0) < _LOWEST_GAP_NS:
+    if min(kernel_ns) <= 0 or min(fw_ns, default=0) < 0 or min(gap_ns, default=0) < _LOWEST_GAP_NS:
         return None
     # A sum shows also the NaN that min() does not.
     columns = (kernel_ns, fw_ns, gap_ns, start_cycle, core_min_ns, core_max_ns)
@@ -157,8 +159,8 @@ def reason_to_drop(times: TimesOfOne) -> str | None:
     """Return why an op cannot be counted with its times; None where it can."""
     if times.kernel_ns is None:
         return NO_KERNEL_TIME
-    if times.kernel_ns < 0:
-        return NEGATIVE_TIME
+    if times.kernel_ns <= 0:
+        return NEGATIVE_TIME if times.kernel_ns < 0 else ZERO_TIME
     gap_ns = times.gap_ns
     if gap_ns is not None and gap_ns < _LOWEST_GAP_NS and -gap_ns > times.kernel_ns / 2:
         return IMPOSSIBLE_GAP

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from pytest_ttnn_perf._support.errors import UsageError
 from pytest_ttnn_perf.capture.ops_replays import trace_replays
-from pytest_ttnn_perf.model.ops import Signpost
+from pytest_ttnn_perf.model.ops import Signpost, Unread
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -62,11 +62,17 @@ def _between(table: OpTable, spans: list[Span]) -> OpTable:
     indices: list[int] = []
     signposts: list[Signpost] = []
     calls: list[int] = []
+    unread: list[Unread] = []
     for first, last in spans:
         calls.append(len(indices))
         begin = 0 if first < 0 else table.signposts[first].position
         stop = len(table) if last == len(table.signposts) else table.signposts[last].position
         shift = len(indices) - begin
+        unread += [
+            each._replace(signposts=each.signposts - first - 1 + len(signposts))
+            for each in table.unread
+            if first < each.signposts <= last
+        ]
         inner = table.signposts[first + 1 : last]
         signposts += [Signpost(post.name, post.position + shift) for post in inner]
         indices += range(begin, stop)
@@ -79,6 +85,7 @@ def _between(table: OpTable, spans: list[Span]) -> OpTable:
         signposts=tuple(signposts),
         traces=trace_replays(chosen.columns),
         dropped={reason: count for reason, count in dropped.items() if count},
+        unread=tuple(unread),
         windowed=True,
         calls=tuple(calls) if len(calls) > 1 else (),
     )

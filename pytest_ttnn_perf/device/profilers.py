@@ -6,6 +6,7 @@ first. What cannot be trusted is a problem, never a number.
 
 from __future__ import annotations
 
+import math
 import threading
 import time
 from dataclasses import dataclass, field
@@ -92,7 +93,11 @@ def _runs(latest: dict[int, list[Any]]) -> Iterator[ProgramRun]:
             if _KERNEL not in results:
                 message = f"a program of chip {chip} has no {_KERNEL}"
                 raise ProfilerError(message)
-            yield ProgramRun(int(chip), float(results[_KERNEL].duration), program.core_count)
+            duration = float(results[_KERNEL].duration)
+            if not 0 < duration < math.inf:
+                message = f"a program of chip {chip} has a {_KERNEL} of {duration:g}"
+                raise ProfilerError(message)
+            yield ProgramRun(int(chip), duration, program.core_count)
 
 
 @dataclass(slots=True)

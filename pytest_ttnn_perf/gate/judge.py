@@ -11,11 +11,12 @@ from pytest_ttnn_perf.gate.differences import (
     representative,
     unsteady,
 )
+from pytest_ttnn_perf.gate.parts import with_parts_explaining
 from pytest_ttnn_perf.gate.policy import DEFAULT_POLICY, Policy
 from pytest_ttnn_perf.gate.ratios import judge_ratio
 from pytest_ttnn_perf.gate.statistics import mad, median
 from pytest_ttnn_perf.model.baseline import Session
-from pytest_ttnn_perf.model.metric import KERNEL_TIME, LARGEST, Better, Metric
+from pytest_ttnn_perf.model.metric import LARGEST, Better, Metric
 from pytest_ttnn_perf.model.observation import NO_LIMITS
 from pytest_ttnn_perf.model.verdict import Outcome, Reason, Verdict
 
@@ -61,13 +62,15 @@ def judge_test(
         return (_no_data(NO_METRIC, Reason.RAISED, observation.raised), *limits)
     obstacle = _obstacle(observation, baseline, other_keys)
     stored = baseline.metrics if baseline else {}
+    stored = {name: each for name, each in stored.items() if not each.metric.only_recorded}
     verdicts = [
         _judge_metric(observed, stored.get(name), obstacle, policy)
         if not observed.confirmations
         else _judge_again(observed, stored.get(name), obstacle, policy, observation.unconfirmed)
         for name, observed in observation.metrics.items()
         # What has a baseline is gated: to be only recorded from now on, it must leave the file.
-        if observed.gated or name in stored
+        # What says nothing of the test alone is never gated, whatever an older file has.
+        if (observed.gated or name in stored) and not observed.metric.only_recorded
     ]
     verdicts += [
         _absent(metric, observation)
@@ -76,13 +79,13 @@ def judge_test(
     ]
     if not verdicts and not observation.metrics:
         return (_no_data(NO_METRIC, Reason.NOTHING_RECORDED),)
-    return tuple(verdicts)
+    return with_parts_explaining(verdicts, observation)
 
 
 def _absent(baseline: MetricBaseline, observation: Observation) -> Verdict:
     """Judge what only the baseline has: no data, unless it is of ops that do not run any more."""
     metric = baseline.metric
-    whole = observation.metrics.get(KERNEL_TIME)
+    whole = next(filter(None, map(observation.metrics.get, metric.totals)), None)
     if not metric.is_part_of_kernel_time or whole is None or _unusable(whole):
         return _no_data(metric, Reason.NOT_RECORDED)
     other = _metric_obstacle(whole.metric, metric)  # another source does not tell of categories

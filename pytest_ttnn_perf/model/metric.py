@@ -13,6 +13,14 @@ _RATES: Final = frozenset({"fps", "FPS", "ips", "qps", "Hz"})
 
 #: The kernel time of all ops; the metrics that are named after it are of one category each.
 KERNEL_TIME: Final = "device_kernel_time"
+#: What circular buffers held, on the fullest core.
+CB_PEAK: Final = "cb_peak_bytes"
+#: The times of calls of a model, by the clock.
+WALL_TIME: Final = "wall_time"
+THROUGHPUT_TIME: Final = "throughput_time"
+#: How many ops a profiler saw, and how many calls a graph has.
+_COUNTED_BY_PROFILERS: Final = ("op_count", "program_count")
+_COUNTED_IN_GRAPHS: Final = ("report_op_count", "graph_op_count")
 
 #: No measurement is larger, in any unit: what is counts as not finite, and arithmetic stays so.
 LARGEST: Final = 1e100
@@ -78,7 +86,44 @@ class Metric:
     @property
     def is_part_of_kernel_time(self) -> bool:
         """Whether it is the time of one category of ops: without such ops there is none."""
-        return self.name.startswith(f"{KERNEL_TIME}_")
+        return self._of_model(f"{KERNEL_TIME}_") is not None and self.source is not Source.WALL
+
+    @property
+    def only_recorded(self) -> bool:
+        """Whether no baseline makes it a gated metric: it tells of more than the test itself.
+
+        What circular buffers held is told only of programs that were compiled meanwhile. Those that
+        an earlier test left in the cache of a shared device are not among them.
+        """
+        return self.name.endswith(CB_PEAK) and self.source is not Source.WALL
+
+    @property
+    def totals(self) -> tuple[str, ...]:
+        """The times that it explains, by their names; none for most metrics.
+
+        A kernel time is made of those of its categories, and of its ops. What a graph counts of a
+        model is part of any time that the model takes. Numbers that a test records itself are none.
+        """
+        if self.source is Source.WALL:
+            return ()
+        model = self._of_model(f"{KERNEL_TIME}_")
+        if model is not None:
+            return (model + KERNEL_TIME,)
+        if not self.name.endswith("_count"):
+            return ()
+        for counters, of_graph in ((_COUNTED_IN_GRAPHS, True), (_COUNTED_BY_PROFILERS, False)):
+            for counter in counters:
+                model = self.name.removesuffix(counter)
+                if model != self.name and model[-1:] in {"", "_"}:
+                    # The call of another model than the first is timed under its name alone.
+                    by_clock = (model[:-1],) if model else (WALL_TIME, THROUGHPUT_TIME)
+                    return (model + KERNEL_TIME, *(by_clock if of_graph else ()))
+        return ()
+
+    def _of_model(self, start: str) -> str | None:
+        """Return the model that a metric is of, as its name has it, if it then goes on so."""
+        model, found, _ = self.name.partition(start)
+        return model if found and model[-1:] in {"", "_"} else None
 
     def as_read(self, fraction: float | None) -> float | None:
         """Return a change or limit as a reader finds it by dividing two values.

@@ -44,6 +44,17 @@ class Signpost(NamedTuple):
     position: int
 
 
+class Unread(NamedTuple):
+    """A row of an op that ran on a device, without a time that can be true; ``reason`` says why.
+
+    ``signposts`` is the number of signposts before it.
+    """
+
+    line: int
+    reason: str
+    signposts: int = 0
+
+
 class Op(NamedTuple):
     """One row of a table. Times in nanoseconds; None where the capture says nothing.
 
@@ -119,6 +130,8 @@ class TraceReplays:
 class OpTable:
     """A capture of one program. Nothing is dropped in silence: ``dropped`` counts rows by reason.
 
+    ``unread`` are those of them that are ops of a device: without them no sum of times is whole.
+
     ``rows`` is what the file holds, signposts included; ``format`` names its version, and
     ``kernel_time`` the column that ``kernel_ns`` was taken from: times of different columns are
     different quantities. ``windowed``: it holds measured calls and nothing around them. ``calls``
@@ -134,6 +147,7 @@ class OpTable:
     signposts: tuple[Signpost, ...] = ()
     traces: tuple[TraceReplays, ...] = ()
     dropped: Mapping[str, int] = field(default_factory=dict)
+    unread: tuple[Unread, ...] = ()
     arch: str | None = None
     available_cores: int | None = None
     kernel_time: str = "DEVICE KERNEL DURATION [ns]"

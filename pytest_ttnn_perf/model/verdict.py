@@ -41,6 +41,7 @@ class Reason(Enum):
     LOST = "lost"
     SHIFTED = "environment shifted"
     GONE = "gone"
+    EXPLAINS = "explains"
     NEW_TEST = "new test"
     NEW_METRIC = "new metric"
     OTHER_KEY = "other key"

@@ -39,6 +39,8 @@ def ab_sentence(compared: Compared, ref: str) -> str:
         return f"{name} differs between rounds ({verdict.detail}): it must not change"
     now = format_value(verdict.metric, verdict.observed, beside=verdict.centre)
     start = f"{name} {now}, {ref} {format_value(verdict.metric, verdict.centre)}"
+    if verdict.reason is Reason.EXPLAINS:
+        return f"{start}: it explains {verdict.detail}, which is judged"
     if verdict.reason is Reason.VALUE_CHANGED:
         return f"{start}: it must not change"
     return f"{start}: {change_in_words(verdict)}{_judged(compared, verdict)}"

@@ -109,6 +109,13 @@ def _bound(verdict: Verdict) -> str:
     return f" is {'below' if below else 'above'} its limit {limit}{note}"
 
 
+def _beside_baseline(verdict: Verdict) -> str:
+    if verdict.centre is None:
+        return ", no baseline"
+    then = f", baseline {format_value(verdict.metric, verdict.centre)}"
+    return then if verdict.change is None else f"{then}: {change_in_words(verdict)}"
+
+
 def _value_changed(verdict: Verdict) -> str:
     return f", baseline {format_value(verdict.metric, verdict.centre)}: it must not change"
 
@@ -118,6 +125,7 @@ _REASONED: Final[Mapping[Reason, Callable[[Verdict], str]]] = {
     Reason.VALUE_CHANGED: _value_changed,
     Reason.SAMPLES_DIFFER: lambda v: f" differs between samples ({v.detail}): it must not change",
     Reason.GONE: lambda v: f", baseline {format_value(v.metric, v.centre)}: no such op runs now",
+    Reason.EXPLAINS: lambda v: f"{_beside_baseline(v)}; it explains {v.detail}, which is judged",
     Reason.NEW_TEST: lambda _: " has no baseline: the test is new",
     Reason.NEW_METRIC: lambda _: " has no baseline: the metric is new in this test",
     Reason.OTHER_KEY: lambda v: f" has no baseline on this hardware; there are ones on: {v.detail}",

@@ -114,7 +114,12 @@ def failure_text(
 
 def count_line(tests: Sequence[JudgedTest], *, failed: int) -> str:
     """Count what was judged and what was only recorded, so that silence never looks like a pass."""
-    outcomes = Counter(verdict.outcome for judged in tests for verdict in judged.verdicts)
+    outcomes = Counter(
+        verdict.outcome
+        for judged in tests
+        for verdict in judged.verdicts
+        if verdict.reason is not Reason.EXPLAINS
+    )
     outcome_counts = ", ".join(f"{outcomes[o]} {o.value}" for o in Outcome if outcomes[o])
     gated = sum(1 for judged in tests if judged.verdicts)
     recorded = sum(len(set(j.observation.metrics) - _judged_metrics(j)) for j in tests)
@@ -129,7 +134,8 @@ def count_line(tests: Sequence[JudgedTest], *, failed: int) -> str:
 
 
 def _judged_metrics(judged: JudgedTest) -> set[str]:
-    return {verdict.metric.name for verdict in judged.verdicts}
+    explains = Reason.EXPLAINS
+    return {verdict.metric.name for verdict in judged.verdicts if verdict.reason is not explains}
 
 
 def _rows(judged: JudgedTest) -> Iterator[tuple[str, ...]]:
@@ -156,6 +162,8 @@ def _label(verdict: Verdict, judged: JudgedTest) -> str:
         again = len(observed.confirmations) if observed else 0
         sessions = f" ({1 + again} sessions)" if again else ""
         return f"{label}, {'recorded' if new else 'accepted'}{sessions}"
+    if verdict.reason is Reason.EXPLAINS:
+        return f"explains {verdict.detail}"
     provisional = verdict.provisional and verdict.outcome is not Outcome.SHIFTED
     return f"{label} (provisional)" if provisional else label
 

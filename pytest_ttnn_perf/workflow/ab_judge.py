@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from pytest_ttnn_perf.gate.differences import representative
 from pytest_ttnn_perf.gate.judge import judge_test
 from pytest_ttnn_perf.gate.paired import judge_rounds
+from pytest_ttnn_perf.gate.parts import with_parts_explaining
 from pytest_ttnn_perf.gate.statistics import median
 from pytest_ttnn_perf.model.ab import MIN_ROUNDS, Compared
 from pytest_ttnn_perf.model.baseline import Accepted, TestBaseline
@@ -51,15 +52,24 @@ def _test(test: str, before: Seen, after: Seen) -> Iterator[Compared]:
     # With its own setting: one that differs is an obstacle, and told in the words of this command.
     stored = TestBaseline(Accepted(""), baselines_of(list(before)), merged[1].setting)
     exact = {verdict.metric.name: verdict for verdict in judge_test(merged[1], stored)}
-    for pair in told.pairs:
-        sides = [each.metrics[pair.metric] for each in merged if pair.metric in each.metrics]
-        if any(side.gated for side in sides):
-            paired = _paired(pair, before, after, exact)
-            shown = by_op if paired.verdict.is_of_changed_time else None
-            values = [_values(pair.metric, seen) for seen in (before, after)]
-            yield Compared(
-                test, paired, len(after), values[0], values[1], obstacle=pair.obstacle, by_op=shown
-            )
+    gated = [pair for pair in told.pairs if _is_gated(pair.metric, merged)]
+    judged = [_paired(pair, before, after, exact) for pair in gated]
+    verdicts = with_parts_explaining([paired.verdict for paired in judged], merged[1])
+    for pair, paired, verdict in zip(gated, judged, verdicts, strict=True):
+        values = [_values(pair.metric, seen) for seen in (before, after)]
+        yield Compared(
+            test,
+            replace(paired, verdict=verdict),
+            len(after),
+            values[0],
+            values[1],
+            obstacle=pair.obstacle,
+            by_op=by_op if verdict.is_of_changed_time else None,
+        )
+
+
+def _is_gated(name: str, sides: Sequence[Observation]) -> bool:
+    return any(each.metrics[name].gated for each in sides if name in each.metrics)
 
 
 def _paired(pair: Pair, before: Seen, after: Seen, exact: Mapping[str, Verdict]) -> Paired:

@@ -57,7 +57,8 @@ class Change:
 
     def __call__(self, stored: TestBaseline | None) -> TestBaseline:
         """Return the baseline after the change."""
-        metrics = dict(stored.metrics) if stored else {}
+        before = stored.metrics if stored else {}
+        metrics = {name: each for name, each in before.items() if not each.metric.only_recorded}
         for name, action in self.actions.items():
             if action is Action.REMOVE:
                 metrics.pop(name, None)
@@ -135,10 +136,16 @@ def _adds_a_session(verdict: Verdict, observed: MetricObservation) -> bool:
 def actions_of(judged: JudgedTest, update: Update) -> Mapping[str, Action]:
     """Return what becomes of each metric; nothing at all if the test's result is not written."""
     added = appended([judged])
-    actions = {v.metric.name: action_for(v, update) for v in judged.verdicts}
+    own = (v for v in judged.verdicts if v.reason is not Reason.EXPLAINS)
+    actions = {v.metric.name: action_for(v, update) for v in own}
     for name, action in actions.items():
         if action is Action.APPEND and name not in added:
             actions[name] = Action.KEEP
+    for verdict in judged.verdicts:
+        if verdict.reason is Reason.EXPLAINS and verdict.detail in actions:
+            measured = verdict.metric.name in judged.observation.metrics
+            following = _following(verdict, actions[verdict.detail], measured=measured)
+            actions[verdict.metric.name] = following
     chosen = set(actions.values())
     if judged.observation.problems or Action.BLOCK in chosen or chosen <= {Action.KEEP}:
         return {}
@@ -168,6 +175,18 @@ def action_for(verdict: Verdict, update: Update) -> Action:
             # A broken absolute limit is changed where it is written, not accepted around.
             acceptable = update is Update.ALL and verdict.reason is not Reason.ABSOLUTE_LIMIT
             return Action.ACCEPT if acceptable else Action.BLOCK
+
+
+def _following(part: Verdict, total: Action, *, measured: bool) -> Action:
+    """Return what becomes of a part that changed: it is accepted with its total, and only then."""
+    if total not in {Action.ACCEPT, Action.REPLACE}:
+        room = part.observed is not None and part.centre is not None and measured
+        return total if room and part.sessions < MAX_SESSIONS else Action.KEEP
+    if not measured:
+        return Action.REMOVE
+    if part.observed is None:
+        return Action.KEEP
+    return Action.REPLACE if part.centre is None else Action.ACCEPT
 
 
 def _changed(

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from pytest_ttnn_perf._support.errors import InputError
-from pytest_ttnn_perf.attribution.grouping import grouped
 from pytest_ttnn_perf.capture.detect import ArtifactKind, kind_of
 from pytest_ttnn_perf.capture.device_log import read_device_log
 from pytest_ttnn_perf.capture.graph_json import read_graph_json
@@ -16,7 +15,7 @@ from pytest_ttnn_perf.capture.ttlang_perf_json import read_perf_summary_json
 from pytest_ttnn_perf.capture.ttlang_sim import read_sim_stats, read_sim_trace
 from pytest_ttnn_perf.model.artifact import Artifact
 from pytest_ttnn_perf.workflow.board_facts import board_facts, board_of
-from pytest_ttnn_perf.workflow.device_metrics import device_metrics
+from pytest_ttnn_perf.workflow.device_metrics import device_metrics, gated_ops
 from pytest_ttnn_perf.workflow.kernel_metrics import kernel_metrics, summary_metrics
 from pytest_ttnn_perf.workflow.log_metrics import log_metrics
 from pytest_ttnn_perf.workflow.memory_metrics import graph_metrics, report_metrics
@@ -42,10 +41,10 @@ def read_artifact(file: Path) -> Artifact:
 
 def _op_table(file: Path) -> Artifact:
     table = op_table_of(file)
-    complete = all(trace.complete for trace in table.traces)
+    complete = not table.unread and all(trace.complete for trace in table.traces)
     return Artifact(
         tuple(device_metrics(table, file=file.name)),
-        ops=grouped(table) if complete and len(table) else None,
+        ops=gated_ops(table) if complete else None,
         arch=table.arch,
         devices=len(table.devices) or None,
         table=table,

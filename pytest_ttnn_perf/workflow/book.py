@@ -6,19 +6,26 @@ import math
 from typing import TYPE_CHECKING, Final
 
 from pytest_ttnn_perf._support.errors import UsageError
-from pytest_ttnn_perf.model.metric import Kind, Metric
+from pytest_ttnn_perf.model.metric import THROUGHPUT_TIME, WALL_TIME, Kind, Metric
 from pytest_ttnn_perf.workflow.series import Series, metric_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator, Sequence
 
     from pytest_ttnn_perf.measure.sampling import Timings
     from pytest_ttnn_perf.model.artifact import Artifact
 
-WALL_TIME: Final = "wall_time"
-THROUGHPUT_TIME: Final = "throughput_time"
 FIRST_CALL: Final = "first_call_time"
 SECOND_CALL: Final = "second_call_time"
+
+
+def told_twice(names: Sequence[str], first: str, second: str) -> str:
+    """Say that two captures of one test tell the same metrics, and what to do."""
+    more = f" and {len(names) - 1} more" if len(names) > 1 else ""
+    return (
+        f"{names[0]}{more}: told by {first} and by {second}; leave out one of them: an attach, or "
+        "the profiler with --ttnn-perf-profiler off"
+    )
 
 
 class Book(dict[str, Series]):
@@ -54,17 +61,29 @@ class Book(dict[str, Series]):
             series = self.of(metric_of(name, unit="ns", kind=Kind.TIME), gated=gated)
             series.samples.append(elapsed)
 
-    def take(self, artifact: Artifact) -> None:
-        """Enter the metrics of an artifact."""
+    def take(self, artifact: Artifact, origin: str) -> Iterator[str]:
+        """Enter the metrics of an artifact; yield what is wrong with that.
+
+        What another capture has told, or the test itself, stays as it is: the middle of two
+        captures is the time of neither.
+        """
         __tracebackhide__ = True
+        doubled: dict[str, list[str]] = {}
         for observed in artifact.metrics:
+            known = self.get(observed.metric.name)
+            if known is not None and known.origin != origin:
+                doubled.setdefault(known.origin or "record", []).append(observed.metric.name)
+                continue
             series = self.of(observed.metric, gated=observed.gated)
+            series.origin = origin
             series.gated |= observed.gated
             series.samples.extend(observed.samples)
             series.note = observed.note
             # What one artifact lost, another does not make up for.
             series.lost = series.lost or (None if observed.samples else observed.note)
             series.tighten(at_least=observed.limits.at_least, at_most=observed.limits.at_most)
+        for other, names in doubled.items():
+            yield told_twice(names, other, origin)
 
     def derive_rate(self, batch: int | None) -> None:
         """Turn the time of a batch into a throughput; overlapped calls tell it best."""

@@ -16,6 +16,7 @@ from pytest_ttnn_perf.model.comparison import (
     Trouble,
 )
 from pytest_ttnn_perf.model.hardware import Environment
+from pytest_ttnn_perf.model.metric import KERNEL_TIME
 from pytest_ttnn_perf.model.observation import Observation
 from pytest_ttnn_perf.workflow.by_op import change_by_op
 
@@ -55,9 +56,12 @@ def _pairs(before: Run, after: Run) -> Iterator[Pair]:
 
 def _by_op(before: Run, after: Run) -> Iterator[ByOp]:
     for test in before.tests:
-        then, now = _observation(before, test).ops, _observation(after, test).ops
-        if then and now and _other_hardware(before, after, test) is None:
-            yield ByOp(test, change_by_op(then, now))
+        ours, theirs = _observation(before, test), _observation(after, test)
+        if ours.ops and theirs.ops and _other_hardware(before, after, test) is None:
+            times = [_reading(each.metrics.get(KERNEL_TIME)) for each in (ours, theirs)]
+            told = [time.value for time in times if time and time.value is not None]
+            times_ns = (told[0], told[1]) if len(told) == len(times) else None
+            yield ByOp(test, change_by_op(ours.ops, theirs.ops, times_ns))
 
 
 def _either(first: Iterable[str], second: Iterable[str]) -> Iterable[str]:

@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from pytest_ttnn_perf.model.metric import Source
-from pytest_ttnn_perf.model.verdict import Outcome
+from pytest_ttnn_perf.model.verdict import Outcome, Reason
 from pytest_ttnn_perf.report.progress import suspicion_line
 from pytest_ttnn_perf.workflow.accept import Action, actions_of
 
@@ -39,6 +39,8 @@ def in_question(judged: JudgedTest, update: Update | None, *, passes: int) -> fr
         if verdict.metric.compared_by_ratio
         # What was recorded is the same however often it is read; Tracy reports at its end alone.
         and verdict.metric.source not in MEASURED_ONCE
+        # A part is accepted with its total, and that is what is measured again.
+        and verdict.reason is not Reason.EXPLAINS
         and (is_suspect(verdict) or actions.get(verdict.metric.name) in _DECISIVE)
         and len(observation.metrics[verdict.metric.name].confirmations) < passes
     )

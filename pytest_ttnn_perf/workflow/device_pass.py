@@ -14,12 +14,13 @@ from pytest_ttnn_perf.model.message import Broke, Collected, Finished, Refused, 
 from pytest_ttnn_perf.model.metric import KERNEL_TIME, Kind, Source
 from pytest_ttnn_perf.model.observation import MetricObservation, Observation
 from pytest_ttnn_perf.report.progress import device_pass_heading, device_pass_line
+from pytest_ttnn_perf.workflow.book import told_twice
 from pytest_ttnn_perf.workflow.findings import joined
 from pytest_ttnn_perf.workflow.passes import Loss, Pass, Workers
 from pytest_ttnn_perf.workflow.recorded import recorded
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from pytest_ttnn_perf.model.message import Message
     from pytest_ttnn_perf.model.settings import Settings
@@ -158,10 +159,27 @@ def untold(test: str, why: str, source: Source = Source.DEVICE) -> Observation:
     return Observation(test, {KERNEL_TIME: MetricObservation(time, (), note=why)})
 
 
+def _doubled(observation: Observation, told: Observation) -> Iterator[str]:
+    """Yield what is told by a capture that the test attached and by another pass' profiler."""
+    both = [
+        name
+        for name, ours in observation.metrics.items()
+        if name in told.metrics and ours.samples and told.metrics[name].samples
+        # What the test attaches in both passes is one capture.
+        if ours.metric.source is not told.metrics[name].metric.source
+    ]
+    if both:
+        source = told.metrics[both[0]].metric.source.value
+        yield told_twice(both, "attach", f"the profiler {source}")
+
+
 def with_device(observation: Observation, told: Observation | None) -> Observation:
     """Return what the wall pass observed of a test with what its device told in another pass."""
     if told is None:
         return observation
+    observation = replace(
+        observation, problems=(*observation.problems, *_doubled(observation, told))
+    )
     return replace(
         joined(observation, told),
         metrics={**observation.metrics, **told.metrics},

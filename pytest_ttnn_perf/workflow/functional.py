@@ -6,7 +6,7 @@ import math
 from typing import TYPE_CHECKING, Any
 
 from pytest_ttnn_perf._support.errors import AccuracyError
-from pytest_ttnn_perf.workflow.book import WALL_TIME
+from pytest_ttnn_perf.model.metric import WALL_TIME
 from pytest_ttnn_perf.workflow.observe import Observer
 
 if TYPE_CHECKING:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Final
 
-from pytest_ttnn_perf.model.metric import Kind
+from pytest_ttnn_perf.model.metric import CB_PEAK, Kind
 from pytest_ttnn_perf.model.observation import Limits, MetricObservation
 from pytest_ttnn_perf.model.report import BufferType, Scope
 from pytest_ttnn_perf.workflow.recorded import recorded
@@ -54,9 +54,10 @@ def _program(
     # Only some device operations tell: this is what the fullest core held at least.
     circular = [op.cb_bytes_per_core for op in operations if op.cb_bytes_per_core is not None]
     if circular:
-        sizes["cb_peak_bytes"] = max(circular)
+        sizes[CB_PEAK] = max(circular)
     for name, size in sizes.items():
-        yield MetricObservation(recorded(name, Kind.BYTES), (size,), note=note)
+        metric = recorded(name, Kind.BYTES)
+        yield MetricObservation(metric, (size,), gated=not metric.only_recorded, note=note)
 
 
 def _failures(errors: Sequence[OperationError]) -> str | None:

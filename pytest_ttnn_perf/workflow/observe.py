@@ -6,7 +6,7 @@ import os
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from pytest_ttnn_perf._support.errors import RuleError, TtnnPerfError, UsageError
 from pytest_ttnn_perf._support.visible import plain
@@ -15,11 +15,18 @@ from pytest_ttnn_perf.measure.region import timed_region
 from pytest_ttnn_perf.measure.sampling import Timings, Workload
 from pytest_ttnn_perf.measure.turn import Turn, turn_in
 from pytest_ttnn_perf.model.artifact import NO_ARTIFACT, Artifact
-from pytest_ttnn_perf.model.metric import LARGEST, Better, Kind, Metric
+from pytest_ttnn_perf.model.metric import (
+    LARGEST,
+    THROUGHPUT_TIME,
+    WALL_TIME,
+    Better,
+    Kind,
+    Metric,
+)
 from pytest_ttnn_perf.model.observation import Observation
 from pytest_ttnn_perf.model.settings import USUAL_PCC, PccLimits
 from pytest_ttnn_perf.workflow.arguments import bounds_of, finite_number, whole_number
-from pytest_ttnn_perf.workflow.book import FIRST_CALL, THROUGHPUT_TIME, WALL_TIME, Book
+from pytest_ttnn_perf.workflow.book import FIRST_CALL, Book
 from pytest_ttnn_perf.workflow.instruments import Instruments, Plan
 from pytest_ttnn_perf.workflow.profiler_choice import left_out
 from pytest_ttnn_perf.workflow.series import metric_of, numbers_of, observed_metrics
@@ -31,6 +38,9 @@ if TYPE_CHECKING:
     from pytest_ttnn_perf.model.settings import Settings, TestSettings
 
 __all__ = ["Observer", "Turn", "turn_in"]
+
+#: What told a metric, if it was neither the test nor a file of it.
+_OBSERVED: Final = "what the run observed itself"
 
 
 @dataclass(slots=True, repr=False)
@@ -49,6 +59,7 @@ class Observer:
     _series: Book = field(default_factory=Book)
     _facts: dict[str, Scalar] = field(default_factory=dict)
     _artifact: Artifact = NO_ARTIFACT
+    _attached: set[Path] = field(default_factory=set)
     _problems: list[str] = field(default_factory=list)
     _host: Mapping[str, Scalar] = field(default_factory=dict)
 
@@ -88,7 +99,9 @@ class Observer:
                 result = self.instruments.run(workload, timings, Plan(warmup, rounds, depth))
                 self._host = self._load()
             told = self.instruments.measured()
-            self.take(told if name in {WALL_TIME, THROUGHPUT_TIME} else told.named(name))
+            self._take(
+                told if name in {WALL_TIME, THROUGHPUT_TIME} else told.named(name), _OBSERVED
+            )
             return result
         finally:
             if first:
@@ -131,7 +144,11 @@ class Observer:
         """Record any metric; the same name again adds samples."""
         __tracebackhide__ = True
         metric = metric_of(name, unit=unit, better=better, kind=kind)
-        self._series.of(metric).samples.extend(numbers_of(name, value_or_samples))
+        series = self._series.of(metric)
+        if series.origin is not None:
+            message = f"{name} is told by {series.origin}; record yours under another name"
+            raise UsageError(message)
+        series.samples.extend(numbers_of(name, value_or_samples))
 
     def check_pcc(
         self, expected: object, actual: object, *, at_least: float | None = None, name: str = "pcc"
@@ -183,28 +200,38 @@ class Observer:
         Not in a replay, which takes all of them from elsewhere.
         """
         __tracebackhide__ = True
+        self._attach(Path(path), f"attach({os.fspath(path)!r})")
+
+    def _attach(self, file: Path, origin: str) -> None:
+        __tracebackhide__ = True
         if not self.instruments.takes_artifacts:
             return
         from pytest_ttnn_perf.workflow.artifacts import read_artifact
 
         try:
-            artifact = read_artifact(Path(path))
+            artifact = read_artifact(file)
         except TtnnPerfError as error:
             # A mistake in the test, or in its files: where we found it helps nobody.
             raise error.with_traceback(None) from None
-        self.take(artifact)
+        self._attached.add(file.resolve())
+        self._take(artifact, origin)
 
     def attach_reports_since(self, moment_s: float) -> None:
-        """Take the reports that a profiled process of the test's own has left."""
+        """Take the reports that profiled processes of the test's own have left.
+
+        Several are several samples, of one command that ran as often. Those that the test has
+        attached itself are taken already.
+        """
         from pytest_ttnn_perf.device.reports import ops_reports_since
 
         for file in ops_reports_since(moment_s, os.environ, Path.cwd()):
-            self.attach(file)
+            if file.resolve() not in self._attached:
+                self._attach(file, "the reports of processes that it started")
 
-    def take(self, artifact: Artifact) -> None:
+    def _take(self, artifact: Artifact, origin: str) -> None:
         """Add what an artifact tells; of several op tables, the first is kept."""
         __tracebackhide__ = True
-        self._series.take(artifact)
+        self._problems += self._series.take(artifact, origin)
         self._artifact = self._artifact.completed_by(artifact)
 
     def printed(self, text: str) -> None:
@@ -272,7 +299,7 @@ class Observer:
     def _take_at_end(self, artifact: Artifact) -> None:
         """Add what an artifact tells after the test has ended: it cannot raise there any more."""
         try:
-            self.take(artifact)
+            self._take(artifact, _OBSERVED)
         except UsageError as error:
             self._problems.append(str(error))
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from statistics import median_low
 from typing import TYPE_CHECKING, Final
 
-from pytest_ttnn_perf.attribution.grouping import grouped
 from pytest_ttnn_perf.model.artifact import Artifact
 from pytest_ttnn_perf.model.metric import KERNEL_TIME, Kind, Source
 from pytest_ttnn_perf.model.observation import MetricObservation
-from pytest_ttnn_perf.workflow.device_metrics import OP_COUNT, device_metrics
+from pytest_ttnn_perf.workflow.device_metrics import OP_COUNT, device_metrics, gated_ops
 from pytest_ttnn_perf.workflow.recorded import recorded
 
 if TYPE_CHECKING:
@@ -39,11 +39,11 @@ def profile_artifact(profile: Profile, *, source: Source, report: OpTable | None
             (float(profile.iterations[-1].op_count),),
         ),
     ]
-    named = _last_iteration(profile, report) if report is not None else None
+    named = _middle_iteration(profile, report) if report is not None else None
     if named is None:
         return Artifact(tuple(metrics))
     metrics += _categories(named, source)
-    return Artifact(tuple(metrics), ops=grouped(named), table=named)
+    return Artifact(tuple(metrics), ops=gated_ops(named), table=named)
 
 
 def _uneven(profile: Profile) -> str | None:
@@ -54,18 +54,23 @@ def _uneven(profile: Profile) -> str | None:
     return f"the iterations ran different numbers of programs: {told}"
 
 
-def _last_iteration(profile: Profile, report: OpTable) -> OpTable | None:
-    """Return the rows of the last iteration in a report of all that the process ran.
+def _middle_iteration(profile: Profile, report: OpTable) -> OpTable | None:
+    """Return the rows of an iteration that took the median time, the last of them if several did.
 
-    They are its last rows on each chip, if their times are those that the profiler told; otherwise
-    the report is of something else.
+    A report is of all that the process ran. Iterations are its last rows on each chip, if their
+    times are those that the profiler told; otherwise the report is of something else.
     """
+    times_ns = [each.kernel_ns for each in profile.iterations]
+    chosen = len(times_ns) - 1 - times_ns[::-1].index(median_low(times_ns))
+    later = profile.iterations[chosen + 1 :]
     rows_of: dict[int, list[int]] = {}
     for row, device in enumerate(report.columns.device):
         rows_of.setdefault(device, []).append(row)
     kept: list[int] = []
-    for chip, programs in profile.iterations[-1].by_chip.items():
-        rows = rows_of.get(chip, [])[-len(programs) :]
+    for chip, programs in profile.iterations[chosen].by_chip.items():
+        rows = rows_of.get(chip, [])
+        end = max(len(rows) - sum(len(each.by_chip.get(chip, ())) for each in later), 0)
+        rows = rows[max(end - len(programs), 0) : end]
         told = [report.columns.kernel_ns[row] for row in rows]
         if len(told) != len(programs) or any(
             abs(ns - program.kernel_ns) > _ROUNDING_NS

@@ -18,7 +18,7 @@ from pytest_ttnn_perf.workflow.artifacts import ARTIFACTS, read_artifact
 from pytest_ttnn_perf.workflow.recorded import recorded
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
     from pathlib import Path
 
     from pytest_ttnn_perf.model.observation import Observation
@@ -53,11 +53,27 @@ def replayed(root: Path, test: str) -> Artifact:
         for doubled in [kind for kind in same if kind in by_kind][1:]:
             del by_kind[doubled]
     try:
-        read = [read_artifact(file) for group in by_kind.values() for file in group]
+        read = {file: read_artifact(file) for group in by_kind.values() for file in group}
     except TtnnPerfError as error:
         return _nothing(str(error))
-    whole = reduce(Artifact.completed_by, read, NO_ARTIFACT)
+    problem = _told_twice(read)
+    if problem is not None:
+        return _nothing(problem)
+    whole = reduce(Artifact.completed_by, read.values(), NO_ARTIFACT)
     return replace(whole, metrics=tuple(map(_as_replayed, whole.metrics)))
+
+
+def _told_twice(read: Mapping[Path, Artifact]) -> str | None:
+    """Say which files tell the same: the middle of two captures is the time of neither."""
+    told: dict[str, Path] = {}
+    for file, artifact in read.items():
+        for observed in artifact.metrics:
+            first = told.setdefault(observed.metric.name, file)
+            if first != file:
+                both = f"{first.name} and {file.name}"
+                name = observed.metric.name
+                return f"{both} both tell {name}: keep one capture of each kind for a test"
+    return None
 
 
 def without_own_times(observation: Observation, artifact: Artifact) -> Observation:

@@ -26,7 +26,10 @@ EVERY: Final = "*"
 
 @dataclass(slots=True)
 class Series:
-    """A metric with the samples it has so far; none of them counts if some were ``lost``."""
+    """A metric with the samples it has so far; none of them counts if some were ``lost``.
+
+    ``origin`` is what told it, if that is a capture and not the test itself.
+    """
 
     metric: Metric
     samples: list[float] = field(default_factory=list)
@@ -34,6 +37,7 @@ class Series:
     gated: bool = True
     note: str | None = None
     lost: str | None = None
+    origin: str | None = None
     at_least: float | None = None
     at_most: float | None = None
 
@@ -113,8 +117,10 @@ def _careless_fractions(metric: Metric, settings: TestSettings) -> Iterator[str]
 
 
 def _observed(item: Series, settings: TestSettings, *, target: float | None) -> MetricObservation:
-    # A bare number is meant for timings: 5 % of a PCC or of a count is another matter.
-    every = EVERY if item.metric.compared_by_ratio else item.metric.name
+    # A bare number is meant for timings: 5 % of a PCC or of a count is another matter. So is a part
+    # of a time: with a limit of its own it would be judged beside the whole.
+    whole = item.metric.compared_by_ratio and not item.metric.totals
+    every = EVERY if whole else item.metric.name
     name = item.metric.name
     return MetricObservation(
         metric=item.metric,

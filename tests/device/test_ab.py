@@ -51,7 +51,10 @@ def test_a_new_op_is_found_on_the_device_and_named(tmp_path: Path) -> None:
     verdicts = {v["metric"]: v for v in json.loads(done.stdout)["verdicts"] if v["test"] == DENSE}
     kernel = verdicts["device_kernel_time"]
     assert (kernel["outcome"], kernel["rounds_before"]) == ("REGRESSED", [6.5e6] * 3)
-    assert (verdicts["op_count"]["outcome"], verdicts["op_count"]["after"]) == ("REGRESSED", 3)
+    assert (verdicts["op_count"]["outcome"], verdicts["op_count"]["after"]) == ("WITHIN", 3)
+    assert verdicts["op_count"]["sentence"].endswith(
+        "it explains device_kernel_time, which is judged"
+    )
     assert kernel["by_op"].startswith("+30.8 % (+2.00 ms) = 1 new Binary")
     assert verdicts["op_count"]["by_op"] is None
     sides = [worker.split("-")[1] for worker in rig.workers()]

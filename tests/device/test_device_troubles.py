@@ -20,6 +20,7 @@ from tests.device.rig import (
     said,
 )
 from tests.device.script import Fault, Op
+from tests.harness.captures import capture, op
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -262,4 +263,22 @@ def test_a_mistake_in_the_marker_is_told_once(tmp_path: Path) -> None:
 
     assert failure_of(ran, "test_sum") == (
         "tolerance wall_time: expected a fraction below 1 (0.05 is 5 %), found 5"
+    )
+
+
+def test_a_capture_attached_beside_the_profiler_is_an_error_that_names_both(rig: Rig) -> None:
+    (rig.project / "other.csv").write_text(capture(op("Matmul", 20_000)))
+    attaching = MODELS.replace(
+        "def test_dense(ttnn_perf, device):",
+        "def test_dense(ttnn_perf, device):\n        ttnn_perf.attach('other.csv')",
+    )
+    assert attaching != MODELS
+    rig.write(test_models=attaching)
+
+    ran = rig.pytest(play(), *GATED)
+
+    assert (ran.code, counts_of(ran)) == (1, "1 failed, 1 passed")
+    assert failure_of(ran, "test_dense").splitlines()[0] == (
+        "device_kernel_time and 2 more: told by attach('other.csv') and by what the run observed "
+        "itself; leave out one of them: an attach, or the profiler with --ttnn-perf-profiler off"
     )

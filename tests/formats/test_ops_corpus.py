@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from statistics import median
 from typing import TYPE_CHECKING, Any
 
 import pandas as pd
@@ -11,6 +12,7 @@ import pytest
 from pytest_ttnn_perf.capture.attributes import attribute, attribute_flag, attribute_int
 from pytest_ttnn_perf.capture.ops_csv import is_ops_csv, read_ops_csv
 from pytest_ttnn_perf.capture.ops_window import window
+from pytest_ttnn_perf.workflow.device_metrics import device_metrics, gated_ops
 from tests.harness.corpus import corpus, corpus_folder
 
 if TYPE_CHECKING:
@@ -51,6 +53,20 @@ def test_rows_and_drops(file: Path) -> None:
     assert sum(table.columns.host) == kinds.get("python_fallback", 0)
     assert table.dropped == ({"no kernel duration": ghosts} if ghosts else {})
     assert len(table) + len(table.signposts) + sum(table.dropped.values()) == table.rows
+
+
+def test_no_time_is_missing_where_the_device_ran_an_op(file: Path) -> None:
+    assert read_ops_csv(file).unread == ()
+
+
+def test_the_ops_beside_a_baseline_add_up_to_its_time(file: Path) -> None:
+    table = read_ops_csv(file)
+    time, *_ = device_metrics(table, file=file.name)
+    ops = gated_ops(table)
+    assert ops is not None
+    if time.samples:
+        total = sum(group.total_ns for group in ops.groups)
+        assert total == pytest.approx(median(time.samples), rel=1e-9)
 
 
 def test_kernel_time_of_each_device(file: Path) -> None:

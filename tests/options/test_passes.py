@@ -39,7 +39,6 @@ OF_GRAPH = {
     "l1_peak_bytes",
     "dram_peak_bytes",
     "trace_buffer_bytes",
-    "cb_peak_bytes",
 }
 
 

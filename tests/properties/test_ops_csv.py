@@ -105,7 +105,7 @@ def test_every_row_is_counted_once(
 
 
 def _counts(row: Row) -> bool:
-    if row[KERNEL] in {"", "nan"} or float(row[KERNEL]) < 0:
+    if row[KERNEL] in {"", "nan"} or float(row[KERNEL]) <= 0:
         return False
     gap = float(row[GAP] or 0)
     return not (gap < -1e6 and abs(gap) > float(row[KERNEL]) / 2)

@@ -69,6 +69,7 @@ def test_an_op_without_time_is_counted(tmp_path: Path) -> None:
     assert len(table) == 1
     assert table.rows == 3
     assert table.dropped == {"no kernel duration": 1, "negative kernel duration": 1}
+    assert [unread.line for unread in table.unread] == [3, 4]
 
 
 @pytest.mark.parametrize(

@@ -5,12 +5,12 @@ from __future__ import annotations
 import csv
 import subprocess
 import sys
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from pytest_ttnn_perf.capture.ops_csv import is_ops_csv
-from pytest_ttnn_perf.model.ops import HOST, Op, Signature, Signpost, Tensor
+from pytest_ttnn_perf.model.ops import HOST, Op, Signature, Signpost, Tensor, Unread
 from tests.unit.capture.ops_text import (
     HEADER,
     KERNEL,
@@ -178,7 +178,7 @@ def test_signposts_stand_between_ops(tmp_path: Path) -> None:
         (op(kernel=100, gap=-1_000_000), None),
         (op(kernel=4_000_000, gap=-2_000_000), None),
         (op(kernel=4_000_000, gap=-2_000_001), "impossible gap"),
-        (op(kernel=0), None),
+        (op(kernel=0), "kernel duration of 0"),
     ],
 )
 def test_a_row_is_an_op_or_counted_by_its_reason(
@@ -188,6 +188,36 @@ def test_a_row_is_an_op_or_counted_by_its_reason(
     assert table.dropped == ({} if reason is None else {reason: 1})
     assert table.rows == len(table) + sum(table.dropped.values()) == 3
     assert [only.signature.op for only in table][:: len(table) - 1] == ["Other", "Other"]
+
+
+def test_ops_of_a_device_without_a_time_are_told_by_their_lines(tmp_path: Path) -> None:
+    rows = [op(), op(kernel=-1), signpost("S"), op(kernel=""), fallback(), op(device="")]
+    unknown = op(kernel="", device="") | {"OP TYPE": "unknown"}
+    assert read(tmp_path, text([*rows, unknown])).unread == (
+        Unread(3, "negative kernel duration", 0),
+        Unread(5, "no kernel duration", 1),
+        Unread(7, "no device", 1),
+    )
+
+
+@pytest.mark.parametrize(
+    ("other", "excused"),
+    [
+        ({}, True),
+        ({"global_call_count": 8}, False),
+        ({"device": 1}, False),
+        ({"cycle": 5}, False),
+        ({"trace": 0, "replay": 3}, False),
+        ({"code": "Softmax"}, False),
+    ],
+    ids=["recorded", "another call", "another device", "began", "replayed", "another op"],
+)
+def test_what_a_trace_recorded_and_its_replays_ran_rightly_has_no_time(
+    tmp_path: Path, other: dict[str, Any], excused: bool
+) -> None:
+    recorded = op(**{"kernel": "", "cycle": "", "global_call_count": 7, **other})
+    replays = [op(trace=0, replay=number, global_call_count=7) for number in (1, 2)]
+    assert (read(tmp_path, text([recorded, *replays])).unread == ()) is excused
 
 
 def test_a_fallback_on_the_host_is_an_op_without_device(tmp_path: Path) -> None:

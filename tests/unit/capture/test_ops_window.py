@@ -74,6 +74,15 @@ def test_signposts_inside_keep_their_places(table: OpTable) -> None:
     )  # fmt: skip
 
 
+def test_what_could_not_be_read_is_told_of_the_window_that_it_is_in(table: OpTable) -> None:
+    (unread,) = table.unread
+    assert (unread.line, unread.signposts) == (10, 3)
+    assert window(table, "PREFILL", None).unread == ()
+    assert window(table, "DECODE", "PREFILL").unread == (unread._replace(signposts=0),)
+    inner = window(window(table, "PREFILL_END", None), "DECODE", None)
+    assert inner.unread == (unread._replace(signposts=0),)
+
+
 def test_a_window_of_a_window(table: OpTable) -> None:
     part = window(window(table, "DECODE", None), "PREFILL", None)
     assert codes(part) == "e"

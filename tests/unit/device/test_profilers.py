@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
 from types import ModuleType, SimpleNamespace
 from typing import TYPE_CHECKING, Any
@@ -86,8 +87,19 @@ def test_every_device_is_waited_for_and_then_read() -> None:
             {0: [program(1), program(1, told="DEVICE FW DURATION [ns]")]},
             f"a program of chip 0 has no {KERNEL}",
         ),
+        ({0: [program(1), program(-120)]}, f"a program of chip 0 has a {KERNEL} of -120"),
+        ({0: [program(math.nan)]}, f"a program of chip 0 has a {KERNEL} of nan"),
+        ({0: [program(0)]}, f"a program of chip 0 has a {KERNEL} of 0"),
     ],
-    ids=["nothing", "two chips missing", "a chip without programs", "analysis missing"],
+    ids=[
+        "nothing",
+        "two chips missing",
+        "a chip without programs",
+        "analysis missing",
+        "negative",
+        "nan",
+        "zero",
+    ],
 )
 def test_what_is_not_whole_is_a_problem(
     latest: dict[int, list[SimpleNamespace]], problem: str

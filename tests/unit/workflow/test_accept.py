@@ -12,7 +12,7 @@ from pytest_ttnn_perf.model.baseline import (
     Session,
     TestBaseline,
 )
-from pytest_ttnn_perf.model.metric import Metric
+from pytest_ttnn_perf.model.metric import Kind, Metric, Source
 from pytest_ttnn_perf.model.observation import JudgedTest, MetricObservation, Observation
 from pytest_ttnn_perf.model.settings import Update
 from pytest_ttnn_perf.model.verdict import Outcome, Reason, Verdict
@@ -136,3 +136,19 @@ def test_a_session_more_leaves_who_accepted_and_why() -> None:
     assert appended is not None
     assert accepted is not None
     assert (appended.accepted.reason, accepted.accepted.reason) == ("old", "because")
+
+
+@pytest.mark.parametrize("value", [900, 1100, None], ids=["less", "more", "not told"])
+def test_what_depends_on_other_tests_is_not_judged_and_leaves_the_file(value: float | None) -> None:
+    peak = Metric("cb_peak_bytes", "B", kind=Kind.BYTES, source=Source.DEVICE)
+    session = MetricBaseline(peak, (Session(1000, 0, 1),))
+    stored = TestBaseline(NOW, {"t": grown(100), peak.name: session})
+    told = {} if value is None else {peak.name: MetricObservation(peak, (value,))}
+    run = Observation("t.py::t", {"t": MetricObservation(METRIC, (100,)), **told})
+
+    verdicts = judge_test(run, stored)
+
+    assert [verdict.metric.name for verdict in verdicts] == ["t"]
+    change = plan(JudgedTest(run, verdicts), Update.IMPROVED, accepted=NOW)
+    assert change is not None
+    assert list(change(stored).metrics) == ["t"]

@@ -63,6 +63,16 @@ def test_of_a_metric_that_both_have_the_device_s_counts() -> None:
     assert found.metrics == {TIME.name: DEVICE, "latency": WALL}
 
 
+def test_what_is_attached_beside_another_profiler_is_an_error_that_names_it() -> None:
+    under_tracy = replace(DEVICE, metric=replace(TIME, source=Source.TRACY))
+    attached = seen(metrics={TIME.name: DEVICE})
+    found = with_device(attached, told(metrics={TIME.name: under_tracy}))
+    assert found.problems == (
+        "device_kernel_time: told by attach and by the profiler tracy; leave out one of them: an "
+        "attach, or the profiler with --ttnn-perf-profiler off",
+    )
+
+
 @pytest.mark.parametrize(
     ("of_device", "of_wall", "kept"),
     [(OPS, OTHER_OPS, OPS), (None, OTHER_OPS, OTHER_OPS), (OPS, None, OPS), (None, None, None)],

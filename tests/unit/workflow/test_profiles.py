@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from pytest_ttnn_perf.attribution.grouping import grouped
 from pytest_ttnn_perf.model.artifact import Artifact
 from pytest_ttnn_perf.model.metric import Better, Kind, Metric, Source
 from pytest_ttnn_perf.model.observation import MetricObservation
 from pytest_ttnn_perf.model.profile import Iteration, Profile, ProgramRun
+from pytest_ttnn_perf.workflow.device_metrics import gated_ops
 from pytest_ttnn_perf.workflow.profiles import profile_artifact
 from tests.unit.attribution.tables import MATMUL, NORM, RESHARD, op, table
 
@@ -91,7 +91,7 @@ def test_the_last_rows_of_a_report_are_the_last_iteration(off_ns: float) -> None
         report=[op(RESHARD, 500), op(MATMUL, 41), op(NORM, 20), op(NORM, 20), *last],
     )
     categories = (time(40 + off_ns, of="_matmul"), time(41, of="_norm"))
-    told = Artifact((time(81, 81), count(3), *categories), ops=grouped(table(last)))
+    told = Artifact((time(81, 81), count(3), *categories), ops=gated_ops(table(last)))
     assert replace(found, table=None) == told
     assert found.table is not None
     assert list(found.table) == last
@@ -129,7 +129,7 @@ def test_a_report_of_several_chips_is_cut_chip_by_chip() -> None:
     )
     assert replace(found, table=None) == Artifact(
         (time(70), count(2), time(50, of="_matmul"), time(30, of="_norm")),
-        ops=grouped(table(last)),
+        ops=gated_ops(table(last)),
     )
     assert found.table is not None
     assert list(found.table) == last
@@ -138,3 +138,14 @@ def test_a_report_of_several_chips_is_cut_chip_by_chip() -> None:
 def test_one_chip_that_does_not_fit_takes_all_names_away() -> None:
     report = [op(MATMUL, 40), op(MATMUL, 99, device=1)]
     assert artifact(on_chips(c0=[40], c1=[50]), report=report) == Artifact((time(50), count(1)))
+
+
+def test_the_ops_are_those_of_the_iteration_with_the_median_time() -> None:
+    times = ((41, 25), (40, 20), (50, 30))
+    report = [
+        op(MATMUL, 7),
+        *(op(kind, ns) for each in times for kind, ns in zip((MATMUL, NORM), each, strict=True)),
+    ]
+    found = artifact(*(iteration(*each) for each in times), report=report)
+    assert found.ops is not None
+    assert sum(group.total_ns for group in found.ops.groups) == 66

@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from pytest_ttnn_perf.attribution.grouping import grouped
 from pytest_ttnn_perf.model.finding import RuleOutcome
 from pytest_ttnn_perf.model.metric import Better, Kind, Metric, Source
 from pytest_ttnn_perf.model.observation import MetricObservation, Observation
-from pytest_ttnn_perf.model.ops import Op, OpTable, Signpost
+from pytest_ttnn_perf.model.ops import Op, OpTable, Signpost, Unread
 from pytest_ttnn_perf.model.rule_settings import Checklist
 from pytest_ttnn_perf.model.settings import Settings
 from pytest_ttnn_perf.processes.ending import Ending
+from pytest_ttnn_perf.workflow.device_metrics import gated_ops
 from pytest_ttnn_perf.workflow.tracy_pass import TracyPass, _told, signposts_of
 from tests.unit.attribution.tables import MATMUL, NORM, RESHARD, op, table
 from tests.unit.capture import ops_text
@@ -96,7 +96,7 @@ def test_each_window_is_a_sample() -> None:
     ]
     assert found == {
         TEST: Observation(
-            TEST, {each.metric.name: each for each in expected}, ops=grouped(table(calls[-1]))
+            TEST, {each.metric.name: each for each in expected}, ops=gated_ops(table(calls[0]))
         )
     }
     assert list(found[TEST].metrics) == [each.metric.name for each in expected]
@@ -121,6 +121,15 @@ def test_a_category_that_not_every_iteration_has_is_left_out() -> None:
     assert list(found[TEST].metrics) == [
         "device_kernel_time", "op_count", "device_kernel_time_matmul",
     ]  # fmt: skip
+
+
+def test_a_call_in_which_an_op_has_no_time_is_no_data_and_another_test_is_none_the_worse() -> None:
+    calls = [*measured(TEST, [op(MATMUL, 40)]), *measured("a.py::other", [op(MATMUL, 40)])]
+    broken = replace(capture(*calls), unread=(Unread(9, "no kernel duration", signposts=1),))
+    found = dict(_told(broken, Settings(checklist=Checklist.OFF)))
+    why = "1 of 2 device ops has no kernel duration, first in line 9 of Tracy's report"
+    assert found[TEST] == nothing(TEST, why)[TEST]
+    assert kernel_times(found)["a.py::other"] == (40,)
 
 
 def test_windows_without_ops_have_no_time_and_no_table() -> None:

@@ -1,0 +1,160 @@
+"""Op counts and the times of categories explain a kernel time, and fail no test beside it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from tests.behaviour.model import counts_of, record_of
+from tests.harness.captures import capture, op
+
+if TYPE_CHECKING:
+    from tests.harness.project import Project, Ran
+
+MODEL = """
+    import pytest
+    from pathlib import Path
+
+    @pytest.mark.ttnn_perf({tolerance})
+    def test_model(ttnn_perf):
+        ttnn_perf.attach("capture.csv")
+        ttnn_perf.record("launches", int(Path("launches").read_text()), kind="count")
+"""
+TEST = "test_model.py::test_model"
+#: One matmul split into two that are shorter together, with a reshard before them.
+BEFORE = (op("Matmul", 100_000), op("Softmax", 40_000))
+FASTER = (op("Reshard", 5_000), op("Matmul", 30_000), op("Matmul", 31_000), op("Softmax", 60_000))
+WITHIN = (op("Reshard", 5_000), op("Matmul", 75_000), op("Softmax", 60_000))
+
+
+@pytest.fixture
+def model(project: Project) -> Project:
+    project.write(test_model=MODEL.format(tolerance="tolerance=0.01"))
+    profiled(project, *BEFORE)
+    project.pytest("--ttnn-perf-update=new")
+    return project
+
+
+def profiled(project: Project, *rows: dict[str, str], launches: int = 7) -> None:
+    (project.path / "capture.csv").write_text(capture(*rows))
+    (project.path / "launches").write_text(str(launches))
+
+
+def verdicts_of(project: Project) -> dict[str, dict[str, Any]]:
+    verdicts: dict[str, dict[str, Any]] = record_of(project)["tests"][TEST]["verdicts"]
+    return verdicts
+
+
+def stored(project: Project) -> dict[str, dict[str, Any]]:
+    metrics: dict[str, dict[str, Any]] = project.stored()["test_model"]["metrics"]
+    return metrics
+
+
+def row_of(ran: Ran, metric: str) -> list[str]:
+    """Return the line of a metric in the table, word by word."""
+    (row,) = (each for line in ran.text.splitlines() if metric in (each := line.split())[:2])
+    return row
+
+
+@pytest.mark.parametrize("rows", [FASTER, WITHIN], ids=["faster", "within"])
+def test_more_ops_that_take_no_longer_fail_no_test(
+    model: Project, rows: tuple[dict[str, str], ...]
+) -> None:
+    profiled(model, *rows)
+
+    ran = model.pytest("--ttnn-perf")
+
+    assert (ran.code, counts_of(ran)) == (0, "1 passed")
+    verdicts = verdicts_of(model)
+    assert {each["outcome"] for each in verdicts.values()} <= {"WITHIN", "IMPROVED"}
+    softmax = verdicts["device_kernel_time_norm"]
+    assert (softmax["reason"], softmax["detail"]) == ("explains", "device_kernel_time")
+    assert softmax["centre"] == pytest.approx(40_000)
+    assert softmax["observed"] == 60_000
+    assert verdicts["op_count"]["observed"] == len(rows)
+    # What changed is told all the same.
+    assert row_of(ran, "op_count") == [
+        "op_count", "2", str(len(rows)), f"+{(len(rows) - 2) / 2 * 100:.1f}", "%", "-",
+        "explains", "device_kernel_time",
+    ]  # fmt: skip
+    assert row_of(ran, "device_kernel_time_movement")[-2:] == ["explains", "device_kernel_time"]
+
+
+def test_a_slower_device_fails_by_its_time_alone(model: Project) -> None:
+    profiled(model, *BEFORE, op("Reshard", 18_000))
+
+    ran = model.pytest("--ttnn-perf")
+
+    assert (ran.code, counts_of(ran)) == (1, "1 failed")
+    outcomes = {name: each["outcome"] for name, each in verdicts_of(model).items()}
+    assert [name for name, outcome in outcomes.items() if outcome != "WITHIN"] == [
+        "device_kernel_time"
+    ]
+    assert "by op: +12.9 % (+18.0 us) = 1 new Reshard 1x1x1000x512 +18.0 us" in ran.text
+
+
+def test_a_count_that_a_test_records_itself_is_judged(model: Project) -> None:
+    profiled(model, *FASTER, launches=8)
+
+    ran = model.pytest("--ttnn-perf")
+
+    assert ran.code == 1
+    assert f"REGRESSED {TEST}: launches 8, baseline 7" in ran.text
+
+
+def test_a_part_with_a_limit_of_its_own_is_judged(model: Project) -> None:
+    model.write(test_model=MODEL.format(tolerance="tolerance={'op_count': 0.6}"))
+    profiled(model, *FASTER)
+
+    ran = model.pytest("--ttnn-perf")
+
+    assert ran.code == 1
+    assert f"REGRESSED {TEST}: op_count 4, baseline 2: 100.0 % higher, limit 60.0 %" in ran.text
+
+
+def test_parts_are_accepted_with_their_total(model: Project) -> None:
+    profiled(model, *FASTER)
+
+    assert model.pytest("--ttnn-perf-update").code == 0
+
+    sessions = {name: each["sessions"][-1][0] for name, each in stored(model).items()}
+    assert sessions == {
+        "device_kernel_time": 126_000, "device_kernel_time_matmul": 61_000,
+        "device_kernel_time_movement": 5_000, "device_kernel_time_norm": 60_000,
+        "launches": 7, "op_count": 4,
+    }  # fmt: skip
+    assert stored(model)["op_count"]["since"] == 1
+
+    profiled(model, op("Matmul", 50_000))
+    assert model.pytest("--ttnn-perf-update").code == 0
+    assert set(stored(model)) == {
+        "device_kernel_time", "device_kernel_time_matmul", "launches", "op_count",
+    }  # fmt: skip
+
+
+def test_a_session_more_of_the_total_is_one_more_of_its_parts_and_no_decision(
+    model: Project,
+) -> None:
+    accepted = model.stored()["test_model"]["accepted"]
+    profiled(model, *WITHIN)
+
+    assert model.pytest("--ttnn-perf-update").code == 0
+
+    counts = {name: len(each["sessions"]) for name, each in stored(model).items()}
+    assert set(counts.values()) == {2}
+    assert "device_kernel_time_movement" not in counts
+    assert model.stored()["test_model"]["accepted"] == accepted
+
+
+def test_without_its_total_a_part_is_judged_by_itself(model: Project) -> None:
+    (file,) = (model.path / "baselines").glob("*/test_model.json")
+    profiled(model, *FASTER)
+    model.pytest("--ttnn-perf", "--ttnn-perf-json", "run.json")
+    text = file.read_text()
+    file.write_text(text.replace('"device_kernel_time":', '"device_kernel_time_before":'))
+
+    ran = model.cli("gate", "run.json", "--missing", "ignore")
+
+    assert ran.code == 1
+    assert f"REGRESSED {TEST}: op_count 4, baseline 2: 100.0 % higher" in ran.text
