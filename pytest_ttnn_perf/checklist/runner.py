@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from dataclasses import replace
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from pytest_ttnn_perf._support.errors import RuleError
 from pytest_ttnn_perf.checklist.rule import finding_of, not_measured
 from pytest_ttnn_perf.model.finding import RuleOutcome, Unanswered
+from pytest_ttnn_perf.model.rule_settings import RuleSettings
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from pytest_ttnn_perf.checklist.rule import Answer, Rule
     from pytest_ttnn_perf.model.finding import Finding
     from pytest_ttnn_perf.model.subject import Input, Subject
+
+
+_USUAL: Final = RuleSettings()
 
 
 class Group(NamedTuple):
@@ -82,3 +87,25 @@ def _asked(rule: Rule, subject: Subject) -> Answer:
 def _why_absent(needs: Sequence[Input], subject: Subject) -> str:
     known = [subject.absent[needed] for needed in needs if needed in subject.absent]
     return known[0] if known else f"needs {' or '.join(needed.value for needed in needs)}"
+
+
+def as_configured(
+    findings: tuple[Finding, ...],
+    rules: Mapping[str, RuleSettings],
+    waived: Mapping[str, str] | None = None,
+) -> tuple[Finding, ...]:
+    """Return findings as heavy as the project has them, and waived where it or a test does so."""
+    if not rules and not waived:
+        return findings
+    return tuple(
+        _as_configured(finding, rules.get(finding.code, _USUAL), (waived or {}).get(finding.code))
+        for finding in findings
+    )
+
+
+def _as_configured(finding: Finding, rule: RuleSettings, waived: str | None) -> Finding:
+    return replace(
+        finding,
+        severity=rule.severity or finding.severity,
+        waived=(waived or rule.waive) if finding.outcome is RuleOutcome.FOUND else None,
+    )

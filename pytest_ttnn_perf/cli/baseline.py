@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pytest_ttnn_perf.cli import baseline_changes, baseline_merge
+from pytest_ttnn_perf.cli import baseline_merge
 from pytest_ttnn_perf.cli.arguments import (
     add_baselines,
     add_format,
     project_settings,
 )
+from pytest_ttnn_perf.cli.baseline_changes import declare as declare_changes
 from pytest_ttnn_perf.model.result import Result
 from pytest_ttnn_perf.workflow.listings import list_baselines
 
@@ -35,7 +36,7 @@ def declare(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> No
     add_baselines(listing)
     add_format(listing)
     listing.set_defaults(run=run_list)
-    baseline_changes.declare(actions)
+    declare_changes(actions)
     baseline_merge.declare(actions)
 
 

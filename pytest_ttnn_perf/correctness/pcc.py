@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from typing import Final
 
-from pytest_ttnn_perf.correctness import careful, cases, moments
+from pytest_ttnn_perf.correctness import careful
+from pytest_ttnn_perf.correctness.cases import constant, non_finite, without_values
+from pytest_ttnn_perf.correctness.moments import agreement_of, collect
 from pytest_ttnn_perf.correctness.pair import Pair
 from pytest_ttnn_perf.correctness.tensors import operand
 from pytest_ttnn_perf.model.agreement import Agreement
@@ -33,23 +35,23 @@ def compare_in_chunks(expected: object, actual: object, *, chunk: int) -> Agreem
     import numpy as np
 
     left, right = operand(expected, "expected"), operand(actual, "actual")
-    known = cases.without_values(left, right)
+    known = without_values(left, right)
     if known is not None:
         return known
     pair = Pair(left, right)
     # Overflow and NaN show in the sums and are then told in words; numpy need not warn as well.
     with np.errstate(all="ignore"):
-        agreement = moments.agreement_of(moments.collect(pair, chunk=chunk))
+        agreement = agreement_of(collect(pair, chunk=chunk))
         return agreement or _carefully(pair, chunk=chunk)
 
 
 def _carefully(pair: Pair, *, chunk: int) -> Agreement:
     expected, actual = careful.scan(pair, chunk=chunk)
     if not (expected.is_finite and actual.is_finite):
-        return cases.non_finite(pair, expected, actual)
+        return non_finite(pair, expected, actual)
     measured = careful.measure(pair, expected, actual, chunk=chunk)
     if measured.pcc is None:
-        return cases.constant(expected, actual, measured=measured)
+        return constant(expected, actual, measured=measured)
     return Agreement(
         measured.pcc, max_abs_error=measured.max_abs_error, relative_l2=measured.relative_l2
     )

@@ -7,6 +7,7 @@ from enum import Enum
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from pytest_ttnn_perf.model.metric import OF_DEVICE, Source
 from pytest_ttnn_perf.model.profile import PassChoice, ProfilerKind
 from pytest_ttnn_perf.model.rule_settings import Checklist, RuleSettings
 
@@ -113,3 +114,11 @@ class TestSettings:
     max_regression: Mapping[str, float] = field(default_factory=dict)
     target: Mapping[str, str | float] = field(default_factory=dict)
     waive: Mapping[str, str] = field(default_factory=dict)
+
+
+def left_out(settings: Settings) -> tuple[Source, ...]:
+    """Return the sources that the user does without: what they measured before is not missed."""
+    if settings.passes is PassChoice.DEVICE:
+        return (Source.WALL,)
+    wall_only = settings.passes is PassChoice.WALL or settings.profiler is ProfilerKind.OFF
+    return OF_DEVICE if wall_only else ()

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Final
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from pytest_ttnn_perf._support.errors import UsageError
 from pytest_ttnn_perf.capture.report_db import read_report_db
 from pytest_ttnn_perf.capture.ttlang import read_ttlang_log
 from pytest_ttnn_perf.checklist.bottleneck import bottleneck_of
 from pytest_ttnn_perf.checklist.progress import model_kind, progress_of
-from pytest_ttnn_perf.checklist.runner import run_rules
+from pytest_ttnn_perf.checklist.runner import as_configured, run_rules
 from pytest_ttnn_perf.checklist.selection import selected
-from pytest_ttnn_perf.model.finding import RuleOutcome
 from pytest_ttnn_perf.model.result import Result
-from pytest_ttnn_perf.model.rule_settings import RuleSettings
 from pytest_ttnn_perf.model.subject import Subject
 from pytest_ttnn_perf.report.checklist import checklist_listing
 from pytest_ttnn_perf.workflow.op_tables import op_table_of
@@ -24,8 +22,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from pytest_ttnn_perf.model.finding import Finding
-
-_USUAL: Final = RuleSettings()
+    from pytest_ttnn_perf.model.rule_settings import RuleSettings
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,25 +95,3 @@ def checked(
         UsageError: a rule or limit that does not exist.
     """
     return as_configured(run_rules(selected(select, ignore, rules).rules, subject), rules)
-
-
-def as_configured(
-    findings: tuple[Finding, ...],
-    rules: Mapping[str, RuleSettings],
-    waived: Mapping[str, str] | None = None,
-) -> tuple[Finding, ...]:
-    """Return findings as heavy as the project has them, and waived where it or a test does so."""
-    if not rules and not waived:
-        return findings
-    return tuple(
-        _as_configured(finding, rules.get(finding.code, _USUAL), (waived or {}).get(finding.code))
-        for finding in findings
-    )
-
-
-def _as_configured(finding: Finding, rule: RuleSettings, waived: str | None) -> Finding:
-    return replace(
-        finding,
-        severity=rule.severity or finding.severity,
-        waived=(waived or rule.waive) if finding.outcome is RuleOutcome.FOUND else None,
-    )

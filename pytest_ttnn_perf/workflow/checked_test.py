@@ -10,12 +10,11 @@ from typing import TYPE_CHECKING, Final
 from pytest_ttnn_perf._support.errors import RuleError
 from pytest_ttnn_perf.checklist.bottleneck import bottleneck_of
 from pytest_ttnn_perf.checklist.progress import model_kind
-from pytest_ttnn_perf.checklist.runner import ask_rules
+from pytest_ttnn_perf.checklist.runner import as_configured, ask_rules
 from pytest_ttnn_perf.checklist.selection import selected
 from pytest_ttnn_perf.device.conflicts import conflicts
 from pytest_ttnn_perf.model.rule_settings import Checklist
 from pytest_ttnn_perf.model.subject import Input, Subject
-from pytest_ttnn_perf.workflow.check import as_configured
 from pytest_ttnn_perf.workflow.findings import joined
 
 if TYPE_CHECKING:

@@ -24,11 +24,10 @@ from pytest_ttnn_perf.model.metric import (
     Metric,
 )
 from pytest_ttnn_perf.model.observation import Observation
-from pytest_ttnn_perf.model.settings import USUAL_PCC, PccLimits
+from pytest_ttnn_perf.model.settings import USUAL_PCC, PccLimits, left_out
 from pytest_ttnn_perf.workflow.arguments import bounds_of, finite_number, whole_number
 from pytest_ttnn_perf.workflow.book import FIRST_CALL, Book
 from pytest_ttnn_perf.workflow.instruments import Instruments, Plan
-from pytest_ttnn_perf.workflow.profiler_choice import left_out
 from pytest_ttnn_perf.workflow.series import metric_of, numbers_of, observed_metrics
 
 if TYPE_CHECKING:

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Final
 
 from pytest_ttnn_perf._support.errors import UsageError
 from pytest_ttnn_perf.device.leases import is_simulated
-from pytest_ttnn_perf.model.metric import OF_DEVICE, Source
 from pytest_ttnn_perf.model.profile import PassChoice, ProfilerKind
 
 if TYPE_CHECKING:
@@ -75,14 +74,6 @@ def fitted(choice: ProfilerChoice, settings: Settings, *, isolated: bool) -> Pro
         message = f"--ttnn-perf-passes device: there is no device pass: {choice}"
         raise UsageError(message)
     return choice
-
-
-def left_out(settings: Settings) -> tuple[Source, ...]:
-    """Return the sources that the user does without: what they measured before is not missed."""
-    if settings.passes is PassChoice.DEVICE:
-        return (Source.WALL,)
-    wall_only = settings.passes is PassChoice.WALL or settings.profiler is ProfilerKind.OFF
-    return OF_DEVICE if wall_only else ()
 
 
 def _why_not(build: Build, environment: Mapping[str, str]) -> str | None:

@@ -17,7 +17,6 @@ from pytest_ttnn_perf.workflow.instruments import Instruments, Plan
 from pytest_ttnn_perf.workflow.profiled_calls import PROFILED_ITERATIONS, profiled
 from pytest_ttnn_perf.workflow.profiles import profile_artifact
 from pytest_ttnn_perf.workflow.recorded import recorded
-from pytest_ttnn_perf.workflow.tracy_pass import signposts_of
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -30,6 +29,14 @@ if TYPE_CHECKING:
 _OF_KERNELS: Final = "kernel_time"
 #: What tt-metal logs when its profiler ran out of room.
 _DROPPED: Final = "markers were dropped"
+#: Before and after each measured call under Tracy.
+SIGNPOST_BEGIN: Final = "ttnn-perf begin"
+SIGNPOST_END: Final = "ttnn-perf end"
+
+
+def signposts_of(test: str, *, run: int, iteration: int) -> tuple[str, str]:
+    """Return the signposts around a measured call; ``run`` tells a test that runs again apart."""
+    return tuple(f"{mark} {run}.{iteration} {test}" for mark in (SIGNPOST_BEGIN, SIGNPOST_END))  # type: ignore[return-value]
 
 
 class _Profiled(BesideDevices):

@@ -23,6 +23,7 @@ from pytest_ttnn_perf.workflow.device_metrics import device_metrics, gated_ops
 from pytest_ttnn_perf.workflow.device_pass import untold
 from pytest_ttnn_perf.workflow.op_tables import op_table_of
 from pytest_ttnn_perf.workflow.passes import Loss
+from pytest_ttnn_perf.workflow.profiling_instruments import SIGNPOST_BEGIN, SIGNPOST_END
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -31,14 +32,7 @@ if TYPE_CHECKING:
     from pytest_ttnn_perf.model.settings import Settings
     from pytest_ttnn_perf.workflow.passes import Workers
 
-_BEGIN: Final = "ttnn-perf begin"
-_END: Final = "ttnn-perf end"
 _MARK: Final = re.compile(r"ttnn-perf begin (\d+)\.(\d+) (.*)", re.DOTALL)
-
-
-def signposts_of(test: str, *, run: int, iteration: int) -> tuple[str, str]:
-    """Return the signposts around a measured call; ``run`` tells a test that runs again apart."""
-    return tuple(f"{mark} {run}.{iteration} {test}" for mark in (_BEGIN, _END))  # type: ignore[return-value]
 
 
 @dataclass(slots=True)
@@ -93,7 +87,10 @@ def _told(table: OpTable, settings: Settings) -> Iterator[tuple[str, Observation
     for test, runs in tests.items():
         names = runs[max(runs)]  # a test that ran again counts as it ended
         try:
-            windows = [window(table, name, _END + name.removeprefix(_BEGIN)) for name in names]
+            windows = [
+                window(table, name, SIGNPOST_END + name.removeprefix(SIGNPOST_BEGIN))
+                for name in names
+            ]
         except TtnnPerfError as error:  # a call that raised has no end
             yield test, untold(test, str(error), Source.TRACY)
         else:

@@ -11,7 +11,7 @@ from pytest_ttnn_perf.checklist.rules.ttp403_dynamic_shapes import DynamicShapes
 from pytest_ttnn_perf.model.finding import Evidence, RuleOutcome
 from pytest_ttnn_perf.model.ops import Signpost
 from pytest_ttnn_perf.model.subject import Subject
-from pytest_ttnn_perf.workflow.tracy_pass import signposts_of
+from pytest_ttnn_perf.workflow.profiling_instruments import signposts_of
 from tests.rules.answers import ask
 from tests.rules.tables import on_host, op, table, tensor
 

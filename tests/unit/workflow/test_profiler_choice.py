@@ -10,8 +10,8 @@ from pytest_ttnn_perf._support.errors import UsageError
 from pytest_ttnn_perf.model.build import Build
 from pytest_ttnn_perf.model.metric import Source
 from pytest_ttnn_perf.model.profile import PassChoice, ProfilerKind
-from pytest_ttnn_perf.model.settings import Settings
-from pytest_ttnn_perf.workflow.profiler_choice import OWN_PASS, ProfilerChoice, choose, left_out
+from pytest_ttnn_perf.model.settings import Settings, left_out
+from pytest_ttnn_perf.workflow.profiler_choice import OWN_PASS, ProfilerChoice, choose
 
 AUTO, OFF, REALTIME = ProfilerKind.AUTO, ProfilerKind.OFF, ProfilerKind.REALTIME
 DEVICE, TRACY, TTLANG = ProfilerKind.DEVICE, ProfilerKind.TRACY, ProfilerKind.TTLANG

@@ -16,7 +16,8 @@ from pytest_ttnn_perf.model.rule_settings import Checklist
 from pytest_ttnn_perf.model.settings import Settings
 from pytest_ttnn_perf.processes.ending import Ending
 from pytest_ttnn_perf.workflow.device_metrics import gated_ops
-from pytest_ttnn_perf.workflow.tracy_pass import TracyPass, _told, signposts_of
+from pytest_ttnn_perf.workflow.profiling_instruments import signposts_of
+from pytest_ttnn_perf.workflow.tracy_pass import TracyPass, _told
 from tests.unit.attribution.tables import MATMUL, NORM, RESHARD, op, table
 from tests.unit.capture import ops_text
 
