@@ -21,12 +21,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from benchmarks.ab_project import verdict_of_command
+from pytest_ttnn_perf.experiments.ab_rounds import after_is_first, compared
 from pytest_ttnn_perf.gate.judge import judge_test, session_of
-from pytest_ttnn_perf.model.baseline import Accepted, MetricBaseline, TestBaseline
-from pytest_ttnn_perf.model.metric import Metric
-from pytest_ttnn_perf.model.observation import MetricObservation, Observation
-from pytest_ttnn_perf.workflow.ab_judge import compared
-from pytest_ttnn_perf.workflow.ab_rounds import after_is_first
+from pytest_ttnn_perf.records.baseline import Accepted, MetricBaseline, TestBaseline
+from pytest_ttnn_perf.records.metric import Metric
+from pytest_ttnn_perf.records.observation import MetricObservation, Observation
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -15,10 +15,10 @@ import sys
 from typing import TYPE_CHECKING, Final
 
 from pytest_ttnn_perf.gate.paired import judge_rounds
-from pytest_ttnn_perf.model.metric import Metric
-from pytest_ttnn_perf.model.observation import NO_LIMITS
-from pytest_ttnn_perf.model.paired import Round
-from pytest_ttnn_perf.model.verdict import Outcome
+from pytest_ttnn_perf.records.experiments import Round
+from pytest_ttnn_perf.records.metric import Metric
+from pytest_ttnn_perf.records.observation import NO_LIMITS
+from pytest_ttnn_perf.records.verdict import Outcome
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -28,14 +28,14 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from pytest_ttnn_perf.attribution.align import attribute
-from pytest_ttnn_perf.attribution.config import settings_in
-from pytest_ttnn_perf.capture.ops_csv import read_ops_csv
+from pytest_ttnn_perf.analysis.captures.ops_csv import read_ops_csv
+from pytest_ttnn_perf.analysis.ops.align import attribute
+from pytest_ttnn_perf.analysis.ops.catalogue import settings_in
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from pytest_ttnn_perf.model.ops import OpTable
+    from pytest_ttnn_perf.records.ops import OpTable
 
 PANDAS_BAR: Final = 1.5
 PEER_BAR: Final = 5.0
@@ -58,7 +58,7 @@ WANTED: Final = (
 #: Reads one file and says how long it took and how much memory the process ever had.
 READ_ONCE: Final = """
 import pathlib, sys, time
-from pytest_ttnn_perf.capture.ops_csv import read_ops_csv
+from pytest_ttnn_perf.analysis.captures.ops_csv import read_ops_csv
 start = time.process_time()
 table = read_ops_csv(pathlib.Path(sys.argv[1]))
 seconds = time.process_time() - start

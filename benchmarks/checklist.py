@@ -21,12 +21,12 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from pytest_ttnn_perf.capture.ops_csv import read_ops_csv
-from pytest_ttnn_perf.checklist.attributes import setting
-from pytest_ttnn_perf.checklist.registry import RULES
-from pytest_ttnn_perf.checklist.runner import run_rules
-from pytest_ttnn_perf.model.subject import Subject
-from pytest_ttnn_perf.workflow.check import Artifacts, check_artifacts
+from pytest_ttnn_perf.analysis.captures.ops_csv import read_ops_csv
+from pytest_ttnn_perf.analysis.checklist.matmul_and_conv import setting
+from pytest_ttnn_perf.analysis.checklist.registry import RULES
+from pytest_ttnn_perf.analysis.checklist.runner import run_rules
+from pytest_ttnn_perf.cli.check import Artifacts, check_artifacts
+from pytest_ttnn_perf.records.finding import Subject
 
 if TYPE_CHECKING:
     from collections.abc import Callable

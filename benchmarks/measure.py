@@ -15,7 +15,7 @@ import tempfile
 from pathlib import Path
 from time import perf_counter_ns
 
-from pytest_ttnn_perf.measure.sampling import Timings, Workload, measure
+from pytest_ttnn_perf.measure.timing import Timings, Workload, measure
 
 ROUNDS, CALLS, FEW, MANY = 15, 2000, 20, 420
 NO_OP_BAR, TEST_BAR_MS = 1.15, 0.2

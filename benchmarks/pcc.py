@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from pytest_ttnn_perf.correctness.pcc import compare
+from pytest_ttnn_perf.measure.pcc import compare
 
 if TYPE_CHECKING:
     from collections.abc import Callable

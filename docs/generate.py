@@ -12,16 +12,15 @@ from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from pytest_ttnn_perf.capture.detect import ArtifactKind, kind_of
-from pytest_ttnn_perf.capture.ops_csv import read_ops_csv
-from pytest_ttnn_perf.capture.report_db import read_report_db
-from pytest_ttnn_perf.checklist.registry import RULES
-from pytest_ttnn_perf.checklist.runner import run_rules
-from pytest_ttnn_perf.model.finding import RuleOutcome
-from pytest_ttnn_perf.model.settings import Settings
-from pytest_ttnn_perf.model.subject import Subject
+from pytest_ttnn_perf.analysis.captures.detect import ArtifactKind, kind_of
+from pytest_ttnn_perf.analysis.captures.ops_csv import read_ops_csv
+from pytest_ttnn_perf.analysis.captures.report_db import read_report_db
+from pytest_ttnn_perf.analysis.checklist.registry import RULES
+from pytest_ttnn_perf.analysis.checklist.runner import run_rules
+from pytest_ttnn_perf.cli.rules import rule_pages
 from pytest_ttnn_perf.plugin.options import declare_options
-from pytest_ttnn_perf.workflow.rules import rule_pages
+from pytest_ttnn_perf.records.finding import RuleOutcome, Subject
+from pytest_ttnn_perf.records.settings import Settings
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence

@@ -10,7 +10,7 @@ import pytest
 if TYPE_CHECKING:
     from accelerator import Accelerator
 
-    from pytest_ttnn_perf.workflow.observe import Observer
+    from pytest_ttnn_perf.observe.observer import Observer
 
 
 @pytest.mark.ttnn_perf(warmup=1, iterations=7, tolerance=0.15, target={"wall_time": "80 ms"})

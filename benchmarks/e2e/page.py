@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 from benchmarks.quality.study import wilson
 from benchmarks.quality.tables import table
-from pytest_ttnn_perf.model.verdict import Outcome
+from pytest_ttnn_perf.records.verdict import Outcome
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -7,19 +7,19 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from benchmarks.e2e.project import LEAST_CALL_MS
+from pytest_ttnn_perf.analysis.captures.detect import read_run
 from pytest_ttnn_perf.baselines.store import BaselineStore
-from pytest_ttnn_perf.capture.run_record import read_run
-from pytest_ttnn_perf.model.settings import Settings
-from pytest_ttnn_perf.model.verdict import Outcome
-from pytest_ttnn_perf.workflow.judge import failed, failing, judge_run
+from pytest_ttnn_perf.records.settings import Settings
+from pytest_ttnn_perf.records.verdict import Outcome
+from pytest_ttnn_perf.run.judge import failed, failing, judge_run
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
     from pathlib import Path
 
     from benchmarks.e2e.project import Project, Ran
-    from pytest_ttnn_perf.model.hardware import Environment
-    from pytest_ttnn_perf.model.observation import JudgedTest, Run
+    from pytest_ttnn_perf.records.hardware import Environment
+    from pytest_ttnn_perf.records.observation import JudgedTest, Run
 
 #: What pytest ends with when all tests pass, when some fail, and when the machine is slower.
 PASSED, FAILED, SHIFTED = 0, 1, 6

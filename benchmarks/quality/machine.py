@@ -10,14 +10,14 @@ import numpy as np
 from benchmarks.quality.noise import Noise, draw
 from benchmarks.quality.ours import metric_of
 from pytest_ttnn_perf.gate.judge import judge_test, session_of
-from pytest_ttnn_perf.gate.shift import explained, shift_of
-from pytest_ttnn_perf.model.baseline import Accepted, MetricBaseline, TestBaseline
-from pytest_ttnn_perf.model.observation import MetricObservation, Observation
-from pytest_ttnn_perf.model.verdict import Outcome, Verdict
+from pytest_ttnn_perf.gate.machine import explained, shift_of
+from pytest_ttnn_perf.records.baseline import Accepted, MetricBaseline, TestBaseline
+from pytest_ttnn_perf.records.observation import MetricObservation, Observation
+from pytest_ttnn_perf.records.verdict import Outcome, Verdict
 
 if TYPE_CHECKING:
     from benchmarks.quality import Array
-    from pytest_ttnn_perf.model.metric import Metric
+    from pytest_ttnn_perf.records.metric import Metric
 
 TESTS = 200
 STORED = 10

@@ -7,14 +7,12 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from pytest_ttnn_perf.gate.judge import judge_test, session_of
-from pytest_ttnn_perf.gate.policy import DEFAULT_POLICY, Policy
-from pytest_ttnn_perf.gate.statistics import MAD_TO_SIGMA
-from pytest_ttnn_perf.gate.student import t_quantile
-from pytest_ttnn_perf.model.baseline import Accepted, MetricBaseline, TestBaseline
-from pytest_ttnn_perf.model.metric import Metric, Source
-from pytest_ttnn_perf.model.observation import MetricObservation, Observation
-from pytest_ttnn_perf.model.verdict import Outcome
+from pytest_ttnn_perf.gate.judge import DEFAULT_POLICY, Policy, judge_test, session_of
+from pytest_ttnn_perf.gate.ratios import MAD_TO_SIGMA, t_quantile
+from pytest_ttnn_perf.records.baseline import Accepted, MetricBaseline, TestBaseline
+from pytest_ttnn_perf.records.metric import Metric, Source
+from pytest_ttnn_perf.records.observation import MetricObservation, Observation
+from pytest_ttnn_perf.records.verdict import Outcome
 
 if TYPE_CHECKING:
     from benchmarks.quality import Array

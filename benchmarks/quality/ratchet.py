@@ -10,24 +10,22 @@ import numpy as np
 
 from benchmarks.quality.noise import Noise, draw
 from benchmarks.quality.ours import metric_of
-from pytest_ttnn_perf.gate.judge import judge_test
-from pytest_ttnn_perf.gate.policy import DEFAULT_POLICY
-from pytest_ttnn_perf.gate.ratios import band_of
-from pytest_ttnn_perf.gate.statistics import median
-from pytest_ttnn_perf.model.baseline import MAX_SESSIONS, Accepted, TestBaseline
-from pytest_ttnn_perf.model.observation import (
+from pytest_ttnn_perf.gate.judge import DEFAULT_POLICY, judge_test
+from pytest_ttnn_perf.gate.ratios import band_of, median
+from pytest_ttnn_perf.records.baseline import MAX_SESSIONS, Accepted, TestBaseline
+from pytest_ttnn_perf.records.observation import (
     NO_LIMITS,
     JudgedTest,
     MetricObservation,
     Observation,
 )
-from pytest_ttnn_perf.model.settings import Update
-from pytest_ttnn_perf.model.verdict import Outcome
-from pytest_ttnn_perf.workflow.accept import plan
+from pytest_ttnn_perf.records.settings import Update
+from pytest_ttnn_perf.records.verdict import Outcome
+from pytest_ttnn_perf.run.update import plan
 
 if TYPE_CHECKING:
     from benchmarks.quality import Array
-    from pytest_ttnn_perf.model.metric import Metric
+    from pytest_ttnn_perf.records.metric import Metric
 
 NIGHTS = 250
 #: A night measures once, and again up to twice.

@@ -10,7 +10,7 @@ import numpy as np
 
 from benchmarks.quality import Array, ours, peers
 from benchmarks.quality.noise import Noise, draw, walked
-from pytest_ttnn_perf.gate.policy import DEFAULT_POLICY
+from pytest_ttnn_perf.gate.judge import DEFAULT_POLICY
 
 CHUNK = 2000
 #: Trials of each model and setting that the package judges too.

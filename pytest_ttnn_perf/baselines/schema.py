@@ -6,7 +6,7 @@ import json
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Final
 
-from pytest_ttnn_perf.model.baseline import (
+from pytest_ttnn_perf.records.baseline import (
     BASELINE_FORMAT,
     Accepted,
     BaselineFile,
@@ -14,7 +14,8 @@ from pytest_ttnn_perf.model.baseline import (
     Session,
     TestBaseline,
 )
-from pytest_ttnn_perf.model.encoding.metrics import (
+from pytest_ttnn_perf.records.codec import LARGEST_COUNT, Value, decode_format
+from pytest_ttnn_perf.records.json import (
     decode_configuration,
     decode_hardware,
     decode_metric,
@@ -22,13 +23,13 @@ from pytest_ttnn_perf.model.encoding.metrics import (
     encode_hardware,
     encode_metric,
 )
-from pytest_ttnn_perf.model.encoding.value import LARGEST_COUNT, Value, decode_format
-from pytest_ttnn_perf.model.metric import LARGEST
+from pytest_ttnn_perf.records.metric import LARGEST
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from pytest_ttnn_perf.model.metric import Metric
+    from pytest_ttnn_perf.records.metric import Metric
+
 
 _NUMBER: Final = frozenset({int, float})
 

@@ -7,16 +7,16 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from pytest_ttnn_perf.cli.arguments import add_format, project_settings
-from pytest_ttnn_perf.cli.ticker import Ticker
-from pytest_ttnn_perf.model.ab import MAX_ROUNDS, MIN_ROUNDS
-from pytest_ttnn_perf.model.profile import PassChoice, ProfilerKind
+from pytest_ttnn_perf.cli.options import Ticker, add_format, project_settings
+from pytest_ttnn_perf.records.experiments import MAX_ROUNDS, MIN_ROUNDS
+from pytest_ttnn_perf.records.settings import PassChoice, ProfilerKind
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from pytest_ttnn_perf.model.result import Result
-    from pytest_ttnn_perf.model.settings import Settings
+    from pytest_ttnn_perf.records.result import Result
+    from pytest_ttnn_perf.records.settings import Settings
+
 
 #: Options of pytest that decide which processes are started: pytest reads them in these alone.
 _DECIDING: Final[dict[str, Callable[[str], Any]]] = {
@@ -58,7 +58,7 @@ def declare(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> No
 
 def run(options: argparse.Namespace) -> Result:
     """Run the rounds; Ctrl-C ends them early and loses nothing."""
-    from pytest_ttnn_perf.workflow.ab import Ab, ab
+    from pytest_ttnn_perf.experiments.ab import Ab, ab
 
     asked = Ab(options.ref, options.rest, options.rounds, Path.cwd(), tuple(options.same))
     settings = _decided(project_settings(), options.rest)

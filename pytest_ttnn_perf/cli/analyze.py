@@ -2,16 +2,30 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from dataclasses import asdict
+from textwrap import wrap
+from typing import TYPE_CHECKING, Final
 
-from pytest_ttnn_perf.cli.arguments import add_format
-from pytest_ttnn_perf.cli.check import add_artifacts, artifacts_of
-from pytest_ttnn_perf.model.analysis import NAMES
+from pytest_ttnn_perf.analysis.checklist.analyses.registry import ANALYSES
+from pytest_ttnn_perf.cli.check import add_artifacts, artifacts_of, subject_of
+from pytest_ttnn_perf.cli.options import add_format
+from pytest_ttnn_perf.records.finding import NAMES, AnalysisOutcome
+from pytest_ttnn_perf.records.metric import Kind, Metric
+from pytest_ttnn_perf.records.result import Result
+from pytest_ttnn_perf.report.numbers import (
+    Listing,
+    format_fraction,
+    format_ns,
+    format_value,
+    table_lines,
+)
 
 if TYPE_CHECKING:
     import argparse
+    from collections.abc import Iterator, Sequence
 
-    from pytest_ttnn_perf.model.result import Result
+    from pytest_ttnn_perf.cli.check import Artifacts
+    from pytest_ttnn_perf.records.finding import Analysis, Row, Section
 
 
 def declare(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -30,6 +44,123 @@ def declare(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> No
 
 def run(options: argparse.Namespace) -> Result:
     """Return the analysis."""
-    from pytest_ttnn_perf.workflow.analyze import analyze_artifacts  # not for other commands
-
     return analyze_artifacts(options.what, artifacts_of(options), shape=options.format)
+
+
+#: Columns of a terminal, of the longest bar, and rows of a chart.
+_WIDTH, _BAR, _MOST_ROWS = 100, 20, 10
+_SIZE: Final = Metric("size", "B", kind=Kind.BYTES)
+_HEADINGS: Final = {"ns": "time", "B": "size"}
+_FIELDS: Final = ("analysis", "outcome", "section", "label", "value", "unit", "share", "count")
+
+
+def analysis_listing(analysis: Analysis) -> Listing:
+    """Lay an analysis out; charts show the first rows, JSON and CSV all of them."""
+    rows = tuple((analysis.name, analysis.outcome.value, *cells) for cells in _rows(analysis))
+    return Listing(tuple(_lines(analysis)), _document(analysis), _FIELDS, rows)
+
+
+def _lines(analysis: Analysis) -> Iterator[str]:
+    if analysis.outcome is not AnalysisOutcome.MEASURED:
+        yield f"{analysis.outcome.value} {analysis.name}: {analysis.reason}"
+        return
+    yield f"{analysis.name}: {analysis.title}"
+    for figure in analysis.figures:
+        yield f"  {figure.label}: {_value(figure.value, figure.unit)}"
+    for section in analysis.sections:
+        yield ""
+        yield from _chart(section)
+    if analysis.notes:
+        yield ""
+    for note in analysis.notes:
+        yield from wrap(f"note: {note}", _WIDTH, subsequent_indent=" " * 6)
+
+
+def _chart(section: Section) -> Iterator[str]:
+    """Yield the rows of a section with bars, the longest for the largest share."""
+    rows = section.rows[:_MOST_ROWS]
+    headings = ["count"] if _counts(section) else []
+    headings += [] if _is_fraction(section.unit) else [_HEADINGS.get(section.unit, section.unit)]
+    headings += [section.of, ""] if section.of else []
+    cells = [list(_cells(row, section, headings)) for row in rows]
+    room = _WIDTH - sum(map(_width, headings, zip(*cells, strict=True)))
+    labelled = [[_cut(row.label, room), *each] for row, each in zip(rows, cells, strict=True)]
+    right = frozenset(range(1, len(headings) + (0 if section.of else 1)))
+    yield from table_lines([_cut(section.heading, room - 2), *headings], labelled, right=right)
+    hidden = len(section.rows) - len(rows)
+    if hidden:
+        yield f"and {hidden} more, which --format json lists"
+
+
+def _cells(row: Row, section: Section, headings: Sequence[str]) -> Iterator[str]:
+    if headings[:1] == ["count"]:
+        yield str(row.count)
+    if not _is_fraction(section.unit):
+        yield _value(row.value, section.unit, bare=True)
+    if section.of:
+        yield format_fraction(row.share)
+        largest = max((each.share or 0.0 for each in section.rows), default=0.0)
+        yield "#" * round(_BAR * (row.share or 0.0) / largest) if largest else ""
+
+
+def _counts(section: Section) -> bool:
+    """Tell whether counts say anything that values do not."""
+    return any(row.count not in {1, row.value} for row in section.rows)
+
+
+def _width(heading: str, cells: tuple[str, ...]) -> int:
+    """Return what a column takes of a line, with the space before it."""
+    return 2 + max(len(heading) + 2, *map(len, cells))
+
+
+def _cut(text: str, room: int) -> str:
+    """Return a text in one line that has room.
+
+    >>> _cut("Matmul 1x1x32x4096", 12)
+    'Matmul 1x...'
+    """
+    line = " ".join(text.split())
+    return line if len(line) <= room else f"{line[: room - 3]}..."
+
+
+def _value(value: float, unit: str, *, bare: bool = False) -> str:
+    """Return a number with its unit; ``bare`` where a heading names it."""
+    if unit == "B":
+        return format_value(_SIZE, value)
+    if unit == "ns":
+        return format_ns(value)
+    if _is_fraction(unit):
+        return f"{format_fraction(value)} {unit}"
+    digits = f"{value:,.0f}" if float(value).is_integer() else f"{value:,.4g}"
+    return digits if bare else f"{digits} {unit}"
+
+
+def _is_fraction(unit: str) -> bool:
+    return unit.startswith(("of ", "above "))
+
+
+def _document(analysis: Analysis) -> dict[str, object]:
+    document = asdict(analysis)
+    return {"analysis": document.pop("name"), **document, "outcome": analysis.outcome.value}
+
+
+def _rows(analysis: Analysis) -> Iterator[tuple[object, ...]]:
+    """Yield section, label, value, unit, share and count; figures are of no section."""
+    if analysis.outcome is not AnalysisOutcome.MEASURED:
+        yield (None, analysis.reason, None, None, None, None)
+    for figure in analysis.figures:
+        yield (None, figure.label, figure.value, figure.unit, None, None)
+    for section in analysis.sections:
+        for row in section.rows:
+            yield (section.heading, row.label, row.value, section.unit, row.share, row.count)
+
+
+def analyze_artifacts(name: str, artifacts: Artifacts, *, shape: str) -> Result:
+    """Return one analysis; what cannot be told is no failure.
+
+    Raises:
+        InputError: an artifact is not what it should be.
+        UsageError: nothing to look at, or a window that does not exist.
+    """
+    analysis = ANALYSES[name].analysis(subject_of(artifacts))
+    return Result(analysis_listing(analysis).text(shape))

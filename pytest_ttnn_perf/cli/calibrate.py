@@ -6,13 +6,12 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pytest_ttnn_perf.cli.arguments import add_baselines, add_format, project_settings
-from pytest_ttnn_perf.cli.ticker import Ticker
-from pytest_ttnn_perf.model.baseline import MAX_SESSIONS
-from pytest_ttnn_perf.workflow.calibration import Calibration, calibrate
+from pytest_ttnn_perf.cli.options import Ticker, add_baselines, add_format, project_settings
+from pytest_ttnn_perf.experiments.calibrate import Calibration, calibrate
+from pytest_ttnn_perf.records.baseline import MAX_SESSIONS
 
 if TYPE_CHECKING:
-    from pytest_ttnn_perf.model.result import Result
+    from pytest_ttnn_perf.records.result import Result
 
 
 def declare(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:

@@ -2,15 +2,202 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
-from pytest_ttnn_perf.cli.arguments import add_format, add_window
-from pytest_ttnn_perf.model.result import Result
-from pytest_ttnn_perf.workflow.compare import compare_files
+from pytest_ttnn_perf._base.errors import InputError, UsageError
+from pytest_ttnn_perf._base.text import counted
+from pytest_ttnn_perf.analysis.captures.detect import ArtifactKind, op_table_of, read_run
+from pytest_ttnn_perf.analysis.ops.align import attribute
+from pytest_ttnn_perf.cli.options import add_format, add_window
+from pytest_ttnn_perf.cli.show import presumed_kind_of
+from pytest_ttnn_perf.experiments.compare_runs import compare_runs
+from pytest_ttnn_perf.records.metric import Better
+from pytest_ttnn_perf.records.result import Result
+from pytest_ttnn_perf.report.attribution import attribution_listing
+from pytest_ttnn_perf.report.numbers import Listing, format_change, format_value, table_lines
 
 if TYPE_CHECKING:
     import argparse
+    from collections.abc import Iterator, Sequence
+
+    from pytest_ttnn_perf.records.experiments import Pair, Reading, RunComparison
+    from pytest_ttnn_perf.records.hardware import Scalar
+    from pytest_ttnn_perf.records.metric import Metric
+    from pytest_ttnn_perf.records.observation import Run
+    from pytest_ttnn_perf.records.ops import OpTable
+
+
+_HEADINGS: Final = ("test", "metric", "before", "after", "change", "note")
+_FIELDS: Final = ("test", "metric", "unit", "before", "after", "change", "note")
+#: What notes begin with: of metrics that were compared, and of those that were not.
+_COMPARED: Final = ("worse", "better", "different", "unchanged")
+_APART: Final = ("not comparable", "only before", "only after")
+_NO_GATE: Final = "nothing is judged here: verdicts come from `ttnn-perf gate`"
+
+
+def comparison_listing(comparison: RunComparison, *, names: tuple[str, str]) -> Listing:
+    """Lay out two runs that were read from the files ``names``."""
+    before, after, pairs = comparison.before, comparison.after, comparison.pairs
+    lines = [f"before: {_told(before, names[0])}", f"after: {_told(after, names[1])}"]
+    lines += [f"environment: {_environment(comparison)}", ""]
+    if pairs:
+        lines += [*table_lines(_HEADINGS, list(_cells(pairs)), right=frozenset({2, 3, 4})), ""]
+    lines += [f"{each.run}: {each.test}: {each.what}" for each in comparison.troubles]
+    lines += [f"{each.test} by op: {each.sentence}" for each in comparison.by_op]
+    rows = tuple(_values(pair) for pair in pairs)
+    document = {
+        "before": _heading(before),
+        "after": _heading(after),
+        "metrics": [dict(zip(_FIELDS, row, strict=True)) for row in rows],
+        "environment": [asdict(difference) for difference in comparison.environment],
+        "troubles": [asdict(trouble) for trouble in comparison.troubles],
+        "by_op": [asdict(each) for each in comparison.by_op],
+    }
+    return Listing((*lines, _count_line(pairs), _NO_GATE), document, _FIELDS, rows)
+
+
+def _told(run: Run, name: str) -> str:
+    parts = [name]
+    parts += [f"run {run.id}"] if run.id is not None else []
+    parts += [run.label] if run.label is not None else []
+    parts += [run.hardware.key] if run.hardware else []
+    cut = "" if run.complete else " (the run was cut short)"
+    return ", ".join([*parts, counted(len(run.tests), "test")]) + cut
+
+
+def _heading(run: Run) -> dict[str, object]:
+    key = run.hardware.key if run.hardware else None
+    return {"id": run.id, "complete": run.complete, "hardware": key}
+
+
+def _environment(comparison: RunComparison) -> str:
+    told = (f"{d.field} {_known(d.before)} → {_known(d.after)}" for d in comparison.environment)
+    return ", ".join(told) or "nothing that is recorded differs"
+
+
+def _known(value: Scalar) -> str:
+    return "unknown" if value is None else str(value)
+
+
+def _cells(pairs: Sequence[Pair]) -> Iterator[tuple[str, ...]]:
+    last = None
+    for pair in pairs:
+        # In one unit, unless each has its own.
+        beside = pair.before.value if pair.before and pair.unit is not None else None
+        yield (
+            "" if pair.test == last else pair.test,
+            pair.metric,
+            _cell(pair.before),
+            _cell(pair.after, beside=beside),
+            format_change(pair.change),
+            _note(pair),
+        )
+        last = pair.test
+
+
+def _cell(reading: Reading | None, *, beside: float | None = None) -> str:
+    return format_value(reading.metric, reading.value, beside=beside) if reading else "-"
+
+
+def _values(pair: Pair) -> tuple[object, ...]:
+    before, after = (each.value if each else None for each in (pair.before, pair.after))
+    return (pair.test, pair.metric, pair.unit, before, after, pair.change, _note(pair))
+
+
+def _note(pair: Pair) -> str:
+    """Say which way a metric went, or why nobody can tell."""
+    if pair.before is None:
+        return "only after"
+    if pair.after is None:
+        return "only before"
+    if pair.obstacle is not None:
+        what = pair.obstacle
+        return f"not comparable: {what.field} {what.before!r} → {what.after!r}"
+    if pair.values is None:
+        sides = {"before": pair.before, "after": pair.after}
+        missing = " and ".join(name for name, side in sides.items() if side.value is None)
+        return f"not comparable: no finite value {missing}"
+    return _way(pair.after.metric, *pair.values, change=pair.change)
+
+
+def _way(metric: Metric, before: float, after: float, *, change: float | None) -> str:
+    if before == after:
+        return "unchanged"
+    if metric.better is Better.EQUAL:
+        return "different"
+    # A ratio is read by its per cent; of a count or an accuracy, every digit that is shown counts.
+    if metric.compared_by_ratio:
+        same = format_change(change) == format_change(0)
+    else:
+        same = format_value(metric, before) == format_value(metric, after, beside=before)
+    if same:
+        return "unchanged"
+    return "worse" if (after > before) == (metric.better is Better.LOWER) else "better"
+
+
+def _count_line(pairs: Sequence[Pair]) -> str:
+    notes = Counter(_note(pair).partition(":")[0] for pair in pairs)
+    ways = ", ".join(f"{notes[way]} {way}" for way in _COMPARED if notes[way])
+    compared = f"{counted(sum(notes[way] for way in _COMPARED), 'metric')} compared"
+    apart = [f"{notes[why]} {why}" for why in _APART if notes[why]]
+    return "; ".join([f"{compared}: {ways}" if ways else compared, *apart])
+
+
+def compare_files(
+    before: Path, after: Path, *, start: str | None, end: str | None, shape: str
+) -> str:
+    """Say what changed between two run records, or between two captures with op tables.
+
+    Of captures, the window between two signposts is compared if they are named.
+
+    Raises:
+        InputError: a file is neither, or is damaged.
+        UsageError: the files cannot be compared, or lack the window.
+    """
+    kinds = [presumed_kind_of(file) for file in (before, after)]
+    if ArtifactKind.RUN_RECORD not in kinds:
+        return _compare_captures(before, after, start=start, end=end, shape=shape)
+    if kinds[0] is not kinds[1]:
+        found = f"{before.name} is {kinds[0].value}, {after.name} is {kinds[1].value}"
+        message = f"a run record is compared with another one: {found}"
+        raise UsageError(message)
+    if start or end:
+        message = (
+            f"--start and --end select ops of an op table; {before.name} and {after.name} are "
+            "run records"
+        )
+        raise UsageError(message)
+    comparison = compare_runs(read_run(before), read_run(after))
+    return comparison_listing(comparison, names=(before.name, after.name)).text(shape)
+
+
+def _compare_captures(
+    before: Path, after: Path, *, start: str | None, end: str | None, shape: str
+) -> str:
+    first, second = (op_table_of(file, start=start, end=end) for file in (before, after))
+    if first.kernel_time != second.kernel_time:
+        message = (
+            f"the captures hold different times: {before.name} has {first.kernel_time}, "
+            f"{after.name} has {second.kernel_time}"
+        )
+        raise UsageError(message)
+    _refuse_incomplete(before, first)
+    _refuse_incomplete(after, second)
+    return attribution_listing(attribute(first, second)).text(shape)
+
+
+def _refuse_incomplete(file: Path, table: OpTable) -> None:
+    """Replays that ran different ops lost data, and no op of theirs can be trusted."""
+    for trace in table.traces:
+        if not trace.complete:
+            problem = (
+                f"trace {trace.trace} on device {trace.device} is incomplete: its "
+                f"{trace.replays} replays ran different ops; capture it again"
+            )
+            raise InputError(file, problem)
 
 
 def declare(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:

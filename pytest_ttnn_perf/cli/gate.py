@@ -3,26 +3,205 @@
 from __future__ import annotations
 
 import os
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
-from pytest_ttnn_perf.cli.arguments import (
-    add_baselines,
-    add_format,
-    project_settings,
-)
-from pytest_ttnn_perf.model.rerun import Rerun
-from pytest_ttnn_perf.model.rule_settings import Checklist
-from pytest_ttnn_perf.model.settings import Missing
-from pytest_ttnn_perf.workflow.ci_job import ci_job
-from pytest_ttnn_perf.workflow.config_file import find_root
-from pytest_ttnn_perf.workflow.regate import CI_SHAPES, Gate, gate_record
+from pytest_ttnn_perf._base.errors import InputError
+from pytest_ttnn_perf._base.text import counted
+from pytest_ttnn_perf.analysis.captures.detect import read_run
+from pytest_ttnn_perf.baselines.store import BaselineStore
+from pytest_ttnn_perf.cli.options import add_baselines, add_format, project_settings
+from pytest_ttnn_perf.records.finding import RuleOutcome
+from pytest_ttnn_perf.records.result import Rerun, Result
+from pytest_ttnn_perf.records.settings import Checklist, Missing
+from pytest_ttnn_perf.records.verdict import Reason
+from pytest_ttnn_perf.report.checklist import finding_document
+from pytest_ttnn_perf.report.numbers import Listing
+from pytest_ttnn_perf.report.sentences import sentence
+from pytest_ttnn_perf.report.terminal import summary_lines
+from pytest_ttnn_perf.run.judge import judge_run, manner_of
+from pytest_ttnn_perf.run.lapses import lapses_of
+from pytest_ttnn_perf.run.record import ci_job
+from pytest_ttnn_perf.run.settings import find_root
 
 if TYPE_CHECKING:
     import argparse
+    from collections.abc import Sequence
 
-    from pytest_ttnn_perf.model.result import Result
+    from pytest_ttnn_perf.records.hardware import CiJob
+    from pytest_ttnn_perf.records.observation import JudgedTest, Run
+    from pytest_ttnn_perf.records.settings import Settings
+    from pytest_ttnn_perf.records.verdict import Shift
+    from pytest_ttnn_perf.report.terminal import Manner
+    from pytest_ttnn_perf.run.record import CiReports
+
+
+def gate_document(
+    tests: Sequence[JudgedTest],
+    *,
+    failed: bool,
+    complete: bool,
+    shift: Shift | None,
+    lost: Sequence[str] = (),
+) -> dict[str, object]:
+    """Return the result of a gate."""
+    verdicts = [
+        {
+            "test": judged.observation.test,
+            "metric": verdict.metric.name,
+            "outcome": verdict.outcome.value,
+            "change": verdict.change,
+            "limit": verdict.limit,
+            "provisional": verdict.provisional,
+            "sentence": sentence(verdict),
+            "by_op": judged.by_op if verdict.is_of_changed_time else None,
+        }
+        for judged in tests
+        for verdict in judged.verdicts
+    ]
+    return {
+        "failed": failed,
+        "shifted": shift is not None,
+        "shift": shift.change if shift else None,
+        "complete": complete,
+        "lost": list(lost),
+        "verdicts": verdicts,
+        "findings": [
+            {"test": judged.observation.test, **finding_document(finding)}
+            for judged in tests
+            for finding in judged.observation.findings
+            if finding.outcome is RuleOutcome.FOUND
+        ],
+    }
+
+
+#: The shapes of a result that CI systems understand.
+CI_SHAPES: Final = ("markdown", "gitlab")
+
+
+@dataclass(frozen=True, slots=True)
+class Gate:
+    """How recorded runs are judged, and for whom."""
+
+    settings: Settings
+    rerun: Rerun
+    job: CiJob
+
+    def store(self) -> BaselineStore:
+        """Return the baselines.
+
+        Raises:
+            InputError: there are none.
+        """
+        baselines = self.settings.baselines
+        if not baselines.is_dir():
+            raise InputError(baselines, "expected a folder of baselines, found none")
+        return BaselineStore(baselines)
+
+    def judged(self, run: Run, store: BaselineStore, *, records: Sequence[Path]) -> Gated:
+        """Judge a run; ``records`` are where it was read.
+
+        Raises:
+            InputError: it has no tests, or defines a metric other than its baseline does.
+        """
+        if not run.tests:
+            raise InputError(records[0], "the run has no tests: nothing was judged")
+        run = judge_run(run, store, self.settings)
+        _refuse_other_definitions(records[0], run)
+        rerun = replace(self.rerun, records=tuple(map(str, records)))
+        manner = manner_of(list(run.tests.values()), self.settings, rerun=rerun, shift=run.shift)
+        lapses = lapses_of(run, store, self.settings)
+        return Gated(run, replace(manner, lapses=lapses))
+
+    def reports(self, gated: Gated, store: BaselineStore) -> CiReports:
+        """Return what a judged run says to CI systems."""
+        from pytest_ttnn_perf.run.record import ci_reports
+
+        manner = gated.manner
+        record = ", ".join(manner.rerun.records)
+        return ci_reports(
+            gated.run, self.settings, store, manner=manner, job=self.job, record=record
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Gated:
+    """A run that was judged anew, as the settings say."""
+
+    run: Run
+    manner: Manner
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether nothing of it is gated."""
+        return not any(judged.verdicts for judged in self.run.tests.values())
+
+    @property
+    def passed(self) -> bool:
+        """Whether it is whole, and no test of it failed or was lost."""
+        wrong = self.is_empty or self.manner.failed or self.manner.lapses.lost
+        return self.run.complete and not wrong
+
+    @property
+    def is_slower(self) -> bool:
+        """Whether its machine is slower as a whole."""
+        return self.run.shift is not None and self.run.shift.worse
+
+    def listing(self) -> Listing:
+        """Lay it out."""
+        tests = list(self.run.tests.values())
+        document = gate_document(
+            tests,
+            failed=not self.passed,
+            complete=self.run.complete,
+            shift=self.run.shift,
+            lost=self.manner.lapses.lost,
+        )
+        headings = ("test", "metric", "outcome", "change", "limit", "provisional", "sentence")
+        rows = tuple(
+            (
+                j.observation.test,
+                v.metric.name,
+                v.outcome.value,
+                v.change,
+                v.limit,
+                v.provisional,
+                sentence(v),
+            )
+            for j in tests
+            for v in j.verdicts
+        )
+        lines = [line.text for line in summary_lines(tests, manner=self.manner)]
+        if not self.run.complete:
+            lines.append(f"failed: the run was cut short after {counted(len(tests), 'test')}")
+        if self.is_empty:
+            lines.append("failed: nothing was gated: the run has only metrics that are not")
+        return Listing(tuple(lines), document, headings, rows)
+
+
+def gate_record(record: Path, gate: Gate, *, shape: str) -> Result:
+    """Judge the run in ``record`` against the baselines.
+
+    Raises:
+        InputError: the record or a baseline is unreadable, or both define a metric differently.
+    """
+    store = gate.store()
+    gated = gate.judged(read_run(record), store, records=[record])
+    if shape in CI_SHAPES:
+        reports = gate.reports(gated, store)
+        text = reports.markdown() if shape == "markdown" else reports.gitlab()
+    else:
+        text = gated.listing().text(shape)
+    return Result(text, failed=not gated.passed, shifted=gated.is_slower)
+
+
+def _refuse_other_definitions(record: Path, run: Run) -> None:
+    """Another unit is not a result but an input that belongs to other baselines."""
+    for name, judged in run.tests.items():
+        for verdict in judged.verdicts:
+            if verdict.reason is Reason.OTHER_DEFINITION:
+                raise InputError(record, f"{name}: {sentence(verdict)}")
 
 
 def declare(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:

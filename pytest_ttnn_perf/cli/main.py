@@ -10,7 +10,7 @@ from enum import IntEnum
 from typing import TYPE_CHECKING, Final
 
 from pytest_ttnn_perf import __version__
-from pytest_ttnn_perf._support.errors import TtnnPerfError, UsageError
+from pytest_ttnn_perf._base.errors import TtnnPerfError, UsageError
 from pytest_ttnn_perf.cli import (
     ab,
     analyze,
@@ -28,7 +28,7 @@ from pytest_ttnn_perf.cli import (
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from pytest_ttnn_perf.model.result import Result
+    from pytest_ttnn_perf.records.result import Result
 
 
 class ExitCode(IntEnum):

@@ -2,16 +2,172 @@
 
 from __future__ import annotations
 
+import json
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from pytest_ttnn_perf._base.errors import UsageError
+from pytest_ttnn_perf._base.text import counted
+from pytest_ttnn_perf.analysis.captures.detect import read_run
 from pytest_ttnn_perf.cli.gate import add_gate, gate_of
-from pytest_ttnn_perf.workflow.merge import merge_records
+from pytest_ttnn_perf.records.result import Result
+from pytest_ttnn_perf.report.markup import code
+from pytest_ttnn_perf.report.numbers import Listing
 
 if TYPE_CHECKING:
     import argparse
+    from collections.abc import Iterator, Sequence
 
-    from pytest_ttnn_perf.model.result import Result
+    from pytest_ttnn_perf.baselines.store import BaselineStore
+    from pytest_ttnn_perf.cli.gate import Gate, Gated
+    from pytest_ttnn_perf.records.hardware import Hardware
+    from pytest_ttnn_perf.records.observation import Coverage, JudgedTest, Run
+
+
+@dataclass(slots=True)
+class Part:
+    """The shards of one run on one system: no test is in two of them."""
+
+    hardware: Hardware
+    first: Run
+    tests: dict[str, JudgedTest] = field(default_factory=dict)
+    records: list[Path] = field(default_factory=list)
+    complete: bool = True
+    coverage: Coverage | None = None
+
+    @property
+    def name(self) -> str:
+        """What it is called in a report."""
+        return f"{self.hardware.key}, {self.first.label}" if self.first.label else self.hardware.key
+
+    def takes(self, hardware: Hardware, run: Run, tests: dict[str, JudgedTest]) -> bool:
+        """Tell whether tests can be another shard of it."""
+        same = self.hardware == hardware and self.first.label == run.label
+        return same and self.tests.keys().isdisjoint(tests)
+
+    def add(self, record: Path, run: Run, tests: dict[str, JudgedTest]) -> None:
+        """Add a shard."""
+        self.tests.update(tests)
+        self.records.append(record)
+        self.complete = self.complete and run.complete
+        if run.coverage is not None:
+            # What ran on another system is no loss of this one.
+            elsewhere = tuple(test for test in run.tests if test not in tests)
+            own = replace(run.coverage, unasked=(*run.coverage.unasked, *elsewhere))
+            self.coverage = self.coverage.joined(own) if self.coverage else own
+
+    def run(self) -> Run:
+        """Return all of it as one run."""
+        whole = replace(self.first, hardware=self.hardware, tests=self.tests)
+        return replace(whole, complete=self.complete, coverage=self.coverage)
+
+
+def merge_records(
+    records: Sequence[Path], gate: Gate, *, expected: int | None, shape: str
+) -> Result:
+    """Judge the runs in ``records`` as one; any other number than ``expected`` of them fails it.
+
+    Raises:
+        InputError: a record or a baseline is unreadable, or both define a metric differently.
+        UsageError: a record is named twice.
+    """
+    twice = next((each for each in records if list(records).count(each) > 1), None)
+    if twice is not None:
+        message = f"{twice} is named twice: it would count as two records"
+        raise UsageError(message)
+    store = gate.store()
+    parts = parts_of((record, read_run(record)) for record in records)
+    judged = [(part, gate.judged(part.run(), store, records=part.records)) for part in parts]
+    lacking = _lacking(len(records), expected)
+    failed = lacking is not None or not all(each.passed for _, each in judged)
+    shifted = any(each.is_slower for _, each in judged)
+    if shape == "markdown":
+        text = _markdown(judged, gate, store, lacking)
+    elif shape == "gitlab":
+        text = _gitlab(judged, gate, store)
+    else:
+        text = _listing(judged, failed=failed, shifted=shifted, lacking=lacking).text(shape)
+    return Result(text, failed=failed, shifted=shifted)
+
+
+def parts_of(runs: Iterator[tuple[Path, Run]]) -> list[Part]:
+    """Sort the tests of records by system, label, and so that no test counts for another."""
+    parts: list[Part] = []
+    for record, run in runs:
+        for hardware, tests in _by_hardware(run).items():
+            part = next((each for each in parts if each.takes(hardware, run, tests)), None)
+            if part is None:
+                part = Part(hardware, run)
+                parts.append(part)
+            part.add(record, run, tests)
+    return sorted(parts, key=lambda part: part.name)
+
+
+def _by_hardware(run: Run) -> dict[Hardware, dict[str, JudgedTest]]:
+    found: dict[Hardware, dict[str, JudgedTest]] = {}
+    for name, judged in run.tests.items():
+        hardware = judged.observation.hardware or run.hardware
+        assert hardware is not None, f"{name} has no hardware"  # decoding refuses that
+        found.setdefault(hardware, {})[name] = judged
+    return found
+
+
+def _lacking(found: int, expected: int | None) -> str | None:
+    """Say that a shard did not report: its tests would pass by not being there."""
+    if expected is None or found == expected:
+        return None
+    return f"failed: expected {counted(expected, 'record')}, found {found}"
+
+
+def _listing(
+    judged: Sequence[tuple[Part, Gated]], *, failed: bool, shifted: bool, lacking: str | None
+) -> Listing:
+    lines: list[str] = []
+    runs: list[object] = []
+    rows: list[tuple[object, ...]] = []
+    headings: tuple[str, ...] = ()
+    for part, gated in judged:
+        one = gated.listing()
+        records = [str(record) for record in part.records]
+        lines += [f"{part.name} ({counted(len(records), 'record')})", "", *one.lines, ""]
+        assert isinstance(one.document, dict)
+        about = {"key": part.hardware.key, "label": part.first.label, "records": records}
+        runs.append({**about, **one.document})
+        rows += [(part.hardware.key, part.first.label, *row) for row in one.rows]
+        headings = ("key", "label", *one.headings)
+    lines += [lacking] if lacking else []
+    lines.append(_closing(judged))
+    document = {"failed": failed, "shifted": shifted, "lacking": lacking, "runs": runs}
+    return Listing(tuple(lines), document, headings, tuple(rows))
+
+
+def _closing(judged: Sequence[tuple[Part, Gated]]) -> str:
+    wrong = [part.name for part, gated in judged if not gated.passed]
+    whole = f"{counted(len(judged), 'run')} of {counted(_tests(judged), 'test')}"
+    return f"{whole}: failed: {', '.join(wrong)}" if wrong else f"{whole}: all passed"
+
+
+def _tests(judged: Sequence[tuple[Part, Gated]]) -> int:
+    return sum(len(part.tests) for part, _ in judged)
+
+
+def _markdown(
+    judged: Sequence[tuple[Part, Gated]], gate: Gate, store: BaselineStore, lacking: str | None
+) -> str:
+    """Return the reports of all, in as much room as a comment has for one."""
+    texts = [f"**{_closing(judged)}**\n", *([f"{lacking}\n"] if lacking else [])]
+    for part, gated in judged:
+        report = gate.reports(gated, store).markdown(parts=len(judged))
+        texts.append(f"# {code(part.name)}\n\n{report}")
+    return "\n".join(texts)
+
+
+def _gitlab(judged: Sequence[tuple[Part, Gated]], gate: Gate, store: BaselineStore) -> str:
+    issues = [
+        issue for _, gated in judged for issue in json.loads(gate.reports(gated, store).gitlab())
+    ]
+    return json.dumps(issues, indent=2) + "\n"
 
 
 def declare(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:

@@ -2,15 +2,303 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
+from collections.abc import Mapping
+from dataclasses import dataclass, fields, is_dataclass
+from enum import Enum
 from pathlib import Path
-from typing import TYPE_CHECKING
+from statistics import median
+from typing import TYPE_CHECKING, Any, Final
 
-from pytest_ttnn_perf.cli.arguments import add_format, add_window
-from pytest_ttnn_perf.model.result import Result
-from pytest_ttnn_perf.workflow.show import show_file
+from pytest_ttnn_perf._base.errors import InputError, UsageError
+from pytest_ttnn_perf._base.text import counted
+from pytest_ttnn_perf.analysis.captures.detect import OP_TABLES, ArtifactKind, kind_of, op_table_of
+from pytest_ttnn_perf.analysis.captures.device_log import read_device_log
+from pytest_ttnn_perf.analysis.captures.graph_json import read_graph_json
+from pytest_ttnn_perf.analysis.captures.report_db import read_report_db
+from pytest_ttnn_perf.analysis.captures.tt_smi import read_tt_smi
+from pytest_ttnn_perf.analysis.captures.ttlang_log import read_ttlang_log
+from pytest_ttnn_perf.analysis.captures.ttlang_perf import read_perf_summary_json
+from pytest_ttnn_perf.analysis.captures.ttlang_sim import read_sim_stats, read_sim_trace
+from pytest_ttnn_perf.cli.baseline_list import show_run
+from pytest_ttnn_perf.cli.options import add_format, add_window
+from pytest_ttnn_perf.records.ops import category_of
+from pytest_ttnn_perf.records.result import Result
+from pytest_ttnn_perf.report.numbers import Listing, format_ns, table_lines
 
 if TYPE_CHECKING:
     import argparse
+    from collections.abc import Callable, Iterator, Sequence
+
+    from pytest_ttnn_perf.records.ops import OpTable
+
+
+_HEADINGS: Final = ("op", "category", "count", "total", "share", "median", "cores")
+_FIELDS: Final = ("op", "category", "count", "total_ns", "share", "median_ns", "cores")
+
+
+@dataclass(frozen=True, slots=True)
+class _Group:
+    """Ops of one code, over all devices."""
+
+    op: str
+    category: str
+    times_ns: Sequence[float]
+    share: float
+    cores: tuple[int, int] | None
+
+    @property
+    def total_ns(self) -> float:
+        return sum(self.times_ns)
+
+    def values(self) -> tuple[object, ...]:
+        """Return what programs read."""
+        cores = list(self.cores) if self.cores else None
+        return (self.op, self.category, len(self.times_ns), self.total_ns, self.share,
+                median(self.times_ns), cores)  # fmt: skip
+
+    def cells(self) -> tuple[str, ...]:
+        """Return what people read."""
+        low, high = self.cores or (0, 0)
+        cores = "-" if self.cores is None else str(low) if low == high else f"{low}-{high}"
+        return (
+            self.op,
+            self.category,
+            str(len(self.times_ns)),
+            format_ns(self.total_ns),
+            f"{self.share * 100:.1f} %",
+            format_ns(median(self.times_ns)),
+            cores,
+        )
+
+
+def ops_listing(table: OpTable, *, name: str) -> Listing:
+    """Lay out the op table of the file ``name``."""
+    groups = _groups(table)
+    cells = [group.cells() for group in groups]
+    lines = [*_heading(table, name), ""]
+    if groups:
+        lines += table_lines(_HEADINGS, cells, right=frozenset({2, 3, 4, 5, 6}))
+        lines += ["", *_categories(groups), ""]
+    lines += [*_devices(table), *_traces(table), *_signposts(table), *_dropped(table)]
+    values = tuple(group.values() for group in groups)
+    document = {
+        "format": table.format,
+        "arch": table.arch,
+        "rows": table.rows,
+        "ops": len(table),
+        "dropped": dict(table.dropped),
+        "devices": list(table.devices),
+        "device_kernel_time_ns": {str(d): ns for d, ns in table.kernel_ns_by_device.items()},
+        "traces": [
+            {"device": t.device, "trace": t.trace, "replays": t.replays, "complete": t.complete}
+            for t in table.traces
+        ],
+        "signposts": [{"name": s.name, "position": s.position} for s in table.signposts],
+        "by_op": [dict(zip(_FIELDS, each, strict=True)) for each in values],
+    }
+    rows = tuple((*each[:-1], _span(each[-1])) for each in values)
+    return Listing(tuple(lines), document, _FIELDS, rows)
+
+
+def _span(cores: object) -> str:
+    return "-".join(map(str, cores)) if isinstance(cores, list) else ""
+
+
+def _groups(table: OpTable) -> list[_Group]:
+    columns = table.columns
+    times: dict[str, list[float]] = defaultdict(list)
+    cores: dict[str, set[int]] = defaultdict(set)
+    names = [signature.op for signature in table.signatures]
+    for index, kernel_ns, count in zip(
+        columns.signature, columns.kernel_ns, columns.cores, strict=True
+    ):
+        times[names[index]].append(kernel_ns)
+        if count is not None:
+            cores[names[index]].add(count)
+    whole = sum(columns.kernel_ns) or 1.0
+    groups = [
+        _Group(
+            op,
+            category_of(op).value,
+            each,
+            sum(each) / whole,
+            (min(cores[op]), max(cores[op])) if cores[op] else None,
+        )
+        for op, each in times.items()
+    ]
+    return sorted(groups, key=lambda group: (-group.total_ns, group.op))
+
+
+def _heading(table: OpTable, name: str) -> Iterator[str]:
+    arch = f", {table.arch}" if table.arch else ""
+    devices = counted(len(table.devices), "device")
+    yield f"{name}: {table.format}{arch}; {counted(len(table), 'op')} on {devices}"
+
+
+def _categories(groups: Sequence[_Group]) -> Iterator[str]:
+    shares: dict[str, float] = defaultdict(float)
+    for group in groups:
+        shares[group.category] += group.share
+    parts = sorted(shares.items(), key=lambda pair: (-pair[1], pair[0]))
+    yield "by category: " + ", ".join(f"{name} {share * 100:.1f} %" for name, share in parts)
+
+
+def _devices(table: OpTable) -> Iterator[str]:
+    totals = [f"{d}: {format_ns(ns)}" for d, ns in table.kernel_ns_by_device.items()]
+    if totals:
+        yield "kernel time by device: " + ", ".join(totals)
+
+
+def _traces(table: OpTable) -> Iterator[str]:
+    for trace in table.traces:
+        state = "complete" if trace.complete else "INCOMPLETE: replays ran different ops"
+        replays = counted(trace.replays, "replay")
+        yield f"trace {trace.trace} on device {trace.device}: {replays}, {state}"
+
+
+def _signposts(table: OpTable) -> Iterator[str]:
+    if table.signposts:
+        marks = ", ".join(f"{mark.name} (after {mark.position})" for mark in table.signposts[:20])
+        more = len(table.signposts) - 20
+        yield f"signposts: {marks}" + (f", and {more} more" if more > 0 else "")
+
+
+def _dropped(table: OpTable) -> Iterator[str]:
+    reasons = ", ".join(f"{count} {reason}" for reason, count in table.dropped.items() if count)
+    yield f"rows: {table.rows}; dropped: {reasons or 'none'}"
+
+
+#: What a terminal shows of a long list; JSON and CSV have all of it.
+_MOST_ROWS: Final = 40
+_WIDEST: Final = 48
+
+
+def record_listing(record: object, *, name: str, kind: str) -> Listing:
+    """Lay out the record that was read from the file ``name``, which is ``kind``."""
+    document = {"kind": kind, **_members(plain(record))}
+    lines = [f"{name}: {kind}"]
+    rows: list[dict[str, Any]] = []
+    for place, value in _sections("", {f: v for f, v in document.items() if f != "kind"}):
+        if _is_table(value):
+            lines += ["", f"{place}:", *_table(value)]
+            rows = rows or value
+        elif value not in (None, [], {}, ""):
+            lines.append(f"{place}: {_cell(value, widest=10 * _WIDEST)}")
+    headings = tuple(dict.fromkeys(column for row in rows for column in row))
+    cells = tuple(tuple(_csv(row.get(column)) for column in headings) for row in rows)
+    return Listing(tuple(lines), document, headings, cells)
+
+
+def _sections(place: str, members: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
+    """Yield the fields of a record, and after each table the tables that stand in its rows."""
+    for field, value in members.items():
+        path = f"{place} {field}".strip()
+        rows = list(value.values()) if isinstance(value, dict) else value
+        if not _is_table(rows):
+            yield path, value
+            continue
+        inner = {column for row in rows for column, cell in row.items() if _is_table(cell)}
+        yield path, [{c: v for c, v in row.items() if c not in inner} for row in rows]
+        for number, row in enumerate(rows[:_MOST_ROWS], start=1):
+            nested = {column: row[column] for column in row if column in inner}
+            yield from _sections(f"{path} {number}", nested)
+
+
+def plain(value: object) -> Any:
+    """Return records, enums and tuples as plain JSON."""
+    if isinstance(value, Enum):
+        return value.value
+    if is_dataclass(value) and not isinstance(value, type):
+        return {field.name: plain(getattr(value, field.name)) for field in fields(value)}
+    if isinstance(value, tuple) and hasattr(value, "_fields"):
+        return {field: plain(member) for field, member in zip(value._fields, value, strict=True)}
+    if isinstance(value, Mapping):
+        return {str(plain(key)): plain(member) for key, member in value.items()}
+    if isinstance(value, (list, tuple, frozenset, set)):
+        return [plain(member) for member in value]
+    return value
+
+
+def _members(document: Any) -> dict[str, Any]:
+    return document if isinstance(document, dict) else {"value": document}
+
+
+def _is_table(value: object) -> bool:
+    """Tell a list of records, which are all of one kind."""
+    return isinstance(value, list) and bool(value) and all(isinstance(row, dict) for row in value)
+
+
+def _table(rows: list[dict[str, Any]]) -> list[str]:
+    told = {column for row in rows for column, value in row.items() if value not in (None, [], {})}
+    headings = [
+        column for column in dict.fromkeys(c for row in rows for c in row) if column in told
+    ]
+    shown = [[_cell(row.get(column)) for column in headings] for row in rows[:_MOST_ROWS]]
+    more = len(rows) - _MOST_ROWS
+    lines = table_lines(headings, shown)
+    return [*lines, f"... and {more} more; --format json has them"] if more > 0 else lines
+
+
+def _cell(value: object, *, widest: int = _WIDEST) -> str:
+    text = _text(value).replace("\n", " ")
+    return text if len(text) <= widest else text[: widest - 1] + "…"
+
+
+def _text(value: object) -> str:
+    if value is None:
+        return "-"
+    if isinstance(value, dict):
+        known = {key: member for key, member in value.items() if member is not None}
+        return ", ".join(f"{key} {_text(member)}" for key, member in known.items())
+    if isinstance(value, list):
+        return ", ".join(map(_text, value))
+    return f"{value:.6g}" if isinstance(value, float) else str(value)
+
+
+def _csv(value: object) -> object:
+    return _text(value) if isinstance(value, (dict, list)) else value
+
+
+_RECORDS: Final[Mapping[ArtifactKind, Callable[[Path], object]]] = {
+    ArtifactKind.DEVICE_LOG: read_device_log,
+    ArtifactKind.REPORT_DB: read_report_db,
+    ArtifactKind.GRAPH_JSON: read_graph_json,
+    ArtifactKind.PERF_SUMMARY_JSON: read_perf_summary_json,
+    ArtifactKind.SIM_TRACE: read_sim_trace,
+    ArtifactKind.SIM_STATS: read_sim_stats,
+    ArtifactKind.TT_SMI: read_tt_smi,
+    ArtifactKind.TTLANG_LOG: read_ttlang_log,
+}
+
+
+def show_file(file: Path, *, start: str | None, end: str | None, shape: str) -> str:
+    """Show what a file holds; of an op table, the window between two signposts if they are named.
+
+    Raises:
+        InputError: the file is of no known format, or is damaged.
+        UsageError: a window was named that the file does not have.
+    """
+    kind = presumed_kind_of(file)
+    if kind in OP_TABLES:
+        table = op_table_of(file, start=start, end=end)
+        return ops_listing(table, name=file.name).text(shape)
+    if start or end:
+        message = f"--start and --end select ops of an op table; {file.name} is {kind.value}"
+        raise UsageError(message)
+    if kind is ArtifactKind.RUN_RECORD:
+        return show_run(file, shape=shape)
+    return record_listing(_RECORDS[kind](file), name=file.name, kind=kind.value).text(shape)
+
+
+def presumed_kind_of(file: Path) -> ArtifactKind:
+    """Return the format of a file; what only calls itself JSON is told what a record should be."""
+    try:
+        return kind_of(file)
+    except InputError:
+        if file.suffix in {".json", ".jsonl"}:
+            return ArtifactKind.RUN_RECORD
+        raise
 
 
 def declare(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:

@@ -6,20 +6,27 @@ first. What cannot be trusted is a problem, never a number.
 
 from __future__ import annotations
 
+import errno
 import math
+import re
+import shutil
+import sys
 import threading
 import time
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
-from pytest_ttnn_perf._support.visible import text_of
-from pytest_ttnn_perf.device.errors import cause_of
-from pytest_ttnn_perf.model.profile import Iteration, ProgramRun
+from pytest_ttnn_perf._base.text import text_of
+from pytest_ttnn_perf.device.ttnn import cause_of
+from pytest_ttnn_perf.records.settings import Iteration, ProgramRun
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterable, Iterator, Mapping
 
-    from pytest_ttnn_perf.device.opened import OpenDevices
+    from pytest_ttnn_perf.device.ttnn import OpenDevices, Runtime
+
 
 _KERNEL: Final = "DEVICE KERNEL DURATION [ns]"
 #: Records come from another thread; so long none must have come before they are all there ...
@@ -210,3 +217,187 @@ def _check_chips(iteration: Iteration, expected: frozenset[int]) -> None:
         chips = ", ".join(map(str, missing))
         message = f"nothing was recorded of chip {chips} of {len(expected)}"
         raise ProfilerError(message)
+
+
+_DATABASE: Final = "db.sqlite"
+_RECORDING_OFF: Final = "disable_python_io_recording"
+_ATTEMPTS: Final = 10
+_TAKEN: Final = frozenset({errno.EEXIST, errno.ENOTEMPTY})
+_NEEDED: Final = ("begin_graph_capture", "end_graph_capture_to_file", "import_report")
+
+
+@dataclass(slots=True)
+class CapturedGraph:
+    """What became of a capture: a database, or why there is none."""
+
+    database: Path | None = None
+    problem: str | None = None
+
+
+@contextmanager
+def captured_graph(runtime: Runtime, folder: Path) -> Iterator[CapturedGraph]:
+    """Capture what runs meanwhile into a report database in ``folder``, which is nobody else's.
+
+    A capture that fails costs the database alone: the model runs as it would without.
+    """
+    captured = CapturedGraph()
+    graph = getattr(runtime.ttnn, "graph", None)
+    missing = [name for name in _NEEDED if not hasattr(graph, name)]
+    if missing:
+        captured.problem = f"this ttnn has no graph.{missing[0]}"
+        yield captured
+        return
+    assert graph is not None
+    captured.problem = _begun(graph, folder)
+    if captured.problem is not None:
+        yield captured
+        return
+    try:
+        yield captured
+    except BaseException:
+        _give_up(graph)  # the model's own error is what counts
+        raise
+    _end(graph, folder, captured)
+
+
+def keep(folder: Path, place: Path) -> None:
+    """Put the folder of a capture in its place; one that is there goes.
+
+    A folder is moved whole: of captures that are kept at once, one stays.
+
+    Raises:
+        OSError: it cannot be moved.
+    """
+    place.parent.mkdir(parents=True, exist_ok=True)
+    before = folder.with_name(f"{folder.name}-before")
+    for attempt in range(_ATTEMPTS):
+        with suppress(FileNotFoundError):
+            place.rename(before)
+        shutil.rmtree(before, ignore_errors=True)
+        try:
+            folder.rename(place)
+        except OSError as error:  # another process was quicker
+            if error.errno not in _TAKEN or attempt == _ATTEMPTS - 1:
+                raise
+        else:
+            return
+
+
+def _begun(graph: Any, folder: Path) -> str | None:
+    """Begin a capture; return why there is none."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / _DATABASE).unlink(missing_ok=True)  # that of an earlier capture
+        graph.begin_graph_capture(graph.RunMode.NORMAL)
+    except Exception as error:  # noqa: BLE001 (whatever a release raises: no capture then)
+        return _first_line(error)
+    try:
+        if "torch" not in sys.modules and hasattr(graph, _RECORDING_OFF):
+            # Otherwise every op imports torch, which ttnn itself has loaded where there is one.
+            getattr(graph, _RECORDING_OFF)()
+    except Exception as error:  # noqa: BLE001
+        _give_up(graph)
+        return _first_line(error)
+    return None
+
+
+def _end(graph: Any, folder: Path, captured: CapturedGraph) -> None:
+    report, database = folder / "graph_capture.json", folder / _DATABASE
+    try:
+        graph.end_graph_capture_to_file(str(report))
+    except Exception as error:  # noqa: BLE001
+        _give_up(graph)
+        captured.problem = _first_line(error)
+        return
+    try:
+        graph.import_report(str(report), str(folder))
+    except Exception as error:  # noqa: BLE001
+        captured.problem = _first_line(error)
+        return
+    if database.exists():
+        captured.database = database
+    else:
+        captured.problem = "the capture was imported, but there is no db.sqlite"
+
+
+def _give_up(graph: Any) -> None:
+    with suppress(Exception):
+        graph.end_graph_capture()
+
+
+def _first_line(error: Exception) -> str:
+    lines = cause_of(text_of(error)).strip().splitlines()
+    return f"{type(error).__name__}: {lines[0]}" if lines else type(error).__name__
+
+
+_SAID: Final = ("Out of Memory", "out of memory", "beyond max L1 size", "clash with L1 buffers")
+_KINDS: Final = ("L1", "L1_SMALL", "DRAM", "TRACE")
+_REMEDIES: Final = (
+    "a smaller act_block_h_override makes a convolution take less L1",
+    "slice a convolution in DRAM, or keep skip connections there",
+    "bfloat8_b takes a little more than half of what bfloat16 takes",
+    "deallocate activations that are not used any more; larger l1_small_size takes from L1",
+)
+#: What tt-metal says of a trace that is larger than the memory set aside for traces.
+_TRACE: Final = re.compile(
+    r"trace buffers of size (\d{1,18})B on .{0,80}?but only (\d{1,18})B is allocated for trace",
+    re.S,
+)
+
+
+def ran_out_of_memory(text: str) -> bool:
+    """Tell whether an error says that a device has no memory left."""
+    return any(said in text for said in _SAID)
+
+
+def trace_report(text: str) -> str | None:
+    """Say what to do about a trace that did not fit; None for any other error.
+
+    >>> trace_report("trace buffers of size 8192B on Device 1, but only 0B is allocated for trace")
+    'the trace takes 8,192 bytes, and 0 are set aside: open the device with trace_region_size=8192'
+    """
+    found = _TRACE.search(text)
+    if found is None:
+        return None
+    needed, there = map(int, found.groups())
+    remedy = f"open the device with trace_region_size={needed}"
+    return f"the trace takes {needed:,} bytes, and {there:,} are set aside: {remedy}"
+
+
+def memory_report(runtime: Runtime, devices: Iterable[Any]) -> str:
+    """Say how full the open devices are, and what may be done."""
+    lines = [line for device in devices for line in _state(runtime, device)]
+    return "\n".join([*lines, *(f"- {remedy}" for remedy in _REMEDIES)])
+
+
+def _state(runtime: Runtime, device: Any) -> Iterator[str]:
+    kinds = getattr(runtime.ttnn, "BufferType", None)
+    view_of = getattr(runtime.ttnn, "get_memory_view", None)
+    for name in _KINDS:
+        kind = getattr(kinds, name, None)
+        if kind is None or view_of is None:
+            continue
+        try:
+            view = view_of(device, kind)
+        except (RuntimeError, TypeError):
+            continue
+        if not view.total_bytes_per_bank:
+            continue
+        used, total = view.total_bytes_allocated_per_bank, view.total_bytes_per_bank
+        yield (
+            f"{name}: {used:,} of {total:,} bytes used in each of {view.num_banks} banks; the "
+            f"largest free block has {view.largest_contiguous_bytes_free_per_bank:,}"
+        )
+
+
+def ops_reports_since(since_s: float, environment: Mapping[str, str], cwd: Path) -> list[Path]:
+    """Return the ops CSVs written since a moment, oldest first."""
+    home = environment.get("TT_METAL_PROFILER_DIR")
+    if not home:
+        home = str(Path(environment.get("TT_METAL_HOME") or cwd) / "generated" / "profiler")
+    found = [
+        (file.stat().st_mtime, file)
+        for file in Path(home).rglob("ops_perf_results*.csv")
+        if file.is_file()
+    ]
+    return [file for written_s, file in sorted(found) if written_s >= since_s]

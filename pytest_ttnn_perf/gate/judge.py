@@ -5,26 +5,102 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
-from pytest_ttnn_perf.gate.differences import (
-    judge_difference,
-    judge_equal,
-    representative,
-    unsteady,
-)
-from pytest_ttnn_perf.gate.parts import with_parts_explaining
-from pytest_ttnn_perf.gate.policy import DEFAULT_POLICY, Policy
-from pytest_ttnn_perf.gate.ratios import judge_ratio
-from pytest_ttnn_perf.gate.statistics import mad, median
-from pytest_ttnn_perf.model.baseline import Session
-from pytest_ttnn_perf.model.metric import LARGEST, Better, Metric
-from pytest_ttnn_perf.model.observation import NO_LIMITS
-from pytest_ttnn_perf.model.verdict import Outcome, Reason, Verdict
+from pytest_ttnn_perf._base.text import NANOSECONDS_IN
+from pytest_ttnn_perf.gate.exact import judge_difference, judge_equal, representative, unsteady
+from pytest_ttnn_perf.gate.ratios import judge_ratio, mad, median
+from pytest_ttnn_perf.records.baseline import Session
+from pytest_ttnn_perf.records.metric import LARGEST, Better, Kind, Metric, Source
+from pytest_ttnn_perf.records.observation import NO_LIMITS
+from pytest_ttnn_perf.records.verdict import Outcome, Reason, Verdict
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
-    from pytest_ttnn_perf.model.baseline import MetricBaseline, TestBaseline
-    from pytest_ttnn_perf.model.observation import MetricObservation, Observation
+    from pytest_ttnn_perf.records.baseline import MetricBaseline, TestBaseline
+    from pytest_ttnn_perf.records.observation import MetricObservation, Observation
+
+
+@dataclass(frozen=True, slots=True)
+class Policy:
+    """Default limits. All are fractions unless their name says otherwise."""
+
+    #: No regression below this is ever reported, however quiet a test looks.
+    floor: float = 0.02
+    #: Between-session noise assumed before sessions show it; weighs as three of them.
+    prior_wall: float = 0.015
+    prior_device: float = 0.005
+    #: Least noise believed, so that a few identical sessions do not make a razor.
+    least_noise: float = 0.003
+    #: One-sided level of the limit for one measurement.
+    level: float = 0.95
+    #: A change lies this many times as far out (in logarithms) as the furthest stored sessions on
+    #: its side: the next one of a rare kind may be a little further out than the one stored.
+    guard: float = 1.1
+    #: One far session may be an accident, and it stays in the baseline: by itself it lifts a limit
+    #: to this at most. Two are a kind of session, and lift it up to the bound of TOO_NOISY.
+    guard_of_one: float = 0.04
+    #: Where noise alone makes the limit exceed this, a regression of this size could have passed.
+    too_noisy: float = 0.20
+    #: Shorter differences than this mean nothing on a device clock.
+    device_floor_ns: float = 1_000.0
+    #: From this many tests on, and if this share of them moved the same way, the machine did.
+    shift_tests: int = 5
+    shift_share: float = 0.6
+    bytes_tolerance: float = 0.02
+    #: Largest drop in accuracy, in its own unit; scaled up for metrics beyond 1 (percentages).
+    accuracy_drop: float = 0.002
+
+    def absolute_floor(self, metric: Metric) -> float:
+        """Return the difference below which nothing is reported, in the metric's unit."""
+        on_device = metric.source is not Source.WALL and metric.kind is Kind.TIME
+        if not on_device or metric.unit not in NANOSECONDS_IN:
+            return 0.0
+        return self.device_floor_ns / NANOSECONDS_IN[metric.unit]
+
+
+DEFAULT_POLICY = Policy()
+
+
+def with_parts_explaining(
+    verdicts: Iterable[Verdict], observation: Observation
+) -> tuple[Verdict, ...]:
+    """Return the verdicts of a test, those on changed parts as explanations of their total.
+
+    A total that was not compared with a baseline explains nothing away, and neither does it a part
+    that the author of the test gave a limit of its own.
+    """
+    judged = tuple(verdicts)
+    if not any(verdict.metric.totals for verdict in judged):
+        return judged
+    compared = {each.metric.name for each in judged if _is_compared(each)}
+    return tuple(
+        _explaining(verdict, compared, observation.metrics.get(verdict.metric.name))
+        for verdict in judged
+    )
+
+
+def _is_compared(verdict: Verdict) -> bool:
+    return verdict.centre is not None and verdict.outcome is not Outcome.NO_DATA
+
+
+def _explaining(
+    verdict: Verdict, compared: set[str], observed: MetricObservation | None
+) -> Verdict:
+    total = next((name for name in verdict.metric.totals if name in compared), None)
+    if total is None or verdict.outcome is Outcome.WITHIN or _has_own_limit(observed):
+        return verdict
+    return verdict._replace(
+        outcome=Outcome.WITHIN, reason=Reason.EXPLAINS, detail=total, limit=None, provisional=False
+    )
+
+
+def _has_own_limit(observed: MetricObservation | None) -> bool:
+    if observed is None:
+        return False
+    limits = observed.limits
+    own = (limits.tolerance, limits.max_regression, limits.at_least, limits.at_most)
+    return any(limit is not None for limit in own)
+
 
 #: Stands for the metric in the verdict of a test that has none.
 NO_METRIC: Final = Metric("-", unit="")

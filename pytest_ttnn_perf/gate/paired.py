@@ -9,19 +9,19 @@ from __future__ import annotations
 from math import exp, expm1, hypot, log, log1p, sqrt
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from pytest_ttnn_perf.gate.policy import DEFAULT_POLICY, Policy
-from pytest_ttnn_perf.gate.statistics import MAD_TO_SIGMA, MEDIAN_ERROR, mad, median
-from pytest_ttnn_perf.gate.student import t_quantile
-from pytest_ttnn_perf.model.metric import Better, Source
-from pytest_ttnn_perf.model.paired import Paired
-from pytest_ttnn_perf.model.verdict import Outcome, Verdict
+from pytest_ttnn_perf.gate.judge import DEFAULT_POLICY, Policy
+from pytest_ttnn_perf.gate.ratios import MAD_TO_SIGMA, MEDIAN_ERROR, mad, median, t_quantile
+from pytest_ttnn_perf.records.experiments import Paired
+from pytest_ttnn_perf.records.metric import Better, Source
+from pytest_ttnn_perf.records.verdict import Outcome, Verdict
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from pytest_ttnn_perf.model.metric import Metric
-    from pytest_ttnn_perf.model.observation import Limits
-    from pytest_ttnn_perf.model.paired import Round
+    from pytest_ttnn_perf.records.experiments import Round
+    from pytest_ttnn_perf.records.metric import Metric
+    from pytest_ttnn_perf.records.observation import Limits
+
 
 #: One-sided. There is no confirm pass: the same code must practically never get a verdict.
 _LEVEL: Final = 0.995

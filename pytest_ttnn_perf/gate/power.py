@@ -9,10 +9,11 @@ from dataclasses import dataclass
 from math import erfc, exp, hypot, isfinite, log, pi, sqrt
 from typing import TYPE_CHECKING, Final
 
-from pytest_ttnn_perf.gate.statistics import MAD_TO_SIGMA, MEDIAN_ERROR
+from pytest_ttnn_perf.gate.ratios import MAD_TO_SIGMA, MEDIAN_ERROR
 
 if TYPE_CHECKING:
-    from pytest_ttnn_perf.model.baseline import MetricBaseline
+    from pytest_ttnn_perf.records.baseline import MetricBaseline
+
 
 #: The quadrature's step. The trapezoidal rule is exact to the last digits for bells that are wider
 #: than it, as all are for up to 60 measurements.

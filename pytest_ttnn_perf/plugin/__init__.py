@@ -9,7 +9,7 @@ import pytest
 from pytest_ttnn_perf.plugin.options import TURN_ON, declare_options, gate_is_wanted
 
 if TYPE_CHECKING:
-    from pytest_ttnn_perf.workflow.observe import Observer
+    from pytest_ttnn_perf.observe.observer import Observer
 
 MARKER_HELP = (
     "ttnn_perf(warmup=, iterations=, pcc=, batch=, tolerance=, max_regression=, target=, waive=): "

@@ -4,39 +4,74 @@ from __future__ import annotations
 
 import os
 import sys
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 import pytest
 
-from pytest_ttnn_perf._support.errors import TtnnPerfError
-from pytest_ttnn_perf.model.assignment import PassKind
-from pytest_ttnn_perf.model.rerun import Rerun
-from pytest_ttnn_perf.model.rule_settings import Checklist
-from pytest_ttnn_perf.model.settings import Isolate
-from pytest_ttnn_perf.plugin.closing import Closing
+from pytest_ttnn_perf._base.errors import TtnnPerfError
+from pytest_ttnn_perf.observe.instruments import equipment
+from pytest_ttnn_perf.plugin.collecting import Gathering
 from pytest_ttnn_perf.plugin.fixture import INSTRUMENTS
-from pytest_ttnn_perf.plugin.gathering import Gathering
-from pytest_ttnn_perf.plugin.rank import follow, is_one_of_several
+from pytest_ttnn_perf.plugin.orchestrator import Closing
 from pytest_ttnn_perf.plugin.settings import settings_of
 from pytest_ttnn_perf.plugin.worker import Worker
-from pytest_ttnn_perf.workflow.ci_job import ci_job
-from pytest_ttnn_perf.workflow.equipment import equipment
-from pytest_ttnn_perf.workflow.link import SHARE, take_link, take_share
-from pytest_ttnn_perf.workflow.profiler_choice import fitted
-from pytest_ttnn_perf.workflow.readiness import (
+from pytest_ttnn_perf.records.messages import PassKind
+from pytest_ttnn_perf.records.result import Rerun
+from pytest_ttnn_perf.records.settings import Checklist, Isolate, ProfilerKind
+from pytest_ttnn_perf.run.gate_run import GateRun
+from pytest_ttnn_perf.run.preflight import (
     check_paths,
     choose_profiler,
+    fitted,
     has_devices,
     own_chip,
     own_folder,
+    rank_of,
 )
-from pytest_ttnn_perf.workflow.run import GateRun
+from pytest_ttnn_perf.run.record import ci_job
+from pytest_ttnn_perf.run.workers import SHARE, take_link, take_share
 
 if TYPE_CHECKING:
-    from pytest_ttnn_perf.model.assignment import Assignment
-    from pytest_ttnn_perf.model.settings import Settings
-    from pytest_ttnn_perf.workflow.link import Link
+    from pytest_ttnn_perf.records.messages import Assignment
+    from pytest_ttnn_perf.records.settings import Settings
+    from pytest_ttnn_perf.run.workers import Link
+
+
+def is_one_of_several(settings: Settings) -> bool:
+    """Tell whether a launcher has started this process beside others.
+
+    Raises:
+        pytest.UsageError: workers were asked for, which such a process cannot start.
+    """
+    rank = rank_of(os.environ)
+    if rank is not None and settings.isolate is Isolate.PROCESS:
+        message = f"--ttnn-perf-isolate process: this is {rank} of a launcher: it starts no workers"
+        raise pytest.UsageError(message)
+    return rank is not None
+
+
+def follow(config: pytest.Config, settings: Settings) -> bool:
+    """Measure without judging if another rank judges; return whether it does."""
+    rank = rank_of(os.environ)
+    if rank is None or rank.number == 0:
+        return False
+    config.stash[INSTRUMENTS] = equipment(settings, ProfilerKind.OFF)
+    config.pluginmanager.register(Worker(settings), "ttnn_perf_worker")
+    config.pluginmanager.register(OtherRank(str(rank)), "ttnn_perf_rank")
+    return True
+
+
+@dataclass(eq=False)
+class OtherRank:
+    """A process that measures and is not asked what it found."""
+
+    rank: str
+
+    def pytest_report_header(self) -> str:
+        """Say who judges."""
+        return f"ttnn-perf: {self.rank}: measured here, judged and written by rank 0"
+
 
 #: Options that need the tests in this process, by their names in pytest's namespace.
 _DEBUGGING: Final = {"usepdb": "--pdb", "trace": "--trace"}
@@ -69,7 +104,7 @@ def activate(config: pytest.Config) -> None:
 
 def _share(config: pytest.Config, settings: Settings, share: Assignment) -> None:
     """Run a share of a worker's tests, side by side with others: none may meet their files."""
-    from pytest_ttnn_perf.plugin.assigned import Assigned
+    from pytest_ttnn_perf.plugin.stream import Assigned
 
     try:
         own = own_folder(os.environ, share.folder)
@@ -83,8 +118,7 @@ def _share(config: pytest.Config, settings: Settings, share: Assignment) -> None
 
 def _work(config: pytest.Config, settings: Settings, link: Link) -> None:
     """Run tests for the orchestrator that started this process."""
-    from pytest_ttnn_perf.plugin.assigned import PRINTING, Assigned
-    from pytest_ttnn_perf.plugin.stream import Stream
+    from pytest_ttnn_perf.plugin.stream import PRINTING, Assigned, Stream
 
     if link.assignment.apart is not None:
         # Two versions must not leave their reports in one place.
@@ -105,7 +139,7 @@ def _work(config: pytest.Config, settings: Settings, link: Link) -> None:
     register(Assigned(link.assignment), "ttnn_perf_assigned")
     register(Worker(settings), "ttnn_perf_worker")
     if link.assignment.apart is not None:
-        from pytest_ttnn_perf.plugin.origins import Origins
+        from pytest_ttnn_perf.plugin.worker import Origins
 
         register(Origins(link, link.assignment.apart), "ttnn_perf_origins")
     register(stream, "ttnn_perf_stream")
@@ -141,7 +175,7 @@ def _lead(config: pytest.Config, settings: Settings) -> None:
         register(Orchestrator(gate, choice.kind, gathering), "ttnn_perf_orchestrator")
         return
     config.stash[INSTRUMENTS] = equipment(settings, choice.kind)
-    from pytest_ttnn_perf.plugin.inline import Inline
+    from pytest_ttnn_perf.plugin.orchestrator import Inline
 
     register(Worker(settings), "ttnn_perf_worker")
     register(Inline(gate, gathering), "ttnn_perf_inline")

@@ -7,14 +7,13 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from pytest_ttnn_perf.plugin.marker import test_settings
-from pytest_ttnn_perf.plugin.settings import settings_of
-from pytest_ttnn_perf.workflow.functional import FunctionalObserver
-from pytest_ttnn_perf.workflow.instruments import Instruments
-from pytest_ttnn_perf.workflow.observe import Observer, Turn
+from pytest_ttnn_perf.observe.instruments import Instruments
+from pytest_ttnn_perf.observe.observer import FunctionalObserver, Observer, Turn
+from pytest_ttnn_perf.plugin.settings import settings_of, test_settings
 
 if TYPE_CHECKING:
-    from pytest_ttnn_perf.model.settings import Settings
+    from pytest_ttnn_perf.records.settings import Settings
+
 
 OBSERVER = pytest.StashKey[Observer]()
 #: Where several processes measure at once: the turn that each timed section waits for.

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 
     import pytest
 
+
 UPDATE_CHOICES: Final = ("new", "improved", "all")
 MISSING_CHOICES: Final = ("fail", "warn", "ignore")
 ISOLATE_CHOICES: Final = ("auto", "process", "inline")
@@ -155,7 +156,7 @@ def _may_configure_us(root: Path) -> bool:
         return False
     if b"ttnn" not in text:
         return False
-    from pytest_ttnn_perf._support.config_names import mentions_us
+    from pytest_ttnn_perf._base.config_names import mentions_us
 
     return mentions_us(re.sub(rb"""(?<!\.)["']pytest-ttnn-perf""", b"", text))
 

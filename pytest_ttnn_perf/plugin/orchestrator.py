@@ -14,21 +14,25 @@ from typing import TYPE_CHECKING, Final
 
 import pytest
 
-from pytest_ttnn_perf._support.errors import TtnnPerfError
-from pytest_ttnn_perf.plugin.relay import Relay
+from pytest_ttnn_perf._base.errors import TtnnPerfError
+from pytest_ttnn_perf.plugin.relay import Relay, tell
+from pytest_ttnn_perf.plugin.reports import fail_report
+from pytest_ttnn_perf.plugin.settings import is_measured
 from pytest_ttnn_perf.plugin.stream import live_logs
-from pytest_ttnn_perf.workflow.confirm_passes import ConfirmPasses
-from pytest_ttnn_perf.workflow.crew import Crew
-from pytest_ttnn_perf.workflow.passes import Pass, Workers
-from pytest_ttnn_perf.workflow.readiness import Touched, check_chips, check_untouched, lease
+from pytest_ttnn_perf.records.messages import OBSERVATION
+from pytest_ttnn_perf.run.confirm import ConfirmPasses
+from pytest_ttnn_perf.run.device_pass import Crew
+from pytest_ttnn_perf.run.preflight import Touched, check_chips, check_untouched, lease
+from pytest_ttnn_perf.run.workers import Pass, Workers
 
 if TYPE_CHECKING:
     import argparse
-    from collections.abc import Mapping
+    from collections.abc import Generator, Mapping
 
-    from pytest_ttnn_perf.model.profile import ProfilerKind
-    from pytest_ttnn_perf.plugin.gathering import Gathering
-    from pytest_ttnn_perf.workflow.run import GateRun
+    from pytest_ttnn_perf.plugin.collecting import Gathering
+    from pytest_ttnn_perf.records.settings import ProfilerKind
+    from pytest_ttnn_perf.run.gate_run import GateRun
+
 
 #: What pytest-xdist would do here it does in the workers.
 _DISTRIBUTION: Final[Mapping[str, object]] = {
@@ -180,3 +184,135 @@ def _copy_cache(cache: Path, copy: Path) -> None:
     """Let a worker know what failed last time, of which this session keeps the book."""
     if (cache / "v").is_dir():
         shutil.copytree(cache / "v", copy / "v")
+
+
+#: Nothing failed by name, but the machine is slower as a whole.
+EXIT_SHIFTED: Final = 6
+#: A plugin that annotates failed tests, and these are failed tests like any other.
+_ANNOTATES_FAILURES: Final = "pytest_github_actions_annotate_failures"
+
+
+@dataclass(eq=False)
+class Closing:
+    """Heading, record and summary of a gated run."""
+
+    gate: GateRun
+
+    def pytest_report_header(self) -> str:
+        """Say what is on, and for which key."""
+        return "ttnn-perf: " + self.gate.heading()
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_sessionfinish(self, session: pytest.Session) -> None:
+        """Write record and baselines; a run that could not write does not look fine."""
+        ran = session.exitstatus in {pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED}
+        stopped = session.shouldstop or session.shouldfail
+        refused = session.exitstatus == pytest.ExitCode.USAGE_ERROR
+        if refused or session.config.option.collectonly:
+            self.gate.abandon()
+        else:
+            self.gate.finish(complete=ran and not stopped and not self.gate.cut_short)
+        if session.exitstatus == pytest.ExitCode.OK:
+            if self.gate.results.errors or self.gate.lapses.lost:
+                session.exitstatus = pytest.ExitCode.TESTS_FAILED
+            elif self.gate.shift and self.gate.shift.worse:
+                session.exitstatus = EXIT_SHIFTED
+                _fail_run(session, "environment shifted", self.gate.shift_text())
+
+    def pytest_terminal_summary(
+        self, terminalreporter: pytest.TerminalReporter, exitstatus: int
+    ) -> None:
+        """Print the verdicts, or that there are none."""
+        ran = exitstatus in {pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED, EXIT_SHIFTED}
+        if terminalreporter.config.option.collectonly or not (ran or self.gate.judged_any):
+            return
+        terminalreporter.ensure_newline()
+        terminalreporter.section("ttnn-perf")
+        if not self.gate.judged_any:
+            text = "no test was gated: "
+            text += self.gate.cut_short or "those that ran are not marked, or were skipped"
+            terminalreporter.write_line(text, yellow=True)
+        for line in self.gate.summary() if self.gate.judged_any else self.gate.lapsed():
+            terminalreporter.write_line(line.text, red=line.bad, green=line.good)
+        for error in self.gate.results.errors:
+            terminalreporter.write_line(f"not written: {error}", red=True)
+        if not self.gate.judged_any:
+            return
+        for text in self.gate.results.closing():
+            terminalreporter.write_line(text)
+        self._annotate(terminalreporter)
+
+    def _annotate(self, terminalreporter: pytest.TerminalReporter) -> None:
+        """Tell GitHub what belongs to which line of code.
+
+        Here every line stands by itself, whatever tests printed; -q, -s and -n change nothing.
+        """
+        gate, results = self.gate, self.gate.results
+        if results.reports is None or not (results.job.annotates and gate.settings.annotations):
+            return
+        annotated = terminalreporter.config.pluginmanager.has_plugin(_ANNOTATES_FAILURES)
+        for line in results.reports.annotations(failures=not annotated):
+            terminalreporter.write_line(line)
+
+
+def _fail_run(session: pytest.Session, name: str, text: str) -> None:
+    """Show a failure of the run, which no test has, as a failed case in every report.
+
+    Who reads JUnit or the last line of the terminal, and no exit code, must not see a pass. Those
+    who count failed tests, or run them again, are left out: there is no such test.
+    """
+    report = pytest.TestReport(
+        f"ttnn-perf::{name}", ("ttnn-perf", None, name), {}, "failed", None, "call"
+    )
+    fail_report(report, text)
+    manager = session.config.pluginmanager
+    names = ("session", "terminalreporter", "lfplugin", "stepwiseplugin")
+    apart = [plugin for plugin in map(manager.get_plugin, names) if plugin is not None]
+    reporters = manager.subset_hook_caller("pytest_runtest_logreport", remove_plugins=apart)
+    reporters(report=report)
+    terminal = manager.get_plugin("terminalreporter")
+    if terminal is not None:
+        terminal.stats.setdefault("failed", []).append(report)
+
+
+@dataclass(eq=False)
+class Inline:
+    """Judges what the worker in the same process observed. There are no confirm passes."""
+
+    gate: GateRun
+    gathering: Gathering
+
+    def pytest_collection_finish(self, session: pytest.Session) -> None:
+        """Read the baselines: a broken one stops the run before it costs any time."""
+        self.gate.coverage = self.gathering.coverage(item.nodeid for item in session.items)
+        measured = [i.nodeid for i in session.items if is_measured(i, self.gate.settings)]
+        if measured and not session.config.option.collectonly:
+            try:
+                self.gate.begin(measured)
+            except TtnnPerfError as error:
+                raise pytest.UsageError(str(error)) from error
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_runtest_makereport(self) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+        """Judge a call report that carries an observation; a failed verdict fails the report.
+
+        Not raised in the call: an xfail would swallow it, and unittest hides its own failures
+        from the call. Every later reader of the report sees an ordinary failed call.
+        """
+        report = yield
+        observed = getattr(report, OBSERVATION, None)
+        if observed is not None:
+            self._judge(observed, report)
+        elif report.when == "teardown" and report.failed:
+            self.gate.withdraw(report.nodeid)
+        if report.when != "setup" or observed is not None:
+            tell(report, self.gate)
+        return report
+
+    def _judge(self, observed: dict[str, object], report: pytest.TestReport) -> None:
+        try:
+            text = self.gate.failure(self.gate.judge(report.nodeid, observed))
+        except TtnnPerfError as error:
+            text = f"NO_DATA: the test's observation could not be judged: {error}"
+        if text is not None and report.passed:
+            fail_report(report, text)

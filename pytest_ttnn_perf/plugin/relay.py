@@ -7,8 +7,16 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from pytest_ttnn_perf._support.errors import DecodeError, TtnnPerfError
-from pytest_ttnn_perf.model.message import (
+from pytest_ttnn_perf._base.errors import DecodeError, TtnnPerfError
+from pytest_ttnn_perf.plugin.reports import (
+    FAILED,
+    Emitter,
+    fail_report,
+    interruption,
+    location_of,
+    lost_reports,
+)
+from pytest_ttnn_perf.records.messages import (
     Broke,
     Collected,
     CollectionReported,
@@ -19,24 +27,34 @@ from pytest_ttnn_perf.model.message import (
     Stopped,
     Warned,
 )
-from pytest_ttnn_perf.plugin.emitter import Emitter
-from pytest_ttnn_perf.plugin.failure import (
-    FAILED,
-    fail_report,
-    interruption,
-    location_of,
-    lost_reports,
-)
-from pytest_ttnn_perf.plugin.properties import place_of, tell
-from pytest_ttnn_perf.workflow.confirm import suspicion
+from pytest_ttnn_perf.records.observation import Location
+from pytest_ttnn_perf.run.confirm import suspicion
+from pytest_ttnn_perf.run.record import properties_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from pytest_ttnn_perf.model.message import Message
-    from pytest_ttnn_perf.plugin.gathering import Gathering
-    from pytest_ttnn_perf.workflow.passes import Loss
-    from pytest_ttnn_perf.workflow.run import GateRun
+    from pytest_ttnn_perf.plugin.collecting import Gathering
+    from pytest_ttnn_perf.records.messages import Message
+    from pytest_ttnn_perf.run.gate_run import GateRun
+    from pytest_ttnn_perf.run.workers import Loss
+
+
+def tell(report: pytest.TestReport, gate: GateRun) -> None:
+    """Add the metrics of a judged test to its report, from which JUnit reports are made.
+
+    To that of the call, which others read, and to that of the teardown, which pytest's own report
+    takes them from.
+    """
+    if hasattr(report, "context"):  # of a subtest
+        return
+    report.user_properties += properties_of(report.nodeid, gate)
+
+
+def place_of(location: tuple[str, int | None, str]) -> Location:
+    """Return where a test is written; pytest counts lines from 0."""
+    file, line, _ = location
+    return Location(file, None if line is None else line + 1)
 
 
 @dataclass(slots=True)

@@ -8,16 +8,25 @@ from typing import TYPE_CHECKING, Any, Final
 
 import pytest
 
-from pytest_ttnn_perf._support.errors import TtnnPerfError
-from pytest_ttnn_perf.model.profile import PassChoice, ProfilerKind
-from pytest_ttnn_perf.model.rule_settings import Checklist
-from pytest_ttnn_perf.model.settings import Isolate, Missing, Settings, Update
+from pytest_ttnn_perf._base.errors import TtnnPerfError, UsageError
 from pytest_ttnn_perf.plugin.options import TURN_ON
-from pytest_ttnn_perf.workflow.config_file import load_settings
+from pytest_ttnn_perf.records.metric import LARGEST
+from pytest_ttnn_perf.records.settings import (
+    Checklist,
+    Isolate,
+    Missing,
+    PassChoice,
+    ProfilerKind,
+    Settings,
+    TestSettings,
+    Update,
+)
+from pytest_ttnn_perf.run.settings import load_settings
 
 if TYPE_CHECKING:
     import argparse
     from collections.abc import Callable, Mapping
+
 
 _SETTINGS = pytest.StashKey[Settings]()
 
@@ -105,4 +114,144 @@ _READERS: Final[Mapping[str, Callable[[Any, Path], Any]]] = {
     "checklist": lambda value, _: Checklist(value),
     "select": lambda value, _: _codes(value),
     "ignore": lambda value, _: _codes(value),
+}
+NAME: Final = "ttnn_perf"
+#: How the functions of tt-metal begin that profile a command in a process of its own.
+_OWN_PROFILE: Final = "run_device_perf"
+_ASKED = pytest.StashKey[TestSettings]()
+
+
+def is_marked(item: pytest.Item) -> bool:
+    """Tell whether the author of a test asked for it to be gated."""
+    return item.get_closest_marker(NAME) is not None
+
+
+def is_measured(item: pytest.Item, settings: Settings) -> bool:
+    """Tell whether a gated run measures a test."""
+    return (
+        settings.all
+        or is_marked(item)
+        or NAME in getattr(item, "fixturenames", ())
+        or any(item.get_closest_marker(name) for name in settings.markers)
+    )
+
+
+def profiles_itself(item: pytest.Item) -> bool:
+    """Tell whether a test starts a profiled process of its own: ours must not be around it."""
+    code = getattr(getattr(item, "obj", None), "__code__", None)
+    return code is not None and any(name.startswith(_OWN_PROFILE) for name in code.co_names)
+
+
+def test_settings(item: pytest.Item, settings: Settings) -> TestSettings:
+    """Return what a test's markers ask for; nearer markers win, keyword by keyword.
+
+    Raises:
+        pytest.UsageError: naming the test, the keyword, and what was expected.
+    """
+    if _ASKED not in item.stash:
+        item.stash[_ASKED] = _read(item, settings)
+    return item.stash[_ASKED]
+
+
+def _read(item: pytest.Item, settings: Settings) -> TestSettings:
+    asked: dict[str, Any] = {}
+    for marker in _nearest_first(item):
+        if marker.args:
+            message = f"{item.nodeid}: @pytest.mark.{NAME} takes keywords only, found {marker.args}"
+            raise pytest.UsageError(message)
+        asked = {**marker.kwargs, **asked}
+    unknown = sorted(set(asked) - set(_MARKER_READERS))
+    if unknown:
+        message = (
+            f"{item.nodeid}: @pytest.mark.{NAME} does not know {', '.join(unknown)}; "
+            f"it knows {', '.join(_MARKER_READERS)}"
+        )
+        raise pytest.UsageError(message)
+    defaults: dict[str, Any] = {
+        "warmup": settings.warmup,
+        "iterations": settings.iterations,
+        "pcc": settings.pcc,
+    }
+    try:
+        read = {name: _MARKER_READERS[name](name, value) for name, value in asked.items()}
+    except UsageError as error:
+        message = f"{item.nodeid}: @pytest.mark.{NAME}: {error}"
+        raise pytest.UsageError(message) from error
+    return TestSettings(**{**defaults, **read})
+
+
+def _nearest_first(item: pytest.Item) -> list[pytest.Mark]:
+    """Return the markers of a parameter set before those of its function, class and module.
+
+    pytest lists a function's own marks before those that its parameters brought along.
+    """
+    markers = list(item.iter_markers(NAME))
+    of_parameters = getattr(getattr(item, "callspec", None), "marks", ())
+    return sorted(markers, key=lambda marker: marker not in of_parameters)
+
+
+def _refuse(name: str, expected: str, found: object) -> UsageError:
+    return UsageError(f"{name}: expected {expected}, found {found!r}")
+
+
+def _whole(least: int) -> Callable[[str, object], int]:
+    def read(name: str, value: object) -> int:
+        if isinstance(value, bool) or not isinstance(value, int) or value < least:
+            raise _refuse(name, f"a whole number of at least {least}", value)
+        return value
+
+    return read
+
+
+def _number(name: str, value: object) -> float:
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        raise _refuse(name, "a finite number", value)
+    if not -LARGEST <= value <= LARGEST:
+        raise _refuse(name, "a finite number", value)
+    return value
+
+
+def _correlation(name: str, value: object) -> float:
+    number = _number(name, value)
+    if not -1 <= number <= 1:
+        raise _refuse(name, "a correlation from -1 to 1", value)
+    return number
+
+
+def _fractions(name: str, value: object) -> Mapping[str, float]:
+    """Read one fraction for every timing, or one per metric."""
+    limits: dict[str, Any] = value if isinstance(value, dict) else {"*": value}
+    for metric, limit in limits.items():
+        place = name if metric == "*" else f"{name} {metric}"
+        if _number(place, limit) < 0:
+            raise _refuse(place, "a fraction of at least 0 (0.05 is 5 %)", limit)
+    return limits
+
+
+def _goals(name: str, value: object) -> Mapping[str, str | float]:
+    if not isinstance(value, dict):
+        raise _refuse(name, 'a goal per metric, e.g. {"wall_time": "10 ms"}', value)
+    for metric, goal in value.items():
+        if not isinstance(goal, str):
+            _number(f"{name} {metric}", goal)
+    return value
+
+
+def _waivers(name: str, value: object) -> Mapping[str, str]:
+    if not isinstance(value, dict) or not all(
+        isinstance(reason, str) and reason.strip() for reason in value.values()
+    ):
+        raise _refuse(name, 'a reason per rule, e.g. {"TTP203": "converted once"}', value)
+    return {str(code).upper(): reason for code, reason in value.items()}
+
+
+_MARKER_READERS: Final[Mapping[str, Callable[[str, object], Any]]] = {
+    "warmup": _whole(0),
+    "iterations": _whole(1),
+    "pcc": _correlation,
+    "batch": _whole(1),
+    "tolerance": _fractions,
+    "max_regression": _fractions,
+    "target": _goals,
+    "waive": _waivers,
 }

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import os
+import sys
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from time import perf_counter_ns, time
@@ -11,26 +12,30 @@ from typing import TYPE_CHECKING, Final
 
 import pytest
 
-from pytest_ttnn_perf._support.visible import text_of
-from pytest_ttnn_perf.model.encoding.observations import encode_observation
-from pytest_ttnn_perf.model.message import OBSERVATION
-from pytest_ttnn_perf.model.observation import Observation
+from pytest_ttnn_perf._base.text import text_of
+from pytest_ttnn_perf.observe.instruments import error_text
 from pytest_ttnn_perf.plugin.fixture import INSTRUMENTS, OBSERVER, observer_for
-from pytest_ttnn_perf.plugin.marker import (
+from pytest_ttnn_perf.plugin.relay import place_of
+from pytest_ttnn_perf.plugin.settings import (
     NAME,
     is_marked,
     is_measured,
     profiles_itself,
     test_settings,
 )
-from pytest_ttnn_perf.plugin.properties import place_of
-from pytest_ttnn_perf.workflow.equipment import error_text
+from pytest_ttnn_perf.records.json import encode_observation
+from pytest_ttnn_perf.records.messages import OBSERVATION, Strayed
+from pytest_ttnn_perf.records.observation import Observation
+from pytest_ttnn_perf.run.workers import strays
 
 if TYPE_CHECKING:
     from collections.abc import Generator
 
-    from pytest_ttnn_perf.model.settings import Settings
-    from pytest_ttnn_perf.workflow.observe import Observer
+    from pytest_ttnn_perf.observe.observer import Observer
+    from pytest_ttnn_perf.records.messages import Apart
+    from pytest_ttnn_perf.records.settings import Settings
+    from pytest_ttnn_perf.run.workers import Link
+
 
 #: With one of these set, tt-lang prints a profile after every call of a kernel.
 _PROFILES: Final = ("TTLANG_PERF_DUMP", "TTLANG_AUTO_PROFILE", "TTLANG_SIGNPOST_PROFILE")
@@ -91,7 +96,7 @@ class Worker:
         if item.config.getoption("capture") != "no" or not any(map(os.environ.get, _PROFILES)):
             yield
             return
-        from pytest_ttnn_perf.workflow.printed import kept_output
+        from pytest_ttnn_perf.observe.artifacts import kept_output
 
         with kept_output() as output:
             try:
@@ -163,3 +168,29 @@ def _is_async(item: pytest.Item) -> bool:
 
 def _uses_fixture(item: pytest.Item) -> bool:
     return NAME in getattr(item, "fixturenames", ())
+
+
+@dataclass(eq=False)
+class Origins:
+    """Looks at what was loaded: before any test runs, and again for what tests have loaded."""
+
+    link: Link
+    apart: Apart
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_collection_finish(self, session: pytest.Session) -> None:
+        """Tell what test files load, before anything is measured."""
+        stop = self._tell(session)
+        if stop is not None:
+            session.shouldstop = stop
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_sessionfinish(self, session: pytest.Session) -> None:
+        """Tell what tests have loaded while they ran."""
+        self._tell(session)
+
+    def _tell(self, session: pytest.Session) -> str | None:
+        ours = (self.link.assignment.folder,)
+        here = session.config.invocation_params.dir
+        found = strays(dict(sys.modules), self.apart, here=here, ours=ours)
+        return self.link.say(Strayed([list(each) for each in found])) if found else None

@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+import faulthandler
 import json
 import os
+import signal
 import socket
+import sys
+import threading
+from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Iterator, Mapping
+
 
 #: The answer when nobody is there to give one.
 GONE: Final = "the process that started this worker is gone"
@@ -95,3 +101,62 @@ def _described(value: object) -> str:
         return repr(value)
     except Exception:  # noqa: BLE001 (somebody else's class)
         return f"<{type(value).__name__}>"
+
+
+_PR_SET_PDEATHSIG: Final = 1
+#: Asks a worker to print the stacks of its threads.
+STACK: Final = signal.SIGQUIT
+
+
+def die_with_parent() -> None:
+    """Ask the kernel to end this process when its parent dies, however that happens.
+
+    A worker whose orchestrator was killed would hold its device for nobody. Where there is no
+    such call, it notices at its next message.
+    """
+    if not sys.platform.startswith("linux"):
+        return
+    import ctypes
+
+    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)
+
+
+def show_stacks_on_request() -> None:
+    """Print where this process is when its parent asks, also while it hangs in foreign code.
+
+    To where stderr goes now, which is not yet where pytest's capturing will send it.
+    """
+    faulthandler.register(STACK, file=os.dup(2), all_threads=True, chain=False)
+
+
+_ENDING: Final = (signal.SIGTERM, signal.SIGHUP)
+
+
+@contextmanager
+def interrupting() -> Iterator[None]:
+    """Let what would end this process at once interrupt it, as Ctrl-C does."""
+    with _handled(_ENDING, signal.default_int_handler):
+        yield
+
+
+@contextmanager
+def undisturbed() -> Iterator[None]:
+    """Be deaf to Ctrl-C and the like for the moment that clearing up takes."""
+    with _handled((signal.SIGINT, *_ENDING), signal.SIG_IGN):
+        yield
+
+
+@contextmanager
+def _handled(
+    numbers: tuple[signal.Signals, ...], handler: Callable[..., Any] | signal.Handlers
+) -> Iterator[None]:
+    if threading.current_thread() is not threading.main_thread():
+        yield  # only the main thread hears signals, or may say what becomes of them
+        return
+    before = {number: signal.signal(number, handler) for number in numbers}
+    try:
+        yield
+    finally:
+        for number, usual in before.items():
+            # None: it was not set by Python, and Python cannot set it again.
+            signal.signal(number, signal.SIG_DFL if usual is None else usual)

@@ -9,12 +9,26 @@ start none of the programs that a setting may name and that we have no use for.
 from __future__ import annotations
 
 import contextlib
+import fcntl
+import json
 import os
+import re
+import shutil
 import signal
 import subprocess
+import tempfile
+from contextlib import contextmanager
 from dataclasses import dataclass
-from pathlib import Path
-from typing import Final
+from pathlib import Path, PurePosixPath
+from typing import TYPE_CHECKING, Final, TextIO
+
+from pytest_ttnn_perf._base.errors import InputError, UsageError, WriteError
+from pytest_ttnn_perf.processes.channel import undisturbed
+from pytest_ttnn_perf.records.experiments import Commit, WorkingTree
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
 
 #: Where these are set, as in a hook, git would write the user's own index instead of another's.
 _OF_ONE_REPOSITORY: Final = (
@@ -131,3 +145,336 @@ class Git:
             # Where the .git turns out to be none, there is no other one above it.
             _CEILINGS: str(self.folder.parent),
         }
+
+
+#: A repository that takes longer is one that cannot tell.
+_TIMEOUT_S: Final = 60.0
+#: What every run waits for is waited for less: the commit is recorded as unknown then.
+_STATE_TIMEOUT_S: Final = 5.0
+_BETWEEN: Final = "\x00"
+_FIELDS: Final = "%x00".join(("%H", "%an", "%aI", "%s"))
+
+
+@dataclass(frozen=True, slots=True)
+class Committed:
+    """A commit that changed a file, by whom, when, and where the file was then."""
+
+    commit: str
+    author: str
+    date: str
+    subject: str
+    path: str
+
+
+def top_level(folder: Path) -> Path | None:
+    """Return the top of the working tree around a folder; None where git knows of none."""
+    top = work_tree(folder)
+    if top is None or Git(top).ask("rev-parse", "--is-inside-work-tree") != "true":
+        return None
+    return top
+
+
+def state(folder: Path) -> tuple[str | None, bool | None]:
+    """Return the commit and whether tracked files differ from it; None where git cannot tell."""
+    top = work_tree(folder)
+    words = ["status", "--porcelain=v2", "--branch", "--untracked-files=no"]
+    words.append("--ignore-submodules=dirty")  # looking into large ones takes seconds
+    answer = Git(top).ask(*words, timeout_s=_STATE_TIMEOUT_S) if top else None
+    if answer is None:
+        return None, None
+    lines = answer.splitlines()
+    commits = [line.split()[-1] for line in lines if line.startswith("# branch.oid ")]
+    commit = commits[0] if commits and commits[0] != "(initial)" else None
+    return commit, any(not line.startswith("#") for line in lines)
+
+
+def staged(file: Path, stage: int) -> str | None:
+    """Return one side of a file that is in conflict: 1 the base, 2 ours, 3 theirs."""
+    top, name = _placed(file)
+    answer = _bytes(top, "cat-file", "blob", f":{stage}:{name}")
+    return None if answer is None else answer.decode("utf-8", "replace")
+
+
+def setting(folder: Path, name: str) -> str | None:
+    """Return a setting of a repository."""
+    return Git(folder).ask("config", "--local", "--get", name, timeout_s=_TIMEOUT_S)
+
+
+def set_setting(folder: Path, name: str, value: str) -> bool:
+    """Set it; return whether git did."""
+    answer = Git(folder).ask("config", "--local", name, value, timeout_s=_TIMEOUT_S)
+    return answer is not None
+
+
+def history(file: Path) -> list[Committed]:
+    """Return the commits that changed a file, newest first, under whatever name it had."""
+    top, name = _placed(file)
+    words = ("log", "--no-show-signature", "--no-ext-diff", "--no-textconv", "--follow")
+    answer = _bytes(top, *words, f"--format=%x01{_FIELDS}", "--name-only", "-z", "--", name)
+    found = []
+    for entry in (answer or b"").decode("utf-8", "surrogateescape").split("\x01")[1:]:
+        commit, author, date, subject, *names = entry.split(_BETWEEN)
+        path = next((name.strip("\n") for name in names if name.strip("\n")), "")
+        if path:
+            found.append(Committed(commit, author, date, subject, path))
+    return found
+
+
+def contents(file: Path, versions: Sequence[Committed]) -> list[str | None]:
+    """Return a file as it was after each of some commits; None where it was not there."""
+    top, _ = _placed(file)
+    wanted = "".join(f"{each.commit}:{each.path}\n" for each in versions)
+    answer = _bytes(top, "cat-file", "--batch", given=os.fsencode(wanted)) or b""
+    found: list[str | None] = []
+    position = 0
+    for _ in versions:
+        end = answer.find(b"\n", position)
+        words = answer[position:end].split()
+        position = end + 1
+        if end < 0 or len(words) < 3 or words[-2] != b"blob":
+            found.append(None)
+            continue
+        size = int(words[-1])
+        found.append(answer[position : position + size].decode("utf-8", "replace"))
+        position += size + 1
+    return found
+
+
+def posix(path: Path, folder: Path) -> str:
+    """Return a path as git writes it, from a folder."""
+    return str(PurePosixPath(os.path.relpath(path, folder)))
+
+
+def _placed(file: Path) -> tuple[Path | None, str]:
+    """Return the working tree that a file is in, and its path as git writes it from the top."""
+    folder = Path(os.path.realpath(file.parent))
+    top = work_tree(folder)
+    return top, "" if top is None else posix(folder / file.name, top)
+
+
+def _bytes(top: Path | None, *words: str, given: bytes = b"") -> bytes | None:
+    """Return what git prints; None where it cannot tell."""
+    try:
+        return Git(top).output(*words, given=given, timeout_s=_TIMEOUT_S) if top else None
+    except GitError:
+        return None
+
+
+@dataclass(frozen=True, slots=True)
+class Repository:
+    """A repository with a working tree in ``root``."""
+
+    root: Path
+
+    @classmethod
+    def around(cls, folder: Path) -> Repository:
+        """Return the repository that a folder belongs to.
+
+        Raises:
+            UsageError: there is none, or one without a working tree.
+        """
+        root = work_tree(folder)
+        message = f"{folder} is in no git repository with a working tree"
+        if root is None:
+            raise UsageError(f"{message}: neither it nor a folder above it has a .git")
+        try:
+            Git(root).run("rev-parse", "--is-inside-work-tree")
+        except GitError as cause:
+            raise UsageError(f"{message}: {cause}") from cause
+        return cls(root)
+
+    def commit(self, name: str) -> Commit:
+        """Return the commit that a name stands for.
+
+        Raises:
+            UsageError: it stands for none.
+        """
+        found = None
+        if not name.startswith("-"):
+            found = self._git.ask("rev-parse", "--verify", "--quiet", f"{name}^{{commit}}")
+        if not found:
+            message = f"{name!r} is no commit of {self.root}: expected a branch, a tag or a commit"
+            raise UsageError(message)
+        return self._described(found)
+
+    def working_tree(self) -> WorkingTree:
+        """Return what is checked out, and how many files are not as they were committed."""
+        head = self._git.ask("rev-parse", "--verify", "--quiet", "HEAD^{commit}")
+        listed = self._git.ask("status", "--porcelain=v1", "-z", "--no-renames") or ""
+        states = [line[:2] for line in listed.split("\0") if line]
+        untracked = states.count("??")
+        commit = self._described(head) if head else None
+        return WorkingTree(commit, len(states) - untracked, untracked)
+
+    def differs_from(self, commit: Commit, paths: Iterable[str]) -> tuple[str, ...]:
+        """Return those of some paths in which the working tree differs from a commit."""
+        return tuple(
+            path
+            for path in paths
+            if self._git.ask(
+                "diff", "--quiet", "--no-ext-diff", "--no-textconv", commit.id, "--", path
+            )
+            is None
+        )
+
+    @property
+    def _git(self) -> Git:
+        return Git(self.root)
+
+    def _described(self, commit: str) -> Commit:
+        told = (
+            self._git.ask("log", "-1", "--no-show-signature", "--format=%h%n%s", commit, "--")
+            or commit[:12]
+        )
+        short, _, subject = told.partition("\n")
+        return Commit(commit, short, subject)
+
+
+_PREFIX: Final = "ttnn-perf-ab-"
+#: What mkdtemp makes of the prefix.
+_OURS: Final = re.compile(re.escape(_PREFIX) + r"[a-z0-9_]{8}")
+_MARKER: Final = "made-by-ttnn-perf-ab.json"
+_SUBMODULE: Final = "160000"
+
+
+@contextmanager
+def checked_out(root: Path, commit: str) -> Iterator[Path]:
+    """Check a commit of the repository in ``root`` out; yield where, and remove it in the end.
+
+    The folder is called as that of the repository: where its root is a package, that is its name.
+
+    Raises:
+        UsageError: the temporary folder lies in the repository: each version would see the other.
+        InputError: git cannot check it out.
+        WriteError: there is no room for it.
+    """
+    temporary = Path(tempfile.gettempdir()).resolve()
+    if temporary.is_relative_to(root):
+        message = f"the temporary folder {temporary} lies in the repository: set TMPDIR to another"
+        raise UsageError(message)
+    folder = None
+    try:
+        try:
+            folder = Path(tempfile.mkdtemp(prefix=_PREFIX)).resolve()
+            marker = _mark(folder, [root])
+        except OSError as cause:
+            raise WriteError(folder or temporary, cause) from cause
+        with marker:
+            tree = folder / root.name
+            _check_out(marker, root, tree, commit)
+            yield tree
+    finally:
+        if folder is not None:
+            with undisturbed():
+                _remove(folder)
+
+
+def remove_leftovers(root: Path) -> int:
+    """Remove what earlier processes left behind when they were killed; return how many."""
+    known = {tree.parent for tree in _worktrees(root) if _OURS.fullmatch(tree.parent.name)}
+    here = Path(tempfile.gettempdir()).resolve()
+    found = {folder for folder in here.glob(f"{_PREFIX}*") if _OURS.fullmatch(folder.name)}
+    return sum(_remove_leftover(folder, root) for folder in sorted(known | found))
+
+
+def _remove_leftover(folder: Path, root: Path) -> bool:
+    if not folder.exists():  # the system has cleared it away, and git does not know
+        return _forget(folder, [root])
+    try:
+        with (folder / _MARKER).open(encoding="utf-8") as marker:
+            fcntl.flock(marker, fcntl.LOCK_EX | fcntl.LOCK_NB)  # not while its owner lives
+            with undisturbed():
+                _remove(folder)
+    except OSError:  # no marker, so it is not ours; locked; or another user's
+        return False
+    return True
+
+
+def _mark(folder: Path, repositories: Sequence[Path]) -> TextIO:
+    """Put a marker into a folder, and return it locked: it is locked as soon as it has its name."""
+    unnamed = folder / f".{_MARKER}"
+    marker = unnamed.open("w", encoding="utf-8")
+    fcntl.flock(marker, fcntl.LOCK_EX)
+    _note(marker, repositories)
+    unnamed.replace(folder / _MARKER)
+    return marker
+
+
+def _note(marker: TextIO, repositories: Sequence[Path]) -> None:
+    marker.seek(0)
+    marker.truncate()
+    json.dump({"repositories": [str(each) for each in repositories]}, marker)
+    marker.flush()
+
+
+def _check_out(marker: TextIO, root: Path, tree: Path, commit: str) -> None:
+    """Check out a commit and, of its submodules, those that the working tree has."""
+    waiting = [(root, tree, commit)]
+    repositories = []
+    while waiting:
+        repository, place, wanted = waiting.pop()
+        repositories.append(repository)
+        _note(marker, repositories)
+        git = Git(repository)
+        if repository != root and git.ask("cat-file", "-e", f"{wanted}^{{commit}}") is None:
+            problem = f"the submodule does not have commit {wanted[:12]}, which is asked for"
+            raise InputError(repository, f"{problem}: git -C {repository} fetch")
+        try:
+            git.run("worktree", "add", "--detach", str(place), wanted)
+            listed = git.run("ls-tree", "-r", "-z", wanted)
+        except GitError as cause:
+            problem = f"commit {wanted[:12]} cannot be checked out: {cause}"
+            raise InputError(repository, problem) from cause
+        for entry in listed.split("\0"):
+            mode, _, rest = entry.partition(" ")
+            if mode == _SUBMODULE:
+                identity, path = rest.split(" ", 1)[1].split("\t", 1)
+                # One that is not checked out here is not missed there.
+                if (repository / path / ".git").exists():
+                    waiting.append((repository / path, place / path, identity))
+
+
+def _remove(folder: Path) -> None:
+    """Remove a folder of ours, and what git remembers of the worktrees in it."""
+    repositories: list[Path] = []
+    with contextlib.suppress(OSError, ValueError, KeyError, TypeError):
+        told = json.loads((folder / _MARKER).read_text(encoding="utf-8"))
+        repositories = [Path(each) for each in told["repositories"]]
+    # The marker last: a process that is killed in the middle of this leaves a leftover.
+    for entry in folder.iterdir():
+        if entry.name != _MARKER:
+            _delete(entry)
+    _forget(folder, repositories)
+    _delete(folder)
+
+
+def _forget(folder: Path, repositories: Sequence[Path]) -> bool:
+    """Let git forget the worktrees in a folder that is gone; return whether there were any."""
+    done = False
+    for repository in repositories:
+        for tree in _worktrees(repository):
+            if tree.is_relative_to(folder):
+                # Not `prune`, which would also forget those of the user on a disk that is off.
+                forgotten = Git(repository).ask("worktree", "remove", "-f", "-f", str(tree))
+                done = done or forgotten is not None
+    return done
+
+
+def _worktrees(repository: Path) -> list[Path]:
+    listed = Git(repository).ask("worktree", "list", "--porcelain") or ""
+    lines = listed.splitlines()
+    return [Path(line[9:]) for line in lines if line.startswith("worktree ")]
+
+
+def _delete(path: Path) -> None:
+    """Delete a file or a folder, also one that a test has made read-only."""
+    if not path.is_dir() or path.is_symlink():
+        path.unlink(missing_ok=True)
+        return
+    for parent, folders, _ in os.walk(path):
+        for name in (".", *folders):
+            with contextlib.suppress(OSError):
+                place = Path(parent, name)
+                if not place.is_symlink():
+                    place.chmod(0o700)
+    shutil.rmtree(path, ignore_errors=True)

@@ -1,21 +1,199 @@
-"""Findings laid out: what is wrong with a model first, and what could not be told last."""
+"""What the checklist says of the tests of a run, in its summary."""
 
 from __future__ import annotations
 
 from collections import Counter
 from typing import TYPE_CHECKING, Final
 
-from pytest_ttnn_perf._support.wording import counted, percent, size, unit_for
-from pytest_ttnn_perf.model.finding import RuleOutcome
-from pytest_ttnn_perf.report.listing import Listing
-from pytest_ttnn_perf.report.numbers import format_fraction, format_ns
-from pytest_ttnn_perf.report.optimization import progress_block, progress_document
+from pytest_ttnn_perf._base.text import counted, percent, shortened, size, unit_for, visible
+from pytest_ttnn_perf.records.finding import RuleOutcome, Severity, State
+from pytest_ttnn_perf.records.verdict import DriftKind, Outcome
+from pytest_ttnn_perf.report.numbers import (
+    Line,
+    Listing,
+    format_fraction,
+    format_ns,
+    format_value,
+    table_lines,
+)
+from pytest_ttnn_perf.report.sentences import change_in_words
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    from pytest_ttnn_perf.model.finding import Evidence, Finding
-    from pytest_ttnn_perf.model.progress import Progress
+    from pytest_ttnn_perf.records.finding import Evidence, Finding, NeedlessWaiver, Progress, Step
+    from pytest_ttnn_perf.records.observation import JudgedTest
+    from pytest_ttnn_perf.records.verdict import Drift, Drifting, Shift, Verdict
+
+
+#: States in a table; a dash is what is not known, also as "done (2 -)": but for two rules.
+_SHORT: Final = {
+    State.DONE: "done",
+    State.OPEN: "OPEN",
+    State.NOT_MEASURED: "-",
+    State.NOT_APPLICABLE: "n/a",
+}
+_LONGEST_ID: Final = 160
+PROGRESS_TITLES: Final = (
+    *("test", "baseline", "1 formats", "2 layouts", "3 memory", "4 trace", "5 queues", "6 convs"),
+    *("7 devices", "PCC"),
+)
+
+
+def progress_lines(progress: Sequence[tuple[str, Progress]]) -> Iterator[Line]:
+    """Lay out how far each model of a run has come, and which step to take first."""
+    if not progress:
+        return
+    yield Line("optimization progress")
+    rows = [
+        (shortened(visible(test), _LONGEST_ID), *progress_cells(each)) for test, each in progress
+    ]
+    yield from map(Line, table_lines(PROGRESS_TITLES, rows))
+    for test, each in progress:
+        yield from (Line(f"{test}: {line}") for line in first_step(each))
+    yield Line("")
+
+
+def progress_cells(progress: Progress) -> tuple[str, ...]:
+    """Return how far one model has come, as the cells of a row."""
+    return tuple(map(_short, progress.all))
+
+
+def progress_block(progress: Progress) -> Iterator[str]:
+    """Lay out how far one model has come, a step in a line."""
+    yield "optimization progress:"
+    for step in progress.all:
+        yield f"  {step.name:<20} {_state(step)}"
+    yield from first_step(progress)
+
+
+def progress_document(progress: Progress) -> dict[str, object]:
+    """Return it as plain JSON."""
+    return {
+        "steps": [
+            {
+                "name": step.name,
+                "state": step.state.value,
+                "open_rules": list(step.open_rules),
+                "unmeasured": step.unmeasured,
+            }
+            for step in progress.all
+        ],
+        "model_kind": progress.kind.value if progress.kind else None,
+        "first": progress.steps[progress.first - 1].name if progress.first else None,
+        "invalid": list(progress.invalid),
+    }
+
+
+def _short(step: Step) -> str:
+    return _SHORT[step.state] + (f" ({step.unmeasured} -)" if step.unmeasured else "")
+
+
+def _state(step: Step) -> str:
+    if step.unmeasured:
+        return (
+            f"{step.state.value}, as far as known: {counted(step.unmeasured, 'rule')} not measured"
+        )
+    return ": ".join(filter(None, (step.state.value, ", ".join(step.open_rules))))
+
+
+def first_step(progress: Progress) -> Iterator[str]:
+    """Say which step to take first, and for which kind of model that is the one."""
+    if progress.invalid:
+        yield f"first: validity, {', '.join(progress.invalid)}: the numbers cannot be trusted"
+        return
+    if progress.first is None:
+        return
+    step = progress.steps[progress.first - 1]
+    kind = f" ({progress.kind.value})" if progress.kind else ""
+    yield f"first{kind}: {step.name}, {', '.join(step.open_rules)}"
+
+
+_CONFIRMED: Final = {
+    Outcome.REGRESSED: "beyond its limit again",
+    Outcome.SHIFTED: "only as slow as the machine",
+}
+#: From here on minutes say enough.
+_MINUTES_FROM_S: Final = 120
+
+
+def suspicion_line(test: str, suspects: Sequence[Verdict]) -> str:
+    """Say that a test looks worse, and what happens now."""
+    found = ", ".join(f"{v.metric.name} {change_in_words(v)}" for v in suspects)
+    return f"ttnn-perf: {test}: {found}: to be measured again"
+
+
+def device_pass_heading(tests: int, *, more_room: bool) -> str:
+    """Say that tests are about to be profiled."""
+    again = " again, with more room: the profiler dropped markers" if more_room else ""
+    return f"ttnn-perf: device pass: profiling {counted(tests, 'test')}{again}"
+
+
+def device_pass_line(*, done: int, of: int, left_s: float) -> str:
+    """Say how far the device pass is."""
+    left = f"{left_s:.0f} s" if left_s < _MINUTES_FROM_S else f"{left_s / 60:.0f} min"
+    return f"ttnn-perf: device pass: {done} of {counted(of, 'test')}, about {left} left"
+
+
+def confirm_heading(tests: int, *, number: int, passes: int) -> str:
+    """Say that a confirm pass begins."""
+    again = f"measuring {counted(tests, 'test')} again in a fresh process"
+    return f"ttnn-perf: confirm pass {number} of {passes}: {again}"
+
+
+def confirm_line(test: str, verdict: Verdict) -> str:
+    """Say what measuring a suspect again has shown."""
+    if verdict.outcome is Outcome.NO_DATA or not verdict.confirmed:
+        return f"ttnn-perf: {test}: {verdict.metric.name} could not be confirmed"
+    value = format_value(verdict.metric, verdict.confirmed[-1], beside=verdict.centre)
+    then = format_value(verdict.metric, verdict.centre)
+    said = _CONFIRMED.get(verdict.outcome, "within its limit now")
+    return f"ttnn-perf: {test}: {verdict.metric.name} {value}, baseline {then}: {said}"
+
+
+def shift_line(shift: Shift) -> str:
+    """Say that the whole machine is slower or faster, by how much, and what differs."""
+    return f"environment shifted: {shift_size(shift)}"
+
+
+def shift_size(shift: Shift) -> str:
+    """Say the same without its name."""
+    way = "slower" if shift.worse else "faster"
+    # A time that is 8 % shorter reads as 8 % faster; the gate reckons it as a ratio.
+    size = format_fraction(abs(shift.change))
+    moved = f"{shift.moved} of {counted(shift.voting, 'test')} moved the same way"
+    differs = "; ".join(shift.differences) or "nothing that is recorded differs"
+    return f"{size} {way} as a whole ({moved}); {differs}"
+
+
+def shift_advice(shift: Shift, accept: str, *, failed: bool) -> Iterator[str]:
+    """Say what a shift means for the run, and what to do; ``failed``: a test failed by name."""
+    if shift.worse and not failed:
+        yield "no test failed by name, and none is known to have passed: exit code 6"
+    yield "run it again on a machine that is as it was when the baselines were accepted"
+    yield "the machine, or a change that all tests share? compare in turns: ttnn-perf ab REF"
+    yield f"if it is to stay: {accept}"
+
+
+def drift_line(drifting: Drifting) -> str:
+    """Say what did not stay the same while it was measured."""
+    drift, count = drifting.drift, drifting.count
+    way = f"{format_fraction(abs(drift.change))} {'slower' if drift.change > 0 else 'faster'}"
+    if drifting.metric is None:
+        tests = counted(count, "test")
+        return f"drift of the run: {way} against the baselines {_course(drift, tests)}"
+    course = _course(drift, counted(count, "sample"))
+    return (
+        f"drift {drifting.test}: {drifting.metric} got {way} {course}: a clock or a temperature "
+        "that had not settled; more warm-up may help"
+    )
+
+
+def _course(drift: Drift, all_of_them: str) -> str:
+    if drift.kind is DriftKind.STEP:
+        return f"after the first {drift.position} of {all_of_them}"
+    return f"in the course of {all_of_them}"
+
 
 _FIELDS: Final = (
     *("code", "name", "severity", "outcome", "reason", "value", "limit", "unit", "fix", "waived"),
@@ -138,3 +316,79 @@ def shown(value: float, unit: str) -> str:
     if unit.startswith("B "):
         return f"{size(value)} {unit.removeprefix('B ')}"
     return f"{value:,.4g} {unit_for(value, unit)}".strip()
+
+
+#: The heaviest first; what is only for information comes last, without evidence and advice.
+_ORDER: Final = (Severity.ERROR, Severity.WARNING, Severity.INFO)
+#: How many tests with the same finding are named; the others are counted.
+_MOST_TESTS: Final = 3
+
+
+def findings_lines(tests: Sequence[JudgedTest]) -> Iterator[Line]:
+    """Lay out what was found, one finding that several tests share once, and what to do."""
+    lines = [*_bottlenecks(tests)]
+    advised: set[str] = set()
+    shared = _shared(tests)
+    for severity in _ORDER:
+        for finding, names in shared.items():
+            if finding.severity is severity:
+                bad = finding.fails
+                lines += [Line(text, bad=bad) for text in _finding(finding, names, advised)]
+    if lines:
+        yield Line("optimization checklist")
+        yield from lines
+        yield Line("")
+
+
+def findings_count(tests: Sequence[JudgedTest]) -> str:
+    """Count what was found, by severity; nothing if there is nothing."""
+    found = Counter(
+        finding.severity for judged in tests for finding in _told(judged) if finding.stands
+    )
+    told = ", ".join(counted(found[each], each.value) for each in _ORDER[:2] if found[each])
+    return told and f"checklist: {told}"
+
+
+def _bottlenecks(tests: Sequence[JudgedTest]) -> Iterator[Line]:
+    for judged in tests:
+        if judged.observation.bottleneck is not None:
+            yield Line(f"{judged.observation.test}: bottleneck: {judged.observation.bottleneck}")
+
+
+def _shared(tests: Sequence[JudgedTest]) -> dict[Finding, list[str]]:
+    """Return every finding, with the tests that have just the same."""
+    found: dict[Finding, list[str]] = {}
+    for judged in tests:
+        for finding in _told(judged):
+            found.setdefault(finding, []).append(judged.observation.test)
+    return found
+
+
+def _told(judged: JudgedTest) -> Iterator[Finding]:
+    for finding in judged.findings:
+        if finding.outcome is RuleOutcome.FOUND:
+            yield finding
+
+
+def _finding(finding: Finding, tests: Sequence[str], advised: set[str]) -> Iterator[str]:
+    where = tests[0] if len(tests) == 1 else counted(len(tests), "test")
+    yield f"{where}: {title(finding)}"
+    if len(tests) > 1:
+        more = len(tests) - _MOST_TESTS
+        yield f"    {', '.join(tests[:_MOST_TESTS])}{f' and {more} more' if more > 0 else ''}"
+    if finding.waived is not None or finding.severity is Severity.INFO:
+        return
+    yield from evidence_lines(finding)
+    if finding.code not in advised:
+        advised.add(finding.code)
+        yield from advice_lines(finding)
+
+
+def waiver_lines(waivers: Iterable[NeedlessWaiver]) -> Iterator[Line]:
+    """Say which waivers are for nothing: they would hide what comes later."""
+    for waiver in waivers:
+        place = f"rules.{waiver.code}" if waiver.test is None else f"{waiver.test}: waive"
+        if waiver.known:
+            yield Line(f"{place}: {waiver.code} found nothing; remove the waiver")
+        else:
+            yield Line(f"{place}: {waiver.code} is no rule; `ttnn-perf rules` lists them")

@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Final
+import csv
+import io
+import json
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final, NamedTuple
 
-from pytest_ttnn_perf._support.wording import BYTE_UNITS, digits, percent, scaled
-from pytest_ttnn_perf.model.metric import Better, Kind, Metric
-from pytest_ttnn_perf.model.unit import NANOSECONDS_IN
+from pytest_ttnn_perf._base.text import BYTE_UNITS, NANOSECONDS_IN, digits, percent, scaled
+from pytest_ttnn_perf.records.metric import Better, Kind, Metric
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
 
 #: Display units of time, longest first, with their nanoseconds.
 _TIME_UNITS: Final = (("s", 1e9), ("ms", 1e6), ("us", 1e3), ("ns", 1.0))
@@ -80,3 +87,51 @@ def _accuracy(value: float) -> str:
 
 def _with_unit(text: str, unit: str) -> str:
     return f"{text} {unit}" if unit else text
+
+
+def table_lines(
+    headings: Sequence[str], rows: Sequence[Sequence[str]], *, right: frozenset[int] = frozenset()
+) -> list[str]:
+    """Lay rows out under their headings; the columns in ``right`` are aligned to the right."""
+    from tabulate import tabulate
+
+    align = ["right" if index in right else "left" for index in range(len(headings))]
+    text = tabulate(
+        rows, headers=headings, tablefmt="simple", disable_numparse=True, colalign=align
+    )
+    return [line.rstrip() for line in text.splitlines()]
+
+
+def csv_text(headings: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
+    """Return rows as CSV with a heading."""
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(headings)
+    writer.writerows(rows)
+    return text.getvalue()
+
+
+@dataclass(frozen=True, slots=True)
+class Listing:
+    """What a command prints. ``document`` is plain JSON; ``rows`` are under ``headings``."""
+
+    lines: tuple[str, ...]
+    document: object
+    headings: tuple[str, ...]
+    rows: tuple[tuple[object, ...], ...]
+
+    def text(self, shape: str) -> str:
+        """Return the result as ``table``, ``json`` or ``csv``."""
+        if shape == "json":
+            return json.dumps(self.document, indent=2) + "\n"
+        if shape == "csv":
+            return csv_text(self.headings, self.rows)
+        return "".join(f"{line}\n" for line in self.lines)
+
+
+class Line(NamedTuple):
+    """A line of output; ``bad`` and ``good`` ones may be coloured."""
+
+    text: str
+    bad: bool = False
+    good: bool = False

@@ -2,39 +2,136 @@
 
 from __future__ import annotations
 
+import shlex
 from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from pytest_ttnn_perf._support.visible import shortened, visible, visible_lines
-from pytest_ttnn_perf._support.wording import counted
-from pytest_ttnn_perf.model.lapse import NO_LAPSES, Lapses
-from pytest_ttnn_perf.model.metric import Source
-from pytest_ttnn_perf.model.rerun import Rerun
-from pytest_ttnn_perf.model.settings import Update
-from pytest_ttnn_perf.model.verdict import Outcome, Reason
-from pytest_ttnn_perf.report.checklist import finding_lines
-from pytest_ttnn_perf.report.findings import findings_count, findings_lines, waiver_lines
-from pytest_ttnn_perf.report.lapses import lapse_lines
-from pytest_ttnn_perf.report.lines import Line
-from pytest_ttnn_perf.report.numbers import format_change, format_fraction, format_value
-from pytest_ttnn_perf.report.optimization import progress_lines
-from pytest_ttnn_perf.report.orphans import orphan_lines
-from pytest_ttnn_perf.report.progress import drift_line, shift_advice, shift_line
-from pytest_ttnn_perf.report.remedies import remedy
-from pytest_ttnn_perf.report.sentences import sentence
-from pytest_ttnn_perf.report.tables import table_lines
+from pytest_ttnn_perf._base.text import counted, shortened, visible, visible_lines
+from pytest_ttnn_perf.records.metric import Source
+from pytest_ttnn_perf.records.result import Rerun
+from pytest_ttnn_perf.records.settings import Missing, Update
+from pytest_ttnn_perf.records.verdict import NO_LAPSES, Lapses, Outcome, Reason
+from pytest_ttnn_perf.report.checklist import (
+    drift_line,
+    finding_lines,
+    findings_count,
+    findings_lines,
+    progress_lines,
+    shift_advice,
+    shift_line,
+    waiver_lines,
+)
+from pytest_ttnn_perf.report.numbers import (
+    Line,
+    format_change,
+    format_fraction,
+    format_value,
+    table_lines,
+)
+from pytest_ttnn_perf.report.sentences import remedy, sentence
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
+    from pathlib import Path
 
-    from pytest_ttnn_perf.model.drift import Drifting
-    from pytest_ttnn_perf.model.finding import Finding, NeedlessWaiver
-    from pytest_ttnn_perf.model.observation import JudgedTest
-    from pytest_ttnn_perf.model.orphan import Orphaned
-    from pytest_ttnn_perf.model.progress import Progress
-    from pytest_ttnn_perf.model.shift import Shift
-    from pytest_ttnn_perf.model.verdict import Verdict
+    from pytest_ttnn_perf.records.baseline import Orphaned, Renaming
+    from pytest_ttnn_perf.records.finding import Finding, NeedlessWaiver, Progress
+    from pytest_ttnn_perf.records.observation import JudgedTest
+    from pytest_ttnn_perf.records.settings import Settings
+    from pytest_ttnn_perf.records.verdict import Drifting, Shift, Verdict
+
+
+def heading_line(
+    settings: Settings, host: str | None, *, here: Path, inline: bool, profiler: str
+) -> str:
+    """Say what a run does, and for which key: that of the ``host``, if there are no devices."""
+    key = f"key {host}" if host else "keys of the devices that tests open"
+    if settings.replay is not None:
+        key = "keys of the artifacts"
+    parts = [f"gate on, {key}", f"baselines {shown_path(settings.baselines, here)}"]
+    if settings.update:
+        parts.append(f"update {settings.update.value}")
+    if settings.missing is not Missing.FAIL:
+        parts.append(f"missing {settings.missing.value}")
+    if inline:
+        parts.append("in this process, nothing is measured again")
+    if settings.replay is None:
+        return ", ".join([*parts, profiler])
+    replayed = f"replaying {shown_path(settings.replay, here)}, times of this machine are left out"
+    return ", ".join([*parts, replayed])
+
+
+def closing_lines(
+    *, missing: Path | None, written: Iterable[Path], records: Iterable[Path], here: Path
+) -> Iterator[str]:
+    """Say where the results went; ``missing`` is a folder of baselines that is not there."""
+    if missing is not None:
+        yield f"no baselines folder at {shown_path(missing, here)}"
+    for path in written:
+        yield f"wrote {shown_path(path, here)}"
+    for path in records:
+        yield f"run record: {shown_path(path, here)}"
+
+
+def shown_path(path: Path, here: Path) -> str:
+    """Return a path as seen from the folder the user stands in."""
+    return str(path.relative_to(here)) if path.is_relative_to(here) else str(path)
+
+
+#: How many tests are named; the others are counted.
+_MOST: Final = 5
+
+
+def lapse_lines(lapses: Lapses) -> Iterator[Line]:
+    """Say which tests are required and did not run, and which baselines are stale."""
+    if lapses.lost:
+        count = counted(len(lapses.lost), "test")
+        yield Line(f"failed: {count} with a baseline did not run, and required is set", bad=True)
+        for test in lapses.lost[:_MOST]:
+            yield Line(f"  {test}", bad=True)
+        if len(lapses.lost) > _MOST:
+            yield Line(f"  and {len(lapses.lost) - _MOST} more", bad=True)
+        gone = "what is gone or renamed: ttnn-perf baseline prune, baseline rename"
+        yield Line(f"  run those that are skipped; {gone}")
+    for stale in lapses.stale:
+        count = counted(len(stale.tests), "baseline")
+        oldest = f"{stale.oldest} of {stale.oldest_at}"
+        yield Line(f"stale: {count} {stale.why}, the oldest {oldest}")
+        yield Line("  measure anew with: ttnn-perf calibrate TESTS --write")
+
+
+def orphan_lines(found: Orphaned | None) -> Iterator[Line]:
+    """Name what a full run did not meet, and the commands that settle it."""
+    if found is None:
+        return
+    keys = sorted({orphan.hardware.key for orphan in found.orphans})
+    count = counted(len(found.orphans), "baseline")
+    yield Line(f"orphaned: {count} of {', '.join(keys)} without a test")
+    yield from (Line(f"  {text}") for text in renaming_texts(found))
+    for orphan in found.orphans:
+        if orphan.looks_like is None:
+            yield Line(f"  {orphan.test} is gone")
+        elif orphan.taken:
+            yield Line(f"  {orphan.test} looks like {orphan.looks_like}, which has a baseline now")
+    if found.record is not None:
+        words = ["ttnn-perf", "baseline", "prune", found.record, *found.options]
+        yield Line(f"  remove those that are gone with: {shlex.join(words)}")
+
+
+def renaming_texts(found: Orphaned) -> Iterator[str]:
+    """Say what looks renamed, with the command that renames its baselines."""
+    for renaming in found.renamings:
+        tests = f" ({counted(len(renaming.orphans), 'baseline')})" if _is_place(renaming) else ""
+        words = ["ttnn-perf", "baseline", "rename", renaming.before, renaming.after, *found.options]
+        yield (
+            f"looks like {renaming.before} renamed to {renaming.after}{tests}: {shlex.join(words)}"
+        )
+
+
+def _is_place(renaming: Renaming) -> bool:
+    return renaming.orphans[0].test != renaming.before
+
 
 _HEADINGS: Final = ("test", "metric", "baseline", "now", "change", "limit", "verdict")
 _NUMERIC: Final = frozenset({2, 3, 4, 5})

@@ -8,7 +8,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from pytest_ttnn_perf.device.host_load import ROOT
+from pytest_ttnn_perf.device.host import ROOT
 
 REPOSITORY = Path(__file__).parents[2]
 #: A plugin that writes down what the process of the examples has that is ours.

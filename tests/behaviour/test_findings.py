@@ -95,14 +95,14 @@ def test_a_finding_that_tests_share_is_said_once(project: Project) -> None:
 def test_a_rule_that_raises_fails_its_test_and_no_other(project: Project) -> None:
     project.write(
         conftest="""
-            from pytest_ttnn_perf.checklist.rules.ttp902_pcc_not_checked import PccNotChecked
+            from pytest_ttnn_perf.analysis.checklist.rules import ttp902_pcc_not_checked as rule
 
             def broken(self, subject):
                 if subject.observation.test.endswith("test_model"):
                     raise ValueError("seven is no eight")
                 return check(self, subject)
 
-            check, PccNotChecked.check = PccNotChecked.check, broken
+            check, rule.PccNotChecked.check = rule.PccNotChecked.check, broken
         """,
         test_model="""
             def test_model(ttnn_perf):
@@ -125,7 +125,7 @@ def test_a_rule_that_raises_fails_its_test_and_no_other(project: Project) -> Non
 def test_a_rule_that_raises_while_it_is_judged_fails_its_test_too(project: Project) -> None:
     project.write(
         conftest="""
-            from pytest_ttnn_perf.checklist.rules.ttp904_pcc_dropped import PccDropped
+            from pytest_ttnn_perf.analysis.checklist.rules.ttp904_pcc_dropped import PccDropped
 
             def broken(self, subject):
                 if subject.verdicts is not None:

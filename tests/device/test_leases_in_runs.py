@@ -133,7 +133,7 @@ def test_another_folder_of_locks_is_another_machine(
 ELSEWHERE = """
     import pathlib
     from pytest_ttnn_perf.device import safe_pytest
-    from pytest_ttnn_perf.workflow import readiness
+    from pytest_ttnn_perf.run import preflight as readiness
 
     HOST = pathlib.Path(__file__).parents[1] / "host"
     readiness.in_the_way = lambda: safe_pytest.in_the_way(HOST)

@@ -11,20 +11,20 @@ from typing import TYPE_CHECKING
 
 from filelock import FileLock
 
-from pytest_ttnn_perf._support.atomic import write_text
-from pytest_ttnn_perf._support.errors import WriteError
-from pytest_ttnn_perf.baselines.paths import baseline_path
+from pytest_ttnn_perf._base.errors import WriteError
+from pytest_ttnn_perf._base.files import write_text
 from pytest_ttnn_perf.baselines.schema import encode_text
 from pytest_ttnn_perf.baselines.store import BaselineStore
-from pytest_ttnn_perf.model.baseline import (
+from pytest_ttnn_perf.records.baseline import (
     Accepted,
     BaselineFile,
     MetricBaseline,
     Session,
     TestBaseline,
 )
-from pytest_ttnn_perf.model.hardware import Hardware
-from pytest_ttnn_perf.model.metric import Metric
+from pytest_ttnn_perf.records.hardware import Hardware
+from pytest_ttnn_perf.records.metric import Metric
+from pytest_ttnn_perf.records.paths import baseline_path
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from pytest_ttnn_perf._support.atomic import write_text
-from pytest_ttnn_perf._support.errors import WriteError
+from pytest_ttnn_perf._base.errors import WriteError
+from pytest_ttnn_perf._base.files import write_text
 from pytest_ttnn_perf.baselines import store as store_module
 from tests.faults.test_writing import amending
 from tests.harness.baselines import ops, stored, times

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from pytest_ttnn_perf.model.baseline import Accepted
 from pytest_ttnn_perf.processes.git import Git, GitError, work_tree
+from pytest_ttnn_perf.records.baseline import Accepted
 from tests.harness.baselines import Desk, stored, times
 from tests.harness.hostile import plant
 from tests.harness.repository import Repository

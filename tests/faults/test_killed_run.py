@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from pytest_ttnn_perf._support.errors import InputError
-from pytest_ttnn_perf.capture.run_record import read_run
-from pytest_ttnn_perf.model.encoding.observations import encode_observation
-from pytest_ttnn_perf.model.hardware import Hardware
-from pytest_ttnn_perf.model.metric import Metric
-from pytest_ttnn_perf.model.observation import MetricObservation, Observation, Run
-from pytest_ttnn_perf.workflow.publish import Journal
+from pytest_ttnn_perf._base.errors import InputError
+from pytest_ttnn_perf.analysis.captures.detect import read_run
+from pytest_ttnn_perf.records.hardware import Hardware
+from pytest_ttnn_perf.records.json import encode_observation
+from pytest_ttnn_perf.records.metric import Metric
+from pytest_ttnn_perf.records.observation import MetricObservation, Observation, Run
+from pytest_ttnn_perf.run.record import Journal
 from tests.faults.refusals import assert_no_traceback
 
 if TYPE_CHECKING:

@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from pytest_ttnn_perf._support.errors import InputError, WriteError
+from pytest_ttnn_perf._base.errors import InputError, WriteError
 from pytest_ttnn_perf.baselines import store as store_module
-from pytest_ttnn_perf.baselines.moves import move
-from pytest_ttnn_perf.baselines.paths import key_folder
+from pytest_ttnn_perf.baselines.changes import move
 from pytest_ttnn_perf.baselines.store import BaselineStore
+from pytest_ttnn_perf.records.paths import key_folder
 from tests.faults.amender import FILE, HARDWARE, stored
 from tests.faults.refusals import UNREADABLE, assert_refused
 from tests.faults.test_op_tables import TEST, amend, table
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 READING = """
 import sys
 from pathlib import Path
-from pytest_ttnn_perf._support.errors import InputError
+from pytest_ttnn_perf._base.errors import InputError
 from pytest_ttnn_perf.baselines.store import BaselineStore
 from tests.faults.amender import HARDWARE
 from tests.faults.test_op_tables import TEST

@@ -7,13 +7,11 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from pytest_ttnn_perf._support.errors import InputError, WriteError
+from pytest_ttnn_perf._base.errors import InputError, WriteError
 from pytest_ttnn_perf.baselines import store as store_module
-from pytest_ttnn_perf.baselines.ops_file import ops_text
-from pytest_ttnn_perf.baselines.paths import key_folder
-from pytest_ttnn_perf.baselines.store import BaselineStore
-from pytest_ttnn_perf.model.op_groups import OpGroup, OpGroups
-from pytest_ttnn_perf.model.ops import Signature
+from pytest_ttnn_perf.baselines.store import BaselineStore, ops_text
+from pytest_ttnn_perf.records.ops import OpGroup, OpGroups, Signature
+from pytest_ttnn_perf.records.paths import key_folder
 from tests.faults.amender import FILE, HARDWARE, stored
 
 if TYPE_CHECKING:

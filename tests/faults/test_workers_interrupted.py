@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from pytest_ttnn_perf.processes import child
+from pytest_ttnn_perf.processes import worker as child
 from tests.faults.refusals import assert_no_traceback
 from tests.faults.workers import (
     CONFIRMED,

@@ -9,14 +9,17 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from pytest_ttnn_perf.capture.graph_json import read_graph_json
-from pytest_ttnn_perf.capture.report_db import read_report_db
-from pytest_ttnn_perf.capture.ttlang import read_ttlang_log
-from pytest_ttnn_perf.capture.ttlang_perf_json import read_perf_summary_json
-from pytest_ttnn_perf.capture.ttlang_sim import read_sim_stats, read_sim_trace
-from pytest_ttnn_perf.workflow.kernel_metrics import kernel_metrics, summary_metrics
-from pytest_ttnn_perf.workflow.memory_metrics import graph_metrics, report_metrics
-from pytest_ttnn_perf.workflow.sim_metrics import sim_metrics
+from pytest_ttnn_perf.analysis.captures.device_metrics import (
+    graph_metrics,
+    report_metrics,
+    sim_metrics,
+)
+from pytest_ttnn_perf.analysis.captures.graph_json import read_graph_json
+from pytest_ttnn_perf.analysis.captures.kernel_metrics import kernel_metrics, summary_metrics
+from pytest_ttnn_perf.analysis.captures.report_db import read_report_db
+from pytest_ttnn_perf.analysis.captures.ttlang_log import read_ttlang_log
+from pytest_ttnn_perf.analysis.captures.ttlang_perf import read_perf_summary_json
+from pytest_ttnn_perf.analysis.captures.ttlang_sim import read_sim_stats, read_sim_trace
 from tests.formats.test_report_db_corpus import CAPTURED, FILES, query
 from tests.formats.test_ttlang_corpus import SAMPLES, number
 from tests.harness.corpus import corpus
@@ -24,7 +27,7 @@ from tests.harness.corpus import corpus
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from pytest_ttnn_perf.model.observation import MetricObservation
+    from pytest_ttnn_perf.records.observation import MetricObservation
 
 Values = dict[str, tuple[float, ...]]
 

@@ -9,10 +9,13 @@ from typing import TYPE_CHECKING, Any
 import pandas as pd
 import pytest
 
-from pytest_ttnn_perf.capture.attributes import attribute, attribute_flag, attribute_int
-from pytest_ttnn_perf.capture.ops_csv import is_ops_csv, read_ops_csv
-from pytest_ttnn_perf.capture.ops_window import window
-from pytest_ttnn_perf.workflow.device_metrics import device_metrics, gated_ops
+from pytest_ttnn_perf.analysis.captures.device_metrics import device_metrics, gated_ops
+from pytest_ttnn_perf.analysis.captures.ops_csv import is_ops_csv, read_ops_csv, window
+from pytest_ttnn_perf.analysis.captures.report_db_text import (
+    attribute,
+    attribute_flag,
+    attribute_int,
+)
 from tests.harness.corpus import corpus, corpus_folder
 
 if TYPE_CHECKING:

@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from pytest_ttnn_perf.capture.report_db import is_report_db, read_report_db
-from pytest_ttnn_perf.model.report import BufferType, Edge, Reshard, Scope
+from pytest_ttnn_perf.analysis.captures.report_db import is_report_db, read_report_db
+from pytest_ttnn_perf.records.ttnn_report import BufferType, Edge, Reshard, Scope
 from tests.harness.corpus import corpus
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from pytest_ttnn_perf.model.report import ConvConfig, Operation, Report
+    from pytest_ttnn_perf.records.ttnn_report import ConvConfig, Operation, Report
 
 CAPTURED = ["cnn_small", "comparison", "mlp_bf16", "mlp_bfp8"]
 FILES = [*(f"{name}/db.sqlite" for name in CAPTURED), "linear_legacy.sqlite"]

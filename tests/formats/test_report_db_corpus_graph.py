@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pytest_ttnn_perf.capture.graph_json import is_graph_json, read_graph_json
+from pytest_ttnn_perf.analysis.captures.graph_json import is_graph_json, read_graph_json
 from tests.formats.test_report_db_corpus import CAPTURED, by_id, of, query
 from tests.harness.corpus import corpus
 

@@ -8,12 +8,17 @@ from typing import TYPE_CHECKING
 import pytest
 
 from pytest_ttnn_perf.cli.main import main
-from pytest_ttnn_perf.model.ab import AbResult, Commit, Compared, WorkingTree
-from pytest_ttnn_perf.model.comparison import Difference
-from pytest_ttnn_perf.model.metric import Better, Kind, Metric, Source
-from pytest_ttnn_perf.model.paired import Paired
-from pytest_ttnn_perf.model.verdict import Outcome, Reason, Verdict
-from pytest_ttnn_perf.report.ab import ab_listing
+from pytest_ttnn_perf.experiments.ab_report import ab_listing
+from pytest_ttnn_perf.records.experiments import (
+    AbResult,
+    Commit,
+    Compared,
+    Difference,
+    Paired,
+    WorkingTree,
+)
+from pytest_ttnn_perf.records.metric import Better, Kind, Metric, Source
+from pytest_ttnn_perf.records.verdict import Outcome, Reason, Verdict
 from tests.harness.golden import assert_golden
 from tests.harness.versions import Versions
 

@@ -8,11 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 from pytest_ttnn_perf.baselines.store import BaselineStore
 from pytest_ttnn_perf.cli.main import main
-from pytest_ttnn_perf.model.baseline import Accepted, MetricBaseline, Session, TestBaseline
-from pytest_ttnn_perf.model.hardware import Configuration, Hardware
-from pytest_ttnn_perf.model.metric import Kind, Metric
-from pytest_ttnn_perf.model.op_groups import OpGroup, OpGroups
-from pytest_ttnn_perf.model.ops import Signature, Tensor
+from pytest_ttnn_perf.records.baseline import Accepted, MetricBaseline, Session, TestBaseline
+from pytest_ttnn_perf.records.hardware import Configuration, Hardware
+from pytest_ttnn_perf.records.metric import Kind, Metric
+from pytest_ttnn_perf.records.ops import OpGroup, OpGroups, Signature, Tensor
 from tests.harness.project import Ran
 
 if TYPE_CHECKING:

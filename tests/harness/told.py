@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from pytest_ttnn_perf.model.finding import Finding, RuleOutcome, Severity
-from pytest_ttnn_perf.model.hardware import Environment, Hardware
-from pytest_ttnn_perf.model.metric import Better, Kind, Metric
-from pytest_ttnn_perf.model.observation import JudgedTest, Location, Observation, Run
-from pytest_ttnn_perf.model.verdict import Outcome, Reason, Verdict
+from pytest_ttnn_perf.records.finding import Finding, RuleOutcome, Severity
+from pytest_ttnn_perf.records.hardware import Environment, Hardware
+from pytest_ttnn_perf.records.metric import Better, Kind, Metric
+from pytest_ttnn_perf.records.observation import JudgedTest, Location, Observation, Run
+from pytest_ttnn_perf.records.verdict import Outcome, Reason, Verdict
+from pytest_ttnn_perf.report.ci import Told
 from pytest_ttnn_perf.report.terminal import Manner
-from pytest_ttnn_perf.report.told import Told
 
 if TYPE_CHECKING:
-    from pytest_ttnn_perf.model.shift import Shift
+    from pytest_ttnn_perf.records.verdict import Shift
 
 WALL = Metric("wall_time", "ns")
 PCC = Metric("pcc", "", better=Better.HIGHER, kind=Kind.ACCURACY)

@@ -51,7 +51,7 @@ TESTS = """
 _CHECKING_OUT = """
 import os, signal, sys
 from pathlib import Path
-from pytest_ttnn_perf.processes.worktree import checked_out
+from pytest_ttnn_perf.processes.git import checked_out
 with checked_out(Path(sys.argv[1]), "HEAD") as tree:
     print(tree, flush=True)
     if sys.argv[2] == "die":

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from pytest_ttnn_perf.checklist.registry import RULES
-from pytest_ttnn_perf.checklist.rules.ttp203_layout_conversions import LayoutConversions
+from pytest_ttnn_perf.analysis.checklist.registry import RULES
+from pytest_ttnn_perf.analysis.checklist.rules.ttp203_layout_conversions import LayoutConversions
 from tests.harness.corpus import corpus, corpus_folder
 
 ROOT = Path(__file__).parents[2]

@@ -259,7 +259,7 @@ def test_a_project_that_only_depends_on_us_costs_nothing(project: Project, text:
             import sys
 
             def test_model():
-                assert "pytest_ttnn_perf.workflow.config_file" not in sys.modules
+                assert "pytest_ttnn_perf.run.settings" not in sys.modules
         """
     )
     (project.path / "pyproject.toml").write_text(text)

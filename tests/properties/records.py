@@ -7,19 +7,18 @@ from typing import TYPE_CHECKING
 
 from hypothesis import strategies as st
 
-from pytest_ttnn_perf.baselines.paths import ops_path
-from pytest_ttnn_perf.model.baseline import (
+from pytest_ttnn_perf.records.baseline import (
     Accepted,
     BaselineFile,
     MetricBaseline,
     Session,
     TestBaseline,
 )
-from pytest_ttnn_perf.model.coverage import Coverage
-from pytest_ttnn_perf.model.finding import Evidence, Finding, RuleOutcome, Severity, Unanswered
-from pytest_ttnn_perf.model.hardware import Configuration, Environment, Hardware
-from pytest_ttnn_perf.model.metric import LARGEST, Better, Kind, Metric, Source
-from pytest_ttnn_perf.model.observation import (
+from pytest_ttnn_perf.records.finding import Evidence, Finding, RuleOutcome, Severity, Unanswered
+from pytest_ttnn_perf.records.hardware import Configuration, Environment, Hardware
+from pytest_ttnn_perf.records.metric import LARGEST, Better, Kind, Metric, Source
+from pytest_ttnn_perf.records.observation import (
+    Coverage,
     JudgedTest,
     Limits,
     Location,
@@ -27,9 +26,9 @@ from pytest_ttnn_perf.model.observation import (
     Observation,
     Run,
 )
-from pytest_ttnn_perf.model.op_groups import OpGroup, OpGroups
-from pytest_ttnn_perf.model.ops import Signature, Tensor
-from pytest_ttnn_perf.model.verdict import Outcome, Reason, Verdict
+from pytest_ttnn_perf.records.ops import OpGroup, OpGroups, Signature, Tensor
+from pytest_ttnn_perf.records.paths import ops_path
+from pytest_ttnn_perf.records.verdict import Outcome, Reason, Verdict
 
 if TYPE_CHECKING:
     from hypothesis.strategies import DrawFn

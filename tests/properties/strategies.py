@@ -9,16 +9,15 @@ from typing import TYPE_CHECKING
 from hypothesis import settings
 from hypothesis import strategies as st
 
-from pytest_ttnn_perf.gate.judge import judge_test
-from pytest_ttnn_perf.gate.policy import DEFAULT_POLICY, Policy
-from pytest_ttnn_perf.model.baseline import Accepted, MetricBaseline, Session, TestBaseline
-from pytest_ttnn_perf.model.metric import Better, Kind, Metric, Source
-from pytest_ttnn_perf.model.observation import Limits, MetricObservation, Observation
+from pytest_ttnn_perf.gate.judge import DEFAULT_POLICY, Policy, judge_test
+from pytest_ttnn_perf.records.baseline import Accepted, MetricBaseline, Session, TestBaseline
+from pytest_ttnn_perf.records.metric import Better, Kind, Metric, Source
+from pytest_ttnn_perf.records.observation import Limits, MetricObservation, Observation
 
 if TYPE_CHECKING:
     from hypothesis.strategies import DrawFn, SearchStrategy
 
-    from pytest_ttnn_perf.model.verdict import Verdict
+    from pytest_ttnn_perf.records.verdict import Verdict
 
 #: A shared machine may stall for longer than any deadline.
 FEW = settings(max_examples=40, deadline=None)

@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_ttnn_perf.attribution.align import attribute
-from pytest_ttnn_perf.attribution.sequences import common_subsequence
-from pytest_ttnn_perf.model.attribution import Attribution, Cause, ChangeKind, Part
-from pytest_ttnn_perf.model.ops import HOST, Op, Signature
-from pytest_ttnn_perf.report.attribution_words import shown_sum
+from pytest_ttnn_perf.analysis.ops.align import attribute
+from pytest_ttnn_perf.analysis.ops.match import common_subsequence
+from pytest_ttnn_perf.records.attribution import Attribution, Cause, ChangeKind, Part
+from pytest_ttnn_perf.records.ops import HOST, Op, Signature
+from pytest_ttnn_perf.report.attribution import shown_sum
 from tests.properties.strategies import FEW, MANY, SOME
 from tests.unit.attribution.tables import MATMUL, NORM, RESHARD, op, resized, retyped, table
 

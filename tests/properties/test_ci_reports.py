@@ -10,23 +10,23 @@ from _pytest.junitxml import bin_xml_escape
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from pytest_ttnn_perf._support.visible import shortened, visible
-from pytest_ttnn_perf.model.finding import Evidence
-from pytest_ttnn_perf.model.metric import Metric
-from pytest_ttnn_perf.model.verdict import Outcome
-from pytest_ttnn_perf.report.annotations import (
+from pytest_ttnn_perf._base.text import shortened, visible
+from pytest_ttnn_perf.records.finding import Evidence
+from pytest_ttnn_perf.records.metric import Metric
+from pytest_ttnn_perf.records.verdict import Outcome
+from pytest_ttnn_perf.report.ci import (
     Annotation,
+    Level,
+    Told,
     annotation_lines,
     escape_data,
     escape_property,
+    gitlab_text,
+    property_pairs,
 )
-from pytest_ttnn_perf.report.fitting import COMMENT_BYTES
-from pytest_ttnn_perf.report.gitlab import gitlab_text
 from pytest_ttnn_perf.report.markdown import markdown_text
-from pytest_ttnn_perf.report.markup import code, prose, row
-from pytest_ttnn_perf.report.properties import property_pairs
+from pytest_ttnn_perf.report.markup import COMMENT_BYTES, code, prose, row
 from pytest_ttnn_perf.report.terminal import summary_lines
-from pytest_ttnn_perf.report.told import Level, Told
 from tests.harness.told import finding, judged, told, verdict
 
 #: Also half a surrogate pair, which a test id may hold.

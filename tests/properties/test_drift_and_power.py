@@ -10,9 +10,9 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from pytest_ttnn_perf.gate.drift import drift_of
+from pytest_ttnn_perf.gate.machine import drift_of
 from pytest_ttnn_perf.gate.power import alarm_rate, smallest_caught
-from pytest_ttnn_perf.model.drift import DriftKind
+from pytest_ttnn_perf.records.verdict import DriftKind
 from tests.properties.strategies import FEW, MANY, SOME, between
 
 

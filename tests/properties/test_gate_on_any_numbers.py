@@ -9,21 +9,21 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from pytest_ttnn_perf._support.errors import DecodeError
+from pytest_ttnn_perf._base.errors import DecodeError
 from pytest_ttnn_perf.baselines.schema import decode_file, encode_text
 from pytest_ttnn_perf.gate.judge import session_of
-from pytest_ttnn_perf.model.baseline import (
+from pytest_ttnn_perf.records.baseline import (
     Accepted,
     BaselineFile,
     MetricBaseline,
     Session,
     TestBaseline,
 )
-from pytest_ttnn_perf.model.encoding.verdicts import encode_verdict
-from pytest_ttnn_perf.model.hardware import Hardware
-from pytest_ttnn_perf.model.metric import LARGEST, Better, Kind, Metric
-from pytest_ttnn_perf.model.observation import Limits, MetricObservation
-from pytest_ttnn_perf.model.verdict import Outcome
+from pytest_ttnn_perf.records.hardware import Hardware
+from pytest_ttnn_perf.records.json import encode_verdict
+from pytest_ttnn_perf.records.metric import LARGEST, Better, Kind, Metric
+from pytest_ttnn_perf.records.observation import Limits, MetricObservation
+from pytest_ttnn_perf.records.verdict import Outcome
 from pytest_ttnn_perf.report.numbers import format_value
 from tests.properties.strategies import FEW, METRICS, NON_FINITE, SOME, between, judged
 

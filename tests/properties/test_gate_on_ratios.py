@@ -10,12 +10,12 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from pytest_ttnn_perf.gate.policy import DEFAULT_POLICY
+from pytest_ttnn_perf.gate.judge import DEFAULT_POLICY
 from pytest_ttnn_perf.gate.ratios import Band, band_of
-from pytest_ttnn_perf.model.baseline import MetricBaseline, Session
-from pytest_ttnn_perf.model.metric import Better, Metric, Source
-from pytest_ttnn_perf.model.observation import NO_LIMITS, Limits, MetricObservation
-from pytest_ttnn_perf.model.verdict import Outcome
+from pytest_ttnn_perf.records.baseline import MetricBaseline, Session
+from pytest_ttnn_perf.records.metric import Better, Metric, Source
+from pytest_ttnn_perf.records.observation import NO_LIMITS, Limits, MetricObservation
+from pytest_ttnn_perf.records.verdict import Outcome
 from tests.properties.strategies import (
     MANY,
     SOME,

@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_ttnn_perf.attribution.align import attribute
-from pytest_ttnn_perf.attribution.config import function_in, settings_in
-from pytest_ttnn_perf.attribution.grouping import attribute_groups, condensed, grouped
+from pytest_ttnn_perf.analysis.ops.align import attribute
+from pytest_ttnn_perf.analysis.ops.catalogue import function_in, settings_in
+from pytest_ttnn_perf.analysis.ops.grouping import attribute_groups, condensed, grouped
 from tests.properties.strategies import MANY, SOME
 from tests.properties.test_attribution import mirrored, nameless, ops, pairs
 from tests.unit.attribution.tables import table
@@ -19,9 +19,8 @@ from tests.unit.attribution.tables import table
 if TYPE_CHECKING:
     from random import Random
 
-    from pytest_ttnn_perf.model.attribution import Attribution
-    from pytest_ttnn_perf.model.op_groups import OpGroups
-    from pytest_ttnn_perf.model.ops import Op
+    from pytest_ttnn_perf.records.attribution import Attribution
+    from pytest_ttnn_perf.records.ops import Op, OpGroups
 
 ROWS = st.lists(ops(), max_size=25)
 #: Pieces of attributes as releases print them, and what is none.

@@ -10,11 +10,11 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from pytest_ttnn_perf._support.errors import DecodeError, InputError
-from pytest_ttnn_perf._support.json_text import line_of, read_json
+from pytest_ttnn_perf._base.errors import DecodeError, InputError
+from pytest_ttnn_perf._base.files import line_of, read_json
+from pytest_ttnn_perf.analysis.captures.detect import read_run
 from pytest_ttnn_perf.baselines.schema import decode_file, encode_text
-from pytest_ttnn_perf.capture.run_record import read_run
-from pytest_ttnn_perf.model.encoding.runs import decode_run, encode_run
+from pytest_ttnn_perf.records.json import decode_run, encode_run
 from tests.properties.records import BASELINE_FILES, runs
 from tests.properties.strategies import SOME
 

@@ -8,19 +8,19 @@ from typing import TYPE_CHECKING
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from pytest_ttnn_perf.baselines.merge import merge_files
+from pytest_ttnn_perf.baselines.changes import merge_files
 from pytest_ttnn_perf.baselines.schema import encode_text
-from pytest_ttnn_perf.model.baseline import (
+from pytest_ttnn_perf.records.baseline import (
     MAX_SESSIONS,
     Accepted,
     BaselineFile,
     MetricBaseline,
     Session,
+    Take,
     TestBaseline,
 )
-from pytest_ttnn_perf.model.hardware import Hardware
-from pytest_ttnn_perf.model.merge import Take
-from pytest_ttnn_perf.model.metric import Metric
+from pytest_ttnn_perf.records.hardware import Hardware
+from pytest_ttnn_perf.records.metric import Metric
 from tests.properties.strategies import MANY, SOME
 
 if TYPE_CHECKING:

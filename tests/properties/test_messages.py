@@ -11,23 +11,25 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from pytest_ttnn_perf._support.errors import DecodeError
-from pytest_ttnn_perf.model.assignment import Assignment, PassKind
-from pytest_ttnn_perf.model.encoding.assignments import decode_assignment, encode_assignment
-from pytest_ttnn_perf.model.encoding.value import LARGEST_COUNT, Value
-from pytest_ttnn_perf.model.message import (
+from pytest_ttnn_perf._base.errors import DecodeError
+from pytest_ttnn_perf.records.codec import LARGEST_COUNT, Value
+from pytest_ttnn_perf.records.messages import (
     OBSERVATION,
+    Assignment,
     Broke,
     Collected,
     CollectionReported,
     Ended,
     Finished,
     Message,
+    PassKind,
     Refused,
     Reported,
     Started,
     Stopped,
     Warned,
+    decode_assignment,
+    encode_assignment,
     message_of,
 )
 from tests.properties.strategies import MANY, SOME

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from pytest_ttnn_perf._support.errors import InputError
-from pytest_ttnn_perf.capture.ops_csv import is_ops_csv
+from pytest_ttnn_perf._base.errors import InputError
+from pytest_ttnn_perf.analysis.captures.ops_csv import is_ops_csv
 from tests.properties.strategies import FEW, MANY, SOME
 from tests.unit.capture.ops_text import (
     CYCLE,
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     import pytest
     from hypothesis.strategies import DrawFn
 
-    from pytest_ttnn_perf.model.ops import OpTable
+    from pytest_ttnn_perf.records.ops import OpTable
 
 NAMES = st.text(alphabet="Ab,;\"' \n", min_size=1, max_size=6)
 NUMBERS = st.integers(0, 10**7).map(str)

@@ -11,10 +11,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pytest_ttnn_perf.gate.paired import judge_rounds
-from pytest_ttnn_perf.model.metric import Better, Metric, Source
-from pytest_ttnn_perf.model.observation import NO_LIMITS, Limits
-from pytest_ttnn_perf.model.paired import Paired, Round
-from pytest_ttnn_perf.model.verdict import Outcome
+from pytest_ttnn_perf.records.experiments import Paired, Round
+from pytest_ttnn_perf.records.metric import Better, Metric, Source
+from pytest_ttnn_perf.records.observation import NO_LIMITS, Limits
+from pytest_ttnn_perf.records.verdict import Outcome
 from tests.properties.strategies import SOME, TIMINGS, between
 
 if TYPE_CHECKING:

@@ -15,11 +15,11 @@ import pytest
 from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
-from pytest_ttnn_perf.baselines import paths
-from pytest_ttnn_perf.baselines.paths import key_folder, relative_path, split_test_id
 from pytest_ttnn_perf.baselines.store import BaselineStore
-from pytest_ttnn_perf.model.baseline import Accepted, TestBaseline
-from pytest_ttnn_perf.model.hardware import Hardware
+from pytest_ttnn_perf.records import paths
+from pytest_ttnn_perf.records.baseline import Accepted, TestBaseline
+from pytest_ttnn_perf.records.hardware import Hardware
+from pytest_ttnn_perf.records.paths import key_folder, relative_path, split_test_id
 from tests.properties.strategies import FEW, MANY
 
 if TYPE_CHECKING:

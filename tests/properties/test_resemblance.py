@@ -7,9 +7,9 @@ from dataclasses import replace
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_ttnn_perf.attribution.resemblance import LIKELY, pair_up, resemblance
-from pytest_ttnn_perf.model.metric import Metric
-from pytest_ttnn_perf.model.traits import Traits
+from pytest_ttnn_perf.analysis.ops.resemblance import LIKELY, pair_up, resemblance
+from pytest_ttnn_perf.records.baseline import Traits
+from pytest_ttnn_perf.records.metric import Metric
 from tests.properties.records import OPS
 from tests.properties.strategies import SOME, between
 

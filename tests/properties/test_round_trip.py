@@ -9,22 +9,21 @@ from typing import TYPE_CHECKING
 
 from hypothesis import given
 
-from pytest_ttnn_perf._support.json_text import parse_json
-from pytest_ttnn_perf.baselines.ops_file import ops_text, read_ops_file
+from pytest_ttnn_perf._base.files import parse_json
+from pytest_ttnn_perf.analysis.captures.detect import read_run
 from pytest_ttnn_perf.baselines.schema import decode_file, encode_text
-from pytest_ttnn_perf.capture.run_record import read_run
-from pytest_ttnn_perf.model.encoding.observations import encode_observation
-from pytest_ttnn_perf.model.encoding.runs import decode_run, encode_run
-from pytest_ttnn_perf.workflow.publish import Journal, run_text
+from pytest_ttnn_perf.baselines.store import ops_text, read_ops_file
+from pytest_ttnn_perf.records.json import decode_run, encode_observation, encode_run
+from pytest_ttnn_perf.run.record import Journal, run_text
 from tests.properties.records import BASELINE_FILES, OPS, runs
 from tests.properties.strategies import FEW, SOME
 
 if TYPE_CHECKING:
     import pytest
 
-    from pytest_ttnn_perf.model.baseline import BaselineFile
-    from pytest_ttnn_perf.model.observation import Run
-    from pytest_ttnn_perf.model.op_groups import OpGroups
+    from pytest_ttnn_perf.records.baseline import BaselineFile
+    from pytest_ttnn_perf.records.observation import Run
+    from pytest_ttnn_perf.records.ops import OpGroups
 
 #: A session on a line of its own, as the layout of baselines promises.
 _SESSION = re.compile(r"^ {12}\[.*\],?$", re.MULTILINE)

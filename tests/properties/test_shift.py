@@ -11,14 +11,13 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from pytest_ttnn_perf.gate.judge import judge_test
-from pytest_ttnn_perf.gate.policy import DEFAULT_POLICY
+from pytest_ttnn_perf.gate.judge import DEFAULT_POLICY, judge_test
+from pytest_ttnn_perf.gate.machine import explained, shift_of
 from pytest_ttnn_perf.gate.ratios import centre_of
-from pytest_ttnn_perf.gate.shift import explained, shift_of
-from pytest_ttnn_perf.model.baseline import Accepted, MetricBaseline, Session, TestBaseline
-from pytest_ttnn_perf.model.metric import Better, Kind, Metric
-from pytest_ttnn_perf.model.observation import MetricObservation, Observation
-from pytest_ttnn_perf.model.verdict import Outcome, Reason, Verdict
+from pytest_ttnn_perf.records.baseline import Accepted, MetricBaseline, Session, TestBaseline
+from pytest_ttnn_perf.records.metric import Better, Kind, Metric
+from pytest_ttnn_perf.records.observation import MetricObservation, Observation
+from pytest_ttnn_perf.records.verdict import Outcome, Reason, Verdict
 from tests.properties.strategies import MANY, SOME, between
 
 if TYPE_CHECKING:

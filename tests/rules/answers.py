@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pytest_ttnn_perf.checklist.rule import Answer
-from pytest_ttnn_perf.checklist.runner import run_rules
+from pytest_ttnn_perf.analysis.checklist.rule import Answer
+from pytest_ttnn_perf.analysis.checklist.runner import run_rules
 
 if TYPE_CHECKING:
-    from pytest_ttnn_perf.checklist.rule import Rule
-    from pytest_ttnn_perf.model.subject import Subject
+    from pytest_ttnn_perf.analysis.checklist.rule import Rule
+    from pytest_ttnn_perf.records.finding import Subject
 
 
 def ask(rule: Rule, subject: Subject) -> Answer:

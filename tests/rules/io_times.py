@@ -9,8 +9,8 @@ from tests.rules.observations import measured, timed
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from pytest_ttnn_perf.model.hardware import Scalar
-    from pytest_ttnn_perf.model.subject import Subject
+    from pytest_ttnn_perf.records.finding import Subject
+    from pytest_ttnn_perf.records.hardware import Scalar
 
 
 def io_measured(

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from pytest_ttnn_perf.model.subject import Subject
-from pytest_ttnn_perf.model.ttlang import (
+from pytest_ttnn_perf.records.finding import Subject
+from pytest_ttnn_perf.records.ttlang import (
     AutoProfile,
     Barriers,
     Bytes,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pytest_ttnn_perf.model.report import Operation
+from pytest_ttnn_perf.records.ttnn_report import Operation
 
 NO_DATA_PARALLELISM = (
     "no data parallelism: neither the fact data_parallel nor an input that is sharded on its batch"

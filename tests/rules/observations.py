@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pytest_ttnn_perf.model.metric import Better, Kind, Metric, Source
-from pytest_ttnn_perf.model.observation import NO_LIMITS, Limits, MetricObservation, Observation
-from pytest_ttnn_perf.model.subject import Subject
+from pytest_ttnn_perf.records.finding import Subject
+from pytest_ttnn_perf.records.metric import Better, Kind, Metric, Source
+from pytest_ttnn_perf.records.observation import NO_LIMITS, Limits, MetricObservation, Observation
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from pytest_ttnn_perf.model.hardware import Hardware, Scalar
+    from pytest_ttnn_perf.records.hardware import Hardware, Scalar
 
 
 def timed(

@@ -4,12 +4,18 @@ from __future__ import annotations
 
 import pytest
 
-from pytest_ttnn_perf.checklist.analyses.cores import CORES
-from pytest_ttnn_perf.checklist.analyses.dram import DRAM
-from pytest_ttnn_perf.checklist.analyses.queues import QUEUES
-from pytest_ttnn_perf.model.analysis import Analysis, AnalysisOutcome, Figure, Row, Section
-from pytest_ttnn_perf.model.report import Operation
-from pytest_ttnn_perf.model.subject import Subject
+from pytest_ttnn_perf.analysis.checklist.analyses.compute import CORES
+from pytest_ttnn_perf.analysis.checklist.analyses.host import QUEUES
+from pytest_ttnn_perf.analysis.checklist.analyses.memory import DRAM
+from pytest_ttnn_perf.records.finding import (
+    Analysis,
+    AnalysisOutcome,
+    Figure,
+    Row,
+    Section,
+    Subject,
+)
+from pytest_ttnn_perf.records.ttnn_report import Operation
 from tests.rules.kernel_logs import printed, program
 from tests.rules.reports import record, report
 from tests.rules.tables import op, table, tensor

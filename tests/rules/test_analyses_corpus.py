@@ -9,11 +9,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from pytest_ttnn_perf.checklist.analyses.registry import ANALYSES
-from pytest_ttnn_perf.model.analysis import AnalysisOutcome
-from pytest_ttnn_perf.model.subject import Subject
-from pytest_ttnn_perf.report.analysis import analysis_listing
-from pytest_ttnn_perf.workflow.check import Artifacts, subject_of
+from pytest_ttnn_perf.analysis.checklist.analyses.registry import ANALYSES
+from pytest_ttnn_perf.cli.analyze import analysis_listing
+from pytest_ttnn_perf.cli.check import Artifacts, subject_of
+from pytest_ttnn_perf.records.finding import AnalysisOutcome, Subject
 from tests.harness.corpus import corpus, corpus_folder
 from tests.rules.tables import op, table
 from tests.rules.test_corpus_formats import BYTES, KERNEL, LOGS, REPORTS, operands_of, rows_of
@@ -21,7 +20,7 @@ from tests.rules.test_corpus_formats import BYTES, KERNEL, LOGS, REPORTS, operan
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from pytest_ttnn_perf.model.analysis import Analysis
+    from pytest_ttnn_perf.records.finding import Analysis
 
 CAPTURES = sorted(file.name for file in (corpus_folder() / "ops_perf").glob("*.csv"))
 FALCON, OFT, OLD_OFT = "falcon3_7b_tp4.csv", "blackhole_oft_conv.csv", "oft_2025_09_v2.csv"

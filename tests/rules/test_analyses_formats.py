@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from pytest_ttnn_perf.checklist.analyses.dtype import DTYPE
-from pytest_ttnn_perf.checklist.analyses.fidelity import FIDELITY
-from pytest_ttnn_perf.checklist.analyses.layout import LAYOUT
-from pytest_ttnn_perf.checklist.analyses.padding import PADDING
-from pytest_ttnn_perf.model.analysis import Analysis, AnalysisOutcome, Figure, Row, Section
-from pytest_ttnn_perf.model.report import Operation
-from pytest_ttnn_perf.model.subject import Subject
+from pytest_ttnn_perf.analysis.checklist.analyses.formats import DTYPE, FIDELITY, LAYOUT, PADDING
+from pytest_ttnn_perf.records.finding import (
+    Analysis,
+    AnalysisOutcome,
+    Figure,
+    Row,
+    Section,
+    Subject,
+)
+from pytest_ttnn_perf.records.ttnn_report import Operation
 from tests.rules.reports import record, report
 from tests.rules.tables import on_host, op, table, tensor
 

@@ -4,12 +4,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from pytest_ttnn_perf.checklist.analyses.memory import MEMORY
-from pytest_ttnn_perf.checklist.analyses.reshards import RESHARDS
-from pytest_ttnn_perf.checklist.analyses.sharding import SHARDING
-from pytest_ttnn_perf.model.analysis import Analysis, Figure, Row, Section
-from pytest_ttnn_perf.model.report import BufferType, Operation, Reshard
-from pytest_ttnn_perf.model.subject import Subject
+from pytest_ttnn_perf.analysis.checklist.analyses.memory import MEMORY, RESHARDS, SHARDING
+from pytest_ttnn_perf.records.finding import Analysis, Figure, Row, Section, Subject
+from pytest_ttnn_perf.records.ttnn_report import BufferType, Operation, Reshard
 from tests.rules.convolving import DEVICE
 from tests.rules.reports import record, report
 from tests.rules.tables import op, table, tensor

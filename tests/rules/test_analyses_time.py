@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import pytest
 
-from pytest_ttnn_perf.checklist.analyses.bottlenecks import BOTTLENECKS
-from pytest_ttnn_perf.checklist.analyses.conv import CONV
-from pytest_ttnn_perf.checklist.analyses.devices import DEVICES
-from pytest_ttnn_perf.checklist.analyses.host_overhead import HOST_OVERHEAD
-from pytest_ttnn_perf.checklist.analyses.matmul import MATMUL
-from pytest_ttnn_perf.checklist.analyses.registry import ANALYSES
-from pytest_ttnn_perf.checklist.analyses.trace import TRACE
-from pytest_ttnn_perf.model.analysis import Analysis, AnalysisOutcome, Figure, Row, Section
-from pytest_ttnn_perf.model.ops import TraceReplays
-from pytest_ttnn_perf.model.subject import Input, Subject
-from pytest_ttnn_perf.model.ttlang import Roofline
+from pytest_ttnn_perf.analysis.checklist.analyses.compute import BOTTLENECKS, CONV, MATMUL
+from pytest_ttnn_perf.analysis.checklist.analyses.host import DEVICES, HOST_OVERHEAD, TRACE
+from pytest_ttnn_perf.analysis.checklist.analyses.registry import ANALYSES
+from pytest_ttnn_perf.records.finding import (
+    Analysis,
+    AnalysisOutcome,
+    Figure,
+    Input,
+    Row,
+    Section,
+    Subject,
+)
+from pytest_ttnn_perf.records.ops import TraceReplays
+from pytest_ttnn_perf.records.ttlang import Roofline
 from tests.rules.convolving import called, conv, convolving, output
 from tests.rules.kernel_logs import printed, program
 from tests.rules.tables import on_host, op, table, tensor

@@ -4,12 +4,11 @@ from dataclasses import replace
 
 import pytest
 
-from pytest_ttnn_perf.checklist.bottleneck import bottleneck_of
-from pytest_ttnn_perf.checklist.rules.ttp401_host_bound import HostBound
-from pytest_ttnn_perf.model.bottleneck import Bottleneck, BottleneckKind
-from pytest_ttnn_perf.model.metric import KERNEL_TIME, Source
-from pytest_ttnn_perf.model.subject import Subject
-from pytest_ttnn_perf.model.ttlang import Roofline
+from pytest_ttnn_perf.analysis.checklist.progress import bottleneck_of
+from pytest_ttnn_perf.analysis.checklist.rules.ttp401_host_bound import HostBound
+from pytest_ttnn_perf.records.finding import Bottleneck, BottleneckKind, Subject
+from pytest_ttnn_perf.records.metric import KERNEL_TIME, Source
+from pytest_ttnn_perf.records.ttlang import Roofline
 from tests.rules.io_times import io_measured
 from tests.rules.kernel_logs import printed, program
 from tests.rules.observations import measured, timed

@@ -10,43 +10,50 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from pytest_ttnn_perf.capture.ops_csv import read_ops_csv
-from pytest_ttnn_perf.capture.report_db import read_report_db
-from pytest_ttnn_perf.capture.ttlang import read_ttlang_log
-from pytest_ttnn_perf.checklist.rules.ttp001_profiler_data_dropped import ProfilerDataDropped
-from pytest_ttnn_perf.checklist.rules.ttp002_incomplete_trace_replay import IncompleteTraceReplay
-from pytest_ttnn_perf.checklist.rules.ttp003_cold_samples import ColdSamples
-from pytest_ttnn_perf.checklist.rules.ttp004_conflicting_environment import ConflictingEnvironment
-from pytest_ttnn_perf.checklist.rules.ttp005_many_kernel_invocations import ManyKernelInvocations
-from pytest_ttnn_perf.checklist.rules.ttp006_busy_host import BusyHost
-from pytest_ttnn_perf.checklist.rules.ttp007_host_fallback import HostFallback
-from pytest_ttnn_perf.checklist.rules.ttp101_weights_not_bfloat8 import WeightsNotBfloat8
-from pytest_ttnn_perf.checklist.rules.ttp102_float32_tensors import Float32Tensors
-from pytest_ttnn_perf.checklist.rules.ttp103_fidelity_above_need import FidelityAboveNeed
-from pytest_ttnn_perf.checklist.rules.ttp104_activations_above_bfloat16 import (
+from pytest_ttnn_perf.analysis.captures.ops_csv import read_ops_csv
+from pytest_ttnn_perf.analysis.captures.report_db import read_report_db
+from pytest_ttnn_perf.analysis.captures.ttlang_log import read_ttlang_log
+from pytest_ttnn_perf.analysis.checklist.rules.ttp001_profiler_data_dropped import (
+    ProfilerDataDropped,
+)
+from pytest_ttnn_perf.analysis.checklist.rules.ttp002_incomplete_trace_replay import (
+    IncompleteTraceReplay,
+)
+from pytest_ttnn_perf.analysis.checklist.rules.ttp003_cold_samples import ColdSamples
+from pytest_ttnn_perf.analysis.checklist.rules.ttp004_conflicting_environment import (
+    ConflictingEnvironment,
+)
+from pytest_ttnn_perf.analysis.checklist.rules.ttp005_many_kernel_invocations import (
+    ManyKernelInvocations,
+)
+from pytest_ttnn_perf.analysis.checklist.rules.ttp006_busy_host import BusyHost
+from pytest_ttnn_perf.analysis.checklist.rules.ttp007_host_fallback import HostFallback
+from pytest_ttnn_perf.analysis.checklist.rules.ttp101_weights_not_bfloat8 import WeightsNotBfloat8
+from pytest_ttnn_perf.analysis.checklist.rules.ttp102_float32_tensors import Float32Tensors
+from pytest_ttnn_perf.analysis.checklist.rules.ttp103_fidelity_above_need import FidelityAboveNeed
+from pytest_ttnn_perf.analysis.checklist.rules.ttp104_activations_above_bfloat16 import (
     ActivationsAboveBfloat16,
 )
-from pytest_ttnn_perf.checklist.rules.ttp105_bfp8_without_bfloat16_cast import (
+from pytest_ttnn_perf.analysis.checklist.rules.ttp105_bfp8_without_bfloat16_cast import (
     Bfp8WithoutBfloat16Cast,
 )
-from pytest_ttnn_perf.checklist.rules.ttp201_row_major_compute import RowMajorCompute
-from pytest_ttnn_perf.checklist.rules.ttp202_tile_padding import TilePadding
-from pytest_ttnn_perf.checklist.rules.ttp901_pcc_below_limit import PccBelowLimit
-from pytest_ttnn_perf.checklist.rules.ttp902_pcc_not_checked import PccNotChecked
-from pytest_ttnn_perf.checklist.rules.ttp903_non_finite_output import NonFiniteOutput
-from pytest_ttnn_perf.checklist.rules.ttp904_pcc_dropped import PccDropped
-from pytest_ttnn_perf.checklist.rules.ttp905_target_missed import TargetMissed
-from pytest_ttnn_perf.checklist.rules.ttp906_pcc_limit_lowered import PccLimitLowered
-from pytest_ttnn_perf.checklist.runner import run_rules
-from pytest_ttnn_perf.model.finding import RuleOutcome
-from pytest_ttnn_perf.model.subject import Subject
+from pytest_ttnn_perf.analysis.checklist.rules.ttp201_row_major_compute import RowMajorCompute
+from pytest_ttnn_perf.analysis.checklist.rules.ttp202_tile_padding import TilePadding
+from pytest_ttnn_perf.analysis.checklist.rules.ttp901_pcc_below_limit import PccBelowLimit
+from pytest_ttnn_perf.analysis.checklist.rules.ttp902_pcc_not_checked import PccNotChecked
+from pytest_ttnn_perf.analysis.checklist.rules.ttp903_non_finite_output import NonFiniteOutput
+from pytest_ttnn_perf.analysis.checklist.rules.ttp904_pcc_dropped import PccDropped
+from pytest_ttnn_perf.analysis.checklist.rules.ttp905_target_missed import TargetMissed
+from pytest_ttnn_perf.analysis.checklist.rules.ttp906_pcc_limit_lowered import PccLimitLowered
+from pytest_ttnn_perf.analysis.checklist.runner import run_rules
+from pytest_ttnn_perf.records.finding import RuleOutcome, Subject
 from tests.harness.corpus import corpus, corpus_folder
 from tests.rules.answers import ask
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from pytest_ttnn_perf.checklist.rule import Rule
+    from pytest_ttnn_perf.analysis.checklist.rule import Rule
 
 RULES: list[Rule] = [
     ProfilerDataDropped(), IncompleteTraceReplay(), ColdSamples(), ConflictingEnvironment(),

@@ -8,29 +8,32 @@ from collections import defaultdict
 
 import pytest
 
-from pytest_ttnn_perf.capture.ops_csv import read_ops_csv
-from pytest_ttnn_perf.capture.report_db import read_report_db
-from pytest_ttnn_perf.capture.ttlang import read_ttlang_log
-from pytest_ttnn_perf.checklist.rule import Answer
-from pytest_ttnn_perf.checklist.rules.ttp401_host_bound import HostBound
-from pytest_ttnn_perf.checklist.rules.ttp402_trace_not_used import TraceNotUsed
-from pytest_ttnn_perf.checklist.rules.ttp403_dynamic_shapes import DynamicShapes
-from pytest_ttnn_perf.checklist.rules.ttp404_device_behind_e2e import DeviceBehindE2e
-from pytest_ttnn_perf.checklist.rules.ttp405_trace_region_missing import TraceRegionMissing
-from pytest_ttnn_perf.checklist.rules.ttp406_program_cache_off import ProgramCacheOff
-from pytest_ttnn_perf.checklist.rules.ttp407_optimization_level_zero import OptimizationLevelZero
-from pytest_ttnn_perf.checklist.rules.ttp501_one_command_queue import OneCommandQueue
-from pytest_ttnn_perf.checklist.rules.ttp502_low_io_overlap import LowIoOverlap
-from pytest_ttnn_perf.checklist.rules.ttp503_transfer_bound import TransferBound
-from pytest_ttnn_perf.checklist.rules.ttp504_padded_host_transfer import PaddedHostTransfer
-from pytest_ttnn_perf.checklist.rules.ttp505_output_on_compute_queue import OutputOnComputeQueue
-from pytest_ttnn_perf.checklist.rules.ttp801_grid_underused import GridUnderused
-from pytest_ttnn_perf.checklist.rules.ttp803_small_transfers import SmallTransfers
-from pytest_ttnn_perf.checklist.rules.ttp804_bound import Bound
-from pytest_ttnn_perf.checklist.rules.ttp805_barrier_per_transfer import BarrierPerTransfer
-from pytest_ttnn_perf.checklist.runner import run_rules
-from pytest_ttnn_perf.model.finding import RuleOutcome
-from pytest_ttnn_perf.model.subject import Subject
+from pytest_ttnn_perf.analysis.captures.ops_csv import read_ops_csv
+from pytest_ttnn_perf.analysis.captures.report_db import read_report_db
+from pytest_ttnn_perf.analysis.captures.ttlang_log import read_ttlang_log
+from pytest_ttnn_perf.analysis.checklist.rule import Answer
+from pytest_ttnn_perf.analysis.checklist.rules.ttp401_host_bound import HostBound
+from pytest_ttnn_perf.analysis.checklist.rules.ttp402_trace_not_used import TraceNotUsed
+from pytest_ttnn_perf.analysis.checklist.rules.ttp403_dynamic_shapes import DynamicShapes
+from pytest_ttnn_perf.analysis.checklist.rules.ttp404_device_behind_e2e import DeviceBehindE2e
+from pytest_ttnn_perf.analysis.checklist.rules.ttp405_trace_region_missing import TraceRegionMissing
+from pytest_ttnn_perf.analysis.checklist.rules.ttp406_program_cache_off import ProgramCacheOff
+from pytest_ttnn_perf.analysis.checklist.rules.ttp407_optimization_level_zero import (
+    OptimizationLevelZero,
+)
+from pytest_ttnn_perf.analysis.checklist.rules.ttp501_one_command_queue import OneCommandQueue
+from pytest_ttnn_perf.analysis.checklist.rules.ttp502_low_io_overlap import LowIoOverlap
+from pytest_ttnn_perf.analysis.checklist.rules.ttp503_transfer_bound import TransferBound
+from pytest_ttnn_perf.analysis.checklist.rules.ttp504_padded_host_transfer import PaddedHostTransfer
+from pytest_ttnn_perf.analysis.checklist.rules.ttp505_output_on_compute_queue import (
+    OutputOnComputeQueue,
+)
+from pytest_ttnn_perf.analysis.checklist.rules.ttp801_grid_underused import GridUnderused
+from pytest_ttnn_perf.analysis.checklist.rules.ttp803_small_transfers import SmallTransfers
+from pytest_ttnn_perf.analysis.checklist.rules.ttp804_bound import Bound
+from pytest_ttnn_perf.analysis.checklist.rules.ttp805_barrier_per_transfer import BarrierPerTransfer
+from pytest_ttnn_perf.analysis.checklist.runner import run_rules
+from pytest_ttnn_perf.records.finding import RuleOutcome, Subject
 from tests.harness.corpus import corpus, corpus_folder
 from tests.rules.answers import ask
 

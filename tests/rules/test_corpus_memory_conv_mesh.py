@@ -15,43 +15,58 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from pytest_ttnn_perf._support.wording import percent
-from pytest_ttnn_perf.capture.attributes import attribute_flag, attribute_int
-from pytest_ttnn_perf.capture.ops_csv import read_ops_csv
-from pytest_ttnn_perf.capture.report_db import read_report_db
-from pytest_ttnn_perf.checklist.attributes import flag, whole
-from pytest_ttnn_perf.checklist.rule import clean
-from pytest_ttnn_perf.checklist.rules.ttp301_interleaved_activations import InterleavedActivations
-from pytest_ttnn_perf.checklist.rules.ttp302_resharding import Resharding
-from pytest_ttnn_perf.checklist.rules.ttp303_hot_data_in_dram import HotDataInDram
-from pytest_ttnn_perf.checklist.rules.ttp304_low_l1_headroom import LowL1Headroom
-from pytest_ttnn_perf.checklist.rules.ttp305_unused_cores import UnusedCores
-from pytest_ttnn_perf.checklist.rules.ttp306_core_skew import CoreSkew
-from pytest_ttnn_perf.checklist.rules.ttp311_matmul_not_dram_sharded import MatmulNotDramSharded
-from pytest_ttnn_perf.checklist.rules.ttp312_small_matmul_blocks import SmallMatmulBlocks
-from pytest_ttnn_perf.checklist.rules.ttp313_matmul_without_program_config import (
+from pytest_ttnn_perf._base.text import percent
+from pytest_ttnn_perf.analysis.captures.ops_csv import read_ops_csv
+from pytest_ttnn_perf.analysis.captures.report_db import read_report_db
+from pytest_ttnn_perf.analysis.captures.report_db_text import attribute_flag, attribute_int
+from pytest_ttnn_perf.analysis.checklist.matmul_and_conv import flag, whole
+from pytest_ttnn_perf.analysis.checklist.rule import clean
+from pytest_ttnn_perf.analysis.checklist.rules.ttp301_interleaved_activations import (
+    InterleavedActivations,
+)
+from pytest_ttnn_perf.analysis.checklist.rules.ttp302_resharding import Resharding
+from pytest_ttnn_perf.analysis.checklist.rules.ttp303_hot_data_in_dram import HotDataInDram
+from pytest_ttnn_perf.analysis.checklist.rules.ttp304_low_l1_headroom import LowL1Headroom
+from pytest_ttnn_perf.analysis.checklist.rules.ttp305_unused_cores import UnusedCores
+from pytest_ttnn_perf.analysis.checklist.rules.ttp306_core_skew import CoreSkew
+from pytest_ttnn_perf.analysis.checklist.rules.ttp311_matmul_not_dram_sharded import (
+    MatmulNotDramSharded,
+)
+from pytest_ttnn_perf.analysis.checklist.rules.ttp312_small_matmul_blocks import SmallMatmulBlocks
+from pytest_ttnn_perf.analysis.checklist.rules.ttp313_matmul_without_program_config import (
     MatmulWithoutProgramConfig,
 )
-from pytest_ttnn_perf.checklist.rules.ttp314_low_matmul_efficiency import LowMatmulEfficiency
-from pytest_ttnn_perf.checklist.rules.ttp601_conv_sharding_changes import ConvShardingChanges
-from pytest_ttnn_perf.checklist.rules.ttp602_act_block_h_below_max import ActBlockHBelowMax
-from pytest_ttnn_perf.checklist.rules.ttp603_act_double_buffer_off import ActDoubleBufferOff
-from pytest_ttnn_perf.checklist.rules.ttp604_weights_double_buffer_off import WeightsDoubleBufferOff
-from pytest_ttnn_perf.checklist.rules.ttp605_batchnorm_not_folded import BatchnormNotFolded
-from pytest_ttnn_perf.checklist.rules.ttp606_conv_sharding_unsuited import ConvShardingUnsuited
-from pytest_ttnn_perf.checklist.rules.ttp607_low_conv_efficiency import LowConvEfficiency
-from pytest_ttnn_perf.checklist.rules.ttp701_batch_not_divisible import BatchNotDivisible
-from pytest_ttnn_perf.checklist.rules.ttp702_weights_not_replicated import WeightsNotReplicated
-from pytest_ttnn_perf.checklist.rules.ttp703_collective_share import CollectiveShare
-from pytest_ttnn_perf.checklist.rules.ttp704_device_imbalance import DeviceImbalance
-from pytest_ttnn_perf.checklist.runner import run_rules
-from pytest_ttnn_perf.model.finding import RuleOutcome
-from pytest_ttnn_perf.model.subject import Subject
+from pytest_ttnn_perf.analysis.checklist.rules.ttp314_low_matmul_efficiency import (
+    LowMatmulEfficiency,
+)
+from pytest_ttnn_perf.analysis.checklist.rules.ttp601_conv_sharding_changes import (
+    ConvShardingChanges,
+)
+from pytest_ttnn_perf.analysis.checklist.rules.ttp602_act_block_h_below_max import ActBlockHBelowMax
+from pytest_ttnn_perf.analysis.checklist.rules.ttp603_act_double_buffer_off import (
+    ActDoubleBufferOff,
+)
+from pytest_ttnn_perf.analysis.checklist.rules.ttp604_weights_double_buffer_off import (
+    WeightsDoubleBufferOff,
+)
+from pytest_ttnn_perf.analysis.checklist.rules.ttp605_batchnorm_not_folded import BatchnormNotFolded
+from pytest_ttnn_perf.analysis.checklist.rules.ttp606_conv_sharding_unsuited import (
+    ConvShardingUnsuited,
+)
+from pytest_ttnn_perf.analysis.checklist.rules.ttp607_low_conv_efficiency import LowConvEfficiency
+from pytest_ttnn_perf.analysis.checklist.rules.ttp701_batch_not_divisible import BatchNotDivisible
+from pytest_ttnn_perf.analysis.checklist.rules.ttp702_weights_not_replicated import (
+    WeightsNotReplicated,
+)
+from pytest_ttnn_perf.analysis.checklist.rules.ttp703_collective_share import CollectiveShare
+from pytest_ttnn_perf.analysis.checklist.rules.ttp704_device_imbalance import DeviceImbalance
+from pytest_ttnn_perf.analysis.checklist.runner import run_rules
+from pytest_ttnn_perf.records.finding import RuleOutcome, Subject
 from tests.harness.corpus import corpus, corpus_folder
 from tests.rules.answers import ask
 
 if TYPE_CHECKING:
-    from pytest_ttnn_perf.checklist.rule import Rule
+    from pytest_ttnn_perf.analysis.checklist.rule import Rule
 
 RULES: tuple[type[Rule], ...] = (
     InterleavedActivations, Resharding, HotDataInDram, LowL1Headroom, UnusedCores, CoreSkew,

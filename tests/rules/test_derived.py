@@ -9,15 +9,20 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from pytest_ttnn_perf.checklist.bottleneck import bottleneck_of
-from pytest_ttnn_perf.checklist.derived import once_per_table
-from pytest_ttnn_perf.checklist.op_times import device_ops, kernel_ns, ops_like, signature_numbers
-from pytest_ttnn_perf.checklist.operands import used_signatures
-from pytest_ttnn_perf.checklist.registry import RULES
-from pytest_ttnn_perf.checklist.residency import activation_reads
-from pytest_ttnn_perf.checklist.runner import run_rules
-from pytest_ttnn_perf.model.ops import Op, OpTable, Signature
-from pytest_ttnn_perf.model.subject import Subject
+from pytest_ttnn_perf.analysis.checklist.op_times import (
+    device_ops,
+    kernel_ns,
+    once_per_table,
+    ops_like,
+    signature_numbers,
+)
+from pytest_ttnn_perf.analysis.checklist.operands import used_signatures
+from pytest_ttnn_perf.analysis.checklist.progress import bottleneck_of
+from pytest_ttnn_perf.analysis.checklist.registry import RULES
+from pytest_ttnn_perf.analysis.checklist.residency import activation_reads
+from pytest_ttnn_perf.analysis.checklist.runner import run_rules
+from pytest_ttnn_perf.records.finding import Subject
+from pytest_ttnn_perf.records.ops import Op, OpTable, Signature
 from tests.rules.tables import on_host, op, table, tensor
 
 if TYPE_CHECKING:

@@ -4,14 +4,22 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from pytest_ttnn_perf.checklist.progress import model_kind, progress_of
-from pytest_ttnn_perf.model.bottleneck import Bottleneck, BottleneckKind
-from pytest_ttnn_perf.model.finding import Finding, RuleOutcome, Severity
-from pytest_ttnn_perf.model.progress import ModelKind, Progress, State, Step
+from pytest_ttnn_perf.analysis.checklist.progress import model_kind, progress_of
+from pytest_ttnn_perf.records.finding import (
+    Bottleneck,
+    BottleneckKind,
+    Finding,
+    ModelKind,
+    Progress,
+    RuleOutcome,
+    Severity,
+    State,
+    Step,
+)
 from tests.rules.tables import op, table
 
 if TYPE_CHECKING:
-    from pytest_ttnn_perf.model.ops import Op
+    from pytest_ttnn_perf.records.ops import Op
 
 FOUND, CLEAN = RuleOutcome.FOUND, RuleOutcome.CLEAN
 UNKNOWN, NOT_ASKED = RuleOutcome.NOT_MEASURED, RuleOutcome.NOT_APPLICABLE

@@ -7,13 +7,24 @@ from typing import ClassVar
 
 import pytest
 
-from pytest_ttnn_perf._support.errors import RuleError
-from pytest_ttnn_perf.checklist.rule import Answer, Rule, clean, not_applicable
-from pytest_ttnn_perf.checklist.runner import Answered, Group, ask_rules, run_rules
-from pytest_ttnn_perf.checklist.selection import selected
-from pytest_ttnn_perf.model.finding import Finding, RuleOutcome, Severity, Unanswered
-from pytest_ttnn_perf.model.observation import Observation
-from pytest_ttnn_perf.model.subject import Input, Subject
+from pytest_ttnn_perf._base.errors import RuleError
+from pytest_ttnn_perf.analysis.checklist.rule import Answer, Rule, clean, not_applicable
+from pytest_ttnn_perf.analysis.checklist.runner import (
+    Answered,
+    Group,
+    ask_rules,
+    run_rules,
+    selected,
+)
+from pytest_ttnn_perf.records.finding import (
+    Finding,
+    Input,
+    RuleOutcome,
+    Severity,
+    Subject,
+    Unanswered,
+)
+from pytest_ttnn_perf.records.observation import Observation
 
 
 @dataclass(frozen=True, slots=True)

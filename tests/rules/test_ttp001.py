@@ -4,12 +4,13 @@ from dataclasses import replace
 
 import pytest
 
-from pytest_ttnn_perf.checklist.rule import clean, found, not_applicable, not_measured
-from pytest_ttnn_perf.checklist.rules.ttp001_profiler_data_dropped import ProfilerDataDropped
-from pytest_ttnn_perf.model.finding import Evidence
-from pytest_ttnn_perf.model.metric import Source
-from pytest_ttnn_perf.model.subject import Subject
-from pytest_ttnn_perf.model.ttlang import (
+from pytest_ttnn_perf.analysis.checklist.rule import clean, found, not_applicable, not_measured
+from pytest_ttnn_perf.analysis.checklist.rules.ttp001_profiler_data_dropped import (
+    ProfilerDataDropped,
+)
+from pytest_ttnn_perf.records.finding import Evidence, Subject
+from pytest_ttnn_perf.records.metric import Source
+from pytest_ttnn_perf.records.ttlang import (
     AutoProfile,
     LineOp,
     LineProfile,

@@ -1,10 +1,11 @@
 from __future__ import annotations
 
-from pytest_ttnn_perf.checklist.rule import clean, found, not_applicable, not_measured
-from pytest_ttnn_perf.checklist.rules.ttp002_incomplete_trace_replay import IncompleteTraceReplay
-from pytest_ttnn_perf.model.finding import Evidence
-from pytest_ttnn_perf.model.ops import TraceReplays
-from pytest_ttnn_perf.model.subject import Subject
+from pytest_ttnn_perf.analysis.checklist.rule import clean, found, not_applicable, not_measured
+from pytest_ttnn_perf.analysis.checklist.rules.ttp002_incomplete_trace_replay import (
+    IncompleteTraceReplay,
+)
+from pytest_ttnn_perf.records.finding import Evidence, Subject
+from pytest_ttnn_perf.records.ops import TraceReplays
 from tests.rules.answers import ask
 from tests.rules.tables import op, table
 

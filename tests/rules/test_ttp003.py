@@ -2,11 +2,10 @@ from __future__ import annotations
 
 import pytest
 
-from pytest_ttnn_perf.checklist.rule import clean, found, not_applicable, not_measured
-from pytest_ttnn_perf.checklist.rules.ttp003_cold_samples import ColdSamples
-from pytest_ttnn_perf.model.finding import Evidence
-from pytest_ttnn_perf.model.metric import Source
-from pytest_ttnn_perf.model.subject import Subject
+from pytest_ttnn_perf.analysis.checklist.rule import clean, found, not_applicable, not_measured
+from pytest_ttnn_perf.analysis.checklist.rules.ttp003_cold_samples import ColdSamples
+from pytest_ttnn_perf.records.finding import Evidence, Subject
+from pytest_ttnn_perf.records.metric import Source
 from tests.rules.answers import ask
 from tests.rules.observations import accuracy, measured, timed
 

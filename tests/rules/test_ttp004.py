@@ -5,17 +5,18 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from pytest_ttnn_perf.checklist.rule import clean, found, not_applicable, not_measured
-from pytest_ttnn_perf.checklist.rules.ttp004_conflicting_environment import ConflictingEnvironment
-from pytest_ttnn_perf.model.build import Conflict
-from pytest_ttnn_perf.model.finding import Evidence
-from pytest_ttnn_perf.model.metric import Source
-from pytest_ttnn_perf.model.subject import Subject
+from pytest_ttnn_perf.analysis.checklist.rule import clean, found, not_applicable, not_measured
+from pytest_ttnn_perf.analysis.checklist.rules.ttp004_conflicting_environment import (
+    ConflictingEnvironment,
+)
+from pytest_ttnn_perf.records.finding import Evidence, Subject
+from pytest_ttnn_perf.records.hardware import Conflict
+from pytest_ttnn_perf.records.metric import Source
 from tests.rules.answers import ask
 from tests.rules.observations import accuracy, measured, timed
 
 if TYPE_CHECKING:
-    from pytest_ttnn_perf.model.observation import MetricObservation
+    from pytest_ttnn_perf.records.observation import MetricObservation
 
 RULE = ConflictingEnvironment()
 WATCHER = Conflict("TT_METAL_WATCHER", "10", "makes the kernels report", "unset TT_METAL_WATCHER")

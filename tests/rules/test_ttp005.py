@@ -1,10 +1,11 @@
 from __future__ import annotations
 
-from pytest_ttnn_perf.checklist.rule import clean, found, not_applicable, not_measured
-from pytest_ttnn_perf.checklist.rules.ttp005_many_kernel_invocations import ManyKernelInvocations
-from pytest_ttnn_perf.model.finding import Evidence
-from pytest_ttnn_perf.model.subject import Subject
-from pytest_ttnn_perf.model.ttlang import AutoProfile, PerfSummary, SignpostProfile, TtlangLog
+from pytest_ttnn_perf.analysis.checklist.rule import clean, found, not_applicable, not_measured
+from pytest_ttnn_perf.analysis.checklist.rules.ttp005_many_kernel_invocations import (
+    ManyKernelInvocations,
+)
+from pytest_ttnn_perf.records.finding import Evidence, Subject
+from pytest_ttnn_perf.records.ttlang import AutoProfile, PerfSummary, SignpostProfile, TtlangLog
 from tests.rules.answers import ask
 
 RULE = ManyKernelInvocations()

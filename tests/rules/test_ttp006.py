@@ -4,16 +4,15 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from pytest_ttnn_perf.checklist.rule import clean, found, not_measured
-from pytest_ttnn_perf.checklist.rules.ttp006_busy_host import BusyHost
-from pytest_ttnn_perf.model.finding import Evidence
-from pytest_ttnn_perf.model.hardware import Hardware
-from pytest_ttnn_perf.model.subject import Subject
+from pytest_ttnn_perf.analysis.checklist.rule import clean, found, not_measured
+from pytest_ttnn_perf.analysis.checklist.rules.ttp006_busy_host import BusyHost
+from pytest_ttnn_perf.records.finding import Evidence, Subject
+from pytest_ttnn_perf.records.hardware import Hardware
 from tests.rules.answers import ask
 from tests.rules.observations import measured
 
 if TYPE_CHECKING:
-    from pytest_ttnn_perf.model.hardware import Scalar
+    from pytest_ttnn_perf.records.hardware import Scalar
 
 RULE = BusyHost()
 N150 = Hardware("wormhole_b0", "n150", "1x1")

@@ -1,10 +1,9 @@
 from __future__ import annotations
 
-from pytest_ttnn_perf.checklist.rule import clean, found, not_applicable, not_measured
-from pytest_ttnn_perf.checklist.rules.ttp101_weights_not_bfloat8 import WeightsNotBfloat8
-from pytest_ttnn_perf.model.finding import Evidence
-from pytest_ttnn_perf.model.report import ConvConfig, Operation
-from pytest_ttnn_perf.model.subject import Subject
+from pytest_ttnn_perf.analysis.checklist.rule import clean, found, not_applicable, not_measured
+from pytest_ttnn_perf.analysis.checklist.rules.ttp101_weights_not_bfloat8 import WeightsNotBfloat8
+from pytest_ttnn_perf.records.finding import Evidence, Subject
+from pytest_ttnn_perf.records.ttnn_report import ConvConfig, Operation
 from tests.rules.answers import ask
 from tests.rules.reports import record, report
 from tests.rules.tables import op, table, tensor

@@ -4,15 +4,14 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from pytest_ttnn_perf.checklist.rule import clean, found, not_applicable, not_measured
-from pytest_ttnn_perf.checklist.rules.ttp103_fidelity_above_need import FidelityAboveNeed
-from pytest_ttnn_perf.model.finding import Evidence, RuleOutcome
-from pytest_ttnn_perf.model.subject import Subject
+from pytest_ttnn_perf.analysis.checklist.rule import clean, found, not_applicable, not_measured
+from pytest_ttnn_perf.analysis.checklist.rules.ttp103_fidelity_above_need import FidelityAboveNeed
+from pytest_ttnn_perf.records.finding import Evidence, RuleOutcome, Subject
 from tests.rules.answers import ask
 from tests.rules.tables import op, table, tensor
 
 if TYPE_CHECKING:
-    from pytest_ttnn_perf.model.ops import Op
+    from pytest_ttnn_perf.records.ops import Op
 
 RULE = FidelityAboveNeed()
 ROWS = tensor(1, 1, 32, 1024)

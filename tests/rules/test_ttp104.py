@@ -1,13 +1,12 @@
 from __future__ import annotations
 
-from pytest_ttnn_perf.checklist.operands import NO_OPERANDS
-from pytest_ttnn_perf.checklist.rule import clean, found, not_measured
-from pytest_ttnn_perf.checklist.rules.ttp104_activations_above_bfloat16 import (
+from pytest_ttnn_perf.analysis.checklist.operands import NO_OPERANDS
+from pytest_ttnn_perf.analysis.checklist.rule import clean, found, not_measured
+from pytest_ttnn_perf.analysis.checklist.rules.ttp104_activations_above_bfloat16 import (
     ActivationsAboveBfloat16,
 )
-from pytest_ttnn_perf.model.finding import Evidence
-from pytest_ttnn_perf.model.report import Operation
-from pytest_ttnn_perf.model.subject import Subject
+from pytest_ttnn_perf.records.finding import Evidence, Subject
+from pytest_ttnn_perf.records.ttnn_report import Operation
 from tests.rules.answers import ask
 from tests.rules.reports import record, report
 from tests.rules.tables import op, table, tensor

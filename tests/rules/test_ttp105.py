@@ -4,16 +4,15 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from pytest_ttnn_perf.checklist.rule import clean, found, not_applicable, not_measured
-from pytest_ttnn_perf.checklist.rules.ttp105_bfp8_without_bfloat16_cast import (
+from pytest_ttnn_perf.analysis.checklist.rule import clean, found, not_applicable, not_measured
+from pytest_ttnn_perf.analysis.checklist.rules.ttp105_bfp8_without_bfloat16_cast import (
     Bfp8WithoutBfloat16Cast,
 )
-from pytest_ttnn_perf.model.finding import Evidence
-from pytest_ttnn_perf.model.subject import Subject
+from pytest_ttnn_perf.records.finding import Evidence, Subject
 from tests.rules.answers import ask
 
 if TYPE_CHECKING:
-    from pytest_ttnn_perf.model.hardware import Scalar
+    from pytest_ttnn_perf.records.hardware import Scalar
 
 RULE = Bfp8WithoutBfloat16Cast()
 

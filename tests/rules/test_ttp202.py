@@ -1,12 +1,11 @@
 from __future__ import annotations
 
-from pytest_ttnn_perf._support.wording import percent
-from pytest_ttnn_perf.checklist.operands import NO_OPERANDS
-from pytest_ttnn_perf.checklist.rule import clean, found, not_applicable, not_measured
-from pytest_ttnn_perf.checklist.rules.ttp202_tile_padding import TilePadding
-from pytest_ttnn_perf.model.finding import Evidence
-from pytest_ttnn_perf.model.report import Operation
-from pytest_ttnn_perf.model.subject import Subject
+from pytest_ttnn_perf._base.text import percent
+from pytest_ttnn_perf.analysis.checklist.operands import NO_OPERANDS
+from pytest_ttnn_perf.analysis.checklist.rule import clean, found, not_applicable, not_measured
+from pytest_ttnn_perf.analysis.checklist.rules.ttp202_tile_padding import TilePadding
+from pytest_ttnn_perf.records.finding import Evidence, Subject
+from pytest_ttnn_perf.records.ttnn_report import Operation
 from tests.rules.answers import ask
 from tests.rules.reports import record, report
 from tests.rules.tables import on_host, op, table, tensor

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from pytest_ttnn_perf.checklist.rule import clean, found
-from pytest_ttnn_perf.checklist.rules.ttp203_layout_conversions import LayoutConversions
-from pytest_ttnn_perf.model.finding import Evidence
-from pytest_ttnn_perf.model.subject import Subject
+from pytest_ttnn_perf.analysis.checklist.rule import clean, found
+from pytest_ttnn_perf.analysis.checklist.rules.ttp203_layout_conversions import LayoutConversions
+from pytest_ttnn_perf.records.finding import Evidence, Subject
 from tests.rules.answers import ask
 from tests.rules.tables import op, table, tensor
 

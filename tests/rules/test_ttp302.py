@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from pytest_ttnn_perf.checklist.rule import clean, found, not_measured
-from pytest_ttnn_perf.checklist.rules.ttp302_resharding import Resharding
-from pytest_ttnn_perf.model.finding import Evidence
-from pytest_ttnn_perf.model.report import CoreRange, Operation, Reshard, Shard
-from pytest_ttnn_perf.model.subject import Subject
+from pytest_ttnn_perf.analysis.checklist.rule import clean, found, not_measured
+from pytest_ttnn_perf.analysis.checklist.rules.ttp302_resharding import Resharding
+from pytest_ttnn_perf.records.finding import Evidence, Subject
+from pytest_ttnn_perf.records.ttnn_report import CoreRange, Operation, Reshard, Shard
 from tests.rules.answers import ask
 from tests.rules.reports import record, report
 from tests.rules.tables import op, table, tensor

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from pytest_ttnn_perf.checklist.rule import clean, found, not_measured
-from pytest_ttnn_perf.checklist.rules.ttp304_low_l1_headroom import LowL1Headroom
-from pytest_ttnn_perf.model.finding import Evidence
-from pytest_ttnn_perf.model.report import BufferType, Device, Operation, Report
-from pytest_ttnn_perf.model.subject import Subject
+from pytest_ttnn_perf.analysis.checklist.rule import clean, found, not_measured
+from pytest_ttnn_perf.analysis.checklist.rules.ttp304_low_l1_headroom import LowL1Headroom
+from pytest_ttnn_perf.records.finding import Evidence, Subject
+from pytest_ttnn_perf.records.ttnn_report import BufferType, Device, Operation, Report
 from tests.rules.answers import ask
 from tests.rules.reports import record, report
 

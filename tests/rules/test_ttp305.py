@@ -7,17 +7,16 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from pytest_ttnn_perf.checklist.rule import clean, found, not_applicable, not_measured
-from pytest_ttnn_perf.checklist.rules.ttp305_unused_cores import UnusedCores
-from pytest_ttnn_perf.model.finding import Evidence
-from pytest_ttnn_perf.model.report import Device
-from pytest_ttnn_perf.model.subject import Subject
+from pytest_ttnn_perf.analysis.checklist.rule import clean, found, not_applicable, not_measured
+from pytest_ttnn_perf.analysis.checklist.rules.ttp305_unused_cores import UnusedCores
+from pytest_ttnn_perf.records.finding import Evidence, Subject
+from pytest_ttnn_perf.records.ttnn_report import Device
 from tests.rules.answers import ask
 from tests.rules.reports import report
 from tests.rules.tables import op, table, tensor
 
 if TYPE_CHECKING:
-    from pytest_ttnn_perf.model.ops import Op
+    from pytest_ttnn_perf.records.ops import Op
 
 INPUT = tensor(1, 1, 32, 64)
 SHARDED = (

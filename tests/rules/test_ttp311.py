@@ -6,15 +6,16 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from pytest_ttnn_perf.checklist.rule import clean, found, not_applicable, not_measured
-from pytest_ttnn_perf.checklist.rules.ttp311_matmul_not_dram_sharded import MatmulNotDramSharded
-from pytest_ttnn_perf.model.finding import Evidence
-from pytest_ttnn_perf.model.subject import Subject
+from pytest_ttnn_perf.analysis.checklist.rule import clean, found, not_applicable, not_measured
+from pytest_ttnn_perf.analysis.checklist.rules.ttp311_matmul_not_dram_sharded import (
+    MatmulNotDramSharded,
+)
+from pytest_ttnn_perf.records.finding import Evidence, Subject
 from tests.rules.answers import ask
 from tests.rules.tables import op, table, tensor
 
 if TYPE_CHECKING:
-    from pytest_ttnn_perf.model.ops import Op, Tensor
+    from pytest_ttnn_perf.records.ops import Op, Tensor
 
 INPUT = tensor(1, 1, 32, 1024, memory="L1_WIDTH_SHARDED")
 #: 2,097,152 bytes: 100 GB/s in 20,971.52 ns.

@@ -6,15 +6,14 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from pytest_ttnn_perf.checklist.rule import clean, found, not_applicable, not_measured
-from pytest_ttnn_perf.checklist.rules.ttp312_small_matmul_blocks import SmallMatmulBlocks
-from pytest_ttnn_perf.model.finding import Evidence
-from pytest_ttnn_perf.model.subject import Subject
+from pytest_ttnn_perf.analysis.checklist.rule import clean, found, not_applicable, not_measured
+from pytest_ttnn_perf.analysis.checklist.rules.ttp312_small_matmul_blocks import SmallMatmulBlocks
+from pytest_ttnn_perf.records.finding import Evidence, Subject
 from tests.rules.answers import ask
 from tests.rules.tables import op, table, tensor
 
 if TYPE_CHECKING:
-    from pytest_ttnn_perf.model.ops import Op
+    from pytest_ttnn_perf.records.ops import Op
 
 INPUT, WEIGHTS = tensor(1, 1, 32, 128), tensor(1, 1, 128, 64)
 UNIT = "of kernel time"

@@ -5,17 +5,16 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from pytest_ttnn_perf.checklist.rule import Answer
-from pytest_ttnn_perf.checklist.rules.ttp401_host_bound import HostBound
-from pytest_ttnn_perf.model.finding import Evidence, RuleOutcome
-from pytest_ttnn_perf.model.ops import Signpost
-from pytest_ttnn_perf.model.subject import Subject
+from pytest_ttnn_perf.analysis.checklist.rule import Answer
+from pytest_ttnn_perf.analysis.checklist.rules.ttp401_host_bound import HostBound
+from pytest_ttnn_perf.records.finding import Evidence, RuleOutcome, Subject
+from pytest_ttnn_perf.records.ops import Signpost
 from tests.rules.answers import ask
 from tests.rules.observations import measured
 from tests.rules.tables import on_host, op, table, tensor
 
 if TYPE_CHECKING:
-    from pytest_ttnn_perf.model.ops import Op
+    from pytest_ttnn_perf.records.ops import Op
 
 X = tensor(1, 1, 32, 64)
 UNIT = "of the time"

@@ -4,12 +4,11 @@ from dataclasses import replace
 
 import pytest
 
-from pytest_ttnn_perf.checklist.rule import Answer
-from pytest_ttnn_perf.checklist.rules.ttp402_trace_not_used import TraceNotUsed
-from pytest_ttnn_perf.model.finding import Evidence, RuleOutcome
-from pytest_ttnn_perf.model.metric import KERNEL_TIME, Source
-from pytest_ttnn_perf.model.ops import OpTable, Signpost
-from pytest_ttnn_perf.model.subject import Subject
+from pytest_ttnn_perf.analysis.checklist.rule import Answer
+from pytest_ttnn_perf.analysis.checklist.rules.ttp402_trace_not_used import TraceNotUsed
+from pytest_ttnn_perf.records.finding import Evidence, RuleOutcome, Subject
+from pytest_ttnn_perf.records.metric import KERNEL_TIME, Source
+from pytest_ttnn_perf.records.ops import OpTable, Signpost
 from tests.rules.answers import ask
 from tests.rules.observations import measured, timed
 from tests.rules.tables import on_host, op, table, tensor

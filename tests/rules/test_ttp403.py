@@ -5,18 +5,17 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from pytest_ttnn_perf.capture.ops_window import window
-from pytest_ttnn_perf.checklist.rule import Answer
-from pytest_ttnn_perf.checklist.rules.ttp403_dynamic_shapes import DynamicShapes
-from pytest_ttnn_perf.model.finding import Evidence, RuleOutcome
-from pytest_ttnn_perf.model.ops import Signpost
-from pytest_ttnn_perf.model.subject import Subject
-from pytest_ttnn_perf.workflow.profiling_instruments import signposts_of
+from pytest_ttnn_perf.analysis.captures.ops_csv import window
+from pytest_ttnn_perf.analysis.checklist.rule import Answer
+from pytest_ttnn_perf.analysis.checklist.rules.ttp403_dynamic_shapes import DynamicShapes
+from pytest_ttnn_perf.observe.profiling import signposts_of
+from pytest_ttnn_perf.records.finding import Evidence, RuleOutcome, Subject
+from pytest_ttnn_perf.records.ops import Signpost
 from tests.rules.answers import ask
 from tests.rules.tables import on_host, op, table, tensor
 
 if TYPE_CHECKING:
-    from pytest_ttnn_perf.model.ops import Op, Tensor
+    from pytest_ttnn_perf.records.ops import Op, Tensor
 
 UNIT = "executions that differ"
 X, Y = tensor(1, 1, 32, 64), tensor(1, 1, 64, 64)

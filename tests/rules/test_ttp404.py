@@ -4,11 +4,10 @@ from dataclasses import replace
 
 import pytest
 
-from pytest_ttnn_perf.checklist.rule import Answer
-from pytest_ttnn_perf.checklist.rules.ttp404_device_behind_e2e import DeviceBehindE2e
-from pytest_ttnn_perf.model.finding import RuleOutcome
-from pytest_ttnn_perf.model.metric import KERNEL_TIME, Source
-from pytest_ttnn_perf.model.subject import Subject
+from pytest_ttnn_perf.analysis.checklist.rule import Answer
+from pytest_ttnn_perf.analysis.checklist.rules.ttp404_device_behind_e2e import DeviceBehindE2e
+from pytest_ttnn_perf.records.finding import RuleOutcome, Subject
+from pytest_ttnn_perf.records.metric import KERNEL_TIME, Source
 from tests.rules.answers import ask
 from tests.rules.observations import measured, timed
 

@@ -2,12 +2,11 @@ from __future__ import annotations
 
 import pytest
 
-from pytest_ttnn_perf.checklist.rule import Answer
-from pytest_ttnn_perf.checklist.rules.ttp405_trace_region_missing import TraceRegionMissing
-from pytest_ttnn_perf.model.finding import RuleOutcome
-from pytest_ttnn_perf.model.hardware import Configuration, Scalar
-from pytest_ttnn_perf.model.observation import Observation
-from pytest_ttnn_perf.model.subject import Subject
+from pytest_ttnn_perf.analysis.checklist.rule import Answer
+from pytest_ttnn_perf.analysis.checklist.rules.ttp405_trace_region_missing import TraceRegionMissing
+from pytest_ttnn_perf.records.finding import RuleOutcome, Subject
+from pytest_ttnn_perf.records.hardware import Configuration, Scalar
+from pytest_ttnn_perf.records.observation import Observation
 from tests.rules.answers import ask
 from tests.rules.tables import op, table
 

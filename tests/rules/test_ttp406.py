@@ -4,15 +4,14 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from pytest_ttnn_perf.checklist.rule import Answer
-from pytest_ttnn_perf.checklist.rules.ttp406_program_cache_off import ProgramCacheOff
-from pytest_ttnn_perf.model.finding import RuleOutcome
-from pytest_ttnn_perf.model.subject import Subject
+from pytest_ttnn_perf.analysis.checklist.rule import Answer
+from pytest_ttnn_perf.analysis.checklist.rules.ttp406_program_cache_off import ProgramCacheOff
+from pytest_ttnn_perf.records.finding import RuleOutcome, Subject
 from tests.rules.answers import ask
 from tests.rules.observations import measured
 
 if TYPE_CHECKING:
-    from pytest_ttnn_perf.model.hardware import Scalar
+    from pytest_ttnn_perf.records.hardware import Scalar
 
 VARIABLE = "TT_RUNTIME_ENABLE_PROGRAM_CACHE"
 

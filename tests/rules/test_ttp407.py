@@ -4,14 +4,15 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from pytest_ttnn_perf.checklist.rule import Answer
-from pytest_ttnn_perf.checklist.rules.ttp407_optimization_level_zero import OptimizationLevelZero
-from pytest_ttnn_perf.model.finding import RuleOutcome
-from pytest_ttnn_perf.model.subject import Subject
+from pytest_ttnn_perf.analysis.checklist.rule import Answer
+from pytest_ttnn_perf.analysis.checklist.rules.ttp407_optimization_level_zero import (
+    OptimizationLevelZero,
+)
+from pytest_ttnn_perf.records.finding import RuleOutcome, Subject
 from tests.rules.answers import ask
 
 if TYPE_CHECKING:
-    from pytest_ttnn_perf.model.hardware import Scalar
+    from pytest_ttnn_perf.records.hardware import Scalar
 
 
 @pytest.mark.parametrize("level", [0, "0"])

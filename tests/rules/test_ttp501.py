@@ -2,10 +2,9 @@ from __future__ import annotations
 
 import pytest
 
-from pytest_ttnn_perf.checklist.rule import Answer
-from pytest_ttnn_perf.checklist.rules.ttp501_one_command_queue import OneCommandQueue
-from pytest_ttnn_perf.model.finding import RuleOutcome
-from pytest_ttnn_perf.model.subject import Subject
+from pytest_ttnn_perf.analysis.checklist.rule import Answer
+from pytest_ttnn_perf.analysis.checklist.rules.ttp501_one_command_queue import OneCommandQueue
+from pytest_ttnn_perf.records.finding import RuleOutcome, Subject
 from tests.rules.answers import ask
 from tests.rules.io_times import io_measured
 from tests.rules.observations import measured

@@ -1,10 +1,9 @@
 from __future__ import annotations
 
-from pytest_ttnn_perf.checklist.rule import Answer
-from pytest_ttnn_perf.checklist.rules.ttp504_padded_host_transfer import PaddedHostTransfer
-from pytest_ttnn_perf.model.finding import Evidence, RuleOutcome
-from pytest_ttnn_perf.model.report import Operation
-from pytest_ttnn_perf.model.subject import Subject
+from pytest_ttnn_perf.analysis.checklist.rule import Answer
+from pytest_ttnn_perf.analysis.checklist.rules.ttp504_padded_host_transfer import PaddedHostTransfer
+from pytest_ttnn_perf.records.finding import Evidence, RuleOutcome, Subject
+from pytest_ttnn_perf.records.ttnn_report import Operation
 from tests.rules.answers import ask
 from tests.rules.reports import record, report
 from tests.rules.tables import op, table

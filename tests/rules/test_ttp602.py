@@ -6,17 +6,16 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from pytest_ttnn_perf.checklist.rule import clean, found, not_applicable, not_measured
-from pytest_ttnn_perf.checklist.rules.ttp602_act_block_h_below_max import ActBlockHBelowMax
-from pytest_ttnn_perf.model.finding import Evidence
-from pytest_ttnn_perf.model.subject import Subject
+from pytest_ttnn_perf.analysis.checklist.rule import clean, found, not_applicable, not_measured
+from pytest_ttnn_perf.analysis.checklist.rules.ttp602_act_block_h_below_max import ActBlockHBelowMax
+from pytest_ttnn_perf.records.finding import Evidence, Subject
 from tests.rules.answers import ask
 from tests.rules.convolving import NOT_ASKED, called, conv, convolving, output
 from tests.rules.reports import report
 from tests.rules.tables import op, table
 
 if TYPE_CHECKING:
-    from pytest_ttnn_perf.model.report import Operation
+    from pytest_ttnn_perf.records.ttnn_report import Operation
 
 CLEAN = clean(0.0, limit=0, unit="convolutions")
 

@@ -6,16 +6,17 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from pytest_ttnn_perf.checklist.rule import clean, found, not_applicable, not_measured
-from pytest_ttnn_perf.checklist.rules.ttp603_act_double_buffer_off import ActDoubleBufferOff
-from pytest_ttnn_perf.model.finding import Evidence, RuleOutcome, Severity
-from pytest_ttnn_perf.model.subject import Subject
+from pytest_ttnn_perf.analysis.checklist.rule import clean, found, not_applicable, not_measured
+from pytest_ttnn_perf.analysis.checklist.rules.ttp603_act_double_buffer_off import (
+    ActDoubleBufferOff,
+)
+from pytest_ttnn_perf.records.finding import Evidence, RuleOutcome, Severity, Subject
 from tests.rules.answers import ask
 from tests.rules.convolving import NOT_ASKED, called, conv, convolving, output
 from tests.rules.tables import op, table
 
 if TYPE_CHECKING:
-    from pytest_ttnn_perf.model.report import Report
+    from pytest_ttnn_perf.records.ttnn_report import Report
 
 ON, OFF = "{'enable_act_double_buffer': 'true'}", "{'enable_act_double_buffer': 'false'}"
 UNIT = "of convolutions"

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from pytest_ttnn_perf.checklist.rule import clean, found, not_applicable, not_measured
-from pytest_ttnn_perf.checklist.rules.ttp604_weights_double_buffer_off import WeightsDoubleBufferOff
-from pytest_ttnn_perf.model.finding import Evidence
-from pytest_ttnn_perf.model.subject import Subject
+from pytest_ttnn_perf.analysis.checklist.rule import clean, found, not_applicable, not_measured
+from pytest_ttnn_perf.analysis.checklist.rules.ttp604_weights_double_buffer_off import (
+    WeightsDoubleBufferOff,
+)
+from pytest_ttnn_perf.records.finding import Evidence, Subject
 from tests.rules.answers import ask
 from tests.rules.convolving import NOT_ASKED, called, conv, convolving, output
 from tests.rules.tables import op, table

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from pytest_ttnn_perf.checklist.rule import clean, found, not_applicable, not_measured
-from pytest_ttnn_perf.checklist.rules.ttp605_batchnorm_not_folded import BatchnormNotFolded
-from pytest_ttnn_perf.model.finding import Evidence
-from pytest_ttnn_perf.model.report import Operation
-from pytest_ttnn_perf.model.subject import Subject
+from pytest_ttnn_perf.analysis.checklist.rule import clean, found, not_applicable, not_measured
+from pytest_ttnn_perf.analysis.checklist.rules.ttp605_batchnorm_not_folded import BatchnormNotFolded
+from pytest_ttnn_perf.records.finding import Evidence, Subject
+from pytest_ttnn_perf.records.ttnn_report import Operation
 from tests.rules.answers import ask
 from tests.rules.convolving import called, conv, convolving, output
 from tests.rules.reports import report

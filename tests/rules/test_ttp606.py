@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from pytest_ttnn_perf.checklist.rule import clean, found, not_applicable, not_measured
-from pytest_ttnn_perf.checklist.rules.ttp606_conv_sharding_unsuited import ConvShardingUnsuited
-from pytest_ttnn_perf.model.finding import Evidence
-from pytest_ttnn_perf.model.subject import Subject
+from pytest_ttnn_perf.analysis.checklist.rule import clean, found, not_applicable, not_measured
+from pytest_ttnn_perf.analysis.checklist.rules.ttp606_conv_sharding_unsuited import (
+    ConvShardingUnsuited,
+)
+from pytest_ttnn_perf.records.finding import Evidence, Subject
 from tests.rules.answers import ask
 from tests.rules.convolving import called, conv, convolving, output
 from tests.rules.tables import op, table

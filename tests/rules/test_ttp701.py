@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from pytest_ttnn_perf.checklist.rule import clean, found, not_applicable, not_measured
-from pytest_ttnn_perf.checklist.rules.ttp701_batch_not_divisible import BatchNotDivisible
-from pytest_ttnn_perf.model.hardware import Hardware
-from pytest_ttnn_perf.model.observation import Observation
-from pytest_ttnn_perf.model.subject import Subject
+from pytest_ttnn_perf.analysis.checklist.rule import clean, found, not_applicable, not_measured
+from pytest_ttnn_perf.analysis.checklist.rules.ttp701_batch_not_divisible import BatchNotDivisible
+from pytest_ttnn_perf.records.finding import Subject
+from pytest_ttnn_perf.records.hardware import Hardware
+from pytest_ttnn_perf.records.observation import Observation
 from tests.rules.answers import ask
 from tests.rules.meshes import COPY, NO_DATA_PARALLELISM, linear, placed
 from tests.rules.observations import measured
@@ -18,7 +18,7 @@ from tests.rules.reports import report
 from tests.rules.tables import op, table
 
 if TYPE_CHECKING:
-    from pytest_ttnn_perf.model.hardware import Scalar
+    from pytest_ttnn_perf.records.hardware import Scalar
 
 LEFT_OVER = found("a batch of 10 among 4 devices leaves 2 over", value=2, limit=0, unit="samples")
 

@@ -6,11 +6,12 @@ from dataclasses import replace
 
 import pytest
 
-from pytest_ttnn_perf.checklist.rule import clean, found, not_applicable, not_measured
-from pytest_ttnn_perf.checklist.rules.ttp702_weights_not_replicated import WeightsNotReplicated
-from pytest_ttnn_perf.model.finding import Evidence
-from pytest_ttnn_perf.model.report import Operation
-from pytest_ttnn_perf.model.subject import Subject
+from pytest_ttnn_perf.analysis.checklist.rule import clean, found, not_applicable, not_measured
+from pytest_ttnn_perf.analysis.checklist.rules.ttp702_weights_not_replicated import (
+    WeightsNotReplicated,
+)
+from pytest_ttnn_perf.records.finding import Evidence, Subject
+from pytest_ttnn_perf.records.ttnn_report import Operation
 from tests.rules.answers import ask
 from tests.rules.meshes import COPY, NO_DATA_PARALLELISM, linear, placed
 from tests.rules.reports import record, report

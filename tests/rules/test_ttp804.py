@@ -2,11 +2,10 @@ from __future__ import annotations
 
 import pytest
 
-from pytest_ttnn_perf.checklist.rule import Answer
-from pytest_ttnn_perf.checklist.rules.ttp804_bound import Bound
-from pytest_ttnn_perf.model.finding import Evidence, RuleOutcome
-from pytest_ttnn_perf.model.subject import Subject
-from pytest_ttnn_perf.model.ttlang import Roofline, ThreadWork, TtlangLog
+from pytest_ttnn_perf.analysis.checklist.rule import Answer
+from pytest_ttnn_perf.analysis.checklist.rules.ttp804_bound import Bound
+from pytest_ttnn_perf.records.finding import Evidence, RuleOutcome, Subject
+from pytest_ttnn_perf.records.ttlang import Roofline, ThreadWork, TtlangLog
 from tests.rules.answers import ask
 from tests.rules.kernel_logs import printed, program
 

@@ -4,11 +4,10 @@ import math
 
 import pytest
 
-from pytest_ttnn_perf.checklist.rule import clean, found, not_measured
-from pytest_ttnn_perf.checklist.rules.ttp901_pcc_below_limit import PccBelowLimit
-from pytest_ttnn_perf.model.finding import Evidence
-from pytest_ttnn_perf.model.metric import Better
-from pytest_ttnn_perf.model.subject import Subject
+from pytest_ttnn_perf.analysis.checklist.rule import clean, found, not_measured
+from pytest_ttnn_perf.analysis.checklist.rules.ttp901_pcc_below_limit import PccBelowLimit
+from pytest_ttnn_perf.records.finding import Evidence, Subject
+from pytest_ttnn_perf.records.metric import Better
 from tests.rules.answers import ask
 from tests.rules.observations import accuracy, measured, timed
 

@@ -1,9 +1,9 @@
 from __future__ import annotations
 
-from pytest_ttnn_perf.checklist.rule import clean, found, not_applicable, not_measured
-from pytest_ttnn_perf.checklist.rules.ttp902_pcc_not_checked import PccNotChecked
-from pytest_ttnn_perf.model.metric import Source
-from pytest_ttnn_perf.model.subject import Subject
+from pytest_ttnn_perf.analysis.checklist.rule import clean, found, not_applicable, not_measured
+from pytest_ttnn_perf.analysis.checklist.rules.ttp902_pcc_not_checked import PccNotChecked
+from pytest_ttnn_perf.records.finding import Subject
+from pytest_ttnn_perf.records.metric import Source
 from tests.rules.answers import ask
 from tests.rules.observations import accuracy, measured, timed
 

@@ -5,16 +5,15 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from pytest_ttnn_perf.checklist.rule import clean, found, not_measured
-from pytest_ttnn_perf.checklist.rules.ttp903_non_finite_output import NonFiniteOutput
-from pytest_ttnn_perf.correctness.pcc import compare
-from pytest_ttnn_perf.model.finding import Evidence
-from pytest_ttnn_perf.model.subject import Subject
+from pytest_ttnn_perf.analysis.checklist.rule import clean, found, not_measured
+from pytest_ttnn_perf.analysis.checklist.rules.ttp903_non_finite_output import NonFiniteOutput
+from pytest_ttnn_perf.measure.pcc import compare
+from pytest_ttnn_perf.records.finding import Evidence, Subject
 from tests.rules.answers import ask
 from tests.rules.observations import accuracy, measured, timed
 
 if TYPE_CHECKING:
-    from pytest_ttnn_perf.model.observation import MetricObservation
+    from pytest_ttnn_perf.records.observation import MetricObservation
 
 RULE = NonFiniteOutput()
 CLEAN = clean(0, limit=0, unit="outputs")

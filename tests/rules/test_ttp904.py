@@ -6,17 +6,16 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from pytest_ttnn_perf.checklist.rule import clean, found, not_measured
-from pytest_ttnn_perf.checklist.rules.ttp904_pcc_dropped import PccDropped
+from pytest_ttnn_perf.analysis.checklist.rule import clean, found, not_measured
+from pytest_ttnn_perf.analysis.checklist.rules.ttp904_pcc_dropped import PccDropped
 from pytest_ttnn_perf.gate.judge import judge_test
-from pytest_ttnn_perf.model.baseline import Accepted, MetricBaseline, Session, TestBaseline
-from pytest_ttnn_perf.model.finding import Evidence
-from pytest_ttnn_perf.model.subject import Subject
+from pytest_ttnn_perf.records.baseline import Accepted, MetricBaseline, Session, TestBaseline
+from pytest_ttnn_perf.records.finding import Evidence, Subject
 from tests.rules.answers import ask
 from tests.rules.observations import accuracy, measured, timed
 
 if TYPE_CHECKING:
-    from pytest_ttnn_perf.model.observation import MetricObservation
+    from pytest_ttnn_perf.records.observation import MetricObservation
 
 RULE = PccDropped()
 NO_BASELINE = not_measured("there is no baseline of a PCC to compare with")

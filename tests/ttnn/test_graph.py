@@ -6,15 +6,15 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from pytest_ttnn_perf.capture.graph_json import read_graph_json
-from pytest_ttnn_perf.capture.report_db import read_report_db
-from pytest_ttnn_perf.model.report import BufferType
+from pytest_ttnn_perf.analysis.captures.graph_json import read_graph_json
+from pytest_ttnn_perf.analysis.captures.report_db import read_report_db
+from pytest_ttnn_perf.records.ttnn_report import BufferType
 from tests.ttnn.mock import N150, P150_X4, Cluster, ask
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from pytest_ttnn_perf.model.report import Report
+    from pytest_ttnn_perf.records.ttnn_report import Report
 
 #: A capture asks torch for nothing but what its tensors are; there are none here.
 _TORCH = """

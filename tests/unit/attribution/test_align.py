@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from pytest_ttnn_perf.attribution.align import attribute
-from pytest_ttnn_perf.model.attribution import ChangeKind, short_code
+from pytest_ttnn_perf.analysis.ops.align import attribute
+from pytest_ttnn_perf.records.attribution import ChangeKind, short_code
 from tests.unit.attribution.tables import MATMUL, NORM, RESHARD, op, table
 
 

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from pytest_ttnn_perf.attribution.catalogue import Variant
-from pytest_ttnn_perf.attribution.causes import causes_between
-from pytest_ttnn_perf.attribution.config import function_in, settings_in
+from pytest_ttnn_perf.analysis.ops.align import causes_between
+from pytest_ttnn_perf.analysis.ops.catalogue import Variant, function_in, settings_in
 from tests.unit.attribution.tables import ACTIVATION, MATMUL, retyped
 
 MATMUL_1D = (

@@ -11,14 +11,14 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from pytest_ttnn_perf.attribution.align import attribute
-from pytest_ttnn_perf.attribution.noise import NOISE_FRACTION, NOISE_NS
-from pytest_ttnn_perf.capture.ops_csv import read_ops_csv
-from pytest_ttnn_perf.model.attribution import ChangeKind
+from pytest_ttnn_perf.analysis.captures.ops_csv import read_ops_csv
+from pytest_ttnn_perf.analysis.ops.align import attribute
+from pytest_ttnn_perf.analysis.ops.groups import NOISE_FRACTION, NOISE_NS
+from pytest_ttnn_perf.records.attribution import ChangeKind
 from tests.harness.corpus import corpus
 
 if TYPE_CHECKING:
-    from pytest_ttnn_perf.model.ops import OpTable
+    from pytest_ttnn_perf.records.ops import OpTable
 
 KERNEL = "DEVICE KERNEL DURATION [ns]"
 TRACE, REPLAY = "METAL TRACE ID", "METAL TRACE REPLAY SESSION ID"

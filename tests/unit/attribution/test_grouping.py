@@ -6,12 +6,11 @@ from dataclasses import replace
 
 import pytest
 
-from pytest_ttnn_perf.attribution.align import attribute
-from pytest_ttnn_perf.attribution.config import function_in, settings_in
-from pytest_ttnn_perf.attribution.grouping import attribute_groups, condensed, grouped
-from pytest_ttnn_perf.model.attribution import Cause, ChangeKind
-from pytest_ttnn_perf.model.op_groups import OpGroup, OpGroups
-from pytest_ttnn_perf.model.ops import HOST, Op, Signature
+from pytest_ttnn_perf.analysis.ops.align import attribute
+from pytest_ttnn_perf.analysis.ops.catalogue import function_in, settings_in
+from pytest_ttnn_perf.analysis.ops.grouping import attribute_groups, condensed, grouped
+from pytest_ttnn_perf.records.attribution import Cause, ChangeKind
+from pytest_ttnn_perf.records.ops import HOST, Op, OpGroup, OpGroups, Signature
 from tests.unit.attribution.tables import MATMUL, NORM, RESHARD, op, retyped, table
 
 FOLD = Signature("Fold")

@@ -6,10 +6,10 @@ from statistics import median
 
 import pytest
 
-from pytest_ttnn_perf.attribution.align import attribute
-from pytest_ttnn_perf.attribution.pairing import Strand, paired
-from pytest_ttnn_perf.model.attribution import ChangeKind
-from pytest_ttnn_perf.model.ops import HOST, Op, Signature
+from pytest_ttnn_perf.analysis.ops.align import attribute
+from pytest_ttnn_perf.analysis.ops.match import Strand, paired
+from pytest_ttnn_perf.records.attribution import ChangeKind
+from pytest_ttnn_perf.records.ops import HOST, Op, Signature
 from tests.unit.attribution.tables import MATMUL, NORM, RESHARD, op, table
 
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from pytest_ttnn_perf.attribution.align import attribute
-from pytest_ttnn_perf.model.attribution import Attribution, ChangeKind
-from pytest_ttnn_perf.model.ops import Op, Signature
+from pytest_ttnn_perf.analysis.ops.align import attribute
+from pytest_ttnn_perf.records.attribution import Attribution, ChangeKind
+from pytest_ttnn_perf.records.ops import Op, Signature
 from tests.unit.attribution.tables import (
     ACTIVATION,
     MATMUL,

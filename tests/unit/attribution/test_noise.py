@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from pytest_ttnn_perf.attribution.align import attribute
-from pytest_ttnn_perf.attribution.noise import NOISE_FRACTION, NOISE_NS, Noise
-from pytest_ttnn_perf.model.attribution import Attribution, ChangeKind
+from pytest_ttnn_perf.analysis.ops.align import attribute
+from pytest_ttnn_perf.analysis.ops.groups import NOISE_FRACTION, NOISE_NS, Noise
+from pytest_ttnn_perf.records.attribution import Attribution, ChangeKind
 from tests.unit.attribution.tables import MATMUL, NORM, RESHARD, op, table
 
 if TYPE_CHECKING:
-    from pytest_ttnn_perf.model.ops import Op
+    from pytest_ttnn_perf.records.ops import Op
 
 
 def compared(before: list[Op], after: list[Op]) -> Attribution:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from pytest_ttnn_perf.attribution.sequences import common_subsequence
+from pytest_ttnn_perf.analysis.ops.match import common_subsequence
 
 if TYPE_CHECKING:
     from collections.abc import Callable

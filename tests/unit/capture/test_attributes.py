@@ -8,7 +8,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_ttnn_perf.capture.attributes import attribute, attribute_flag, attribute_int
+from pytest_ttnn_perf.analysis.captures.report_db_text import (
+    attribute,
+    attribute_flag,
+    attribute_int,
+)
 from tests.properties.strategies import SOME
 
 CONV = (

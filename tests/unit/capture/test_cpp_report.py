@@ -6,15 +6,15 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from pytest_ttnn_perf._support.errors import InputError
-from pytest_ttnn_perf.capture.cpp_report import is_cpp_report, read_cpp_report
-from pytest_ttnn_perf.capture.ops_csv import is_ops_csv
-from pytest_ttnn_perf.model.ops import Op, Signature, TraceReplays
+from pytest_ttnn_perf._base.errors import InputError
+from pytest_ttnn_perf.analysis.captures.cpp_report import is_cpp_report, read_cpp_report
+from pytest_ttnn_perf.analysis.captures.ops_csv import is_ops_csv
+from pytest_ttnn_perf.records.ops import Op, Signature, TraceReplays
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from pytest_ttnn_perf.model.ops import OpTable
+    from pytest_ttnn_perf.records.ops import OpTable
 
 HEADER = (
     "GLOBAL CALL COUNT,METAL TRACE ID,METAL TRACE REPLAY SESSION ID,DEVICE ID,DEVICE ARCH,OP NAME,"

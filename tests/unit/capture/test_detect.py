@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from pytest_ttnn_perf._support.errors import InputError
-from pytest_ttnn_perf.capture.detect import ArtifactKind, kind_of
+from pytest_ttnn_perf._base.errors import InputError
+from pytest_ttnn_perf.analysis.captures.detect import ArtifactKind, kind_of
 from tests.harness.corpus import corpus, corpus_folder
 
 if TYPE_CHECKING:

@@ -6,14 +6,14 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from pytest_ttnn_perf._support.errors import InputError
-from pytest_ttnn_perf.capture.device_log import is_device_log, read_device_log
-from pytest_ttnn_perf.model.device_log import RiscTime
+from pytest_ttnn_perf._base.errors import InputError
+from pytest_ttnn_perf.analysis.captures.device_log import is_device_log, read_device_log
+from pytest_ttnn_perf.records.ttnn_report import RiscTime
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from pytest_ttnn_perf.model.device_log import DeviceLog
+    from pytest_ttnn_perf.records.ttnn_report import DeviceLog
 
 CHIP = "ARCH: wormhole_b0, CHIP_FREQ[MHz]: 500, Max Compute Cores: 64\n"
 HEADER = (

@@ -7,16 +7,16 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from pytest_ttnn_perf._support.errors import InputError
-from pytest_ttnn_perf.capture import graph_json
-from pytest_ttnn_perf.capture.graph_json import is_graph_json, read_graph_json
-from pytest_ttnn_perf.model.report import BufferType, Reshard
+from pytest_ttnn_perf._base.errors import InputError
+from pytest_ttnn_perf.analysis.captures import graph_json
+from pytest_ttnn_perf.analysis.captures.graph_json import is_graph_json, read_graph_json
+from pytest_ttnn_perf.records.ttnn_report import BufferType, Reshard
 from tests.unit.capture.report_db_tables import RELEASE, circular, function
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from pytest_ttnn_perf.model.report import GraphCapture
+    from pytest_ttnn_perf.records.ttnn_report import GraphCapture
 
 
 def numbered(*nodes: dict[str, Any]) -> list[dict[str, Any]]:

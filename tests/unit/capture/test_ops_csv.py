@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from pytest_ttnn_perf.capture.ops_csv import is_ops_csv
-from pytest_ttnn_perf.model.ops import HOST, Op, Signature, Signpost, Tensor, Unread
+from pytest_ttnn_perf.analysis.captures.ops_csv import is_ops_csv
+from pytest_ttnn_perf.records.ops import HOST, Op, Signature, Signpost, Tensor, Unread
 from tests.unit.capture.ops_text import (
     HEADER,
     KERNEL,
@@ -275,7 +275,7 @@ def test_a_long_cell_is_read(tmp_path: Path) -> None:
 def test_reading_loads_no_pandas(tmp_path: Path) -> None:
     read(tmp_path, text([op()]))
     code = (
-        "import pathlib, sys; from pytest_ttnn_perf.capture.ops_csv import read_ops_csv; "
+        "import pathlib, sys; from pytest_ttnn_perf.analysis.captures.ops_csv import read_ops_csv; "
         f"read_ops_csv(pathlib.Path({str(tmp_path / 'ops_perf_results.csv')!r})); "
         "print([m for m in ('pandas', 'numpy') if m in sys.modules])"
     )

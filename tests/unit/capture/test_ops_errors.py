@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from pytest_ttnn_perf._support.errors import InputError
-from pytest_ttnn_perf.capture import ops_records
-from pytest_ttnn_perf.capture.ops_csv import read_ops_csv
+from pytest_ttnn_perf._base.errors import InputError
+from pytest_ttnn_perf.analysis.captures import ops_csv as ops_records
+from pytest_ttnn_perf.analysis.captures.ops_csv import read_ops_csv
 from tests.unit.capture.ops_text import HEADER, KERNEL, op, read, tensor, tensor_columns, text
 
 if TYPE_CHECKING:

@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from pytest_ttnn_perf._support.errors import InputError
-from pytest_ttnn_perf.capture.cpp_report import read_cpp_report
-from pytest_ttnn_perf.capture.ops_columns import PER_CORE
-from pytest_ttnn_perf.capture.ops_times import TimeCells, usual_times
+from pytest_ttnn_perf._base.errors import InputError
+from pytest_ttnn_perf.analysis.captures.cpp_report import read_cpp_report
+from pytest_ttnn_perf.analysis.captures.ops_cells import TimeCells, usual_times
+from pytest_ttnn_perf.analysis.captures.ops_header import PER_CORE
 from tests.unit.capture.ops_text import HEADER, fallback, op, read, signpost, text
 from tests.unit.capture.test_cpp_report import HEADER as REPORT_HEADER
 from tests.unit.capture.test_cpp_report import ROW as REPORT_ROW
@@ -17,7 +17,7 @@ from tests.unit.capture.test_cpp_report import ROW as REPORT_ROW
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from pytest_ttnn_perf.model.ops import OpTable
+    from pytest_ttnn_perf.records.ops import OpTable
     from tests.unit.capture.ops_text import Row
 
 WITH_CORES = (*HEADER, *PER_CORE, "LAST")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pytest_ttnn_perf.model.ops import TraceReplays
+from pytest_ttnn_perf.records.ops import TraceReplays
 from tests.unit.capture.ops_text import HEADER, REPLAY, Row, op, read, signpost, text
 
 if TYPE_CHECKING:

@@ -6,15 +6,15 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from pytest_ttnn_perf._support.errors import UsageError
-from pytest_ttnn_perf.capture.ops_window import window
-from pytest_ttnn_perf.model.ops import Signpost
+from pytest_ttnn_perf._base.errors import UsageError
+from pytest_ttnn_perf.analysis.captures.ops_csv import window
+from pytest_ttnn_perf.records.ops import Signpost
 from tests.unit.capture.ops_text import op, read, signpost, text
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from pytest_ttnn_perf.model.ops import OpTable
+    from pytest_ttnn_perf.records.ops import OpTable
 
 
 @pytest.fixture

@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from pytest_ttnn_perf._support.errors import InputError
-from pytest_ttnn_perf.capture.report_db import is_report_db, read_report_db
-from pytest_ttnn_perf.capture.report_db_operations import LONGEST_ARGUMENT
-from pytest_ttnn_perf.model.report import (
+from pytest_ttnn_perf._base.errors import InputError
+from pytest_ttnn_perf.analysis.captures.report_db import is_report_db, read_report_db
+from pytest_ttnn_perf.analysis.captures.report_db_graph import LONGEST_ARGUMENT
+from pytest_ttnn_perf.records.ttnn_report import (
     BufferType,
     Comparison,
     CoreRange,

@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from pytest_ttnn_perf._support.errors import InputError
-from pytest_ttnn_perf.capture.tt_smi import is_tt_smi, read_tt_smi
-from pytest_ttnn_perf.model.device_log import BoardLimits, Firmware, Telemetry
+from pytest_ttnn_perf._base.errors import InputError
+from pytest_ttnn_perf.analysis.captures.tt_smi import is_tt_smi, read_tt_smi
+from pytest_ttnn_perf.records.ttnn_report import BoardLimits, Firmware, Telemetry
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from pytest_ttnn_perf.model.device_log import TtSmi
+    from pytest_ttnn_perf.records.ttnn_report import TtSmi
 
 DEVICE: dict[str, Any] = {
     "smbus_telem": {"THROTTLER": "0x2", "DDR_SPEED": "0x3e80", "TT_FLASH_VERSION": None},

@@ -6,9 +6,13 @@ from pathlib import Path
 
 import pytest
 
-from pytest_ttnn_perf._support.errors import InputError
-from pytest_ttnn_perf.capture.ttlang import is_ttlang_log, parse_ttlang, read_ttlang_log
-from pytest_ttnn_perf.model.ttlang import (
+from pytest_ttnn_perf._base.errors import InputError
+from pytest_ttnn_perf.analysis.captures.ttlang_log import (
+    is_ttlang_log,
+    parse_ttlang,
+    read_ttlang_log,
+)
+from pytest_ttnn_perf.records.ttlang import (
     Barriers,
     Bytes,
     KernelTime,

@@ -7,14 +7,17 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from pytest_ttnn_perf._support.errors import InputError
-from pytest_ttnn_perf.capture.ttlang_perf_json import is_perf_summary_json, read_perf_summary_json
-from pytest_ttnn_perf.model.ttlang import Barriers, Bytes, Span, Transfers, TransferSize
+from pytest_ttnn_perf._base.errors import InputError
+from pytest_ttnn_perf.analysis.captures.ttlang_perf import (
+    is_perf_summary_json,
+    read_perf_summary_json,
+)
+from pytest_ttnn_perf.records.ttlang import Barriers, Bytes, Span, Transfers, TransferSize
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from pytest_ttnn_perf.model.ttlang import PerfSummary
+    from pytest_ttnn_perf.records.ttlang import PerfSummary
 
 PROGRAM: dict[str, Any] = {
     "program_id": 7, "grid": [3, 2], "num_cores": 6, "duration_cycles": 1500, "duration_us": 1.11,

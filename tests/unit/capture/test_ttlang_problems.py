@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from pytest_ttnn_perf.model.ttlang import Problem, ProblemKind
+from pytest_ttnn_perf.records.ttlang import Problem, ProblemKind
 from tests.unit.capture import ttlang_text as sample
 from tests.unit.capture.test_ttlang import kinds, parse
 

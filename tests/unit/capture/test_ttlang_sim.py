@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from pytest_ttnn_perf._support.errors import InputError
-from pytest_ttnn_perf.capture.ttlang_sim import (
+from pytest_ttnn_perf._base.errors import InputError
+from pytest_ttnn_perf.analysis.captures.ttlang_sim import (
     is_sim_stats,
     is_sim_trace,
     read_sim_stats,
@@ -19,7 +19,7 @@ from pytest_ttnn_perf.capture.ttlang_sim import (
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from pytest_ttnn_perf.model.ttlang_sim import SimCounters
+    from pytest_ttnn_perf.records.ttlang import SimCounters
 
 Event = dict[str, object]
 

@@ -6,8 +6,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from pytest_ttnn_perf.correctness.pcc import compare, compare_in_chunks
-from pytest_ttnn_perf.model.agreement import Agreement, AgreementCase
+from pytest_ttnn_perf.measure.pcc import compare, compare_in_chunks
+from pytest_ttnn_perf.records.observation import Agreement, AgreementCase
 
 STEPS = np.arange(6.0).reshape(2, 3)
 

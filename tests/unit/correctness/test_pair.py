@@ -5,8 +5,8 @@ from math import prod
 import numpy as np
 import pytest
 
-from pytest_ttnn_perf.correctness.pair import Pair, blocks
-from pytest_ttnn_perf.correctness.tensors import operand
+from pytest_ttnn_perf.measure.pcc import Pair, blocks
+from pytest_ttnn_perf.measure.tensors import operand
 
 
 @pytest.mark.parametrize("limit", [1, 2, 3, 5, 6, 7, 24, 100])

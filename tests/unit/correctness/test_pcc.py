@@ -12,9 +12,10 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from pytest_ttnn_perf.correctness import careful, moments
-from pytest_ttnn_perf.correctness.pcc import compare, compare_in_chunks
-from pytest_ttnn_perf.model.agreement import Agreement, AgreementCase
+from pytest_ttnn_perf.measure import pcc as moments
+from pytest_ttnn_perf.measure import pcc_careful as careful
+from pytest_ttnn_perf.measure.pcc import compare, compare_in_chunks
+from pytest_ttnn_perf.records.observation import Agreement, AgreementCase
 
 STEPS = np.arange(6.0).reshape(2, 3)
 
@@ -183,5 +184,5 @@ class TestCost:
         assert peak < (x.nbytes + y.nbytes) / 8
 
     def test_importing_does_not_import_numpy(self) -> None:
-        program = "import sys, pytest_ttnn_perf.correctness.pcc; sys.exit('numpy' in sys.modules)"
+        program = "import sys, pytest_ttnn_perf.measure.pcc; sys.exit('numpy' in sys.modules)"
         assert subprocess.run([sys.executable, "-c", program], check=False).returncode == 0

@@ -5,10 +5,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from pytest_ttnn_perf._support.errors import UsageError
-from pytest_ttnn_perf.correctness.pcc import compare, compare_in_chunks
-from pytest_ttnn_perf.correctness.tensors import operand
-from pytest_ttnn_perf.model.agreement import Agreement, AgreementCase
+from pytest_ttnn_perf._base.errors import UsageError
+from pytest_ttnn_perf.measure.pcc import compare, compare_in_chunks
+from pytest_ttnn_perf.measure.tensors import operand
+from pytest_ttnn_perf.records.observation import Agreement, AgreementCase
 
 SAME = Agreement(1.0, max_abs_error=0.0, relative_l2=0.0)
 STEPS = np.arange(24.0).reshape(2, 3, 4)

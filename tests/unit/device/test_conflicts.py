@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pytest_ttnn_perf.device.conflicts import conflicts, impossible
+from pytest_ttnn_perf.device.environment import conflicts, impossible
 
 
 def variables(**environment: str) -> list[str]:

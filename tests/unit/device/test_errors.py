@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pytest_ttnn_perf.device.errors import cause_of
+from pytest_ttnn_perf.device.ttnn import cause_of
 
 NO_CHIPS = """\
 RuntimeError: TT_FATAL @ /project/tt_metal/llrt/tt_cluster.cpp:129: num_chips > 0

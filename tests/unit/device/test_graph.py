@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
-from pytest_ttnn_perf.device.graph import CapturedGraph, captured_graph, keep
-from pytest_ttnn_perf.device.runtime import Runtime
+from pytest_ttnn_perf.device.profilers import CapturedGraph, captured_graph, keep
+from pytest_ttnn_perf.device.ttnn import Runtime
 
 FATAL = RuntimeError(
     "TT_FATAL @ graph.cpp:12: idle\ninfo:\nA capture is\nactive\nbacktrace:\n --- f"

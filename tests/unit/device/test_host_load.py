@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from pytest_ttnn_perf.device.host_load import ROOT, host_load
+from pytest_ttnn_perf.device.host import ROOT, host_load
 
 if TYPE_CHECKING:
     from pathlib import Path

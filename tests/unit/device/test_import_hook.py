@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from pytest_ttnn_perf.device.import_hook import when_imported
+from pytest_ttnn_perf.device.ttnn import when_imported
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

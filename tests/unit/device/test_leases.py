@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from pytest_ttnn_perf._support.errors import UsageError
-from pytest_ttnn_perf.device.leases import (
+from pytest_ttnn_perf._base.errors import UsageError
+from pytest_ttnn_perf.device.chips import (
     Lease,
     holder_of,
     is_held,
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 HOLD = """
 import sys
 from pathlib import Path
-from pytest_ttnn_perf.device.leases import take
+from pytest_ttnn_perf.device.chips import take
 sys.argv = ["/usr/bin/pytest", "models/test_resnet.py"]
 lease = take([int(c) for c in {chips!r}], Path({folder!r}), timeout_s=0, say=print)
 print("held", flush=True)

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from pytest_ttnn_perf.device import machine as module
-from pytest_ttnn_perf.device.machine import machine, tt_smi_snapshot
-from pytest_ttnn_perf.model.doctor import Tenant
+from pytest_ttnn_perf.device import host as module
+from pytest_ttnn_perf.device.host import machine, tt_smi_snapshot
+from pytest_ttnn_perf.records.hardware import Tenant
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

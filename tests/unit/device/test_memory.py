@@ -6,8 +6,8 @@ from types import ModuleType, SimpleNamespace
 
 import pytest
 
-from pytest_ttnn_perf.device.memory import memory_report, ran_out_of_memory, trace_report
-from pytest_ttnn_perf.device.runtime import Runtime
+from pytest_ttnn_perf.device.profilers import memory_report, ran_out_of_memory, trace_report
+from pytest_ttnn_perf.device.ttnn import Runtime
 
 
 @pytest.mark.parametrize(

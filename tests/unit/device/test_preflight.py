@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from pytest_ttnn_perf.device import preflight as module
-from pytest_ttnn_perf.device.preflight import installed, preflight
-from pytest_ttnn_perf.model.build import Build
+from pytest_ttnn_perf.device import build as module
+from pytest_ttnn_perf.device.build import installed, preflight
+from pytest_ttnn_perf.records.hardware import Build
 from tests.harness.fake_packages import write_package, write_ttnn
 
 if TYPE_CHECKING:

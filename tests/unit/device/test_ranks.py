@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pytest_ttnn_perf.device.ranks import Rank, rank_of
+from pytest_ttnn_perf.device.chips import Rank, rank_of
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from pytest_ttnn_perf.device.reports import ops_reports_since
+from pytest_ttnn_perf.device.profilers import ops_reports_since
 
 USUAL = Path("generated/profiler/reports/2026_01_01")
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from pytest_ttnn_perf.device.runtime import (
+from pytest_ttnn_perf.device.ttnn import (
     Runtime,
     chips_of,
     mesh_of,
@@ -18,7 +18,7 @@ from pytest_ttnn_perf.device.runtime import (
     put_in_place,
     settings_of,
 )
-from pytest_ttnn_perf.model.hardware import Hardware
+from pytest_ttnn_perf.records.hardware import Hardware
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from pytest_ttnn_perf.device.safe_pytest import DIRTY, LOCKED, in_the_way
+from pytest_ttnn_perf.device.chips import DIRTY, LOCKED, in_the_way
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -77,7 +77,7 @@ def test_a_holder_that_the_kernel_does_not_name_is_told_as_such(root: Path, lock
 
 
 #: Says what stands against a run below a folder that takes the place of the machine's.
-ASK = "import sys, pathlib; from pytest_ttnn_perf.device.safe_pytest import in_the_way; "
+ASK = "import sys, pathlib; from pytest_ttnn_perf.device.chips import in_the_way; "
 ASK += "print(in_the_way(pathlib.Path(sys.argv[1])))"
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pytest_ttnn_perf.device.telemetry import telemetry
+from pytest_ttnn_perf.device.host import telemetry
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -7,7 +7,7 @@ from types import ModuleType, SimpleNamespace
 
 import pytest
 
-from pytest_ttnn_perf.device.touched import Touched
+from pytest_ttnn_perf.device.chips import Touched
 
 
 @pytest.fixture

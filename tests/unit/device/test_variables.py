@@ -6,15 +6,15 @@ from pathlib import Path
 
 import pytest
 
-from pytest_ttnn_perf.device import variables
-from pytest_ttnn_perf.device.variables import (
+from pytest_ttnn_perf.device import environment as variables
+from pytest_ttnn_perf.device.environment import (
     REPORT,
     profiler_variables,
     report_in,
     worker_variables,
 )
-from pytest_ttnn_perf.model.build import Build
-from pytest_ttnn_perf.model.profile import ProfilerKind
+from pytest_ttnn_perf.records.hardware import Build
+from pytest_ttnn_perf.records.settings import ProfilerKind
 
 FOLDER = Path("/runs/1-device")
 DEVICE = {

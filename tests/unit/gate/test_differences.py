@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 
 from pytest_ttnn_perf.gate.judge import judge_test
-from pytest_ttnn_perf.model.baseline import Accepted, MetricBaseline, Session, TestBaseline
-from pytest_ttnn_perf.model.metric import Better, Kind, Metric
-from pytest_ttnn_perf.model.observation import NO_LIMITS, Limits, MetricObservation, Observation
-from pytest_ttnn_perf.model.verdict import Outcome, Reason, Verdict
+from pytest_ttnn_perf.records.baseline import Accepted, MetricBaseline, Session, TestBaseline
+from pytest_ttnn_perf.records.metric import Better, Kind, Metric
+from pytest_ttnn_perf.records.observation import NO_LIMITS, Limits, MetricObservation, Observation
+from pytest_ttnn_perf.records.verdict import Outcome, Reason, Verdict
 
 COUNT = Metric("ops", "", kind=Kind.COUNT)
 BYTES = Metric("dram", "B", kind=Kind.BYTES)

@@ -6,13 +6,12 @@ from math import exp, log, log1p, sqrt
 
 import pytest
 
-from pytest_ttnn_perf.gate.policy import DEFAULT_POLICY
-from pytest_ttnn_perf.gate.ratios import band_of, judge_ratio
-from pytest_ttnn_perf.gate.student import t_quantile
-from pytest_ttnn_perf.model.baseline import MetricBaseline, Session
-from pytest_ttnn_perf.model.metric import Metric, Source
-from pytest_ttnn_perf.model.observation import NO_LIMITS, Limits, MetricObservation
-from pytest_ttnn_perf.model.verdict import Outcome
+from pytest_ttnn_perf.gate.judge import DEFAULT_POLICY
+from pytest_ttnn_perf.gate.ratios import band_of, judge_ratio, t_quantile
+from pytest_ttnn_perf.records.baseline import MetricBaseline, Session
+from pytest_ttnn_perf.records.metric import Metric, Source
+from pytest_ttnn_perf.records.observation import NO_LIMITS, Limits, MetricObservation
+from pytest_ttnn_perf.records.verdict import Outcome
 
 NO_FLOOR = Limits(tolerance=0.0)
 

@@ -7,8 +7,8 @@ from math import exp, hypot, inf, log, nan, sqrt
 import pytest
 
 from pytest_ttnn_perf.gate.power import Noise, alarm_rate, noise_of, smallest_caught
-from pytest_ttnn_perf.model.baseline import MetricBaseline, Session
-from pytest_ttnn_perf.model.metric import Better, Kind, Metric
+from pytest_ttnn_perf.records.baseline import MetricBaseline, Session
+from pytest_ttnn_perf.records.metric import Better, Kind, Metric
 
 TIME = Metric("wall_time", "ns")
 

@@ -7,12 +7,12 @@ from math import exp, expm1, log, sqrt
 
 import pytest
 
-from pytest_ttnn_perf.gate.policy import DEFAULT_POLICY
+from pytest_ttnn_perf.gate.judge import DEFAULT_POLICY
 from pytest_ttnn_perf.gate.ratios import band_of, judge_ratio
-from pytest_ttnn_perf.model.baseline import MetricBaseline, Session
-from pytest_ttnn_perf.model.metric import Better, Kind, Metric, Source
-from pytest_ttnn_perf.model.observation import NO_LIMITS, Limits, MetricObservation
-from pytest_ttnn_perf.model.verdict import Outcome, Verdict
+from pytest_ttnn_perf.records.baseline import MetricBaseline, Session
+from pytest_ttnn_perf.records.metric import Better, Kind, Metric, Source
+from pytest_ttnn_perf.records.observation import NO_LIMITS, Limits, MetricObservation
+from pytest_ttnn_perf.records.verdict import Outcome, Verdict
 
 WALL = Metric("wall_time", "ns")
 RATE = Metric("rate", "tok/s", Better.HIGHER, Kind.THROUGHPUT)

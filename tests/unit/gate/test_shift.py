@@ -7,12 +7,11 @@ from math import exp, expm1
 import pytest
 
 from pytest_ttnn_perf.gate.judge import judge_test
-from pytest_ttnn_perf.gate.shift import explained, shift_of
-from pytest_ttnn_perf.model.baseline import Accepted, MetricBaseline, Session, TestBaseline
-from pytest_ttnn_perf.model.metric import Better, Kind, Metric
-from pytest_ttnn_perf.model.observation import MetricObservation, Observation
-from pytest_ttnn_perf.model.shift import Shift
-from pytest_ttnn_perf.model.verdict import Outcome, Reason, Verdict
+from pytest_ttnn_perf.gate.machine import explained, shift_of
+from pytest_ttnn_perf.records.baseline import Accepted, MetricBaseline, Session, TestBaseline
+from pytest_ttnn_perf.records.metric import Better, Kind, Metric
+from pytest_ttnn_perf.records.observation import MetricObservation, Observation
+from pytest_ttnn_perf.records.verdict import Outcome, Reason, Shift, Verdict
 
 TIME = Metric("latency", "ms")
 RATE = Metric("rate", "tok/s", Better.HIGHER, Kind.THROUGHPUT)

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from pytest_ttnn_perf.measure import printed
-from pytest_ttnn_perf.measure.printed import Tee, kept_output
+from pytest_ttnn_perf.measure import timing as printed
+from pytest_ttnn_perf.measure.timing import Tee, kept_output
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -7,7 +7,7 @@ import weakref
 
 import pytest
 
-from pytest_ttnn_perf.measure.sampling import Timings, Workload, measure, measure_pipelined
+from pytest_ttnn_perf.measure.timing import Timings, Workload, measure, measure_pipelined
 
 
 class Log:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 import pytest
 
-from pytest_ttnn_perf.measure.turn import turn_in
+from pytest_ttnn_perf.measure.timing import turn_in
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -23,7 +23,7 @@ PATIENCE_S: Final = 60
 OTHER: Final = """
 import sys
 from pathlib import Path
-from pytest_ttnn_perf.measure.turn import turn_in
+from pytest_ttnn_perf.measure.timing import turn_in
 
 print("asks", flush=True)
 with turn_in(Path(sys.argv[1])):
@@ -34,7 +34,7 @@ with turn_in(Path(sys.argv[1])):
 FORKING: Final = """
 import os, sys
 from pathlib import Path
-from pytest_ttnn_perf.measure.turn import turn_in
+from pytest_ttnn_perf.measure.timing import turn_in
 
 print("asks", flush=True)
 with turn_in(Path(sys.argv[1])):

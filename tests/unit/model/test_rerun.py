@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from pytest_ttnn_perf.model.metric import Metric, Source
-from pytest_ttnn_perf.model.observation import MetricObservation, Observation
-from pytest_ttnn_perf.model.rerun import Rerun
+from pytest_ttnn_perf.records.metric import Metric, Source
+from pytest_ttnn_perf.records.observation import MetricObservation, Observation
+from pytest_ttnn_perf.records.result import Rerun
 
 
 def observed(source: Source, *, has_kernels: bool = False) -> Observation:

@@ -7,7 +7,7 @@ import sys
 from textwrap import dedent
 from typing import TYPE_CHECKING
 
-from pytest_ttnn_perf.processes.child import Child, start
+from pytest_ttnn_perf.processes.worker import Child, start
 
 if TYPE_CHECKING:
     from pathlib import Path

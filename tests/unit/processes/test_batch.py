@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from pytest_ttnn_perf.processes.batch import free_port, run_batch
-from pytest_ttnn_perf.processes.ending import Ending
+from pytest_ttnn_perf.processes.commands import free_port, run_batch
+from pytest_ttnn_perf.processes.worker import Ending
 from tests.faults.workers import assert_gone, eventually
 
 if TYPE_CHECKING:

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from pytest_ttnn_perf.processes.child import start
+from pytest_ttnn_perf.processes.worker import start
 from tests.unit.processes.script import FOR_EVER, started
 
 if TYPE_CHECKING:
-    from pytest_ttnn_perf.processes.child import Child
+    from pytest_ttnn_perf.processes.worker import Child
 
 #: Any worker here that is silent for so long is stuck.
 PATIENCE_S = 60.0

@@ -6,14 +6,14 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from pytest_ttnn_perf.processes import child as child_module
+from pytest_ttnn_perf.processes import worker as child_module
 from tests.faults.workers import assert_gone, is_running
 from tests.unit.processes.script import FOR_EVER, started
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from pytest_ttnn_perf.processes.child import Child
+    from pytest_ttnn_perf.processes.worker import Child
 
 PATIENCE_S = 60.0
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from pytest_ttnn_perf.processes.command import run_command
+from pytest_ttnn_perf.processes.commands import run_command
 from tests.faults.workers import assert_gone, eventually, is_running
 
 if TYPE_CHECKING:

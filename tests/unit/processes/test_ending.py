@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pytest_ttnn_perf.processes.ending import Ending
+from pytest_ttnn_perf.processes.worker import Ending
 
 
 @pytest.mark.parametrize(

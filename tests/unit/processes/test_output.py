@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, TextIO
 
 import pytest
 
-from pytest_ttnn_perf.processes import output as output_module
-from pytest_ttnn_perf.processes.output import Output, tail
+from pytest_ttnn_perf.processes import worker as output_module
+from pytest_ttnn_perf.processes.worker import Output, tail
 from tests.unit.processes.script import started
 
 if TYPE_CHECKING:

@@ -9,10 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from pytest_ttnn_perf._support.errors import InputError
-from pytest_ttnn_perf.processes.git import Git
-from pytest_ttnn_perf.processes.repository import Repository
-from pytest_ttnn_perf.processes.worktree import checked_out, remove_leftovers
+from pytest_ttnn_perf._base.errors import InputError
+from pytest_ttnn_perf.processes.git import Git, Repository, checked_out, remove_leftovers
 from tests.harness.versions import Versions
 
 

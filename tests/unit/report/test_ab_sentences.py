@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from pytest_ttnn_perf.model.ab import StrayCode
-from pytest_ttnn_perf.report.ab_sentences import stray_text
+from pytest_ttnn_perf.experiments.ab_report import stray_text
+from pytest_ttnn_perf.records.experiments import StrayCode
 
 COMMAND = ("ttnn-perf", "ab", "main", "-k", "a b")
 

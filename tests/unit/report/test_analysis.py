@@ -6,8 +6,8 @@ import json
 
 import pytest
 
-from pytest_ttnn_perf.model.analysis import Analysis, AnalysisOutcome, Figure, Row, Section
-from pytest_ttnn_perf.report.analysis import analysis_listing
+from pytest_ttnn_perf.cli.analyze import analysis_listing
+from pytest_ttnn_perf.records.finding import Analysis, AnalysisOutcome, Figure, Row, Section
 
 ANALYSIS = Analysis(
     "dtype",

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from pytest_ttnn_perf.model.ci import CiJob
-from pytest_ttnn_perf.model.finding import Severity
-from pytest_ttnn_perf.model.settings import Missing
-from pytest_ttnn_perf.model.shift import Shift
-from pytest_ttnn_perf.model.verdict import Outcome
-from pytest_ttnn_perf.report.annotations import annotation_lines
+from pytest_ttnn_perf.records.finding import Severity
+from pytest_ttnn_perf.records.hardware import CiJob
+from pytest_ttnn_perf.records.settings import Missing
+from pytest_ttnn_perf.records.verdict import Outcome, Shift
+from pytest_ttnn_perf.report.ci import annotation_lines
 from tests.harness.told import finding, judged, told, verdict
 
 FINE = verdict(Outcome.WITHIN)

@@ -7,14 +7,15 @@ import re
 
 import pytest
 
-from pytest_ttnn_perf.model.attribution import Attribution, Cause, ChangeKind, Part
+from pytest_ttnn_perf.records.attribution import Attribution, Cause, ChangeKind, Part
 from pytest_ttnn_perf.report.attribution import (
     attribution_listing,
     attribution_sentence,
+    causes_text,
     op_list_sentence,
     op_times_sentence,
+    shown_sum,
 )
-from pytest_ttnn_perf.report.attribution_words import causes_text, shown_sum
 
 SLOWER, FASTER = ChangeKind.SLOWER, ChangeKind.FASTER
 ADDED, REMOVED = ChangeKind.ADDED, ChangeKind.REMOVED

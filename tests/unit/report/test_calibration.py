@@ -8,10 +8,10 @@ import json
 
 import pytest
 
-from pytest_ttnn_perf.model.baseline import MetricBaseline, Session
-from pytest_ttnn_perf.model.calibration import Calibrated, Progress
-from pytest_ttnn_perf.model.metric import Better, Kind, Metric
-from pytest_ttnn_perf.report.calibration import calibration_listing, progress_line
+from pytest_ttnn_perf.experiments.calibrate import calibration_listing, progress_line
+from pytest_ttnn_perf.records.baseline import MetricBaseline, Session
+from pytest_ttnn_perf.records.experiments import Calibrated, Progress
+from pytest_ttnn_perf.records.metric import Better, Kind, Metric
 
 TIME = Metric("latency", "ms")
 RATE = Metric("rate", "tok/s", Better.HIGHER, Kind.THROUGHPUT)

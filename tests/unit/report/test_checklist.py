@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pytest_ttnn_perf.model.finding import Evidence, Finding, RuleOutcome, Severity
+from pytest_ttnn_perf.records.finding import Evidence, Finding, RuleOutcome, Severity
 from pytest_ttnn_perf.report.checklist import evidence_lines, finding_document, shown, title
 
 

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from pytest_ttnn_perf.model.comparison import (
+from pytest_ttnn_perf.cli.compare import comparison_listing
+from pytest_ttnn_perf.records.experiments import (
     ByOp,
     Difference,
     Pair,
@@ -15,13 +16,12 @@ from pytest_ttnn_perf.model.comparison import (
     RunComparison,
     Trouble,
 )
-from pytest_ttnn_perf.model.hardware import Hardware
-from pytest_ttnn_perf.model.metric import Better, Kind, Metric
-from pytest_ttnn_perf.model.observation import JudgedTest, Observation, Run
-from pytest_ttnn_perf.report.comparison import comparison_listing
+from pytest_ttnn_perf.records.hardware import Hardware
+from pytest_ttnn_perf.records.metric import Better, Kind, Metric
+from pytest_ttnn_perf.records.observation import JudgedTest, Observation, Run
 
 if TYPE_CHECKING:
-    from pytest_ttnn_perf.report.listing import Listing
+    from pytest_ttnn_perf.report.numbers import Listing
 
 TIME = Metric("latency", "ms")
 RATE = Metric("rate", "tok/s", Better.HIGHER, Kind.THROUGHPUT)

@@ -8,15 +8,15 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from pytest_ttnn_perf.model.ci import CiJob
-from pytest_ttnn_perf.model.finding import Severity
-from pytest_ttnn_perf.model.settings import Missing
-from pytest_ttnn_perf.model.verdict import Outcome
-from pytest_ttnn_perf.report.gitlab import gitlab_text
+from pytest_ttnn_perf.records.finding import Severity
+from pytest_ttnn_perf.records.hardware import CiJob
+from pytest_ttnn_perf.records.settings import Missing
+from pytest_ttnn_perf.records.verdict import Outcome
+from pytest_ttnn_perf.report.ci import gitlab_text
 from tests.harness.told import PCC, finding, judged, told, verdict
 
 if TYPE_CHECKING:
-    from pytest_ttnn_perf.report.told import Told
+    from pytest_ttnn_perf.report.ci import Told
 
 FINE = verdict(Outcome.WITHIN)
 

@@ -7,20 +7,18 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from pytest_ttnn_perf.model.drift import Drift, Drifting, DriftKind
-from pytest_ttnn_perf.model.finding import Evidence, Severity
-from pytest_ttnn_perf.model.hardware import Environment
-from pytest_ttnn_perf.model.settings import Missing
-from pytest_ttnn_perf.model.shift import Shift
-from pytest_ttnn_perf.model.verdict import Outcome
-from pytest_ttnn_perf.report.fitting import COMMENT_BYTES
+from pytest_ttnn_perf.records.finding import Evidence, Severity
+from pytest_ttnn_perf.records.hardware import Environment
+from pytest_ttnn_perf.records.settings import Missing
+from pytest_ttnn_perf.records.verdict import Drift, Drifting, DriftKind, Outcome, Shift
 from pytest_ttnn_perf.report.markdown import markdown_text
+from pytest_ttnn_perf.report.markup import COMMENT_BYTES
 from tests.harness.told import finding, judged, told, verdict
 
 if TYPE_CHECKING:
-    from pytest_ttnn_perf.model.observation import JudgedTest
-    from pytest_ttnn_perf.model.verdict import Verdict
-    from pytest_ttnn_perf.report.told import Told
+    from pytest_ttnn_perf.records.observation import JudgedTest
+    from pytest_ttnn_perf.records.verdict import Verdict
+    from pytest_ttnn_perf.report.ci import Told
 
 SLOWER = verdict(Outcome.REGRESSED)
 FINE = verdict(Outcome.WITHIN)

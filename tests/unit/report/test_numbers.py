@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pytest_ttnn_perf.model.metric import Better, Kind, Metric
+from pytest_ttnn_perf.records.metric import Better, Kind, Metric
 from pytest_ttnn_perf.report.numbers import format_change, format_fraction, format_value
 
 TIME = Metric("t", "ns")

@@ -4,11 +4,17 @@ from __future__ import annotations
 
 import pytest
 
-from pytest_ttnn_perf.model.drift import Drift, Drifting, DriftKind
-from pytest_ttnn_perf.model.metric import Better, Kind, Metric
-from pytest_ttnn_perf.model.shift import Shift
-from pytest_ttnn_perf.model.verdict import Outcome, Reason, Verdict
-from pytest_ttnn_perf.report.progress import (
+from pytest_ttnn_perf.records.metric import Better, Kind, Metric
+from pytest_ttnn_perf.records.verdict import (
+    Drift,
+    Drifting,
+    DriftKind,
+    Outcome,
+    Reason,
+    Shift,
+    Verdict,
+)
+from pytest_ttnn_perf.report.checklist import (
     confirm_heading,
     confirm_line,
     drift_line,

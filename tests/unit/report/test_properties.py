@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from pytest_ttnn_perf.model.hardware import Hardware
-from pytest_ttnn_perf.model.metric import Metric
-from pytest_ttnn_perf.model.observation import MetricObservation
-from pytest_ttnn_perf.model.verdict import Outcome
-from pytest_ttnn_perf.report.properties import property_pairs
+from pytest_ttnn_perf.records.hardware import Hardware
+from pytest_ttnn_perf.records.metric import Metric
+from pytest_ttnn_perf.records.observation import MetricObservation
+from pytest_ttnn_perf.records.verdict import Outcome
+from pytest_ttnn_perf.report.ci import property_pairs
 from tests.harness.told import finding, judged, verdict
 
 BOARD = Hardware("wormhole_b0", "n150", "1x1")

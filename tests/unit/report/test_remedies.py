@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from pytest_ttnn_perf.model.metric import Metric
-from pytest_ttnn_perf.model.rerun import Rerun
-from pytest_ttnn_perf.model.verdict import Outcome, Reason, Verdict
-from pytest_ttnn_perf.report.remedies import remedy
+from pytest_ttnn_perf.records.metric import Metric
+from pytest_ttnn_perf.records.result import Rerun
+from pytest_ttnn_perf.records.verdict import Outcome, Reason, Verdict
+from pytest_ttnn_perf.report.sentences import remedy
 
 RERUN = "pytest t.py::t --ttnn-perf-update"
 UPDATES = Rerun().updates("t.py::t")

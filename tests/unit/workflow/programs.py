@@ -6,24 +6,23 @@ from dataclasses import dataclass, field
 from textwrap import dedent
 from typing import TYPE_CHECKING
 
-from pytest_ttnn_perf.model.assignment import PassKind
-from pytest_ttnn_perf.model.message import Finished
-from pytest_ttnn_perf.workflow.passes import Pass, Workers
+from pytest_ttnn_perf.records.messages import Finished, PassKind
+from pytest_ttnn_perf.run.workers import Pass, Workers
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
-    from pytest_ttnn_perf.model.message import Message
-    from pytest_ttnn_perf.workflow.passes import Loss
+    from pytest_ttnn_perf.records.messages import Message
+    from pytest_ttnn_perf.run.workers import Loss
 
 #: Any worker here that is silent for so long is stuck.
 PATIENCE_S = 60.0
 #: A worker without pytest: it collects what it was assigned, or all, and runs what it is told to.
 PRELUDE = """
 import os, sys, time
-from pytest_ttnn_perf.model.message import *
-from pytest_ttnn_perf.workflow.link import take_link
+from pytest_ttnn_perf.records.messages import *
+from pytest_ttnn_perf.run.workers import take_link
 link = take_link(os.environ)
 mine = list(link.assignment.tests or ("a", "b", "c"))
 def collect(tests=mine):

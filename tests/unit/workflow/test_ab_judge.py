@@ -6,16 +6,14 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from pytest_ttnn_perf._support.errors import UsageError
-from pytest_ttnn_perf.model.ab import AbResult, Commit, Compared, WorkingTree
-from pytest_ttnn_perf.model.message import Collected
-from pytest_ttnn_perf.model.metric import Better, Kind, Metric
-from pytest_ttnn_perf.model.observation import MetricObservation, Observation
-from pytest_ttnn_perf.model.paired import Paired
-from pytest_ttnn_perf.model.verdict import Outcome, Reason, Verdict
-from pytest_ttnn_perf.workflow.ab_judge import compared, movement
-from pytest_ttnn_perf.workflow.ab_rounds import _Listener
-from pytest_ttnn_perf.workflow.sessions import Hearing, Sessions
+from pytest_ttnn_perf._base.errors import UsageError
+from pytest_ttnn_perf.experiments.ab_rounds import _Listener, compared, movement
+from pytest_ttnn_perf.records.experiments import AbResult, Commit, Compared, Paired, WorkingTree
+from pytest_ttnn_perf.records.messages import Collected
+from pytest_ttnn_perf.records.metric import Better, Kind, Metric
+from pytest_ttnn_perf.records.observation import MetricObservation, Observation
+from pytest_ttnn_perf.records.verdict import Outcome, Reason, Verdict
+from pytest_ttnn_perf.run.sessions import Hearing, Sessions
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

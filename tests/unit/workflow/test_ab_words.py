@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from pytest_ttnn_perf._support.errors import UsageError
-from pytest_ttnn_perf.workflow.ab_words import Move
+from pytest_ttnn_perf._base.errors import UsageError
+from pytest_ttnn_perf.experiments.ab_rounds import Move
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -5,18 +5,18 @@ from __future__ import annotations
 import pytest
 
 from pytest_ttnn_perf.gate.judge import judge_test
-from pytest_ttnn_perf.model.baseline import (
+from pytest_ttnn_perf.records.baseline import (
     MAX_SESSIONS,
     Accepted,
     MetricBaseline,
     Session,
     TestBaseline,
 )
-from pytest_ttnn_perf.model.metric import Kind, Metric, Source
-from pytest_ttnn_perf.model.observation import JudgedTest, MetricObservation, Observation
-from pytest_ttnn_perf.model.settings import Update
-from pytest_ttnn_perf.model.verdict import Outcome, Reason, Verdict
-from pytest_ttnn_perf.workflow.accept import Action, action_for, plan
+from pytest_ttnn_perf.records.metric import Kind, Metric, Source
+from pytest_ttnn_perf.records.observation import JudgedTest, MetricObservation, Observation
+from pytest_ttnn_perf.records.settings import Update
+from pytest_ttnn_perf.records.verdict import Outcome, Reason, Verdict
+from pytest_ttnn_perf.run.update import Action, action_for, plan
 
 METRIC = Metric("t", "ms")
 NOW = Accepted("2026-11-16T00:00:00Z", reason="because")

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from pytest_ttnn_perf.model.device_log import Board, BoardLimits, Firmware, Telemetry, TtSmi
-from pytest_ttnn_perf.workflow.board_facts import board_facts, board_of
+from pytest_ttnn_perf.analysis.captures.tt_smi import board_facts, board_of
+from pytest_ttnn_perf.records.ttnn_report import Board, BoardLimits, Firmware, Telemetry, TtSmi
 
 
 def board(

@@ -6,20 +6,15 @@ from math import expm1, log
 
 import pytest
 
-from pytest_ttnn_perf.gate.policy import DEFAULT_POLICY
+from pytest_ttnn_perf.experiments.calibrate import calibrated
+from pytest_ttnn_perf.gate.judge import DEFAULT_POLICY
 from pytest_ttnn_perf.gate.power import alarm_rate, noise_of, smallest_caught
 from pytest_ttnn_perf.gate.ratios import band_of, centre_of
-from pytest_ttnn_perf.model.baseline import MetricBaseline, Session
-from pytest_ttnn_perf.model.calibration import Calibrated
-from pytest_ttnn_perf.model.metric import Better, Kind, Metric
-from pytest_ttnn_perf.model.observation import (
-    NO_LIMITS,
-    Limits,
-    MetricObservation,
-    Observation,
-)
-from pytest_ttnn_perf.workflow.calibrate import calibrated
-from pytest_ttnn_perf.workflow.sessions import Sessions, baselines_of
+from pytest_ttnn_perf.records.baseline import MetricBaseline, Session
+from pytest_ttnn_perf.records.experiments import Calibrated
+from pytest_ttnn_perf.records.metric import Better, Kind, Metric
+from pytest_ttnn_perf.records.observation import NO_LIMITS, Limits, MetricObservation, Observation
+from pytest_ttnn_perf.run.sessions import Sessions, baselines_of
 
 TIME = Metric("latency", "ms")
 RATE = Metric("rate", "tok/s", Better.HIGHER, Kind.THROUGHPUT)

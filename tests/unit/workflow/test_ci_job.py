@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from pytest_ttnn_perf.model.ci import CiJob
-from pytest_ttnn_perf.workflow.ci_job import ci_job
+from pytest_ttnn_perf.records.hardware import CiJob
+from pytest_ttnn_perf.run.record import ci_job
 
 
 def test_outside_of_ci_nothing_is_known() -> None:

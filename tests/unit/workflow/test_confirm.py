@@ -10,22 +10,17 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from pytest_ttnn_perf.gate.judge import judge_test
-from pytest_ttnn_perf.model.baseline import Accepted, MetricBaseline, Session, TestBaseline
-from pytest_ttnn_perf.model.hardware import Configuration
-from pytest_ttnn_perf.model.metric import Better, Kind, Metric, Source
-from pytest_ttnn_perf.model.observation import (
-    JudgedTest,
-    Limits,
-    MetricObservation,
-    Observation,
-)
-from pytest_ttnn_perf.model.settings import Update
-from pytest_ttnn_perf.model.verdict import Outcome, Reason
-from pytest_ttnn_perf.workflow.confirm import confirmed, in_question, not_confirmed
+from pytest_ttnn_perf.records.baseline import Accepted, MetricBaseline, Session, TestBaseline
+from pytest_ttnn_perf.records.hardware import Configuration
+from pytest_ttnn_perf.records.metric import Better, Kind, Metric, Source
+from pytest_ttnn_perf.records.observation import JudgedTest, Limits, MetricObservation, Observation
+from pytest_ttnn_perf.records.settings import Update
+from pytest_ttnn_perf.records.verdict import Outcome, Reason
+from pytest_ttnn_perf.run.confirm import confirmed, in_question, not_confirmed
 from tests.behaviour.turns import IN_WORKERS, id_of, latencies, write_turns
 
 if TYPE_CHECKING:
-    from pytest_ttnn_perf.model.verdict import Verdict
+    from pytest_ttnn_perf.records.verdict import Verdict
     from tests.harness.project import Project
 
 UPDATES = (None, Update.NEW, Update.IMPROVED, Update.ALL)

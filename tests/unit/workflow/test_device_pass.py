@@ -8,26 +8,26 @@ from typing import Any, ClassVar
 
 import pytest
 
-from pytest_ttnn_perf.model.assignment import PassKind
-from pytest_ttnn_perf.model.encoding.observations import encode_observation
-from pytest_ttnn_perf.model.hardware import Configuration, Hardware
-from pytest_ttnn_perf.model.message import (
+from pytest_ttnn_perf.records.hardware import Configuration, Hardware
+from pytest_ttnn_perf.records.json import encode_observation
+from pytest_ttnn_perf.records.messages import (
     OBSERVATION,
     Broke,
     Collected,
     Finished,
+    PassKind,
     Refused,
     Reported,
     Started,
     Stopped,
 )
-from pytest_ttnn_perf.model.metric import Better, Kind, Metric, Source
-from pytest_ttnn_perf.model.observation import MetricObservation, Observation
-from pytest_ttnn_perf.model.op_groups import OpGroups
-from pytest_ttnn_perf.model.settings import Settings
-from pytest_ttnn_perf.workflow import device_pass
-from pytest_ttnn_perf.workflow.device_pass import DevicePass, _Hearing, with_device
-from pytest_ttnn_perf.workflow.passes import Loss
+from pytest_ttnn_perf.records.metric import Better, Kind, Metric, Source
+from pytest_ttnn_perf.records.observation import MetricObservation, Observation
+from pytest_ttnn_perf.records.ops import OpGroups
+from pytest_ttnn_perf.records.settings import Settings
+from pytest_ttnn_perf.run import device_pass
+from pytest_ttnn_perf.run.device_pass import DevicePass, _Hearing, with_device
+from pytest_ttnn_perf.run.workers import Loss
 
 TIME = Metric("device_kernel_time", "ns", Better.LOWER, Kind.TIME, Source.DEVICE)
 WALL = MetricObservation(Metric("latency", "ns"), (1.0, 2.0))

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from pytest_ttnn_perf.device.leases import take
-from pytest_ttnn_perf.workflow import doctor as module
+from pytest_ttnn_perf.cli import doctor as module
+from pytest_ttnn_perf.device.chips import take
 from tests.harness.fake_packages import write_package, write_ttnn
 from tests.harness.lab import ONE_CHIP, make_lab
 

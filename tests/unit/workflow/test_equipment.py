@@ -11,13 +11,16 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from pytest_ttnn_perf.model.assignment import Assignment, PassKind
-from pytest_ttnn_perf.model.profile import PassChoice, ProfilerKind
-from pytest_ttnn_perf.model.settings import Settings
-from pytest_ttnn_perf.workflow.device_instruments import BesideDevices
-from pytest_ttnn_perf.workflow.equipment import equipment, error_text
-from pytest_ttnn_perf.workflow.instruments import Instruments, Replaying
-from pytest_ttnn_perf.workflow.profiling_instruments import Printing, Profiling, Signposting
+from pytest_ttnn_perf.observe.instruments import (
+    BesideDevices,
+    Instruments,
+    Replaying,
+    equipment,
+    error_text,
+)
+from pytest_ttnn_perf.observe.profiling import Printing, Profiling, Signposting
+from pytest_ttnn_perf.records.messages import Assignment, PassKind
+from pytest_ttnn_perf.records.settings import PassChoice, ProfilerKind, Settings
 
 if TYPE_CHECKING:
     from collections.abc import Callable

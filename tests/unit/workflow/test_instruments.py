@@ -7,17 +7,20 @@ from pathlib import Path
 
 import pytest
 
-from pytest_ttnn_perf.device.opened import OpenDevices
-from pytest_ttnn_perf.measure.sampling import Timings, Workload
-from pytest_ttnn_perf.model.artifact import NO_ARTIFACT, Artifact
-from pytest_ttnn_perf.model.hardware import Hardware
-from pytest_ttnn_perf.model.metric import Better, Kind, Metric, Source
-from pytest_ttnn_perf.model.observation import MetricObservation, Observation
-from pytest_ttnn_perf.model.settings import Settings, TestSettings
-from pytest_ttnn_perf.workflow.device_instruments import BesideDevices
-from pytest_ttnn_perf.workflow.instruments import Instruments, Plan, Replaying
-from pytest_ttnn_perf.workflow.observe import Observer
-from pytest_ttnn_perf.workflow.profiling_instruments import Printing, Profiling, Signposting
+from pytest_ttnn_perf.device.ttnn import OpenDevices
+from pytest_ttnn_perf.measure.timing import Timings, Workload
+from pytest_ttnn_perf.observe.instruments import BesideDevices, Instruments, Plan, Replaying
+from pytest_ttnn_perf.observe.observer import Observer
+from pytest_ttnn_perf.observe.profiling import Printing, Profiling, Signposting
+from pytest_ttnn_perf.records.hardware import Hardware
+from pytest_ttnn_perf.records.metric import Better, Kind, Metric, Source
+from pytest_ttnn_perf.records.observation import (
+    NO_ARTIFACT,
+    Artifact,
+    MetricObservation,
+    Observation,
+)
+from pytest_ttnn_perf.records.settings import Settings, TestSettings
 from tests.unit.capture import ops_text
 
 TEST = "models/test_llama.py::test_decode"

@@ -6,9 +6,10 @@ from dataclasses import replace
 
 import pytest
 
-from pytest_ttnn_perf.model.metric import Better, Kind, Metric, Source
-from pytest_ttnn_perf.model.observation import MetricObservation
-from pytest_ttnn_perf.model.ttlang import (
+from pytest_ttnn_perf.analysis.captures.kernel_metrics import kernel_metrics, summary_metrics
+from pytest_ttnn_perf.records.metric import Better, Kind, Metric, Source
+from pytest_ttnn_perf.records.observation import MetricObservation
+from pytest_ttnn_perf.records.ttlang import (
     AutoProfile,
     Barriers,
     Bytes,
@@ -25,7 +26,6 @@ from pytest_ttnn_perf.model.ttlang import (
     Transfers,
     TtlangLog,
 )
-from pytest_ttnn_perf.workflow.kernel_metrics import kernel_metrics, summary_metrics
 
 KERNEL_TIME = Metric("kernel_time", "ns", Better.LOWER, Kind.TIME, Source.DEVICE)
 PROFILE = AutoProfile(8, 1_500, (), (), (), None, complete=True)

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from pytest_ttnn_perf.model.device_log import DeviceLog, ProgramTime
-from pytest_ttnn_perf.model.metric import Better, Kind, Metric, Source
-from pytest_ttnn_perf.model.observation import MetricObservation
-from pytest_ttnn_perf.workflow.log_metrics import log_metrics
+from pytest_ttnn_perf.analysis.captures.device_metrics import log_metrics
+from pytest_ttnn_perf.records.metric import Better, Kind, Metric, Source
+from pytest_ttnn_perf.records.observation import MetricObservation
+from pytest_ttnn_perf.records.ttnn_report import DeviceLog, ProgramTime
 
 TIME = Metric("device_kernel_time", "ns", Better.LOWER, Kind.TIME, Source.DEVICE)
 COUNT = Metric("program_count", "", Better.LOWER, Kind.COUNT, Source.DEVICE)

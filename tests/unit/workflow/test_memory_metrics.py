@@ -6,9 +6,10 @@ import math
 
 import pytest
 
-from pytest_ttnn_perf.model.metric import Better, Kind, Metric, Source
-from pytest_ttnn_perf.model.observation import Limits, MetricObservation
-from pytest_ttnn_perf.model.report import (
+from pytest_ttnn_perf.analysis.captures.device_metrics import graph_metrics, report_metrics
+from pytest_ttnn_perf.records.metric import Better, Kind, Metric, Source
+from pytest_ttnn_perf.records.observation import Limits, MetricObservation
+from pytest_ttnn_perf.records.ttnn_report import (
     BufferType,
     Comparison,
     GraphCapture,
@@ -17,7 +18,6 @@ from pytest_ttnn_perf.model.report import (
     Report,
     Scope,
 )
-from pytest_ttnn_perf.workflow.memory_metrics import graph_metrics, report_metrics
 
 OPERATIONS = (
     Operation(1, "ttnn.add", bytes_per_bank={BufferType.DRAM: 400, BufferType.L1_SMALL: 9}),

@@ -8,16 +8,15 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from pytest_ttnn_perf._support.errors import UsageError, WriteError
-from pytest_ttnn_perf.model.assignment import PassKind
-from pytest_ttnn_perf.model.message import Collected, Ended, Finished, Started, Warned
-from pytest_ttnn_perf.workflow.passes import Pass, Workers
+from pytest_ttnn_perf._base.errors import UsageError, WriteError
+from pytest_ttnn_perf.records.messages import Collected, Ended, Finished, PassKind, Started, Warned
+from pytest_ttnn_perf.run.workers import Pass, Workers
 from tests.unit.workflow.programs import FINE, PATIENCE_S, Hearing, Scene
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from pytest_ttnn_perf.model.message import Message
+    from pytest_ttnn_perf.records.messages import Message
 
 TESTS = ("a", "b", "c")
 

@@ -6,12 +6,11 @@ from typing import Any
 
 import pytest
 
-from pytest_ttnn_perf._support.errors import UsageError
-from pytest_ttnn_perf.model.build import Build
-from pytest_ttnn_perf.model.metric import Source
-from pytest_ttnn_perf.model.profile import PassChoice, ProfilerKind
-from pytest_ttnn_perf.model.settings import Settings, left_out
-from pytest_ttnn_perf.workflow.profiler_choice import OWN_PASS, ProfilerChoice, choose
+from pytest_ttnn_perf._base.errors import UsageError
+from pytest_ttnn_perf.records.hardware import Build
+from pytest_ttnn_perf.records.metric import Source
+from pytest_ttnn_perf.records.settings import PassChoice, ProfilerKind, Settings, left_out
+from pytest_ttnn_perf.run.preflight import OWN_PASS, ProfilerChoice, choose
 
 AUTO, OFF, REALTIME = ProfilerKind.AUTO, ProfilerKind.OFF, ProfilerKind.REALTIME
 DEVICE, TRACY, TTLANG = ProfilerKind.DEVICE, ProfilerKind.TRACY, ProfilerKind.TTLANG

@@ -7,16 +7,15 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from pytest_ttnn_perf.model.artifact import Artifact
-from pytest_ttnn_perf.model.metric import Better, Kind, Metric, Source
-from pytest_ttnn_perf.model.observation import MetricObservation
-from pytest_ttnn_perf.model.profile import Iteration, Profile, ProgramRun
-from pytest_ttnn_perf.workflow.device_metrics import gated_ops
-from pytest_ttnn_perf.workflow.profiles import profile_artifact
+from pytest_ttnn_perf.analysis.captures.device_metrics import gated_ops
+from pytest_ttnn_perf.observe.instruments import profile_artifact
+from pytest_ttnn_perf.records.metric import Better, Kind, Metric, Source
+from pytest_ttnn_perf.records.observation import Artifact, MetricObservation
+from pytest_ttnn_perf.records.settings import Iteration, Profile, ProgramRun
 from tests.unit.attribution.tables import MATMUL, NORM, RESHARD, op, table
 
 if TYPE_CHECKING:
-    from pytest_ttnn_perf.model.ops import Op
+    from pytest_ttnn_perf.records.ops import Op
 
 
 def iteration(*times_ns: float, chip: int = 0) -> Iteration:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import subprocess
 from typing import TYPE_CHECKING
 
-from pytest_ttnn_perf.processes import git_files
-from pytest_ttnn_perf.workflow.provenance import environment_of
+from pytest_ttnn_perf.processes import git as git_files
+from pytest_ttnn_perf.run.record import environment_of
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -7,13 +7,12 @@ from typing import Any
 
 import pytest
 
-from pytest_ttnn_perf._support.errors import InputError, UsageError, WriteError
-from pytest_ttnn_perf.model.build import Build
-from pytest_ttnn_perf.model.profile import ProfilerKind
-from pytest_ttnn_perf.model.settings import Settings, Update
-from pytest_ttnn_perf.workflow import readiness
-from pytest_ttnn_perf.workflow.profiler_choice import ProfilerChoice
-from pytest_ttnn_perf.workflow.readiness import (
+from pytest_ttnn_perf._base.errors import InputError, UsageError, WriteError
+from pytest_ttnn_perf.records.hardware import Build
+from pytest_ttnn_perf.records.settings import ProfilerKind, Settings, Update
+from pytest_ttnn_perf.run import preflight as readiness
+from pytest_ttnn_perf.run.preflight import (
+    ProfilerChoice,
     check_chips,
     check_paths,
     choose_profiler,

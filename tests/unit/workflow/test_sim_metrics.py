@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from pytest_ttnn_perf.model.metric import Better, Kind, Metric, Source
-from pytest_ttnn_perf.model.observation import MetricObservation
-from pytest_ttnn_perf.model.ttlang_sim import SimCounters, SimTensor
-from pytest_ttnn_perf.workflow.sim_metrics import sim_metrics
+from pytest_ttnn_perf.analysis.captures.device_metrics import sim_metrics
+from pytest_ttnn_perf.records.metric import Better, Kind, Metric, Source
+from pytest_ttnn_perf.records.observation import MetricObservation
+from pytest_ttnn_perf.records.ttlang import SimCounters, SimTensor
 
 
 def names(*tensors: str) -> list[str]:

@@ -8,16 +8,15 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from pytest_ttnn_perf.model.finding import RuleOutcome
-from pytest_ttnn_perf.model.metric import Better, Kind, Metric, Source
-from pytest_ttnn_perf.model.observation import MetricObservation, Observation
-from pytest_ttnn_perf.model.ops import Op, OpTable, Signpost, Unread
-from pytest_ttnn_perf.model.rule_settings import Checklist
-from pytest_ttnn_perf.model.settings import Settings
-from pytest_ttnn_perf.processes.ending import Ending
-from pytest_ttnn_perf.workflow.device_metrics import gated_ops
-from pytest_ttnn_perf.workflow.profiling_instruments import signposts_of
-from pytest_ttnn_perf.workflow.tracy_pass import TracyPass, _told
+from pytest_ttnn_perf.analysis.captures.device_metrics import gated_ops
+from pytest_ttnn_perf.observe.profiling import signposts_of
+from pytest_ttnn_perf.processes.worker import Ending
+from pytest_ttnn_perf.records.finding import RuleOutcome
+from pytest_ttnn_perf.records.metric import Better, Kind, Metric, Source
+from pytest_ttnn_perf.records.observation import MetricObservation, Observation
+from pytest_ttnn_perf.records.ops import Op, OpTable, Signpost, Unread
+from pytest_ttnn_perf.records.settings import Checklist, Settings
+from pytest_ttnn_perf.run.device_pass import TracyPass, _told
 from tests.unit.attribution.tables import MATMUL, NORM, RESHARD, op, table
 from tests.unit.capture import ops_text
 
@@ -25,7 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
-    from pytest_ttnn_perf.model.assignment import PassKind
+    from pytest_ttnn_perf.records.messages import PassKind
 
 TEST = "models/test_llama.py::test_decode"
 

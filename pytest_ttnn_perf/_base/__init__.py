@@ -1,0 +1,1 @@
+"""Errors, files, text: what every room may use."""

@@ -1,0 +1,207 @@
+"""Files that are either the old one or the new one, whatever happens in between."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import tempfile
+from collections import Counter
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, TypeVar
+
+from pytest_ttnn_perf._base.errors import DecodeError, InputError, WriteError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+
+def write_text(file: Path, text: str) -> None:
+    """Replace ``file`` by ``text`` in one step.
+
+    The new content reaches the disk before the name does: after a crash or a full disk the file
+    holds its old content or all of the new one.
+
+    Raises:
+        WriteError: the folder or the disk refused; the old file is untouched.
+    """
+    try:
+        target = file.resolve()  # a link stays one
+        if target.exists() and not target.is_file():  # a pipe or a device, such as /dev/stdout
+            target.write_text(text, encoding="utf-8", newline="\n")
+            return
+        target.parent.mkdir(parents=True, exist_ok=True)
+        handle, name = tempfile.mkstemp(
+            dir=target.parent, prefix=f".{target.name[:40]}.", suffix=".new"
+        )
+    except OSError as cause:
+        raise WriteError(file, cause) from cause
+    temporary = Path(name)
+    try:
+        with os.fdopen(handle, "w", encoding="utf-8", newline="\n") as stream:
+            stream.write(text)
+            stream.flush()
+            os.fsync(stream.fileno())
+        # mkstemp makes private files; a baseline is shared like any source file.
+        temporary.chmod(_mode_of(target))
+        temporary.replace(target)
+    except OSError as cause:
+        raise WriteError(file, cause) from cause
+    finally:
+        with contextlib.suppress(OSError):
+            temporary.unlink(missing_ok=True)
+
+
+def remove_file(file: Path, *, up_to: Path) -> None:
+    """Remove a file, if there is one, and the folders that this leaves empty, below ``up_to``.
+
+    Raises:
+        WriteError: the folder refused; the file is still there.
+    """
+    try:
+        file.unlink(missing_ok=True)
+    except NotADirectoryError:
+        return
+    except OSError as cause:
+        raise WriteError(file, cause, doing="remove") from cause
+    for folder in file.parents:
+        if folder == up_to or up_to not in folder.parents:
+            return
+        with contextlib.suppress(OSError):
+            folder.rmdir()  # refuses a folder that holds anything
+
+
+def check_writable(folder: Path) -> None:
+    """Raise WriteError unless a file could be made in ``folder``, which need not exist yet.
+
+    Asks by making a nameless temporary file: permission bits say nothing on read-only mounts.
+    """
+    nearest = folder
+    while not nearest.exists() and nearest != nearest.parent:
+        nearest = nearest.parent
+    try:
+        with tempfile.TemporaryFile(dir=nearest):
+            pass
+    except OSError as cause:
+        raise WriteError(folder, cause) from cause
+
+
+def _mode_of(file: Path) -> int:
+    """Return the permissions the new file gets: those of the old one, else the usual ones."""
+    with contextlib.suppress(OSError):
+        return file.stat().st_mode & 0o777
+    mask = os.umask(0)
+    os.umask(mask)
+    return 0o666 & ~mask
+
+
+T = TypeVar("T")
+_WHITESPACE: Final = " \t\r\n"
+
+
+def read_json(file: Path, decode: Callable[[object], T]) -> T:
+    """Read ``file`` and decode it.
+
+    Raises:
+        InputError: unreadable, not JSON, or not what ``decode`` expects; with file and line.
+    """
+    return parse_json(read_text(file), decode, file=file)
+
+
+def read_text(file: Path) -> str:
+    """Read a UTF-8 file; any failure is an InputError that names the file."""
+    try:
+        return file.read_text(encoding="utf-8")
+    except IsADirectoryError as cause:
+        raise InputError(file, "expected a file, found a folder") from cause
+    except UnicodeDecodeError as cause:
+        raise InputError(file, f"not a text file: {cause.reason} at byte {cause.start}") from cause
+    except OSError as cause:
+        raise InputError(file, f"cannot read: {cause.strerror or cause}") from cause
+
+
+def parse_json(text: str, decode: Callable[[object], T], *, file: Path) -> T:
+    """Parse and decode ``text``; ``file`` is where it came from, for the message."""
+    try:
+        document = loads(text)
+    except json.JSONDecodeError as cause:
+        problem = f"not valid JSON: {cause.msg}"
+        if not text.strip():
+            problem = "the file is empty"
+        elif text.startswith("<<<<<<<", cause.doc.rfind("\n", 0, cause.pos) + 1):
+            problem = "a merge conflict is not resolved here"
+        raise InputError(file, problem, line=cause.lineno) from cause
+    except ValueError as cause:
+        raise InputError(file, f"not valid JSON: {cause}") from cause
+    try:
+        return decode(document)
+    except DecodeError as cause:
+        raise InputError(file, str(cause), line=line_of(text, cause.path)) from cause
+
+
+def loads(text: str) -> object:
+    """Parse JSON; whatever is wrong with it is a ValueError.
+
+    A name that stands twice in one object is an error, not, as JSON has it, the last one's luck:
+    it is what a careless merge leaves behind.
+    """
+    try:
+        return json.loads(text, object_pairs_hook=_members)
+    except RecursionError as cause:
+        message = "nested too deeply"
+        raise ValueError(message) from cause
+
+
+def _members(pairs: list[tuple[str, object]]) -> dict[str, object]:
+    members = dict(pairs)
+    if len(members) < len(pairs):
+        counts = Counter(name for name, _ in pairs)
+        twice = next(name for name, count in counts.items() if count > 1)
+        message = f"{twice!r} stands twice in one object"
+        raise ValueError(message)
+    return members
+
+
+def line_of(text: str, path: tuple[str | int, ...]) -> int:
+    r"""Return the line (from 1) on which the value at ``path`` begins; ``text`` is valid JSON.
+
+    >>> line_of('{"a": [1,\n 2]}', ("a", 1))
+    2
+    """
+    position = _skip(text, 0)
+    for step in path:
+        position = _enter(text, position, step)
+    return text.count("\n", 0, position) + 1
+
+
+def _enter(text: str, position: int, step: str | int) -> int:
+    """Return where the member ``step`` of the container at ``position`` begins.
+
+    A member that is not there (a missing field) is placed at its container.
+    """
+    container = position
+    if text[position] not in "{[":
+        return container
+    is_object = text[position] == "{"
+    position = _skip(text, position + 1)
+    index = 0
+    while text[position] not in "}]":
+        name: str | int = index
+        if is_object:
+            name, position = _DECODER.raw_decode(text, position)
+            position = _skip(text, position, also=":")
+        if name == step:
+            return position
+        _, position = _DECODER.raw_decode(text, position)
+        position = _skip(text, position, also=",")
+        index += 1
+    return container
+
+
+def _skip(text: str, position: int, *, also: str = "") -> int:
+    while position < len(text) and text[position] in _WHITESPACE + also:
+        position += 1
+    return position
+
+
+_DECODER: Final = json.JSONDecoder()

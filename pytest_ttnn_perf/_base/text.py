@@ -1,0 +1,159 @@
+"""Counts, shares and sizes in words, the same wherever a sentence is made."""
+
+from __future__ import annotations
+
+import math
+import re
+from typing import Any, Final
+
+#: Display units of sizes, largest first, with their bytes.
+BYTE_UNITS: Final = (("GiB", 1024.0**3), ("MiB", 1024.0**2), ("KiB", 1024.0), ("B", 1.0))
+#: How the plural of a noun ends that is long enough to be one: "fps" is not.
+_PLURAL: Final = re.compile(r"(?:(?<=ss)es|(?<=\bop)s|(?<=[a-z]{4})s)(?= per |$)")
+
+
+def percent(fraction: float) -> str:
+    """Return a fraction as a percentage.
+
+    >>> percent(0.0731)
+    '7.3 %'
+    """
+    return f"{fraction * 100:.1f} %"
+
+
+def counted(count: int, noun: str) -> str:
+    """Return a count with its noun.
+
+    >>> counted(1, "test"), counted(2, "test")
+    ('1 test', '2 tests')
+    """
+    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
+
+
+def unit_for(value: float, unit: str) -> str:
+    """Return a unit, the noun of one that counts something in the number that goes with a value.
+
+    >>> unit_for(1, "transfers per barrier"), unit_for(2, "losses"), unit_for(1, "losses")
+    ('transfer per barrier', 'losses', 'loss')
+    """
+    return _PLURAL.sub("", unit) if value == 1 else unit
+
+
+def size(count: float) -> str:
+    """Return a number of bytes in the unit that suits it.
+
+    >>> size(4_976_640), size(64)
+    ('4.746 MiB', '64 B')
+    """
+    is_small = abs(count) < 1024 and float(count).is_integer()
+    return f"{int(count)} B" if is_small else scaled(count, BYTE_UNITS)
+
+
+def scaled(
+    value: float, units: tuple[tuple[str, float], ...], *, beside: float | None = None
+) -> str:
+    """Return a value in the first unit that it fills, or that ``beside`` does."""
+    deciding = abs(value if beside is None else beside)
+    # Half a unit of the last digit below the boundary: 999.96 ms would print as "1000 ms".
+    unit, factor = next((u for u in units if deciding >= u[1] * 0.99995), units[-1])
+    return f"{digits(value / factor)} {unit}"
+
+
+def digits(value: float) -> str:
+    """Return four significant digits, without an exponent where that can be read."""
+    if not math.isfinite(value):
+        return f"{value}"
+    rounded = float(f"{value:.3e}")  # first: 9.9999 has one digit more than it seems
+    magnitude = math.floor(math.log10(abs(rounded))) if rounded else 0
+    if -5 <= magnitude < 15:
+        return f"{rounded:.{max(0, 3 - magnitude)}f}"
+    return f"{rounded:.3e}"
+
+
+_CUT: Final = "..."
+
+
+def text_of(value: object) -> str:
+    """Return the text of anything that users' code made, also where its class cannot give one.
+
+    >>> text_of(ValueError("too large"))
+    'too large'
+    """
+    try:
+        return str(value)
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:  # noqa: BLE001 (a text is asked for: nothing else may come of it)
+        kind, why = type(value).__name__, type(error).__name__
+        return f"<{kind} whose text cannot be made: {why}>"
+
+
+def plain(value: Any) -> Any:
+    """Return a string or number as one of Python's own: derived classes show what they like."""
+    if isinstance(value, str):
+        return str.__str__(value)
+    if isinstance(value, int) and not isinstance(value, bool):
+        return int.__pos__(value)
+    return float.__pos__(value) if isinstance(value, float) else value
+
+
+def visible(text: str) -> str:
+    r"""Return one line in which everything can be seen: what cannot be printed is spelt out.
+
+    Line breaks, colours of a terminal, marks that turn the direction of writing, half a surrogate
+    pair: none of them does anything any more.
+
+    >>> visible("one\ntwo\x1b[31m")
+    'one\\ntwo\\x1b[31m'
+    """
+    if text.isprintable():
+        return text
+    return "".join(c if c.isprintable() else _spelt(c) for c in text)
+
+
+def visible_lines(text: str) -> str:
+    """Return the same, with its lines kept."""
+    return "\n".join(visible(line) for line in text.split("\n"))
+
+
+def shortened(text: str, most: int) -> str:
+    """Return at most so many characters: beginning and end tell more than the middle.
+
+    >>> shortened("test_model[a-very-long-parameter]", 21)
+    'test_mode...arameter]'
+    """
+    if len(text) <= most:
+        return text
+    end = (most - len(_CUT)) // 2
+    return text[: most - len(_CUT) - end] + _CUT + text[len(text) - end :]
+
+
+def _spelt(character: str) -> str:
+    return character.encode("unicode_escape").decode("ascii")
+
+
+#: Nanoseconds in one of each unit of time.
+NANOSECONDS_IN: Final = {"ns": 1, "us": 1_000, "µs": 1_000, "ms": 1_000_000, "s": 1_000_000_000}
+#: Bytes in one of each unit of size.
+BYTES_IN: Final = {"B": 1, "KiB": 1024, "MiB": 1024**2, "GiB": 1024**3}
+_QUANTITY: Final = re.compile(r"([+-]?\d+(?:\.\d*)?(?:[eE][+-]?\d+)?)\s*(.*)")
+
+
+def quantity(text: str, *, unit: str) -> float | None:
+    """Read ``"10 ms"`` as a number of ``unit``; None where it cannot be read as one.
+
+    >>> quantity("10 ms", unit="ns")
+    10000000.0
+    >>> quantity("21.4 tok/s", unit="tok/s")
+    21.4
+    """
+    parts = _QUANTITY.fullmatch(text.strip())
+    if parts is None:
+        return None
+    value, given = float(parts[1]), parts[2]
+    if given in {"", unit}:
+        return value
+    for table in (NANOSECONDS_IN, BYTES_IN):
+        if given in table and unit in table:
+            return value * table[given] / table[unit]
+    return None

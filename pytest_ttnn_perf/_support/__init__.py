@@ -1,1 +1,0 @@
-"""What every layer may use: errors, safe file writing, places in JSON text."""

@@ -1,0 +1,1 @@
+"""One format per file, told by content, and the metrics of each."""

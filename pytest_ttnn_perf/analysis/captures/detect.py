@@ -1,0 +1,172 @@
+"""Which format a file has, by its content: names and folders of captures are the user's own."""
+
+from __future__ import annotations
+
+import gzip
+import zlib
+from dataclasses import replace
+from enum import Enum
+from typing import TYPE_CHECKING, Final
+
+from pytest_ttnn_perf._base.errors import DecodeError, InputError
+from pytest_ttnn_perf._base.files import loads, parse_json, read_text
+from pytest_ttnn_perf.analysis.captures.cpp_report import is_cpp_report, read_cpp_report
+from pytest_ttnn_perf.analysis.captures.device_log import is_device_log
+from pytest_ttnn_perf.analysis.captures.graph_json import is_graph_json
+from pytest_ttnn_perf.analysis.captures.ops_csv import is_ops_csv, read_ops_csv, window
+from pytest_ttnn_perf.analysis.captures.report_db import is_report_db
+from pytest_ttnn_perf.analysis.captures.tt_smi import is_tt_smi
+from pytest_ttnn_perf.analysis.captures.ttlang_log import is_ttlang_log
+from pytest_ttnn_perf.analysis.captures.ttlang_perf import is_perf_summary_json
+from pytest_ttnn_perf.analysis.captures.ttlang_sim import is_sim_stats, is_sim_trace
+from pytest_ttnn_perf.records.json import decode_run
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from pytest_ttnn_perf.records.observation import Run
+    from pytest_ttnn_perf.records.ops import OpTable
+
+
+#: How the first line of a journal ends.
+JOURNAL_MARK: Final = '"journal": true}'
+
+
+def read_run(file: Path) -> Run:
+    """Read a run record.
+
+    A journal has one line for the run and one per test; its last line may be cut off, which says
+    that the run was killed while writing it, and costs that test only.
+
+    Raises:
+        InputError: with file, line and what was expected.
+    """
+    text = read_text(file)
+    if _is_journal(text):
+        return _read_journal(file, text)
+    return parse_json(text, decode_run, file=file)
+
+
+def is_run_record(head: str) -> bool:
+    """Tell whether a text begins as a run record or a journal does."""
+    return _is_journal(head) or (head.lstrip().startswith("{") and '"format"' in head)
+
+
+def _is_journal(text: str) -> bool:
+    heading = text.partition("\n")[0]
+    return heading.startswith("{") and heading.endswith(JOURNAL_MARK)
+
+
+def _read_journal(file: Path, text: str) -> Run:
+    heading, *lines = text.splitlines()
+    tests: dict[str, object] = {}
+    for number, line in enumerate(lines, start=2):
+        entry = _object(line)
+        if entry is None and number <= len(lines):
+            raise InputError(file, "expected one test of the run's journal", line=number)
+        tests.update(entry or {})
+    try:
+        return replace(decode_run({**(_object(heading) or {}), "tests": tests}), complete=False)
+    except DecodeError as cause:
+        raise InputError(file, str(cause)) from cause
+
+
+def _object(line: str) -> dict[str, object] | None:
+    try:
+        entry = loads(line)
+    except ValueError:
+        return None
+    return entry if isinstance(entry, dict) else None
+
+
+#: Enough to know every format by; logs may begin with other output.
+_HEAD: Final = 1 << 18
+_GZIP: Final = b"\x1f\x8b"
+
+
+class ArtifactKind(Enum):
+    """The formats that are read, each in the words of a message."""
+
+    RUN_RECORD = "a run record"
+    OPS_CSV = "an ops_perf_results CSV"
+    CPP_REPORT = "a cpp_device_perf_report CSV"
+    DEVICE_LOG = "a profile_log_device CSV"
+    REPORT_DB = "a report database"
+    GRAPH_JSON = "a graph capture"
+    PERF_SUMMARY_JSON = "a perf summary"
+    SIM_TRACE = "a simulator trace"
+    SIM_STATS = "simulator statistics"
+    TT_SMI = "a tt-smi snapshot"
+    TTLANG_LOG = "a tt-lang log"
+
+
+#: In this order: a log may quote any of the others, so that it comes last.
+_TESTS: Final[tuple[tuple[ArtifactKind, Callable[[str], bool]], ...]] = (
+    (ArtifactKind.OPS_CSV, is_ops_csv),
+    (ArtifactKind.CPP_REPORT, is_cpp_report),
+    (ArtifactKind.DEVICE_LOG, is_device_log),
+    (ArtifactKind.SIM_TRACE, is_sim_trace),
+    (ArtifactKind.PERF_SUMMARY_JSON, is_perf_summary_json),
+    (ArtifactKind.TT_SMI, is_tt_smi),
+    (ArtifactKind.GRAPH_JSON, is_graph_json),
+    (ArtifactKind.RUN_RECORD, is_run_record),
+    (ArtifactKind.SIM_STATS, is_sim_stats),
+    (ArtifactKind.TTLANG_LOG, is_ttlang_log),
+)
+
+
+def kind_of(file: Path) -> ArtifactKind:
+    """Return the format of a file.
+
+    Raises:
+        InputError: it cannot be read, is empty, or has none of the formats.
+    """
+    head = _head(file)
+    if not head:
+        raise InputError(file, "expected a capture or a run record, found an empty file")
+    if is_report_db(head):
+        return ArtifactKind.REPORT_DB
+    text = head.decode("utf-8-sig", errors="replace")
+    for kind, matches in _TESTS:
+        if matches(text):
+            return kind
+    known = ", ".join(kind.value for kind in ArtifactKind)
+    raise InputError(file, f"its content is none that is known: {known}")
+
+
+def _head(file: Path) -> bytes:
+    try:
+        with file.open("rb") as stream:
+            head = stream.read(_HEAD)
+            if not head.startswith(_GZIP):
+                return head
+            stream.seek(0)
+            with gzip.GzipFile(fileobj=stream) as unpacked:
+                return unpacked.read(_HEAD)
+    except IsADirectoryError as cause:
+        raise InputError(file, "expected a file, found a folder") from cause
+    except (OSError, EOFError, zlib.error, ValueError) as cause:
+        reason = getattr(cause, "strerror", None) or str(cause)
+        raise InputError(file, f"cannot read: {reason}") from cause
+
+
+#: The formats that hold one, and who reads them.
+OP_TABLES: Final = {
+    ArtifactKind.OPS_CSV: read_ops_csv,
+    ArtifactKind.CPP_REPORT: read_cpp_report,
+}
+
+
+def op_table_of(file: Path, *, start: str | None = None, end: str | None = None) -> OpTable:
+    """Return the op table that a capture holds, or its window between two signposts.
+
+    Raises:
+        InputError: it holds none, or is damaged.
+        UsageError: it does not have the window.
+    """
+    kind = kind_of(file)
+    if kind not in OP_TABLES:
+        raise InputError(file, f"expected a capture with an op table, found {kind.value}")
+    table = OP_TABLES[kind](file)
+    return window(table, start, end) if start or end else table

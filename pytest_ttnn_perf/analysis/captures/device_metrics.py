@@ -1,0 +1,312 @@
+"""The times of a device, from a capture, as metrics that are gated like any other."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections import Counter, defaultdict
+from dataclasses import replace
+from typing import TYPE_CHECKING, Final
+
+from pytest_ttnn_perf._base.text import counted
+from pytest_ttnn_perf.analysis.ops.align import Lane
+from pytest_ttnn_perf.analysis.ops.grouping import grouped
+from pytest_ttnn_perf.records.metric import CB_PEAK, KERNEL_TIME, Better, Kind, Metric, Source
+from pytest_ttnn_perf.records.observation import Limits, MetricObservation
+from pytest_ttnn_perf.records.ops import Category, category_of
+from pytest_ttnn_perf.records.ttnn_report import BufferType, Scope
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from pytest_ttnn_perf.records.ops import OpGroups, OpTable
+    from pytest_ttnn_perf.records.ttlang import SimCounters
+    from pytest_ttnn_perf.records.ttnn_report import (
+        Comparison,
+        DeviceLog,
+        GraphCapture,
+        OperationError,
+        Report,
+    )
+
+
+_UNITS: Final = {Kind.TIME: "ns", Kind.BYTES: "B"}
+
+
+def recorded(
+    name: str, kind: Kind, *, better: Better | None = None, source: Source = Source.DEVICE
+) -> Metric:
+    """Return the metric of a recorded quantity; its kind tells the unit and which way is better.
+
+    >>> recorded("l1_peak_bytes", Kind.BYTES).unit
+    'B'
+    """
+    return Metric(name, _UNITS.get(kind, ""), better or kind.usual_direction, kind, source)
+
+
+OP_COUNT: Final = "op_count"
+#: Why ops have no time, with the article that a sentence wants.
+_FLAWS: Final = {
+    "negative kernel duration": "a negative kernel duration",
+    "kernel duration of 0": "a kernel duration of 0",
+    "impossible gap": "an impossible gap",
+}
+#: An execution of the program: a replay of its traces, or, without any, all there is.
+Replay = int | None
+
+
+def device_metrics(table: OpTable, *, file: str) -> Iterator[MetricObservation]:
+    """Yield the metrics of an op table: kernel time, op count, and the time of every category.
+
+    One sample per replay of the traces, of the slowest device: the devices of a mesh run side by
+    side. Without traces there is one sample. A capture in which ops lack a time, or whose replays
+    ran different ops, has lost data: its metrics have no samples, and say why. ``file`` is the name
+    of the capture.
+    """
+    time = recorded(KERNEL_TIME, Kind.TIME)
+    if table.unread:
+        yield MetricObservation(time, (), note=_unread(table, file))
+        return
+    incomplete = [trace for trace in table.traces if not trace.complete]
+    if incomplete:
+        first = incomplete[0]
+        why = f"the replays of trace {first.trace} on device {first.device} ran different ops"
+        yield MetricObservation(time, (), note=f"{file}: {why}")
+        return
+    runs = _runs(table)
+    if not runs:
+        yield MetricObservation(time, (), note=f"{file}: no op has a time")
+        return
+    yield MetricObservation(time, tuple(run.kernel_ns() for run in runs))
+    most = float(max(run.count() for run in runs))
+    yield MetricObservation(recorded(OP_COUNT, Kind.COUNT), (most,))
+    for category in Category:
+        samples = tuple(run.kernel_ns(category) for run in runs)
+        if any(samples):
+            name = f"{KERNEL_TIME}_{category.name.lower()}"
+            yield MetricObservation(recorded(name, Kind.TIME), samples)
+
+
+def _unread(table: OpTable, file: str) -> str:
+    """Say how many ops have no time that could be summed, and where the first of them is."""
+    reasons = Counter(each.reason for each in table.unread)
+    flaws = [
+        f"{_FLAWS.get(why, why)} ({n})" if len(reasons) > 1 else _FLAWS.get(why, why)
+        for why, n in reasons.items()
+    ]
+    several, ops = len(table.unread), len(table.unread) + table.columns.host.count(False)
+    told = f"{several} of {counted(ops, 'device op')} {'has' if several == 1 else 'have'}"
+    first = min(each.line for each in table.unread)
+    return f"{told} {' or '.join(flaws)}, first in line {first} of {file}"
+
+
+def gated_ops(table: OpTable) -> OpGroups | None:
+    """Return the ops that make up the kernel time of a table; None where it has none.
+
+    That time is the middle one of all executions, each of its slowest device: so are these, or the
+    mean of the two in the middle. Their times add up to the metric. ``kernel_time`` says what they
+    are of, as the ops of a whole capture are another quantity.
+    """
+    runs = sorted((run.slowest() for run in _runs(table)), key=lambda lane: sum(lane.kernel_ns))
+    if not runs:
+        return None
+    middle = runs[(len(runs) - 1) // 2 : len(runs) // 2 + 1]
+    what = table.kernel_time
+    what += " of one replay" if table.traces else ""
+    what += " on the slowest device" if len(table.devices) > 1 else ""
+    return replace(grouped(table, middle), kernel_time=what)
+
+
+class _Run:
+    """One execution: times and ops per device."""
+
+    def __init__(self) -> None:
+        self._ns: dict[int, dict[Category, float]] = defaultdict(lambda: defaultdict(float))
+        self._ops: dict[int, list[tuple[int, float]]] = defaultdict(list)
+
+    def add(self, row: int, device: int, category: Category, kernel_ns: float) -> None:
+        """Take in one op."""
+        self._ns[device][category] += kernel_ns
+        self._ops[device].append((row, kernel_ns))
+
+    def slowest(self) -> Lane:
+        """Return the ops of the slowest device."""
+        slowest = max(self._ns, key=lambda device: sum(self._ns[device].values()))
+        rows, times_ns = zip(*self._ops[slowest], strict=True)
+        return Lane(rows, times_ns)
+
+    def kernel_ns(self, category: Category | None = None) -> float:
+        """Return the time of the slowest device, in all or in one category of ops."""
+        return max(
+            sum(times.values()) if category is None else times.get(category, 0.0)
+            for times in self._ns.values()
+        )
+
+    def count(self) -> int:
+        """Return the number of ops of the device that ran most."""
+        return max(map(len, self._ops.values()))
+
+
+def _runs(table: OpTable) -> list[_Run]:
+    """Return the executions in a capture: its replays if it has traces, else the whole."""
+    columns = table.columns
+    categories = [category_of(signature.op) for signature in table.signatures]
+    replayed = bool(table.traces)
+    runs: Mapping[Replay, _Run] = defaultdict(_Run)
+    ops = zip(
+        columns.signature, columns.device, columns.kernel_ns, columns.replay, columns.host,
+        strict=True,
+    )  # fmt: skip
+    for row, (signature, device, kernel_ns, replay, host) in enumerate(ops):
+        if not host and (replay is not None or not replayed):
+            run = runs[replay if replayed else None]
+            run.add(row, device, categories[signature], kernel_ns)
+    return list(runs.values())
+
+
+PROGRAM_COUNT: Final = "program_count"
+
+
+def log_metrics(log: DeviceLog, *, file: str) -> Iterator[MetricObservation]:
+    """Yield the kernel time and the number of programs, of the device that has most of each.
+
+    The time of a program is from its first kernel's start to the last one's end, which is what an
+    op table calls its kernel duration: both are the same metric. Replays of traces are its samples,
+    and what ran outside of them is none; without traces the whole log is one sample. A log that
+    lacks a marker gives no samples, and says why.
+    """
+    time = recorded(KERNEL_TIME, Kind.TIME)
+    lost = _lost(log)
+    if lost is not None:
+        yield MetricObservation(time, (), note=f"{file}: {lost}")
+        return
+    runs = _runs_in_log(log).values()
+    yield MetricObservation(time, tuple(max(map(sum, times.values())) for times in runs))
+    most = max(len(own) for times in runs for own in times.values())
+    yield MetricObservation(recorded(PROGRAM_COUNT, Kind.COUNT), (most,))
+
+
+def _lost(log: DeviceLog) -> str | None:
+    if not log.programs:
+        return "no kernel ran"
+    for program in log.programs:
+        if not program.complete:
+            place = f"program {program.run_host_id} on device {program.device}"
+            return f"{place} lacks a marker: the profiler dropped it, or the log is cut"
+    ran: dict[tuple[int, int | None], dict[int, list[int]]] = defaultdict(lambda: defaultdict(list))
+    for program in log.programs:
+        if program.replay is not None:
+            ran[program.device, program.trace][program.replay].append(program.run_host_id)
+    for (device, trace), replays in ran.items():
+        first, *others = map(sorted, replays.values())
+        if any(other != first for other in others):
+            return f"the replays of trace {trace} on device {device} ran different programs"
+    return None
+
+
+def _runs_in_log(log: DeviceLog) -> Mapping[int | None, Mapping[int, list[float]]]:
+    """Return the times of the programs by replay and device; None is the replay of a whole log."""
+    replayed = any(program.replay is not None for program in log.programs)
+    runs: dict[int | None, dict[int, list[float]]] = defaultdict(lambda: defaultdict(list))
+    for program in log.programs:
+        if program.kernel_ns is not None and (program.replay is not None or not replayed):
+            runs[program.replay][program.device].append(program.kernel_ns)
+    return runs
+
+
+_PEAKS: Final = {
+    "l1_peak_bytes": BufferType.L1,
+    "dram_peak_bytes": BufferType.DRAM,
+    "trace_buffer_bytes": BufferType.TRACE,
+}
+
+
+def report_metrics(report: Report) -> Iterator[MetricObservation]:
+    """Yield the calls, the memory and, where tensors were compared, the least PCC of one rank.
+
+    A report does not tell how many banks a buffer takes: its sizes are those in one bank, and so
+    are these. Memory is left out where no buffer was recorded.
+    """
+    yield from _program("report_op_count", report, _failures(report.errors))
+    for scope in Scope:
+        compared = [each for each in report.comparisons if each.scope is scope]
+        if compared:
+            yield _least_pcc(scope, compared)
+
+
+def graph_metrics(graph: GraphCapture) -> Iterator[MetricObservation]:
+    """Yield the calls and the memory of a captured graph; bytes are those in one bank.
+
+    It has calls that a report made of it leaves out: their numbers are metrics of their own.
+    """
+    yield from _program("graph_op_count", graph, None)
+
+
+def _program(
+    counter: str, program: Report | GraphCapture, note: str | None
+) -> Iterator[MetricObservation]:
+    operations, peaks = program.operations, program.peak_bytes_per_bank
+    count = recorded(counter, Kind.COUNT)
+    # A report without operations is one of errors alone: nothing was counted.
+    yield MetricObservation(count, (len(operations),) if operations else (), note=note)
+    sizes = {name: peaks.get(kind, 0) for name, kind in _PEAKS.items()} if peaks else {}
+    # Only some device operations tell: this is what the fullest core held at least.
+    circular = [op.cb_bytes_per_core for op in operations if op.cb_bytes_per_core is not None]
+    if circular:
+        sizes[CB_PEAK] = max(circular)
+    for name, size in sizes.items():
+        metric = recorded(name, Kind.BYTES)
+        yield MetricObservation(metric, (size,), gated=not metric.only_recorded, note=note)
+
+
+def _failures(errors: Sequence[OperationError]) -> str | None:
+    if not errors:
+        return None
+    first = errors[0]
+    shown = ": ".join(part for part in (first.name, first.reason or first.kind) if part)
+    others = f", and {len(errors) - 1} more" if len(errors) > 1 else ""
+    return f"an operation failed: {shown or 'unnamed'}{others}"
+
+
+def _least_pcc(scope: Scope, compared: Sequence[Comparison]) -> MetricObservation:
+    worst = min(compared, key=_pcc)
+    # Each tensor has a limit of its own: one that falls short of it must not pass by another's.
+    limits = [(each.desired_pcc, _pcc(each)) for each in compared]
+    short = [limit for limit, pcc in limits if limit is not None and pcc < limit]
+    return MetricObservation(
+        recorded(f"comparison_pcc_{scope.value}", Kind.ACCURACY),
+        (math.nan if worst.actual_pcc is None else worst.actual_pcc,),
+        limits=Limits(at_least=max(short, default=worst.desired_pcc)),
+        note=f"tensor {worst.tensor}, the worst of {len(compared)}",
+    )
+
+
+def _pcc(comparison: Comparison) -> float:
+    """Return the PCC, below all others if it is none: a database has no other word for NaN."""
+    pcc = comparison.actual_pcc
+    return -math.inf if pcc is None or math.isnan(pcc) else pcc
+
+
+_PREFIX: Final = "sim_"
+#: The simulator names a tensor that has no name after its address: another one in every run.
+_NAMELESS: Final = re.compile(r"tensor_(?:[0-9]{1,4}|[0-9a-f]{4})")
+
+
+def sim_metrics(counters: SimCounters) -> Iterator[MetricObservation]:
+    """Yield every counter, in all and of each tensor that has a name: the same in every run.
+
+    They tell that a kernel does something else than before, not whether it is slower.
+    """
+    for counter, count in counters.counters.items():
+        yield _observed(counter, count)
+    for tensor in counters.tensors:
+        if not _NAMELESS.fullmatch(tensor.name):
+            for counter, count in tensor.counters.items():
+                yield _observed(counter, count, of=f"_{tensor.name}")
+
+
+def _observed(counter: str, count: int, *, of: str = "") -> MetricObservation:
+    name = f"{_PREFIX}{counter.removeprefix(_PREFIX)}{of}"
+    kind = Kind.BYTES if counter.endswith("_bytes") else Kind.COUNT
+    metric = recorded(name, kind, better=Better.EQUAL, source=Source.SIM)
+    return MetricObservation(metric, (count,))

@@ -1,0 +1,227 @@
+"""The JSON that ``tt-smi -s`` writes: which boards a machine has, and how they are."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from typing import TYPE_CHECKING, Final
+
+from pytest_ttnn_perf._base.files import parse_json
+from pytest_ttnn_perf.analysis.captures.ttlang_lines import bounded_text
+from pytest_ttnn_perf.records.codec import Value
+from pytest_ttnn_perf.records.ttnn_report import Board, BoardLimits, Firmware, Telemetry, TtSmi
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+    from pathlib import Path
+
+    from pytest_ttnn_perf.records.hardware import Scalar
+
+
+_LARGEST_FILE: Final = 2**26
+_NOTHING: Final = frozenset({"", "n/a", "none", "null"})
+_NUMBER: Final = re.compile(r"-?[0-9]{1,15}(?:\.[0-9]{1,15})?")
+_HEXADECIMAL: Final = re.compile(r"0[xX][0-9a-fA-F]{1,16}")
+
+
+def is_tt_smi(head: str) -> bool:
+    """Return whether a text begins as a snapshot does."""
+    start = head.lstrip("\ufeff \t\r\n")
+    return start.startswith("{") and ('"device_info"' in head or '"host_sw_vers"' in head)
+
+
+def read_tt_smi(file: Path) -> TtSmi:
+    """Read a snapshot. Whatever a release of tt-smi leaves out, or calls N/A, is None.
+
+    Raises:
+        InputError: with file, line and what was expected.
+    """
+    return parse_json(bounded_text(file, largest=_LARGEST_FILE), _snapshot, file=file)
+
+
+def _snapshot(document: object) -> TtSmi:
+    root = Value(document)
+    host, versions = _part(root, "host_info"), _part(root, "host_sw_vers")
+    processes = root.optional("processes")
+    return TtSmi(
+        tuple(_board(device) for device in root.field("device_info").array()),
+        time=_text(root, "time"),
+        driver=_text(host, "Driver"),
+        tt_smi=_text(versions, "tt_smi"),
+        pyluwen=_text(versions, "pyluwen"),
+        umd=_text(versions, "tt_umd"),
+        processes=None if processes is None else sum(1 for _ in processes.array()),
+    )
+
+
+def _board(device: Value) -> Board:
+    info = _part(device, "board_info")
+    return Board(
+        board_type=_text(info, "board_type"),
+        bus_id=_text(info, "bus_id"),
+        board_id=_text(info, "board_id"),
+        coordinates=_text(info, "coords"),
+        dram_trained=_flag(info, "dram_status"),
+        dram_speed=_text(info, "dram_speed"),
+        pcie_speed=_text(info, "pcie_speed"),
+        pcie_width=_text(info, "pcie_width"),
+        firmware=_firmware(_part(device, "firmwares")),
+        telemetry=_telemetry(_part(device, "telemetry"), _part(device, "smbus_telem")),
+        limits=_limits(_part(device, "limits")),
+    )
+
+
+def _firmware(part: Value) -> Firmware:
+    return Firmware(
+        bundle=_text(part, "fw_bundle_version"),
+        management=_text(part, "cm_fw"),
+        management_date=_text(part, "cm_fw_date"),
+        ethernet=_text(part, "eth_fw"),
+        device_bootloader=_text(part, "dm_bl_fw"),
+        device_application=_text(part, "dm_app_fw"),
+        memory=_text(part, "gddr_fw"),
+        flash_tool=_text(part, "tt_flash_version"),
+    )
+
+
+def _telemetry(part: Value, raw: Value) -> Telemetry:
+    return Telemetry(
+        clock_mhz=_number(part, "aiclk"),
+        power_w=_number(part, "power"),
+        temperature_c=_number(part, "asic_temperature"),
+        voltage_v=_number(part, "voltage"),
+        current_a=_number(part, "current"),
+        board_power_w=_number(part, "board_power"),
+        fan_speed=_number(part, "fan_speed"),
+        throttler=_register(raw, "THROTTLER"),
+        memory_speed=_register(raw, "DDR_SPEED"),
+    )
+
+
+def _limits(part: Value) -> BoardLimits:
+    return BoardLimits(
+        clock_mhz=_number(part, "asic_fmax"),
+        power_w=_number(part, "tdp_limit"),
+        current_a=_number(part, "tdc_limit"),
+        temperature_c=_number(part, "thm_limit"),
+    )
+
+
+def _part(value: Value, name: str) -> Value:
+    """Return an object; one that is missing is as good as an empty one."""
+    found = value.optional(name)
+    if found is None:
+        return Value({}, value, name)
+    found.members()
+    return found
+
+
+def _text(value: Value, name: str) -> str | None:
+    """Read a text; tt-smi writes some numbers bare and others as text."""
+    found = value.optional(name)
+    if found is None:
+        return None
+    scalar = found.scalar()
+    said = str(scalar).strip()
+    return None if said.lower() in _NOTHING else said
+
+
+def _flag(value: Value, name: str) -> bool | None:
+    found = value.optional(name)
+    return found.boolean() if found is not None and isinstance(found.raw, bool) else None
+
+
+def _number(value: Value, name: str) -> float | None:
+    """Read a number; most are texts with spaces before them."""
+    said = _text(value, name)
+    if said is None:
+        return None
+    found = Value(value.members()[name], value, name)
+    if not isinstance(found.raw, str):
+        return float(found.number())
+    if not _NUMBER.fullmatch(said):
+        raise found.refusal("a number, or N/A")
+    return float(said)
+
+
+def _register(value: Value, name: str) -> int | None:
+    """Read a register: a hexadecimal text, or a number."""
+    said = _text(value, name)
+    if said is not None and _HEXADECIMAL.fullmatch(said):
+        return int(said, 16)
+    found = _number(value, name)
+    return None if found is None else int(found)
+
+
+#: A card by its number, without the letter of its build, e.g. "a" of p150a.
+_CARD: Final = re.compile(r"([np][0-9]{3})[a-z]?")
+#: The systems as TTNN names them, by their cards and how many chips these have together. What two
+#: n300 are depends on the cables between them, which tt-smi does not show.
+_SYSTEMS: Final = {
+    ("n300", 2): "n300",
+    ("n300", 8): "t3k",
+    ("p100", 1): "p100",
+    ("p150", 1): "p150",
+    ("p150", 2): "p150_x2",
+    ("p150", 4): "p150_x4",
+    ("p150", 8): "p150_x8",
+    ("p300", 2): "p300",
+    ("p300", 4): "p300_x2",
+}
+#: Those that TTNN names the same however many chips there are.
+_OF_ANY_SIZE: Final = {
+    "n150": "n150",
+    "tt-galaxy-wh": "galaxy",
+    "tt-galaxy-bh": "blackhole_galaxy",
+}
+
+
+def board_facts(snapshot: TtSmi) -> Mapping[str, Scalar]:
+    """Return what the snapshot tells, and nothing that it does not.
+
+    Of several boards, the fastest clock, the highest power and temperature; throttled if one is.
+    """
+    boards = snapshot.boards
+    telemetry = [board.telemetry for board in boards]
+    types = Counter(board.board_type for board in boards if board.board_type is not None)
+    firmware = {board.firmware.bundle for board in boards if board.firmware.bundle is not None}
+    throttlers = [each.throttler for each in telemetry if each.throttler is not None]
+    facts: dict[str, Scalar] = {
+        "boards": ", ".join(f"{count} x {name}" for name, count in types.items()) or None,
+        "firmware": ", ".join(sorted(firmware)) or None,
+        "driver": snapshot.driver,
+        "tt_smi": snapshot.tt_smi,
+        "clock_mhz": _largest(each.clock_mhz for each in telemetry),
+        "power_w": _largest(each.power_w for each in telemetry),
+        "temperature_c": _largest(each.temperature_c for each in telemetry),
+        "throttled": any(throttlers) if throttlers else None,
+        "device_processes": snapshot.processes,
+    }
+    return {name: fact for name, fact in facts.items() if fact is not None}
+
+
+def board_of(snapshot: TtSmi) -> str | None:
+    """Return the system as hardware keys name it; None for one that has no name, or is not told.
+
+    tt-smi lists chips: a card of two chips stands there twice, "n300 L" and "n300 R".
+    """
+    cards = {_card(board.board_type) for board in snapshot.boards}
+    if len(cards) != 1:
+        return None
+    card = cards.pop()
+    return _OF_ANY_SIZE.get(card) or _SYSTEMS.get((card, len(snapshot.boards)))
+
+
+def _card(board_type: str | None) -> str:
+    """Return the card that a chip is on.
+
+    >>> _card("n300 L"), _card("p150a"), _card("tt-galaxy-wh L")
+    ('n300', 'p150', 'tt-galaxy-wh')
+    """
+    name = (board_type or "").lower().partition(" ")[0]
+    found = _CARD.fullmatch(name)
+    return found[1] if found else name
+
+
+def _largest(values: Iterable[float | None]) -> float | None:
+    return max((value for value in values if value is not None), default=None)

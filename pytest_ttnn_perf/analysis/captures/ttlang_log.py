@@ -1,0 +1,291 @@
+"""A log of tt-lang: what its profilers printed, among whatever else a program prints."""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final, TypeVar
+
+from pytest_ttnn_perf._base.errors import DecodeError, InputError
+from pytest_ttnn_perf._base.files import loads
+from pytest_ttnn_perf.analysis.captures.ttlang_lines import (
+    AUTO_PROFILE,
+    FLOW_GRAPHS,
+    HEADINGS,
+    OLD_PERF_SUMMARY,
+    PERF_SUMMARY,
+    PIPE_GRAPH,
+    SIGNPOST_PROFILE,
+    WHOLE,
+    Lines,
+    bounded_text,
+    is_rule,
+    plain_lines,
+    whole,
+)
+from pytest_ttnn_perf.analysis.captures.ttlang_perf import is_program, read_perf_summary
+from pytest_ttnn_perf.analysis.captures.ttlang_profile import read_auto_profile
+from pytest_ttnn_perf.records.codec import Value
+from pytest_ttnn_perf.records.ttlang import (
+    AutoProfile,
+    CircularBuffer,
+    FlowGraph,
+    GraphOp,
+    PerfSummary,
+    Pipe,
+    PipeGraph,
+    Problem,
+    ProblemKind,
+    Signpost,
+    SignpostProfile,
+    TtlangLog,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+
+_TITLE: Final = "SIGNPOST PROFILE"
+_COLUMNS: Final = ("NAME", "THREAD", "COUNT", "TOTAL", "AVG", "MIN", "MAX")
+#: The first releases had no more than this.
+_EARLY_COLUMNS: Final = ("NAME", "THREAD", "CYCLES")
+_THREAD: Final = re.compile(r"[A-Z][A-Z0-9]{0,20}(?:_[0-9]{1,3})?")
+_NUMBER: Final = re.compile(WHOLE)
+
+
+def read_signposts(lines: Lines) -> SignpostProfile:
+    """Read a table from its title on; it is complete if its closing line is there."""
+    start = lines.number
+    columns: tuple[str, ...] | None = None
+    found: list[Signpost] = []
+    closed = False
+    lines.begin()
+    while not lines.ends() and not closed:
+        line = lines.peek() or ""
+        if is_rule(line):
+            closed = columns is not None
+        elif columns is None and tuple(line.split()) in {_COLUMNS, _EARLY_COLUMNS}:
+            columns = tuple(line.split())
+        elif line.strip("- "):
+            signpost = _row(line, columns)
+            if signpost is None:
+                lines.skip_unread(_TITLE)
+                continue
+            found.append(signpost)
+        lines.take()
+    if not closed:
+        lines.report(ProblemKind.CUT, f"{_TITLE}: no closing line", line=start)
+    return SignpostProfile(tuple(found), closed)
+
+
+def _row(line: str, columns: tuple[str, ...] | None) -> Signpost | None:
+    """Read a row from its right end: a name may have spaces in it."""
+    if columns is None:
+        return None
+    name, *cells = line.rsplit(None, len(columns) - 1)
+    if len(cells) != len(columns) - 1 or not line.startswith("  "):
+        return None
+    thread, *numbers = cells
+    if not _THREAD.fullmatch(thread) or not all(map(_NUMBER.fullmatch, numbers)):
+        return None
+    name = name.strip()
+    values = [whole(number) for number in numbers]
+    if columns == _EARLY_COLUMNS:
+        return Signpost(name, thread, values[0])
+    count, total, average, shortest, longest = values
+    return Signpost(name, thread, total, count, average, shortest, longest)
+
+
+G = TypeVar("G")
+_FINDER: Final = json.JSONDecoder()
+
+
+def read_flow_graph(lines: Lines) -> FlowGraph | None:
+    """Read the graph below its heading; None, and a problem, where there is none."""
+    return _graph(lines, _flow_graph, what="FLOW GRAPH")
+
+
+def read_pipe_graph(lines: Lines) -> PipeGraph | None:
+    """Read the graph below its heading; None, and a problem, where there is none."""
+    return _graph(lines, _pipe_graph, what="PIPE GRAPH")
+
+
+def _graph(lines: Lines, decode: Callable[[Value], G], *, what: str) -> G | None:
+    start = lines.number
+    lines.begin()
+    while lines.peek() == "":
+        lines.take()
+    if not (lines.peek() or "").startswith("{"):
+        lines.report(ProblemKind.CUT, f"{what}: expected JSON below the heading", line=start)
+        return None
+    # The document ends before the next line of output, or the next heading, wherever that is.
+    text = "\n".join(lines.rest_of_section())
+    try:
+        _, end = _FINDER.raw_decode(text)
+        graph = decode(Value(loads(text[:end])))
+    except (ValueError, RecursionError, DecodeError) as cause:
+        problem = cause.msg if isinstance(cause, json.JSONDecodeError) else str(cause)
+        lines.report(ProblemKind.CUT, f"{what}: cannot be read: {problem}", line=start)
+        lines.take()
+        return None
+    for _ in range(text.count("\n", 0, end) + 1):
+        lines.take()
+    return graph
+
+
+def _flow_graph(root: Value) -> FlowGraph:
+    buffers = [_buffer(buffer) for buffer in root.field("circular_buffers").array()]
+    # The compiler's order changes from run to run.
+    return FlowGraph(tuple(sorted(buffers, key=lambda buffer: buffer.number)))
+
+
+def _buffer(value: Value) -> CircularBuffer:
+    def ops(name: str) -> tuple[GraphOp, ...]:
+        found = [_op(op) for op in value.field(name).array()]
+        return tuple(sorted(found, key=lambda op: (op.kernel, op.line or -1, op.op)))
+
+    index = value.field("cb_index").integer()
+    return CircularBuffer(
+        index, ops("producers"), ops("consumers"), ops("dma_ops"), ops("wait_ops")
+    )
+
+
+def _op(value: Value) -> GraphOp:
+    line = value.field("line").integer(at_least=-1)
+    direction = value.optional("direction")
+    return GraphOp(
+        value.field("kernel").string(),
+        value.field("thread").string(),
+        None if line < 0 else line,
+        value.field("op").string(),
+        None if direction is None else direction.string(),
+    )
+
+
+def _pipe_graph(root: Value) -> PipeGraph:
+    pipes = tuple(_pipe(pipe) for pipe in root.field("pipes").array())
+    return PipeGraph(root.field("numPipeRuntimeArgs").integer(), pipes)
+
+
+def _pipe(value: Value) -> Pipe:
+    def core(prefix: str) -> tuple[int, int]:
+        return value.field(f"{prefix}X").integer(), value.field(f"{prefix}Y").integer()
+
+    net = value.optional("pipeNetId")
+    return Pipe(
+        core("src"),
+        core("dstStart"),
+        core("dstEnd"),
+        value.field("receiverCBIndex").integer(at_least=-1),
+        value.field("runtimeArgSlot").integer(at_least=-1),
+        None if net is None else net.integer(at_least=-1),
+    )
+
+
+_MOST_SHOWN: Final = 300
+#: How the lines begin in which tt-lang admits a failure; no program fails for it.
+_ADMISSIONS: Final = (
+    ("[Auto-profile] ", ProblemKind.NO_PROFILE),
+    ("[signpost_profile] ", ProblemKind.NO_PROFILE),
+    ("[perf_dump] WARNING", ProblemKind.STALE),
+    ("[perf_summary] WARNING", ProblemKind.WARNING),
+)
+#: These stand anywhere in a line, behind a time or a file name.
+_DROPPED: Final = "Profiler DRAM buffers were full, markers were dropped!"
+_IGNORED_SIGNPOST: Final = re.compile(r"\bsignpost\([^)]{0,200}\) ignored: ")
+
+
+def is_ttlang_log(head: str) -> bool:
+    """Return whether a text has a tt-lang section, or tt-lang's word that there is none."""
+    return any(
+        line in HEADINGS or is_program(line) or _admission(line) is not None
+        for line in plain_lines(head)
+    )
+
+
+def read_ttlang_log(file: Path) -> TtlangLog:
+    """Read a log.
+
+    Raises:
+        InputError: it cannot be read, or tt-lang left no trace in it.
+    """
+    log = parse_ttlang(bounded_text(file), file)
+    if log.is_empty:
+        problem = f"no output of tt-lang: expected a section such as {PERF_SUMMARY!r}"
+        raise InputError(file, problem)
+    return log
+
+
+def parse_ttlang(text: str, file: Path) -> TtlangLog:
+    """Read what a program printed. Sections that are cut or missing are among the problems.
+
+    Raises:
+        InputError: it is no text; ``file`` is where it came from.
+    """
+    if "\0" in text:
+        raise InputError(file, "expected text, found a NUL byte")
+    numbered: list[tuple[int, str]] = []
+    admitted: list[Problem] = []
+    # The line end of the last line begins no other.
+    for number, line in enumerate(plain_lines(text.removesuffix("\n")), start=1):
+        kind = _admission(line)
+        if kind is None:
+            numbered.append((number, line))
+        else:
+            admitted.append(Problem(number, kind, line.strip()[:_MOST_SHOWN]))
+    last_is_whole = text.endswith("\n")
+    if numbered and not last_is_whole and not numbered[-1][1]:
+        del numbered[-1]  # the indentation of a line that is cut off, not an empty line
+    lines = Lines(numbered, last_is_whole=last_is_whole)
+    found = _Found()
+    while lines.peek() is not None:
+        found.read(lines)
+    return found.log([*admitted, *lines.problems])
+
+
+def _admission(line: str) -> ProblemKind | None:
+    for start, kind in _ADMISSIONS:
+        if line.startswith(start):
+            return kind
+    if _DROPPED in line:
+        return ProblemKind.DROPPED
+    return ProblemKind.NO_PROFILE if _IGNORED_SIGNPOST.search(line) else None
+
+
+@dataclass
+class _Found:
+    """The sections so far."""
+
+    perf_summaries: list[PerfSummary] = field(default_factory=list)
+    auto_profiles: list[AutoProfile] = field(default_factory=list)
+    signpost_profiles: list[SignpostProfile] = field(default_factory=list)
+    flow_graphs: list[FlowGraph | None] = field(default_factory=list)
+    pipe_graphs: list[PipeGraph | None] = field(default_factory=list)
+
+    def read(self, lines: Lines) -> None:
+        """Read the section that begins with the next line, or pass over the line."""
+        line = lines.peek() or ""
+        if line in {PERF_SUMMARY, OLD_PERF_SUMMARY} or is_program(line):
+            self.perf_summaries.append(read_perf_summary(lines))
+        elif line in FLOW_GRAPHS:
+            self.flow_graphs.append(read_flow_graph(lines))
+        elif line == PIPE_GRAPH:
+            self.pipe_graphs.append(read_pipe_graph(lines))
+        elif line == AUTO_PROFILE:
+            self.auto_profiles.append(read_auto_profile(lines))
+        elif line == SIGNPOST_PROFILE:
+            self.signpost_profiles.append(read_signposts(lines))
+        else:
+            lines.take()
+
+    def log(self, problems: list[Problem]) -> TtlangLog:
+        return TtlangLog(
+            tuple(self.perf_summaries),
+            tuple(self.auto_profiles),
+            tuple(self.signpost_profiles),
+            tuple(graph for graph in self.flow_graphs if graph is not None),
+            tuple(graph for graph in self.pipe_graphs if graph is not None),
+            tuple(sorted(problems, key=lambda problem: problem.line)),
+        )

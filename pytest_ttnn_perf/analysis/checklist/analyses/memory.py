@@ -1,0 +1,283 @@
+"""Where tensors lie, and how full L1 gets."""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from dataclasses import replace
+from typing import TYPE_CHECKING, Final
+
+from pytest_ttnn_perf.analysis.checklist.analyses.analysis import (
+    Kind,
+    Part,
+    by_bytes,
+    by_time,
+    judged,
+    section,
+)
+from pytest_ttnn_perf.analysis.checklist.kernels import kernels_of
+from pytest_ttnn_perf.analysis.checklist.op_times import kernel_ns, ops_like
+from pytest_ttnn_perf.analysis.checklist.operands import (
+    NO_OPERANDS,
+    Operand,
+    operands_of,
+    shape_text,
+)
+from pytest_ttnn_perf.analysis.checklist.residency import (
+    activation_edges,
+    activation_operands,
+    budget_bytes,
+    called,
+    dram_use,
+    has_graphs,
+    in_dram,
+    is_interleaved,
+    used_bytes,
+)
+from pytest_ttnn_perf.analysis.checklist.rule import not_measured
+from pytest_ttnn_perf.analysis.checklist.rules.ttp301_interleaved_activations import (
+    InterleavedActivations,
+)
+from pytest_ttnn_perf.analysis.checklist.rules.ttp302_resharding import Resharding
+from pytest_ttnn_perf.analysis.checklist.rules.ttp303_hot_data_in_dram import HotDataInDram
+from pytest_ttnn_perf.analysis.checklist.rules.ttp304_low_l1_headroom import LowL1Headroom
+from pytest_ttnn_perf.analysis.checklist.rules.ttp311_matmul_not_dram_sharded import (
+    MatmulNotDramSharded,
+)
+from pytest_ttnn_perf.records.attribution import short_code
+from pytest_ttnn_perf.records.finding import Figure, Input, Row, Section
+from pytest_ttnn_perf.records.ttnn_report import Reshard
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from pytest_ttnn_perf.analysis.checklist.analyses.analysis import Numbers
+    from pytest_ttnn_perf.analysis.checklist.kernels import Kernel
+    from pytest_ttnn_perf.analysis.checklist.rule import Answer
+    from pytest_ttnn_perf.records.finding import Subject
+    from pytest_ttnn_perf.records.ops import Op, OpTable
+    from pytest_ttnn_perf.records.ttnn_report import Report
+
+
+_LOWER: Final = "what L1 holds is a lower bound: not every operation tells its circular buffers"
+
+
+def _look_at_memory(subject: Subject) -> Numbers | Answer:
+    operands = operands_of(subject)
+    report = subject.report
+    if not operands and report is None:
+        return not_measured("the capture does not tell where tensors lie")
+    return judged(
+        subject,
+        {"activations read from DRAM": HotDataInDram, "L1 left free": LowL1Headroom},
+        by_bytes("operands", operands, _place, of="of operand bytes"),
+        by_bytes("ops", operands, lambda each: f"{each.op} {_place(each)}", of="of operand bytes"),
+        *(_alive(report) if report else ()),
+        figures=tuple(_budget(report)) if report else (),
+        notes=(_LOWER,) if report and _is_lower_bound(report) else (),
+    )
+
+
+def _place(operand: Operand) -> str:
+    return operand.tensor.memory.partition("_")[0] or "not told"
+
+
+def _budget(report: Report) -> Iterator[Figure]:
+    budget = budget_bytes(report)
+    if budget is not None:
+        yield Figure("L1 of a core for tensors and circular buffers", budget, "B")
+
+
+def _is_lower_bound(report: Report) -> bool:
+    running = [each for each in report.operations if each.device_operations]
+    return any(each.cb_bytes_per_core is None for each in running)
+
+
+def _alive(report: Report) -> Iterator[Section]:
+    peaks = report.peak_bytes_per_bank
+    rows = tuple(
+        Row(kind.value, float(peaks[kind])) for kind in sorted(peaks, key=lambda k: k.value)
+    )
+    yield Section("most alive at one operation, per bank", "B", rows)
+    if has_graphs(report):
+        running = (each for each in report.operations if each.device_operations)
+        parts = (Part(called(report, each), used_bytes(each)) for each in running)
+        budget = budget_bytes(report)
+        yield section("L1 of a core in use", parts, unit="B", of="of L1", whole=budget or 0)
+
+
+MEMORY: Final = Kind(
+    "memory", "where tensors lie, and how full L1 gets", (Input.OPS, Input.REPORT), _look_at_memory
+)
+_SHARDING_OF: Final = "of activation bytes"
+
+
+def _look_at_sharding(subject: Subject) -> Numbers | Answer:
+    operands = operands_of(subject)
+    if not operands:
+        return not_measured(NO_OPERANDS)
+    reads = list(_reads(subject))
+    whole = sum(each.size for each in reads)
+    spread = (each for each in reads if is_interleaved(each.tensor))
+    return judged(
+        subject,
+        {"interleaved activations": InterleavedActivations},
+        by_bytes("operands", operands, _memory, of="of operand bytes"),
+        by_bytes("activations that ops read", reads, _memory, of=_SHARDING_OF),
+        section(
+            "interleaved activations",
+            (Part(each.op, each.size, each.times) for each in spread),
+            unit="B",
+            of=_SHARDING_OF,
+            whole=whole,
+        ),
+    )
+
+
+def _memory(operand: Operand) -> str:
+    return operand.tensor.memory or "not told"
+
+
+def _reads(subject: Subject) -> Iterator[Operand]:
+    """Yield what reads an activation, and the activation."""
+    if subject.ops is not None:
+        yield from activation_operands(subject.ops)
+    elif subject.report is not None:
+        yield from _report_reads(subject.report)
+
+
+def _report_reads(report: Report) -> Iterator[Operand]:
+    names = {operation.id: operation.name for operation in report.operations}
+    for edge, tensor in activation_edges(report):
+        name = f"{names[edge.consumer]} {shape_text(tensor.logical or tensor.padded)}"
+        yield Operand(name, tensor, 1, given=False)
+
+
+SHARDING: Final = Kind(
+    "sharding",
+    "memory layouts of operands and activations",
+    (Input.OPS, Input.REPORT),
+    _look_at_sharding,
+)
+_MOVES: Final = re.compile(r"reshard|interleaved_?to_?sharded|sharded_?to_?interleaved", re.I)
+_WORDS: Final = {
+    Reshard.NONE: "no reshard",
+    Reshard.EXPLICIT: "asked for",
+    Reshard.HIDDEN: "hidden inside another operation",
+    Reshard.UNKNOWN: "not told",
+}
+
+
+def _look_at_reshards(subject: Subject) -> Numbers:
+    table, report = subject.ops, subject.report
+    by_cost = judged(subject, {"moving tensors": Resharding}, *(_costs(table) if table else ()))
+    if report is None or table is None:
+        return replace(by_cost, sections=(*by_cost.sections, *(_seen(report) if report else ())))
+    counted = judged(replace(subject, ops=None), {"moves in the report": Resharding})
+    return replace(
+        by_cost,
+        figures=(*by_cost.figures, *counted.figures),
+        sections=(*by_cost.sections, *_seen(report)),
+        notes=(*by_cost.notes, *counted.notes),
+    )
+
+
+def _costs(table: OpTable) -> Iterator[Section]:
+    ops = ops_like(table, lambda one: _MOVES.search(one.op) is not None)
+    whole = kernel_ns(table)
+    yield by_time("kinds", ops, lambda op: short_code(op.signature.op), whole=whole)
+    yield by_time("ways", ops, _way, whole=whole)
+    yield by_time("ops", ops, whole=whole)
+
+
+def _way(op: Op) -> str:
+    inputs, outputs = op.signature.inputs, op.signature.outputs
+    return f"{inputs[0].memory} to {outputs[0].memory}" if inputs and outputs else "not told"
+
+
+def _seen(report: Report) -> Iterator[Section]:
+    """Yield what a report tells; it knows no times."""
+    operations = report.operations
+    kinds = (Part(_WORDS[each.reshard], 1) for each in operations)
+    yield section("operations of the report", kinds, unit="operations", of="of operations")
+    moves = tuple(
+        Row(f"{called(report, each)}, {_WORDS[each.reshard]}", 1.0)
+        for each in operations
+        if each.reshard in {Reshard.EXPLICIT, Reshard.HIDDEN}
+    )
+    yield Section("reshards of the report", "operations", moves)
+
+
+RESHARDS: Final = Kind(
+    "reshards", "ops that only cut tensors anew", (Input.OPS, Input.REPORT), _look_at_reshards
+)
+_UNIT: Final = "of the DRAM bandwidth"
+_ESTIMATE: Final = (
+    "an estimate: each operand in DRAM counts once, and none of those that ops read a part of"
+)
+_UNKNOWN: Final = "what part of the DRAM bandwidth of {} ops use cannot be told"
+_DRAM_RULES: Final = {
+    "ops that read activations from DRAM": HotDataInDram,
+    "matmuls bound by DRAM, not DRAM-sharded": MatmulNotDramSharded,
+}
+
+
+def _look_at_dram(subject: Subject) -> Numbers | Answer:
+    operands = operands_of(subject) if subject.ops is not None else ()
+    kernels = kernels_of(subject.kernels) if subject.kernels is not None else NO_OPERANDS
+    if not operands and isinstance(kernels, str):
+        return not_measured(kernels)
+    use = dram_use(subject.ops) if subject.ops is not None else None
+    stored = [each for each in operands if in_dram(each.tensor)]
+    return judged(
+        subject,
+        _DRAM_RULES,
+        *(_bandwidth(subject.ops) if subject.ops is not None and use is not None else ()),
+        by_bytes("operands in DRAM", stored, lambda each: each.op, of="of such bytes"),
+        *(_moved(kernels) if not isinstance(kernels, str) else ()),
+        figures=() if use is None else (Figure("bandwidth in use, weighted by time", use, _UNIT),),
+        notes=tuple(_notes(subject.ops, use)) if subject.ops is not None and operands else (),
+    )
+
+
+def _notes(table: OpTable, use: float | None) -> Iterator[str]:
+    arch = table.arch or "an unnamed architecture"
+    yield _ESTIMATE if use is not None else _UNKNOWN.format(arch)
+
+
+def _bandwidth(table: OpTable) -> Iterator[Section]:
+    """Yield what traffic takes at full bandwidth, and what part of it ops use while they run."""
+    places: dict[str, list[int]] = defaultdict(list)
+    for at, number in enumerate(table.columns.signature):
+        if not table.columns.host[at]:
+            places[short_code(table.signatures[number].op)].append(at)
+    uses = {code: (dram_use(table.select(each)) or 0.0) for code, each in places.items()}
+    times = {c: sum(table.columns.kernel_ns[at] for at in each) for c, each in places.items()}
+    busy = (Part(code, use * times[code], len(places[code])) for code, use in uses.items())
+    yield section(
+        "time at full bandwidth", busy, unit="ns", of="of kernel time", whole=sum(times.values())
+    )
+    ranked = sorted(uses, key=lambda code: (-uses[code], code))
+    rows = tuple(Row(code, uses[code], uses[code], len(places[code])) for code in ranked)
+    yield Section("bandwidth while ops run", _UNIT, rows, _UNIT)
+
+
+def _moved(kernels: list[Kernel]) -> Iterator[Section]:
+    ways = (
+        (f"{kernel}, {way}", moved)
+        for kernel in kernels
+        for way, moved in (
+            ("read", kernel.program.dram_read),
+            ("written", kernel.program.dram_write),
+        )
+    )
+    parts = (Part(name, moved.size.bytes, moved.transfers or 0) for name, moved in ways)
+    yield section("bytes that kernels move", parts, unit="B", of="of such bytes")
+    rates = ((kernel, kernel.program.bandwidth_gb_s) for kernel in kernels)
+    rows = tuple(Row(str(kernel), rate) for kernel, rate in rates if rate is not None)
+    yield Section("effective bandwidth of kernels", "GB/s", rows)
+
+
+DRAM: Final = Kind(
+    "dram", "traffic between DRAM and cores", (Input.OPS, Input.KERNELS), _look_at_dram
+)

@@ -1,0 +1,228 @@
+"""Shares of time over the ops of a table, which most rules weigh their evidence by."""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from dataclasses import dataclass
+from functools import lru_cache, wraps
+from itertools import compress, pairwise
+from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar
+
+from pytest_ttnn_perf._base.text import counted, percent
+from pytest_ttnn_perf.analysis.checklist.rule import clean, found, not_applicable, not_measured
+from pytest_ttnn_perf.records.attribution import short_code
+from pytest_ttnn_perf.records.finding import Evidence
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Sequence
+
+    from pytest_ttnn_perf.analysis.checklist.rule import Answer
+    from pytest_ttnn_perf.records.ops import Op, OpTable, Signature, Signpost
+
+
+_Derived = TypeVar("_Derived")
+
+
+def once_per_table(derive: Callable[[OpTable], _Derived]) -> Callable[[OpTable], _Derived]:
+    """Keep what a function makes of a table with that table, so that it goes when the table goes.
+
+    Whoever asks gets the same object: it must be one that nobody changes.
+    """
+
+    @wraps(derive)
+    def kept(table: OpTable) -> _Derived:
+        if derive not in table.derived:
+            table.derived[derive] = derive(table)
+        known: _Derived = table.derived[derive]
+        return known
+
+    return kept
+
+
+@dataclass(frozen=True, slots=True)
+class Share:
+    """The part of the kernel time that some ops take, all devices together."""
+
+    ops: Sequence[Op]
+    part_ns: float
+    total_ns: float
+
+    @property
+    def count(self) -> int:
+        """How many ops these are."""
+        return len(self.ops)
+
+    @property
+    def fraction(self) -> float:
+        """The part of the whole; 0 of nothing."""
+        return self.part_ns / self.total_ns if self.total_ns else 0.0
+
+    def told(self, noun: str) -> str:
+        """Say how much of the time goes into how many of what these ops are called."""
+        ops = counted(self.count, noun)
+        return f"{percent(self.fraction)} of the kernel time goes into {ops}"
+
+
+@once_per_table
+def device_ops(table: OpTable) -> Sequence[Op]:
+    """Return the ops that ran on a device."""
+    return tuple(op for op in table if not op.host)
+
+
+@once_per_table
+def signature_numbers(table: OpTable) -> Sequence[int]:
+    """Return the index of the signature of each op that ran on a device."""
+    columns = table.columns
+    rows = zip(columns.signature, columns.host, strict=True)
+    return tuple(number for number, host in rows if not host)
+
+
+def ops_like(table: OpTable, chosen: Callable[[Signature], bool]) -> Sequence[Op]:
+    """Return the ops of a device with some signatures, in their order.
+
+    Each signature is asked once: most ops of a table differ only in their numbers.
+    """
+    numbers = signature_numbers(table)
+    wanted = {number for number in set(numbers) if chosen(table.signatures[number])}
+    return tuple(compress(device_ops(table), map(wanted.__contains__, numbers)))
+
+
+def share_of(table: OpTable, ops: Sequence[Op]) -> Share:
+    """Return how much of the kernel time some ops take."""
+    return Share(ops, sum(op.kernel_ns for op in ops), kernel_ns(table))
+
+
+@once_per_table
+def kernel_ns(table: OpTable) -> float:
+    """Return the kernel time of all ops of devices."""
+    return sum(op.kernel_ns for op in device_ops(table))
+
+
+def worst_ops(
+    ops: Iterable[Op],
+    weight: Callable[[Op], float] = lambda op: op.kernel_ns,
+    *,
+    of: float | None,
+    unit: str = "ns",
+) -> tuple[Evidence, ...]:
+    """Return what is to be said of ops, those of one signature as one, the heaviest first.
+
+    ``of`` is the whole that they are shares of: the kernel time of a table, mostly.
+    """
+    weights: dict[str, float] = defaultdict(float)
+    counts: dict[str, int] = defaultdict(int)
+    for op in ops:
+        name = described(op)
+        weights[name] += weight(op)
+        counts[name] += 1
+    ordered = sorted(weights, key=lambda name: (-weights[name], name))
+    return tuple(
+        Evidence(
+            f"{counts[name]} x {name}" if counts[name] > 1 else name,
+            weights[name],
+            unit,
+            weights[name] / of if of else None,
+        )
+        for name in ordered
+    )
+
+
+def described(op: Op) -> str:
+    """Return an op as people call it: its code and the shape of what goes in first.
+
+    The second operand of a matrix product is named as well: all projections take the same first.
+    """
+    return _described(op.signature)
+
+
+@lru_cache(maxsize=4096)
+def _described(signature: Signature) -> str:
+    operands = signature.inputs or signature.outputs
+    shapes = ["x".join(map(str, tensor.logical or tensor.padded)) for tensor in operands]
+    named = shapes[:2] if "Matmul" in signature.op else shapes[:1]
+    return " ".join([short_code(signature.op), " @ ".join(named)]).strip()
+
+
+def has_operands(table: OpTable) -> bool:
+    """Tell whether a capture says anything of operands; a device's own report does not."""
+    return any(signature.inputs or signature.outputs for signature in table.signatures)
+
+
+_UNIT: Final = "of the ideal"
+
+
+def judged_efficiency(ops: Iterable[Op], *, named: str, at_least: float, of: float) -> Answer:
+    """Compare the ideal time of ops with the time that they took, all together.
+
+    An op that beats its model counts as ideal, so that it cannot make up for another.
+    ``of`` is the time that evidence is a share of.
+    """
+    listed = list(ops)
+    if not listed:
+        return not_applicable(f"no {named}s")
+    modelled = [op for op in listed if op.ideal_ns is not None and op.kernel_ns > 0]
+    if not modelled:
+        return not_measured(f"the profiler has no model of these {named}s")
+    took = sum(op.kernel_ns for op in modelled)
+    reached = (took - sum(map(_lost_ns, modelled))) / took
+    without = len(listed) - len(modelled)
+    if reached >= at_least:
+        reason = f"no model of {without} of {counted(len(listed), named)}" if without else None
+        return clean(reached, limit=at_least, unit=_UNIT, reason=reason)
+    return found(
+        f"{counted(len(modelled), named)} at {percent(reached)} of what the profiler's model "
+        "allows",
+        value=reached,
+        limit=at_least,
+        unit=_UNIT,
+        evidence=worst_ops(modelled, _lost_ns, of=of),
+    )
+
+
+def _lost_ns(op: Op) -> float:
+    return max(0.0, op.kernel_ns - (op.ideal_ns or 0.0))
+
+
+#: By convention, what NAME begins ends at NAME_END.
+_END: Final = "_END"
+#: The plugin's own signposts number the calls of a test.
+_OURS: Final = re.compile(r"ttnn-perf begin (?P<number>\d+\.\d+) (?P<test>.*)", re.DOTALL)
+_MEASURED: Final = "measured call"
+
+
+class Window(NamedTuple):
+    """The ops from ``start`` to before ``stop``. Windows of one name are calls of one thing."""
+
+    name: str
+    start: int
+    stop: int
+
+
+def measured_calls(table: OpTable) -> list[Window]:
+    """Return the calls of a table: all of it where it is windowed and does not tell them apart."""
+    if not table.windowed:
+        return signpost_windows(table)
+    bounds = (*(table.calls or (0,)), len(table))
+    return [Window(_MEASURED, start, stop) for start, stop in pairwise(bounds) if start < stop]
+
+
+def signpost_windows(table: OpTable) -> list[Window]:
+    """Return what stands between NAME and NAME_END; a window inside another is part of that."""
+    last = {signpost.name: at for at, signpost in enumerate(table.signposts)}
+    windows: list[Window] = []
+    opened: Signpost | None = None
+    for at, signpost in enumerate(table.signposts):
+        if opened is None:
+            opened = signpost if last.get(_end_of(signpost.name), -1) > at else None
+        elif signpost.name == _end_of(opened.name):
+            ours = _OURS.fullmatch(opened.name)
+            name = ours["test"] if ours else opened.name
+            windows.append(Window(name, opened.position, signpost.position))
+            opened = None
+    return [window for window in windows if window.start < window.stop]
+
+
+def _end_of(name: str) -> str:
+    ours = _OURS.fullmatch(name)
+    return f"ttnn-perf end {ours['number']} {ours['test']}" if ours else name + _END

@@ -1,0 +1,251 @@
+"""The tensors that ops take and give, from an op table or from a report, and what they weigh."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter, defaultdict
+from math import prod
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from pytest_ttnn_perf._base.text import percent
+from pytest_ttnn_perf.analysis.checklist.op_times import once_per_table, ops_like, signature_numbers
+from pytest_ttnn_perf.analysis.checklist.rule import clean, found, not_measured
+from pytest_ttnn_perf.records.attribution import short_code
+from pytest_ttnn_perf.records.finding import Evidence
+from pytest_ttnn_perf.records.ops import Category, Tensor, category_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+    from pytest_ttnn_perf.analysis.checklist.rule import Answer
+    from pytest_ttnn_perf.records.finding import Subject
+    from pytest_ttnn_perf.records.ops import Op, OpTable, Signature
+    from pytest_ttnn_perf.records.ttnn_report import Operation, Report, TensorRecord
+
+
+#: Rows and columns of a tile.
+TILE: Final = 32
+#: Bytes of an element. Block formats share an exponent among 16 elements.
+BYTES: Final = {
+    "FLOAT32": 4.0,
+    "INT32": 4.0,
+    "UINT32": 4.0,
+    "BFLOAT16": 2.0,
+    "UINT16": 2.0,
+    "BFLOAT8_B": 1.0625,
+    "UINT8": 1.0,
+    "BFLOAT4_B": 0.5625,
+}
+#: Why rules about tensors cannot tell, with a capture that names none.
+NO_OPERANDS: Final = "the capture tells nothing of the tensors that ops take and give"
+
+
+class Operand(NamedTuple):
+    """A tensor that an op takes or, if ``given``, gives; ``times`` ops do so alike."""
+
+    op: str
+    tensor: Tensor
+    times: int
+    given: bool
+
+    @property
+    def size(self) -> float:
+        """The bytes of all of them, padding included; 0 for a format of unknown size."""
+        return self.times * size_of(self.tensor)
+
+
+def operands_of(subject: Subject) -> Sequence[Operand]:
+    """Return the operands that the op table tells, or else the report."""
+    found = _in_table(subject.ops) if subject.ops is not None else ()
+    return found or (tuple(_in_report(subject.report)) if subject.report is not None else ())
+
+
+@once_per_table
+def used_signatures(table: OpTable) -> Sequence[tuple[Signature, int]]:
+    """Return the signatures of the ops that ran on a device, and how many have each."""
+    counts = Counter(signature_numbers(table))
+    return tuple((table.signatures[number], count) for number, count in counts.items())
+
+
+def device_tensor(record: TensorRecord | None) -> Tensor | None:
+    """Return a tensor of a report as an op table would have it; None for one on the host.
+
+    A report tells no padding: tiles are taken to be of 32 by 32.
+    """
+    if record is None or record.shape is None or record.memory is None:
+        return None
+    layout = record.layout or ""
+    padded = in_tiles(record.shape) if layout == "TILE" else record.shape
+    return Tensor(padded, record.shape, layout, record.dtype or "", record.memory)
+
+
+def in_tiles(shape: tuple[int, ...]) -> tuple[int, ...]:
+    """Return a shape with its last two extents rounded up to whole tiles.
+
+    >>> in_tiles((1, 1, 50, 100)), in_tiles((7,))
+    ((1, 1, 64, 128), (32, 32))
+    """
+    *outer, rows, columns = (*(1,) * (2 - len(shape)), *shape)
+    return (*outer, -(-rows // TILE) * TILE, -(-columns // TILE) * TILE)
+
+
+def size_of(tensor: Tensor) -> float:
+    """Return the bytes of a tensor, padding included; 0 for a format of unknown size."""
+    return prod(tensor.padded) * BYTES.get(tensor.dtype, 0.0)
+
+
+def by_weight(
+    weights: Iterable[tuple[str, float]], *, unit: str, of: float | None = None
+) -> tuple[Evidence, ...]:
+    """Return evidence with the weights of the same text added up, the heaviest first.
+
+    They are shares ``of`` a whole, where one is given.
+    """
+    totals: dict[str, float] = defaultdict(float)
+    for text, weight in weights:
+        totals[text] += weight
+    ordered = sorted(totals, key=lambda text: (-totals[text], text))
+    return tuple(
+        Evidence(text, totals[text], unit, totals[text] / of if of else None) for text in ordered
+    )
+
+
+def shape_text(shape: Iterable[int]) -> str:
+    """Return a shape as people write it.
+
+    >>> shape_text((1, 1, 32, 64))
+    '1x1x32x64'
+    """
+    return "x".join(map(str, shape))
+
+
+@once_per_table
+def _in_table(table: OpTable) -> Sequence[Operand]:
+    return tuple(
+        Operand(short_code(signature.op), tensor, count, given)
+        for signature, count in used_signatures(table)
+        for tensors, given in ((signature.inputs, False), (signature.outputs, True))
+        for tensor in tensors
+    )
+
+
+def _in_report(report: Report) -> Iterator[Operand]:
+    for operation in report.operations:
+        for ids, given in ((operation.inputs, False), (operation.outputs, True)):
+            for number in ids:
+                tensor = device_tensor(report.tensors.get(number))
+                if tensor is not None:
+                    yield Operand(operation.name, tensor, 1, given)
+
+
+def judged_float32(operands: Sequence[Operand], *, at_most: float, unit: str, what: str) -> Answer:
+    """Compare the share of float32 with a limit; ``what`` ops do with them: "take and give"."""
+    total = sum(operand.size for operand in operands)
+    if not total:
+        return not_measured(NO_OPERANDS)
+    wide = [operand for operand in operands if operand.tensor.dtype == "FLOAT32"]
+    share = sum(operand.size for operand in wide) / total
+    if share <= at_most:
+        return clean(share, limit=at_most, unit=unit)
+    return found(
+        f"{percent(share)} of the bytes that ops {what} are float32",
+        value=share,
+        limit=at_most,
+        unit=unit,
+        evidence=by_weight(
+            ((f"{each.op} {shape_text(each.tensor.padded)}", each.size) for each in wide),
+            unit="B",
+        ),
+    )
+
+
+#: Ops that multiply with weights.
+PRODUCTS: Final = frozenset({Category.MATMUL, Category.CONV})
+#: Operations of a report that bring a tensor onto the device, or fill one, and compute nothing.
+_LOADS: Final = re.compile(r"from_|as_tensor|load|to_device|ones|zeros|full|empty|rand|prepare")
+#: The weights of a convolution, as an argument of it in a report.
+_HOST_WEIGHTS: Final = re.compile(r"shape=Shape\(\[(\d+), (\d+), (\d+), (\d+)\]\)")
+_NUMBER: Final = re.compile(r"tensor_id=(\d+)")
+
+
+class Weight(NamedTuple):
+    """A weight. ``key`` tells it from others: its id in a report, else only what it looks like."""
+
+    key: object
+    tensor: Tensor
+
+
+def weights_in_table(table: OpTable) -> frozenset[Weight]:
+    """Return the weights, those that look the same as one: a table does not tell them apart."""
+    used = [signature for signature, _ in used_signatures(table)]
+    given = {tensor for signature in used for tensor in signature.outputs}
+    found = set()
+    for signature in used:
+        category = category_of(signature.op)
+        if category not in PRODUCTS or len(signature.inputs) < 2:
+            continue
+        second = signature.inputs[1]
+        activation = second in given or prod(second.padded[:-3]) > 1
+        if _in_dram(second) and (category is Category.CONV or not activation):
+            found.add(Weight(second, second))
+    return frozenset(found)
+
+
+def weights_in_report(report: Report) -> frozenset[Weight]:
+    """Return the weights, each once."""
+    operations = {operation.id: operation for operation in report.operations}
+    computed = {
+        edge.tensor
+        for edge in report.edges
+        if not _LOADS.search(operations[edge.producer].name.rpartition(".")[2])
+    }
+    found: set[Weight] = set()
+    for operation in report.operations:
+        if operation.conv is not None:
+            found.update(_of_convolution(operation))
+        elif _runs_product(operation) and len(operation.inputs) > 1:
+            number = operation.inputs[1]
+            tensor = device_tensor(report.tensors.get(number))
+            if tensor is not None and _in_dram(tensor) and number not in computed:
+                found.add(Weight(number, tensor))
+    return frozenset(found)
+
+
+def products_in(table: OpTable) -> Sequence[Op]:
+    """Return the matmuls and convolutions."""
+    return ops_like(table, _is_product)
+
+
+def operands_of_products(subject: Subject) -> list[int]:
+    """Return how many operands are told of each matmul and convolution."""
+    calls = subject.report.operations if subject.report is not None else ()
+    used = used_signatures(subject.ops) if subject.ops is not None else ()
+    return [
+        *(len(call.inputs) for call in calls if _runs_product(call)),
+        *(len(one.inputs) for one, _ in used if _is_product(one)),
+    ]
+
+
+def _is_product(signature: Signature) -> bool:
+    return category_of(signature.op) in PRODUCTS
+
+
+def _runs_product(operation: Operation) -> bool:
+    names = (operation.name, *operation.device_operations)
+    return any(category_of(name.rpartition(".")[2]) in PRODUCTS for name in names)
+
+
+def _of_convolution(operation: Operation) -> Iterator[Weight]:
+    """Yield the weights that a convolution lays out on the device, in the format asked for."""
+    text = operation.arguments.get("weight_tensor", "")
+    shape, number = _HOST_WEIGHTS.search(text), _NUMBER.search(text)
+    if shape is not None and operation.conv is not None and operation.conv.weights_dtype:
+        outputs, inputs, height, width = map(int, shape.groups())
+        logical = (1, 1, inputs * height * width, outputs)
+        dtype = operation.conv.weights_dtype
+        tensor = Tensor(in_tiles(logical), logical, "TILE", dtype, "DRAM_INTERLEAVED")
+        yield Weight(number[1] if number else operation.id, tensor)
+
+
+def _in_dram(tensor: Tensor) -> bool:
+    return tensor.memory.startswith("DRAM")

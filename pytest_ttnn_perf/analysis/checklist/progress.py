@@ -1,0 +1,265 @@
+"""Sums findings up: which steps of optimizing a model are done, and which to take first."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from typing import TYPE_CHECKING, Final, TypeVar
+
+from pytest_ttnn_perf._base.text import percent
+from pytest_ttnn_perf.analysis.checklist.kernels import kernels_of, roofline_of
+from pytest_ttnn_perf.analysis.checklist.op_times import (
+    device_ops,
+    judged_efficiency,
+    kernel_ns,
+    ops_like,
+)
+from pytest_ttnn_perf.analysis.checklist.residency import dram_use
+from pytest_ttnn_perf.analysis.checklist.rules.ttp303_hot_data_in_dram import HotDataInDram
+from pytest_ttnn_perf.analysis.checklist.rules.ttp305_unused_cores import UnusedCores
+from pytest_ttnn_perf.analysis.checklist.rules.ttp401_host_bound import HostBound
+from pytest_ttnn_perf.analysis.checklist.rules.ttp404_device_behind_e2e import DeviceBehindE2e
+from pytest_ttnn_perf.analysis.checklist.rules.ttp503_transfer_bound import TransferBound
+from pytest_ttnn_perf.analysis.checklist.rules.ttp801_grid_underused import GridUnderused
+from pytest_ttnn_perf.analysis.checklist.rules.ttp803_small_transfers import SmallTransfers
+from pytest_ttnn_perf.analysis.checklist.rules.ttp804_bound import Bound
+from pytest_ttnn_perf.records.finding import (
+    Bottleneck,
+    BottleneckKind,
+    ModelKind,
+    Progress,
+    RuleOutcome,
+    Severity,
+    State,
+    Step,
+)
+from pytest_ttnn_perf.records.ops import Category, category_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from pytest_ttnn_perf.analysis.checklist.rule import Answer, Rule
+    from pytest_ttnn_perf.records.finding import Finding, Subject, Unanswered
+    from pytest_ttnn_perf.records.ops import Op, OpTable
+    from pytest_ttnn_perf.records.ttlang import TtlangLog
+
+
+#: The steps, by the first digit of their rules' codes.
+_STEPS: Final = {
+    1: "data formats",
+    2: "layouts",
+    3: "memory and sharding",
+    4: "trace and host",
+    5: "command queues",
+    6: "convolutions",
+    7: "several devices",
+}
+_PCC_LIMIT: Final = "TTP901"
+_PCC: Final = frozenset({_PCC_LIMIT, "TTP902", "TTP903", "TTP904"})
+#: Which steps pay first, by kind of model; the others follow in their order.
+_FOCUS: Final[Mapping[ModelKind, tuple[int, ...]]] = {
+    ModelKind.HOST_BOUND: (4, 5),
+    ModelKind.LLM: (1, 4, 5),
+    ModelKind.CNN: (3, 6),
+    ModelKind.MEMORY_BOUND: (3, 1),
+}
+_WITHOUT_ANSWER: Final = {
+    RuleOutcome.NOT_MEASURED: State.NOT_MEASURED,
+    RuleOutcome.NOT_APPLICABLE: State.NOT_APPLICABLE,
+}
+_WAITING: Final = frozenset({BottleneckKind.HOST, BottleneckKind.TRANSFER})
+_MEMORY: Final = frozenset({BottleneckKind.MEMORY, BottleneckKind.DRAM_TRAFFIC})
+
+
+def progress_of(
+    findings: Iterable[Finding],
+    *,
+    unanswered: Iterable[Unanswered] = (),
+    has_baseline: bool | None,
+    kind: ModelKind | None = None,
+) -> Progress:
+    """Return how far a model has come; ``has_baseline`` is None where nobody looked for one.
+
+    ``kind`` is what kind of model it is; None where that is not known.
+    """
+    listed = tuple(findings)
+    states = {finding.code: _state(finding) for finding in listed}
+    for each in unanswered:
+        states.update(dict.fromkeys(each.codes, _WITHOUT_ANSWER[each.outcome]))
+    by_step: dict[str, dict[str, State | None]] = defaultdict(dict)
+    for code, state in states.items():
+        by_step[code[3]][code] = state
+    steps = {number: _step(name, by_step[str(number)]) for number, name in _STEPS.items()}
+    baseline = {True: State.DONE, False: State.OPEN, None: State.NOT_MEASURED}[has_baseline]
+    order = (*_FOCUS.get(kind, ()), *_STEPS) if kind is not None else tuple(_STEPS)
+    first = next((number for number in order if steps[number].state is State.OPEN), None)
+    return Progress(
+        Step("baseline measured", baseline),
+        tuple(steps.values()),
+        _final_pcc({code: state for code, state in states.items() if code in _PCC}),
+        kind,
+        first,
+        tuple(each.code for each in listed if each.fails and each.code.startswith("TTP0")),
+    )
+
+
+def model_kind(ops: OpTable | None, bottleneck: Bottleneck | None) -> ModelKind | None:
+    """Return what kind of model it is: what keeps it waiting counts most, then what it runs."""
+    held_by = None if bottleneck is None else bottleneck.kind
+    if held_by in _WAITING:
+        return ModelKind.HOST_BOUND
+    attention, convolution = _kernel_ns(ops, Category.ATTENTION), _kernel_ns(ops, Category.CONV)
+    if attention or convolution:
+        return ModelKind.LLM if attention > convolution else ModelKind.CNN
+    return ModelKind.MEMORY_BOUND if held_by in _MEMORY else None
+
+
+def _kernel_ns(ops: OpTable | None, category: Category) -> float:
+    if ops is None:
+        return 0.0
+    return sum(op.kernel_ns for op in ops_like(ops, lambda one: category_of(one.op) is category))
+
+
+def _step(name: str, states: Mapping[str, State | None]) -> Step:
+    known = set(states.values())
+    if State.OPEN in known:
+        return Step(name, State.OPEN, tuple(c for c, s in states.items() if s is State.OPEN))
+    if State.DONE in known:
+        unmeasured = sum(state is State.NOT_MEASURED for state in states.values())
+        return Step(name, State.DONE, unmeasured=unmeasured)
+    if known == {State.NOT_APPLICABLE}:
+        return Step(name, State.NOT_APPLICABLE)
+    return Step(name, State.NOT_MEASURED)
+
+
+def _final_pcc(states: Mapping[str, State | None]) -> Step:
+    """Return the last step: it is done only by a PCC that was compared with its limit."""
+    step = _step("final PCC", states)
+    if step.state is State.OPEN:
+        return step
+    return _step(step.name, {code: states[code] for code in states if code == _PCC_LIMIT})
+
+
+def _state(finding: Finding) -> State | None:
+    """Return what a rule says of its step: what was found but does not count says nothing."""
+    if finding.outcome is RuleOutcome.FOUND:
+        counts = finding.stands and finding.severity is not Severity.INFO
+        return State.OPEN if counts else None
+    return State.DONE if finding.outcome is RuleOutcome.CLEAN else _WITHOUT_ANSWER[finding.outcome]
+
+
+#: tt-perf-report calls an op bound by DRAM, or by compute, from here.
+_BOUND: Final = 0.65
+#: Bytes that a kernel reads for each that it writes: more than three inputs for an output.
+_READS_PER_WRITE: Final = 4.0
+_WORK: Final = frozenset({Category.MATMUL, Category.CONV, Category.ATTENTION})
+_Kind = TypeVar("_Kind", bound="Rule")
+
+
+def bottleneck_of(subject: Subject, rules: Iterable[Rule] = ()) -> Bottleneck | None:
+    """Return what holds a subject back; None where that cannot be told.
+
+    ``rules`` are those with limits that a user has set; others have their defaults.
+    """
+    given = {type(rule): rule for rule in rules}
+    found = _of_test(subject, given)
+    if found is None and subject.kernels is not None:
+        found = _of_kernels(subject, subject.kernels, given)
+    if found is None and subject.ops is not None:
+        found = _of_ops(subject, subject.ops, given)
+    return found
+
+
+def _of_test(subject: Subject, given: Mapping[type[Rule], Rule]) -> Bottleneck | None:
+    """Return what keeps devices waiting."""
+    without_profiler: Answer | None = None
+    if subject.observation is not None:
+        transfers = _said(BottleneckKind.TRANSFER, _rule(TransferBound, given).check(subject))
+        if transfers is not None:
+            return transfers
+        without_profiler = _rule(DeviceBehindE2e, given).check(subject)
+    if without_profiler is not None and without_profiler.value is not None:
+        return _said(BottleneckKind.HOST, without_profiler)
+    if subject.ops is None:
+        return None
+    return _said(BottleneckKind.HOST, _rule(HostBound, given).check(subject))
+
+
+def _of_kernels(
+    subject: Subject, log: TtlangLog, given: Mapping[type[Rule], Rule]
+) -> Bottleneck | None:
+    """Return what a kernel lacks: cores, larger transfers, or what its roofline says."""
+    line = roofline_of(log)
+    bound = None if isinstance(line, str) else line.bound
+    cores = _said(BottleneckKind.CORES, _rule(GridUnderused, given).check(subject))
+    if cores is not None:
+        return cores
+    balance = _rule(Bound, given).check(subject)
+    if bound == "compute":
+        return _said(BottleneckKind.COMPUTE, balance)
+    small = _said(BottleneckKind.SMALL_TRANSFERS, _rule(SmallTransfers, given).check(subject))
+    return small or _excess(log, balance) or _said(BottleneckKind.MEMORY, balance)
+
+
+def _excess(log: TtlangLog, balance: Answer) -> Bottleneck | None:
+    """Return whether a kernel that is bound by memory reads the same data again and again."""
+    kernels = kernels_of(log)
+    if isinstance(kernels, str) or balance.outcome is not RuleOutcome.FOUND:
+        return None
+    read = sum(kernel.program.dram_read.size.bytes for kernel in kernels)
+    written = sum(kernel.program.dram_write.size.bytes for kernel in kernels)
+    ratio = read / written if written else 0.0
+    if ratio <= _READS_PER_WRITE:
+        return None
+    kind = BottleneckKind.DRAM_TRAFFIC
+    sentence = f"{kind.value}: for each byte that they write to DRAM, programs read {ratio:.1f}"
+    return Bottleneck(kind, sentence, ratio, _READS_PER_WRITE, "bytes read per byte written")
+
+
+def _of_ops(
+    subject: Subject, table: OpTable, given: Mapping[type[Rule], Rule]
+) -> Bottleneck | None:
+    """Return what ops lack: bandwidth, cores, or nothing but speed of compute."""
+    use = dram_use(table)
+    if use is not None and use > _BOUND:
+        hot = _rule(HotDataInDram, given).check(subject)
+        return _said(BottleneckKind.DRAM_TRAFFIC, hot) or _memory(use)
+    cores = _said(BottleneckKind.CORES, _rule(UnusedCores, given).check(subject))
+    return cores or _compute(table)
+
+
+def _memory(use: float) -> Bottleneck:
+    kind = BottleneckKind.MEMORY
+    sentence = f"{kind.value}: ops use {percent(use)} of the bandwidth of DRAM"
+    return Bottleneck(kind, sentence, use, _BOUND, "of the DRAM bandwidth")
+
+
+def _compute(table: OpTable) -> Bottleneck | None:
+    """Return whether most of the time goes into ops that are near what the device can do."""
+    modelled = [op for op in device_ops(table) if _is_work(op)]
+    if sum(op.kernel_ns for op in modelled) <= kernel_ns(table) / 2:
+        return None
+    reached = judged_efficiency(modelled, named="op", at_least=_BOUND, of=kernel_ns(table))
+    if reached.outcome is not RuleOutcome.CLEAN or reached.value is None:
+        return None
+    kind = BottleneckKind.COMPUTE
+    sentence = f"{kind.value}: the ops that compute reach {percent(reached.value)} of their ideal"
+    return Bottleneck(kind, sentence, reached.value, _BOUND, reached.unit)
+
+
+def _is_work(op: Op) -> bool:
+    return op.ideal_ns is not None and category_of(op.signature.op) in _WORK
+
+
+def _said(kind: BottleneckKind, answer: Answer) -> Bottleneck | None:
+    """Return what a rule found, as a bottleneck."""
+    if answer.outcome is not RuleOutcome.FOUND or answer.value is None or answer.limit is None:
+        return None
+    reason = (answer.reason or "").removeprefix(f"{kind.value}: ")
+    sentence = f"{kind.value}: {reason}"
+    return Bottleneck(kind, sentence, answer.value, answer.limit, answer.unit)
+
+
+def _rule(kind: type[_Kind], given: Mapping[type[Rule], Rule]) -> _Kind:
+    """Return a rule as it was given, else with its defaults."""
+    rule = given.get(kind)
+    return rule if isinstance(rule, kind) else kind()

@@ -1,0 +1,266 @@
+"""Where the tensors are that one op makes and another reads: activations, not weights."""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from math import prod
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from pytest_ttnn_perf.analysis.checklist.op_times import (
+    described,
+    device_ops,
+    has_operands,
+    kernel_ns,
+    once_per_table,
+    signature_numbers,
+)
+from pytest_ttnn_perf.analysis.checklist.operands import (
+    BYTES,
+    Operand,
+    device_tensor,
+    shape_text,
+    size_of,
+    used_signatures,
+)
+from pytest_ttnn_perf.records.ttnn_report import BufferType
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from pytest_ttnn_perf.records.ops import Op, OpTable, Signature, Tensor
+    from pytest_ttnn_perf.records.ttnn_report import Edge, Operation, Report
+
+
+#: Why rules about activations say nothing of a prompt being read.
+PREFILL: Final = "prefill: activations are as long as the prompt, and stream through DRAM"
+#: Why they say nothing of a program in which no op reads what another made.
+NO_ACTIVATIONS: Final = "no op reads what another one made"
+_SHARDING: Final = re.compile(r"(HEIGHT|WIDTH|BLOCK|ND)_SHARDED")
+_CACHE: Final = re.compile(r"cache", re.IGNORECASE)
+_FILLS: Final = ("fillcache", "fill_cache", "updatecacheoptype::fill")
+_DECODES: Final = re.compile(
+    r"sdpa_?decode|heads_?decode|paged_?(fused_?)?update_?cache|UpdateCacheOpType::UPDATE",
+    re.IGNORECASE,
+)
+
+
+class Reads(NamedTuple):
+    """Ops of one signature, and those of their inputs that ops before them made."""
+
+    ops: Sequence[Op]
+    activations: tuple[Tensor, ...]
+
+
+@once_per_table
+def activation_reads(table: OpTable) -> Sequence[Reads]:
+    """Return the ops of devices with the activations that they read.
+
+    A capture does not name tensors: one that has the shape, dtype and memory of an earlier output
+    of the same device is taken for it. Weights are never an output. Caches, which ops write in
+    place and which stay where they are, do not count.
+    """
+    caches = {
+        _kind(tensor)
+        for signature, _ in used_signatures(table)
+        if _CACHE.search(signature.op)
+        for tensor in signature.outputs
+    }
+    made: dict[int, set[tuple[object, ...]]] = defaultdict(set)
+    found: dict[tuple[int, int, int], tuple[Tensor, ...]] = {}
+    ops: dict[tuple[int, int, int], list[Op]] = defaultdict(list)
+    for op, number in zip(device_ops(table), signature_numbers(table), strict=True):
+        here = made[op.device]
+        # What was made only grows: as long as it is as much, a signature reads the same of it.
+        key = (op.device, number, len(here))
+        if key not in found:
+            inputs, outputs = op.signature.inputs, op.signature.outputs
+            found[key] = tuple(tensor for tensor in inputs if _kind(tensor) in here)
+            here.update(set(map(_kind, outputs)) - caches)
+        ops[key].append(op)
+    return tuple(Reads(ops[key], activations) for key, activations in found.items())
+
+
+def activation_operands(table: OpTable) -> Iterator[Operand]:
+    """Yield the activations that ops of devices read, by what people call these ops."""
+    for ops, activations in activation_reads(table):
+        name = described(ops[0])
+        yield from (Operand(name, tensor, len(ops), given=False) for tensor in activations)
+
+
+def _kind(tensor: Tensor) -> tuple[object, ...]:
+    return (tensor.padded, tensor.dtype, tensor.memory)
+
+
+def activation_edges(report: Report) -> Iterator[tuple[Edge, Tensor]]:
+    """Yield the tensors of a report that one operation computed and another one computes with."""
+    computing = {operation.id for operation in report.operations if operation.device_operations}
+    for edge in report.edges:
+        tensor = device_tensor(report.tensors.get(edge.tensor))
+        if tensor is not None and {edge.producer, edge.consumer} <= computing:
+            yield edge, tensor
+
+
+def in_dram(tensor: Tensor) -> bool:
+    """Tell whether a tensor lies in DRAM."""
+    return tensor.memory.startswith("DRAM")
+
+
+def is_interleaved(tensor: Tensor) -> bool:
+    """Tell whether a tensor is spread over all banks, page by page."""
+    return "INTERLEAVED" in tensor.memory
+
+
+def sharding_in(memory: str | None) -> str | None:
+    """Return how a memory layout cuts tensors; None where it does not.
+
+    >>> sharding_in("L1_HEIGHT_SHARDED"), sharding_in("DRAM_INTERLEAVED")
+    ('HEIGHT', None)
+    """
+    found = _SHARDING.search(memory or "")
+    return None if found is None else found[1]
+
+
+@once_per_table
+def is_prefill(table: OpTable) -> bool:
+    """Tell whether a language model only reads its prompt: caches are filled, nothing is decoded.
+
+    Its activations are as long as the prompt, and rarely fit into L1.
+    """
+    columns = table.columns
+    words = {table.signatures[number].op for number in set(columns.signature)}
+    words |= {table.attribute_texts[number] for number in set(columns.attributes) - {-1}}
+    return any(map(_fills, words)) and not any(map(_DECODES.search, words))
+
+
+def _fills(text: str) -> bool:
+    # Of every attribute of every program: plain words are found many times faster than a pattern.
+    lowered = text.lower()
+    return any(word in lowered for word in _FILLS)
+
+
+#: Why rules about what runs inside operations cannot tell, without their graphs.
+NO_GRAPHS: Final = "the report does not tell what ran inside its operations"
+
+
+def called(report: Report, operation: Operation) -> str:
+    """Return an operation as people call it: its name, its number and the shape of its input."""
+    tensors = (report.tensors.get(number) for number in operation.inputs)
+    shapes = [shape_text(tensor.shape) for tensor in tensors if tensor and tensor.shape]
+    return " ".join([f"{operation.name} (operation {operation.id})", *shapes[:1]])
+
+
+def has_graphs(report: Report) -> bool:
+    """Tell whether a report says of any operation what ran inside it."""
+    return any(operation.device_operations for operation in report.operations)
+
+
+def budget_bytes(report: Report) -> int | None:
+    """Return what a core has for tensors and circular buffers together; None where not told.
+
+    A bank is smaller than that limit where a part of L1 was set aside when the device was opened.
+    """
+    sizes = [
+        size
+        for device in report.devices
+        if device.cb_limit_bytes
+        for size in (device.cb_limit_bytes, device.l1_bank_bytes)
+        if size
+    ]
+    return min(sizes, default=None)
+
+
+def used_bytes(operation: Operation) -> int:
+    """Return what was alive in L1 at an operation, per core; a lower bound, as not all tell."""
+    return operation.bytes_per_bank.get(BufferType.L1, 0) + (operation.cb_bytes_per_core or 0)
+
+
+_TO_HOST: Final = frozenset({"to_torch", "from_device", "cpu", "copy_device_to_host_tensor"})
+_TO_DEVICE: Final = frozenset({"from_torch", "to_device", "copy_host_to_device_tensor"})
+_LAST_NAME: Final = re.compile(r"\w+$")
+_NUMBER: Final = re.compile(r"\d+")
+#: How releases call the argument that names a command queue.
+_QUEUES: Final = ("cq_id", "queue_id")
+
+
+class Crossing(NamedTuple):
+    """A tensor on its way. ``queue`` is None where the call names no command queue."""
+
+    operation: str
+    tensor: Tensor
+    outward: bool
+    queue: int | None
+
+    def __str__(self) -> str:
+        return f"{self.operation} {shape_text(self.tensor.logical or self.tensor.padded)}"
+
+    @property
+    def sent(self) -> float:
+        """The bytes that cross."""
+        return size_of(self.tensor)
+
+    @property
+    def padding(self) -> float:
+        """The bytes of them that are no data."""
+        return self.sent * (1 - prod(self.tensor.logical or ()) / prod(self.tensor.padded))
+
+
+def crossings(report: Report) -> list[Crossing]:
+    """Return the tensors that cross, in the order of the calls; one of unknown size is left out."""
+    return [
+        Crossing(operation.name, tensor, _name(operation) in _TO_HOST, _queue(operation))
+        for operation in report.operations
+        for tensor in _tensors(operation, report)
+        if tensor.dtype in BYTES and all(tensor.padded)
+    ]
+
+
+def _tensors(operation: Operation, report: Report) -> Iterator[Tensor]:
+    """Yield what a transfer takes from a device or leaves there; nothing of another operation."""
+    name = _name(operation)
+    if name not in _TO_HOST | _TO_DEVICE:
+        return
+    # A copy has both of its ends among its inputs.
+    ids = operation.inputs if name in _TO_HOST or not operation.outputs else operation.outputs
+    for tensor in map(device_tensor, map(report.tensors.get, dict.fromkeys(ids))):
+        if tensor is not None:
+            yield tensor
+
+
+def _name(operation: Operation) -> str:
+    found = _LAST_NAME.search(operation.name)
+    return found[0] if found else ""
+
+
+def _queue(operation: Operation) -> int | None:
+    told = (_NUMBER.search(operation.arguments.get(name, "")) for name in _QUEUES)
+    return next((int(found[0]) for found in told if found), None)
+
+
+#: Bytes in a nanosecond, as tt-perf-report 1.4 has them; of Blackhole, the p150's.
+_PEAK: Final = {"wormhole": 288.0, "blackhole": 512.0}
+#: These read a part of what their operands hold.
+_PARTIAL: Final = re.compile(r"sparse|embedding|gather|slice|cache", re.IGNORECASE)
+
+
+def dram_use(table: OpTable) -> float | None:
+    """Return the share of the bandwidth that ops use, weighted by their time; None if unknown.
+
+    Every operand in DRAM counts once. An op that reads only a part of its operands counts as none
+    of it, and no op as more than all of the bandwidth.
+    """
+    peak = _PEAK.get((table.arch or "").lower().partition("_")[0])
+    time = kernel_ns(table)
+    if peak is None or not time or not has_operands(table):
+        return None
+    numbers = signature_numbers(table)
+    least_ns = {number: _bytes(table.signatures[number]) / peak for number in set(numbers)}
+    rows = zip(device_ops(table), numbers, strict=True)
+    return sum(min(least_ns[number], op.kernel_ns) for op, number in rows) / time
+
+
+def _bytes(signature: Signature) -> float:
+    if _PARTIAL.search(signature.op):
+        return 0.0
+    operands = (*signature.inputs, *signature.outputs)
+    return sum(size_of(tensor) for tensor in operands if in_dram(tensor))

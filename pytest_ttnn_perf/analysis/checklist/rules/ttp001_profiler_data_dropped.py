@@ -1,0 +1,101 @@
+"""Profiler data that got lost."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar, Final
+
+from pytest_ttnn_perf.analysis.checklist.rule import Rule, clean, found, not_applicable
+from pytest_ttnn_perf.records.finding import Evidence, Input, Severity
+from pytest_ttnn_perf.records.metric import Source
+from pytest_ttnn_perf.records.ttlang import ProblemKind
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from pytest_ttnn_perf.analysis.checklist.rule import Answer
+    from pytest_ttnn_perf.records.finding import Subject
+    from pytest_ttnn_perf.records.ttlang import LineProfile, TtlangLog
+
+_LOSSES: Final = (ProblemKind.DROPPED, ProblemKind.CUT, ProblemKind.STALE)
+#: What is done as often as the other on one line of a kernel.
+_PAIRS: Final = (("cb_reserve", "cb_push"), ("cb_wait", "cb_pop"))
+_UNPROFILED: Final = frozenset({Source.WALL, Source.SIM})
+
+
+@dataclass(frozen=True, slots=True)
+class ProfilerDataDropped(Rule):
+    """The profiler lost data.
+
+    ## What it finds
+    Markers that the device profiler dropped because its buffers were full; sections of tt-lang's
+    output that are cut, or may be of an earlier run; and lines of a tt-lang kernel on which a
+    buffer was reserved more often than pushed, or waited for more often than popped.
+
+    ## Why it matters
+    What is left looks like a whole profile with shorter times. No number of it can be trusted.
+
+    ## What to do
+    Profile fewer ops at a time: fewer iterations, fewer layers, or a kernel with fewer loops. A
+    core keeps 125 zones per processor, and 1000 programs unless
+    TT_METAL_PROFILER_PROGRAM_SUPPORT_COUNT says more. For tt-lang, set
+    TT_METAL_PROFILER_MID_RUN_DUMP=1.
+
+    ## When it is no problem
+    Never.
+
+    ## Where it looks
+    What the profiled pass of the test said of its profiler, and the output of tt-lang.
+    """
+
+    code: ClassVar[str] = "TTP001"
+    name: ClassVar[str] = "profiler-data-dropped"
+    severity: ClassVar[Severity] = Severity.ERROR
+    needs: ClassVar[tuple[Input, ...]] = (Input.TEST, Input.KERNELS)
+
+    def check(self, subject: Subject) -> Answer:
+        """Look for admitted and for visible losses."""
+        losses = [*_of_test(subject), *(_of_kernels(subject.kernels) if subject.kernels else ())]
+        if losses:
+            others = f", and {len(losses) - 1} more" if len(losses) > 1 else ""
+            return found(
+                f"profiler data are not whole: {losses[0].subject}{others}",
+                value=len(losses),
+                limit=0,
+                unit="losses",
+                evidence=losses,
+            )
+        if not _was_profiled(subject):
+            return not_applicable("no profiler ran")
+        return clean(0, limit=0, unit="losses")
+
+
+def _of_test(subject: Subject) -> Iterator[Evidence]:
+    if subject.observation is not None and subject.observation.dropped:
+        yield Evidence("the device profiler ran out of room and dropped markers")
+
+
+def _of_kernels(log: TtlangLog) -> Iterator[Evidence]:
+    for problem in log.problems:
+        if problem.kind in _LOSSES:
+            yield Evidence(f"line {problem.line}: {problem.text}")
+    for profile in log.auto_profiles:
+        for thread in profile.threads:
+            for line in thread.lines or ():
+                yield from _unpaired(line, thread.total.thread)
+
+
+def _unpaired(line: LineProfile, thread: str) -> Iterator[Evidence]:
+    hits = {op.op: op.hits for op in line.ops}
+    for first, second in _PAIRS:
+        if first in hits and second in hits and hits[first] != hits[second]:
+            told = f"{hits[first]} {first}, {hits[second]} {second}"
+            lost = abs(hits[first] - hits[second])
+            yield Evidence(f"{thread}, source line {line.line}: {told}", lost, "zones")
+
+
+def _was_profiled(subject: Subject) -> bool:
+    if subject.kernels is not None or subject.ops is not None or subject.observation is None:
+        return True
+    metrics = subject.observation.metrics.values()
+    return any(observed.metric.source not in _UNPROFILED for observed in metrics)

@@ -1,0 +1,106 @@
+"""Matmuls and convolutions that compute more precisely than their weights are."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar, Final
+
+from pytest_ttnn_perf._base.text import counted, percent
+from pytest_ttnn_perf.analysis.checklist.op_times import described
+from pytest_ttnn_perf.analysis.checklist.operands import by_weight, products_in
+from pytest_ttnn_perf.analysis.checklist.rule import (
+    Rule,
+    clean,
+    found,
+    limit,
+    not_applicable,
+    not_measured,
+)
+from pytest_ttnn_perf.records.finding import Input, Severity
+
+if TYPE_CHECKING:
+    from pytest_ttnn_perf.analysis.checklist.rule import Answer
+    from pytest_ttnn_perf.records.finding import Subject
+    from pytest_ttnn_perf.records.ops import Op
+
+#: Fidelities from the fastest to the slowest: each takes one pass more than the one before it.
+_ORDER: Final = ("LoFi", "HiFi2", "HiFi3", "HiFi4")
+#: The fidelity that uses all bits of a weight.
+_ENOUGH: Final = {
+    "BFLOAT4_B": "LoFi",
+    "BFLOAT8_B": "HiFi2",
+    "BFLOAT16": "HiFi4",
+    "FLOAT32": "HiFi4",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class FidelityAboveNeed(Rule):
+    """Math fidelity is above what the weights can use.
+
+    ## What it finds
+    The share of the time of matmuls and convolutions whose fidelity is higher than the format of
+    their second operand needs: LoFi for bfloat4_b, HiFi2 for bfloat8_b, HiFi4 for bfloat16.
+
+    ## Why it matters
+    Fidelity is the number of passes over the mantissa: HiFi4 takes four times the multiplications
+    of LoFi, for bits that a narrow weight does not have.
+
+    ## What to do
+    Pass a compute kernel config with the lower `math_fidelity`, then check PCC and time again.
+    These are candidates: only measuring tells whether an op gets faster, and whether PCC holds.
+
+    ## When it is no problem
+    Ops that wait for memory do not get faster. Some layers lose PCC through the activations.
+
+    ## Where it looks
+    MATH FIDELITY, the data type of the second operand and the kernel time of matmuls and
+    convolutions in the op table. Other ops are left out: those that move data report a fidelity
+    that they do not use.
+    """
+
+    code: ClassVar[str] = "TTP103"
+    name: ClassVar[str] = "fidelity-above-need"
+    severity: ClassVar[Severity] = Severity.INFO
+    needs: ClassVar[tuple[Input, ...]] = (Input.OPS,)
+
+    share: float = limit(
+        0.05, unit="of matmul and conv time", source="less is not worth a search for PCC"
+    )
+
+    def check(self, subject: Subject) -> Answer:
+        """Compare the share of too precise ops with the limit."""
+        assert subject.ops is not None
+        products = list(products_in(subject.ops))
+        if not products:
+            return not_applicable("no matmul and no convolution ran")
+        known = [op for op in products if _enough(op) and op.fidelity in _ORDER]
+        total = sum(op.kernel_ns for op in known)
+        if not total:
+            return not_measured("no matmul or convolution tells its fidelity and its weights")
+        above = [op for op in known if _is_above(op)]
+        share = sum(op.kernel_ns for op in above) / total
+        if share <= self.share:
+            return clean(share, limit=self.share, unit="of matmul and conv time")
+        return found(
+            f"{percent(share)} of the matmul and conv time goes into {counted(len(above), 'op')} "
+            "with a higher fidelity than the weights need",
+            value=share,
+            limit=self.share,
+            unit="of matmul and conv time",
+            evidence=by_weight(((_advice(op), op.kernel_ns) for op in above), unit="ns", of=total),
+        )
+
+
+def _enough(op: Op) -> str | None:
+    inputs = op.signature.inputs
+    return _ENOUGH.get(inputs[1].dtype) if len(inputs) > 1 else None
+
+
+def _is_above(op: Op) -> bool:
+    return _ORDER.index(op.fidelity or "") > _ORDER.index(_enough(op) or "")
+
+
+def _advice(op: Op) -> str:
+    dtype = op.signature.inputs[1].dtype
+    return f"{described(op)}: {op.fidelity}, {_enough(op)} is enough for {dtype}"

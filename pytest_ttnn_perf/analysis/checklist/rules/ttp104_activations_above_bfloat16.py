@@ -1,0 +1,50 @@
+"""Activations wider than bfloat16."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar
+
+from pytest_ttnn_perf.analysis.checklist.operands import judged_float32, operands_of
+from pytest_ttnn_perf.analysis.checklist.rule import Rule, limit
+from pytest_ttnn_perf.records.finding import Input, Severity
+
+if TYPE_CHECKING:
+    from pytest_ttnn_perf.analysis.checklist.rule import Answer
+    from pytest_ttnn_perf.records.finding import Subject
+
+
+@dataclass(frozen=True, slots=True)
+class ActivationsAboveBfloat16(Rule):
+    """Ops give results in float32.
+
+    ## What it finds
+    The share of float32 in the bytes that ops give, padding included.
+
+    ## Why it matters
+    Every op that takes such a result moves twice the bytes, and most compute at a lower precision
+    anyway. Where ops give float32 without being asked, an input of theirs is float32.
+
+    ## What to do
+    Follow the evidence back to the first op that gives float32. Convert its input to bfloat16, or
+    ask it for `dtype=ttnn.bfloat16`. Between ops that bear it, bfloat8_b halves the bytes again.
+
+    ## When it is no problem
+    A norm or softmax whose PCC needs it, and the last result of a model.
+
+    ## Where it looks
+    The data types of the outputs in the op table, or else in a report database. TTP102 looks at
+    weights and inputs as well.
+    """
+
+    code: ClassVar[str] = "TTP104"
+    name: ClassVar[str] = "activations-above-bfloat16"
+    severity: ClassVar[Severity] = Severity.INFO
+    needs: ClassVar[tuple[Input, ...]] = (Input.OPS, Input.REPORT)
+
+    share: float = limit(0.01, unit="of output bytes", source="real models: mostly below 1 %")
+
+    def check(self, subject: Subject) -> Answer:
+        """Compare the share of float32 with the limit."""
+        operands = [operand for operand in operands_of(subject) if operand.given]
+        return judged_float32(operands, at_most=self.share, unit="of output bytes", what="give")

@@ -1,0 +1,80 @@
+"""A conversion to bfloat8_b that starts from float32."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar, Final
+
+from pytest_ttnn_perf.analysis.checklist.rule import (
+    Rule,
+    clean,
+    found,
+    not_applicable,
+    not_measured,
+)
+from pytest_ttnn_perf.records.finding import Evidence, Input, Severity
+
+if TYPE_CHECKING:
+    from pytest_ttnn_perf.analysis.checklist.rule import Answer
+    from pytest_ttnn_perf.records.finding import Subject
+    from pytest_ttnn_perf.records.hardware import Scalar
+
+#: Compile options of tt-xla that convert to bfloat8_b, and what they are set to for it.
+_CONVERSIONS: Final = {
+    "enable_bfp8_conversion": "true",
+    "experimental_enable_weight_bfp8_conversion": "true",
+    "experimental_weight_dtype": "bfp_bf8",
+}
+#: Facts in which tests state the format of a model.
+_FORMATS: Final = ("data_format", "dtype", "torch_dtype")
+
+
+@dataclass(frozen=True, slots=True)
+class Bfp8WithoutBfloat16Cast(Rule):
+    """tt-xla converts to bfloat8_b, and the model is not bfloat16.
+
+    ## What it finds
+    A test that compiles with a conversion to bfloat8_b, and whose model is in another format than
+    bfloat16.
+
+    ## Why it matters
+    The conversion starts from bfloat16, and inputs and outputs stay in the model's own format. A
+    float32 model keeps float32 tensors and casts around the converted ops.
+
+    ## What to do
+    Cast the model and its inputs first: `model.to(dtype=torch.bfloat16)`.
+
+    ## When it is no problem
+    When PCC needs float32 in the ops that are not converted.
+
+    ## Where it looks
+    What the test states in `ttnn_perf.facts`: of tt-xla's compile options `enable_bfp8_conversion`
+    or `experimental_enable_weight_bfp8_conversion` as true, or `experimental_weight_dtype` as
+    "bfp_bf8"; and the model's format as `data_format`, `dtype` or `torch_dtype`.
+    """
+
+    code: ClassVar[str] = "TTP105"
+    name: ClassVar[str] = "bfp8-without-bfloat16-cast"
+    severity: ClassVar[Severity] = Severity.WARNING
+    needs: ClassVar[tuple[Input, ...]] = (Input.DEVICE,)
+
+    def check(self, subject: Subject) -> Answer:
+        """Compare the stated format with what the conversion starts from."""
+        facts = subject.facts
+        options = [name for name, on in _CONVERSIONS.items() if _text(facts.get(name)) == on]
+        if not options:
+            return not_applicable("the test states no conversion to bfloat8_b by tt-xla")
+        formats = [_text(facts[name]) for name in _FORMATS if facts.get(name) is not None]
+        if not formats:
+            return not_measured("the test does not state the model's format: facts(data_format=…)")
+        if "bfloat16" in formats:
+            return clean()
+        return found(
+            f"{options[0]} is on, and the model is {formats[0]}, not bfloat16",
+            evidence=(Evidence(f"{name}={facts[name]}") for name in options),
+        )
+
+
+def _text(fact: Scalar) -> str:
+    """Return a fact as tt-xla writes it: dtypes without their module, booleans in lower case."""
+    return str(fact).rpartition(".")[2].lower()

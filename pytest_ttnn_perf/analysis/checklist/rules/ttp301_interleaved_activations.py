@@ -1,0 +1,116 @@
+"""Activations that are not sharded."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar
+
+from pytest_ttnn_perf._base.text import counted, percent
+from pytest_ttnn_perf.analysis.checklist.op_times import has_operands
+from pytest_ttnn_perf.analysis.checklist.operands import NO_OPERANDS, Operand, by_weight, shape_text
+from pytest_ttnn_perf.analysis.checklist.residency import (
+    NO_ACTIVATIONS,
+    NO_GRAPHS,
+    PREFILL,
+    activation_edges,
+    activation_operands,
+    has_graphs,
+    is_interleaved,
+    is_prefill,
+)
+from pytest_ttnn_perf.analysis.checklist.rule import (
+    Rule,
+    clean,
+    found,
+    limit,
+    not_applicable,
+    not_measured,
+)
+from pytest_ttnn_perf.records.finding import Input, Severity
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from pytest_ttnn_perf.analysis.checklist.rule import Answer
+    from pytest_ttnn_perf.records.finding import Subject
+    from pytest_ttnn_perf.records.ttnn_report import Report
+
+
+@dataclass(frozen=True, slots=True)
+class InterleavedActivations(Rule):
+    """Most of what ops hand on to each other is interleaved.
+
+    ## What it finds
+    The share of activations, by bytes read, that are interleaved and not sharded. Activations are
+    tensors that one op of the window makes and another one reads. Weights do not count, nor caches
+    of keys and values.
+
+    ## Why it matters
+    The pages of an interleaved tensor lie on all banks, so every core fetches most of its input
+    from elsewhere. A shard lies in the L1 of the core that works on it.
+
+    ## What to do
+    Give the ops of a block one sharded memory config and pass it on from op to op. Shard by height
+    where there are many rows, by width where there are few rows and many columns, by block between.
+
+    ## When it is no problem
+    Activations that do not fit into L1 have to be interleaved in DRAM, as those of a long prompt
+    are: for a window that only fills a cache of keys and values the rule does not apply.
+
+    ## Where it looks
+    Shapes, formats and memory of inputs and outputs in the op table: an input that looks like an
+    earlier output is taken for it. Without a table, the tensors that a report database follows.
+    """
+
+    code: ClassVar[str] = "TTP301"
+    name: ClassVar[str] = "interleaved-activations"
+    severity: ClassVar[Severity] = Severity.WARNING
+    needs: ClassVar[tuple[Input, ...]] = (Input.OPS, Input.REPORT)
+
+    share: float = limit(
+        0.5, unit="of activation bytes", source="ttnn-visualizer-cli warns above half"
+    )
+
+    def check(self, subject: Subject) -> Answer:
+        """Compare the share of interleaved activations with the limit."""
+        if subject.ops is not None and not has_operands(subject.ops):
+            return not_measured(NO_OPERANDS)
+        if subject.ops is not None and is_prefill(subject.ops):
+            return not_applicable(PREFILL)
+        if subject.ops is None and subject.report is not None and not has_graphs(subject.report):
+            return not_measured(NO_GRAPHS)
+        reads = list(_reads(subject))
+        total = sum(each.size for each in reads)
+        if not total:
+            return not_applicable(NO_ACTIVATIONS)
+        spread = [each for each in reads if is_interleaved(each.tensor)]
+        share, unit = sum(each.size for each in spread) / total, "of activation bytes"
+        if share <= self.share:
+            return clean(share, limit=self.share, unit=unit)
+        return found(
+            f"interleaved: {_count(spread)} of {counted(_count(reads), 'activation')} that ops read"
+            f", {percent(share)} of the bytes",
+            value=share,
+            limit=self.share,
+            unit=unit,
+            evidence=by_weight(((each.op, each.size) for each in spread), unit="bytes"),
+        )
+
+
+def _count(reads: Iterable[Operand]) -> int:
+    return sum(each.times for each in reads)
+
+
+def _reads(subject: Subject) -> Iterator[Operand]:
+    if subject.ops is not None:
+        yield from activation_operands(subject.ops)
+    elif subject.report is not None:
+        yield from _report_reads(subject.report)
+
+
+def _report_reads(report: Report) -> Iterator[Operand]:
+    names = {operation.id: operation.name for operation in report.operations}
+    for edge, tensor in activation_edges(report):
+        way = f"{names[edge.producer]} → {names[edge.consumer]}"
+        name = f"{way} {shape_text(tensor.logical or tensor.padded)}"
+        yield Operand(name, tensor, 1, given=False)

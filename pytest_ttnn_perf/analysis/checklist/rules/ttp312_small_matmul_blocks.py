@@ -1,0 +1,99 @@
+"""Matmuls that work in blocks of a single tile."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar
+
+from pytest_ttnn_perf.analysis.checklist.matmul_and_conv import NO_MATMULS, is_matmul, whole
+from pytest_ttnn_perf.analysis.checklist.op_times import ops_like, share_of, worst_ops
+from pytest_ttnn_perf.analysis.checklist.operands import TILE
+from pytest_ttnn_perf.analysis.checklist.rule import (
+    Rule,
+    clean,
+    found,
+    limit,
+    not_applicable,
+    not_measured,
+)
+from pytest_ttnn_perf.records.finding import Input, Severity
+
+if TYPE_CHECKING:
+    from pytest_ttnn_perf.analysis.checklist.rule import Answer
+    from pytest_ttnn_perf.records.finding import Subject
+    from pytest_ttnn_perf.records.ops import Op
+
+
+@dataclass(frozen=True, slots=True)
+class SmallMatmulBlocks(Rule):
+    """Matmuls work in very small blocks.
+
+    ## What it finds
+    The share of the kernel time in matmuls whose inner block, `in0_block_w`, or output subblock,
+    `out_subblock_h` times `out_subblock_w`, is smaller than two tiles although the matmul has more
+    tiles to put there.
+
+    ## Why it matters
+    Every block costs a round of waiting for data and of setting up the engine. With one tile at a
+    time, most of the time goes there.
+
+    ## What to do
+    Raise `in0_block_w` to a larger divisor of the inner dimension in tiles, and the subblock to up
+    to eight tiles, or four with `fp32_dest_acc_en`.
+
+    ## When it is no problem
+    A sharded first input limits `in0_block_w` to a divisor of its shard's width, and blocks have to
+    fit into L1.
+
+    ## Where it looks
+    The program config in ATTRIBUTES, the shape of the first input, and the kernel time of the op
+    table.
+    """
+
+    code: ClassVar[str] = "TTP312"
+    name: ClassVar[str] = "small-matmul-blocks"
+    severity: ClassVar[Severity] = Severity.WARNING
+    needs: ClassVar[tuple[Input, ...]] = (Input.OPS,)
+
+    share: float = limit(0.05, unit="of kernel time", source="a judgement: less is not worth it")
+    inner: float = limit(2, unit="tiles", source="tt-perf-report 1.4: in0_block_w below 2")
+    subblock: float = limit(2, unit="tiles", source="tt-perf-report 1.4: out_subblock below 2")
+
+    def check(self, subject: Subject) -> Answer:
+        """Compare the share of matmuls with small blocks with the limit."""
+        assert subject.ops is not None
+        matmuls = ops_like(subject.ops, is_matmul)
+        if not matmuls:
+            return not_applicable(NO_MATMULS)
+        if all(_inner(op) is None and _subblock(op) is None for op in matmuls):
+            return not_measured("the attributes of matmuls do not tell the sizes of blocks")
+        share = share_of(subject.ops, [op for op in matmuls if self._is_small(op)])
+        if share.fraction <= self.share:
+            return clean(share.fraction, limit=self.share, unit="of kernel time")
+        return found(
+            f"{share.told('matmul')} with very small blocks",
+            value=share.fraction,
+            limit=self.share,
+            unit="of kernel time",
+            evidence=worst_ops(share.ops, of=share.total_ns),
+        )
+
+    def _is_small(self, op: Op) -> bool:
+        inner, subblock = _inner(op), _subblock(op)
+        shape = op.signature.inputs[0].padded if op.signature.inputs else ()
+        can_be_wide = not shape or shape[-1] > TILE
+        outputs = [whole(op.attributes, key) for key in ("per_core_M", "per_core_N")]
+        can_be_large = outputs != [1, 1]
+        return (inner is not None and inner < self.inner and can_be_wide) or (
+            subblock is not None and subblock < self.subblock and can_be_large
+        )
+
+
+def _inner(op: Op) -> int | None:
+    return whole(op.attributes, "in0_block_w", "K_block_size")
+
+
+def _subblock(op: Op) -> int | None:
+    height = whole(op.attributes, "out_subblock_h", "subblock_h")
+    width = whole(op.attributes, "out_subblock_w", "subblock_w")
+    return None if height is None or width is None else height * width

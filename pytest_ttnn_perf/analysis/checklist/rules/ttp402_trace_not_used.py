@@ -1,0 +1,114 @@
+"""Models that would gain from a trace and have none."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar
+
+from pytest_ttnn_perf._base.text import counted, percent
+from pytest_ttnn_perf.analysis.checklist.host import (
+    call_times,
+    first_difference,
+    gaps_of,
+    is_on,
+    longest_gaps,
+    settings_of,
+    uses_trace,
+)
+from pytest_ttnn_perf.analysis.checklist.rule import (
+    Rule,
+    clean,
+    found,
+    limit,
+    not_applicable,
+    not_measured,
+)
+from pytest_ttnn_perf.records.finding import Input, Severity
+
+if TYPE_CHECKING:
+    from pytest_ttnn_perf.analysis.checklist.rule import Answer
+    from pytest_ttnn_perf.records.finding import Evidence, Subject
+
+
+@dataclass(frozen=True, slots=True)
+class TraceNotUsed(Rule):
+    """The host holds a model up, and no trace is used.
+
+    ## What it finds
+    A model whose devices wait for the host, that could be traced, and is not.
+
+    ## Why it matters
+    A trace records the commands of a whole call once. Replaying it costs the host one command
+    instead of one for every op.
+
+    ## What to do
+    Open the device with a `trace_region_size`, call the model once to compile it, then capture it:
+    `ttnn.begin_trace_capture`, the model, `ttnn.end_trace_capture`. Afterwards copy inputs into the
+    tensors that were captured and call `ttnn.execute_trace`. With tt-xla, set the compile option
+    `enable_trace`.
+
+    ## When it is no problem
+    A trace holds ops of a device with fixed shapes only. With host fallbacks, or with shapes that
+    change from call to call (state `dynamic_shapes`), the question does not arise.
+
+    ## Where it looks
+    Whether a trace is used: METAL TRACE ID in the op table, or the fact `use_trace`. How long
+    devices wait: `wall_time` without a profiler against `device_kernel_time`, or else the gaps of
+    the op table as in TTP401.
+    """
+
+    code: ClassVar[str] = "TTP402"
+    name: ClassVar[str] = "trace-not-used"
+    severity: ClassVar[Severity] = Severity.WARNING
+    needs: ClassVar[tuple[Input, ...]] = (Input.OPS, Input.TEST)
+
+    share: float = limit(
+        0.2, unit="of the time", source="ttnn-visualizer-cli advises a trace above 20 %"
+    )
+
+    def check(self, subject: Subject) -> Answer:
+        """Ask whether a trace is there, could be, and would help, in this order."""
+        used = uses_trace(subject)
+        if used is None:
+            return not_measured("whether a trace is used is not known: state the fact use_trace")
+        if used:
+            return clean(reason="a trace is used")
+        obstacle = _obstacle(subject)
+        if obstacle is not None:
+            return not_applicable(obstacle)
+        waiting = _waiting(subject)
+        if isinstance(waiting, str):
+            return not_measured(waiting)
+        share, where, evidence = waiting
+        if share <= self.share:
+            return clean(share, limit=self.share, unit="of the time")
+        return found(
+            f"no trace is used, and devices wait {percent(share)} of {where}",
+            value=share,
+            limit=self.share,
+            unit="of the time",
+            evidence=evidence,
+        )
+
+
+def _obstacle(subject: Subject) -> str | None:
+    """Say why no trace can hold the model."""
+    fallbacks = sum(subject.ops.columns.host) if subject.ops is not None else 0
+    if fallbacks:
+        return f"no trace can hold ops that run on the host: {counted(fallbacks, 'op')}"
+    differs = subject.ops is not None and first_difference(subject.ops) is not None
+    if differs or is_on(settings_of(subject).get("dynamic_shapes")):
+        return "no trace can hold shapes that change from call to call"
+    return None
+
+
+def _waiting(subject: Subject) -> tuple[float, str, tuple[Evidence, ...]] | str:
+    """Return how long devices wait, of what, and where; or why that is not known."""
+    times = call_times(subject) if subject.observation is not None else ""
+    if not isinstance(times, str):
+        return times.waiting, "the wall time", ()
+    gaps = gaps_of(subject)
+    if subject.ops is None or isinstance(gaps, str):
+        return times or str(gaps)
+    where = "; ".join(filter(None, [f"the time in {gaps.place}", gaps.caveat]))
+    return gaps.share, where, longest_gaps(subject.ops, gaps)

@@ -1,0 +1,67 @@
+"""Calls that take longer than the device works."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar
+
+from pytest_ttnn_perf._base.text import percent
+from pytest_ttnn_perf.analysis.checklist.host import call_times, milliseconds
+from pytest_ttnn_perf.analysis.checklist.rule import Rule, clean, found, limit, not_measured
+from pytest_ttnn_perf.records.finding import Input, Severity
+
+if TYPE_CHECKING:
+    from pytest_ttnn_perf.analysis.checklist.rule import Answer
+    from pytest_ttnn_perf.records.finding import Subject
+
+
+@dataclass(frozen=True, slots=True)
+class DeviceBehindE2e(Rule):
+    """A call takes much longer than the device works in it.
+
+    ## What it finds
+    The part of the wall time of a call in which the slowest device runs no kernel: it waits for the
+    host, for transfers, or for the next op.
+
+    ## Why it matters
+    This is what users of the model wait for beyond what its kernels cost. No faster kernel brings
+    it back.
+
+    ## What to do
+    Use a trace (TTP402), overlap transfers with a second command queue (TTP501), move conversions
+    of inputs and outputs out of the call, and look for host fallbacks (TTP007).
+
+    ## When it is no problem
+    A measured call that on purpose contains work of the host, such as loading an image. Measure the
+    model alone to know it.
+
+    ## Where it looks
+    The medians of `wall_time`, which is measured without a profiler, and of `device_kernel_time`,
+    of the slowest device, as a profiler on hardware tells it. A device time of a simulator or of a
+    recorded artifact is not compared with it.
+    """
+
+    code: ClassVar[str] = "TTP404"
+    name: ClassVar[str] = "device-behind-e2e"
+    severity: ClassVar[Severity] = Severity.WARNING
+    needs: ClassVar[tuple[Input, ...]] = (Input.TEST,)
+
+    share: float = limit(
+        0.2, unit="of the wall time", source="as TTP401: what traces are advised for"
+    )
+
+    def check(self, subject: Subject) -> Answer:
+        """Compare the share of the wall time without a kernel with the limit."""
+        times = call_times(subject)
+        if isinstance(times, str):
+            return not_measured(times)
+        if times.waiting <= self.share:
+            return clean(times.waiting, limit=self.share, unit="of the wall time")
+        wall, device = milliseconds(times.wall_ns), milliseconds(times.device_ns)
+        return found(
+            f"of the {wall} of a call, the slowest device works {device}: "
+            f"{percent(times.waiting)} goes by without a kernel",
+            value=times.waiting,
+            limit=self.share,
+            unit="of the wall time",
+        )

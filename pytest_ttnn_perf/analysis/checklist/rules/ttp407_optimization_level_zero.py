@@ -1,0 +1,70 @@
+"""Models that tt-xla compiles without optimizing them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar
+
+from pytest_ttnn_perf.analysis.checklist.host import is_on, number, settings_of
+from pytest_ttnn_perf.analysis.checklist.rule import (
+    Rule,
+    clean,
+    found,
+    limit,
+    not_applicable,
+    not_measured,
+)
+from pytest_ttnn_perf.records.finding import Input, Severity
+
+if TYPE_CHECKING:
+    from pytest_ttnn_perf.analysis.checklist.rule import Answer
+    from pytest_ttnn_perf.records.finding import Subject
+
+
+@dataclass(frozen=True, slots=True)
+class OptimizationLevelZero(Rule):
+    """A model is compiled by tt-xla without optimization.
+
+    ## What it finds
+    A model that is compiled with `optimization_level` 0.
+
+    ## Why it matters
+    Level 0 turns all passes of the optimizer off and keeps every tensor in DRAM. It compiles
+    fastest and runs slowest.
+
+    ## What to do
+    Set the compile option `optimization_level` to 1, which is recommended, or to 2, which also
+    keeps as many tensors as it can in L1.
+
+    ## When it is no problem
+    While a model is brought up, when compile time matters more.
+
+    ## Where it looks
+    The facts `optimization_level` and `tt_xla`. Nothing observes them: the test states them, e.g.
+    `ttnn_perf.facts(tt_xla=True, optimization_level=1)`.
+    """
+
+    code: ClassVar[str] = "TTP407"
+    name: ClassVar[str] = "optimization-level-zero"
+    severity: ClassVar[Severity] = Severity.INFO
+    needs: ClassVar[tuple[Input, ...]] = (Input.DEVICE,)
+
+    level: float = limit(1, unit="level", source="tt-xla's guide recommends level 1")
+
+    def check(self, subject: Subject) -> Answer:
+        """Compare the level that the test states with the limit."""
+        settings = settings_of(subject)
+        if "optimization_level" not in settings:
+            if is_on(settings.get("tt_xla")):
+                return not_measured("the level is not known: state the fact optimization_level")
+            return not_applicable(
+                "no model of tt-xla: neither tt_xla nor optimization_level stated"
+            )
+        level = number(settings["optimization_level"])
+        if level is None:
+            stated = settings["optimization_level"]
+            return not_measured(f"optimization_level: expected a number, found {stated!r}")
+        if level >= self.level:
+            return clean(level, limit=self.level, unit="level")
+        reason = f"the model is compiled with optimization_level {level:g}"
+        return found(reason, value=level, limit=self.level, unit="level")

@@ -1,0 +1,71 @@
+"""Transfers that share the only command queue with compute."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar
+
+from pytest_ttnn_perf._base.text import percent
+from pytest_ttnn_perf.analysis.checklist.host import NO_IO_TIMES, io_times, number, settings_of
+from pytest_ttnn_perf.analysis.checklist.rule import Rule, clean, found, limit, not_measured
+from pytest_ttnn_perf.records.finding import Input, Severity
+
+if TYPE_CHECKING:
+    from pytest_ttnn_perf.analysis.checklist.rule import Answer
+    from pytest_ttnn_perf.records.finding import Subject
+
+
+@dataclass(frozen=True, slots=True)
+class OneCommandQueue(Rule):
+    """Transfers take long, and there is one command queue for everything.
+
+    ## What it finds
+    A device that was opened with one command queue, while transfers take a large part of the time
+    that transfers and compute take one after the other.
+
+    ## Why it matters
+    Commands of one queue wait for each other. With a second queue the next input is on its way
+    while the device still computes.
+
+    ## What to do
+    Open the device with `num_command_queues=2`, write inputs on queue 1 and compute on queue 0, and
+    let the queues wait for each other with `ttnn.record_event` and `ttnn.wait_for_event`.
+
+    ## When it is no problem
+    A model whose latency counts and which is called once at a time: there is nothing to overlap.
+
+    ## Where it looks
+    `num_command_queues`, observed when the device was opened or stated as a fact, and the times of
+    `ttnn_perf.measure_io_overlap`: no profiler's capture tells either.
+    """
+
+    code: ClassVar[str] = "TTP501"
+    name: ClassVar[str] = "one-command-queue"
+    severity: ClassVar[Severity] = Severity.WARNING
+    needs: ClassVar[tuple[Input, ...]] = (Input.DEVICE,)
+
+    share: float = limit(
+        0.2,
+        unit="of compute and transfers",
+        source="ttnn-visualizer-cli advises a second queue above 20 %",
+    )
+
+    def check(self, subject: Subject) -> Answer:
+        """Compare the share of transfers with the limit, if they have no queue of their own."""
+        queues = number(settings_of(subject).get("num_command_queues"))
+        if queues is None:
+            return not_measured("num_command_queues is not known: state it as a fact")
+        if queues > 1:
+            return clean(reason=f"{queues:.0f} command queues are open")
+        times = io_times(subject)
+        if times is None:
+            return not_measured(f"one command queue is open; {NO_IO_TIMES}")
+        share, unit = times.transfer_share, "of compute and transfers"
+        if share <= self.share:
+            return clean(share, limit=self.share, unit=unit)
+        return found(
+            f"transfers take {percent(share)} of the time, and one command queue is open",
+            value=share,
+            limit=self.share,
+            unit=unit,
+        )

@@ -1,0 +1,81 @@
+"""Transfers that do not hide behind compute."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar, Final
+
+from pytest_ttnn_perf._base.text import percent
+from pytest_ttnn_perf.analysis.checklist.host import NO_IO_TIMES, io_times, milliseconds
+from pytest_ttnn_perf.analysis.checklist.rule import (
+    Rule,
+    clean,
+    found,
+    limit,
+    not_applicable,
+    not_measured,
+)
+from pytest_ttnn_perf.records.finding import Input, Severity
+
+if TYPE_CHECKING:
+    from pytest_ttnn_perf.analysis.checklist.rule import Answer
+    from pytest_ttnn_perf.records.finding import Subject
+
+_UNIT: Final = "of the shorter one"
+
+
+@dataclass(frozen=True, slots=True)
+class LowIoOverlap(Rule):
+    """Transfers and compute hardly run at the same time.
+
+    ## What it finds
+    How much of the shorter of both, transfers or compute, is hidden behind the longer one:
+    (compute + transfer - both) / min(compute, transfer). 1 is a perfect overlap, 0 none.
+
+    ## Why it matters
+    What is not hidden is added to every call.
+
+    ## What to do
+    Put transfers on a command queue of their own (TTP501), write into a tensor that the model is
+    not reading at the moment, and read outputs without blocking.
+
+    ## When it is no problem
+    Where one of both is short, overlapping cannot save much: the question does not arise.
+
+    ## Where it looks
+    The medians of `io_compute_time`, `io_transfer_time` and `io_both_time`, which
+    `ttnn_perf.measure_io_overlap(compute=, transfer=, both=)` records.
+    """
+
+    code: ClassVar[str] = "TTP502"
+    name: ClassVar[str] = "low-io-overlap"
+    severity: ClassVar[Severity] = Severity.WARNING
+    needs: ClassVar[tuple[Input, ...]] = (Input.TEST,)
+
+    overlap: float = limit(0.5, unit=_UNIT, source="a choice: half of what could be hidden")
+    worthwhile: float = limit(
+        0.1, unit="of the longer one", source="a choice: less cannot save a tenth"
+    )
+
+    def check(self, subject: Subject) -> Answer:
+        """Compare the overlap with the limit, where there is anything to gain."""
+        times = io_times(subject)
+        if times is None:
+            return not_measured(NO_IO_TIMES)
+        shorter, longer = sorted([times.compute_ns, times.transfer_ns])
+        if shorter < self.worthwhile * longer:
+            return not_applicable(
+                f"there is little to overlap: {milliseconds(shorter)} beside {milliseconds(longer)}"
+            )
+        if times.overlap >= self.overlap:
+            return clean(times.overlap, limit=self.overlap, unit=_UNIT)
+        alone = (
+            f"{milliseconds(times.compute_ns)} compute, {milliseconds(times.transfer_ns)} transfers"
+        )
+        return found(
+            f"{alone}, both at once {milliseconds(times.both_ns)}: "
+            f"{percent(times.overlap)} of the shorter one is hidden",
+            value=times.overlap,
+            limit=self.overlap,
+            unit=_UNIT,
+        )

@@ -1,0 +1,71 @@
+"""Padding that is sent between host and device."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar, Final
+
+from pytest_ttnn_perf._base.text import counted, percent
+from pytest_ttnn_perf.analysis.checklist.operands import by_weight
+from pytest_ttnn_perf.analysis.checklist.residency import crossings
+from pytest_ttnn_perf.analysis.checklist.rule import Rule, clean, found, limit, not_applicable
+from pytest_ttnn_perf.records.finding import Input, Severity
+
+if TYPE_CHECKING:
+    from pytest_ttnn_perf.analysis.checklist.rule import Answer
+    from pytest_ttnn_perf.records.finding import Subject
+
+_UNIT: Final = "of the bytes sent"
+
+
+@dataclass(frozen=True, slots=True)
+class PaddedHostTransfer(Rule):
+    """Much of what is sent between host and device is padding.
+
+    ## What it finds
+    The share of padding in the tensors that cross between host and device. A tensor in tiles is
+    sent in whole tiles of 32 by 32.
+
+    ## Why it matters
+    Padding takes as long over PCIe as data does.
+
+    ## What to do
+    Send inputs row-major and turn them into tiles on the device. Take outputs out of their tiles
+    there before they are read: `ttnn.untilize`, or `ttnn.slice` to what is needed. Choose shapes
+    that are multiples of 32.
+
+    ## When it is no problem
+    Weights that are sent once while the model is loaded, and tensors of few bytes.
+
+    ## Where it looks
+    The calls of the report database that transfer (`from_torch`, `to_device`, `to_torch`,
+    `from_device`, `cpu`, copies between host and device), with the shape, layout and format of
+    their tensors on the device. An op table does not tell which tensors cross.
+    """
+
+    code: ClassVar[str] = "TTP504"
+    name: ClassVar[str] = "padded-host-transfer"
+    severity: ClassVar[Severity] = Severity.WARNING
+    needs: ClassVar[tuple[Input, ...]] = (Input.REPORT,)
+
+    share: float = limit(0.1, unit=_UNIT, source="a choice: a tenth of the transfer time")
+
+    def check(self, subject: Subject) -> Answer:
+        """Compare the share of padding with the limit."""
+        assert subject.report is not None
+        crossing = crossings(subject.report)
+        sent = sum(each.sent for each in crossing)
+        if not sent:
+            return not_applicable("the report has no transfer between host and device")
+        padding = sum(each.padding for each in crossing)
+        share = padding / sent
+        if share <= self.share:
+            return clean(share, limit=self.share, unit=_UNIT)
+        padded = [each for each in crossing if each.padding]
+        return found(
+            f"{percent(share)} of what is sent in {counted(len(crossing), 'transfer')} is padding",
+            value=share,
+            limit=self.share,
+            unit=_UNIT,
+            evidence=by_weight(((str(each), each.padding) for each in padded), unit="B"),
+        )

@@ -1,0 +1,111 @@
+"""Convolutions that could work in larger blocks."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar
+
+from pytest_ttnn_perf._base.text import counted
+from pytest_ttnn_perf.analysis.checklist.matmul_and_conv import (
+    NO_CONVOLUTIONS,
+    blocks_in_report,
+    blocks_in_table,
+)
+from pytest_ttnn_perf.analysis.checklist.rule import (
+    Rule,
+    clean,
+    found,
+    limit,
+    not_applicable,
+    not_measured,
+)
+from pytest_ttnn_perf.records.finding import Evidence, Input, Severity
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from pytest_ttnn_perf.analysis.checklist.matmul_and_conv import ActBlock
+    from pytest_ttnn_perf.analysis.checklist.rule import Answer
+    from pytest_ttnn_perf.records.finding import Subject
+
+
+@dataclass(frozen=True, slots=True)
+class ActBlockHBelowMax(Rule):
+    """Convolutions could work in larger blocks.
+
+    ## What it finds
+    Convolutions that work on fewer rows at a time than a core has, although L1 has room for more,
+    each with the largest `act_block_h_override` that fits.
+
+    ## Why it matters
+    A core goes through its rows block by block. Fewer, larger blocks cost less of setting up and
+    reading weights again.
+
+    ## What to do
+    Set `act_block_h_override` of `Conv2dConfig` to the number that is named. It is a multiple of
+    32, divides the rows of a core, and is advice: run the test to see that it fits and is faster.
+
+    ## When it is no problem
+    Where double buffering needs the room, which often gains more. The rows of a halo live in L1
+    only while the convolution runs, and a report does not count them.
+
+    ## Where it looks
+    In a report database `act_block_h_override`, the shards of outputs, the buffers alive and the
+    circular buffers of each convolution, which grow at most as the block does. An op table tells
+    blocks too, but not what L1 has room for: then the rule answers that it cannot tell, unless all
+    convolutions use the largest block.
+    """
+
+    code: ClassVar[str] = "TTP602"
+    name: ClassVar[str] = "act-block-h-below-max"
+    severity: ClassVar[Severity] = Severity.INFO
+    needs: ClassVar[tuple[Input, ...]] = (Input.OPS, Input.REPORT)
+
+    convolutions: float = limit(0, unit="convolutions", source="each is named with its block")
+    spare: float = limit(0.1, unit="of L1", source="a judgement: room for what is not counted")
+
+    def check(self, subject: Subject) -> Answer:
+        """Compare the number of convolutions with room for a larger block with the limit."""
+        blocks = list(blocks_in_report(subject.report)) if subject.report is not None else []
+        if not blocks and subject.ops is not None:
+            blocks = list(blocks_in_table(subject.ops))
+        if not blocks:
+            return not_applicable(NO_CONVOLUTIONS)
+        if not any(block.is_told for block in blocks):
+            return not_measured("the capture does not tell the blocks of convolutions")
+        larger = [(block, rows) for block in blocks if (rows := block.larger(self.spare))]
+        count, unit = float(len(larger)), "convolutions"
+        told = counted(len(blocks), "convolution")
+        if count > self.convolutions:
+            return found(
+                f"room for a larger act_block_h in {len(larger)} of {told}",
+                value=count,
+                limit=self.convolutions,
+                unit=unit,
+                evidence=[
+                    Evidence(f"{block.name}, act_block_h_override {block.rows} → {rows}")
+                    for block, rows in sorted(larger, key=_gain)
+                ],
+            )
+        untold = _untold(blocks)
+        return not_measured(untold) if untold else clean(count, limit=self.convolutions, unit=unit)
+
+
+def _gain(suggestion: tuple[ActBlock, int]) -> float:
+    """Return a key that sorts by how many times larger the block becomes, most first."""
+    block, rows = suggestion
+    return -rows / (block.rows or 1)
+
+
+def _untold(blocks: Sequence[ActBlock]) -> str | None:
+    told = counted(len(blocks), "convolution")
+    silent = sum(not block.is_told for block in blocks)
+    if silent:
+        return f"the block of {silent} of {told} is not told"
+    small = sum(not block.is_largest and not block.has_sizes for block in blocks)
+    if small:
+        return (
+            f"an act_block_h below the largest in {small} of {told}; "
+            "whether a larger one fits is not known without the L1 of a report database"
+        )
+    return None

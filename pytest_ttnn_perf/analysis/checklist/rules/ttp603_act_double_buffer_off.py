@@ -1,0 +1,88 @@
+"""Convolutions that wait for their activations."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, ClassVar
+
+from pytest_ttnn_perf.analysis.checklist.matmul_and_conv import (
+    NO_CONVOLUTIONS,
+    blocks_in_report,
+    convolutions,
+    judged_switches,
+    whole_ns,
+)
+from pytest_ttnn_perf.analysis.checklist.rule import Rule, limit, not_applicable
+from pytest_ttnn_perf.records.finding import Input, RuleOutcome, Severity
+
+if TYPE_CHECKING:
+    from pytest_ttnn_perf.analysis.checklist.rule import Answer
+    from pytest_ttnn_perf.records.finding import Subject
+    from pytest_ttnn_perf.records.ttnn_report import Report
+
+
+@dataclass(frozen=True, slots=True)
+class ActDoubleBufferOff(Rule):
+    """Convolutions do not double-buffer their activations.
+
+    ## What it finds
+    The share of convolutions that run with `enable_act_double_buffer` off.
+
+    ## Why it matters
+    With a second buffer, the next block of activations is read while the one before is computed.
+    Without it, a core does one after the other.
+
+    ## What to do
+    Set `enable_act_double_buffer=True` in `Conv2dConfig`. If the circular buffers then no longer
+    fit into L1, weigh it against a smaller `act_block_h_override`.
+
+    ## When it is no problem
+    Where L1 has no room for it, and where reading activations takes little of a convolution's time:
+    a second buffer can hide no more than that.
+
+    It is a warning only where a convolution without a second buffer is known to be held back by
+    computing, and L1 to have room for one. Otherwise it is for information.
+
+    ## Where it looks
+    ATTRIBUTES of convolutions in the op table, which tell what ran. Without a table, the
+    `Conv2dConfig` in a report database, which tells what was asked for. PM IDEAL and the kernel
+    time of the op table tell what is held back by computing, a report database of the same test
+    whether L1 has room.
+    """
+
+    code: ClassVar[str] = "TTP603"
+    name: ClassVar[str] = "act-double-buffer-off"
+    severity: ClassVar[Severity] = Severity.WARNING
+    needs: ClassVar[tuple[Input, ...]] = (Input.OPS, Input.REPORT)
+
+    share: float = limit(
+        0.0, unit="of convolutions", source="TTNN's guide to convolutions: on if memory allows it"
+    )
+
+    compute_bound: float = limit(
+        0.65, unit="of the ideal", source="tt-perf-report calls such an op bound by computing"
+    )
+
+    def check(self, subject: Subject) -> Answer:
+        """Compare the share of convolutions without a second buffer with the limit."""
+        listed = convolutions(subject)
+        if not listed:
+            return not_applicable(NO_CONVOLUTIONS)
+        switched = ((each, each.act_double_buffer) for each in listed)
+        answer = judged_switches(
+            switched, buffered="activations", at_most=self.share, of=whole_ns(subject)
+        )
+        computing = any(
+            (each.efficiency or 0.0) >= self.compute_bound
+            for each in listed
+            if each.act_double_buffer is False
+        )
+        if answer.outcome is not RuleOutcome.FOUND or (computing and _has_room(subject.report)):
+            return answer
+        return replace(answer, severity=Severity.INFO)
+
+
+def _has_room(report: Report | None) -> bool:
+    """Tell whether all convolutions of a report are known to leave room for another buffer."""
+    blocks = list(blocks_in_report(report)) if report is not None else []
+    return bool(blocks) and all(block.has_room_for_another for block in blocks)

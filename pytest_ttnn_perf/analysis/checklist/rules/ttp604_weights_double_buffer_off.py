@@ -1,0 +1,62 @@
+"""Convolutions that wait for their weights."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar
+
+from pytest_ttnn_perf.analysis.checklist.matmul_and_conv import (
+    NO_CONVOLUTIONS,
+    convolutions,
+    judged_switches,
+    whole_ns,
+)
+from pytest_ttnn_perf.analysis.checklist.rule import Rule, limit, not_applicable
+from pytest_ttnn_perf.records.finding import Input, Severity
+
+if TYPE_CHECKING:
+    from pytest_ttnn_perf.analysis.checklist.rule import Answer
+    from pytest_ttnn_perf.records.finding import Subject
+
+
+@dataclass(frozen=True, slots=True)
+class WeightsDoubleBufferOff(Rule):
+    """Convolutions do not double-buffer their weights.
+
+    ## What it finds
+    The share of convolutions that run with `enable_weights_double_buffer` off.
+
+    ## Why it matters
+    With a second buffer, the next block of weights is read while the one before is in use.
+
+    ## What to do
+    Set `enable_weights_double_buffer=True` in `Conv2dConfig` if L1 has room for it. Try it on
+    block-sharded convolutions first.
+
+    ## When it is no problem
+    Where L1 has no room for it, and for height-sharded convolutions, which mostly keep all their
+    weights in L1.
+
+    ## Where it looks
+    ATTRIBUTES of convolutions in the op table, which tell what ran. Without a table, the
+    `Conv2dConfig` in a report database, which tells what was asked for.
+    """
+
+    code: ClassVar[str] = "TTP604"
+    name: ClassVar[str] = "weights-double-buffer-off"
+    severity: ClassVar[Severity] = Severity.INFO
+    needs: ClassVar[tuple[Input, ...]] = (Input.OPS, Input.REPORT)
+
+    share: float = limit(
+        0.0, unit="of convolutions", source="TTNN's guide to convolutions: on if memory allows it"
+    )
+
+    def check(self, subject: Subject) -> Answer:
+        """Compare the share of convolutions without a second buffer with the limit."""
+        listed = convolutions(subject)
+        if not listed:
+            return not_applicable(NO_CONVOLUTIONS)
+        switched = ((each, each.weights_double_buffer) for each in listed)
+        return judged_switches(
+            switched, buffered="weights", at_most=self.share, of=whole_ns(subject)
+        )

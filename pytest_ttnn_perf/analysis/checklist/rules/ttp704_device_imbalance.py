@@ -1,0 +1,88 @@
+"""Devices that wait for the slowest one."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar
+
+from pytest_ttnn_perf._base.text import counted, percent
+from pytest_ttnn_perf.analysis.checklist.op_times import device_ops
+from pytest_ttnn_perf.analysis.checklist.rule import (
+    Rule,
+    clean,
+    found,
+    limit,
+    not_applicable,
+    not_measured,
+)
+from pytest_ttnn_perf.records.finding import Evidence, Input, Severity
+from pytest_ttnn_perf.records.ops import Category, category_of
+
+if TYPE_CHECKING:
+    from pytest_ttnn_perf.analysis.checklist.rule import Answer
+    from pytest_ttnn_perf.records.finding import Subject
+    from pytest_ttnn_perf.records.ops import OpTable
+
+
+@dataclass(frozen=True, slots=True)
+class DeviceImbalance(Rule):
+    """One device works longer than the others.
+
+    ## What it finds
+    By how much the kernel time of the slowest device exceeds the mean of all devices. Collectives
+    do not count: in them, the faster devices wait for the slower ones.
+
+    ## Why it matters
+    The slowest device decides how long a step takes.
+
+    ## What to do
+    Compare the ops of the slowest device with those of another: cut tensors evenly, and spread
+    experts and layers so that all devices have as much to do.
+
+    ## When it is no problem
+    Where only some devices are meant to work in the window, as in a pipeline.
+
+    ## Where it looks
+    DEVICE ID, OP CODE and the kernel time of the op table.
+    """
+
+    code: ClassVar[str] = "TTP704"
+    name: ClassVar[str] = "device-imbalance"
+    severity: ClassVar[Severity] = Severity.WARNING
+    needs: ClassVar[tuple[Input, ...]] = (Input.OPS,)
+
+    excess: float = limit(
+        0.05, unit="above the mean", source="real models: 0.1 % in step, 20 % with uneven work"
+    )
+
+    def check(self, subject: Subject) -> Answer:
+        """Compare the excess of the slowest device with the limit."""
+        assert subject.ops is not None
+        if len(subject.ops.devices) < 2:
+            return not_applicable("one device")
+        times = _computing_ns(subject.ops)
+        mean = sum(times.values()) / len(times)
+        if not mean:
+            return not_measured("no device ran anything but collectives")
+        slowest = max(times, key=lambda device: (times[device], -device))
+        excess = times[slowest] / mean - 1
+        if excess <= self.excess:
+            return clean(excess, limit=self.excess, unit="above the mean")
+        ordered = sorted(times, key=lambda device: (-times[device], device))
+        return found(
+            f"device {slowest} works {percent(excess)} longer than the mean of "
+            f"{counted(len(times), 'device')}",
+            value=excess,
+            limit=self.excess,
+            unit="above the mean",
+            evidence=[Evidence(f"device {device}", times[device], "ns") for device in ordered],
+        )
+
+
+def _computing_ns(table: OpTable) -> dict[int, float]:
+    """Return the kernel time of each device, without collectives."""
+    times = dict.fromkeys(table.devices, 0.0)
+    for op in device_ops(table):
+        if category_of(op.signature.op) is not Category.COLLECTIVE:
+            times[op.device] += op.kernel_ns
+    return times

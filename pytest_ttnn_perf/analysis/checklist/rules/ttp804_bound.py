@@ -1,0 +1,91 @@
+"""What bounds a kernel."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar, Final
+
+from pytest_ttnn_perf._base.text import percent
+from pytest_ttnn_perf.analysis.checklist.kernels import kernels_of, roofline_of
+from pytest_ttnn_perf.analysis.checklist.rule import Rule, clean, found, limit, not_measured
+from pytest_ttnn_perf.records.finding import Evidence, Input, Severity
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from pytest_ttnn_perf.analysis.checklist.rule import Answer
+    from pytest_ttnn_perf.records.finding import Subject
+    from pytest_ttnn_perf.records.ttlang import Roofline, TtlangLog
+
+_UNIT: Final = "of the longer work"
+#: What takes longer, and what shorter.
+_SIDES: Final = {"memory": ("moving data", "computing"), "compute": ("computing", "moving data")}
+
+
+@dataclass(frozen=True, slots=True)
+class Bound(Rule):
+    """A kernel is bound by memory or by compute.
+
+    ## What it finds
+    Which threads of a kernel work longer without waiting, those that move data or those that
+    compute, and by how much: (longer - shorter) / longer.
+
+    ## Why it matters
+    Only work on the longer side makes the kernel faster. A change of the bound also explains why an
+    optimization stopped helping.
+
+    ## What to do
+    Bound by memory: larger transfers (TTP803), fewer barriers (TTP805), read each tile once and
+    share it between cores. Bound by compute: more cores (TTP801), a lower math fidelity, fused ops.
+
+    ## When it is no problem
+    This is information. Every kernel is bound by something; within the limit it is called balanced.
+
+    ## Where it looks
+    ROOFLINE ANALYSIS of tt-lang's auto-profile, of the kernel that works longest; the bandwidth
+    beside it is from the PERF SUMMARY, if there is one. Early versions of tt-lang count waiting as
+    work.
+    """
+
+    code: ClassVar[str] = "TTP804"
+    name: ClassVar[str] = "bound"
+    severity: ClassVar[Severity] = Severity.INFO
+    needs: ClassVar[tuple[Input, ...]] = (Input.KERNELS,)
+
+    imbalance: float = limit(0.1, unit=_UNIT, source="a choice: within a tenth is balanced")
+
+    def check(self, subject: Subject) -> Answer:
+        """Compare how far both sides are apart with the limit."""
+        assert subject.kernels is not None
+        line = roofline_of(subject.kernels)
+        if isinstance(line, str):
+            return not_measured(line)
+        apart = (line.bound_percent or 0) / 100
+        if apart <= self.imbalance:
+            return clean(apart, limit=self.imbalance, unit=_UNIT)
+        longer, shorter = _SIDES["compute" if line.bound == "compute" else "memory"]
+        waits = "" if line.threads else "; this version of tt-lang counts waiting as work"
+        return found(
+            f"{line.bound}-bound: {percent(apart)} of {longer} has no {shorter} beside it{waits}",
+            value=apart,
+            limit=self.imbalance,
+            unit=_UNIT,
+            evidence=(*_work(line), *_bandwidth(subject.kernels)),
+        )
+
+
+def _work(line: Roofline) -> Iterator[Evidence]:
+    sides = (
+        ("memory", line.memory_thread, line.memory_cycles),
+        ("compute", line.compute_thread, line.compute_cycles),
+    )
+    for side, thread, cycles in sides:
+        if cycles is not None:
+            yield Evidence(f"{side} ({thread})" if thread else side, cycles, "cycles")
+
+
+def _bandwidth(log: TtlangLog) -> Iterator[Evidence]:
+    kernels = kernels_of(log)
+    for kernel in [] if isinstance(kernels, str) else kernels:
+        if kernel.program.bandwidth_gb_s is not None:
+            yield Evidence(f"{kernel}: bandwidth", kernel.program.bandwidth_gb_s, "GB/s")

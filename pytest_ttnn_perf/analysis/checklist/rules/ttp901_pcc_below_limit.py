@@ -1,0 +1,91 @@
+"""Outputs that do not agree with what was expected."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar
+
+from pytest_ttnn_perf.analysis.checklist.host import NO_PCC, pccs, worst_of
+from pytest_ttnn_perf.analysis.checklist.rule import Rule, clean, found, limit, not_measured
+from pytest_ttnn_perf.records.finding import Evidence, Input, Severity
+from pytest_ttnn_perf.records.settings import USUAL_PCC
+
+if TYPE_CHECKING:
+    from pytest_ttnn_perf.analysis.checklist.rule import Answer
+    from pytest_ttnn_perf.records.finding import Subject
+    from pytest_ttnn_perf.records.observation import MetricObservation
+
+
+@dataclass(frozen=True, slots=True)
+class PccBelowLimit(Rule):
+    """A PCC is below its limit.
+
+    ## What it finds
+    Correlations of an output with what was expected that are below the limit, or do not exist.
+
+    ## Why it matters
+    A model that is fast and wrong is of no use to anybody.
+
+    ## What to do
+    Undo the last change of a format, a fidelity or a layout; then compare layer by layer, with
+    comparison mode of TTNN, to find where the outputs part.
+
+    ## When it is no problem
+    Never. A model that cannot reach 0.99 sets a limit of its own, with its reason.
+
+    ## Where it looks
+    The worst sample of every PCC of the test: what `check_pcc` records, and other accuracies with
+    pcc in their names. The limit is that of the call, the marker or the setting `pcc`; a PCC
+    without any has the one below. What the gate says of a PCC by itself is not said twice.
+    """
+
+    code: ClassVar[str] = "TTP901"
+    name: ClassVar[str] = "pcc-below-limit"
+    severity: ClassVar[Severity] = Severity.ERROR
+    needs: ClassVar[tuple[Input, ...]] = (Input.TEST,)
+
+    least: float = limit(USUAL_PCC, unit="PCC", source="bring-up guides of tt-metal")
+
+    def check(self, subject: Subject) -> Answer:
+        """Hold every PCC against its limit."""
+        assert subject.observation is not None
+        checked = pccs(subject.observation)
+        if not checked:
+            return not_measured(NO_PCC)
+        limits = {each.metric.name: self._limit(each) for each in checked}
+        # NaN is below nothing; it comes first, then the one furthest below its limit.
+        short = [each for each in checked if not worst_of(each) >= limits[each.metric.name]]
+        ordered = sorted(short or checked, key=lambda each: _rank(each, limits))
+        worst = ordered[0]
+        value, bound = _finite(worst), limits[worst.metric.name]
+        if not short:
+            return clean(value, limit=bound, unit="PCC")
+        return found(
+            "; ".join(_sentence(each, limits) for each in ordered),
+            value=value,
+            limit=bound,
+            unit="PCC",
+            evidence=(Evidence(each.metric.name, _finite(each), "PCC") for each in ordered),
+        )
+
+    def _limit(self, observed: MetricObservation) -> float:
+        asked = observed.limits.at_least
+        return self.least if asked is None else asked
+
+
+def _rank(observed: MetricObservation, limits: dict[str, float]) -> float:
+    distance = worst_of(observed) - limits[observed.metric.name]
+    return -math.inf if math.isnan(distance) else distance
+
+
+def _finite(observed: MetricObservation) -> float | None:
+    worst = worst_of(observed)
+    return None if math.isnan(worst) else worst
+
+
+def _sentence(observed: MetricObservation, limits: dict[str, float]) -> str:
+    name, value = observed.metric.name, _finite(observed)
+    if value is None:
+        return f"{name} does not exist: {observed.note or 'it is not a number'}"
+    return f"{name} is {value:.6g}, below {limits[name]:g}"

@@ -1,0 +1,69 @@
+"""Tests that measure time, and nothing else."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar
+
+from pytest_ttnn_perf.analysis.checklist.host import accuracies, pccs
+from pytest_ttnn_perf.analysis.checklist.rule import (
+    Rule,
+    clean,
+    found,
+    not_applicable,
+    not_measured,
+)
+from pytest_ttnn_perf.records.finding import Input, Severity
+from pytest_ttnn_perf.records.metric import Source
+from pytest_ttnn_perf.records.observation import NO_LIMITS
+
+if TYPE_CHECKING:
+    from pytest_ttnn_perf.analysis.checklist.rule import Answer
+    from pytest_ttnn_perf.records.finding import Subject
+
+
+@dataclass(frozen=True, slots=True)
+class PccNotChecked(Rule):
+    """A measured test does not check its output.
+
+    ## What it finds
+    Tests that measure something without checking a PCC, or any other accuracy with a limit.
+
+    ## Why it matters
+    Most optimizations trade precision for speed. Without a check, a model that skips its work is
+    the fastest.
+
+    ## What to do
+    Call `ttnn_perf.check_pcc(expected, actual)` with the output that `measure` returns; for models
+    that are judged as a whole, `check_accuracy` with `at_least`.
+
+    ## When it is no problem
+    Tests of transfers, of compile times, and others that have no output to compare.
+
+    ## Where it looks
+    The PCC and the accuracies that the test recorded.
+    """
+
+    code: ClassVar[str] = "TTP902"
+    name: ClassVar[str] = "pcc-not-checked"
+    severity: ClassVar[Severity] = Severity.WARNING
+    needs: ClassVar[tuple[Input, ...]] = (Input.TEST,)
+
+    def check(self, subject: Subject) -> Answer:
+        """Look for a PCC, or another accuracy with a limit."""
+        observation = subject.observation
+        assert observation is not None
+        if pccs(observation):
+            return clean()
+        held = [each.metric.name for each in accuracies(observation) if each.limits != NO_LIMITS]
+        if held:
+            return clean(reason=f"{', '.join(held)} checked in its place")
+        if observation.raised or observation.lost:
+            return not_measured("the test did not reach its end")
+        if not observation.metrics:
+            return not_applicable("the test measures nothing")
+        if not any(each.gated for each in observation.metrics.values()):
+            return not_applicable("nothing of the test is gated")
+        if all(each.metric.source is not Source.WALL for each in observation.metrics.values()):
+            return not_measured("only the device was measured: outputs are checked in another pass")
+        return found("the test measures its model without checking the output")

@@ -1,0 +1,62 @@
+"""Outputs with NaN or infinity."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar
+
+from pytest_ttnn_perf.analysis.checklist.host import accuracies, is_not_finite
+from pytest_ttnn_perf.analysis.checklist.rule import Rule, clean, found, not_measured
+from pytest_ttnn_perf.records.finding import Evidence, Input, Severity
+
+if TYPE_CHECKING:
+    from pytest_ttnn_perf.analysis.checklist.rule import Answer
+    from pytest_ttnn_perf.records.finding import Subject
+
+
+@dataclass(frozen=True, slots=True)
+class NonFiniteOutput(Rule):
+    """The output holds values that are not finite.
+
+    ## What it finds
+    Outputs with NaN or infinite values, and accuracies that are not a number.
+
+    ## Why it matters
+    A correlation over them does not exist. Helpers that clamp or ignore NaN call such an output
+    perfect.
+
+    ## What to do
+    Find the first op that gives one, with comparison mode of TTNN. Usual causes are a softmax or an
+    exponential without its maximum subtracted, a division by a sum over padding, an uninitialised
+    cache, and weights beyond the range of a block format.
+
+    ## When it is no problem
+    Masks of minus infinity that are an output by design: compare them after a softmax.
+
+    ## Where it looks
+    What a checked PCC says of the values of the actual output, and the values of other accuracies.
+    An expected output that is not finite is told by TTP901.
+    """
+
+    code: ClassVar[str] = "TTP903"
+    name: ClassVar[str] = "non-finite-output"
+    severity: ClassVar[Severity] = Severity.ERROR
+    needs: ClassVar[tuple[Input, ...]] = (Input.TEST,)
+
+    def check(self, subject: Subject) -> Answer:
+        """Look for accuracies that are none."""
+        assert subject.observation is not None
+        checked = accuracies(subject.observation)
+        if not checked:
+            return not_measured("the test checks no output")
+        bad = [each for each in checked if is_not_finite(each)]
+        if not bad:
+            return clean(0, limit=0, unit="outputs")
+        said = [f"{each.metric.name}: {each.note or 'not a number'}" for each in bad]
+        return found(
+            "; ".join(said),
+            value=len(bad),
+            limit=0,
+            unit="outputs",
+            evidence=(Evidence(each.metric.name) for each in bad),
+        )

@@ -1,0 +1,89 @@
+"""Outputs that agree less than they did."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar, NamedTuple
+
+from pytest_ttnn_perf.analysis.checklist.host import NO_PCC, pccs
+from pytest_ttnn_perf.analysis.checklist.rule import Rule, clean, found, not_measured
+from pytest_ttnn_perf.records.finding import Evidence, Input, Severity
+from pytest_ttnn_perf.records.verdict import Outcome
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from pytest_ttnn_perf.analysis.checklist.rule import Answer
+    from pytest_ttnn_perf.records.finding import Subject
+
+
+class _Drop(NamedTuple):
+    """By how much a PCC is below its baseline, how much it may be, and what the gate says."""
+
+    name: str
+    drop: float
+    allowed: float
+    is_too_much: bool
+
+
+@dataclass(frozen=True, slots=True)
+class PccDropped(Rule):
+    """A PCC dropped against the baseline.
+
+    ## What it finds
+    Correlations that are above their limit, and lower than when the baseline was accepted.
+
+    ## Why it matters
+    A limit of 0.99 lets a model fall from 0.9999 step by step without anybody noticing.
+
+    ## What to do
+    Find the change that cost it. If it is worth its price, accept it with
+    `--ttnn-perf-update=all --ttnn-perf-reason "…"`.
+
+    ## When it is no problem
+    When the drop was decided on, and is accepted with its reason.
+
+    ## Where it looks
+    What the gate says of every PCC of the test: it compares the worst sample with the median of the
+    accepted sessions. A drop of 0.002 is allowed; a `tolerance` for the PCC in the marker replaces
+    that. The gate fails the test by itself, so the finding is not said twice.
+    """
+
+    code: ClassVar[str] = "TTP904"
+    name: ClassVar[str] = "pcc-dropped"
+    severity: ClassVar[Severity] = Severity.ERROR
+    needs: ClassVar[tuple[Input, ...]] = (Input.TEST,)
+
+    def check(self, subject: Subject) -> Answer:
+        """Repeat what the gate says of PCCs; the largest drop beyond its limit comes first."""
+        assert subject.observation is not None
+        if not pccs(subject.observation):
+            return not_measured(NO_PCC)
+        if subject.verdicts is None:
+            return not_measured("the test was not compared with its baseline")
+        drops = sorted(_drops(subject), key=lambda each: (each.allowed - each.drop, each.name))
+        if not drops:
+            return not_measured("there is no baseline of a PCC to compare with")
+        short = [each for each in drops if each.is_too_much]
+        worst = (short or drops)[0]
+        if not short:
+            return clean(worst.drop, limit=worst.allowed, unit="PCC")
+        return found(
+            "; ".join(f"{each.name} dropped by {each.drop:.6f}" for each in short),
+            value=worst.drop,
+            limit=worst.allowed,
+            unit="PCC",
+            evidence=(Evidence(each.name, each.drop, "PCC") for each in short),
+        )
+
+
+def _drops(subject: Subject) -> Iterator[_Drop]:
+    """Yield the PCCs that the gate compared with a baseline."""
+    assert subject.observation is not None
+    names = {observed.metric.name for observed in pccs(subject.observation)}
+    for verdict in subject.verdicts or ():
+        centre, now = verdict.centre, verdict.observed
+        if verdict.metric.name in names and centre is not None and now is not None:
+            allowed = (verdict.limit or 0.0) * abs(centre)  # the verdict has it as a fraction
+            is_too_much = verdict.outcome is Outcome.REGRESSED
+            yield _Drop(verdict.metric.name, centre - now, allowed, is_too_much)

@@ -1,0 +1,101 @@
+"""Goals that are not reached yet."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import isfinite
+from statistics import median
+from typing import TYPE_CHECKING, ClassVar
+
+from pytest_ttnn_perf.analysis.checklist.host import worst_of
+from pytest_ttnn_perf.analysis.checklist.rule import (
+    Rule,
+    clean,
+    found,
+    not_applicable,
+    not_measured,
+)
+from pytest_ttnn_perf.records.finding import Evidence, Input, Severity
+from pytest_ttnn_perf.records.metric import Better, Kind
+
+if TYPE_CHECKING:
+    from pytest_ttnn_perf.analysis.checklist.rule import Answer
+    from pytest_ttnn_perf.records.finding import Subject
+    from pytest_ttnn_perf.records.observation import MetricObservation
+
+
+@dataclass(frozen=True, slots=True)
+class TargetMissed(Rule):
+    """A metric has not reached its target.
+
+    ## What it finds
+    Metrics with a target in the marker of their test that are not as good as that.
+
+    ## Why it matters
+    A target says how far a model has to go. Until then it is progress, not failure.
+
+    ## What to do
+    Take the open steps of the checklist, those with the largest share of the time first.
+
+    ## When it is no problem
+    While work is under way: it never fails a test.
+
+    ## Where it looks
+    `target={"wall_time": "10 ms"}` of the marker against the median of the samples, of accuracies
+    against the worst.
+    """
+
+    code: ClassVar[str] = "TTP905"
+    name: ClassVar[str] = "target-missed"
+    severity: ClassVar[Severity] = Severity.INFO
+    needs: ClassVar[tuple[Input, ...]] = (Input.TEST,)
+
+    def check(self, subject: Subject) -> Answer:
+        """Compare every metric that has a target with it; the furthest off comes first."""
+        assert subject.observation is not None
+        metrics = subject.observation.metrics.values()
+        aimed = [each for each in metrics if each.limits.target is not None]
+        if not aimed:
+            return not_applicable("the test sets no target")
+        measured = [each for each in aimed if each.samples and all(map(isfinite, each.samples))]
+        if not measured:
+            return not_measured(f"{aimed[0].metric.name} has a target and no finite samples")
+        ordered = sorted(measured, key=_shortfall, reverse=True)
+        missed = [each for each in ordered if not _is_reached(each)]
+        worst = (missed or ordered)[0]
+        value, target, unit = _value(worst), worst.limits.target, worst.metric.unit
+        if not missed:
+            return clean(value, limit=target, unit=unit)
+        return found(
+            "; ".join(map(_sentence, missed)),
+            value=value,
+            limit=target,
+            unit=unit,
+            evidence=(
+                Evidence(each.metric.name, _value(each), each.metric.unit) for each in missed
+            ),
+        )
+
+
+def _value(observed: MetricObservation) -> float:
+    is_accuracy = observed.metric.kind is Kind.ACCURACY
+    return worst_of(observed) if is_accuracy else median(observed.samples)
+
+
+def _is_reached(observed: MetricObservation) -> bool:
+    value, target = _value(observed), observed.limits.target
+    assert target is not None
+    return value >= target if observed.metric.better is Better.HIGHER else value <= target
+
+
+def _shortfall(observed: MetricObservation) -> float:
+    """Return how far a metric is behind its target, as a fraction of it."""
+    target = observed.limits.target or 1.0
+    behind = (_value(observed) - target) / abs(target)
+    return -behind if observed.metric.better is Better.HIGHER else behind
+
+
+def _sentence(observed: MetricObservation) -> str:
+    metric, target = observed.metric, observed.limits.target
+    unit = f" {metric.unit}" if metric.unit else ""
+    return f"{metric.name} is {_value(observed):.6g}{unit}, its target {target:.6g}{unit}"

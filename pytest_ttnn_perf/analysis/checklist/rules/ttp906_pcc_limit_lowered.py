@@ -1,0 +1,68 @@
+"""Limits that let worse outputs pass."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar
+
+from pytest_ttnn_perf.analysis.checklist.host import NO_PCC, pccs
+from pytest_ttnn_perf.analysis.checklist.rule import Rule, clean, found, limit, not_measured
+from pytest_ttnn_perf.records.finding import Evidence, Input, Severity
+from pytest_ttnn_perf.records.settings import USUAL_PCC
+
+if TYPE_CHECKING:
+    from pytest_ttnn_perf.analysis.checklist.rule import Answer
+    from pytest_ttnn_perf.records.finding import Subject
+
+
+@dataclass(frozen=True, slots=True)
+class PccLimitLowered(Rule):
+    """A test asks for less PCC than usual, and does not say why.
+
+    ## What it finds
+    PCC limits below 0.99. A reason that the test records waives the finding.
+
+    ## Why it matters
+    A lowered limit makes a test green and stays. Who comes later cannot tell a model that does not
+    get better from one that was broken once.
+
+    ## What to do
+    Mend the model, or record the reason in the marker: `waive={"TTP906": "bfloat4_b weights"}`.
+    Where no test may ask for less than 0.99, set `limits = "strict"` in the configuration: 0.99
+    then holds whatever a test asks for, and a test below it fails.
+
+    ## When it is no problem
+    With a reason: generated images and long decodes have their own measures.
+
+    ## Where it looks
+    The limit of every PCC that the test checks, from its calls of `check_pcc`, its marker or the
+    setting `pcc`.
+    """
+
+    code: ClassVar[str] = "TTP906"
+    name: ClassVar[str] = "pcc-limit-lowered"
+    severity: ClassVar[Severity] = Severity.WARNING
+    needs: ClassVar[tuple[Input, ...]] = (Input.TEST,)
+
+    least: float = limit(USUAL_PCC, unit="PCC", source="bring-up guides of tt-metal")
+
+    def check(self, subject: Subject) -> Answer:
+        """Look for the lowest limit."""
+        observation = subject.observation
+        assert observation is not None
+        asked = {
+            each.metric.name: self.least if each.limits.at_least is None else each.limits.at_least
+            for each in pccs(observation)
+        }
+        if not asked:
+            return not_measured(NO_PCC)
+        lowered = sorted((bound, name) for name, bound in asked.items() if bound < self.least)
+        if not lowered:
+            return clean(min(asked.values()), limit=self.least, unit="PCC")
+        return found(
+            "; ".join(f"{name} needs {bound:g} only" for bound, name in lowered),
+            value=lowered[0][0],
+            limit=self.least,
+            unit="PCC",
+            evidence=(Evidence(name, bound, "PCC") for bound, name in lowered),
+        )

@@ -1,0 +1,184 @@
+"""Asks every rule, and turns whatever it says into a finding."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from pytest_ttnn_perf._base.errors import RuleError, UsageError
+from pytest_ttnn_perf.analysis.checklist.registry import RULES
+from pytest_ttnn_perf.analysis.checklist.rule import finding_of, not_measured
+from pytest_ttnn_perf.records.finding import RuleOutcome, Unanswered
+from pytest_ttnn_perf.records.settings import RuleSettings
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+    from pytest_ttnn_perf.analysis.checklist.rule import Answer, Rule
+    from pytest_ttnn_perf.records.finding import Finding, Input, Subject
+
+
+_USUAL: Final = RuleSettings()
+
+
+class Group(NamedTuple):
+    """Rules that need the same."""
+
+    needs: tuple[Input, ...]
+    rules: tuple[Rule, ...]
+    codes: tuple[str, ...]
+
+
+class Answered(NamedTuple):
+    """What rules say, and why some say nothing."""
+
+    findings: tuple[Finding, ...]
+    unanswered: tuple[Unanswered, ...]
+
+
+def run_rules(rules: Iterable[Rule], subject: Subject) -> tuple[Finding, ...]:
+    """Return the finding of every rule.
+
+    Raises:
+        RuleError: one raised.
+    """
+    return tuple(finding_of(rule, _answer(rule, subject)) for rule in rules)
+
+
+def ask_rules(groups: Iterable[Group], subject: Subject) -> Answered:
+    """Return the findings of the rules that have an answer, and why the others have none.
+
+    Raises:
+        RuleError: one raised.
+    """
+    findings: list[Finding] = []
+    without: dict[tuple[RuleOutcome, str], tuple[str, ...]] = {}
+
+    def leave(outcome: RuleOutcome, why: str, codes: tuple[str, ...]) -> None:
+        without[outcome, why] = (*without.get((outcome, why), ()), *codes)
+
+    for group in groups:
+        if group.needs and not any(map(subject.has, group.needs)):
+            leave(RuleOutcome.NOT_MEASURED, _why_absent(group.needs, subject), group.codes)
+            continue
+        for rule in group.rules:
+            answer = _asked(rule, subject)
+            if answer.outcome is RuleOutcome.FOUND or answer.outcome is RuleOutcome.CLEAN:
+                findings.append(finding_of(rule, answer))
+                continue
+            leave(answer.outcome, answer.reason or "", (rule.code,))
+    unanswered = (Unanswered(*why, codes) for why, codes in without.items())
+    return Answered(tuple(findings), tuple(unanswered))
+
+
+def _answer(rule: Rule, subject: Subject) -> Answer:
+    if rule.needs and not any(map(subject.has, rule.needs)):
+        return not_measured(_why_absent(rule.needs, subject))
+    return _asked(rule, subject)
+
+
+def _asked(rule: Rule, subject: Subject) -> Answer:
+    try:
+        return rule.check(subject)
+    except Exception as cause:
+        raise RuleError(rule.code, cause) from cause
+
+
+def _why_absent(needs: Sequence[Input], subject: Subject) -> str:
+    known = [subject.absent[needed] for needed in needs if needed in subject.absent]
+    return known[0] if known else f"needs {' or '.join(needed.value for needed in needs)}"
+
+
+def as_configured(
+    findings: tuple[Finding, ...],
+    rules: Mapping[str, RuleSettings],
+    waived: Mapping[str, str] | None = None,
+) -> tuple[Finding, ...]:
+    """Return findings as heavy as the project has them, and waived where it or a test does so."""
+    if not rules and not waived:
+        return findings
+    return tuple(
+        _as_configured(finding, rules.get(finding.code, _USUAL), (waived or {}).get(finding.code))
+        for finding in findings
+    )
+
+
+def _as_configured(finding: Finding, rule: RuleSettings, waived: str | None) -> Finding:
+    return replace(
+        finding,
+        severity=rule.severity or finding.severity,
+        waived=(waived or rule.waive) if finding.outcome is RuleOutcome.FOUND else None,
+    )
+
+
+#: The limits of a rule that are other than usual.
+_Limits = tuple[tuple[str, float], ...]
+
+
+class Selection(NamedTuple):
+    """The rules that are asked: in their order, and by what they need."""
+
+    rules: tuple[Rule, ...]
+    groups: tuple[Group, ...]
+
+
+def selected(
+    select: Sequence[str], ignore: Sequence[str], settings: Mapping[str, RuleSettings]
+) -> Selection:
+    """Return the rules of some codes, or prefixes of codes, all if none is named.
+
+    Raises:
+        UsageError: a code that no rule begins with, a limit that a rule does not have, or no rule
+            is left.
+    """
+    limits = tuple((code, tuple(rule.limits.items())) for code, rule in settings.items())
+    return _selected(tuple(select), tuple(ignore), limits)
+
+
+@lru_cache(maxsize=2)  # every test of a process asks for the same, and some for one rule more
+def _selected(
+    select: tuple[str, ...], ignore: tuple[str, ...], limits: tuple[tuple[str, _Limits], ...]
+) -> Selection:
+    for option, codes in (("select", select), ("ignore", ignore)):
+        for code in codes:
+            if not any(rule.code.startswith(code) for rule in RULES):
+                message = f"{option}: no rule begins with {code!r}; `ttnn-perf rules` lists them"
+                raise UsageError(message)
+    for code, _ in limits:
+        if not any(rule.code == code for rule in RULES):
+            message = f"rules.{code}: there is no such rule; `ttnn-perf rules` lists them"
+            raise UsageError(message)
+    given = dict(limits)
+    asked = tuple(
+        _limited(rule, given.get(rule.code, ()))
+        for rule in RULES
+        if _named(rule.code, select, otherwise=True) and not _named(rule.code, ignore)
+    )
+    if not asked:
+        message = f"ignore: {', '.join(ignore)} leaves none of the rules that select names"
+        raise UsageError(message)
+    return Selection(asked, tuple(_groups(asked)))
+
+
+def _groups(rules: Sequence[Rule]) -> Iterator[Group]:
+    for needs in dict.fromkeys(rule.needs for rule in rules):
+        alike = tuple(rule for rule in rules if rule.needs == needs)
+        yield Group(needs, alike, tuple(rule.code for rule in alike))
+
+
+def _named(code: str, prefixes: Iterable[str], *, otherwise: bool = False) -> bool:
+    named = tuple(prefixes)
+    return code.startswith(named) if named else otherwise
+
+
+def _limited(kind: type[Rule], limits: _Limits) -> Rule:
+    rule: Any = kind()
+    known = [field.name for field in rule.limits()]
+    unknown = sorted({name for name, _ in limits} - set(known))
+    if unknown:
+        names = ", ".join(known) or "none"
+        message = f"rules.{rule.code}: it has no limit {unknown[0]!r}; its limits: {names}"
+        raise UsageError(message)
+    limited: Rule = replace(rule, **dict(limits))
+    return limited

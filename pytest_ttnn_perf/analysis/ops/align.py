@@ -1,0 +1,309 @@
+"""The change between two op tables, attributed to ops."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter, defaultdict
+from functools import cache
+from itertools import chain
+from statistics import median
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from pytest_ttnn_perf.analysis.ops.catalogue import (
+    Catalogue,
+    calling_shape,
+    operands_text,
+    settings_in,
+    shape_text,
+)
+from pytest_ttnn_perf.analysis.ops.groups import Batch, Group, Kind, changed_groups
+from pytest_ttnn_perf.analysis.ops.match import NONE, Pairing, Strand, match, paired
+from pytest_ttnn_perf.records.attribution import Attribution, Cause, ChangeKind, Part
+from pytest_ttnn_perf.records.ops import HOST
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+
+    from pytest_ttnn_perf.analysis.ops.catalogue import Variant
+    from pytest_ttnn_perf.records.ops import Columns, OpTable, Signature, Tensor
+
+
+def causes_between(before: Variant, after: Variant) -> tuple[Cause, ...]:
+    """Return the differences; what one side does not tell is no difference."""
+    both = _both(before, after)
+    return tuple(Cause(what, then, now) for what, then, now in both if then and now and now != then)
+
+
+def _both(before: Variant, after: Variant) -> Iterator[tuple[str, str | None, str | None]]:
+    """Yield what may differ: its name, and its value before and after."""
+    yield "cores", str(before.cores or ""), str(after.cores or "")
+    yield "fidelity", before.fidelity, after.fidelity
+    if before.signature != after.signature:
+        ours, theirs = before.signature, after.signature
+        yield from _operands("in", ours.inputs, theirs.inputs)
+        yield from _operands("out", ours.outputs, theirs.outputs)
+    if before.attributes != after.attributes:
+        now = dict(settings_in(after.attributes))
+        for key, value in settings_in(before.attributes):
+            yield key, value, now.get(key)
+
+
+def _operands(
+    side: str, before: tuple[Tensor, ...], after: tuple[Tensor, ...]
+) -> Iterator[tuple[str, str, str]]:
+    if len(before) != len(after):
+        yield f"{side}puts", str(len(before)), str(len(after))
+    for place, (then, now) in enumerate(zip(before, after, strict=False)):
+        if then != now:
+            name = f"{side}{place}"
+            yield f"{name} dtype", then.dtype, now.dtype
+            yield f"{name} memory", then.memory, now.memory
+            yield f"{name} layout", then.layout, now.layout
+            yield f"{name} shape", *_shapes(then, now)
+
+
+def _shapes(before: Tensor, after: Tensor) -> tuple[str, str]:
+    """Return logical shapes where both sides tell them; padding follows from the layout."""
+    if before.logical is None or after.logical is None:
+        return shape_text(before.padded), shape_text(after.padded)
+    return shape_text(before.logical), shape_text(after.logical)
+
+
+class Fates:
+    """Tells what became of the ops of pairings; like changes are of the same kind."""
+
+    def __init__(self, catalogue: Catalogue) -> None:
+        self._catalogue = catalogue
+        self._kinds: dict[object, Kind] = {}
+
+    def of(self, pairing: Pairing, *, lane: int, unit_ns: float) -> Iterator[Batch]:
+        """Yield what became of all ops; ``unit_ns`` is what a unit is on one device."""
+        per_device_ns = unit_ns / pairing.weight
+        before, after = pairing.before, pairing.after
+        to, moved = match(before.variants, after.variants, self._catalogue)
+        kept = {i: j for i, j in enumerate(to) if j != NONE}
+        for places in (kept, moved):
+            for kind, ours, theirs in self._changed(pairing, places):
+                yield Batch(kind, ours, theirs, per_device_ns, lane, moved=places is moved)
+        gone = set(range(len(before.variants))).difference(kept, moved)
+        come = set(range(len(after.variants))).difference(kept.values(), moved.values())
+        for kind, units in self._listed(before, gone, ChangeKind.REMOVED):
+            yield Batch(kind, units, (), per_device_ns, lane)
+        for kind, units in self._listed(after, come, ChangeKind.ADDED):
+            yield Batch(kind, (), units, per_device_ns, lane)
+
+    def _changed(
+        self, pairing: Pairing, places: Mapping[int, int]
+    ) -> Iterator[tuple[Kind, Sequence[int], Sequence[int]]]:
+        """Yield the kinds of matched ops, with their times before and after."""
+        before, after = pairing.before, pairing.after
+        by_variants: defaultdict[tuple[int, int], list[tuple[int, int]]] = defaultdict(list)
+        for i, j in places.items():
+            variants = (before.variants[i], after.variants[j])
+            by_variants[variants].append((before.units[i], after.units[j]))
+        for (one, other), units in by_variants.items():
+            ours, theirs = self._catalogue.variants[one], self._catalogue.variants[other]
+            causes = causes_between(ours, theirs)
+            kind = self._kind(theirs.signature, None, causes, before=ours.signature)
+            before_units, after_units = zip(*units, strict=True)
+            yield kind, before_units, after_units
+
+    def _kind(
+        self,
+        signature: Signature,
+        listed: ChangeKind | None,
+        causes: tuple[Cause, ...],
+        *,
+        before: Signature | None = None,
+    ) -> Kind:
+        """Return the kind that all changes like this one share."""
+        key = (before, signature, listed, causes)
+        return self._kinds.setdefault(key, Kind(signature, listed, causes))
+
+    def _listed(
+        self, strand: Strand, places: Iterable[int], change: ChangeKind
+    ) -> Iterator[tuple[Kind, list[int]]]:
+        """Yield the kinds of ops without a match, with their times.
+
+        The cause is how many of an op there are on its side, and how many of them have a match.
+        """
+        by_variant: defaultdict[int, list[int]] = defaultdict(list)
+        variants, units_of = strand
+        for place in places:
+            by_variant[variants[place]].append(units_of[place])
+        if not by_variant:
+            return
+        exact = self._catalogue.alike.exact
+        present = Counter(map(exact.__getitem__, variants))
+        matched = present.copy()
+        for variant, units in by_variant.items():
+            matched[exact[variant]] -= len(units)
+        for variant, units in by_variant.items():
+            counts = str(present[exact[variant]]), str(matched[exact[variant]])
+            cause = Cause("count", *(counts if change is ChangeKind.REMOVED else counts[::-1]))
+            signature = self._catalogue.variants[variant].signature
+            yield self._kind(signature, change, (cause,)), units
+
+
+class Lane(NamedTuple):
+    """The ops of one device: a row of the table for each, and how long it took."""
+
+    rows: Sequence[int] = ()
+    kernel_ns: Sequence[float] = ()
+
+
+def lanes_of(table: OpTable) -> tuple[tuple[Lane, ...], Lane]:
+    """Return the lanes of a table's devices, and that of the host.
+
+    The devices are in ascending order; an empty lane stands for none. Ops that fell back to the
+    host run, but take no kernel time.
+    """
+    c = table.columns
+    rows_of: defaultdict[int, list[int]] = defaultdict(list)
+    for row, device in enumerate(c.device):
+        rows_of[device].append(row)
+    host = rows_of.pop(HOST, [])
+    devices = tuple(_lane(c, rows_of[device]) for device in sorted(rows_of))
+    return devices or (Lane(),), Lane(host, [0.0] * len(host))
+
+
+def _lane(c: Columns, rows: Sequence[int]) -> Lane:
+    """Put one replay of a trace where the trace ran first; what ran outside stays as it is.
+
+    A trace whose replays the capture does not tell apart counts as outside.
+    """
+    if {c.replay[row] for row in rows} == {None}:
+        return Lane(rows, list(map(c.kernel_ns.__getitem__, rows)))
+    replays: dict[int, dict[int, list[int]]] = {}
+    for row in rows:
+        trace, replay = c.trace[row], c.replay[row]
+        if trace is not None and replay is not None:
+            replays.setdefault(trace, {}).setdefault(replay, []).append(row)
+    kept: list[int] = []
+    kernel_ns: list[float] = []
+    done: set[int] = set()
+    for row in rows:
+        trace = c.trace[row]
+        if trace is None or c.replay[row] is None:
+            kept.append(row)
+            kernel_ns.append(c.kernel_ns[row])
+        elif trace not in done:
+            done.add(trace)
+            complete = _complete(c, replays[trace])
+            kept += complete[0]
+            places = zip(*complete, strict=True)
+            kernel_ns += [median([c.kernel_ns[each] for each in place]) for place in places]
+    return Lane(kept, kernel_ns)
+
+
+def _complete(c: Columns, replays: Mapping[int, Sequence[int]]) -> list[Sequence[int]]:
+    """Return the replays that ran the same ops as most of the longest: shorter ones lost some."""
+    longest = max(map(len, replays.values()))
+    whole = [
+        (tuple(c.signature[row] for row in rows), rows)
+        for _, rows in sorted(replays.items())
+        if len(rows) == longest
+    ]
+    # Of equally common ones the first: that is the order Counter keeps.
+    ((usual, _),) = Counter(ops for ops, _ in whole).most_common(1)
+    return [rows for ops, rows in whole if ops == usual]
+
+
+#: Times are counted in units of 2⁻¹⁰ ns, finer than any capture tells them ...
+_FINEST: Final = -10
+#: ... or in coarser ones, if the sum of all would need more bits than a float adds up exactly.
+_EXACT_BITS: Final = 52
+
+
+def attribute(before: OpTable, after: OpTable) -> Attribution:
+    """Attribute the change of the kernel time from one capture to another; times are finite.
+
+    The totals are of one device. Several devices are compared each with its counterpart, by
+    ascending number, and then averaged; the parts are means as well. Of a trace, one replay is
+    compared with one: each of its ops takes the median of the complete replays. What ran outside
+    of traces is taken as it is. So a total is that of one replay per trace and all the rest. Ops
+    that fell back to the host are compared, but take no kernel time.
+
+    Parts and ``unexplained_ns`` add up to the change exactly, as floats and in any order. Swapping
+    the tables negates all of them.
+    """
+    (our_lanes, our_host), (their_lanes, their_host) = lanes_of(before), lanes_of(after)
+    unit_ns = _unit_ns([*our_lanes, *their_lanes])
+    catalogue = Catalogue()
+
+    def strands(table: OpTable, lanes: Iterable[Lane]) -> list[Strand]:
+        variant_of = catalogue.numbered(table).__getitem__
+        return [
+            Strand(tuple(map(variant_of, lane.rows)), _units(lane.kernel_ns, unit_ns))
+            for lane in lanes
+        ]
+
+    *ours, our_fallbacks = strands(before, [*our_lanes, our_host])
+    *theirs, their_fallbacks = strands(after, [*their_lanes, their_host])
+    pairings, whole = paired(ours, theirs)
+    fates = Fates(catalogue)
+    every = [*pairings, Pairing(our_fallbacks, their_fallbacks, whole)]
+    groups = changed_groups(
+        chain.from_iterable(
+            fates.of(pairing, lane=lane, unit_ns=unit_ns) for lane, pairing in enumerate(every)
+        ),
+        unit_ns=unit_ns / whole,
+    )
+
+    def mean_ns(units: int) -> float:
+        # To the nearest unit, halves to the even one: so the sign makes no difference.
+        nearest, rest = divmod(units, whole)
+        return (nearest + (2 * rest + nearest % 2 > whole)) * unit_ns
+
+    before_ns = mean_ns(sum(sum(pairing.before.units) for pairing in pairings))
+    after_ns = mean_ns(sum(sum(pairing.after.units) for pairing in pairings))
+    parts = sorted(_parts(groups, mean_ns), key=_rank)
+    return Attribution(
+        before_ns,
+        after_ns,
+        tuple(parts),
+        (after_ns - before_ns) - sum(part.delta_ns for part in parts),
+        devices=(len(our_lanes), len(their_lanes)),
+        replayed=_has_replays(before) or _has_replays(after),
+    )
+
+
+def _unit_ns(lanes: Iterable[Lane]) -> float:
+    total = sum(sum(lane.kernel_ns) for lane in lanes)
+    return 2.0 ** max(_FINEST, math.frexp(total)[1] - _EXACT_BITS)
+
+
+def _units(times_ns: Iterable[float], unit_ns: float) -> list[int]:
+    return [round(time_ns / unit_ns) for time_ns in times_ns]
+
+
+def _has_replays(table: OpTable) -> bool:
+    return bool(set(table.columns.replay) - {None})
+
+
+def _parts(groups: Iterable[Group], mean_ns: Callable[[int], float]) -> Iterator[Part]:
+    words_of = cache(_words)  # many parts may be of one op
+    for group in groups:
+        signature = group.kind.signature
+        operands, shape = words_of(signature)
+        yield Part(
+            group.change,
+            signature.op,
+            operands,
+            group.count,
+            mean_ns(group.delta_units),
+            group.kind.causes,
+            max(group.moves.values()),
+            shape,
+            mean_ns(group.before_units),
+        )
+
+
+def _words(signature: Signature) -> tuple[str, str]:
+    return operands_text(signature), calling_shape(signature)
+
+
+def _rank(part: Part) -> tuple[object, ...]:
+    """Order by size; what is of the same size by its name, so that the order is always the same."""
+    causes = [str(cause) for cause in part.causes]
+    return -abs(part.delta_ns), part.change.value, part.op, part.signature, causes

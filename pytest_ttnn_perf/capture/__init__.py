@@ -1,1 +1,0 @@
-"""One input format per file, each read into records of the model."""

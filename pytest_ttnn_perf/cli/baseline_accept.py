@@ -1,0 +1,370 @@
+"""Taking the results of recorded runs into the baselines: no pytest, no hardware."""
+
+from __future__ import annotations
+
+import shlex
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Final
+
+from pytest_ttnn_perf._base.errors import InputError, UsageError
+from pytest_ttnn_perf._base.text import counted
+from pytest_ttnn_perf.analysis.captures.detect import read_run
+from pytest_ttnn_perf.baselines.store import BaselineStore
+from pytest_ttnn_perf.cli.baseline_edits import (
+    Changing,
+    file_edits,
+    metric_edits,
+    selected,
+    shown_then_done,
+)
+from pytest_ttnn_perf.gate.judge import session_of
+from pytest_ttnn_perf.observe.checklist import violations
+from pytest_ttnn_perf.records.baseline import Edits, Refusal, TestEdit
+from pytest_ttnn_perf.records.settings import Update
+from pytest_ttnn_perf.records.verdict import Outcome, Reason
+from pytest_ttnn_perf.report.checklist import shift_line
+from pytest_ttnn_perf.report.sentences import sentence
+from pytest_ttnn_perf.run.confirm import MEASURED_ONCE
+from pytest_ttnn_perf.run.judge import judge_observation, judge_run, relabelled
+from pytest_ttnn_perf.run.update import Action, Updates, accepted_now, action_for, appended, plan
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+    from pathlib import Path
+
+    from pytest_ttnn_perf.records.baseline import Accepted, TestBaseline
+    from pytest_ttnn_perf.records.hardware import Hardware
+    from pytest_ttnn_perf.records.observation import JudgedTest, MetricObservation, Observation, Run
+    from pytest_ttnn_perf.records.result import Result
+    from pytest_ttnn_perf.records.settings import Settings
+    from pytest_ttnn_perf.records.verdict import Verdict
+    from pytest_ttnn_perf.run.update import Change
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """A test as one record tells it, judged by itself; ``record`` is the record's name."""
+
+    record: str
+    judged: JudgedTest
+
+    @property
+    def observation(self) -> Observation:
+        """What it observed."""
+        return self.judged.observation
+
+
+def joined(measured: Sequence[Measured]) -> Observation:
+    """Return the records of a test as one: each more is a confirmation of the first.
+
+    Of what is compared exactly all samples count together, as nothing of it may differ. If they
+    contradict each other, the result has a problem, and cannot be accepted.
+    """
+    first, *rest = measured
+    if not rest:
+        return first.observation
+    for each in measured:
+        trouble = _trouble(each.observation)
+        if trouble is not None:
+            return replace(first.observation, problems=(f"{each.record}: {trouble}",))
+    for each in rest:
+        difference = _difference(first, each)
+        if difference is not None:
+            return replace(first.observation, problems=(f"{each.record}: {difference}",))
+    metrics = {
+        name: _series([each.observation.metrics[name] for each in measured])
+        for name in first.observation.metrics
+    }
+    return replace(first.observation, metrics=metrics, ops=rest[-1].observation.ops)
+
+
+def is_stored(measured: Measured, stored: TestBaseline | None) -> bool:
+    """Return whether all timings of a test are sessions of the baseline already.
+
+    Taking the same record twice must not make its sessions count twice. Times may be equal by
+    chance, as those of a simulator are: what is compared exactly must be as it is stored.
+    """
+    exact = (v for v in measured.judged.verdicts if not v.metric.compared_by_ratio)
+    if stored is None or any(verdict.outcome is not Outcome.WITHIN for verdict in exact):
+        return False
+    gated = [
+        (each, stored.metrics[name].sessions)
+        for name, each in measured.observation.metrics.items()
+        if each.metric.compared_by_ratio and name in stored.metrics
+    ]
+    return bool(gated) and all(
+        bool(each.samples) and session_of(each, each.samples) in sessions
+        for each, sessions in gated
+    )
+
+
+def _trouble(observation: Observation) -> str | None:
+    if observation.lost is not None:
+        return f"its worker {observation.lost}"
+    if observation.raised is not None:
+        return f"the test raised {observation.raised}"
+    if observation.unconfirmed is not None:
+        return f"it could not be confirmed: {observation.unconfirmed}"
+    return observation.problems[0] if observation.problems else None
+
+
+def _difference(first: Measured, other: Measured) -> str | None:
+    ours, theirs = first.observation, other.observation
+    setting = theirs.setting.first_difference(ours.setting)
+    if setting is not None:
+        name, now, then = setting
+        return f"another configuration: {name} is {now!r}, in {first.record} {then!r}"
+    for name in sorted({*ours.metrics, *theirs.metrics}):
+        mine, its = ours.metrics.get(name), theirs.metrics.get(name)
+        if mine is None or its is None:
+            lacking = first.record if mine is None else other.record
+            return f"{name} is not in {lacking}: records to be joined measure the same"
+        if mine.metric != its.metric:
+            return f"{name} is defined differently than in {first.record}"
+    return None
+
+
+def _series(measured: Sequence[MetricObservation]) -> MetricObservation:
+    first, *rest = measured
+    if not first.metric.compared_by_ratio:
+        samples = tuple(sample for each in measured for sample in each.samples)
+        return replace(first, samples=samples)
+    more = (sample for each in rest for sample in (each.samples, *each.confirmations))
+    return replace(first, confirmations=(*first.confirmations, *more))
+
+
+def refusal_of(
+    judged: JudgedTest,
+    measured: Sequence[Measured],
+    update: Update,
+    *,
+    settings: Settings,
+    options: Sequence[str],
+) -> Refusal | None:
+    """Return why a test's result cannot be accepted; None if it can, or changes nothing."""
+    test = judged.observation.test
+
+    def refused(why: str, remedy: str) -> Refusal:
+        return Refusal("", test, why, remedy)
+
+    if judged.observation.problems:
+        return refused(judged.observation.problems[0], "mend that, and run the test again")
+    for each in measured:
+        for finding in violations(each.judged, settings.checklist):
+            why = f"{finding.code} {finding.name}: {finding.reason or 'found'}"
+            return refused(why, f"what fails is no standard; see: ttnn-perf rules {finding.code}")
+    blocked = [v for v in judged.verdicts if action_for(v, update) is Action.BLOCK]
+    wanted = update is not Update.NEW or _adds(judged, update)
+    words = ["ttnn-perf", "baseline", "accept", *(each.record for each in measured), test]
+    command = f'{shlex.join([*words, "--update", "all", *options])} --reason "why"'
+    if blocked:
+        why = "; ".join(map(sentence, blocked))
+        return refused(why, _remedy(blocked, command)) if wanted else None
+    lucky = [v for v in judged.verdicts if update is Update.IMPROVED and _seen_once(v, judged)]
+    if lucky and settings.confirm:
+        why = f"{sentence(lucky[0])}: measured by one process, which may have been lucky"
+        return refused(why, f"give a second record of this commit too, or: {command}")
+    return None
+
+
+def _adds(judged: JudgedTest, update: Update) -> bool:
+    return any(action_for(verdict, update) is Action.ADD for verdict in judged.verdicts)
+
+
+def _seen_once(verdict: Verdict, judged: JudgedTest) -> bool:
+    """Return whether a gain rests on one process where another could have told otherwise."""
+    observed = judged.observation.metrics.get(verdict.metric.name)
+    by_luck = verdict.metric.compared_by_ratio and verdict.metric.source not in MEASURED_ONCE
+    gained = verdict.outcome is Outcome.IMPROVED and observed is not None
+    return by_luck and gained and not (observed and observed.confirmations)
+
+
+def _remedy(blocked: Sequence[Verdict], command: str) -> str:
+    """Return what to do: what no command resolves comes first."""
+    if any(verdict.reason is Reason.ABSOLUTE_LIMIT for verdict in blocked):
+        return "no update accepts a broken limit: mend the model, or change the limit in the test"
+    outcomes = {verdict.outcome for verdict in blocked}
+    if Outcome.NO_DATA in outcomes:
+        return "there is no number to store: mend that, and run the test again"
+    if Outcome.TOO_NOISY in outcomes:
+        return "there is no number to store: raise iterations= or quiet the machine, and run again"
+    return f"accept it with: {command}"
+
+
+_WORDS: Final = {
+    Action.ADD: "recorded",
+    Action.ACCEPT: "accepted",
+    Action.REPLACE: "replaced",
+    Action.REMOVE: "removed",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Acceptance:
+    """What is asked for: the records, the tests in them (all if none is named), what of it, why.
+
+    ``options`` are those of this command that the next one needs too.
+    """
+
+    records: Sequence[Path]
+    tests: Sequence[str]
+    update: Update
+    reason: str | None
+    changing: Changing
+    options: tuple[str, ...] = ()
+
+
+def accept_records(asked: Acceptance, settings: Settings) -> Result:
+    """Show what records change in the baselines, and change it.
+
+    Raises:
+        UsageError: the records cannot be taken together, or as a whole; a test is not in them.
+        InputError: a record or a baseline is unreadable.
+    """
+    if asked.update is Update.ALL and not (asked.reason or "").strip():
+        message = '--update all needs --reason "why the change is right"'
+        raise UsageError(message)
+    store = BaselineStore(settings.baselines)
+    runs = {path: judge_run(read_run(path), store, settings) for path in asked.records}
+    _check_together(runs)
+    for path, run in runs.items():
+        _check_whole(path, run, asked)
+    accepting = _Accepting(asked, settings, store, runs)
+    accepting.decide()
+    edits = accepting.edits()
+    return shown_then_done(edits, asked.changing, accepting.write, failed=bool(accepting.refusals))
+
+
+def _check_together(runs: dict[Path, Run]) -> None:
+    """Refuse records that are not measurements of the same thing."""
+    (first, run), *others = runs.items()
+    for path, other in others:
+        ours, theirs = run.environment.commit, other.environment.commit
+        if ours != theirs:
+            message = f"{first} is of commit {ours or 'unknown'}, {path} of {theirs or 'unknown'}"
+            raise UsageError(f"{message}: accept them one after the other")
+    seen: dict[str, Path] = {}
+    for path, each in runs.items():
+        if each.id is not None and seen.setdefault(each.id, path) is not path:
+            message = f"{seen[each.id]} and {path} are records of one run, {each.id}: give one"
+            raise UsageError(message)
+
+
+def _check_whole(path: Path, run: Run, asked: Acceptance) -> None:
+    if not run.tests:
+        raise InputError(path, "the run has no tests: there is nothing to accept")
+    if not run.complete and not asked.tests:
+        count = counted(len(run.tests), "test")
+        message = f"{path}: the run was cut short after {count}, and may not have measured again"
+        name = next(iter(run.tests))
+        hint = f"accept those that you trust by name: ttnn-perf baseline accept {path} {name}"
+        raise UsageError(f"{message} what looked different; {hint}")
+
+
+@dataclass(slots=True)
+class _Accepting:
+    """Goes through the tests of some records, key by key."""
+
+    asked: Acceptance
+    settings: Settings
+    store: BaselineStore
+    runs: dict[Path, Run]
+    refusals: list[Refusal] = field(default_factory=list)
+    remarks: list[str] = field(default_factory=list)
+    _changes: dict[Hardware, dict[str, Change]] = field(default_factory=dict)
+
+    def decide(self) -> None:
+        """Find out what each test changes, or why it must not."""
+        update = self._update()
+        kept = again = 0
+        for (hardware, test), measured in self._measured().items():
+            stored = self.store.find(hardware, test)
+            if all(is_stored(each, stored) for each in measured):
+                again += 1
+                continue
+            judged = self._judged(hardware, measured, update)
+            options = self.asked.options
+            refusal = refusal_of(judged, measured, update, settings=self.settings, options=options)
+            change = plan(judged, update, accepted=self._accepted())
+            if refusal is not None:
+                self.refusals.append(replace(refusal, key=hardware.key))
+            elif change is not None:
+                change = replace(change, appended=appended(each.judged for each in measured))
+                self._changes.setdefault(hardware, {})[test] = change
+            else:
+                kept += 1
+        if again:
+            self.remarks.append(f"{counted(again, 'test')} already in the baselines")
+        if kept:
+            self.remarks.append(f"{counted(kept, 'test')} unchanged")
+        self.remarks += self._provenance()
+
+    def edits(self) -> Edits:
+        """Return what is going to be written, as it would be at this moment."""
+        tests, after = [], []
+        for hardware, changes in self._changes.items():
+            then: dict[str, TestBaseline | None] = {}
+            for test, change in changes.items():
+                before = self.store.find(hardware, test)
+                then[test] = change(before)
+                what = {
+                    name: _WORDS.get(action) or _added(before, then[test], name)
+                    for name, action in change.actions.items()
+                    if action is not Action.KEEP
+                }
+                edit = metric_edits(before, then[test], what)
+                tests.append(TestEdit(hardware.key, test, edit))
+            after.append((hardware, then))
+        files = file_edits(self.store, after, here=self.asked.changing.here)
+        return Edits(tuple(tests), files, tuple(self.refusals), tuple(self.remarks))
+
+    def write(self) -> Iterator[str]:
+        """Write it; yield what could not be."""
+        updates = Updates(self.store, self.asked.update)
+        for hardware, changes in self._changes.items():
+            for test, change in changes.items():
+                updates.add(hardware, test, change)
+        for refused in updates.write([]):
+            yield refused.error
+
+    def _update(self) -> Update:
+        """Return what may be written: of a machine that has shifted, only what is new."""
+        update = self.asked.update
+        shifts = [run.shift for run in self.runs.values() if run.shift is not None]
+        if not shifts or update is Update.ALL:
+            return update
+        self.remarks.append(shift_line(shifts[0]))
+        self.remarks.append("  only new baselines are taken: a shifted machine sets no standard")
+        return Update.NEW
+
+    def _measured(self) -> dict[tuple[Hardware, str], list[Measured]]:
+        tests = dict.fromkeys(test for run in self.runs.values() for test in run.tests)
+        where = ", ".join(map(str, self.runs))
+        found: dict[tuple[Hardware, str], list[Measured]] = {}
+        for test in selected(tests, self.asked.tests, where=where):
+            for path, run in self.runs.items():
+                if test in run.tests:
+                    hardware = run.tests[test].observation.hardware or run.hardware
+                    assert hardware is not None, f"{test} has no hardware"
+                    measured = Measured(str(path), run.tests[test])
+                    found.setdefault((hardware, test), []).append(measured)
+        return found
+
+    def _judged(self, hardware: Hardware, measured: list[Measured], update: Update) -> JudgedTest:
+        judged = judge_observation(joined(measured), self.store, hardware=hardware)
+        shift = next((run.shift for run in self.runs.values() if run.shift), None)
+        return relabelled(judged, shift) if shift and update is not Update.ALL else judged
+
+    def _accepted(self) -> Accepted:
+        """Return who the numbers come from: the machine and the commit of the record."""
+        return accepted_now(next(iter(self.runs.values())).environment, self.asked.reason)
+
+    def _provenance(self) -> Iterator[str]:
+        if any(run.environment.dirty for run in self.runs.values()):
+            yield "the code had changes that are in no commit when this was measured"
+
+
+def _added(before: TestBaseline | None, after: TestBaseline | None, name: str) -> str:
+    then = len(before.metrics[name].sessions) if before else 0
+    now = len(after.metrics[name].sessions) if after else 0
+    return f"{counted(now - then, 'session')} added"

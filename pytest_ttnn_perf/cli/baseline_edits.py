@@ -1,0 +1,317 @@
+"""What a change makes of a baseline, metric by metric and file by file."""
+
+from __future__ import annotations
+
+import difflib
+import os
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from pytest_ttnn_perf._base.errors import TtnnPerfError, UsageError
+from pytest_ttnn_perf._base.text import counted
+from pytest_ttnn_perf.gate.ratios import centre_of
+from pytest_ttnn_perf.records.baseline import FileEdit, FileFate, Level, MetricEdit, TestEdit
+from pytest_ttnn_perf.records.metric import Better
+from pytest_ttnn_perf.records.observation import lies_in
+from pytest_ttnn_perf.records.paths import baseline_path, key_folder, ops_path, split_test_id
+from pytest_ttnn_perf.records.result import Result
+from pytest_ttnn_perf.records.verdict import Outcome, Verdict
+from pytest_ttnn_perf.report.numbers import Listing, format_value, table_lines
+from pytest_ttnn_perf.report.sentences import change_in_words
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+    from pathlib import Path
+
+    from pytest_ttnn_perf.baselines.store import BaselineStore
+    from pytest_ttnn_perf.records.baseline import Edits, MetricBaseline, TestBaseline
+    from pytest_ttnn_perf.records.hardware import Hardware
+    from pytest_ttnn_perf.records.metric import Metric
+
+
+def metric_edits(
+    before: TestBaseline | None, after: TestBaseline | None, what: Mapping[str, str]
+) -> tuple[MetricEdit, ...]:
+    """Return the metrics that ``what`` names, with what becomes of each."""
+    old = before.metrics if before else {}
+    new = after.metrics if after else {}
+    return tuple(
+        _metric_edit(old.get(name), new.get(name), text) for name, text in sorted(what.items())
+    )
+
+
+def _metric_edit(
+    before: MetricBaseline | None, after: MetricBaseline | None, what: str
+) -> MetricEdit:
+    stored = after or before
+    assert stored is not None, "a metric that is stored neither before nor after does not change"
+    then, now = level_of(before), level_of(after)
+    same = before is not None and after is not None and before.metric == after.metric
+    change = _worsening(stored.metric, then.centre, now.centre) if same and then and now else None
+    return MetricEdit(stored.metric, what, then, now, change)
+
+
+def level_of(baseline: MetricBaseline | None) -> Level | None:
+    """Return what a stored metric is compared with."""
+    if baseline is None:
+        return None
+    return Level(centre_of(baseline), len(baseline.current), baseline.since)
+
+
+def _worsening(metric: Metric, before: float, after: float) -> float | None:
+    """Return the change as the gate reckons it: a fraction, plus is worse."""
+    if before == after:
+        return 0.0
+    if metric.better is Better.HIGHER:
+        # Of a throughput, the time per unit of work; of an accuracy, what is lost of it.
+        lower, whole = (before - after), (after if metric.compared_by_ratio else before)
+        return lower / abs(whole) if whole else None
+    return (after - before) / abs(before) if before else None
+
+
+def removal(hardware: Hardware, test: str, stored: TestBaseline) -> TestEdit:
+    """Return the edit that removes a test."""
+    what = dict.fromkeys(stored.metrics, "removed")
+    return TestEdit(hardware.key, test, metric_edits(stored, None, what))
+
+
+def file_edits(
+    store: BaselineStore,
+    changes: Iterable[tuple[Hardware, Mapping[str, TestBaseline | None]]],
+    *,
+    here: Path,
+) -> tuple[FileEdit, ...]:
+    """Return what becomes of each file if tests come to have these baselines, None for none."""
+    fates: dict[Path, FileFate] = {}
+    for hardware, tests in changes:
+        folder = key_folder(store.root, hardware)
+        by_file: dict[str, dict[str, TestBaseline | None]] = {}
+        for test, after in tests.items():
+            by_file.setdefault(split_test_id(test)[0], {})[test] = after
+            table = folder / ops_path(test)
+            if after is None and table.exists():
+                fates[table] = FileFate.REMOVE
+            elif after is not None and after.op_table is not None:
+                fates[table] = FileFate.CHANGE if table.exists() else FileFate.CREATE
+        for test_file, own in by_file.items():
+            path = baseline_path(store.root, hardware, test_file)
+            fates[path] = _fate(path, store.names_in(hardware, test_file), own)
+    return tuple(FileEdit(shown(path, here), fates[path]) for path in sorted(fates))
+
+
+def _fate(path: Path, stored: frozenset[str], own: Mapping[str, TestBaseline | None]) -> FileFate:
+    names = {split_test_id(test)[1]: after for test, after in own.items()}
+    left = (stored - names.keys()) | {name for name, after in names.items() if after is not None}
+    if not left:
+        return FileFate.REMOVE
+    return FileFate.CHANGE if path.exists() else FileFate.CREATE
+
+
+def shown(path: Path, here: Path) -> str:
+    """Return a path as the user would name it from where they stand."""
+    nearer = os.path.relpath(path, here)
+    return str(path) if nearer.startswith(os.pardir) else nearer
+
+
+def written_text(edits: Iterable[FileEdit]) -> str:
+    """Say what was done to each file."""
+    return "".join(
+        f"{'removed' if edit.fate is FileFate.REMOVE else 'wrote'} {edit.path}\n" for edit in edits
+    )
+
+
+_HEADINGS: Final = ("key", "test", "metric", "before", "after", "change", "what")
+_COLUMNS: Final = (
+    "key", "test", "renamed_to", "metric", "what", "unit", "before", "before_sessions", "after",
+    "after_sessions", "change",
+)  # fmt: skip
+
+
+def edits_listing(edits: Edits, *, dry_run: bool) -> Listing:
+    """Lay out what is about to happen; with ``dry_run``, what would."""
+    rows = [row for edit in edits.tests for row in _shown_rows(edit)]
+    lines = table_lines(_HEADINGS, rows, right=frozenset({3, 4})) if rows else []
+    lines += [f"{edit.test}: {edit.note}" for edit in edits.tests if edit.note]
+    for refusal in edits.refusals:
+        lines += [f"refused {refusal.test} on {refusal.key}: {refusal.why}"]
+        lines += [f"  {refusal.remedy}"] if refusal.remedy else []
+    lines += edits.remarks
+    would = "would " if dry_run else ""
+    lines += [f"{would}{file.fate.value} {file.path}" for file in edits.files]
+    lines.append(_count(edits, dry_run=dry_run))
+    return Listing(tuple(lines), _document(edits, dry_run=dry_run), _COLUMNS, tuple(_rows(edits)))
+
+
+def _count(edits: Edits, *, dry_run: bool) -> str:
+    metrics = sum(len(edit.metrics) for edit in edits.tests)
+    parts = [f"{counted(len(edits.tests), 'test')}, {counted(metrics, 'metric')}"]
+    parts += [f"{len(edits.refusals)} refused"] if edits.refusals else []
+    if not edits.tests:
+        parts = ["nothing to write", *parts[1:]]
+    return "; ".join(parts) + ("; dry run: nothing is written" if dry_run else "")
+
+
+def _shown_rows(edit: TestEdit) -> Iterator[tuple[str, ...]]:
+    key, test = edit.key, edit.test
+    if edit.renamed_to is not None:
+        test = f"{edit.test} → {edit.renamed_to}"
+    for metric in edit.metrics:
+        then = metric.before.centre if metric.before else None
+        yield (
+            key,
+            test,
+            metric.metric.name,
+            _level(metric, metric.before),
+            _level(metric, metric.after, beside=then),
+            change_text(metric),
+            metric.what,
+        )
+        key = test = ""
+
+
+def _level(edit: MetricEdit, level: Level | None, *, beside: float | None = None) -> str:
+    if level is None:
+        return "-"
+    value = format_value(edit.metric, level.centre, beside=beside)
+    return f"{value} ({counted(level.sessions, 'session')})"
+
+
+def change_text(edit: MetricEdit) -> str:
+    """Say how much better or worse the centre becomes; "-" where there is nothing to compare."""
+    if edit.before is None or edit.after is None:
+        return "-"
+    if edit.change is None and edit.before.centre:
+        return "not comparable"
+    return change_in_words(Verdict(edit.metric, Outcome.WITHIN, change=edit.change))
+
+
+def _rows(edits: Edits) -> Iterator[tuple[object, ...]]:
+    for edit in edits.tests:
+        for each in edit.metrics:
+            then, now = _pair(each.before), _pair(each.after)
+            head = (edit.key, edit.test, edit.renamed_to, each.metric.name, each.what)
+            yield (*head, each.metric.unit, *then, *now, each.change)
+
+
+def _pair(level: Level | None) -> tuple[float | None, int | None]:
+    return (None, None) if level is None else (level.centre, level.sessions)
+
+
+def _document(edits: Edits, *, dry_run: bool) -> dict[str, object]:
+    return {
+        "dry_run": dry_run,
+        "tests": [
+            {
+                "key": edit.key,
+                "test": edit.test,
+                "renamed_to": edit.renamed_to,
+                "note": edit.note,
+                "metrics": [_metric_document(each) for each in edit.metrics],
+            }
+            for edit in edits.tests
+        ],
+        "refused": [
+            {"key": each.key, "test": each.test, "why": each.why, "remedy": each.remedy}
+            for each in edits.refusals
+        ],
+        "files": [{"path": file.path, "fate": file.fate.value} for file in edits.files],
+        "remarks": list(edits.remarks),
+    }
+
+
+def _metric_document(edit: MetricEdit) -> dict[str, object]:
+    return {
+        "metric": edit.metric.name,
+        "unit": edit.metric.unit,
+        "what": edit.what,
+        "before": _level_document(edit.before),
+        "after": _level_document(edit.after),
+        "change": edit.change,
+    }
+
+
+def _level_document(level: Level | None) -> dict[str, object] | None:
+    if level is None:
+        return None
+    return {"centre": level.centre, "sessions": level.sessions}
+
+
+#: The shape in which lines may follow what was printed; the others are one document.
+_TABLE = "table"
+
+
+@dataclass(frozen=True, slots=True)
+class Changing:
+    """How a command is to go about it: only show it, in which shape, seen from where."""
+
+    dry_run: bool
+    shape: str
+    here: Path
+
+
+def shown_then_done(
+    edits: Edits, asked: Changing, write: Callable[[], Iterable[str]], *, failed: bool = False
+) -> Result:
+    """Return the result that shows a change, and makes it once it is out.
+
+    ``write`` returns what could not be written; an error that it raises is one of those.
+    """
+    text = edits_listing(edits, dry_run=asked.dry_run).text(asked.shape)
+    if asked.dry_run:
+        return Result(text)
+    if not edits.tests:
+        return Result(text, failed=failed)
+
+    def then() -> Result:
+        try:
+            refused = list(write())
+        except TtnnPerfError as error:
+            refused = [str(error)]
+        errors = "".join(f"ttnn-perf: not written: {each}\n" for each in refused)
+        done = "" if refused or asked.shape != _TABLE else written_text(edits.files)
+        return Result(done, failed=bool(refused), errors=errors)
+
+    return Result(text, failed=failed, then=then)
+
+
+def selected(tests: Collection[str], selectors: Sequence[str], *, where: str) -> tuple[str, ...]:
+    """Return the tests that any selector names, in their order; all without a selector.
+
+    Raises:
+        UsageError: a selector names none; with the nearest names there are.
+    """
+    if not selectors:
+        return tuple(tests)
+    for selector in selectors:
+        if not any(matches(test, selector) for test in tests):
+            raise UsageError(_nothing(selector, tests, where=where))
+    return tuple(test for test in tests if any(matches(test, each) for each in selectors))
+
+
+def matches(test: str, selector: str) -> bool:
+    """Return whether a selector names a test. Brackets are those of parameters.
+
+    >>> matches("models/test_a.py::test_x[8]", "models/test_*::test_x[?]")
+    True
+    """
+    place = selector.removeprefix("./").rstrip("/")
+    if lies_in(test, place):
+        return True
+    if not set(place) & set("*?"):
+        return False
+    pattern = re.escape(place).replace(r"\*", ".*").replace(r"\?", ".")
+    return re.fullmatch(pattern, test) is not None
+
+
+def near(name: str, names: Collection[str]) -> tuple[str, ...]:
+    """Return the names that may have been meant, the nearest first."""
+    return tuple(difflib.get_close_matches(name, names, n=3, cutoff=0.5))
+
+
+def _nothing(selector: str, tests: Collection[str], *, where: str) -> str:
+    close = near(selector, tests)
+    said = f"{selector} names no test in {where}"
+    if close:
+        return f"{said}; near to it: {', '.join(close)}"
+    return f"{said}, which has {len(tests)} tests" if tests else f"{said}, which has none"

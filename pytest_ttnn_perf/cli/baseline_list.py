@@ -1,0 +1,252 @@
+"""What is stored, laid out: the baselines of a folder, the content of a run record."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from pytest_ttnn_perf._base.errors import InputError
+from pytest_ttnn_perf._base.files import parse_json
+from pytest_ttnn_perf._base.text import counted
+from pytest_ttnn_perf.analysis.captures.detect import read_run
+from pytest_ttnn_perf.baselines.schema import decode_file
+from pytest_ttnn_perf.baselines.store import BaselineStore
+from pytest_ttnn_perf.cli.baseline_edits import selected
+from pytest_ttnn_perf.gate.judge import session_of
+from pytest_ttnn_perf.gate.ratios import centre_of
+from pytest_ttnn_perf.processes.git import contents, history, top_level
+from pytest_ttnn_perf.records.json import encode_run
+from pytest_ttnn_perf.report.numbers import Listing, format_fraction, format_value, table_lines
+from pytest_ttnn_perf.run.lapses import stored_tests
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+    from pathlib import Path
+
+    from pytest_ttnn_perf.baselines.store import StoredFile
+    from pytest_ttnn_perf.processes.git import Committed
+    from pytest_ttnn_perf.records.baseline import BaselineFile, TestBaseline
+    from pytest_ttnn_perf.records.observation import JudgedTest, MetricObservation, Run
+
+
+_BASELINE_HEADINGS = (
+    "key", "test", "metric", "centre", "unit", "sessions", "since", "current", "accepted",
+    "commit", "reason",
+)  # fmt: skip
+_RUN_HEADINGS = ("test", "metric", "median", "mad", "n", "unit", "source", "gated", "outcome")
+
+
+def list_baselines(root: Path, *, shape: str) -> str:
+    """List every stored metric: its centre, how many sessions it rests on, and why it is there.
+
+    Raises:
+        InputError: the folder is missing, or a file in it is malformed.
+    """
+    rows: list[tuple[object, ...]] = []
+    shown: list[tuple[str, ...]] = []
+    for file in BaselineStore(root).all_files():
+        for row, line in _baseline_rows(file):
+            rows.append(row)
+            shown.append(line)
+    headings = ("key", "test", "metric", "baseline", "sessions", "accepted", "commit", "reason")
+    lines = table_lines(headings, shown, right=frozenset({3, 4})) if shown else []
+    tests = len({(row[0], row[1]) for row in rows})
+    count = f"{counted(len(rows), 'metric')} of {counted(tests, 'test')}"
+    document = {
+        "baselines": [dict(zip(_BASELINE_HEADINGS, row, strict=True)) for row in rows],
+    }
+    return Listing((*lines, count), document, _BASELINE_HEADINGS, tuple(rows)).text(shape)
+
+
+def _baseline_rows(file: StoredFile) -> Iterator[tuple[tuple[object, ...], tuple[str, ...]]]:
+    key = file.content.hardware.key
+    place = file.test_file or file.path.stem
+    for name, test in sorted(file.content.tests.items()):
+        nodeid = f"{place}::{name}" if name else place
+        accepted = test.accepted
+        for metric, stored in sorted(test.metrics.items()):
+            centre = centre_of(stored)
+            count, since, current = len(stored.sessions), stored.since, len(stored.current)
+            provenance = (accepted.at, accepted.commit, accepted.reason)
+            unit, value = stored.metric.unit, format_value(stored.metric, centre)
+            sessions = "1 (provisional)" if count == 1 else str(current)
+            row = (key, nodeid, metric, centre, unit, count, since, current, *provenance)
+            yield (
+                row,
+                (key, nodeid, metric, value, sessions, *(text or "-" for text in provenance)),
+            )
+
+
+def show_run(record: Path, *, shape: str) -> str:
+    """Show what a run record holds.
+
+    Raises:
+        InputError: with file, line and what was expected.
+    """
+    run = read_run(record)
+    rows: list[tuple[object, ...]] = []
+    shown: list[tuple[str, ...]] = []
+    for name, judged in run.tests.items():
+        for metric, observed in judged.observation.metrics.items():
+            row, line = _run_row(name, metric, observed, outcome=_outcome(judged, metric))
+            rows.append(row)
+            shown.append(line)
+    headings = ("test", "metric", "median", "spread", "samples", "verdict")
+    lines = table_lines(headings, shown, right=frozenset({2, 3, 4})) if shown else []
+    raised = [
+        f"{name} raised {judged.observation.raised}"
+        for name, judged in run.tests.items()
+        if judged.observation.raised is not None
+    ]
+    text = (*_heading(run), *lines, *raised)
+    return Listing(text, encode_run(run), _RUN_HEADINGS, tuple(rows)).text(shape)
+
+
+def _heading(run: Run) -> Iterator[str]:
+    environment = run.environment
+    parts = {
+        "run": run.id,
+        "label": run.label,
+        "key": run.hardware.key if run.hardware else None,
+        "started": environment.started_at,
+        "commit": environment.commit,
+        "python": environment.python,
+        "ttnn": environment.ttnn,
+        "cpu": environment.cpu,
+    }
+    for name, value in parts.items():
+        if value is not None:
+            dirty = " (dirty)" if name == "commit" and environment.dirty else ""
+            yield f"{name}: {value}{dirty}"
+    yield f"tests: {len(run.tests)}" + ("" if run.complete else " (the run was cut short)")
+
+
+def _run_row(
+    test: str, metric: str, observed: MetricObservation, *, outcome: str | None
+) -> tuple[tuple[object, ...], tuple[str, ...]]:
+    finite = tuple(sample for sample in observed.samples if sample == sample)  # noqa: PLR0124 (NaN)
+    session = session_of(observed, finite) if finite else None
+    value = session.median if session else None
+    several = session is not None and session.n > 1 and session.median
+    spread = session.mad / abs(session.median) if session and several else None
+    definition = observed.metric
+    gated = "" if observed.gated else "recorded only"
+    count = len(observed.samples)
+    row = (
+        test,
+        metric,
+        value,
+        session.mad if session else None,
+        count,
+        definition.unit,
+        definition.source.value,
+        observed.gated,
+        outcome,
+    )
+    shown = format_value(definition, value), format_fraction(spread), str(count)
+    return row, (test, metric, *shown, outcome or gated or "-")
+
+
+def _outcome(judged: JudgedTest, metric: str) -> str | None:
+    return next((v.outcome.value for v in judged.verdicts if v.metric.name == metric), None)
+
+
+_HEADINGS: Final = (
+    "key", "test", "accepted", "commit", "reason", "author", "committed", "revision", "values",
+)  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class _Version:
+    """A baseline file as a commit left it; None is the file as it is now, in no commit."""
+
+    content: BaselineFile
+    committed: Committed | None
+
+
+def list_acceptances(root: Path, tests: Sequence[str], *, shape: str) -> str:
+    """List every accept of every test, newest first.
+
+    Raises:
+        UsageError: a selector names no test.
+        InputError: the folder is missing, or a file in it is malformed.
+    """
+    files = list(BaselineStore(root).all_files())
+    names = dict.fromkeys(test for test, _ in stored_tests(files))
+    wanted = frozenset(selected(names, tests, where=str(root)))
+    in_git = top_level(root.absolute()) is not None
+    rows: list[tuple[object, ...]] = []
+    for file in files:
+        if any(test in wanted for test, _ in stored_tests([file])):
+            versions = _versions(file) if in_git else [_Version(file.content, None)]
+            rows += _rows(file, versions, wanted)
+    headings = ("key", "test", "accepted", "commit", "by", "committed", "values", "reason")
+    shown = [_shown(row) for row in rows]
+    lines = table_lines(headings, shown) if shown else []
+    told = counted(len(rows), "accept")
+    told += "" if in_git else "; no git here: only the last of each test is known"
+    document = {"accepts": [dict(zip(_HEADINGS, row, strict=True)) for row in rows]}
+    return Listing((*lines, told), document, _HEADINGS, tuple(rows)).text(shape)
+
+
+def _versions(file: StoredFile) -> list[_Version]:
+    """Return a file now and as each commit left it, newest first; what cannot be read is left out.
+
+    A version with conflict markers, or of a format that is not known any more, tells nothing.
+    """
+    commits = history(file.path)
+    found = [_Version(file.content, None)]
+    for committed, text in zip(commits, contents(file.path, commits), strict=True):
+        if text is None:
+            continue
+        try:
+            found.append(_Version(parse_json(text, decode_file, file=file.path), committed))
+        except InputError:
+            continue
+    return found
+
+
+def _rows(
+    file: StoredFile, versions: Sequence[_Version], wanted: frozenset[str]
+) -> Iterator[tuple[object, ...]]:
+    key = file.content.hardware.key
+    for test, _ in stored_tests([file]):
+        if test in wanted:
+            name = test.partition("::")[2]
+            for baseline, committed in _accepts(name, versions):
+                yield _row(key, test, baseline, committed)
+
+
+def _accepts(
+    name: str, versions: Sequence[_Version]
+) -> Iterator[tuple[TestBaseline, Committed | None]]:
+    """Yield a test as it was accepted, with the commit that brought it: the oldest that has it.
+
+    What is stored now comes first, also where a merge has brought it back.
+    """
+    brought: dict[str, tuple[TestBaseline, Committed | None]] = {}
+    for version in versions:
+        test = version.content.tests.get(name)
+        if test is not None:
+            brought[repr(test.accepted)] = (test, version.committed)
+    yield from brought.values()
+
+
+def _row(
+    key: str, test: str, baseline: TestBaseline, committed: Committed | None
+) -> tuple[object, ...]:
+    accepted = baseline.accepted
+    values = {name: centre_of(stored) for name, stored in sorted(baseline.metrics.items())}
+    said = "; ".join(
+        f"{name} {format_value(baseline.metrics[name].metric, value)}"
+        for name, value in values.items()
+    )
+    who = (committed.author, committed.date, committed.commit) if committed else (None, None, None)
+    return (key, test, accepted.at, accepted.commit, accepted.reason, *who, said)
+
+
+def _shown(row: tuple[object, ...]) -> tuple[str, ...]:
+    key, test, at, commit, reason, author, date, _, values = (
+        "-" if cell is None else str(cell) for cell in row
+    )
+    return key, test, at, commit, author, date[:10], values, reason

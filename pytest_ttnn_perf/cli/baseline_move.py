@@ -1,0 +1,231 @@
+"""Removing baselines whose test is gone."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from pytest_ttnn_perf._base.errors import UsageError
+from pytest_ttnn_perf._base.text import counted
+from pytest_ttnn_perf.analysis.captures.detect import read_run
+from pytest_ttnn_perf.baselines.changes import check_free, move
+from pytest_ttnn_perf.baselines.store import BaselineStore, read_ops_file
+from pytest_ttnn_perf.cli.baseline_edits import (
+    Changing,
+    file_edits,
+    metric_edits,
+    near,
+    removal,
+    shown_then_done,
+)
+from pytest_ttnn_perf.records.baseline import Edits, TestEdit
+from pytest_ttnn_perf.records.observation import Coverage, Run, function_of, lies_in
+from pytest_ttnn_perf.records.paths import key_folder
+from pytest_ttnn_perf.report.terminal import renaming_texts
+from pytest_ttnn_perf.run.collection import collect
+from pytest_ttnn_perf.run.judge import judge_run
+from pytest_ttnn_perf.run.lapses import described, hardware_of, orphans_in, stored_tests
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+    from pathlib import Path
+
+    from pytest_ttnn_perf.baselines.store import StoredFile
+    from pytest_ttnn_perf.records.baseline import Orphan, TestBaseline
+    from pytest_ttnn_perf.records.hardware import Hardware
+    from pytest_ttnn_perf.records.result import Result
+    from pytest_ttnn_perf.records.settings import Settings
+
+
+@dataclass(frozen=True, slots=True)
+class Pruning:
+    """What is asked for. Which tests there are is told by a ``record``, or by collecting them.
+
+    ``full`` says of a record that does not tell what it has collected that it has all tests.
+    ``key`` keeps to the baselines of one key. ``options`` are for commands that are offered.
+    """
+
+    record: Path | None
+    full: bool
+    key: str | None
+    changing: Changing
+    options: tuple[str, ...] = ()
+
+
+def prune_baselines(asked: Pruning, settings: Settings) -> Result:
+    """Show the baselines whose test is gone, and remove them.
+
+    Raises:
+        UsageError: it is not known which tests there are.
+        InputError: the record or a baseline is unreadable.
+    """
+    store = BaselineStore(settings.baselines)
+    files = list(store.all_files())
+    keys = sorted({file.content.hardware.key for file in files})
+    if asked.key is not None and asked.key not in keys:
+        close = near(asked.key, keys) or tuple(keys)
+        message = f"there are no baselines of {asked.key}; there are ones of: {', '.join(close)}"
+        raise UsageError(message)
+    if asked.record is None:
+        run = Run(None, {}, coverage=collect(settings, asked.changing.here))
+    else:
+        run = judge_run(_full_run(asked.record, full=asked.full), store, settings)
+    orphans = list(orphans_in(run, files, used=hardware_of(run)))
+    chosen = [each for each in orphans if asked.key in {None, each.hardware.key}]
+    found = replace(described(chosen, run, store), options=asked.options)
+    renamed = {orphan for renaming in found.renamings for orphan in renaming.orphans}
+    gone = [orphan for orphan in found.orphans if orphan not in renamed]
+    remarks = [f"kept: {text}" for text in renaming_texts(found)]
+    remarks += _kept(run, files, key=asked.key)
+    edits = _edits(gone, store, asked, remarks=remarks)
+    return shown_then_done(edits, asked.changing, lambda: _remove(store, gone))
+
+
+def _full_run(record: Path, *, full: bool) -> Run:
+    run = read_run(record)
+    if run.coverage is not None:
+        return run
+    if not full:
+        message = f"{record} does not say that it has all tests: it is of a selection (-k, test ids"
+        hint = "if it has all of them, say so with --full"
+        raise UsageError(f"{message}, --lf, -n), or another program wrote it; {hint}")
+    if not run.complete:
+        message = f"{record} was cut short: it cannot have all tests; give that of a whole run"
+        raise UsageError(message)
+    return replace(run, coverage=Coverage(("",)))
+
+
+def _kept(run: Run, files: Sequence[StoredFile], *, key: str | None) -> Iterator[str]:
+    """Say of which baselines nothing is known, so that silence does not look like an answer."""
+    assert run.coverage is not None, "without it, nothing is known of any"
+    existing, used = {*run.tests, *run.coverage.others}, hardware_of(run)
+    functions = run.coverage.functions(run.tests)
+    stored = [(t, f) for t, f in stored_tests(files) if key in {None, f.content.hardware.key}]
+    foreign = [
+        test
+        for test, file in stored
+        if file.content.hardware not in used
+        and test not in existing
+        and run.coverage.covers(test)
+        and function_of(test) in functions
+    ]
+    if foreign:
+        count = counted(len(foreign), "baseline")
+        yield f"kept {count} with parameters that other hardware may have: {foreign[0]}"
+        yield "  a record of a full run on that hardware tells whether they are gone"
+    for place in run.coverage.others:
+        if "::" not in place and any(lies_in(test, place) for test, _ in stored):
+            yield f"kept what is stored of {place}: it could not be collected, or was skipped"
+
+
+def _edits(
+    gone: list[Orphan], store: BaselineStore, asked: Pruning, *, remarks: list[str]
+) -> Edits:
+    tests = []
+    after: dict[Hardware, dict[str, TestBaseline | None]] = {}
+    for orphan in gone:
+        stored = store.find(orphan.hardware, orphan.test)
+        if stored is not None:
+            edit = removal(orphan.hardware, orphan.test, stored)
+            note = f"looks like {orphan.looks_like}, which has a baseline of its own"
+            tests.append(replace(edit, note=note) if orphan.looks_like else edit)
+            after.setdefault(orphan.hardware, {})[orphan.test] = None
+    files = file_edits(store, after.items(), here=asked.changing.here)
+    return Edits(tuple(tests), files, remarks=tuple(remarks))
+
+
+def _remove(store: BaselineStore, gone: list[Orphan]) -> tuple[str, ...]:
+    for hardware in dict.fromkeys(orphan.hardware for orphan in gone):
+        own = (orphan.test for orphan in gone if orphan.hardware == hardware)
+        store.amend(hardware, dict.fromkeys(own, _nothing))
+    return ()
+
+
+def _nothing(_: TestBaseline | None) -> None:
+    return None
+
+
+_Moves = dict["Hardware", dict[str, str]]
+
+
+def rename_baselines(before: str, after: str, root: Path, changing: Changing) -> Result:
+    """Show which baselines get which name, on all keys, and give it to them.
+
+    Raises:
+        UsageError: nothing has the old name, or something has the new one.
+        InputError: a baseline file or an op table is malformed.
+    """
+    store = BaselineStore(root)
+    moves = _moves(store, before, after)
+    tests, changes = [], []
+    for hardware, names in moves.items():
+        then: dict[str, TestBaseline | None] = {}
+        for old, new in names.items():
+            check_free(store, hardware, old, new)
+            stored = store.find(hardware, old)
+            assert stored is not None, f"{old} was found, and is not there"
+            what = dict.fromkeys(stored.metrics, "renamed")
+            note = _table_note(root, hardware, stored)
+            edit = metric_edits(stored, stored, what)
+            tests.append(TestEdit(hardware.key, old, edit, renamed_to=new, note=note))
+            then |= {old: None, new: _with_table(root, hardware, stored)}
+        changes.append((hardware, then))
+    edits = Edits(tuple(tests), file_edits(store, changes, here=changing.here))
+
+    def write() -> tuple[str, ...]:
+        for hardware, names in moves.items():
+            move(root, hardware, names)
+        return ()
+
+    return shown_then_done(edits, changing, write)
+
+
+def _moves(store: BaselineStore, before: str, after: str) -> _Moves:
+    _check_alike(before, after)
+    place, goal = before.removeprefix("./").rstrip("/"), after.removeprefix("./").rstrip("/")
+    place, goal = place.removesuffix("::"), goal.removesuffix("::")
+    names: set[str] = set()
+    moves: _Moves = {}
+    for test, file in stored_tests(store.all_files()):
+        names.add(test)
+        if lies_in(test, place):
+            moves.setdefault(file.content.hardware, {})[test] = goal + test[len(place) :]
+    if not moves:
+        close = near(before, names)
+        said = f"{before} has no baseline in {store.root}"
+        raise UsageError(f"{said}; near to it: {', '.join(close)}" if close else said)
+    return moves
+
+
+def _check_alike(before: str, after: str) -> None:
+    """Refuse to make a folder of a file, or a file of a test."""
+    if not before.strip("./") or not after.strip("./") or before == after:
+        message = f"expected two names that differ, found {before!r} and {after!r}"
+        raise UsageError(message)
+    first, second = _kind(before), _kind(after)
+    if first != second:
+        message = f"{before} is a {first} and {after} a {second}: give two of one kind"
+        raise UsageError(message)
+
+
+def _kind(name: str) -> str:
+    if name.endswith("/"):
+        return "folder"
+    place = name.removesuffix("::")
+    if "::" in place:
+        return "test"
+    # Of baselines that other programs record, a file may have any name.
+    return "file" if name.endswith("::") or "." in place.rpartition("/")[2] else "folder or file"
+
+
+def _with_table(root: Path, hardware: Hardware, test: TestBaseline) -> TestBaseline:
+    file = key_folder(root, hardware) / (test.ops or "")
+    if test.ops is None or not file.exists():
+        return replace(test, ops=None)
+    return replace(test, op_table=read_ops_file(file))
+
+
+def _table_note(root: Path, hardware: Hardware, test: TestBaseline) -> str | None:
+    if test.ops is None or (key_folder(root, hardware) / test.ops).exists():
+        return None
+    return f"its op table {test.ops} is missing; it goes on without one"

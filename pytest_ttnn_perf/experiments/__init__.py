@@ -1,0 +1,1 @@
+"""Measurements without a baseline: two versions in turns, and how noisy tests are."""

@@ -1,0 +1,241 @@
+"""A commit against the working tree, laid out."""
+
+from __future__ import annotations
+
+import shlex
+from collections import Counter
+from pathlib import PurePath
+from typing import TYPE_CHECKING, Final
+
+from pytest_ttnn_perf._base.text import counted
+from pytest_ttnn_perf.records.experiments import MAX_ROUNDS, MIN_ROUNDS
+from pytest_ttnn_perf.records.verdict import Outcome, Reason
+from pytest_ttnn_perf.report.numbers import (
+    Listing,
+    format_change,
+    format_fraction,
+    format_value,
+    table_lines,
+)
+from pytest_ttnn_perf.report.sentences import change_in_words
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from pytest_ttnn_perf.records.experiments import AbResult, Commit, Compared, StrayCode
+    from pytest_ttnn_perf.records.verdict import Verdict
+
+
+WORKING_TREE: Final = "working tree"
+
+
+def ab_sentence(compared: Compared, ref: str) -> str:
+    """Say what was found for one metric, against the commit that is called ``ref``."""
+    verdict = compared.paired.verdict
+    name = verdict.metric.name
+    if verdict.outcome is Outcome.NO_DATA:
+        return f"{name} was not recorded in every round"
+    if verdict.reason is Reason.NEW_METRIC:
+        return f"{name} is recorded in the {WORKING_TREE} only"
+    if verdict.reason is Reason.NOT_RECORDED:
+        return f"{name} is recorded in {ref} only"
+    if compared.obstacle is not None:
+        what = compared.obstacle
+        return (
+            f"{name} cannot be compared: {what.field} is {what.after!r}, in {ref} {what.before!r}"
+        )
+    if verdict.reason is Reason.SAMPLES_DIFFER:
+        return f"{name} differs between rounds ({verdict.detail}): it must not change"
+    now = format_value(verdict.metric, verdict.observed, beside=verdict.centre)
+    start = f"{name} {now}, {ref} {format_value(verdict.metric, verdict.centre)}"
+    if verdict.reason is Reason.EXPLAINS:
+        return f"{start}: it explains {verdict.detail}, which is judged"
+    if verdict.reason is Reason.VALUE_CHANGED:
+        return f"{start}: it must not change"
+    return f"{start}: {change_in_words(verdict)}{_judged(compared, verdict)}"
+
+
+def _judged(compared: Compared, verdict: Verdict) -> str:
+    low, high = compared.paired.low, compared.paired.high
+    rounds = counted(compared.rounds, "round")
+    if low is None or high is None:
+        limit = format_fraction(verdict.limit_as_read) if verdict.limit else "no change"
+        return f", limit {limit}"
+    if verdict.outcome is Outcome.TOO_NOISY:
+        reach = format_fraction(verdict.limit_as_read)
+        return f"; too noisy to judge: after {rounds} a change of {reach} could hide"
+    return f", limit {format_fraction(verdict.limit_as_read)} ({rounds})"
+
+
+def stray_text(stray: StrayCode, *, side: str, command: Sequence[str]) -> str:
+    """Say that a side ran code that is not its own, and what to do; ``command`` is the user's."""
+    others = counted(stray.count - 1, "other module")
+    more = f" and {others}" if stray.count > 1 else ""
+    whose = "that is installed" if stray.installed else f"of the {WORKING_TREE}"
+    of = f"the {side}" if side == WORKING_TREE else side
+    again = shlex.join(command)
+    points = "what is installed comes first"
+    if not stray.installed:
+        points = "an editable install, or a path, points there"
+    lines = [
+        f"tests of {of} ran code {whose}: {stray.name} from {stray.file}{more}",
+        f"  so it would be compared with itself: {points}",
+        f"  let each side find its own first: PYTHONPATH={shlex.quote(stray.folder)} {again}",
+    ]
+    if not stray.installed:
+        shared = str(PurePath(stray.file).parent)
+        lines.append(f"  or, if both are to use the same: {again} --same {shlex.quote(shared)}")
+    return "\n".join(lines)
+
+
+_FIELDS: Final = ("test", "metric", "unit", "before", "after", "change", "low", "high", "limit",
+                  "outcome", "rounds", "sentence", "by_op")  # fmt: skip
+
+
+def ab_listing(result: AbResult) -> Listing:
+    """Lay out what the rounds tell."""
+    rows = tuple(_values(each, result.ref) for each in result.compared)
+    document = {
+        "ref": {"name": result.ref, **_commit(result.before)},
+        "working_tree": {
+            **_commit(result.after.commit),
+            "changed_files": result.after.changed,
+            "untracked_files": result.after.untracked,
+        },
+        "rounds": result.whole,
+        "rounds_wanted": result.wanted,
+        "stopped": result.stopped,
+        "failed": result.failed,
+        "verdicts": [
+            {
+                **dict(zip(_FIELDS, row, strict=True)),
+                "rounds_before": list(each.before),
+                "rounds_after": list(each.after),
+            }
+            for row, each in zip(rows, result.compared, strict=True)
+        ],
+        "only_in_ref": list(result.only_before),
+        "only_in_working_tree": list(result.only_after),
+        "troubles": dict(result.troubles),
+        "remarks": list(result.remarks),
+    }
+    return Listing(tuple(_lines(result)), document, _FIELDS, rows)
+
+
+def _lines(result: AbResult) -> Iterator[str]:
+    yield from _heading(result)
+    yield ""
+    if result.compared:
+        headings = (
+            "test",
+            "metric",
+            result.ref,
+            WORKING_TREE,
+            "change",
+            "99 % interval",
+            "verdict",
+        )
+        yield from table_lines(headings, list(_cells(result)), right=frozenset({2, 3, 4, 5}))
+        yield ""
+    yield from _sentences(result)
+    yield from (f"failed {test}: {why}" for test, why in result.troubles.items())
+    yield from (f"only in {result.ref}: {test}" for test in result.only_before)
+    yield from (f"only in the {WORKING_TREE}: {test}" for test in result.only_after)
+    yield from result.remarks
+    if result.stopped is not None:
+        yield _stopped(result)
+    yield _count_line(result)
+
+
+def _heading(result: AbResult) -> Iterator[str]:
+    yield f"{result.ref}: {_told(result.before)}"
+    tree = result.after
+    parts = [counted(tree.changed, "changed file")] if tree.changed else []
+    parts += [counted(tree.untracked, "untracked file")] if tree.untracked else []
+    state = f"with {' and '.join(parts)}" if parts else "nothing uncommitted"
+    commit = "no commit yet" if tree.commit is None else _told(tree.commit)
+    yield f"{WORKING_TREE}: {commit}, {state}"
+    if not parts and tree.commit is not None and tree.commit.id == result.before.id:
+        yield "both are the same: any difference is the machine"
+
+
+def _told(commit: Commit) -> str:
+    return f"{commit.short} {commit.subject}".rstrip()
+
+
+def _commit(commit: Commit | None) -> dict[str, object]:
+    return {"commit": commit and commit.id, "subject": commit and commit.subject}
+
+
+def _cells(result: AbResult) -> Iterator[tuple[str, ...]]:
+    last = None
+    for each in result.compared:
+        verdict = each.paired.verdict
+        metric = verdict.metric
+        yield (
+            "" if each.test == last else each.test,
+            metric.name,
+            format_value(metric, verdict.centre),
+            format_value(metric, verdict.observed, beside=verdict.centre),
+            format_change(verdict.change_as_read),
+            _interval(each),
+            verdict.outcome.value,
+        )
+        last = each.test
+
+
+def _interval(each: Compared) -> str:
+    low, high = each.paired.low, each.paired.high
+    if low is None or high is None:
+        return "-"
+    metric = each.paired.verdict.metric
+    return f"{format_change(metric.as_read(low))} to {format_change(metric.as_read(high))}"
+
+
+def _sentences(result: AbResult) -> Iterator[str]:
+    said = None
+    for each in result.compared:
+        if each.outcome is Outcome.WITHIN:
+            continue
+        yield f"{each.outcome.value} {each.test}: {ab_sentence(each, result.ref)}"
+        if each.by_op is not None and each.test != said:
+            said = each.test
+            yield f"  by op: {each.by_op}"
+    if any(each.outcome is Outcome.TOO_NOISY for each in result.compared):
+        more = min(2 * result.wanted, MAX_ROUNDS)
+        yield f"  more rounds make intervals narrower: --rounds {more}"
+
+
+def _stopped(result: AbResult) -> str:
+    rounds = f"{result.whole} of {result.wanted} rounds are whole"
+    if result.whole < MIN_ROUNDS:
+        return f"{result.stopped}: {rounds}, too few to judge: it takes {MIN_ROUNDS}"
+    return f"{result.stopped}: {rounds}, and were judged"
+
+
+def _count_line(result: AbResult) -> str:
+    outcomes = Counter(each.outcome for each in result.compared)
+    tests = len({each.test for each in result.compared})
+    parts = [f"{counted(tests, 'test')} compared in {counted(result.whole, 'round')}"]
+    parts += [f"{len(result.troubles)} failed"] if result.troubles else []
+    told = ", ".join(f"{outcomes[o]} {o.value}" for o in Outcome if outcomes[o])
+    parts += [f"metrics: {told}"] if told else ["nothing was judged"]
+    parts += [f"{len(result.only_before)} only in {result.ref}"] if result.only_before else []
+    if result.only_after:
+        parts.append(f"{len(result.only_after)} only in the {WORKING_TREE}")
+    return "; ".join(parts)
+
+
+def _values(each: Compared, ref: str) -> tuple[object, ...]:
+    verdict, paired = each.paired.verdict, each.paired
+    return (each.test, verdict.metric.name, verdict.metric.unit, verdict.centre, verdict.observed,
+            verdict.change, paired.low, paired.high, verdict.limit, verdict.outcome.value,
+            each.rounds, ab_sentence(each, ref), each.by_op)  # fmt: skip
+
+
+def movement_line(ref: str, moved: float, test: str, metric: str) -> str:
+    """Say how far the machine alone moved a metric while the rounds were run."""
+    return (
+        f"the machine moved by up to {format_fraction(moved)} meanwhile: so much do rounds of "
+        f"{ref} alone differ ({test} {metric})"
+    )

@@ -1,0 +1,373 @@
+"""A/A sessions: the same tests in one fresh process after another, nothing changed between."""
+
+from __future__ import annotations
+
+import os
+import secrets
+import time
+from dataclasses import dataclass, replace
+from datetime import datetime, timezone
+from functools import partial
+from math import expm1, log1p
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from pytest_ttnn_perf._base.errors import TtnnPerfError, UsageError
+from pytest_ttnn_perf._base.files import check_writable
+from pytest_ttnn_perf._base.text import counted
+from pytest_ttnn_perf.baselines.store import BaselineStore
+from pytest_ttnn_perf.device.environment import worker_variables
+from pytest_ttnn_perf.device.host import host_hardware
+from pytest_ttnn_perf.gate.judge import DEFAULT_POLICY, judge_test
+from pytest_ttnn_perf.gate.power import alarm_rate, noise_of, smallest_caught
+from pytest_ttnn_perf.gate.ratios import band_of, centre_of, median
+from pytest_ttnn_perf.records.baseline import Accepted, TestBaseline
+from pytest_ttnn_perf.records.experiments import Calibrated, Progress
+from pytest_ttnn_perf.records.messages import PassKind
+from pytest_ttnn_perf.records.result import Result
+from pytest_ttnn_perf.records.verdict import Outcome
+from pytest_ttnn_perf.report.numbers import Listing, format_fraction, format_value, table_lines
+from pytest_ttnn_perf.report.sentences import sentence
+from pytest_ttnn_perf.run.preflight import lease
+from pytest_ttnn_perf.run.record import environment_of
+from pytest_ttnn_perf.run.sessions import Hearing, Sessions, baselines_of
+from pytest_ttnn_perf.run.workers import Pass, Workers
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+
+    from pytest_ttnn_perf.records.hardware import Hardware
+    from pytest_ttnn_perf.records.messages import Collected
+    from pytest_ttnn_perf.records.observation import Observation
+    from pytest_ttnn_perf.records.settings import Settings
+
+
+#: Logarithms beyond this have no exponential; as a change it means "beyond any measure".
+_LARGEST_LOG: Final = 700.0
+
+
+def run_sessions(
+    workers: Workers,
+    *,
+    sessions: int,
+    timeout_s: float,
+    begin: Callable[[Collected], None],
+    progress: Callable[[Progress], None],
+) -> Sessions:
+    """Measure the tests that ``workers`` collect, ``sessions`` times.
+
+    ``begin`` is called once, before the first test runs. Ctrl-C, or a session that cannot be run
+    after others could, ends it early and keeps what there is.
+
+    Raises:
+        UsageError: the tests cannot be collected or run at all.
+    """
+    found = Sessions(sessions)
+    start_s = time.monotonic()
+
+    def tell(number: int, done: int, tests: int | None) -> None:
+        progress(Progress(number, sessions, done, tests, time.monotonic() - start_s))
+
+    try:
+        for number in range(1, sessions + 1):
+            hearing = Hearing(found, number, partial(tell, number), begin)
+            one = Pass(PassKind.CALIBRATE, workers, hearing, timeout_s)
+            # The first session finds out which tests are measured; the others, and those that
+            # have failed, cost time only.
+            one.run(tuple(found.good()) if number > 1 else None)
+            hearing.close(one.left)
+            if found.stopped:
+                break
+            found.completed = number
+            if not found.good():
+                break
+    except KeyboardInterrupt:
+        found.stopped = "interrupted"
+    return found
+
+
+def calibrated(sessions: Sessions, *, confirm: int) -> Iterator[Calibrated]:
+    """Yield what the sessions tell about every time and throughput, with ``confirm`` passes."""
+    for test, seen in sessions.good().items():
+        for name, baseline in baselines_of(seen).items():
+            if not baseline.metric.compared_by_ratio:
+                continue
+            noise = noise_of(baseline)
+            limit = band_of(baseline, seen[0].metrics[name].limits, policy=DEFAULT_POLICY).limit
+            rate = caught = None
+            if noise.between_sd is not None and noise.centre_sd is not None:
+                seeing = {
+                    "limit": limit,
+                    "session_sd": noise.between_sd,
+                    "centre_sd": noise.centre_sd,
+                }
+                rate = alarm_rate(**seeing, measurements=1 + confirm)
+                caught = _fraction(smallest_caught(**seeing, measurements=1 + confirm))
+            yield Calibrated(
+                test=test,
+                baseline=baseline,
+                centre=centre_of(baseline),
+                within=noise.within_sd,
+                between=noise.between_sd,
+                limit=_fraction(limit),
+                false_alarms=rate,
+                caught=caught,
+            )
+
+
+def too_noisy(seen: list[Observation]) -> str | None:
+    """Return why a test could never pass against its sessions; None if it could."""
+    for name, baseline in baselines_of(seen).items():
+        if baseline.metric.compared_by_ratio:
+            limits = seen[0].metrics[name].limits
+            noise = band_of(baseline, limits, policy=DEFAULT_POLICY).noise
+            if noise > log1p(max(DEFAULT_POLICY.too_noisy, limits.tolerance or 0.0)):
+                return f"{name} is too noisy: noise alone reaches {_fraction(noise) * 100:.1f} %"
+    return None
+
+
+def _fraction(change: float) -> float:
+    return expm1(min(change, _LARGEST_LOG))
+
+
+_HEADINGS: Final = (
+    "test", "metric", "median", "within", "between", "limit", "false alarms", "caught in 80 %",
+)  # fmt: skip
+_BAR: Final = 24
+#: A rate below this is told as below it: nobody could check a smaller one.
+_LEAST_RATE: Final = 0.0001
+_MINUTE_S: Final = 60
+
+
+def calibration_listing(
+    rows: Sequence[Calibrated], troubles: Mapping[str, str], *, remarks: Sequence[str]
+) -> Listing:
+    """Lay out what sessions tell; ``remarks`` follow the table."""
+    cells = [_cells(row) for row in rows]
+    lines = table_lines(_HEADINGS, cells, right=frozenset(range(2, 8))) if rows else []
+    lines += [f"failed {test}: {why}" for test, why in troubles.items()]
+    fields = ("test", "metric", "unit", "sessions", "median", "within_sd", "between_sd", "limit",
+              "false_alarm_rate", "smallest_caught")  # fmt: skip
+    values = tuple(_values(row) for row in rows)
+    document = {
+        "tests": [dict(zip(fields, each, strict=True)) for each in values],
+        "failed": dict(troubles),
+        "remarks": list(remarks),
+    }
+    return Listing((*lines, *remarks), document, fields, values)
+
+
+def progress_line(progress: Progress) -> str:
+    """Return a bar, what is under way, and how long the rest will take."""
+    filled = round(progress.fraction * _BAR)
+    bar = "#" * filled + "-" * (_BAR - filled)
+    tests = "" if progress.tests is None else f", test {progress.done} of {progress.tests}"
+    left = "" if progress.left_s is None else f", about {_duration(progress.left_s)} left"
+    side = "" if progress.side is None else f", {progress.side}"
+    session = f"{progress.word} {progress.session} of {progress.sessions}{side}"
+    return f"[{bar}] {session}{tests}{left}"
+
+
+def _duration(seconds: float) -> str:
+    if seconds < _MINUTE_S:
+        return f"{seconds:.0f} s"
+    minutes = seconds / _MINUTE_S
+    return f"{minutes:.0f} min" if minutes < _MINUTE_S else f"{minutes / _MINUTE_S:.1f} h"
+
+
+def _cells(row: Calibrated) -> tuple[str, ...]:
+    metric = row.baseline.metric
+    # As the gate's own table has them: half the throughput is a loss of 50 %.
+    return (
+        row.test,
+        metric.name,
+        format_value(metric, row.centre),
+        _percent(row.within),
+        _percent(row.between),
+        format_fraction(metric.as_read(row.limit)),
+        _rate(row.false_alarms),
+        format_fraction(metric.as_read(row.caught)),
+    )
+
+
+def _values(row: Calibrated) -> tuple[object, ...]:
+    metric = row.baseline.metric
+    sessions = len(row.baseline.sessions)
+    return (row.test, metric.name, metric.unit, sessions, row.centre, row.within, row.between,
+            row.limit, row.false_alarms, row.caught)  # fmt: skip
+
+
+def _percent(fraction: float | None) -> str:
+    return "-" if fraction is None else f"{fraction * 100:.2f} %"
+
+
+def _rate(rate: float | None) -> str:
+    if rate is None:
+        return "-"
+    return f"< {_LEAST_RATE * 100:.2f} %" if rate < _LEAST_RATE else f"{rate * 100:.2f} %"
+
+
+#: A spread that was estimated from fewer sessions is too small more often than not.
+_ENDED: Final = True
+_ENOUGH: Final = 10
+
+
+@dataclass(frozen=True, slots=True)
+class Calibration:
+    """What is asked for: pytest's words, how many sessions, whether and where to store them.
+
+    ``baselines`` is None for where the tests' own pytest has them. ``reason`` accepts what is worse
+    than the baseline that it replaces.
+    """
+
+    words: Sequence[str]
+    sessions: int
+    write: bool
+    baselines: Path | None
+    here: Path
+    reason: str | None = None
+
+
+def calibrate(
+    asked: Calibration, settings: Settings, *, progress: Callable[[str, bool], None], shape: str
+) -> Result:
+    """Run A/A sessions and say what they tell.
+
+    ``progress`` is told in a line how far it is, and whether a session has just ended.
+
+    Raises:
+        UsageError: no test can be measured.
+        InputError, WriteError: the baselines cannot be read or written.
+    """
+    check_writable(settings.artifacts)
+    name = f"calibrate-{datetime.now(timezone.utc):%Y%m%dT%H%M%SZ}-{secrets.token_hex(3)}"
+    workers = Workers(
+        arguments=lambda folder: [
+            "-m", "pytest", "--ttnn-perf", "-o", f"cache_dir={folder / 'cache'}", *asked.words,
+        ],
+        cwd=asked.here,
+        folder=settings.artifacts.absolute() / "passes" / name,
+        variables=partial(worker_variables, os.environ),
+    )  # fmt: skip
+
+    def begin(collected: Collected) -> None:
+        if asked.write:
+            _check_baselines(_completed(settings, asked, collected).baselines, collected.tests)
+
+    def tell(now: Progress) -> None:
+        progress(progress_line(now), now.done == now.tests)
+
+    with lease(settings, os.environ, lambda text: progress(text, _ENDED)):
+        found = run_sessions(
+            workers, sessions=asked.sessions, timeout_s=settings.timeout, begin=begin, progress=tell
+        )
+    if not (found.measured or found.troubles or found.stopped):
+        message = "no test was measured: mark tests with @pytest.mark.ttnn_perf, or name others"
+        raise UsageError(message)
+    settings = _completed(settings, asked, found.collected)
+    remarks, written = list(_remarks(found)), True
+    if asked.write:
+        said, written = _written(found, settings, asked)
+        remarks += said
+    rows = list(calibrated(found, confirm=settings.confirm))
+    listing = calibration_listing(rows, found.troubles, remarks=remarks)
+    failed = bool(found.troubles or found.stopped) or not written
+    return Result(listing.text(shape), failed=failed)
+
+
+def _completed(settings: Settings, asked: Calibration, collected: Collected | None) -> Settings:
+    """Return the settings with what the options and the configuration of the workers say.
+
+    They know pytest's root folder, and all options that are not this command's.
+    """
+    if collected is not None and collected.confirm is not None:
+        settings = replace(settings, confirm=collected.confirm)
+    if asked.baselines is not None:
+        return replace(settings, baselines=asked.baselines)
+    if collected is not None and collected.baselines is not None:
+        return replace(settings, baselines=Path(collected.baselines))
+    return settings
+
+
+def _check_baselines(folder: Path, tests: Sequence[str]) -> None:
+    """Find out before any test runs whether its sessions could be stored."""
+    check_writable(folder)
+    BaselineStore(folder).preload(tests)
+
+
+def _remarks(found: Sessions) -> Iterator[str]:
+    good = found.good()
+    tests = counted(len(good), "test")
+    if found.stopped is None:
+        yield f"{tests}, {counted(found.completed, 'session')} each"
+    else:
+        fewest = min(map(len, good.values()), default=0)
+        yield f"{found.stopped}: {tests}, at least {fewest} of {found.wanted} sessions each"
+    if min(map(len, good.values()), default=_ENOUGH) < _ENOUGH:
+        yield f"fewer than {_ENOUGH} sessions: rates and what is caught look better than they are"
+    for test, seen in good.items():
+        noisy = too_noisy(seen)
+        if noisy is not None:
+            yield f"no gate would pass {test}: {noisy}"
+        if not baselines_of(seen):
+            yield f"nothing to calibrate in {test}: what it records is not gated"
+
+
+def _written(found: Sessions, settings: Settings, asked: Calibration) -> tuple[list[str], bool]:
+    """Store the sessions as baselines; return what to say about it, and whether all went well."""
+    environment = environment_of(asked.here)
+    store = BaselineStore(settings.baselines)
+    changes: dict[Hardware, dict[str, Callable[[TestBaseline | None], TestBaseline]]] = {}
+    refused = []
+    for test, seen in found.good().items():
+        metrics = baselines_of(seen)
+        noisy = too_noisy(seen)
+        if noisy is not None:
+            refused.append(f"not written {test}: {noisy}; quiet the machine, or take more samples")
+            continue
+        worse = None if asked.reason else _worse(seen, store, test)
+        if worse is not None:
+            refused.append(f'not written {test}: {worse}; accept it with --reason "why"')
+            continue
+        accepted = Accepted(
+            at=str(environment.started_at),
+            commit=environment.commit and environment.commit[:12],
+            reason=asked.reason or f"calibrated with {counted(len(seen), 'session')}",
+            ttnn=environment.ttnn,
+            environment=environment.lasting,
+        )
+        if metrics:
+            hardware = seen[0].hardware or host_hardware()
+            baseline = TestBaseline(accepted, metrics, seen[0].setting, op_table=seen[-1].ops)
+            changes.setdefault(hardware, {})[test] = _replacement(baseline)
+    if not changes:
+        return [*refused, "nothing was written"], False
+    try:
+        files = [file for key, tests in changes.items() for file in store.amend(key, tests)]
+    except TtnnPerfError as error:  # the table is worth hours all the same
+        return [*refused, f"not written: {error}"], False
+    wrote = [f"wrote {os.path.relpath(file, asked.here)}" for file in files]
+    return [*refused, *wrote], not refused
+
+
+def _worse(seen: Sequence[Observation], store: BaselineStore, test: str) -> str | None:
+    """Return what is worse in the sessions of a test than in its baseline; None for nothing."""
+    try:
+        stored = store.find(seen[-1].hardware or host_hardware(), test)
+    except TtnnPerfError as error:  # damaged since it was looked at
+        return str(error)
+    if stored is None:
+        return None
+    metrics = {
+        name: replace(observed, samples=tuple(median(each.metrics[name].samples) for each in seen))
+        if observed.metric.compared_by_ratio and all(name in each.metrics for each in seen)
+        else observed
+        for name, observed in seen[-1].metrics.items()
+    }
+    verdicts = judge_test(replace(seen[-1], metrics=metrics), stored)
+    worse = (sentence(v) for v in verdicts if v.outcome is Outcome.REGRESSED)
+    return next(worse, None)
+
+
+def _replacement(baseline: TestBaseline) -> Callable[[TestBaseline | None], TestBaseline]:
+    return lambda _: baseline

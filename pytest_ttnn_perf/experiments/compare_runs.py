@@ -1,0 +1,129 @@
+"""Two runs joined, test by test and metric by metric."""
+
+from __future__ import annotations
+
+from dataclasses import fields
+from math import isfinite
+from typing import TYPE_CHECKING, Final
+
+from pytest_ttnn_perf.gate.exact import representative
+from pytest_ttnn_perf.records.experiments import (
+    ByOp,
+    Difference,
+    Pair,
+    Reading,
+    RunComparison,
+    Trouble,
+)
+from pytest_ttnn_perf.records.hardware import Environment
+from pytest_ttnn_perf.records.metric import KERNEL_TIME
+from pytest_ttnn_perf.records.observation import Observation
+from pytest_ttnn_perf.run.judge import change_by_op
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from pytest_ttnn_perf.records.metric import Metric
+    from pytest_ttnn_perf.records.observation import MetricObservation, Run
+
+
+#: What differs between any two runs, and says nothing.
+_FLEETING: Final = frozenset({"started_at", "load_1m"})
+
+
+def compare_runs(before: Run, after: Run) -> RunComparison:
+    """Join two runs; what only one of them has comes after what the first has."""
+    return RunComparison(
+        before,
+        after,
+        pairs=tuple(_pairs(before, after)),
+        environment=tuple(_changed_environment(before.environment, after.environment)),
+        troubles=(*_troubles("before", before), *_troubles("after", after)),
+        by_op=tuple(_by_op(before, after)),
+    )
+
+
+def _pairs(before: Run, after: Run) -> Iterator[Pair]:
+    for test in _either(before.tests, after.tests):
+        first, second = (_observation(run, test) for run in (before, after))
+        obstacle = _other_hardware(before, after, test) or _other_setting(first, second)
+        for name in _either(first.metrics, second.metrics):
+            then, now = (_reading(each.metrics.get(name)) for each in (first, second))
+            in_the_way = None
+            if then and now:
+                in_the_way = obstacle or _other_metric(then.metric, now.metric)
+            yield Pair(test, name, then, now, in_the_way)
+
+
+def _by_op(before: Run, after: Run) -> Iterator[ByOp]:
+    for test in before.tests:
+        ours, theirs = _observation(before, test), _observation(after, test)
+        if ours.ops and theirs.ops and _other_hardware(before, after, test) is None:
+            times = [_reading(each.metrics.get(KERNEL_TIME)) for each in (ours, theirs)]
+            told = [time.value for time in times if time and time.value is not None]
+            times_ns = (told[0], told[1]) if len(told) == len(times) else None
+            yield ByOp(test, change_by_op(ours.ops, theirs.ops, times_ns))
+
+
+def _either(first: Iterable[str], second: Iterable[str]) -> Iterable[str]:
+    return dict.fromkeys([*first, *second])
+
+
+def _observation(run: Run, test: str) -> Observation:
+    """Return what a run says of a test; of one that it does not have, nothing."""
+    return run.tests[test].observation if test in run.tests else Observation(test)
+
+
+def _other_hardware(before: Run, after: Run, test: str) -> Difference | None:
+    first, second = (_observation(run, test).hardware or run.hardware for run in (before, after))
+    if first is None or second is None or first.key == second.key:
+        return None  # a run without hardware does not have this test
+    return Difference("hardware", first.key, second.key)
+
+
+def _other_setting(before: Observation, after: Observation) -> Difference | None:
+    difference = before.setting.first_difference(after.setting)
+    return Difference(*difference) if difference else None
+
+
+def _other_metric(before: Metric, after: Metric) -> Difference | None:
+    part = before.differs_from(after)
+    if part:
+        return Difference(part, before.part(part), after.part(part))
+    if before.source is not after.source:
+        return Difference("source", before.source.value, after.source.value)
+    return None
+
+
+def _reading(observed: MetricObservation | None) -> Reading | None:
+    """Return the value of the last measurement that has one: it settled those before it."""
+    if observed is None:
+        return None
+    for samples in (*reversed(observed.confirmations), observed.samples):
+        if samples and all(map(isfinite, samples)):
+            return Reading(observed.metric, representative(observed.metric, samples))
+    return Reading(observed.metric, None)
+
+
+def _changed_environment(before: Environment, after: Environment) -> Iterator[Difference]:
+    for field in fields(Environment):
+        then, now = getattr(before, field.name), getattr(after, field.name)
+        if then != now and field.name not in _FLEETING:
+            yield Difference(field.name, then, now)
+
+
+def _troubles(name: str, run: Run) -> Iterator[Trouble]:
+    for test, judged in run.tests.items():
+        what = _trouble(judged.observation)
+        if what:
+            yield Trouble(name, test, what)
+
+
+def _trouble(observation: Observation) -> str | None:
+    if observation.lost is not None:
+        return f"its worker {observation.lost}"
+    if observation.raised is not None:
+        return f"the test raised {observation.raised}"
+    if observation.unconfirmed is not None:
+        return f"could not be confirmed: {observation.unconfirmed}"
+    return None if observation.metrics else "the test recorded no metric"

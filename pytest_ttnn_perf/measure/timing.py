@@ -1,0 +1,251 @@
+"""Warm-up calls, then timed calls, with nothing else inside the timed section."""
+
+from __future__ import annotations
+
+import gc
+import sys
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass, field
+from functools import partial
+from threading import Lock
+from time import perf_counter_ns
+from typing import IO, TYPE_CHECKING, Any, Final, TextIO
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator
+    from pathlib import Path
+
+
+@dataclass(frozen=True, slots=True)
+class Workload:
+    """What is called, and what surrounds each call.
+
+    ``setup`` runs untimed before each call and may return the arguments: None keeps those given,
+    a tuple replaces them, anything else is the single argument. ``sync`` runs inside the timed
+    section, after the call: a device that is still working is not done.
+    """
+
+    call: Callable[..., Any]
+    args: tuple[Any, ...] = ()
+    kwargs: dict[str, Any] = field(default_factory=dict)
+    setup: Callable[[], Any] | None = None
+    sync: Callable[[], object] | None = None
+
+    def ready(self) -> Callable[[], Any]:
+        """Run the set-up and return the call with its arguments bound."""
+        args = self.args
+        if self.setup is not None:
+            supplied = self.setup()
+            if supplied is not None:
+                args = supplied if isinstance(supplied, tuple) else (supplied,)
+        if not args and not self.kwargs:
+            return self.call
+        return partial(self.call, *args, **self.kwargs)
+
+
+@dataclass(slots=True)
+class Timings:
+    """Nanoseconds per call, filled while measuring: a call that raises leaves those before it."""
+
+    warmup_ns: list[float] = field(default_factory=list)
+    samples_ns: list[float] = field(default_factory=list)
+
+    @property
+    def calls_ns(self) -> list[float]:
+        """All calls in order, warm-up first."""
+        return self.warmup_ns + self.samples_ns
+
+
+def warm_up(workload: Workload, timings: Timings, *, count: int) -> None:
+    """Call a model without taking samples."""
+    _time_calls(workload, timings.warmup_ns, count=count)
+
+
+def measure(workload: Workload, timings: Timings, *, warmup: int, iterations: int) -> Any:
+    """Time ``warmup`` and then ``iterations`` calls; return the last result."""
+    warm_up(workload, timings, count=warmup)
+    with collection_held_off():
+        return _time_calls(workload, timings.samples_ns, count=iterations)
+
+
+def measure_pipelined(
+    workload: Workload, timings: Timings, *, warmup: int, iterations: int, depth: int
+) -> Any:
+    """Time blocks of ``depth`` calls with one synchronisation; a sample is a block over depth."""
+    warm_up(workload, timings, count=warmup)
+    result: Any = None
+    with collection_held_off():
+        for _ in range(iterations):
+            calls = [workload.ready() for _ in range(depth)]
+            result = None
+            if workload.sync is not None:
+                workload.sync()
+            start = perf_counter_ns()
+            for call in calls:
+                result = call()
+            if workload.sync is not None:
+                workload.sync()
+            timings.samples_ns.append((perf_counter_ns() - start) / depth)
+    return result
+
+
+def _time_calls(workload: Workload, into: list[float], *, count: int) -> Any:
+    if workload.setup is not None or workload.sync is not None:
+        return _time_surrounded(workload, into, count=count)
+    call = workload.ready()
+    keep = into.append
+    result: Any = None
+    for _ in range(count):
+        # Freed here, untimed: otherwise two results, often the largest tensors of a model, would
+        # be alive at once and the older one's release would be timed.
+        result = None
+        start = perf_counter_ns()
+        result = call()
+        stop = perf_counter_ns()
+        keep(stop - start)
+    return result
+
+
+def _time_surrounded(workload: Workload, into: list[float], *, count: int) -> Any:
+    sync = workload.sync or _nothing
+    result: Any = None
+    for _ in range(count):
+        call = workload.ready()
+        result = None
+        sync()  # nothing of the set-up may still be running when the clock starts
+        start = perf_counter_ns()
+        result = call()
+        sync()
+        stop = perf_counter_ns()
+        into.append(stop - start)
+    return result
+
+
+def _nothing() -> None:
+    """Stand in for a synchronisation that nobody asked for."""
+
+
+@contextmanager
+def collection_held_off() -> Iterator[None]:
+    """Keep the garbage collector out of the timed section; leave it as it was found."""
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_enabled:
+            gc.enable()
+
+
+@contextmanager
+def timed_region(
+    keep: Callable[[float], None], sync: Callable[[], object] | None = None
+) -> Iterator[None]:
+    """Hand the block's nanoseconds to ``keep``; a block that raises has no time."""
+    if sync is not None:
+        sync()
+    start = perf_counter_ns()
+    yield
+    if sync is not None:
+        sync()
+    keep(perf_counter_ns() - start)
+
+
+Turn = AbstractContextManager[object]
+
+
+def turn_in(folder: Path) -> Turn:
+    """Return the turn that the processes which share ``folder`` wait for.
+
+    One that has it may take it again, in any thread, and one that dies gives it back.
+    """
+    return _Turn(folder / "turn.lock")
+
+
+@dataclass(slots=True)
+class _Turn(AbstractContextManager[object]):
+    """A lock between processes. Who waits sleeps: nothing runs beside the timed section."""
+
+    file: Path
+    _mutex: Lock = field(default_factory=Lock)
+    _depth: int = 0
+    _held: IO[bytes] | None = None
+
+    def __enter__(self) -> None:
+        with self._mutex:  # kept while waiting: the other threads of this process wait as well
+            if not self._depth:
+                self._held = _locked(self.file)
+            self._depth += 1
+
+    def __exit__(self, *_: object) -> None:
+        with self._mutex:
+            self._depth -= 1
+            if not self._depth and self._held is not None:
+                _unlock(self._held)
+
+
+def _locked(file: Path) -> IO[bytes]:
+    from fcntl import LOCK_EX, flock
+
+    stream = file.open("ab")
+    try:
+        flock(stream, LOCK_EX)
+    except BaseException:
+        stream.close()
+        raise
+    return stream
+
+
+def _unlock(stream: IO[bytes]) -> None:
+    """Give the lock back. Closing alone would not: a fork may have inherited the file."""
+    from fcntl import LOCK_UN, flock
+
+    with stream:
+        flock(stream, LOCK_UN)
+
+
+#: More than any profiler prints; a test that prints without end must not fill the memory.
+_MOST_KEPT: Final = 1 << 24
+
+
+class Tee:
+    """A stream that keeps what is written to it; in all else it is the stream behind it."""
+
+    def __init__(self, stream: TextIO) -> None:
+        self._stream = stream
+        self._kept: list[str] = []
+        self._room = _MOST_KEPT
+
+    def write(self, text: str) -> int:
+        """Write to the stream, and keep it."""
+        if self._room > 0:
+            self._kept.append(text)
+            self._room -= len(text)
+        return self._stream.write(text)
+
+    def writelines(self, lines: Iterable[str]) -> None:
+        """Write lines, and keep them."""
+        for line in lines:
+            self.write(line)
+
+    @property
+    def kept(self) -> str:
+        """What was written, from its beginning on."""
+        return "".join(self._kept)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._stream, name)
+
+
+@contextmanager
+def kept_output() -> Iterator[Tee]:
+    """Keep what this process prints through ``sys.stdout`` meanwhile."""
+    stream = sys.stdout
+    tee = Tee(stream)
+    sys.stdout = tee
+    try:
+        yield tee
+    finally:
+        # A test that put another stream there, and left it, keeps it.
+        if sys.stdout is tee:
+            sys.stdout = stream

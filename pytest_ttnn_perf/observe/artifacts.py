@@ -1,0 +1,234 @@
+"""What a recorded artifact tells, whichever format it has."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import replace
+from functools import reduce
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from pytest_ttnn_perf._base.errors import InputError, TtnnPerfError
+from pytest_ttnn_perf.analysis.captures.detect import ArtifactKind, kind_of, op_table_of
+from pytest_ttnn_perf.analysis.captures.device_log import read_device_log
+from pytest_ttnn_perf.analysis.captures.device_metrics import (
+    device_metrics,
+    gated_ops,
+    graph_metrics,
+    log_metrics,
+    recorded,
+    report_metrics,
+    sim_metrics,
+)
+from pytest_ttnn_perf.analysis.captures.graph_json import read_graph_json
+from pytest_ttnn_perf.analysis.captures.kernel_metrics import kernel_metrics, summary_metrics
+from pytest_ttnn_perf.analysis.captures.report_db import read_report_db
+from pytest_ttnn_perf.analysis.captures.tt_smi import board_facts, board_of, read_tt_smi
+from pytest_ttnn_perf.analysis.captures.ttlang_log import (
+    is_ttlang_log,
+    parse_ttlang,
+    read_ttlang_log,
+)
+from pytest_ttnn_perf.analysis.captures.ttlang_perf import read_perf_summary_json
+from pytest_ttnn_perf.analysis.captures.ttlang_sim import read_sim_stats, read_sim_trace
+from pytest_ttnn_perf.measure.timing import kept_output
+from pytest_ttnn_perf.records.hardware import Hardware
+from pytest_ttnn_perf.records.metric import KERNEL_TIME, Kind, Source
+from pytest_ttnn_perf.records.observation import NO_ARTIFACT, Artifact, MetricObservation
+from pytest_ttnn_perf.records.paths import ops_path, split_test_id
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping
+
+    from pytest_ttnn_perf.records.observation import Observation
+
+
+def read_artifact(file: Path) -> Artifact:
+    """Return what an artifact tells.
+
+    Raises:
+        InputError: the file is of no known format, tells nothing of a test, or is damaged.
+    """
+    kind = kind_of(file)
+    if kind not in ARTIFACTS:
+        raise InputError(file, f"expected an artifact of a test, found {kind.value}")
+    return ARTIFACTS[kind](file)
+
+
+def _op_table(file: Path) -> Artifact:
+    table = op_table_of(file)
+    complete = not table.unread and all(trace.complete for trace in table.traces)
+    return Artifact(
+        tuple(device_metrics(table, file=file.name)),
+        ops=gated_ops(table) if complete else None,
+        arch=table.arch,
+        devices=len(table.devices) or None,
+        table=table,
+    )
+
+
+def _device_log(file: Path) -> Artifact:
+    log = read_device_log(file)
+    devices = len({program.device for program in log.programs}) or None
+    return Artifact(tuple(log_metrics(log, file=file.name)), arch=log.arch, devices=devices)
+
+
+def _summary(file: Path) -> Artifact:
+    summary = read_perf_summary_json(file)
+    return Artifact(tuple(summary_metrics(summary, file=file.name)), arch=summary.arch)
+
+
+def _ttlang(file: Path) -> Artifact:
+    log = read_ttlang_log(file)
+    return Artifact(tuple(kernel_metrics(log, file=file.name)), kernels=log)
+
+
+def _report(file: Path) -> Artifact:
+    report = read_report_db(file)
+    return Artifact(tuple(report_metrics(report)), report=report)
+
+
+def _boards(file: Path) -> Artifact:
+    snapshot = read_tt_smi(file)
+    return Artifact(board=board_of(snapshot), environment=board_facts(snapshot))
+
+
+#: The formats that tell something of a test, and how.
+ARTIFACTS: Final[Mapping[ArtifactKind, Callable[[Path], Artifact]]] = {
+    ArtifactKind.OPS_CSV: _op_table,
+    ArtifactKind.CPP_REPORT: _op_table,
+    ArtifactKind.DEVICE_LOG: _device_log,
+    ArtifactKind.REPORT_DB: _report,
+    ArtifactKind.GRAPH_JSON: lambda file: Artifact(tuple(graph_metrics(read_graph_json(file)))),
+    ArtifactKind.PERF_SUMMARY_JSON: _summary,
+    ArtifactKind.TTLANG_LOG: _ttlang,
+    ArtifactKind.SIM_TRACE: lambda file: Artifact(tuple(sim_metrics(read_sim_trace(file)))),
+    ArtifactKind.SIM_STATS: lambda file: Artifact(tuple(sim_metrics(read_sim_stats(file)))),
+    ArtifactKind.TT_SMI: _boards,
+}
+__all__ = ["kept_output", "printed_artifact"]
+_STDOUT = "stdout"
+
+
+def printed_artifact(text: str) -> Artifact:
+    """Return what tt-lang printed among the output of a test; nothing of a test without any."""
+    text = text.replace("\0", "")
+    if not is_ttlang_log(text):
+        return NO_ARTIFACT
+    log = parse_ttlang(text, Path(_STDOUT))
+    arch = next((summary.arch for summary in log.perf_summaries if summary.arch), None)
+    return Artifact(tuple(kernel_metrics(log, file=_STDOUT)), arch=arch, kernels=log)
+
+
+#: Formats that tell the same of the same programs; of those that a folder has, the first counts.
+_SAME: Final = (
+    (ArtifactKind.OPS_CSV, ArtifactKind.CPP_REPORT, ArtifactKind.DEVICE_LOG),
+    (ArtifactKind.REPORT_DB, ArtifactKind.GRAPH_JSON),
+    (ArtifactKind.PERF_SUMMARY_JSON, ArtifactKind.TTLANG_LOG),
+    (ArtifactKind.SIM_TRACE, ArtifactKind.SIM_STATS),
+)
+_UNKNOWN: Final = "unknown"
+
+
+def replayed(root: Path, test: str) -> Artifact:
+    """Return what was recorded of a test, all artifacts as one; a device's numbers as replayed.
+
+    A test of which nothing was recorded, or something that is damaged, has a kernel time without
+    samples that says so.
+    """
+    files = _recorded(root, test)
+    if not files:
+        places = dict.fromkeys(f"{place.relative_to(root)}.*" for place in _places(root, test))
+        wanted = " or ".join(places)
+        return _nothing(f"nothing is recorded of this test in {root.name}: expected {wanted}")
+    by_kind: dict[ArtifactKind, list[Path]] = defaultdict(list)
+    for file, kind in _known(files):
+        by_kind[kind].append(file)
+    if not by_kind:
+        return _nothing(f"{files[0].name}: no artifact of a known format is recorded of this test")
+    for same in _SAME:
+        for doubled in [kind for kind in same if kind in by_kind][1:]:
+            del by_kind[doubled]
+    try:
+        read = {file: read_artifact(file) for group in by_kind.values() for file in group}
+    except TtnnPerfError as error:
+        return _nothing(str(error))
+    problem = _told_twice(read)
+    if problem is not None:
+        return _nothing(problem)
+    whole = reduce(Artifact.completed_by, read.values(), NO_ARTIFACT)
+    return replace(whole, metrics=tuple(map(_as_replayed, whole.metrics)))
+
+
+def _told_twice(read: Mapping[Path, Artifact]) -> str | None:
+    """Say which files tell the same: the middle of two captures is the time of neither."""
+    told: dict[str, Path] = {}
+    for file, artifact in read.items():
+        for observed in artifact.metrics:
+            first = told.setdefault(observed.metric.name, file)
+            if first != file:
+                both = f"{first.name} and {file.name}"
+                name = observed.metric.name
+                return f"{both} both tell {name}: keep one capture of each kind for a test"
+    return None
+
+
+def without_own_times(observation: Observation, artifact: Artifact) -> Observation:
+    """Return an observation as one of the recorded hardware.
+
+    What this machine took is left out: it would be filed as the time of a device that it lacks.
+    """
+    metrics = {
+        name: observed
+        for name, observed in observation.metrics.items()
+        if observed.metric.source is not Source.WALL or not observed.metric.compared_by_ratio
+    }
+    hardware = None
+    if artifact.arch or artifact.board or artifact.devices:
+        mesh = f"1x{artifact.devices or 1}"
+        hardware = Hardware(artifact.arch or _UNKNOWN, artifact.board or _UNKNOWN, mesh)
+    return replace(observation, metrics=metrics, hardware=hardware)
+
+
+def _places(root: Path, test: str) -> Iterator[Path]:
+    """Yield where the artifacts of a test may be: by its name, or as baselines spell it."""
+    test_file, name = split_test_id(test)
+    if "/" not in name and len(name.encode()) < 200:
+        yield root / test_file.removesuffix(".py") / name
+    escaped = root / ops_path(test).with_suffix("")
+    yield escaped.parent.with_suffix("") / escaped.name
+
+
+def _recorded(root: Path, test: str) -> list[Path]:
+    """Return the files of a test: those in the folder of its name, or named as it."""
+    for place in _places(root, test):
+        if place.is_dir():
+            return sorted(file for file in place.rglob("*") if file.is_file())
+        if place.parent.is_dir():
+            beside = (file for file in place.parent.iterdir() if file.stem == place.name)
+            found = sorted(file for file in beside if file.is_file())
+            if found:
+                return found
+    return []
+
+
+def _known(files: list[Path]) -> Iterator[tuple[Path, ArtifactKind]]:
+    """Yield the artifacts among files; a profiler leaves many others beside them."""
+    for file in files:
+        try:
+            kind = kind_of(file)
+        except InputError:
+            continue
+        if kind in ARTIFACTS:
+            yield file, kind
+
+
+def _as_replayed(observed: MetricObservation) -> MetricObservation:
+    if observed.metric.source is not Source.DEVICE:
+        return observed
+    return replace(observed, metric=replace(observed.metric, source=Source.REPLAY))
+
+
+def _nothing(why: str) -> Artifact:
+    time = recorded(KERNEL_TIME, Kind.TIME, source=Source.REPLAY)
+    return Artifact((MetricObservation(time, (), note=why),))

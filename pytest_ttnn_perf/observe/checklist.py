@@ -1,0 +1,219 @@
+"""The checklist over a test: what its artifacts, samples, facts and environment show."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections import defaultdict
+from dataclasses import replace
+from typing import TYPE_CHECKING, Final
+
+from pytest_ttnn_perf._base.errors import RuleError
+from pytest_ttnn_perf.analysis.checklist.progress import bottleneck_of, model_kind, progress_of
+from pytest_ttnn_perf.analysis.checklist.runner import as_configured, ask_rules, selected
+from pytest_ttnn_perf.device.environment import conflicts
+from pytest_ttnn_perf.records.finding import (
+    Finding,
+    Input,
+    ModelKind,
+    NeedlessWaiver,
+    RuleOutcome,
+    State,
+    Subject,
+    Unanswered,
+)
+from pytest_ttnn_perf.records.settings import Checklist
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from pytest_ttnn_perf.analysis.checklist.runner import Answered
+    from pytest_ttnn_perf.records.finding import Progress
+    from pytest_ttnn_perf.records.hardware import Conflict, Scalar
+    from pytest_ttnn_perf.records.observation import Artifact, JudgedTest, Observation
+    from pytest_ttnn_perf.records.settings import Settings
+
+
+#: Of two answers to one question the one that knows more: what was found in any pass was found.
+_WEIGHT: Final = {
+    RuleOutcome.FOUND: 3,
+    RuleOutcome.CLEAN: 2,
+    RuleOutcome.NOT_APPLICABLE: 1,
+    RuleOutcome.NOT_MEASURED: 0,
+}
+
+
+def progress_of_test(judged: JudgedTest) -> Progress | None:
+    """Return how far the model of a test has come; None where nothing is known of its steps."""
+    observation = judged.observation
+    compared = any(verdict.centre is not None for verdict in judged.verdicts)
+    has_baseline = compared or bool(judged.written)
+    kind = next((each for each in ModelKind if each.value == observation.model_kind), None)
+    progress = progress_of(
+        observation.findings,
+        unanswered=observation.unanswered,
+        has_baseline=has_baseline,
+        kind=kind,
+    )
+    known = {State.DONE, State.OPEN}
+    return progress if any(step.state in known for step in progress.steps) else None
+
+
+def joined(ours: Observation, theirs: Observation) -> Observation:
+    """Return ours with what the rules say in two passes over one test."""
+    said: dict[str, Finding | Unanswered] = {}
+    for observation in (ours, theirs):
+        for code, each in _said(observation).items():
+            if code not in said or _WEIGHT[each.outcome] > _WEIGHT[said[code].outcome]:
+                said[code] = each
+    without: dict[tuple[RuleOutcome, str], list[str]] = {}
+    for code, each in sorted(said.items()):
+        if isinstance(each, Unanswered):
+            without.setdefault((each.outcome, each.reason), []).append(code)
+    return replace(
+        ours,
+        findings=tuple(each for _, each in sorted(said.items()) if isinstance(each, Finding)),
+        unanswered=tuple(Unanswered(*why, tuple(codes)) for why, codes in without.items()),
+    )
+
+
+def _said(observation: Observation) -> Mapping[str, Finding | Unanswered]:
+    answered = {finding.code: finding for finding in observation.findings}
+    return answered | {code: each for each in observation.unanswered for code in each.codes}
+
+
+def violations(judged: JudgedTest, checklist: Checklist) -> tuple[Finding, ...]:
+    """Return the findings that fail a test."""
+    if checklist is not Checklist.ENFORCE:
+        return ()
+    return tuple(finding for finding in judged.findings if finding.fails)
+
+
+#: The rule that compares a PCC with its baseline, as the gate does.
+_OF_VERDICTS: Final = "TTP904"
+
+
+def checked_test(
+    observation: Observation, artifact: Artifact, settings: Settings, *, by_the_clock: bool
+) -> Observation:
+    """Return a test that has just ended with what the rules say of it, and what holds it back.
+
+    ``by_the_clock``: it was measured in a pass that takes wall times.
+
+    Raises:
+        UsageError: the settings name a rule or limit that does not exist.
+    """
+    if settings.checklist is Checklist.OFF or observation.raised is not None:
+        return observation
+    subject = Subject(
+        ops=artifact.table,
+        report=artifact.report,
+        kernels=artifact.kernels,
+        observation=observation,
+        facts=_facts(observation),
+        conflicts=_conflicts() if by_the_clock else None,
+    )
+    findings, unanswered = _asked(subject, settings)
+    bottleneck = bottleneck_of(subject)
+    kind = model_kind(subject.ops, bottleneck)
+    return replace(
+        observation,
+        findings=findings,
+        unanswered=unanswered,
+        bottleneck=bottleneck.sentence if bottleneck else None,
+        model_kind=kind.value if kind else None,
+    )
+
+
+def asked_again(observation: Observation, settings: Settings) -> Observation:
+    """Ask the rules that look at a test's numbers, now that those of all its passes are known."""
+    if settings.checklist is Checklist.OFF or observation.raised is not None:
+        return observation
+    subject = Subject(observation=observation, facts=_facts(observation))
+    try:
+        return _anew(observation, _asked(subject, settings, only=Input.TEST))
+    except RuleError as error:
+        return _with_problem(observation, error)
+
+
+def asked_of_verdicts(judged: JudgedTest, settings: Settings) -> JudgedTest:
+    """Ask the rule that looks at what the gate says of a PCC, where rules were asked at all."""
+    observation = judged.observation
+    if _OF_VERDICTS not in observation.outcomes:
+        return judged
+    subject = Subject(observation=observation, verdicts=judged.verdicts)
+    try:
+        again = _asked(subject, replace(settings, select=(_OF_VERDICTS,), ignore=()))
+    except RuleError as error:
+        return replace(judged, observation=_with_problem(observation, error))
+    return replace(judged, observation=_anew(observation, again))
+
+
+def _with_problem(observation: Observation, error: RuleError) -> Observation:
+    """Fail a test by our own mistake: nothing is known of it, and the others go on."""
+    return replace(observation, problems=(*observation.problems, str(error)))
+
+
+def _anew(observation: Observation, again: Answered) -> Observation:
+    """Return an observation with what rules say now in place of what they said before."""
+    codes = {code for each in again.unanswered for code in each.codes}
+    codes |= {finding.code for finding in again.findings}
+    before = replace(
+        observation,
+        findings=tuple(each for each in observation.findings if each.code not in codes),
+        unanswered=tuple(
+            replace(each, codes=tuple(code for code in each.codes if code not in codes))
+            for each in observation.unanswered
+        ),
+    )
+    return joined(before, replace(before, findings=again.findings, unanswered=again.unanswered))
+
+
+def _conflicts() -> tuple[Conflict, ...]:
+    # They are ttnn's: without it they do nothing.
+    return conflicts(os.environ) if "ttnn" in sys.modules else ()
+
+
+def _facts(observation: Observation) -> Mapping[str, Scalar]:
+    """Return what is known of devices; of none, where nobody opened or stated one."""
+    setting = observation.setting.values
+    return {**observation.environment, **setting} if setting else {}
+
+
+def _asked(subject: Subject, settings: Settings, *, only: Input | None = None) -> Answered:
+    """Ask the rules that a project selects; with ``only``, those that need just that input."""
+    groups = selected(settings.select, settings.ignore, settings.rules).groups
+    if only is not None:
+        groups = tuple(group for group in groups if group.needs == (only,))
+    answered = ask_rules(groups, subject)
+    waived = subject.observation.waived if subject.observation else {}
+    return answered._replace(findings=as_configured(answered.findings, settings.rules, waived))
+
+
+#: What was not measured here may well be found elsewhere.
+_NOTHING: Final = frozenset({RuleOutcome.CLEAN, RuleOutcome.NOT_APPLICABLE})
+
+
+def needless_waivers(tests: Sequence[JudgedTest], settings: Settings) -> Iterator[NeedlessWaiver]:
+    """Yield the waivers of tests and of the configuration that name no rule, or found nothing."""
+    outcomes: dict[str, set[RuleOutcome]] = defaultdict(set)
+    for judged in tests:
+        for code, outcome in judged.observation.outcomes.items():
+            outcomes[code].add(outcome)
+        yield from _of_test(judged)
+    for code, rule in settings.rules.items():
+        if rule.waive is not None and outcomes[code] and outcomes[code] <= _NOTHING:
+            yield NeedlessWaiver(code, None, known=True)
+
+
+def _of_test(judged: JudgedTest) -> Iterator[NeedlessWaiver]:
+    observation = judged.observation
+    outcomes = observation.outcomes
+    if not observation.waived or not outcomes:
+        return
+    from pytest_ttnn_perf.analysis.checklist.registry import RULES
+
+    known = {rule.code for rule in RULES}
+    for code in observation.waived:
+        if code not in known or outcomes.get(code) in _NOTHING:
+            yield NeedlessWaiver(code, observation.test, known=code in known)

@@ -1,0 +1,324 @@
+"""The orchestrator's end: starts a worker, hears it, and makes sure that it is gone afterwards."""
+
+from __future__ import annotations
+
+import codecs
+import contextlib
+import json
+import os
+import selectors
+import signal
+import socket
+import subprocess
+import sys
+import time
+from dataclasses import dataclass, field
+from typing import IO, TYPE_CHECKING, Final, TextIO
+
+from pytest_ttnn_perf.processes.channel import STACK
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from pathlib import Path
+    from types import TracebackType
+
+
+_TAIL_CHUNK: Final = 1 << 16
+#: More than a pipe holds: all that was printed until now. A child of a worker may never stop.
+_PIPE: Final = 1 << 20
+#: What a crash of the interpreter starts with; then come the frames of the thread that it was in,
+#: innermost first. They are printed of a process that hangs, too.
+_CRASH: Final = "Fatal Python error"
+_CRASHED: Final = "Current thread"
+
+
+@dataclass(slots=True)
+class Output:
+    """One of a worker's two streams."""
+
+    pipe: IO[bytes]
+    shown: Callable[[], TextIO]
+    log: IO[bytes]
+    _decoder: codecs.IncrementalDecoder = field(
+        default_factory=lambda: codecs.getincrementaldecoder("utf-8")("replace")
+    )
+
+    def forward(self) -> int:
+        """Show what there is; return how much, 0 at its end. Waits for something to be there."""
+        part = os.read(self.pipe.fileno(), _TAIL_CHUNK)
+        with contextlib.suppress(OSError):  # a full disk costs the log, not the run
+            self.log.write(part)
+        self._show(self._decoder.decode(part, final=not part))
+        return len(part)
+
+    def drain(self) -> None:
+        """Show all that has been printed until now."""
+        with selectors.DefaultSelector() as selector:
+            selector.register(self.pipe, selectors.EVENT_READ)
+            left = _PIPE
+            while left > 0 and selector.select(0) and (read := self.forward()):
+                left -= read
+
+    def close(self) -> None:
+        """Stop listening."""
+        self.pipe.close()
+        self.log.close()
+
+    def _show(self, text: str) -> None:
+        stream = self.shown()
+        try:
+            stream.write(text)
+        except UnicodeEncodeError:  # printed by a process that knows more letters
+            letters = stream.encoding or "ascii"
+            stream.write(text.encode(letters, "backslashreplace").decode(letters))
+        stream.flush()
+
+
+def tail(log: Path, *, lines: int = 20) -> str:
+    """Return the end of a worker's log; of a crash its beginning, which tells where it was."""
+    try:
+        text = log.read_bytes()[-_TAIL_CHUNK:].decode(errors="replace")
+    except OSError:
+        return ""
+    shown = text.rstrip().splitlines()
+    thread = _last(shown, _CRASHED)
+    fatal = _last(shown[:thread], _CRASH)
+    start = fatal if thread is None else thread
+    if start is None or start >= len(shown) - lines:
+        return "\n".join(shown[-lines:])
+    heading = shown[fatal : fatal + 1] if fatal is not None and fatal != start else []
+    return "\n".join([*heading, *shown[start:]][:lines])
+
+
+def _last(lines: list[str], start: str) -> int | None:
+    """Return the last line that starts with ``start``; None without one."""
+    return max((at for at, line in enumerate(lines) if line.startswith(start)), default=None)
+
+
+@dataclass(frozen=True, slots=True)
+class Ending:
+    """``code`` as Popen has it; ``silent_s`` when it was killed for having said nothing so long.
+
+    ``cut`` says that its last message was incomplete; ``damaged`` that it was killed for one that
+    cannot be read.
+    """
+
+    code: int
+    silent_s: float | None = None
+    cut: bool = False
+    damaged: bool = False
+
+    @property
+    def hung(self) -> bool:
+        """Whether it was killed because nothing was heard of it."""
+        return self.silent_s is not None
+
+    def __str__(self) -> str:
+        if self.silent_s is not None:
+            return f"hung: no sign of life for {self.silent_s:g} s, killed"
+        if self.damaged:
+            return "sent a message that cannot be read, killed"
+        how = _signal_name(-self.code) if self.code < 0 else f"exit code {self.code}"
+        text = f"was killed by {how}" if self.code < 0 else f"ended with {how}"
+        return text + (", in the middle of a message" if self.cut else "")
+
+
+def _signal_name(number: int) -> str:
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return f"signal {number}"
+
+
+#: How often a silent channel is looked past: the worker may be dead and a child of its alive.
+_POLL_S: Final = 1.0
+#: What an interrupted worker gets for its fixtures' teardown, and then for its signal handlers.
+_GRACE_S: Final = 10.0
+_LAST_GRACE_S: Final = 2.0
+_CHUNK: Final = 1 << 16
+#: What a worker that hangs gets to print where.
+_STACK_S: Final = 0.5
+
+
+@dataclass(slots=True)
+class Child:
+    """A worker process in a group of its own; used as a context, it is gone when that ends."""
+
+    process: subprocess.Popen[bytes]
+    log: Path
+    #: Set this, and the worker is told to stop in the next answer.
+    stop: str | None = None
+    #: It said what cannot be read: nothing more that it says means anything, nor is it answered.
+    damaged: bool = False
+    _socket: socket.socket = field(kw_only=True)
+    _outputs: Mapping[int, Output] = field(kw_only=True)
+    _buffer: bytearray = field(default_factory=bytearray)
+    _silent_s: float | None = None
+
+    def __enter__(self) -> Child:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, _: TracebackType | None
+    ) -> None:
+        with contextlib.ExitStack() as last:  # each is done, whatever becomes of those before
+            last.callback(self._close)
+            last.callback(self._forward)
+            last.callback(self._kill)
+            if error is not None:
+                self._interrupt()
+
+    def documents(self, *, silence_s: float) -> Iterator[object]:
+        """Yield what the worker says; it waits until the next is asked for.
+
+        Ends when the worker has closed the channel, is dead, or says what is no document. One that
+        is silent for longer than ``silence_s`` (0: never) is killed.
+        """
+        with self._listening() as selector:
+            selector.register(self._socket, selectors.EVENT_READ)
+            heard = time.monotonic()
+            while not self.damaged:
+                ready = self._ready(selector)
+                if self._socket.fileno() in ready:
+                    part = self._receive()
+                    if not part:
+                        return
+                    if b"\n" in part:
+                        yield from self._answered()
+                    heard = time.monotonic()
+                elif self.process.poll() is not None:
+                    return
+                elif silence_s and time.monotonic() - heard > silence_s:
+                    self._silent_s = silence_s
+                    return
+
+    def ending(self, *, patience_s: float) -> Ending:
+        """Wait for the process to end, and kill it if it does not; return how it ended."""
+        if self._silent_s is None and not self.damaged:
+            self._wait(patience_s)
+            if self.process.poll() is None:
+                self._silent_s = patience_s
+        if self._silent_s is not None and self.process.poll() is None:
+            self.process.send_signal(STACK)  # where it hangs belongs in its log
+            self._wait(_STACK_S)
+        code = self._kill()
+        return Ending(code, self._silent_s, cut=bool(self._buffer), damaged=self.damaged)
+
+    def _listening(self) -> selectors.BaseSelector:
+        selector = selectors.DefaultSelector()
+        for descriptor in self._outputs:
+            selector.register(descriptor, selectors.EVENT_READ)
+        return selector
+
+    def _ready(self, selector: selectors.BaseSelector) -> set[int]:
+        """Wait for something to read; show what the worker prints."""
+        ready = {key.fd for key, _ in selector.select(_POLL_S)}
+        for descriptor in ready & self._outputs.keys():
+            if not self._outputs[descriptor].forward():
+                selector.unregister(descriptor)
+        return ready
+
+    def _receive(self) -> bytes:
+        try:
+            part = self._socket.recv(_CHUNK)
+        except OSError:
+            return b""
+        self._buffer += part
+        return part
+
+    def _answered(self) -> Iterator[object]:
+        while b"\n" in self._buffer:
+            line, _, rest = bytes(self._buffer).partition(b"\n")
+            self._buffer[:] = rest
+            self._forward()  # what was printed before was printed first
+            try:
+                document = json.loads(line)
+            except (ValueError, RecursionError):
+                self.damaged = True
+                return
+            yield document
+            with contextlib.suppress(OSError):
+                self._socket.sendall(json.dumps(self.stop).encode() + b"\n")
+
+    def _forward(self) -> None:
+        for output in self._outputs.values():
+            output.drain()
+
+    def _interrupt(self) -> None:
+        """Let a worker take its fixtures down, as Ctrl-C does; not for ever."""
+        self._socket.close()  # it is not heard any more, and must not wait to be
+        for number, grace_s in ((signal.SIGINT, _GRACE_S), (signal.SIGTERM, _LAST_GRACE_S)):
+            if self.process.poll() is None:
+                self.process.send_signal(number)
+                self._wait(grace_s)
+
+    def _wait(self, seconds: float) -> None:
+        """Wait for the process to end, at most so long (0: for ever).
+
+        What it prints is shown meanwhile: one that cannot get rid of it would not end.
+        """
+        deadline = time.monotonic() + seconds if seconds else None
+        with self._listening() as selector:
+            while selector.get_map() and self.process.poll() is None:
+                if deadline is not None and time.monotonic() > deadline:
+                    return
+                self._ready(selector)
+        left_s = None if deadline is None else max(deadline - time.monotonic(), 0)
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            self.process.wait(left_s)
+
+    def _kill(self) -> int:
+        """Leave nothing behind: neither the worker nor what its tests have started."""
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.killpg(self.process.pid, signal.SIGKILL)
+        return self.process.wait()
+
+    def _close(self) -> None:
+        self._socket.close()
+        for output in self._outputs.values():
+            output.close()
+
+
+def interpreter() -> list[str]:
+    """Return this Python with the options it was started with, such as ``-O`` and ``-W``."""
+    flags: list[str] = subprocess._args_from_interpreter_flags()  # type: ignore[attr-defined]  # noqa: SLF001
+    return [sys.executable, *flags]
+
+
+def start(
+    command: Callable[[int], Sequence[str]],
+    *,
+    cwd: Path,
+    environment: Mapping[str, str],
+    log: Path,
+    shown: bool,
+) -> Child:
+    """Start a worker; ``command`` is given the descriptor of its end of the channel.
+
+    What it prints goes to ``log``, and when ``shown`` also where this process prints.
+
+    Raises:
+        OSError: there is no room for its log, or for another process.
+    """
+    ours, theirs = socket.socketpair()
+    with contextlib.ExitStack() as failed:
+        failed.enter_context(ours)
+        with theirs, log.open("ab") as written:
+            process = subprocess.Popen(
+                command(theirs.fileno()),
+                cwd=str(cwd),
+                env=environment,
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE if shown else written,
+                stderr=subprocess.PIPE if shown else written,
+                pass_fds=(theirs.fileno(),),
+                start_new_session=True,  # a group to be killed as one; Ctrl-C reaches us alone
+            )
+        failed.pop_all()
+    streams = ((process.stdout, lambda: sys.stdout), (process.stderr, lambda: sys.stderr))
+    outputs = {
+        pipe.fileno(): Output(pipe, stream, log.open("ab", buffering=0))
+        for pipe, stream in streams
+        if pipe is not None
+    }
+    return Child(process, log, _socket=ours, _outputs=outputs)

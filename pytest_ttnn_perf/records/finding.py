@@ -1,0 +1,288 @@
+"""What a checklist rule found in a test."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from pytest_ttnn_perf.records.hardware import Conflict, Scalar
+    from pytest_ttnn_perf.records.observation import Observation
+    from pytest_ttnn_perf.records.ops import OpTable
+    from pytest_ttnn_perf.records.ttlang import TtlangLog
+    from pytest_ttnn_perf.records.ttnn_report import Report
+    from pytest_ttnn_perf.records.verdict import Verdict
+
+
+class Severity(Enum):
+    """Whether a finding fails its test (error) or is printed only."""
+
+    ERROR = "error"
+    WARNING = "warning"
+    INFO = "info"
+
+
+class RuleOutcome(Enum):
+    """How the evaluation of one rule ended."""
+
+    CLEAN = "CLEAN"
+    FOUND = "FOUND"
+    NOT_MEASURED = "NOT_MEASURED"
+    NOT_APPLICABLE = "NOT_APPLICABLE"
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """One place where a rule's condition holds, with its own number.
+
+    ``share`` is that number as a fraction of the time that the rule weighs; None where it is no
+    time.
+    """
+
+    subject: str
+    value: float | None = None
+    unit: str = ""
+    share: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Unanswered:
+    """Rules that have no answer, all for one reason: not measured, or not applicable.
+
+    Most rules say so of most tests; one record for all of a kind keeps that cheap.
+    """
+
+    outcome: RuleOutcome
+    reason: str
+    codes: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class NeedlessWaiver:
+    """A waiver that hides nothing; ``test`` is None for one of the configuration.
+
+    What is not ``known`` is no rule at all.
+    """
+
+    code: str
+    test: str | None
+    known: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """The outcome of one rule on one test; ``value`` and ``limit`` are in ``unit``.
+
+    ``fix`` says what to do about what was found, ``waived`` why the project does without that.
+    """
+
+    code: str
+    name: str
+    severity: Severity
+    outcome: RuleOutcome
+    reason: str | None = None
+    value: float | None = None
+    limit: float | None = None
+    unit: str = ""
+    evidence: tuple[Evidence, ...] = ()
+    fix: str | None = None
+    waived: str | None = None
+
+    @property
+    def stands(self) -> bool:
+        """Whether something was found that nobody waived."""
+        return self.outcome is RuleOutcome.FOUND and self.waived is None
+
+    @property
+    def fails(self) -> bool:
+        """Whether it fails its test, where the checklist is enforced."""
+        return self.stands and self.severity is Severity.ERROR
+
+
+class Input(Enum):
+    """What rules need, in the words of a reason."""
+
+    OPS = "an op table"
+    REPORT = "a report database"
+    KERNELS = "output of tt-lang"
+    TEST = "a measured test"
+    DEVICE = "a device, or facts that are stated of one"
+
+
+@dataclass(frozen=True, slots=True)
+class Subject:
+    """The inputs of a checklist; None for those that there are none of.
+
+    ``ops`` are of one window: of a test, its measured call. ``facts`` are what the author stated
+    and what was observed of the device (``num_command_queues``, ``use_trace`` ...). ``conflicts``
+    are variables that were set while times were taken; None where nobody looked. ``verdicts`` are
+    what the gate says of the test's metrics; None where it was not judged yet. ``absent`` says why
+    an input is not there, if that is known.
+    """
+
+    ops: OpTable | None = None
+    report: Report | None = None
+    kernels: TtlangLog | None = None
+    observation: Observation | None = None
+    facts: Mapping[str, Scalar] = field(default_factory=dict)
+    conflicts: tuple[Conflict, ...] | None = None
+    verdicts: tuple[Verdict, ...] | None = None
+    absent: Mapping[Input, str] = field(default_factory=dict)
+
+    def has(self, needed: Input) -> bool:
+        """Tell whether an input is there; a table without ops of a device is none."""
+        match needed:
+            case Input.OPS:
+                return self.ops is not None and bool(self.ops.devices)
+            case Input.REPORT:
+                return self.report is not None
+            case Input.KERNELS:
+                return self.kernels is not None
+            case Input.TEST:
+                return self.observation is not None
+            case Input.DEVICE:
+                told = (self.ops, self.report, self.kernels)
+                return bool(self.facts) or any(each is not None for each in told)
+
+    def why_absent(self, needed: Input) -> str:
+        """Say why an input is not there."""
+        return self.absent.get(needed, f"needs {needed.value}")
+
+
+class BottleneckKind(Enum):
+    """What can be in the way, in the words of a sentence."""
+
+    TRANSFER = "transfer-bound"
+    HOST = "host-bound"
+    CORES = "underutilised cores"
+    SMALL_TRANSFERS = "small transfers"
+    DRAM_TRAFFIC = "excess DRAM traffic"
+    MEMORY = "memory-bound"
+    COMPUTE = "compute-bound"
+
+
+@dataclass(frozen=True, slots=True)
+class Bottleneck:
+    """A bottleneck, and the number that decided: ``value`` against ``limit``, both in ``unit``."""
+
+    kind: BottleneckKind
+    sentence: str
+    value: float
+    limit: float
+    unit: str
+
+
+class State(Enum):
+    """What is known of a step."""
+
+    DONE = "done"
+    OPEN = "open"
+    NOT_MEASURED = "not measured"
+    NOT_APPLICABLE = "not applicable"
+
+
+class ModelKind(Enum):
+    """What decides which step pays most."""
+
+    HOST_BOUND = "host-bound model"
+    LLM = "LLM"
+    CNN = "CNN"
+    MEMORY_BOUND = "memory-bound model"
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """A step; ``open_rules`` are the codes of the rules that keep it open.
+
+    Of a step that is done, ``unmeasured`` rules could not tell.
+    """
+
+    name: str
+    state: State
+    open_rules: tuple[str, ...] = ()
+    unmeasured: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """From the first measurement to the last check; ``steps`` are in the order of their numbers.
+
+    ``kind`` is None where the ops do not tell it. ``first`` is the open step to take first, by its
+    number; None where none is open. ``invalid`` are the rules that say that the numbers cannot be
+    trusted, which comes before any step.
+    """
+
+    baseline: Step
+    steps: tuple[Step, ...]
+    pcc: Step
+    kind: ModelKind | None = None
+    first: int | None = None
+    invalid: tuple[str, ...] = ()
+
+    @property
+    def all(self) -> tuple[Step, ...]:
+        """Everything in the order in which it is done."""
+        return (self.baseline, *self.steps, self.pcc)
+
+
+#: What can be looked at: known without reading the code that looks.
+NAMES: Final = (
+    *("dtype", "fidelity", "layout", "padding", "sharding", "reshards", "memory", "host-overhead"),
+    *("trace", "queues", "conv", "matmul", "devices", "cores", "dram", "bottlenecks"),
+)
+
+
+class AnalysisOutcome(Enum):
+    """Whether there is anything to tell."""
+
+    MEASURED = "MEASURED"
+    NOT_MEASURED = "NOT_MEASURED"
+    NOT_APPLICABLE = "NOT_APPLICABLE"
+
+
+@dataclass(frozen=True, slots=True)
+class Figure:
+    """One number of the whole; fractions have a unit "of" something."""
+
+    label: str
+    value: float
+    unit: str
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One bar of a section. ``count`` is of the ops, tensors or calls that make up the value."""
+
+    label: str
+    value: float
+    share: float | None = None
+    count: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Section:
+    """Rows in the order in which they are worth reading.
+
+    Values are in ``unit``, and shares are fractions ``of`` something, such as "of kernel time".
+    """
+
+    heading: str
+    unit: str
+    rows: tuple[Row, ...]
+    of: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Analysis:
+    """What is to be said on one subject; ``reason`` says why there is nothing."""
+
+    name: str
+    title: str
+    outcome: AnalysisOutcome = AnalysisOutcome.MEASURED
+    reason: str | None = None
+    figures: tuple[Figure, ...] = ()
+    sections: tuple[Section, ...] = ()
+    notes: tuple[str, ...] = ()

@@ -1,0 +1,229 @@
+"""On what, and in which setting, a test ran: what decides whether two numbers may be compared."""
+
+from __future__ import annotations
+
+import posixpath
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path
+
+
+#: A value of a configuration or a fact.
+Scalar = str | int | float | bool | None
+
+
+@dataclass(frozen=True, slots=True)
+class Hardware:
+    """The physical system and the mesh that a test opened; ``mesh`` is None without a device."""
+
+    arch: str
+    board: str
+    mesh: str | None = None
+
+    @property
+    def key(self) -> str:
+        """The name that baselines are filed under.
+
+        >>> Hardware("wormhole_b0", "n150", "1x1").key
+        'wormhole_b0-n150-1x1'
+        >>> Hardware("host", "x86_64").key
+        'host-x86_64'
+        """
+        parts = (self.arch, self.board, self.mesh)
+        return "-".join(part for part in parts if part is not None)
+
+
+def member_name(enumerated: str) -> str:
+    """Return how keys spell an architecture or a system that TTNN names by an enum's member.
+
+    >>> member_name("ClusterType.P150_X4"), member_name("Arch.WORMHOLE_B0"), member_name("T3K")
+    ('p150_x4', 'wormhole_b0', 't3k')
+    """
+    return enumerated.rpartition(".")[2].lower()
+
+
+@dataclass(frozen=True, slots=True)
+class Configuration:
+    """Settings of the device and the model under which a test ran."""
+
+    values: Mapping[str, Scalar] = field(default_factory=dict)
+
+    def completed_by(self, facts: Mapping[str, Scalar]) -> Configuration:
+        """Return this configuration with what the test's author stated added to it."""
+        if not facts:
+            return self
+        return Configuration({**self.values, **facts})
+
+    def first_difference(self, other: Configuration) -> tuple[str, Scalar, Scalar] | None:
+        """Return the first field that differs, with both values; None for the same setting.
+
+        A field that only one side has differs: an unknown setting is not the same setting.
+        """
+        if self.values == other.values:
+            return None
+        for name in sorted({*self.values, *other.values}):
+            mine, theirs = self.values.get(name), other.values.get(name)
+            if mine != theirs or (name in self.values) != (name in other.values):
+                return name, mine, theirs
+        return None
+
+
+@dataclass(frozen=True, slots=True)
+class Environment:
+    """What was true of the host and the software during a run; recorded, never keyed on."""
+
+    started_at: str | None = None
+    python: str | None = None
+    system: str | None = None
+    cpu: str | None = None
+    cpu_count: int | None = None
+    memory_bytes: int | None = None
+    load_1m: float | None = None
+    governor: str | None = None
+    host_hash: str | None = None
+    pytest: str | None = None
+    plugin: str | None = None
+    numpy: str | None = None
+    torch: str | None = None
+    ttnn: str | None = None
+    commit: str | None = None
+    dirty: bool | None = None
+    runner: str | None = None
+
+    @property
+    def lasting(self) -> Mapping[str, Scalar]:
+        """What does not change from one run to the next on a machine that is left alone."""
+        named = {name: getattr(self, name) for name in _LASTING}
+        return {name: value for name, value in named.items() if value is not None}
+
+
+#: Not load, time or commit, which always differ; not ttnn, which is stored by itself.
+_LASTING: Final = (
+    "host_hash",
+    "cpu",
+    "cpu_count",
+    "system",
+    "governor",
+    "python",
+    "numpy",
+    "torch",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Build:
+    """An installed ttnn; ``version`` is None where there is none.
+
+    ``tracy`` and ``arch`` are None where they are not known: ``arch`` also where there is no
+    hardware. ``problem`` says in one line why ttnn cannot be used.
+    """
+
+    version: str | None
+    location: str | None = None
+    tracy: bool | None = None
+    arch: str | None = None
+    problem: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Conflict:
+    """A variable of the environment, or several joined by ``+``, with which no time means anything.
+
+    ``why`` goes on from the variable: "makes kernels check themselves".
+    """
+
+    variable: str
+    value: str
+    why: str
+    remedy: str
+
+    @property
+    def sentence(self) -> str:
+        """What is set, and why it must not be."""
+        several = " + " in self.variable  # the names say it all
+        return f"{self.variable if several else f'{self.variable}={self.value}'} {self.why}"
+
+    def __str__(self) -> str:
+        return f"{self.sentence}: {self.remedy}"
+
+
+@dataclass(frozen=True, slots=True)
+class CiJob:
+    """What the variables of a CI system tell of a job; nothing outside of one.
+
+    ``annotates``: it turns lines of the output into annotations, as GitHub does. ``step_summary``
+    is the file that it shows beside the job. ``runner`` is the name of the machine. ``folder``
+    leads from the repository's root to where test ids start.
+    """
+
+    annotates: bool = False
+    step_summary: Path | None = None
+    runner: str | None = None
+    folder: str = ""
+
+    def path(self, file: str) -> str:
+        """Return a file as seen from the repository's root."""
+        return posixpath.normpath(posixpath.join(self.folder, file))
+
+
+@dataclass(frozen=True, slots=True)
+class Tenant:
+    """A process that has a chip open."""
+
+    chip: int
+    pid: int
+    command: str
+
+
+@dataclass(frozen=True, slots=True)
+class Machine:
+    """What a host tells about itself and its chips, with no chip touched; None is unknown.
+
+    ``tenants_known`` is false where processes of other users cannot be seen. ``locked`` and
+    ``dirty`` are the files by which tt-metal's run_safe_pytest.sh says that it uses the devices,
+    and that they were left in a state which needs a reset.
+    """
+
+    devices: tuple[int, ...]
+    governor: str | None
+    iommu: bool | None
+    hugepages: int | None
+    driver: str | None
+    tenants: tuple[Tenant, ...]
+    tenants_known: bool
+    kernel_cache: Path
+    kernels_cached: bool
+    locked: Path | None = None
+    dirty: Path | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """One thing that was looked at. ``ok`` is None where it could not be told.
+
+    ``blocks`` says that a gate would fail here for it; others only make it worse.
+    """
+
+    name: str
+    ok: bool | None
+    found: str
+    remedy: str | None = None
+    blocks: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Diagnosis:
+    """``key`` is None where the hardware could not be told; ``profiler`` is what auto chooses."""
+
+    key: str | None
+    build: Build
+    profiler: str
+    checks: tuple[Check, ...]
+
+    @property
+    def fit(self) -> bool:
+        """Whether a gate could run here."""
+        return not any(check.blocks and check.ok is False for check in self.checks)

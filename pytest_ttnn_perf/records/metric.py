@@ -1,0 +1,157 @@
+"""What is measured: a name, a unit, a direction, a kind and a source."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+from typing import Final
+
+from pytest_ttnn_perf._base.text import BYTES_IN, NANOSECONDS_IN
+
+#: Units of throughput that do not say "per second" by "/s".
+_RATES: Final = frozenset({"fps", "FPS", "ips", "qps", "Hz"})
+#: The kernel time of all ops; the metrics that are named after it are of one category each.
+KERNEL_TIME: Final = "device_kernel_time"
+#: What circular buffers held, on the fullest core.
+CB_PEAK: Final = "cb_peak_bytes"
+#: The times of calls of a model, by the clock.
+WALL_TIME: Final = "wall_time"
+THROUGHPUT_TIME: Final = "throughput_time"
+#: How many ops a profiler saw, and how many calls a graph has.
+_COUNTED_BY_PROFILERS: Final = ("op_count", "program_count")
+_COUNTED_IN_GRAPHS: Final = ("report_op_count", "graph_op_count")
+#: No measurement is larger, in any unit: what is counts as not finite, and arithmetic stays so.
+LARGEST: Final = 1e100
+
+
+class Better(Enum):
+    """Which way a metric improves."""
+
+    LOWER = "lower"
+    HIGHER = "higher"
+    EQUAL = "equal"
+
+
+class Kind(Enum):
+    """How two values of a metric are compared."""
+
+    TIME = "time"
+    THROUGHPUT = "throughput"
+    COUNT = "count"
+    BYTES = "bytes"
+    ACCURACY = "accuracy"
+
+    @classmethod
+    def of_unit(cls, unit: str) -> Kind | None:
+        """Return the kind that a unit tells; None for a unit that does not."""
+        if unit in NANOSECONDS_IN:
+            return cls.TIME
+        if unit in BYTES_IN:
+            return cls.BYTES
+        return cls.THROUGHPUT if "/s" in unit or unit in _RATES else None
+
+    @property
+    def usual_direction(self) -> Better:
+        """The direction a metric of this kind improves in when nobody says otherwise."""
+        return Better.HIGHER if self in {Kind.THROUGHPUT, Kind.ACCURACY} else Better.LOWER
+
+
+class Source(Enum):
+    """Where a number came from. Numbers of different sources are never compared."""
+
+    WALL = "wall"
+    DEVICE = "device"
+    REALTIME = "realtime"
+    TRACY = "tracy"
+    REPLAY = "replay"
+    SIM = "sim"
+
+
+#: The sources that only a device has.
+OF_DEVICE: Final = (Source.DEVICE, Source.REALTIME, Source.TRACY)
+
+
+@dataclass(frozen=True, slots=True)
+class Metric:
+    """One measured quantity. ``unit`` is a display unit ("ns", "tok/s"); "" means a bare number."""
+
+    name: str
+    unit: str
+    better: Better = Better.LOWER
+    kind: Kind = Kind.TIME
+    source: Source = Source.WALL
+
+    @property
+    def is_part_of_kernel_time(self) -> bool:
+        """Whether it is the time of one category of ops: without such ops there is none."""
+        return self._of_model(f"{KERNEL_TIME}_") is not None and self.source is not Source.WALL
+
+    @property
+    def only_recorded(self) -> bool:
+        """Whether no baseline makes it a gated metric: it tells of more than the test itself.
+
+        What circular buffers held is told only of programs that were compiled meanwhile. Those that
+        an earlier test left in the cache of a shared device are not among them.
+        """
+        return self.name.endswith(CB_PEAK) and self.source is not Source.WALL
+
+    @property
+    def totals(self) -> tuple[str, ...]:
+        """The times that it explains, by their names; none for most metrics.
+
+        A kernel time is made of those of its categories, and of its ops. What a graph counts of a
+        model is part of any time that the model takes. Numbers that a test records itself are none.
+        """
+        if self.source is Source.WALL:
+            return ()
+        model = self._of_model(f"{KERNEL_TIME}_")
+        if model is not None:
+            return (model + KERNEL_TIME,)
+        if not self.name.endswith("_count"):
+            return ()
+        for counters, of_graph in ((_COUNTED_IN_GRAPHS, True), (_COUNTED_BY_PROFILERS, False)):
+            for counter in counters:
+                model = self.name.removesuffix(counter)
+                if model != self.name and model[-1:] in {"", "_"}:
+                    # The call of another model than the first is timed under its name alone.
+                    by_clock = (model[:-1],) if model else (WALL_TIME, THROUGHPUT_TIME)
+                    return (model + KERNEL_TIME, *(by_clock if of_graph else ()))
+        return ()
+
+    def _of_model(self, start: str) -> str | None:
+        """Return the model that a metric is of, as its name has it, if it then goes on so."""
+        model, found, _ = self.name.partition(start)
+        return model if found and model[-1:] in {"", "_"} else None
+
+    def as_read(self, fraction: float | None) -> float | None:
+        """Return a change or limit as a reader finds it by dividing two values.
+
+        The gate reckons in time: half the throughput is 100 % worse, and reads as 50 % lower.
+        """
+        by_rate = self.compared_by_ratio and self.better is Better.HIGHER
+        return fraction / (1 + fraction) if by_rate and fraction is not None else fraction
+
+    @property
+    def compared_by_ratio(self) -> bool:
+        """Whether the gate compares this metric by ratio: such values are above zero."""
+        kind = self.kind
+        ratio = kind is Kind.TIME or kind is Kind.THROUGHPUT
+        return ratio and self.better is not Better.EQUAL
+
+    def differs_from(self, other: Metric) -> str | None:
+        """Name the first part of the definition in which two metrics of one name differ.
+
+        The source is not part of the definition: another source is another measurement of the
+        same quantity, which the gate calls NOT_COMPARABLE.
+        """
+        if self.unit != other.unit:
+            return "unit"
+        if self.better is not other.better:
+            return "better"
+        if self.kind is not other.kind:
+            return "kind"
+        return None
+
+    def part(self, name: str) -> str:
+        """Return the part of the definition that ``differs_from`` named, as text."""
+        return {"unit": self.unit, "better": self.better.value, "kind": self.kind.value}[name]

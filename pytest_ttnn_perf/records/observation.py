@@ -1,0 +1,316 @@
+"""What one test measured in one process, and a run of many tests."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from enum import Enum
+from typing import TYPE_CHECKING, Final
+
+from pytest_ttnn_perf.records.hardware import Configuration, Environment, Hardware, Scalar
+from pytest_ttnn_perf.records.metric import Better, Metric, Source
+from pytest_ttnn_perf.records.verdict import Outcome
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from pytest_ttnn_perf.records.finding import Finding, RuleOutcome, Unanswered
+    from pytest_ttnn_perf.records.ops import OpGroups, OpTable
+    from pytest_ttnn_perf.records.ttlang import TtlangLog
+    from pytest_ttnn_perf.records.ttnn_report import Report
+    from pytest_ttnn_perf.records.verdict import Shift, Verdict
+
+
+#: The version of the run record's schema that this code writes.
+RUN_FORMAT: Final = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """What the author of a test asked for, for one metric; None means the gate's default.
+
+    ``tolerance`` and ``max_regression`` are fractions (0.05 = 5 %); for accuracy, ``tolerance``
+    is the largest drop in the metric's own unit. The others are in the metric's unit.
+    """
+
+    tolerance: float | None = None
+    max_regression: float | None = None
+    at_least: float | None = None
+    at_most: float | None = None
+    target: float | None = None
+
+
+#: Rules that ask what the gate judges too, and one that repeats the line of a target.
+_JUDGED_TOO: Final = frozenset({"TTP901", "TTP903", "TTP904"})
+_OF_TARGET: Final = "TTP905"
+_FAILING: Final = frozenset({Outcome.REGRESSED, Outcome.NO_DATA})
+#: What a test that says nothing asks for.
+NO_LIMITS: Final = Limits()
+
+
+@dataclass(frozen=True, slots=True)
+class MetricObservation:
+    """The samples of one metric, in the order they were taken. NaN stands for "not finite"."""
+
+    metric: Metric
+    samples: tuple[float, ...]
+    confirmations: tuple[tuple[float, ...], ...] = ()
+    warmup: tuple[float, ...] = ()
+    limits: Limits = NO_LIMITS
+    gated: bool = True
+    note: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Location:
+    """Where a test is written: a file as seen from where ids start, and a line, from 1."""
+
+    file: str
+    line: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Observation:
+    """Everything one test recorded. ``raised`` is set when its body did not reach the end.
+
+    ``problems`` are mistakes in how the test uses the plugin; each fails the test. ``lost`` says
+    why the process that ran it never told its result, ``unconfirmed`` why it could not be measured
+    again. ``findings`` are of the rules that have an answer. ``environment`` is what was true of
+    the device meanwhile; it is never compared.
+    ``dropped``: a profiler ran out of room, and one with more may not. ``left_out`` are sources
+    that the user does without: metrics of theirs are not missed. ``bottleneck`` says what holds the
+    model back most, ``model_kind`` what kind of model it is, where that can be told.
+    ``has_kernels``: it runs kernels of tt-lang that told something.
+    """
+
+    test: str
+    metrics: Mapping[str, MetricObservation] = field(default_factory=dict)
+    hardware: Hardware | None = None
+    configuration: Configuration = Configuration()
+    facts: Mapping[str, Scalar] = field(default_factory=dict)
+    ops: OpGroups | None = None
+    environment: Mapping[str, Scalar] = field(default_factory=dict)
+    waived: Mapping[str, str] = field(default_factory=dict)
+    findings: tuple[Finding, ...] = ()
+    unanswered: tuple[Unanswered, ...] = ()
+    problems: tuple[str, ...] = ()
+    raised: str | None = None
+    lost: str | None = None
+    unconfirmed: str | None = None
+    dropped: bool = False
+    left_out: tuple[Source, ...] = ()
+    bottleneck: str | None = None
+    model_kind: str | None = None
+    has_kernels: bool = False
+    location: Location | None = None
+
+    @property
+    def outcomes(self) -> Mapping[str, RuleOutcome]:
+        """How every rule that was asked ended, by its code."""
+        answered = {finding.code: finding.outcome for finding in self.findings}
+        return answered | {code: each.outcome for each in self.unanswered for code in each.codes}
+
+    @property
+    def setting(self) -> Configuration:
+        """What was observed of the configuration, completed by what the author stated."""
+        return self.configuration.completed_by(self.facts)
+
+
+@dataclass(frozen=True, slots=True)
+class JudgedTest:
+    """An observation with its verdicts. ``written`` names the metrics whose baseline it changes.
+
+    ``by_op`` says which ops make up a change of its times; None where nothing changed, or one side
+    has no op table.
+    """
+
+    observation: Observation
+    verdicts: tuple[Verdict, ...] = ()
+    written: frozenset[str] = frozenset()
+    by_op: str | None = None
+
+    @property
+    def findings(self) -> tuple[Finding, ...]:
+        """What the checklist says beyond what verdicts and targets say already."""
+        said = {each.metric.name for each in self.verdicts if each.outcome in _FAILING}
+        return tuple(
+            finding for finding in self.observation.findings if not _is_said(finding, said)
+        )
+
+    def target_of(self, verdict: Verdict) -> float | None:
+        """Return the goal that the test's author set for a metric, in its unit."""
+        observed = self.observation.metrics.get(verdict.metric.name)
+        return observed.limits.target if observed else None
+
+    def target_reached(self, verdict: Verdict) -> bool:
+        """Return whether a metric with a target is at least as good as that."""
+        target = self.target_of(verdict)
+        if target is None or verdict.observed is None:
+            return False
+        if verdict.metric.better is Better.HIGHER:
+            return verdict.observed >= target
+        return verdict.observed <= target
+
+
+def _is_said(finding: Finding, metrics: set[str]) -> bool:
+    """Tell whether failing verdicts on some metrics, or a line for a target, say the same."""
+    if finding.code in _JUDGED_TOO and finding.stands:
+        named = {evidence.subject for evidence in finding.evidence}
+        return bool(named) and named <= metrics
+    return finding.code == _OF_TARGET
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """One run of the gate. A test without hardware of its own ran on ``hardware``.
+
+    A run that is not ``complete`` was cut short: some of its tests may be missing. ``coverage`` is
+    what it has collected; None where that is not known.
+    """
+
+    hardware: Hardware | None
+    tests: Mapping[str, JudgedTest]
+    environment: Environment = Environment()
+    label: str | None = None
+    id: str | None = None
+    complete: bool = True
+    shift: Shift | None = None
+    coverage: Coverage | None = None
+
+
+def lies_in(test: str, place: str) -> bool:
+    """Return whether a test is that of an id, or below a folder, file, class or function.
+
+    >>> lies_in("models/test_a.py::test_x[8]", "models"), lies_in("test_ab.py::test_x", "test_a.py")
+    (True, False)
+    """
+    return place in {"", ".", test} or test.startswith((f"{place}/", f"{place}::", f"{place}["))
+
+
+def function_of(test: str) -> str:
+    """Return a test's id without its parameters.
+
+    >>> function_of("test_a.py::TestX::test_y[a/b[0]]")
+    'test_a.py::TestX::test_y'
+    """
+    file, separator, name = test.partition("::")
+    return file + separator + name.partition("[")[0]
+
+
+@dataclass(frozen=True, slots=True)
+class Coverage:
+    """What a run has collected. ``places`` are the folders and files of which it collected all.
+
+    ``others`` are tests that there are and that have no result in the run: deselected, skipped, not
+    measured. A file among them could not be collected, so that nothing is known of its tests.
+    ``unasked`` are those of them that nobody asked for: deselected.
+    """
+
+    places: tuple[str, ...]
+    others: tuple[str, ...] = ()
+    unasked: tuple[str, ...] = ()
+
+    def covers(self, test: str) -> bool:
+        """Return whether the run would have met a test, were it still there."""
+        inside = any(lies_in(test, place) for place in self.places)
+        return inside and not any(lies_in(test, other) for other in self._unknown())
+
+    def without(self, results: Iterable[str]) -> Coverage:
+        """Return this coverage for a run that has results of some of its tests."""
+        known = frozenset(results)
+        others = sorted({other for other in self.others if other not in known})
+        unasked = sorted({other for other in self.unasked if other not in known})
+        return Coverage(self.places, tuple(others), tuple(unasked))
+
+    def asks_for(self, test: str) -> bool:
+        """Return whether the run should have a result of a test."""
+        return self.covers(test) and test not in self.unasked
+
+    def joined(self, other: Coverage) -> Coverage:
+        """Return what two shards have collected: a test is asked for if one of them does so."""
+        ours = {test for test in self.unasked if not other.asks_for(test)}
+        theirs = {test for test in other.unasked if not self.asks_for(test)}
+        return Coverage(
+            tuple(dict.fromkeys((*self.places, *other.places))),
+            tuple(dict.fromkeys((*self.others, *other.others))),
+            tuple(sorted(ours | theirs)),
+        )
+
+    def functions(self, results: Iterable[str]) -> frozenset[str]:
+        """Return all test functions that there are; ``results`` are the tests with one."""
+        return frozenset(function_of(test) for test in (*results, *self.others))
+
+    def _unknown(self) -> tuple[str, ...]:
+        return tuple(other for other in self.others if "::" not in other)
+
+
+@dataclass(frozen=True, slots=True)
+class Artifact:
+    """What one artifact tells, or several of one test; None for what they do not.
+
+    ``arch``, ``board`` and ``devices`` are of the hardware that it was recorded on. ``environment``
+    is recorded beside the results, and never compared. ``table``, ``report`` and ``kernels`` are
+    the artifacts themselves, for the checklist.
+    """
+
+    metrics: tuple[MetricObservation, ...] = ()
+    ops: OpGroups | None = None
+    arch: str | None = None
+    board: str | None = None
+    devices: int | None = None
+    environment: Mapping[str, Scalar] = field(default_factory=dict)
+    table: OpTable | None = None
+    report: Report | None = None
+    kernels: TtlangLog | None = None
+
+    def named(self, name: str) -> Artifact:
+        """Return this as of one of several models of a test: metrics by its name, no op table."""
+        metrics = (
+            replace(m, metric=replace(m.metric, name=f"{name}_{m.metric.name}"))
+            for m in self.metrics
+        )
+        return replace(self, metrics=tuple(metrics), ops=None)
+
+    def completed_by(self, other: Artifact) -> Artifact:
+        """Return both as one; of what only one can tell, the first keeps the word."""
+        return Artifact(
+            metrics=(*self.metrics, *other.metrics),
+            ops=self.ops or other.ops,
+            arch=self.arch or other.arch,
+            board=self.board or other.board,
+            devices=self.devices or other.devices,
+            environment={**other.environment, **self.environment},
+            table=self.table or other.table,
+            report=self.report or other.report,
+            kernels=self.kernels or other.kernels,
+        )
+
+
+#: What a test without artifacts has.
+NO_ARTIFACT: Final = Artifact()
+
+
+class AgreementCase(Enum):
+    """The cases in which correlation alone would mislead; each has its own sentence."""
+
+    SHAPE_MISMATCH = "shape mismatch"
+    EMPTY = "empty"
+    NON_FINITE = "non-finite values"
+    BOTH_CONSTANT_EQUAL = "both constant and equal"
+    BOTH_CONSTANT_DIFFERENT = "both constant and different"
+    ONE_CONSTANT = "one side constant"
+    COMPLEX = "complex values"
+
+
+@dataclass(frozen=True, slots=True)
+class Agreement:
+    """Pearson correlation and errors of ``actual`` against ``expected``.
+
+    ``pcc`` is NaN where it does not exist; ``case`` then says why and ``sentence`` says it with
+    its numbers. ``max_abs_error`` and ``relative_l2`` are None where they do not exist.
+    """
+
+    pcc: float
+    case: AgreementCase | None = None
+    sentence: str | None = None
+    max_abs_error: float | None = None
+    relative_l2: float | None = None

@@ -1,0 +1,208 @@
+"""What the user asked for, once options and configuration file are read."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import dataclass, field
+from enum import Enum
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from pytest_ttnn_perf.records.metric import OF_DEVICE, Source
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from pytest_ttnn_perf.records.finding import Severity
+
+
+class Checklist(Enum):
+    """What findings do: errors fail their test, all are printed, or none is looked for."""
+
+    ENFORCE = "enforce"
+    REPORT = "report"
+    OFF = "off"
+
+
+@dataclass(frozen=True, slots=True)
+class RuleSettings:
+    """What is other than usual for one rule; ``waive`` is the reason to do without it."""
+
+    limits: Mapping[str, float] = field(default_factory=dict)
+    severity: Severity | None = None
+    waive: str | None = None
+
+
+class ProfilerKind(Enum):
+    """Where device times come from."""
+
+    AUTO = "auto"
+    OFF = "off"
+    REALTIME = "realtime"
+    DEVICE = "device"
+    TRACY = "tracy"
+    TTLANG = "ttlang"
+
+
+class PassChoice(Enum):
+    """Which passes a run makes."""
+
+    BOTH = "both"
+    WALL = "wall"
+    DEVICE = "device"
+
+
+class ProgramRun(NamedTuple):
+    """One execution of a program on one chip; ``cores`` is None where that is not told."""
+
+    chip: int
+    kernel_ns: float
+    cores: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Iteration:
+    """The programs of one call of a model, in the order they ran on each chip."""
+
+    programs: tuple[ProgramRun, ...]
+
+    @property
+    def by_chip(self) -> Mapping[int, tuple[ProgramRun, ...]]:
+        """The programs of each chip."""
+        chips: dict[int, list[ProgramRun]] = defaultdict(list)
+        for program in self.programs:
+            chips[program.chip].append(program)
+        return {chip: tuple(programs) for chip, programs in sorted(chips.items())}
+
+    @property
+    def kernel_ns(self) -> float:
+        """The time of the slowest chip: they run side by side."""
+        times = [sum(p.kernel_ns for p in programs) for programs in self.by_chip.values()]
+        return max(times, default=0.0)
+
+    @property
+    def op_count(self) -> int:
+        """The programs of the chip that ran most."""
+        return max(map(len, self.by_chip.values()), default=0)
+
+
+@dataclass(frozen=True, slots=True)
+class Profile:
+    """A measured model. ``problem`` says why its numbers are none; ``dropped``, that data is lost.
+
+    What was dropped may be kept by a profiler with more room.
+    """
+
+    iterations: tuple[Iteration, ...] = ()
+    problem: str | None = None
+    dropped: bool = False
+
+
+#: The PCC that holds where nobody asks for another.
+USUAL_PCC: Final = 0.99
+
+
+class Update(Enum):
+    """Which results are written into the baselines."""
+
+    NEW = "new"
+    IMPROVED = "improved"
+    ALL = "all"
+
+
+class Missing(Enum):
+    """What becomes of a test that there is nothing to compare with."""
+
+    FAIL = "fail"
+    WARN = "warn"
+    IGNORE = "ignore"
+
+
+class Isolate(Enum):
+    """Where tests run: in worker processes, or in the one that the user started."""
+
+    AUTO = "auto"
+    PROCESS = "process"
+    INLINE = "inline"
+
+
+class PccLimits(Enum):
+    """Whether tests may ask for less PCC than usual."""
+
+    ASKED = "asked"
+    STRICT = "strict"
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """The settings of a run. Paths are absolute.
+
+    ``timeout`` is the longest silence of a worker, in seconds, before it is killed; 0 for never.
+    ``lock_timeout`` is how long a run waits for another that has a chip. ``reset`` is a command.
+    ``annotations``, ``step_summary`` and ``junit_properties`` are what CI is told by itself.
+    """
+
+    enabled: bool = False
+    all: bool = False
+    baselines: Path = Path("baselines")
+    artifacts: Path = Path(".ttnn_perf")
+    update: Update | None = None
+    reason: str | None = None
+    missing: Missing = Missing.FAIL
+    required: bool = False
+    stale_days: int = 180
+    isolate: Isolate = Isolate.AUTO
+    confirm: int = 2
+    timeout: float = 3600.0
+    warmup: int = 3
+    iterations: int = 10
+    pcc: float = USUAL_PCC
+    limits: PccLimits = PccLimits.ASKED
+    json: Path | None = None
+    markdown: Path | None = None
+    gitlab: Path | None = None
+    annotations: bool = True
+    step_summary: bool = True
+    junit_properties: bool = True
+    label: str | None = None
+    replay: Path | None = None
+    profiler: ProfilerKind = ProfilerKind.AUTO
+    passes: PassChoice = PassChoice.BOTH
+    reset: str | None = None
+    checklist: Checklist = Checklist.ENFORCE
+    select: tuple[str, ...] = ()
+    ignore: tuple[str, ...] = ()
+    rules: Mapping[str, RuleSettings] = field(default_factory=dict)
+    lock_folder: Path | None = None
+    lock_timeout: float = 3600.0
+    markers: tuple[str, ...] = ()
+    gate_call_time: bool = False
+    gate_first_call_time: bool = False
+    gate_second_call_time: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class TestSettings:
+    """What a test's marker asks for, completed by the run's settings.
+
+    A bare number in ``tolerance`` or ``max_regression`` is stored under the name ``"*"``.
+    """
+
+    __test__ = False  # a record, not something for pytest to collect
+
+    warmup: int
+    iterations: int
+    pcc: float
+    batch: int | None = None
+    tolerance: Mapping[str, float] = field(default_factory=dict)
+    max_regression: Mapping[str, float] = field(default_factory=dict)
+    target: Mapping[str, str | float] = field(default_factory=dict)
+    waive: Mapping[str, str] = field(default_factory=dict)
+
+
+def left_out(settings: Settings) -> tuple[Source, ...]:
+    """Return the sources that the user does without: what they measured before is not missed."""
+    if settings.passes is PassChoice.DEVICE:
+        return (Source.WALL,)
+    wall_only = settings.passes is PassChoice.WALL or settings.profiler is ProfilerKind.OFF
+    return OF_DEVICE if wall_only else ()

@@ -1,0 +1,175 @@
+"""What the gate says about one metric of one test."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+if TYPE_CHECKING:
+    from pytest_ttnn_perf.records.metric import Metric
+
+
+class Outcome(Enum):
+    """The gate's answer. Only WITHIN and IMPROVED are good news.
+
+    SHIFTED: beyond its limit, but no further than the machine as a whole; it fails the run.
+    """
+
+    WITHIN = "WITHIN"
+    REGRESSED = "REGRESSED"
+    SHIFTED = "SHIFTED"
+    IMPROVED = "IMPROVED"
+    NO_BASELINE = "NO_BASELINE"
+    NOT_COMPARABLE = "NOT_COMPARABLE"
+    TOO_NOISY = "TOO_NOISY"
+    NO_DATA = "NO_DATA"
+
+
+class Reason(Enum):
+    """Why the outcome is what it is, where a comparison of numbers does not tell."""
+
+    ABSOLUTE_LIMIT = "absolute limit"
+    VALUE_CHANGED = "value changed"
+    SAMPLES_DIFFER = "samples differ"
+    NO_SAMPLES = "no samples"
+    NOT_FINITE = "not finite"
+    NOT_POSITIVE = "not positive"
+    NOT_RECORDED = "not recorded"
+    NOTHING_RECORDED = "nothing recorded"
+    RAISED = "raised"
+    NOT_CONFIRMED = "not confirmed"
+    LOST = "lost"
+    SHIFTED = "environment shifted"
+    GONE = "gone"
+    EXPLAINS = "explains"
+    NEW_TEST = "new test"
+    NEW_METRIC = "new metric"
+    OTHER_KEY = "other key"
+    OTHER_CONFIGURATION = "other configuration"
+    OTHER_SOURCE = "other source"
+    OTHER_DEFINITION = "other definition"
+
+
+class Verdict(NamedTuple):
+    """One metric's verdict, complete enough to build its sentence from.
+
+    A named tuple because the gate makes thousands: it takes a third of a frozen dataclass' time.
+
+    ``change`` and ``limit`` are fractions, positive is worse (0.05 = 5 % worse), None where
+    nothing was compared. ``observed`` and ``centre`` are in the metric's unit; ``confirmed`` are
+    the medians of the confirm passes. ``detail`` completes ``reason`` (the keys that exist, the
+    field that differs). ``provisional``: the baseline rests on one session. ``bound`` is the
+    absolute limit that was broken.
+    """
+
+    metric: Metric
+    outcome: Outcome
+    reason: Reason | None = None
+    detail: str | None = None
+    observed: float | None = None
+    centre: float | None = None
+    change: float | None = None
+    limit: float | None = None
+    provisional: bool = False
+    samples: int = 0
+    sessions: int = 0
+    confirmed: tuple[float, ...] = ()
+    bound: float | None = None
+
+    @property
+    def is_of_changed_time(self) -> bool:
+        """Whether it tells of a time that changed: the ops may say why."""
+        changed = self.outcome in {Outcome.REGRESSED, Outcome.IMPROVED}
+        return changed and self.metric.compared_by_ratio
+
+    @property
+    def change_as_read(self) -> float | None:
+        """``change`` as a reader finds it by dividing the two values."""
+        return self.metric.as_read(self.change)
+
+    @property
+    def limit_as_read(self) -> float | None:
+        """``limit`` in the same terms; that of a gain is on the other side of the baseline."""
+        limit = self.limit
+        if limit is None or not self.metric.compared_by_ratio:
+            return limit
+        if self.outcome is not Outcome.IMPROVED:
+            return self.metric.as_read(limit)
+        gain = self.metric.as_read(1 / (1 + limit) - 1)
+        return None if gain is None else -gain
+
+
+@dataclass(frozen=True, slots=True)
+class Shift:
+    """Most tests moved the same way, which no single change to the code explains.
+
+    ``change`` is the median change over the tests that vote, as a fraction; positive is worse.
+    ``moved`` of the ``voting`` tests did. ``differences`` says what else is not as it was when the
+    baselines were accepted.
+    """
+
+    change: float
+    moved: int
+    voting: int
+    differences: tuple[str, ...] = ()
+
+    @property
+    def worse(self) -> bool:
+        """Whether the machine is slower, not faster."""
+        return self.change > 0
+
+
+class DriftKind(Enum):
+    """How samples left the level they started at."""
+
+    TREND = "trend"
+    STEP = "step"
+
+
+@dataclass(frozen=True, slots=True)
+class Drift:
+    """Samples that do not belong to one level, so that their median stands for none.
+
+    ``change`` is a fraction: how much larger the end is than the start, negative for smaller
+    (0.1 = 10 % larger). ``position`` is the number of samples before a step; 0 for a trend.
+    """
+
+    kind: DriftKind
+    change: float
+    position: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Drifting:
+    """What drifted: a metric of a test over its samples, or, without both, a run over its tests."""
+
+    test: str | None
+    metric: str | None
+    count: int
+    drift: Drift
+
+
+@dataclass(frozen=True, slots=True)
+class Stale:
+    """Baselines that say little of today, all for one reason; ``oldest`` was accepted first."""
+
+    why: str
+    tests: tuple[str, ...]
+    oldest: str
+    oldest_at: str
+
+
+@dataclass(frozen=True, slots=True)
+class Lapses:
+    """What a run shows of its project's baselines.
+
+    ``lost`` are tests with a baseline that have no result in a full run, where one is required.
+    """
+
+    lost: tuple[str, ...] = ()
+    stale: tuple[Stale, ...] = ()
+
+
+#: Everything is as it should be.
+NO_LAPSES: Final = Lapses()

@@ -1,0 +1,364 @@
+"""A judged run with all that is told of it, for reports that are read elsewhere."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import dataclass
+from enum import Enum
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from pytest_ttnn_perf._base.text import counted, shortened, visible
+from pytest_ttnn_perf.records.finding import Severity
+from pytest_ttnn_perf.records.hardware import CiJob
+from pytest_ttnn_perf.records.metric import Kind
+from pytest_ttnn_perf.records.observation import Location
+from pytest_ttnn_perf.records.settings import Missing
+from pytest_ttnn_perf.records.verdict import Outcome, Reason
+from pytest_ttnn_perf.report.checklist import shift_line, title
+from pytest_ttnn_perf.report.sentences import remedy, sentence
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from pytest_ttnn_perf.records.finding import Finding
+    from pytest_ttnn_perf.records.hardware import Hardware
+    from pytest_ttnn_perf.records.observation import JudgedTest, Run
+    from pytest_ttnn_perf.records.verdict import Verdict
+    from pytest_ttnn_perf.report.terminal import Manner
+
+
+#: There is nothing to compare with.
+MISSING: Final = frozenset({Outcome.NO_BASELINE, Outcome.NOT_COMPARABLE})
+
+
+class Level(Enum):
+    """How much something asks for attention."""
+
+    ERROR = "error"
+    WARNING = "warning"
+    NOTICE = "notice"
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """A judged run, and how it is told.
+
+    ``differences`` is what is not as it was when the baselines were accepted; ``record`` where the
+    whole run can be read. ``enforced``: errors of the checklist fail their test.
+    """
+
+    run: Run
+    manner: Manner
+    missing: Missing = Missing.FAIL
+    enforced: bool = True
+    differences: tuple[str, ...] = ()
+    record: str | None = None
+    job: CiJob = CiJob()
+
+    @property
+    def tests(self) -> list[JudgedTest]:
+        """All tests, in the order in which they ran."""
+        return list(self.run.tests.values())
+
+    def place(self, judged: JudgedTest) -> Location:
+        """Return where a test is written, from the repository's root; else what its id tells."""
+        test, found = judged.observation.test, judged.observation.location
+        file = found.file if found else test.partition("::")[0]
+        return Location(self.job.path(file), found.line if found else None)
+
+    def failed(self, judged: JudgedTest) -> bool:
+        """Return whether a test failed."""
+        return judged.observation.test in self.manner.failed
+
+    def level(self, judged: JudgedTest, verdict: Verdict) -> Level | None:
+        """Return how much a verdict asks for attention; None for not at all."""
+        # What only the machine did is told once for all tests.
+        quiet = verdict.outcome in {Outcome.WITHIN, Outcome.SHIFTED}
+        if verdict.metric.name in judged.written or quiet:
+            return None
+        if verdict.outcome is Outcome.IMPROVED:
+            # One by one, the gains of a fast machine would be accepted after all.
+            return None if self.manner.shift else Level.NOTICE
+        if verdict.outcome in MISSING and verdict.reason is not Reason.OTHER_DEFINITION:
+            if self.missing is Missing.IGNORE:
+                return None
+            fails = self.missing is Missing.FAIL and self.failed(judged)
+            return Level.ERROR if fails else Level.WARNING
+        return Level.ERROR if self.failed(judged) else Level.WARNING
+
+    def level_of_finding(self, finding: Finding) -> Level | None:
+        """Return the same for what the checklist found."""
+        if not finding.stands or finding.severity is Severity.INFO:
+            return None
+        return Level.ERROR if finding.fails and self.enforced else Level.WARNING
+
+
+#: GitHub shows no more of one kind for one step.
+_MOST: Final = 10
+_LONGEST_TITLE: Final = 120
+
+
+class Annotation(NamedTuple):
+    """What is said of one test, or of none, at one level."""
+
+    level: Level
+    title: str
+    lines: tuple[str, ...]
+    file: str | None = None
+    line: int | None = None
+
+    def __str__(self) -> str:
+        """Return the command, which is one line whatever is in it."""
+        named = {"file": self.file, "line": self.line, "title": self.title}
+        properties = ",".join(
+            f"{name}={escape_property(visible(str(value)))}"
+            for name, value in named.items()
+            if value is not None
+        )
+        message = escape_data("\n".join(map(visible, self.lines)))
+        return f"::{self.level.value} {properties}::{message}"
+
+
+def annotation_lines(told: Told, *, failures: bool = True) -> Iterator[str]:
+    """Yield the annotations of a run, errors first; no more than are shown, the rest counted.
+
+    ``failures``: also of tests that failed, unless something else annotates those.
+    """
+    of_tests = [each for judged in told.tests for each in _of_test(told, judged)]
+    found = [*_of_run(told), *of_tests, *_of_rules(told)]
+    for level in Level:
+        own = [each for each in found if each.level is level]
+        if level is Level.ERROR and not failures:
+            own = [each for each in own if each.file is None]
+        if len(own) > _MOST:
+            kept = own[: _MOST - 1]
+            left = counted(len(own) - len(kept), f"more {level.value}")
+            where = f"; all are in the summary and in {told.record}" if told.record else ""
+            own = [*kept, Annotation(level, "ttnn-perf", (f"{left}{where}",))]
+        yield from map(str, own)
+
+
+def escape_data(text: str) -> str:
+    r"""Return text as GitHub reads it in a message.
+
+    >>> escape_data("50 %\nless")
+    '50 %25%0Aless'
+    """
+    return text.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
+
+
+def escape_property(text: str) -> str:
+    """Return text as GitHub reads it in a property.
+
+    >>> escape_property("a.py::b,c")
+    'a.py%3A%3Ab%2Cc'
+    """
+    return escape_data(text).replace(":", "%3A").replace(",", "%2C")
+
+
+def _of_run(told: Told) -> Iterator[Annotation]:
+    shift = told.manner.shift
+    if shift is not None and shift.worse:
+        # Where a test failed, that is what the job failed for.
+        level = Level.WARNING if told.manner.failed else Level.ERROR
+        yield Annotation(level, "ttnn-perf: environment shifted", (shift_line(shift),))
+    lost = told.manner.lapses.lost
+    if lost:
+        what = f"{counted(len(lost), 'test')} with a baseline did not run, and required is set"
+        yield Annotation(Level.ERROR, "ttnn-perf", (what, *lost[:_MOST]))
+    if not told.run.complete:
+        text = f"the run was cut short after {counted(len(told.tests), 'test')}"
+        yield Annotation(Level.ERROR, "ttnn-perf", (text,))
+
+
+def _of_test(told: Told, judged: JudgedTest) -> Iterator[Annotation]:
+    """Yield one annotation for each level at which there is something to say of a test."""
+    for level in Level:
+        verdicts = [v for v in judged.verdicts if told.level(judged, v) is level]
+        errors = [f for f in judged.findings if told.level_of_finding(f) is level]
+        findings = errors if level is Level.ERROR else []  # warnings: once for all tests
+        lines = list(judged.observation.problems) if level is Level.ERROR else []
+        lines += [line for finding in findings for line in _finding_lines(finding)]
+        lines += _verdict_lines(told, judged, verdicts)
+        names = [verdict.outcome.value for verdict in verdicts] + [f.code for f in findings]
+        if lines:
+            what = ", ".join(dict.fromkeys(names)) or "ttnn-perf"
+            yield _placed(told, judged, Annotation(level, what, tuple(lines)))
+
+
+def _of_rules(told: Told) -> Iterator[Annotation]:
+    """Yield one warning for each rule, beside the first test that it is about.
+
+    A rule often finds the same in most tests, and GitHub shows only so many.
+    """
+    found: dict[str, list[tuple[JudgedTest, Finding]]] = {}
+    for judged in told.tests:
+        for finding in judged.findings:
+            if told.level_of_finding(finding) is Level.WARNING:
+                found.setdefault(finding.code, []).append((judged, finding))
+    for code, ((judged, finding), *others) in found.items():
+        more = [f"  also in {counted(len(others), 'other test')}"] if others else []
+        lines = (*_finding_lines(finding), *more)
+        yield _placed(told, judged, Annotation(Level.WARNING, code, lines))
+
+
+def _finding_lines(finding: Finding) -> Iterator[str]:
+    yield title(finding)
+    if finding.fix is not None:
+        yield f"  fix: {finding.fix}"
+
+
+def _verdict_lines(told: Told, judged: JudgedTest, verdicts: list[Verdict]) -> Iterator[str]:
+    updates = told.manner.rerun.updates(judged.observation.test)
+    remedies: dict[str, None] = {}
+    for verdict in verdicts:
+        yield f"{verdict.outcome.value}: {sentence(verdict)}"
+        advice = None if judged.observation.problems else remedy(verdict, updates)
+        remedies |= {advice: None} if advice else {}
+    if judged.by_op is not None and any(verdict.is_of_changed_time for verdict in verdicts):
+        yield f"  by op: {judged.by_op}"
+    yield from (f"  {advice}" for advice in remedies)
+
+
+def _placed(told: Told, judged: JudgedTest, annotation: Annotation) -> Annotation:
+    test = judged.observation.test
+    _, _, name = test.partition("::")
+    where = told.place(judged)
+    return annotation._replace(
+        title=shortened(visible(f"{annotation.title} {name or test}"), _LONGEST_TITLE),
+        file=where.file,
+        line=where.line,
+    )
+
+
+_OF_FINDING: Final = {
+    Severity.ERROR: "major",
+    Severity.WARNING: "minor",
+    Severity.INFO: "info",
+}
+_LONGEST_ID: Final = 200
+
+
+def gitlab_text(told: Told) -> str:
+    """Return the report: what got worse or could not be told, and what the checklist found."""
+    issues = [issue for judged in told.tests for issue in _issues(told, judged)]
+    return json.dumps(issues, indent=2) + "\n"
+
+
+def _issues(told: Told, judged: JudgedTest) -> Iterator[dict[str, object]]:
+    for number, problem in enumerate(judged.observation.problems):
+        yield _issue(told, judged, ("problem", str(number)), "ttnn-perf/problem", problem, "major")
+    for verdict in judged.verdicts:
+        level = told.level(judged, verdict)
+        if level in {Level.ERROR, Level.WARNING}:
+            check = f"ttnn-perf/{verdict.outcome.value}"
+            text = f"{verdict.outcome.value}: {sentence(verdict)}"
+            by_op = judged.by_op if verdict.is_of_changed_time else None
+            text += f"; by op: {by_op}" if by_op else ""
+            severity = _severity(verdict, level)
+            yield _issue(told, judged, ("metric", verdict.metric.name), check, text, severity)
+    for finding in judged.findings:
+        if finding.stands:
+            check = f"ttnn-perf/{finding.code}"
+            severity = _OF_FINDING[finding.severity]
+            yield _issue(told, judged, ("rule", finding.code), check, title(finding), severity)
+
+
+def _severity(verdict: Verdict, level: Level | None) -> str:
+    if level is Level.WARNING:
+        return "info"
+    if verdict.outcome in MISSING:
+        return "minor"
+    # A model that is wrong is worse than one that is slow.
+    wrong = verdict.outcome is Outcome.REGRESSED and verdict.metric.kind is Kind.ACCURACY
+    return "critical" if wrong else "major"
+
+
+def _issue(
+    told: Told, judged: JudgedTest, identity: tuple[str, str], check: str, text: str, severity: str
+) -> dict[str, object]:
+    test, where = judged.observation.test, told.place(judged)
+    # Neither value nor outcome nor line: the same trouble in two runs is one.
+    own = judged.observation.hardware or told.run.hardware
+    key = own.key if own else ""  # one test on two systems has two troubles
+    known_by = "\0".join((key, test, *identity)).encode("utf-8", errors="surrogatepass")
+    return {
+        "description": f"{shortened(visible(test), _LONGEST_ID)} ({key}): {visible(text)}",
+        "check_name": visible(check),
+        "fingerprint": hashlib.sha256(known_by).hexdigest(),
+        "severity": severity,
+        "location": {
+            "path": visible(where.file),
+            "lines": {"begin": where.line or 1},
+        },
+    }
+
+
+_PREFIX: Final = "ttnn_perf"
+_NO_METRIC: Final = "-"
+#: Of several verdicts the first of these is the test's.
+_WORST: Final = (
+    Outcome.NO_DATA,
+    Outcome.REGRESSED,
+    Outcome.SHIFTED,
+    Outcome.TOO_NOISY,
+    Outcome.NOT_COMPARABLE,
+    Outcome.NO_BASELINE,
+    Outcome.IMPROVED,
+    Outcome.WITHIN,
+)
+
+
+def property_pairs(judged: JudgedTest, hardware: Hardware | None) -> list[tuple[str, str]]:
+    """Return what is known of a test; numbers are in the metric's own unit, as in the record."""
+    pairs = []
+    own = judged.observation.hardware or hardware
+    if own is not None:
+        pairs.append((f"{_PREFIX}.key", own.key))
+    outcomes = {verdict.outcome for verdict in judged.verdicts}
+    pairs += [(f"{_PREFIX}.verdict", each.value) for each in _WORST if each in outcomes][:1]
+    for verdict in judged.verdicts:
+        # That of a test without any data is of no metric, and said already.
+        pairs += _of_verdict(verdict) if verdict.metric.name != _NO_METRIC else []
+    judged_names = {verdict.metric.name for verdict in judged.verdicts}
+    for name, observed in judged.observation.metrics.items():
+        if name not in judged_names and observed.samples:
+            pairs += _of_value(name, observed.metric.unit, _middle(observed.samples))
+    found = sorted(f.code for f in judged.findings if f.stands)
+    pairs += [(f"{_PREFIX}.findings", ",".join(found))] if found else []
+    # pytest takes care of values, but not of names.
+    return [(visible(name), visible(value)) for name, value in pairs]
+
+
+def _of_verdict(verdict: Verdict) -> Iterator[tuple[str, str]]:
+    name = f"{_PREFIX}.{verdict.metric.name}"
+    yield from _of_value(verdict.metric.name, verdict.metric.unit, verdict.observed)
+    yield f"{name}.verdict", verdict.outcome.value
+    if verdict.centre is not None:
+        yield f"{name}.baseline", _number(verdict.centre)
+    if verdict.change_as_read is not None:
+        yield f"{name}.change_percent", _percent(verdict.change_as_read)
+    if verdict.limit_as_read is not None:
+        yield f"{name}.limit_percent", _percent(verdict.limit_as_read)
+
+
+def _of_value(name: str, unit: str, value: float | None) -> Iterator[tuple[str, str]]:
+    if value is not None:
+        yield f"{_PREFIX}.{name}", _number(value)
+        yield f"{_PREFIX}.{name}.unit", unit
+
+
+def _middle(samples: tuple[float, ...]) -> float:
+    from statistics import median
+
+    return float(median(samples))
+
+
+def _percent(fraction: float) -> str:
+    """Return per cent with four decimals, of which a dashboard needs no more."""
+    return _number(round(fraction * 100, 4) + 0.0)
+
+
+def _number(value: float) -> str:
+    return f"{value:.10g}"

@@ -1,0 +1,374 @@
+"""The device pass: the measured tests once in a worker that is profiled, before all others."""
+
+from __future__ import annotations
+
+import re
+import time
+from dataclasses import dataclass, field, replace
+from functools import partial, reduce
+from statistics import median_low
+from typing import TYPE_CHECKING, Final, Protocol
+
+from pytest_ttnn_perf._base.errors import DecodeError, TtnnPerfError
+from pytest_ttnn_perf.analysis.captures.detect import op_table_of
+from pytest_ttnn_perf.analysis.captures.device_metrics import device_metrics, gated_ops, recorded
+from pytest_ttnn_perf.analysis.captures.ops_csv import window
+from pytest_ttnn_perf.device.environment import profiler_variables, worker_variables
+from pytest_ttnn_perf.observe.checklist import joined
+from pytest_ttnn_perf.observe.profiling import SIGNPOST_BEGIN, SIGNPOST_END
+from pytest_ttnn_perf.observe.series import told_twice
+from pytest_ttnn_perf.processes.commands import free_port, run_command
+from pytest_ttnn_perf.records.codec import Value
+from pytest_ttnn_perf.records.json import decode_observation
+from pytest_ttnn_perf.records.messages import (
+    Broke,
+    Collected,
+    Finished,
+    PassKind,
+    Refused,
+    Reported,
+    Stopped,
+)
+from pytest_ttnn_perf.records.metric import KERNEL_TIME, Kind, Source
+from pytest_ttnn_perf.records.observation import Artifact, MetricObservation, Observation
+from pytest_ttnn_perf.records.settings import PassChoice, ProfilerKind
+from pytest_ttnn_perf.report.checklist import device_pass_heading, device_pass_line
+from pytest_ttnn_perf.run.preflight import OWN_PASS
+from pytest_ttnn_perf.run.workers import Loss, Pass, Workers
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from pathlib import Path
+
+    from pytest_ttnn_perf.records.messages import Message
+    from pytest_ttnn_perf.records.ops import OpTable
+    from pytest_ttnn_perf.records.settings import Settings
+
+
+#: How often the progress is told.
+_EVERY_S: Final = 5.0
+
+
+class Starter(Protocol):
+    """Tells how the workers of a device pass are started."""
+
+    def __call__(self, *, more_room: bool) -> Workers:
+        """Return workers whose profiler has the usual room, or more."""
+
+
+@dataclass(slots=True)
+class DevicePass:
+    """Profiles the tests of a run, and once more with more room those of which data was dropped."""
+
+    settings: Settings
+    workers: Starter
+    say: Callable[[str], None]
+    #: Why no other worker may follow: a device was left that none can use.
+    stopped: str | None = None
+    #: Why nothing is known of any test, not even which there are.
+    untold: str | None = None
+
+    def run(self) -> Mapping[str, Observation]:
+        """Return what the devices told of each measured test; what they did not, says why."""
+        first = self._heard(None, more_room=False)
+        dropped = [test for test, told in first.items() if told.dropped]
+        if not dropped or self.stopped:
+            return first
+        self.say(device_pass_heading(len(dropped), more_room=True))
+        return {**first, **self._heard(dropped, more_room=True)}
+
+    def _heard(self, tests: Sequence[str] | None, *, more_room: bool) -> dict[str, Observation]:
+        hearing = _Hearing(self.say, dict.fromkeys(tests or ()), said=tests is not None)
+        profiled = Pass(
+            PassKind.DEVICE, self.workers(more_room=more_room), hearing, self.settings.timeout
+        )
+        profiled.run(tests)
+        if profiled.stopped is not None:
+            lost = f"{hearing.lost}; it" if hearing.lost else "a worker"
+            self.stopped = f"{lost} {profiled.stopped}"
+        hearing.close(profiled.stopped)
+        self.untold = hearing.trouble if not hearing.collected else None
+        return hearing.told
+
+
+@dataclass(slots=True)
+class _Hearing:
+    """Takes in what a worker profiles. What its tests do otherwise, the wall pass will tell."""
+
+    say: Callable[[str], None]
+    waiting: dict[str, None]
+    told: dict[str, Observation] = field(default_factory=dict)
+    stop: str | None = None
+    said: bool = False
+    _count: int = 0
+    _began_s: float = field(default_factory=time.monotonic)
+    _said_s: float = field(default_factory=time.monotonic)
+    trouble: str | None = None
+    #: The last test that was lost, and how.
+    lost: str = ""
+
+    def hear(self, message: Message) -> None:
+        """Take in one message."""
+        match message:
+            case Collected(tests=tests) if not self._count:  # later workers have what is left
+                self.waiting = dict.fromkeys(tests)
+                self._count = len(tests)
+                if tests and not self.said:
+                    self.said = True
+                    self.say(device_pass_heading(len(tests), more_room=False))
+            case Reported(report={"outcome": "rerun"}):
+                pass  # of pytest-rerunfailures: a test counts as it ends
+            case Reported(test=test) if message.observed is not None:
+                self._take(test, message.observed)
+            case Reported(test=test, report={"outcome": "skipped"}):
+                self.waiting.pop(test, None)  # it is skipped in the wall pass, too
+            case Finished():
+                self._tell_progress()
+            case Refused(text=text) | Broke(text=text) | Stopped(text=text):
+                self.trouble = text
+
+    def _tell_progress(self) -> None:
+        now_s = time.monotonic()
+        done, left = self._count - len(self.waiting), len(self.waiting)
+        if done > 0 and left and now_s - self._said_s >= _EVERY_S:
+            self._said_s = now_s
+            left_s = left * (now_s - self._began_s) / done
+            self.say(device_pass_line(done=done, of=self._count, left_s=left_s))
+
+    def lose(self, loss: Loss) -> None:
+        """Give up the tests that a worker was running when it died or hung."""
+        why = f"its worker {loss.text}; log: {loss.log}"
+        if not loss.tests:
+            self.trouble = why
+        for started in loss.tests:
+            self.lost = f"{started.test}: {why}"
+            self._give_up(started.test, why)
+
+    @property
+    def collected(self) -> bool:
+        """Whether a worker came so far as to tell its tests."""
+        return self._count > 0 or bool(self.told)
+
+    def close(self, stopped: str | None) -> None:
+        """Give up the tests that no worker told anything about."""
+        why = f"an earlier worker {stopped}" if stopped else self.trouble
+        for test in tuple(self.waiting):
+            self._give_up(test, why or "the test did not run")
+
+    def _take(self, test: str, observed: object) -> None:
+        self.waiting.pop(test, None)
+        try:
+            observation = decode_observation(test, Value(observed))
+        except DecodeError as error:
+            self._give_up(test, str(error))
+            return
+        if observation.raised is not None:
+            self._give_up(test, f"the test raised {observation.raised}")
+        else:
+            self.told[test] = observation
+
+    def _give_up(self, test: str, why: str) -> None:
+        self.waiting.pop(test, None)
+        self.told[test] = untold(test, f"device pass: {why}")
+
+
+def untold(test: str, why: str, source: Source = Source.DEVICE) -> Observation:
+    """Return what is known of a test whose device told nothing: why."""
+    time = recorded(KERNEL_TIME, Kind.TIME, source=source)
+    return Observation(test, {KERNEL_TIME: MetricObservation(time, (), note=why)})
+
+
+def _doubled(observation: Observation, told: Observation) -> Iterator[str]:
+    """Yield what is told by a capture that the test attached and by another pass' profiler."""
+    both = [
+        name
+        for name, ours in observation.metrics.items()
+        if name in told.metrics and ours.samples and told.metrics[name].samples
+        # What the test attaches in both passes is one capture.
+        if ours.metric.source is not told.metrics[name].metric.source
+    ]
+    if both:
+        source = told.metrics[both[0]].metric.source.value
+        yield told_twice(both, "attach", f"the profiler {source}")
+
+
+def with_device(observation: Observation, told: Observation | None) -> Observation:
+    """Return what the wall pass observed of a test with what its device told in another pass."""
+    if told is None:
+        return observation
+    observation = replace(
+        observation, problems=(*observation.problems, *_doubled(observation, told))
+    )
+    return replace(
+        joined(observation, told),
+        metrics={**observation.metrics, **told.metrics},
+        ops=told.ops or observation.ops,
+        environment={**told.environment, **observation.environment},
+        problems=tuple(dict.fromkeys((*observation.problems, *told.problems))),
+        dropped=told.dropped,
+        bottleneck=told.bottleneck or observation.bottleneck,
+        model_kind=told.model_kind or observation.model_kind,
+        has_kernels=told.has_kernels or observation.has_kernels,
+    )
+
+
+_MARK: Final = re.compile(r"ttnn-perf begin (\d+)\.(\d+) (.*)", re.DOTALL)
+
+
+@dataclass(slots=True)
+class TracyPass:
+    """Runs the measured tests once under Tracy."""
+
+    settings: Settings
+    workers: Workers
+    say: Callable[[str], None]
+    #: Why no other worker may follow, and why nothing is known of any test.
+    stopped: str | None = None
+    untold: str | None = None
+
+    def run(self) -> Mapping[str, Observation]:
+        """Return what the devices told of each test that was measured under Tracy."""
+        self.say("ttnn-perf: device pass: profiling with Tracy; its report comes at the end")
+        folder = self.workers.next_folder(PassKind.DEVICE)
+        output = folder / "tracy"
+        launcher = ["-m", "tracy", "-r", "-p", "-o", str(output), "-t", str(free_port())]
+        ending = self.workers.run_batch(
+            folder, PassKind.DEVICE, launcher, timeout_s=self.settings.timeout
+        )
+        if ending.hung:
+            loss = Loss((), str(ending), folder / "worker.log", "", dirty=True, hung=True)
+            left = self.workers.reset(loss)
+            self.stopped = left and f"Tracy {ending}; it {left}"
+        files = sorted(output.glob("reports/*/ops_perf_results*.csv"))
+        try:
+            if not files:
+                self.untold = f"Tracy {ending} without a report; see {folder}"
+                self.workers.keep()
+                return {}
+            told = dict(_told(op_table_of(files[-1]), self.settings))
+        except TtnnPerfError as error:
+            self.untold = str(error)
+            return {}
+        finally:
+            if self.untold is not None:
+                self.say(f"ttnn-perf: device pass: {self.untold}")
+        self.workers.discard(folder)
+        return told
+
+
+def _told(table: OpTable, settings: Settings) -> Iterator[tuple[str, Observation]]:
+    from pytest_ttnn_perf.observe.checklist import checked_test
+
+    tests: dict[str, dict[int, list[str]]] = {}
+    for signpost in table.signposts:
+        mark = _MARK.fullmatch(signpost.name)
+        if mark is not None:
+            tests.setdefault(mark[3], {}).setdefault(int(mark[1]), []).append(signpost.name)
+    for test, runs in tests.items():
+        names = runs[max(runs)]  # a test that ran again counts as it ended
+        try:
+            windows = [
+                window(table, name, SIGNPOST_END + name.removeprefix(SIGNPOST_BEGIN))
+                for name in names
+            ]
+        except TtnnPerfError as error:  # a call that raised has no end
+            yield test, untold(test, str(error), Source.TRACY)
+        else:
+            asked = Artifact(table=windows[-1])
+            observation = _observation(test, windows)
+            yield test, checked_test(observation, asked, settings, by_the_clock=False)
+
+
+def _observation(test: str, windows: list[OpTable]) -> Observation:
+    """Return the metrics of a test: a sample for each of its windows."""
+    samples = [
+        {observed.metric.name: observed for observed in device_metrics(each, file="Tracy's report")}
+        for each in windows
+    ]
+    counts = [len(each) for each in windows]
+    lost = [each[KERNEL_TIME].note for each in samples if not each[KERNEL_TIME].samples]
+    if lost:
+        return untold(test, lost[0] or "no op has a time", Source.TRACY)
+    if len(set(counts)) > 1:
+        told = ", ".join(map(str, counts))
+        return untold(test, f"the iterations ran different numbers of ops: {told}", Source.TRACY)
+    names = reduce(lambda kept, more: [n for n in kept if n in more], samples[1:], [*samples[0]])
+    metrics = {
+        name: MetricObservation(
+            replace(samples[0][name].metric, source=Source.TRACY),
+            tuple(value for each in samples for value in each[name].samples),
+        )
+        for name in names
+    }
+    # The ops of a call that took the median time, the last of them if several did.
+    times_ns = [(ns, at) for at, each in enumerate(samples) for ns in each[KERNEL_TIME].samples]
+    middle = median_low(ns for ns, _ in times_ns)
+    chosen = max(at for ns, at in times_ns if ns == middle)
+    return Observation(test, metrics, ops=gated_ops(windows[chosen]))
+
+
+_RESET_TIMEOUT_S: Final = 600.0
+_UNUSABLE: Final = (
+    "left a device that is not usable as it is: reset it, and let --ttnn-perf-reset 'tt-smi -r' do "
+    "so next time"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Crew:
+    """Starts the workers of a run's passes; ``plain`` are those of a run without devices."""
+
+    settings: Settings
+    profiler: ProfilerKind
+    plain: Workers
+    say: Callable[[str], None]
+
+    @property
+    def has_device_pass(self) -> bool:
+        """Whether tests are profiled in a pass of their own before the wall pass."""
+        return self.profiler in OWN_PASS and self.settings.passes is PassChoice.BOTH
+
+    @property
+    def first_kind(self) -> PassKind:
+        """The pass whose reports the user sees."""
+        only_device = self.settings.passes is PassChoice.DEVICE
+        return PassKind.DEVICE if only_device else PassKind.WALL
+
+    def first(self) -> Workers:
+        """Return those of that pass."""
+        if self.first_kind is PassKind.DEVICE:
+            return self.profiled(more_room=True)  # no other pass gives dropped markers more room
+        # What needs a pass of its own is off in this one.
+        profiler = ProfilerKind.OFF if self.profiler in OWN_PASS else self.profiler
+        return self._workers(profiler, partial(worker_variables, self.plain.environment))
+
+    def profiled(self, *, more_room: bool) -> Workers:
+        """Return those whose tests are profiled. What these print is in their log."""
+
+        def variables(folder: Path) -> Mapping[str, str]:
+            return {
+                **worker_variables(self.plain.environment, folder),
+                **profiler_variables(self.profiler, folder, more_room=more_room),
+            }
+
+        return replace(self._workers(self.profiler, variables), shown=False)
+
+    def device_pass(self) -> DevicePass | TracyPass:
+        """Return the pass in which tests are profiled."""
+        if self.profiler is ProfilerKind.TRACY:
+            return TracyPass(self.settings, self.profiled(more_room=False), self.say)
+        return DevicePass(self.settings, self.profiled, self.say)
+
+    def _workers(
+        self, profiler: ProfilerKind, variables: Callable[[Path], Mapping[str, str]]
+    ) -> Workers:
+        return replace(self.plain, profiler=profiler, variables=variables, reset=self._reset)
+
+    def _reset(self, loss: Loss) -> str | None:
+        """Make a device usable again whose worker was killed; return why it is not."""
+        command = self.settings.reset
+        if command is None:
+            return _UNUSABLE if loss.hung else None  # after a crash the next one mostly can
+        self.say(f"ttnn-perf: resetting the device: {command}")
+        problem = run_command(command, timeout_s=_RESET_TIMEOUT_S)
+        return None if problem is None else f"left a device that is not usable: {command} {problem}"

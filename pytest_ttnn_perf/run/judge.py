@@ -1,0 +1,269 @@
+"""Observations against stored baselines, and what each verdict means for its test."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import replace
+from typing import TYPE_CHECKING, Final
+
+from pytest_ttnn_perf._base.errors import InputError
+from pytest_ttnn_perf.analysis.ops.grouping import attribute_groups
+from pytest_ttnn_perf.gate.judge import judge_test
+from pytest_ttnn_perf.gate.machine import drift_of, explained, shift_of
+from pytest_ttnn_perf.observe.checklist import needless_waivers, progress_of_test, violations
+from pytest_ttnn_perf.records.metric import KERNEL_TIME, Kind
+from pytest_ttnn_perf.records.observation import JudgedTest
+from pytest_ttnn_perf.records.settings import Missing
+from pytest_ttnn_perf.records.verdict import Drifting, Outcome, Reason
+from pytest_ttnn_perf.report.attribution import attribution_sentence
+from pytest_ttnn_perf.report.terminal import Manner
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+    from pytest_ttnn_perf.baselines.store import BaselineStore
+    from pytest_ttnn_perf.records.hardware import Environment, Hardware
+    from pytest_ttnn_perf.records.observation import Observation, Run
+    from pytest_ttnn_perf.records.ops import OpGroups
+    from pytest_ttnn_perf.records.result import Rerun
+    from pytest_ttnn_perf.records.settings import Settings
+    from pytest_ttnn_perf.records.verdict import Shift, Verdict
+
+
+#: How much of a stored time its digits leave open.
+_ROUNDING: Final = 1e-6
+
+
+def change_by_op(
+    before: OpGroups, after: OpGroups, times_ns: tuple[float, float] | None = None
+) -> str:
+    """Say which ops make up the change between two tables, or of a time that they are of.
+
+    The tables are of one session each, and ``times_ns`` may be of several: what these differ by
+    besides is unexplained.
+    """
+    attribution = attribute_groups(before, after)
+    if attribution is None:
+        return f"cannot be told: {before.kernel_time} then, {after.kernel_time} now"
+    then, now = times_ns or (attribution.before_ns, attribution.after_ns)
+    if abs((now - then) - attribution.delta_ns) > _ROUNDING * then:
+        explained = sum(part.delta_ns for part in attribution.parts)
+        unexplained = (now - then) - explained
+        attribution = replace(attribution, before_ns=then, after_ns=now, unexplained_ns=unexplained)
+    return attribution_sentence(attribution)
+
+
+def judged_by_op(judged: JudgedTest, store: BaselineStore, hardware: Hardware) -> str | None:
+    """Say which ops make up a change from a test's baseline; None where there is nothing to say.
+
+    A table that cannot be read costs the explanation, not the verdict.
+    """
+    now = judged.observation.ops
+    if now is None or not any(verdict.is_of_changed_time for verdict in judged.verdicts):
+        return None
+    times_ns = next((_times_ns(v) for v in judged.verdicts if v.metric.name == KERNEL_TIME), None)
+    if times_ns is None:
+        return None  # the ops are of a time that was not compared
+    try:
+        then = store.ops_of(hardware, judged.observation.test)
+    except InputError as error:
+        return f"cannot be told: {error}"
+    return None if then is None else change_by_op(then, now, times_ns)
+
+
+def _times_ns(verdict: Verdict) -> tuple[float, float] | None:
+    then, now = verdict.centre, verdict.observed
+    return None if then is None or now is None else (then, now)
+
+
+#: A load above this share of the processors means that others were at work.
+_BUSY: Final = 0.5
+_WORDS: Final = {"host_hash": "host", "cpu_count": "processors", "system": "kernel"}
+
+
+def assess(
+    tests: Mapping[str, JudgedTest],
+    store: BaselineStore,
+    *,
+    hardware: Hardware | None,
+    environment: Environment,
+) -> Shift | None:
+    """Return how the machine has shifted since the baselines were accepted; None if it has not."""
+    shift = shift_of(judged.verdicts for judged in tests.values())
+    if shift is None:
+        return None
+    differs = differences(tests, store, hardware=hardware, environment=environment)
+    return replace(shift, differences=(*differs, *_load(environment)))
+
+
+def differences(
+    tests: Mapping[str, JudgedTest],
+    store: BaselineStore,
+    *,
+    hardware: Hardware | None,
+    environment: Environment,
+) -> tuple[str, ...]:
+    """Return what is not as it was when the baselines of these tests were accepted."""
+    found: Counter[str] = Counter()
+    compared = 0
+    for name, judged in tests.items():
+        own = judged.observation.hardware or hardware
+        baseline = store.find(own, name) if own else None
+        if baseline is not None:
+            compared += 1
+            then = {**baseline.accepted.environment, "ttnn": baseline.accepted.ttnn}
+            found.update(_differences(environment, then))
+    # Told of most baselines, it can explain most of what is compared with them.
+    return tuple(text for text, count in found.most_common() if count >= compared / 2)
+
+
+def relabelled(judged: JudgedTest, shift: Shift) -> JudgedTest:
+    """Return a judged test without the suspicions that the machine explains."""
+    return replace(judged, verdicts=explained(judged.verdicts, shift))
+
+
+def _differences(now: Environment, then: Mapping[str, object]) -> Iterator[str]:
+    current = {**now.lasting, "ttnn": now.ttnn}
+    for name, value in then.items():
+        if value is not None and current.get(name) != value:
+            word, found = _WORDS.get(name, name), current.get(name)
+            said = f"no {word}" if found is None else f"{word} {found}"
+            yield f"{said}, at the baselines {value}"
+
+
+def _load(environment: Environment) -> Iterator[str]:
+    load, processors = environment.load_1m, environment.cpu_count
+    if load is not None and processors and load > _BUSY * processors:
+        yield f"load {load:g} on {processors} processors when the run began"
+
+
+def drifts_of(tests: Iterable[JudgedTest]) -> Iterator[Drifting]:
+    """Yield the times that drifted within their samples, then the run if it did.
+
+    Times only: a throughput that was derived from one would say the same again.
+    """
+    ratios: list[float] = []
+    for judged in tests:
+        changes = []
+        for verdict in judged.verdicts:
+            observed = judged.observation.metrics.get(verdict.metric.name)
+            if observed is None or verdict.metric.kind is not Kind.TIME:
+                continue
+            drift = drift_of(observed.samples)
+            if drift is not None:
+                samples = len(observed.samples)
+                yield Drifting(judged.observation.test, verdict.metric.name, samples, drift)
+            changes += [] if verdict.change is None else [verdict.change]
+        ratios += [1 + max(changes, key=abs)] if changes else []
+    drift = drift_of(ratios)
+    if drift is not None:
+        yield Drifting(None, None, len(ratios), drift)
+
+
+def judge_observation(
+    observation: Observation, store: BaselineStore, *, hardware: Hardware | None
+) -> JudgedTest:
+    """Judge one test on the hardware it ran on: its own, else ``hardware``."""
+    own = observation.hardware or hardware
+    # Decoding refuses a record that lacks both: no test may drop out of the judging here.
+    assert own is not None, f"{observation.test} has no hardware"
+    baseline = store.find(own, observation.test)
+    other_keys = () if baseline else store.keys_with(observation.test)
+    verdicts = judge_test(observation, baseline, other_keys=other_keys)
+    judged = JudgedTest(observation, verdicts)
+    if observation.ops is None:
+        return judged
+
+    return replace(judged, by_op=judged_by_op(judged, store, own))
+
+
+def checked_against_verdicts(judged: JudgedTest, settings: Settings) -> JudgedTest:
+    """Ask the checklist what it says of the verdicts on a PCC."""
+    if not any(verdict.metric.kind is Kind.ACCURACY for verdict in judged.verdicts):
+        return judged
+    from pytest_ttnn_perf.observe.checklist import asked_of_verdicts
+
+    return asked_of_verdicts(judged, settings)
+
+
+def judge_run(run: Run, store: BaselineStore, settings: Settings) -> Run:
+    """Judge every test of a recorded run anew, and the machine by how they moved at first.
+
+    What the checklist says of verdicts is asked anew too: the record has what it said of others.
+    """
+    observations = [judged.observation for judged in run.tests.values()]
+    tests = _judged(observations, store, run)
+    at_first = {**tests, **_judged(filter(None, map(_unconfirmed, observations)), store, run)}
+    environment = run.environment
+    shift = assess(at_first, store, hardware=run.hardware, environment=environment)
+    if shift is not None:
+        tests = {name: relabelled(judged, shift) for name, judged in tests.items()}
+    tests = {name: checked_against_verdicts(judged, settings) for name, judged in tests.items()}
+    return replace(run, tests=tests, shift=shift)
+
+
+def _judged(
+    observations: Iterable[Observation], store: BaselineStore, run: Run
+) -> dict[str, JudgedTest]:
+    return {
+        each.test: judge_observation(each, store, hardware=run.hardware) for each in observations
+    }
+
+
+def _unconfirmed(observation: Observation) -> Observation | None:
+    """Return an observation as it was before its confirm passes; None if it had none."""
+    metrics = observation.metrics
+    if not any(observed.confirmations for observed in metrics.values()):
+        return None
+    first = {name: replace(observed, confirmations=()) for name, observed in metrics.items()}
+    return replace(observation, metrics=first, unconfirmed=None)
+
+
+def failing(judged: JudgedTest, settings: Settings) -> tuple[Verdict, ...]:
+    """Return the verdicts that fail a test; none when its result was written."""
+    if judged.written:
+        return ()
+    missing = settings.missing
+    return tuple(verdict for verdict in judged.verdicts if _fails(verdict, missing=missing))
+
+
+def failed(judged: JudgedTest, settings: Settings) -> bool:
+    """Return whether a test fails: by a verdict, a finding, or a mistake in using the plugin."""
+    wrong = judged.observation.problems or violations(judged, settings.checklist)
+    return bool(wrong or failing(judged, settings))
+
+
+def manner_of(
+    tests: Sequence[JudgedTest], settings: Settings, *, rerun: Rerun, shift: Shift | None
+) -> Manner:
+    """Return how a judged run is told."""
+    # What only the machine did is told once for all tests.
+    silent = {Outcome.WITHIN, Outcome.SHIFTED}
+    if settings.missing is Missing.IGNORE:
+        silent |= {Outcome.NO_BASELINE, Outcome.NOT_COMPARABLE}
+    names = frozenset(judged.observation.test for judged in tests if failed(judged, settings))
+    progress = {judged.observation.test: progress_of_test(judged) for judged in tests}
+    known = tuple((test, each) for test, each in progress.items() if each is not None)
+    drifts = tuple(drifts_of(tests))
+    return Manner(
+        names,
+        rerun,
+        frozenset(silent),
+        shift,
+        drifts,
+        progress=known,
+        needless=tuple(needless_waivers(tests, settings)),
+    )
+
+
+def _fails(verdict: Verdict, *, missing: Missing) -> bool:
+    match verdict.outcome:
+        case Outcome.WITHIN | Outcome.IMPROVED:
+            return False
+        case Outcome.SHIFTED:
+            return False  # no test's own fault: it fails the run
+        case Outcome.REGRESSED | Outcome.TOO_NOISY | Outcome.NO_DATA:
+            return True
+        case Outcome.NO_BASELINE | Outcome.NOT_COMPARABLE:
+            # Another unit is a mistake in the test or the file, not a missing baseline.
+            return missing is Missing.FAIL or verdict.reason is Reason.OTHER_DEFINITION

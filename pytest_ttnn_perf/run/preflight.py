@@ -1,0 +1,271 @@
+"""What must be known, and must not be, before any test of a run is measured."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from pytest_ttnn_perf._base.errors import InputError, UsageError, WriteError
+from pytest_ttnn_perf._base.files import check_writable
+from pytest_ttnn_perf.device.build import installed, preflight
+from pytest_ttnn_perf.device.chips import (
+    DEVICES,
+    Touched,
+    in_the_way,
+    is_simulated,
+    lock_folder,
+    rank_of,
+    take,
+    take_one,
+    visible_chips,
+)
+from pytest_ttnn_perf.device.environment import conflicts, impossible, moved
+from pytest_ttnn_perf.processes.worker import interpreter
+from pytest_ttnn_perf.records.settings import PassChoice, ProfilerKind
+from pytest_ttnn_perf.run.record import ignore_folder
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, MutableMapping
+
+    from pytest_ttnn_perf.device.chips import Lease
+    from pytest_ttnn_perf.records.hardware import Build
+    from pytest_ttnn_perf.records.settings import Settings
+
+
+#: Those that need a pass of their own, and a build with Tracy: they slow down what they look at.
+OWN_PASS: Final = frozenset({ProfilerKind.DEVICE, ProfilerKind.TRACY, ProfilerKind.TTLANG})
+
+
+@dataclass(frozen=True, slots=True)
+class ProfilerChoice:
+    """A profiler that is not AUTO, and the reason in a few words."""
+
+    kind: ProfilerKind
+    why: str
+
+    def __str__(self) -> str:
+        return f"profiler {self.kind.value} ({self.why})"
+
+
+def choose(asked: ProfilerKind, build: Build, environment: Mapping[str, str]) -> ProfilerChoice:
+    """Return the profiler for a run.
+
+    Raises:
+        UsageError: the one that was asked for cannot work here.
+    """
+    if asked is ProfilerKind.OFF:
+        return ProfilerChoice(asked, "as asked")
+    why_not = _why_not(build, environment)
+    if why_not is not None and asked is ProfilerKind.AUTO:
+        return ProfilerChoice(ProfilerKind.OFF, why_not)
+    if why_not is not None:
+        message = f"--ttnn-perf-profiler {asked.value}: {why_not}; use auto, or off"
+        raise UsageError(message)
+    if asked in OWN_PASS and not build.tracy:
+        message = (
+            f"--ttnn-perf-profiler {asked.value}: ttnn {build.version} is built without Tracy; use "
+            "realtime, or a Tracy-enabled build"
+        )
+        raise UsageError(message)
+    if asked is not ProfilerKind.AUTO:
+        return ProfilerChoice(asked, "as asked")
+    if build.tracy:
+        return ProfilerChoice(ProfilerKind.DEVICE, f"ttnn {build.version} is Tracy-enabled")
+    return ProfilerChoice(ProfilerKind.REALTIME, f"ttnn {build.version} is built without Tracy")
+
+
+def fitted(choice: ProfilerChoice, settings: Settings, *, isolated: bool) -> ProfilerChoice:
+    """Return a choice as the passes of a run, and the processes that it may start, allow.
+
+    Raises:
+        UsageError: the device pass alone was asked for, and there is none.
+    """
+    alone = settings.passes is PassChoice.DEVICE
+    if alone and isolated and choice.kind is ProfilerKind.TRACY:
+        message = "--ttnn-perf-passes device: tracy reports beside a wall pass only; use device"
+        raise UsageError(message)
+    if choice.kind in OWN_PASS and (not isolated or settings.passes is PassChoice.WALL):
+        why = "the wall pass alone" if isolated else f"{choice.kind.value} needs a worker"
+        choice = ProfilerChoice(ProfilerKind.OFF, why)
+    if alone and choice.kind not in OWN_PASS:
+        message = f"--ttnn-perf-passes device: there is no device pass: {choice}"
+        raise UsageError(message)
+    return choice
+
+
+def _why_not(build: Build, environment: Mapping[str, str]) -> str | None:
+    if build.version is None:
+        return "no ttnn is installed"
+    if build.problem is not None:
+        return f"ttnn cannot be used: {build.problem}"
+    if is_simulated(environment):
+        return "a simulated device has no times"
+    return "no device was found" if build.arch is None else None
+
+
+__all__ = [
+    "Touched",
+    "check_chips",
+    "check_paths",
+    "check_untouched",
+    "choose_profiler",
+    "devices_of",
+    "has_devices",
+    "lease",
+    "own_chip",
+    "own_folder",
+    "rank_of",
+]
+#: There is one for each process: another that ended must only let go of its own.
+_FREE_CHIP_S: Final = 60.0
+#: Where the driver's devices are, if not in the usual place: in a container, or for a test.
+_DEVICES: Final = "TTNN_PERF_DEVICES"
+
+
+def check_paths(settings: Settings) -> None:
+    """Find out before any test runs whether its result could be written.
+
+    Raises:
+        UsageError: a rule is named that does not exist.
+        InputError: the folder of baselines or of recorded artifacts is none.
+        WriteError: the baselines' folder, the artifacts' folder or the report is not writable.
+    """
+    if settings.select or settings.ignore or settings.rules:
+        from pytest_ttnn_perf.analysis.checklist.runner import selected
+
+        selected(settings.select, settings.ignore, settings.rules)
+    baselines = settings.baselines
+    if baselines.exists() and not baselines.is_dir():
+        raise InputError(baselines, "expected a folder of baselines, found a file")
+    if settings.update is not None:
+        check_writable(baselines)
+    check_writable(settings.artifacts)
+    recorded = settings.replay
+    if recorded is not None and not recorded.is_dir():
+        found = "a file" if recorded.exists() else "nothing"
+        raise InputError(recorded, f"expected a folder of recorded artifacts, found {found}")
+    _check_file(settings.json, "the run record")
+    _check_file(settings.markdown, "the report")
+    _check_file(settings.gitlab, "the code quality report")
+
+
+def _check_file(file: Path | None, what: str) -> None:
+    if file is None:
+        return
+    if file.is_dir():
+        raise InputError(file, f"expected a file for {what}, found a folder")
+    check_writable(file.parent)
+
+
+def choose_profiler(settings: Settings, environment: Mapping[str, str]) -> ProfilerChoice:
+    """Return the profiler of a run, and refuse an environment in which no time means anything.
+
+    Raises:
+        UsageError: a variable is in the way, or the profiler that was asked for cannot work.
+    """
+    if settings.replay is not None:
+        return ProfilerChoice(ProfilerKind.OFF, "replaying")
+    found = installed()
+    if found.version is not None:
+        # The profilers of tt-lang are what `ttlang` asks for.
+        checked = impossible if settings.profiler is ProfilerKind.TTLANG else conflicts
+        in_the_way = checked(environment)
+        if in_the_way:
+            message = "; ".join(map(str, in_the_way))
+            raise UsageError(message)
+    if settings.profiler is ProfilerKind.OFF or found.version is None:
+        return choose(settings.profiler, found, environment)
+    ignore_folder(settings.artifacts)
+    build = preflight(
+        interpreter(), environment, settings.artifacts, devices=devices_of(environment)
+    )
+    return choose(settings.profiler, build, environment)
+
+
+def has_devices(environment: Mapping[str, str]) -> bool:
+    """Tell whether tests may open a device here; asks none."""
+    there = devices_of(environment).is_dir() or is_simulated(environment)
+    return there and installed().version is not None
+
+
+def devices_of(environment: Mapping[str, str]) -> Path:
+    """Return the folder of the driver's devices."""
+    return Path(environment.get(_DEVICES) or DEVICES)
+
+
+def check_chips(environment: Mapping[str, str], *, processes: int) -> tuple[int, ...]:
+    """Return the chips of this machine; none where there are none.
+
+    Raises:
+        UsageError: there are fewer than processes that run side by side.
+    """
+    chips = visible_chips(environment, devices_of(environment))
+    if chips and processes > len(chips):
+        there = "is 1 chip" if len(chips) == 1 else f"are {len(chips)} chips"
+        message = f"-n {processes}: each process needs a chip of its own, and there {there}"
+        raise UsageError(f"{message}: use -n {len(chips)}")
+    return chips
+
+
+def check_untouched(touched: Touched, environment: Mapping[str, str]) -> None:
+    """Refuse to start workers where this process has the chips that they would wait for.
+
+    Raises:
+        UsageError: it has, with the call that took them.
+    """
+    if touched.by is not None and not is_simulated(environment):
+        message = f"--ttnn-perf: this process has the chips, by {touched.by}, and no worker can"
+        raise UsageError(f"{message}: call it in a fixture, or use --ttnn-perf-isolate inline")
+
+
+def own_folder(environment: MutableMapping[str, str], shared: Path) -> Path:
+    """Make a folder for one of pytest-xdist's processes, in which ttnn is to write its files.
+
+    Raises:
+        WriteError: it cannot be made.
+    """
+    own = shared / environment.get("PYTEST_XDIST_WORKER", str(os.getpid()))
+    try:
+        own.mkdir(exist_ok=True)
+    except OSError as cause:
+        raise WriteError(own, cause) from cause
+    environment.update(moved(environment, shared, own))
+    return own
+
+
+def own_chip(environment: MutableMapping[str, str], folder: Path) -> Lease | None:
+    """Take a chip for one of pytest-xdist's processes, and show it no other; None without chips.
+
+    The chip is its own for as long as the lease is kept.
+
+    Raises:
+        UsageError: there are fewer chips than processes.
+    """
+    chips = check_chips(
+        environment, processes=int(environment.get("PYTEST_XDIST_WORKER_COUNT", "1"))
+    )
+    if not chips:
+        return None
+    own = take_one(chips, folder / "chips", timeout_s=_FREE_CHIP_S, say=lambda _: None)
+    environment.update(own.environment)
+    return own
+
+
+def lease(settings: Settings, environment: Mapping[str, str], say: Callable[[str], None]) -> Lease:
+    """Take the chips of this machine for a run; none where there are none.
+
+    Raises:
+        UsageError: another run has had one of them for too long, or left them unusable.
+    """
+    chips = visible_chips(environment, devices_of(environment))
+    why_not = in_the_way() if chips else None
+    if why_not is not None:
+        raise UsageError(why_not)
+    return take(
+        chips,
+        settings.lock_folder or lock_folder(),
+        timeout_s=settings.lock_timeout,
+        say=say,
+    )

@@ -1,0 +1,272 @@
+"""The record of a run on disk: a journal while it runs, one document when it ends."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timezone
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, TextIO
+
+from pytest_ttnn_perf._base.errors import TtnnPerfError, WriteError
+from pytest_ttnn_perf._base.files import write_text
+from pytest_ttnn_perf.device.host import host_environment
+from pytest_ttnn_perf.processes.git import state
+from pytest_ttnn_perf.records.hardware import CiJob
+from pytest_ttnn_perf.records.json import encode_heading, encode_test
+from pytest_ttnn_perf.records.settings import Checklist
+from pytest_ttnn_perf.report.ci import Told, annotation_lines, gitlab_text, property_pairs
+from pytest_ttnn_perf.report.markdown import markdown_text
+from pytest_ttnn_perf.report.markup import COMMENT_BYTES, SUMMARY_BYTES
+from pytest_ttnn_perf.report.sentences import sentence
+from pytest_ttnn_perf.report.terminal import closing_lines, shown_path
+from pytest_ttnn_perf.run.judge import differences
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping
+
+    from pytest_ttnn_perf.baselines.store import BaselineStore
+    from pytest_ttnn_perf.records.hardware import Environment
+    from pytest_ttnn_perf.records.observation import JudgedTest, Run
+    from pytest_ttnn_perf.records.settings import Settings
+    from pytest_ttnn_perf.report.terminal import Manner
+    from pytest_ttnn_perf.run.gate_run import GateRun
+
+
+@dataclass(slots=True)
+class Journal:
+    """One line per test, written before the test is judged: a killed run keeps what it has."""
+
+    file: Path
+    _stream: TextIO | None = None
+
+    def open(self, heading: Run) -> None:
+        """Start the journal with what is known of the run."""
+        ignore_folder(self.file.parent.parent)
+        try:
+            self.file.parent.mkdir(parents=True, exist_ok=True)
+            self._stream = self.file.open("w", encoding="utf-8")
+        except OSError as cause:
+            raise WriteError(self.file, cause) from cause
+        try:
+            self._line({**encode_heading(heading), "journal": True})
+        except WriteError:
+            self.file.unlink(missing_ok=True)
+            raise
+
+    def add(self, test: str, observed: dict[str, object]) -> None:
+        """Append what one test observed."""
+        self._line({test: observed})
+
+    def close(self) -> None:
+        """Remove the journal: the run's document has taken its place."""
+        if self._stream is not None:
+            self._abandon()
+            self.file.unlink(missing_ok=True)
+
+    def _line(self, document: dict[str, object]) -> None:
+        if self._stream is None:
+            return
+        try:
+            self._stream.write(json.dumps(document) + "\n")
+            self._stream.flush()
+        except OSError as cause:
+            self._abandon()
+            raise WriteError(self.file, cause) from cause
+
+    def _abandon(self) -> None:
+        """Close the file, which writes again what could not be written, in vain."""
+        stream, self._stream = self._stream, None
+        with contextlib.suppress(OSError):
+            if stream is not None:
+                stream.close()
+
+
+def write_run(run: Run, file: Path) -> None:
+    """Write a run record with the sentence of every verdict in it."""
+    write_text(file, run_text(run) + "\n")
+
+
+def run_text(run: Run) -> str:
+    """Return a run record as text, one line per test."""
+    heading = json.dumps(encode_heading(run))
+    tests = (f"  {json.dumps(name)}: {_test_text(judged)}" for name, judged in run.tests.items())
+    return heading[:-1] + ', "tests": {\n' + ",\n".join(tests) + "\n}}"
+
+
+def _test_text(judged: JudgedTest) -> str:
+    """Return one test of the record, every verdict with its sentence."""
+    sentences = {v.metric.name: {"sentence": sentence(v)} for v in judged.verdicts}
+    encoded = encode_test(judged, verdicts_with=sentences)
+    return json.dumps(encoded)
+
+
+def ignore_folder(folder: Path) -> None:
+    """Make a folder that git ignores by itself."""
+    ignore = folder / ".gitignore"
+    if not ignore.exists():
+        write_text(ignore, "*\n")
+
+
+@dataclass(slots=True)
+class Results:
+    """What a run leaves behind. ``job`` is the CI job that it is part of."""
+
+    settings: Settings
+    here: Path
+    job: CiJob = CiJob()
+    reports: CiReports | None = None
+    errors: list[str] = field(default_factory=list)
+    written: list[Path] = field(default_factory=list)
+    records: list[Path] = field(default_factory=list)
+
+    def attempt(self, write: Callable[[], object]) -> bool:
+        """Go on after a failed write: what can be saved is saved, and the run says what was not."""
+        try:
+            write()
+        except TtnnPerfError as error:
+            self.errors.append(str(error))
+            return False
+        return True
+
+    def publish(self, run: Run, file: Path) -> bool:
+        """Write a record of the run; return whether that worked."""
+        if not self.attempt(partial(write_run, run, file)):
+            return False
+        self.records.append(file)
+        return True
+
+    def report(self, run: Run, store: BaselineStore, manner: Callable[[], Manner]) -> None:
+        """Tell the run to reviewers and to the CI system, as far as that is wanted."""
+        if not self._is_read_elsewhere:
+            return
+
+        record = shown_path(self.records[0], self.here) if self.records else None
+        self.reports = ci_reports(
+            run, self.settings, store, manner=manner(), job=self.job, record=record
+        )
+        for write in self.reports.writers(self.settings):
+            self.attempt(write)
+
+    @property
+    def _is_read_elsewhere(self) -> bool:
+        settings, job = self.settings, self.job
+        files = settings.markdown or settings.gitlab
+        shown = settings.step_summary and job.step_summary
+        return bool(files or shown or (job.annotates and settings.annotations))
+
+    def closing(self) -> Iterator[str]:
+        """Say where the results went."""
+        baselines = self.settings.baselines
+        return closing_lines(
+            missing=None if baselines.is_dir() else baselines,
+            written=self.written,
+            records=self.records,
+            here=self.here,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class CiReports:
+    """A judged run, told in the ways that CI systems understand."""
+
+    told: Told
+
+    def markdown(self, *, parts: int = 1) -> str:
+        """Return the report for reviewers, no longer than that many in one comment may be."""
+        return markdown_text(self.told, most_bytes=COMMENT_BYTES // parts)
+
+    def gitlab(self) -> str:
+        """Return the code quality report."""
+        return gitlab_text(self.told)
+
+    def annotations(self, *, failures: bool) -> Iterator[str]:
+        """Return the lines that GitHub turns into annotations."""
+        return annotation_lines(self.told, failures=failures)
+
+    def writers(self, settings: Settings) -> Iterator[Callable[[], None]]:
+        """Yield what writes each report that is wanted."""
+        if settings.markdown is not None:
+            yield partial(write_text, settings.markdown, self.markdown())
+        if settings.gitlab is not None:
+            yield partial(write_text, settings.gitlab, self.gitlab())
+        if settings.step_summary and self.told.job.step_summary is not None:
+            yield partial(self._append, self.told.job.step_summary)
+
+    def _append(self, file: Path) -> None:
+        """Add to the summary of this step, which others may have begun."""
+        try:
+            taken = file.stat().st_size if file.exists() else 0
+            text = markdown_text(self.told, most_bytes=SUMMARY_BYTES - taken)
+            with file.open("a", encoding="utf-8") as stream:
+                stream.write(text)
+        except OSError as cause:
+            raise WriteError(file, cause) from cause
+
+
+def ci_reports(
+    run: Run,
+    settings: Settings,
+    store: BaselineStore,
+    *,
+    manner: Manner,
+    job: CiJob,
+    record: str | None,
+) -> CiReports:
+    """Return the reports of a judged run; ``record`` is where all of it can be read."""
+    told = Told(
+        run,
+        manner,
+        settings.missing,
+        settings.checklist is Checklist.ENFORCE,
+        differences(run.tests, store, hardware=run.hardware, environment=run.environment),
+        record,
+        job,
+    )
+    return CiReports(told)
+
+
+#: Where the repository is checked out, on GitHub and on GitLab.
+_REPOSITORY: Final = ("GITHUB_WORKSPACE", "CI_PROJECT_DIR")
+_RUNNER: Final = ("RUNNER_NAME", "CI_RUNNER_DESCRIPTION")
+
+
+def ci_job(environment: Mapping[str, str], root: Path) -> CiJob:
+    """Return the job that this process is part of; test ids start at ``root``."""
+    summary = environment.get("GITHUB_STEP_SUMMARY")
+    repository = _first(environment, _REPOSITORY)
+    return CiJob(
+        annotates=environment.get("GITHUB_ACTIONS") == "true",
+        step_summary=Path(summary) if summary else None,
+        runner=_first(environment, _RUNNER),
+        folder=_below(Path(repository), root) if repository else "",
+    )
+
+
+def _first(environment: Mapping[str, str], names: tuple[str, ...]) -> str | None:
+    return next((value for name in names if (value := environment.get(name))), None)
+
+
+def _below(repository: Path, root: Path) -> str:
+    """Return the way down; nothing where it leads elsewhere: then ids say what is known."""
+    for above, below in ((repository, root), (repository.resolve(), root.resolve())):
+        if below.is_relative_to(above):
+            way = below.relative_to(above).as_posix()
+            return "" if way == "." else way
+    return ""
+
+
+def properties_of(test: str, gate: GateRun) -> list[tuple[str, str]]:
+    """Return the metrics of a test that was judged; none if they are not wanted."""
+    judged = gate.judged(test)
+    if judged is None or not gate.settings.junit_properties:
+        return []
+    return property_pairs(judged, gate.hardware)
+
+
+def environment_of(project: Path) -> Environment:
+    """Return what is true now of this host and of the ``project`` checked out on it."""
+    commit, dirty = state(project)
+    return replace(host_environment(now=datetime.now(timezone.utc)), commit=commit, dirty=dirty)

@@ -1,0 +1,211 @@
+"""Sessions: the same tests in one fresh process after another, and what each of them measured."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from pytest_ttnn_perf._base.errors import DecodeError, UsageError
+from pytest_ttnn_perf.gate.judge import judge_test, session_of
+from pytest_ttnn_perf.records.baseline import Accepted, MetricBaseline, TestBaseline
+from pytest_ttnn_perf.records.codec import Value
+from pytest_ttnn_perf.records.json import decode_observation
+from pytest_ttnn_perf.records.messages import (
+    Broke,
+    Collected,
+    CollectionReported,
+    Finished,
+    Refused,
+    Reported,
+    Stopped,
+)
+from pytest_ttnn_perf.records.verdict import Outcome
+from pytest_ttnn_perf.report.sentences import sentence
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    from pytest_ttnn_perf.records.messages import Message
+    from pytest_ttnn_perf.records.observation import Observation
+    from pytest_ttnn_perf.run.workers import Loss
+
+
+@dataclass(slots=True)
+class Sessions:
+    """What sessions have measured so far.
+
+    ``troubles`` says why a test has no result, ``stopped`` why there are fewer sessions than
+    ``wanted``. ``collected`` is what the first worker has told of its tests.
+    """
+
+    wanted: int
+    completed: int = 0
+    measured: dict[str, list[Observation]] = field(default_factory=dict)
+    troubles: dict[str, str] = field(default_factory=dict)
+    stopped: str | None = None
+    collected: Collected | None = None
+
+    def good(self) -> dict[str, list[Observation]]:
+        """Return the tests that had no trouble in any session."""
+        return {t: seen for t, seen in self.measured.items() if t not in self.troubles}
+
+
+@dataclass(slots=True)
+class Hearing:
+    """Takes in what one session measures.
+
+    ``tell`` is told how many tests are over, and of how many. ``begin`` is called in the first
+    session, before a test runs. ``complete`` adds to an observation what is known from elsewhere.
+    ``alike``: what is compared exactly must be as in the first session.
+    """
+
+    found: Sessions
+    number: int
+    tell: Callable[[int, int | None], None]
+    begin: Callable[[Collected], None] = lambda _: None
+    complete: Callable[[Observation], Observation] = lambda observation: observation
+    alike: bool = True
+    word: str = "session"
+    stop: str | None = None
+    _collected: Collected | None = None
+    _done: int = 0
+    _heard: set[str] = field(default_factory=set)
+    _refused: str | None = None
+
+    def hear(self, message: Message) -> None:
+        """Keep observations and troubles; tell how far it is."""
+        match message:
+            case Collected(tests=tests) if tests and self._collected is None:
+                self._collect(message)
+            case Reported():
+                self._receive(message)
+            case Finished():
+                self._done += 1
+                self._tell()
+            case CollectionReported(report=report) if report.get("outcome") == "failed":
+                self._refused = f"{report['nodeid']} cannot be collected: {_last_line(report)}"
+                self.stop = self._refused  # whatever options ask to run the rest even so
+            case Refused(text=text):
+                self._refused = self._refused or text
+            case Broke(text=text):
+                self._refused = self._refused or f"internal error of a worker\n{text}"
+            case Stopped(text=text):
+                said = f"a test or a plugin ended the session: {text or 'interrupted'}"
+                self._refused = self._refused or said
+
+    def lose(self, loss: Loss) -> None:
+        """Note the tests that a worker was running when it died or hung."""
+        why = f"its worker {loss.text}; log: {loss.log}"
+        for started in loss.tests:
+            self._trouble(started.test, why)
+        if not loss.tests and not self._done:
+            self._refused = self._refused or f"the worker {loss.text}; log: {loss.log}\n{loss.tail}"
+
+    def close(self, left: Iterable[str], asked: Iterable[str] | None = None) -> None:
+        """Note the tests that this session should have measured and did not.
+
+        ``left`` are those that no worker came to run; ``asked`` those that were to be measured
+        again, None for all that had no trouble.
+
+        Raises:
+            UsageError: it is the first session, and it could not be run.
+        """
+        if self._refused is not None and self.number == 1:
+            raise UsageError(self._refused)
+        if self._refused is not None:
+            self.found.stopped = f"stopped in {self.word} {self.number} ({self._refused})"
+            return
+        good = self.found.good()
+        for test in good if asked is None else asked:
+            if test in good and test not in self._heard:
+                self._trouble(test, "the test did not run again")
+        for test in left:
+            if self._is_measured(test):
+                self._trouble(test, "the test did not run")
+        if self._collected and self._done < len(self._collected.tests):
+            self._done = len(self._collected.tests)
+            self._tell()
+
+    def _collect(self, message: Collected) -> None:
+        if self.number == 1:
+            self.begin(message)
+            self.found.collected = message
+        self._collected = message
+        self._tell()
+
+    def _is_measured(self, test: str) -> bool:
+        measured = self._collected.measured if self._collected else None
+        return measured is None or test in measured
+
+    def _receive(self, message: Reported) -> None:
+        test, failed = message.test, message.report.get("outcome") == "failed"
+        trouble = _last_line(message.report) if failed else None
+        if message.observed is not None:
+            self._heard.add(test)
+            try:
+                observation = self.complete(decode_observation(test, Value(message.observed)))
+            except DecodeError as error:
+                self._trouble(test, str(error))
+                return
+            seen = self.found.measured.setdefault(test, [])
+            trouble = trouble or _flaw(observation)
+            if self.alike:
+                trouble = trouble or _difference(observation, seen)
+            seen.append(observation)
+        if trouble is not None and test in self.found.measured:
+            self._trouble(test, trouble)
+
+    def _trouble(self, test: str, why: str) -> None:
+        self.found.troubles.setdefault(test, f"{self.word} {self.number}: {why}")
+
+    def _tell(self) -> None:
+        self.tell(self._done, len(self._collected.tests) if self._collected else None)
+
+
+def _flaw(observation: Observation) -> str | None:
+    """Return why an observation can be no baseline; None if it can."""
+    if observation.problems:
+        return observation.problems[0]
+    for verdict in judge_test(observation, None):
+        if verdict.outcome is not Outcome.NO_BASELINE:
+            return sentence(verdict)
+    return None
+
+
+def _difference(observation: Observation, seen: list[Observation]) -> str | None:
+    """Return what differs from the first session and must not; None for nothing.
+
+    What is compared exactly would fail against itself, and another configuration is another test.
+    """
+    if not seen:
+        return None
+    first = TestBaseline(Accepted(""), baselines_of(seen[:1]), seen[0].setting)
+    for verdict in judge_test(observation, first):
+        by_ratio = verdict.metric.compared_by_ratio and verdict.change is not None
+        if not by_ratio and verdict.outcome is not Outcome.WITHIN:
+            return f"not as in session 1: {sentence(verdict)}"
+    return None
+
+
+def _last_line(report: dict[str, object]) -> str:
+    """Return what a serialised report says of its failure."""
+    representation = report.get("longrepr")
+    if isinstance(representation, dict):
+        crash = representation.get("reprcrash")
+        if isinstance(crash, dict) and crash.get("message"):
+            return str(crash["message"]).splitlines()[0]
+    lines = str(representation or "it failed").strip().splitlines()
+    return lines[-1].removeprefix("E  ").strip()  # pytest's mark of an error's own lines
+
+
+def baselines_of(seen: list[Observation]) -> dict[str, MetricBaseline]:
+    """Return what sessions are stored as: every gated metric that all of them recorded."""
+    first = seen[0]
+    return {
+        name: MetricBaseline(
+            observed.metric,
+            tuple(session_of(each.metrics[name], each.metrics[name].samples) for each in seen),
+        )
+        for name, observed in first.metrics.items()
+        if observed.gated and all(name in each.metrics for each in seen)
+    }

@@ -1,0 +1,272 @@
+"""Which results become part of the baseline, and how."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timezone
+from enum import Enum, auto
+from math import log, log1p
+from typing import TYPE_CHECKING
+
+from pytest_ttnn_perf._base.errors import TtnnPerfError
+from pytest_ttnn_perf.gate.judge import DEFAULT_POLICY, session_of
+from pytest_ttnn_perf.records.baseline import (
+    MAX_SESSIONS,
+    Accepted,
+    MetricBaseline,
+    Session,
+    TestBaseline,
+)
+from pytest_ttnn_perf.records.paths import split_test_id
+from pytest_ttnn_perf.records.settings import Update
+from pytest_ttnn_perf.records.verdict import Outcome, Reason, Verdict
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Mapping
+    from pathlib import Path
+
+    from pytest_ttnn_perf.baselines.store import BaselineStore
+    from pytest_ttnn_perf.records.hardware import Environment, Hardware
+    from pytest_ttnn_perf.records.observation import JudgedTest, MetricObservation, Observation
+
+
+class Action(Enum):
+    """What becomes of one metric's stored sessions."""
+
+    KEEP = auto()
+    ADD = auto()
+    APPEND = auto()
+    ACCEPT = auto()
+    REPLACE = auto()
+    REMOVE = auto()
+    BLOCK = auto()
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """The change that one test's result makes to its baseline; applied to what is stored then."""
+
+    observation: Observation
+    actions: Mapping[str, Action]
+    accepted: Accepted
+    #: The samples that each metric within its limits appends: of each record, the first ones.
+    appended: Mapping[str, tuple[tuple[float, ...], ...]]
+
+    @property
+    def metrics(self) -> frozenset[str]:
+        """The metrics whose sessions change."""
+        kept = Action.KEEP
+        return frozenset(name for name, action in self.actions.items() if action is not kept)
+
+    def __call__(self, stored: TestBaseline | None) -> TestBaseline:
+        """Return the baseline after the change."""
+        before = stored.metrics if stored else {}
+        metrics = {name: each for name, each in before.items() if not each.metric.only_recorded}
+        for name, action in self.actions.items():
+            if action is Action.REMOVE:
+                metrics.pop(name, None)
+            elif action is not Action.KEEP:
+                observed = self.observation.metrics[name]
+                added = self.appended.get(name, ())
+                metrics[name] = _changed(metrics.get(name), observed, action, added)
+        if stored is None:
+            ops = self.observation.ops
+            return TestBaseline(self.accepted, metrics, self.observation.setting, op_table=ops)
+        only_sessions = set(self.actions.values()) <= {Action.KEEP, Action.APPEND}
+        # The table is of the run that was accepted, as the centre is: a session more changes none.
+        new_table = not only_sessions or stored.ops is None
+        return replace(
+            stored,
+            metrics=metrics,
+            configuration=self.observation.setting,
+            # A session more is not a decision: who accepted the numbers, and why, stays.
+            accepted=stored.accepted if only_sessions else self.accepted,
+            op_table=self.observation.ops if new_table else None,
+        )
+
+
+def accepted_now(environment: Environment, reason: str | None) -> Accepted:
+    """Return who the numbers of this run would come from."""
+    return Accepted(
+        at=f"{datetime.now(timezone.utc):%Y-%m-%dT%H:%M:%SZ}",
+        commit=environment.commit[:12] if environment.commit else None,
+        reason=reason,
+        ttnn=environment.ttnn,
+        environment=environment.lasting,
+    )
+
+
+def plan(judged: JudgedTest, update: Update, *, accepted: Accepted) -> Change | None:
+    """Return what a test's result changes; None for nothing.
+
+    All of a test or nothing: a gain in speed is not written beside a loss in accuracy.
+    """
+    actions = actions_of(judged, update)
+    return Change(judged.observation, actions, accepted, appended([judged])) if actions else None
+
+
+def appended(tests: Iterable[JudgedTest]) -> Mapping[str, tuple[tuple[float, ...], ...]]:
+    """Return the samples that each metric within its limits adds, by record of one test.
+
+    Of a result that was measured again it is the first measurement, not the one that cleared it.
+    Only what lies far out is measured again, until it does not: keeping the last would cut the
+    noise off at the limit, and a limit that follows from cut noise fails too often.
+    """
+    found: dict[str, tuple[tuple[float, ...], ...]] = {}
+    for judged in tests:
+        for verdict in judged.verdicts:
+            name = verdict.metric.name
+            observed = judged.observation.metrics.get(name)
+            if observed is not None and _adds_a_session(verdict, observed):
+                found[name] = (*found.get(name, ()), observed.samples)
+    return found
+
+
+def _adds_a_session(verdict: Verdict, observed: MetricObservation) -> bool:
+    """Return whether a result tells how the metric varies.
+
+    Not what another process refuted and what is further out than any noise that could be gated: a
+    machine that stood still for a moment. With few sessions stored it would move the centre.
+    """
+    if verdict.outcome is not Outcome.WITHIN:
+        return False
+    if not observed.confirmations or not verdict.centre:
+        return True
+    distance = abs(log(session_of(observed, observed.samples).median / verdict.centre))
+    return distance <= log1p(DEFAULT_POLICY.too_noisy)
+
+
+def actions_of(judged: JudgedTest, update: Update) -> Mapping[str, Action]:
+    """Return what becomes of each metric; nothing at all if the test's result is not written."""
+    added = appended([judged])
+    own = (v for v in judged.verdicts if v.reason is not Reason.EXPLAINS)
+    actions = {v.metric.name: action_for(v, update) for v in own}
+    for name, action in actions.items():
+        if action is Action.APPEND and name not in added:
+            actions[name] = Action.KEEP
+    for verdict in judged.verdicts:
+        if verdict.reason is Reason.EXPLAINS and verdict.detail in actions:
+            measured = verdict.metric.name in judged.observation.metrics
+            following = _following(verdict, actions[verdict.detail], measured=measured)
+            actions[verdict.metric.name] = following
+    chosen = set(actions.values())
+    if judged.observation.problems or Action.BLOCK in chosen or chosen <= {Action.KEEP}:
+        return {}
+    return actions
+
+
+def action_for(verdict: Verdict, update: Update) -> Action:
+    """Return what a verdict asks for; one that blocks keeps the whole test from being written."""
+    match verdict.outcome:
+        case Outcome.TOO_NOISY | Outcome.NO_DATA:
+            return Action.BLOCK
+        case Outcome.NO_BASELINE:
+            return Action.ADD
+        case Outcome.NOT_COMPARABLE:
+            if verdict.reason is Reason.OTHER_KEY:
+                return Action.ADD
+            return Action.REPLACE if update is Update.ALL else Action.BLOCK
+        case Outcome.WITHIN:
+            room = verdict.sessions < MAX_SESSIONS
+            return Action.APPEND if room and update is not Update.NEW else Action.KEEP
+        case Outcome.SHIFTED:
+            return Action.KEEP
+        case Outcome.IMPROVED:
+            accepted = Action.REMOVE if verdict.reason is Reason.GONE else Action.ACCEPT
+            return Action.KEEP if update is Update.NEW else accepted
+        case Outcome.REGRESSED:
+            # A broken absolute limit is changed where it is written, not accepted around.
+            acceptable = update is Update.ALL and verdict.reason is not Reason.ABSOLUTE_LIMIT
+            return Action.ACCEPT if acceptable else Action.BLOCK
+
+
+def _following(part: Verdict, total: Action, *, measured: bool) -> Action:
+    """Return what becomes of a part that changed: it is accepted with its total, and only then."""
+    if total not in {Action.ACCEPT, Action.REPLACE}:
+        room = part.observed is not None and part.centre is not None and measured
+        return total if room and part.sessions < MAX_SESSIONS else Action.KEEP
+    if not measured:
+        return Action.REMOVE
+    if part.observed is None:
+        return Action.KEEP
+    return Action.REPLACE if part.centre is None else Action.ACCEPT
+
+
+def _changed(
+    stored: MetricBaseline | None,
+    observed: MetricObservation,
+    action: Action,
+    added: tuple[tuple[float, ...], ...],
+) -> MetricBaseline:
+    samples = (observed.samples, *observed.confirmations)
+    sessions = tuple(session_of(observed, each) for each in samples[:MAX_SESSIONS])
+    if stored is None or action is Action.REPLACE:
+        return MetricBaseline(observed.metric, sessions)
+    if action is Action.ACCEPT:
+        # The centre starts anew; the sessions before it still tell the spread. Those of one
+        # accept only, the one with more of them: two would tell the step between them.
+        before = max(stored.current, stored.sessions[: stored.since], key=len)
+        return MetricBaseline(observed.metric, (*before, *sessions), since=len(before))
+    new = tuple(session_of(observed, samples) for samples in added)
+    return replace(stored, sessions=_appended(stored, new))
+
+
+def _appended(stored: MetricBaseline, sessions: tuple[Session, ...]) -> tuple[Session, ...]:
+    room = MAX_SESSIONS - len(stored.current)
+    return (*stored.sessions, *sessions[: max(room, 0)])
+
+
+@dataclass(frozen=True, slots=True)
+class NotWritten:
+    """A baseline file that could not be changed, and the tests this concerns."""
+
+    error: str
+    tests: tuple[str, ...]
+
+
+@dataclass(slots=True)
+class Updates:
+    """What will be written, by hardware and test file; nothing without an ``update``."""
+
+    store: BaselineStore
+    update: Update | None
+    _changes: dict[tuple[Hardware, str], dict[str, Change]] = field(default_factory=dict)
+
+    def decide(
+        self, judged: JudgedTest, *, hardware: Hardware, accepted: Callable[[], Accepted]
+    ) -> JudgedTest:
+        """Return a judged test with the metrics of it that will be written."""
+        if self.update is None:
+            return judged
+        test = judged.observation.test
+        self.withdraw(test)  # a test that is run again counts once, as it ended
+        change = plan(judged, self.update, accepted=accepted())
+        if change is None:
+            return judged
+        self.add(judged.observation.hardware or hardware, test, change)
+        return replace(judged, written=change.metrics)
+
+    def add(self, hardware: Hardware, test: str, change: Change) -> None:
+        """Write a change of a test, with those of the same file."""
+        self._changes.setdefault((hardware, split_test_id(test)[0]), {})[test] = change
+
+    def only_new(self) -> None:
+        """Write nothing from now on but what has no baseline; what was decided is forgotten."""
+        self._changes.clear()
+        self.update = self.update and Update.NEW
+
+    def withdraw(self, test: str) -> bool:
+        """Forget a test's change; return whether there was one."""
+        return any(changes.pop(test, None) for changes in self._changes.values())
+
+    def write(self, written: list[Path]) -> Iterator[NotWritten]:
+        """Change the files one by one, adding them to ``written``; yield those that refuse.
+
+        One file that cannot be written does not cost the others theirs.
+        """
+        for (hardware, _), changes in self._changes.items():
+            if changes:
+                try:
+                    written += self.store.amend(hardware, changes)
+                except TtnnPerfError as error:
+                    yield NotWritten(str(error), tuple(changes))

@@ -1,1 +1,0 @@
-"""The only place where parts meet: measure, judge, accept, publish."""
