@@ -55,6 +55,7 @@ test-ttnn: .ttnn/.ready  ## with TTNN itself on its mock devices, in environment
 check: $(READY)  ## lint, format, types, documentation
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
+	$(BIN)/lint-imports --no-cache
 	$(BIN)/mypy
 	$(BIN)/mypy examples
 	$(BIN)/python docs/generate.py --check

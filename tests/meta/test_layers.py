@@ -1,114 +1,54 @@
-"""Imports point down, parts never import parts, and only the edges know the outside."""
+"""Rooms import downwards only; the contracts are in pyproject.toml."""
 
 from __future__ import annotations
 
-import ast
+import shutil
+import subprocess
+import sysconfig
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 
-if TYPE_CHECKING:
-    from collections.abc import Iterator
+ROOT = Path(__file__).parents[2]
+LINTER = shutil.which("lint-imports", path=sysconfig.get_path("scripts"))
 
-PACKAGE = "pytest_ttnn_perf"
-ROOT = Path(__file__).parents[2] / PACKAGE
-
-PARTS = frozenset({
-    "measure", "device", "capture", "correctness", "baselines", "gate", "attribution",
-    "checklist", "report",
-    "processes",
-})  # fmt: skip
-BASE = frozenset({"model", "_support"})
-EDGE = frozenset({"workflow", *BASE})
-
-#: What each package may import of its siblings, itself apart. A new package must be added here.
-ALLOWED = {
-    "plugin": EDGE,
-    "cli": EDGE,
-    "workflow": PARTS | BASE,
-    **dict.fromkeys(PARTS, BASE),
-    "model": frozenset({"_support"}),
-    "_support": frozenset(),
-}
-#: Packages of others that only some of ours may import.
-OUTSIDE = {
-    "pytest": {"plugin"},
-    "_pytest": {"plugin"},
-    "pluggy": {"plugin"},
-    "argparse": {"plugin", "cli"},
-    "numpy": {"correctness"},
-    "torch": set(),
-    "ttnn": set(),
-    "pandas": set(),
-    "tabulate": {"report"},
-    "filelock": {"baselines", "device", "measure"},
-    "subprocess": {"device", "processes"},
-    "socket": {"processes"},
-    "signal": {"device", "processes"},
-}
+needs_linter = pytest.mark.skipif(
+    LINTER is None, reason="import-linter is not installed: make check runs it"
+)
 
 
-def violations(source: str, *, package: str, module: str) -> Iterator[str]:
-    """Name every import that its place does not allow; function-local and typing ones included."""
-    for node in ast.walk(ast.parse(source)):
-        for name in _imported(node):
-            top, _, rest = name.partition(".")
-            if top in OUTSIDE and package not in OUTSIDE[top]:
-                yield f"{module} imports {name}: {package} must not know {top}"
-            sibling = rest.partition(".")[0]
-            if top != PACKAGE or not sibling or sibling in {package, "__version__"}:
-                continue
-            if sibling not in ALLOWED[package]:
-                yield f"{module} imports {name}: {package} must not import {sibling}"
+def lint(folder: Path) -> subprocess.CompletedProcess[str]:
+    assert LINTER is not None
+    command = [LINTER, "--no-cache", "--config", str(ROOT / "pyproject.toml")]
+    return subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
 
 
-def _imported(node: ast.AST) -> list[str]:
-    if isinstance(node, ast.Import):
-        return [alias.name for alias in node.names]
-    if isinstance(node, ast.ImportFrom):
-        if node.level:
-            return [f"{PACKAGE}.<relative import>"]
-        module = node.module or ""
-        # `from package import part` names a part too.
-        return [f"{module}.{alias.name}" for alias in node.names] if module == PACKAGE else [module]
-    return []
-
-
-@pytest.mark.parametrize("package", sorted(ALLOWED))
-def test_a_package_imports_only_what_lies_below_it(package: str) -> None:
-    found = [
-        violation
-        for file in sorted((ROOT / package).rglob("*.py"))
-        for violation in violations(
-            file.read_text(encoding="utf-8"), package=package, module=str(file.relative_to(ROOT))
-        )
-    ]
-    assert not found, "\n".join(found)
-
-
-def test_every_package_has_its_place() -> None:
-    folders = {folder.name for folder in ROOT.iterdir() if (folder / "__init__.py").exists()}
-    assert folders == set(ALLOWED)
-
-
+@needs_linter
 @pytest.mark.parametrize(
-    ("package", "source"),
+    ("room", "line", "broken"),
     [
-        ("report", "from pytest_ttnn_perf.gate.judge import judge_test"),
-        ("gate", "import pytest_ttnn_perf.baselines.store"),
-        ("model", "from pytest_ttnn_perf.report import sentences"),
-        ("capture", "import pytest"),
-        ("baselines", "def f():\n    from pytest_ttnn_perf.workflow import run"),
+        ("gate/judge.py", "import pytest_ttnn_perf.report.terminal", "Rooms import downwards only"),
         (
-            "gate",
-            "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n"
-            "    from pytest_ttnn_perf.report import tables",
+            "baselines/store.py",
+            "def late():\n    from pytest_ttnn_perf.run import gate_run",
+            "Rooms import downwards only",
         ),
-        ("gate", "from ..report import tables"),
-        ("cli", "from pytest_ttnn_perf import gate"),
-        ("gate", "import numpy as np"),
+        ("records/metric.py", "import pytest", "Only the plugin knows pytest"),
+        ("observe/series.py", "import pytest_ttnn_perf.gate.judge", "The worker's side"),
     ],
 )
-def test_a_violation_is_caught(package: str, source: str) -> None:
-    assert list(violations(source, package=package, module="seeded"))
+def test_an_import_upwards_is_caught(tmp_path: Path, room: str, line: str, broken: str) -> None:
+    package = tmp_path / "pytest_ttnn_perf"
+    shutil.copytree(
+        ROOT / "pytest_ttnn_perf", package, ignore=shutil.ignore_patterns("__pycache__")
+    )
+    with (package / room).open("a", encoding="utf-8") as file:
+        file.write(f"\n{line}\n")
+
+    done = lint(tmp_path)
+
+    assert done.returncode == 1, done.stdout + done.stderr
+    assert any(
+        text.startswith(broken) and text.rstrip().endswith("BROKEN")
+        for text in done.stdout.splitlines()
+    ), done.stdout
