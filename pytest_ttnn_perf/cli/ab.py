@@ -7,8 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from pytest_ttnn_perf.cli.options import Ticker, add_format, project_settings
-from pytest_ttnn_perf.records.experiments import MAX_ROUNDS, MIN_ROUNDS
+from pytest_ttnn_perf.cli.shared import Ticker, project_settings
 from pytest_ttnn_perf.records.settings import PassChoice, ProfilerKind
 
 if TYPE_CHECKING:
@@ -22,38 +21,6 @@ if TYPE_CHECKING:
 _DECIDING: Final[dict[str, Callable[[str], Any]]] = {
     "profiler": ProfilerKind, "passes": PassChoice, "reset": str, "timeout": float,
 }  # fmt: skip
-
-
-def declare(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    """Declare the command."""
-    parser = commands.add_parser(
-        "ab",
-        usage="ttnn-perf ab REF [TESTS] [--rounds N] [--same DIR] [options of this or of pytest]",
-        help="compare a commit with the working tree, in turns on this machine; exit 1 when worse",
-        description="Check REF out beside the working tree, and measure both in turns, each time "
-        "in a fresh process. Rounds are judged pair by pair, so that a machine that drifts does "
-        "not matter. No baseline is needed, and none is written. What is not an option of this "
-        "command is passed on to pytest.",
-        allow_abbrev=False,
-    )
-    parser.add_argument("ref", metavar="REF", help="a branch, a tag or a commit")
-    parser.add_argument(
-        "--rounds",
-        metavar="N",
-        type=_rounds,
-        default=5,
-        help=f"processes of each side, {MIN_ROUNDS} to {MAX_ROUNDS} (default: 5)",
-    )
-    parser.add_argument(
-        "--same",
-        metavar="DIR",
-        action="append",
-        default=[],
-        help="code that both sides take from the working tree, such as a build in it",
-    )
-    add_format(parser)
-    # No argument is declared for the tests: pytest's options and their values stay in order.
-    parser.set_defaults(run=run, passes_on=True)
 
 
 def run(options: argparse.Namespace) -> Result:
@@ -82,10 +49,3 @@ def _decided(settings: Settings, words: Sequence[str]) -> Settings:
         except ValueError:
             continue
     return settings
-
-
-def _rounds(text: str) -> int:
-    if not text.isdecimal() or not MIN_ROUNDS <= int(text) <= MAX_ROUNDS:
-        message = f"expected a whole number from {MIN_ROUNDS} to {MAX_ROUNDS}, found {text!r}"
-        raise argparse.ArgumentTypeError(message)
-    return int(text)

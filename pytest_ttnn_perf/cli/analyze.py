@@ -7,9 +7,8 @@ from textwrap import wrap
 from typing import TYPE_CHECKING, Final
 
 from pytest_ttnn_perf.analysis.checklist.analyses.registry import ANALYSES
-from pytest_ttnn_perf.cli.check import add_artifacts, artifacts_of, subject_of
-from pytest_ttnn_perf.cli.options import add_format
-from pytest_ttnn_perf.records.finding import NAMES, AnalysisOutcome
+from pytest_ttnn_perf.cli.check import artifacts_of, subject_of
+from pytest_ttnn_perf.records.finding import AnalysisOutcome
 from pytest_ttnn_perf.records.metric import Kind, Metric
 from pytest_ttnn_perf.records.result import Result
 from pytest_ttnn_perf.report.numbers import (
@@ -26,20 +25,6 @@ if TYPE_CHECKING:
 
     from pytest_ttnn_perf.cli.check import Artifacts
     from pytest_ttnn_perf.records.finding import Analysis, Row, Section
-
-
-def declare(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    """Declare the command."""
-    parser = commands.add_parser(
-        "analyze",
-        help="show the numbers behind the checklist: distributions and top offenders",
-        description="Show the numbers behind the optimization checklist, from what a profiler and "
-        "ttnn recorded: how things are distributed, and what weighs most.",
-    )
-    parser.add_argument("what", metavar="WHAT", choices=NAMES, help=", ".join(NAMES))
-    add_artifacts(parser)
-    add_format(parser)
-    parser.set_defaults(run=run)
 
 
 def run(options: argparse.Namespace) -> Result:

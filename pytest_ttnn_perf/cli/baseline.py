@@ -7,10 +7,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from pytest_ttnn_perf._base.errors import UsageError
-from pytest_ttnn_perf.cli import baseline_merge
 from pytest_ttnn_perf.cli.baseline_edits import Changing
 from pytest_ttnn_perf.cli.baseline_list import list_baselines
-from pytest_ttnn_perf.cli.options import add_baselines, add_format, project_settings
+from pytest_ttnn_perf.cli.shared import project_settings
 from pytest_ttnn_perf.records.result import Result
 from pytest_ttnn_perf.records.settings import Update
 
@@ -22,68 +21,6 @@ if TYPE_CHECKING:
 
 #: How the names of records and journals end; every other word names tests.
 _RECORDS: Final = (".json", ".jsonl")
-
-
-def declare_changes(actions: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    """Declare the actions."""
-    _declare_accept(actions)
-    _declare_prune(actions)
-    _declare_rename(actions)
-
-
-def _declare_accept(actions: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    accept = actions.add_parser(
-        "accept",
-        usage="ttnn-perf baseline accept RUN.json [RUN.json ...] [TEST ...] [options]",
-        help="take the results of recorded runs into the baselines",
-        description="Take the results of recorded runs, say of a CI job, into the baselines. "
-        "Several records of one commit give several sessions.",
-    )
-    accept.add_argument("words", metavar="RUN.json", nargs="+", help="run records, then tests")
-    accept.add_argument(
-        "--update",
-        choices=[choice.value for choice in Update],
-        default=Update.IMPROVED.value,
-        help="what to take: what is new, also what improved (default), also what got worse",
-    )
-    accept.add_argument("--reason", metavar="TEXT", help="why it is right; needed with all")
-    _add_change(accept, run_accept)
-    accept.set_defaults(passes_on=True)  # tests may stand after the options
-
-
-def _declare_prune(actions: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    prune = actions.add_parser(
-        "prune",
-        help="remove baselines whose test is gone",
-        description="Remove baselines whose test is gone. Which tests there are is told by the "
-        "record of a full run, or by collecting them here.",
-    )
-    prune.add_argument(
-        "record", metavar="RUN.json", type=Path, nargs="?", help="the record of a full run"
-    )
-    prune.add_argument("--collect", action="store_true", help="ask pytest --collect-only instead")
-    prune.add_argument("--full", action="store_true", help="the record has all tests there are")
-    prune.add_argument("--key", metavar="KEY", help="only baselines of this hardware")
-    _add_change(prune, run_prune)
-
-
-def _declare_rename(actions: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    rename = actions.add_parser(
-        "rename",
-        help="give baselines the new name of their test, file or folder",
-        description="Give baselines the new name of their test, on all hardware: a test with its "
-        "parameters, a class, a file, or a folder that ends in /.",
-    )
-    rename.add_argument("before", metavar="OLD")
-    rename.add_argument("after", metavar="NEW")
-    _add_change(rename, run_rename)
-
-
-def _add_change(parser: argparse.ArgumentParser, run: object) -> None:
-    parser.add_argument("--dry-run", action="store_true", help="show it, and write nothing")
-    add_baselines(parser)
-    add_format(parser)
-    parser.set_defaults(run=run)
 
 
 def run_accept(options: argparse.Namespace) -> Result:
@@ -145,28 +82,6 @@ def _settings(options: argparse.Namespace) -> Settings:
 def _repeated(options: argparse.Namespace) -> tuple[str, ...]:
     """Return the options that a command which is offered must repeat."""
     return ("--baselines", str(options.baselines)) if options.baselines else ()
-
-
-def declare(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    """Declare the command and its actions."""
-    parser = commands.add_parser("baseline", help="look at stored baselines, and change them")
-    actions = parser.add_subparsers(title="actions", metavar="ACTION", required=True)
-    listing = actions.add_parser(
-        "list",
-        help="list every stored metric, or who accepted it",
-        description="List every stored metric: its centre, its sessions, when and why accepted.",
-    )
-    listing.add_argument(
-        "--log", action="store_true", help="who accepted what and why, from the files and from git"
-    )
-    listing.add_argument(
-        "tests", metavar="TEST", nargs="*", help="with --log: only these, by id, file, or * and ?"
-    )
-    add_baselines(listing)
-    add_format(listing)
-    listing.set_defaults(run=run_list)
-    declare_changes(actions)
-    baseline_merge.declare(actions)
 
 
 def run_list(options: argparse.Namespace) -> Result:

@@ -14,7 +14,7 @@ from pytest_ttnn_perf.baselines.changes import merge_files
 from pytest_ttnn_perf.baselines.schema import decode_file, encode_text
 from pytest_ttnn_perf.baselines.store import strange
 from pytest_ttnn_perf.cli.baseline_edits import Changing
-from pytest_ttnn_perf.cli.options import add_baselines, add_format, project_settings
+from pytest_ttnn_perf.cli.shared import project_settings
 from pytest_ttnn_perf.gate.ratios import centre_of
 from pytest_ttnn_perf.processes.git import posix, set_setting, setting, staged, top_level
 from pytest_ttnn_perf.records.baseline import Merged, Take
@@ -28,37 +28,6 @@ if TYPE_CHECKING:
 
     from pytest_ttnn_perf.records.baseline import Accepted, BaselineFile, Conflict, TestBaseline
     from pytest_ttnn_perf.records.metric import Metric
-
-
-def declare(actions: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    """Declare the actions."""
-    merge = actions.add_parser(
-        "merge",
-        usage="ttnn-perf baseline merge BASE OURS THEIRS [--path P] [--take SIDE], or "
-        "ttnn-perf baseline merge --path P --take SIDE",
-        help="merge a baseline file that two branches changed; exit 1 for conflicts",
-        description="Merge three versions of a baseline file, by test and session, into OURS. "
-        "Without them: those of a file that git has in conflict.",
-    )
-    merge.add_argument("files", metavar="BASE OURS THEIRS", type=Path, nargs="*", help="versions")
-    merge.add_argument("--path", metavar="P", type=Path, help="the file's name in the repository")
-    merge.add_argument(
-        "--take",
-        choices=[side.value for side in Take],
-        help="whose baseline to take of a test that both sides accepted (default: report it)",
-    )
-    add_format(merge)
-    merge.set_defaults(run=run_merge)
-    install = actions.add_parser(
-        "install-merge-driver",
-        help="let git merge baselines with this command",
-        description="Let git merge baselines with ttnn-perf: writes the settings of this clone and "
-        "lines in .gitattributes. Doing it again changes nothing.",
-    )
-    install.add_argument("--dry-run", action="store_true", help="show it, and write nothing")
-    add_baselines(install)
-    add_format(install)
-    install.set_defaults(run=run_install)
 
 
 def run_merge(options: argparse.Namespace) -> Result:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pytest_ttnn_perf._base.errors import UsageError
@@ -12,7 +11,7 @@ from pytest_ttnn_perf.analysis.captures.report_db import read_report_db
 from pytest_ttnn_perf.analysis.captures.ttlang_log import read_ttlang_log
 from pytest_ttnn_perf.analysis.checklist.progress import bottleneck_of, model_kind, progress_of
 from pytest_ttnn_perf.analysis.checklist.runner import as_configured, run_rules, selected
-from pytest_ttnn_perf.cli.options import add_format, project_settings
+from pytest_ttnn_perf.cli.shared import project_settings
 from pytest_ttnn_perf.records.finding import Subject
 from pytest_ttnn_perf.records.result import Result
 from pytest_ttnn_perf.report.checklist import checklist_listing
@@ -20,33 +19,10 @@ from pytest_ttnn_perf.report.checklist import checklist_listing
 if TYPE_CHECKING:
     import argparse
     from collections.abc import Mapping, Sequence
+    from pathlib import Path
 
     from pytest_ttnn_perf.records.finding import Finding
     from pytest_ttnn_perf.records.settings import RuleSettings
-
-
-def declare(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    """Declare the command."""
-    parser = commands.add_parser(
-        "check",
-        help="check artifacts against the optimization checklist; exit 1 on errors",
-        description="Ask every rule of the optimization checklist about what a profiler and ttnn "
-        "recorded: what was found, what is clean, and what could not be told.",
-    )
-    add_artifacts(parser)
-    parser.add_argument("--select", metavar="CODES", help="only these rules, or prefixes: TTP6")
-    parser.add_argument("--ignore", metavar="CODES", help="not these rules, or prefixes")
-    add_format(parser)
-    parser.set_defaults(run=run)
-
-
-def add_artifacts(parser: argparse.ArgumentParser) -> None:
-    """Declare what is looked at."""
-    parser.add_argument("--csv", metavar="FILE", type=Path, help="an ops_perf_results CSV")
-    parser.add_argument("--db", metavar="FILE", type=Path, help="a report database, db.sqlite")
-    parser.add_argument("--log", metavar="FILE", type=Path, help="output of tt-lang")
-    parser.add_argument("--start", metavar="SIGNPOST", help="of the CSV, what follows this one")
-    parser.add_argument("--end", metavar="SIGNPOST", help="up to this one (default: its _END)")
 
 
 def artifacts_of(options: argparse.Namespace) -> Artifacts:

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import asdict
-from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from pytest_ttnn_perf._base.errors import InputError, UsageError
 from pytest_ttnn_perf._base.text import counted
 from pytest_ttnn_perf.analysis.captures.detect import ArtifactKind, op_table_of, read_run
 from pytest_ttnn_perf.analysis.ops.align import attribute
-from pytest_ttnn_perf.cli.options import add_format, add_window
 from pytest_ttnn_perf.cli.show import presumed_kind_of
 from pytest_ttnn_perf.experiments.compare_runs import compare_runs
 from pytest_ttnn_perf.records.metric import Better
@@ -22,6 +20,7 @@ from pytest_ttnn_perf.report.numbers import Listing, format_change, format_value
 if TYPE_CHECKING:
     import argparse
     from collections.abc import Iterator, Sequence
+    from pathlib import Path
 
     from pytest_ttnn_perf.records.experiments import Pair, Reading, RunComparison
     from pytest_ttnn_perf.records.hardware import Scalar
@@ -198,22 +197,6 @@ def _refuse_incomplete(file: Path, table: OpTable) -> None:
                 f"{trace.replays} replays ran different ops; capture it again"
             )
             raise InputError(file, problem)
-
-
-def declare(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    """Declare the command."""
-    parser = commands.add_parser(
-        "compare",
-        help="say what changed between two run records, or two captures",
-        description="Of two run records, put every metric side by side, without judging it. Of "
-        "two ops_perf_results CSVs, align the ops and say which ones changed, by how much, and "
-        "why; the parts add up to the change of the kernel time.",
-    )
-    parser.add_argument("before", metavar="BEFORE", type=Path, help="told by its content")
-    parser.add_argument("after", metavar="AFTER", type=Path, help="of the same kind")
-    add_window(parser)
-    add_format(parser)
-    parser.set_defaults(run=run)
 
 
 def run(options: argparse.Namespace) -> Result:

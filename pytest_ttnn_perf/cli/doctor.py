@@ -15,7 +15,7 @@ from pytest_ttnn_perf._base.errors import InputError, UsageError
 from pytest_ttnn_perf._base.text import counted
 from pytest_ttnn_perf.analysis.captures.tt_smi import board_of, read_tt_smi
 from pytest_ttnn_perf.cli.doctor_checks import Facts, checks_of
-from pytest_ttnn_perf.cli.options import add_format, project_settings
+from pytest_ttnn_perf.cli.shared import project_settings
 from pytest_ttnn_perf.device.build import Question, ask_ttnn, preflight
 from pytest_ttnn_perf.device.chips import holder_of, is_simulated, lock_folder, take, visible_chips
 from pytest_ttnn_perf.device.environment import conflicts
@@ -190,19 +190,6 @@ def _said(say: Callable[[str], None], what: str) -> Iterator[None]:
         yield
     finally:
         timer.cancel()
-
-
-def declare(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    """Declare the command."""
-    parser = commands.add_parser(
-        "doctor",
-        help="say what this machine can measure; exit 1 when a gate would fail",
-        description="Look at ttnn, devices, host, variables and folders, and say what stands in "
-        "the way of a gate, and what to do about it. No device is opened that another process "
-        "might be using.",
-    )
-    add_format(parser)
-    parser.set_defaults(run=run)
 
 
 def run(options: argparse.Namespace) -> Result:

@@ -5,13 +5,14 @@ from __future__ import annotations
 import os
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from pytest_ttnn_perf._base.errors import InputError
 from pytest_ttnn_perf._base.text import counted
 from pytest_ttnn_perf.analysis.captures.detect import read_run
 from pytest_ttnn_perf.baselines.store import BaselineStore
-from pytest_ttnn_perf.cli.options import add_baselines, add_format, project_settings
+from pytest_ttnn_perf.cli.arguments import CI_SHAPES
+from pytest_ttnn_perf.cli.shared import project_settings
 from pytest_ttnn_perf.records.finding import RuleOutcome
 from pytest_ttnn_perf.records.result import Rerun, Result
 from pytest_ttnn_perf.records.settings import Checklist, Missing
@@ -74,10 +75,6 @@ def gate_document(
             if finding.outcome is RuleOutcome.FOUND
         ],
     }
-
-
-#: The shapes of a result that CI systems understand.
-CI_SHAPES: Final = ("markdown", "gitlab")
 
 
 @dataclass(frozen=True, slots=True)
@@ -204,42 +201,9 @@ def _refuse_other_definitions(record: Path, run: Run) -> None:
                 raise InputError(record, f"{name}: {sentence(verdict)}")
 
 
-def declare(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    """Declare the command."""
-    parser = commands.add_parser(
-        "gate",
-        help="judge a run record against baselines; exit 1 when it fails",
-        description="Judge a run record against baselines, with no pytest and no hardware.",
-    )
-    parser.add_argument(
-        "record",
-        metavar="RUN.json",
-        type=Path,
-        help="a run record, or the journal of a run that was cut short",
-    )
-    add_gate(parser)
-    parser.set_defaults(run=run)
-
-
 def run(options: argparse.Namespace) -> Result:
     """Return the verdicts, and whether the run fails."""
     return gate_record(options.record, gate_of(options), shape=options.format)
-
-
-def add_gate(parser: argparse.ArgumentParser) -> None:
-    """Declare how recorded runs are judged."""
-    add_baselines(parser)
-    parser.add_argument(
-        "--missing",
-        choices=[choice.value for choice in Missing],
-        help="what a test without a comparable baseline does (default: fail)",
-    )
-    parser.add_argument(
-        "--checklist",
-        choices=[choice.value for choice in Checklist],
-        help="what errors of the checklist do (default: enforce)",
-    )
-    add_format(parser, *CI_SHAPES)
 
 
 def gate_of(options: argparse.Namespace) -> Gate:

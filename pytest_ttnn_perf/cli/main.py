@@ -2,28 +2,15 @@
 
 from __future__ import annotations
 
-import argparse
 import io
 import sys
 from dataclasses import replace
 from enum import IntEnum
-from typing import TYPE_CHECKING, Final
+from importlib import import_module
+from typing import TYPE_CHECKING
 
-from pytest_ttnn_perf import __version__
 from pytest_ttnn_perf._base.errors import TtnnPerfError, UsageError
-from pytest_ttnn_perf.cli import (
-    ab,
-    analyze,
-    baseline,
-    calibrate,
-    check,
-    compare,
-    doctor,
-    gate,
-    merge,
-    rules,
-    show,
-)
+from pytest_ttnn_perf.cli.arguments import parse
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -41,20 +28,17 @@ class ExitCode(IntEnum):
     SHIFTED = 6
 
 
-_COMMANDS: Final = (
-    *(gate, merge, ab, check, analyze, rules, calibrate, show, compare, baseline, doctor),
-)
-
-
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command. Results go to stdout, everything else to stderr."""
     # A test id may hold what no terminal can print, such as half a surrogate pair.
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")
-    options = _options(arguments)
+    options = parse(sys.argv[1:] if arguments is None else arguments)
+    module, _, function = options.run.partition(":")
     try:
-        result = _told(options.run(options))
+        command = import_module(f"pytest_ttnn_perf.cli.{module}")
+        result = _told(getattr(command, function)(options))
     except UsageError as error:
         return _complain(error, ExitCode.USAGE)
     except TtnnPerfError as error:
@@ -78,24 +62,6 @@ def _told(result: Result) -> Result:
         return result
     after = _told(result.then())
     return replace(after, failed=after.failed or result.failed)
-
-
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="ttnn-perf", description="Performance gates for TTNN.")
-    parser.add_argument("--version", action="version", version=f"ttnn-perf {__version__}")
-    commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
-    for command in _COMMANDS:
-        command.declare(commands)
-    return parser
-
-
-def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
-    parser = _parser()
-    options, rest = parser.parse_known_args(arguments)
-    options.rest = rest
-    if rest and not getattr(options, "passes_on", False):
-        parser.error(f"unrecognized arguments: {' '.join(rest)}")
-    return options
 
 
 def _complain(error: TtnnPerfError, code: ExitCode) -> int:

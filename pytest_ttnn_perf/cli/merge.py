@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pytest_ttnn_perf._base.errors import UsageError
 from pytest_ttnn_perf._base.text import counted
 from pytest_ttnn_perf.analysis.captures.detect import read_run
-from pytest_ttnn_perf.cli.gate import add_gate, gate_of
+from pytest_ttnn_perf.cli.gate import gate_of
 from pytest_ttnn_perf.records.result import Result
 from pytest_ttnn_perf.report.markup import code
 from pytest_ttnn_perf.report.numbers import Listing
@@ -18,6 +17,7 @@ from pytest_ttnn_perf.report.numbers import Listing
 if TYPE_CHECKING:
     import argparse
     from collections.abc import Iterator, Sequence
+    from pathlib import Path
 
     from pytest_ttnn_perf.baselines.store import BaselineStore
     from pytest_ttnn_perf.cli.gate import Gate, Gated
@@ -168,25 +168,6 @@ def _gitlab(judged: Sequence[tuple[Part, Gated]], gate: Gate, store: BaselineSto
         issue for _, gated in judged for issue in json.loads(gate.reports(gated, store).gitlab())
     ]
     return json.dumps(issues, indent=2) + "\n"
-
-
-def declare(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    """Declare the command."""
-    parser = commands.add_parser(
-        "merge",
-        help="judge the records of several shards and systems as one",
-        description="Join the run records of several shards and hardware keys into one report and "
-        "one verdict, with no pytest and no hardware.",
-    )
-    parser.add_argument("records", metavar="RUN.json", type=Path, nargs="+", help="run records")
-    parser.add_argument(
-        "--expect",
-        metavar="N",
-        type=int,
-        help="how many records there should be: a shard that is missing fails",
-    )
-    add_gate(parser)
-    parser.set_defaults(run=run)
 
 
 def run(options: argparse.Namespace) -> Result:

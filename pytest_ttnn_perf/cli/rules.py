@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 
 from pytest_ttnn_perf._base.errors import UsageError
 from pytest_ttnn_perf.analysis.checklist.registry import RULES
-from pytest_ttnn_perf.cli.options import add_format
 from pytest_ttnn_perf.records.result import Result
 from pytest_ttnn_perf.report.numbers import Listing, table_lines
 
@@ -16,19 +15,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from pytest_ttnn_perf.records.finding import Severity
-
-
-def declare(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    """Declare the command."""
-    parser = commands.add_parser(
-        "rules",
-        help="list the rules of the optimization checklist, or explain one",
-        description="List the rules of the optimization checklist; with a code or a name, explain "
-        "what one finds, why it matters, what to do, and its limits.",
-    )
-    parser.add_argument("code", metavar="CODE", nargs="?", help="such as TTP203")
-    add_format(parser)
-    parser.set_defaults(run=run)
 
 
 def run(options: argparse.Namespace) -> Result:

@@ -6,7 +6,6 @@ from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass, fields, is_dataclass
 from enum import Enum
-from pathlib import Path
 from statistics import median
 from typing import TYPE_CHECKING, Any, Final
 
@@ -21,7 +20,6 @@ from pytest_ttnn_perf.analysis.captures.ttlang_log import read_ttlang_log
 from pytest_ttnn_perf.analysis.captures.ttlang_perf import read_perf_summary_json
 from pytest_ttnn_perf.analysis.captures.ttlang_sim import read_sim_stats, read_sim_trace
 from pytest_ttnn_perf.cli.baseline_list import show_run
-from pytest_ttnn_perf.cli.options import add_format, add_window
 from pytest_ttnn_perf.records.ops import category_of
 from pytest_ttnn_perf.records.result import Result
 from pytest_ttnn_perf.report.numbers import Listing, format_ns, table_lines
@@ -29,6 +27,7 @@ from pytest_ttnn_perf.report.numbers import Listing, format_ns, table_lines
 if TYPE_CHECKING:
     import argparse
     from collections.abc import Callable, Iterator, Sequence
+    from pathlib import Path
 
     from pytest_ttnn_perf.records.ops import OpTable
 
@@ -299,21 +298,6 @@ def presumed_kind_of(file: Path) -> ArtifactKind:
         if file.suffix in {".json", ".jsonl"}:
             return ArtifactKind.RUN_RECORD
         raise
-
-
-def declare(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    """Declare the command."""
-    parser = commands.add_parser(
-        "show",
-        help="show what a run record or a capture holds",
-        description="Show what a file holds. Of a run record: metrics, spread, verdicts, "
-        "environment. Of an ops_perf_results CSV: the op table, by op and category, per device, "
-        "with traces, signposts, and the rows that were dropped.",
-    )
-    parser.add_argument("file", metavar="FILE", type=Path, help="told by its content")
-    add_window(parser)
-    add_format(parser)
-    parser.set_defaults(run=run)
 
 
 def run(options: argparse.Namespace) -> Result:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from pytest_ttnn_perf.cli.main import _parser
+from pytest_ttnn_perf.cli.arguments import command_parser
 from pytest_ttnn_perf.plugin.options import declare_options
 
 if TYPE_CHECKING:
@@ -63,7 +63,7 @@ def options_of_pytest() -> set[str]:
 
 def parser_of(words: list[str]) -> argparse.ArgumentParser | None:
     """Return the parser of a command of ttnn-perf; None if there is no such command."""
-    parser: argparse.ArgumentParser | None = _parser()
+    parser: argparse.ArgumentParser | None = command_parser()
     for word in words:
         actions = parser._actions if parser else ()
         nested = [each for each in actions if isinstance(each, argparse._SubParsersAction)]
