@@ -19,10 +19,12 @@ demo: $(READY)  ## the whole way once, on any machine: record, gate, catch a slo
 test: $(READY)  ## all tests, on this Python
 	$(BIN)/python -m pytest -n auto --dist worksteal
 
+# What an author of tests relies on, whichever way they run. Other tests say themselves that they need workers.
+BOTH_WAYS := findings nothing_passes_silently outcomes printed pytest_features session
+
 test-workers: $(READY)  ## what holds in one process, with every test in a worker process
-	TTNN_PERF_TEST_ISOLATE=process $(BIN)/python -m pytest -n auto --dist worksteal tests/behaviour \
-		--ignore-glob='*orchestrator*' --ignore-glob='*xdist*' --ignore-glob='*calibrate*' \
-		--ignore-glob='*other_plugins*' --ignore-glob='*shifted*' --ignore-glob='*drift*'
+	TTNN_PERF_TEST_ISOLATE=process $(BIN)/python -m pytest -n auto --dist worksteal \
+		$(BOTH_WAYS:%=tests/behaviour/test_%.py)
 
 .plugins/.ready: pyproject.toml
 	$(PYTHON) -m venv .plugins
