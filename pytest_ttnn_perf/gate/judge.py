@@ -149,20 +149,26 @@ def judge_test(
         if (observed.gated or name in stored) and not observed.metric.only_recorded
     ]
     verdicts += [
-        _absent(metric, observation)
+        verdict
         for name, metric in stored.items()
         if name not in observation.metrics and metric.metric.source not in observation.left_out
+        if (verdict := _absent(metric, observation)) is not None
     ]
     if not verdicts and not observation.metrics:
         return (_no_data(NO_METRIC, Reason.NOTHING_RECORDED),)
     return with_parts_explaining(verdicts, observation)
 
 
-def _absent(baseline: MetricBaseline, observation: Observation) -> Verdict:
-    """Judge what only the baseline has: no data, unless it is of ops that do not run any more."""
+def _absent(baseline: MetricBaseline, observation: Observation) -> Verdict | None:
+    """Judge what only the baseline has: no data, unless it is of ops that do not run any more.
+
+    None for a part of a total that has no data itself: that says it for its parts.
+    """
     metric = baseline.metric
     whole = next(filter(None, map(observation.metrics.get, metric.totals)), None)
-    if not metric.is_part_of_kernel_time or whole is None or _unusable(whole):
+    if whole is not None and _unusable(whole):
+        return None
+    if not metric.is_part_of_kernel_time or whole is None:
         return _no_data(metric, Reason.NOT_RECORDED)
     other = _metric_obstacle(whole.metric, metric)  # another source does not tell of categories
     if other is not None:

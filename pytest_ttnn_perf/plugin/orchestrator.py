@@ -261,18 +261,23 @@ def _fail_run(session: pytest.Session, name: str, text: str) -> None:
     Who reads JUnit or the last line of the terminal, and no exit code, must not see a pass. Those
     who count failed tests, or run them again, are left out: there is no such test.
     """
-    report = pytest.TestReport(
-        f"ttnn-perf::{name}", ("ttnn-perf", None, name), {}, "failed", None, "call"
-    )
-    fail_report(report, text)
     manager = session.config.pluginmanager
     names = ("session", "terminalreporter", "lfplugin", "stepwiseplugin")
     apart = [plugin for plugin in map(manager.get_plugin, names) if plugin is not None]
     reporters = manager.subset_hook_caller("pytest_runtest_logreport", remove_plugins=apart)
-    reporters(report=report)
+    reporters(report=_failed_case(name, text))
     terminal = manager.get_plugin("terminalreporter")
     if terminal is not None:
-        terminal.stats.setdefault("failed", []).append(report)
+        # The summary says the rest.
+        said = _failed_case(name, text.splitlines()[0])
+        terminal.stats.setdefault("failed", []).append(said)
+
+
+def _failed_case(name: str, text: str) -> pytest.TestReport:
+    location = ("ttnn-perf", None, name)
+    report = pytest.TestReport(f"ttnn-perf::{name}", location, {}, "failed", None, "call")
+    fail_report(report, text)
+    return report
 
 
 @dataclass(eq=False)

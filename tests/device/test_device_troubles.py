@@ -52,10 +52,8 @@ def no_data(ran: Ran, why: str) -> None:
     assert (ran.code, counts_of(ran)) == (1, "1 failed, 1 passed")
     lines = failure_of(ran, "test_dense").splitlines()
     assert re.fullmatch(f"NO_DATA: device_kernel_time has no samples: {why}", lines[0]), lines[0]
-    assert [line for line in lines if line.startswith("NO_DATA")][1:] == [
-        f"NO_DATA: {name} is in the baseline but the test did not record it"
-        for name in ("device_kernel_time_elementwise", "device_kernel_time_matmul", "op_count")
-    ]
+    # It says so for its parts.
+    assert [line for line in lines if line.startswith("NO_DATA")] == lines[:1]
 
 
 def judged(rig: Rig) -> None:
