@@ -74,7 +74,7 @@ def test_without_the_corpus_its_page_is_said_to_be_unchecked(
 def test_a_changed_docstring_makes_its_pages_stale(
     generate: Any, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(layout_conversions, "__doc__", "Something else.\n\nAnd more of it.")
+    monkeypatch.setattr(layout_conversions.look, "__doc__", "Something else.\n\nAnd more of it.")
     assert generate.main(CHECK) == 1
     assert capsys.readouterr().err.splitlines() == [
         "docs/rules/index.md is stale: run make docs",
