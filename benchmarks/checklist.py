@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Final
 
 from pytest_ttnn_perf.analysis.captures.ops_csv import read_ops_csv
 from pytest_ttnn_perf.analysis.checklist.matmul_and_conv import setting
-from pytest_ttnn_perf.analysis.checklist.registry import RULES
+from pytest_ttnn_perf.analysis.checklist.registry import all_rules
 from pytest_ttnn_perf.analysis.checklist.runner import run_rules
 from pytest_ttnn_perf.cli.check import Artifacts, check_artifacts
 from pytest_ttnn_perf.records.finding import Subject
@@ -95,12 +95,13 @@ def profile(file: Path, *, rounds: int) -> None:
     What rules share is derived in the first round, which does not count: it belongs to none.
     """
     table = read_ops_csv(file)
-    sides = [partial(run_rules, [kind()], Subject(ops=table)) for kind in RULES]
+    rules = all_rules()
+    sides = [partial(run_rules, [rule], Subject(ops=table)) for rule in rules]
     taken = [statistics.median(own) for own in in_turn(*sides, rounds=rounds)]
-    print(f"\n{len(RULES)} rules, {len(table):,} ops: {1e3 * sum(taken):.1f} ms")
-    longest = sorted(zip(taken, RULES, strict=True), key=lambda pair: -pair[0])
-    for seconds, kind in longest[:MOST]:
-        print(f"  {kind.code} {kind.name:33}{1e3 * seconds:9.1f} ms")
+    print(f"\n{len(rules)} rules, {len(table):,} ops: {1e3 * sum(taken):.1f} ms")
+    longest = sorted(zip(taken, rules, strict=True), key=lambda pair: -pair[0])
+    for seconds, rule in longest[:MOST]:
+        print(f"  {rule.code} {rule.name:33}{1e3 * seconds:9.1f} ms")
 
 
 if __name__ == "__main__":

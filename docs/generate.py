@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 from pytest_ttnn_perf.analysis.captures.detect import ArtifactKind, kind_of
 from pytest_ttnn_perf.analysis.captures.ops_csv import read_ops_csv
 from pytest_ttnn_perf.analysis.captures.report_db import read_report_db
-from pytest_ttnn_perf.analysis.checklist.registry import RULES
+from pytest_ttnn_perf.analysis.checklist.registry import all_rules
 from pytest_ttnn_perf.analysis.checklist.runner import run_rules
 from pytest_ttnn_perf.cli.rules import rule_pages
 from pytest_ttnn_perf.plugin.options import declare_options
@@ -135,7 +135,7 @@ def corpus_page() -> str | None:
     subjects = list(corpus_subjects())
     if not subjects:
         return None
-    rules = [kind() for kind in RULES]
+    rules = all_rules()
     found = Counter(
         (finding.code, finding.outcome)
         for subject in subjects

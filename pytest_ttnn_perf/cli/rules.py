@@ -6,7 +6,7 @@ from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING
 
 from pytest_ttnn_perf._base.errors import UsageError
-from pytest_ttnn_perf.analysis.checklist.registry import RULES
+from pytest_ttnn_perf.analysis.checklist.registry import all_rules
 from pytest_ttnn_perf.records.result import Result
 from pytest_ttnn_perf.report.numbers import Listing, table_lines
 
@@ -105,17 +105,15 @@ def rule_pages() -> tuple[RulePage, ...]:
     """Return what is known of every rule."""
     return tuple(
         RulePage(
-            kind.code,
-            kind.name,
-            kind.severity,
-            kind().step,
-            kind.page(),
+            rule.code,
+            rule.name,
+            rule.severity,
+            rule.step,
+            rule.page,
             tuple(
-                LimitRow(
-                    f.name, float(getattr(kind(), f.name)), f.metadata["unit"], f.metadata["source"]
-                )
-                for f in kind().limits()
+                LimitRow(name, float(limit.value), limit.unit, limit.source)
+                for name, limit in rule.limits.items()
             ),
         )
-        for kind in RULES
+        for rule in all_rules()
     )

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from pytest_ttnn_perf.analysis.checklist.registry import RULES
-from pytest_ttnn_perf.analysis.checklist.rules.ttp203_layout_conversions import LayoutConversions
+from pytest_ttnn_perf.analysis.checklist import registry
+from pytest_ttnn_perf.analysis.checklist.rules.ttp203_layout_conversions import layout_conversions
 from tests.harness.corpus import corpus, corpus_folder
 
 ROOT = Path(__file__).parents[2]
@@ -74,7 +74,7 @@ def test_without_the_corpus_its_page_is_said_to_be_unchecked(
 def test_a_changed_docstring_makes_its_pages_stale(
     generate: Any, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(LayoutConversions, "__doc__", "Something else.\n\nAnd more of it.")
+    monkeypatch.setattr(layout_conversions.look, "__doc__", "Something else.\n\nAnd more of it.")
     assert generate.main(CHECK) == 1
     assert capsys.readouterr().err.splitlines() == [
         "docs/rules/index.md is stale: run make docs",
@@ -102,7 +102,7 @@ def test_missing_and_superfluous_pages_are_found_and_mended(
 
 def test_every_rule_has_a_page_and_a_line_in_the_index() -> None:
     folder = ROOT / "docs" / "rules"
-    codes = [kind.code for kind in RULES]
+    codes = list(registry.codes())
     assert sorted(file.stem for file in folder.glob("TTP*.md")) == codes
     index = (folder / "index.md").read_text(encoding="utf-8")
     assert [line[3:9] for line in index.splitlines() if line.startswith("| [TTP")] == codes

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from pytest_ttnn_perf.analysis.checklist.progress import bottleneck_of
-from pytest_ttnn_perf.analysis.checklist.rules.ttp401_host_bound import HostBound
+from pytest_ttnn_perf.analysis.checklist.rules.ttp401_host_bound import host_bound
 from pytest_ttnn_perf.records.finding import Bottleneck, BottleneckKind, Subject
 from pytest_ttnn_perf.records.metric import KERNEL_TIME, Source
 from pytest_ttnn_perf.records.ttlang import Roofline
@@ -43,7 +43,7 @@ def test_the_host_comes_next() -> None:
 
 
 def test_a_limit_that_was_set_holds() -> None:
-    assert bottleneck_of(Subject(ops=table(*WAITING)), [HostBound(share=0.6)]) is None
+    assert bottleneck_of(Subject(ops=table(*WAITING)), [host_bound.with_limits(share=0.6)]) is None
 
 
 @pytest.mark.parametrize("device_ns", [0.5e6, 1e6])

@@ -14,37 +14,37 @@ from pytest_ttnn_perf.analysis.captures.ops_csv import read_ops_csv
 from pytest_ttnn_perf.analysis.captures.report_db import read_report_db
 from pytest_ttnn_perf.analysis.captures.ttlang_log import read_ttlang_log
 from pytest_ttnn_perf.analysis.checklist.rules.ttp001_profiler_data_dropped import (
-    ProfilerDataDropped,
+    profiler_data_dropped,
 )
 from pytest_ttnn_perf.analysis.checklist.rules.ttp002_incomplete_trace_replay import (
-    IncompleteTraceReplay,
+    incomplete_trace_replay,
 )
-from pytest_ttnn_perf.analysis.checklist.rules.ttp003_cold_samples import ColdSamples
+from pytest_ttnn_perf.analysis.checklist.rules.ttp003_cold_samples import cold_samples
 from pytest_ttnn_perf.analysis.checklist.rules.ttp004_conflicting_environment import (
-    ConflictingEnvironment,
+    conflicting_environment,
 )
 from pytest_ttnn_perf.analysis.checklist.rules.ttp005_many_kernel_invocations import (
-    ManyKernelInvocations,
+    many_kernel_invocations,
 )
-from pytest_ttnn_perf.analysis.checklist.rules.ttp006_busy_host import BusyHost
-from pytest_ttnn_perf.analysis.checklist.rules.ttp007_host_fallback import HostFallback
-from pytest_ttnn_perf.analysis.checklist.rules.ttp101_weights_not_bfloat8 import WeightsNotBfloat8
-from pytest_ttnn_perf.analysis.checklist.rules.ttp102_float32_tensors import Float32Tensors
-from pytest_ttnn_perf.analysis.checklist.rules.ttp103_fidelity_above_need import FidelityAboveNeed
+from pytest_ttnn_perf.analysis.checklist.rules.ttp006_busy_host import busy_host
+from pytest_ttnn_perf.analysis.checklist.rules.ttp007_host_fallback import host_fallback
+from pytest_ttnn_perf.analysis.checklist.rules.ttp101_weights_not_bfloat8 import weights_not_bfloat8
+from pytest_ttnn_perf.analysis.checklist.rules.ttp102_float32_tensors import float32_tensors
+from pytest_ttnn_perf.analysis.checklist.rules.ttp103_fidelity_above_need import fidelity_above_need
 from pytest_ttnn_perf.analysis.checklist.rules.ttp104_activations_above_bfloat16 import (
-    ActivationsAboveBfloat16,
+    activations_above_bfloat16,
 )
 from pytest_ttnn_perf.analysis.checklist.rules.ttp105_bfp8_without_bfloat16_cast import (
-    Bfp8WithoutBfloat16Cast,
+    bfp8_without_bfloat16_cast,
 )
-from pytest_ttnn_perf.analysis.checklist.rules.ttp201_row_major_compute import RowMajorCompute
-from pytest_ttnn_perf.analysis.checklist.rules.ttp202_tile_padding import TilePadding
-from pytest_ttnn_perf.analysis.checklist.rules.ttp901_pcc_below_limit import PccBelowLimit
-from pytest_ttnn_perf.analysis.checklist.rules.ttp902_pcc_not_checked import PccNotChecked
-from pytest_ttnn_perf.analysis.checklist.rules.ttp903_non_finite_output import NonFiniteOutput
-from pytest_ttnn_perf.analysis.checklist.rules.ttp904_pcc_dropped import PccDropped
-from pytest_ttnn_perf.analysis.checklist.rules.ttp905_target_missed import TargetMissed
-from pytest_ttnn_perf.analysis.checklist.rules.ttp906_pcc_limit_lowered import PccLimitLowered
+from pytest_ttnn_perf.analysis.checklist.rules.ttp201_row_major_compute import row_major_compute
+from pytest_ttnn_perf.analysis.checklist.rules.ttp202_tile_padding import tile_padding
+from pytest_ttnn_perf.analysis.checklist.rules.ttp901_pcc_below_limit import pcc_below_limit
+from pytest_ttnn_perf.analysis.checklist.rules.ttp902_pcc_not_checked import pcc_not_checked
+from pytest_ttnn_perf.analysis.checklist.rules.ttp903_non_finite_output import non_finite_output
+from pytest_ttnn_perf.analysis.checklist.rules.ttp904_pcc_dropped import pcc_dropped
+from pytest_ttnn_perf.analysis.checklist.rules.ttp905_target_missed import target_missed
+from pytest_ttnn_perf.analysis.checklist.rules.ttp906_pcc_limit_lowered import pcc_limit_lowered
 from pytest_ttnn_perf.analysis.checklist.runner import run_rules
 from pytest_ttnn_perf.records.finding import RuleOutcome, Subject
 from tests.harness.corpus import corpus, corpus_folder
@@ -56,11 +56,11 @@ if TYPE_CHECKING:
     from pytest_ttnn_perf.analysis.checklist.rule import Rule
 
 RULES: list[Rule] = [
-    ProfilerDataDropped(), IncompleteTraceReplay(), ColdSamples(), ConflictingEnvironment(),
-    ManyKernelInvocations(), BusyHost(), HostFallback(), WeightsNotBfloat8(), Float32Tensors(),
-    FidelityAboveNeed(), ActivationsAboveBfloat16(), Bfp8WithoutBfloat16Cast(), RowMajorCompute(),
-    TilePadding(), PccBelowLimit(), PccNotChecked(), NonFiniteOutput(), PccDropped(),
-    TargetMissed(), PccLimitLowered(),
+    profiler_data_dropped, incomplete_trace_replay, cold_samples, conflicting_environment,
+    many_kernel_invocations, busy_host, host_fallback, weights_not_bfloat8, float32_tensors,
+    fidelity_above_need, activations_above_bfloat16, bfp8_without_bfloat16_cast, row_major_compute,
+    tile_padding, pcc_below_limit, pcc_not_checked, non_finite_output, pcc_dropped,
+    target_missed, pcc_limit_lowered,
 ]  # fmt: skip
 CAPTURES = sorted(file.name for file in (corpus_folder() / "ops_perf").glob("*.csv"))
 REPORTS = [
@@ -145,7 +145,7 @@ def test_padding(name: str, percent: float) -> None:
             if layout == "TILE":
                 padded_elements += prod(padded)
                 elements += prod(logical)
-    answer = ask(TilePadding(), ops_of(name))
+    answer = ask(tile_padding, ops_of(name))
     assert answer.value == pytest.approx(padded_elements / elements - 1)
     assert answer.value == pytest.approx(percent / 100, abs=0.0005)
 
@@ -162,8 +162,8 @@ def test_share_of_float32(name: str) -> None:
     everything = sizes["INPUT", "FLOAT32"] + sizes["OUTPUT", "FLOAT32"]
     given = sum(size for (role, _), size in sizes.items() if role == "OUTPUT")
     subject = ops_of(name)
-    assert ask(Float32Tensors(), subject).value == pytest.approx(everything / sum(sizes.values()))
-    answer = ask(ActivationsAboveBfloat16(), subject)
+    assert ask(float32_tensors, subject).value == pytest.approx(everything / sum(sizes.values()))
+    answer = ask(activations_above_bfloat16, subject)
     assert answer.value == pytest.approx(sizes["OUTPUT", "FLOAT32"] / given)
 
 
@@ -175,8 +175,8 @@ def test_fidelity_above_need() -> None:
             total += float(row[KERNEL])
             if row["INPUT_1_DATATYPE"] == "BFLOAT8_B" and row["MATH FIDELITY"] == "HiFi4":
                 above += float(row[KERNEL])
-    assert ask(FidelityAboveNeed(), ops_of(name)).value == pytest.approx(above / total)
-    assert ask(FidelityAboveNeed(), ops_of("falcon3_7b_tp4.csv")).value == 0.0
+    assert ask(fidelity_above_need, ops_of(name)).value == pytest.approx(above / total)
+    assert ask(fidelity_above_need, ops_of("falcon3_7b_tp4.csv")).value == 0.0
 
 
 def test_weights_of_an_encoder_are_told_from_its_attention() -> None:
@@ -190,7 +190,7 @@ def test_weights_of_an_encoder_are_told_from_its_attention() -> None:
         if slot == "INPUT_1" and padded[1] == 1
     }
     saved = sum(prod(shape) * (2 - 1.0625) for shape in shapes)
-    answer = ask(WeightsNotBfloat8(), ops_of(name))
+    answer = ask(weights_not_bfloat8, ops_of(name))
     assert answer.value == 1.0
     assert len(answer.evidence) == len(shapes) == 3
     assert sum(each.value or 0 for each in answer.evidence) == pytest.approx(saved)
@@ -201,17 +201,17 @@ def test_weights_of_an_encoder_are_told_from_its_attention() -> None:
     [("mlp_bf16/db.sqlite", 1.0), ("mlp_bfp8/db.sqlite", 0.0), ("comparison/db.sqlite", 0.5517)],
 )
 def test_weights_of_a_report(name: str, share: float) -> None:
-    assert ask(WeightsNotBfloat8(), report_of(name)).value == pytest.approx(share, abs=0.0001)
+    assert ask(weights_not_bfloat8, report_of(name)).value == pytest.approx(share, abs=0.0001)
 
 
 def test_replays_and_fallbacks_that_are_known() -> None:
-    broken = ask(IncompleteTraceReplay(), ops_of("qwen_27b_linear_incomplete_replays.csv"))
+    broken = ask(incomplete_trace_replay, ops_of("qwen_27b_linear_incomplete_replays.csv"))
     assert [(each.subject, each.value) for each in broken.evidence] == [("trace 0 on device 3", 15)]
-    fallbacks = ask(HostFallback(), ops_of("distilbert_2024_v1.csv"))
+    fallbacks = ask(host_fallback, ops_of("distilbert_2024_v1.csv"))
     assert (fallbacks.outcome, fallbacks.value) == (RuleOutcome.FOUND, 8)
 
 
 @pytest.mark.parametrize("name", ["distilbert_2024_v1.csv", "tiny_slice_fallback.csv"])
 def test_captures_without_logical_shapes_tell_no_padding(name: str) -> None:
-    answer = ask(TilePadding(), ops_of(name))
+    answer = ask(tile_padding, ops_of(name))
     assert (answer.outcome, answer.value) == (RuleOutcome.NOT_MEASURED, None)

@@ -12,36 +12,42 @@ from pytest_ttnn_perf.analysis.captures.ops_csv import read_ops_csv
 from pytest_ttnn_perf.analysis.captures.report_db import read_report_db
 from pytest_ttnn_perf.analysis.captures.ttlang_log import read_ttlang_log
 from pytest_ttnn_perf.analysis.checklist.rule import Answer
-from pytest_ttnn_perf.analysis.checklist.rules.ttp401_host_bound import HostBound
-from pytest_ttnn_perf.analysis.checklist.rules.ttp402_trace_not_used import TraceNotUsed
-from pytest_ttnn_perf.analysis.checklist.rules.ttp403_dynamic_shapes import DynamicShapes
-from pytest_ttnn_perf.analysis.checklist.rules.ttp404_device_behind_e2e import DeviceBehindE2e
-from pytest_ttnn_perf.analysis.checklist.rules.ttp405_trace_region_missing import TraceRegionMissing
-from pytest_ttnn_perf.analysis.checklist.rules.ttp406_program_cache_off import ProgramCacheOff
+from pytest_ttnn_perf.analysis.checklist.rules.ttp401_host_bound import host_bound
+from pytest_ttnn_perf.analysis.checklist.rules.ttp402_trace_not_used import trace_not_used
+from pytest_ttnn_perf.analysis.checklist.rules.ttp403_dynamic_shapes import dynamic_shapes
+from pytest_ttnn_perf.analysis.checklist.rules.ttp404_device_behind_e2e import device_behind_e2e
+from pytest_ttnn_perf.analysis.checklist.rules.ttp405_trace_region_missing import (
+    trace_region_missing,
+)
+from pytest_ttnn_perf.analysis.checklist.rules.ttp406_program_cache_off import program_cache_off
 from pytest_ttnn_perf.analysis.checklist.rules.ttp407_optimization_level_zero import (
-    OptimizationLevelZero,
+    optimization_level_zero,
 )
-from pytest_ttnn_perf.analysis.checklist.rules.ttp501_one_command_queue import OneCommandQueue
-from pytest_ttnn_perf.analysis.checklist.rules.ttp502_low_io_overlap import LowIoOverlap
-from pytest_ttnn_perf.analysis.checklist.rules.ttp503_transfer_bound import TransferBound
-from pytest_ttnn_perf.analysis.checklist.rules.ttp504_padded_host_transfer import PaddedHostTransfer
+from pytest_ttnn_perf.analysis.checklist.rules.ttp501_one_command_queue import one_command_queue
+from pytest_ttnn_perf.analysis.checklist.rules.ttp502_low_io_overlap import low_io_overlap
+from pytest_ttnn_perf.analysis.checklist.rules.ttp503_transfer_bound import transfer_bound
+from pytest_ttnn_perf.analysis.checklist.rules.ttp504_padded_host_transfer import (
+    padded_host_transfer,
+)
 from pytest_ttnn_perf.analysis.checklist.rules.ttp505_output_on_compute_queue import (
-    OutputOnComputeQueue,
+    output_on_compute_queue,
 )
-from pytest_ttnn_perf.analysis.checklist.rules.ttp801_grid_underused import GridUnderused
-from pytest_ttnn_perf.analysis.checklist.rules.ttp803_small_transfers import SmallTransfers
-from pytest_ttnn_perf.analysis.checklist.rules.ttp804_bound import Bound
-from pytest_ttnn_perf.analysis.checklist.rules.ttp805_barrier_per_transfer import BarrierPerTransfer
+from pytest_ttnn_perf.analysis.checklist.rules.ttp801_grid_underused import grid_underused
+from pytest_ttnn_perf.analysis.checklist.rules.ttp803_small_transfers import small_transfers
+from pytest_ttnn_perf.analysis.checklist.rules.ttp804_bound import bound
+from pytest_ttnn_perf.analysis.checklist.rules.ttp805_barrier_per_transfer import (
+    barrier_per_transfer,
+)
 from pytest_ttnn_perf.analysis.checklist.runner import run_rules
 from pytest_ttnn_perf.records.finding import RuleOutcome, Subject
 from tests.harness.corpus import corpus, corpus_folder
 from tests.rules.answers import ask
 
 RULES = (
-    HostBound(), TraceNotUsed(), DynamicShapes(), DeviceBehindE2e(), TraceRegionMissing(),
-    ProgramCacheOff(), OptimizationLevelZero(), OneCommandQueue(), LowIoOverlap(), TransferBound(),
-    PaddedHostTransfer(), OutputOnComputeQueue(), GridUnderused(), SmallTransfers(), Bound(),
-    BarrierPerTransfer(),
+    host_bound, trace_not_used, dynamic_shapes, device_behind_e2e, trace_region_missing,
+    program_cache_off, optimization_level_zero, one_command_queue, low_io_overlap, transfer_bound,
+    padded_host_transfer, output_on_compute_queue, grid_underused, small_transfers, bound,
+    barrier_per_transfer,
 )  # fmt: skip
 CSV = sorted(file.name for file in (corpus_folder() / "ops_perf").glob("*.csv"))
 LOGS = sorted(file.name for file in (corpus_folder() / "ttlang").glob("*.txt"))
@@ -122,10 +128,12 @@ def test_every_rule_answers_on_every_report(name: str) -> None:
 def test_gaps_inside_replays(name: str, percent: float) -> None:
     share = waiting(replays(name))
     assert share * 100 == pytest.approx(percent, abs=0.05 if percent > 1 else 0.005)
-    answer = ask(HostBound(share=share * 1.01), ops_of(name))
+    answer = ask(host_bound.with_limits(share=share * 1.01), ops_of(name))
     assert answer.value == pytest.approx(share)
     assert answer == Answer(RuleOutcome.CLEAN, None, answer.value, share * 1.01, "of the time")
-    assert ask(HostBound(share=share * 0.99), ops_of(name)).outcome is RuleOutcome.FOUND
+    assert (
+        ask(host_bound.with_limits(share=share * 0.99), ops_of(name)).outcome is RuleOutcome.FOUND
+    )
 
 
 @pytest.mark.parametrize(
@@ -140,7 +148,7 @@ def test_gaps_inside_replays(name: str, percent: float) -> None:
 def test_gaps_inside_windows(name: str, signpost: str, percent: float) -> None:
     share = waiting(window(name, signpost))
     assert share * 100 == pytest.approx(percent, abs=0.005)
-    for rule in (HostBound(), TraceNotUsed()):
+    for rule in (host_bound, trace_not_used):
         answer = ask(rule, ops_of(name))
         assert answer.value == pytest.approx(share)
         assert answer.outcome is (RuleOutcome.FOUND if share > 0.2 else RuleOutcome.CLEAN)
@@ -151,7 +159,7 @@ def test_host_fallbacks_keep_a_trace_out() -> None:
     fallbacks = sum(row["OP TYPE"] == "python_fallback" for row in rows_of(name))
     reason = f"no trace can hold ops that run on the host: {fallbacks} ops"
     assert fallbacks == 8
-    assert ask(TraceNotUsed(), ops_of(name)) == Answer(RuleOutcome.NOT_APPLICABLE, reason)
+    assert ask(trace_not_used, ops_of(name)) == Answer(RuleOutcome.NOT_APPLICABLE, reason)
 
 
 @pytest.mark.parametrize(
@@ -166,7 +174,7 @@ def test_replays_that_are_alike(name: str, executions: int) -> None:
     ran = [[row["OP CODE"] for row in replay] for replay in replays(name)]
     assert len(ran) == executions
     assert all(codes == ran[0] for codes in ran)
-    assert ask(DynamicShapes(), ops_of(name)) == Answer(
+    assert ask(dynamic_shapes, ops_of(name)) == Answer(
         RuleOutcome.CLEAN, None, 0, 0, "executions that differ"
     )
 
@@ -174,7 +182,7 @@ def test_replays_that_are_alike(name: str, executions: int) -> None:
 def test_replays_that_lost_ops_are_not_compared() -> None:
     name = "qwen_27b_linear_incomplete_replays.csv"
     assert len({len(replay) for replay in replays(name)}) > 1
-    answer = ask(DynamicShapes(), ops_of(name))
+    answer = ask(dynamic_shapes, ops_of(name))
     assert answer.outcome is RuleOutcome.NOT_MEASURED
     assert (answer.reason or "").startswith("replays are not complete (TTP002): trace ")
 
@@ -190,7 +198,7 @@ def test_cores_of_a_real_summary() -> None:
     subject, programs, cores = summary()
     cycles = sum(program["duration_cycles"] for program in programs)
     used = sum(program["num_cores"] * program["duration_cycles"] for program in programs)
-    answer = ask(GridUnderused(), subject)
+    answer = ask(grid_underused, subject)
     assert answer.outcome is RuleOutcome.FOUND
     assert answer.value == pytest.approx(used / cores / cycles)
 
@@ -199,16 +207,16 @@ def test_transfers_and_barriers_of_a_real_summary() -> None:
     subject, programs, _ = summary()
     assert [program["read_barriers"] for program in programs] == [16, 8]
     reads = [program["dram_read_count"] + program["l1_read_count"] for program in programs]
-    barriers = ask(BarrierPerTransfer(), subject)
+    barriers = ask(barrier_per_transfer, subject)
     assert barriers.outcome is RuleOutcome.CLEAN
     assert barriers.value == min(reads[0] / 16, reads[1] / 8)
     # 512 of one tile each, and 8 + 140 of 214 that are no larger.
-    assert ask(SmallTransfers(), subject).value == pytest.approx((512 + 148) / (512 + 214))
+    assert ask(small_transfers, subject).value == pytest.approx((512 + 148) / (512 + 214))
 
 
 @pytest.mark.parametrize("name", ["v1_1_1_auto_profile.ansi.txt", "v1_1_1_auto_profile.plain.txt"])
 def test_the_bound_of_a_real_kernel(name: str) -> None:
-    answer = ask(Bound(), Subject(kernels=read_ttlang_log(corpus(f"ttlang/{name}"))))
+    answer = ask(bound, Subject(kernels=read_ttlang_log(corpus(f"ttlang/{name}"))))
     assert answer.reason == "memory-bound: 18.0 % of moving data has no computing beside it"
     assert answer.value == pytest.approx((779 - 636) / 779, abs=0.005)
 
@@ -217,8 +225,8 @@ def test_padding_of_a_real_report() -> None:
     # Read by the host: 50 x 64 of bfloat16 in 64 x 64, and 50 x 100 of float32 in 64 x 128.
     data, sent = 50 * 64 * 2 + 50 * 100 * 4, 64 * 64 * 2 + 64 * 128 * 4
     subject = Subject(report=read_report_db(corpus("report_db/mlp_bf16/db.sqlite")))
-    answer = ask(PaddedHostTransfer(), subject)
+    answer = ask(padded_host_transfer, subject)
     assert answer.outcome is RuleOutcome.FOUND
     assert answer.value == pytest.approx(1 - data / sent)
     outputs = Answer(RuleOutcome.CLEAN, None, sent, 2**20, "B")
-    assert ask(OutputOnComputeQueue(), subject) == outputs
+    assert ask(output_on_compute_queue, subject) == outputs

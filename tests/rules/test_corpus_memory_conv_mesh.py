@@ -22,44 +22,48 @@ from pytest_ttnn_perf.analysis.captures.report_db_text import attribute_flag, at
 from pytest_ttnn_perf.analysis.checklist.matmul_and_conv import flag, whole
 from pytest_ttnn_perf.analysis.checklist.rule import clean
 from pytest_ttnn_perf.analysis.checklist.rules.ttp301_interleaved_activations import (
-    InterleavedActivations,
+    interleaved_activations,
 )
-from pytest_ttnn_perf.analysis.checklist.rules.ttp302_resharding import Resharding
-from pytest_ttnn_perf.analysis.checklist.rules.ttp303_hot_data_in_dram import HotDataInDram
-from pytest_ttnn_perf.analysis.checklist.rules.ttp304_low_l1_headroom import LowL1Headroom
-from pytest_ttnn_perf.analysis.checklist.rules.ttp305_unused_cores import UnusedCores
-from pytest_ttnn_perf.analysis.checklist.rules.ttp306_core_skew import CoreSkew
+from pytest_ttnn_perf.analysis.checklist.rules.ttp302_resharding import resharding
+from pytest_ttnn_perf.analysis.checklist.rules.ttp303_hot_data_in_dram import hot_data_in_dram
+from pytest_ttnn_perf.analysis.checklist.rules.ttp304_low_l1_headroom import low_l1_headroom
+from pytest_ttnn_perf.analysis.checklist.rules.ttp305_unused_cores import unused_cores
+from pytest_ttnn_perf.analysis.checklist.rules.ttp306_core_skew import core_skew
 from pytest_ttnn_perf.analysis.checklist.rules.ttp311_matmul_not_dram_sharded import (
-    MatmulNotDramSharded,
+    matmul_not_dram_sharded,
 )
-from pytest_ttnn_perf.analysis.checklist.rules.ttp312_small_matmul_blocks import SmallMatmulBlocks
+from pytest_ttnn_perf.analysis.checklist.rules.ttp312_small_matmul_blocks import small_matmul_blocks
 from pytest_ttnn_perf.analysis.checklist.rules.ttp313_matmul_without_program_config import (
-    MatmulWithoutProgramConfig,
+    matmul_without_program_config,
 )
 from pytest_ttnn_perf.analysis.checklist.rules.ttp314_low_matmul_efficiency import (
-    LowMatmulEfficiency,
+    low_matmul_efficiency,
 )
 from pytest_ttnn_perf.analysis.checklist.rules.ttp601_conv_sharding_changes import (
-    ConvShardingChanges,
+    conv_sharding_changes,
 )
-from pytest_ttnn_perf.analysis.checklist.rules.ttp602_act_block_h_below_max import ActBlockHBelowMax
+from pytest_ttnn_perf.analysis.checklist.rules.ttp602_act_block_h_below_max import (
+    act_block_h_below_max,
+)
 from pytest_ttnn_perf.analysis.checklist.rules.ttp603_act_double_buffer_off import (
-    ActDoubleBufferOff,
+    act_double_buffer_off,
 )
 from pytest_ttnn_perf.analysis.checklist.rules.ttp604_weights_double_buffer_off import (
-    WeightsDoubleBufferOff,
+    weights_double_buffer_off,
 )
-from pytest_ttnn_perf.analysis.checklist.rules.ttp605_batchnorm_not_folded import BatchnormNotFolded
+from pytest_ttnn_perf.analysis.checklist.rules.ttp605_batchnorm_not_folded import (
+    batchnorm_not_folded,
+)
 from pytest_ttnn_perf.analysis.checklist.rules.ttp606_conv_sharding_unsuited import (
-    ConvShardingUnsuited,
+    conv_sharding_unsuited,
 )
-from pytest_ttnn_perf.analysis.checklist.rules.ttp607_low_conv_efficiency import LowConvEfficiency
-from pytest_ttnn_perf.analysis.checklist.rules.ttp701_batch_not_divisible import BatchNotDivisible
+from pytest_ttnn_perf.analysis.checklist.rules.ttp607_low_conv_efficiency import low_conv_efficiency
+from pytest_ttnn_perf.analysis.checklist.rules.ttp701_batch_not_divisible import batch_not_divisible
 from pytest_ttnn_perf.analysis.checklist.rules.ttp702_weights_not_replicated import (
-    WeightsNotReplicated,
+    weights_not_replicated,
 )
-from pytest_ttnn_perf.analysis.checklist.rules.ttp703_collective_share import CollectiveShare
-from pytest_ttnn_perf.analysis.checklist.rules.ttp704_device_imbalance import DeviceImbalance
+from pytest_ttnn_perf.analysis.checklist.rules.ttp703_collective_share import collective_share
+from pytest_ttnn_perf.analysis.checklist.rules.ttp704_device_imbalance import device_imbalance
 from pytest_ttnn_perf.analysis.checklist.runner import run_rules
 from pytest_ttnn_perf.records.finding import RuleOutcome, Subject
 from tests.harness.corpus import corpus, corpus_folder
@@ -68,12 +72,12 @@ from tests.rules.answers import ask
 if TYPE_CHECKING:
     from pytest_ttnn_perf.analysis.checklist.rule import Rule
 
-RULES: tuple[type[Rule], ...] = (
-    InterleavedActivations, Resharding, HotDataInDram, LowL1Headroom, UnusedCores, CoreSkew,
-    MatmulNotDramSharded, SmallMatmulBlocks, MatmulWithoutProgramConfig, LowMatmulEfficiency,
-    ConvShardingChanges, ActBlockHBelowMax, ActDoubleBufferOff, WeightsDoubleBufferOff,
-    BatchnormNotFolded, ConvShardingUnsuited, LowConvEfficiency,
-    BatchNotDivisible, WeightsNotReplicated, CollectiveShare, DeviceImbalance,
+RULES: tuple[Rule, ...] = (
+    interleaved_activations, resharding, hot_data_in_dram, low_l1_headroom, unused_cores, core_skew,
+    matmul_not_dram_sharded, small_matmul_blocks, matmul_without_program_config,
+    low_matmul_efficiency, conv_sharding_changes, act_block_h_below_max, act_double_buffer_off,
+    weights_double_buffer_off, batchnorm_not_folded, conv_sharding_unsuited, low_conv_efficiency,
+    batch_not_divisible, weights_not_replicated, collective_share, device_imbalance,
 )  # fmt: skip
 TABLES = sorted(file.name for file in (corpus_folder() / "ops_perf").glob("*.csv"))
 REPORTS = [
@@ -126,7 +130,7 @@ def test_every_rule_answers_on_every_report(name: str) -> None:
 
 def answered(subject: Subject) -> None:
     """Check that every rule gives an outcome with what belongs to it."""
-    findings = run_rules([rule() for rule in RULES], subject)
+    findings = run_rules(RULES, subject)
     assert len(findings) == len(RULES) == 21
     for finding in findings:
         tells = finding.value is not None and finding.limit is not None and finding.unit != ""
@@ -164,12 +168,14 @@ def test_cores_in_use(name: str, all_ops: float, counted: float) -> None:
     ]
     assert share(rows(name)) == pytest.approx(all_ops, abs=5e-4)
     assert share(left) == pytest.approx(counted, abs=5e-4)
-    assert ask(UnusedCores(), of_table(name)).value == pytest.approx(share(left))
+    assert ask(unused_cores, of_table(name)).value == pytest.approx(share(left))
 
 
 def test_cores_in_use_by_all_ops() -> None:
     # It has neither collectives nor DRAM-sharded matmuls, so that only short ops are left out.
-    assert ask(UnusedCores(shortest_us=0), of_table(CLIP)).value == pytest.approx(0.659, abs=5e-4)
+    assert ask(unused_cores.with_limits(shortest_us=0), of_table(CLIP)).value == pytest.approx(
+        0.659, abs=5e-4
+    )
 
 
 @pytest.mark.parametrize(("name", "count"), [(OFT, 117), (FALCON, 240), (CLIP, 0)])
@@ -177,7 +183,7 @@ def test_reshards(name: str, count: int) -> None:
     moves = [row for row in rows(name) if MOVES.search(row["OP CODE"])]
     share = time_of(moves) / time_of(rows(name))
     assert len(moves) == count
-    answer = ask(Resharding(share=0.001), of_table(name))
+    answer = ask(resharding.with_limits(share=0.001), of_table(name))
     assert answer.value == pytest.approx(share)
     if count:
         told = f"{percent(share)} of the kernel time only moves tensors, in {count} ops"
@@ -189,8 +195,8 @@ def test_double_buffers(name: str, count: int) -> None:
     convolutions = [row["ATTRIBUTES"] for row in rows(name) if CONV.search(row["OP CODE"])]
     assert len(convolutions) == count
     for rule, buffered, key in (
-        (ActDoubleBufferOff(), "activations", "enable_act_double_buffer"),
-        (WeightsDoubleBufferOff(), "weights", "enable_weights_double_buffer"),
+        (act_double_buffer_off, "activations", "enable_act_double_buffer"),
+        (weights_double_buffer_off, "weights", "enable_weights_double_buffer"),
     ):
         assert sum(f"'{key}': 'true'" in text for text in convolutions) == 0
         answer = ask(rule, of_table(name))
@@ -207,7 +213,7 @@ def test_efficiency_of_convolutions(name: str, ideal: float) -> None:
     ]
     reached = sum(float(row["PM IDEAL [ns]"]) for row in modelled) / time_of(modelled)
     assert reached == pytest.approx(ideal, abs=5e-4)
-    answer = ask(LowConvEfficiency(), of_table(name))
+    answer = ask(low_conv_efficiency, of_table(name))
     assert answer.value == pytest.approx(reached)
     assert (answer.outcome is RuleOutcome.FOUND) is (ideal < 0.5)
 
@@ -218,13 +224,13 @@ def test_shardings_and_blocks_of_convolutions(name: str, changes: int, largest: 
     memory = [re.sub(r"DEV_\d+_", "", row["INPUT_0_MEMORY"]) for row in chosen]
     counted = sum(before != after for before, after in itertools.pairwise(memory))
     assert counted == changes
-    assert ask(ConvShardingChanges(), of_table(name)).value == changes
+    assert ask(conv_sharding_changes, of_table(name)).value == changes
     sizes = [
         re.findall(r"(?:act_block_h_ntiles|out_matrix_height_ntile)=(\d+)", row["ATTRIBUTES"])
         for row in chosen
     ]
     assert sum(block == most for block, most in sizes) == largest
-    reason = ask(ActBlockHBelowMax(), of_table(name)).reason
+    reason = ask(act_block_h_below_max, of_table(name)).reason
     assert reason is not None
     below = f"{len(chosen) - largest} of {len(chosen)} convolutions"
     assert reason.startswith(f"an act_block_h below the largest in {below}; ")
@@ -236,7 +242,7 @@ def test_shardings_and_blocks_of_convolutions(name: str, changes: int, largest: 
 def test_devices(name: str, share: float, excess: float) -> None:
     exchanging = re.compile("AllGather|ReduceScatter")
     collectives = [row for row in rows(name) if exchanging.search(row["OP CODE"])]
-    answer = ask(CollectiveShare(), of_table(name))
+    answer = ask(collective_share, of_table(name))
     assert answer.value == pytest.approx(time_of(collectives) / time_of(rows(name)))
     assert answer.value == pytest.approx(share, abs=5e-4)
     times: dict[str, float] = defaultdict(float)
@@ -244,14 +250,14 @@ def test_devices(name: str, share: float, excess: float) -> None:
         if not exchanging.search(row["OP CODE"]):
             times[row["DEVICE ID"]] += float(row[KERNEL])
     longest = max(times.values()) * len(times) / sum(times.values()) - 1
-    assert ask(DeviceImbalance(), of_table(name)).value == pytest.approx(longest)
+    assert ask(device_imbalance, of_table(name)).value == pytest.approx(longest)
     assert longest == pytest.approx(excess, abs=5e-4)
 
 
 def test_matmuls_without_a_program_config() -> None:
     matmuls = [row for row in rows(CLIP) if "Matmul" in row["OP CODE"]]
     without = [row for row in matmuls if "'program_config': 'std::nullopt'" in row["ATTRIBUTES"]]
-    answer = ask(MatmulWithoutProgramConfig(), of_table(CLIP))
+    answer = ask(matmul_without_program_config, of_table(CLIP))
     assert (len(without), len(matmuls)) == (48, 192)
     assert answer.value == pytest.approx(time_of(without) / time_of(rows(CLIP)))
 
@@ -271,7 +277,7 @@ def test_matmuls_that_wait_for_dram(name: str, waits: int) -> None:
             rate = elements * size[row["INPUT_1_DATATYPE"]] / float(row[KERNEL])
             waiting += [row] if rate >= 0.65 * 512 else []
     assert len(waiting) == waits
-    answer = ask(MatmulNotDramSharded(), of_table(name))
+    answer = ask(matmul_not_dram_sharded, of_table(name))
     assert answer.value == pytest.approx(time_of(waiting) / time_of(rows(name)))
 
 
@@ -279,7 +285,7 @@ def test_a_prompt_is_told_from_a_decode_step() -> None:
     prompts = {
         name
         for name in TABLES
-        if ask(HotDataInDram(), of_table(name)).outcome is RuleOutcome.NOT_APPLICABLE
+        if ask(hot_data_in_dram, of_table(name)).outcome is RuleOutcome.NOT_APPLICABLE
     }
     if not TABLES:
         pytest.skip("the corpus has no captures: set TTNN_PERF_CORPUS to its folder")
@@ -294,22 +300,22 @@ def test_a_prompt_is_told_from_a_decode_step() -> None:
 def test_a_small_vision_model() -> None:
     # As the README of the corpus lists it, op by op.
     model = of_report("cnn_small/db.sqlite")
-    assert [evidence.subject for evidence in ask(Resharding(), model).evidence] == [
+    assert [evidence.subject for evidence in ask(resharding, model).evidence] == [
         "ttnn.to_memory_config (operation 7) 1x1x1024x32, HEIGHT → BLOCK",
         "ttnn.conv2d (operation 11) 1x1x1024x64, BLOCK → HEIGHT",
     ]
-    assert [evidence.subject for evidence in ask(ActBlockHBelowMax(), model).evidence] == [
+    assert [evidence.subject for evidence in ask(act_block_h_below_max, model).evidence] == [
         "ttnn.conv2d (operation 1) 1x1x4096x16, act_block_h_override 32 → 64"
     ]
     # Operation 12 ran as a matmul.
     off = {
         re.findall(r"operation (\d+)", e.subject)[0]
-        for e in ask(ActDoubleBufferOff(), model).evidence
+        for e in ask(act_double_buffer_off, model).evidence
     }
     assert off == {"3", "9", "18"}
-    assert ask(ConvShardingChanges(), model).value == 2
+    assert ask(conv_sharding_changes, model).value == 2
 
 
 def test_room_in_l1() -> None:
     expected = clean(1 - 172_032 / 1_395_424, limit=0.1, unit="of L1")
-    assert ask(LowL1Headroom(), of_report("linear_legacy.sqlite")) == expected
+    assert ask(low_l1_headroom, of_report("linear_legacy.sqlite")) == expected

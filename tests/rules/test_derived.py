@@ -18,7 +18,7 @@ from pytest_ttnn_perf.analysis.checklist.op_times import (
 )
 from pytest_ttnn_perf.analysis.checklist.operands import used_signatures
 from pytest_ttnn_perf.analysis.checklist.progress import bottleneck_of
-from pytest_ttnn_perf.analysis.checklist.registry import RULES
+from pytest_ttnn_perf.analysis.checklist.registry import all_rules
 from pytest_ttnn_perf.analysis.checklist.residency import activation_reads
 from pytest_ttnn_perf.analysis.checklist.runner import run_rules
 from pytest_ttnn_perf.records.finding import Subject
@@ -92,7 +92,7 @@ def test_all_rules_together_read_the_rows_once(monkeypatch: pytest.MonkeyPatch) 
 
     monkeypatch.setattr(OpTable, "__iter__", counting)
     subject = Subject(ops=small_table())
-    run_rules((kind() for kind in RULES), subject)
+    run_rules(all_rules(), subject)
     bottleneck_of(subject)
     assert reads == 1
 

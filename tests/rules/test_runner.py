@@ -2,13 +2,25 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import ClassVar
+import subprocess
+import sys
+from dataclasses import replace
+from typing import TYPE_CHECKING
 
 import pytest
 
-from pytest_ttnn_perf._base.errors import RuleError
-from pytest_ttnn_perf.analysis.checklist.rule import Answer, Rule, clean, not_applicable
+from pytest_ttnn_perf._base.errors import RuleError, UsageError
+from pytest_ttnn_perf.analysis.checklist import registry
+from pytest_ttnn_perf.analysis.checklist.registry import all_rules
+from pytest_ttnn_perf.analysis.checklist.rule import (
+    Answer,
+    Limit,
+    Rule,
+    clean,
+    found,
+    not_applicable,
+    rule,
+)
 from pytest_ttnn_perf.analysis.checklist.runner import (
     Answered,
     Group,
@@ -17,6 +29,7 @@ from pytest_ttnn_perf.analysis.checklist.runner import (
     selected,
 )
 from pytest_ttnn_perf.records.finding import (
+    Evidence,
     Finding,
     Input,
     RuleOutcome,
@@ -25,34 +38,27 @@ from pytest_ttnn_perf.records.finding import (
     Unanswered,
 )
 from pytest_ttnn_perf.records.observation import Observation
+from pytest_ttnn_perf.records.settings import RuleSettings
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from pytest_ttnn_perf.records.hardware import Scalar
 
 
-@dataclass(frozen=True, slots=True)
-class OfTests(Rule):
-    """Does not apply."""
-
-    code: ClassVar[str] = "TTP998"
-    name: ClassVar[str] = "of-tests"
-    severity: ClassVar[Severity] = Severity.WARNING
-    needs: ClassVar[tuple[Input, ...]] = (Input.TEST,)
-
-    def check(self, subject: Subject) -> Answer:
-        return not_applicable("no trace") if subject.facts else clean(1, limit=2, unit="calls")
+@rule("TTP998", "of-tests", Severity.WARNING, Input.TEST)
+def of_tests(facts: Mapping[str, Scalar]) -> Answer:
+    return not_applicable("no trace") if facts else clean(1, limit=2, unit="calls")
 
 
-@dataclass(frozen=True, slots=True)
-class Raises(OfTests):
-    """Is wrong."""
-
-    code: ClassVar[str] = "TTP999"
-
-    def check(self, subject: Subject) -> Answer:
-        return clean(1 / len(subject.facts))
+@rule("TTP999", "of-tests", Severity.WARNING, Input.TEST)
+def raises(subject: Subject) -> Answer:
+    return clean(1 / len(subject.facts))
 
 
-RULES = (OfTests(), Raises())
+RULES = (of_tests, raises)
 MEASURED = Subject(observation=Observation("test"))
-GROUPS = (Group((Input.TEST,), (OfTests(),), ("TTP998",)),)
+GROUPS = (Group((Input.TEST,), (of_tests,), ("TTP998",)),)
 
 
 def test_what_is_missing_is_named() -> None:
@@ -108,7 +114,7 @@ def test_what_is_missing_is_named() -> None:
 )
 def test_groups_tell_the_same_as_rules_one_by_one(subject: Subject, answered: Answered) -> None:
     assert ask_rules(GROUPS, subject) == answered
-    (alone,) = run_rules([OfTests()], subject)
+    (alone,) = run_rules([of_tests], subject)
     told = {finding.code: finding.outcome for finding in answered.findings}
     told |= {code: each.outcome for each in answered.unanswered for code in each.codes}
     assert told == {alone.code: alone.outcome}
@@ -124,8 +130,8 @@ def test_a_rule_that_raises_is_a_defect_with_its_name() -> None:
 
 
 def test_the_fix_is_the_first_sentence_of_what_to_do() -> None:
-    @dataclass(frozen=True, slots=True)
-    class Documented(OfTests):
+    @rule("TTP998", "documented", Severity.WARNING)
+    def documented() -> Answer:
         """Finds.
 
         ## What to do
@@ -135,8 +141,9 @@ def test_the_fix_is_the_first_sentence_of_what_to_do() -> None:
         ## Where it looks
         Nowhere. Ever.
         """
+        return clean()
 
-    assert Documented.fix() == "Use `x.y` or less."
+    assert documented.fix == "Use `x.y` or less."
 
 
 def test_groups_lose_no_rule_whatever_facts_are_stated() -> None:
@@ -148,3 +155,81 @@ def test_groups_lose_no_rule_whatever_facts_are_stated() -> None:
     told = {finding.code: finding.outcome for finding in answered.findings}
     told |= {code: each.outcome for each in answered.unanswered for code in each.codes}
     assert told == {each.code: each.outcome for each in run_rules(selection.rules, subject)}
+
+
+@rule("ABC301", "many-facts", Severity.INFO, Input.TEST)
+def many_facts(
+    facts: Mapping[str, Scalar], *, most: Limit = Limit(1, "facts", "a test's own figure")
+) -> Answer:
+    return most.at_most(len(facts), "there are many facts", (Evidence(name) for name in facts))
+
+
+def test_a_limit_answers_for_its_rule() -> None:
+    two = Subject(observation=Observation("test"), facts={"a": 1, "b": 2})
+    evidence = [Evidence("a"), Evidence("b")]
+    assert many_facts.check(MEASURED) == clean(0, limit=1, unit="facts")
+    assert many_facts.check(two) == found(
+        "there are many facts", value=2, limit=1, unit="facts", evidence=evidence
+    )
+    assert many_facts.with_limits(most=2).check(two) == clean(2, limit=2, unit="facts")
+    with pytest.raises(UsageError, match=r"rules\.ABC301: it has no limit 'few'; its limits: most"):
+        many_facts.with_limits(few=2)
+
+
+def test_a_rule_takes_what_there_is() -> None:
+    def looks(tensors: object) -> Answer:
+        return clean(reason=str(tensors))
+
+    with pytest.raises(TypeError, match="ABC302: it takes tensors; there are absent, conflicts, "):
+        rule("ABC302", "looks", Severity.INFO)(looks)
+
+
+#: What can be None, by the input that says that it is not.
+OPTIONAL = {
+    "ops": Input.OPS,
+    "report": Input.REPORT,
+    "kernels": Input.KERNELS,
+    "observation": Input.TEST,
+}
+
+
+@pytest.mark.parametrize("each", all_rules(), ids=lambda each: each.code)
+def test_what_a_rule_can_do_without_may_be_none(each: Rule) -> None:
+    for name in OPTIONAL.keys() & set(each.inputs):
+        is_sure = each.needs == (OPTIONAL[name],)
+        assert each.look.__annotations__[name].endswith(" | None") is not is_sure
+
+
+def test_a_rule_of_another_project(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(registry, "_REGISTERED", {})
+    assert "ABC301" not in registry.codes()
+    registry.register(many_facts)
+    selection = selected(("ABC",), (), {"ABC301": RuleSettings(limits={"most": 3})})
+    assert [each.limits["most"].value for each in selection.rules] == [3]
+    with pytest.raises(UsageError, match="ABC301: another rule has this code"):
+        registry.register(many_facts)
+    with pytest.raises(UsageError, match="ours: expected a code of three capitals"):
+        registry.register(replace(many_facts, code="ours"))
+
+
+IMPORTED = """
+import sys
+import pytest_ttnn_perf.observe.checklist
+from pytest_ttnn_perf.analysis.checklist.runner import selected
+if sys.argv[1:]:
+    selected(sys.argv[1:], (), {})
+print(*sorted(name.rpartition(".")[2] for name in sys.modules if ".rules.ttp" in name))
+"""
+
+
+@pytest.mark.parametrize(
+    ("asked", "imported"),
+    [
+        ((), ""),
+        (("TTP703", "TTP704"), "ttp703_collective_share ttp704_device_imbalance"),
+    ],
+    ids=["none", "some"],
+)
+def test_only_rules_that_are_asked_are_imported(asked: tuple[str, ...], imported: str) -> None:
+    command = [sys.executable, "-c", IMPORTED, *asked]
+    assert subprocess.check_output(command, text=True).strip() == imported

@@ -6,7 +6,7 @@ import pytest
 
 from pytest_ttnn_perf.analysis.checklist.rule import clean, found, not_applicable, not_measured
 from pytest_ttnn_perf.analysis.checklist.rules.ttp001_profiler_data_dropped import (
-    ProfilerDataDropped,
+    profiler_data_dropped,
 )
 from pytest_ttnn_perf.records.finding import Evidence, Subject
 from pytest_ttnn_perf.records.metric import Source
@@ -23,7 +23,7 @@ from pytest_ttnn_perf.records.ttlang import (
 from tests.rules.answers import ask
 from tests.rules.observations import measured, timed
 
-RULE = ProfilerDataDropped()
+RULE = profiler_data_dropped
 CLEAN = clean(0, limit=0, unit="losses")
 
 

@@ -2,14 +2,14 @@ from __future__ import annotations
 
 from pytest_ttnn_perf.analysis.checklist.rule import clean, found, not_applicable, not_measured
 from pytest_ttnn_perf.analysis.checklist.rules.ttp002_incomplete_trace_replay import (
-    IncompleteTraceReplay,
+    incomplete_trace_replay,
 )
 from pytest_ttnn_perf.records.finding import Evidence, Subject
 from pytest_ttnn_perf.records.ops import TraceReplays
 from tests.rules.answers import ask
 from tests.rules.tables import op, table
 
-RULE = IncompleteTraceReplay()
+RULE = incomplete_trace_replay
 ROW = op("MatmulDeviceOperation", replay=(7, 1))
 
 

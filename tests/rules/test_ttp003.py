@@ -3,13 +3,13 @@ from __future__ import annotations
 import pytest
 
 from pytest_ttnn_perf.analysis.checklist.rule import clean, found, not_applicable, not_measured
-from pytest_ttnn_perf.analysis.checklist.rules.ttp003_cold_samples import ColdSamples
+from pytest_ttnn_perf.analysis.checklist.rules.ttp003_cold_samples import cold_samples
 from pytest_ttnn_perf.records.finding import Evidence, Subject
 from pytest_ttnn_perf.records.metric import Source
 from tests.rules.answers import ask
 from tests.rules.observations import accuracy, measured, timed
 
-RULE = ColdSamples()
+RULE = cold_samples
 CLEAN = clean(3, limit=3, unit="warm-up calls")
 GROWN = {"program_cache_entries_before": 12, "program_cache_entries_after": 14}
 
@@ -66,7 +66,7 @@ def test_a_region_has_no_warm_up_to_count() -> None:
 
 
 def test_limits_can_be_set() -> None:
-    assert ask(ColdSamples(warmup=1), measured(timed(5.0, warmup=1))) == clean(
+    assert ask(cold_samples.with_limits(warmup=1), measured(timed(5.0, warmup=1))) == clean(
         1, limit=1, unit="warm-up calls"
     )
 

@@ -7,7 +7,7 @@ import pytest
 
 from pytest_ttnn_perf.analysis.checklist.rule import clean, found, not_applicable, not_measured
 from pytest_ttnn_perf.analysis.checklist.rules.ttp004_conflicting_environment import (
-    ConflictingEnvironment,
+    conflicting_environment,
 )
 from pytest_ttnn_perf.records.finding import Evidence, Subject
 from pytest_ttnn_perf.records.hardware import Conflict
@@ -18,7 +18,7 @@ from tests.rules.observations import accuracy, measured, timed
 if TYPE_CHECKING:
     from pytest_ttnn_perf.records.observation import MetricObservation
 
-RULE = ConflictingEnvironment()
+RULE = conflicting_environment
 WATCHER = Conflict("TT_METAL_WATCHER", "10", "makes the kernels report", "unset TT_METAL_WATCHER")
 DUMP = Conflict("TTLANG_PERF_DUMP", "1", "profiles every call", "unset TTLANG_PERF_DUMP")
 

@@ -2,13 +2,13 @@ from __future__ import annotations
 
 from pytest_ttnn_perf.analysis.checklist.rule import clean, found, not_applicable, not_measured
 from pytest_ttnn_perf.analysis.checklist.rules.ttp005_many_kernel_invocations import (
-    ManyKernelInvocations,
+    many_kernel_invocations,
 )
 from pytest_ttnn_perf.records.finding import Evidence, Subject
 from pytest_ttnn_perf.records.ttlang import AutoProfile, PerfSummary, SignpostProfile, TtlangLog
 from tests.rules.answers import ask
 
-RULE = ManyKernelInvocations()
+RULE = many_kernel_invocations
 PROFILE = AutoProfile(8, 100, (), (), (), None, True)
 SIGNPOSTS = SignpostProfile((), complete=True)
 

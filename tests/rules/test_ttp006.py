@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from pytest_ttnn_perf.analysis.checklist.rule import clean, found, not_measured
-from pytest_ttnn_perf.analysis.checklist.rules.ttp006_busy_host import BusyHost
+from pytest_ttnn_perf.analysis.checklist.rules.ttp006_busy_host import busy_host
 from pytest_ttnn_perf.records.finding import Evidence, Subject
 from pytest_ttnn_perf.records.hardware import Hardware
 from tests.rules.answers import ask
@@ -14,7 +14,7 @@ from tests.rules.observations import measured
 if TYPE_CHECKING:
     from pytest_ttnn_perf.records.hardware import Scalar
 
-RULE = BusyHost()
+RULE = busy_host
 N150 = Hardware("wormhole_b0", "n150", "1x1")
 
 

@@ -1,12 +1,12 @@
 from __future__ import annotations
 
 from pytest_ttnn_perf.analysis.checklist.rule import clean, found, not_measured
-from pytest_ttnn_perf.analysis.checklist.rules.ttp007_host_fallback import HostFallback
+from pytest_ttnn_perf.analysis.checklist.rules.ttp007_host_fallback import host_fallback
 from pytest_ttnn_perf.records.finding import Evidence, Subject
 from tests.rules.answers import ask
 from tests.rules.tables import on_host, op, table
 
-RULE = HostFallback()
+RULE = host_fallback
 MATMUL = op("MatmulDeviceOperation")
 
 
@@ -30,7 +30,7 @@ def test_ops_on_the_device_only() -> None:
 
 def test_as_many_as_allowed_are_clean() -> None:
     ops = table(MATMUL, on_host("(torch) cat"))
-    assert ask(HostFallback(most=1), Subject(ops=ops)) == clean(1, limit=1, unit="ops")
+    assert ask(host_fallback.with_limits(most=1), Subject(ops=ops)) == clean(1, limit=1, unit="ops")
 
 
 def test_without_input() -> None:

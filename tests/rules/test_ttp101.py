@@ -1,14 +1,14 @@
 from __future__ import annotations
 
 from pytest_ttnn_perf.analysis.checklist.rule import clean, found, not_applicable, not_measured
-from pytest_ttnn_perf.analysis.checklist.rules.ttp101_weights_not_bfloat8 import WeightsNotBfloat8
+from pytest_ttnn_perf.analysis.checklist.rules.ttp101_weights_not_bfloat8 import weights_not_bfloat8
 from pytest_ttnn_perf.records.finding import Evidence, Subject
 from pytest_ttnn_perf.records.ttnn_report import ConvConfig, Operation
 from tests.rules.answers import ask
 from tests.rules.reports import record, report
 from tests.rules.tables import op, table, tensor
 
-RULE = WeightsNotBfloat8()
+RULE = weights_not_bfloat8
 MATMUL, CONV = "MatmulDeviceOperation", "Conv2dDeviceOperation"
 ROWS = tensor(1, 1, 32, 1024, memory="L1_WIDTH_SHARDED")
 WIDE = tensor(1, 1, 1024, 1024)
@@ -47,7 +47,7 @@ def test_narrow_weights_are_clean() -> None:
 def test_a_share_at_the_limit_is_clean() -> None:
     ops = table(op(MATMUL, [ROWS, WIDE]), op(MATMUL, [ROWS, NARROW]))
     share = 2 / (2 + 2.125)
-    answer = ask(WeightsNotBfloat8(share=share), Subject(ops=ops))
+    answer = ask(weights_not_bfloat8.with_limits(share=share), Subject(ops=ops))
     assert answer == clean(share, limit=share, unit="of weight bytes")
 
 

@@ -2,14 +2,14 @@ from __future__ import annotations
 
 from pytest_ttnn_perf.analysis.checklist.operands import NO_OPERANDS
 from pytest_ttnn_perf.analysis.checklist.rule import clean, found, not_measured
-from pytest_ttnn_perf.analysis.checklist.rules.ttp102_float32_tensors import Float32Tensors
+from pytest_ttnn_perf.analysis.checklist.rules.ttp102_float32_tensors import float32_tensors
 from pytest_ttnn_perf.records.finding import Evidence, Subject
 from pytest_ttnn_perf.records.ttnn_report import Operation
 from tests.rules.answers import ask
 from tests.rules.reports import record, report
 from tests.rules.tables import on_host, op, table, tensor
 
-RULE = Float32Tensors()
+RULE = float32_tensors
 HALF, FULL = tensor(1, 1, 32, 32), tensor(1, 1, 32, 64, dtype="FLOAT32")
 HALF_BYTES, FULL_BYTES = 32 * 32 * 2, 32 * 64 * 4
 
@@ -37,7 +37,7 @@ def test_bfloat16_and_integers_are_clean() -> None:
 
 def test_a_share_at_the_limit_is_clean() -> None:
     ops = table(op("UnaryDeviceOperation", [FULL], [HALF]))
-    answer = ask(Float32Tensors(share=0.8), Subject(ops=ops))
+    answer = ask(float32_tensors.with_limits(share=0.8), Subject(ops=ops))
     assert answer == clean(0.8, limit=0.8, unit="of operand bytes")
 
 

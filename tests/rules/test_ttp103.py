@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from pytest_ttnn_perf.analysis.checklist.rule import clean, found, not_applicable, not_measured
-from pytest_ttnn_perf.analysis.checklist.rules.ttp103_fidelity_above_need import FidelityAboveNeed
+from pytest_ttnn_perf.analysis.checklist.rules.ttp103_fidelity_above_need import fidelity_above_need
 from pytest_ttnn_perf.records.finding import Evidence, RuleOutcome, Subject
 from tests.rules.answers import ask
 from tests.rules.tables import op, table, tensor
@@ -13,7 +13,7 @@ from tests.rules.tables import op, table, tensor
 if TYPE_CHECKING:
     from pytest_ttnn_perf.records.ops import Op
 
-RULE = FidelityAboveNeed()
+RULE = fidelity_above_need
 ROWS = tensor(1, 1, 32, 1024)
 
 

@@ -3,7 +3,7 @@ from __future__ import annotations
 from pytest_ttnn_perf.analysis.checklist.operands import NO_OPERANDS
 from pytest_ttnn_perf.analysis.checklist.rule import clean, found, not_measured
 from pytest_ttnn_perf.analysis.checklist.rules.ttp104_activations_above_bfloat16 import (
-    ActivationsAboveBfloat16,
+    activations_above_bfloat16,
 )
 from pytest_ttnn_perf.records.finding import Evidence, Subject
 from pytest_ttnn_perf.records.ttnn_report import Operation
@@ -11,7 +11,7 @@ from tests.rules.answers import ask
 from tests.rules.reports import record, report
 from tests.rules.tables import op, table, tensor
 
-RULE = ActivationsAboveBfloat16()
+RULE = activations_above_bfloat16
 HALF, FULL = tensor(1, 1, 32, 32), tensor(1, 1, 32, 32, dtype="FLOAT32")
 
 
@@ -35,7 +35,7 @@ def test_float32_inputs_are_not_counted() -> None:
 
 def test_a_share_at_the_limit_is_clean() -> None:
     ops = table(op("SplitDeviceOperation", [HALF], [FULL, HALF]))
-    answer = ask(ActivationsAboveBfloat16(share=4 / 6), Subject(ops=ops))
+    answer = ask(activations_above_bfloat16.with_limits(share=4 / 6), Subject(ops=ops))
     assert answer == clean(4 / 6, limit=4 / 6, unit="of output bytes")
 
 

@@ -6,7 +6,7 @@ import pytest
 
 from pytest_ttnn_perf.analysis.checklist.rule import clean, found, not_applicable, not_measured
 from pytest_ttnn_perf.analysis.checklist.rules.ttp105_bfp8_without_bfloat16_cast import (
-    Bfp8WithoutBfloat16Cast,
+    bfp8_without_bfloat16_cast,
 )
 from pytest_ttnn_perf.records.finding import Evidence, Subject
 from tests.rules.answers import ask
@@ -14,7 +14,7 @@ from tests.rules.answers import ask
 if TYPE_CHECKING:
     from pytest_ttnn_perf.records.hardware import Scalar
 
-RULE = Bfp8WithoutBfloat16Cast()
+RULE = bfp8_without_bfloat16_cast
 
 
 @pytest.mark.parametrize(

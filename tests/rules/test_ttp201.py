@@ -4,14 +4,14 @@ import pytest
 
 from pytest_ttnn_perf.analysis.checklist.operands import NO_OPERANDS
 from pytest_ttnn_perf.analysis.checklist.rule import clean, found, not_measured
-from pytest_ttnn_perf.analysis.checklist.rules.ttp201_row_major_compute import RowMajorCompute
+from pytest_ttnn_perf.analysis.checklist.rules.ttp201_row_major_compute import row_major_compute
 from pytest_ttnn_perf.records.finding import Evidence, Subject
 from pytest_ttnn_perf.records.ttnn_report import Operation
 from tests.rules.answers import ask
 from tests.rules.reports import record, report
 from tests.rules.tables import op, table, tensor
 
-RULE = RowMajorCompute()
+RULE = row_major_compute
 TILES, ROWS = tensor(1, 1, 32, 64), tensor(1, 1, 32, 64, layout="ROW_MAJOR")
 BINARY = "BinaryNgDeviceOperation"
 
@@ -73,7 +73,7 @@ def test_calls_in_a_report() -> None:
         unit="of compute calls",
         evidence=[Evidence("ttnn.add", 1, "calls")],
     )
-    half = RowMajorCompute(calls=0.5)
+    half = row_major_compute.with_limits(calls=0.5)
     assert ask(half, subject) == clean(0.5, limit=0.5, unit="of compute calls")
 
 

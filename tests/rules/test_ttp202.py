@@ -3,14 +3,14 @@ from __future__ import annotations
 from pytest_ttnn_perf._base.text import percent
 from pytest_ttnn_perf.analysis.checklist.operands import NO_OPERANDS
 from pytest_ttnn_perf.analysis.checklist.rule import clean, found, not_applicable, not_measured
-from pytest_ttnn_perf.analysis.checklist.rules.ttp202_tile_padding import TilePadding
+from pytest_ttnn_perf.analysis.checklist.rules.ttp202_tile_padding import tile_padding
 from pytest_ttnn_perf.records.finding import Evidence, Subject
 from pytest_ttnn_perf.records.ttnn_report import Operation
 from tests.rules.answers import ask
 from tests.rules.reports import record, report
 from tests.rules.tables import on_host, op, table, tensor
 
-RULE = TilePadding()
+RULE = tile_padding
 FULL = tensor(1, 1, 32, 64)
 SHORT = tensor(1, 1, 32, 64, logical=(1, 1, 16, 64))
 ODD = tensor(1, 1, 160, 64, logical=(1, 1, 147, 50))
@@ -51,7 +51,9 @@ def test_shapes_that_fit_are_clean() -> None:
 
 
 def test_padding_at_the_limit_is_clean() -> None:
-    answer = ask(TilePadding(extra=1.0), Subject(ops=table(op("UnaryDeviceOperation", [SHORT]))))
+    answer = ask(
+        tile_padding.with_limits(extra=1.0), Subject(ops=table(op("UnaryDeviceOperation", [SHORT])))
+    )
     assert answer == clean(1.0, limit=1.0, unit="of the elements")
 
 

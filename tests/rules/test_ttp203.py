@@ -5,12 +5,12 @@ from __future__ import annotations
 import pytest
 
 from pytest_ttnn_perf.analysis.checklist.rule import clean, found
-from pytest_ttnn_perf.analysis.checklist.rules.ttp203_layout_conversions import LayoutConversions
+from pytest_ttnn_perf.analysis.checklist.rules.ttp203_layout_conversions import layout_conversions
 from pytest_ttnn_perf.records.finding import Evidence, Subject
 from tests.rules.answers import ask
 from tests.rules.tables import op, table, tensor
 
-RULE = LayoutConversions()
+RULE = layout_conversions
 INPUT = tensor(1, 1, 32, 64)
 UNIT = "of kernel time"
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from pytest_ttnn_perf.analysis.checklist.rule import clean, found, not_measured
-from pytest_ttnn_perf.analysis.checklist.rules.ttp304_low_l1_headroom import LowL1Headroom
+from pytest_ttnn_perf.analysis.checklist.rules.ttp304_low_l1_headroom import low_l1_headroom
 from pytest_ttnn_perf.records.finding import Evidence, Subject
 from pytest_ttnn_perf.records.ttnn_report import BufferType, Device, Operation, Report
 from tests.rules.answers import ask
@@ -33,7 +33,7 @@ def running(number: int, tensors: int, circular: int | None) -> Operation:
 
 def test_the_fullest_operation_is_named() -> None:
     full = on_device(running(1, 600, 350), running(2, 100, 100), running(3, 500, 410))
-    assert ask(LowL1Headroom(), Subject(report=full)) == found(
+    assert ask(low_l1_headroom, Subject(report=full)) == found(
         "ttnn.conv2d (operation 1) 1x1x64x32 leaves 5.0 % of a core's L1",
         value=1 - 950 / 1000,
         limit=0.1,
@@ -47,24 +47,26 @@ def test_the_fullest_operation_is_named() -> None:
 
 def test_exactly_enough_room_is_clean() -> None:
     asked = Subject(report=on_device(running(1, 500, 250), Operation(2, "ttnn.deallocate")))
-    assert ask(LowL1Headroom(free=0.25), asked) == clean(0.25, limit=0.25, unit="of L1")
+    assert ask(low_l1_headroom.with_limits(free=0.25), asked) == clean(
+        0.25, limit=0.25, unit="of L1"
+    )
 
 
 def test_without_a_bank_size_the_limit_of_circular_buffers_counts() -> None:
     device = DEVICE._replace(l1_bank_bytes=None, cb_limit_bytes=1000)
     asked = Subject(report=on_device(running(1, 250, 250), device=device))
-    assert ask(LowL1Headroom(), asked) == clean(0.5, limit=0.1, unit="of L1")
+    assert ask(low_l1_headroom, asked) == clean(0.5, limit=0.1, unit="of L1")
 
 
 def test_silent_circular_buffers_are_no_room() -> None:
     asked = Subject(report=on_device(running(1, 250, 250), running(2, 100, None)))
-    assert ask(LowL1Headroom(), asked) == not_measured(
+    assert ask(low_l1_headroom, asked) == not_measured(
         "circular buffers are not told by 1 of 2 operations; what is told leaves 50.0 % of L1"
     )
 
 
 def test_tensors_alone_may_fill_it() -> None:
-    answer = ask(LowL1Headroom(), Subject(report=on_device(running(1, 2000, None))))
+    answer = ask(low_l1_headroom, Subject(report=on_device(running(1, 2000, None))))
     assert answer == found(
         "ttnn.conv2d (operation 1) 1x1x64x32 leaves 0.0 % of a core's L1",
         value=0.0,
@@ -75,11 +77,11 @@ def test_tensors_alone_may_fill_it() -> None:
 
 
 def test_inputs_that_do_not_tell() -> None:
-    assert ask(LowL1Headroom(), Subject()) == not_measured("needs a report database")
-    assert ask(LowL1Headroom(), Subject(report=report([running(1, 0, 0)]))) == not_measured(
+    assert ask(low_l1_headroom, Subject()) == not_measured("needs a report database")
+    assert ask(low_l1_headroom, Subject(report=report([running(1, 0, 0)]))) == not_measured(
         "the report does not tell how much L1 a core has"
     )
     silent = Subject(report=on_device(Operation(1, "ttnn.relu")))
-    assert ask(LowL1Headroom(), silent) == not_measured(
+    assert ask(low_l1_headroom, silent) == not_measured(
         "the report does not tell what ran inside its operations"
     )

@@ -8,7 +8,7 @@ import pytest
 
 from pytest_ttnn_perf.analysis.checklist.rule import clean, found, not_applicable, not_measured
 from pytest_ttnn_perf.analysis.checklist.rules.ttp311_matmul_not_dram_sharded import (
-    MatmulNotDramSharded,
+    matmul_not_dram_sharded,
 )
 from pytest_ttnn_perf.records.finding import Evidence, Subject
 from tests.rules.answers import ask
@@ -25,7 +25,7 @@ SHARDED = (
     "{'program_config': 'MatmulMultiCoreReuseMultiCastDRAMShardedProgramConfig(in0_block_w=2)'}"
 )
 UNIT = "of kernel time"
-RULE = MatmulNotDramSharded(wormhole_gb_s=100, bound=0.5)
+RULE = matmul_not_dram_sharded.with_limits(wormhole_gb_s=100, bound=0.5)
 
 
 def matmul(gb_s: float, weights: Tensor = WEIGHTS, attributes: str = REUSE) -> Op:
@@ -47,7 +47,7 @@ def test_bound_and_not_sharded() -> None:
 
 def test_up_to_the_limit_is_clean() -> None:
     ops = table(matmul(64.0), op("UnaryDeviceOperation", ns=32_768.0))
-    rule = MatmulNotDramSharded(wormhole_gb_s=100, bound=0.5, share=0.5)
+    rule = matmul_not_dram_sharded.with_limits(wormhole_gb_s=100, bound=0.5, share=0.5)
     assert ask(rule, Subject(ops=ops)) == clean(0.5, limit=0.5, unit=UNIT)
 
 
@@ -61,7 +61,7 @@ def test_matmuls_that_are_well(other: Op) -> None:
 
 
 def test_the_bandwidth_is_that_of_the_architecture() -> None:
-    default = MatmulNotDramSharded()
+    default = matmul_not_dram_sharded
     wormhole = table(matmul(0.65 * 288 + 1), arch="wormhole_b0")
     blackhole = table(matmul(0.65 * 288 + 1), arch="BLACKHOLE")
     assert ask(default, Subject(ops=wormhole)).value == 1.0

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from pytest_ttnn_perf.analysis.checklist.rule import clean, found, not_applicable, not_measured
-from pytest_ttnn_perf.analysis.checklist.rules.ttp312_small_matmul_blocks import SmallMatmulBlocks
+from pytest_ttnn_perf.analysis.checklist.rules.ttp312_small_matmul_blocks import small_matmul_blocks
 from pytest_ttnn_perf.records.finding import Evidence, Subject
 from tests.rules.answers import ask
 from tests.rules.tables import op, table, tensor
@@ -48,14 +48,14 @@ def matmul(
 def test_blocks_of_one_tile(small: Op) -> None:
     name = "MinimalMatmulOp" if small.signature.op == "MinimalMatmulOp" else "Matmul"
     ops = table(small, op("UnaryDeviceOperation", ns=50.0))
-    assert ask(SmallMatmulBlocks(), Subject(ops=ops)) == found(
+    assert ask(small_matmul_blocks, Subject(ops=ops)) == found(
         "50.0 % of the kernel time goes into 1 matmul with very small blocks",
         value=0.5,
         limit=0.05,
         unit=UNIT,
         evidence=[Evidence(f"{name} 1x1x32x128 @ 1x1x128x64", 50.0, "ns", 0.5)],
     )
-    limit = SmallMatmulBlocks(share=0.5)
+    limit = small_matmul_blocks.with_limits(share=0.5)
     assert ask(limit, Subject(ops=ops)) == clean(0.5, limit=0.5, unit=UNIT)
 
 
@@ -71,15 +71,15 @@ def test_blocks_of_one_tile(small: Op) -> None:
     ids=["two tiles", "one output tile", "one inner tile"],
 )
 def test_blocks_that_are_as_large_as_they_can_be(other: Op) -> None:
-    answer = ask(SmallMatmulBlocks(), Subject(ops=table(other)))
+    answer = ask(small_matmul_blocks, Subject(ops=table(other)))
     assert answer == clean(0.0, limit=0.05, unit=UNIT)
 
 
 def test_inputs_that_do_not_tell() -> None:
-    assert ask(SmallMatmulBlocks(), Subject()) == not_measured("needs an op table")
+    assert ask(small_matmul_blocks, Subject()) == not_measured("needs an op table")
     unary = Subject(ops=table(op("Unary")))
-    assert ask(SmallMatmulBlocks(), unary) == not_applicable("no matmuls")
+    assert ask(small_matmul_blocks, unary) == not_applicable("no matmuls")
     silent = Subject(ops=table(op("Matmul", attributes="{'program_config': 'std::nullopt'}")))
-    assert ask(SmallMatmulBlocks(), silent) == not_measured(
+    assert ask(small_matmul_blocks, silent) == not_measured(
         "the attributes of matmuls do not tell the sizes of blocks"
     )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pytest_ttnn_perf.analysis.checklist.rule import clean, found, not_applicable, not_measured
 from pytest_ttnn_perf.analysis.checklist.rules.ttp313_matmul_without_program_config import (
-    MatmulWithoutProgramConfig,
+    matmul_without_program_config,
 )
 from pytest_ttnn_perf.records.finding import Evidence, Subject
 from tests.rules.answers import ask
@@ -19,24 +19,24 @@ UNIT = "of kernel time"
 
 def test_some_have_none() -> None:
     ops = table(WITHOUT, WITH, MINIMAL)
-    assert ask(MatmulWithoutProgramConfig(), Subject(ops=ops)) == found(
+    assert ask(matmul_without_program_config, Subject(ops=ops)) == found(
         "without a program config: 1 of 3 matmuls, 50.0 % of the kernel time",
         value=0.5,
         limit=0.05,
         unit=UNIT,
         evidence=[Evidence("Matmul 1x1x32x128 @ 1x1x128x64", 50.0, "ns", 0.5)],
     )
-    limit = MatmulWithoutProgramConfig(share=0.5)
+    limit = matmul_without_program_config.with_limits(share=0.5)
     assert ask(limit, Subject(ops=ops)) == clean(0.5, limit=0.5, unit=UNIT)
 
 
 def test_all_have_one() -> None:
-    answer = ask(MatmulWithoutProgramConfig(), Subject(ops=table(WITH, MINIMAL)))
+    answer = ask(matmul_without_program_config, Subject(ops=table(WITH, MINIMAL)))
     assert answer == clean(0.0, limit=0.05, unit=UNIT)
 
 
 def test_inputs_that_do_not_tell() -> None:
-    rule = MatmulWithoutProgramConfig()
+    rule = matmul_without_program_config
     assert ask(rule, Subject()) == not_measured("needs an op table")
     assert ask(rule, Subject(ops=table(op("Unary")))) == not_applicable("no matmuls")
     assert ask(rule, Subject(ops=table(op("Matmul")))) == not_measured(

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from pytest_ttnn_perf.analysis.checklist.rule import clean, found, not_applicable, not_measured
 from pytest_ttnn_perf.analysis.checklist.rules.ttp314_low_matmul_efficiency import (
-    LowMatmulEfficiency,
+    low_matmul_efficiency,
 )
 from pytest_ttnn_perf.records.finding import Evidence, Subject
 from tests.rules.answers import ask
@@ -26,7 +26,7 @@ def working(ns: float, ideal_ns: float | None) -> Op:
 
 def test_far_from_the_ideal() -> None:
     ops = table(working(100.0, 20.0), working(60.0, 20.0), op("Unary", ns=1.0, ideal_ns=1000.0))
-    assert ask(LowMatmulEfficiency(), Subject(ops=ops)) == found(
+    assert ask(low_matmul_efficiency, Subject(ops=ops)) == found(
         "2 matmuls at 25.0 % of what the profiler's model allows",
         value=0.25,
         limit=0.5,
@@ -37,31 +37,31 @@ def test_far_from_the_ideal() -> None:
 
 def test_exactly_at_the_limit_is_clean() -> None:
     ops = table(working(100.0, 50.0))
-    assert ask(LowMatmulEfficiency(), Subject(ops=ops)) == clean(0.5, limit=0.5, unit=UNIT)
+    assert ask(low_matmul_efficiency, Subject(ops=ops)) == clean(0.5, limit=0.5, unit=UNIT)
 
 
 def test_one_that_beats_its_model_does_not_make_up_for_another() -> None:
     ops = table(working(100.0, 100_000.0), working(100.0, 20.0))
-    assert ask(LowMatmulEfficiency(), Subject(ops=ops)) == clean(0.6, limit=0.5, unit=UNIT)
+    assert ask(low_matmul_efficiency, Subject(ops=ops)) == clean(0.6, limit=0.5, unit=UNIT)
 
 
 def test_without_a_model_nothing_is_counted() -> None:
     ops = table(working(100.0, 80.0), working(900.0, None))
-    assert ask(LowMatmulEfficiency(), Subject(ops=ops)) == clean(
+    assert ask(low_matmul_efficiency, Subject(ops=ops)) == clean(
         0.8, limit=0.5, unit=UNIT, reason="no model of 1 of 2 matmuls"
     )
-    assert ask(LowMatmulEfficiency(), Subject(ops=table(working(9.0, None)))) == not_measured(
+    assert ask(low_matmul_efficiency, Subject(ops=table(working(9.0, None)))) == not_measured(
         "the profiler has no model of these matmuls"
     )
 
 
 def test_nothing_to_look_at() -> None:
-    assert ask(LowMatmulEfficiency(), Subject()) == not_measured("needs an op table")
+    assert ask(low_matmul_efficiency, Subject()) == not_measured("needs an op table")
     others = Subject(ops=table(op("Unary")))
-    assert ask(LowMatmulEfficiency(), others) == not_applicable("no matmuls")
+    assert ask(low_matmul_efficiency, others) == not_applicable("no matmuls")
 
 
 def test_sparse_ones_do_not_count() -> None:
     sparse = op("SparseMatmulDeviceOperation", OPERANDS, ns=100.0, ideal_ns=1.0)
     ops = table(sparse, working(100.0, 60.0))
-    assert ask(LowMatmulEfficiency(), Subject(ops=ops)) == clean(0.6, limit=0.5, unit=UNIT)
+    assert ask(low_matmul_efficiency, Subject(ops=ops)) == clean(0.6, limit=0.5, unit=UNIT)

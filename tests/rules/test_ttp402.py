@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from pytest_ttnn_perf.analysis.checklist.rule import Answer
-from pytest_ttnn_perf.analysis.checklist.rules.ttp402_trace_not_used import TraceNotUsed
+from pytest_ttnn_perf.analysis.checklist.rules.ttp402_trace_not_used import trace_not_used
 from pytest_ttnn_perf.records.finding import Evidence, RuleOutcome, Subject
 from pytest_ttnn_perf.records.metric import KERNEL_TIME, Source
 from pytest_ttnn_perf.records.ops import OpTable, Signpost
@@ -26,7 +26,7 @@ def called(wall_ns: float, device_ns: float, ops: OpTable | None = None) -> Subj
 
 def test_a_model_that_waits_without_a_trace_is_found() -> None:
     ops = replace(table(*WAITING), windowed=True)
-    assert ask(TraceNotUsed(), replace(measured(), ops=ops)) == Answer(
+    assert ask(trace_not_used, replace(measured(), ops=ops)) == Answer(
         RuleOutcome.FOUND,
         "no trace is used, and devices wait 50.0 % of the time in 1 window; outside a replay the "
         "profiler itself makes gaps longer",
@@ -38,10 +38,10 @@ def test_a_model_that_waits_without_a_trace_is_found() -> None:
 
 
 def test_the_time_without_a_profiler_counts_before_gaps() -> None:
-    assert ask(TraceNotUsed(), called(1000, 800, table(*WAITING))) == Answer(
+    assert ask(trace_not_used, called(1000, 800, table(*WAITING))) == Answer(
         RuleOutcome.CLEAN, None, 1 - 800 / 1000, 0.2, UNIT
     )
-    assert ask(TraceNotUsed(), called(1000, 700, table(*WAITING))) == Answer(
+    assert ask(trace_not_used, called(1000, 700, table(*WAITING))) == Answer(
         RuleOutcome.FOUND,
         "no trace is used, and devices wait 30.0 % of the wall time",
         1 - 700 / 1000,
@@ -53,20 +53,20 @@ def test_the_time_without_a_profiler_counts_before_gaps() -> None:
 def test_the_limit_itself_is_clean() -> None:
     rows = (op("Add", [X], ns=400, gap_ns=9), op("Add", [X], ns=400, gap_ns=200))
     ops = replace(table(*rows), windowed=True)
-    answer = ask(TraceNotUsed(), replace(measured(), ops=ops))
+    answer = ask(trace_not_used, replace(measured(), ops=ops))
     assert answer == Answer(RuleOutcome.CLEAN, None, 0.2, 0.2, UNIT)
 
 
 def test_a_trace_that_is_used_is_clean() -> None:
     used = Answer(RuleOutcome.CLEAN, "a trace is used")
     traced = table(op("Add", [X], replay=(1, 1)))
-    assert ask(TraceNotUsed(), Subject(ops=traced)) == used
+    assert ask(trace_not_used, Subject(ops=traced)) == used
     stated = replace(called(1000, 100), facts={"use_trace": True})
-    assert ask(TraceNotUsed(), stated) == used
+    assert ask(trace_not_used, stated) == used
 
 
 def test_host_fallbacks_cannot_be_traced() -> None:
-    assert ask(TraceNotUsed(), Subject(ops=table(*WAITING, on_host("(torch) cat")))) == Answer(
+    assert ask(trace_not_used, Subject(ops=table(*WAITING, on_host("(torch) cat")))) == Answer(
         RuleOutcome.NOT_APPLICABLE, "no trace can hold ops that run on the host: 1 op"
     )
 
@@ -78,9 +78,9 @@ def test_changing_shapes_cannot_be_traced() -> None:
         RuleOutcome.NOT_APPLICABLE, "no trace can hold shapes that change from call to call"
     )
     signposts = tuple(Signpost(*post) for post in posts)
-    assert ask(TraceNotUsed(), Subject(ops=replace(calls, signposts=signposts))) == dynamic
+    assert ask(trace_not_used, Subject(ops=replace(calls, signposts=signposts))) == dynamic
     stated = Subject(ops=table(*WAITING), facts={"dynamic_shapes": "true"})
-    assert ask(TraceNotUsed(), stated) == dynamic
+    assert ask(trace_not_used, stated) == dynamic
 
 
 @pytest.mark.parametrize(
@@ -100,4 +100,4 @@ def test_changing_shapes_cannot_be_traced() -> None:
     ],
 )
 def test_what_is_not_known_is_not_measured(subject: Subject, reason: str) -> None:
-    assert ask(TraceNotUsed(), subject) == Answer(RuleOutcome.NOT_MEASURED, reason)
+    assert ask(trace_not_used, subject) == Answer(RuleOutcome.NOT_MEASURED, reason)

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from pytest_ttnn_perf.analysis.checklist.rule import Answer
-from pytest_ttnn_perf.analysis.checklist.rules.ttp406_program_cache_off import ProgramCacheOff
+from pytest_ttnn_perf.analysis.checklist.rules.ttp406_program_cache_off import program_cache_off
 from pytest_ttnn_perf.records.finding import RuleOutcome, Subject
 from tests.rules.answers import ask
 from tests.rules.observations import measured
@@ -23,13 +23,13 @@ def counted(entries: int) -> Subject:
 
 
 def test_a_cache_that_stays_empty_is_found_whatever_is_stated() -> None:
-    assert ask(ProgramCacheOff(), counted(0)) == Answer(
+    assert ask(program_cache_off, counted(0)) == Answer(
         RuleOutcome.FOUND, "after the samples the program cache held 0 programs", 0.0, 1, "programs"
     )
 
 
 def test_one_program_is_clean() -> None:
-    assert ask(ProgramCacheOff(), counted(1)) == Answer(RuleOutcome.CLEAN, None, 1.0, 1, "programs")
+    assert ask(program_cache_off, counted(1)) == Answer(RuleOutcome.CLEAN, None, 1.0, 1, "programs")
 
 
 @pytest.mark.parametrize(
@@ -48,14 +48,14 @@ def test_what_is_stated(name: str, value: Scalar, on: bool) -> None:
         if on
         else Answer(RuleOutcome.FOUND, f"{name} says that the program cache is off")
     )
-    assert ask(ProgramCacheOff(), Subject(facts={name: value})) == expected
+    assert ask(program_cache_off, Subject(facts={name: value})) == expected
 
 
 @pytest.mark.parametrize(
     "subject", [Subject(facts={"use_trace": True}), measured(facts={"use_trace": True})]
 )
 def test_what_nobody_tells_is_not_measured(subject: Subject) -> None:
-    assert ask(ProgramCacheOff(), subject) == Answer(
+    assert ask(program_cache_off, subject) == Answer(
         RuleOutcome.NOT_MEASURED,
         "nothing tells of the program cache: no device was open, or it does not count its "
         "programs; state the fact program_cache",
@@ -64,6 +64,6 @@ def test_what_nobody_tells_is_not_measured(subject: Subject) -> None:
 
 @pytest.mark.parametrize("subject", [Subject(), measured()])
 def test_without_a_device_it_is_not_measured(subject: Subject) -> None:
-    assert ask(ProgramCacheOff(), subject) == Answer(
+    assert ask(program_cache_off, subject) == Answer(
         RuleOutcome.NOT_MEASURED, "needs a device, or facts that are stated of one"
     )

@@ -6,7 +6,7 @@ import pytest
 
 from pytest_ttnn_perf.analysis.checklist.rule import Answer
 from pytest_ttnn_perf.analysis.checklist.rules.ttp407_optimization_level_zero import (
-    OptimizationLevelZero,
+    optimization_level_zero,
 )
 from pytest_ttnn_perf.records.finding import RuleOutcome, Subject
 from tests.rules.answers import ask
@@ -17,27 +17,27 @@ if TYPE_CHECKING:
 
 @pytest.mark.parametrize("level", [0, "0"])
 def test_level_zero_is_found(level: Scalar) -> None:
-    assert ask(OptimizationLevelZero(), Subject(facts={"optimization_level": level})) == Answer(
+    assert ask(optimization_level_zero, Subject(facts={"optimization_level": level})) == Answer(
         RuleOutcome.FOUND, "the model is compiled with optimization_level 0", 0.0, 1, "level"
     )
 
 
 @pytest.mark.parametrize("level", [1, 2])
 def test_from_the_limit_on_it_is_clean(level: int) -> None:
-    assert ask(OptimizationLevelZero(), Subject(facts={"optimization_level": level})) == Answer(
+    assert ask(optimization_level_zero, Subject(facts={"optimization_level": level})) == Answer(
         RuleOutcome.CLEAN, None, float(level), 1, "level"
     )
 
 
 def test_without_tt_xla_the_question_does_not_arise() -> None:
-    assert ask(OptimizationLevelZero(), Subject(facts={"use_trace": True})) == Answer(
+    assert ask(optimization_level_zero, Subject(facts={"use_trace": True})) == Answer(
         RuleOutcome.NOT_APPLICABLE,
         "no model of tt-xla: neither tt_xla nor optimization_level stated",
     )
 
 
 def test_without_a_device_it_is_not_measured() -> None:
-    assert ask(OptimizationLevelZero(), Subject()) == Answer(
+    assert ask(optimization_level_zero, Subject()) == Answer(
         RuleOutcome.NOT_MEASURED, "needs a device, or facts that are stated of one"
     )
 
@@ -50,6 +50,6 @@ def test_without_a_device_it_is_not_measured() -> None:
     ],
 )
 def test_a_level_that_is_not_known_is_not_measured(facts: dict[str, Scalar], reason: str) -> None:
-    assert ask(OptimizationLevelZero(), Subject(facts=facts)) == Answer(
+    assert ask(optimization_level_zero, Subject(facts=facts)) == Answer(
         RuleOutcome.NOT_MEASURED, reason
     )

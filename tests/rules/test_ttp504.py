@@ -1,7 +1,9 @@
 from __future__ import annotations
 
 from pytest_ttnn_perf.analysis.checklist.rule import Answer
-from pytest_ttnn_perf.analysis.checklist.rules.ttp504_padded_host_transfer import PaddedHostTransfer
+from pytest_ttnn_perf.analysis.checklist.rules.ttp504_padded_host_transfer import (
+    padded_host_transfer,
+)
 from pytest_ttnn_perf.records.finding import Evidence, RuleOutcome, Subject
 from pytest_ttnn_perf.records.ttnn_report import Operation
 from tests.rules.answers import ask
@@ -26,7 +28,7 @@ def test_padding_that_crosses_is_found() -> None:
         record(4, 1, 1, 8, 32, memory=None),
         record(5, 1, 1, 8, 32, dtype="FLOAT32"),  # 4096 B, of which 3072
     ]
-    assert ask(PaddedHostTransfer(), Subject(report=report(operations, tensors))) == Answer(
+    assert ask(padded_host_transfer, Subject(report=report(operations, tensors))) == Answer(
         RuleOutcome.FOUND,
         "37.7 % of what is sent in 3 transfers is padding",
         (2048 + 3072) / (8192 + 1280 + 4096),
@@ -41,14 +43,14 @@ def test_padding_that_crosses_is_found() -> None:
 
 def test_the_limit_itself_is_clean() -> None:
     subject = Subject(report=report([READ], [record(1, 1, 1, 48, 64)]))
-    assert ask(PaddedHostTransfer(share=0.25), subject) == Answer(
+    assert ask(padded_host_transfer.with_limits(share=0.25), subject) == Answer(
         RuleOutcome.CLEAN, None, 0.25, 0.25, UNIT
     )
 
 
 def test_whole_tiles_are_clean() -> None:
     subject = Subject(report=report([READ], [record(1, 1, 1, 64, 64)]))
-    assert ask(PaddedHostTransfer(), subject) == Answer(RuleOutcome.CLEAN, None, 0.0, 0.1, UNIT)
+    assert ask(padded_host_transfer, subject) == Answer(RuleOutcome.CLEAN, None, 0.0, 0.1, UNIT)
 
 
 def test_without_transfers_the_question_does_not_arise() -> None:
@@ -57,14 +59,14 @@ def test_without_transfers_the_question_does_not_arise() -> None:
     )
     on_host = record(1, 1, 1, 48, 64, memory=None)
     relu = Operation(1, "ttnn.relu", inputs=(1,))
-    assert ask(PaddedHostTransfer(), Subject(report=report([READ], [on_host]))) == nothing
-    assert ask(PaddedHostTransfer(), Subject(report=report([relu], [record(1, 1, 1, 48, 64)]))) == (
+    assert ask(padded_host_transfer, Subject(report=report([READ], [on_host]))) == nothing
+    assert ask(padded_host_transfer, Subject(report=report([relu], [record(1, 1, 1, 48, 64)]))) == (
         nothing
     )
 
 
 def test_an_op_table_does_not_tell() -> None:
-    assert ask(PaddedHostTransfer(), Subject(ops=table(op("Add")))) == Answer(
+    assert ask(padded_host_transfer, Subject(ops=table(op("Add")))) == Answer(
         RuleOutcome.NOT_MEASURED, "needs a report database"
     )
 
@@ -72,6 +74,6 @@ def test_an_op_table_does_not_tell() -> None:
 def test_a_tensor_of_unknown_size_is_left_out() -> None:
     reads = Operation(1, "ttnn.to_torch", inputs=(1, 2, 3))
     tensors = [record(1, 1, 1, 64, 64), record(2, 1, 1, 8, 8, dtype="NEW"), record(3, 1, 0, 8)]
-    assert ask(PaddedHostTransfer(), Subject(report=report([reads], tensors))) == Answer(
+    assert ask(padded_host_transfer, Subject(report=report([reads], tensors))) == Answer(
         RuleOutcome.CLEAN, None, 0.0, 0.1, UNIT
     )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pytest_ttnn_perf.analysis.checklist.rule import clean, found, not_applicable, not_measured
 from pytest_ttnn_perf.analysis.checklist.rules.ttp601_conv_sharding_changes import (
-    ConvShardingChanges,
+    conv_sharding_changes,
 )
 from pytest_ttnn_perf.records.finding import Evidence, Subject
 from tests.rules.answers import ask
@@ -19,7 +19,7 @@ CHANGES = [
 
 def test_two_changes() -> None:
     ops = table(conv("HEIGHT"), op("Unary"), conv("HEIGHT"), conv("BLOCK"), conv("WIDTH"))
-    assert ask(ConvShardingChanges(), Subject(ops=ops)) == found(
+    assert ask(conv_sharding_changes, Subject(ops=ops)) == found(
         "sharded otherwise than the one before: 2 of 4 convolutions",
         value=2.0,
         limit=1,
@@ -30,12 +30,12 @@ def test_two_changes() -> None:
 
 def test_one_change_is_clean() -> None:
     ops = table(conv("HEIGHT"), conv("BLOCK"))
-    assert ask(ConvShardingChanges(), Subject(ops=ops)) == clean(1.0, limit=1, unit="changes")
+    assert ask(conv_sharding_changes, Subject(ops=ops)) == clean(1.0, limit=1, unit="changes")
 
 
 def test_devices_are_rows_of_their_own() -> None:
     rows = [conv("HEIGHT"), conv("BLOCK", device=1), conv("HEIGHT"), conv("BLOCK", device=1)]
-    answer = ask(ConvShardingChanges(), Subject(ops=table(*rows)))
+    answer = ask(conv_sharding_changes, Subject(ops=table(*rows)))
     assert answer == clean(0.0, limit=1, unit="changes")
 
 
@@ -48,7 +48,7 @@ def test_a_report_without_a_table() -> None:
         (called(4, device_operations=("MatmulDeviceOperation",)), output(4, "L1_WIDTH_SHARDED")),
         (called(5, device_operations=()), output(5)),
     )
-    assert ask(ConvShardingChanges(), Subject(report=made)) == found(
+    assert ask(conv_sharding_changes, Subject(report=made)) == found(
         "sharded otherwise than the one before: 2 of 3 convolutions",
         value=2.0,
         limit=1,
@@ -61,7 +61,7 @@ def test_a_report_without_a_table() -> None:
 
 
 def test_inputs_that_do_not_tell() -> None:
-    rule = ConvShardingChanges()
+    rule = conv_sharding_changes
     assert ask(rule, Subject()) == not_measured("needs an op table or a report database")
     assert ask(rule, Subject(ops=table(op("Unary")))) == not_applicable("no convolutions")
     assert ask(rule, Subject(ops=table(op("Conv2dDeviceOperation")))) == not_measured(

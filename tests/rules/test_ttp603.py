@@ -8,7 +8,7 @@ import pytest
 
 from pytest_ttnn_perf.analysis.checklist.rule import clean, found, not_applicable, not_measured
 from pytest_ttnn_perf.analysis.checklist.rules.ttp603_act_double_buffer_off import (
-    ActDoubleBufferOff,
+    act_double_buffer_off,
 )
 from pytest_ttnn_perf.records.finding import Evidence, RuleOutcome, Severity, Subject
 from tests.rules.answers import ask
@@ -30,7 +30,7 @@ def test_some_have_none() -> None:
         conv(attributes=OFF, pixels=64, ns=90.0),
         conv(),
     )
-    assert ask(ActDoubleBufferOff(), Subject(ops=ops)) == found(
+    assert ask(act_double_buffer_off, Subject(ops=ops)) == found(
         "activations not double-buffered in 3 of 4 convolutions",
         value=0.75,
         limit=0.0,
@@ -40,7 +40,7 @@ def test_some_have_none() -> None:
             Evidence("2 x Conv2d 1x1x1024x32", 60.0, "ns", 60 / 350),
         ],
     )
-    limit = ActDoubleBufferOff(share=0.75)
+    limit = act_double_buffer_off.with_limits(share=0.75)
     assert ask(limit, Subject(ops=ops)) == clean(0.75, limit=0.75, unit=UNIT)
 
 
@@ -66,20 +66,20 @@ def test_a_warning_only_where_it_is_known_to_pay(
         conv(attributes=OFF, ns=100.0)._replace(ideal_ns=ideal_ns),
         conv(attributes=ON, ns=100.0)._replace(ideal_ns=99.0),
     )
-    answer = ActDoubleBufferOff().check(Subject(ops=ops, report=made))
+    answer = act_double_buffer_off.check(Subject(ops=ops, report=made))
     assert (answer.outcome, answer.severity) == (RuleOutcome.FOUND, severity)
-    assert ActDoubleBufferOff.severity is Severity.WARNING
+    assert act_double_buffer_off.severity is Severity.WARNING
 
 
 def test_all_have_them() -> None:
     ops = table(conv(attributes=ON), op("Unary", attributes=OFF))
-    assert ask(ActDoubleBufferOff(), Subject(ops=ops)) == clean(0.0, limit=0.0, unit=UNIT)
+    assert ask(act_double_buffer_off, Subject(ops=ops)) == clean(0.0, limit=0.0, unit=UNIT)
 
 
 def test_a_report_without_a_table() -> None:
     on, off = (NOT_ASKED._replace(enable_act_double_buffer=switch) for switch in (True, False))
     made = convolving((called(1, asked=on), output(1)), (called(2, asked=off), output(2)))
-    assert ask(ActDoubleBufferOff(), Subject(report=made)) == found(
+    assert ask(act_double_buffer_off, Subject(report=made)) == found(
         "activations not double-buffered in 1 of 2 convolutions",
         value=0.5,
         limit=0.0,
@@ -89,7 +89,7 @@ def test_a_report_without_a_table() -> None:
 
 
 def test_inputs_that_do_not_tell() -> None:
-    rule = ActDoubleBufferOff()
+    rule = act_double_buffer_off
     assert ask(rule, Subject()) == not_measured("needs an op table or a report database")
     assert ask(rule, Subject(ops=table(op("Unary")))) == not_applicable("no convolutions")
     untold = not_measured("the capture does not tell whether activations are double-buffered")

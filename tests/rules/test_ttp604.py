@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pytest_ttnn_perf.analysis.checklist.rule import clean, found, not_applicable, not_measured
 from pytest_ttnn_perf.analysis.checklist.rules.ttp604_weights_double_buffer_off import (
-    WeightsDoubleBufferOff,
+    weights_double_buffer_off,
 )
 from pytest_ttnn_perf.records.finding import Evidence, Subject
 from tests.rules.answers import ask
@@ -23,7 +23,7 @@ def test_some_have_none() -> None:
         conv(attributes=OFF, pixels=64, ns=90.0),
         conv(),
     )
-    assert ask(WeightsDoubleBufferOff(), Subject(ops=ops)) == found(
+    assert ask(weights_double_buffer_off, Subject(ops=ops)) == found(
         "weights not double-buffered in 3 of 4 convolutions",
         value=0.75,
         limit=0.0,
@@ -33,19 +33,19 @@ def test_some_have_none() -> None:
             Evidence("2 x Conv2d 1x1x1024x32", 60.0, "ns", 60 / 350),
         ],
     )
-    limit = WeightsDoubleBufferOff(share=0.75)
+    limit = weights_double_buffer_off.with_limits(share=0.75)
     assert ask(limit, Subject(ops=ops)) == clean(0.75, limit=0.75, unit=UNIT)
 
 
 def test_all_have_them() -> None:
     ops = table(conv(attributes=ON), op("Unary", attributes=OFF))
-    assert ask(WeightsDoubleBufferOff(), Subject(ops=ops)) == clean(0.0, limit=0.0, unit=UNIT)
+    assert ask(weights_double_buffer_off, Subject(ops=ops)) == clean(0.0, limit=0.0, unit=UNIT)
 
 
 def test_a_report_without_a_table() -> None:
     on, off = (NOT_ASKED._replace(enable_weights_double_buffer=switch) for switch in (True, False))
     made = convolving((called(1, asked=on), output(1)), (called(2, asked=off), output(2)))
-    assert ask(WeightsDoubleBufferOff(), Subject(report=made)) == found(
+    assert ask(weights_double_buffer_off, Subject(report=made)) == found(
         "weights not double-buffered in 1 of 2 convolutions",
         value=0.5,
         limit=0.0,
@@ -55,7 +55,7 @@ def test_a_report_without_a_table() -> None:
 
 
 def test_inputs_that_do_not_tell() -> None:
-    rule = WeightsDoubleBufferOff()
+    rule = weights_double_buffer_off
     assert ask(rule, Subject()) == not_measured("needs an op table or a report database")
     assert ask(rule, Subject(ops=table(op("Unary")))) == not_applicable("no convolutions")
     untold = not_measured("the capture does not tell whether weights are double-buffered")

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from pytest_ttnn_perf.analysis.checklist.rule import clean, found, not_applicable, not_measured
-from pytest_ttnn_perf.analysis.checklist.rules.ttp605_batchnorm_not_folded import BatchnormNotFolded
+from pytest_ttnn_perf.analysis.checklist.rules.ttp605_batchnorm_not_folded import (
+    batchnorm_not_folded,
+)
 from pytest_ttnn_perf.records.finding import Evidence, Subject
 from pytest_ttnn_perf.records.ttnn_report import Operation
 from tests.rules.answers import ask
@@ -16,19 +18,19 @@ NORM = op("BatchNormOperation", [tensor(1, 64, 32, 32)], ns=70.0)
 
 def test_batch_norms_that_run() -> None:
     ops = table(conv(), NORM, conv(), NORM)
-    assert ask(BatchnormNotFolded(), Subject(ops=ops)) == found(
+    assert ask(batchnorm_not_folded, Subject(ops=ops)) == found(
         "2 batch norms beside 2 convolutions",
         value=2,
         limit=0,
         unit="batch norms",
         evidence=[Evidence("2 x BatchNorm 1x64x32x32", 140.0, "ns", 140 / 340)],
     )
-    limit = BatchnormNotFolded(batch_norms=2)
+    limit = batchnorm_not_folded.with_limits(batch_norms=2)
     assert ask(limit, Subject(ops=ops)).value == 2
 
 
 def test_none_is_no_evidence() -> None:
-    answer = ask(BatchnormNotFolded(), Subject(ops=table(conv(), op("BinaryNgDeviceOperation"))))
+    answer = ask(batchnorm_not_folded, Subject(ops=table(conv(), op("BinaryNgDeviceOperation"))))
     assert answer == clean(
         0,
         limit=0,
@@ -41,7 +43,7 @@ def test_a_report_without_a_table() -> None:
     convolution = convolving((called(1), output(1)))
     operations = (*convolution.operations, Operation(2, "ttnn.batch_norm"))
     asked = Subject(report=report(operations))
-    assert ask(BatchnormNotFolded(), asked) == found(
+    assert ask(batchnorm_not_folded, asked) == found(
         "1 batch norm beside 1 convolution",
         value=1,
         limit=0,
@@ -51,8 +53,8 @@ def test_a_report_without_a_table() -> None:
 
 
 def test_nothing_to_look_at() -> None:
-    assert ask(BatchnormNotFolded(), Subject()) == not_measured(
+    assert ask(batchnorm_not_folded, Subject()) == not_measured(
         "needs an op table or a report database"
     )
     alone = Subject(ops=table(NORM))
-    assert ask(BatchnormNotFolded(), alone) == not_applicable("no convolutions")
+    assert ask(batchnorm_not_folded, alone) == not_applicable("no convolutions")

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from pytest_ttnn_perf.analysis.checklist.rule import clean, found, not_applicable, not_measured
-from pytest_ttnn_perf.analysis.checklist.rules.ttp701_batch_not_divisible import BatchNotDivisible
+from pytest_ttnn_perf.analysis.checklist.rules.ttp701_batch_not_divisible import batch_not_divisible
 from pytest_ttnn_perf.records.finding import Subject
 from pytest_ttnn_perf.records.hardware import Hardware
 from pytest_ttnn_perf.records.observation import Observation
@@ -27,22 +27,24 @@ LEFT_OVER = found("a batch of 10 among 4 devices leaves 2 over", value=2, limit=
 @pytest.mark.parametrize("ways", [4, "4"])
 def test_samples_left_over(name: str, ways: Scalar) -> None:
     asked = Subject(facts={"data_parallel": ways, name: 10})
-    assert ask(BatchNotDivisible(), asked) == LEFT_OVER
-    assert ask(BatchNotDivisible(left_over=2), asked) == clean(2, limit=2, unit="samples")
+    assert ask(batch_not_divisible, asked) == LEFT_OVER
+    assert ask(batch_not_divisible.with_limits(left_over=2), asked) == clean(
+        2, limit=2, unit="samples"
+    )
 
 
 def test_an_even_share() -> None:
     asked = Subject(facts={"data_parallel": 4, "batch": 8})
-    assert ask(BatchNotDivisible(), asked) == clean(0, limit=0, unit="samples")
+    assert ask(batch_not_divisible, asked) == clean(0, limit=0, unit="samples")
 
 
 def test_all_devices_share() -> None:
     facts: dict[str, Scalar] = {"data_parallel": True, "batch": 10}
     ops = table(*(op("Matmul", device=device) for device in range(4)))
-    assert ask(BatchNotDivisible(), Subject(ops=ops, facts=facts)) == LEFT_OVER
+    assert ask(batch_not_divisible, Subject(ops=ops, facts=facts)) == LEFT_OVER
     opened = Observation("test_it", hardware=Hardware("wormhole_b0", "t3k", "2x2"))
-    assert ask(BatchNotDivisible(), Subject(observation=opened, facts=facts)) == LEFT_OVER
-    assert ask(BatchNotDivisible(), Subject(facts=facts)) == not_measured(
+    assert ask(batch_not_divisible, Subject(observation=opened, facts=facts)) == LEFT_OVER
+    assert ask(batch_not_divisible, Subject(facts=facts)) == not_measured(
         "it is not known how many devices share the batch"
     )
 
@@ -50,8 +52,8 @@ def test_all_devices_share() -> None:
 @pytest.mark.parametrize("mesh", [("4", "PlacementShard(0)"), ("1, 4", COPY, "PlacementShard(0)")])
 def test_inputs_sharded_on_their_batch(mesh: tuple[str, ...]) -> None:
     made = report([linear(1, placed(*mesh), placed("4", COPY))])
-    assert ask(BatchNotDivisible(), Subject(report=made, facts={"batch": 10})) == LEFT_OVER
-    assert ask(BatchNotDivisible(), Subject(report=made)) == not_measured(
+    assert ask(batch_not_divisible, Subject(report=made, facts={"batch": 10})) == LEFT_OVER
+    assert ask(batch_not_divisible, Subject(report=made)) == not_measured(
         "the batch is not known: give it as batch= in the marker"
     )
 
@@ -59,13 +61,13 @@ def test_inputs_sharded_on_their_batch(mesh: tuple[str, ...]) -> None:
 @pytest.mark.parametrize("fact", [{}, {"batch": 8}, {"batch_size": 8}], ids=str)
 def test_the_batch_of_the_marker_comes_first(fact: dict[str, Scalar]) -> None:
     asked = measured(environment={"batch": 10}, facts={"data_parallel": 4, **fact})
-    assert ask(BatchNotDivisible(), asked) == LEFT_OVER
+    assert ask(batch_not_divisible, asked) == LEFT_OVER
 
 
 @pytest.mark.parametrize("batch", [True, 0, -4, "ten", None])
 def test_what_is_no_batch(batch: Scalar) -> None:
     asked = measured(environment={"batch": batch}, facts={"data_parallel": 4, "batch": 10})
-    assert ask(BatchNotDivisible(), asked) == LEFT_OVER
+    assert ask(batch_not_divisible, asked) == LEFT_OVER
 
 
 @pytest.mark.parametrize(
@@ -92,4 +94,4 @@ def test_what_is_no_batch(batch: Scalar) -> None:
     ],
 )
 def test_without_data_parallelism(subject: Subject) -> None:
-    assert ask(BatchNotDivisible(), subject) == not_applicable(NO_DATA_PARALLELISM)
+    assert ask(batch_not_divisible, subject) == not_applicable(NO_DATA_PARALLELISM)

@@ -8,7 +8,7 @@ import pytest
 
 from pytest_ttnn_perf.analysis.checklist.rule import clean, found, not_applicable, not_measured
 from pytest_ttnn_perf.analysis.checklist.rules.ttp702_weights_not_replicated import (
-    WeightsNotReplicated,
+    weights_not_replicated,
 )
 from pytest_ttnn_perf.records.finding import Evidence, Subject
 from pytest_ttnn_perf.records.ttnn_report import Operation
@@ -26,7 +26,7 @@ def test_weights_that_are_cut() -> None:
         3, "ttnn.conv2d", arguments={"input_tensor": BATCHED, "weight_tensor": CUT}
     )
     made = report([linear(1, BATCHED, COPIED), linear(2, BATCHED, CUT), convolution])
-    assert ask(WeightsNotReplicated(), Subject(report=made)) == found(
+    assert ask(weights_not_replicated, Subject(report=made)) == found(
         "cut among devices: 2 of 3 weights",
         value=2,
         limit=0,
@@ -36,7 +36,7 @@ def test_weights_that_are_cut() -> None:
             Evidence("ttnn.conv2d (operation 3)", 2, "parts"),
         ],
     )
-    limit = WeightsNotReplicated(weights=2)
+    limit = weights_not_replicated.with_limits(weights=2)
     assert ask(limit, Subject(report=made)) == clean(2, limit=2, unit="weights")
 
 
@@ -45,7 +45,7 @@ def test_weights_on_every_device(facts: dict[str, int]) -> None:
     # The second operand of an add is no weight.
     add = linear(2, BATCHED, CUT, name="ttnn.add")
     asked = Subject(report=report([linear(1, BATCHED, COPIED), add]), facts=facts)
-    assert ask(WeightsNotReplicated(), asked) == clean(0, limit=0, unit="weights")
+    assert ask(weights_not_replicated, asked) == clean(0, limit=0, unit="weights")
 
 
 def test_what_another_operation_computed_is_no_weight() -> None:
@@ -56,18 +56,18 @@ def test_what_another_operation_computed_is_no_weight() -> None:
     heads = Operation(1, "ttnn.split_heads", outputs=(7,), device_operations=("NlpCreateHeads",))
     projection = linear(3, BATCHED, COPIED)
     made = report([heads, attention, projection], [record(7, 2, 1, 32, 64)], [(7, 1, 2)])
-    answer = ask(WeightsNotReplicated(), Subject(report=made))
+    answer = ask(weights_not_replicated, Subject(report=made))
     assert answer == clean(0, limit=0, unit="weights")
 
 
 def test_a_mesh_of_one_device_cuts_nothing() -> None:
     one = report([linear(1, placed("1", COPY), placed("1", "PlacementShard(3)"))])
     asked = Subject(report=one, facts={"data_parallel": 2})
-    assert ask(WeightsNotReplicated(), asked) == clean(0, limit=0, unit="weights")
+    assert ask(weights_not_replicated, asked) == clean(0, limit=0, unit="weights")
 
 
 def test_inputs_that_do_not_tell() -> None:
-    rule = WeightsNotReplicated()
+    rule = weights_not_replicated
     assert ask(rule, Subject()) == not_measured("needs a device, or facts that are stated of one")
     assert ask(rule, Subject(facts={"batch": 8})) == not_applicable(NO_DATA_PARALLELISM)
     assert ask(rule, Subject(report=report([linear(1, CUT, CUT)]))) == not_applicable(

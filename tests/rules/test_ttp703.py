@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pytest_ttnn_perf.analysis.checklist.rule import clean, found, not_applicable, not_measured
-from pytest_ttnn_perf.analysis.checklist.rules.ttp703_collective_share import CollectiveShare
+from pytest_ttnn_perf.analysis.checklist.rules.ttp703_collective_share import collective_share
 from pytest_ttnn_perf.records.finding import Evidence, Subject
 from tests.rules.answers import ask
 from tests.rules.tables import op, table, tensor
@@ -21,7 +21,7 @@ def test_much_time() -> None:
         op(GATHER, [INPUT], ns=50.0, device=1),
         op("ReduceScatterDeviceOperation", [INPUT], ns=50.0, device=1),
     )
-    assert ask(CollectiveShare(), Subject(ops=ops)) == found(
+    assert ask(collective_share, Subject(ops=ops)) == found(
         "50.0 % of the kernel time goes into 3 collectives",
         value=0.5,
         limit=0.2,
@@ -35,15 +35,15 @@ def test_much_time() -> None:
 
 def test_up_to_the_limit_is_clean() -> None:
     ops = table(op("Matmul", ns=80.0), op(GATHER, ns=20.0, device=1))
-    assert ask(CollectiveShare(), Subject(ops=ops)) == clean(0.2, limit=0.2, unit=UNIT)
+    assert ask(collective_share, Subject(ops=ops)) == clean(0.2, limit=0.2, unit=UNIT)
 
 
 def test_a_fused_collective_is_a_matmul() -> None:
     fused = op("AllGatherMatmulAsyncDeviceOperation", ns=90.0)
     ops = table(fused, op("Matmul", ns=10.0, device=1))
-    assert ask(CollectiveShare(), Subject(ops=ops)) == clean(0.0, limit=0.2, unit=UNIT)
+    assert ask(collective_share, Subject(ops=ops)) == clean(0.0, limit=0.2, unit=UNIT)
 
 
 def test_nothing_to_look_at() -> None:
-    assert ask(CollectiveShare(), Subject()) == not_measured("needs an op table")
-    assert ask(CollectiveShare(), Subject(ops=table(op(GATHER)))) == not_applicable("one device")
+    assert ask(collective_share, Subject()) == not_measured("needs an op table")
+    assert ask(collective_share, Subject(ops=table(op(GATHER)))) == not_applicable("one device")

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from pytest_ttnn_perf.analysis.checklist.rule import Answer
-from pytest_ttnn_perf.analysis.checklist.rules.ttp803_small_transfers import SmallTransfers
+from pytest_ttnn_perf.analysis.checklist.rules.ttp803_small_transfers import small_transfers
 from pytest_ttnn_perf.records.finding import Evidence, RuleOutcome, Subject
 from tests.rules.answers import ask
 from tests.rules.kernel_logs import printed, program
@@ -16,7 +16,7 @@ def test_many_small_transfers_are_found() -> None:
         program(1, reads=100, writes=60, sizes={2048: None}),
         program(2, sizes={64: 20, 2049: 20}),
     )
-    assert ask(SmallTransfers(), subject) == Answer(
+    assert ask(small_transfers, subject) == Answer(
         RuleOutcome.FOUND,
         "90.0 % of 200 transfers move 2048 B or less",
         0.9,
@@ -31,14 +31,14 @@ def test_many_small_transfers_are_found() -> None:
 
 def test_the_limit_itself_is_clean() -> None:
     subject = printed(program(sizes={2048: 32, 4096: 32}))
-    assert ask(SmallTransfers(), subject) == Answer(RuleOutcome.CLEAN, None, 0.5, 0.5, UNIT)
+    assert ask(small_transfers, subject) == Answer(RuleOutcome.CLEAN, None, 0.5, 0.5, UNIT)
 
 
 def test_few_transfers_raise_no_question() -> None:
-    assert ask(SmallTransfers(), printed(program(sizes={2048: 63}))) == Answer(
+    assert ask(small_transfers, printed(program(sizes={2048: 63}))) == Answer(
         RuleOutcome.NOT_APPLICABLE, "there are few transfers: 63"
     )
-    assert ask(SmallTransfers(), printed(program(reads=0, writes=0))) == Answer(
+    assert ask(small_transfers, printed(program(reads=0, writes=0))) == Answer(
         RuleOutcome.NOT_APPLICABLE, "there are few transfers: 0"
     )
 
@@ -52,4 +52,4 @@ def test_few_transfers_raise_no_question() -> None:
     ],
 )
 def test_without_sizes_nothing_is_measured(subject: Subject, reason: str) -> None:
-    assert ask(SmallTransfers(), subject) == Answer(RuleOutcome.NOT_MEASURED, reason)
+    assert ask(small_transfers, subject) == Answer(RuleOutcome.NOT_MEASURED, reason)

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from pytest_ttnn_perf.analysis.checklist.rule import Answer
-from pytest_ttnn_perf.analysis.checklist.rules.ttp804_bound import Bound
+from pytest_ttnn_perf.analysis.checklist.rules.ttp804_bound import bound
 from pytest_ttnn_perf.records.finding import Evidence, RuleOutcome, Subject
 from pytest_ttnn_perf.records.ttlang import Roofline, ThreadWork, TtlangLog
 from tests.rules.answers import ask
@@ -13,13 +13,13 @@ UNIT = "of the longer work"
 THREADS = (ThreadWork("NCRISC", 1906, 1127, 779), ThreadWork("TRISC_1", 2106, 1470, 636))
 
 
-def roofline(bound: str, percent: int) -> Roofline:
-    return Roofline(bound, percent, 779, "NCRISC", 636, "TRISC_1", THREADS)
+def roofline(side: str, percent: int) -> Roofline:
+    return Roofline(side, percent, 779, "NCRISC", 636, "TRISC_1", THREADS)
 
 
 def test_what_bounds_a_kernel_is_said() -> None:
     subject = printed(program(5, bandwidth=19.3), roofline=roofline("memory", 18))
-    assert ask(Bound(), subject) == Answer(
+    assert ask(bound, subject) == Answer(
         RuleOutcome.FOUND,
         "memory-bound: 18.0 % of moving data has no computing beside it",
         0.18,
@@ -34,7 +34,7 @@ def test_what_bounds_a_kernel_is_said() -> None:
 
 
 def test_early_versions_count_waiting_as_work() -> None:
-    assert ask(Bound(), printed(roofline=Roofline("compute", 40, 100, None, 140))) == Answer(
+    assert ask(bound, printed(roofline=Roofline("compute", 40, 100, None, 140))) == Answer(
         RuleOutcome.FOUND,
         "compute-bound: 40.0 % of computing has no moving data beside it; this version of tt-lang "
         "counts waiting as work",
@@ -45,9 +45,9 @@ def test_early_versions_count_waiting_as_work() -> None:
     )
 
 
-@pytest.mark.parametrize(("bound", "percent"), [("memory", 10), ("balanced", 0)])
-def test_within_the_limit_a_kernel_is_balanced(bound: str, percent: int) -> None:
-    assert ask(Bound(), printed(roofline=roofline(bound, percent))) == Answer(
+@pytest.mark.parametrize(("side", "percent"), [("memory", 10), ("balanced", 0)])
+def test_within_the_limit_a_kernel_is_balanced(side: str, percent: int) -> None:
+    assert ask(bound, printed(roofline=roofline(side, percent))) == Answer(
         RuleOutcome.CLEAN, None, percent / 100, 0.1, UNIT
     )
 
@@ -64,7 +64,7 @@ def test_within_the_limit_a_kernel_is_balanced(bound: str, percent: int) -> None
     ],
 )
 def test_without_a_roofline_nothing_is_measured(subject: Subject, reason: str) -> None:
-    assert ask(Bound(), subject) == Answer(RuleOutcome.NOT_MEASURED, reason)
+    assert ask(bound, subject) == Answer(RuleOutcome.NOT_MEASURED, reason)
 
 
 @pytest.mark.parametrize("order", [1, -1])
@@ -72,4 +72,4 @@ def test_of_several_kernels_the_one_that_works_longest_counts(order: int) -> Non
     lines = [Roofline("memory", 90, 700, None, 70), Roofline("compute", 50, 400, None, 800)]
     logs = [printed(roofline=line).kernels for line in lines][::order]
     profiles = tuple(profile for log in logs if log for profile in log.auto_profiles)
-    assert ask(Bound(), Subject(kernels=TtlangLog(auto_profiles=profiles))).value == 0.5
+    assert ask(bound, Subject(kernels=TtlangLog(auto_profiles=profiles))).value == 0.5

@@ -3,7 +3,9 @@ from __future__ import annotations
 import pytest
 
 from pytest_ttnn_perf.analysis.checklist.rule import Answer
-from pytest_ttnn_perf.analysis.checklist.rules.ttp805_barrier_per_transfer import BarrierPerTransfer
+from pytest_ttnn_perf.analysis.checklist.rules.ttp805_barrier_per_transfer import (
+    barrier_per_transfer,
+)
 from pytest_ttnn_perf.records.finding import Evidence, RuleOutcome, Subject
 from tests.rules.answers import ask
 from tests.rules.kernel_logs import printed, program
@@ -16,7 +18,7 @@ def test_a_barrier_after_each_transfer_is_found() -> None:
         program(1, cores=4, reads=256, writes=240, read_barriers=256, write_barriers=160),
         program(2, cores=4, read_barriers=128, write_barriers=16),
     )
-    assert ask(BarrierPerTransfer(), subject) == Answer(
+    assert ask(barrier_per_transfer, subject) == Answer(
         RuleOutcome.FOUND,
         "reads of program 1 (kernel) have a barrier after every 1.0 transfers",
         1.0,
@@ -31,12 +33,12 @@ def test_a_barrier_after_each_transfer_is_found() -> None:
 
 def test_the_limit_itself_is_clean() -> None:
     subject = printed(program(cores=4, read_barriers=128, write_barriers=16))
-    assert ask(BarrierPerTransfer(), subject) == Answer(RuleOutcome.CLEAN, None, 2.0, 2, UNIT)
+    assert ask(barrier_per_transfer, subject) == Answer(RuleOutcome.CLEAN, None, 2.0, 2, UNIT)
 
 
 @pytest.mark.parametrize("barriers", [None, 0, 256])
 def test_one_barrier_on_each_core_raises_no_question(barriers: int | None) -> None:
-    assert ask(BarrierPerTransfer(), printed(program(cores=256, read_barriers=barriers))) == Answer(
+    assert ask(barrier_per_transfer, printed(program(cores=256, read_barriers=barriers))) == Answer(
         RuleOutcome.NOT_APPLICABLE, "no program has more than one barrier on a core"
     )
 
@@ -49,4 +51,4 @@ def test_one_barrier_on_each_core_raises_no_question(barriers: int | None) -> No
     ],
 )
 def test_without_a_summary_nothing_is_measured(subject: Subject, reason: str) -> None:
-    assert ask(BarrierPerTransfer(), subject) == Answer(RuleOutcome.NOT_MEASURED, reason)
+    assert ask(barrier_per_transfer, subject) == Answer(RuleOutcome.NOT_MEASURED, reason)

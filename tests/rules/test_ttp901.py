@@ -5,13 +5,13 @@ import math
 import pytest
 
 from pytest_ttnn_perf.analysis.checklist.rule import clean, found, not_measured
-from pytest_ttnn_perf.analysis.checklist.rules.ttp901_pcc_below_limit import PccBelowLimit
+from pytest_ttnn_perf.analysis.checklist.rules.ttp901_pcc_below_limit import pcc_below_limit
 from pytest_ttnn_perf.records.finding import Evidence, Subject
 from pytest_ttnn_perf.records.metric import Better
 from tests.rules.answers import ask
 from tests.rules.observations import accuracy, measured, timed
 
-RULE = PccBelowLimit()
+RULE = pcc_below_limit
 
 
 def test_a_pcc_below_its_limit() -> None:

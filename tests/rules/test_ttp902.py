@@ -1,13 +1,13 @@
 from __future__ import annotations
 
 from pytest_ttnn_perf.analysis.checklist.rule import clean, found, not_applicable, not_measured
-from pytest_ttnn_perf.analysis.checklist.rules.ttp902_pcc_not_checked import PccNotChecked
+from pytest_ttnn_perf.analysis.checklist.rules.ttp902_pcc_not_checked import pcc_not_checked
 from pytest_ttnn_perf.records.finding import Subject
 from pytest_ttnn_perf.records.metric import Source
 from tests.rules.answers import ask
 from tests.rules.observations import accuracy, measured, timed
 
-RULE = PccNotChecked()
+RULE = pcc_not_checked
 FOUND = found("the test measures its model without checking the output")
 
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from pytest_ttnn_perf.analysis.checklist.rule import clean, found, not_measured
-from pytest_ttnn_perf.analysis.checklist.rules.ttp903_non_finite_output import NonFiniteOutput
+from pytest_ttnn_perf.analysis.checklist.rules.ttp903_non_finite_output import non_finite_output
 from pytest_ttnn_perf.measure.pcc import compare
 from pytest_ttnn_perf.records.finding import Evidence, Subject
 from tests.rules.answers import ask
@@ -15,7 +15,7 @@ from tests.rules.observations import accuracy, measured, timed
 if TYPE_CHECKING:
     from pytest_ttnn_perf.records.observation import MetricObservation
 
-RULE = NonFiniteOutput()
+RULE = non_finite_output
 CLEAN = clean(0, limit=0, unit="outputs")
 FINE, BROKEN = [1.0, 2.0, 3.0], [1.0, math.nan, math.inf]
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from pytest_ttnn_perf.analysis.checklist.rule import clean, found, not_measured
-from pytest_ttnn_perf.analysis.checklist.rules.ttp904_pcc_dropped import PccDropped
+from pytest_ttnn_perf.analysis.checklist.rules.ttp904_pcc_dropped import pcc_dropped
 from pytest_ttnn_perf.gate.judge import judge_test
 from pytest_ttnn_perf.records.baseline import Accepted, MetricBaseline, Session, TestBaseline
 from pytest_ttnn_perf.records.finding import Evidence, Subject
@@ -17,7 +17,7 @@ from tests.rules.observations import accuracy, measured, timed
 if TYPE_CHECKING:
     from pytest_ttnn_perf.records.observation import MetricObservation
 
-RULE = PccDropped()
+RULE = pcc_dropped
 NO_BASELINE = not_measured("there is no baseline of a PCC to compare with")
 
 

@@ -4,14 +4,14 @@ import math
 from dataclasses import replace
 
 from pytest_ttnn_perf.analysis.checklist.rule import clean, found, not_applicable, not_measured
-from pytest_ttnn_perf.analysis.checklist.rules.ttp905_target_missed import TargetMissed
+from pytest_ttnn_perf.analysis.checklist.rules.ttp905_target_missed import target_missed
 from pytest_ttnn_perf.records.finding import Evidence, Subject
 from pytest_ttnn_perf.records.metric import Better, Kind, Metric
 from pytest_ttnn_perf.records.observation import Limits, MetricObservation
 from tests.rules.answers import ask
 from tests.rules.observations import accuracy, measured, timed
 
-RULE = TargetMissed()
+RULE = target_missed
 TARGET = Limits(target=10.0)
 RATE = MetricObservation(
     Metric("rate", "tok/s", Better.HIGHER, Kind.THROUGHPUT), (8.0, 9.0, 30.0), limits=TARGET

@@ -1,12 +1,12 @@
 from __future__ import annotations
 
 from pytest_ttnn_perf.analysis.checklist.rule import clean, found, not_measured
-from pytest_ttnn_perf.analysis.checklist.rules.ttp906_pcc_limit_lowered import PccLimitLowered
+from pytest_ttnn_perf.analysis.checklist.rules.ttp906_pcc_limit_lowered import pcc_limit_lowered
 from pytest_ttnn_perf.records.finding import Evidence, Subject
 from tests.rules.answers import ask
 from tests.rules.observations import accuracy, measured, timed
 
-RULE = PccLimitLowered()
+RULE = pcc_limit_lowered
 
 
 def test_lowered_limits_the_lowest_first() -> None:

@@ -97,7 +97,7 @@ def gaps_of(subject: Subject) -> Gaps | str:
     )
 
 
-def longest_gaps(table: OpTable, gaps: Gaps) -> tuple[Evidence, ...]:
+def longest_gaps(table: OpTable, gaps: Gaps) -> Iterator[Evidence]:
     """Return before which ops the devices waited most."""
     waits = map(table.op, gaps.waits)
     return worst_ops(waits, lambda op: max(op.gap_ns or 0.0, 0.0), of=gaps.whole_ns)

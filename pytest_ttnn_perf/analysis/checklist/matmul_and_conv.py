@@ -15,7 +15,7 @@ from pytest_ttnn_perf.analysis.checklist.op_times import (
     ops_like,
 )
 from pytest_ttnn_perf.analysis.checklist.residency import budget_bytes, called, sharding_in
-from pytest_ttnn_perf.analysis.checklist.rule import clean, found, not_measured
+from pytest_ttnn_perf.analysis.checklist.rule import not_measured
 from pytest_ttnn_perf.records.finding import Evidence
 from pytest_ttnn_perf.records.ops import Category, category_of
 from pytest_ttnn_perf.records.ttnn_report import BufferType
@@ -23,7 +23,7 @@ from pytest_ttnn_perf.records.ttnn_report import BufferType
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    from pytest_ttnn_perf.analysis.checklist.rule import Answer
+    from pytest_ttnn_perf.analysis.checklist.rule import Answer, Limit
     from pytest_ttnn_perf.records.finding import Subject
     from pytest_ttnn_perf.records.ops import Op, OpTable, Signature
     from pytest_ttnn_perf.records.ttnn_report import Operation, Report, TensorRecord
@@ -204,9 +204,9 @@ def whole_ns(subject: Subject) -> float | None:
 
 def judged_switches(
     switched: Iterable[tuple[Convolution, bool | None]],
+    limit: Limit,
     *,
     buffered: str,
-    at_most: float,
     of: float | None,
 ) -> Answer:
     """Compare the share of convolutions that have something switched off with a limit."""
@@ -214,28 +214,22 @@ def judged_switches(
     if not told:
         return not_measured(f"the capture does not tell whether {buffered} are double-buffered")
     off = [each for each, on in told if not on]
-    share, unit = len(off) / len(told), "of convolutions"
-    if share <= at_most:
-        return clean(share, limit=at_most, unit=unit)
     reason = f"{buffered} not double-buffered in {len(off)} of {counted(len(told), 'convolution')}"
-    return found(reason, value=share, limit=at_most, unit=unit, evidence=heaviest(off, of=of))
+    return limit.at_most(len(off) / len(told), reason, heaviest(off, of=of))
 
 
-def heaviest(listed: Iterable[Convolution], *, of: float | None) -> tuple[Evidence, ...]:
-    """Return what is to be said of convolutions, like ones as one, the slowest first."""
+def heaviest(listed: Iterable[Convolution], *, of: float | None) -> Iterator[Evidence]:
+    """Yield what is to be said of convolutions, like ones as one, the slowest first."""
     times: dict[str, list[float | None]] = defaultdict(list)
     for each in listed:
         times[each.name].append(each.kernel_ns)
     totals = {name: sum(time or 0.0 for time in each) for name, each in times.items()}
-    return tuple(
-        Evidence(
-            f"{len(times[name])} x {name}" if len(times[name]) > 1 else name,
-            totals[name] if None not in times[name] else None,
-            "ns" if None not in times[name] else "",
-            totals[name] / of if of and None not in times[name] else None,
-        )
-        for name in sorted(times, key=lambda name: (-totals[name], name))
-    )
+    for name in sorted(times, key=lambda name: (-totals[name], name)):
+        text = f"{len(times[name])} x {name}" if len(times[name]) > 1 else name
+        if None in times[name]:
+            yield Evidence(text)
+        else:
+            yield Evidence(text, totals[name], "ns", totals[name] / of if of else None)
 
 
 #: ``act_block_h_override`` is a multiple of this: the rows of a tile.

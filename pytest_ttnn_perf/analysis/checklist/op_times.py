@@ -10,14 +10,14 @@ from itertools import compress, pairwise
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar
 
 from pytest_ttnn_perf._base.text import counted, percent
-from pytest_ttnn_perf.analysis.checklist.rule import clean, found, not_applicable, not_measured
+from pytest_ttnn_perf.analysis.checklist.rule import not_applicable, not_measured
 from pytest_ttnn_perf.records.attribution import short_code
 from pytest_ttnn_perf.records.finding import Evidence
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
-    from pytest_ttnn_perf.analysis.checklist.rule import Answer
+    from pytest_ttnn_perf.analysis.checklist.rule import Answer, Limit
     from pytest_ttnn_perf.records.ops import Op, OpTable, Signature, Signpost
 
 
@@ -63,6 +63,10 @@ class Share:
         ops = counted(self.count, noun)
         return f"{percent(self.fraction)} of the kernel time goes into {ops}"
 
+    def at_most(self, limit: Limit, sentence: str) -> Answer:
+        """Answer with a finding, and these ops as its evidence, where the part is too large."""
+        return limit.at_most(self.fraction, sentence, worst_ops(self.ops, of=self.total_ns))
+
 
 @once_per_table
 def device_ops(table: OpTable) -> Sequence[Op]:
@@ -105,8 +109,8 @@ def worst_ops(
     *,
     of: float | None,
     unit: str = "ns",
-) -> tuple[Evidence, ...]:
-    """Return what is to be said of ops, those of one signature as one, the heaviest first.
+) -> Iterator[Evidence]:
+    """Yield what is to be said of ops, those of one signature as one, the heaviest first.
 
     ``of`` is the whole that they are shares of: the kernel time of a table, mostly.
     """
@@ -116,16 +120,9 @@ def worst_ops(
         name = described(op)
         weights[name] += weight(op)
         counts[name] += 1
-    ordered = sorted(weights, key=lambda name: (-weights[name], name))
-    return tuple(
-        Evidence(
-            f"{counts[name]} x {name}" if counts[name] > 1 else name,
-            weights[name],
-            unit,
-            weights[name] / of if of else None,
-        )
-        for name in ordered
-    )
+    for name in sorted(weights, key=lambda name: (-weights[name], name)):
+        text = f"{counts[name]} x {name}" if counts[name] > 1 else name
+        yield Evidence(text, weights[name], unit, weights[name] / of if of else None)
 
 
 def described(op: Op) -> str:
@@ -149,10 +146,7 @@ def has_operands(table: OpTable) -> bool:
     return any(signature.inputs or signature.outputs for signature in table.signatures)
 
 
-_UNIT: Final = "of the ideal"
-
-
-def judged_efficiency(ops: Iterable[Op], *, named: str, at_least: float, of: float) -> Answer:
+def judged_efficiency(ops: Iterable[Op], limit: Limit, *, named: str, of: float) -> Answer:
     """Compare the ideal time of ops with the time that they took, all together.
 
     An op that beats its model counts as ideal, so that it cannot make up for another.
@@ -167,17 +161,12 @@ def judged_efficiency(ops: Iterable[Op], *, named: str, at_least: float, of: flo
     took = sum(op.kernel_ns for op in modelled)
     reached = (took - sum(map(_lost_ns, modelled))) / took
     without = len(listed) - len(modelled)
-    if reached >= at_least:
+    if reached >= limit.value:
         reason = f"no model of {without} of {counted(len(listed), named)}" if without else None
-        return clean(reached, limit=at_least, unit=_UNIT, reason=reason)
-    return found(
-        f"{counted(len(modelled), named)} at {percent(reached)} of what the profiler's model "
-        "allows",
-        value=reached,
-        limit=at_least,
-        unit=_UNIT,
-        evidence=worst_ops(modelled, _lost_ns, of=of),
-    )
+        return limit.clean(reached, reason=reason)
+    ops_told = counted(len(modelled), named)
+    sentence = f"{ops_told} at {percent(reached)} of what the profiler's model allows"
+    return limit.found(reached, sentence, worst_ops(modelled, _lost_ns, of=of))
 
 
 def _lost_ns(op: Op) -> float:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from pytest_ttnn_perf._base.text import percent
 from pytest_ttnn_perf.analysis.checklist.op_times import once_per_table, ops_like, signature_numbers
-from pytest_ttnn_perf.analysis.checklist.rule import clean, found, not_measured
+from pytest_ttnn_perf.analysis.checklist.rule import not_measured
 from pytest_ttnn_perf.records.attribution import short_code
 from pytest_ttnn_perf.records.finding import Evidence
 from pytest_ttnn_perf.records.ops import Category, Tensor, category_of
@@ -17,7 +17,7 @@ from pytest_ttnn_perf.records.ops import Category, Tensor, category_of
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    from pytest_ttnn_perf.analysis.checklist.rule import Answer
+    from pytest_ttnn_perf.analysis.checklist.rule import Answer, Limit
     from pytest_ttnn_perf.records.finding import Subject
     from pytest_ttnn_perf.records.ops import Op, OpTable, Signature
     from pytest_ttnn_perf.records.ttnn_report import Operation, Report, TensorRecord
@@ -96,18 +96,16 @@ def size_of(tensor: Tensor) -> float:
 
 def by_weight(
     weights: Iterable[tuple[str, float]], *, unit: str, of: float | None = None
-) -> tuple[Evidence, ...]:
-    """Return evidence with the weights of the same text added up, the heaviest first.
+) -> Iterator[Evidence]:
+    """Yield evidence with the weights of the same text added up, the heaviest first.
 
     They are shares ``of`` a whole, where one is given.
     """
     totals: dict[str, float] = defaultdict(float)
     for text, weight in weights:
         totals[text] += weight
-    ordered = sorted(totals, key=lambda text: (-totals[text], text))
-    return tuple(
-        Evidence(text, totals[text], unit, totals[text] / of if of else None) for text in ordered
-    )
+    for text in sorted(totals, key=lambda text: (-totals[text], text)):
+        yield Evidence(text, totals[text], unit, totals[text] / of if of else None)
 
 
 def shape_text(shape: Iterable[int]) -> str:
@@ -138,24 +136,18 @@ def _in_report(report: Report) -> Iterator[Operand]:
                     yield Operand(operation.name, tensor, 1, given)
 
 
-def judged_float32(operands: Sequence[Operand], *, at_most: float, unit: str, what: str) -> Answer:
+def judged_float32(operands: Sequence[Operand], limit: Limit, *, what: str) -> Answer:
     """Compare the share of float32 with a limit; ``what`` ops do with them: "take and give"."""
     total = sum(operand.size for operand in operands)
     if not total:
         return not_measured(NO_OPERANDS)
     wide = [operand for operand in operands if operand.tensor.dtype == "FLOAT32"]
     share = sum(operand.size for operand in wide) / total
-    if share <= at_most:
-        return clean(share, limit=at_most, unit=unit)
-    return found(
+    named = ((f"{each.op} {shape_text(each.tensor.padded)}", each.size) for each in wide)
+    return limit.at_most(
+        share,
         f"{percent(share)} of the bytes that ops {what} are float32",
-        value=share,
-        limit=at_most,
-        unit=unit,
-        evidence=by_weight(
-            ((f"{each.op} {shape_text(each.tensor.padded)}", each.size) for each in wide),
-            unit="B",
-        ),
+        by_weight(named, unit="B"),
     )
 
 

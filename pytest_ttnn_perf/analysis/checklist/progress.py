@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from typing import TYPE_CHECKING, Final, TypeVar
+from typing import TYPE_CHECKING, Final
 
 from pytest_ttnn_perf._base.text import percent
 from pytest_ttnn_perf.analysis.checklist.kernels import kernels_of, roofline_of
@@ -13,15 +13,9 @@ from pytest_ttnn_perf.analysis.checklist.op_times import (
     kernel_ns,
     ops_like,
 )
+from pytest_ttnn_perf.analysis.checklist.registry import rule_of
 from pytest_ttnn_perf.analysis.checklist.residency import dram_use
-from pytest_ttnn_perf.analysis.checklist.rules.ttp303_hot_data_in_dram import HotDataInDram
-from pytest_ttnn_perf.analysis.checklist.rules.ttp305_unused_cores import UnusedCores
-from pytest_ttnn_perf.analysis.checklist.rules.ttp401_host_bound import HostBound
-from pytest_ttnn_perf.analysis.checklist.rules.ttp404_device_behind_e2e import DeviceBehindE2e
-from pytest_ttnn_perf.analysis.checklist.rules.ttp503_transfer_bound import TransferBound
-from pytest_ttnn_perf.analysis.checklist.rules.ttp801_grid_underused import GridUnderused
-from pytest_ttnn_perf.analysis.checklist.rules.ttp803_small_transfers import SmallTransfers
-from pytest_ttnn_perf.analysis.checklist.rules.ttp804_bound import Bound
+from pytest_ttnn_perf.analysis.checklist.rule import Limit
 from pytest_ttnn_perf.records.finding import (
     Bottleneck,
     BottleneckKind,
@@ -147,12 +141,20 @@ def _state(finding: Finding) -> State | None:
     return State.DONE if finding.outcome is RuleOutcome.CLEAN else _WITHOUT_ANSWER[finding.outcome]
 
 
-#: tt-perf-report calls an op bound by DRAM, or by compute, from here.
-_BOUND: Final = 0.65
+#: An op is bound by DRAM, or by compute, from here.
+_BOUND: Final = Limit(0.65, "of the ideal", "tt-perf-report 1.4")
+#: The rules that tell a bottleneck.
+_HOT_DATA_IN_DRAM: Final = "TTP303"
+_UNUSED_CORES: Final = "TTP305"
+_HOST_BOUND: Final = "TTP401"
+_DEVICE_BEHIND_E2E: Final = "TTP404"
+_TRANSFER_BOUND: Final = "TTP503"
+_GRID_UNDERUSED: Final = "TTP801"
+_SMALL_TRANSFERS: Final = "TTP803"
+_KERNEL_BOUND: Final = "TTP804"
 #: Bytes that a kernel reads for each that it writes: more than three inputs for an output.
 _READS_PER_WRITE: Final = 4.0
 _WORK: Final = frozenset({Category.MATMUL, Category.CONV, Category.ATTENTION})
-_Kind = TypeVar("_Kind", bound="Rule")
 
 
 def bottleneck_of(subject: Subject, rules: Iterable[Rule] = ()) -> Bottleneck | None:
@@ -160,7 +162,7 @@ def bottleneck_of(subject: Subject, rules: Iterable[Rule] = ()) -> Bottleneck | 
 
     ``rules`` are those with limits that a user has set; others have their defaults.
     """
-    given = {type(rule): rule for rule in rules}
+    given = {rule.code: rule for rule in rules}
     found = _of_test(subject, given)
     if found is None and subject.kernels is not None:
         found = _of_kernels(subject, subject.kernels, given)
@@ -169,34 +171,32 @@ def bottleneck_of(subject: Subject, rules: Iterable[Rule] = ()) -> Bottleneck | 
     return found
 
 
-def _of_test(subject: Subject, given: Mapping[type[Rule], Rule]) -> Bottleneck | None:
+def _of_test(subject: Subject, given: Mapping[str, Rule]) -> Bottleneck | None:
     """Return what keeps devices waiting."""
     without_profiler: Answer | None = None
     if subject.observation is not None:
-        transfers = _said(BottleneckKind.TRANSFER, _rule(TransferBound, given).check(subject))
+        transfers = _said(BottleneckKind.TRANSFER, _asked(_TRANSFER_BOUND, subject, given))
         if transfers is not None:
             return transfers
-        without_profiler = _rule(DeviceBehindE2e, given).check(subject)
+        without_profiler = _asked(_DEVICE_BEHIND_E2E, subject, given)
     if without_profiler is not None and without_profiler.value is not None:
         return _said(BottleneckKind.HOST, without_profiler)
     if subject.ops is None:
         return None
-    return _said(BottleneckKind.HOST, _rule(HostBound, given).check(subject))
+    return _said(BottleneckKind.HOST, _asked(_HOST_BOUND, subject, given))
 
 
-def _of_kernels(
-    subject: Subject, log: TtlangLog, given: Mapping[type[Rule], Rule]
-) -> Bottleneck | None:
+def _of_kernels(subject: Subject, log: TtlangLog, given: Mapping[str, Rule]) -> Bottleneck | None:
     """Return what a kernel lacks: cores, larger transfers, or what its roofline says."""
     line = roofline_of(log)
     bound = None if isinstance(line, str) else line.bound
-    cores = _said(BottleneckKind.CORES, _rule(GridUnderused, given).check(subject))
+    cores = _said(BottleneckKind.CORES, _asked(_GRID_UNDERUSED, subject, given))
     if cores is not None:
         return cores
-    balance = _rule(Bound, given).check(subject)
+    balance = _asked(_KERNEL_BOUND, subject, given)
     if bound == "compute":
         return _said(BottleneckKind.COMPUTE, balance)
-    small = _said(BottleneckKind.SMALL_TRANSFERS, _rule(SmallTransfers, given).check(subject))
+    small = _said(BottleneckKind.SMALL_TRANSFERS, _asked(_SMALL_TRANSFERS, subject, given))
     return small or _excess(log, balance) or _said(BottleneckKind.MEMORY, balance)
 
 
@@ -215,22 +215,20 @@ def _excess(log: TtlangLog, balance: Answer) -> Bottleneck | None:
     return Bottleneck(kind, sentence, ratio, _READS_PER_WRITE, "bytes read per byte written")
 
 
-def _of_ops(
-    subject: Subject, table: OpTable, given: Mapping[type[Rule], Rule]
-) -> Bottleneck | None:
+def _of_ops(subject: Subject, table: OpTable, given: Mapping[str, Rule]) -> Bottleneck | None:
     """Return what ops lack: bandwidth, cores, or nothing but speed of compute."""
     use = dram_use(table)
-    if use is not None and use > _BOUND:
-        hot = _rule(HotDataInDram, given).check(subject)
+    if use is not None and use > _BOUND.value:
+        hot = _asked(_HOT_DATA_IN_DRAM, subject, given)
         return _said(BottleneckKind.DRAM_TRAFFIC, hot) or _memory(use)
-    cores = _said(BottleneckKind.CORES, _rule(UnusedCores, given).check(subject))
+    cores = _said(BottleneckKind.CORES, _asked(_UNUSED_CORES, subject, given))
     return cores or _compute(table)
 
 
 def _memory(use: float) -> Bottleneck:
     kind = BottleneckKind.MEMORY
     sentence = f"{kind.value}: ops use {percent(use)} of the bandwidth of DRAM"
-    return Bottleneck(kind, sentence, use, _BOUND, "of the DRAM bandwidth")
+    return Bottleneck(kind, sentence, use, _BOUND.value, "of the DRAM bandwidth")
 
 
 def _compute(table: OpTable) -> Bottleneck | None:
@@ -238,12 +236,12 @@ def _compute(table: OpTable) -> Bottleneck | None:
     modelled = [op for op in device_ops(table) if _is_work(op)]
     if sum(op.kernel_ns for op in modelled) <= kernel_ns(table) / 2:
         return None
-    reached = judged_efficiency(modelled, named="op", at_least=_BOUND, of=kernel_ns(table))
+    reached = judged_efficiency(modelled, _BOUND, named="op", of=kernel_ns(table))
     if reached.outcome is not RuleOutcome.CLEAN or reached.value is None:
         return None
     kind = BottleneckKind.COMPUTE
     sentence = f"{kind.value}: the ops that compute reach {percent(reached.value)} of their ideal"
-    return Bottleneck(kind, sentence, reached.value, _BOUND, reached.unit)
+    return Bottleneck(kind, sentence, reached.value, _BOUND.value, reached.unit)
 
 
 def _is_work(op: Op) -> bool:
@@ -259,7 +257,7 @@ def _said(kind: BottleneckKind, answer: Answer) -> Bottleneck | None:
     return Bottleneck(kind, sentence, answer.value, answer.limit, answer.unit)
 
 
-def _rule(kind: type[_Kind], given: Mapping[type[Rule], Rule]) -> _Kind:
-    """Return a rule as it was given, else with its defaults."""
-    rule = given.get(kind)
-    return rule if isinstance(rule, kind) else kind()
+def _asked(code: str, subject: Subject, given: Mapping[str, Rule]) -> Answer:
+    """Return what a rule says: as it was given, else with its defaults."""
+    rule = given.get(code) or rule_of(code)
+    return rule.check(subject)

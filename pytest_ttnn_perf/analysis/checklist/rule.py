@@ -1,19 +1,20 @@
-"""What a rule is: a code, limits that can be set, and one question with four answers."""
+"""What a rule is: a function with a code and limits, that asks one question with four answers."""
 
 from __future__ import annotations
 
 import inspect
 import re
-from dataclasses import Field, dataclass, field, fields
+from dataclasses import dataclass, fields, replace
 from functools import cache
-from typing import TYPE_CHECKING, Any, ClassVar, Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
-from pytest_ttnn_perf.records.finding import Evidence, Finding, RuleOutcome, Severity
+from pytest_ttnn_perf._base.errors import UsageError
+from pytest_ttnn_perf.records.finding import Evidence, Finding, RuleOutcome, Severity, Subject
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
-    from pytest_ttnn_perf.records.finding import Input, Subject
+    from pytest_ttnn_perf.records.finding import Input
 
 
 #: How many places a finding names; the others are counted.
@@ -32,6 +33,8 @@ STEPS: Final = {
     "9": "correctness and targets",
 }
 _SENTENCE_END: Final = re.compile(r"(?<=\.)\s")
+#: What the function of a rule can take: a part of the subject by its name, or all of it.
+_INPUTS: Final = frozenset({"subject", *(field.name for field in fields(Subject))})
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,47 +53,107 @@ class Answer:
     severity: Severity | None = None
 
 
-class Rule:
-    """One question. Subclasses are frozen dataclasses whose fields are the limits.
+@dataclass(frozen=True, slots=True)
+class Limit:
+    """What a number is compared with. Users set ``value``; ``source`` tells where it comes from."""
 
-    The docstring is the documentation page, under fixed headings.
+    value: float
+    unit: str
+    source: str
+
+    def at_most(self, value: float, sentence: str, evidence: Iterable[Evidence] = ()) -> Answer:
+        """Answer with a finding where a value is above the limit."""
+        return self.clean(value) if value <= self.value else self.found(value, sentence, evidence)
+
+    def at_least(self, value: float, sentence: str, evidence: Iterable[Evidence] = ()) -> Answer:
+        """Answer with a finding where a value is below the limit."""
+        return self.clean(value) if value >= self.value else self.found(value, sentence, evidence)
+
+    def clean(self, value: float | None, *, reason: str | None = None) -> Answer:
+        """Answer that a value is within the limit."""
+        return clean(value, limit=self.value, unit=self.unit, reason=reason)
+
+    def found(self, value: float, sentence: str, evidence: Iterable[Evidence] = ()) -> Answer:
+        """Answer that a value is beyond the limit."""
+        return found(sentence, value=value, limit=self.value, unit=self.unit, evidence=evidence)
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """One question; ``rule`` makes it of a function, ``look``, that takes ``inputs`` and limits.
+
+    One of the inputs in ``needs`` must be there; a rule without any is always asked.
     """
 
-    code: ClassVar[str]
-    name: ClassVar[str]
-    severity: ClassVar[Severity]
-    #: One of these inputs is needed, the first that is there is used.
-    needs: ClassVar[tuple[Input, ...]] = ()
+    code: str
+    name: str
+    severity: Severity
+    needs: tuple[Input, ...]
+    look: Callable[..., Answer]
+    inputs: tuple[str, ...]
+    limits: Mapping[str, Limit]
 
     def check(self, subject: Subject) -> Answer:
         """Answer for a subject that has at least one of the inputs needed."""
-        raise NotImplementedError
+        parts = [subject if name == "subject" else getattr(subject, name) for name in self.inputs]
+        return self.look(*parts, **self.limits)
+
+    def with_limits(self, **values: float) -> Rule:
+        """Return the rule with other limits.
+
+        Raises:
+            UsageError: it has no limit of that name.
+        """
+        unknown = sorted(values.keys() - self.limits.keys())
+        if unknown:
+            names = ", ".join(self.limits) or "none"
+            message = f"rules.{self.code}: it has no limit {unknown[0]!r}; its limits: {names}"
+            raise UsageError(message)
+        given = {name: replace(self.limits[name], value=value) for name, value in values.items()}
+        return replace(self, limits={**self.limits, **given})
 
     @property
     def step(self) -> str:
         """What the rule is about."""
         return STEPS[self.code[3]]
 
-    def limits(self) -> tuple[Field[Any], ...]:
-        """Return the fields that are limits."""
-        return fields(self)  # type: ignore[arg-type]  # every rule is a dataclass
+    @property
+    def page(self) -> str:
+        """The documentation."""
+        return inspect.cleandoc(self.look.__doc__ or "")
 
-    @classmethod
-    def page(cls) -> str:
-        """Return the documentation."""
-        return inspect.cleandoc(cls.__doc__ or "")
-
-    @classmethod
-    @cache
-    def fix(cls) -> str:
-        """Return the first sentence of what to do."""
-        advice = cls.page().partition("## What to do\n")[2].partition("\n\n")[0]
-        return _SENTENCE_END.split(" ".join(advice.split()), maxsplit=1)[0]
+    @property
+    def fix(self) -> str:
+        """The first sentence of what to do."""
+        return _first_advice(self.look.__doc__ or "")
 
 
-def limit(default: float, *, unit: str, source: str) -> Any:
-    """Declare a limit: its default, its unit, and where the figure comes from."""
-    return field(default=default, metadata={"unit": unit, "source": source})
+@cache
+def _first_advice(page: str) -> str:
+    advice = inspect.cleandoc(page).partition("## What to do\n")[2].partition("\n\n")[0]
+    return _SENTENCE_END.split(" ".join(advice.split()), maxsplit=1)[0]
+
+
+def rule(
+    code: str, name: str, severity: Severity, *needs: Input
+) -> Callable[[Callable[..., Answer]], Rule]:
+    """Make a rule of a function that answers.
+
+    Its arguments are named as what they take of a ``Subject`` (``ops``, ``facts`` ...) or
+    ``subject``, all of it. What the rule needs as its only input is never None. Its keywords are
+    its limits, with their defaults. Its docstring is its page, under fixed headings.
+    """
+
+    def made(look: Callable[..., Answer]) -> Rule:
+        inputs = look.__code__.co_varnames[: look.__code__.co_argcount]
+        if not _INPUTS.issuperset(inputs):
+            message = (
+                f"{code}: it takes {', '.join(inputs)}; there are {', '.join(sorted(_INPUTS))}"
+            )
+            raise TypeError(message)
+        return Rule(code, name, severity, needs, look, inputs, look.__kwdefaults__ or {})
+
+    return made
 
 
 def clean(
@@ -138,7 +201,7 @@ def finding_of(rule: Rule, answer: Answer) -> Finding:
         answer.limit,
         answer.unit,
         answer.evidence,
-        rule.fix() if answer.outcome is RuleOutcome.FOUND else None,
+        rule.fix if answer.outcome is RuleOutcome.FOUND else None,
     )
 
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from pytest_ttnn_perf._base.errors import RuleError, UsageError
-from pytest_ttnn_perf.analysis.checklist.registry import RULES
+from pytest_ttnn_perf.analysis.checklist.registry import codes, rule_of
 from pytest_ttnn_perf.analysis.checklist.rule import finding_of, not_measured
 from pytest_ttnn_perf.records.finding import RuleOutcome, Unanswered
 from pytest_ttnn_perf.records.settings import RuleSettings
@@ -133,27 +133,30 @@ def selected(
             is left.
     """
     limits = tuple((code, tuple(rule.limits.items())) for code, rule in settings.items())
-    return _selected(tuple(select), tuple(ignore), limits)
+    return _selected(codes(), tuple(select), tuple(ignore), limits)
 
 
 @lru_cache(maxsize=2)  # every test of a process asks for the same, and some for one rule more
 def _selected(
-    select: tuple[str, ...], ignore: tuple[str, ...], limits: tuple[tuple[str, _Limits], ...]
+    known: tuple[str, ...],
+    select: tuple[str, ...],
+    ignore: tuple[str, ...],
+    limits: tuple[tuple[str, _Limits], ...],
 ) -> Selection:
-    for option, codes in (("select", select), ("ignore", ignore)):
-        for code in codes:
-            if not any(rule.code.startswith(code) for rule in RULES):
+    for option, named in (("select", select), ("ignore", ignore)):
+        for code in named:
+            if not any(each.startswith(code) for each in known):
                 message = f"{option}: no rule begins with {code!r}; `ttnn-perf rules` lists them"
                 raise UsageError(message)
     for code, _ in limits:
-        if not any(rule.code == code for rule in RULES):
+        if code not in known:
             message = f"rules.{code}: there is no such rule; `ttnn-perf rules` lists them"
             raise UsageError(message)
     given = dict(limits)
     asked = tuple(
-        _limited(rule, given.get(rule.code, ()))
-        for rule in RULES
-        if _named(rule.code, select, otherwise=True) and not _named(rule.code, ignore)
+        rule_of(code).with_limits(**dict(given.get(code, ())))
+        for code in known
+        if code.startswith(select or "") and not code.startswith(ignore)
     )
     if not asked:
         message = f"ignore: {', '.join(ignore)} leaves none of the rules that select names"
@@ -165,20 +168,3 @@ def _groups(rules: Sequence[Rule]) -> Iterator[Group]:
     for needs in dict.fromkeys(rule.needs for rule in rules):
         alike = tuple(rule for rule in rules if rule.needs == needs)
         yield Group(needs, alike, tuple(rule.code for rule in alike))
-
-
-def _named(code: str, prefixes: Iterable[str], *, otherwise: bool = False) -> bool:
-    named = tuple(prefixes)
-    return code.startswith(named) if named else otherwise
-
-
-def _limited(kind: type[Rule], limits: _Limits) -> Rule:
-    rule: Any = kind()
-    known = [field.name for field in rule.limits()]
-    unknown = sorted({name for name, _ in limits} - set(known))
-    if unknown:
-        names = ", ".join(known) or "none"
-        message = f"rules.{rule.code}: it has no limit {unknown[0]!r}; its limits: {names}"
-        raise UsageError(message)
-    limited: Rule = replace(rule, **dict(limits))
-    return limited

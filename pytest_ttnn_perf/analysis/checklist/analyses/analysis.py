@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from pytest_ttnn_perf._base.text import counted
 from pytest_ttnn_perf.analysis.checklist.op_times import described
+from pytest_ttnn_perf.analysis.checklist.registry import rule_of
 from pytest_ttnn_perf.analysis.checklist.rule import Answer, not_measured
 from pytest_ttnn_perf.analysis.checklist.runner import run_rules
 from pytest_ttnn_perf.records.finding import (
@@ -20,10 +21,9 @@ from pytest_ttnn_perf.records.finding import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator, Mapping
 
     from pytest_ttnn_perf.analysis.checklist.operands import Operand
-    from pytest_ttnn_perf.analysis.checklist.rule import Rule
     from pytest_ttnn_perf.records.finding import Subject
     from pytest_ttnn_perf.records.ops import Op, OpTable
 
@@ -114,16 +114,16 @@ _SILENT = {
 
 def judged(
     subject: Subject,
-    rules: dict[str, type[Rule]],
+    rules: Mapping[str, str],
     *sections: Section,
     figures: tuple[Figure, ...] = (),
     notes: tuple[str, ...] = (),
 ) -> Numbers:
-    """Return sections with what the rules look at, each by the words for its figure.
+    """Return sections with what rules look at: their codes, each by the words for its figure.
 
     A rule that cannot tell is a note; one that lacks its input is passed over.
     """
-    asked = {words: rule() for words, rule in rules.items()}
+    asked = {words: rule_of(code) for words, code in rules.items()}
     told = {
         words: rule
         for words, rule in asked.items()

@@ -30,36 +30,6 @@ from pytest_ttnn_perf.analysis.checklist.matmul_and_conv import whole as whole_n
 from pytest_ttnn_perf.analysis.checklist.op_times import described, device_ops, kernel_ns, ops_like
 from pytest_ttnn_perf.analysis.checklist.progress import bottleneck_of
 from pytest_ttnn_perf.analysis.checklist.rule import not_applicable, not_measured
-from pytest_ttnn_perf.analysis.checklist.rules.ttp305_unused_cores import UnusedCores
-from pytest_ttnn_perf.analysis.checklist.rules.ttp306_core_skew import CoreSkew
-from pytest_ttnn_perf.analysis.checklist.rules.ttp311_matmul_not_dram_sharded import (
-    MatmulNotDramSharded,
-)
-from pytest_ttnn_perf.analysis.checklist.rules.ttp312_small_matmul_blocks import SmallMatmulBlocks
-from pytest_ttnn_perf.analysis.checklist.rules.ttp313_matmul_without_program_config import (
-    MatmulWithoutProgramConfig,
-)
-from pytest_ttnn_perf.analysis.checklist.rules.ttp314_low_matmul_efficiency import (
-    LowMatmulEfficiency,
-)
-from pytest_ttnn_perf.analysis.checklist.rules.ttp401_host_bound import HostBound
-from pytest_ttnn_perf.analysis.checklist.rules.ttp601_conv_sharding_changes import (
-    ConvShardingChanges,
-)
-from pytest_ttnn_perf.analysis.checklist.rules.ttp602_act_block_h_below_max import ActBlockHBelowMax
-from pytest_ttnn_perf.analysis.checklist.rules.ttp603_act_double_buffer_off import (
-    ActDoubleBufferOff,
-)
-from pytest_ttnn_perf.analysis.checklist.rules.ttp604_weights_double_buffer_off import (
-    WeightsDoubleBufferOff,
-)
-from pytest_ttnn_perf.analysis.checklist.rules.ttp605_batchnorm_not_folded import BatchnormNotFolded
-from pytest_ttnn_perf.analysis.checklist.rules.ttp606_conv_sharding_unsuited import (
-    ConvShardingUnsuited,
-)
-from pytest_ttnn_perf.analysis.checklist.rules.ttp607_low_conv_efficiency import LowConvEfficiency
-from pytest_ttnn_perf.analysis.checklist.rules.ttp801_grid_underused import GridUnderused
-from pytest_ttnn_perf.analysis.checklist.rules.ttp804_bound import Bound
 from pytest_ttnn_perf.records.attribution import short_code
 from pytest_ttnn_perf.records.finding import Figure, Input
 from pytest_ttnn_perf.records.ops import Category, category_of
@@ -79,13 +49,13 @@ if TYPE_CHECKING:
 _UNIT, _CONV_OF = "convolutions", "of convolutions"
 _SWITCH: Final = {True: "on", False: "off", None: "not told"}
 _CONV_RULES: Final = {
-    "efficiency": LowConvEfficiency,
-    "changes of sharding": ConvShardingChanges,
-    "sharding unsuited to the shape": ConvShardingUnsuited,
-    "activations not double-buffered": ActDoubleBufferOff,
-    "weights not double-buffered": WeightsDoubleBufferOff,
-    "room for a larger act_block_h": ActBlockHBelowMax,
-    "not folded": BatchnormNotFolded,
+    "efficiency": "TTP607",
+    "changes of sharding": "TTP601",
+    "sharding unsuited to the shape": "TTP606",
+    "activations not double-buffered": "TTP603",
+    "weights not double-buffered": "TTP604",
+    "room for a larger act_block_h": "TTP602",
+    "not folded": "TTP605",
 }
 
 
@@ -136,10 +106,10 @@ CONV: Final = Kind(
     _look_at_conv,
 )
 _MATMUL_RULES: Final = {
-    "efficiency": LowMatmulEfficiency,
-    "without a program config": MatmulWithoutProgramConfig,
-    "very small blocks": SmallMatmulBlocks,
-    "bound by DRAM, not DRAM-sharded": MatmulNotDramSharded,
+    "efficiency": "TTP314",
+    "without a program config": "TTP313",
+    "very small blocks": "TTP312",
+    "bound by DRAM, not DRAM-sharded": "TTP311",
 }
 _MATMUL_OF: Final = "of matmul time"
 
@@ -178,9 +148,9 @@ MATMUL: Final = Kind(
     "matmul", "program configs, blocks and times of matmuls", (Input.OPS,), _look_at_matmul
 )
 _CORES_RULES: Final = {
-    "cores in use, ops that count": UnusedCores,
-    "times of single cores": CoreSkew,
-    "cores in use, kernels": GridUnderused,
+    "cores in use, ops that count": "TTP305",
+    "times of single cores": "TTP306",
+    "cores in use, kernels": "TTP801",
 }
 _UNTOLD: Final = "the capture does not tell how many cores ops ran on"
 _LEFT_OUT: Final = (
@@ -266,7 +236,7 @@ def _look_at_bottlenecks(subject: Subject) -> Numbers | Answer:
     found = bottleneck_of(subject)
     return judged(
         subject,
-        {"devices wait": HostBound, "imbalance of the roofline": Bound},
+        {"devices wait": "TTP401", "imbalance of the roofline": "TTP804"},
         *(_bottleneck_times(subject.ops) if subject.ops is not None else ()),
         *(_programs(log) if log is not None else ()),
         figures=tuple(_deciding(found)),

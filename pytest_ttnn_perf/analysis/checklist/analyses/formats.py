@@ -26,16 +26,8 @@ from pytest_ttnn_perf.analysis.checklist.operands import (
     weights_in_report,
     weights_in_table,
 )
+from pytest_ttnn_perf.analysis.checklist.registry import rule_of
 from pytest_ttnn_perf.analysis.checklist.rule import not_applicable, not_measured
-from pytest_ttnn_perf.analysis.checklist.rules.ttp101_weights_not_bfloat8 import WeightsNotBfloat8
-from pytest_ttnn_perf.analysis.checklist.rules.ttp102_float32_tensors import Float32Tensors
-from pytest_ttnn_perf.analysis.checklist.rules.ttp103_fidelity_above_need import FidelityAboveNeed
-from pytest_ttnn_perf.analysis.checklist.rules.ttp104_activations_above_bfloat16 import (
-    ActivationsAboveBfloat16,
-)
-from pytest_ttnn_perf.analysis.checklist.rules.ttp201_row_major_compute import RowMajorCompute
-from pytest_ttnn_perf.analysis.checklist.rules.ttp202_tile_padding import TilePadding
-from pytest_ttnn_perf.analysis.checklist.rules.ttp203_layout_conversions import LayoutConversions
 from pytest_ttnn_perf.records.finding import Input
 
 if TYPE_CHECKING:
@@ -49,9 +41,9 @@ if TYPE_CHECKING:
 
 
 _DTYPE_RULES: Final = {
-    "weights wider than bfloat8_b": WeightsNotBfloat8,
-    "float32": Float32Tensors,
-    "outputs wider than bfloat16": ActivationsAboveBfloat16,
+    "weights wider than bfloat8_b": "TTP101",
+    "float32": "TTP102",
+    "outputs wider than bfloat16": "TTP104",
 }
 
 
@@ -113,7 +105,7 @@ def _look_at_fidelity(subject: Subject) -> Numbers | Answer:
         return not_measured("no matmul or convolution tells its fidelity")
     return judged(
         subject,
-        {"fidelity above what weights need": FidelityAboveNeed},
+        {"fidelity above what weights need": "TTP103"},
         by_time("fidelity", products, _fidelity, of=_FIDELITY_OF),
         by_time("fidelity and weights", products, _with_weights, of=_FIDELITY_OF),
         by_time("ops", products, lambda op: f"{_fidelity(op)} {described(op)}", of=_FIDELITY_OF),
@@ -142,7 +134,7 @@ def _look_at_layout(subject: Subject) -> Numbers:
     rows = [each for each in operands_of(subject) if each.tensor.layout == "ROW_MAJOR"]
     return judged(
         subject,
-        {"conversions": LayoutConversions, "computing on rows": RowMajorCompute},
+        {"conversions": "TTP203", "computing on rows": "TTP201"},
         by_bytes("layouts", operands_of(subject), lambda each: each.tensor.layout, of=_LAYOUT_OF),
         by_bytes("ops with row-major operands", rows, lambda each: each.op, of="of such bytes"),
         *_conversions(subject),
@@ -162,7 +154,7 @@ _UNIT, _PADDING_OF = "elements", "of the padding"
 
 
 def _look_at_padding(subject: Subject) -> Numbers | Answer:
-    answer = TilePadding().check(subject)
+    answer = rule_of("TTP202").check(subject)
     if answer.value is None:
         return answer
     padded = [each for each in operands_of(subject) if _padding(each) > 0]
@@ -170,7 +162,7 @@ def _look_at_padding(subject: Subject) -> Numbers | Answer:
     ops = (Part(each.op, _padding(each), each.times) for each in padded)
     return judged(
         subject,
-        {"padding adds": TilePadding},
+        {"padding adds": "TTP202"},
         section("ops", ops, unit=_UNIT, of=_PADDING_OF),
         section("shapes", shapes, unit=_UNIT, of=_PADDING_OF),
     )

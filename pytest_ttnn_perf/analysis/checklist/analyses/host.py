@@ -18,14 +18,6 @@ from pytest_ttnn_perf.analysis.checklist.host import NO_IO_TIMES, differences, e
 from pytest_ttnn_perf.analysis.checklist.op_times import described, device_ops
 from pytest_ttnn_perf.analysis.checklist.residency import crossings
 from pytest_ttnn_perf.analysis.checklist.rule import not_applicable, not_measured
-from pytest_ttnn_perf.analysis.checklist.rules.ttp402_trace_not_used import TraceNotUsed
-from pytest_ttnn_perf.analysis.checklist.rules.ttp403_dynamic_shapes import DynamicShapes
-from pytest_ttnn_perf.analysis.checklist.rules.ttp504_padded_host_transfer import PaddedHostTransfer
-from pytest_ttnn_perf.analysis.checklist.rules.ttp505_output_on_compute_queue import (
-    OutputOnComputeQueue,
-)
-from pytest_ttnn_perf.analysis.checklist.rules.ttp703_collective_share import CollectiveShare
-from pytest_ttnn_perf.analysis.checklist.rules.ttp704_device_imbalance import DeviceImbalance
 from pytest_ttnn_perf.records.finding import Figure, Input, Row, Section
 from pytest_ttnn_perf.records.ops import Category, category_of
 
@@ -92,7 +84,7 @@ def _look_at_trace(subject: Subject) -> Numbers:
     partly = outside if len(outside) < len(ops) else []
     return judged(
         subject,
-        {"waiting without a trace": TraceNotUsed, "executions unlike the first": DynamicShapes},
+        {"waiting without a trace": "TTP402", "executions unlike the first": "TTP403"},
         by_time("ops", ops, _origin),
         _executions(table),
         by_time(
@@ -135,7 +127,7 @@ def _look_at_queues(subject: Subject) -> Numbers | Answer:
     tensors = (Part(str(each), each.sent) for each in crossing)
     return judged(
         subject,
-        {"padding": PaddedHostTransfer, "outputs to the host": OutputOnComputeQueue},
+        {"padding": "TTP504", "outputs to the host": "TTP505"},
         section("ways", ways, unit="B", of=_QUEUES_OF),
         section("transfers", tensors, unit="B", of=_QUEUES_OF),
         notes=(f"times of transfers: not measured: {NO_IO_TIMES}",),
@@ -164,7 +156,7 @@ def _look_at_devices(subject: Subject) -> Numbers:
     apart = computing if exchanging else []
     return judged(
         subject,
-        {"collectives": CollectiveShare, "slowest device": DeviceImbalance},
+        {"collectives": "TTP703", "slowest device": "TTP704"},
         by_time("devices", ops, _device),
         by_time("devices without collectives", apart, _device, of="of such time"),
         by_time("collectives", exchanging, described, whole=sum(op.kernel_ns for op in ops)),

@@ -35,15 +35,6 @@ from pytest_ttnn_perf.analysis.checklist.residency import (
     used_bytes,
 )
 from pytest_ttnn_perf.analysis.checklist.rule import not_measured
-from pytest_ttnn_perf.analysis.checklist.rules.ttp301_interleaved_activations import (
-    InterleavedActivations,
-)
-from pytest_ttnn_perf.analysis.checklist.rules.ttp302_resharding import Resharding
-from pytest_ttnn_perf.analysis.checklist.rules.ttp303_hot_data_in_dram import HotDataInDram
-from pytest_ttnn_perf.analysis.checklist.rules.ttp304_low_l1_headroom import LowL1Headroom
-from pytest_ttnn_perf.analysis.checklist.rules.ttp311_matmul_not_dram_sharded import (
-    MatmulNotDramSharded,
-)
 from pytest_ttnn_perf.records.attribution import short_code
 from pytest_ttnn_perf.records.finding import Figure, Input, Row, Section
 from pytest_ttnn_perf.records.ttnn_report import Reshard
@@ -69,7 +60,7 @@ def _look_at_memory(subject: Subject) -> Numbers | Answer:
         return not_measured("the capture does not tell where tensors lie")
     return judged(
         subject,
-        {"activations read from DRAM": HotDataInDram, "L1 left free": LowL1Headroom},
+        {"activations read from DRAM": "TTP303", "L1 left free": "TTP304"},
         by_bytes("operands", operands, _place, of="of operand bytes"),
         by_bytes("ops", operands, lambda each: f"{each.op} {_place(each)}", of="of operand bytes"),
         *(_alive(report) if report else ()),
@@ -121,7 +112,7 @@ def _look_at_sharding(subject: Subject) -> Numbers | Answer:
     spread = (each for each in reads if is_interleaved(each.tensor))
     return judged(
         subject,
-        {"interleaved activations": InterleavedActivations},
+        {"interleaved activations": "TTP301"},
         by_bytes("operands", operands, _memory, of="of operand bytes"),
         by_bytes("activations that ops read", reads, _memory, of=_SHARDING_OF),
         section(
@@ -170,10 +161,10 @@ _WORDS: Final = {
 
 def _look_at_reshards(subject: Subject) -> Numbers:
     table, report = subject.ops, subject.report
-    by_cost = judged(subject, {"moving tensors": Resharding}, *(_costs(table) if table else ()))
+    by_cost = judged(subject, {"moving tensors": "TTP302"}, *(_costs(table) if table else ()))
     if report is None or table is None:
         return replace(by_cost, sections=(*by_cost.sections, *(_seen(report) if report else ())))
-    counted = judged(replace(subject, ops=None), {"moves in the report": Resharding})
+    counted = judged(replace(subject, ops=None), {"moves in the report": "TTP302"})
     return replace(
         by_cost,
         figures=(*by_cost.figures, *counted.figures),
@@ -217,8 +208,8 @@ _ESTIMATE: Final = (
 )
 _UNKNOWN: Final = "what part of the DRAM bandwidth of {} ops use cannot be told"
 _DRAM_RULES: Final = {
-    "ops that read activations from DRAM": HotDataInDram,
-    "matmuls bound by DRAM, not DRAM-sharded": MatmulNotDramSharded,
+    "ops that read activations from DRAM": "TTP303",
+    "matmuls bound by DRAM, not DRAM-sharded": "TTP311",
 }
 
 

@@ -2,29 +2,25 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar, Final
+from typing import TYPE_CHECKING, Final
 
-from pytest_ttnn_perf.analysis.checklist.rule import Rule, clean, found, not_applicable
-from pytest_ttnn_perf.records.finding import Evidence, Input, Severity
+from pytest_ttnn_perf.analysis.checklist.rule import Answer, Limit, not_applicable, rule
+from pytest_ttnn_perf.records.finding import Evidence, Input, Severity, Subject
 from pytest_ttnn_perf.records.metric import Source
-from pytest_ttnn_perf.records.ttlang import ProblemKind
+from pytest_ttnn_perf.records.ttlang import LineProfile, ProblemKind, TtlangLog
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from pytest_ttnn_perf.analysis.checklist.rule import Answer
-    from pytest_ttnn_perf.records.finding import Subject
-    from pytest_ttnn_perf.records.ttlang import LineProfile, TtlangLog
-
 _LOSSES: Final = (ProblemKind.DROPPED, ProblemKind.CUT, ProblemKind.STALE)
 #: What is done as often as the other on one line of a kernel.
 _PAIRS: Final = (("cb_reserve", "cb_push"), ("cb_wait", "cb_pop"))
+_NONE: Final = Limit(0, "losses", "what is lost makes every time too short")
 _UNPROFILED: Final = frozenset({Source.WALL, Source.SIM})
 
 
-@dataclass(frozen=True, slots=True)
-class ProfilerDataDropped(Rule):
+@rule("TTP001", "profiler-data-dropped", Severity.ERROR, Input.TEST, Input.KERNELS)
+def profiler_data_dropped(subject: Subject) -> Answer:
     """The profiler lost data.
 
     ## What it finds
@@ -47,27 +43,12 @@ class ProfilerDataDropped(Rule):
     ## Where it looks
     What the profiled pass of the test said of its profiler, and the output of tt-lang.
     """
-
-    code: ClassVar[str] = "TTP001"
-    name: ClassVar[str] = "profiler-data-dropped"
-    severity: ClassVar[Severity] = Severity.ERROR
-    needs: ClassVar[tuple[Input, ...]] = (Input.TEST, Input.KERNELS)
-
-    def check(self, subject: Subject) -> Answer:
-        """Look for admitted and for visible losses."""
-        losses = [*_of_test(subject), *(_of_kernels(subject.kernels) if subject.kernels else ())]
-        if losses:
-            others = f", and {len(losses) - 1} more" if len(losses) > 1 else ""
-            return found(
-                f"profiler data are not whole: {losses[0].subject}{others}",
-                value=len(losses),
-                limit=0,
-                unit="losses",
-                evidence=losses,
-            )
-        if not _was_profiled(subject):
-            return not_applicable("no profiler ran")
-        return clean(0, limit=0, unit="losses")
+    losses = [*_of_test(subject), *(_of_kernels(subject.kernels) if subject.kernels else ())]
+    if losses:
+        others = f", and {len(losses) - 1} more" if len(losses) > 1 else ""
+        sentence = f"profiler data are not whole: {losses[0].subject}{others}"
+        return _NONE.found(len(losses), sentence, losses)
+    return _NONE.clean(0) if _was_profiled(subject) else not_applicable("no profiler ran")
 
 
 def _of_test(subject: Subject) -> Iterator[Evidence]:

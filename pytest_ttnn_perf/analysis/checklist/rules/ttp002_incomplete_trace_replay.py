@@ -2,26 +2,26 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Final
 
 from pytest_ttnn_perf._base.text import counted
 from pytest_ttnn_perf.analysis.checklist.rule import (
-    Rule,
-    clean,
-    found,
+    Answer,
+    Limit,
     not_applicable,
     not_measured,
+    rule,
 )
 from pytest_ttnn_perf.records.finding import Evidence, Input, Severity
 
 if TYPE_CHECKING:
-    from pytest_ttnn_perf.analysis.checklist.rule import Answer
-    from pytest_ttnn_perf.records.finding import Subject
+    from pytest_ttnn_perf.records.ops import OpTable
+
+_NONE: Final = Limit(0, "traces", "a trace cannot change between two replays")
 
 
-@dataclass(frozen=True, slots=True)
-class IncompleteTraceReplay(Rule):
+@rule("TTP002", "incomplete-trace-replay", Severity.ERROR, Input.OPS)
+def incomplete_trace_replay(ops: OpTable) -> Answer:
     """The replays of one trace did not run the same ops.
 
     ## What it finds
@@ -42,33 +42,19 @@ class IncompleteTraceReplay(Rule):
     METAL TRACE ID and METAL TRACE REPLAY SESSION ID of the op table. A single replay has nothing
     to be compared with, which is said.
     """
-
-    code: ClassVar[str] = "TTP002"
-    name: ClassVar[str] = "incomplete-trace-replay"
-    severity: ClassVar[Severity] = Severity.ERROR
-    needs: ClassVar[tuple[Input, ...]] = (Input.OPS,)
-
-    def check(self, subject: Subject) -> Answer:
-        """Ask the table which of its traces are complete."""
-        table = subject.ops
-        assert table is not None
-        repeated = [trace for trace in table.traces if trace.replays > 1]
-        if not repeated:
-            if table.traces:
-                return not_measured("every trace was replayed once: nothing to compare with")
-            if any(trace is not None for trace in table.columns.trace):
-                return not_measured("the op table does not tell the replays of a trace apart")
-            return not_applicable("no trace was replayed")
-        broken = [trace for trace in repeated if not trace.complete]
-        if not broken:
-            return clean(0, limit=0, unit="traces")
-        return found(
-            f"different ops in the replays of {len(broken)} of {counted(len(repeated), 'trace')}",
-            value=len(broken),
-            limit=0,
-            unit="traces",
-            evidence=(
-                Evidence(f"trace {trace.trace} on device {trace.device}", trace.replays, "replays")
-                for trace in broken
-            ),
-        )
+    repeated = [trace for trace in ops.traces if trace.replays > 1]
+    if not repeated:
+        if ops.traces:
+            return not_measured("every trace was replayed once: nothing to compare with")
+        if any(trace is not None for trace in ops.columns.trace):
+            return not_measured("the op table does not tell the replays of a trace apart")
+        return not_applicable("no trace was replayed")
+    broken = [trace for trace in repeated if not trace.complete]
+    return _NONE.at_most(
+        len(broken),
+        f"different ops in the replays of {len(broken)} of {counted(len(repeated), 'trace')}",
+        (
+            Evidence(f"trace {trace.trace} on device {trace.device}", trace.replays, "replays")
+            for trace in broken
+        ),
+    )

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from statistics import median
-from typing import TYPE_CHECKING, ClassVar, Final
+from typing import TYPE_CHECKING, Final
 
 from pytest_ttnn_perf._base.text import counted
 from pytest_ttnn_perf.analysis.checklist.rule import (
-    Rule,
+    Answer,
+    Limit,
     Trouble,
-    clean,
     found_troubles,
-    limit,
     not_applicable,
+    rule,
 )
 from pytest_ttnn_perf.records.finding import Input, Severity
 from pytest_ttnn_perf.records.metric import Kind, Source
@@ -21,10 +20,8 @@ from pytest_ttnn_perf.records.metric import Kind, Source
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from pytest_ttnn_perf.analysis.checklist.rule import Answer
-    from pytest_ttnn_perf.records.finding import Subject
     from pytest_ttnn_perf.records.hardware import Scalar
-    from pytest_ttnn_perf.records.observation import MetricObservation
+    from pytest_ttnn_perf.records.observation import MetricObservation, Observation
 
 #: Times of one call each, which are meant to be cold.
 _COLD: Final = frozenset({"first_call_time", "second_call_time", "call_time"})
@@ -34,8 +31,14 @@ _WARMED: Final = frozenset({"wall_time", "throughput_time"})
 _ENOUGH: Final = 3
 
 
-@dataclass(frozen=True, slots=True)
-class ColdSamples(Rule):
+@rule("TTP003", "cold-samples", Severity.WARNING, Input.TEST)
+def cold_samples(
+    observation: Observation,
+    facts: Mapping[str, Scalar],
+    *,
+    warmup: Limit = Limit(3, "warm-up calls", "tt-xla and tt-lang warm up three times"),
+    first: Limit = Limit(1.5, "x the median", "a call that compiles takes several times as long"),
+) -> Answer:
     """The samples may have been taken from a cold model.
 
     ## What it finds
@@ -57,49 +60,36 @@ class ColdSamples(Rule):
     The warm-up and the samples of the times that the test measured, and the number of programs in
     the cache before and after them.
     """
+    timed = [observed for observed in observation.metrics.values() if _is_sampled(observed)]
+    if not timed:
+        return not_applicable("no time was sampled")
+    troubles = [
+        *_growth({**observation.environment, **facts}),
+        *_first_samples(timed, first),
+        *_warmups(timed, warmup),
+    ]
+    if troubles:
+        return found_troubles(troubles)
+    known = [len(each.warmup) for each in timed if _is_warmed(each)]
+    return warmup.clean(min(known, default=None))
 
-    code: ClassVar[str] = "TTP003"
-    name: ClassVar[str] = "cold-samples"
-    severity: ClassVar[Severity] = Severity.WARNING
-    needs: ClassVar[tuple[Input, ...]] = (Input.TEST,)
 
-    warmup: int = limit(3, unit="warm-up calls", source="tt-xla and tt-lang warm up three times")
-    first: float = limit(
-        1.5, unit="x the median", source="a call that compiles takes several times as long"
-    )
+def _first_samples(timed: Sequence[MetricObservation], limit: Limit) -> Iterator[Trouble]:
+    for observed in timed:
+        first, *others = observed.samples
+        usual = median(others) if len(observed.samples) >= _ENOUGH else 0.0
+        if usual > 0 and first / usual > limit.value:
+            ratio = first / usual
+            text = f"the first sample of {observed.metric.name} is {ratio:.2f} x the median"
+            yield Trouble(text, ratio, limit.value, limit.unit)
 
-    def check(self, subject: Subject) -> Answer:
-        """Look at the cache, the first samples and the warm-up, in the order of what they prove."""
-        observation = subject.observation
-        assert observation is not None
-        timed = [observed for observed in observation.metrics.values() if _is_sampled(observed)]
-        if not timed:
-            return not_applicable("no time was sampled")
-        troubles = [
-            *_growth({**observation.environment, **subject.facts}),
-            *self._first(timed),
-            *self._warmup(timed),
-        ]
-        if troubles:
-            return found_troubles(troubles)
-        known = [len(each.warmup) for each in timed if _is_warmed(each)]
-        return clean(min(known, default=None), limit=self.warmup, unit="warm-up calls")
 
-    def _first(self, timed: Sequence[MetricObservation]) -> Iterator[Trouble]:
-        for observed in timed:
-            first, *others = observed.samples
-            usual = median(others) if len(observed.samples) >= _ENOUGH else 0.0
-            if usual > 0 and first / usual > self.first:
-                ratio = first / usual
-                text = f"the first sample of {observed.metric.name} is {ratio:.2f} x the median"
-                yield Trouble(text, ratio, self.first, "x the median")
-
-    def _warmup(self, timed: Sequence[MetricObservation]) -> Iterator[Trouble]:
-        for observed in timed:
-            count = len(observed.warmup)
-            if _is_warmed(observed) and count < self.warmup:
-                text = f"{observed.metric.name} was sampled after {counted(count, 'warm-up call')}"
-                yield Trouble(text, count, self.warmup, "warm-up calls")
+def _warmups(timed: Sequence[MetricObservation], limit: Limit) -> Iterator[Trouble]:
+    for observed in timed:
+        count = len(observed.warmup)
+        if _is_warmed(observed) and count < limit.value:
+            text = f"{observed.metric.name} was sampled after {counted(count, 'warm-up call')}"
+            yield Trouble(text, count, limit.value, limit.unit)
 
 
 def _is_sampled(observed: MetricObservation) -> bool:

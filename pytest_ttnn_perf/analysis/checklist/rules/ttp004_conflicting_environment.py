@@ -2,27 +2,29 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Final
 
 from pytest_ttnn_perf.analysis.checklist.rule import (
-    Rule,
-    clean,
-    found,
+    Answer,
+    Limit,
     not_applicable,
     not_measured,
+    rule,
 )
 from pytest_ttnn_perf.records.finding import Evidence, Severity
 from pytest_ttnn_perf.records.metric import Kind, Source
 
 if TYPE_CHECKING:
-    from pytest_ttnn_perf.analysis.checklist.rule import Answer
-    from pytest_ttnn_perf.records.finding import Subject
+    from pytest_ttnn_perf.records.hardware import Conflict
     from pytest_ttnn_perf.records.observation import Observation
 
+_NONE: Final = Limit(0, "variables", "with any of them a time is not the model's")
 
-@dataclass(frozen=True, slots=True)
-class ConflictingEnvironment(Rule):
+
+@rule("TTP004", "conflicting-environment", Severity.ERROR)
+def conflicting_environment(
+    conflicts: tuple[Conflict, ...] | None, observation: Observation | None
+) -> Answer:
     """A variable was set that changes the times.
 
     ## What it finds
@@ -43,27 +45,12 @@ class ConflictingEnvironment(Rule):
     The environment of the process that took the samples. The profiled pass takes no wall times: its
     environment is not looked at.
     """
-
-    code: ClassVar[str] = "TTP004"
-    name: ClassVar[str] = "conflicting-environment"
-    severity: ClassVar[Severity] = Severity.ERROR
-
-    def check(self, subject: Subject) -> Answer:
-        """Repeat what was seen when the samples were taken."""
-        conflicts = subject.conflicts
-        if subject.observation is not None and not _took_times(subject.observation):
-            return not_applicable("no wall time was taken")
-        if conflicts is None:
-            return not_measured("the environment in which the times were taken is not known")
-        if not conflicts:
-            return clean(0, limit=0, unit="variables")
-        return found(
-            "; ".join(str(conflict) for conflict in conflicts),
-            value=len(conflicts),
-            limit=0,
-            unit="variables",
-            evidence=(Evidence(str(conflict)) for conflict in conflicts),
-        )
+    if observation is not None and not _took_times(observation):
+        return not_applicable("no wall time was taken")
+    if conflicts is None:
+        return not_measured("the environment in which the times were taken is not known")
+    sentences = [str(conflict) for conflict in conflicts]
+    return _NONE.at_most(len(conflicts), "; ".join(sentences), map(Evidence, sentences))
 
 
 def _took_times(observation: Observation) -> bool:

@@ -2,22 +2,19 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar, Final
+from typing import TYPE_CHECKING, Final
 
-from pytest_ttnn_perf.analysis.checklist.rule import Rule, clean, found, not_applicable
+from pytest_ttnn_perf.analysis.checklist.rule import Answer, Limit, not_applicable, rule
 from pytest_ttnn_perf.records.finding import Evidence, Input, Severity
 
 if TYPE_CHECKING:
-    from pytest_ttnn_perf.analysis.checklist.rule import Answer
-    from pytest_ttnn_perf.records.finding import Subject
+    from pytest_ttnn_perf.records.ttlang import TtlangLog
 
-#: More than one call cannot be told apart: this is no matter of taste.
-_ONE: Final = 1
+_ONE: Final = Limit(1, "profiles", "more than one call cannot be told apart")
 
 
-@dataclass(frozen=True, slots=True)
-class ManyKernelInvocations(Rule):
+@rule("TTP005", "many-kernel-invocations", Severity.ERROR, Input.KERNELS)
+def many_kernel_invocations(kernels: TtlangLog) -> Answer:
     """A tt-lang profile adds several calls together.
 
     ## What it finds
@@ -38,31 +35,15 @@ class ManyKernelInvocations(Rule):
     ## Where it looks
     The auto-profiles and signpost profiles in the output of tt-lang.
     """
-
-    code: ClassVar[str] = "TTP005"
-    name: ClassVar[str] = "many-kernel-invocations"
-    severity: ClassVar[Severity] = Severity.ERROR
-    needs: ClassVar[tuple[Input, ...]] = (Input.KERNELS,)
-
-    def check(self, subject: Subject) -> Answer:
-        """Count the profiles of each kind."""
-        log = subject.kernels
-        assert log is not None
-        counts = {
-            "auto-profiles": len(log.auto_profiles),
-            "signpost profiles": len(log.signpost_profiles),
-        }
-        most = max(counts.values())
-        if not most:
-            return not_applicable("no auto-profile and no signpost profile was printed")
-        if most <= _ONE:
-            return clean(most, limit=_ONE, unit="profiles")
-        return found(
-            f"{most} calls were profiled in one process: their cycles are added up",
-            value=most,
-            limit=_ONE,
-            unit="profiles",
-            evidence=(
-                Evidence(kind, count, "profiles") for kind, count in counts.items() if count > _ONE
-            ),
-        )
+    counts = {
+        "auto-profiles": len(kernels.auto_profiles),
+        "signpost profiles": len(kernels.signpost_profiles),
+    }
+    most = max(counts.values())
+    if not most:
+        return not_applicable("no auto-profile and no signpost profile was printed")
+    return _ONE.at_most(
+        most,
+        f"{most} calls were profiled in one process: their cycles are added up",
+        (Evidence(kind, count, "profiles") for kind, count in counts.items() if count > 1),
+    )

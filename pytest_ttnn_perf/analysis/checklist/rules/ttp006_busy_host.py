@@ -2,26 +2,25 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar, Final
+from typing import TYPE_CHECKING, Final
 
 from pytest_ttnn_perf._base.text import counted
 from pytest_ttnn_perf.analysis.checklist.rule import (
-    Rule,
+    Answer,
+    Limit,
     Trouble,
     clean,
     found_troubles,
-    limit,
     not_measured,
+    rule,
 )
 from pytest_ttnn_perf.records.finding import Severity
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from pytest_ttnn_perf.analysis.checklist.rule import Answer
-    from pytest_ttnn_perf.records.finding import Subject
-    from pytest_ttnn_perf.records.hardware import Scalar
+    from pytest_ttnn_perf.records.hardware import Hardware, Scalar
+    from pytest_ttnn_perf.records.observation import Observation
 
 #: What is looked at, by the name of the fact.
 _FACTS: Final = (
@@ -33,8 +32,14 @@ _CLOCKS: Final = {"wormhole_b0": 1000.0, "blackhole": 1350.0}
 _ONE_CHIP: Final = frozenset({"n150", "p100", "p150"})
 
 
-@dataclass(frozen=True, slots=True)
-class BusyHost(Rule):
+@rule("TTP006", "busy-host", Severity.WARNING)
+def busy_host(
+    observation: Observation | None,
+    facts: Mapping[str, Scalar],
+    *,
+    load: Limit = Limit(0.5, "of the processors", "beyond it samples wait for a core"),
+    clock: Limit = Limit(0.95, "of the chip's clock", "a chip at work runs at its full"),
+) -> Answer:
     """The machine was busy, or held back, while times were taken.
 
     ## What it finds
@@ -58,47 +63,40 @@ class BusyHost(Rule):
     `thermal_trips` (since the chip was last reset), `throttled` and `device_processes` as the
     driver and tt-smi tell them. The clock is judged on systems of one chip only.
     """
+    hardware = observation.hardware if observation else None
+    facts = {**(observation.environment if observation else {}), **facts}
+    known = [name for name in _FACTS if facts.get(name) is not None]
+    if not known:
+        return not_measured("nothing is known of the load, the governor or the chips")
+    troubles = [*_of_host(facts, load), *_of_clock(facts, hardware, clock), *_of_chips(facts)]
+    return found_troubles(troubles) if troubles else clean(reason=f"told by {', '.join(known)}")
 
-    code: ClassVar[str] = "TTP006"
-    name: ClassVar[str] = "busy-host"
-    severity: ClassVar[Severity] = Severity.WARNING
 
-    load: float = limit(0.5, unit="of the processors", source="beyond it samples wait for a core")
-    clock: float = limit(0.95, unit="of the chip's clock", source="a chip at work runs at its full")
+def _of_host(facts: Mapping[str, Scalar], limit: Limit) -> Iterator[Trouble]:
+    load, processors = _number(facts, "load_1m"), _number(facts, "cpu_count")
+    others = _number(facts, "runnable_threads")
+    if load is not None and processors:
+        busy = load if others is None else min(load, others)
+        if busy / processors > limit.value:
+            text = f"load {load:g} on {counted(int(processors), 'processor')}"
+            if others is not None:
+                text += f", {counted(int(others), 'other thread')} about to run"
+            yield Trouble(text, busy / processors, limit.value, limit.unit)
+    governor = facts.get("governor")
+    if governor not in {None, "performance"}:
+        yield Trouble(f"the frequency governor is {governor}")
 
-    def check(self, subject: Subject) -> Answer:
-        """Judge by whatever is known."""
-        observed = subject.observation
-        facts = {**(observed.environment if observed else {}), **subject.facts}
-        known = [name for name in _FACTS if facts.get(name) is not None]
-        if not known:
-            return not_measured("nothing is known of the load, the governor or the chips")
-        troubles = [*self._of_host(facts), *self._of_clock(facts, subject), *_of_chips(facts)]
-        return found_troubles(troubles) if troubles else clean(reason=f"told by {', '.join(known)}")
 
-    def _of_host(self, facts: Mapping[str, Scalar]) -> Iterator[Trouble]:
-        load, processors = _number(facts, "load_1m"), _number(facts, "cpu_count")
-        others = _number(facts, "runnable_threads")
-        if load is not None and processors:
-            busy = load if others is None else min(load, others)
-            if busy / processors > self.load:
-                text = f"load {load:g} on {counted(int(processors), 'processor')}"
-                if others is not None:
-                    text += f", {counted(int(others), 'other thread')} about to run"
-                yield Trouble(text, busy / processors, self.load, "of the processors")
-        governor = facts.get("governor")
-        if governor not in {None, "performance"}:
-            yield Trouble(f"the frequency governor is {governor}")
-
-    def _of_clock(self, facts: Mapping[str, Scalar], subject: Subject) -> Iterator[Trouble]:
-        hardware = subject.observation.hardware if subject.observation else None
-        clock = _number(facts, "clock_mhz")
-        if hardware is None or clock is None or hardware.board not in _ONE_CHIP:
-            return
-        full = _CLOCKS.get(hardware.arch)
-        if full and clock / full < self.clock:
-            text = f"the chip runs at {clock:g} MHz, not at {full:g}"
-            yield Trouble(text, clock / full, self.clock, "of the chip's clock")
+def _of_clock(
+    facts: Mapping[str, Scalar], hardware: Hardware | None, limit: Limit
+) -> Iterator[Trouble]:
+    clock = _number(facts, "clock_mhz")
+    if hardware is None or clock is None or hardware.board not in _ONE_CHIP:
+        return
+    full = _CLOCKS.get(hardware.arch)
+    if full and clock / full < limit.value:
+        text = f"the chip runs at {clock:g} MHz, not at {full:g}"
+        yield Trouble(text, clock / full, limit.value, limit.unit)
 
 
 def _of_chips(facts: Mapping[str, Scalar]) -> Iterator[Trouble]:

@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING
 
 from pytest_ttnn_perf._base.text import counted
 from pytest_ttnn_perf.analysis.checklist.op_times import worst_ops
-from pytest_ttnn_perf.analysis.checklist.rule import Rule, clean, found, limit
+from pytest_ttnn_perf.analysis.checklist.rule import Answer, Limit, rule
 from pytest_ttnn_perf.records.finding import Input, Severity
 
 if TYPE_CHECKING:
-    from pytest_ttnn_perf.analysis.checklist.rule import Answer
-    from pytest_ttnn_perf.records.finding import Subject
+    from pytest_ttnn_perf.records.ops import OpTable
 
 
-@dataclass(frozen=True, slots=True)
-class HostFallback(Rule):
+@rule("TTP007", "host-fallback", Severity.WARNING, Input.OPS)
+def host_fallback(
+    ops: OpTable, *, most: Limit = Limit(0, "ops", "one keeps a model from being traced")
+) -> Answer:
     """Ops ran on the host instead of the device.
 
     ## What it finds
@@ -36,25 +36,9 @@ class HostFallback(Rule):
     ## Where it looks
     The rows of type python_fallback in the op table, which have no time on the device.
     """
-
-    code: ClassVar[str] = "TTP007"
-    name: ClassVar[str] = "host-fallback"
-    severity: ClassVar[Severity] = Severity.WARNING
-    needs: ClassVar[tuple[Input, ...]] = (Input.OPS,)
-
-    most: int = limit(0, unit="ops", source="one keeps a model from being traced")
-
-    def check(self, subject: Subject) -> Answer:
-        """Count the ops of the host."""
-        table = subject.ops
-        assert table is not None
-        fallbacks = [table.op(at) for at, host in enumerate(table.columns.host) if host]
-        if len(fallbacks) <= self.most:
-            return clean(len(fallbacks), limit=self.most, unit="ops")
-        return found(
-            f"{counted(len(fallbacks), 'op')} ran on the host",
-            value=len(fallbacks),
-            limit=self.most,
-            unit="ops",
-            evidence=worst_ops(fallbacks, lambda _: 1, of=None, unit="ops"),
-        )
+    fallbacks = [ops.op(at) for at, host in enumerate(ops.columns.host) if host]
+    return most.at_most(
+        len(fallbacks),
+        f"{counted(len(fallbacks), 'op')} ran on the host",
+        worst_ops(fallbacks, lambda _: 1, of=None, unit="ops"),
+    )

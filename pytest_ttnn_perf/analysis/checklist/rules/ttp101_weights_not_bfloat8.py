@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from math import prod
-from typing import TYPE_CHECKING, ClassVar, Final
+from typing import TYPE_CHECKING, Final
 
 from pytest_ttnn_perf._base.text import percent, size
 from pytest_ttnn_perf.analysis.checklist.operands import (
@@ -18,25 +17,28 @@ from pytest_ttnn_perf.analysis.checklist.operands import (
     weights_in_table,
 )
 from pytest_ttnn_perf.analysis.checklist.rule import (
-    Rule,
-    clean,
-    found,
-    limit,
+    Answer,
+    Limit,
     not_applicable,
     not_measured,
+    rule,
 )
-from pytest_ttnn_perf.records.finding import Input, Severity
+from pytest_ttnn_perf.records.finding import Input, Severity, Subject
 
 if TYPE_CHECKING:
-    from pytest_ttnn_perf.analysis.checklist.rule import Answer
-    from pytest_ttnn_perf.records.finding import Subject
     from pytest_ttnn_perf.records.ops import Tensor
 
 _WIDE: Final = frozenset({"BFLOAT16", "FLOAT32"})
 
 
-@dataclass(frozen=True, slots=True)
-class WeightsNotBfloat8(Rule):
+@rule("TTP101", "weights-not-bfloat8", Severity.WARNING, Input.REPORT, Input.OPS)
+def weights_not_bfloat8(
+    subject: Subject,
+    *,
+    share: Limit = Limit(
+        0.1, "of weight bytes", "real models: a bfloat16 router 0.1 %, others 15 to 100 %"
+    ),
+) -> Answer:
     """Weights are stored in bfloat16 or float32.
 
     ## What it finds
@@ -59,44 +61,26 @@ class WeightsNotBfloat8(Rule):
     look the same count as one, so the sum is the least that is saved, and what looks like the
     output of some op is taken for an activation, as in attention.
     """
-
-    code: ClassVar[str] = "TTP101"
-    name: ClassVar[str] = "weights-not-bfloat8"
-    severity: ClassVar[Severity] = Severity.WARNING
-    needs: ClassVar[tuple[Input, ...]] = (Input.REPORT, Input.OPS)
-
-    share: float = limit(
-        0.1,
-        unit="of weight bytes",
-        source="real models: a bfloat16 router 0.1 %, others 15 to 100 %",
+    weights, at_least = frozenset[Weight](), ""
+    if subject.report is not None:
+        weights = weights_in_report(subject.report)
+    if not weights and subject.ops is not None:
+        weights, at_least = weights_in_table(subject.ops), "at least "
+    total = sum(size_of(weight.tensor) for weight in weights)
+    if not total:
+        return _without_weights(subject)
+    wide = [weight.tensor for weight in weights if weight.tensor.dtype in _WIDE]
+    part = sum(map(size_of, wide)) / total
+    saved = size(sum(map(_saved, wide)))
+    return share.at_most(
+        part,
+        f"{percent(part)} of the weight bytes are wider than bfloat8_b; "
+        f"as bfloat8_b they take {at_least}{saved} less, 1.88 times less than bfloat16",
+        by_weight(
+            ((f"{shape_text(each.padded)} {each.dtype}", _saved(each)) for each in wide),
+            unit="B saved",
+        ),
     )
-
-    def check(self, subject: Subject) -> Answer:
-        """Compare the share of wide weights with the limit."""
-        weights, at_least = frozenset[Weight](), ""
-        if subject.report is not None:
-            weights = weights_in_report(subject.report)
-        if not weights and subject.ops is not None:
-            weights, at_least = weights_in_table(subject.ops), "at least "
-        total = sum(size_of(weight.tensor) for weight in weights)
-        if not total:
-            return _without_weights(subject)
-        wide = [weight.tensor for weight in weights if weight.tensor.dtype in _WIDE]
-        part = sum(map(size_of, wide)) / total
-        if part <= self.share:
-            return clean(part, limit=self.share, unit="of weight bytes")
-        saved = size(sum(map(_saved, wide)))
-        return found(
-            f"{percent(part)} of the weight bytes are wider than bfloat8_b; "
-            f"as bfloat8_b they take {at_least}{saved} less, 1.88 times less than bfloat16",
-            value=part,
-            limit=self.share,
-            unit="of weight bytes",
-            evidence=by_weight(
-                ((f"{shape_text(each.padded)} {each.dtype}", _saved(each)) for each in wide),
-                unit="B saved",
-            ),
-        )
 
 
 def _without_weights(subject: Subject) -> Answer:

@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
-
 from pytest_ttnn_perf.analysis.checklist.operands import judged_float32, operands_of
-from pytest_ttnn_perf.analysis.checklist.rule import Rule, limit
-from pytest_ttnn_perf.records.finding import Input, Severity
-
-if TYPE_CHECKING:
-    from pytest_ttnn_perf.analysis.checklist.rule import Answer
-    from pytest_ttnn_perf.records.finding import Subject
+from pytest_ttnn_perf.analysis.checklist.rule import Answer, Limit, rule
+from pytest_ttnn_perf.records.finding import Input, Severity, Subject
 
 
-@dataclass(frozen=True, slots=True)
-class Float32Tensors(Rule):
+@rule("TTP102", "float32-tensors", Severity.WARNING, Input.OPS, Input.REPORT)
+def float32_tensors(
+    subject: Subject,
+    *,
+    share: Limit = Limit(0.01, "of operand bytes", "real models: mostly below 1 %"),
+) -> Answer:
     """Ops work on float32 tensors.
 
     ## What it finds
@@ -36,17 +33,4 @@ class Float32Tensors(Rule):
     ## Where it looks
     The data types of all operands of the op table, or else of a report database.
     """
-
-    code: ClassVar[str] = "TTP102"
-    name: ClassVar[str] = "float32-tensors"
-    severity: ClassVar[Severity] = Severity.WARNING
-    needs: ClassVar[tuple[Input, ...]] = (Input.OPS, Input.REPORT)
-
-    share: float = limit(0.01, unit="of operand bytes", source="real models: mostly below 1 %")
-
-    def check(self, subject: Subject) -> Answer:
-        """Compare the share of float32 with the limit."""
-        operands = operands_of(subject)
-        return judged_float32(
-            operands, at_most=self.share, unit="of operand bytes", what="take and give"
-        )
+    return judged_float32(operands_of(subject), share, what="take and give")

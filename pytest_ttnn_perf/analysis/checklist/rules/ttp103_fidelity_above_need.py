@@ -2,26 +2,22 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar, Final
+from typing import TYPE_CHECKING, Final
 
 from pytest_ttnn_perf._base.text import counted, percent
 from pytest_ttnn_perf.analysis.checklist.op_times import described
 from pytest_ttnn_perf.analysis.checklist.operands import by_weight, products_in
 from pytest_ttnn_perf.analysis.checklist.rule import (
-    Rule,
-    clean,
-    found,
-    limit,
+    Answer,
+    Limit,
     not_applicable,
     not_measured,
+    rule,
 )
 from pytest_ttnn_perf.records.finding import Input, Severity
 
 if TYPE_CHECKING:
-    from pytest_ttnn_perf.analysis.checklist.rule import Answer
-    from pytest_ttnn_perf.records.finding import Subject
-    from pytest_ttnn_perf.records.ops import Op
+    from pytest_ttnn_perf.records.ops import Op, OpTable
 
 #: Fidelities from the fastest to the slowest: each takes one pass more than the one before it.
 _ORDER: Final = ("LoFi", "HiFi2", "HiFi3", "HiFi4")
@@ -34,8 +30,12 @@ _ENOUGH: Final = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class FidelityAboveNeed(Rule):
+@rule("TTP103", "fidelity-above-need", Severity.INFO, Input.OPS)
+def fidelity_above_need(
+    ops: OpTable,
+    *,
+    share: Limit = Limit(0.05, "of matmul and conv time", "less is not worth a search for PCC"),
+) -> Answer:
     """Math fidelity is above what the weights can use.
 
     ## What it finds
@@ -58,38 +58,21 @@ class FidelityAboveNeed(Rule):
     convolutions in the op table. Other ops are left out: those that move data report a fidelity
     that they do not use.
     """
-
-    code: ClassVar[str] = "TTP103"
-    name: ClassVar[str] = "fidelity-above-need"
-    severity: ClassVar[Severity] = Severity.INFO
-    needs: ClassVar[tuple[Input, ...]] = (Input.OPS,)
-
-    share: float = limit(
-        0.05, unit="of matmul and conv time", source="less is not worth a search for PCC"
+    products = list(products_in(ops))
+    if not products:
+        return not_applicable("no matmul and no convolution ran")
+    known = [op for op in products if _enough(op) and op.fidelity in _ORDER]
+    total = sum(op.kernel_ns for op in known)
+    if not total:
+        return not_measured("no matmul or convolution tells its fidelity and its weights")
+    above = [op for op in known if _is_above(op)]
+    part = sum(op.kernel_ns for op in above) / total
+    return share.at_most(
+        part,
+        f"{percent(part)} of the matmul and conv time goes into {counted(len(above), 'op')} "
+        "with a higher fidelity than the weights need",
+        by_weight(((_advice(op), op.kernel_ns) for op in above), unit="ns", of=total),
     )
-
-    def check(self, subject: Subject) -> Answer:
-        """Compare the share of too precise ops with the limit."""
-        assert subject.ops is not None
-        products = list(products_in(subject.ops))
-        if not products:
-            return not_applicable("no matmul and no convolution ran")
-        known = [op for op in products if _enough(op) and op.fidelity in _ORDER]
-        total = sum(op.kernel_ns for op in known)
-        if not total:
-            return not_measured("no matmul or convolution tells its fidelity and its weights")
-        above = [op for op in known if _is_above(op)]
-        share = sum(op.kernel_ns for op in above) / total
-        if share <= self.share:
-            return clean(share, limit=self.share, unit="of matmul and conv time")
-        return found(
-            f"{percent(share)} of the matmul and conv time goes into {counted(len(above), 'op')} "
-            "with a higher fidelity than the weights need",
-            value=share,
-            limit=self.share,
-            unit="of matmul and conv time",
-            evidence=by_weight(((_advice(op), op.kernel_ns) for op in above), unit="ns", of=total),
-        )
 
 
 def _enough(op: Op) -> str | None:

@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
-
 from pytest_ttnn_perf.analysis.checklist.operands import judged_float32, operands_of
-from pytest_ttnn_perf.analysis.checklist.rule import Rule, limit
-from pytest_ttnn_perf.records.finding import Input, Severity
-
-if TYPE_CHECKING:
-    from pytest_ttnn_perf.analysis.checklist.rule import Answer
-    from pytest_ttnn_perf.records.finding import Subject
+from pytest_ttnn_perf.analysis.checklist.rule import Answer, Limit, rule
+from pytest_ttnn_perf.records.finding import Input, Severity, Subject
 
 
-@dataclass(frozen=True, slots=True)
-class ActivationsAboveBfloat16(Rule):
+@rule("TTP104", "activations-above-bfloat16", Severity.INFO, Input.OPS, Input.REPORT)
+def activations_above_bfloat16(
+    subject: Subject,
+    *,
+    share: Limit = Limit(0.01, "of output bytes", "real models: mostly below 1 %"),
+) -> Answer:
     """Ops give results in float32.
 
     ## What it finds
@@ -36,15 +33,5 @@ class ActivationsAboveBfloat16(Rule):
     The data types of the outputs in the op table, or else in a report database. TTP102 looks at
     weights and inputs as well.
     """
-
-    code: ClassVar[str] = "TTP104"
-    name: ClassVar[str] = "activations-above-bfloat16"
-    severity: ClassVar[Severity] = Severity.INFO
-    needs: ClassVar[tuple[Input, ...]] = (Input.OPS, Input.REPORT)
-
-    share: float = limit(0.01, unit="of output bytes", source="real models: mostly below 1 %")
-
-    def check(self, subject: Subject) -> Answer:
-        """Compare the share of float32 with the limit."""
-        operands = [operand for operand in operands_of(subject) if operand.given]
-        return judged_float32(operands, at_most=self.share, unit="of output bytes", what="give")
+    operands = [operand for operand in operands_of(subject) if operand.given]
+    return judged_float32(operands, share, what="give")

@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar, Final
+from typing import TYPE_CHECKING, Final
 
 from pytest_ttnn_perf.analysis.checklist.rule import (
-    Rule,
+    Answer,
     clean,
     found,
     not_applicable,
     not_measured,
+    rule,
 )
 from pytest_ttnn_perf.records.finding import Evidence, Input, Severity
 
 if TYPE_CHECKING:
-    from pytest_ttnn_perf.analysis.checklist.rule import Answer
-    from pytest_ttnn_perf.records.finding import Subject
+    from collections.abc import Mapping
+
     from pytest_ttnn_perf.records.hardware import Scalar
 
 #: Compile options of tt-xla that convert to bfloat8_b, and what they are set to for it.
@@ -29,8 +29,8 @@ _CONVERSIONS: Final = {
 _FORMATS: Final = ("data_format", "dtype", "torch_dtype")
 
 
-@dataclass(frozen=True, slots=True)
-class Bfp8WithoutBfloat16Cast(Rule):
+@rule("TTP105", "bfp8-without-bfloat16-cast", Severity.WARNING, Input.DEVICE)
+def bfp8_without_bfloat16_cast(facts: Mapping[str, Scalar]) -> Answer:
     """tt-xla converts to bfloat8_b, and the model is not bfloat16.
 
     ## What it finds
@@ -52,27 +52,18 @@ class Bfp8WithoutBfloat16Cast(Rule):
     or `experimental_enable_weight_bfp8_conversion` as true, or `experimental_weight_dtype` as
     "bfp_bf8"; and the model's format as `data_format`, `dtype` or `torch_dtype`.
     """
-
-    code: ClassVar[str] = "TTP105"
-    name: ClassVar[str] = "bfp8-without-bfloat16-cast"
-    severity: ClassVar[Severity] = Severity.WARNING
-    needs: ClassVar[tuple[Input, ...]] = (Input.DEVICE,)
-
-    def check(self, subject: Subject) -> Answer:
-        """Compare the stated format with what the conversion starts from."""
-        facts = subject.facts
-        options = [name for name, on in _CONVERSIONS.items() if _text(facts.get(name)) == on]
-        if not options:
-            return not_applicable("the test states no conversion to bfloat8_b by tt-xla")
-        formats = [_text(facts[name]) for name in _FORMATS if facts.get(name) is not None]
-        if not formats:
-            return not_measured("the test does not state the model's format: facts(data_format=…)")
-        if "bfloat16" in formats:
-            return clean()
-        return found(
-            f"{options[0]} is on, and the model is {formats[0]}, not bfloat16",
-            evidence=(Evidence(f"{name}={facts[name]}") for name in options),
-        )
+    options = [name for name, on in _CONVERSIONS.items() if _text(facts.get(name)) == on]
+    if not options:
+        return not_applicable("the test states no conversion to bfloat8_b by tt-xla")
+    formats = [_text(facts[name]) for name in _FORMATS if facts.get(name) is not None]
+    if not formats:
+        return not_measured("the test does not state the model's format: facts(data_format=…)")
+    if "bfloat16" in formats:
+        return clean()
+    return found(
+        f"{options[0]} is on, and the model is {formats[0]}, not bfloat16",
+        evidence=(Evidence(f"{name}={facts[name]}") for name in options),
+    )
 
 
 def _text(fact: Scalar) -> str:

@@ -2,36 +2,35 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from math import prod
-from typing import TYPE_CHECKING, ClassVar
 
 from pytest_ttnn_perf._base.text import percent
 from pytest_ttnn_perf.analysis.checklist.operands import (
     NO_OPERANDS,
     TILE,
+    Operand,
     by_weight,
     operands_of,
     shape_text,
 )
 from pytest_ttnn_perf.analysis.checklist.rule import (
-    Rule,
-    clean,
-    found,
-    limit,
+    Answer,
+    Limit,
     not_applicable,
     not_measured,
+    rule,
 )
-from pytest_ttnn_perf.records.finding import Input, Severity
-
-if TYPE_CHECKING:
-    from pytest_ttnn_perf.analysis.checklist.operands import Operand
-    from pytest_ttnn_perf.analysis.checklist.rule import Answer
-    from pytest_ttnn_perf.records.finding import Subject
+from pytest_ttnn_perf.records.finding import Input, Severity, Subject
 
 
-@dataclass(frozen=True, slots=True)
-class TilePadding(Rule):
+@rule("TTP202", "tile-padding", Severity.WARNING, Input.OPS, Input.REPORT)
+def tile_padding(
+    subject: Subject,
+    *,
+    extra: Limit = Limit(
+        0.10, "of the elements", "real models: 1 to 7 %, with short sequences 15 to 27 %"
+    ),
+) -> Answer:
     """Tiles are filled up with padding.
 
     ## What it finds
@@ -56,44 +55,25 @@ class TilePadding(Rule):
     tell no logical shapes. A report database tells only those: there tiles are taken to be of 32 by
     32.
     """
-
-    code: ClassVar[str] = "TTP202"
-    name: ClassVar[str] = "tile-padding"
-    severity: ClassVar[Severity] = Severity.WARNING
-    needs: ClassVar[tuple[Input, ...]] = (Input.OPS, Input.REPORT)
-
-    extra: float = limit(
-        0.10,
-        unit="of the elements",
-        source="real models: 1 to 7 %, with short sequences 15 to 27 %",
+    operands = operands_of(subject)
+    tiled = [operand for operand in operands if operand.tensor.layout == "TILE"]
+    known = [operand for operand in tiled if operand.tensor.logical is not None]
+    wanted = sum(each.times * prod(each.tensor.logical or ()) for each in known)
+    if not operands:
+        return not_measured(NO_OPERANDS)
+    if not tiled:
+        return not_applicable("no tensor is in tiles")
+    if not wanted:
+        return not_measured("the capture tells no logical shapes")
+    padding = sum(map(_padding, known))
+    return extra.at_most(
+        padding / wanted,
+        f"padding adds {percent(padding / wanted)} to the elements of tiled tensors",
+        by_weight(
+            ((_advice(each), _padding(each) / padding) for each in known if _padding(each)),
+            unit="of the padding",
+        ),
     )
-
-    def check(self, subject: Subject) -> Answer:
-        """Compare padded with logical shapes."""
-        operands = operands_of(subject)
-        tiled = [operand for operand in operands if operand.tensor.layout == "TILE"]
-        known = [operand for operand in tiled if operand.tensor.logical is not None]
-        wanted = sum(each.times * prod(each.tensor.logical or ()) for each in known)
-        if not operands:
-            return not_measured(NO_OPERANDS)
-        if not tiled:
-            return not_applicable("no tensor is in tiles")
-        if not wanted:
-            return not_measured("the capture tells no logical shapes")
-        padding = sum(map(_padding, known))
-        extra = padding / wanted
-        if extra <= self.extra:
-            return clean(extra, limit=self.extra, unit="of the elements")
-        return found(
-            f"padding adds {percent(extra)} to the elements of tiled tensors",
-            value=extra,
-            limit=self.extra,
-            unit="of the elements",
-            evidence=by_weight(
-                ((_advice(each), _padding(each) / padding) for each in known if _padding(each)),
-                unit="of the padding",
-            ),
-        )
 
 
 def _padding(operand: Operand) -> int:

@@ -3,23 +3,24 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar, Final
+from typing import TYPE_CHECKING, Final
 
-from pytest_ttnn_perf.analysis.checklist.op_times import ops_like, share_of, worst_ops
-from pytest_ttnn_perf.analysis.checklist.rule import Rule, clean, found, limit
+from pytest_ttnn_perf.analysis.checklist.op_times import ops_like, share_of
+from pytest_ttnn_perf.analysis.checklist.rule import Answer, Limit, rule
 from pytest_ttnn_perf.records.finding import Input, Severity
 
 if TYPE_CHECKING:
-    from pytest_ttnn_perf.analysis.checklist.rule import Answer
-    from pytest_ttnn_perf.records.finding import Subject
-    from pytest_ttnn_perf.records.ops import Signature
+    from pytest_ttnn_perf.records.ops import OpTable, Signature
 
 _CONVERSION: Final = re.compile(r"tilize|to_?layout", re.IGNORECASE)
 
 
-@dataclass(frozen=True, slots=True)
-class LayoutConversions(Rule):
+@rule("TTP203", "layout-conversions", Severity.WARNING, Input.OPS)
+def layout_conversions(
+    ops: OpTable,
+    *,
+    share: Limit = Limit(0.05, "of kernel time", "real convolution models: 15 to 17 %"),
+) -> Answer:
     """Much of the time goes into changing layouts.
 
     ## What it finds
@@ -39,27 +40,8 @@ class LayoutConversions(Rule):
     ## Where it looks
     OP CODE and the kernel time of the op table.
     """
-
-    code: ClassVar[str] = "TTP203"
-    name: ClassVar[str] = "layout-conversions"
-    severity: ClassVar[Severity] = Severity.WARNING
-    needs: ClassVar[tuple[Input, ...]] = (Input.OPS,)
-
-    share: float = limit(0.05, unit="of kernel time", source="real convolution models: 15 to 17 %")
-
-    def check(self, subject: Subject) -> Answer:
-        """Compare the share of conversions with the limit."""
-        assert subject.ops is not None
-        share = share_of(subject.ops, ops_like(subject.ops, _converts))
-        if share.fraction <= self.share:
-            return clean(share.fraction, limit=self.share, unit="of kernel time")
-        return found(
-            share.told("conversion"),
-            value=share.fraction,
-            limit=self.share,
-            unit="of kernel time",
-            evidence=worst_ops(share.ops, of=share.total_ns),
-        )
+    part = share_of(ops, ops_like(ops, _converts))
+    return part.at_most(share, part.told("conversion"))
 
 
 def _converts(signature: Signature) -> bool:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING
 
 from pytest_ttnn_perf._base.text import counted, percent
 from pytest_ttnn_perf.analysis.checklist.op_times import has_operands
@@ -19,25 +18,26 @@ from pytest_ttnn_perf.analysis.checklist.residency import (
     is_prefill,
 )
 from pytest_ttnn_perf.analysis.checklist.rule import (
-    Rule,
-    clean,
-    found,
-    limit,
+    Answer,
+    Limit,
     not_applicable,
     not_measured,
+    rule,
 )
-from pytest_ttnn_perf.records.finding import Input, Severity
+from pytest_ttnn_perf.records.finding import Input, Severity, Subject
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from pytest_ttnn_perf.analysis.checklist.rule import Answer
-    from pytest_ttnn_perf.records.finding import Subject
     from pytest_ttnn_perf.records.ttnn_report import Report
 
 
-@dataclass(frozen=True, slots=True)
-class InterleavedActivations(Rule):
+@rule("TTP301", "interleaved-activations", Severity.WARNING, Input.OPS, Input.REPORT)
+def interleaved_activations(
+    subject: Subject,
+    *,
+    share: Limit = Limit(0.5, "of activation bytes", "ttnn-visualizer-cli warns above half"),
+) -> Answer:
     """Most of what ops hand on to each other is interleaved.
 
     ## What it finds
@@ -61,40 +61,24 @@ class InterleavedActivations(Rule):
     Shapes, formats and memory of inputs and outputs in the op table: an input that looks like an
     earlier output is taken for it. Without a table, the tensors that a report database follows.
     """
-
-    code: ClassVar[str] = "TTP301"
-    name: ClassVar[str] = "interleaved-activations"
-    severity: ClassVar[Severity] = Severity.WARNING
-    needs: ClassVar[tuple[Input, ...]] = (Input.OPS, Input.REPORT)
-
-    share: float = limit(
-        0.5, unit="of activation bytes", source="ttnn-visualizer-cli warns above half"
+    if subject.ops is not None and not has_operands(subject.ops):
+        return not_measured(NO_OPERANDS)
+    if subject.ops is not None and is_prefill(subject.ops):
+        return not_applicable(PREFILL)
+    if subject.ops is None and subject.report is not None and not has_graphs(subject.report):
+        return not_measured(NO_GRAPHS)
+    reads = list(_reads(subject))
+    total = sum(each.size for each in reads)
+    if not total:
+        return not_applicable(NO_ACTIVATIONS)
+    spread = [each for each in reads if is_interleaved(each.tensor)]
+    part = sum(each.size for each in spread) / total
+    return share.at_most(
+        part,
+        f"interleaved: {_count(spread)} of {counted(_count(reads), 'activation')} that ops read"
+        f", {percent(part)} of the bytes",
+        by_weight(((each.op, each.size) for each in spread), unit="bytes"),
     )
-
-    def check(self, subject: Subject) -> Answer:
-        """Compare the share of interleaved activations with the limit."""
-        if subject.ops is not None and not has_operands(subject.ops):
-            return not_measured(NO_OPERANDS)
-        if subject.ops is not None and is_prefill(subject.ops):
-            return not_applicable(PREFILL)
-        if subject.ops is None and subject.report is not None and not has_graphs(subject.report):
-            return not_measured(NO_GRAPHS)
-        reads = list(_reads(subject))
-        total = sum(each.size for each in reads)
-        if not total:
-            return not_applicable(NO_ACTIVATIONS)
-        spread = [each for each in reads if is_interleaved(each.tensor)]
-        share, unit = sum(each.size for each in spread) / total, "of activation bytes"
-        if share <= self.share:
-            return clean(share, limit=self.share, unit=unit)
-        return found(
-            f"interleaved: {_count(spread)} of {counted(_count(reads), 'activation')} that ops read"
-            f", {percent(share)} of the bytes",
-            value=share,
-            limit=self.share,
-            unit=unit,
-            evidence=by_weight(((each.op, each.size) for each in spread), unit="bytes"),
-        )
 
 
 def _count(reads: Iterable[Operand]) -> int:

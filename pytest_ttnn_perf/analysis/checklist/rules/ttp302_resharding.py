@@ -3,27 +3,29 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar, Final
+from typing import TYPE_CHECKING, Final
 
 from pytest_ttnn_perf._base.text import counted, percent
-from pytest_ttnn_perf.analysis.checklist.op_times import ops_like, share_of, worst_ops
+from pytest_ttnn_perf.analysis.checklist.op_times import ops_like, share_of
 from pytest_ttnn_perf.analysis.checklist.residency import called, sharding_in
-from pytest_ttnn_perf.analysis.checklist.rule import Rule, clean, found, limit, not_measured
+from pytest_ttnn_perf.analysis.checklist.rule import Answer, Limit, not_measured, rule
 from pytest_ttnn_perf.records.finding import Evidence, Input, Severity
-from pytest_ttnn_perf.records.ttnn_report import Reshard
+from pytest_ttnn_perf.records.ttnn_report import Operation, Report, Reshard
 
 if TYPE_CHECKING:
-    from pytest_ttnn_perf.analysis.checklist.rule import Answer
-    from pytest_ttnn_perf.records.finding import Subject
     from pytest_ttnn_perf.records.ops import OpTable, Signature
-    from pytest_ttnn_perf.records.ttnn_report import Operation, Report
 
 _MOVES: Final = re.compile(r"reshard|interleaved_?to_?sharded|sharded_?to_?interleaved", re.I)
 
 
-@dataclass(frozen=True, slots=True)
-class Resharding(Rule):
+@rule("TTP302", "resharding", Severity.WARNING, Input.OPS, Input.REPORT)
+def resharding(
+    ops: OpTable | None,
+    report: Report | None,
+    *,
+    share: Limit = Limit(0.05, "of kernel time", "real decode models: 0 to 6 %"),
+    reshards: Limit = Limit(0, "reshards", "a report tells no cost, so each is named"),
+) -> Answer:
     """Tensors are moved from one sharding to another.
 
     ## What it finds
@@ -46,48 +48,30 @@ class Resharding(Rule):
     OP CODE and the kernel time of the op table. In a report database the memory configs of inputs
     and outputs, and the captured graph of each operation.
     """
+    if ops is not None:
+        return _by_time(ops, share)
+    assert report is not None
+    return _by_count(report, reshards)
 
-    code: ClassVar[str] = "TTP302"
-    name: ClassVar[str] = "resharding"
-    severity: ClassVar[Severity] = Severity.WARNING
-    needs: ClassVar[tuple[Input, ...]] = (Input.OPS, Input.REPORT)
 
-    share: float = limit(0.05, unit="of kernel time", source="real decode models: 0 to 6 %")
-    reshards: float = limit(0, unit="reshards", source="a report tells no cost, so each is named")
+def _by_time(table: OpTable, limit: Limit) -> Answer:
+    part = share_of(table, ops_like(table, _moves))
+    time, moves = percent(part.fraction), counted(part.count, "op")
+    return part.at_most(limit, f"{time} of the kernel time only moves tensors, in {moves}")
 
-    def check(self, subject: Subject) -> Answer:
-        """Compare what reshards cost, or how many there are, with the limit."""
-        if subject.ops is not None:
-            return self._by_time(subject.ops)
-        assert subject.report is not None
-        return self._by_count(subject.report)
 
-    def _by_time(self, table: OpTable) -> Answer:
-        share, unit = share_of(table, ops_like(table, _moves)), "of kernel time"
-        if share.fraction <= self.share:
-            return clean(share.fraction, limit=self.share, unit=unit)
-        return found(
-            f"{percent(share.fraction)} of the kernel time only moves tensors, in "
-            f"{counted(share.count, 'op')}",
-            value=share.fraction,
-            limit=self.share,
-            unit=unit,
-            evidence=worst_ops(share.ops, of=share.total_ns),
-        )
-
-    def _by_count(self, report: Report) -> Answer:
-        moves = [each for each in report.operations if _reshards(report, each)]
-        count, unit = float(len(moves)), "reshards"
-        if count > self.reshards:
-            hidden = sum(each.reshard is Reshard.HIDDEN for each in moves)
-            reason = f"{counted(len(moves), 'reshard')}, {hidden} hidden inside another operation"
-            evidence = [Evidence(_way(report, each)) for each in moves]
-            return found(reason, value=count, limit=self.reshards, unit=unit, evidence=evidence)
-        silent = sum(each.reshard is Reshard.UNKNOWN for each in report.operations)
-        if silent:
-            operations = counted(len(report.operations), "operation")
-            return not_measured(f"what ran inside is not told by {silent} of {operations}")
-        return clean(count, limit=self.reshards, unit=unit)
+def _by_count(report: Report, limit: Limit) -> Answer:
+    moves = [each for each in report.operations if _reshards(report, each)]
+    count = float(len(moves))
+    if count > limit.value:
+        hidden = sum(each.reshard is Reshard.HIDDEN for each in moves)
+        reason = f"{counted(len(moves), 'reshard')}, {hidden} hidden inside another operation"
+        return limit.found(count, reason, (Evidence(_way(report, each)) for each in moves))
+    silent = sum(each.reshard is Reshard.UNKNOWN for each in report.operations)
+    if silent:
+        operations = counted(len(report.operations), "operation")
+        return not_measured(f"what ran inside is not told by {silent} of {operations}")
+    return limit.clean(count)
 
 
 def _moves(signature: Signature) -> bool:

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING
 
-from pytest_ttnn_perf.analysis.checklist.op_times import has_operands, share_of, worst_ops
+from pytest_ttnn_perf.analysis.checklist.op_times import has_operands, share_of
 from pytest_ttnn_perf.analysis.checklist.operands import NO_OPERANDS
 from pytest_ttnn_perf.analysis.checklist.residency import (
     NO_ACTIVATIONS,
@@ -15,22 +14,26 @@ from pytest_ttnn_perf.analysis.checklist.residency import (
     is_prefill,
 )
 from pytest_ttnn_perf.analysis.checklist.rule import (
-    Rule,
-    clean,
-    found,
-    limit,
+    Answer,
+    Limit,
     not_applicable,
     not_measured,
+    rule,
 )
 from pytest_ttnn_perf.records.finding import Input, Severity
 
 if TYPE_CHECKING:
-    from pytest_ttnn_perf.analysis.checklist.rule import Answer
-    from pytest_ttnn_perf.records.finding import Subject
+    from pytest_ttnn_perf.records.ops import OpTable
 
 
-@dataclass(frozen=True, slots=True)
-class HotDataInDram(Rule):
+@rule("TTP303", "hot-data-in-dram", Severity.WARNING, Input.OPS)
+def hot_data_in_dram(
+    ops: OpTable,
+    *,
+    share: Limit = Limit(
+        0.2, "of kernel time", "well sharded decode models: 2 to 12 %; others: 40 % and more"
+    ),
+) -> Answer:
     """Ops fetch from DRAM what other ops have just made.
 
     ## What it finds
@@ -54,36 +57,13 @@ class HotDataInDram(Rule):
     Shapes, formats and memory of inputs and outputs in the op table: an input that looks like an
     earlier output is taken for it. The kernel times are those of the ops that read.
     """
-
-    code: ClassVar[str] = "TTP303"
-    name: ClassVar[str] = "hot-data-in-dram"
-    severity: ClassVar[Severity] = Severity.WARNING
-    needs: ClassVar[tuple[Input, ...]] = (Input.OPS,)
-
-    share: float = limit(
-        0.2,
-        unit="of kernel time",
-        source="well sharded decode models: 2 to 12 %; others: 40 % and more",
-    )
-
-    def check(self, subject: Subject) -> Answer:
-        """Compare the share of ops that read activations from DRAM with the limit."""
-        assert subject.ops is not None
-        if not has_operands(subject.ops):
-            return not_measured(NO_OPERANDS)
-        if is_prefill(subject.ops):
-            return not_applicable(PREFILL)
-        reads = activation_reads(subject.ops)
-        if not any(each.activations for each in reads):
-            return not_applicable(NO_ACTIVATIONS)
-        fetching = [op for each in reads if any(map(in_dram, each.activations)) for op in each.ops]
-        share = share_of(subject.ops, fetching)
-        if share.fraction <= self.share:
-            return clean(share.fraction, limit=self.share, unit="of kernel time")
-        return found(
-            f"{share.told('op')} with activations read from DRAM",
-            value=share.fraction,
-            limit=self.share,
-            unit="of kernel time",
-            evidence=worst_ops(fetching, of=share.total_ns),
-        )
+    if not has_operands(ops):
+        return not_measured(NO_OPERANDS)
+    if is_prefill(ops):
+        return not_applicable(PREFILL)
+    reads = activation_reads(ops)
+    if not any(each.activations for each in reads):
+        return not_applicable(NO_ACTIVATIONS)
+    fetching = [op for each in reads if any(map(in_dram, each.activations)) for op in each.ops]
+    part = share_of(ops, fetching)
+    return part.at_most(share, f"{part.told('op')} with activations read from DRAM")

@@ -2,31 +2,35 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from math import inf
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING
 
 from pytest_ttnn_perf._base.text import counted, percent
 from pytest_ttnn_perf.analysis.checklist.matmul_and_conv import core_ops, none_long_enough
 from pytest_ttnn_perf.analysis.checklist.op_times import share_of, worst_ops
 from pytest_ttnn_perf.analysis.checklist.rule import (
-    Rule,
-    clean,
-    found,
-    limit,
+    Answer,
+    Limit,
     not_applicable,
     not_measured,
+    rule,
 )
 from pytest_ttnn_perf.records.finding import Input, Severity
 
 if TYPE_CHECKING:
-    from pytest_ttnn_perf.analysis.checklist.rule import Answer
-    from pytest_ttnn_perf.records.finding import Subject
-    from pytest_ttnn_perf.records.ops import Op
+    from pytest_ttnn_perf.records.ops import Op, OpTable
 
 
-@dataclass(frozen=True, slots=True)
-class CoreSkew(Rule):
+@rule("TTP306", "core-skew", Severity.WARNING, Input.OPS)
+def core_skew(
+    ops: OpTable,
+    *,
+    ratio: Limit = Limit(
+        2, "times as long", "of real convolution models, one op in a hundred is beyond"
+    ),
+    share: Limit = Limit(0.05, "of kernel time", "less is not worth the work"),
+    shortest_us: Limit = Limit(5, "µs", "launching takes a good part of shorter ops"),
+) -> Answer:
     """Some cores of an op work much longer than others.
 
     ## What it finds
@@ -49,41 +53,22 @@ class CoreSkew(Rule):
     DEVICE KERNEL DURATION PER CORE MIN and MAX of the op table. Most captures have these columns
     and leave them empty: then it cannot be told.
     """
-
-    code: ClassVar[str] = "TTP306"
-    name: ClassVar[str] = "core-skew"
-    severity: ClassVar[Severity] = Severity.WARNING
-    needs: ClassVar[tuple[Input, ...]] = (Input.OPS,)
-
-    ratio: float = limit(
-        2, unit="times as long", source="of real convolution models, one op in a hundred is beyond"
+    if not ops.columns.core_max_ns:
+        return not_measured("the capture does not tell times per core")
+    judged = core_ops(ops, shortest_us=shortest_us.value)
+    known = [op for op in judged if op.core_min_ns is not None and op.core_max_ns is not None]
+    if not known:
+        untold = not_measured("the capture does not tell times per core of ops that count")
+        return untold if judged else not_applicable(none_long_enough(shortest_us.value))
+    skewed = [op for op in known if _ratio(op) > ratio.value]
+    part = share_of(ops, skewed)
+    time = percent(part.fraction)
+    return share.at_most(
+        part.fraction,
+        f"uneven cores in {len(skewed)} of {counted(len(known), 'op')}, {time} of "
+        f"the kernel time: one works more than {ratio.value:g} times as long as another",
+        worst_ops(skewed, _waited_ns, of=part.total_ns),
     )
-    share: float = limit(0.05, unit="of kernel time", source="less is not worth the work")
-    shortest_us: float = limit(5, unit="µs", source="launching takes a good part of shorter ops")
-
-    def check(self, subject: Subject) -> Answer:
-        """Compare the share of ops with uneven cores with the limit."""
-        assert subject.ops is not None
-        if not subject.ops.columns.core_max_ns:
-            return not_measured("the capture does not tell times per core")
-        judged = core_ops(subject.ops, shortest_us=self.shortest_us)
-        known = [op for op in judged if op.core_min_ns is not None and op.core_max_ns is not None]
-        if not known:
-            untold = not_measured("the capture does not tell times per core of ops that count")
-            return untold if judged else not_applicable(none_long_enough(self.shortest_us))
-        skewed = [op for op in known if _ratio(op) > self.ratio]
-        weighed, unit = share_of(subject.ops, skewed), "of kernel time"
-        share = weighed.fraction
-        if share <= self.share:
-            return clean(share, limit=self.share, unit=unit)
-        return found(
-            f"uneven cores in {len(skewed)} of {counted(len(known), 'op')}, {percent(share)} of "
-            f"the kernel time: one works more than {self.ratio:g} times as long as another",
-            value=share,
-            limit=self.share,
-            unit=unit,
-            evidence=worst_ops(skewed, _waited_ns, of=weighed.total_ns),
-        )
 
 
 def _ratio(op: Op) -> float:

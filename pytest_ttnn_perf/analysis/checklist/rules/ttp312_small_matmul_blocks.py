@@ -2,30 +2,32 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING
 
 from pytest_ttnn_perf.analysis.checklist.matmul_and_conv import NO_MATMULS, is_matmul, whole
-from pytest_ttnn_perf.analysis.checklist.op_times import ops_like, share_of, worst_ops
+from pytest_ttnn_perf.analysis.checklist.op_times import ops_like, share_of
 from pytest_ttnn_perf.analysis.checklist.operands import TILE
 from pytest_ttnn_perf.analysis.checklist.rule import (
-    Rule,
-    clean,
-    found,
-    limit,
+    Answer,
+    Limit,
     not_applicable,
     not_measured,
+    rule,
 )
 from pytest_ttnn_perf.records.finding import Input, Severity
 
 if TYPE_CHECKING:
-    from pytest_ttnn_perf.analysis.checklist.rule import Answer
-    from pytest_ttnn_perf.records.finding import Subject
-    from pytest_ttnn_perf.records.ops import Op
+    from pytest_ttnn_perf.records.ops import Op, OpTable
 
 
-@dataclass(frozen=True, slots=True)
-class SmallMatmulBlocks(Rule):
+@rule("TTP312", "small-matmul-blocks", Severity.WARNING, Input.OPS)
+def small_matmul_blocks(
+    ops: OpTable,
+    *,
+    share: Limit = Limit(0.05, "of kernel time", "a judgement: less is not worth it"),
+    inner: Limit = Limit(2, "tiles", "tt-perf-report 1.4: in0_block_w below 2"),
+    subblock: Limit = Limit(2, "tiles", "tt-perf-report 1.4: out_subblock below 2"),
+) -> Answer:
     """Matmuls work in very small blocks.
 
     ## What it finds
@@ -49,44 +51,32 @@ class SmallMatmulBlocks(Rule):
     The program config in ATTRIBUTES, the shape of the first input, and the kernel time of the op
     table.
     """
+    matmuls = ops_like(ops, is_matmul)
+    if not matmuls:
+        return not_applicable(NO_MATMULS)
+    if all(_inner(op) is None and _subblock(op) is None for op in matmuls):
+        return not_measured("the attributes of matmuls do not tell the sizes of blocks")
+    small = [
+        op
+        for op in matmuls
+        if _is_narrow(op, inner.value) or _has_small_subblocks(op, subblock.value)
+    ]
+    part = share_of(ops, small)
+    return part.at_most(share, f"{part.told('matmul')} with very small blocks")
 
-    code: ClassVar[str] = "TTP312"
-    name: ClassVar[str] = "small-matmul-blocks"
-    severity: ClassVar[Severity] = Severity.WARNING
-    needs: ClassVar[tuple[Input, ...]] = (Input.OPS,)
 
-    share: float = limit(0.05, unit="of kernel time", source="a judgement: less is not worth it")
-    inner: float = limit(2, unit="tiles", source="tt-perf-report 1.4: in0_block_w below 2")
-    subblock: float = limit(2, unit="tiles", source="tt-perf-report 1.4: out_subblock below 2")
+def _is_narrow(op: Op, least: float) -> bool:
+    inner = _inner(op)
+    shape = op.signature.inputs[0].padded if op.signature.inputs else ()
+    can_be_wide = not shape or shape[-1] > TILE
+    return inner is not None and inner < least and can_be_wide
 
-    def check(self, subject: Subject) -> Answer:
-        """Compare the share of matmuls with small blocks with the limit."""
-        assert subject.ops is not None
-        matmuls = ops_like(subject.ops, is_matmul)
-        if not matmuls:
-            return not_applicable(NO_MATMULS)
-        if all(_inner(op) is None and _subblock(op) is None for op in matmuls):
-            return not_measured("the attributes of matmuls do not tell the sizes of blocks")
-        share = share_of(subject.ops, [op for op in matmuls if self._is_small(op)])
-        if share.fraction <= self.share:
-            return clean(share.fraction, limit=self.share, unit="of kernel time")
-        return found(
-            f"{share.told('matmul')} with very small blocks",
-            value=share.fraction,
-            limit=self.share,
-            unit="of kernel time",
-            evidence=worst_ops(share.ops, of=share.total_ns),
-        )
 
-    def _is_small(self, op: Op) -> bool:
-        inner, subblock = _inner(op), _subblock(op)
-        shape = op.signature.inputs[0].padded if op.signature.inputs else ()
-        can_be_wide = not shape or shape[-1] > TILE
-        outputs = [whole(op.attributes, key) for key in ("per_core_M", "per_core_N")]
-        can_be_large = outputs != [1, 1]
-        return (inner is not None and inner < self.inner and can_be_wide) or (
-            subblock is not None and subblock < self.subblock and can_be_large
-        )
+def _has_small_subblocks(op: Op, least: float) -> bool:
+    subblock = _subblock(op)
+    outputs = [whole(op.attributes, key) for key in ("per_core_M", "per_core_N")]
+    can_be_large = outputs != [1, 1]
+    return subblock is not None and subblock < least and can_be_large
 
 
 def _inner(op: Op) -> int | None:

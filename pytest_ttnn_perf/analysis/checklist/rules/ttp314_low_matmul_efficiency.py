@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING
 
 from pytest_ttnn_perf.analysis.checklist.matmul_and_conv import is_dense_matmul
 from pytest_ttnn_perf.analysis.checklist.op_times import judged_efficiency, kernel_ns, ops_like
-from pytest_ttnn_perf.analysis.checklist.rule import Rule, limit
+from pytest_ttnn_perf.analysis.checklist.rule import Answer, Limit, rule
 from pytest_ttnn_perf.records.finding import Input, Severity
 
 if TYPE_CHECKING:
-    from pytest_ttnn_perf.analysis.checklist.rule import Answer
-    from pytest_ttnn_perf.records.finding import Subject
+    from pytest_ttnn_perf.records.ops import OpTable
 
 
-@dataclass(frozen=True, slots=True)
-class LowMatmulEfficiency(Rule):
+@rule("TTP314", "low-matmul-efficiency", Severity.WARNING, Input.OPS)
+def low_matmul_efficiency(
+    ops: OpTable,
+    *,
+    efficiency: Limit = Limit(
+        0.5, "of the ideal", "ttnn-visualizer-cli calls less low; real models: 2 to 98 %"
+    ),
+) -> Answer:
     """Matmuls take much longer than they have to.
 
     ## What it finds
@@ -38,22 +42,5 @@ class LowMatmulEfficiency(Rule):
     has no model, and does not count. Sparse matmuls are left out: their model counts what they
     skip. A matmul that is faster than its model counts as ideal.
     """
-
-    code: ClassVar[str] = "TTP314"
-    name: ClassVar[str] = "low-matmul-efficiency"
-    severity: ClassVar[Severity] = Severity.WARNING
-    needs: ClassVar[tuple[Input, ...]] = (Input.OPS,)
-
-    efficiency: float = limit(
-        0.5,
-        unit="of the ideal",
-        source="ttnn-visualizer-cli calls less low; real models: 2 to 98 %",
-    )
-
-    def check(self, subject: Subject) -> Answer:
-        """Compare the efficiency of matmuls with the limit."""
-        assert subject.ops is not None
-        matmuls = ops_like(subject.ops, is_dense_matmul)
-        return judged_efficiency(
-            matmuls, named="matmul", at_least=self.efficiency, of=kernel_ns(subject.ops)
-        )
+    matmuls = ops_like(ops, is_dense_matmul)
+    return judged_efficiency(matmuls, efficiency, named="matmul", of=kernel_ns(ops))

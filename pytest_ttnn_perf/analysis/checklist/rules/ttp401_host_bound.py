@@ -2,21 +2,28 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING
 
 from pytest_ttnn_perf._base.text import percent
 from pytest_ttnn_perf.analysis.checklist.host import gaps_of, longest_gaps
-from pytest_ttnn_perf.analysis.checklist.rule import Rule, clean, found, limit, not_measured
-from pytest_ttnn_perf.records.finding import Input, Severity
+from pytest_ttnn_perf.analysis.checklist.rule import Answer, Limit, not_measured, rule
+from pytest_ttnn_perf.records.finding import Input, Severity, Subject
 
 if TYPE_CHECKING:
-    from pytest_ttnn_perf.analysis.checklist.rule import Answer
-    from pytest_ttnn_perf.records.finding import Subject
+    from pytest_ttnn_perf.records.ops import OpTable
 
 
-@dataclass(frozen=True, slots=True)
-class HostBound(Rule):
+@rule("TTP401", "host-bound", Severity.WARNING, Input.OPS)
+def host_bound(
+    subject: Subject,
+    ops: OpTable,
+    *,
+    share: Limit = Limit(
+        0.2,
+        "of the time",
+        "ttnn-visualizer-cli advises a trace above 20 %; real replays: 0 to 28 %",
+    ),
+) -> Answer:
     """Devices wait for their next op.
 
     ## What it finds
@@ -43,31 +50,11 @@ class HostBound(Rule):
     signposts NAME and NAME_END. A capture with neither is not measured: most of its gaps are
     compilation.
     """
-
-    code: ClassVar[str] = "TTP401"
-    name: ClassVar[str] = "host-bound"
-    severity: ClassVar[Severity] = Severity.WARNING
-    needs: ClassVar[tuple[Input, ...]] = (Input.OPS,)
-
-    share: float = limit(
-        0.2,
-        unit="of the time",
-        source="ttnn-visualizer-cli advises a trace above 20 %; real replays: 0 to 28 %",
-    )
-
-    def check(self, subject: Subject) -> Answer:
-        """Compare the share of gaps with the limit."""
-        assert subject.ops is not None
-        gaps = gaps_of(subject)
-        if isinstance(gaps, str):
-            return not_measured(gaps)
-        if gaps.share <= self.share:
-            return clean(gaps.share, limit=self.share, unit="of the time", reason=gaps.caveat)
-        told = f"devices wait {percent(gaps.share)} of the time for their next op, in {gaps.place}"
-        return found(
-            "; ".join(filter(None, [told, gaps.caveat])),
-            value=gaps.share,
-            limit=self.share,
-            unit="of the time",
-            evidence=longest_gaps(subject.ops, gaps),
-        )
+    gaps = gaps_of(subject)
+    if isinstance(gaps, str):
+        return not_measured(gaps)
+    if gaps.share <= share.value:
+        return share.clean(gaps.share, reason=gaps.caveat)
+    told = f"devices wait {percent(gaps.share)} of the time for their next op, in {gaps.place}"
+    sentence = "; ".join(filter(None, [told, gaps.caveat]))
+    return share.found(gaps.share, sentence, longest_gaps(ops, gaps))

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING
 
 from pytest_ttnn_perf._base.text import counted, percent
 from pytest_ttnn_perf.analysis.checklist.host import (
@@ -16,22 +15,25 @@ from pytest_ttnn_perf.analysis.checklist.host import (
     uses_trace,
 )
 from pytest_ttnn_perf.analysis.checklist.rule import (
-    Rule,
+    Answer,
+    Limit,
     clean,
-    found,
-    limit,
     not_applicable,
     not_measured,
+    rule,
 )
-from pytest_ttnn_perf.records.finding import Input, Severity
+from pytest_ttnn_perf.records.finding import Evidence, Input, Severity, Subject
 
 if TYPE_CHECKING:
-    from pytest_ttnn_perf.analysis.checklist.rule import Answer
-    from pytest_ttnn_perf.records.finding import Evidence, Subject
+    from collections.abc import Iterable
 
 
-@dataclass(frozen=True, slots=True)
-class TraceNotUsed(Rule):
+@rule("TTP402", "trace-not-used", Severity.WARNING, Input.OPS, Input.TEST)
+def trace_not_used(
+    subject: Subject,
+    *,
+    share: Limit = Limit(0.2, "of the time", "ttnn-visualizer-cli advises a trace above 20 %"),
+) -> Answer:
     """The host holds a model up, and no trace is used.
 
     ## What it finds
@@ -56,39 +58,21 @@ class TraceNotUsed(Rule):
     devices wait: `wall_time` without a profiler against `device_kernel_time`, or else the gaps of
     the op table as in TTP401.
     """
-
-    code: ClassVar[str] = "TTP402"
-    name: ClassVar[str] = "trace-not-used"
-    severity: ClassVar[Severity] = Severity.WARNING
-    needs: ClassVar[tuple[Input, ...]] = (Input.OPS, Input.TEST)
-
-    share: float = limit(
-        0.2, unit="of the time", source="ttnn-visualizer-cli advises a trace above 20 %"
+    used = uses_trace(subject)
+    if used is None:
+        return not_measured("whether a trace is used is not known: state the fact use_trace")
+    if used:
+        return clean(reason="a trace is used")
+    obstacle = _obstacle(subject)
+    if obstacle is not None:
+        return not_applicable(obstacle)
+    waiting = _waiting(subject)
+    if isinstance(waiting, str):
+        return not_measured(waiting)
+    part, where, evidence = waiting
+    return share.at_most(
+        part, f"no trace is used, and devices wait {percent(part)} of {where}", evidence
     )
-
-    def check(self, subject: Subject) -> Answer:
-        """Ask whether a trace is there, could be, and would help, in this order."""
-        used = uses_trace(subject)
-        if used is None:
-            return not_measured("whether a trace is used is not known: state the fact use_trace")
-        if used:
-            return clean(reason="a trace is used")
-        obstacle = _obstacle(subject)
-        if obstacle is not None:
-            return not_applicable(obstacle)
-        waiting = _waiting(subject)
-        if isinstance(waiting, str):
-            return not_measured(waiting)
-        share, where, evidence = waiting
-        if share <= self.share:
-            return clean(share, limit=self.share, unit="of the time")
-        return found(
-            f"no trace is used, and devices wait {percent(share)} of {where}",
-            value=share,
-            limit=self.share,
-            unit="of the time",
-            evidence=evidence,
-        )
 
 
 def _obstacle(subject: Subject) -> str | None:
@@ -102,7 +86,7 @@ def _obstacle(subject: Subject) -> str | None:
     return None
 
 
-def _waiting(subject: Subject) -> tuple[float, str, tuple[Evidence, ...]] | str:
+def _waiting(subject: Subject) -> tuple[float, str, Iterable[Evidence]] | str:
     """Return how long devices wait, of what, and where; or why that is not known."""
     times = call_times(subject) if subject.observation is not None else ""
     if not isinstance(times, str):

@@ -2,26 +2,24 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar, Final
+from typing import TYPE_CHECKING, Final
 
 from pytest_ttnn_perf._base.text import counted
 from pytest_ttnn_perf.analysis.checklist.host import differences, executions, is_on, settings_of
-from pytest_ttnn_perf.analysis.checklist.rule import Rule, clean, found, not_measured
-from pytest_ttnn_perf.records.finding import Evidence, Input, Severity
+from pytest_ttnn_perf.analysis.checklist.rule import Answer, Limit, found, not_measured, rule
+from pytest_ttnn_perf.records.finding import Evidence, Input, Severity, Subject
 
 if TYPE_CHECKING:
-    from pytest_ttnn_perf.analysis.checklist.rule import Answer
-    from pytest_ttnn_perf.records.finding import Subject
+    from pytest_ttnn_perf.records.ops import OpTable
 
 _ONCE: Final = (
     "nothing ran twice: needs two replays of a trace, or two windows of one name (NAME … NAME_END)"
 )
-_UNIT: Final = "executions that differ"
+_NONE: Final = Limit(0, "executions that differ", "a trace holds one shape")
 
 
-@dataclass(frozen=True, slots=True)
-class DynamicShapes(Rule):
+@rule("TTP403", "dynamic-shapes", Severity.WARNING, Input.OPS)
+def dynamic_shapes(subject: Subject, ops: OpTable) -> Answer:
     """Calls of a model do not all do the same.
 
     ## What it finds
@@ -47,32 +45,18 @@ class DynamicShapes(Rule):
     `dynamic_shapes` states it outright. Replays of which some lack ops lost data, which is for
     TTP002 to say: they are not measured here.
     """
-
-    code: ClassVar[str] = "TTP403"
-    name: ClassVar[str] = "dynamic-shapes"
-    severity: ClassVar[Severity] = Severity.WARNING
-    needs: ClassVar[tuple[Input, ...]] = (Input.OPS,)
-
-    def check(self, subject: Subject) -> Answer:
-        """Hold every execution against the first of its kind."""
-        assert subject.ops is not None
-        if is_on(settings_of(subject).get("dynamic_shapes")):
-            return found("the test states that its shapes change from call to call")
-        runs = executions(subject.ops)
-        if not runs:
-            return not_measured(_ONCE)
-        differing = list(differences(subject.ops))
-        lost = next((d for d in differing if d.what.endswith("replay") and not d.same_ops), None)
-        if lost is not None:
-            return not_measured(f"replays are not complete (TTP002): {lost}")
-        compared = sum(map(len, runs.values())) - len(runs)
-        if not differing:
-            return clean(0, limit=0, unit=_UNIT)
-        return found(
-            f"different from the first: {len(differing)} of "
-            f"{counted(compared, 'repeated execution')}",
-            value=len(differing),
-            limit=0,
-            unit=_UNIT,
-            evidence=(Evidence(str(difference)) for difference in differing),
-        )
+    if is_on(settings_of(subject).get("dynamic_shapes")):
+        return found("the test states that its shapes change from call to call")
+    runs = executions(ops)
+    if not runs:
+        return not_measured(_ONCE)
+    differing = list(differences(ops))
+    lost = next((d for d in differing if d.what.endswith("replay") and not d.same_ops), None)
+    if lost is not None:
+        return not_measured(f"replays are not complete (TTP002): {lost}")
+    compared = sum(map(len, runs.values())) - len(runs)
+    return _NONE.at_most(
+        len(differing),
+        f"different from the first: {len(differing)} of {counted(compared, 'repeated execution')}",
+        (Evidence(str(difference)) for difference in differing),
+    )

@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
-
 from pytest_ttnn_perf._base.text import percent
 from pytest_ttnn_perf.analysis.checklist.host import call_times, milliseconds
-from pytest_ttnn_perf.analysis.checklist.rule import Rule, clean, found, limit, not_measured
-from pytest_ttnn_perf.records.finding import Input, Severity
-
-if TYPE_CHECKING:
-    from pytest_ttnn_perf.analysis.checklist.rule import Answer
-    from pytest_ttnn_perf.records.finding import Subject
+from pytest_ttnn_perf.analysis.checklist.rule import Answer, Limit, not_measured, rule
+from pytest_ttnn_perf.records.finding import Input, Severity, Subject
 
 
-@dataclass(frozen=True, slots=True)
-class DeviceBehindE2e(Rule):
+@rule("TTP404", "device-behind-e2e", Severity.WARNING, Input.TEST)
+def device_behind_e2e(
+    subject: Subject,
+    *,
+    share: Limit = Limit(0.2, "of the wall time", "as TTP401: what traces are advised for"),
+) -> Answer:
     """A call takes much longer than the device works in it.
 
     ## What it finds
@@ -40,28 +37,12 @@ class DeviceBehindE2e(Rule):
     of the slowest device, as a profiler on hardware tells it. A device time of a simulator or of a
     recorded artifact is not compared with it.
     """
-
-    code: ClassVar[str] = "TTP404"
-    name: ClassVar[str] = "device-behind-e2e"
-    severity: ClassVar[Severity] = Severity.WARNING
-    needs: ClassVar[tuple[Input, ...]] = (Input.TEST,)
-
-    share: float = limit(
-        0.2, unit="of the wall time", source="as TTP401: what traces are advised for"
+    times = call_times(subject)
+    if isinstance(times, str):
+        return not_measured(times)
+    wall, device = milliseconds(times.wall_ns), milliseconds(times.device_ns)
+    return share.at_most(
+        times.waiting,
+        f"of the {wall} of a call, the slowest device works {device}: "
+        f"{percent(times.waiting)} goes by without a kernel",
     )
-
-    def check(self, subject: Subject) -> Answer:
-        """Compare the share of the wall time without a kernel with the limit."""
-        times = call_times(subject)
-        if isinstance(times, str):
-            return not_measured(times)
-        if times.waiting <= self.share:
-            return clean(times.waiting, limit=self.share, unit="of the wall time")
-        wall, device = milliseconds(times.wall_ns), milliseconds(times.device_ns)
-        return found(
-            f"of the {wall} of a call, the slowest device works {device}: "
-            f"{percent(times.waiting)} goes by without a kernel",
-            value=times.waiting,
-            limit=self.share,
-            unit="of the wall time",
-        )

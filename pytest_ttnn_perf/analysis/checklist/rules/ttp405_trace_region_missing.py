@@ -2,30 +2,26 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar, Final
+from typing import Final
 
-from pytest_ttnn_perf._base.text import size
+from pytest_ttnn_perf._base.text import size as size_text
 from pytest_ttnn_perf.analysis.checklist.host import number, settings_of, uses_trace
 from pytest_ttnn_perf.analysis.checklist.rule import (
-    Rule,
-    clean,
-    found,
-    limit,
+    Answer,
+    Limit,
     not_applicable,
     not_measured,
+    rule,
 )
-from pytest_ttnn_perf.records.finding import Input, Severity
-
-if TYPE_CHECKING:
-    from pytest_ttnn_perf.analysis.checklist.rule import Answer
-    from pytest_ttnn_perf.records.finding import Subject
+from pytest_ttnn_perf.records.finding import Input, Severity, Subject
 
 _NAMES: Final = ("trace_region_size", "TT_RUNTIME_TRACE_REGION_SIZE")
 
 
-@dataclass(frozen=True, slots=True)
-class TraceRegionMissing(Rule):
+@rule("TTP405", "trace-region-missing", Severity.WARNING, Input.DEVICE)
+def trace_region_missing(
+    subject: Subject, *, size: Limit = Limit(1, "B", "TTNN: 0 is no region")
+) -> Answer:
     """A trace is used, and the device has no memory set aside for traces.
 
     ## What it finds
@@ -50,29 +46,16 @@ class TraceRegionMissing(Rule):
     TT_RUNTIME_TRACE_REGION_SIZE, where None says that it was not set. A test that raised is asked
     nothing: its report says beside the error that a trace did not fit.
     """
-
-    code: ClassVar[str] = "TTP405"
-    name: ClassVar[str] = "trace-region-missing"
-    severity: ClassVar[Severity] = Severity.WARNING
-    needs: ClassVar[tuple[Input, ...]] = (Input.DEVICE,)
-
-    size: float = limit(1, unit="B", source="TTNN: 0 is no region")
-
-    def check(self, subject: Subject) -> Answer:
-        """Look for a trace without a region."""
-        used = uses_trace(subject)
-        if used is None:
-            return not_measured("whether a trace is used is not known: state the fact use_trace")
-        if not used:
-            return not_applicable("no trace is used")
-        settings = settings_of(subject)
-        known = [settings[name] for name in _NAMES if name in settings]
-        if not known:
-            return not_measured(
-                "the size of the trace region is not known: state the fact trace_region_size"
-            )
-        region = max(number(value) or 0.0 for value in known)
-        if region >= self.size:
-            return clean(region, limit=self.size, unit="B")
-        reason = f"a trace is used with a trace region of {size(region)}"
-        return found(reason, value=region, limit=self.size, unit="B")
+    used = uses_trace(subject)
+    if used is None:
+        return not_measured("whether a trace is used is not known: state the fact use_trace")
+    if not used:
+        return not_applicable("no trace is used")
+    settings = settings_of(subject)
+    known = [settings[name] for name in _NAMES if name in settings]
+    if not known:
+        return not_measured(
+            "the size of the trace region is not known: state the fact trace_region_size"
+        )
+    region = max(number(value) or 0.0 for value in known)
+    return size.at_least(region, f"a trace is used with a trace region of {size_text(region)}")

@@ -2,17 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar, Final
+from typing import Final
 
 from pytest_ttnn_perf._base.text import counted
 from pytest_ttnn_perf.analysis.checklist.host import is_on, number, settings_of
-from pytest_ttnn_perf.analysis.checklist.rule import Rule, clean, found, limit, not_measured
-from pytest_ttnn_perf.records.finding import Input, Severity
-
-if TYPE_CHECKING:
-    from pytest_ttnn_perf.analysis.checklist.rule import Answer
-    from pytest_ttnn_perf.records.finding import Subject
+from pytest_ttnn_perf.analysis.checklist.rule import Answer, Limit, clean, found, not_measured, rule
+from pytest_ttnn_perf.records.finding import Input, Severity, Subject
 
 #: The variable of tt-xla's runtime; not set, the cache is on.
 _VARIABLE: Final = "TT_RUNTIME_ENABLE_PROGRAM_CACHE"
@@ -23,8 +18,10 @@ _UNKNOWN: Final = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class ProgramCacheOff(Rule):
+@rule("TTP406", "program-cache-off", Severity.WARNING, Input.DEVICE)
+def program_cache_off(
+    subject: Subject, *, programs: Limit = Limit(1, "programs", "a cache that is on keeps what ran")
+) -> Answer:
     """The program cache is off.
 
     ## What it finds
@@ -47,31 +44,19 @@ class ProgramCacheOff(Rule):
     `program_cache` and TT_RUNTIME_ENABLE_PROGRAM_CACHE, where None says that the variable was not
     set: the cache is then on.
     """
-
-    code: ClassVar[str] = "TTP406"
-    name: ClassVar[str] = "program-cache-off"
-    severity: ClassVar[Severity] = Severity.WARNING
-    needs: ClassVar[tuple[Input, ...]] = (Input.DEVICE,)
-
-    programs: float = limit(1, unit="programs", source="a cache that is on keeps what ran")
-
-    def check(self, subject: Subject) -> Answer:
-        """Believe what was counted, otherwise what was stated."""
-        observation = subject.observation
-        entries = number(observation.environment.get(_ENTRIES)) if observation else None
-        if entries is not None:
-            if entries >= self.programs:
-                return clean(entries, limit=self.programs, unit="programs")
-            reason = f"after the samples the program cache held {counted(int(entries), 'program')}"
-            return found(reason, value=entries, limit=self.programs, unit="programs")
-        settings = settings_of(subject)
-        if "program_cache" in settings:
-            stated = "program_cache", is_on(settings["program_cache"])
-        elif _VARIABLE in settings:
-            stated = _VARIABLE, settings[_VARIABLE] is None or is_on(settings[_VARIABLE])
-        else:
-            return not_measured(_UNKNOWN)
-        name, is_there = stated
-        if is_there:
-            return clean(reason=f"{name} says that it is on")
-        return found(f"{name} says that the program cache is off")
+    observation = subject.observation
+    entries = number(observation.environment.get(_ENTRIES)) if observation else None
+    if entries is not None:
+        held = counted(int(entries), "program")
+        return programs.at_least(entries, f"after the samples the program cache held {held}")
+    settings = settings_of(subject)
+    if "program_cache" in settings:
+        stated = "program_cache", is_on(settings["program_cache"])
+    elif _VARIABLE in settings:
+        stated = _VARIABLE, settings[_VARIABLE] is None or is_on(settings[_VARIABLE])
+    else:
+        return not_measured(_UNKNOWN)
+    name, is_there = stated
+    if is_there:
+        return clean(reason=f"{name} says that it is on")
+    return found(f"{name} says that the program cache is off")

@@ -2,27 +2,21 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
-
 from pytest_ttnn_perf.analysis.checklist.host import is_on, number, settings_of
 from pytest_ttnn_perf.analysis.checklist.rule import (
-    Rule,
-    clean,
-    found,
-    limit,
+    Answer,
+    Limit,
     not_applicable,
     not_measured,
+    rule,
 )
-from pytest_ttnn_perf.records.finding import Input, Severity
-
-if TYPE_CHECKING:
-    from pytest_ttnn_perf.analysis.checklist.rule import Answer
-    from pytest_ttnn_perf.records.finding import Subject
+from pytest_ttnn_perf.records.finding import Input, Severity, Subject
 
 
-@dataclass(frozen=True, slots=True)
-class OptimizationLevelZero(Rule):
+@rule("TTP407", "optimization-level-zero", Severity.INFO, Input.DEVICE)
+def optimization_level_zero(
+    subject: Subject, *, level: Limit = Limit(1, "level", "tt-xla's guide recommends level 1")
+) -> Answer:
     """A model is compiled by tt-xla without optimization.
 
     ## What it finds
@@ -43,28 +37,13 @@ class OptimizationLevelZero(Rule):
     The facts `optimization_level` and `tt_xla`. Nothing observes them: the test states them, e.g.
     `ttnn_perf.facts(tt_xla=True, optimization_level=1)`.
     """
-
-    code: ClassVar[str] = "TTP407"
-    name: ClassVar[str] = "optimization-level-zero"
-    severity: ClassVar[Severity] = Severity.INFO
-    needs: ClassVar[tuple[Input, ...]] = (Input.DEVICE,)
-
-    level: float = limit(1, unit="level", source="tt-xla's guide recommends level 1")
-
-    def check(self, subject: Subject) -> Answer:
-        """Compare the level that the test states with the limit."""
-        settings = settings_of(subject)
-        if "optimization_level" not in settings:
-            if is_on(settings.get("tt_xla")):
-                return not_measured("the level is not known: state the fact optimization_level")
-            return not_applicable(
-                "no model of tt-xla: neither tt_xla nor optimization_level stated"
-            )
-        level = number(settings["optimization_level"])
-        if level is None:
-            stated = settings["optimization_level"]
-            return not_measured(f"optimization_level: expected a number, found {stated!r}")
-        if level >= self.level:
-            return clean(level, limit=self.level, unit="level")
-        reason = f"the model is compiled with optimization_level {level:g}"
-        return found(reason, value=level, limit=self.level, unit="level")
+    settings = settings_of(subject)
+    if "optimization_level" not in settings:
+        if is_on(settings.get("tt_xla")):
+            return not_measured("the level is not known: state the fact optimization_level")
+        return not_applicable("no model of tt-xla: neither tt_xla nor optimization_level stated")
+    stated = settings["optimization_level"]
+    chosen = number(stated)
+    if chosen is None:
+        return not_measured(f"optimization_level: expected a number, found {stated!r}")
+    return level.at_least(chosen, f"the model is compiled with optimization_level {chosen:g}")

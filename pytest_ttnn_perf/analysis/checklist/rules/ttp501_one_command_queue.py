@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
-
 from pytest_ttnn_perf._base.text import percent
 from pytest_ttnn_perf.analysis.checklist.host import NO_IO_TIMES, io_times, number, settings_of
-from pytest_ttnn_perf.analysis.checklist.rule import Rule, clean, found, limit, not_measured
-from pytest_ttnn_perf.records.finding import Input, Severity
-
-if TYPE_CHECKING:
-    from pytest_ttnn_perf.analysis.checklist.rule import Answer
-    from pytest_ttnn_perf.records.finding import Subject
+from pytest_ttnn_perf.analysis.checklist.rule import Answer, Limit, clean, not_measured, rule
+from pytest_ttnn_perf.records.finding import Input, Severity, Subject
 
 
-@dataclass(frozen=True, slots=True)
-class OneCommandQueue(Rule):
+@rule("TTP501", "one-command-queue", Severity.WARNING, Input.DEVICE)
+def one_command_queue(
+    subject: Subject,
+    *,
+    share: Limit = Limit(
+        0.2, "of compute and transfers", "ttnn-visualizer-cli advises a second queue above 20 %"
+    ),
+) -> Answer:
     """Transfers take long, and there is one command queue for everything.
 
     ## What it finds
@@ -38,34 +37,15 @@ class OneCommandQueue(Rule):
     `num_command_queues`, observed when the device was opened or stated as a fact, and the times of
     `ttnn_perf.measure_io_overlap`: no profiler's capture tells either.
     """
-
-    code: ClassVar[str] = "TTP501"
-    name: ClassVar[str] = "one-command-queue"
-    severity: ClassVar[Severity] = Severity.WARNING
-    needs: ClassVar[tuple[Input, ...]] = (Input.DEVICE,)
-
-    share: float = limit(
-        0.2,
-        unit="of compute and transfers",
-        source="ttnn-visualizer-cli advises a second queue above 20 %",
+    queues = number(settings_of(subject).get("num_command_queues"))
+    if queues is None:
+        return not_measured("num_command_queues is not known: state it as a fact")
+    if queues > 1:
+        return clean(reason=f"{queues:.0f} command queues are open")
+    times = io_times(subject)
+    if times is None:
+        return not_measured(f"one command queue is open; {NO_IO_TIMES}")
+    part = times.transfer_share
+    return share.at_most(
+        part, f"transfers take {percent(part)} of the time, and one command queue is open"
     )
-
-    def check(self, subject: Subject) -> Answer:
-        """Compare the share of transfers with the limit, if they have no queue of their own."""
-        queues = number(settings_of(subject).get("num_command_queues"))
-        if queues is None:
-            return not_measured("num_command_queues is not known: state it as a fact")
-        if queues > 1:
-            return clean(reason=f"{queues:.0f} command queues are open")
-        times = io_times(subject)
-        if times is None:
-            return not_measured(f"one command queue is open; {NO_IO_TIMES}")
-        share, unit = times.transfer_share, "of compute and transfers"
-        if share <= self.share:
-            return clean(share, limit=self.share, unit=unit)
-        return found(
-            f"transfers take {percent(share)} of the time, and one command queue is open",
-            value=share,
-            limit=self.share,
-            unit=unit,
-        )

@@ -2,30 +2,25 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar, Final
-
 from pytest_ttnn_perf._base.text import percent
 from pytest_ttnn_perf.analysis.checklist.host import NO_IO_TIMES, io_times, milliseconds
 from pytest_ttnn_perf.analysis.checklist.rule import (
-    Rule,
-    clean,
-    found,
-    limit,
+    Answer,
+    Limit,
     not_applicable,
     not_measured,
+    rule,
 )
-from pytest_ttnn_perf.records.finding import Input, Severity
-
-if TYPE_CHECKING:
-    from pytest_ttnn_perf.analysis.checklist.rule import Answer
-    from pytest_ttnn_perf.records.finding import Subject
-
-_UNIT: Final = "of the shorter one"
+from pytest_ttnn_perf.records.finding import Input, Severity, Subject
 
 
-@dataclass(frozen=True, slots=True)
-class LowIoOverlap(Rule):
+@rule("TTP502", "low-io-overlap", Severity.WARNING, Input.TEST)
+def low_io_overlap(
+    subject: Subject,
+    *,
+    overlap: Limit = Limit(0.5, "of the shorter one", "a choice: half of what could be hidden"),
+    worthwhile: Limit = Limit(0.1, "of the longer one", "a choice: less cannot save a tenth"),
+) -> Answer:
     """Transfers and compute hardly run at the same time.
 
     ## What it finds
@@ -46,36 +41,17 @@ class LowIoOverlap(Rule):
     The medians of `io_compute_time`, `io_transfer_time` and `io_both_time`, which
     `ttnn_perf.measure_io_overlap(compute=, transfer=, both=)` records.
     """
-
-    code: ClassVar[str] = "TTP502"
-    name: ClassVar[str] = "low-io-overlap"
-    severity: ClassVar[Severity] = Severity.WARNING
-    needs: ClassVar[tuple[Input, ...]] = (Input.TEST,)
-
-    overlap: float = limit(0.5, unit=_UNIT, source="a choice: half of what could be hidden")
-    worthwhile: float = limit(
-        0.1, unit="of the longer one", source="a choice: less cannot save a tenth"
+    times = io_times(subject)
+    if times is None:
+        return not_measured(NO_IO_TIMES)
+    shorter, longer = sorted([times.compute_ns, times.transfer_ns])
+    if shorter < worthwhile.value * longer:
+        return not_applicable(
+            f"there is little to overlap: {milliseconds(shorter)} beside {milliseconds(longer)}"
+        )
+    alone = f"{milliseconds(times.compute_ns)} compute, {milliseconds(times.transfer_ns)} transfers"
+    return overlap.at_least(
+        times.overlap,
+        f"{alone}, both at once {milliseconds(times.both_ns)}: "
+        f"{percent(times.overlap)} of the shorter one is hidden",
     )
-
-    def check(self, subject: Subject) -> Answer:
-        """Compare the overlap with the limit, where there is anything to gain."""
-        times = io_times(subject)
-        if times is None:
-            return not_measured(NO_IO_TIMES)
-        shorter, longer = sorted([times.compute_ns, times.transfer_ns])
-        if shorter < self.worthwhile * longer:
-            return not_applicable(
-                f"there is little to overlap: {milliseconds(shorter)} beside {milliseconds(longer)}"
-            )
-        if times.overlap >= self.overlap:
-            return clean(times.overlap, limit=self.overlap, unit=_UNIT)
-        alone = (
-            f"{milliseconds(times.compute_ns)} compute, {milliseconds(times.transfer_ns)} transfers"
-        )
-        return found(
-            f"{alone}, both at once {milliseconds(times.both_ns)}: "
-            f"{percent(times.overlap)} of the shorter one is hidden",
-            value=times.overlap,
-            limit=self.overlap,
-            unit=_UNIT,
-        )

@@ -2,22 +2,19 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar, Final
-
 from pytest_ttnn_perf.analysis.checklist.host import NO_IO_TIMES, io_times, milliseconds
-from pytest_ttnn_perf.analysis.checklist.rule import Rule, clean, found, limit, not_measured
-from pytest_ttnn_perf.records.finding import Input, Severity
-
-if TYPE_CHECKING:
-    from pytest_ttnn_perf.analysis.checklist.rule import Answer
-    from pytest_ttnn_perf.records.finding import Subject
-
-_UNIT: Final = "times the compute time"
+from pytest_ttnn_perf.analysis.checklist.rule import Answer, Limit, not_measured, rule
+from pytest_ttnn_perf.records.finding import Input, Severity, Subject
 
 
-@dataclass(frozen=True, slots=True)
-class TransferBound(Rule):
+@rule("TTP503", "transfer-bound", Severity.WARNING, Input.TEST)
+def transfer_bound(
+    subject: Subject,
+    *,
+    ratio: Limit = Limit(
+        1.0, "times the compute time", "beyond it, transfers decide the throughput"
+    ),
+) -> Answer:
     """Transfers between host and device take longer than the computation.
 
     ## What it finds
@@ -38,26 +35,12 @@ class TransferBound(Rule):
     The medians of `io_compute_time` and `io_transfer_time`, which
     `ttnn_perf.measure_io_overlap(compute=, transfer=, both=)` records.
     """
-
-    code: ClassVar[str] = "TTP503"
-    name: ClassVar[str] = "transfer-bound"
-    severity: ClassVar[Severity] = Severity.WARNING
-    needs: ClassVar[tuple[Input, ...]] = (Input.TEST,)
-
-    ratio: float = limit(1.0, unit=_UNIT, source="beyond it, transfers decide the throughput")
-
-    def check(self, subject: Subject) -> Answer:
-        """Compare the ratio of both times with the limit."""
-        times = io_times(subject)
-        if times is None:
-            return not_measured(NO_IO_TIMES)
-        ratio = times.transfer_ns / times.compute_ns
-        if ratio <= self.ratio:
-            return clean(ratio, limit=self.ratio, unit=_UNIT)
-        transfer, compute = milliseconds(times.transfer_ns), milliseconds(times.compute_ns)
-        return found(
-            f"transfers take {transfer}, compute {compute}: {ratio:.2f} times as long",
-            value=ratio,
-            limit=self.ratio,
-            unit=_UNIT,
-        )
+    times = io_times(subject)
+    if times is None:
+        return not_measured(NO_IO_TIMES)
+    times_compute = times.transfer_ns / times.compute_ns
+    transfer, compute = milliseconds(times.transfer_ns), milliseconds(times.compute_ns)
+    return ratio.at_most(
+        times_compute,
+        f"transfers take {transfer}, compute {compute}: {times_compute:.2f} times as long",
+    )

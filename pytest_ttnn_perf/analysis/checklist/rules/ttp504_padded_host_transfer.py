@@ -2,24 +2,24 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar, Final
+from typing import TYPE_CHECKING
 
 from pytest_ttnn_perf._base.text import counted, percent
 from pytest_ttnn_perf.analysis.checklist.operands import by_weight
 from pytest_ttnn_perf.analysis.checklist.residency import crossings
-from pytest_ttnn_perf.analysis.checklist.rule import Rule, clean, found, limit, not_applicable
+from pytest_ttnn_perf.analysis.checklist.rule import Answer, Limit, not_applicable, rule
 from pytest_ttnn_perf.records.finding import Input, Severity
 
 if TYPE_CHECKING:
-    from pytest_ttnn_perf.analysis.checklist.rule import Answer
-    from pytest_ttnn_perf.records.finding import Subject
-
-_UNIT: Final = "of the bytes sent"
+    from pytest_ttnn_perf.records.ttnn_report import Report
 
 
-@dataclass(frozen=True, slots=True)
-class PaddedHostTransfer(Rule):
+@rule("TTP504", "padded-host-transfer", Severity.WARNING, Input.REPORT)
+def padded_host_transfer(
+    report: Report,
+    *,
+    share: Limit = Limit(0.1, "of the bytes sent", "a choice: a tenth of the transfer time"),
+) -> Answer:
     """Much of what is sent between host and device is padding.
 
     ## What it finds
@@ -42,30 +42,15 @@ class PaddedHostTransfer(Rule):
     `from_device`, `cpu`, copies between host and device), with the shape, layout and format of
     their tensors on the device. An op table does not tell which tensors cross.
     """
-
-    code: ClassVar[str] = "TTP504"
-    name: ClassVar[str] = "padded-host-transfer"
-    severity: ClassVar[Severity] = Severity.WARNING
-    needs: ClassVar[tuple[Input, ...]] = (Input.REPORT,)
-
-    share: float = limit(0.1, unit=_UNIT, source="a choice: a tenth of the transfer time")
-
-    def check(self, subject: Subject) -> Answer:
-        """Compare the share of padding with the limit."""
-        assert subject.report is not None
-        crossing = crossings(subject.report)
-        sent = sum(each.sent for each in crossing)
-        if not sent:
-            return not_applicable("the report has no transfer between host and device")
-        padding = sum(each.padding for each in crossing)
-        share = padding / sent
-        if share <= self.share:
-            return clean(share, limit=self.share, unit=_UNIT)
-        padded = [each for each in crossing if each.padding]
-        return found(
-            f"{percent(share)} of what is sent in {counted(len(crossing), 'transfer')} is padding",
-            value=share,
-            limit=self.share,
-            unit=_UNIT,
-            evidence=by_weight(((str(each), each.padding) for each in padded), unit="B"),
-        )
+    crossing = crossings(report)
+    sent = sum(each.sent for each in crossing)
+    if not sent:
+        return not_applicable("the report has no transfer between host and device")
+    padding = sum(each.padding for each in crossing)
+    part = padding / sent
+    padded = [each for each in crossing if each.padding]
+    return share.at_most(
+        part,
+        f"{percent(part)} of what is sent in {counted(len(crossing), 'transfer')} is padding",
+        by_weight(((str(each), each.padding) for each in padded), unit="B"),
+    )

@@ -2,26 +2,24 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar, Final
+from typing import TYPE_CHECKING, Final
 
-from pytest_ttnn_perf._base.text import counted, size
+from pytest_ttnn_perf._base.text import counted
+from pytest_ttnn_perf._base.text import size as size_text
 from pytest_ttnn_perf.analysis.checklist.host import number, settings_of
 from pytest_ttnn_perf.analysis.checklist.operands import by_weight
 from pytest_ttnn_perf.analysis.checklist.residency import crossings
 from pytest_ttnn_perf.analysis.checklist.rule import (
-    Rule,
-    clean,
-    found,
-    limit,
+    Answer,
+    Limit,
     not_applicable,
     not_measured,
+    rule,
 )
-from pytest_ttnn_perf.records.finding import Input, Severity
+from pytest_ttnn_perf.records.finding import Input, Severity, Subject
 
 if TYPE_CHECKING:
-    from pytest_ttnn_perf.analysis.checklist.rule import Answer
-    from pytest_ttnn_perf.records.finding import Subject
+    from pytest_ttnn_perf.records.ttnn_report import Report
 
 _UNTOLD: Final = (
     "the report does not say on which command queue outputs are read: pass cq_id, or state the "
@@ -29,8 +27,13 @@ _UNTOLD: Final = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class OutputOnComputeQueue(Rule):
+@rule("TTP505", "output-on-compute-queue", Severity.INFO, Input.REPORT)
+def output_on_compute_queue(
+    subject: Subject,
+    report: Report,
+    *,
+    size: Limit = Limit(2**20, "B", "a choice: takes 0.1 ms at 10 GB/s"),
+) -> Answer:
     """Large outputs are read on the queue that computes.
 
     ## What it finds
@@ -53,34 +56,19 @@ class OutputOnComputeQueue(Rule):
     `cq_id`. A call without it is on queue 0 where `num_command_queues` is 1; with more queues a
     report does not tell.
     """
-
-    code: ClassVar[str] = "TTP505"
-    name: ClassVar[str] = "output-on-compute-queue"
-    severity: ClassVar[Severity] = Severity.INFO
-    needs: ClassVar[tuple[Input, ...]] = (Input.REPORT,)
-
-    size: float = limit(2**20, unit="B", source="a choice: takes 0.1 ms at 10 GB/s")
-
-    def check(self, subject: Subject) -> Answer:
-        """Compare the bytes that are read through queue 0 with the limit."""
-        assert subject.report is not None
-        outputs = [each for each in crossings(subject.report) if each.outward]
-        if not outputs:
-            return not_applicable("the report has no output that is read by the host")
-        sent = sum(each.sent for each in outputs)
-        if sent <= self.size:
-            return clean(sent, limit=self.size, unit="B")
-        only_one = number(settings_of(subject).get("num_command_queues")) == 1
-        if not only_one and any(each.queue is None for each in outputs):
-            return not_measured(_UNTOLD)
-        slow = [each for each in outputs if not each.queue]
-        sent = sum(each.sent for each in slow)
-        if sent <= self.size:
-            return clean(sent, limit=self.size, unit="B")
-        return found(
-            f"{size(sent)} of {counted(len(slow), 'output')} read on the queue that computes",
-            value=sent,
-            limit=self.size,
-            unit="B",
-            evidence=by_weight(((str(each), each.sent) for each in slow), unit="B"),
-        )
+    outputs = [each for each in crossings(report) if each.outward]
+    if not outputs:
+        return not_applicable("the report has no output that is read by the host")
+    sent = sum(each.sent for each in outputs)
+    if sent <= size.value:
+        return size.clean(sent)
+    only_one = number(settings_of(subject).get("num_command_queues")) == 1
+    if not only_one and any(each.queue is None for each in outputs):
+        return not_measured(_UNTOLD)
+    slow = [each for each in outputs if not each.queue]
+    sent = sum(each.sent for each in slow)
+    return size.at_most(
+        sent,
+        f"{size_text(sent)} of {counted(len(slow), 'output')} read on the queue that computes",
+        by_weight(((str(each), each.sent) for each in slow), unit="B"),
+    )

@@ -3,32 +3,34 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from dataclasses import dataclass
 from itertools import pairwise
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING
 
 from pytest_ttnn_perf._base.text import counted
-from pytest_ttnn_perf.analysis.checklist.matmul_and_conv import NO_CONVOLUTIONS, convolutions
+from pytest_ttnn_perf.analysis.checklist.matmul_and_conv import (
+    NO_CONVOLUTIONS,
+    Convolution,
+    convolutions,
+)
 from pytest_ttnn_perf.analysis.checklist.rule import (
-    Rule,
-    clean,
-    found,
-    limit,
+    Answer,
+    Limit,
     not_applicable,
     not_measured,
+    rule,
 )
-from pytest_ttnn_perf.records.finding import Evidence, Input, Severity
+from pytest_ttnn_perf.records.finding import Evidence, Input, Severity, Subject
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from pytest_ttnn_perf.analysis.checklist.matmul_and_conv import Convolution
-    from pytest_ttnn_perf.analysis.checklist.rule import Answer
-    from pytest_ttnn_perf.records.finding import Subject
 
-
-@dataclass(frozen=True, slots=True)
-class ConvShardingChanges(Rule):
+@rule("TTP601", "conv-sharding-changes", Severity.WARNING, Input.OPS, Input.REPORT)
+def conv_sharding_changes(
+    subject: Subject,
+    *,
+    changes: Limit = Limit(1, "changes", "from many pixels to many channels, once"),
+) -> Answer:
     """Convolutions in a row are sharded differently.
 
     ## What it finds
@@ -49,34 +51,19 @@ class ConvShardingChanges(Rule):
     The memory of the first input of convolutions in the op table. Without a table, the output and
     the `shard_layout` of convolutions in a report database.
     """
-
-    code: ClassVar[str] = "TTP601"
-    name: ClassVar[str] = "conv-sharding-changes"
-    severity: ClassVar[Severity] = Severity.WARNING
-    needs: ClassVar[tuple[Input, ...]] = (Input.OPS, Input.REPORT)
-
-    changes: float = limit(1, unit="changes", source="from many pixels to many channels, once")
-
-    def check(self, subject: Subject) -> Answer:
-        """Compare the number of changes with the limit."""
-        listed = convolutions(subject)
-        if not listed:
-            return not_applicable(NO_CONVOLUTIONS)
-        told = [each for each in listed if each.sharding is not None]
-        if not told:
-            return not_measured("the capture does not tell how convolutions are sharded")
-        changes = _changes(told)
-        count, unit = float(len(changes)), "changes"
-        if count <= self.changes:
-            return clean(count, limit=self.changes, unit=unit)
-        return found(
-            "sharded otherwise than the one before: "
-            f"{len(changes)} of {counted(len(told), 'convolution')}",
-            value=count,
-            limit=self.changes,
-            unit=unit,
-            evidence=[Evidence(change) for change in changes],
-        )
+    listed = convolutions(subject)
+    if not listed:
+        return not_applicable(NO_CONVOLUTIONS)
+    told = [each for each in listed if each.sharding is not None]
+    if not told:
+        return not_measured("the capture does not tell how convolutions are sharded")
+    changed = _changes(told)
+    count = counted(len(told), "convolution")
+    return changes.at_most(
+        float(len(changed)),
+        f"sharded otherwise than the one before: {len(changed)} of {count}",
+        map(Evidence, changed),
+    )
 
 
 def _changes(listed: Iterable[Convolution]) -> list[str]:

@@ -2,35 +2,39 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING
 
 from pytest_ttnn_perf._base.text import counted
 from pytest_ttnn_perf.analysis.checklist.matmul_and_conv import (
     NO_CONVOLUTIONS,
+    ActBlock,
     blocks_in_report,
     blocks_in_table,
 )
 from pytest_ttnn_perf.analysis.checklist.rule import (
-    Rule,
-    clean,
-    found,
-    limit,
+    Answer,
+    Limit,
     not_applicable,
     not_measured,
+    rule,
 )
 from pytest_ttnn_perf.records.finding import Evidence, Input, Severity
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from pytest_ttnn_perf.analysis.checklist.matmul_and_conv import ActBlock
-    from pytest_ttnn_perf.analysis.checklist.rule import Answer
-    from pytest_ttnn_perf.records.finding import Subject
+    from pytest_ttnn_perf.records.ops import OpTable
+    from pytest_ttnn_perf.records.ttnn_report import Report
 
 
-@dataclass(frozen=True, slots=True)
-class ActBlockHBelowMax(Rule):
+@rule("TTP602", "act-block-h-below-max", Severity.INFO, Input.OPS, Input.REPORT)
+def act_block_h_below_max(
+    report: Report | None,
+    ops: OpTable | None,
+    *,
+    convolutions: Limit = Limit(0, "convolutions", "each is named with its block"),
+    spare: Limit = Limit(0.1, "of L1", "a judgement: room for what is not counted"),
+) -> Answer:
     """Convolutions could work in larger blocks.
 
     ## What it finds
@@ -55,40 +59,25 @@ class ActBlockHBelowMax(Rule):
     blocks too, but not what L1 has room for: then the rule answers that it cannot tell, unless all
     convolutions use the largest block.
     """
-
-    code: ClassVar[str] = "TTP602"
-    name: ClassVar[str] = "act-block-h-below-max"
-    severity: ClassVar[Severity] = Severity.INFO
-    needs: ClassVar[tuple[Input, ...]] = (Input.OPS, Input.REPORT)
-
-    convolutions: float = limit(0, unit="convolutions", source="each is named with its block")
-    spare: float = limit(0.1, unit="of L1", source="a judgement: room for what is not counted")
-
-    def check(self, subject: Subject) -> Answer:
-        """Compare the number of convolutions with room for a larger block with the limit."""
-        blocks = list(blocks_in_report(subject.report)) if subject.report is not None else []
-        if not blocks and subject.ops is not None:
-            blocks = list(blocks_in_table(subject.ops))
-        if not blocks:
-            return not_applicable(NO_CONVOLUTIONS)
-        if not any(block.is_told for block in blocks):
-            return not_measured("the capture does not tell the blocks of convolutions")
-        larger = [(block, rows) for block in blocks if (rows := block.larger(self.spare))]
-        count, unit = float(len(larger)), "convolutions"
-        told = counted(len(blocks), "convolution")
-        if count > self.convolutions:
-            return found(
-                f"room for a larger act_block_h in {len(larger)} of {told}",
-                value=count,
-                limit=self.convolutions,
-                unit=unit,
-                evidence=[
-                    Evidence(f"{block.name}, act_block_h_override {block.rows} → {rows}")
-                    for block, rows in sorted(larger, key=_gain)
-                ],
-            )
-        untold = _untold(blocks)
-        return not_measured(untold) if untold else clean(count, limit=self.convolutions, unit=unit)
+    blocks = list(blocks_in_report(report)) if report is not None else []
+    if not blocks and ops is not None:
+        blocks = list(blocks_in_table(ops))
+    if not blocks:
+        return not_applicable(NO_CONVOLUTIONS)
+    if not any(block.is_told for block in blocks):
+        return not_measured("the capture does not tell the blocks of convolutions")
+    larger = [(block, rows) for block in blocks if (rows := block.larger(spare.value))]
+    count, untold = float(len(larger)), _untold(blocks)
+    if count <= convolutions.value and untold:
+        return not_measured(untold)
+    return convolutions.at_most(
+        count,
+        f"room for a larger act_block_h in {len(larger)} of {counted(len(blocks), 'convolution')}",
+        (
+            Evidence(f"{block.name}, act_block_h_override {block.rows} → {rows}")
+            for block, rows in sorted(larger, key=_gain)
+        ),
+    )
 
 
 def _gain(suggestion: tuple[ActBlock, int]) -> float:

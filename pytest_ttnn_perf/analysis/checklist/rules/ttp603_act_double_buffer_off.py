@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, ClassVar
+from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from pytest_ttnn_perf.analysis.checklist.matmul_and_conv import (
     NO_CONVOLUTIONS,
@@ -12,17 +12,24 @@ from pytest_ttnn_perf.analysis.checklist.matmul_and_conv import (
     judged_switches,
     whole_ns,
 )
-from pytest_ttnn_perf.analysis.checklist.rule import Rule, limit, not_applicable
-from pytest_ttnn_perf.records.finding import Input, RuleOutcome, Severity
+from pytest_ttnn_perf.analysis.checklist.rule import Answer, Limit, not_applicable, rule
+from pytest_ttnn_perf.records.finding import Input, RuleOutcome, Severity, Subject
 
 if TYPE_CHECKING:
-    from pytest_ttnn_perf.analysis.checklist.rule import Answer
-    from pytest_ttnn_perf.records.finding import Subject
     from pytest_ttnn_perf.records.ttnn_report import Report
 
 
-@dataclass(frozen=True, slots=True)
-class ActDoubleBufferOff(Rule):
+@rule("TTP603", "act-double-buffer-off", Severity.WARNING, Input.OPS, Input.REPORT)
+def act_double_buffer_off(
+    subject: Subject,
+    *,
+    share: Limit = Limit(
+        0.0, "of convolutions", "TTNN's guide to convolutions: on if memory allows it"
+    ),
+    compute_bound: Limit = Limit(
+        0.65, "of the ideal", "tt-perf-report calls such an op bound by computing"
+    ),
+) -> Answer:
     """Convolutions do not double-buffer their activations.
 
     ## What it finds
@@ -49,37 +56,19 @@ class ActDoubleBufferOff(Rule):
     time of the op table tell what is held back by computing, a report database of the same test
     whether L1 has room.
     """
-
-    code: ClassVar[str] = "TTP603"
-    name: ClassVar[str] = "act-double-buffer-off"
-    severity: ClassVar[Severity] = Severity.WARNING
-    needs: ClassVar[tuple[Input, ...]] = (Input.OPS, Input.REPORT)
-
-    share: float = limit(
-        0.0, unit="of convolutions", source="TTNN's guide to convolutions: on if memory allows it"
+    listed = convolutions(subject)
+    if not listed:
+        return not_applicable(NO_CONVOLUTIONS)
+    switched = ((each, each.act_double_buffer) for each in listed)
+    answer = judged_switches(switched, share, buffered="activations", of=whole_ns(subject))
+    computing = any(
+        (each.efficiency or 0.0) >= compute_bound.value
+        for each in listed
+        if each.act_double_buffer is False
     )
-
-    compute_bound: float = limit(
-        0.65, unit="of the ideal", source="tt-perf-report calls such an op bound by computing"
-    )
-
-    def check(self, subject: Subject) -> Answer:
-        """Compare the share of convolutions without a second buffer with the limit."""
-        listed = convolutions(subject)
-        if not listed:
-            return not_applicable(NO_CONVOLUTIONS)
-        switched = ((each, each.act_double_buffer) for each in listed)
-        answer = judged_switches(
-            switched, buffered="activations", at_most=self.share, of=whole_ns(subject)
-        )
-        computing = any(
-            (each.efficiency or 0.0) >= self.compute_bound
-            for each in listed
-            if each.act_double_buffer is False
-        )
-        if answer.outcome is not RuleOutcome.FOUND or (computing and _has_room(subject.report)):
-            return answer
-        return replace(answer, severity=Severity.INFO)
+    if answer.outcome is not RuleOutcome.FOUND or (computing and _has_room(subject.report)):
+        return answer
+    return replace(answer, severity=Severity.INFO)
 
 
 def _has_room(report: Report | None) -> bool:

@@ -2,25 +2,24 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
-
 from pytest_ttnn_perf.analysis.checklist.matmul_and_conv import (
     NO_CONVOLUTIONS,
     convolutions,
     judged_switches,
     whole_ns,
 )
-from pytest_ttnn_perf.analysis.checklist.rule import Rule, limit, not_applicable
-from pytest_ttnn_perf.records.finding import Input, Severity
-
-if TYPE_CHECKING:
-    from pytest_ttnn_perf.analysis.checklist.rule import Answer
-    from pytest_ttnn_perf.records.finding import Subject
+from pytest_ttnn_perf.analysis.checklist.rule import Answer, Limit, not_applicable, rule
+from pytest_ttnn_perf.records.finding import Input, Severity, Subject
 
 
-@dataclass(frozen=True, slots=True)
-class WeightsDoubleBufferOff(Rule):
+@rule("TTP604", "weights-double-buffer-off", Severity.INFO, Input.OPS, Input.REPORT)
+def weights_double_buffer_off(
+    subject: Subject,
+    *,
+    share: Limit = Limit(
+        0.0, "of convolutions", "TTNN's guide to convolutions: on if memory allows it"
+    ),
+) -> Answer:
     """Convolutions do not double-buffer their weights.
 
     ## What it finds
@@ -41,22 +40,8 @@ class WeightsDoubleBufferOff(Rule):
     ATTRIBUTES of convolutions in the op table, which tell what ran. Without a table, the
     `Conv2dConfig` in a report database, which tells what was asked for.
     """
-
-    code: ClassVar[str] = "TTP604"
-    name: ClassVar[str] = "weights-double-buffer-off"
-    severity: ClassVar[Severity] = Severity.INFO
-    needs: ClassVar[tuple[Input, ...]] = (Input.OPS, Input.REPORT)
-
-    share: float = limit(
-        0.0, unit="of convolutions", source="TTNN's guide to convolutions: on if memory allows it"
-    )
-
-    def check(self, subject: Subject) -> Answer:
-        """Compare the share of convolutions without a second buffer with the limit."""
-        listed = convolutions(subject)
-        if not listed:
-            return not_applicable(NO_CONVOLUTIONS)
-        switched = ((each, each.weights_double_buffer) for each in listed)
-        return judged_switches(
-            switched, buffered="weights", at_most=self.share, of=whole_ns(subject)
-        )
+    listed = convolutions(subject)
+    if not listed:
+        return not_applicable(NO_CONVOLUTIONS)
+    switched = ((each, each.weights_double_buffer) for each in listed)
+    return judged_switches(switched, share, buffered="weights", of=whole_ns(subject))

@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING
 
 from pytest_ttnn_perf.analysis.checklist.matmul_and_conv import is_convolution
 from pytest_ttnn_perf.analysis.checklist.op_times import judged_efficiency, kernel_ns, ops_like
-from pytest_ttnn_perf.analysis.checklist.rule import Rule, limit
+from pytest_ttnn_perf.analysis.checklist.rule import Answer, Limit, rule
 from pytest_ttnn_perf.records.finding import Input, Severity
 
 if TYPE_CHECKING:
-    from pytest_ttnn_perf.analysis.checklist.rule import Answer
-    from pytest_ttnn_perf.records.finding import Subject
+    from pytest_ttnn_perf.records.ops import OpTable
 
 
-@dataclass(frozen=True, slots=True)
-class LowConvEfficiency(Rule):
+@rule("TTP607", "low-conv-efficiency", Severity.WARNING, Input.OPS)
+def low_conv_efficiency(
+    ops: OpTable,
+    *,
+    efficiency: Limit = Limit(
+        0.5, "of the ideal", "ttnn-visualizer-cli calls less low; real: 9 and 68 %"
+    ),
+) -> Answer:
     """Convolutions take much longer than they have to.
 
     ## What it finds
@@ -37,20 +41,5 @@ class LowConvEfficiency(Rule):
     `PM IDEAL [ns]` and the kernel time of the op table. An ideal of 1 ns means that the profiler
     has no model, and does not count. A convolution that is faster than its model counts as ideal.
     """
-
-    code: ClassVar[str] = "TTP607"
-    name: ClassVar[str] = "low-conv-efficiency"
-    severity: ClassVar[Severity] = Severity.WARNING
-    needs: ClassVar[tuple[Input, ...]] = (Input.OPS,)
-
-    efficiency: float = limit(
-        0.5, unit="of the ideal", source="ttnn-visualizer-cli calls less low; real: 9 and 68 %"
-    )
-
-    def check(self, subject: Subject) -> Answer:
-        """Compare the efficiency of convolutions with the limit."""
-        assert subject.ops is not None
-        convolving = ops_like(subject.ops, is_convolution)
-        return judged_efficiency(
-            convolving, named="convolution", at_least=self.efficiency, of=kernel_ns(subject.ops)
-        )
+    convolving = ops_like(ops, is_convolution)
+    return judged_efficiency(convolving, efficiency, named="convolution", of=kernel_ns(ops))

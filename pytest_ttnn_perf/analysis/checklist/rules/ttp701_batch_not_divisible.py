@@ -2,27 +2,21 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
-
 from pytest_ttnn_perf.analysis.checklist.kernels import NO_DATA_PARALLELISM, data_parallel_ways
 from pytest_ttnn_perf.analysis.checklist.rule import (
-    Rule,
-    clean,
-    found,
-    limit,
+    Answer,
+    Limit,
     not_applicable,
     not_measured,
+    rule,
 )
-from pytest_ttnn_perf.records.finding import Input, Severity
-
-if TYPE_CHECKING:
-    from pytest_ttnn_perf.analysis.checklist.rule import Answer
-    from pytest_ttnn_perf.records.finding import Subject
+from pytest_ttnn_perf.records.finding import Input, Severity, Subject
 
 
-@dataclass(frozen=True, slots=True)
-class BatchNotDivisible(Rule):
+@rule("TTP701", "batch-not-divisible", Severity.ERROR, Input.DEVICE)
+def batch_not_divisible(
+    subject: Subject, *, left_over: Limit = Limit(0, "samples", "devices run in step")
+) -> Answer:
     """The batch does not divide among the devices.
 
     ## What it finds
@@ -44,29 +38,16 @@ class BatchNotDivisible(Rule):
     which is the number of devices that share the batch or true for all of them. Without that fact,
     inputs that a report database says to be sharded along their first dimension.
     """
-
-    code: ClassVar[str] = "TTP701"
-    name: ClassVar[str] = "batch-not-divisible"
-    severity: ClassVar[Severity] = Severity.ERROR
-    needs: ClassVar[tuple[Input, ...]] = (Input.DEVICE,)
-
-    left_over: float = limit(0, unit="samples", source="devices run in step")
-
-    def check(self, subject: Subject) -> Answer:
-        """Compare what is left over with the limit."""
-        ways = data_parallel_ways(subject)
-        if ways == 1:
-            return not_applicable(NO_DATA_PARALLELISM)
-        if not ways:
-            return not_measured("it is not known how many devices share the batch")
-        batch = _batch(subject)
-        if batch is None:
-            return not_measured("the batch is not known: give it as batch= in the marker")
-        left = batch % ways
-        if left <= self.left_over:
-            return clean(left, limit=self.left_over, unit="samples")
-        reason = f"a batch of {batch} among {ways} devices leaves {left} over"
-        return found(reason, value=left, limit=self.left_over, unit="samples")
+    ways = data_parallel_ways(subject)
+    if ways == 1:
+        return not_applicable(NO_DATA_PARALLELISM)
+    if not ways:
+        return not_measured("it is not known how many devices share the batch")
+    batch = _batch(subject)
+    if batch is None:
+        return not_measured("the batch is not known: give it as batch= in the marker")
+    left = batch % ways
+    return left_over.at_most(left, f"a batch of {batch} among {ways} devices leaves {left} over")
 
 
 def _batch(subject: Subject) -> int | None:

@@ -2,22 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
-
-from pytest_ttnn_perf.analysis.checklist.op_times import ops_like, share_of, worst_ops
-from pytest_ttnn_perf.analysis.checklist.rule import Rule, clean, found, limit, not_applicable
+from pytest_ttnn_perf.analysis.checklist.op_times import ops_like, share_of
+from pytest_ttnn_perf.analysis.checklist.rule import Answer, Limit, not_applicable, rule
 from pytest_ttnn_perf.records.finding import Input, Severity
-from pytest_ttnn_perf.records.ops import Category, category_of
-
-if TYPE_CHECKING:
-    from pytest_ttnn_perf.analysis.checklist.rule import Answer
-    from pytest_ttnn_perf.records.finding import Subject
-    from pytest_ttnn_perf.records.ops import Signature
+from pytest_ttnn_perf.records.ops import Category, OpTable, Signature, category_of
 
 
-@dataclass(frozen=True, slots=True)
-class CollectiveShare(Rule):
+@rule("TTP703", "collective-share", Severity.WARNING, Input.OPS)
+def collective_share(
+    ops: OpTable,
+    *,
+    share: Limit = Limit(0.2, "of kernel time", "real tensor-parallel models: 5 to 20 %"),
+) -> Answer:
     """Much of the time goes into collectives.
 
     ## What it finds
@@ -40,31 +36,10 @@ class CollectiveShare(Rule):
     OP CODE and the kernel time of the op table, all devices together. Part of the time may be
     waiting for a slower device.
     """
-
-    code: ClassVar[str] = "TTP703"
-    name: ClassVar[str] = "collective-share"
-    severity: ClassVar[Severity] = Severity.WARNING
-    needs: ClassVar[tuple[Input, ...]] = (Input.OPS,)
-
-    share: float = limit(
-        0.2, unit="of kernel time", source="real tensor-parallel models: 5 to 20 %"
-    )
-
-    def check(self, subject: Subject) -> Answer:
-        """Compare the share of collectives with the limit."""
-        assert subject.ops is not None
-        if len(subject.ops.devices) < 2:
-            return not_applicable("one device")
-        share = share_of(subject.ops, ops_like(subject.ops, _is_collective))
-        if share.fraction <= self.share:
-            return clean(share.fraction, limit=self.share, unit="of kernel time")
-        return found(
-            share.told("collective"),
-            value=share.fraction,
-            limit=self.share,
-            unit="of kernel time",
-            evidence=worst_ops(share.ops, of=share.total_ns),
-        )
+    if len(ops.devices) < 2:
+        return not_applicable("one device")
+    part = share_of(ops, ops_like(ops, _is_collective))
+    return part.at_most(share, part.told("collective"))
 
 
 def _is_collective(signature: Signature) -> bool:

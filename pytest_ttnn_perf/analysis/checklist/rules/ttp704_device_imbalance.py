@@ -2,30 +2,27 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
-
 from pytest_ttnn_perf._base.text import counted, percent
 from pytest_ttnn_perf.analysis.checklist.op_times import device_ops
 from pytest_ttnn_perf.analysis.checklist.rule import (
-    Rule,
-    clean,
-    found,
-    limit,
+    Answer,
+    Limit,
     not_applicable,
     not_measured,
+    rule,
 )
 from pytest_ttnn_perf.records.finding import Evidence, Input, Severity
-from pytest_ttnn_perf.records.ops import Category, category_of
-
-if TYPE_CHECKING:
-    from pytest_ttnn_perf.analysis.checklist.rule import Answer
-    from pytest_ttnn_perf.records.finding import Subject
-    from pytest_ttnn_perf.records.ops import OpTable
+from pytest_ttnn_perf.records.ops import Category, OpTable, category_of
 
 
-@dataclass(frozen=True, slots=True)
-class DeviceImbalance(Rule):
+@rule("TTP704", "device-imbalance", Severity.WARNING, Input.OPS)
+def device_imbalance(
+    ops: OpTable,
+    *,
+    excess: Limit = Limit(
+        0.05, "above the mean", "real models: 0.1 % in step, 20 % with uneven work"
+    ),
+) -> Answer:
     """One device works longer than the others.
 
     ## What it finds
@@ -45,38 +42,21 @@ class DeviceImbalance(Rule):
     ## Where it looks
     DEVICE ID, OP CODE and the kernel time of the op table.
     """
-
-    code: ClassVar[str] = "TTP704"
-    name: ClassVar[str] = "device-imbalance"
-    severity: ClassVar[Severity] = Severity.WARNING
-    needs: ClassVar[tuple[Input, ...]] = (Input.OPS,)
-
-    excess: float = limit(
-        0.05, unit="above the mean", source="real models: 0.1 % in step, 20 % with uneven work"
+    if len(ops.devices) < 2:
+        return not_applicable("one device")
+    times = _computing_ns(ops)
+    mean = sum(times.values()) / len(times)
+    if not mean:
+        return not_measured("no device ran anything but collectives")
+    slowest = max(times, key=lambda device: (times[device], -device))
+    above = times[slowest] / mean - 1
+    ordered = sorted(times, key=lambda device: (-times[device], device))
+    return excess.at_most(
+        above,
+        f"device {slowest} works {percent(above)} longer than the mean of "
+        f"{counted(len(times), 'device')}",
+        (Evidence(f"device {device}", times[device], "ns") for device in ordered),
     )
-
-    def check(self, subject: Subject) -> Answer:
-        """Compare the excess of the slowest device with the limit."""
-        assert subject.ops is not None
-        if len(subject.ops.devices) < 2:
-            return not_applicable("one device")
-        times = _computing_ns(subject.ops)
-        mean = sum(times.values()) / len(times)
-        if not mean:
-            return not_measured("no device ran anything but collectives")
-        slowest = max(times, key=lambda device: (times[device], -device))
-        excess = times[slowest] / mean - 1
-        if excess <= self.excess:
-            return clean(excess, limit=self.excess, unit="above the mean")
-        ordered = sorted(times, key=lambda device: (-times[device], device))
-        return found(
-            f"device {slowest} works {percent(excess)} longer than the mean of "
-            f"{counted(len(times), 'device')}",
-            value=excess,
-            limit=self.excess,
-            unit="above the mean",
-            evidence=[Evidence(f"device {device}", times[device], "ns") for device in ordered],
-        )
 
 
 def _computing_ns(table: OpTable) -> dict[int, float]:

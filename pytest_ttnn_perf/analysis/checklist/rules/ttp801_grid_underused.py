@@ -2,27 +2,27 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar, Final
+from typing import TYPE_CHECKING, Final
 
 from pytest_ttnn_perf._base.text import percent
-from pytest_ttnn_perf.analysis.checklist.kernels import kernels_of
-from pytest_ttnn_perf.analysis.checklist.rule import Rule, clean, found, limit, not_measured
+from pytest_ttnn_perf.analysis.checklist.kernels import Kernel, kernels_of
+from pytest_ttnn_perf.analysis.checklist.rule import Answer, Limit, not_measured, rule
 from pytest_ttnn_perf.records.finding import Evidence, Input, Severity
 
 if TYPE_CHECKING:
-    from pytest_ttnn_perf.analysis.checklist.kernels import Kernel
-    from pytest_ttnn_perf.analysis.checklist.rule import Answer
-    from pytest_ttnn_perf.records.finding import Subject
+    from pytest_ttnn_perf.records.ttlang import TtlangLog
 
-_UNIT: Final = "of the cores"
 _NO_CORES: Final = (
     "tt-lang did not know the chip: the PERF SUMMARY does not say how many cores it has"
 )
 
 
-@dataclass(frozen=True, slots=True)
-class GridUnderused(Rule):
+@rule("TTP801", "grid-underused", Severity.WARNING, Input.KERNELS)
+def grid_underused(
+    kernels: TtlangLog,
+    *,
+    share: Limit = Limit(0.5, "of the cores", "practice: fewer than half is under-parallelised"),
+) -> Answer:
     """Kernels run on few of the cores that are there.
 
     ## What it finds
@@ -46,34 +46,19 @@ class GridUnderused(Rule):
     that sent anything. Where it does not know the chip, `max_compute_cores` is 0 and nothing can be
     told.
     """
-
-    code: ClassVar[str] = "TTP801"
-    name: ClassVar[str] = "grid-underused"
-    severity: ClassVar[Severity] = Severity.WARNING
-    needs: ClassVar[tuple[Input, ...]] = (Input.KERNELS,)
-
-    share: float = limit(0.5, unit=_UNIT, source="practice: fewer than half is under-parallelised")
-
-    def check(self, subject: Subject) -> Answer:
-        """Compare the share of cores with the limit."""
-        assert subject.kernels is not None
-        kernels = kernels_of(subject.kernels)
-        if isinstance(kernels, str):
-            return not_measured(kernels)
-        known = [kernel for kernel in kernels if kernel.cores_there]
-        whole = sum(kernel.program.duration.cycles for kernel in known)
-        if not whole:
-            return not_measured("no program has a duration" if known else _NO_CORES)
-        share = sum(_used(kernel) * kernel.program.duration.cycles for kernel in known) / whole
-        if share >= self.share:
-            return clean(share, limit=self.share, unit=_UNIT)
-        return found(
-            f"programs run on {percent(share)} of the cores, weighted by their time",
-            value=share,
-            limit=self.share,
-            unit=_UNIT,
-            evidence=(_evidence(kernel) for kernel in sorted(known, key=_idle)),
-        )
+    programs = kernels_of(kernels)
+    if isinstance(programs, str):
+        return not_measured(programs)
+    known = [kernel for kernel in programs if kernel.cores_there]
+    whole = sum(kernel.program.duration.cycles for kernel in known)
+    if not whole:
+        return not_measured("no program has a duration" if known else _NO_CORES)
+    part = sum(_used(kernel) * kernel.program.duration.cycles for kernel in known) / whole
+    return share.at_least(
+        part,
+        f"programs run on {percent(part)} of the cores, weighted by their time",
+        (_evidence(kernel) for kernel in sorted(known, key=_idle)),
+    )
 
 
 def _used(kernel: Kernel) -> float:

@@ -2,28 +2,28 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar, Final
+from typing import TYPE_CHECKING, Final
 
 from pytest_ttnn_perf._base.text import percent
 from pytest_ttnn_perf.analysis.checklist.kernels import kernels_of, roofline_of
-from pytest_ttnn_perf.analysis.checklist.rule import Rule, clean, found, limit, not_measured
+from pytest_ttnn_perf.analysis.checklist.rule import Answer, Limit, not_measured, rule
 from pytest_ttnn_perf.records.finding import Evidence, Input, Severity
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from pytest_ttnn_perf.analysis.checklist.rule import Answer
-    from pytest_ttnn_perf.records.finding import Subject
     from pytest_ttnn_perf.records.ttlang import Roofline, TtlangLog
 
-_UNIT: Final = "of the longer work"
 #: What takes longer, and what shorter.
 _SIDES: Final = {"memory": ("moving data", "computing"), "compute": ("computing", "moving data")}
 
 
-@dataclass(frozen=True, slots=True)
-class Bound(Rule):
+@rule("TTP804", "bound", Severity.INFO, Input.KERNELS)
+def bound(
+    kernels: TtlangLog,
+    *,
+    imbalance: Limit = Limit(0.1, "of the longer work", "a choice: within a tenth is balanced"),
+) -> Answer:
     """A kernel is bound by memory or by compute.
 
     ## What it finds
@@ -46,32 +46,17 @@ class Bound(Rule):
     beside it is from the PERF SUMMARY, if there is one. Early versions of tt-lang count waiting as
     work.
     """
-
-    code: ClassVar[str] = "TTP804"
-    name: ClassVar[str] = "bound"
-    severity: ClassVar[Severity] = Severity.INFO
-    needs: ClassVar[tuple[Input, ...]] = (Input.KERNELS,)
-
-    imbalance: float = limit(0.1, unit=_UNIT, source="a choice: within a tenth is balanced")
-
-    def check(self, subject: Subject) -> Answer:
-        """Compare how far both sides are apart with the limit."""
-        assert subject.kernels is not None
-        line = roofline_of(subject.kernels)
-        if isinstance(line, str):
-            return not_measured(line)
-        apart = (line.bound_percent or 0) / 100
-        if apart <= self.imbalance:
-            return clean(apart, limit=self.imbalance, unit=_UNIT)
-        longer, shorter = _SIDES["compute" if line.bound == "compute" else "memory"]
-        waits = "" if line.threads else "; this version of tt-lang counts waiting as work"
-        return found(
-            f"{line.bound}-bound: {percent(apart)} of {longer} has no {shorter} beside it{waits}",
-            value=apart,
-            limit=self.imbalance,
-            unit=_UNIT,
-            evidence=(*_work(line), *_bandwidth(subject.kernels)),
-        )
+    line = roofline_of(kernels)
+    if isinstance(line, str):
+        return not_measured(line)
+    apart = (line.bound_percent or 0) / 100
+    longer, shorter = _SIDES["compute" if line.bound == "compute" else "memory"]
+    waits = "" if line.threads else "; this version of tt-lang counts waiting as work"
+    return imbalance.at_most(
+        apart,
+        f"{line.bound}-bound: {percent(apart)} of {longer} has no {shorter} beside it{waits}",
+        (*_work(line), *_bandwidth(kernels)),
+    )
 
 
 def _work(line: Roofline) -> Iterator[Evidence]:

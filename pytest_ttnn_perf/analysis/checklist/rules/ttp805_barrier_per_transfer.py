@@ -2,32 +2,30 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar, Final, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
-from pytest_ttnn_perf.analysis.checklist.kernels import kernels_of
+from pytest_ttnn_perf.analysis.checklist.kernels import Kernel, kernels_of
 from pytest_ttnn_perf.analysis.checklist.rule import (
-    Rule,
-    clean,
-    found,
-    limit,
+    Answer,
+    Limit,
     not_applicable,
     not_measured,
+    rule,
 )
 from pytest_ttnn_perf.records.finding import Evidence, Input, Severity
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from pytest_ttnn_perf.analysis.checklist.kernels import Kernel
-    from pytest_ttnn_perf.analysis.checklist.rule import Answer
-    from pytest_ttnn_perf.records.finding import Subject
-
-_UNIT: Final = "transfers per barrier"
+    from pytest_ttnn_perf.records.ttlang import TtlangLog
 
 
-@dataclass(frozen=True, slots=True)
-class BarrierPerTransfer(Rule):
+@rule("TTP805", "barrier-per-transfer", Severity.WARNING, Input.KERNELS)
+def barrier_per_transfer(
+    kernels: TtlangLog,
+    *,
+    transfers: Limit = Limit(2, "transfers per barrier", "tt-lang's guide: about 1 is a fault"),
+) -> Answer:
     """Kernels wait after every transfer.
 
     ## What it finds
@@ -49,37 +47,22 @@ class BarrierPerTransfer(Rule):
     `barriers` and the numbers of transfers in tt-lang's PERF SUMMARY. The program and direction
     with the fewest transfers per barrier counts.
     """
-
-    code: ClassVar[str] = "TTP805"
-    name: ClassVar[str] = "barrier-per-transfer"
-    severity: ClassVar[Severity] = Severity.WARNING
-    needs: ClassVar[tuple[Input, ...]] = (Input.KERNELS,)
-
-    transfers: float = limit(2, unit=_UNIT, source="tt-lang's guide: about 1 is a fault")
-
-    def check(self, subject: Subject) -> Answer:
-        """Compare the fewest transfers per barrier with the limit."""
-        assert subject.kernels is not None
-        kernels = kernels_of(subject.kernels)
-        if isinstance(kernels, str):
-            return not_measured(kernels)
-        ratios = sorted(_ratios(kernels), key=lambda ratio: (ratio.transfers, ratio.what))
-        if not ratios:
-            return not_applicable("no program has more than one barrier on a core")
-        fewest = ratios[0].transfers
-        if fewest >= self.transfers:
-            return clean(fewest, limit=self.transfers, unit=_UNIT)
-        return found(
-            f"{ratios[0].what} have a barrier after every {fewest:.1f} transfers",
-            value=fewest,
-            limit=self.transfers,
-            unit=_UNIT,
-            evidence=(
-                Evidence(each.what, each.transfers, _UNIT)
-                for each in ratios
-                if each.transfers < self.transfers
-            ),
-        )
+    programs = kernels_of(kernels)
+    if isinstance(programs, str):
+        return not_measured(programs)
+    ratios = sorted(_ratios(programs), key=lambda ratio: (ratio.transfers, ratio.what))
+    if not ratios:
+        return not_applicable("no program has more than one barrier on a core")
+    fewest = ratios[0].transfers
+    return transfers.at_least(
+        fewest,
+        f"{ratios[0].what} have a barrier after every {fewest:.1f} transfers",
+        (
+            Evidence(each.what, each.transfers, transfers.unit)
+            for each in ratios
+            if each.transfers < transfers.value
+        ),
+    )
 
 
 class _Ratio(NamedTuple):

@@ -3,22 +3,23 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING
 
 from pytest_ttnn_perf.analysis.checklist.host import NO_PCC, pccs, worst_of
-from pytest_ttnn_perf.analysis.checklist.rule import Rule, clean, found, limit, not_measured
+from pytest_ttnn_perf.analysis.checklist.rule import Answer, Limit, clean, found, not_measured, rule
 from pytest_ttnn_perf.records.finding import Evidence, Input, Severity
 from pytest_ttnn_perf.records.settings import USUAL_PCC
 
 if TYPE_CHECKING:
-    from pytest_ttnn_perf.analysis.checklist.rule import Answer
-    from pytest_ttnn_perf.records.finding import Subject
-    from pytest_ttnn_perf.records.observation import MetricObservation
+    from pytest_ttnn_perf.records.observation import MetricObservation, Observation
 
 
-@dataclass(frozen=True, slots=True)
-class PccBelowLimit(Rule):
+@rule("TTP901", "pcc-below-limit", Severity.ERROR, Input.TEST)
+def pcc_below_limit(
+    observation: Observation,
+    *,
+    least: Limit = Limit(USUAL_PCC, "PCC", "bring-up guides of tt-metal"),
+) -> Answer:
     """A PCC is below its limit.
 
     ## What it finds
@@ -39,39 +40,29 @@ class PccBelowLimit(Rule):
     pcc in their names. The limit is that of the call, the marker or the setting `pcc`; a PCC
     without any has the one below. What the gate says of a PCC by itself is not said twice.
     """
+    checked = pccs(observation)
+    if not checked:
+        return not_measured(NO_PCC)
+    limits = {each.metric.name: _limit(each, least.value) for each in checked}
+    # NaN is below nothing; it comes first, then the one furthest below its limit.
+    short = [each for each in checked if not worst_of(each) >= limits[each.metric.name]]
+    ordered = sorted(short or checked, key=lambda each: _rank(each, limits))
+    worst = ordered[0]
+    value, bound = _finite(worst), limits[worst.metric.name]
+    if not short:
+        return clean(value, limit=bound, unit="PCC")
+    return found(
+        "; ".join(_sentence(each, limits) for each in ordered),
+        value=value,
+        limit=bound,
+        unit="PCC",
+        evidence=(Evidence(each.metric.name, _finite(each), "PCC") for each in ordered),
+    )
 
-    code: ClassVar[str] = "TTP901"
-    name: ClassVar[str] = "pcc-below-limit"
-    severity: ClassVar[Severity] = Severity.ERROR
-    needs: ClassVar[tuple[Input, ...]] = (Input.TEST,)
 
-    least: float = limit(USUAL_PCC, unit="PCC", source="bring-up guides of tt-metal")
-
-    def check(self, subject: Subject) -> Answer:
-        """Hold every PCC against its limit."""
-        assert subject.observation is not None
-        checked = pccs(subject.observation)
-        if not checked:
-            return not_measured(NO_PCC)
-        limits = {each.metric.name: self._limit(each) for each in checked}
-        # NaN is below nothing; it comes first, then the one furthest below its limit.
-        short = [each for each in checked if not worst_of(each) >= limits[each.metric.name]]
-        ordered = sorted(short or checked, key=lambda each: _rank(each, limits))
-        worst = ordered[0]
-        value, bound = _finite(worst), limits[worst.metric.name]
-        if not short:
-            return clean(value, limit=bound, unit="PCC")
-        return found(
-            "; ".join(_sentence(each, limits) for each in ordered),
-            value=value,
-            limit=bound,
-            unit="PCC",
-            evidence=(Evidence(each.metric.name, _finite(each), "PCC") for each in ordered),
-        )
-
-    def _limit(self, observed: MetricObservation) -> float:
-        asked = observed.limits.at_least
-        return self.least if asked is None else asked
+def _limit(observed: MetricObservation, usual: float) -> float:
+    asked = observed.limits.at_least
+    return usual if asked is None else asked
 
 
 def _rank(observed: MetricObservation, limits: dict[str, float]) -> float:

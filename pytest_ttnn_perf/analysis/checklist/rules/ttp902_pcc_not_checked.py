@@ -2,28 +2,22 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
-
 from pytest_ttnn_perf.analysis.checklist.host import accuracies, pccs
 from pytest_ttnn_perf.analysis.checklist.rule import (
-    Rule,
+    Answer,
     clean,
     found,
     not_applicable,
     not_measured,
+    rule,
 )
 from pytest_ttnn_perf.records.finding import Input, Severity
 from pytest_ttnn_perf.records.metric import Source
-from pytest_ttnn_perf.records.observation import NO_LIMITS
-
-if TYPE_CHECKING:
-    from pytest_ttnn_perf.analysis.checklist.rule import Answer
-    from pytest_ttnn_perf.records.finding import Subject
+from pytest_ttnn_perf.records.observation import NO_LIMITS, Observation
 
 
-@dataclass(frozen=True, slots=True)
-class PccNotChecked(Rule):
+@rule("TTP902", "pcc-not-checked", Severity.WARNING, Input.TEST)
+def pcc_not_checked(observation: Observation) -> Answer:
     """A measured test does not check its output.
 
     ## What it finds
@@ -43,27 +37,17 @@ class PccNotChecked(Rule):
     ## Where it looks
     The PCC and the accuracies that the test recorded.
     """
-
-    code: ClassVar[str] = "TTP902"
-    name: ClassVar[str] = "pcc-not-checked"
-    severity: ClassVar[Severity] = Severity.WARNING
-    needs: ClassVar[tuple[Input, ...]] = (Input.TEST,)
-
-    def check(self, subject: Subject) -> Answer:
-        """Look for a PCC, or another accuracy with a limit."""
-        observation = subject.observation
-        assert observation is not None
-        if pccs(observation):
-            return clean()
-        held = [each.metric.name for each in accuracies(observation) if each.limits != NO_LIMITS]
-        if held:
-            return clean(reason=f"{', '.join(held)} checked in its place")
-        if observation.raised or observation.lost:
-            return not_measured("the test did not reach its end")
-        if not observation.metrics:
-            return not_applicable("the test measures nothing")
-        if not any(each.gated for each in observation.metrics.values()):
-            return not_applicable("nothing of the test is gated")
-        if all(each.metric.source is not Source.WALL for each in observation.metrics.values()):
-            return not_measured("only the device was measured: outputs are checked in another pass")
-        return found("the test measures its model without checking the output")
+    if pccs(observation):
+        return clean()
+    held = [each.metric.name for each in accuracies(observation) if each.limits != NO_LIMITS]
+    if held:
+        return clean(reason=f"{', '.join(held)} checked in its place")
+    if observation.raised or observation.lost:
+        return not_measured("the test did not reach its end")
+    if not observation.metrics:
+        return not_applicable("the test measures nothing")
+    if not any(each.gated for each in observation.metrics.values()):
+        return not_applicable("nothing of the test is gated")
+    if all(each.metric.source is not Source.WALL for each in observation.metrics.values()):
+        return not_measured("only the device was measured: outputs are checked in another pass")
+    return found("the test measures its model without checking the output")

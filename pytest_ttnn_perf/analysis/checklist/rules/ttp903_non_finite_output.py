@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Final
 
 from pytest_ttnn_perf.analysis.checklist.host import accuracies, is_not_finite
-from pytest_ttnn_perf.analysis.checklist.rule import Rule, clean, found, not_measured
+from pytest_ttnn_perf.analysis.checklist.rule import Answer, Limit, not_measured, rule
 from pytest_ttnn_perf.records.finding import Evidence, Input, Severity
 
 if TYPE_CHECKING:
-    from pytest_ttnn_perf.analysis.checklist.rule import Answer
-    from pytest_ttnn_perf.records.finding import Subject
+    from pytest_ttnn_perf.records.observation import Observation
+
+_NONE: Final = Limit(0, "outputs", "NaN and infinity are never right")
 
 
-@dataclass(frozen=True, slots=True)
-class NonFiniteOutput(Rule):
+@rule("TTP903", "non-finite-output", Severity.ERROR, Input.TEST)
+def non_finite_output(observation: Observation) -> Answer:
     """The output holds values that are not finite.
 
     ## What it finds
@@ -37,26 +37,10 @@ class NonFiniteOutput(Rule):
     What a checked PCC says of the values of the actual output, and the values of other accuracies.
     An expected output that is not finite is told by TTP901.
     """
-
-    code: ClassVar[str] = "TTP903"
-    name: ClassVar[str] = "non-finite-output"
-    severity: ClassVar[Severity] = Severity.ERROR
-    needs: ClassVar[tuple[Input, ...]] = (Input.TEST,)
-
-    def check(self, subject: Subject) -> Answer:
-        """Look for accuracies that are none."""
-        assert subject.observation is not None
-        checked = accuracies(subject.observation)
-        if not checked:
-            return not_measured("the test checks no output")
-        bad = [each for each in checked if is_not_finite(each)]
-        if not bad:
-            return clean(0, limit=0, unit="outputs")
-        said = [f"{each.metric.name}: {each.note or 'not a number'}" for each in bad]
-        return found(
-            "; ".join(said),
-            value=len(bad),
-            limit=0,
-            unit="outputs",
-            evidence=(Evidence(each.metric.name) for each in bad),
-        )
+    checked = accuracies(observation)
+    if not checked:
+        return not_measured("the test checks no output")
+    bad = [each for each in checked if is_not_finite(each)]
+    said = [f"{each.metric.name}: {each.note or 'not a number'}" for each in bad]
+    evidence = (Evidence(each.metric.name) for each in bad)
+    return _NONE.at_most(len(bad), "; ".join(said), evidence)

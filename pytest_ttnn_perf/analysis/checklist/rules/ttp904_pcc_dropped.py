@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from pytest_ttnn_perf.analysis.checklist.host import NO_PCC, pccs
-from pytest_ttnn_perf.analysis.checklist.rule import Rule, clean, found, not_measured
+from pytest_ttnn_perf.analysis.checklist.rule import Answer, clean, found, not_measured, rule
 from pytest_ttnn_perf.records.finding import Evidence, Input, Severity
-from pytest_ttnn_perf.records.verdict import Outcome
+from pytest_ttnn_perf.records.verdict import Outcome, Verdict
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Container, Iterable, Iterator
 
-    from pytest_ttnn_perf.analysis.checklist.rule import Answer
-    from pytest_ttnn_perf.records.finding import Subject
+    from pytest_ttnn_perf.records.observation import Observation
 
 
 class _Drop(NamedTuple):
@@ -26,8 +24,8 @@ class _Drop(NamedTuple):
     is_too_much: bool
 
 
-@dataclass(frozen=True, slots=True)
-class PccDropped(Rule):
+@rule("TTP904", "pcc-dropped", Severity.ERROR, Input.TEST)
+def pcc_dropped(observation: Observation, verdicts: tuple[Verdict, ...] | None) -> Answer:
     """A PCC dropped against the baseline.
 
     ## What it finds
@@ -48,40 +46,30 @@ class PccDropped(Rule):
     accepted sessions. A drop of 0.002 is allowed; a `tolerance` for the PCC in the marker replaces
     that. The gate fails the test by itself, so the finding is not said twice.
     """
-
-    code: ClassVar[str] = "TTP904"
-    name: ClassVar[str] = "pcc-dropped"
-    severity: ClassVar[Severity] = Severity.ERROR
-    needs: ClassVar[tuple[Input, ...]] = (Input.TEST,)
-
-    def check(self, subject: Subject) -> Answer:
-        """Repeat what the gate says of PCCs; the largest drop beyond its limit comes first."""
-        assert subject.observation is not None
-        if not pccs(subject.observation):
-            return not_measured(NO_PCC)
-        if subject.verdicts is None:
-            return not_measured("the test was not compared with its baseline")
-        drops = sorted(_drops(subject), key=lambda each: (each.allowed - each.drop, each.name))
-        if not drops:
-            return not_measured("there is no baseline of a PCC to compare with")
-        short = [each for each in drops if each.is_too_much]
-        worst = (short or drops)[0]
-        if not short:
-            return clean(worst.drop, limit=worst.allowed, unit="PCC")
-        return found(
-            "; ".join(f"{each.name} dropped by {each.drop:.6f}" for each in short),
-            value=worst.drop,
-            limit=worst.allowed,
-            unit="PCC",
-            evidence=(Evidence(each.name, each.drop, "PCC") for each in short),
-        )
+    names = {observed.metric.name for observed in pccs(observation)}
+    if not names:
+        return not_measured(NO_PCC)
+    if verdicts is None:
+        return not_measured("the test was not compared with its baseline")
+    drops = sorted(_drops(verdicts, names), key=lambda each: (each.allowed - each.drop, each.name))
+    if not drops:
+        return not_measured("there is no baseline of a PCC to compare with")
+    short = [each for each in drops if each.is_too_much]
+    worst = (short or drops)[0]
+    if not short:
+        return clean(worst.drop, limit=worst.allowed, unit="PCC")
+    return found(
+        "; ".join(f"{each.name} dropped by {each.drop:.6f}" for each in short),
+        value=worst.drop,
+        limit=worst.allowed,
+        unit="PCC",
+        evidence=(Evidence(each.name, each.drop, "PCC") for each in short),
+    )
 
 
-def _drops(subject: Subject) -> Iterator[_Drop]:
+def _drops(verdicts: Iterable[Verdict], names: Container[str]) -> Iterator[_Drop]:
     """Yield the PCCs that the gate compared with a baseline."""
-    assert subject.observation is not None
-    names = {observed.metric.name for observed in pccs(subject.observation)}
-    for verdict in subject.verdicts or ():
+    for verdict in verdicts:
         centre, now = verdict.centre, verdict.observed
         if verdict.metric.name in names and centre is not None and now is not None:
             allowed = (verdict.limit or 0.0) * abs(centre)  # the verdict has it as a fraction

@@ -2,30 +2,28 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from math import isfinite
 from statistics import median
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING
 
 from pytest_ttnn_perf.analysis.checklist.host import worst_of
 from pytest_ttnn_perf.analysis.checklist.rule import (
-    Rule,
+    Answer,
     clean,
     found,
     not_applicable,
     not_measured,
+    rule,
 )
 from pytest_ttnn_perf.records.finding import Evidence, Input, Severity
 from pytest_ttnn_perf.records.metric import Better, Kind
 
 if TYPE_CHECKING:
-    from pytest_ttnn_perf.analysis.checklist.rule import Answer
-    from pytest_ttnn_perf.records.finding import Subject
-    from pytest_ttnn_perf.records.observation import MetricObservation
+    from pytest_ttnn_perf.records.observation import MetricObservation, Observation
 
 
-@dataclass(frozen=True, slots=True)
-class TargetMissed(Rule):
+@rule("TTP905", "target-missed", Severity.INFO, Input.TEST)
+def target_missed(observation: Observation) -> Answer:
     """A metric has not reached its target.
 
     ## What it finds
@@ -44,37 +42,26 @@ class TargetMissed(Rule):
     `target={"wall_time": "10 ms"}` of the marker against the median of the samples, of accuracies
     against the worst.
     """
-
-    code: ClassVar[str] = "TTP905"
-    name: ClassVar[str] = "target-missed"
-    severity: ClassVar[Severity] = Severity.INFO
-    needs: ClassVar[tuple[Input, ...]] = (Input.TEST,)
-
-    def check(self, subject: Subject) -> Answer:
-        """Compare every metric that has a target with it; the furthest off comes first."""
-        assert subject.observation is not None
-        metrics = subject.observation.metrics.values()
-        aimed = [each for each in metrics if each.limits.target is not None]
-        if not aimed:
-            return not_applicable("the test sets no target")
-        measured = [each for each in aimed if each.samples and all(map(isfinite, each.samples))]
-        if not measured:
-            return not_measured(f"{aimed[0].metric.name} has a target and no finite samples")
-        ordered = sorted(measured, key=_shortfall, reverse=True)
-        missed = [each for each in ordered if not _is_reached(each)]
-        worst = (missed or ordered)[0]
-        value, target, unit = _value(worst), worst.limits.target, worst.metric.unit
-        if not missed:
-            return clean(value, limit=target, unit=unit)
-        return found(
-            "; ".join(map(_sentence, missed)),
-            value=value,
-            limit=target,
-            unit=unit,
-            evidence=(
-                Evidence(each.metric.name, _value(each), each.metric.unit) for each in missed
-            ),
-        )
+    metrics = observation.metrics.values()
+    aimed = [each for each in metrics if each.limits.target is not None]
+    if not aimed:
+        return not_applicable("the test sets no target")
+    measured = [each for each in aimed if each.samples and all(map(isfinite, each.samples))]
+    if not measured:
+        return not_measured(f"{aimed[0].metric.name} has a target and no finite samples")
+    ordered = sorted(measured, key=_shortfall, reverse=True)
+    missed = [each for each in ordered if not _is_reached(each)]
+    worst = (missed or ordered)[0]
+    value, target, unit = _value(worst), worst.limits.target, worst.metric.unit
+    if not missed:
+        return clean(value, limit=target, unit=unit)
+    return found(
+        "; ".join(map(_sentence, missed)),
+        value=value,
+        limit=target,
+        unit=unit,
+        evidence=(Evidence(each.metric.name, _value(each), each.metric.unit) for each in missed),
+    )
 
 
 def _value(observed: MetricObservation) -> float:

@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING
 
 from pytest_ttnn_perf.analysis.checklist.host import NO_PCC, pccs
-from pytest_ttnn_perf.analysis.checklist.rule import Rule, clean, found, limit, not_measured
+from pytest_ttnn_perf.analysis.checklist.rule import Answer, Limit, not_measured, rule
 from pytest_ttnn_perf.records.finding import Evidence, Input, Severity
 from pytest_ttnn_perf.records.settings import USUAL_PCC
 
 if TYPE_CHECKING:
-    from pytest_ttnn_perf.analysis.checklist.rule import Answer
-    from pytest_ttnn_perf.records.finding import Subject
+    from pytest_ttnn_perf.records.observation import Observation
 
 
-@dataclass(frozen=True, slots=True)
-class PccLimitLowered(Rule):
+@rule("TTP906", "pcc-limit-lowered", Severity.WARNING, Input.TEST)
+def pcc_limit_lowered(
+    observation: Observation,
+    *,
+    least: Limit = Limit(USUAL_PCC, "PCC", "bring-up guides of tt-metal"),
+) -> Answer:
     """A test asks for less PCC than usual, and does not say why.
 
     ## What it finds
@@ -38,31 +40,15 @@ class PccLimitLowered(Rule):
     The limit of every PCC that the test checks, from its calls of `check_pcc`, its marker or the
     setting `pcc`.
     """
-
-    code: ClassVar[str] = "TTP906"
-    name: ClassVar[str] = "pcc-limit-lowered"
-    severity: ClassVar[Severity] = Severity.WARNING
-    needs: ClassVar[tuple[Input, ...]] = (Input.TEST,)
-
-    least: float = limit(USUAL_PCC, unit="PCC", source="bring-up guides of tt-metal")
-
-    def check(self, subject: Subject) -> Answer:
-        """Look for the lowest limit."""
-        observation = subject.observation
-        assert observation is not None
-        asked = {
-            each.metric.name: self.least if each.limits.at_least is None else each.limits.at_least
-            for each in pccs(observation)
-        }
-        if not asked:
-            return not_measured(NO_PCC)
-        lowered = sorted((bound, name) for name, bound in asked.items() if bound < self.least)
-        if not lowered:
-            return clean(min(asked.values()), limit=self.least, unit="PCC")
-        return found(
-            "; ".join(f"{name} needs {bound:g} only" for bound, name in lowered),
-            value=lowered[0][0],
-            limit=self.least,
-            unit="PCC",
-            evidence=(Evidence(name, bound, "PCC") for bound, name in lowered),
-        )
+    asked = {
+        each.metric.name: least.value if each.limits.at_least is None else each.limits.at_least
+        for each in pccs(observation)
+    }
+    if not asked:
+        return not_measured(NO_PCC)
+    lowered = sorted((bound, name) for name, bound in asked.items() if bound < least.value)
+    return least.at_least(
+        min(asked.values()),
+        "; ".join(f"{name} needs {bound:g} only" for bound, name in lowered),
+        (Evidence(name, bound, "PCC") for bound, name in lowered),
+    )
