@@ -108,7 +108,11 @@ def _time_pytest_benchmark(folder: Path, chance: random.Random) -> str:
         "print(code, (used.ru_utime + used.ru_stime) * 1e3)"
     )
     done = subprocess.run(
-        [sys.executable, "-c", program, *command], capture_output=True, text=True, check=False
+        [sys.executable, "-c", program, *command],
+        cwd=folder,  # in ours it would read our configuration, in which warnings are errors
+        capture_output=True,
+        text=True,
+        check=False,
     )
     code, _, used_ms = done.stdout.strip().partition(" ")
     if code != "0":

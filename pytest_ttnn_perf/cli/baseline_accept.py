@@ -18,14 +18,13 @@ from pytest_ttnn_perf.cli.baseline_edits import (
     shown_then_done,
 )
 from pytest_ttnn_perf.gate.judge import session_of
-from pytest_ttnn_perf.observe.checklist import violations
 from pytest_ttnn_perf.records.baseline import Edits, Refusal, TestEdit
 from pytest_ttnn_perf.records.settings import Update
 from pytest_ttnn_perf.records.verdict import Outcome, Reason
 from pytest_ttnn_perf.report.checklist import shift_line
 from pytest_ttnn_perf.report.sentences import sentence
 from pytest_ttnn_perf.run.confirm import MEASURED_ONCE
-from pytest_ttnn_perf.run.judge import judge_observation, judge_run, relabelled
+from pytest_ttnn_perf.run.judge import judge_observation, judge_run, relabelled, violations
 from pytest_ttnn_perf.run.update import Action, Updates, accepted_now, action_for, appended, plan
 
 if TYPE_CHECKING:

@@ -4,21 +4,19 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
-import importlib.util
 import json
 import signal
 import subprocess
 import tempfile
 from dataclasses import dataclass, field, replace
 from enum import Enum
-from importlib import metadata
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from pytest_ttnn_perf._base.errors import TtnnPerfError
 from pytest_ttnn_perf._base.files import read_json, write_text
 from pytest_ttnn_perf.device.chips import DEVICES, is_simulated
-from pytest_ttnn_perf.device.ttnn import cause_of
+from pytest_ttnn_perf.device.ttnn import cause_of, installed
 from pytest_ttnn_perf.records.codec import Value
 from pytest_ttnn_perf.records.hardware import Build, member_name
 
@@ -208,22 +206,6 @@ def preflight(
     if cache is not None and kept is None and build.tracy is not None:
         _keep(cache, build)
     return build
-
-
-def installed() -> Build:
-    """Return the version and the folder of ttnn, from what is installed, without running any."""
-    try:
-        spec = importlib.util.find_spec("ttnn")
-    except ValueError:  # something that is no package stands in for it
-        spec = None
-    # A folder of that name is no package; a simulator that stands in for it has another name.
-    if spec is None or spec.origin is None or spec.name != "ttnn":
-        return Build(None)
-    try:
-        version = metadata.version("ttnn")
-    except metadata.PackageNotFoundError:
-        version = "unknown"  # used from its source tree
-    return Build(version, str(Path(spec.origin).parent))
 
 
 def _build(found: Build, answers: Answers, *, tracy: bool | None) -> Build:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from pytest_ttnn_perf.device.build import installed
+from pytest_ttnn_perf.device.ttnn import installed
 from pytest_ttnn_perf.records.hardware import Conflict
 from pytest_ttnn_perf.records.settings import ProfilerKind
 

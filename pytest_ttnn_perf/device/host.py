@@ -15,7 +15,6 @@ from importlib import metadata
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from pytest_ttnn_perf.device.chips import DIRTY, LOCKED, is_held
 from pytest_ttnn_perf.records.hardware import Environment, Hardware, Machine, Tenant
 
 if TYPE_CHECKING:
@@ -162,6 +161,8 @@ def machine(
     environment: Mapping[str, str], *, root: Path = Path("/"), devices: Path | None = None
 ) -> Machine:
     """Look at the machine. What it does not tell is unknown, never an error."""
+    from pytest_ttnn_perf.device.chips import DIRTY, LOCKED, is_held
+
     nodes = [entry.name for entry in _entries(devices or root / "dev/tenstorrent")]
     chips = tuple(sorted(int(name) for name in nodes if name.isdecimal()))
     tenants, known = _tenants(chips, root / "proc")

@@ -12,10 +12,12 @@ import re
 import sys
 from dataclasses import dataclass, field
 from enum import Enum
+from importlib import metadata
 from importlib.abc import Loader, MetaPathFinder
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, cast
 
-from pytest_ttnn_perf.records.hardware import Hardware
+from pytest_ttnn_perf.records.hardware import Build, Hardware
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -362,3 +364,19 @@ def cause_of(text: str) -> str:
 
 def _one_line(text: str) -> str:
     return " ".join(text.split())
+
+
+def installed() -> Build:
+    """Return the version and the folder of ttnn, from what is installed, without running any."""
+    try:
+        spec = importlib.util.find_spec("ttnn")
+    except ValueError:  # something that is no package stands in for it
+        spec = None
+    # A folder of that name is no package; a simulator that stands in for it has another name.
+    if spec is None or spec.origin is None or spec.name != "ttnn":
+        return Build(None)
+    try:
+        version = metadata.version("ttnn")
+    except metadata.PackageNotFoundError:
+        version = "unknown"  # used from its source tree
+    return Build(version, str(Path(spec.origin).parent))

@@ -30,16 +30,16 @@ from pytest_ttnn_perf.experiments.ab_rounds import (
 )
 from pytest_ttnn_perf.experiments.calibrate import progress_line
 from pytest_ttnn_perf.gate.judge import DEFAULT_POLICY
+from pytest_ttnn_perf.observe.strays import import_root, own_place
 from pytest_ttnn_perf.processes.channel import interrupting
 from pytest_ttnn_perf.processes.git import Repository, checked_out, remove_leftovers
 from pytest_ttnn_perf.records.experiments import AbResult, StrayCode
 from pytest_ttnn_perf.records.messages import Apart
 from pytest_ttnn_perf.records.result import Result
-from pytest_ttnn_perf.run.device_pass import Crew
 from pytest_ttnn_perf.run.preflight import choose_profiler, fitted, lease
 from pytest_ttnn_perf.run.sessions import Sessions
 from pytest_ttnn_perf.run.settings import load_settings
-from pytest_ttnn_perf.run.workers import Workers, finds_modules_in, import_root, own_place
+from pytest_ttnn_perf.run.workers import Crew, Workers, finds_modules_in
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence

@@ -19,6 +19,7 @@ from pytest_ttnn_perf.gate.exact import representative
 from pytest_ttnn_perf.gate.judge import judge_test, with_parts_explaining
 from pytest_ttnn_perf.gate.paired import judge_rounds
 from pytest_ttnn_perf.gate.ratios import median
+from pytest_ttnn_perf.observe.strays import Stray
 from pytest_ttnn_perf.records.baseline import Accepted, TestBaseline
 from pytest_ttnn_perf.records.experiments import MIN_ROUNDS, Compared, Paired, Progress, Round
 from pytest_ttnn_perf.records.messages import Collected, PassKind, Strayed
@@ -27,7 +28,7 @@ from pytest_ttnn_perf.records.observation import JudgedTest, Run
 from pytest_ttnn_perf.records.verdict import Outcome, Reason, Verdict
 from pytest_ttnn_perf.run.device_pass import untold, with_device
 from pytest_ttnn_perf.run.sessions import Hearing, Sessions, baselines_of
-from pytest_ttnn_perf.run.workers import Loss, Pass, Stray
+from pytest_ttnn_perf.run.workers import Loss, Pass
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -35,7 +36,7 @@ if TYPE_CHECKING:
     from pytest_ttnn_perf.records.experiments import Pair, Reading
     from pytest_ttnn_perf.records.messages import Message
     from pytest_ttnn_perf.records.observation import Observation
-    from pytest_ttnn_perf.run.device_pass import Crew
+    from pytest_ttnn_perf.run.workers import Crew
 
     #: What one side measured of one test, round by round.
     Seen = Sequence[Observation]

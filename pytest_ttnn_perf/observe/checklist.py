@@ -4,32 +4,23 @@ from __future__ import annotations
 
 import os
 import sys
-from collections import defaultdict
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from pytest_ttnn_perf._base.errors import RuleError
-from pytest_ttnn_perf.analysis.checklist.progress import bottleneck_of, model_kind, progress_of
-from pytest_ttnn_perf.analysis.checklist.registry import codes
-from pytest_ttnn_perf.analysis.checklist.runner import as_configured, ask_rules, selected
-from pytest_ttnn_perf.device.environment import conflicts
 from pytest_ttnn_perf.records.finding import (
     Finding,
     Input,
-    ModelKind,
-    NeedlessWaiver,
     RuleOutcome,
-    State,
     Subject,
     Unanswered,
 )
 from pytest_ttnn_perf.records.settings import Checklist
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Mapping
 
     from pytest_ttnn_perf.analysis.checklist.runner import Answered
-    from pytest_ttnn_perf.records.finding import Progress
     from pytest_ttnn_perf.records.hardware import Conflict, Scalar
     from pytest_ttnn_perf.records.observation import Artifact, JudgedTest, Observation
     from pytest_ttnn_perf.records.settings import Settings
@@ -42,22 +33,6 @@ _WEIGHT: Final = {
     RuleOutcome.NOT_APPLICABLE: 1,
     RuleOutcome.NOT_MEASURED: 0,
 }
-
-
-def progress_of_test(judged: JudgedTest) -> Progress | None:
-    """Return how far the model of a test has come; None where nothing is known of its steps."""
-    observation = judged.observation
-    compared = any(verdict.centre is not None for verdict in judged.verdicts)
-    has_baseline = compared or bool(judged.written)
-    kind = next((each for each in ModelKind if each.value == observation.model_kind), None)
-    progress = progress_of(
-        observation.findings,
-        unanswered=observation.unanswered,
-        has_baseline=has_baseline,
-        kind=kind,
-    )
-    known = {State.DONE, State.OPEN}
-    return progress if any(step.state in known for step in progress.steps) else None
 
 
 def joined(ours: Observation, theirs: Observation) -> Observation:
@@ -83,13 +58,6 @@ def _said(observation: Observation) -> Mapping[str, Finding | Unanswered]:
     return answered | {code: each for each in observation.unanswered for code in each.codes}
 
 
-def violations(judged: JudgedTest, checklist: Checklist) -> tuple[Finding, ...]:
-    """Return the findings that fail a test."""
-    if checklist is not Checklist.ENFORCE:
-        return ()
-    return tuple(finding for finding in judged.findings if finding.fails)
-
-
 #: The rule that compares a PCC with its baseline, as the gate does.
 _OF_VERDICTS: Final = "TTP904"
 
@@ -106,6 +74,8 @@ def checked_test(
     """
     if settings.checklist is Checklist.OFF or observation.raised is not None:
         return observation
+    from pytest_ttnn_perf.analysis.checklist.progress import bottleneck_of, model_kind
+
     subject = Subject(
         ops=artifact.table,
         report=artifact.report,
@@ -171,8 +141,11 @@ def _anew(observation: Observation, again: Answered) -> Observation:
 
 
 def _conflicts() -> tuple[Conflict, ...]:
-    # They are ttnn's: without it they do nothing.
-    return conflicts(os.environ) if "ttnn" in sys.modules else ()
+    if "ttnn" not in sys.modules:  # they are variables of its own
+        return ()
+    from pytest_ttnn_perf.device.environment import conflicts
+
+    return conflicts(os.environ)
 
 
 def _facts(observation: Observation) -> Mapping[str, Scalar]:
@@ -183,36 +156,11 @@ def _facts(observation: Observation) -> Mapping[str, Scalar]:
 
 def _asked(subject: Subject, settings: Settings, *, only: Input | None = None) -> Answered:
     """Ask the rules that a project selects; with ``only``, those that need just that input."""
+    from pytest_ttnn_perf.analysis.checklist.runner import as_configured, ask_rules, selected
+
     groups = selected(settings.select, settings.ignore, settings.rules).groups
     if only is not None:
         groups = tuple(group for group in groups if group.needs == (only,))
     answered = ask_rules(groups, subject)
     waived = subject.observation.waived if subject.observation else {}
     return answered._replace(findings=as_configured(answered.findings, settings.rules, waived))
-
-
-#: What was not measured here may well be found elsewhere.
-_NOTHING: Final = frozenset({RuleOutcome.CLEAN, RuleOutcome.NOT_APPLICABLE})
-
-
-def needless_waivers(tests: Sequence[JudgedTest], settings: Settings) -> Iterator[NeedlessWaiver]:
-    """Yield the waivers of tests and of the configuration that name no rule, or found nothing."""
-    outcomes: dict[str, set[RuleOutcome]] = defaultdict(set)
-    for judged in tests:
-        for code, outcome in judged.observation.outcomes.items():
-            outcomes[code].add(outcome)
-        yield from _of_test(judged)
-    for code, rule in settings.rules.items():
-        if rule.waive is not None and outcomes[code] and outcomes[code] <= _NOTHING:
-            yield NeedlessWaiver(code, None, known=True)
-
-
-def _of_test(judged: JudgedTest) -> Iterator[NeedlessWaiver]:
-    observation = judged.observation
-    outcomes = observation.outcomes
-    if not observation.waived or not outcomes:
-        return
-    known = codes()
-    for code in observation.waived:
-        if code not in known or outcomes.get(code) in _NOTHING:
-            yield NeedlessWaiver(code, observation.test, known=code in known)

@@ -10,14 +10,13 @@ from pytest_ttnn_perf._base.errors import TtnnPerfError
 from pytest_ttnn_perf.analysis.captures.device_metrics import recorded
 from pytest_ttnn_perf.device.profilers import ProgramProfiler
 from pytest_ttnn_perf.measure.timing import Timings, measure, warm_up
-from pytest_ttnn_perf.observe.instruments import (
+from pytest_ttnn_perf.observe.devices import (
     PROFILED_ITERATIONS,
     BesideDevices,
-    Instruments,
-    Plan,
     profile_artifact,
     profiled,
 )
+from pytest_ttnn_perf.observe.instruments import Instruments, Plan
 from pytest_ttnn_perf.records.metric import KERNEL_TIME, Kind, Source
 from pytest_ttnn_perf.records.observation import NO_ARTIFACT, Artifact, MetricObservation
 

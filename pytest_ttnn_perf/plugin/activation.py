@@ -4,38 +4,24 @@ from __future__ import annotations
 
 import os
 import sys
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 import pytest
 
 from pytest_ttnn_perf._base.errors import TtnnPerfError
-from pytest_ttnn_perf.observe.instruments import equipment
-from pytest_ttnn_perf.plugin.collecting import Gathering
-from pytest_ttnn_perf.plugin.fixture import INSTRUMENTS
-from pytest_ttnn_perf.plugin.orchestrator import Closing
 from pytest_ttnn_perf.plugin.settings import settings_of
-from pytest_ttnn_perf.plugin.worker import Worker
+from pytest_ttnn_perf.processes.channel import SHARE, take_link, take_share
 from pytest_ttnn_perf.records.messages import PassKind
-from pytest_ttnn_perf.records.result import Rerun
 from pytest_ttnn_perf.records.settings import Checklist, Isolate, ProfilerKind
-from pytest_ttnn_perf.run.gate_run import GateRun
-from pytest_ttnn_perf.run.preflight import (
-    check_paths,
-    choose_profiler,
-    fitted,
-    has_devices,
-    own_chip,
-    own_folder,
-    rank_of,
-)
-from pytest_ttnn_perf.run.record import ci_job
-from pytest_ttnn_perf.run.workers import SHARE, take_link, take_share
 
 if TYPE_CHECKING:
+    from pytest_ttnn_perf.processes.channel import Link
     from pytest_ttnn_perf.records.messages import Assignment
+    from pytest_ttnn_perf.records.result import Rerun
     from pytest_ttnn_perf.records.settings import Settings
-    from pytest_ttnn_perf.run.workers import Link
+
+# A process has one role: what only another one needs is not imported.
 
 
 def is_one_of_several(settings: Settings) -> bool:
@@ -44,6 +30,8 @@ def is_one_of_several(settings: Settings) -> bool:
     Raises:
         pytest.UsageError: workers were asked for, which such a process cannot start.
     """
+    from pytest_ttnn_perf.run.preflight import rank_of
+
     rank = rank_of(os.environ)
     if rank is not None and settings.isolate is Isolate.PROCESS:
         message = f"--ttnn-perf-isolate process: this is {rank} of a launcher: it starts no workers"
@@ -53,20 +41,31 @@ def is_one_of_several(settings: Settings) -> bool:
 
 def follow(config: pytest.Config, settings: Settings) -> bool:
     """Measure without judging if another rank judges; return whether it does."""
+    from pytest_ttnn_perf.run.preflight import rank_of
+
     rank = rank_of(os.environ)
     if rank is None or rank.number == 0:
         return False
-    config.stash[INSTRUMENTS] = equipment(settings, ProfilerKind.OFF)
-    config.pluginmanager.register(Worker(settings), "ttnn_perf_worker")
+    _measure(config, settings, ProfilerKind.OFF)
     config.pluginmanager.register(OtherRank(str(rank)), "ttnn_perf_rank")
     return True
 
 
-@dataclass(eq=False)
+def _measure(config: pytest.Config, settings: Settings, profiler: ProfilerKind) -> None:
+    """Measure the tests of this process in it."""
+    from pytest_ttnn_perf.observe.instruments import equipment
+    from pytest_ttnn_perf.plugin.fixture import INSTRUMENTS
+    from pytest_ttnn_perf.plugin.worker import Worker
+
+    config.stash[INSTRUMENTS] = equipment(settings, profiler)
+    config.pluginmanager.register(Worker(settings), "ttnn_perf_worker")
+
+
 class OtherRank:
     """A process that measures and is not asked what it found."""
 
-    rank: str
+    def __init__(self, rank: str) -> None:
+        self.rank = rank
 
     def pytest_report_header(self) -> str:
         """Say who judges."""
@@ -104,7 +103,11 @@ def activate(config: pytest.Config) -> None:
 
 def _share(config: pytest.Config, settings: Settings, share: Assignment) -> None:
     """Run a share of a worker's tests, side by side with others: none may meet their files."""
+    from pytest_ttnn_perf.observe.instruments import equipment
+    from pytest_ttnn_perf.plugin.fixture import INSTRUMENTS
     from pytest_ttnn_perf.plugin.stream import Assigned
+    from pytest_ttnn_perf.plugin.worker import Worker
+    from pytest_ttnn_perf.run.preflight import own_chip, own_folder
 
     try:
         own = own_folder(os.environ, share.folder)
@@ -118,7 +121,10 @@ def _share(config: pytest.Config, settings: Settings, share: Assignment) -> None
 
 def _work(config: pytest.Config, settings: Settings, link: Link) -> None:
     """Run tests for the orchestrator that started this process."""
+    from pytest_ttnn_perf.observe.instruments import equipment
+    from pytest_ttnn_perf.plugin.fixture import INSTRUMENTS
     from pytest_ttnn_perf.plugin.stream import PRINTING, Assigned, Stream
+    from pytest_ttnn_perf.plugin.worker import Worker
 
     if link.assignment.apart is not None:
         # Two versions must not leave their reports in one place.
@@ -147,6 +153,12 @@ def _work(config: pytest.Config, settings: Settings, link: Link) -> None:
 
 def _lead(config: pytest.Config, settings: Settings) -> None:
     """Judge the tests of this run, and run them here or in workers."""
+    from pytest_ttnn_perf.plugin.collecting import Gathering
+    from pytest_ttnn_perf.plugin.orchestrator import Closing, Inline, Orchestrator
+    from pytest_ttnn_perf.run.gate_run import GateRun
+    from pytest_ttnn_perf.run.preflight import check_paths, choose_profiler, fitted, has_devices
+    from pytest_ttnn_perf.run.record import ci_job
+
     if follow(config, settings):
         return
     isolated = _is_isolated(config, settings)
@@ -168,16 +180,11 @@ def _lead(config: pytest.Config, settings: Settings) -> None:
     register(gathering, "ttnn_perf_gathering")
     register(Closing(gate), "ttnn_perf_closing")
     if isolated:
-        from pytest_ttnn_perf.plugin.orchestrator import Orchestrator
-
         # Of pytest-cov: there is nothing to cover here, and nothing is covered in the workers.
         config.known_args_namespace.no_cov = True
         register(Orchestrator(gate, choice.kind, gathering), "ttnn_perf_orchestrator")
         return
-    config.stash[INSTRUMENTS] = equipment(settings, choice.kind)
-    from pytest_ttnn_perf.plugin.orchestrator import Inline
-
-    register(Worker(settings), "ttnn_perf_worker")
+    _measure(config, settings, choice.kind)
     register(Inline(gate, gathering), "ttnn_perf_inline")
 
 
@@ -207,6 +214,8 @@ def _is_distributed(config: pytest.Config) -> bool:
 
 def _rerun(config: pytest.Config) -> Rerun:
     """Return how this user runs a test again: ids start at rootdir, commands where they stand."""
+    from pytest_ttnn_perf.records.result import Rerun
+
     folder = os.path.relpath(config.rootpath, config.invocation_params.dir)
     given = vars(config.known_args_namespace)
     options = tuple(

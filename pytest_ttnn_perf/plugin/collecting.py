@@ -13,9 +13,7 @@ from typing import TYPE_CHECKING, Final
 
 import pytest
 
-from pytest_ttnn_perf.records.json import encode_coverage
 from pytest_ttnn_perf.records.observation import Coverage
-from pytest_ttnn_perf.run.collection import COLLECTED
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -78,6 +76,9 @@ def pytest_configure(config: pytest.Config) -> None:
 @pytest.hookimpl(trylast=True)
 def pytest_collection_finish(session: pytest.Session) -> None:
     """Write it."""
+    from pytest_ttnn_perf.records.json import encode_coverage
+    from pytest_ttnn_perf.run.collection import COLLECTED
+
     tests = [item.nodeid for item in session.items]
     found = session.config.stash[_GATHERING].coverage(tests)
     document = encode_coverage(found or Coverage(()))

@@ -16,14 +16,12 @@ import pytest
 
 from pytest_ttnn_perf._base.errors import TtnnPerfError
 from pytest_ttnn_perf.plugin.relay import Relay, tell
-from pytest_ttnn_perf.plugin.reports import fail_report
+from pytest_ttnn_perf.plugin.reports import fail_report, live_logs
 from pytest_ttnn_perf.plugin.settings import is_measured
-from pytest_ttnn_perf.plugin.stream import live_logs
 from pytest_ttnn_perf.records.messages import OBSERVATION
 from pytest_ttnn_perf.run.confirm import ConfirmPasses
-from pytest_ttnn_perf.run.device_pass import Crew
 from pytest_ttnn_perf.run.preflight import Touched, check_chips, check_untouched, lease
-from pytest_ttnn_perf.run.workers import Pass, Workers
+from pytest_ttnn_perf.run.workers import Crew, Pass, Workers
 
 if TYPE_CHECKING:
     import argparse

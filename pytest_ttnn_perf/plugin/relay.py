@@ -15,6 +15,7 @@ from pytest_ttnn_perf.plugin.reports import (
     interruption,
     location_of,
     lost_reports,
+    place_of,
 )
 from pytest_ttnn_perf.records.messages import (
     Broke,
@@ -27,7 +28,6 @@ from pytest_ttnn_perf.records.messages import (
     Stopped,
     Warned,
 )
-from pytest_ttnn_perf.records.observation import Location
 from pytest_ttnn_perf.run.confirm import suspicion
 from pytest_ttnn_perf.run.record import properties_of
 
@@ -49,12 +49,6 @@ def tell(report: pytest.TestReport, gate: GateRun) -> None:
     if hasattr(report, "context"):  # of a subtest
         return
     report.user_properties += properties_of(report.nodeid, gate)
-
-
-def place_of(location: tuple[str, int | None, str]) -> Location:
-    """Return where a test is written; pytest counts lines from 0."""
-    file, line, _ = location
-    return Location(file, None if line is None else line + 1)
 
 
 @dataclass(slots=True)

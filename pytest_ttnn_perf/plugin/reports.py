@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import re
 import warnings
 from dataclasses import dataclass
@@ -19,6 +20,7 @@ from _pytest._code.code import (
 from _pytest.reports import CollectErrorRepr
 
 from pytest_ttnn_perf._base.text import visible_lines
+from pytest_ttnn_perf.records.observation import Location
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -27,7 +29,7 @@ if TYPE_CHECKING:
 
     from pytest_ttnn_perf.records.messages import Collected, Warned
 
-    Location = tuple[str, int | None, str]
+    Place = tuple[str, int | None, str]
 
 
 #: Set on a report of which pytest sends only the text: it was more than a text where it was made.
@@ -66,15 +68,21 @@ def fail_report(report: pytest.TestReport, text: str) -> None:
         del report.wasxfail
 
 
-def location_of(test: str) -> Location:
+def location_of(test: str) -> Place:
     """Return what can be told of a test's place by its id alone."""
     file, _, name = test.partition("::")
     words, bracket, parameters = name.partition("[")  # parameters may hold anything
     return file, None, words.replace("::", ".") + bracket + parameters
 
 
+def place_of(location: Place) -> Location:
+    """Return where a test is written; pytest counts lines from 0."""
+    file, line, _ = location
+    return Location(file, None if line is None else line + 1)
+
+
 def lost_reports(
-    test: str, location: Location, seen: Sequence[str], text: str, tail: str
+    test: str, location: Place, seen: Sequence[str], text: str, tail: str
 ) -> list[pytest.TestReport]:
     """Return the reports that a test still owes whose process is gone.
 
@@ -109,6 +117,12 @@ def interruption(text: str) -> KeyboardInterrupt | None:
     except KeyboardInterrupt as error:
         return error
     return KeyboardInterrupt() if text in {"", "KeyboardInterrupt"} else None
+
+
+def live_logs(config: pytest.Config) -> logging.StreamHandler[Any] | None:
+    """Return what prints log records while tests run; None unless the user asked for that."""
+    handler = getattr(config.pluginmanager.get_plugin("logging-plugin"), "log_cli_handler", None)
+    return handler if isinstance(handler, logging.StreamHandler) else None
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import copy
 import json
-import logging
 import os
 import sys
 import threading
@@ -18,7 +17,7 @@ from _pytest.config import create_terminal_writer
 from pytest_ttnn_perf._base.text import text_of
 from pytest_ttnn_perf.observe.observer import turn_in
 from pytest_ttnn_perf.plugin.fixture import TURN
-from pytest_ttnn_perf.plugin.reports import FAILED, SHOWN, interruption_text
+from pytest_ttnn_perf.plugin.reports import FAILED, SHOWN, interruption_text, live_logs
 from pytest_ttnn_perf.plugin.settings import is_measured, profiles_itself, settings_of
 from pytest_ttnn_perf.records.messages import (
     Broke,
@@ -39,8 +38,8 @@ if TYPE_CHECKING:
     import warnings
     from collections.abc import Generator, Sequence
 
+    from pytest_ttnn_perf.processes.channel import Link
     from pytest_ttnn_perf.records.messages import Assignment, Message
-    from pytest_ttnn_perf.run.workers import Link
 
 
 #: What a process that has a share tells pytest-xdist, and so the worker: a mistake of the user's.
@@ -307,12 +306,6 @@ class Stream:
         distributing = self.session.config.pluginmanager.get_plugin("dsession")
         if distributing is not None:
             distributing.shouldstop = stop
-
-
-def live_logs(config: pytest.Config) -> logging.StreamHandler[Any] | None:
-    """Return what prints log records while tests run; None unless the user asked for that."""
-    handler = getattr(config.pluginmanager.get_plugin("logging-plugin"), "log_cli_handler", None)
-    return handler if isinstance(handler, logging.StreamHandler) else None
 
 
 def _show_live_logs(config: pytest.Config, reporter: Any) -> None:

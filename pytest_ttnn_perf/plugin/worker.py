@@ -15,7 +15,7 @@ import pytest
 from pytest_ttnn_perf._base.text import text_of
 from pytest_ttnn_perf.observe.instruments import error_text
 from pytest_ttnn_perf.plugin.fixture import INSTRUMENTS, OBSERVER, observer_for
-from pytest_ttnn_perf.plugin.relay import place_of
+from pytest_ttnn_perf.plugin.reports import place_of
 from pytest_ttnn_perf.plugin.settings import (
     NAME,
     is_marked,
@@ -26,15 +26,14 @@ from pytest_ttnn_perf.plugin.settings import (
 from pytest_ttnn_perf.records.json import encode_observation
 from pytest_ttnn_perf.records.messages import OBSERVATION, Strayed
 from pytest_ttnn_perf.records.observation import Observation
-from pytest_ttnn_perf.run.workers import strays
 
 if TYPE_CHECKING:
     from collections.abc import Generator
 
     from pytest_ttnn_perf.observe.observer import Observer
+    from pytest_ttnn_perf.processes.channel import Link
     from pytest_ttnn_perf.records.messages import Apart
     from pytest_ttnn_perf.records.settings import Settings
-    from pytest_ttnn_perf.run.workers import Link
 
 
 #: With one of these set, tt-lang prints a profile after every call of a kernel.
@@ -190,6 +189,8 @@ class Origins:
         self._tell(session)
 
     def _tell(self, session: pytest.Session) -> str | None:
+        from pytest_ttnn_perf.observe.strays import strays
+
         ours = (self.link.assignment.folder,)
         here = session.config.invocation_params.dir
         found = strays(dict(sys.modules), self.apart, here=here, ours=ours)

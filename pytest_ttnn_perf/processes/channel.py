@@ -11,10 +11,18 @@ import sys
 import threading
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from pytest_ttnn_perf._base.errors import InputError
+from pytest_ttnn_perf._base.files import read_json
+from pytest_ttnn_perf.records.codec import Value
+from pytest_ttnn_perf.records.messages import decode_assignment
+
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable, Iterator, Mapping, MutableMapping
+
+    from pytest_ttnn_perf.records.messages import Assignment, Message
 
 
 #: The answer when nobody is there to give one.
@@ -160,3 +168,64 @@ def _handled(
         for number, usual in before.items():
             # None: it was not set by Python, and Python cannot set it again.
             signal.signal(number, signal.SIG_DFL if usual is None else usual)
+
+
+#: Names the file with a worker's assignment. The worker takes it out of its environment, so that
+#: a pytest that a test starts is not taken for another worker.
+ASSIGNMENT: Final = "TTNN_PERF_ASSIGNMENT"
+#: The same for the processes that a worker distributes its tests to.
+SHARE: Final = "TTNN_PERF_SHARE"
+
+
+@dataclass(frozen=True, slots=True)
+class Link:
+    """A worker's assignment, the file it came in, and its channel."""
+
+    file: Path
+    assignment: Assignment
+    channel: Channel | None
+
+    def prepare(self) -> None:
+        """Get ready to be asked for what a hanging process cannot say."""
+        show_stacks_on_request()
+
+    def say(self, message: Message) -> str | None:
+        """Tell the orchestrator; return why this worker should stop, None to go on."""
+        return None if self.channel is None else self.channel.say(message.document())
+
+
+def take_link(environment: MutableMapping[str, str]) -> Link | None:
+    """Return this process' link if it was started as a worker; once.
+
+    Raises:
+        InputError: there is no assignment, or nobody at the other end.
+    """
+    name = environment.pop(ASSIGNMENT, None)
+    if name is None:
+        return None
+    die_with_parent()
+    file = Path(name)
+    assignment = read_assignment(file)
+    if assignment.descriptor is None:
+        return Link(file, assignment, None)
+    try:
+        channel = Channel(assignment.descriptor)
+    except (OSError, ValueError, OverflowError) as cause:
+        problem = f"its channel {assignment.descriptor} is not open; unset {ASSIGNMENT}"
+        raise InputError(file, f"{problem}, which only a worker is given") from cause
+    return Link(file, assignment, channel)
+
+
+def take_share(environment: MutableMapping[str, str]) -> Assignment | None:
+    """Return the assignment that this process has a share in; once."""
+    file = environment.pop(SHARE, None)
+    return None if file is None else read_assignment(Path(file))
+
+
+def read_assignment(file: Path) -> Assignment:
+    """Read an assignment.
+
+    Raises:
+        InputError: the file is unreadable or malformed.
+    """
+    return read_json(file, lambda document: decode_assignment(Value(document)))

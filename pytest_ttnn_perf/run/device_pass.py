@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import time
 from dataclasses import dataclass, field, replace
-from functools import partial, reduce
+from functools import reduce
 from statistics import median_low
 from typing import TYPE_CHECKING, Final, Protocol
 
@@ -13,11 +13,10 @@ from pytest_ttnn_perf._base.errors import DecodeError, TtnnPerfError
 from pytest_ttnn_perf.analysis.captures.detect import op_table_of
 from pytest_ttnn_perf.analysis.captures.device_metrics import device_metrics, gated_ops, recorded
 from pytest_ttnn_perf.analysis.captures.ops_csv import window
-from pytest_ttnn_perf.device.environment import profiler_variables, worker_variables
 from pytest_ttnn_perf.observe.checklist import joined
 from pytest_ttnn_perf.observe.profiling import SIGNPOST_BEGIN, SIGNPOST_END
 from pytest_ttnn_perf.observe.series import told_twice
-from pytest_ttnn_perf.processes.commands import free_port, run_command
+from pytest_ttnn_perf.processes.commands import free_port
 from pytest_ttnn_perf.records.codec import Value
 from pytest_ttnn_perf.records.json import decode_observation
 from pytest_ttnn_perf.records.messages import (
@@ -31,14 +30,11 @@ from pytest_ttnn_perf.records.messages import (
 )
 from pytest_ttnn_perf.records.metric import KERNEL_TIME, Kind, Source
 from pytest_ttnn_perf.records.observation import Artifact, MetricObservation, Observation
-from pytest_ttnn_perf.records.settings import PassChoice, ProfilerKind
 from pytest_ttnn_perf.report.checklist import device_pass_heading, device_pass_line
-from pytest_ttnn_perf.run.preflight import OWN_PASS
 from pytest_ttnn_perf.run.workers import Loss, Pass, Workers
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
-    from pathlib import Path
 
     from pytest_ttnn_perf.records.messages import Message
     from pytest_ttnn_perf.records.ops import OpTable
@@ -305,70 +301,3 @@ def _observation(test: str, windows: list[OpTable]) -> Observation:
     middle = median_low(ns for ns, _ in times_ns)
     chosen = max(at for ns, at in times_ns if ns == middle)
     return Observation(test, metrics, ops=gated_ops(windows[chosen]))
-
-
-_RESET_TIMEOUT_S: Final = 600.0
-_UNUSABLE: Final = (
-    "left a device that is not usable as it is: reset it, and let --ttnn-perf-reset 'tt-smi -r' do "
-    "so next time"
-)
-
-
-@dataclass(frozen=True, slots=True)
-class Crew:
-    """Starts the workers of a run's passes; ``plain`` are those of a run without devices."""
-
-    settings: Settings
-    profiler: ProfilerKind
-    plain: Workers
-    say: Callable[[str], None]
-
-    @property
-    def has_device_pass(self) -> bool:
-        """Whether tests are profiled in a pass of their own before the wall pass."""
-        return self.profiler in OWN_PASS and self.settings.passes is PassChoice.BOTH
-
-    @property
-    def first_kind(self) -> PassKind:
-        """The pass whose reports the user sees."""
-        only_device = self.settings.passes is PassChoice.DEVICE
-        return PassKind.DEVICE if only_device else PassKind.WALL
-
-    def first(self) -> Workers:
-        """Return those of that pass."""
-        if self.first_kind is PassKind.DEVICE:
-            return self.profiled(more_room=True)  # no other pass gives dropped markers more room
-        # What needs a pass of its own is off in this one.
-        profiler = ProfilerKind.OFF if self.profiler in OWN_PASS else self.profiler
-        return self._workers(profiler, partial(worker_variables, self.plain.environment))
-
-    def profiled(self, *, more_room: bool) -> Workers:
-        """Return those whose tests are profiled. What these print is in their log."""
-
-        def variables(folder: Path) -> Mapping[str, str]:
-            return {
-                **worker_variables(self.plain.environment, folder),
-                **profiler_variables(self.profiler, folder, more_room=more_room),
-            }
-
-        return replace(self._workers(self.profiler, variables), shown=False)
-
-    def device_pass(self) -> DevicePass | TracyPass:
-        """Return the pass in which tests are profiled."""
-        if self.profiler is ProfilerKind.TRACY:
-            return TracyPass(self.settings, self.profiled(more_room=False), self.say)
-        return DevicePass(self.settings, self.profiled, self.say)
-
-    def _workers(
-        self, profiler: ProfilerKind, variables: Callable[[Path], Mapping[str, str]]
-    ) -> Workers:
-        return replace(self.plain, profiler=profiler, variables=variables, reset=self._reset)
-
-    def _reset(self, loss: Loss) -> str | None:
-        """Make a device usable again whose worker was killed; return why it is not."""
-        command = self.settings.reset
-        if command is None:
-            return _UNUSABLE if loss.hung else None  # after a crash the next one mostly can
-        self.say(f"ttnn-perf: resetting the device: {command}")
-        problem = run_command(command, timeout_s=_RESET_TIMEOUT_S)
-        return None if problem is None else f"left a device that is not usable: {command} {problem}"

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 
 from pytest_ttnn_perf.baselines.store import BaselineStore
 from pytest_ttnn_perf.device.host import host_hardware
-from pytest_ttnn_perf.observe.checklist import violations
 from pytest_ttnn_perf.records.codec import Value
 from pytest_ttnn_perf.records.json import decode_observation, encode_observation
 from pytest_ttnn_perf.records.observation import Location, Observation, Run
@@ -20,7 +19,6 @@ from pytest_ttnn_perf.records.verdict import NO_LAPSES, Lapses
 from pytest_ttnn_perf.report.checklist import shift_advice, shift_line, shift_size
 from pytest_ttnn_perf.report.terminal import failure_text, heading_line, lapse_lines, summary_lines
 from pytest_ttnn_perf.run.confirm import confirmed, in_question, not_confirmed
-from pytest_ttnn_perf.run.device_pass import untold, with_device
 from pytest_ttnn_perf.run.judge import (
     assess,
     checked_against_verdicts,
@@ -29,6 +27,7 @@ from pytest_ttnn_perf.run.judge import (
     judge_observation,
     manner_of,
     relabelled,
+    violations,
 )
 from pytest_ttnn_perf.run.lapses import lapses_of, orphaned, with_commands
 from pytest_ttnn_perf.run.record import Journal, Results, environment_of
@@ -112,11 +111,11 @@ class GateRun:
         if not self._begun:  # a test that asked for the fixture only while it ran
             self.results.attempt(partial(self.begin, [test]))
         told = self.profiled.get(test)
-        if told is None and self.untold is not None:
-            told = untold(test, f"device pass: {self.untold}")
-        if told is not None:
+        if told is not None or self.untold is not None:
             from pytest_ttnn_perf.observe.checklist import asked_again
+            from pytest_ttnn_perf.run.device_pass import untold, with_device
 
+            told = told or untold(test, f"device pass: {self.untold}")
             observation = asked_again(with_device(observation, told), self.settings)
             observed = encode_observation(observation)
         self.results.attempt(partial(self._journal.add, test, observed))

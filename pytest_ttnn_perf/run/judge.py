@@ -2,26 +2,25 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from pytest_ttnn_perf._base.errors import InputError
-from pytest_ttnn_perf.analysis.ops.grouping import attribute_groups
 from pytest_ttnn_perf.gate.judge import judge_test
 from pytest_ttnn_perf.gate.machine import drift_of, explained, shift_of
-from pytest_ttnn_perf.observe.checklist import needless_waivers, progress_of_test, violations
+from pytest_ttnn_perf.records.finding import ModelKind, NeedlessWaiver, RuleOutcome, State
 from pytest_ttnn_perf.records.metric import KERNEL_TIME, Kind
 from pytest_ttnn_perf.records.observation import JudgedTest
-from pytest_ttnn_perf.records.settings import Missing
+from pytest_ttnn_perf.records.settings import Checklist, Missing
 from pytest_ttnn_perf.records.verdict import Drifting, Outcome, Reason
-from pytest_ttnn_perf.report.attribution import attribution_sentence
 from pytest_ttnn_perf.report.terminal import Manner
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from pytest_ttnn_perf.baselines.store import BaselineStore
+    from pytest_ttnn_perf.records.finding import Finding, Progress
     from pytest_ttnn_perf.records.hardware import Environment, Hardware
     from pytest_ttnn_perf.records.observation import Observation, Run
     from pytest_ttnn_perf.records.ops import OpGroups
@@ -42,6 +41,9 @@ def change_by_op(
     The tables are of one session each, and ``times_ns`` may be of several: what these differ by
     besides is unexplained.
     """
+    from pytest_ttnn_perf.analysis.ops.grouping import attribute_groups
+    from pytest_ttnn_perf.report.attribution import attribution_sentence
+
     attribution = attribute_groups(before, after)
     if attribution is None:
         return f"cannot be told: {before.kernel_time} then, {after.kernel_time} now"
@@ -227,6 +229,13 @@ def failing(judged: JudgedTest, settings: Settings) -> tuple[Verdict, ...]:
     return tuple(verdict for verdict in judged.verdicts if _fails(verdict, missing=missing))
 
 
+def violations(judged: JudgedTest, checklist: Checklist) -> tuple[Finding, ...]:
+    """Return the findings that fail a test."""
+    if checklist is not Checklist.ENFORCE:
+        return ()
+    return tuple(finding for finding in judged.findings if finding.fails)
+
+
 def failed(judged: JudgedTest, settings: Settings) -> bool:
     """Return whether a test fails: by a verdict, a finding, or a mistake in using the plugin."""
     wrong = judged.observation.problems or violations(judged, settings.checklist)
@@ -254,6 +263,59 @@ def manner_of(
         progress=known,
         needless=tuple(needless_waivers(tests, settings)),
     )
+
+
+#: The first digits of the rules that a step of optimizing a model is about.
+_STEPS: Final = "1234567"
+
+
+def progress_of_test(judged: JudgedTest) -> Progress | None:
+    """Return how far the model of a test has come; None where nothing is known of its steps."""
+    observation = judged.observation
+    if not any(finding.code[3] in _STEPS for finding in observation.findings):
+        return None
+    from pytest_ttnn_perf.analysis.checklist.progress import progress_of
+
+    compared = any(verdict.centre is not None for verdict in judged.verdicts)
+    has_baseline = compared or bool(judged.written)
+    kind = next((each for each in ModelKind if each.value == observation.model_kind), None)
+    progress = progress_of(
+        observation.findings,
+        unanswered=observation.unanswered,
+        has_baseline=has_baseline,
+        kind=kind,
+    )
+    known = {State.DONE, State.OPEN}
+    return progress if any(step.state in known for step in progress.steps) else None
+
+
+#: What was not measured here may well be found elsewhere.
+_NOTHING: Final = frozenset({RuleOutcome.CLEAN, RuleOutcome.NOT_APPLICABLE})
+
+
+def needless_waivers(tests: Sequence[JudgedTest], settings: Settings) -> Iterator[NeedlessWaiver]:
+    """Yield the waivers of tests and of the configuration that name no rule, or found nothing."""
+    outcomes: dict[str, set[RuleOutcome]] = defaultdict(set)
+    for judged in tests:
+        for code, outcome in judged.observation.outcomes.items():
+            outcomes[code].add(outcome)
+        yield from _needless_of(judged)
+    for code, rule in settings.rules.items():
+        if rule.waive is not None and outcomes[code] and outcomes[code] <= _NOTHING:
+            yield NeedlessWaiver(code, None, known=True)
+
+
+def _needless_of(judged: JudgedTest) -> Iterator[NeedlessWaiver]:
+    observation = judged.observation
+    outcomes = observation.outcomes
+    if not observation.waived or not outcomes:
+        return
+    from pytest_ttnn_perf.analysis.checklist.registry import codes
+
+    known = codes()
+    for code in observation.waived:
+        if code not in known or outcomes.get(code) in _NOTHING:
+            yield NeedlessWaiver(code, observation.test, known=code in known)
 
 
 def _fails(verdict: Verdict, *, missing: Missing) -> bool:

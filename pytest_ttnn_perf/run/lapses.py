@@ -9,7 +9,6 @@ from math import isfinite
 from typing import TYPE_CHECKING
 
 from pytest_ttnn_perf._base.errors import InputError, TtnnPerfError
-from pytest_ttnn_perf.analysis.ops.resemblance import pair_up
 from pytest_ttnn_perf.gate.exact import representative
 from pytest_ttnn_perf.gate.ratios import centre_of
 from pytest_ttnn_perf.records.baseline import Orphan, Orphaned, Renaming, Traits
@@ -94,6 +93,8 @@ def stored_tests(files: Iterable[StoredFile]) -> Iterator[tuple[str, StoredFile]
 
 def recognised(orphans: Sequence[Orphan], run: Run, store: BaselineStore) -> Iterator[Orphan]:
     """Yield the orphans, each with the new test that it looks like, if there is one."""
+    from pytest_ttnn_perf.analysis.ops.resemblance import pair_up
+
     for hardware in dict.fromkeys(orphan.hardware for orphan in orphans):
         own = [orphan for orphan in orphans if orphan.hardware == hardware]
         new = _new_tests(run, hardware)

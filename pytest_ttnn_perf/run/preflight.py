@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Final
 
 from pytest_ttnn_perf._base.errors import InputError, UsageError, WriteError
 from pytest_ttnn_perf._base.files import check_writable
-from pytest_ttnn_perf.device.build import installed, preflight
 from pytest_ttnn_perf.device.chips import (
     DEVICES,
     Touched,
@@ -21,7 +20,7 @@ from pytest_ttnn_perf.device.chips import (
     take_one,
     visible_chips,
 )
-from pytest_ttnn_perf.device.environment import conflicts, impossible, moved
+from pytest_ttnn_perf.device.ttnn import installed
 from pytest_ttnn_perf.processes.worker import interpreter
 from pytest_ttnn_perf.records.settings import PassChoice, ProfilerKind
 from pytest_ttnn_perf.run.record import ignore_folder
@@ -169,6 +168,8 @@ def choose_profiler(settings: Settings, environment: Mapping[str, str]) -> Profi
         return ProfilerChoice(ProfilerKind.OFF, "replaying")
     found = installed()
     if found.version is not None:
+        from pytest_ttnn_perf.device.environment import conflicts, impossible
+
         # The profilers of tt-lang are what `ttlang` asks for.
         checked = impossible if settings.profiler is ProfilerKind.TTLANG else conflicts
         in_the_way = checked(environment)
@@ -177,6 +178,8 @@ def choose_profiler(settings: Settings, environment: Mapping[str, str]) -> Profi
             raise UsageError(message)
     if settings.profiler is ProfilerKind.OFF or found.version is None:
         return choose(settings.profiler, found, environment)
+    from pytest_ttnn_perf.device.build import preflight
+
     ignore_folder(settings.artifacts)
     build = preflight(
         interpreter(), environment, settings.artifacts, devices=devices_of(environment)
@@ -226,6 +229,8 @@ def own_folder(environment: MutableMapping[str, str], shared: Path) -> Path:
     Raises:
         WriteError: it cannot be made.
     """
+    from pytest_ttnn_perf.device.environment import moved
+
     own = shared / environment.get("PYTEST_XDIST_WORKER", str(os.getpid()))
     try:
         own.mkdir(exist_ok=True)

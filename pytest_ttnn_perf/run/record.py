@@ -13,13 +13,9 @@ from typing import TYPE_CHECKING, Final, TextIO
 from pytest_ttnn_perf._base.errors import TtnnPerfError, WriteError
 from pytest_ttnn_perf._base.files import write_text
 from pytest_ttnn_perf.device.host import host_environment
-from pytest_ttnn_perf.processes.git import state
 from pytest_ttnn_perf.records.hardware import CiJob
 from pytest_ttnn_perf.records.json import encode_heading, encode_test
 from pytest_ttnn_perf.records.settings import Checklist
-from pytest_ttnn_perf.report.ci import Told, annotation_lines, gitlab_text, property_pairs
-from pytest_ttnn_perf.report.markdown import markdown_text
-from pytest_ttnn_perf.report.markup import COMMENT_BYTES, SUMMARY_BYTES
 from pytest_ttnn_perf.report.sentences import sentence
 from pytest_ttnn_perf.report.terminal import closing_lines, shown_path
 from pytest_ttnn_perf.run.judge import differences
@@ -31,6 +27,7 @@ if TYPE_CHECKING:
     from pytest_ttnn_perf.records.hardware import Environment
     from pytest_ttnn_perf.records.observation import JudgedTest, Run
     from pytest_ttnn_perf.records.settings import Settings
+    from pytest_ttnn_perf.report.ci import Told
     from pytest_ttnn_perf.report.terminal import Manner
     from pytest_ttnn_perf.run.gate_run import GateRun
 
@@ -176,14 +173,21 @@ class CiReports:
 
     def markdown(self, *, parts: int = 1) -> str:
         """Return the report for reviewers, no longer than that many in one comment may be."""
+        from pytest_ttnn_perf.report.markdown import markdown_text
+        from pytest_ttnn_perf.report.markup import COMMENT_BYTES
+
         return markdown_text(self.told, most_bytes=COMMENT_BYTES // parts)
 
     def gitlab(self) -> str:
         """Return the code quality report."""
+        from pytest_ttnn_perf.report.ci import gitlab_text
+
         return gitlab_text(self.told)
 
     def annotations(self, *, failures: bool) -> Iterator[str]:
         """Return the lines that GitHub turns into annotations."""
+        from pytest_ttnn_perf.report.ci import annotation_lines
+
         return annotation_lines(self.told, failures=failures)
 
     def writers(self, settings: Settings) -> Iterator[Callable[[], None]]:
@@ -197,6 +201,9 @@ class CiReports:
 
     def _append(self, file: Path) -> None:
         """Add to the summary of this step, which others may have begun."""
+        from pytest_ttnn_perf.report.markdown import markdown_text
+        from pytest_ttnn_perf.report.markup import SUMMARY_BYTES
+
         try:
             taken = file.stat().st_size if file.exists() else 0
             text = markdown_text(self.told, most_bytes=SUMMARY_BYTES - taken)
@@ -216,6 +223,8 @@ def ci_reports(
     record: str | None,
 ) -> CiReports:
     """Return the reports of a judged run; ``record`` is where all of it can be read."""
+    from pytest_ttnn_perf.report.ci import Told
+
     told = Told(
         run,
         manner,
@@ -263,10 +272,14 @@ def properties_of(test: str, gate: GateRun) -> list[tuple[str, str]]:
     judged = gate.judged(test)
     if judged is None or not gate.settings.junit_properties:
         return []
+    from pytest_ttnn_perf.report.ci import property_pairs
+
     return property_pairs(judged, gate.hardware)
 
 
 def environment_of(project: Path) -> Environment:
     """Return what is true now of this host and of the ``project`` checked out on it."""
+    from pytest_ttnn_perf.processes.git import state
+
     commit, dirty = state(project)
     return replace(host_environment(now=datetime.now(timezone.utc)), commit=commit, dirty=dirty)

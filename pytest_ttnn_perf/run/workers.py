@@ -9,22 +9,13 @@ import shlex
 import shutil
 import sys
 import time
-from dataclasses import dataclass, field
-from pathlib import Path
-from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Final, Protocol
 
-from pytest_ttnn_perf._base.errors import (
-    DecodeError,
-    InputError,
-    TtnnPerfError,
-    UsageError,
-    WriteError,
-)
-from pytest_ttnn_perf._base.files import read_json
-from pytest_ttnn_perf.processes.channel import Channel, die_with_parent, show_stacks_on_request
-from pytest_ttnn_perf.processes.commands import run_batch
+from pytest_ttnn_perf._base.errors import DecodeError, TtnnPerfError, UsageError, WriteError
+from pytest_ttnn_perf.device.ttnn import installed
+from pytest_ttnn_perf.processes.channel import ASSIGNMENT
 from pytest_ttnn_perf.processes.worker import Child, interpreter, start, tail
-from pytest_ttnn_perf.records.codec import Value
 from pytest_ttnn_perf.records.messages import (
     Assignment,
     Collected,
@@ -33,26 +24,21 @@ from pytest_ttnn_perf.records.messages import (
     Opened,
     PassKind,
     Started,
-    decode_assignment,
     encode_assignment,
     message_of,
 )
-from pytest_ttnn_perf.records.settings import ProfilerKind
+from pytest_ttnn_perf.records.settings import PassChoice, ProfilerKind
+from pytest_ttnn_perf.run.preflight import OWN_PASS
 from pytest_ttnn_perf.run.record import ignore_folder
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, MutableMapping, Sequence
-    from types import ModuleType
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from pathlib import Path
 
     from pytest_ttnn_perf.processes.worker import Ending
     from pytest_ttnn_perf.records.messages import Apart, Message
-
-
-#: This plugin measures both sides, and is the same for both.
-_TOOL: Final = "pytest_ttnn_perf"
-_INSTALLED: Final = frozenset({"site-packages", "dist-packages"})
-#: Where projects keep their packages, seen from their root.
-_PLACES: Final = ("", "src", "lib", "python")
+    from pytest_ttnn_perf.records.settings import Settings
+    from pytest_ttnn_perf.run.device_pass import DevicePass, TracyPass
 
 
 def finds_modules_in(folder: Path) -> bool:
@@ -60,76 +46,6 @@ def finds_modules_in(folder: Path) -> bool:
     return bool({"", str(folder)} & set(sys.path))
 
 
-class Stray(NamedTuple):
-    """A module that is not of the version under test."""
-
-    name: str
-    file: str
-
-
-def strays(
-    modules: Mapping[str, ModuleType], apart: Apart, *, here: Path, ours: Sequence[Path] = ()
-) -> list[Stray]:
-    """Return the modules that are the other version's, or copies of it that are installed.
-
-    Either would make a comparison one of the code with itself. What is installed in an environment
-    that lies in the project is no part of it, nor is what lies in ``ours``.
-    """
-    shared = [apart.other / each for each in apart.shared]
-    let_off = [*ours, *shared, Path(sys.prefix), Path(sys.base_prefix)]
-    let_off = [each for each in let_off if not apart.other.is_relative_to(each)]
-    found = []
-    for name, module in modules.items():
-        file = vars(module).get("__file__") if hasattr(module, "__dict__") else None
-        if not isinstance(file, str) or name.partition(".")[0] == _TOOL:
-            continue
-        place = Path(os.path.realpath(file))
-        installed = not _INSTALLED.isdisjoint(place.parts)
-        if not installed and place.is_relative_to(apart.other):
-            if not any(place.is_relative_to(each) for each in let_off):
-                found.append(Stray(name, str(place)))
-        elif installed and any(each.exists() for each in _own_files(name, apart, here)):
-            found.append(Stray(name, str(place)))
-    return found
-
-
-def _own_files(name: str, apart: Apart, here: Path) -> Iterator[Path]:
-    """Yield where a project would have a package or module that stands on its own."""
-    if "." in name or name in sys.stdlib_module_names:
-        return
-    for root in dict.fromkeys((apart.own, here)):
-        for place in _PLACES:
-            if not any(Path(place, name).is_relative_to(each) for each in apart.shared):
-                yield root / place / name / "__init__.py"
-                yield root / place / f"{name}.py"
-
-
-def own_place(stray: Stray, apart: Apart, here: Path) -> Path:
-    """Return the folder in which a project has its own version of a module, or would have it."""
-    top = stray.name.partition(".")[0]
-    found = (file for file in _own_files(top, apart, here) if file.exists())
-    file = next(found, apart.own / "src" / top / "__init__.py")
-    return import_root(Stray(top, str(file)))
-
-
-def import_root(stray: Stray) -> Path:
-    """Return the folder that a module was found in, as it would stand in ``sys.path``.
-
-    >>> import_root(Stray("model.layers", "/project/src/model/layers.py")).as_posix()
-    '/project/src'
-    >>> import_root(Stray("model", "/project/src/model/__init__.py")).as_posix()
-    '/project/src'
-    """
-    path = Path(stray.file)
-    path = path.parent if path.stem == "__init__" else path.with_suffix("")
-    for _ in stray.name.split("."):
-        path = path.parent
-    return path
-
-
-#: Names the file with a worker's assignment. The worker takes it out of its environment, so that
-#: a pytest that a test starts is not taken for another worker.
-ASSIGNMENT: Final = "TTNN_PERF_ASSIGNMENT"
 _FILE: Final = "assignment.json"
 _ATTEMPTS: Final = 10
 #: The passes whose by-products are not the user's.
@@ -220,6 +136,8 @@ class Workers:
         Raises:
             UsageError: there can be no other process.
         """
+        from pytest_ttnn_perf.processes.commands import run_batch
+
         self._assign(folder, kind, None, None)
         # Launchers join the words of what they launch for a shell.
         words = map(shlex.quote, self.arguments(folder))
@@ -396,59 +314,80 @@ class Pass:
         return Loss(running, str(ending), log, tail(log), dirty=dirty, hung=ending.hung)
 
 
-#: The same for the processes that a worker distributes its tests to.
-SHARE: Final = "TTNN_PERF_SHARE"
+_RESET_TIMEOUT_S: Final = 600.0
+_UNUSABLE: Final = (
+    "left a device that is not usable as it is: reset it, and let --ttnn-perf-reset 'tt-smi -r' do "
+    "so next time"
+)
 
 
 @dataclass(frozen=True, slots=True)
-class Link:
-    """A worker's assignment, the file it came in, and its channel."""
+class Crew:
+    """Starts the workers of a run's passes; ``plain`` are those of a run without devices."""
 
-    file: Path
-    assignment: Assignment
-    channel: Channel | None
+    settings: Settings
+    profiler: ProfilerKind
+    plain: Workers
+    say: Callable[[str], None]
 
-    def prepare(self) -> None:
-        """Get ready to be asked for what a hanging process cannot say."""
-        show_stacks_on_request()
+    @property
+    def has_device_pass(self) -> bool:
+        """Whether tests are profiled in a pass of their own before the wall pass."""
+        return self.profiler in OWN_PASS and self.settings.passes is PassChoice.BOTH
 
-    def say(self, message: Message) -> str | None:
-        """Tell the orchestrator; return why this worker should stop, None to go on."""
-        return None if self.channel is None else self.channel.say(message.document())
+    @property
+    def first_kind(self) -> PassKind:
+        """The pass whose reports the user sees."""
+        only_device = self.settings.passes is PassChoice.DEVICE
+        return PassKind.DEVICE if only_device else PassKind.WALL
 
+    def first(self) -> Workers:
+        """Return those of that pass."""
+        if self.first_kind is PassKind.DEVICE:
+            return self.profiled(more_room=True)  # no other pass gives dropped markers more room
+        # What needs a pass of its own is off in this one.
+        profiler = ProfilerKind.OFF if self.profiler in OWN_PASS else self.profiler
+        return self._workers(profiler, self._variables)
 
-def take_link(environment: MutableMapping[str, str]) -> Link | None:
-    """Return this process' link if it was started as a worker; once.
+    def profiled(self, *, more_room: bool) -> Workers:
+        """Return those whose tests are profiled. What these print is in their log."""
+        from pytest_ttnn_perf.device.environment import profiler_variables
 
-    Raises:
-        InputError: there is no assignment, or nobody at the other end.
-    """
-    name = environment.pop(ASSIGNMENT, None)
-    if name is None:
-        return None
-    die_with_parent()
-    file = Path(name)
-    assignment = read_assignment(file)
-    if assignment.descriptor is None:
-        return Link(file, assignment, None)
-    try:
-        channel = Channel(assignment.descriptor)
-    except (OSError, ValueError, OverflowError) as cause:
-        problem = f"its channel {assignment.descriptor} is not open; unset {ASSIGNMENT}"
-        raise InputError(file, f"{problem}, which only a worker is given") from cause
-    return Link(file, assignment, channel)
+        def variables(folder: Path) -> Mapping[str, str]:
+            return {
+                **self._variables(folder),
+                **profiler_variables(self.profiler, folder, more_room=more_room),
+            }
 
+        return replace(self._workers(self.profiler, variables), shown=False)
 
-def take_share(environment: MutableMapping[str, str]) -> Assignment | None:
-    """Return the assignment that this process has a share in; once."""
-    file = environment.pop(SHARE, None)
-    return None if file is None else read_assignment(Path(file))
+    def device_pass(self) -> DevicePass | TracyPass:
+        """Return the pass in which tests are profiled."""
+        from pytest_ttnn_perf.run.device_pass import DevicePass, TracyPass
 
+        if self.profiler is ProfilerKind.TRACY:
+            return TracyPass(self.settings, self.profiled(more_room=False), self.say)
+        return DevicePass(self.settings, self.profiled, self.say)
 
-def read_assignment(file: Path) -> Assignment:
-    """Read an assignment.
+    def _variables(self, folder: Path) -> Mapping[str, str]:
+        if installed().version is None:
+            return {}
+        from pytest_ttnn_perf.device.environment import worker_variables
 
-    Raises:
-        InputError: the file is unreadable or malformed.
-    """
-    return read_json(file, lambda document: decode_assignment(Value(document)))
+        return worker_variables(self.plain.environment, folder)
+
+    def _workers(
+        self, profiler: ProfilerKind, variables: Callable[[Path], Mapping[str, str]]
+    ) -> Workers:
+        return replace(self.plain, profiler=profiler, variables=variables, reset=self._reset)
+
+    def _reset(self, loss: Loss) -> str | None:
+        """Make a device usable again whose worker was killed; return why it is not."""
+        command = self.settings.reset
+        if command is None:
+            return _UNUSABLE if loss.hung else None  # after a crash the next one mostly can
+        from pytest_ttnn_perf.processes.commands import run_command
+
+        self.say(f"ttnn-perf: resetting the device: {command}")
+        problem = run_command(command, timeout_s=_RESET_TIMEOUT_S)
+        return None if problem is None else f"left a device that is not usable: {command} {problem}"

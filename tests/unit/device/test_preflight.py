@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from pytest_ttnn_perf.device import build as module
-from pytest_ttnn_perf.device.build import installed, preflight
+from pytest_ttnn_perf.device.build import preflight
+from pytest_ttnn_perf.device.ttnn import installed
 from pytest_ttnn_perf.records.hardware import Build
 from tests.harness.fake_packages import write_package, write_ttnn
 

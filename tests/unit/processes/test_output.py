@@ -91,7 +91,7 @@ def test_no_more_is_shown_at_once_than_was_printed_until_then(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # A child of the worker that never stops printing must not hold us up.
-    monkeypatch.setattr(output_module, "_CHUNK", 1_000)
+    monkeypatch.setattr(output_module, "_TAIL_CHUNK", 1_000)
     monkeypatch.setattr(output_module, "_PIPE", 5_000)
     terminal = io.StringIO()
     with output(terminal, tmp_path / "log") as (found, writing):

@@ -22,7 +22,7 @@ PATIENCE_S = 60.0
 PRELUDE = """
 import os, sys, time
 from pytest_ttnn_perf.records.messages import *
-from pytest_ttnn_perf.run.workers import take_link
+from pytest_ttnn_perf.processes.channel import take_link
 link = take_link(os.environ)
 mine = list(link.assignment.tests or ("a", "b", "c"))
 def collect(tests=mine):

@@ -11,13 +11,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from pytest_ttnn_perf.observe.instruments import (
-    BesideDevices,
-    Instruments,
-    Replaying,
-    equipment,
-    error_text,
-)
+from pytest_ttnn_perf.observe.devices import BesideDevices
+from pytest_ttnn_perf.observe.instruments import Instruments, Replaying, equipment, error_text
 from pytest_ttnn_perf.observe.profiling import Printing, Profiling, Signposting
 from pytest_ttnn_perf.records.messages import Assignment, PassKind
 from pytest_ttnn_perf.records.settings import PassChoice, ProfilerKind, Settings
@@ -82,7 +77,9 @@ def test_without_ttnn_there_is_a_clock_alone(
 @pytest.mark.parametrize("profiler", ProfilerKind, ids=lambda kind: kind.value)
 def test_what_is_replayed_needs_no_device(profiler: ProfilerKind) -> None:
     settings = Settings(replay=Path("/recorded"))
-    assert equipment(settings, profiler, ASSIGNMENT) == Replaying(Path("/recorded"))
+    found = equipment(settings, profiler, ASSIGNMENT)
+    assert isinstance(found, Replaying)
+    assert found.root == Path("/recorded")
 
 
 @pytest.mark.usefixtures("ttnn")

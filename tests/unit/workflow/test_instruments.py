@@ -9,7 +9,8 @@ import pytest
 
 from pytest_ttnn_perf.device.ttnn import OpenDevices
 from pytest_ttnn_perf.measure.timing import Timings, Workload
-from pytest_ttnn_perf.observe.instruments import BesideDevices, Instruments, Plan, Replaying
+from pytest_ttnn_perf.observe.devices import BesideDevices
+from pytest_ttnn_perf.observe.instruments import Instruments, Plan, Replaying
 from pytest_ttnn_perf.observe.observer import Observer
 from pytest_ttnn_perf.observe.profiling import Printing, Profiling, Signposting
 from pytest_ttnn_perf.records.hardware import Hardware

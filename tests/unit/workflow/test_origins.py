@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from pytest_ttnn_perf.observe.strays import Stray, strays
 from pytest_ttnn_perf.records.messages import Apart
-from pytest_ttnn_perf.run.workers import Stray, strays
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from pytest_ttnn_perf.analysis.captures.device_metrics import gated_ops
-from pytest_ttnn_perf.observe.instruments import profile_artifact
+from pytest_ttnn_perf.observe.devices import profile_artifact
 from pytest_ttnn_perf.records.metric import Better, Kind, Metric, Source
 from pytest_ttnn_perf.records.observation import Artifact, MetricObservation
 from pytest_ttnn_perf.records.settings import Iteration, Profile, ProgramRun

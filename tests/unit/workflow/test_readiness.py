@@ -51,7 +51,7 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[tuple[object, ...]]:
         return WITH_TRACY
 
     monkeypatch.setattr(readiness, "installed", lambda: INSTALLED)
-    monkeypatch.setattr(readiness, "preflight", preflight)
+    monkeypatch.setattr("pytest_ttnn_perf.device.build.preflight", preflight)
     return calls
 
 

@@ -1,0 +1,273 @@
+"""A clock beside devices: what captures and profilers tell of a model while it is measured."""
+
+from __future__ import annotations
+
+import secrets
+import shutil
+from contextlib import nullcontext
+from dataclasses import dataclass, field, replace
+from statistics import median_low
+from typing import TYPE_CHECKING, Any, Final
+
+from pytest_ttnn_perf._base.errors import TtnnPerfError
+from pytest_ttnn_perf.analysis.captures.device_metrics import (
+    OP_COUNT,
+    device_metrics,
+    gated_ops,
+    recorded,
+)
+from pytest_ttnn_perf.device.host import telemetry
+from pytest_ttnn_perf.device.profilers import (
+    CapturedGraph,
+    ProfilerError,
+    RealtimeProfiler,
+    captured_graph,
+    keep,
+    memory_report,
+    ran_out_of_memory,
+    trace_report,
+)
+from pytest_ttnn_perf.measure.timing import Timings, measure, warm_up
+from pytest_ttnn_perf.observe.instruments import Instruments
+from pytest_ttnn_perf.records.hardware import Configuration
+from pytest_ttnn_perf.records.metric import KERNEL_TIME, Kind, Source
+from pytest_ttnn_perf.records.observation import NO_ARTIFACT, Artifact, MetricObservation
+from pytest_ttnn_perf.records.paths import ops_path
+from pytest_ttnn_perf.records.settings import Profile
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from contextlib import AbstractContextManager
+    from pathlib import Path
+
+    from pytest_ttnn_perf.device.profilers import Profiler
+    from pytest_ttnn_perf.device.ttnn import OpenDevices
+    from pytest_ttnn_perf.measure.timing import Workload
+    from pytest_ttnn_perf.observe.instruments import Plan
+    from pytest_ttnn_perf.records.hardware import Scalar
+    from pytest_ttnn_perf.records.observation import Observation
+    from pytest_ttnn_perf.records.ops import OpTable
+
+
+#: A profiler slows a model down and fills up: few calls tell what a device does.
+PROFILED_ITERATIONS: Final = 3
+
+
+def profiled(profiler: Profiler, workload: Workload, result: Any) -> tuple[Profile, Any]:
+    """Call a warm model some times and profile each call; return the last result as well."""
+    iterations = []
+    timings = Timings()  # nobody asks for them
+    try:
+        profiler.begin()
+        for _ in range(PROFILED_ITERATIONS):
+            result = None
+            result = measure(workload, timings, warmup=0, iterations=1)
+            iterations.append(profiler.take())
+    except ProfilerError as error:
+        if result is None:
+            result = measure(workload, timings, warmup=0, iterations=1)
+        return Profile(problem=str(error)), result
+    finally:
+        profiler.end()
+    return Profile(tuple(iterations)), result
+
+
+#: How the profiler's report may round a time.
+_ROUNDING_NS: Final = 1.0
+
+
+def profile_artifact(profile: Profile, *, source: Source, report: OpTable | None) -> Artifact:
+    """Return the metrics of a profile; with the profiler's own report, also the op table.
+
+    A sample per iteration, of the slowest chip. Iterations that ran different numbers of programs
+    are told as such: data was dropped, or the model does not do the same each time.
+    """
+    time = recorded(KERNEL_TIME, Kind.TIME, source=source)
+    problem = profile.problem or _uneven(profile)
+    if problem is not None:
+        return Artifact((MetricObservation(time, (), note=problem),))
+    metrics = [
+        MetricObservation(time, tuple(each.kernel_ns for each in profile.iterations)),
+        MetricObservation(
+            recorded(OP_COUNT, Kind.COUNT, source=source),
+            (float(profile.iterations[-1].op_count),),
+        ),
+    ]
+    named = _middle_iteration(profile, report) if report is not None else None
+    if named is None:
+        return Artifact(tuple(metrics))
+    metrics += _categories(named, source)
+    return Artifact(tuple(metrics), ops=gated_ops(named), table=named)
+
+
+def _uneven(profile: Profile) -> str | None:
+    counts = [each.op_count for each in profile.iterations]
+    if len(set(counts)) <= 1:
+        return None if counts else "no iteration was profiled"
+    told = ", ".join(map(str, counts))
+    return f"the iterations ran different numbers of programs: {told}"
+
+
+def _middle_iteration(profile: Profile, report: OpTable) -> OpTable | None:
+    """Return the rows of an iteration that took the median time, the last of them if several did.
+
+    A report is of all that the process ran. Iterations are its last rows on each chip, if their
+    times are those that the profiler told; otherwise the report is of something else.
+    """
+    times_ns = [each.kernel_ns for each in profile.iterations]
+    chosen = len(times_ns) - 1 - times_ns[::-1].index(median_low(times_ns))
+    later = profile.iterations[chosen + 1 :]
+    rows_of: dict[int, list[int]] = {}
+    for row, device in enumerate(report.columns.device):
+        rows_of.setdefault(device, []).append(row)
+    kept: list[int] = []
+    for chip, programs in profile.iterations[chosen].by_chip.items():
+        rows = rows_of.get(chip, [])
+        end = max(len(rows) - sum(len(each.by_chip.get(chip, ())) for each in later), 0)
+        rows = rows[max(end - len(programs), 0) : end]
+        told = [report.columns.kernel_ns[row] for row in rows]
+        if len(told) != len(programs) or any(
+            abs(ns - program.kernel_ns) > _ROUNDING_NS
+            for ns, program in zip(told, programs, strict=True)
+        ):
+            return None
+        kept += rows
+    return replace(report.select(sorted(kept)), windowed=True)
+
+
+def _categories(table: OpTable, source: Source) -> Iterator[MetricObservation]:
+    """Yield the times by category; the whole and the count are known from all iterations."""
+    for observed in device_metrics(table, file="report"):
+        if observed.metric.is_part_of_kernel_time:
+            metric = recorded(observed.metric.name, Kind.TIME, source=source)
+            yield MetricObservation(metric, observed.samples)
+
+
+@dataclass(slots=True)
+class BesideDevices(Instruments):
+    """The clock, while devices run undisturbed.
+
+    The first call, which is not timed for the gate, is captured as a graph, in a folder of this
+    very capture in ``drafts``; once it has been read it is kept in ``reports``, where another run
+    may put its own at any time. With ``realtime``, some more calls follow the samples, told by the
+    real-time profiler.
+    """
+
+    devices: OpenDevices
+    reports: Path | None = None
+    drafts: Path | None = None
+    realtime: bool = False
+    #: Whether the real-time profiler was asked for by its name: then it must be there.
+    required: bool = False
+    kernels_cached: bool = False
+    _test: str = ""
+    _artifact: Artifact = NO_ARTIFACT
+    _facts: dict[str, Scalar] = field(default_factory=dict)
+    _captures: int = 0
+    _draft: Path | None = None
+
+    @property
+    def sync(self) -> Callable[[], object] | None:
+        """Waits for the open devices."""
+        return self.devices.synchronize if self.devices.handles else None
+
+    def begin(self, test: str) -> None:
+        """Remember which devices are open from earlier tests."""
+        self.devices.begin_test()
+        self._test, self._captures = test, 0
+        self._facts = {"kernel_cache": "warm" if self.kernels_cached else "cold"}
+
+    def run(self, workload: Workload, timings: Timings, plan: Plan) -> Any:
+        """Time the model; what is not to be timed comes before and after."""
+        if not self.devices.handles:
+            self._artifact = NO_ARTIFACT
+            return Instruments.run(self, workload, timings, plan)
+        first = min(plan.warmup, 1)
+        with self._capture() if first else nullcontext(CapturedGraph()) as captured:
+            warm_up(workload, timings, count=first)
+        warm_up(workload, timings, count=plan.warmup - first)
+        self._count("program_cache_entries_before")
+        result = Instruments.run(self, workload, timings, plan._replace(warmup=0))
+        self._count("program_cache_entries_after")
+        self._facts |= telemetry()  # at once: clocks fall when there is nothing to do
+        self._artifact = self._captured(captured)
+        return self._in_real_time(workload, result) if self.realtime else result
+
+    def _in_real_time(self, workload: Workload, result: Any) -> Any:
+        profiler = RealtimeProfiler(self.devices)
+        why = profiler.unavailable
+        if why is not None and not self.required:
+            self._facts["realtime_profiler"] = why
+            return result
+        profile, result = profiled(profiler, workload, result)
+        told = profile_artifact(profile, source=Source.REALTIME, report=None)
+        self._artifact = self._artifact.completed_by(told)
+        return result
+
+    def measured(self) -> Artifact:
+        """Return what the capture and the real-time profiler told."""
+        return self._artifact
+
+    def explanation(self, error: str) -> str | None:
+        """Say how full the devices are, or a trace is, of an error that there was no room left."""
+        runtime = self.devices.runtime
+        if runtime is None or not ran_out_of_memory(error):
+            return trace_report(error)
+        return memory_report(runtime, self.devices.handles)
+
+    def ended(self, test: str) -> Artifact:
+        """Keep the capture, also of a test that raised later."""
+        draft, self._draft = self._draft, None
+        if draft is not None and draft.exists():
+            try:
+                keep(draft, self._place(test))
+            except OSError as error:
+                self._facts["graph_capture"] = f"not kept: {error}"
+                shutil.rmtree(draft, ignore_errors=True)
+        return Instruments.ended(self, test)
+
+    def completed(self, observation: Observation, artifact: Artifact) -> Observation:
+        """Return the observation as one of the device that the test used."""
+        used = self.devices.used
+        if used is None:
+            return observation
+        return replace(
+            observation,
+            hardware=used.hardware,
+            configuration=Configuration(used.configuration),
+            environment={**observation.environment, **artifact.environment, **self._facts},
+        )
+
+    def _count(self, name: str) -> None:
+        """Record the size of the program cache: one that grows while samples are taken was cold."""
+        assert self.devices.runtime is not None
+        entries = self.devices.runtime.program_cache_entries(self.devices.handles)
+        if entries is not None:
+            self._facts.setdefault(name, entries)
+
+    def _capture(self) -> AbstractContextManager[CapturedGraph]:
+        runtime = self.devices.runtime
+        self._captures += 1
+        if self.reports is None or runtime is None or self._captures > 1:
+            return nullcontext(CapturedGraph())
+        self._draft = (self.drafts or self.reports) / f".report-{secrets.token_hex(8)}"
+        return captured_graph(runtime, self._draft)
+
+    def _place(self, test: str) -> Path:
+        assert self.reports is not None
+        return self.reports / ops_path(test).with_suffix("")
+
+    def _captured(self, captured: CapturedGraph) -> Artifact:
+        if captured.problem is not None:
+            self._facts["graph_capture"] = captured.problem
+        if captured.database is None:
+            return NO_ARTIFACT
+        from pytest_ttnn_perf.observe.artifacts import read_artifact
+
+        try:
+            return read_artifact(captured.database)
+        except TtnnPerfError as error:
+            # Where it is going to be, for who looks.
+            place = str(self._place(self._test))
+            self._facts["graph_capture"] = str(error).replace(str(self._draft), place)
+            return NO_ARTIFACT

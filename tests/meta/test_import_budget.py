@@ -1,0 +1,64 @@
+"""A gated run imports what it needs: modules of ours in the orchestrator and in its worker."""
+
+from __future__ import annotations
+
+import json
+import sys
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from tests.harness.project import Project
+
+ORCHESTRATOR, WORKER = 60, 56
+RULES = "pytest_ttnn_perf.analysis.checklist.rules."
+#: Writes what each process of the run has imported when it ends; the worker is the second one.
+CONFTEST = """
+import atexit, json, os, sys
+role = "worker" if "LISTED" in os.environ else "orchestrator"
+os.environ["LISTED"] = "yes"
+def write():
+    ours = sorted(name for name in sys.modules if name.startswith("pytest_ttnn_perf"))
+    with open(role + ".json", "w") as file:
+        json.dump(ours, file)
+atexit.register(write)
+"""
+TESTS = """
+import time
+def test_a(ttnn_perf): ttnn_perf.measure(lambda: time.sleep(0.001))
+def test_b(ttnn_perf): ttnn_perf.measure(lambda: time.sleep(0.001))
+def test_c(ttnn_perf): ttnn_perf.measure(lambda: time.sleep(0.001))
+"""
+
+
+def imported(project: Project, *options: str) -> dict[str, list[str]]:
+    """Return the modules of ours in each process of a run against stored baselines."""
+    project.write(conftest=CONFTEST, test_model=TESTS)
+    words = (
+        sys.executable,
+        "-m",
+        "pytest",
+        "-p",
+        "pytest_ttnn_perf.plugin",
+        "--ttnn-perf",
+        *options,
+    )
+    common = ("--ttnn-perf-isolate=process", "--ttnn-perf-confirm=0")
+    project.run(*words, *common, "--ttnn-perf-update=new")
+    project.run(*words, *common)
+    roles = ("orchestrator", "worker")
+    return {role: json.loads((project.path / f"{role}.json").read_text()) for role in roles}
+
+
+@pytest.mark.parametrize("checklist", ["enforce", "off"])
+def test_modules_of_ours_in_a_gated_run(project: Project, checklist: str) -> None:
+    found = imported(project, f"--ttnn-perf-checklist={checklist}")
+
+    assert len(found["orchestrator"]) <= ORCHESTRATOR, found["orchestrator"]
+    assert not [name for name in found["orchestrator"] if name.startswith(RULES)]
+    if checklist == "off":
+        assert len(found["worker"]) <= WORKER, found["worker"]
+        assert not [name for name in found["worker"] if name.startswith(RULES)]
+    for room in ("gate", "baselines", "report", "analysis.captures"):
+        assert f"pytest_ttnn_perf.{room}" not in found["worker"]
