@@ -24,10 +24,11 @@ from typing import TYPE_CHECKING, Final, TextIO
 
 from pytest_ttnn_perf._base.errors import InputError, UsageError, WriteError
 from pytest_ttnn_perf.processes.channel import undisturbed
-from pytest_ttnn_perf.records.experiments import Commit, WorkingTree
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
+
+    from pytest_ttnn_perf.records.experiments import Commit, WorkingTree
 
 
 #: Where these are set, as in a hook, git would write the user's own index instead of another's.
@@ -304,6 +305,8 @@ class Repository:
         states = [line[:2] for line in listed.split("\0") if line]
         untracked = states.count("??")
         commit = self._described(head) if head else None
+        from pytest_ttnn_perf.records.experiments import WorkingTree
+
         return WorkingTree(commit, len(states) - untracked, untracked)
 
     def differs_from(self, commit: Commit, paths: Iterable[str]) -> tuple[str, ...]:
@@ -327,6 +330,8 @@ class Repository:
             or commit[:12]
         )
         short, _, subject = told.partition("\n")
+        from pytest_ttnn_perf.records.experiments import Commit
+
         return Commit(commit, short, subject)
 
 

@@ -35,24 +35,21 @@ def test_c(ttnn_perf): ttnn_perf.measure(lambda: time.sleep(0.001))
 def imported(project: Project, *options: str) -> dict[str, list[str]]:
     """Return the modules of ours in each process of a run against stored baselines."""
     project.write(conftest=CONFTEST, test_model=TESTS)
-    words = (
-        sys.executable,
-        "-m",
-        "pytest",
-        "-p",
-        "pytest_ttnn_perf.plugin",
-        "--ttnn-perf",
-        *options,
-    )
-    common = ("--ttnn-perf-isolate=process", "--ttnn-perf-confirm=0")
-    project.run(*words, *common, "--ttnn-perf-update=new")
-    project.run(*words, *common)
+    plugin = ("-p", "pytest_ttnn_perf.plugin", "--ttnn-perf", "--ttnn-perf-confirm=0")
+    words = (sys.executable, "-m", "pytest", *plugin, "--ttnn-perf-isolate=process", *options)
+    stored = project.run(*words, "--ttnn-perf-update=new")
+    assert stored.code == 0, stored.text
+    project.run(*words)
     roles = ("orchestrator", "worker")
     return {role: json.loads((project.path / f"{role}.json").read_text()) for role in roles}
 
 
 @pytest.mark.parametrize("checklist", ["enforce", "off"])
-def test_modules_of_ours_in_a_gated_run(project: Project, checklist: str) -> None:
+def test_modules_of_ours_in_a_gated_run(
+    project: Project, monkeypatch: pytest.MonkeyPatch, checklist: str
+) -> None:
+    monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")  # other plugins do as they like
+    monkeypatch.delenv("PYTEST_PLUGINS", raising=False)
     found = imported(project, f"--ttnn-perf-checklist={checklist}")
 
     assert len(found["orchestrator"]) <= ORCHESTRATOR, found["orchestrator"]
