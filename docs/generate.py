@@ -7,20 +7,18 @@ import os
 import re
 import sys
 from collections import Counter
-from dataclasses import fields
 from itertools import groupby
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
+from pytest_ttnn_perf._base.configuration import OPTIONS, option_of
 from pytest_ttnn_perf.analysis.captures.detect import ArtifactKind, kind_of
 from pytest_ttnn_perf.analysis.captures.ops_csv import read_ops_csv
 from pytest_ttnn_perf.analysis.captures.report_db import read_report_db
 from pytest_ttnn_perf.analysis.checklist.registry import all_rules
 from pytest_ttnn_perf.analysis.checklist.runner import run_rules
 from pytest_ttnn_perf.cli.rules import rule_pages
-from pytest_ttnn_perf.plugin.options import declare_options
 from pytest_ttnn_perf.records.finding import RuleOutcome, Subject
-from pytest_ttnn_perf.records.settings import Settings
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -69,33 +67,14 @@ here.
 """
 
 
-class Declared:
-    """Stands in for pytest's parser and keeps what is declared."""
-
-    def __init__(self) -> None:
-        self.rows: list[str] = []
-
-    def getgroup(self, *_: str) -> Declared:
-        """Return the only group there is."""
-        return self
-
-    def addoption(self, name: str, **attributes: Any) -> None:
-        """Keep one option as a row of the table."""
-        value = attributes.get("metavar") or "\\|".join(attributes.get("choices", ()))
-        optional = attributes.get("nargs") == "?"
-        shown = f"{name}[={value}]" if optional else f"{name} {value}".strip()
-        twin = name.removeprefix("--ttnn-perf").lstrip("-") or "enabled"
-        if twin not in {field.name for field in fields(Settings)}:
-            message = f"{name} has no twin {twin!r} in the configuration"
-            raise SystemExit(message)
-        self.rows.append(f"| `{shown}` | `{twin}` | {attributes['help']} |")
-
-
 def options_page() -> str:
     """Return the table of options."""
-    declared = Declared()
-    declare_options(declared)  # type: ignore[arg-type]
-    return INTRODUCTION + "\n".join(declared.rows) + "\n"
+    rows = []
+    for name, kind, values, description in OPTIONS:
+        value = values if isinstance(values, str) else "\\|".join(values)
+        value = "[=WHAT]" if kind == "choice, bare" else f" {value}"
+        rows.append(f"| `{(option_of(name) + value).strip()}` | `{name}` | {description} |")
+    return INTRODUCTION + "\n".join(rows) + "\n"
 
 
 def rules_index() -> str:

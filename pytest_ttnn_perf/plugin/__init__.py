@@ -2,14 +2,43 @@
 
 from __future__ import annotations
 
+import argparse
+import sys
 from typing import TYPE_CHECKING
 
 import pytest
 
-from pytest_ttnn_perf.plugin.options import TURN_ON, declare_options, gate_is_wanted
-
 if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
     from pytest_ttnn_perf.observe.observer import Observer
+
+
+def _leave_our_modules_as_they_are() -> None:
+    """Take our package out of what pytest rewrites the assertions of.
+
+    pytest marks the whole package of a plugin. It would compile all our modules anew at each start
+    where it may not write bytecode, and Python has bytecode of its own from the installation.
+    The attributes are not public: where they are missing, pytest rewrites as ever.
+    """
+    for finder in sys.meta_path:
+        marked = getattr(finder, "_must_rewrite", None)
+        answered = getattr(finder, "_marked_for_rewrite_cache", None)
+        if isinstance(marked, set) and isinstance(answered, dict):
+            marked -= {name for name in marked if f"{name}.".startswith("pytest_ttnn_perf.")}
+            answered.clear()
+
+
+_leave_our_modules_as_they_are()
+
+from pytest_ttnn_perf._base.configuration import (  # noqa: E402 (is not to be rewritten either)
+    OPTIONS,
+    TURN_ON,
+    attribute_of,
+    may_configure_us,
+    option_of,
+)
 
 MARKER_HELP = (
     "ttnn_perf(warmup=, iterations=, pcc=, batch=, tolerance=, max_regression=, target=, waive=): "
@@ -18,25 +47,72 @@ MARKER_HELP = (
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """Declare the options."""
-    declare_options(parser)
+    """Declare the options, without defaults: only what was given may win over the file."""
+    group = parser.getgroup("ttnn-perf", "performance gate for TTNN model tests")
+    for name, kind, values, description in OPTIONS:
+        more: dict[str, Any]
+        if kind == "flag":
+            more = {"action": "store_true"}
+        elif kind == "choice":
+            more = {"choices": values}
+        elif kind == "choice, bare":
+            more = {"metavar": "WHAT", "nargs": "?", "const": "improved", "type": _update}
+        elif kind.startswith("number from "):
+            more = {"metavar": values, "type": _number_from(int(kind[-1]))}
+        else:
+            more = {"metavar": values}
+        # Without ``dest``, pytest compares the name with those of all other options.
+        group.addoption(option_of(name), dest=attribute_of(name), help=description, **more)
+
+
+def _update(text: str) -> str:
+    choices = next(values for name, _, values, _ in OPTIONS if name == "update")
+    if text not in choices:
+        message = f"expected one of {', '.join(choices)}, found {text!r}"
+        if "/" in text or "." in text or "::" in text:
+            # A bare option takes the word after it, which was meant as a test.
+            message += f"; did you mean --ttnn-perf-update=improved {text}"
+        raise argparse.ArgumentTypeError(message)
+    return text
+
+
+def _number_from(least: int) -> Callable[[str], int]:
+    def whole_number(text: str) -> int:
+        if not text.isdecimal() or int(text) < least:
+            message = f"expected a whole number of at least {least}, found {text!r}"
+            raise argparse.ArgumentTypeError(message)
+        return int(text)
+
+    return whole_number
 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_load_initial_conftests(early_config: pytest.Config) -> None:
     """Take up work before conftest files load: their hooks then see reports we have judged."""
-    if gate_is_wanted(early_config):
+    if _gate_is_wanted(early_config):
         from pytest_ttnn_perf.plugin.activation import activate
 
         activate(early_config)
 
 
+def _gate_is_wanted(config: pytest.Config) -> bool:
+    options = config.known_args_namespace
+    if any(getattr(options, attribute_of(name)) for name in TURN_ON):
+        return True
+    # A configuration file may turn the gate on; parsing it is worth it only if it names us.
+    if not may_configure_us(config.rootpath):
+        return False
+    from pytest_ttnn_perf.plugin.settings import settings_of
+
+    return settings_of(config).enabled
+
+
 def pytest_configure(config: pytest.Config) -> None:
     """Register the marker; refuse to be on and absent."""
     config.addinivalue_line("markers", MARKER_HELP)
-    asked = next((name for name in TURN_ON if getattr(config.option, name)), None)
+    asked = next((name for name in TURN_ON if getattr(config.option, attribute_of(name))), None)
     if asked is not None and not _is_active(config):
-        option = f"--{asked.replace('_', '-')}"
+        option = option_of(asked)
         message = f"{option}: a conftest loaded the plugin too late, or the option stands after --"
         raise pytest.UsageError(message + "; -p pytest_ttnn_perf.plugin loads it in time")
 

@@ -2,30 +2,20 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-from pathlib import Path
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 import pytest
 
+from pytest_ttnn_perf._base.configuration import OPTIONS, TURN_ON, attribute_of
 from pytest_ttnn_perf._base.errors import TtnnPerfError, UsageError
-from pytest_ttnn_perf.plugin.options import TURN_ON
-from pytest_ttnn_perf.records.metric import LARGEST
-from pytest_ttnn_perf.records.settings import (
-    Checklist,
-    Isolate,
-    Missing,
-    PassChoice,
-    ProfilerKind,
-    Settings,
-    TestSettings,
-    Update,
-)
-from pytest_ttnn_perf.run.settings import load_settings
+from pytest_ttnn_perf.observe.observer import finite_number, whole_number
+from pytest_ttnn_perf.records.settings import Settings, TestSettings, Update
+from pytest_ttnn_perf.run.settings import load_settings, with_options
 
 if TYPE_CHECKING:
-    import argparse
     from collections.abc import Callable, Mapping
+    from pathlib import Path
 
 
 _SETTINGS = pytest.StashKey[Settings]()
@@ -41,7 +31,7 @@ def settings_of(config: pytest.Config, *, root: Path | None = None) -> Settings:
             from_file = load_settings(root or config.rootpath)
         except TtnnPerfError as error:
             raise pytest.UsageError(str(error)) from error
-        settings = _overridden(from_file, config.known_args_namespace, config.invocation_params.dir)
+        settings = with_options(from_file, _given(config), config.invocation_params.dir)
         unexplained = not (settings.reason or "").strip()
         if settings.enabled and settings.update is Update.ALL and unexplained:
             message = '--ttnn-perf-update=all needs --ttnn-perf-reason "why the change is right"'
@@ -50,71 +40,15 @@ def settings_of(config: pytest.Config, *, root: Path | None = None) -> Settings:
     return config.stash[_SETTINGS]
 
 
-def _overridden(settings: Settings, options: argparse.Namespace, here: Path) -> Settings:
-    given = {
-        name: _READERS.get(name, _as_is)(value, here)
-        for name in _NAMES
-        if (value := getattr(options, f"ttnn_perf_{name}")) is not None
-    }
-    settings = replace(settings, **given)
-    asked = any(getattr(options, name) for name in TURN_ON)
-    return replace(
-        settings, enabled=asked or settings.enabled, all=options.ttnn_perf_all or settings.all
-    )
+def _given(config: pytest.Config) -> dict[str, Any]:
+    """Return the settings that the command line gives."""
+    options = config.known_args_namespace
+    values = {name: getattr(options, attribute_of(name)) for name, *_ in OPTIONS}
+    # A flag that was not given is False; 0 and "" are values.
+    given = {name: value for name, value in values.items() if not (value is None or value is False)}
+    return {**given, "enabled": True} if any(values[name] for name in TURN_ON) else given
 
 
-def _codes(text: str) -> tuple[str, ...]:
-    return tuple(code.strip().upper() for code in text.split(",") if code.strip())
-
-
-def _as_is(value: Any, _here: Path) -> Any:
-    return value
-
-
-def _path(value: str, here: Path) -> Path:
-    """Read a path of the command line: relative to where the user stands, unlike the file's."""
-    return here / Path(value).expanduser()
-
-
-_NAMES: Final = (
-    "baselines",
-    "artifacts",
-    "update",
-    "reason",
-    "missing",
-    "isolate",
-    "confirm",
-    "timeout",
-    "warmup",
-    "iterations",
-    "json",
-    "markdown",
-    "gitlab",
-    "label",
-    "replay",
-    "profiler",
-    "passes",
-    "reset",
-    "checklist",
-    "select",
-    "ignore",
-)
-_READERS: Final[Mapping[str, Callable[[Any, Path], Any]]] = {
-    "baselines": _path,
-    "artifacts": _path,
-    "json": _path,
-    "markdown": _path,
-    "gitlab": _path,
-    "replay": _path,
-    "update": lambda value, _: Update(value),
-    "missing": lambda value, _: Missing(value),
-    "isolate": lambda value, _: Isolate(value),
-    "profiler": lambda value, _: ProfilerKind(value),
-    "passes": lambda value, _: PassChoice(value),
-    "checklist": lambda value, _: Checklist(value),
-    "select": lambda value, _: _codes(value),
-    "ignore": lambda value, _: _codes(value),
-}
 NAME: Final = "ttnn_perf"
 #: How the functions of tt-metal begin that profile a command in a process of its own.
 _OWN_PROFILE: Final = "run_device_perf"
@@ -194,25 +128,8 @@ def _refuse(name: str, expected: str, found: object) -> UsageError:
     return UsageError(f"{name}: expected {expected}, found {found!r}")
 
 
-def _whole(least: int) -> Callable[[str, object], int]:
-    def read(name: str, value: object) -> int:
-        if isinstance(value, bool) or not isinstance(value, int) or value < least:
-            raise _refuse(name, f"a whole number of at least {least}", value)
-        return value
-
-    return read
-
-
-def _number(name: str, value: object) -> float:
-    if isinstance(value, bool) or not isinstance(value, (int, float)):
-        raise _refuse(name, "a finite number", value)
-    if not -LARGEST <= value <= LARGEST:
-        raise _refuse(name, "a finite number", value)
-    return value
-
-
 def _correlation(name: str, value: object) -> float:
-    number = _number(name, value)
+    number = finite_number(name, value)
     if not -1 <= number <= 1:
         raise _refuse(name, "a correlation from -1 to 1", value)
     return number
@@ -223,7 +140,7 @@ def _fractions(name: str, value: object) -> Mapping[str, float]:
     limits: dict[str, Any] = value if isinstance(value, dict) else {"*": value}
     for metric, limit in limits.items():
         place = name if metric == "*" else f"{name} {metric}"
-        if _number(place, limit) < 0:
+        if finite_number(place, limit) < 0:
             raise _refuse(place, "a fraction of at least 0 (0.05 is 5 %)", limit)
     return limits
 
@@ -233,7 +150,7 @@ def _goals(name: str, value: object) -> Mapping[str, str | float]:
         raise _refuse(name, 'a goal per metric, e.g. {"wall_time": "10 ms"}', value)
     for metric, goal in value.items():
         if not isinstance(goal, str):
-            _number(f"{name} {metric}", goal)
+            finite_number(f"{name} {metric}", goal)
     return value
 
 
@@ -246,10 +163,10 @@ def _waivers(name: str, value: object) -> Mapping[str, str]:
 
 
 _MARKER_READERS: Final[Mapping[str, Callable[[str, object], Any]]] = {
-    "warmup": _whole(0),
-    "iterations": _whole(1),
+    "warmup": partial(whole_number, least=0),
+    "iterations": partial(whole_number, least=1),
     "pcc": _correlation,
-    "batch": _whole(1),
+    "batch": partial(whole_number, least=1),
     "tolerance": _fractions,
     "max_regression": _fractions,
     "target": _goals,

@@ -7,7 +7,14 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from pytest_ttnn_perf._base.config_names import OWN_FILE, SHARED_FILE, files_of, is_meant
+from pytest_ttnn_perf._base.configuration import (
+    FILE_ONLY,
+    OPTIONS,
+    OWN_FILE,
+    SHARED_FILE,
+    files_of,
+    is_meant,
+)
 from pytest_ttnn_perf._base.errors import DecodeError, InputError
 from pytest_ttnn_perf.records.codec import Value
 from pytest_ttnn_perf.records.finding import Severity
@@ -24,7 +31,8 @@ from pytest_ttnn_perf.records.settings import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
+    from enum import Enum
 
 
 def load_settings(root: Path) -> Settings:
@@ -87,12 +95,13 @@ def _shared_table(file: Path, document: dict[str, Any]) -> Any:
 
 
 def _decoded(settings: Settings, table: Value, *, root: Path) -> Settings:
+    found = {}
     for name, value in table.items():
-        if name not in _READERS:
-            known = ", ".join(sorted(_READERS))
+        if name not in _KINDS:
+            known = ", ".join(sorted(_KINDS))
             raise DecodeError(value.path, f"one of {known}", f"the unknown setting {name!r}")
-        settings = replace(settings, **{name: _READERS[name](value, root)})
-    return settings
+        found[name] = _READERS[_KINDS[name]](name, value, root)
+    return replace(settings, **found)
 
 
 def _complaint(error: DecodeError, file_name: str) -> str:
@@ -104,27 +113,11 @@ def _complaint(error: DecodeError, file_name: str) -> str:
     return f"{table}{place + ': ' if place else ''}expected {expected}, found {found}"
 
 
-def _path(value: Value, root: Path) -> Path:
-    return root / Path(value.string()).expanduser()
-
-
-def _flag(value: Value, _root: Path) -> bool:
-    return value.boolean()
-
-
-def _text(value: Value, _root: Path) -> str:
-    return value.string()
-
-
-def _pcc(value: Value, _root: Path) -> float:
+def _correlation(value: Value) -> float:
     limit = value.number()
     if not -1 <= limit <= 1:
         raise value.refusal("a correlation from -1 to 1")
     return limit
-
-
-def _codes(value: Value, _root: Path) -> tuple[str, ...]:
-    return tuple(item.string().upper() for item in value.array())
 
 
 def _waiver(value: Value) -> str:
@@ -143,43 +136,52 @@ def _rule(value: Value) -> RuleSettings:
     )
 
 
-#: Every setting that a file may give, and how it is read.
-_READERS: Final[dict[str, Callable[[Value, Path], Any]]] = {
-    "enabled": _flag,
-    "all": _flag,
-    "baselines": _path,
-    "artifacts": _path,
-    "update": lambda value, _: value.one_of(Update),
-    "reason": _text,
-    "missing": lambda value, _: value.one_of(Missing),
-    "required": _flag,
-    "stale_days": lambda value, _: value.integer(),
-    "isolate": lambda value, _: value.one_of(Isolate),
-    "confirm": lambda value, _: value.integer(),
-    "timeout": lambda value, _: value.integer(),
-    "warmup": lambda value, _: value.integer(),
-    "iterations": lambda value, _: value.integer(at_least=1),
-    "pcc": _pcc,
-    "limits": lambda value, _: value.one_of(PccLimits),
-    "json": _path,
-    "markdown": _path,
-    "gitlab": _path,
-    "annotations": _flag,
-    "step_summary": _flag,
-    "junit_properties": _flag,
-    "label": _text,
-    "replay": _path,
-    "profiler": lambda value, _: value.one_of(ProfilerKind),
-    "passes": lambda value, _: value.one_of(PassChoice),
-    "reset": _text,
-    "checklist": lambda value, _: value.one_of(Checklist),
-    "select": _codes,
-    "ignore": _codes,
-    "rules": lambda value, _: {code: _rule(item) for code, item in value.items()},
-    "lock_folder": _path,
-    "lock_timeout": lambda value, _: value.integer(),
-    "markers": lambda value, _: value.strings(),
-    "gate_call_time": _flag,
-    "gate_first_call_time": _flag,
-    "gate_second_call_time": _flag,
+def with_options(settings: Settings, given: Mapping[str, Any], here: Path) -> Settings:
+    """Return the settings with those that the command line gives instead.
+
+    Its paths start at ``here``, where the user stands; those of the file start at its folder.
+    """
+    found = {name: _from_option(name, value, here) for name, value in given.items()}
+    return replace(settings, **found)
+
+
+def _from_option(name: str, value: Any, here: Path) -> Any:
+    match _KINDS[name]:
+        case "path":
+            return _path(value, here)
+        case "choice" | "choice, bare":
+            return _CHOICES[name](value)
+        case "codes":
+            return tuple(code.strip().upper() for code in value.split(",") if code.strip())
+        case _:
+            return value
+
+
+def _path(text: str, folder: Path) -> Path:
+    return folder / Path(text).expanduser()
+
+
+_KINDS: Final = {name: kind for name, kind, *_ in (*OPTIONS, *FILE_ONLY)}
+#: How each kind is read from the file.
+_READERS: Final[Mapping[str, Callable[[str, Value, Path], Any]]] = {
+    "flag": lambda _, value, __: value.boolean(),
+    "text": lambda _, value, __: value.string(),
+    "path": lambda _, value, root: _path(value.string(), root),
+    "number from 0": lambda _, value, __: value.integer(),
+    "number from 1": lambda _, value, __: value.integer(at_least=1),
+    "choice": lambda name, value, _: value.one_of(_CHOICES[name]),
+    "choice, bare": lambda name, value, _: value.one_of(_CHOICES[name]),
+    "codes": lambda _, value, __: tuple(item.string().upper() for item in value.array()),
+    "names": lambda _, value, __: value.strings(),
+    "correlation": lambda _, value, __: _correlation(value),
+    "rules": lambda _, value, __: {code: _rule(item) for code, item in value.items()},
+}
+_CHOICES: Final[Mapping[str, type[Enum]]] = {
+    "update": Update,
+    "missing": Missing,
+    "isolate": Isolate,
+    "limits": PccLimits,
+    "profiler": ProfilerKind,
+    "passes": PassChoice,
+    "checklist": Checklist,
 }

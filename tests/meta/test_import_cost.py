@@ -41,7 +41,8 @@ def test_an_idle_run_starts_no_process_and_writes_no_file(project: Project) -> N
     project.write(test_plain="def test_plain(): pass")
     before = project.files()
     ran = project.run(sys.executable, "-B", "-c", IDLE_RUN)
-    expected = ["pytest_ttnn_perf", "pytest_ttnn_perf.plugin", "pytest_ttnn_perf.plugin.options"]
+    base = ["pytest_ttnn_perf._base", "pytest_ttnn_perf._base.configuration"]
+    expected = ["pytest_ttnn_perf", *base, "pytest_ttnn_perf.plugin"]
     assert f"REPORT True [] [] {expected}" in ran.text
     assert project.files() == before
 
@@ -63,3 +64,19 @@ print(sorted(m for m in sys.modules if m.startswith("pytest_ttnn_perf.")))
     loaded = ast.literal_eval(done.stdout.splitlines()[-1])
     assert {name.split(".")[1] for name in loaded} <= {"_base", "cli", "records"}
     assert len(loaded) <= 15
+
+
+#: Lists our modules that a gated run loaded, without those that Python's own loader has loaded.
+GATED_RUN = """
+import sys, pytest
+code = pytest.main(["-q", "-p", "no:cacheprovider", "--ttnn-perf", "--ttnn-perf-missing=ignore"])
+ours = [m for name, m in sys.modules.items() if name.startswith("pytest_ttnn_perf.")]
+rewritten = [m.__name__ for m in ours if type(m.__spec__.loader).__name__ != "SourceFileLoader"]
+print("REPORT", code == 0, len(ours) > 50, rewritten)
+"""
+
+
+def test_pytest_rewrites_only_the_entry_point(project: Project) -> None:
+    project.write(test_marked="def test_marked(ttnn_perf): ttnn_perf.record('latency', 1.0)")
+    ran = project.run(sys.executable, "-B", "-c", GATED_RUN)
+    assert "REPORT True True ['pytest_ttnn_perf.plugin']" in ran.text

@@ -6,12 +6,12 @@ import argparse
 import re
 import shlex
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pytest
 
+from pytest_ttnn_perf._base.configuration import OPTIONS, option_of
 from pytest_ttnn_perf.cli.arguments import command_parser
-from pytest_ttnn_perf.plugin.options import declare_options
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -45,20 +45,6 @@ def commands(program: str) -> list[tuple[str, list[str]]]:
                 words = shlex.split(re.split(r" [|>]{1,2} | \|\| ", call[1])[0])
                 found.append((name, words))
     return found
-
-
-def options_of_pytest() -> set[str]:
-    known: set[str] = set()
-
-    class Declared:
-        def getgroup(self, *_: str) -> Declared:
-            return self
-
-        def addoption(self, name: str, **_: Any) -> None:
-            known.add(name)
-
-    declare_options(Declared())  # type: ignore[arg-type]
-    return known
 
 
 def parser_of(words: list[str]) -> argparse.ArgumentParser | None:
@@ -104,7 +90,7 @@ def test_options_of_pytest_exist() -> None:
     found = [(name, word) for name, words in commands("pytest") for word in words]
     used = {(name, word.partition("=")[0]) for name, word in found if "--ttnn-perf" in word}
     assert used
-    assert {word for _, word in used} <= options_of_pytest()
+    assert {word for _, word in used} <= {option_of(name) for name, *_ in OPTIONS}
 
 
 def test_commands_and_their_options_exist() -> None:
