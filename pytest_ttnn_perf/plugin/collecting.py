@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 
 import pytest
 
-from pytest_ttnn_perf.records.json import encode_coverage
+from pytest_ttnn_perf.records.json import encode
 from pytest_ttnn_perf.records.observation import Coverage
 from pytest_ttnn_perf.run.collection import COLLECTED
 
@@ -80,5 +80,5 @@ def pytest_collection_finish(session: pytest.Session) -> None:
     """Write it."""
     tests = [item.nodeid for item in session.items]
     found = session.config.stash[_GATHERING].coverage(tests)
-    document = encode_coverage(found or Coverage(()))
+    document = encode(found or Coverage(()))
     Path(os.environ[COLLECTED]).write_text(json.dumps(document), encoding="utf-8")

@@ -10,7 +10,7 @@ import pytest
 
 from pytest_ttnn_perf._base.errors import TtnnPerfError, UsageError
 from pytest_ttnn_perf.plugin.options import TURN_ON
-from pytest_ttnn_perf.records.metric import LARGEST
+from pytest_ttnn_perf.records.codec import LARGEST
 from pytest_ttnn_perf.records.settings import (
     Checklist,
     Isolate,

@@ -10,6 +10,7 @@ import shutil
 import sys
 import time
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 
@@ -24,7 +25,7 @@ from pytest_ttnn_perf._base.files import read_json
 from pytest_ttnn_perf.processes.channel import Channel, die_with_parent, show_stacks_on_request
 from pytest_ttnn_perf.processes.commands import run_batch
 from pytest_ttnn_perf.processes.worker import Child, interpreter, start, tail
-from pytest_ttnn_perf.records.codec import Value
+from pytest_ttnn_perf.records.json import decode, encode
 from pytest_ttnn_perf.records.messages import (
     Assignment,
     Collected,
@@ -33,8 +34,6 @@ from pytest_ttnn_perf.records.messages import (
     Opened,
     PassKind,
     Started,
-    decode_assignment,
-    encode_assignment,
     message_of,
 )
 from pytest_ttnn_perf.records.settings import ProfilerKind
@@ -264,7 +263,7 @@ class Workers:
             apart=self.apart,
         )
         file = folder / _FILE
-        file.write_text(json.dumps(encode_assignment(assignment)), encoding="utf-8")
+        file.write_text(json.dumps(encode(assignment)), encoding="utf-8")
 
     def _environment(self, folder: Path) -> dict[str, str]:
         return {**self.environment, **self.variables(folder), ASSIGNMENT: str(folder / _FILE)}
@@ -451,4 +450,4 @@ def read_assignment(file: Path) -> Assignment:
     Raises:
         InputError: the file is unreadable or malformed.
     """
-    return read_json(file, lambda document: decode_assignment(Value(document)))
+    return read_json(file, partial(decode, Assignment))
