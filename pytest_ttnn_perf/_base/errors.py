@@ -45,6 +45,10 @@ class DecodeError(TtnnPerfError):
         self.expected = expected
         self.found = found
 
+    def below(self, step: str | int) -> DecodeError:
+        """Return the error for the document that holds this one's at ``step``."""
+        return DecodeError((step, *self.path), self.expected, self.found)
+
     def __str__(self) -> str:
         place = "".join(f"[{step!r}]" for step in self.path) or "the document"
         return f"{place}: expected {self.expected}, found {self.found}"

@@ -15,7 +15,7 @@ from pytest_ttnn_perf.cli.baseline_edits import selected
 from pytest_ttnn_perf.gate.judge import session_of
 from pytest_ttnn_perf.gate.ratios import centre_of
 from pytest_ttnn_perf.processes.git import contents, history, top_level
-from pytest_ttnn_perf.records.json import encode_run
+from pytest_ttnn_perf.records.observation import encode_run
 from pytest_ttnn_perf.report.numbers import Listing, format_fraction, format_value, table_lines
 from pytest_ttnn_perf.run.lapses import stored_tests
 

@@ -9,7 +9,8 @@ from pytest_ttnn_perf._base.text import NANOSECONDS_IN
 from pytest_ttnn_perf.gate.exact import judge_difference, judge_equal, representative, unsteady
 from pytest_ttnn_perf.gate.ratios import judge_ratio, mad, median
 from pytest_ttnn_perf.records.baseline import Session
-from pytest_ttnn_perf.records.metric import LARGEST, Better, Kind, Metric, Source
+from pytest_ttnn_perf.records.codec import LARGEST
+from pytest_ttnn_perf.records.metric import Better, Kind, Metric, Source
 from pytest_ttnn_perf.records.observation import NO_LIMITS
 from pytest_ttnn_perf.records.verdict import Outcome, Reason, Verdict
 

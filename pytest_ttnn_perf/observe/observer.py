@@ -22,8 +22,8 @@ from pytest_ttnn_perf.observe.series import (
     numbers_of,
     observed_metrics,
 )
+from pytest_ttnn_perf.records.codec import LARGEST
 from pytest_ttnn_perf.records.metric import (
-    LARGEST,
     THROUGHPUT_TIME,
     WALL_TIME,
     Better,

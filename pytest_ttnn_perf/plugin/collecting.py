@@ -76,10 +76,10 @@ def pytest_configure(config: pytest.Config) -> None:
 @pytest.hookimpl(trylast=True)
 def pytest_collection_finish(session: pytest.Session) -> None:
     """Write it."""
-    from pytest_ttnn_perf.records.json import encode_coverage
+    from pytest_ttnn_perf.records.json import encode
     from pytest_ttnn_perf.run.collection import COLLECTED
 
     tests = [item.nodeid for item in session.items]
     found = session.config.stash[_GATHERING].coverage(tests)
-    document = encode_coverage(found or Coverage(()))
+    document = encode(found or Coverage(()))
     Path(os.environ[COLLECTED]).write_text(json.dumps(document), encoding="utf-8")

@@ -23,7 +23,7 @@ from pytest_ttnn_perf.plugin.settings import (
     profiles_itself,
     test_settings,
 )
-from pytest_ttnn_perf.records.json import encode_observation
+from pytest_ttnn_perf.records.json import encode
 from pytest_ttnn_perf.records.messages import OBSERVATION, Strayed
 from pytest_ttnn_perf.records.observation import Observation
 
@@ -151,7 +151,7 @@ class Worker:
 
 def _attach(report: pytest.TestReport, observation: Observation) -> None:
     placed = replace(observation, location=place_of(report.location))
-    setattr(report, OBSERVATION, encode_observation(placed))
+    setattr(report, OBSERVATION, encode(placed))
 
 
 def _raised(call: pytest.CallInfo[None], report: pytest.TestReport) -> str:

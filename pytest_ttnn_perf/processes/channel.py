@@ -11,18 +11,19 @@ import sys
 import threading
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from pytest_ttnn_perf._base.errors import InputError
 from pytest_ttnn_perf._base.files import read_json
-from pytest_ttnn_perf.records.codec import Value
-from pytest_ttnn_perf.records.messages import decode_assignment
+from pytest_ttnn_perf.records.json import decode
+from pytest_ttnn_perf.records.messages import Assignment
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, MutableMapping
 
-    from pytest_ttnn_perf.records.messages import Assignment, Message
+    from pytest_ttnn_perf.records.messages import Message
 
 
 #: The answer when nobody is there to give one.
@@ -228,4 +229,4 @@ def read_assignment(file: Path) -> Assignment:
     Raises:
         InputError: the file is unreadable or malformed.
     """
-    return read_json(file, lambda document: decode_assignment(Value(document)))
+    return read_json(file, partial(decode, Assignment))

@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import TYPE_CHECKING, Final, NamedTuple
+from pathlib import PurePosixPath
+from typing import Annotated, Final, NamedTuple
 
-from pytest_ttnn_perf.records.hardware import Configuration, Hardware
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from pytest_ttnn_perf.records.hardware import Scalar
-    from pytest_ttnn_perf.records.metric import Metric
-    from pytest_ttnn_perf.records.ops import OpGroups
-
+from pytest_ttnn_perf._base.errors import DecodeError
+from pytest_ttnn_perf.records.codec import LARGEST, LARGEST_COUNT, Value
+from pytest_ttnn_perf.records.hardware import Configuration, Hardware, PlainConfiguration, Scalar
+from pytest_ttnn_perf.records.json import INLINE, Coded, Mark, Omit
+from pytest_ttnn_perf.records.metric import Metric
+from pytest_ttnn_perf.records.ops import OpGroups
 
 #: The version of the baseline file's schema that this code writes.
 BASELINE_FORMAT: Final = 1
@@ -38,14 +37,63 @@ class Session(NamedTuple):
 class MetricBaseline:
     """The sessions of one metric, newest last; those from ``since`` on follow the last accept."""
 
-    metric: Metric
-    sessions: tuple[Session, ...]
+    metric: Annotated[Metric, INLINE]
+    sessions: Annotated[tuple[Session, ...], Coded(lambda value: value)]
     since: int = 0
+
+    @classmethod
+    def from_json(cls, metric: Metric, sessions: Value, since: int = 0) -> MetricBaseline:
+        """Read the sessions: what they may be depends on the metric."""
+        try:
+            read = tuple(_read_session(item, metric) for item in sessions.array())
+            if not read:
+                raise sessions.refusal("at least one session")
+        except DecodeError as error:
+            raise error.below("sessions") from None
+        if since >= len(read):
+            raise DecodeError(("since",), f"an index into the {len(read)} sessions", str(since))
+        return cls(metric, read, since)
 
     @property
     def current(self) -> tuple[Session, ...]:
         """The sessions since the last accept: the ones the centre is taken of."""
         return self.sessions[self.since :]
+
+
+_NUMBER: Final = frozenset({int, float})
+
+
+def _read_session(value: Value, metric: Metric) -> Session:
+    raw = value.raw
+    if not isinstance(raw, list) or len(raw) != 3:
+        raise value.refusal("a session: [median, MAD, n]")
+    median, mad, n = raw
+    least = 0.0 if metric.compared_by_ratio else -LARGEST
+    # Most sessions are right, and there are thousands: look closer only at those that are not.
+    numbers = type(median) in _NUMBER and type(mad) in _NUMBER and type(n) is int
+    if numbers and least < median <= LARGEST and 0 <= mad <= LARGEST and 1 <= n <= LARGEST_COUNT:
+        # Floats for what is compared by ratio, which is quicker; a checksum stays whole.
+        return Session(float(median), float(mad), n) if least == 0 else Session(median, mad, n)
+    return _read_odd_session(value, metric)
+
+
+def _read_odd_session(value: Value, metric: Metric) -> Session:
+    """Read a session number by number, to say which of them is not what it should be."""
+    median, mad, n = value.array()
+    if metric.compared_by_ratio and median.number() <= 0:
+        raise median.refusal(f"a {metric.kind.value} above 0")
+    if mad.number() < 0:
+        raise mad.refusal("a spread of at least 0")
+    return Session(median.number(), mad.number(), n.integer(at_least=1))
+
+
+def _read_place(value: Value) -> str:
+    """Read the place of an op table, which is somewhere below the folder of its key."""
+    place = value.string()
+    parts = PurePosixPath(place).parts
+    if not parts or parts[0] == "/" or ".." in parts or not place.isprintable():
+        raise value.refusal("the path of a file within the folder of its key")
+    return place
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +107,7 @@ class Accepted:
     commit: str | None = None
     reason: str | None = None
     ttnn: str | None = None
-    environment: Mapping[str, Scalar] = field(default_factory=dict)
+    environment: Omit[Mapping[str, Scalar]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,9 +122,9 @@ class TestBaseline:
 
     accepted: Accepted
     metrics: Mapping[str, MetricBaseline]
-    configuration: Configuration = Configuration()
-    ops: str | None = None
-    op_table: OpGroups | None = None
+    configuration: PlainConfiguration = Configuration()
+    ops: Annotated[str | None, Coded(_read_place)] = None
+    op_table: Annotated[OpGroups | None, Mark.ABSENT] = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +135,7 @@ class BaselineFile:
     """
 
     hardware: Hardware
-    tests: Mapping[str, TestBaseline] = field(default_factory=dict)
+    tests: Annotated[Mapping[str, TestBaseline], Mark.REQUIRED] = field(default_factory=dict)
     test_file: str | None = None
 
 

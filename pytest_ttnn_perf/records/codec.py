@@ -7,7 +7,6 @@ from enum import Enum
 from typing import TYPE_CHECKING, Final, TypeVar
 
 from pytest_ttnn_perf._base.errors import DecodeError
-from pytest_ttnn_perf.records.metric import LARGEST
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -16,6 +15,8 @@ if TYPE_CHECKING:
 
 
 E = TypeVar("E", bound=Enum)
+#: No measurement is larger, in any unit: what is counts as not finite, and arithmetic stays so.
+LARGEST: Final = 1e100
 #: Nothing here is counted further; floats hold every whole number up to it.
 LARGEST_COUNT: Final = 10**15
 

@@ -6,6 +6,8 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import TYPE_CHECKING, Final
 
+from pytest_ttnn_perf.records.json import Omit
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
@@ -45,7 +47,7 @@ class Evidence:
     subject: str
     value: float | None = None
     unit: str = ""
-    share: float | None = None
+    share: Omit[float | None] = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,13 +85,13 @@ class Finding:
     name: str
     severity: Severity
     outcome: RuleOutcome
-    reason: str | None = None
-    value: float | None = None
-    limit: float | None = None
-    unit: str = ""
-    evidence: tuple[Evidence, ...] = ()
-    fix: str | None = None
-    waived: str | None = None
+    reason: Omit[str | None] = None
+    value: Omit[float | None] = None
+    limit: Omit[float | None] = None
+    unit: Omit[str] = ""
+    evidence: Omit[tuple[Evidence, ...]] = ()
+    fix: Omit[str | None] = None
+    waived: Omit[str | None] = None
 
     @property
     def stands(self) -> bool:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import posixpath
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Annotated, Final
+
+from pytest_ttnn_perf.records.json import Coded, Omit
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -21,7 +23,12 @@ class Hardware:
 
     arch: str
     board: str
-    mesh: str | None = None
+    mesh: Omit[str | None] = None
+
+    @classmethod
+    def from_json(cls, arch: str, board: str, mesh: str | None = None) -> Hardware:
+        """Return hardware; an empty mesh means none."""
+        return cls(arch, board, mesh or None)
 
     @property
     def key(self) -> str:
@@ -71,27 +78,37 @@ class Configuration:
         return None
 
 
+#: A configuration as a flat object of its values.
+PlainConfiguration = Annotated[
+    Configuration,
+    Coded(
+        lambda value: Configuration({name: each.scalar() for name, each in value.items()}),
+        lambda configuration: dict(configuration.values),
+    ),
+]
+
+
 @dataclass(frozen=True, slots=True)
 class Environment:
     """What was true of the host and the software during a run; recorded, never keyed on."""
 
-    started_at: str | None = None
-    python: str | None = None
-    system: str | None = None
-    cpu: str | None = None
-    cpu_count: int | None = None
-    memory_bytes: int | None = None
-    load_1m: float | None = None
-    governor: str | None = None
-    host_hash: str | None = None
-    pytest: str | None = None
-    plugin: str | None = None
-    numpy: str | None = None
-    torch: str | None = None
-    ttnn: str | None = None
-    commit: str | None = None
-    dirty: bool | None = None
-    runner: str | None = None
+    started_at: Omit[str | None] = None
+    python: Omit[str | None] = None
+    system: Omit[str | None] = None
+    cpu: Omit[str | None] = None
+    cpu_count: Omit[int | None] = None
+    memory_bytes: Omit[int | None] = None
+    load_1m: Omit[float | None] = None
+    governor: Omit[str | None] = None
+    host_hash: Omit[str | None] = None
+    pytest: Omit[str | None] = None
+    plugin: Omit[str | None] = None
+    numpy: Omit[str | None] = None
+    torch: Omit[str | None] = None
+    ttnn: Omit[str | None] = None
+    commit: Omit[str | None] = None
+    dirty: Omit[bool | None] = None
+    runner: Omit[str | None] = None
 
     @property
     def lasting(self) -> Mapping[str, Scalar]:

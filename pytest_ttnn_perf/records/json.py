@@ -1,483 +1,378 @@
-"""Metrics, hardware and configuration: the parts that run records and baselines share."""
+"""Records as JSON: how one is written and read is declared by the annotations of its fields.
+
+Documents of others, and what no annotation can tell, are read value by value (``codec.Value``).
+"""
 
 from __future__ import annotations
 
-from dataclasses import asdict, fields
-from typing import TYPE_CHECKING, Any, Final
+import contextlib
+from collections.abc import Callable, Mapping
+from dataclasses import MISSING, fields, is_dataclass
+from enum import Enum
+from functools import cache
+from operator import attrgetter
+from pathlib import Path
+from types import UnionType
+from typing import (
+    TYPE_CHECKING,
+    Annotated,
+    Any,
+    Final,
+    TypeVar,
+    Union,
+    cast,
+    get_args,
+    get_origin,
+    get_type_hints,
+)
 
 from pytest_ttnn_perf._base.errors import DecodeError
-from pytest_ttnn_perf.records.codec import Value, decode_format
-from pytest_ttnn_perf.records.finding import Evidence, Finding, RuleOutcome, Severity, Unanswered
-from pytest_ttnn_perf.records.hardware import Configuration, Environment, Hardware
-from pytest_ttnn_perf.records.metric import LARGEST, Better, Kind, Metric, Source
-from pytest_ttnn_perf.records.observation import (
-    NO_LIMITS,
-    RUN_FORMAT,
-    Coverage,
-    JudgedTest,
-    Limits,
-    Location,
-    MetricObservation,
-    Observation,
-    Run,
-)
-from pytest_ttnn_perf.records.ops import decode_groups, encode_groups
-from pytest_ttnn_perf.records.verdict import Outcome, Reason, Shift, Verdict
+from pytest_ttnn_perf.records.codec import LARGEST, LARGEST_COUNT, Value
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
-
     from pytest_ttnn_perf.records.hardware import Scalar
 
 
-def encode_metric(metric: Metric) -> dict[str, object]:
-    """Encode all but the name, which is the member's key."""
-    return {
-        "unit": metric.unit,
-        "better": metric.better.value,
-        "kind": metric.kind.value,
-        "source": metric.source.value,
-    }
+T = TypeVar("T")
+_Read = Callable[[Any], Any]
+_Write = Callable[[Any], Any]
 
 
-def decode_metric(name: str, value: Value) -> Metric:
-    """Decode a metric; ``kind`` follows the unit where that tells, and else is ``time``."""
-    unit = value.field("unit").string()
-    kind = value.optional("kind")
-    better = value.optional("better")
-    source = value.optional("source")
-    decoded_kind = kind.one_of(Kind) if kind else Kind.of_unit(unit) or Kind.TIME
-    return Metric(
-        name=name,
-        unit=unit,
-        better=better.one_of(Better) if better else decoded_kind.usual_direction,
-        kind=decoded_kind,
-        source=source.one_of(Source) if source else Source.WALL,
-    )
+class Mark(Enum):
+    """What a field's type does not tell; stands in its annotation: ``Annotated[str, Mark.KEY]``."""
+
+    #: The name of the member that holds the record, which is no member of its own.
+    KEY = "key"
+    #: Left out where it is the default; ``Omit[...]`` for short.
+    OMIT = "omit"
+    #: Must be there, though the record has a default.
+    REQUIRED = "required"
+    #: A tuple of records that is written as an object, by their keys.
+    BY_KEY = "by key"
+    #: Read, but written by those who lay out the file.
+    READ = "read"
+    #: No part of the document.
+    ABSENT = "absent"
 
 
-def encode_hardware(hardware: Hardware) -> dict[str, object]:
-    """Encode hardware; a host has no mesh."""
-    encoded: dict[str, object] = {"arch": hardware.arch, "board": hardware.board}
-    if hardware.mesh is not None:
-        encoded["mesh"] = hardware.mesh
-    return encoded
+class Coded:
+    """Reads, and if need be writes, a field whose JSON its type does not tell."""
+
+    __slots__ = ("read", "write")
+
+    def __init__(
+        self, read: Callable[[Value], Any], write: Callable[[Any], object] | None = None
+    ) -> None:
+        self.read = read
+        self.write = write
 
 
-def decode_hardware(value: Value) -> Hardware:
-    """Decode hardware; an absent, null or empty mesh means none."""
-    mesh = value.optional("mesh")
-    return Hardware(
-        arch=value.field("arch").string(),
-        board=value.field("board").string(),
-        mesh=(mesh.string() or None) if mesh else None,
-    )
+class Inline:
+    """The members of this record stand among those of the one that holds it.
 
-
-def decode_scalars(value: Value | None) -> Mapping[str, Scalar]:
-    """Decode a flat object of facts or configuration."""
-    return {name: member.scalar() for name, member in value.items()} if value else {}
-
-
-def decode_configuration(value: Value | None) -> Configuration:
-    """Decode a configuration; absent means empty."""
-    return Configuration(decode_scalars(value))
-
-
-def encode_environment(environment: Environment) -> dict[str, object]:
-    """Encode what is known of the environment."""
-    named = ((field.name, getattr(environment, field.name)) for field in fields(environment))
-    return {name: known for name, known in named if known is not None}
-
-
-def decode_environment(value: Value | None) -> Environment:
-    """Decode the fields this version knows, where they are as it writes them.
-
-    Nothing is judged by the environment, and other producers describe theirs as they like.
+    ``read`` takes these members and their key; None for what the record's class declares.
     """
-    if value is None:
-        return Environment()
-    known = {field.name: str(field.type) for field in fields(Environment)}
-    return Environment(
-        **{name: _typed(member, known[name]) for name, member in value.items() if name in known}
-    )
+
+    __slots__ = ("read",)
+
+    def __init__(self, read: Callable[[dict[str, object], str], Any] | None = None) -> None:
+        self.read = read
 
 
-def _typed(value: Value, annotation: str) -> Any:
-    readers: dict[str, Callable[[], Scalar]] = {
-        "bool": value.boolean,
-        "int": value.integer,
-        "float": value.number,
-    }
-    try:
-        return readers.get(annotation.removesuffix(" | None"), value.string)()
-    except DecodeError:
-        return None
+INLINE: Final = Inline()
+#: A field that is left out where it is the default; others are always written.
+Omit = Annotated[T, Mark.OMIT]
 
 
-def encode_verdict(verdict: Verdict) -> dict[str, object]:
-    """Encode all but the metric's name, which is the member's key."""
-    return {
-        **encode_metric(verdict.metric),
-        "outcome": verdict.outcome.value,
-        "reason": verdict.reason.value if verdict.reason else None,
-        "detail": verdict.detail,
-        "observed": verdict.observed,
-        "centre": verdict.centre,
-        "change": verdict.change,
-        "limit": verdict.limit,
-        "provisional": verdict.provisional,
-        "samples": verdict.samples,
-        "sessions": verdict.sessions,
-        "confirmed": list(verdict.confirmed),
-        "bound": verdict.bound,
-    }
+def decode(kind: type[T], raw: object, *, key: str = "") -> T:
+    """Read a record, as its annotations declare it; members that these do not name are ignored.
 
-
-def decode_verdict(name: str, value: Value) -> Verdict:
-    """Decode the verdict of the metric ``name``."""
-    reason = value.optional("reason")
-    confirmed = value.optional("confirmed")
-    return Verdict(
-        # Other producers need not repeat the definition beside a verdict.
-        metric=decode_metric(name, value) if value.optional("unit") else Metric(name, unit=""),
-        outcome=value.field("outcome").one_of(Outcome),
-        reason=reason.one_of(Reason) if reason else None,
-        detail=_string(value, "detail"),
-        observed=_number(value, "observed"),
-        centre=_number(value, "centre"),
-        change=_number(value, "change"),
-        limit=_number(value, "limit"),
-        provisional=_flag(value, "provisional"),
-        samples=_count(value, "samples"),
-        sessions=_count(value, "sessions"),
-        confirmed=tuple(item.number() for item in confirmed.array()) if confirmed else (),
-        bound=_number(value, "bound"),
-    )
-
-
-def encode_finding(finding: Finding) -> dict[str, object]:
-    """Encode a finding with its evidence; what is not known is left out."""
-    encoded = {
-        "code": finding.code,
-        "name": finding.name,
-        "severity": finding.severity.value,
-        "outcome": finding.outcome.value,
-        "reason": finding.reason,
-        "value": finding.value,
-        "limit": finding.limit,
-        "unit": finding.unit,
-        "evidence": [_encode_evidence(item) for item in finding.evidence],
-        "fix": finding.fix,
-        "waived": finding.waived,
-    }
-    return {name: value for name, value in encoded.items() if value not in (None, "", [])}
-
-
-def decode_finding(value: Value) -> Finding:
-    """Decode a finding."""
-    evidence = value.optional("evidence")
-    return Finding(
-        code=value.field("code").string(),
-        name=value.field("name").string(),
-        severity=value.field("severity").one_of(Severity),
-        outcome=value.field("outcome").one_of(RuleOutcome),
-        reason=_string(value, "reason"),
-        value=_number(value, "value"),
-        limit=_number(value, "limit"),
-        unit=_string(value, "unit") or "",
-        evidence=tuple(_decode_evidence(item) for item in evidence.array()) if evidence else (),
-        fix=_string(value, "fix"),
-        waived=_string(value, "waived"),
-    )
-
-
-def encode_unanswered(unanswered: Unanswered) -> dict[str, object]:
-    """Encode why rules have no answer."""
-    return {
-        "outcome": unanswered.outcome.value,
-        "reason": unanswered.reason,
-        "codes": list(unanswered.codes),
-    }
-
-
-def decode_unanswered(value: Value) -> Unanswered:
-    """Decode why rules have no answer."""
-    return Unanswered(
-        value.field("outcome").one_of(RuleOutcome),
-        value.field("reason").string(),
-        value.field("codes").strings(),
-    )
-
-
-def _encode_evidence(evidence: Evidence) -> dict[str, object]:
-    told = {"subject": evidence.subject, "value": evidence.value, "unit": evidence.unit}
-    return {**told} if evidence.share is None else {**told, "share": evidence.share}
-
-
-def _decode_evidence(value: Value) -> Evidence:
-    return Evidence(
-        subject=value.field("subject").string(),
-        value=_number(value, "value"),
-        unit=_string(value, "unit") or "",
-        share=_number(value, "share"),
-    )
-
-
-def _string(value: Value, name: str) -> str | None:
-    member = value.optional(name)
-    return member.string() if member else None
-
-
-def _number(value: Value, name: str) -> float | None:
-    member = value.optional(name)
-    return member.number() if member else None
-
-
-def _count(value: Value, name: str) -> int:
-    member = value.optional(name)
-    return member.integer() if member else 0
-
-
-def _flag(value: Value, name: str) -> bool:
-    member = value.optional(name)
-    return member.boolean() if member else False
-
-
-_LIMITS: Final = tuple(field.name for field in fields(Limits))
-#: What may have gone wrong with a test, or holds it back, each in a sentence.
-_TEXTS: Final = ("raised", "lost", "unconfirmed", "bottleneck", "model_kind")
-_FLAGS: Final = ("dropped", "has_kernels")
-_NUMBER: Final = frozenset({int, float})
-
-
-def encode_observation(observation: Observation) -> dict[str, object]:
-    """Encode all but the test's id, which is the member's key."""
-    encoded: dict[str, object] = {
-        "metrics": {name: _encode_metric(item) for name, item in observation.metrics.items()},
-        "configuration": dict(observation.configuration.values),
-        "facts": dict(observation.facts),
-        "ops": encode_groups(observation.ops) if observation.ops else None,
-        "waived": dict(observation.waived),
-        "findings": [encode_finding(item) for item in observation.findings],
-        "unanswered": [encode_unanswered(item) for item in observation.unanswered],
-    }
-    if observation.hardware is not None:
-        encoded["hardware"] = encode_hardware(observation.hardware)
-    if observation.location is not None:
-        encoded["location"] = _encode_location(observation.location)
-    if observation.environment:
-        encoded["environment"] = dict(observation.environment)
-    if observation.left_out:
-        encoded["left_out"] = [source.value for source in observation.left_out]
-    if observation.problems:
-        encoded["problems"] = list(observation.problems)
-    told = {name: getattr(observation, name) for name in (*_FLAGS, *_TEXTS)}
-    # An empty text is one: a test that raised without a word has raised.
-    return encoded | {name: v for name, v in told.items() if v not in (None, False)}
-
-
-def decode_observation(test: str, value: Value) -> Observation:
-    """Decode what ``test`` observed; only ``metrics`` must be there."""
-    hardware = value.optional("hardware")
-    ops = value.optional("ops")
-    waived = value.optional("waived")
-    findings = value.optional("findings")
-    unanswered = value.optional("unanswered")
-    problems = value.optional("problems")
-    left_out = value.optional("left_out")
-    location = value.optional("location")
-    texts = {name: text.string() for name in _TEXTS if (text := value.optional(name))}
-    flags = {name: flag.boolean() for name in _FLAGS if (flag := value.optional(name))}
-    return Observation(
-        test=test,
-        metrics={name: _decode_metric(name, item) for name, item in value.field("metrics").items()},
-        hardware=decode_hardware(hardware) if hardware else None,
-        configuration=decode_configuration(value.optional("configuration")),
-        facts=decode_scalars(value.optional("facts")),
-        ops=decode_groups(ops) if ops else None,
-        environment=decode_scalars(value.optional("environment")),
-        waived=_strings(waived),
-        findings=tuple(map(decode_finding, findings.array())) if findings else (),
-        unanswered=tuple(map(decode_unanswered, unanswered.array())) if unanswered else (),
-        problems=problems.strings() if problems else (),
-        left_out=tuple(item.one_of(Source) for item in left_out.array()) if left_out else (),
-        location=_decode_location(location) if location else None,
-        **texts,  # type: ignore[arg-type]  # none of these names is a flag
-        **flags,  # type: ignore[arg-type]  # nor a text
-    )
-
-
-def _encode_location(location: Location) -> dict[str, object]:
-    line = {} if location.line is None else {"line": location.line}
-    return {"file": location.file, **line}
-
-
-def _decode_location(value: Value) -> Location:
-    line = value.optional("line")
-    return Location(value.field("file").string(), line.integer(at_least=1) if line else None)
-
-
-def _strings(value: Value | None) -> Mapping[str, str]:
-    return {name: item.string() for name, item in value.items()} if value else {}
-
-
-def _encode_metric(observed: MetricObservation) -> dict[str, object]:
-    encoded = encode_metric(observed.metric)
-    encoded["samples"] = _encode_samples(observed.samples)
-    encoded["confirmations"] = [_encode_samples(samples) for samples in observed.confirmations]
-    if observed.warmup:
-        encoded["warmup"] = _encode_samples(observed.warmup)
-    if observed.limits is not NO_LIMITS:
-        for name in _LIMITS:
-            limit = getattr(observed.limits, name)
-            if limit is not None:
-                encoded[name] = limit
-    if not observed.gated:
-        encoded["gated"] = False
-    if observed.note is not None:
-        encoded["note"] = observed.note
-    return encoded
-
-
-def _decode_metric(name: str, value: Value) -> MetricObservation:
-    confirmations = value.optional("confirmations")
-    warmup = value.optional("warmup")
-    gated = value.optional("gated")
-    note = value.optional("note")
-    members = value.members()
-    limits = {key: value.field(key).number() for key in _LIMITS if members.get(key) is not None}
-    return MetricObservation(
-        metric=decode_metric(name, value),
-        samples=_decode_samples(value.field("samples")),
-        confirmations=(
-            tuple(_decode_samples(item) for item in confirmations.array()) if confirmations else ()
-        ),
-        warmup=_decode_samples(warmup) if warmup else (),
-        limits=Limits(**limits) if limits else NO_LIMITS,
-        gated=gated.boolean() if gated else True,
-        note=note.string() if note else None,
-    )
-
-
-def _encode_samples(samples: Iterable[float]) -> list[float | None]:
-    return [sample if -LARGEST <= sample <= LARGEST else None for sample in samples]
-
-
-def _decode_samples(value: Value) -> tuple[float, ...]:
-    raw = value.raw
-    # Most samples are numbers, and there are many: look closer only where one is not.
-    if not isinstance(raw, list) or not set(map(type, raw)) <= _NUMBER:
-        return tuple(item.sample() for item in value.array())
-    if raw and not -LARGEST <= min(raw) <= max(raw) <= LARGEST:
-        return tuple(item.sample() for item in value.array())
-    return tuple(raw)
-
-
-def encode_coverage(coverage: Coverage) -> dict[str, object]:
-    """Encode what was collected."""
-    return {
-        "places": list(coverage.places),
-        "others": list(coverage.others),
-        "unasked": list(coverage.unasked),
-    }
-
-
-def decode_coverage(value: Value) -> Coverage:
-    """Decode it."""
-    others, unasked = value.optional("others"), value.optional("unasked")
-    return Coverage(
-        places=tuple(item.string() for item in value.field("places").array()),
-        others=tuple(item.string() for item in others.array()) if others else (),
-        unasked=unasked.strings() if unasked else (),
-    )
-
-
-def encode_run(run: Run) -> dict[str, object]:
-    """Encode a run, its observations and its verdicts."""
-    return {**encode_heading(run), "tests": {n: encode_test(t) for n, t in run.tests.items()}}
-
-
-def encode_heading(run: Run) -> dict[str, object]:
-    """Encode what is known of a run before its first test."""
-    return {
-        "format": RUN_FORMAT,
-        "id": run.id,
-        "hardware": encode_hardware(run.hardware) if run.hardware else None,
-        "environment": encode_environment(run.environment),
-        "label": run.label,
-        **({} if run.complete else {"complete": False}),
-        **({"shift": asdict(run.shift)} if run.shift else {}),
-        **({"collected": encode_coverage(run.coverage)} if run.coverage else {}),
-    }
-
-
-def encode_test(
-    judged: JudgedTest, *, verdicts_with: Mapping[str, Mapping[str, object]] | None = None
-) -> dict[str, object]:
-    """Encode one test of a run; ``verdicts_with`` adds fields to the verdict of a metric."""
-    added = verdicts_with or {}
-    verdicts = {
-        verdict.metric.name: {**encode_verdict(verdict), **added.get(verdict.metric.name, {})}
-        for verdict in judged.verdicts
-    }
-    encoded = {**encode_observation(judged.observation), "verdicts": verdicts}
-    if judged.written:
-        encoded["written"] = sorted(judged.written)
-    if judged.by_op is not None:
-        encoded["by_op"] = judged.by_op
-    return encoded
-
-
-def decode_run(document: object) -> Run:
-    """Decode a run record, of this program or of any other producer.
+    Absent and null are the default; a field that has none must be there, unless it may be None.
+    What goes by another name in JSON has that name in its annotation. Lists and dictionaries are
+    taken as they are, tuples and mappings are read. A class may have a ``from_json`` that makes its
+    records of the fields that were there.
 
     Raises:
         DecodeError: with the path of the value that is not what it should be.
     """
-    value = Value(document)
-    decode_format(value, current=RUN_FORMAT, what="a run record")
-    hardware = value.optional("hardware")
-    label = value.optional("label")
-    identifier = value.optional("id")
-    complete = value.optional("complete")
-    shift = value.optional("shift")
-    coverage = value.optional("collected")
-    run = Run(
-        hardware=decode_hardware(hardware) if hardware else None,
-        tests={name: decode_test(name, item) for name, item in value.field("tests").items()},
-        environment=decode_environment(value.optional("environment")),
-        label=label.string() if label else None,
-        id=identifier.string() if identifier else None,
-        complete=complete.boolean() if complete else True,
-        shift=_decode_shift(shift) if shift else None,
-        coverage=decode_coverage(coverage) if coverage else None,
-    )
-    if run.hardware is None:
-        for name, item in value.field("tests").items():
-            if run.tests[name].observation.hardware is None:
-                decode_hardware(item.field("hardware"))  # neither here nor at the top: refused
-    return run
+    return cast("T", _codec_of(cast("Any", kind)).decode(raw, key))
 
 
-def _decode_shift(value: Value) -> Shift:
-    differences = value.optional("differences")
-    return Shift(
-        change=value.field("change").number(),
-        moved=value.field("moved").integer(),
-        voting=value.field("voting").integer(),
-        differences=differences.strings() if differences else (),
-    )
+def decode_known(kind: type[T], value: Value) -> T:
+    """Read those members of a record that are as they should be."""
+    known = {}
+    for name, raw in value.members().items():
+        with contextlib.suppress(DecodeError):
+            decode(kind, {name: raw})
+            known[name] = raw
+    return decode(kind, known)
 
 
-def decode_test(test: str, value: Value) -> JudgedTest:
-    """Decode one test of a run with the verdicts it was given, if any."""
-    verdicts = value.optional("verdicts")
-    written = value.optional("written")
-    by_op = value.optional("by_op")
-    return JudgedTest(
-        observation=decode_observation(test, value),
-        verdicts=tuple(decode_verdict(n, item) for n, item in verdicts.items()) if verdicts else (),
-        written=frozenset(written.strings()) if written else frozenset(),
-        by_op=by_op.string() if by_op else None,
-    )
+def encode(record: object) -> dict[str, Any]:
+    """Return a record as plain JSON, all but its key."""
+    return _codec_of(cast("Any", type(record))).encode(record)
+
+
+class _Codec:
+    """How the records of one class are read and written."""
+
+    __slots__ = ("_absent", "_key", "_parts", "_read", "_written", "key_path", "make")
+
+    def __init__(self, kind: Any) -> None:
+        self.make = getattr(kind, "from_json", kind)
+        self._key: str | None = None
+        self.key_path = ""
+        self._parts: list[tuple[str, Any, bool]] = []
+        self._absent: dict[str, Any] = {}
+        self._read: list[tuple[str, str, _Read, bool]] = []
+        self._written: list[tuple[str, str, Callable[..., Any] | None, object]] = []
+        defaults = _defaults(kind)
+        for name, hint in get_type_hints(kind, include_extras=True).items():
+            kept, *marks = get_args(hint) if get_origin(hint) is Annotated else (hint,)
+            default = defaults.get(name, _ALWAYS)
+            part = next((mark for mark in marks if isinstance(mark, Inline)), None)
+            if Mark.KEY in marks:
+                self._key = self.key_path = name
+            elif part is not None:
+                self._add_part(name, _codec_of(kept), part.read, default)
+            elif Mark.ABSENT not in marks:
+                self._add_member(name, kept, marks, default)
+
+    def _add_part(self, name: str, codec: _Codec, read: Any, default: object) -> None:
+        self._parts.append((name, read or codec, default is not _ALWAYS))
+        self._written.append(("", name, codec.add_to, default))
+        if codec.key_path:
+            self.key_path = f"{name}.{codec.key_path}"
+
+    def _add_member(self, name: str, hint: Any, marks: list[Any], default: object) -> None:
+        member = next((mark for mark in marks if isinstance(mark, str)), name)
+        coded = next((mark for mark in marks if isinstance(mark, Coded)), None)
+        read, write = _coding(hint, coded, by_key=Mark.BY_KEY in marks)
+        if default is _ALWAYS and type(None) in get_args(hint):
+            self._absent[name] = None
+        required = default is _ALWAYS and name not in self._absent
+        self._read.append((member, name, read, required or Mark.REQUIRED in marks))
+        if Mark.READ not in marks:
+            self._written.append((member, name, write, default if Mark.OMIT in marks else _ALWAYS))
+
+    def decode(self, raw: object, key: str = "") -> Any:
+        """Read a record that stands under a key."""
+        return self.make(**self.fields(raw, key))
+
+    def fields(self, raw: object, key: str) -> dict[str, Any]:
+        """Return the fields that are there."""
+        if not isinstance(raw, dict):
+            raise Value(raw).refusal("an object")
+        found = self._absent.copy()
+        if self._key is not None:
+            found[self._key] = key
+        for name, part, has_default in self._parts:
+            if not isinstance(part, _Codec):
+                found[name] = part(raw, key)
+            elif (fields := part.fields(raw, key)) or not has_default:
+                found[name] = part.make(**fields)
+        member = ""
+        try:
+            for member, name, read, required in self._read:
+                value = raw.get(member)
+                if value is not None:
+                    found[name] = read(value)
+                elif required:
+                    found[name] = read(_there(raw, member))
+        except DecodeError as error:
+            raise error.below(member) from None
+        return found
+
+    def encode(self, record: object) -> dict[str, Any]:
+        """Write a record."""
+        encoded: dict[str, Any] = {}
+        self.add_to(encoded, record)
+        return encoded
+
+    def add_to(self, encoded: dict[str, Any], record: object) -> None:
+        """Write the members of a record among others."""
+        for member, name, write, default in self._written:
+            value = getattr(record, name)
+            if value is default:
+                continue
+            if default is not _ALWAYS and value == default:
+                continue
+            if write is None or value is None:
+                encoded[member] = value
+            elif member:
+                encoded[member] = write(value)
+            else:
+                write(encoded, value)
+
+
+#: Stands for the default of a field that has none, or that is written in any case.
+_ALWAYS: Final = object()
+
+
+@cache
+def _codec_of(kind: Any) -> _Codec:
+    """Return how records of a class are read and written; found out when the first one is."""
+    return _Codec(kind)
+
+
+def _defaults(kind: Any) -> dict[str, object]:
+    """Return the defaults of a named tuple's fields, or of a dataclass'."""
+    if not is_dataclass(kind):
+        return dict(kind._field_defaults)
+    found: dict[str, object] = {}
+    for field in fields(kind):
+        if field.default is not MISSING:
+            found[field.name] = field.default
+        elif field.default_factory is not MISSING:
+            found[field.name] = field.default_factory()
+    return found
+
+
+def _there(raw: dict[str, object], member: str) -> object:
+    if member not in raw:
+        raise DecodeError((), "a value", "nothing: the field is missing")
+    return raw[member]
+
+
+def _coding(
+    hint: Any, coded: Coded | None = None, *, by_key: bool = False
+) -> tuple[_Read, _Write | None]:
+    """Return how values of a type are read and written; None for those that are plain JSON."""
+    if get_origin(hint) is Annotated:
+        hint, coded = get_args(hint)[:2]
+    if coded is not None:
+        custom = coded.read
+        write = coded.write or _coding(hint)[1]
+        return lambda raw: custom(Value(raw)), write
+    arguments = get_args(hint)
+    if type(None) in arguments and len(arguments) == 2:
+        (hint,) = (each for each in arguments if each is not type(None))
+    if hint in _PLAIN:
+        return _PLAIN[hint]
+    if isinstance(hint, type) and issubclass(hint, Enum):
+        return _enum_reader(hint), attrgetter("_value_")
+    if _is_record(hint):
+        codec = _codec_of(hint)
+        return codec.decode, codec.encode
+    return _collection_coding(get_origin(hint), get_args(hint), by_key=by_key)
+
+
+def _collection_coding(
+    origin: Any, arguments: tuple[Any, ...], *, by_key: bool
+) -> tuple[_Read, _Write | None]:
+    if origin is list or origin is dict:
+        return _list if origin is list else _object, None
+    if origin is Union or origin is UnionType:
+        return _scalar, None
+    if arguments[0] is str and origin is not Mapping:
+        return (_strings, list) if origin is tuple else (_names, sorted)
+    if by_key:
+        codec = _codec_of(arguments[0])
+        key_of, read_all = attrgetter(codec.key_path), _members_reader(codec.decode, keyed=True)
+        return (
+            lambda raw: tuple(read_all(raw).values()),
+            lambda records: {key_of(record): codec.encode(record) for record in records},
+        )
+    item = arguments[1] if origin is Mapping else arguments[0]
+    read, write = _coding(item)
+    if origin is Mapping:
+        return _members_reader(read, keyed=_is_record(item)), _members_writer(write)
+    return _items_reader(read), _items_writer(write)
+
+
+def _items_reader(read: _Read) -> _Read:
+    def items(raw: object) -> tuple[Any, ...]:
+        given, found = _list(raw), []
+        try:
+            for item in given:
+                found.append(read(item))  # noqa: PERF401  # their number is the place of an error
+        except DecodeError as error:
+            raise error.below(len(found)) from None
+        return tuple(found)
+
+    return items
+
+
+def _members_reader(read: Callable[..., Any], *, keyed: bool) -> Callable[[object], dict[str, Any]]:
+    def members(raw: object) -> dict[str, Any]:
+        given, found, name = _object(raw), {}, ""
+        try:
+            for name, item in given.items():
+                found[name] = read(item, name) if keyed else read(item)
+        except DecodeError as error:
+            raise error.below(name) from None
+        return found
+
+    return members
+
+
+def _items_writer(write: _Write | None) -> _Write:
+    return list if write is None else lambda items: [write(item) for item in items]
+
+
+def _members_writer(write: _Write | None) -> _Write:
+    return dict if write is None else lambda items: {n: write(item) for n, item in items.items()}
+
+
+def _is_record(hint: Any) -> bool:
+    return is_dataclass(hint) or hasattr(hint, "_field_defaults")
+
+
+def _enum_reader(kind: type[Enum]) -> _Read:
+    by_value = {member.value: member for member in kind}
+
+    def member(raw: object) -> Enum:
+        found = by_value.get(raw) if isinstance(raw, str) else None
+        return Value(raw).one_of(kind) if found is None else found
+
+    return member
+
+
+# Most values are right: a closer look, and the words for what is wrong, are those of Value.
+
+
+def _string(raw: object) -> str:
+    return raw if isinstance(raw, str) else Value(raw).string()
+
+
+def _number(raw: object) -> float:
+    return raw if type(raw) is float and -LARGEST <= raw <= LARGEST else Value(raw).number()
+
+
+def _integer(raw: object) -> int:
+    return raw if type(raw) is int and 0 <= raw <= LARGEST_COUNT else Value(raw).integer()
+
+
+def _boolean(raw: object) -> bool:
+    return raw if isinstance(raw, bool) else Value(raw).boolean()
+
+
+def _scalar(raw: object) -> Scalar:
+    return raw if raw is None or isinstance(raw, (str, bool)) else Value(raw).scalar()
+
+
+def _strings(raw: object) -> tuple[str, ...]:
+    return Value(raw).strings()
+
+
+def _names(raw: object) -> frozenset[str]:
+    return frozenset(Value(raw).strings())
+
+
+def _list(raw: object) -> list[Any]:
+    if not isinstance(raw, list):
+        raise Value(raw).refusal("a list")
+    return raw
+
+
+def _object(raw: object) -> dict[str, Any]:
+    return Value(raw).members()
+
+
+_PLAIN: Final[Mapping[Any, tuple[_Read, _Write | None]]] = {
+    str: (_string, None),
+    float: (_number, None),
+    int: (_integer, None),
+    bool: (_boolean, None),
+    Path: (lambda raw: Path(_string(raw)), str),
+}

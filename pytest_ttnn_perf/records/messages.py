@@ -6,20 +6,18 @@ observation it may carry.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
 from pytest_ttnn_perf._base.errors import DecodeError
+from pytest_ttnn_perf.records.codec import Value
+from pytest_ttnn_perf.records.json import Coded, decode, encode
 from pytest_ttnn_perf.records.settings import ProfilerKind
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
-
-    from typing_extensions import Self
-
-    from pytest_ttnn_perf.records.codec import Value
 
 
 #: The member of a serialised report, and the attribute of a report, that holds its observation.
@@ -32,20 +30,17 @@ class Message:
 
     def document(self) -> dict[str, object]:
         """Return the message as plain JSON."""
-        content = {field.name: getattr(self, field.name) for field in fields(self)}
-        return {"kind": type(self).__name__, **content}
+        return {"kind": type(self).__name__, **encode(self)}
 
-    @classmethod
-    def of(cls, document: Mapping[str, Any]) -> Self:
-        """Return the message of this kind that ``document`` holds.
 
-        Raises:
-            KeyError, TypeError: a field is missing, or not of its type.
-        """
-        content = {field.name: document[field.name] for field in fields(cls)}
-        for field in fields(cls):
-            _check(content[field.name], str(field.type))
-        return cls(**content)
+def _read_whole(value: Value) -> int:
+    if not isinstance(value.raw, int):
+        raise value.refusal("a whole number")
+    return value.raw
+
+
+#: Any number, such as an exit code; others are counts.
+Whole = Annotated[int, Coded(_read_whole)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +56,7 @@ class Collected(Message):
     deselected: list[str]
     lines: list[str]
     baselines: str | None = None
-    confirm: int | None = None
+    confirm: Annotated[int | None, Coded(_read_whole)] = None
     root: str | None = None
 
 
@@ -109,7 +104,7 @@ class Warned(Message):
     text: str
     category: str
     filename: str
-    line: int
+    line: Whole
     when: str
     test: str
     location: list[Any] | None
@@ -147,7 +142,7 @@ class Stopped(Message):
     """A test or a plugin ended the worker's session; ``code`` is the exit code it asked for."""
 
     text: str
-    code: int | None
+    code: Annotated[int | None, Coded(_read_whole)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,13 +156,9 @@ class Strayed(Message):
 class Ended(Message):
     """The last message of a worker that came to its end."""
 
-    status: int
+    status: Whole
 
 
-#: The types of fields, by their names in annotations; what lists and reports hold is not looked at.
-_TYPES: Final[Mapping[str, type]] = {
-    "str": str, "int": int, "list": list, "dict": dict, "None": type(None),
-}  # fmt: skip
 _KINDS: Final[Mapping[str, type[Message]]] = {
     kind.__name__: kind
     for kind in (
@@ -184,20 +175,15 @@ def message_of(document: Any) -> Message:
         DecodeError: it holds none; the stream is damaged.
     """
     try:
-        message = _KINDS[document["kind"]].of(document)
+        kind = _KINDS[document["kind"]]
+        if not document.keys() >= kind.__dataclass_fields__.keys():
+            raise KeyError
+        message = decode(kind, document)
         if isinstance(message, (Reported, CollectionReported)):
-            _check(message.report["nodeid"], "str")
-    except (KeyError, TypeError) as cause:
+            Value(message.report["nodeid"]).string()
+    except (KeyError, TypeError, DecodeError) as cause:
         raise DecodeError((), "a message of a worker", repr(document)[:80]) from cause
     return message
-
-
-def _check(value: object, annotation: str) -> None:
-    """Raise TypeError unless a value is of its field's type, such as ``list[str] | None``."""
-    names = (name.partition("[")[0].strip() for name in annotation.split("|"))
-    if not isinstance(value, tuple(_TYPES[name] for name in names)):
-        message = f"expected {annotation}, found {type(value).__name__}"
-        raise TypeError(message)
 
 
 class PassKind(Enum):
@@ -244,52 +230,3 @@ class Assignment:
     cwd_on_path: bool
     profiler: ProfilerKind = ProfilerKind.OFF
     apart: Apart | None = None
-
-
-def encode_assignment(assignment: Assignment) -> dict[str, object]:
-    """Encode an assignment as plain JSON."""
-    return {
-        "kind": assignment.kind.value,
-        "descriptor": assignment.descriptor,
-        "folder": str(assignment.folder),
-        "tests": None if assignment.tests is None else list(assignment.tests),
-        "first": assignment.first,
-        "cwd_on_path": assignment.cwd_on_path,
-        "profiler": assignment.profiler.value,
-        "apart": None if assignment.apart is None else _encode_apart(assignment.apart),
-    }
-
-
-def _encode_apart(apart: Apart) -> dict[str, object]:
-    return {
-        "own": str(apart.own),
-        "other": str(apart.other),
-        "shared": list(apart.shared),
-        "settings": None if apart.settings is None else str(apart.settings),
-    }
-
-
-def decode_assignment(value: Value) -> Assignment:
-    """Decode an assignment."""
-    tests, profiler = value.optional("tests"), value.optional("profiler")
-    descriptor, apart = value.optional("descriptor"), value.optional("apart")
-    return Assignment(
-        kind=value.field("kind").one_of(PassKind),
-        descriptor=descriptor.integer() if descriptor else None,
-        folder=Path(value.field("folder").string()),
-        tests=None if tests is None else tests.strings(),
-        first=value.field("first").boolean(),
-        cwd_on_path=value.field("cwd_on_path").boolean(),
-        profiler=profiler.one_of(ProfilerKind) if profiler else ProfilerKind.OFF,
-        apart=_decode_apart(apart) if apart else None,
-    )
-
-
-def _decode_apart(value: Value) -> Apart:
-    settings = value.optional("settings")
-    return Apart(
-        own=Path(value.field("own").string()),
-        other=Path(value.field("other").string()),
-        shared=tuple(item.string() for item in value.field("shared").array()),
-        settings=Path(settings.string()) if settings else None,
-    )

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import Enum
-from typing import Final
+from typing import Annotated, Final
 
 from pytest_ttnn_perf._base.text import BYTES_IN, NANOSECONDS_IN
+from pytest_ttnn_perf.records.json import Mark
 
 #: Units of throughput that do not say "per second" by "/s".
 _RATES: Final = frozenset({"fps", "FPS", "ips", "qps", "Hz"})
@@ -20,8 +21,6 @@ THROUGHPUT_TIME: Final = "throughput_time"
 #: How many ops a profiler saw, and how many calls a graph has.
 _COUNTED_BY_PROFILERS: Final = ("op_count", "program_count")
 _COUNTED_IN_GRAPHS: Final = ("report_op_count", "graph_op_count")
-#: No measurement is larger, in any unit: what is counts as not finite, and arithmetic stays so.
-LARGEST: Final = 1e100
 
 
 class Better(Enum):
@@ -75,11 +74,24 @@ OF_DEVICE: Final = (Source.DEVICE, Source.REALTIME, Source.TRACY)
 class Metric:
     """One measured quantity. ``unit`` is a display unit ("ns", "tok/s"); "" means a bare number."""
 
-    name: str
+    name: Annotated[str, Mark.KEY]
     unit: str
     better: Better = Better.LOWER
     kind: Kind = Kind.TIME
     source: Source = Source.WALL
+
+    @classmethod
+    def from_json(
+        cls,
+        name: str,
+        unit: str,
+        better: Better | None = None,
+        kind: Kind | None = None,
+        source: Source = Source.WALL,
+    ) -> Metric:
+        """Return a metric whose kind follows its unit where nobody says, and else is ``time``."""
+        kind = kind or Kind.of_unit(unit) or Kind.TIME
+        return cls(name, unit, better or kind.usual_direction, kind, source)
 
     @property
     def is_part_of_kernel_time(self) -> bool:

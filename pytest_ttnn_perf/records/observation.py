@@ -2,22 +2,33 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from enum import Enum
-from typing import TYPE_CHECKING, Final
+from functools import partial
+from typing import TYPE_CHECKING, Annotated, Final
 
-from pytest_ttnn_perf.records.hardware import Configuration, Environment, Hardware, Scalar
+from pytest_ttnn_perf.records.codec import LARGEST, Value, decode_format
+from pytest_ttnn_perf.records.finding import Finding, Unanswered
+from pytest_ttnn_perf.records.hardware import (
+    Configuration,
+    Environment,
+    Hardware,
+    PlainConfiguration,
+    Scalar,
+)
+from pytest_ttnn_perf.records.json import INLINE, Coded, Mark, Omit, decode, decode_known, encode
 from pytest_ttnn_perf.records.metric import Better, Metric, Source
-from pytest_ttnn_perf.records.verdict import Outcome
+from pytest_ttnn_perf.records.ops import OpGroups, decode_groups, encode_groups
+from pytest_ttnn_perf.records.verdict import Outcome, Shift, Verdict
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable
 
-    from pytest_ttnn_perf.records.finding import Finding, RuleOutcome, Unanswered
-    from pytest_ttnn_perf.records.ops import OpGroups, OpTable
+    from pytest_ttnn_perf.records.finding import RuleOutcome
+    from pytest_ttnn_perf.records.ops import OpTable
     from pytest_ttnn_perf.records.ttlang import TtlangLog
     from pytest_ttnn_perf.records.ttnn_report import Report
-    from pytest_ttnn_perf.records.verdict import Shift, Verdict
 
 
 #: The version of the run record's schema that this code writes.
@@ -32,11 +43,11 @@ class Limits:
     is the largest drop in the metric's own unit. The others are in the metric's unit.
     """
 
-    tolerance: float | None = None
-    max_regression: float | None = None
-    at_least: float | None = None
-    at_most: float | None = None
-    target: float | None = None
+    tolerance: Omit[float | None] = None
+    max_regression: Omit[float | None] = None
+    at_least: Omit[float | None] = None
+    at_most: Omit[float | None] = None
+    target: Omit[float | None] = None
 
 
 #: Rules that ask what the gate judges too, and one that repeats the line of a target.
@@ -45,19 +56,38 @@ _OF_TARGET: Final = "TTP905"
 _FAILING: Final = frozenset({Outcome.REGRESSED, Outcome.NO_DATA})
 #: What a test that says nothing asks for.
 NO_LIMITS: Final = Limits()
+_NUMBER: Final = frozenset({int, float})
+
+
+def _read_samples(value: Value) -> tuple[float, ...]:
+    raw = value.raw
+    # Most samples are numbers, and there are many: look closer only where one is not.
+    if not isinstance(raw, list) or not set(map(type, raw)) <= _NUMBER:
+        return tuple(item.sample() for item in value.array())
+    if raw and not -LARGEST <= min(raw) <= max(raw) <= LARGEST:
+        return tuple(item.sample() for item in value.array())
+    return tuple(raw)
+
+
+def _write_samples(samples: Iterable[float]) -> list[float | None]:
+    return [sample if -LARGEST <= sample <= LARGEST else None for sample in samples]
+
+
+#: Numbers in the order in which they were taken; null stands for one that is not finite.
+Samples = Annotated[tuple[float, ...], Coded(_read_samples, _write_samples)]
 
 
 @dataclass(frozen=True, slots=True)
 class MetricObservation:
     """The samples of one metric, in the order they were taken. NaN stands for "not finite"."""
 
-    metric: Metric
-    samples: tuple[float, ...]
-    confirmations: tuple[tuple[float, ...], ...] = ()
-    warmup: tuple[float, ...] = ()
-    limits: Limits = NO_LIMITS
-    gated: bool = True
-    note: str | None = None
+    metric: Annotated[Metric, INLINE]
+    samples: Samples
+    confirmations: tuple[Samples, ...] = ()
+    warmup: Omit[Samples] = ()
+    limits: Annotated[Limits, INLINE] = NO_LIMITS
+    gated: Omit[bool] = True
+    note: Omit[str | None] = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +95,7 @@ class Location:
     """Where a test is written: a file as seen from where ids start, and a line, from 1."""
 
     file: str
-    line: int | None = None
+    line: Annotated[int | None, Mark.OMIT, Coded(lambda value: value.integer(at_least=1))] = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,26 +112,27 @@ class Observation:
     ``has_kernels``: it runs kernels of tt-lang that told something.
     """
 
-    test: str
-    metrics: Mapping[str, MetricObservation] = field(default_factory=dict)
-    hardware: Hardware | None = None
-    configuration: Configuration = Configuration()
+    # In the order of the file.
+    test: Annotated[str, Mark.KEY]
+    metrics: Annotated[Mapping[str, MetricObservation], Mark.REQUIRED] = field(default_factory=dict)
+    configuration: PlainConfiguration = Configuration()
     facts: Mapping[str, Scalar] = field(default_factory=dict)
-    ops: OpGroups | None = None
-    environment: Mapping[str, Scalar] = field(default_factory=dict)
+    ops: Annotated[OpGroups | None, Coded(decode_groups, encode_groups)] = None
     waived: Mapping[str, str] = field(default_factory=dict)
     findings: tuple[Finding, ...] = ()
     unanswered: tuple[Unanswered, ...] = ()
-    problems: tuple[str, ...] = ()
-    raised: str | None = None
-    lost: str | None = None
-    unconfirmed: str | None = None
-    dropped: bool = False
-    left_out: tuple[Source, ...] = ()
-    bottleneck: str | None = None
-    model_kind: str | None = None
-    has_kernels: bool = False
-    location: Location | None = None
+    hardware: Omit[Hardware | None] = None
+    location: Omit[Location | None] = None
+    environment: Omit[Mapping[str, Scalar]] = field(default_factory=dict)
+    left_out: Omit[tuple[Source, ...]] = ()
+    problems: Omit[tuple[str, ...]] = ()
+    dropped: Omit[bool] = False
+    has_kernels: Omit[bool] = False
+    raised: Omit[str | None] = None
+    lost: Omit[str | None] = None
+    unconfirmed: Omit[str | None] = None
+    bottleneck: Omit[str | None] = None
+    model_kind: Omit[str | None] = None
 
     @property
     def outcomes(self) -> Mapping[str, RuleOutcome]:
@@ -123,10 +154,10 @@ class JudgedTest:
     has no op table.
     """
 
-    observation: Observation
-    verdicts: tuple[Verdict, ...] = ()
-    written: frozenset[str] = frozenset()
-    by_op: str | None = None
+    observation: Annotated[Observation, INLINE]
+    verdicts: Annotated[tuple[Verdict, ...], Mark.BY_KEY] = ()
+    written: Omit[frozenset[str]] = frozenset()
+    by_op: Omit[str | None] = None
 
     @property
     def findings(self) -> tuple[Finding, ...]:
@@ -168,13 +199,40 @@ class Run:
     """
 
     hardware: Hardware | None
-    tests: Mapping[str, JudgedTest]
-    environment: Environment = Environment()
+    tests: Annotated[Mapping[str, JudgedTest], Mark.READ]
+    # Nothing is judged by the environment, and other producers describe theirs as they like.
+    environment: Annotated[Environment, Coded(partial(decode_known, Environment))] = Environment()
     label: str | None = None
     id: str | None = None
-    complete: bool = True
-    shift: Shift | None = None
-    coverage: Coverage | None = None
+    complete: Omit[bool] = True
+    shift: Omit[Shift | None] = None
+    coverage: Annotated[Coverage | None, "collected", Mark.OMIT] = None
+
+
+def encode_heading(run: Run) -> dict[str, object]:
+    """Encode what is known of a run before its first test."""
+    return {"format": RUN_FORMAT, "id": run.id, **encode(run)}
+
+
+def encode_run(run: Run) -> dict[str, object]:
+    """Encode a run, its observations and its verdicts."""
+    return {**encode_heading(run), "tests": {name: encode(t) for name, t in run.tests.items()}}
+
+
+def decode_run(document: object) -> Run:
+    """Decode a run record, of this program or of any other producer.
+
+    Raises:
+        DecodeError: with the path of the value that is not what it should be.
+    """
+    value = Value(document)
+    decode_format(value, current=RUN_FORMAT, what="a run record")
+    run = decode(Run, document)
+    if run.hardware is None:
+        for name, item in value.field("tests").items():
+            if run.tests[name].observation.hardware is None:
+                item.field("hardware").members()  # neither here nor at the top: refused
+    return run
 
 
 def lies_in(test: str, place: str) -> bool:

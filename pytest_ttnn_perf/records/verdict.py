@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import Enum
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import Annotated, Final, NamedTuple
 
-if TYPE_CHECKING:
-    from pytest_ttnn_perf.records.metric import Metric
+from pytest_ttnn_perf.records.json import Inline, decode
+from pytest_ttnn_perf.records.metric import Metric
 
 
 class Outcome(Enum):
@@ -51,6 +51,13 @@ class Reason(Enum):
     OTHER_DEFINITION = "other definition"
 
 
+def _metric_of(members: dict[str, object], name: str) -> Metric:
+    """Read a verdict's metric; other producers need not repeat the definition beside it."""
+    if members.get("unit") is None:
+        return Metric(name, unit="")
+    return decode(Metric, members, key=name)
+
+
 class Verdict(NamedTuple):
     """One metric's verdict, complete enough to build its sentence from.
 
@@ -63,7 +70,7 @@ class Verdict(NamedTuple):
     absolute limit that was broken.
     """
 
-    metric: Metric
+    metric: Annotated[Metric, Inline(_metric_of)]
     outcome: Outcome
     reason: Reason | None = None
     detail: str | None = None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import tempfile
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -11,11 +12,10 @@ from pytest_ttnn_perf._base.errors import DecodeError, InputError, UsageError
 from pytest_ttnn_perf._base.files import read_json
 from pytest_ttnn_perf.processes.commands import run_batch
 from pytest_ttnn_perf.processes.worker import interpreter
-from pytest_ttnn_perf.records.codec import Value
-from pytest_ttnn_perf.records.json import decode_coverage
+from pytest_ttnn_perf.records.json import decode
+from pytest_ttnn_perf.records.observation import Coverage
 
 if TYPE_CHECKING:
-    from pytest_ttnn_perf.records.observation import Coverage
     from pytest_ttnn_perf.records.settings import Settings
 
 
@@ -48,7 +48,7 @@ def collect(settings: Settings, here: Path) -> Coverage:
             message = f"pytest --collect-only {ending}{said}; {_HINT}"
             raise UsageError(message)
         try:
-            found = read_json(answer, lambda document: decode_coverage(Value(document)))
+            found = read_json(answer, partial(decode, Coverage))
         except (DecodeError, InputError) as error:
             message = f"pytest --collect-only told what cannot be read: {error}"
             raise UsageError(message) from error

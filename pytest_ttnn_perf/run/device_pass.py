@@ -17,8 +17,7 @@ from pytest_ttnn_perf.observe.checklist import joined
 from pytest_ttnn_perf.observe.profiling import SIGNPOST_BEGIN, SIGNPOST_END
 from pytest_ttnn_perf.observe.series import told_twice
 from pytest_ttnn_perf.processes.commands import free_port
-from pytest_ttnn_perf.records.codec import Value
-from pytest_ttnn_perf.records.json import decode_observation
+from pytest_ttnn_perf.records.json import decode
 from pytest_ttnn_perf.records.messages import (
     Broke,
     Collected,
@@ -154,7 +153,7 @@ class _Hearing:
     def _take(self, test: str, observed: object) -> None:
         self.waiting.pop(test, None)
         try:
-            observation = decode_observation(test, Value(observed))
+            observation = decode(Observation, observed, key=test)
         except DecodeError as error:
             self._give_up(test, str(error))
             return

@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING
 
 from pytest_ttnn_perf.baselines.store import BaselineStore
 from pytest_ttnn_perf.device.host import host_hardware
-from pytest_ttnn_perf.records.codec import Value
-from pytest_ttnn_perf.records.json import decode_observation, encode_observation
+from pytest_ttnn_perf.records.json import decode, encode
 from pytest_ttnn_perf.records.observation import Location, Observation, Run
 from pytest_ttnn_perf.records.result import Rerun
 from pytest_ttnn_perf.records.settings import Update
@@ -107,7 +106,7 @@ class GateRun:
         Raises:
             DecodeError: it is not an observation.
         """
-        observation = decode_observation(test, Value(observed))  # or the journal is unreadable
+        observation = decode(Observation, observed, key=test)  # or the journal is unreadable
         if not self._begun:  # a test that asked for the fixture only while it ran
             self.results.attempt(partial(self.begin, [test]))
         told = self.profiled.get(test)
@@ -117,13 +116,13 @@ class GateRun:
 
             told = told or untold(test, f"device pass: {self.untold}")
             observation = asked_again(with_device(observation, told), self.settings)
-            observed = encode_observation(observation)
+            observed = encode(observation)
         self.results.attempt(partial(self._journal.add, test, observed))
         return self._judge(observation)
 
     def judge_again(self, observation: Observation) -> JudgedTest:
         """Judge a test anew on all that is known of it now, and record that."""
-        encoded = encode_observation(observation)
+        encoded = encode(observation)
         self.results.attempt(partial(self._journal.add, observation.test, encoded))
         return self._judge(observation)
 
@@ -147,7 +146,7 @@ class GateRun:
 
     def lose(self, test: str, why: str, location: Location | None = None) -> JudgedTest:
         """Record a test whose worker died: it has no result, which is one."""
-        return self.judge(test, encode_observation(Observation(test, lost=why, location=location)))
+        return self.judge(test, encode(Observation(test, lost=why, location=location)))
 
     def judged(self, test: str) -> JudgedTest | None:
         """Return a test as it is judged by now; None before."""
@@ -182,7 +181,7 @@ class GateRun:
         Raises:
             DecodeError: it is not an observation.
         """
-        again = decode_observation(test, Value(observed))
+        again = decode(Observation, observed, key=test)
         observation = self._tests[test].observation
         names = self.in_question(test, profiled=profiled)
         return self.judge_again(confirmed(observation, names, again, number=number))

@@ -14,7 +14,8 @@ from pytest_ttnn_perf._base.errors import TtnnPerfError, WriteError
 from pytest_ttnn_perf._base.files import write_text
 from pytest_ttnn_perf.device.host import host_environment
 from pytest_ttnn_perf.records.hardware import CiJob
-from pytest_ttnn_perf.records.json import encode_heading, encode_test
+from pytest_ttnn_perf.records.json import encode
+from pytest_ttnn_perf.records.observation import encode_heading
 from pytest_ttnn_perf.records.settings import Checklist
 from pytest_ttnn_perf.report.sentences import sentence
 from pytest_ttnn_perf.report.terminal import closing_lines, shown_path
@@ -95,8 +96,9 @@ def run_text(run: Run) -> str:
 
 def _test_text(judged: JudgedTest) -> str:
     """Return one test of the record, every verdict with its sentence."""
-    sentences = {v.metric.name: {"sentence": sentence(v)} for v in judged.verdicts}
-    encoded = encode_test(judged, verdicts_with=sentences)
+    encoded = encode(judged)
+    for verdict in judged.verdicts:
+        encoded["verdicts"][verdict.metric.name]["sentence"] = sentence(verdict)
     return json.dumps(encoded)
 
 

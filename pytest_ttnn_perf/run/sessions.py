@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING
 from pytest_ttnn_perf._base.errors import DecodeError, UsageError
 from pytest_ttnn_perf.gate.judge import judge_test, session_of
 from pytest_ttnn_perf.records.baseline import Accepted, MetricBaseline, TestBaseline
-from pytest_ttnn_perf.records.codec import Value
-from pytest_ttnn_perf.records.json import decode_observation
+from pytest_ttnn_perf.records.json import decode
 from pytest_ttnn_perf.records.messages import (
     Broke,
     Collected,
@@ -19,6 +18,7 @@ from pytest_ttnn_perf.records.messages import (
     Reported,
     Stopped,
 )
+from pytest_ttnn_perf.records.observation import Observation
 from pytest_ttnn_perf.records.verdict import Outcome
 from pytest_ttnn_perf.report.sentences import sentence
 
@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
     from pytest_ttnn_perf.records.messages import Message
-    from pytest_ttnn_perf.records.observation import Observation
     from pytest_ttnn_perf.run.workers import Loss
 
 
@@ -143,7 +142,7 @@ class Hearing:
         if message.observed is not None:
             self._heard.add(test)
             try:
-                observation = self.complete(decode_observation(test, Value(message.observed)))
+                observation = self.complete(decode(Observation, message.observed, key=test))
             except DecodeError as error:
                 self._trouble(test, str(error))
                 return

@@ -16,6 +16,7 @@ from pytest_ttnn_perf._base.errors import DecodeError, TtnnPerfError, UsageError
 from pytest_ttnn_perf.device.ttnn import installed
 from pytest_ttnn_perf.processes.channel import ASSIGNMENT
 from pytest_ttnn_perf.processes.worker import Child, interpreter, start, tail
+from pytest_ttnn_perf.records.json import encode
 from pytest_ttnn_perf.records.messages import (
     Assignment,
     Collected,
@@ -24,7 +25,6 @@ from pytest_ttnn_perf.records.messages import (
     Opened,
     PassKind,
     Started,
-    encode_assignment,
     message_of,
 )
 from pytest_ttnn_perf.records.settings import PassChoice, ProfilerKind
@@ -182,7 +182,7 @@ class Workers:
             apart=self.apart,
         )
         file = folder / _FILE
-        file.write_text(json.dumps(encode_assignment(assignment)), encoding="utf-8")
+        file.write_text(json.dumps(encode(assignment)), encoding="utf-8")
 
     def _environment(self, folder: Path) -> dict[str, str]:
         return {**self.environment, **self.variables(folder), ASSIGNMENT: str(folder / _FILE)}

@@ -12,7 +12,7 @@ import pytest
 from pytest_ttnn_perf._base.errors import InputError
 from pytest_ttnn_perf.analysis.captures.detect import read_run
 from pytest_ttnn_perf.records.hardware import Hardware
-from pytest_ttnn_perf.records.json import encode_observation
+from pytest_ttnn_perf.records.json import encode
 from pytest_ttnn_perf.records.metric import Metric
 from pytest_ttnn_perf.records.observation import MetricObservation, Observation, Run
 from pytest_ttnn_perf.run.record import Journal
@@ -89,7 +89,7 @@ def journal(tmp_path: Path) -> Path:
         observed = MetricObservation(metric, (1.0, 2.0))
         observation = Observation(f"test_é.py::{name}", {metric.name: observed})
         observation = replace(observation, raised="line 1\nline 2")
-        journal.add(observation.test, encode_observation(observation))
+        journal.add(observation.test, encode(observation))
     text = journal.file.read_text()
     journal.close()
     copied = tmp_path / "journal.jsonl"

@@ -19,9 +19,10 @@ from pytest_ttnn_perf.records.baseline import (
     Session,
     TestBaseline,
 )
+from pytest_ttnn_perf.records.codec import LARGEST
 from pytest_ttnn_perf.records.hardware import Hardware
-from pytest_ttnn_perf.records.json import encode_verdict
-from pytest_ttnn_perf.records.metric import LARGEST, Better, Kind, Metric
+from pytest_ttnn_perf.records.json import encode
+from pytest_ttnn_perf.records.metric import Better, Kind, Metric
 from pytest_ttnn_perf.records.observation import Limits, MetricObservation
 from pytest_ttnn_perf.records.verdict import Outcome
 from pytest_ttnn_perf.report.numbers import format_value
@@ -133,7 +134,7 @@ def test_any_finite_numbers_are_refused_or_give_a_verdict_of_finite_numbers(
     except DecodeError:
         return
     verdict = judged(MetricObservation(metric, tuple(samples)), baseline)
-    json.dumps(encode_verdict(verdict), allow_nan=False)
+    json.dumps(encode(verdict), allow_nan=False)
 
 
 @SOME

@@ -12,7 +12,8 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from pytest_ttnn_perf._base.errors import DecodeError
-from pytest_ttnn_perf.records.codec import LARGEST_COUNT, Value
+from pytest_ttnn_perf.records.codec import LARGEST_COUNT
+from pytest_ttnn_perf.records.json import decode, encode
 from pytest_ttnn_perf.records.messages import (
     OBSERVATION,
     Assignment,
@@ -28,8 +29,6 @@ from pytest_ttnn_perf.records.messages import (
     Started,
     Stopped,
     Warned,
-    decode_assignment,
-    encode_assignment,
     message_of,
 )
 from tests.properties.strategies import MANY, SOME
@@ -172,7 +171,7 @@ ASSIGNMENTS = st.builds(
 @SOME
 @given(ASSIGNMENTS)
 def test_an_assignment_survives_its_file(assignment: Assignment) -> None:
-    assert decode_assignment(Value(sent(encode_assignment(assignment)))) == assignment
+    assert decode(Assignment, sent(encode(assignment))) == assignment
 
 
 @SOME
@@ -180,10 +179,10 @@ def test_an_assignment_survives_its_file(assignment: Assignment) -> None:
 def test_an_assignment_with_another_value_is_refused_or_an_assignment(
     assignment: Assignment, data: st.DataObject
 ) -> None:
-    document = encode_assignment(assignment)
+    document = encode(assignment)
     document[data.draw(st.sampled_from(sorted(document)))] = data.draw(JSON)
     try:
-        read = decode_assignment(Value(sent(document)))
+        read = decode(Assignment, sent(document))
     except DecodeError:
         return
-    assert decode_assignment(Value(encode_assignment(read))) == read
+    assert decode(Assignment, encode(read)) == read

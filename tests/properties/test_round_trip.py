@@ -13,7 +13,8 @@ from pytest_ttnn_perf._base.files import parse_json
 from pytest_ttnn_perf.analysis.captures.detect import read_run
 from pytest_ttnn_perf.baselines.schema import decode_file, encode_text
 from pytest_ttnn_perf.baselines.store import ops_text, read_ops_file
-from pytest_ttnn_perf.records.json import decode_run, encode_observation, encode_run
+from pytest_ttnn_perf.records.json import encode
+from pytest_ttnn_perf.records.observation import decode_run, encode_run
 from pytest_ttnn_perf.run.record import Journal, run_text
 from tests.properties.records import BASELINE_FILES, OPS, runs
 from tests.properties.strategies import FEW, SOME
@@ -49,7 +50,7 @@ def test_a_journal_holds_what_was_observed(
     journal = Journal(tmp_path_factory.mktemp("artifacts") / "runs" / "journal.jsonl")
     journal.open(run)
     for judged in run.tests.values():
-        journal.add(judged.observation.test, encode_observation(judged.observation))
+        journal.add(judged.observation.test, encode(judged.observation))
     read = read_run(journal.file)
     journal.close()
     expected = {name: judged.observation for name, judged in run.tests.items()}

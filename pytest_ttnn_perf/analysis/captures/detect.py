@@ -19,7 +19,7 @@ from pytest_ttnn_perf.analysis.captures.tt_smi import is_tt_smi
 from pytest_ttnn_perf.analysis.captures.ttlang_log import is_ttlang_log
 from pytest_ttnn_perf.analysis.captures.ttlang_perf import is_perf_summary_json
 from pytest_ttnn_perf.analysis.captures.ttlang_sim import is_sim_stats, is_sim_trace
-from pytest_ttnn_perf.records.json import decode_run
+from pytest_ttnn_perf.records.observation import decode_run
 
 if TYPE_CHECKING:
     from collections.abc import Callable

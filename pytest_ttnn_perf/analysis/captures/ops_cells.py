@@ -9,7 +9,7 @@ import re
 from typing import TYPE_CHECKING, Final, Generic, NamedTuple, TypeVar
 
 from pytest_ttnn_perf.analysis.captures.ops_header import PER_CORE, START_CYCLE
-from pytest_ttnn_perf.records.metric import LARGEST
+from pytest_ttnn_perf.records.codec import LARGEST
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Iterator, Sequence

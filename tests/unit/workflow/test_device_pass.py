@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 import pytest
 
 from pytest_ttnn_perf.records.hardware import Configuration, Hardware
-from pytest_ttnn_perf.records.json import encode_observation
+from pytest_ttnn_perf.records.json import encode
 from pytest_ttnn_perf.records.messages import (
     OBSERVATION,
     Broke,
@@ -134,7 +134,7 @@ def loss(*tests: str) -> Loss:
 
 def test_what_a_worker_profiled_is_taken_in() -> None:
     heard = Heard("a", "b")
-    heard.hear(reported("a", encode_observation(told())))
+    heard.hear(reported("a", encode(told())))
     heard.close(None)
     assert heard.told == {"a": told(), "b": given_up("b", "the test did not run")}
     assert heard.lines == ["ttnn-perf: device pass: profiling 2 tests"]
@@ -153,7 +153,7 @@ def test_the_tests_are_counted_once() -> None:
 @pytest.mark.parametrize(
     ("observed", "why"),
     [
-        (encode_observation(told(raised="ValueError: no")), "the test raised ValueError: no"),
+        (encode(told(raised="ValueError: no")), "the test raised ValueError: no"),
         ([], "the document: expected an object, found a list of 0"),
     ],
     ids=["raised", "damaged"],
@@ -168,7 +168,7 @@ def test_a_test_that_told_nothing_says_why(observed: object, why: str) -> None:
 def test_a_test_that_was_skipped_is_not_missed_and_one_that_runs_again_is_waited_for() -> None:
     heard = Heard("skipped", "rerun")
     heard.hear(reported("skipped", outcome="skipped"))
-    heard.hear(reported("rerun", encode_observation(told("rerun")), outcome="rerun"))
+    heard.hear(reported("rerun", encode(told("rerun")), outcome="rerun"))
     assert (heard.told, list(heard.waiting)) == ({}, ["rerun"])
 
 
@@ -212,7 +212,7 @@ def test_a_test_that_a_later_worker_does_not_collect_is_given_up() -> None:
     heard = Heard("a", "b", "c")
     heard.lose(loss("a"))
     heard.hear(Collected(["c"], ["c"], [], []))
-    heard.hear(reported("c", encode_observation(told("c"))))
+    heard.hear(reported("c", encode(told("c"))))
     heard.close(None)
     assert heard.told["b"] == given_up("b", "the test did not run")
 
@@ -224,7 +224,7 @@ def test_progress_is_told_now_and_then(monkeypatch: pytest.MonkeyPatch) -> None:
     heard._began_s = heard._said_s = 100.0
     for test, at_s in {"a": 104.9, "b": 110.0, "c": 114.0, "d": 130.0}.items():
         now_s[0] = at_s
-        heard.hear(reported(test, encode_observation(told(test))))
+        heard.hear(reported(test, encode(told(test))))
         heard.hear(Finished(test, ["file", 0, test]))
     assert heard.lines[1:] == ["ttnn-perf: device pass: 2 of 4 tests, about 10 s left"]
 
@@ -267,7 +267,7 @@ def profiled(*passes: tuple[list[Any], str | None]) -> tuple[Any, str | None, li
 
 
 def of(test: str, **changes: Any) -> Reported:
-    return reported(test, encode_observation(told(test, **changes)))
+    return reported(test, encode(told(test, **changes)))
 
 
 FIRST = [(PassKind.DEVICE, "usual room", 9.0), ("tests", None)]
