@@ -9,6 +9,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from pytest_ttnn_perf._base.errors import RuleError
+from pytest_ttnn_perf.analysis.checklist.custom import all_rules
 from pytest_ttnn_perf.analysis.checklist.progress import bottleneck_of, model_kind, progress_of
 from pytest_ttnn_perf.analysis.checklist.runner import as_configured, ask_rules, selected
 from pytest_ttnn_perf.device.environment import conflicts
@@ -211,9 +212,7 @@ def _of_test(judged: JudgedTest) -> Iterator[NeedlessWaiver]:
     outcomes = observation.outcomes
     if not observation.waived or not outcomes:
         return
-    from pytest_ttnn_perf.analysis.checklist.registry import RULES
-
-    known = {rule.code for rule in RULES}
+    known = {rule.code for rule in all_rules()}
     for code in observation.waived:
         if code not in known or outcomes.get(code) in _NOTHING:
             yield NeedlessWaiver(code, observation.test, known=code in known)

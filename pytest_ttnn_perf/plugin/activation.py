@@ -13,6 +13,7 @@ from pytest_ttnn_perf._base.errors import TtnnPerfError
 from pytest_ttnn_perf.observe.instruments import equipment
 from pytest_ttnn_perf.plugin.collecting import Gathering
 from pytest_ttnn_perf.plugin.fixture import INSTRUMENTS
+from pytest_ttnn_perf.plugin.hook_calls import Extensions
 from pytest_ttnn_perf.plugin.orchestrator import Closing
 from pytest_ttnn_perf.plugin.settings import settings_of
 from pytest_ttnn_perf.plugin.worker import Worker
@@ -94,6 +95,7 @@ def activate(config: pytest.Config) -> None:
         raise pytest.UsageError(str(error)) from error
     apart = link.assignment.apart if link else None
     settings = settings_of(config, root=apart.settings if apart else None)
+    config.pluginmanager.register(Extensions(settings), "ttnn_perf_extensions")
     if link is not None:
         _work(config, settings, link)
     elif share is not None:

@@ -124,7 +124,7 @@ def kind_of(file: Path) -> ArtifactKind:
     Raises:
         InputError: it cannot be read, is empty, or has none of the formats.
     """
-    head = _head(file)
+    head = head_of(file)
     if not head:
         raise InputError(file, "expected a capture or a run record, found an empty file")
     if is_report_db(head):
@@ -137,7 +137,12 @@ def kind_of(file: Path) -> ArtifactKind:
     raise InputError(file, f"its content is none that is known: {known}")
 
 
-def _head(file: Path) -> bytes:
+def head_of(file: Path) -> bytes:
+    """Return what a file begins with, unpacked: enough to know any format by.
+
+    Raises:
+        InputError: it cannot be read.
+    """
     try:
         with file.open("rb") as stream:
             head = stream.read(_HEAD)

@@ -7,7 +7,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from pytest_ttnn_perf._base.errors import RuleError, UsageError
-from pytest_ttnn_perf.analysis.checklist.registry import RULES
+from pytest_ttnn_perf.analysis.checklist.custom import all_rules, may_be_custom
 from pytest_ttnn_perf.analysis.checklist.rule import finding_of, not_measured
 from pytest_ttnn_perf.records.finding import RuleOutcome, Unanswered
 from pytest_ttnn_perf.records.settings import RuleSettings
@@ -133,26 +133,35 @@ def selected(
             is left.
     """
     limits = tuple((code, tuple(rule.limits.items())) for code, rule in settings.items())
-    return _selected(tuple(select), tuple(ignore), limits)
+    # Before their plugins are loaded, and on the command line, rules of others are not known.
+    known = tuple(code for code in select if not may_be_custom(code))
+    if select and not known:
+        return Selection((), ())
+    left_out = tuple(code for code in ignore if not may_be_custom(code))
+    limits = tuple(each for each in limits if not may_be_custom(each[0]))
+    return _selected(known, left_out, limits, all_rules())
 
 
 @lru_cache(maxsize=2)  # every test of a process asks for the same, and some for one rule more
 def _selected(
-    select: tuple[str, ...], ignore: tuple[str, ...], limits: tuple[tuple[str, _Limits], ...]
+    select: tuple[str, ...],
+    ignore: tuple[str, ...],
+    limits: tuple[tuple[str, _Limits], ...],
+    rules: tuple[type[Rule], ...],
 ) -> Selection:
     for option, codes in (("select", select), ("ignore", ignore)):
         for code in codes:
-            if not any(rule.code.startswith(code) for rule in RULES):
+            if not any(rule.code.startswith(code) for rule in rules):
                 message = f"{option}: no rule begins with {code!r}; `ttnn-perf rules` lists them"
                 raise UsageError(message)
     for code, _ in limits:
-        if not any(rule.code == code for rule in RULES):
+        if not any(rule.code == code for rule in rules):
             message = f"rules.{code}: there is no such rule; `ttnn-perf rules` lists them"
             raise UsageError(message)
     given = dict(limits)
     asked = tuple(
         _limited(rule, given.get(rule.code, ()))
-        for rule in RULES
+        for rule in rules
         if _named(rule.code, select, otherwise=True) and not _named(rule.code, ignore)
     )
     if not asked:
