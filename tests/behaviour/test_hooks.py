@@ -249,6 +249,7 @@ def test_hardware_that_we_do_not_know_is_told(project: Project, isolate: str) ->
 
 def test_the_first_that_knows_it_has_the_word(project: Project) -> None:
     project.write(conftest=HARDWARE, test_model=MODEL, other=HARDWARE.replace("lab3", "lab4"))
+    project.pytester.syspathinsert()
     gate(project, "-p", "other")
     assert record_of(project)["tests"][TEST]["hardware"]["board"] == "lab3"
 
@@ -311,6 +312,7 @@ def test_a_report_that_fails_costs_neither_the_record_nor_other_reports(project:
     """
     project.write(conftest=REPORT, failing=failing, test_model=MODEL)
 
+    project.pytester.syspathinsert()
     ran = gate(project, "-p", "failing")
 
     assert (ran.code, counts_of(ran)) == (1, "1 passed")
