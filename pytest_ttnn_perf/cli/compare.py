@@ -6,10 +6,13 @@ from collections import Counter
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Final
 
-from pytest_ttnn_perf._base.errors import InputError, UsageError
+from pytest_ttnn_perf._base.errors import UsageError
 from pytest_ttnn_perf._base.text import counted
-from pytest_ttnn_perf.analysis.captures.detect import ArtifactKind, op_table_of, read_run
-from pytest_ttnn_perf.analysis.ops.align import attribute
+from pytest_ttnn_perf.analysis.captures.detect import (
+    ArtifactKind,
+    attribute_captures,
+    read_run,
+)
 from pytest_ttnn_perf.cli.show import presumed_kind_of
 from pytest_ttnn_perf.experiments.compare_runs import compare_runs
 from pytest_ttnn_perf.records.metric import Better
@@ -26,7 +29,6 @@ if TYPE_CHECKING:
     from pytest_ttnn_perf.records.hardware import Scalar
     from pytest_ttnn_perf.records.metric import Metric
     from pytest_ttnn_perf.records.observation import Run
-    from pytest_ttnn_perf.records.ops import OpTable
 
 
 _HEADINGS: Final = ("test", "metric", "before", "after", "change", "note")
@@ -158,7 +160,8 @@ def compare_files(
     """
     kinds = [presumed_kind_of(file) for file in (before, after)]
     if ArtifactKind.RUN_RECORD not in kinds:
-        return _compare_captures(before, after, start=start, end=end, shape=shape)
+        change = attribute_captures(before, after, start=start, end=end)
+        return attribution_listing(change).text(shape)
     if kinds[0] is not kinds[1]:
         found = f"{before.name} is {kinds[0].value}, {after.name} is {kinds[1].value}"
         message = f"a run record is compared with another one: {found}"
@@ -171,32 +174,6 @@ def compare_files(
         raise UsageError(message)
     comparison = compare_runs(read_run(before), read_run(after))
     return comparison_listing(comparison, names=(before.name, after.name)).text(shape)
-
-
-def _compare_captures(
-    before: Path, after: Path, *, start: str | None, end: str | None, shape: str
-) -> str:
-    first, second = (op_table_of(file, start=start, end=end) for file in (before, after))
-    if first.kernel_time != second.kernel_time:
-        message = (
-            f"the captures hold different times: {before.name} has {first.kernel_time}, "
-            f"{after.name} has {second.kernel_time}"
-        )
-        raise UsageError(message)
-    _refuse_incomplete(before, first)
-    _refuse_incomplete(after, second)
-    return attribution_listing(attribute(first, second)).text(shape)
-
-
-def _refuse_incomplete(file: Path, table: OpTable) -> None:
-    """Replays that ran different ops lost data, and no op of theirs can be trusted."""
-    for trace in table.traces:
-        if not trace.complete:
-            problem = (
-                f"trace {trace.trace} on device {trace.device} is incomplete: its "
-                f"{trace.replays} replays ran different ops; capture it again"
-            )
-            raise InputError(file, problem)
 
 
 def run(options: argparse.Namespace) -> Result:

@@ -32,6 +32,7 @@ from pytest_ttnn_perf.analysis.captures.ttlang_log import (
 from pytest_ttnn_perf.analysis.captures.ttlang_perf import read_perf_summary_json
 from pytest_ttnn_perf.analysis.captures.ttlang_sim import read_sim_stats, read_sim_trace
 from pytest_ttnn_perf.measure.timing import kept_output
+from pytest_ttnn_perf.observe.custom_formats import read_custom_format
 from pytest_ttnn_perf.records.hardware import Hardware
 from pytest_ttnn_perf.records.metric import KERNEL_TIME, Kind, Source
 from pytest_ttnn_perf.records.observation import NO_ARTIFACT, Artifact, MetricObservation
@@ -49,9 +50,15 @@ def read_artifact(file: Path) -> Artifact:
     Raises:
         InputError: the file is of no known format, tells nothing of a test, or is damaged.
     """
-    kind = kind_of(file)
-    if kind not in ARTIFACTS:
-        raise InputError(file, f"expected an artifact of a test, found {kind.value}")
+    try:
+        kind = kind_of(file)
+        if kind not in ARTIFACTS:
+            raise InputError(file, f"expected an artifact of a test, found {kind.value}")
+    except InputError:
+        artifact = read_custom_format(file)  # ours come first: nobody can take them over
+        if artifact is None:
+            raise
+        return artifact
     return ARTIFACTS[kind](file)
 
 

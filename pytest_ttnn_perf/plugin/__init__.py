@@ -46,6 +46,13 @@ MARKER_HELP = (
 )
 
 
+def pytest_addhooks(pluginmanager: pytest.PytestPluginManager) -> None:
+    """Declare the hooks that other plugins may implement."""
+    from pytest_ttnn_perf.plugin import hookspecs
+
+    pluginmanager.add_hookspecs(hookspecs)
+
+
 def pytest_addoption(parser: pytest.Parser) -> None:
     """Declare the options, without defaults: only what was given may win over the file."""
     group = parser.getgroup("ttnn-perf", "performance gate for TTNN model tests")

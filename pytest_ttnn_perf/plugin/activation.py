@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final
 import pytest
 
 from pytest_ttnn_perf._base.errors import TtnnPerfError
+from pytest_ttnn_perf.plugin.hook_calls import Extensions
 from pytest_ttnn_perf.plugin.settings import settings_of
 from pytest_ttnn_perf.processes.channel import SHARE, take_link, take_share
 from pytest_ttnn_perf.records.messages import PassKind
@@ -93,6 +94,7 @@ def activate(config: pytest.Config) -> None:
         raise pytest.UsageError(str(error)) from error
     apart = link.assignment.apart if link else None
     settings = settings_of(config, root=apart.settings if apart else None)
+    config.pluginmanager.register(Extensions(settings), "ttnn_perf_extensions")
     if link is not None:
         _work(config, settings, link)
     elif share is not None:

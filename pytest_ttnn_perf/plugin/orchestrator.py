@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Final
 import pytest
 
 from pytest_ttnn_perf._base.errors import TtnnPerfError
+from pytest_ttnn_perf.plugin.hook_calls import report_run
 from pytest_ttnn_perf.plugin.relay import Relay, tell
 from pytest_ttnn_perf.plugin.reports import fail_report, live_logs
 from pytest_ttnn_perf.plugin.settings import is_measured
@@ -209,7 +210,8 @@ class Closing:
         if refused or session.config.option.collectonly:
             self.gate.abandon()
         else:
-            self.gate.finish(complete=ran and not stopped and not self.gate.cut_short)
+            run = self.gate.finish(complete=ran and not stopped and not self.gate.cut_short)
+            self.gate.results.errors += report_run(session.config, run)
         if session.exitstatus == pytest.ExitCode.OK:
             if self.gate.results.errors or self.gate.lapses.lost:
                 session.exitstatus = pytest.ExitCode.TESTS_FAILED

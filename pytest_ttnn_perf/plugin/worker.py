@@ -15,6 +15,7 @@ import pytest
 from pytest_ttnn_perf._base.text import text_of
 from pytest_ttnn_perf.observe.instruments import error_text
 from pytest_ttnn_perf.plugin.fixture import INSTRUMENTS, OBSERVER, observer_for
+from pytest_ttnn_perf.plugin.hook_calls import with_hardware
 from pytest_ttnn_perf.plugin.reports import place_of
 from pytest_ttnn_perf.plugin.settings import (
     NAME,
@@ -145,7 +146,7 @@ class Worker:
         if is_over and observer is not None and report.outcome != "skipped":
             raised = _raised(call, report) if report.failed else self.failed_subtest
             observer.printed(report.capstdout + report.capstderr or self.printed)
-            _attach(report, observer.finish(raised=raised))
+            _attach(report, with_hardware(item, observer.finish(raised=raised)))
         return report
 
 

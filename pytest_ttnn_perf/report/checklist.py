@@ -244,9 +244,10 @@ def evidence_lines(finding: Finding) -> Iterator[str]:
 
 def advice_lines(finding: Finding) -> Iterator[str]:
     """Say what to do about it, and where there is more to read."""
-    if finding.fix is not None and finding.waived is None:
+    if finding.fix and finding.waived is None:
         yield f"    fix: {finding.fix}"
-        yield f"    see: ttnn-perf rules {finding.code}"
+        if finding.code.startswith("TTP"):  # rules of other plugins have no page here
+            yield f"    see: ttnn-perf rules {finding.code}"
 
 
 def count_line(findings: Iterable[Finding]) -> str:

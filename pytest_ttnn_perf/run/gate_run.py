@@ -227,8 +227,8 @@ class GateRun:
         found = violations(judged, self.settings.checklist)
         return failure_text(judged, verdicts, findings=found, rerun=self.rerun)
 
-    def finish(self, *, complete: bool = True) -> None:
-        """Write baselines and records. What could not be written is kept in ``errors``.
+    def finish(self, *, complete: bool = True) -> Run:
+        """Write baselines and records; return the run. What was not written is in ``errors``.
 
         A run that is not ``complete`` was interrupted: its record says so, and never passes.
         """
@@ -247,6 +247,7 @@ class GateRun:
         if self.settings.json is not None:
             self.results.publish(run, self.settings.json)
         self.results.report(run, self._store, self._manner)
+        return run
 
     def abandon(self) -> None:
         """End a run that never was one, without a trace."""

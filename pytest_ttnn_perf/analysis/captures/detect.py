@@ -8,7 +8,7 @@ from dataclasses import replace
 from enum import Enum
 from typing import TYPE_CHECKING, Final
 
-from pytest_ttnn_perf._base.errors import DecodeError, InputError
+from pytest_ttnn_perf._base.errors import DecodeError, InputError, UsageError
 from pytest_ttnn_perf._base.files import loads, parse_json, read_text
 from pytest_ttnn_perf.analysis.captures.cpp_report import is_cpp_report, read_cpp_report
 from pytest_ttnn_perf.analysis.captures.device_log import is_device_log
@@ -19,12 +19,14 @@ from pytest_ttnn_perf.analysis.captures.tt_smi import is_tt_smi
 from pytest_ttnn_perf.analysis.captures.ttlang_log import is_ttlang_log
 from pytest_ttnn_perf.analysis.captures.ttlang_perf import is_perf_summary_json
 from pytest_ttnn_perf.analysis.captures.ttlang_sim import is_sim_stats, is_sim_trace
+from pytest_ttnn_perf.analysis.ops.align import attribute
 from pytest_ttnn_perf.records.observation import decode_run
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
+    from pytest_ttnn_perf.records.attribution import Attribution
     from pytest_ttnn_perf.records.observation import Run
     from pytest_ttnn_perf.records.ops import OpTable
 
@@ -122,7 +124,7 @@ def kind_of(file: Path) -> ArtifactKind:
     Raises:
         InputError: it cannot be read, is empty, or has none of the formats.
     """
-    head = _head(file)
+    head = head_of(file)
     if not head:
         raise InputError(file, "expected a capture or a run record, found an empty file")
     if is_report_db(head):
@@ -135,7 +137,12 @@ def kind_of(file: Path) -> ArtifactKind:
     raise InputError(file, f"its content is none that is known: {known}")
 
 
-def _head(file: Path) -> bytes:
+def head_of(file: Path) -> bytes:
+    """Return what a file begins with, unpacked: enough to know any format by.
+
+    Raises:
+        InputError: it cannot be read.
+    """
     try:
         with file.open("rb") as stream:
             head = stream.read(_HEAD)
@@ -170,3 +177,30 @@ def op_table_of(file: Path, *, start: str | None = None, end: str | None = None)
         raise InputError(file, f"expected a capture with an op table, found {kind.value}")
     table = OP_TABLES[kind](file)
     return window(table, start, end) if start or end else table
+
+
+def attribute_captures(
+    before: Path, after: Path, *, start: str | None = None, end: str | None = None
+) -> Attribution:
+    """Say which ops make up the change between two captures with op tables, or their windows.
+
+    Raises:
+        InputError: one holds no op table, is damaged, or has an incomplete trace.
+        UsageError: they hold different times, or do not have the window.
+    """
+    first, second = (op_table_of(file, start=start, end=end) for file in (before, after))
+    if first.kernel_time != second.kernel_time:
+        message = (
+            f"the captures hold different times: {before.name} has {first.kernel_time}, "
+            f"{after.name} has {second.kernel_time}"
+        )
+        raise UsageError(message)
+    for file, table in ((before, first), (after, second)):
+        for trace in table.traces:
+            if not trace.complete:  # its replays lost data, and no op of theirs can be trusted
+                problem = (
+                    f"trace {trace.trace} on device {trace.device} is incomplete: its "
+                    f"{trace.replays} replays ran different ops; capture it again"
+                )
+                raise InputError(file, problem)
+    return attribute(first, second)

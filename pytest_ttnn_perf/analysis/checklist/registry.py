@@ -12,7 +12,7 @@ from pytest_ttnn_perf._base.errors import UsageError
 from pytest_ttnn_perf.analysis.checklist import rules
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
 
     from pytest_ttnn_perf.analysis.checklist.rule import Rule
 
@@ -36,6 +36,13 @@ def register(rule: Rule) -> None:
         message = f"{rule.code}: another rule has this code; `ttnn-perf rules` lists them"
         raise UsageError(message)
     _REGISTERED[rule.code] = rule
+
+
+def replace_others(others: Iterable[Rule]) -> None:
+    """Have these rules of other projects, in place of those there were."""
+    _REGISTERED.clear()
+    for rule in others:
+        register(rule)
 
 
 def codes() -> tuple[str, ...]:

@@ -7,6 +7,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from pytest_ttnn_perf._base.errors import RuleError, UsageError
+from pytest_ttnn_perf.analysis.checklist.custom import may_be_custom
 from pytest_ttnn_perf.analysis.checklist.registry import codes, rule_of
 from pytest_ttnn_perf.analysis.checklist.rule import finding_of, not_measured
 from pytest_ttnn_perf.records.finding import RuleOutcome, Unanswered
@@ -133,7 +134,13 @@ def selected(
             is left.
     """
     limits = tuple((code, tuple(rule.limits.items())) for code, rule in settings.items())
-    return _selected(codes(), tuple(select), tuple(ignore), limits)
+    # Before their plugins are loaded, and on the command line, rules of others are not known.
+    named = tuple(code for code in select if not may_be_custom(code))
+    if select and not named:
+        return Selection((), ())
+    left_out = tuple(code for code in ignore if not may_be_custom(code))
+    limits = tuple(each for each in limits if not may_be_custom(each[0]))
+    return _selected(codes(), named, left_out, limits)
 
 
 @lru_cache(maxsize=2)  # every test of a process asks for the same, and some for one rule more

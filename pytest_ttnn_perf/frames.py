@@ -1,0 +1,402 @@
+"""Captures, run records and baselines as pandas DataFrames, for notebooks.
+
+pandas is loaded by the first call, not by importing this module. What cannot be read is an
+``InputError`` or a ``UsageError``, each with one sentence.
+"""
+
+from __future__ import annotations
+
+import os
+import warnings
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from pytest_ttnn_perf._base.errors import InputError, UsageError
+from pytest_ttnn_perf._base.text import counted
+from pytest_ttnn_perf.analysis.captures.detect import attribute_captures, op_table_of, read_run
+from pytest_ttnn_perf.baselines.store import BaselineStore
+from pytest_ttnn_perf.gate.judge import NO_METRIC, session_of
+from pytest_ttnn_perf.records.attribution import ChangeKind
+from pytest_ttnn_perf.records.finding import RuleOutcome, Severity
+from pytest_ttnn_perf.records.metric import Better, Kind, Source
+from pytest_ttnn_perf.records.ops import HOST, Category, category_of
+from pytest_ttnn_perf.records.verdict import Outcome
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+    from enum import Enum
+
+    import pandas as pd
+
+    from pytest_ttnn_perf.records.metric import Metric
+    from pytest_ttnn_perf.records.observation import JudgedTest, MetricObservation, Run
+    from pytest_ttnn_perf.records.ops import OpTable, Signature, Tensor
+    from pytest_ttnn_perf.records.verdict import Verdict
+
+    File = str | os.PathLike[str]
+
+
+__all__ = ["InputError", "UsageError", "baselines", "compare", "findings", "ops", "runs"]
+#: Where a run leaves its records, unless it is told otherwise.
+RUNS: Final = ".ttnn_perf/runs"
+#: What ``compare`` calls the row of everything that no part explains.
+UNEXPLAINED: Final = "unexplained"
+_TIME: Final = "datetime64[ns, UTC]"
+#: The columns of each frame, in order, with their types: one of pandas', or the values that a
+#: categorical may have.
+_DEFINITION: Final[Mapping[str, str | type[Enum]]] = {
+    "unit": "string",
+    "kind": Kind,
+    "better": Better,
+    "source": Source,
+}
+_RUN: Final = {"run": "string", "started_at": _TIME, "commit": "string", "label": "string"}
+COLUMNS: Final[Mapping[str, Mapping[str, str | type[Enum]]]] = {
+    "ops": {
+        "device": "Int64",
+        "op": "category",
+        "category": Category,
+        "kernel_ns": "float64",
+        "gap_ns": "float64",
+        "ideal_ns": "float64",
+        "cores": "Int64",
+        "fidelity": "category",
+        "input_shapes": "category",
+        "input_dtypes": "category",
+        "input_layouts": "category",
+        "input_memory": "category",
+        "output_shapes": "category",
+        "output_dtypes": "category",
+        "output_layouts": "category",
+        "output_memory": "category",
+        "trace": "Int64",
+        "replay": "Int64",
+        "host": "bool",
+        "attributes": "category",
+    },
+    "runs": {
+        **_RUN,
+        "complete": "bool",
+        "key": "string",
+        "test": "string",
+        "metric": "string",
+        **_DEFINITION,
+        "value": "float64",
+        "n": "Int64",
+        "gated": "bool",
+        "outcome": Outcome,
+        "baseline": "float64",
+        "change": "float64",
+        "limit": "float64",
+    },
+    "baselines": {
+        "key": "string",
+        "test": "string",
+        "metric": "string",
+        **_DEFINITION,
+        "session": "Int64",
+        "current": "bool",
+        "median": "float64",
+        "mad": "float64",
+        "n": "Int64",
+        "accepted_at": _TIME,
+        "commit": "string",
+        "reason": "string",
+        "ttnn": "string",
+    },
+    "findings": {
+        **_RUN,
+        "key": "string",
+        "test": "string",
+        "code": "string",
+        "name": "string",
+        "severity": Severity,
+        "outcome": RuleOutcome,
+        "value": "float64",
+        "limit": "float64",
+        "unit": "string",
+        "reason": "string",
+        "fix": "string",
+        "waived": "string",
+    },
+    "compare": {
+        "change": "category",
+        "op": "string",
+        "shape": "string",
+        "operands": "string",
+        "count": "Int64",
+        "moved": "Int64",
+        "before_ns": "float64",
+        "after_ns": "float64",
+        "delta_ns": "float64",
+        "causes": "string",
+    },
+}
+
+
+def ops(capture: File, *, start: str | None = None, end: str | None = None) -> pd.DataFrame:
+    """Return the op table of a capture, or its window between two signposts: a row per op.
+
+    Warns where ops of a device have no time, or replays of a trace ran different ops: no sum over
+    the frame is whole then.
+
+    Raises:
+        InputError: the file holds no op table, or is damaged.
+        UsageError: it does not have the window.
+    """
+    file = _path(capture)
+    table = op_table_of(file, start=start, end=end)
+    _warn_of_lost_ops(file, table)
+    columns = table.columns
+    values: dict[str, Any] = {
+        "device": [None if device == HOST else device for device in columns.device],
+        "kernel_ns": columns.kernel_ns,
+        "gap_ns": columns.gap_ns,
+        "ideal_ns": columns.ideal_ns,
+        "cores": columns.cores,
+        "fidelity": _repeated(table.fidelities, columns.fidelity),
+        "trace": columns.trace,
+        "replay": columns.replay,
+        "host": columns.host,
+        "attributes": _repeated(table.attribute_texts, columns.attributes),
+    }
+    for name, text_of in _SIGNATURE_TEXTS.items():
+        # Once per signature: captures reach a million rows, of a few hundred signatures.
+        values[name] = _repeated(list(map(text_of, table.signatures)), columns.signature)
+    frame = _frame("ops", values)
+    frame.attrs = {
+        "format": table.format,
+        "arch": table.arch,
+        "kernel_time": table.kernel_time,
+        "rows": table.rows,
+        "dropped": dict(table.dropped),
+    }
+    return frame
+
+
+def runs(*records: File) -> pd.DataFrame:
+    """Return the metrics of run records, a row per test and metric.
+
+    A folder stands for the records in it; without any argument, that of ``.ttnn_perf/runs``.
+
+    Raises:
+        InputError: a file is missing, or is no run record.
+    """
+    return _of_rows("runs", (row for run in _read(records) for row in _run_rows(run)))
+
+
+def findings(*records: File) -> pd.DataFrame:
+    """Return what the checklist says in run records, a row per test and rule with an answer.
+
+    Raises:
+        InputError: a file is missing, or is no run record.
+    """
+    return _of_rows("findings", (row for run in _read(records) for row in _finding_rows(run)))
+
+
+def baselines(folder: File = "baselines") -> pd.DataFrame:
+    """Return the baselines of a folder, a row per stored session, oldest first.
+
+    Raises:
+        InputError: there is no such folder, or a file in it is malformed.
+    """
+    return _of_rows("baselines", _session_rows(_path(folder)))
+
+
+def compare(
+    before: File, after: File, *, start: str | None = None, end: str | None = None
+) -> pd.DataFrame:
+    """Return which ops make up the change between two captures, a row per group of like ops.
+
+    The last row is what no group explains, so that ``before_ns``, ``after_ns`` and ``delta_ns``
+    add up to the totals: kernel times of one device and one execution of each trace.
+
+    Raises:
+        InputError: a file holds no op table, is damaged, or has an incomplete trace.
+        UsageError: they hold different times, or do not have the window.
+    """
+    whole = attribute_captures(_path(before), _path(after), start=start, end=end)
+    rows: list[tuple[object, ...]] = [
+        (
+            part.change.value,
+            part.op,
+            part.shape,
+            part.signature,
+            part.count,
+            part.moved,
+            part.before_ns,
+            part.before_ns + part.delta_ns,
+            part.delta_ns,
+            "; ".join(map(str, part.causes)),
+        )
+        for part in whole.parts
+    ]
+    if rows or whole.before_ns or whole.after_ns:
+        left_ns = whole.before_ns - sum(part.before_ns for part in whole.parts)
+        times = (left_ns, left_ns + whole.unexplained_ns, whole.unexplained_ns)
+        rows.append((UNEXPLAINED, None, None, None, None, None, *times, ""))
+    frame = _of_rows("compare", rows)
+    changes = [*(kind.value for kind in ChangeKind), UNEXPLAINED]
+    frame["change"] = frame["change"].cat.set_categories(changes)
+    frame.attrs = {"devices": whole.devices, "replayed": whole.replayed}
+    return frame
+
+
+def _path(file: object) -> Path:
+    if not isinstance(file, (str, os.PathLike)):
+        message = f"expected the path of a file or folder, found {type(file).__name__}"
+        raise UsageError(message)
+    return Path(file).expanduser()
+
+
+def _of_rows(name: str, rows: Iterable[Sequence[object]]) -> pd.DataFrame:
+    names = list(COLUMNS[name])
+    listed = list(rows)
+    values: Iterable[Sequence[object]] = zip(*listed, strict=True) if listed else [()] * len(names)
+    return _frame(name, dict(zip(names, values, strict=True)))
+
+
+def _frame(name: str, values: Mapping[str, Any]) -> pd.DataFrame:
+    import pandas as pd
+
+    return pd.DataFrame({c: _column(values[c], dtype) for c, dtype in COLUMNS[name].items()})
+
+
+def _column(values: Any, dtype: str | type[Enum]) -> pd.Series:
+    import pandas as pd
+
+    if dtype == _TIME:  # other producers may write anything there
+        texts = pd.Series(list(values), dtype="string")
+        times = pd.to_datetime(texts, utc=True, errors="coerce", format="ISO8601")
+        return times.astype(_TIME)
+    if isinstance(dtype, str):
+        return pd.Series(values if hasattr(values, "dtype") else list(values), dtype=dtype)
+    choices = [choice.value for choice in dtype]
+    if hasattr(values, "set_categories"):
+        return pd.Series(values.set_categories(choices))
+    return pd.Series(pd.Categorical(list(values), categories=choices))
+
+
+def _repeated(texts: Sequence[str], places: Sequence[int]) -> Any:
+    """Return the texts at some places as a categorical; a place of -1 has none."""
+    import pandas as pd
+
+    kinds = pd.Categorical(list(texts), categories=list(dict.fromkeys(texts)))
+    return kinds.take(list(places), allow_fill=True) if len(places) else kinds[:0]
+
+
+def _joined(part: Callable[[Tensor], str], *, outputs: bool) -> Callable[[Signature], str]:
+    def text(signature: Signature) -> str:
+        return "; ".join(map(part, signature.outputs if outputs else signature.inputs))
+
+    return text
+
+
+def _shape(tensor: Tensor) -> str:
+    """Return a shape such as ``1x1x1024[1000]x512``: 1000, padded to 1024."""
+    logical = tensor.logical
+    if logical is None or len(logical) != len(tensor.padded):
+        return "x".join(map(str, tensor.padded))
+    sizes = zip(tensor.padded, logical, strict=True)
+    return "x".join(f"{n}" if n == m else f"{n}[{m}]" for n, m in sizes)
+
+
+_OPERAND_TEXTS: Final[Mapping[str, Callable[[Tensor], str]]] = {
+    "shapes": _shape,
+    "dtypes": lambda tensor: tensor.dtype,
+    "layouts": lambda tensor: tensor.layout,
+    "memory": lambda tensor: tensor.memory,
+}
+#: The columns of a capture that follow from the signature of an op.
+_SIGNATURE_TEXTS: Final[Mapping[str, Callable[[Signature], str]]] = {
+    "op": lambda signature: signature.op,
+    "category": lambda signature: category_of(signature.op).value,
+    **{f"input_{name}": _joined(part, outputs=False) for name, part in _OPERAND_TEXTS.items()},
+    **{f"output_{name}": _joined(part, outputs=True) for name, part in _OPERAND_TEXTS.items()},
+}
+
+
+def _warn_of_lost_ops(file: Path, table: OpTable) -> None:
+    lost = [f"{counted(len(table.unread), 'op')} without a time"] if table.unread else []
+    lost += [
+        f"trace {trace.trace} on device {trace.device}, whose replays ran different ops"
+        for trace in table.traces
+        if not trace.complete
+    ]
+    if lost:
+        message = f"{file.name} has lost data, no sum over it is whole: {', '.join(lost)}"
+        warnings.warn(message, stacklevel=3)
+
+
+def _read(records: Sequence[File]) -> Iterator[Run]:
+    for place in map(_path, records or (RUNS,)):
+        if not place.exists():
+            raise InputError(place, "expected a run record or a folder of them, found nothing")
+        for file in sorted(place.glob("*.json")) if place.is_dir() else (place,):
+            yield read_run(file)
+
+
+def _heading(run: Run, judged: JudgedTest) -> tuple[tuple[object, ...], str | None]:
+    """Return what the rows of a test begin with, and the key that it is filed under."""
+    environment = run.environment
+    hardware = judged.observation.hardware or run.hardware
+    heading = (run.id, environment.started_at, environment.commit, run.label)
+    return heading, hardware.key if hardware else None
+
+
+def _run_rows(run: Run) -> Iterator[tuple[object, ...]]:
+    for test, judged in run.tests.items():
+        heading, key = _heading(run, judged)
+        verdicts = {verdict.metric.name: verdict for verdict in judged.verdicts}
+        observed = judged.observation.metrics
+        for name in dict.fromkeys((*observed, *verdicts)):
+            row = _metric_cells(observed.get(name), verdicts.get(name))
+            metric = None if name == NO_METRIC.name else name
+            yield (*heading, run.complete, key, test, metric, *row)
+
+
+def _metric_cells(
+    observed: MetricObservation | None, verdict: Verdict | None
+) -> tuple[object, ...]:
+    """Return a metric that was recorded, judged, or both."""
+    samples = observed.samples if observed else ()
+    finite = tuple(sample for sample in samples if sample == sample)  # noqa: PLR0124 (NaN)
+    value = session_of(observed, finite).median if observed and finite else None
+    gated = observed.gated if observed else True
+    metric = observed.metric if observed else verdict.metric if verdict else None
+    assert metric is not None
+    judged = (
+        (verdict.outcome.value, verdict.centre, verdict.change, verdict.limit)
+        if verdict
+        else (None,) * 4
+    )
+    return (*_definition(metric), value, len(samples), gated, *judged)
+
+
+def _definition(metric: Metric) -> tuple[str | None, ...]:
+    if metric == NO_METRIC:
+        return (None,) * 4
+    return metric.unit, metric.kind.value, metric.better.value, metric.source.value
+
+
+def _finding_rows(run: Run) -> Iterator[tuple[object, ...]]:
+    for test, judged in run.tests.items():
+        heading, key = _heading(run, judged)
+        for found in judged.observation.findings:
+            numbers = (found.value, found.limit, found.unit)
+            texts = (found.reason, found.fix, found.waived)
+            rule = (found.code, found.name, found.severity.value, found.outcome.value)
+            yield (*heading, key, test, *rule, *numbers, *texts)
+
+
+def _session_rows(folder: Path) -> Iterator[tuple[object, ...]]:
+    for file in BaselineStore(folder).all_files():
+        place = file.test_file or file.path.stem
+        for name, stored in sorted(file.content.tests.items()):
+            test = f"{place}::{name}" if name else place
+            accepted = stored.accepted
+            provenance = (accepted.at, accepted.commit, accepted.reason, accepted.ttnn)
+            for metric, baseline in sorted(stored.metrics.items()):
+                start = (file.content.hardware.key, test, metric, *_definition(baseline.metric))
+                for at, session in enumerate(baseline.sessions):
+                    yield (*start, at, at >= baseline.since, *session, *provenance)

@@ -1,0 +1,61 @@
+"""What implementations of our hooks are made of: one place to import from.
+
+The hooks themselves are declared in ``pytest_ttnn_perf.plugin.hookspecs``.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from pytest_ttnn_perf.analysis.checklist.custom import CustomRule
+from pytest_ttnn_perf.analysis.checklist.rule import (
+    Answer,
+    clean,
+    found,
+    not_applicable,
+    not_measured,
+)
+from pytest_ttnn_perf.observe.custom_formats import CaptureFormat
+from pytest_ttnn_perf.observe.series import metric_of, numbers_of
+from pytest_ttnn_perf.records.finding import Evidence, Input, Severity, Subject
+from pytest_ttnn_perf.records.hardware import Hardware
+from pytest_ttnn_perf.records.metric import Source
+from pytest_ttnn_perf.records.observation import Artifact, MetricObservation, Run
+
+__all__ = [
+    "Answer",
+    "Artifact",
+    "CaptureFormat",
+    "CustomRule",
+    "Evidence",
+    "Hardware",
+    "Input",
+    "MetricObservation",
+    "Run",
+    "Severity",
+    "Source",
+    "Subject",
+    "capture_metric",
+    "clean",
+    "found",
+    "not_applicable",
+    "not_measured",
+]
+
+
+def capture_metric(
+    name: str,
+    value_or_samples: object,
+    *,
+    unit: str = "",
+    better: str | None = None,
+    kind: str | None = None,
+    source: Source = Source.DEVICE,
+) -> MetricObservation:
+    """Return a metric that a capture tells; as ``ttnn_perf.record`` takes it.
+
+    Raises:
+        UsageError: something of it cannot be meant.
+    """
+    metric = replace(metric_of(name, unit=unit, better=better, kind=kind), source=source)
+    return MetricObservation(metric, tuple(numbers_of(name, value_or_samples)))

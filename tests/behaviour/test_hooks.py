@@ -1,0 +1,347 @@
+"""Rules, formats, hardware and reports of others: hooks in a user's conftest, in gated runs."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.behaviour.model import MODEL as TEST
+from tests.behaviour.model import counts_of, record_of, refusal_of
+
+if TYPE_CHECKING:
+    from tests.harness.project import Project, Ran
+
+MODEL = """
+    def test_model(ttnn_perf):
+        ttnn_perf.record("latency", [10.0] * 3, unit="ms")
+"""
+RULES = """
+    from pytest_ttnn_perf.hooks import CustomRule, Input, Severity, clean, found
+
+    def fast_enough(subject):
+        latency = subject.observation.metrics["latency"].samples[0]
+        if latency <= 5:
+            return clean(latency, limit=5, unit="ms")
+        return found(f"latency is {latency:g} ms", value=latency, limit=5, unit="ms")
+
+    def pytest_ttnn_perf_rules():
+        return [
+            CustomRule(
+                "ACM901", "fast-enough", Severity.ERROR, fast_enough,
+                fix="Ask the team for its budget.", needs=(Input.TEST,),
+            )
+        ]
+"""
+FORMATS = """
+    import json
+    from pytest_ttnn_perf.hooks import Artifact, CaptureFormat, capture_metric
+
+    def read(file):
+        cycles = json.loads(file.read_text())["cycles"]
+        return Artifact((capture_metric("sim_cycles", cycles, kind="count"),))
+
+    def pytest_ttnn_perf_capture_formats():
+        return [CaptureFormat("acme trace", lambda head: b'"acme"' in head, read)]
+"""
+ATTACH = """
+    def test_model(ttnn_perf):
+        ttnn_perf.attach("trace.json")
+"""
+HARDWARE = """
+    from pytest_ttnn_perf.hooks import Hardware
+
+    def pytest_ttnn_perf_hardware(item, hardware):
+        assert hardware is None
+        return Hardware("quasar", "lab3", "1x1") if "model" in item.name else None
+"""
+REPORT = """
+    import pathlib
+
+    def pytest_ttnn_perf_report(run, document):
+        lines = [
+            f"{test} {verdict.metric.name} {verdict.outcome.value}"
+            for test, judged in run.tests.items() for verdict in judged.verdicts
+        ]
+        assert list(document["tests"]) == list(run.tests)
+        with pathlib.Path("own.txt").open("a") as file:
+            file.write("\\n".join([document["id"], *lines]) + "\\n")
+"""
+
+
+@pytest.fixture(params=["inline", "process"])
+def isolate(request: pytest.FixtureRequest) -> str:
+    """Both roles in one process, and each in its own: conftest files are loaded in all."""
+    return str(request.param)
+
+
+def gate(project: Project, *arguments: str, isolate: str = "inline") -> Ran:
+    return project.pytest("--ttnn-perf-update=new", "--ttnn-perf-isolate", isolate, *arguments)
+
+
+def findings_of(project: Project) -> dict[str, dict[str, object]]:
+    found = record_of(project)["tests"][TEST]["findings"]
+    return {each["code"]: each for each in found}
+
+
+def test_a_rule_of_a_conftest_fails_a_test(project: Project, isolate: str) -> None:
+    project.write(conftest=RULES, test_model=MODEL)
+
+    ran = gate(project, isolate=isolate)
+
+    assert (ran.code, counts_of(ran)) == (1, "1 failed")
+    assert "ACM901 fast-enough (error): latency is 10 ms, limit 5 ms" in ran.text
+    assert "fix: Ask the team for its budget." in ran.text
+    assert "ttnn-perf rules ACM901" not in ran.text
+    assert findings_of(project)["ACM901"]["outcome"] == "FOUND"
+
+
+@pytest.mark.parametrize("option", ["--ttnn-perf-ignore=ACM", "--ttnn-perf-ignore=ACM901"])
+def test_it_can_be_ignored(project: Project, option: str) -> None:
+    project.write(conftest=RULES, test_model=MODEL)
+    assert counts_of(gate(project, option)) == "1 passed"
+
+
+def test_it_can_be_selected_alone(project: Project, isolate: str) -> None:
+    project.write(conftest=RULES, test_model=MODEL)
+    gate(project, "--ttnn-perf-select=ACM", isolate=isolate)
+    assert list(findings_of(project)) == ["ACM901"]
+
+
+def test_it_is_waived_and_weighed_as_ours_are(project: Project) -> None:
+    project.write(conftest=RULES, test_model=MODEL)
+    settings = '[tool.ttnn_perf.rules.ACM901]\nseverity = "warning"\n'
+    (project.path / "pyproject.toml").write_text(settings)
+    assert counts_of(gate(project)) == "1 passed"
+    # The command line loads no conftest: it does not know the rule, and does not mind it.
+    assert project.cli("baseline", "list").code == 0
+
+
+def test_a_code_that_nobody_has_is_refused_still(project: Project) -> None:
+    project.write(conftest=RULES, test_model=MODEL)
+    message = refusal_of(gate(project, "--ttnn-perf-select=ABC1"))
+    assert message == "select: no rule begins with 'ABC1'; `ttnn-perf rules` lists them"
+
+
+def test_a_rule_that_raises_fails_the_test_and_costs_no_other_finding(project: Project) -> None:
+    project.write(conftest=RULES.replace("latency <= 5", "1 / 0"), test_model=MODEL)
+
+    ran = gate(project)
+
+    assert counts_of(ran) == "1 failed"
+    assert (
+        "the rule, which is of conftest.py, raised ZeroDivisionError: division by zero" in ran.text
+    )
+    assert len(findings_of(project)) > 1
+
+
+def test_a_rule_that_answers_nonsense_is_named(project: Project) -> None:
+    broken = RULES.replace("(subject):", "(subject):\n        return")
+    project.write(conftest=broken, test_model=MODEL)
+    ran = gate(project)
+    assert "the rule, which is of conftest.py, returned NoneType instead of an Answer" in ran.text
+
+
+@pytest.mark.parametrize(
+    ("body", "message"),
+    [
+        ("raise ValueError('no')", "raised ValueError: no"),
+        ("import pytest; pytest.skip('not here')", "raised Skipped: not here"),
+        ("return 3", "returned int: expected a list of CustomRule"),
+        ("return [3]", "returned a list with 3 in it: expected CustomRule"),
+        (
+            "return [CustomRule('TTP001', 'x', Severity.INFO, print)]",
+            "returned what cannot be used: TTP001: codes that begin with TTP are those of "
+            "ttnn-perf",
+        ),
+        (
+            "return [CustomRule('acme', 'x', Severity.INFO, print)]",
+            "returned what cannot be used: a code is three capital letters and three digits, "
+            "found 'acme'",
+        ),
+        (
+            "return [CustomRule('ACM001', 'x', 'error', print)]",
+            "returned what cannot be used: ACM001: expected a severity, found 'error'",
+        ),
+        (
+            "return [CustomRule('ACM001', 'x', Severity.INFO, print)] * 2",
+            "returned ACM001, which is a rule of conftest.py already",
+        ),
+    ],
+)
+def test_a_mistaken_hook_stops_the_run_before_it_starts(
+    project: Project, body: str, message: str
+) -> None:
+    project.write(
+        conftest=f"""
+        from pytest_ttnn_perf.hooks import CustomRule, Severity
+
+        def pytest_ttnn_perf_rules():
+            {body}
+        """,
+        test_model=MODEL,
+    )
+    refused = refusal_of(gate(project))
+    assert refused == f"conftest.py: pytest_ttnn_perf_rules {message}"
+    assert not (project.path / ".ttnn_perf" / "runs").exists()
+
+
+def test_a_file_of_another_format_is_attached(project: Project, isolate: str) -> None:
+    project.write(conftest=FORMATS, test_model=ATTACH)
+    # Ours would call this a run record, which is no artifact of a test.
+    (project.path / "trace.json").write_text('{"acme": 1, "format": 9, "cycles": [700, 700]}')
+
+    ran = gate(project, isolate=isolate)
+
+    assert counts_of(ran) == "1 passed"
+    metric = record_of(project)["tests"][TEST]["metrics"]["sim_cycles"]
+    assert (metric["samples"], metric["kind"], metric["source"]) == ([700, 700], "count", "device")
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ('{"acme": 1}', "the reader of 'acme trace', which is of conftest.py, raised KeyError"),
+        ('{"acme": 1, "cycles": "many"}', "sim_cycles"),
+        ('{"other": 1}', "its content is none that is known"),
+    ],
+)
+def test_what_a_reader_cannot_read_fails_its_test(
+    project: Project, content: str, message: str
+) -> None:
+    project.write(conftest=FORMATS, test_model=ATTACH)
+    (project.path / "trace.json").write_text(content)
+    ran = gate(project)
+    assert counts_of(ran) == "1 failed"
+    assert message in ran.text
+    assert TEST in record_of(project)["tests"]
+
+
+def test_a_reader_that_returns_something_else_is_named(project: Project) -> None:
+    project.write(conftest=FORMATS.replace("return Artifact(", "return list("), test_model=ATTACH)
+    (project.path / "trace.json").write_text('{"acme": 1, "cycles": 3}')
+    ran = gate(project)
+    assert (
+        "the reader of 'acme trace', which is of conftest.py, returned list instead of an Artifact"
+    ) in ran.text
+
+
+def test_two_formats_that_know_one_file_are_named(project: Project) -> None:
+    other = "CaptureFormat('any', lambda head: True, read)]"
+    project.write(conftest=FORMATS.replace("read)]", f"read), {other}"), test_model=ATTACH)
+    (project.path / "trace.json").write_text('{"acme": 1, "cycles": 3}')
+    ran = gate(project)
+    expected = "several formats recognise it: 'acme trace' (of conftest.py) and 'any' (of conftest"
+    assert expected in ran.text
+
+
+def test_hardware_that_we_do_not_know_is_told(project: Project, isolate: str) -> None:
+    project.write(conftest=HARDWARE, test_model=MODEL)
+
+    ran = gate(project, isolate=isolate)
+
+    assert counts_of(ran) == "1 passed"
+    assert (project.path / "baselines" / "quasar-lab3-1x1" / "test_model.json").exists()
+    told = record_of(project)["tests"][TEST]["hardware"]
+    assert told == {"arch": "quasar", "board": "lab3", "mesh": "1x1"}
+
+
+def test_the_first_that_knows_it_has_the_word(project: Project) -> None:
+    project.write(conftest=HARDWARE, test_model=MODEL, other=HARDWARE.replace("lab3", "lab4"))
+    project.pytester.syspathinsert()
+    gate(project, "-p", "other")
+    assert record_of(project)["tests"][TEST]["hardware"]["board"] == "lab3"
+
+
+@pytest.mark.parametrize(
+    ("body", "message"),
+    [
+        ("raise OSError('no tool')", "raised OSError: no tool"),
+        ("return 'n150'", "returned 'n150': expected Hardware(arch, board, mesh)"),
+        ("return Hardware('a', '')", "returned Hardware(arch='a', board='', mesh=None): expected"),
+    ],
+)
+def test_mistaken_hardware_fails_the_test_and_keeps_its_record(
+    project: Project, body: str, message: str
+) -> None:
+    project.write(
+        conftest=f"""
+        from pytest_ttnn_perf.hooks import Hardware
+
+        def pytest_ttnn_perf_hardware():
+            {body}
+        """,
+        test_model=MODEL,
+    )
+    ran = gate(project)
+    assert counts_of(ran) == "1 failed"
+    assert f"conftest.py: pytest_ttnn_perf_hardware {message}" in ran.text
+    assert record_of(project)["tests"][TEST]["metrics"]["latency"]["samples"] == [10, 10, 10]
+
+
+def test_a_report_of_ones_own_is_written_once(project: Project, isolate: str) -> None:
+    project.write(conftest=REPORT, test_model=MODEL)
+
+    ran = gate(project, isolate=isolate)
+
+    assert ran.code == 0
+    written = (project.path / "own.txt").read_text().splitlines()
+    assert written == [record_of(project)["id"], f"{TEST} latency NO_BASELINE"]
+
+
+def test_the_document_is_the_record(project: Project) -> None:
+    project.write(
+        conftest="""
+        import json, pathlib
+
+        def pytest_ttnn_perf_report(document):
+            pathlib.Path("own.json").write_text(json.dumps(document))
+        """,
+        test_model=MODEL,
+    )
+    gate(project)
+    assert json.loads((project.path / "own.json").read_text()) == record_of(project)
+
+
+def test_a_report_that_fails_costs_neither_the_record_nor_other_reports(project: Project) -> None:
+    failing = """
+        def pytest_ttnn_perf_report(document):
+            document.clear()
+            raise ValueError("no disk")
+    """
+    project.write(conftest=REPORT, failing=failing, test_model=MODEL)
+
+    project.pytester.syspathinsert()
+    ran = gate(project, "-p", "failing")
+
+    assert (ran.code, counts_of(ran)) == (1, "1 passed")
+    assert "not written: failing: pytest_ttnn_perf_report raised ValueError: no disk" in ran.text
+    assert (project.path / "own.txt").exists()
+    assert record_of(project)["tests"]
+
+
+def test_hooks_are_known_and_not_called_without_the_gate(project: Project) -> None:
+    names = ("rules", "capture_formats", "hardware", "report")
+    hooks = "\n".join(f"def pytest_ttnn_perf_{name}(): raise ValueError" for name in names)
+    project.write(conftest=hooks, test_model=MODEL)
+    ran = project.pytest()
+    assert (ran.code, counts_of(ran)) == (0, "1 passed")
+    (project.path / "conftest.py").write_text("def pytest_ttnn_perf_rule(): pass\n")
+    ran = project.pytest()
+    assert "unknown hook 'pytest_ttnn_perf_rule'" in ran.text + ran.errors
+
+
+def test_a_wrapper_is_refused_by_name(project: Project) -> None:
+    project.write(
+        conftest="""
+        import pytest
+
+        @pytest.hookimpl(wrapper=True)
+        def pytest_ttnn_perf_rules():
+            return (yield)
+        """,
+        test_model=MODEL,
+    )
+    expected = "conftest.py: pytest_ttnn_perf_rules is a wrapper, of which this hook takes none"
+    assert refusal_of(gate(project)) == expected
