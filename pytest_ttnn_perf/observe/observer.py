@@ -31,30 +31,19 @@ from pytest_ttnn_perf.records.metric import (
     Metric,
 )
 from pytest_ttnn_perf.records.observation import NO_ARTIFACT, Artifact, Observation
-from pytest_ttnn_perf.records.settings import USUAL_PCC, PccLimits, left_out
+from pytest_ttnn_perf.records.settings import (
+    USUAL_PCC,
+    PccLimits,
+    finite_number,
+    left_out,
+    whole_number,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from pytest_ttnn_perf.records.hardware import Scalar
     from pytest_ttnn_perf.records.settings import Settings, TestSettings
-
-
-def whole_number(name: str, value: object, *, least: int) -> int:
-    """Return a whole number of at least ``least``; anything else is a mistake."""
-    if isinstance(value, bool) or not isinstance(value, int) or value < least:
-        message = f"{name}: expected a whole number of at least {least}, found {value!r}"
-        raise UsageError(message)
-    return value
-
-
-def finite_number(name: str, value: object) -> float:
-    """Return a finite number; anything else is a mistake."""
-    is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
-    if isinstance(value, (int, float)) and is_number and -LARGEST <= value <= LARGEST:
-        return value
-    message = f"{name}: expected a finite number, found {value!r}"
-    raise UsageError(message)
 
 
 def bounds_of(

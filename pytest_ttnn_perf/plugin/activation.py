@@ -155,8 +155,8 @@ def _work(config: pytest.Config, settings: Settings, link: Link) -> None:
 
 def _lead(config: pytest.Config, settings: Settings) -> None:
     """Judge the tests of this run, and run them here or in workers."""
-    from pytest_ttnn_perf.plugin.collecting import Gathering
     from pytest_ttnn_perf.plugin.orchestrator import Closing, Inline, Orchestrator
+    from pytest_ttnn_perf.plugin.reports import Gathering
     from pytest_ttnn_perf.run.gate_run import GateRun
     from pytest_ttnn_perf.run.preflight import check_paths, choose_profiler, fitted, has_devices
     from pytest_ttnn_perf.run.record import ci_job

@@ -65,12 +65,13 @@ class Extensions:
         if not named and not _is_needed(config, "pytest_ttnn_perf_rules", _CUSTOM_RULES):
             return
         from pytest_ttnn_perf.analysis.checklist.custom import CustomRule, use_custom_rules
-        from pytest_ttnn_perf.analysis.checklist.runner import selected
+        from pytest_ttnn_perf.analysis.checklist.runner import forget_selections, selected
 
         use_custom_rules(None)
         rules = _all_of(config, "pytest_ttnn_perf_rules", CustomRule)
         _refuse_double_codes(rules)
         use_custom_rules(rules)
+        forget_selections()
         selected(settings.select, settings.ignore, settings.rules)
 
     def _take_formats(self, config: pytest.Config) -> None:

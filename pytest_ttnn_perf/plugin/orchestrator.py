@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     import argparse
     from collections.abc import Generator, Mapping
 
-    from pytest_ttnn_perf.plugin.collecting import Gathering
+    from pytest_ttnn_perf.plugin.reports import Gathering
     from pytest_ttnn_perf.records.settings import ProfilerKind
     from pytest_ttnn_perf.run.gate_run import GateRun
 

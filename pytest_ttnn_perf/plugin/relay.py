@@ -34,7 +34,7 @@ from pytest_ttnn_perf.run.record import properties_of
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from pytest_ttnn_perf.plugin.collecting import Gathering
+    from pytest_ttnn_perf.plugin.reports import Gathering
     from pytest_ttnn_perf.records.messages import Message
     from pytest_ttnn_perf.run.gate_run import GateRun
     from pytest_ttnn_perf.run.workers import Loss

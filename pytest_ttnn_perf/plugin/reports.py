@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import logging
+import os
 import re
 import warnings
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, Final
 
@@ -20,10 +21,10 @@ from _pytest._code.code import (
 from _pytest.reports import CollectErrorRepr
 
 from pytest_ttnn_perf._base.text import visible_lines
-from pytest_ttnn_perf.records.observation import Location
+from pytest_ttnn_perf.records.observation import Coverage, Location
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
     from _pytest._io import TerminalWriter
 
@@ -235,3 +236,48 @@ def _found(name: str, inside: list[Any] | None = None) -> pytest.CollectReport:
 def _key(test: str) -> Any:
     """Return a test's id as this pytest keeps it: newer ones do so in a class of its own."""
     return getattr(_found(test), "id", test)
+
+
+#: Options that select tests, or with which some files are not even looked at, by their names in
+#: pytest's namespace. Marks do not: a job that runs what is marked runs all that it is there for.
+_PARTIAL: Final = ("keyword", "lf", "ignore", "ignore_glob", "pyargs")
+
+
+@dataclass(eq=False)
+class Gathering:
+    """Keeps book of a collection, wherever it takes place: workers' hooks are called here too."""
+
+    config: pytest.Config
+    _apart: list[str] = field(default_factory=list)
+    _deselected: list[str] = field(default_factory=list)
+
+    def pytest_deselected(self, items: Sequence[pytest.Item]) -> None:
+        """Keep what was deselected: it is there all the same."""
+        self._deselected += [getattr(item, "nodeid", str(item)) for item in items]
+
+    def pytest_collectreport(self, report: pytest.CollectReport) -> None:
+        """Keep what could not be collected, or was skipped as a whole: its tests may be there."""
+        if not report.passed:
+            self._apart.append(report.nodeid)
+
+    def coverage(self, tests: Iterable[str]) -> Coverage | None:
+        """Return what was collected, with ``tests`` to run; None if it was a selection of files."""
+        option = self.config.option
+        if any(getattr(option, name, None) for name in _PARTIAL):
+            return None
+        found = (_place(argument, self.config) for argument in self.config.args)
+        places = tuple(place for place in found if place is not None)
+        if not places:
+            return None
+        unasked = tuple(self._deselected)
+        return Coverage(places, (*tests, *unasked, *self._apart), unasked)
+
+
+def _place(argument: str, config: pytest.Config) -> str | None:
+    """Return where the tests of an argument lie, from the root; None if it is not all of a file."""
+    if "::" in argument:
+        return None
+    place = os.path.relpath(config.invocation_params.dir / argument, config.rootpath)
+    if place.startswith(".."):
+        return None
+    return "" if place == "." else place.replace(os.sep, "/")

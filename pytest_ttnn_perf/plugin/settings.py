@@ -9,8 +9,13 @@ import pytest
 
 from pytest_ttnn_perf._base.configuration import OPTIONS, TURN_ON, attribute_of
 from pytest_ttnn_perf._base.errors import TtnnPerfError, UsageError
-from pytest_ttnn_perf.observe.observer import finite_number, whole_number
-from pytest_ttnn_perf.records.settings import Settings, TestSettings, Update
+from pytest_ttnn_perf.records.settings import (
+    Settings,
+    TestSettings,
+    Update,
+    finite_number,
+    whole_number,
+)
 from pytest_ttnn_perf.run.settings import load_settings, with_options
 
 if TYPE_CHECKING:

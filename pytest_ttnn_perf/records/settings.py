@@ -8,6 +8,8 @@ from enum import Enum
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from pytest_ttnn_perf._base.errors import UsageError
+from pytest_ttnn_perf.records.codec import LARGEST
 from pytest_ttnn_perf.records.metric import OF_DEVICE, Source
 
 if TYPE_CHECKING:
@@ -206,3 +208,20 @@ def left_out(settings: Settings) -> tuple[Source, ...]:
         return (Source.WALL,)
     wall_only = settings.passes is PassChoice.WALL or settings.profiler is ProfilerKind.OFF
     return OF_DEVICE if wall_only else ()
+
+
+def whole_number(name: str, value: object, *, least: int) -> int:
+    """Return a whole number of at least ``least``; anything else is a mistake."""
+    if isinstance(value, bool) or not isinstance(value, int) or value < least:
+        message = f"{name}: expected a whole number of at least {least}, found {value!r}"
+        raise UsageError(message)
+    return value
+
+
+def finite_number(name: str, value: object) -> float:
+    """Return a finite number; anything else is a mistake."""
+    is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
+    if isinstance(value, (int, float)) and is_number and -LARGEST <= value <= LARGEST:
+        return value
+    message = f"{name}: expected a finite number, found {value!r}"
+    raise UsageError(message)

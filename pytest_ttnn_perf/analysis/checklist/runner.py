@@ -143,6 +143,11 @@ def selected(
     return _selected(codes(), named, left_out, limits)
 
 
+def forget_selections() -> None:
+    """Select anew: there are other rules now."""
+    _selected.cache_clear()
+
+
 @lru_cache(maxsize=2)  # every test of a process asks for the same, and some for one rule more
 def _selected(
     known: tuple[str, ...],
