@@ -314,7 +314,7 @@ class _Accepting:
                 edit = metric_edits(before, then[test], what)
                 tests.append(TestEdit(hardware.key, test, edit))
             after.append((hardware, then))
-        files = file_edits(self.store, after, here=self.asked.changing.here)
+        files = file_edits(self.store, after, cwd=self.asked.changing.cwd)
         return Edits(tuple(tests), files, tuple(self.refusals), tuple(self.remarks))
 
     def write(self) -> Iterator[str]:

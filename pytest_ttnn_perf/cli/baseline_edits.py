@@ -80,7 +80,7 @@ def file_edits(
     store: BaselineStore,
     changes: Iterable[tuple[Hardware, Mapping[str, TestBaseline | None]]],
     *,
-    here: Path,
+    cwd: Path,
 ) -> tuple[FileEdit, ...]:
     """Return what becomes of each file if tests come to have these baselines, None for none."""
     fates: dict[Path, FileFate] = {}
@@ -97,7 +97,7 @@ def file_edits(
         for test_file, own in by_file.items():
             path = baseline_path(store.root, hardware, test_file)
             fates[path] = _fate(path, store.names_in(hardware, test_file), own)
-    return tuple(FileEdit(shown(path, here), fates[path]) for path in sorted(fates))
+    return tuple(FileEdit(shown(path, cwd), fates[path]) for path in sorted(fates))
 
 
 def _fate(path: Path, stored: frozenset[str], own: Mapping[str, TestBaseline | None]) -> FileFate:
@@ -108,9 +108,9 @@ def _fate(path: Path, stored: frozenset[str], own: Mapping[str, TestBaseline | N
     return FileFate.CHANGE if path.exists() else FileFate.CREATE
 
 
-def shown(path: Path, here: Path) -> str:
+def shown(path: Path, cwd: Path) -> str:
     """Return a path as the user would name it from where they stand."""
-    nearer = os.path.relpath(path, here)
+    nearer = os.path.relpath(path, cwd)
     return str(path) if nearer.startswith(os.pardir) else nearer
 
 
@@ -247,7 +247,7 @@ class Changing:
 
     dry_run: bool
     shape: str
-    here: Path
+    cwd: Path
 
 
 def shown_then_done(

@@ -17,7 +17,7 @@ from pytest_ttnn_perf.gate.ratios import centre_of
 from pytest_ttnn_perf.processes.git import contents, history, top_level
 from pytest_ttnn_perf.records.observation import encode_run
 from pytest_ttnn_perf.report.numbers import Listing, format_fraction, format_value, table_lines
-from pytest_ttnn_perf.run.lapses import stored_tests
+from pytest_ttnn_perf.run.health import stored_tests
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

@@ -23,8 +23,8 @@ from pytest_ttnn_perf.records.observation import Coverage, Run, function_of, lie
 from pytest_ttnn_perf.records.paths import key_folder
 from pytest_ttnn_perf.report.terminal import renaming_texts
 from pytest_ttnn_perf.run.collection import collect
+from pytest_ttnn_perf.run.health import described, hardware_of, orphans_in, stored_tests
 from pytest_ttnn_perf.run.judge import judge_run
-from pytest_ttnn_perf.run.lapses import described, hardware_of, orphans_in, stored_tests
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -67,7 +67,7 @@ def prune_baselines(asked: Pruning, settings: Settings) -> Result:
         message = f"there are no baselines of {asked.key}; there are ones of: {', '.join(close)}"
         raise UsageError(message)
     if asked.record is None:
-        run = Run(None, {}, coverage=collect(settings, asked.changing.here))
+        run = Run(None, {}, coverage=collect(settings, asked.changing.cwd))
     else:
         run = judge_run(_full_run(asked.record, full=asked.full), store, settings)
     orphans = list(orphans_in(run, files, used=hardware_of(run)))
@@ -130,7 +130,7 @@ def _edits(
             note = f"looks like {orphan.looks_like}, which has a baseline of its own"
             tests.append(replace(edit, note=note) if orphan.looks_like else edit)
             after.setdefault(orphan.hardware, {})[orphan.test] = None
-    files = file_edits(store, after.items(), here=asked.changing.here)
+    files = file_edits(store, after.items(), cwd=asked.changing.cwd)
     return Edits(tuple(tests), files, remarks=tuple(remarks))
 
 
@@ -170,7 +170,7 @@ def rename_baselines(before: str, after: str, root: Path, changing: Changing) ->
             tests.append(TestEdit(hardware.key, old, edit, renamed_to=new, note=note))
             then |= {old: None, new: _with_table(root, hardware, stored)}
         changes.append((hardware, then))
-    edits = Edits(tuple(tests), file_edits(store, changes, here=changing.here))
+    edits = Edits(tuple(tests), file_edits(store, changes, cwd=changing.cwd))
 
     def write() -> tuple[str, ...]:
         for hardware, names in moves.items():

@@ -102,22 +102,24 @@ def locks_of(settings: Settings) -> Path:
 
 
 def doctor(
-    settings: Settings, around: Surroundings, *, shape: str, say: Callable[[str], None]
+    settings: Settings, around: Surroundings, *, shape: str, print_line: Callable[[str], None]
 ) -> Result:
     """Print what this machine can measure; fails where a gate could not run."""
-    diagnosis = diagnose(settings, around, say=say)
+    diagnosis = diagnose(settings, around, print_line=print_line)
     return Result(doctor_listing(diagnosis).text(shape), failed=not diagnosis.fit)
 
 
-def diagnose(settings: Settings, around: Surroundings, *, say: Callable[[str], None]) -> Diagnosis:
+def diagnose(
+    settings: Settings, around: Surroundings, *, print_line: Callable[[str], None]
+) -> Diagnosis:
     """Look at everything. Nothing is opened while another process might be using it."""
     environment = around.environment
-    with _said(say, "asking ttnn what it can do"):
+    with _said(print_line, "asking ttnn what it can do"):
         # Not from what was kept: that it still works is what is asked here.
         build = preflight(interpreter(), environment, None, devices=around.devices)
     host = machine(environment, root=around.root, devices=around.devices)
     chips = visible_chips(environment, around.devices)
-    with _said(say, "asking tt-smi"):
+    with _said(print_line, "asking tt-smi"):
         snapshot, mute = _snapshot(environment) if chips else (None, "there is no device")
     held = {chip: holder for chip in chips if (holder := holder_of(chip, around.locks))}
     # tt-smi sees all chips, ttnn only those that it may use.
@@ -128,7 +130,7 @@ def diagnose(settings: Settings, around: Surroundings, *, say: Callable[[str], N
     if build.location is None or not (chips or simulated):
         hardware, unknown = host_hardware(), None
     else:
-        with _said(say, "asking ttnn for the system"):
+        with _said(print_line, "asking ttnn for the system"):
             hardware, unknown = _device(build, around, chips, board=board, occupied=occupied)
     choice = choose(ProfilerKind.AUTO, build, environment)
     facts = Facts(
@@ -153,7 +155,7 @@ def _device(
         return None, "only ttnn could tell, and another process is using the chips"
     try:
         # To ask is to take the chips: for as long as it takes, nobody else may.
-        with take(chips, around.locks, timeout_s=0, say=lambda _: None):
+        with take(chips, around.locks, timeout_s=0, print_line=lambda _: None):
             answers = ask_ttnn(
                 (Question.CLUSTER,),
                 interpreter(),
@@ -182,9 +184,9 @@ def _snapshot(environment: Mapping[str, str]) -> tuple[TtSmi | None, str | None]
 
 
 @contextmanager
-def _said(say: Callable[[str], None], what: str) -> Iterator[None]:
+def _said(print_line: Callable[[str], None], what: str) -> Iterator[None]:
     """Say what is under way, if it takes more than a moment."""
-    timer = Timer(_MOMENT_S, say, [f"{what} ..."])
+    timer = Timer(_MOMENT_S, print_line, [f"{what} ..."])
     timer.start()
     try:
         yield
@@ -196,7 +198,7 @@ def run(options: argparse.Namespace) -> Result:
     """Return what was found, and whether a gate would fail."""
     settings = project_settings()
     around = Surroundings(dict(os.environ), locks_of(settings))
-    return doctor(settings, around, shape=options.format, say=_say)
+    return doctor(settings, around, shape=options.format, print_line=_say)
 
 
 def _say(line: str) -> None:

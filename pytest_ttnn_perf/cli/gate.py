@@ -21,8 +21,8 @@ from pytest_ttnn_perf.report.checklist import finding_document
 from pytest_ttnn_perf.report.numbers import Listing
 from pytest_ttnn_perf.report.sentences import sentence
 from pytest_ttnn_perf.report.terminal import summary_lines
-from pytest_ttnn_perf.run.judge import judge_run, manner_of
-from pytest_ttnn_perf.run.lapses import lapses_of
+from pytest_ttnn_perf.run.health import health_of
+from pytest_ttnn_perf.run.judge import judge_run, summary_options_of
 from pytest_ttnn_perf.run.record import ci_job
 from pytest_ttnn_perf.run.settings import find_root
 
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from pytest_ttnn_perf.records.observation import JudgedTest, Run
     from pytest_ttnn_perf.records.settings import Settings
     from pytest_ttnn_perf.records.verdict import Shift
-    from pytest_ttnn_perf.report.terminal import Manner
+    from pytest_ttnn_perf.report.terminal import SummaryOptions
     from pytest_ttnn_perf.run.record import CiReports
 
 
@@ -107,18 +107,25 @@ class Gate:
         run = judge_run(run, store, self.settings)
         _refuse_other_definitions(records[0], run)
         rerun = replace(self.rerun, records=tuple(map(str, records)))
-        manner = manner_of(list(run.tests.values()), self.settings, rerun=rerun, shift=run.shift)
-        lapses = lapses_of(run, store, self.settings)
-        return Gated(run, replace(manner, lapses=lapses))
+        summary_options = summary_options_of(
+            list(run.tests.values()), self.settings, rerun=rerun, shift=run.shift
+        )
+        health = health_of(run, store, self.settings)
+        return Gated(run, replace(summary_options, health=health))
 
     def reports(self, gated: Gated, store: BaselineStore) -> CiReports:
         """Return what a judged run says to CI systems."""
         from pytest_ttnn_perf.run.record import ci_reports
 
-        manner = gated.manner
-        record = ", ".join(manner.rerun.records)
+        summary_options = gated.summary_options
+        record = ", ".join(summary_options.rerun.records)
         return ci_reports(
-            gated.run, self.settings, store, manner=manner, job=self.job, record=record
+            gated.run,
+            self.settings,
+            store,
+            summary_options=summary_options,
+            job=self.job,
+            record=record,
         )
 
 
@@ -127,7 +134,7 @@ class Gated:
     """A run that was judged anew, as the settings say."""
 
     run: Run
-    manner: Manner
+    summary_options: SummaryOptions
 
     @property
     def is_empty(self) -> bool:
@@ -137,7 +144,7 @@ class Gated:
     @property
     def passed(self) -> bool:
         """Whether it is whole, and no test of it failed or was lost."""
-        wrong = self.is_empty or self.manner.failed or self.manner.lapses.lost
+        wrong = self.is_empty or self.summary_options.failed or self.summary_options.health.lost
         return self.run.complete and not wrong
 
     @property
@@ -153,7 +160,7 @@ class Gated:
             failed=not self.passed,
             complete=self.run.complete,
             shift=self.run.shift,
-            lost=self.manner.lapses.lost,
+            lost=self.summary_options.health.lost,
         )
         headings = ("test", "metric", "outcome", "change", "limit", "provisional", "sentence")
         rows = tuple(
@@ -169,7 +176,7 @@ class Gated:
             for j in tests
             for v in j.verdicts
         )
-        lines = [line.text for line in summary_lines(tests, manner=self.manner)]
+        lines = [line.text for line in summary_lines(tests, summary_options=self.summary_options)]
         if not self.run.complete:
             lines.append(f"failed: the run was cut short after {counted(len(tests), 'test')}")
         if self.is_empty:

@@ -97,7 +97,7 @@ def visible_chips(environment: Mapping[str, str], devices: Path = DEVICES) -> tu
 
 
 def take(
-    chips: Sequence[int], folder: Path, *, timeout_s: float, say: Callable[[str], None]
+    chips: Sequence[int], folder: Path, *, timeout_s: float, print_line: Callable[[str], None]
 ) -> Lease:
     """Take all of the chips, one after another in the same order everywhere: no two runs deadlock.
 
@@ -109,7 +109,7 @@ def take(
     lease = Lease(tuple(sorted(set(chips))), locks)
     try:
         for chip in lease.chips:
-            _, lock = _Wait((chip,), folder, deadline, timeout_s).first(say)
+            _, lock = _Wait((chip,), folder, deadline, timeout_s).first(print_line)
             locks.append(lock)
     except BaseException:
         lease.release()
@@ -118,7 +118,7 @@ def take(
 
 
 def take_one(
-    chips: Sequence[int], folder: Path, *, timeout_s: float, say: Callable[[str], None]
+    chips: Sequence[int], folder: Path, *, timeout_s: float, print_line: Callable[[str], None]
 ) -> Lease:
     """Take the first of the chips that is free: for one of several workers side by side.
 
@@ -126,7 +126,7 @@ def take_one(
         UsageError: other runs still hold all of them, or the locks cannot be made.
     """
     wait = _Wait(tuple(sorted(set(chips))), folder, time.monotonic() + timeout_s, timeout_s)
-    chip, lock = wait.first(say)
+    chip, lock = wait.first(print_line)
     return Lease((chip,), [lock])
 
 
@@ -159,7 +159,7 @@ class _Wait:
     deadline: float
     timeout_s: float
 
-    def first(self, say: Callable[[str], None]) -> tuple[int, tuple[BaseFileLock, Path]]:
+    def first(self, print_line: Callable[[str], None]) -> tuple[int, tuple[BaseFileLock, Path]]:
         told = False
         while True:
             for chip in self.chips:
@@ -169,7 +169,7 @@ class _Wait:
             if time.monotonic() >= self.deadline:
                 raise UsageError(self._refusal())
             if not told:
-                say(f"waiting for {self._held()}")
+                print_line(f"waiting for {self._held()}")
                 told = True
             time.sleep(_POLL_S)
 

@@ -36,10 +36,10 @@ from pytest_ttnn_perf.processes.git import Repository, checked_out, remove_lefto
 from pytest_ttnn_perf.records.experiments import AbResult, StrayCode
 from pytest_ttnn_perf.records.messages import Apart
 from pytest_ttnn_perf.records.result import Result
-from pytest_ttnn_perf.run.preflight import choose_profiler, fitted, lease
+from pytest_ttnn_perf.run.preflight import choose_profiler, lease, restrict_to_passes
 from pytest_ttnn_perf.run.sessions import Sessions
 from pytest_ttnn_perf.run.settings import load_settings
-from pytest_ttnn_perf.run.workers import Crew, Workers, finds_modules_in
+from pytest_ttnn_perf.run.workers import WorkerFactory, WorkerLauncher, finds_modules_in
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -61,7 +61,7 @@ class Ab:
     ref: str
     words: Sequence[str]
     rounds: int
-    here: Path
+    cwd: Path
     shared: tuple[str, ...] = ()
 
 
@@ -76,22 +76,24 @@ def ab(
         UsageError: there is no such commit, or no test can be measured on both sides.
         InputError: the commit cannot be checked out.
     """
-    repository = Repository.around(asked.here)
+    repository = Repository.around(asked.cwd)
     commit = repository.commit(asked.ref)
     tree = repository.working_tree()
     asked = replace(asked, shared=tuple(_within(repository.root, asked)))
     check_writable(settings.artifacts)
-    profiler = fitted(choose_profiler(settings, os.environ), settings, isolated=True).kind
+    profiler = restrict_to_passes(
+        choose_profiler(settings, os.environ), settings, isolated=True
+    ).kind
     result = AbResult(asked.ref, commit, tree, asked.rounds, 0, stopped="interrupted")
-    say = partial(_said, progress)
+    print_line = partial(_said, progress)
     try:
-        with interrupting(), lease(settings, os.environ, say):
+        with interrupting(), lease(settings, os.environ, print_line):
             left = remove_leftovers(repository.root)
             if left:
-                say(f"removed what {counted(left, 'earlier run')} left behind")
+                print_line(f"removed what {counted(left, 'earlier run')} left behind")
             with checked_out(repository.root, commit.id) as other:
-                move = Move(repository.root, other, asked.here.resolve())
-                both = _Both(asked, settings, move, profiler, say)
+                move = Move(repository.root, other, asked.cwd.resolve())
+                both = _Both(asked, settings, move, profiler, print_line)
                 result = both.measured(result, progress)
         same = repository.differs_from(commit, asked.shared)
     except KeyboardInterrupt:
@@ -104,7 +106,7 @@ def ab(
 def _within(root: Path, asked: Ab) -> Iterator[str]:
     """Yield the folders that both sides share as they are seen from the root."""
     for each in asked.shared:
-        place = (asked.here / each).resolve()
+        place = (asked.cwd / each).resolve()
         if not place.is_relative_to(root) or not place.exists():
             message = f"--same {each}: expected a file or folder of {root}"
             raise UsageError(message)
@@ -129,14 +131,14 @@ class _Both:
     settings: Settings
     move: Move
     profiler: ProfilerKind
-    say: Callable[[str], None]
+    print_line: Callable[[str], None]
     #: pytest's root folder in the working tree, once it is known.
     root: Path | None = None
 
     def measured(self, result: AbResult, progress: Callable[[str, bool], None]) -> AbResult:
         """Run the rounds, and return the result with what they tell."""
         if not self.move.there.is_dir():
-            message = f"{self.asked.ref} has no folder {self.asked.here.name}: nothing to compare"
+            message = f"{self.asked.ref} has no folder {self.asked.cwd.name}: nothing to compare"
             raise UsageError(message)
         moved = self.move.words(self.asked.words)
         after = Side(WORKING_TREE, self._crew(), Sessions(self.asked.rounds))
@@ -161,15 +163,15 @@ class _Both:
         return self._told(replace(result, stopped=stopped), before.found, after.found)
 
     def _stray(self, error: StrayedError) -> StrayCode:
-        first, apart = error.strays[0], error.side.crew.plain.apart
+        first, apart = error.strays[0], error.side.factory.plain.apart
         assert apart is not None, "one of two sides"
-        here, file = self.move.here, Path(first.file)
+        cwd, file = self.move.cwd, Path(first.file)
         inside = file.is_relative_to(self.move.root)
         if inside:
-            shown, place = os.path.relpath(file, here), import_root(first)
+            shown, place = os.path.relpath(file, cwd), import_root(first)
         else:
-            shown, place = first.file, own_place(first, replace(apart, own=self.move.root), here)
-        folder = os.path.relpath(place, here)
+            shown, place = first.file, own_place(first, replace(apart, own=self.move.root), cwd)
+        folder = os.path.relpath(place, cwd)
         return StrayCode(first.name, shown, folder, len(error.strays), installed=not inside)
 
     def _told(self, result: AbResult, before: Sessions, after: Sessions) -> AbResult:
@@ -221,17 +223,17 @@ class _Both:
         if collected.root is None:
             return
         self.root = Path(collected.root)
-        workers = before.crew.plain
+        workers = before.factory.plain
         assert workers.apart is not None, "one of two sides"
         workers.apart = replace(workers.apart, settings=self.root)
 
-    def _crew(self) -> Crew:
+    def _crew(self) -> WorkerFactory:
         apart = Apart(self.move.root, self.move.tree)
-        words, here = tuple(self.asked.words), self.move.here
-        workers = self._workers("working-tree", here, apart, lambda: words)
-        return Crew(self.settings, self.profiler, workers, self.say)
+        words, cwd = tuple(self.asked.words), self.move.cwd
+        workers = self._workers("working-tree", cwd, apart, lambda: words)
+        return WorkerFactory(self.settings, self.profiler, workers, self.print_line)
 
-    def _other_crew(self, words: Sequence[str]) -> Crew:
+    def _other_crew(self, words: Sequence[str]) -> WorkerFactory:
         apart = Apart(self.move.tree, self.move.root, self.asked.shared)
 
         def arguments() -> tuple[str, ...]:
@@ -241,21 +243,21 @@ class _Both:
 
         workers = self._workers("ref", self.move.there, apart, arguments)
         workers.environment = self.move.environment(workers.environment)
-        return Crew(self.settings, self.profiler, workers, self.say)
+        return WorkerFactory(self.settings, self.profiler, workers, self.print_line)
 
     def _moved_root(self) -> str:
         return self.move.path(str(self.root))
 
     def _workers(
         self, name: str, cwd: Path, apart: Apart, words: Callable[[], Sequence[str]]
-    ) -> Workers:
+    ) -> WorkerLauncher:
         run = f"ab-{datetime.now(timezone.utc):%Y%m%dT%H%M%SZ}-{secrets.token_hex(3)}-{name}"
-        return Workers(
+        return WorkerLauncher(
             arguments=lambda folder: [
                 "-m", "pytest", "--ttnn-perf", "-o", f"cache_dir={folder / 'cache'}", *words(),
             ],
             cwd=cwd,
             folder=self.settings.artifacts.absolute() / "passes" / run,
             apart=apart,
-            cwd_on_path=finds_modules_in(self.asked.here),
+            cwd_on_path=finds_modules_in(self.asked.cwd),
         )  # fmt: skip

@@ -26,8 +26,8 @@ from pytest_ttnn_perf.records.messages import Collected, PassKind, Strayed
 from pytest_ttnn_perf.records.metric import Better
 from pytest_ttnn_perf.records.observation import JudgedTest, Run
 from pytest_ttnn_perf.records.verdict import Outcome, Reason, Verdict
-from pytest_ttnn_perf.run.device_pass import untold, with_device
-from pytest_ttnn_perf.run.sessions import Hearing, Sessions, baselines_of
+from pytest_ttnn_perf.run.device_pass import unavailable, with_device
+from pytest_ttnn_perf.run.sessions import SessionListener, Sessions, baselines_of
 from pytest_ttnn_perf.run.workers import Loss, Pass
 
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from pytest_ttnn_perf.records.experiments import Pair, Reading
     from pytest_ttnn_perf.records.messages import Message
     from pytest_ttnn_perf.records.observation import Observation
-    from pytest_ttnn_perf.run.workers import Crew
+    from pytest_ttnn_perf.run.workers import WorkerFactory
 
     #: What one side measured of one test, round by round.
     Seen = Sequence[Observation]
@@ -50,7 +50,7 @@ class Side:
     """
 
     name: str
-    crew: Crew
+    factory: WorkerFactory
     found: Sessions
     tests: Sequence[str] | None = None
 
@@ -96,11 +96,13 @@ def run_rounds(
         for number in range(1, rounds + 1):
             order = (after, before) if after_is_first(number) else (before, after)
             for done, side in enumerate(order):
-                hearing = Hearing(side.found, number, partial(tell, number, done, side))
-                hearing.begin = begin if side is after else hearing.begin
+                session_listener = SessionListener(
+                    side.found, number, partial(tell, number, done, side)
+                )
+                session_listener.begin = begin if side is after else session_listener.begin
                 # What has failed once has no result any more, and costs time only.
                 tests = side.tests if number == 1 else _in_both(before, after)
-                _run_session(side, hearing, tests)
+                _run_session(side, session_listener, tests)
                 if side.found.stopped is not None:
                     return f"{side.found.stopped}, {side.name}"
                 if number == 1 and side is after and not side.found.measured:
@@ -118,32 +120,34 @@ def _in_both(before: Side, after: Side) -> tuple[str, ...]:
     return tuple(test for test in after.found.good() if test in known)
 
 
-def _run_session(side: Side, hearing: Hearing, tests: Sequence[str] | None) -> None:
+def _run_session(
+    side: Side, session_listener: SessionListener, tests: Sequence[str] | None
+) -> None:
     """Measure one side once, as a usual run does: a device pass if there is one, then the other."""
-    crew, found = side.crew, side.found
-    hearing.alike, hearing.word = False, "round"
-    if crew.has_device_pass:
-        device = crew.device_pass()
+    factory, found = side.factory, side.found
+    session_listener.alike, session_listener.word = False, "round"
+    if factory.has_device_pass:
+        device = factory.device_pass()
         told = device.run()
         if device.stopped is not None:
-            found.stopped = f"stopped in round {hearing.number} ({device.stopped})"
+            found.stopped = f"stopped in round {session_listener.number} ({device.stopped})"
             return
-        hearing.complete = partial(_with_device, told=told, why=device.untold)
-    listener = _Listener(hearing)
-    kind = PassKind.AB if crew.first_kind is PassKind.WALL else crew.first_kind
-    one = Pass(kind, crew.first(), listener, crew.settings.timeout)
+        session_listener.complete = partial(_with_device, told=told, why=device.unavailable)
+    listener = _Listener(session_listener)
+    kind = PassKind.AB if factory.first_kind is PassKind.WALL else factory.first_kind
+    one = Pass(kind, factory.first(), listener, factory.settings.timeout)
     one.run(tests)
     if listener.strays:
         raise StrayedError(side, listener.strays)
     if one.stopped is not None:
-        found.stopped = f"stopped in round {hearing.number} (a worker {one.stopped})"
+        found.stopped = f"stopped in round {session_listener.number} (a worker {one.stopped})"
         return
     try:
-        hearing.close(one.left, () if hearing.number == 1 else tests)
+        session_listener.close(one.left, () if session_listener.number == 1 else tests)
     except UsageError as error:
         message = f"{side.name}: {error}"
         raise UsageError(message) from error
-    found.completed = hearing.number
+    found.completed = session_listener.number
 
 
 def _with_device(
@@ -151,7 +155,7 @@ def _with_device(
 ) -> Observation:
     profiled = told.get(observation.test)
     if profiled is None and why is not None:
-        profiled = untold(observation.test, f"device pass: {why}")
+        profiled = unavailable(observation.test, f"device pass: {why}")
     return with_device(observation, profiled)
 
 
@@ -159,15 +163,15 @@ def _with_device(
 class _Listener:
     """Hears a side's workers, and stops them if they do not run that side's code."""
 
-    hearing: Hearing
+    session_listener: SessionListener
     strays: list[Stray] = field(default_factory=list)
     _stop: str | None = None
 
     @property
     def stop(self) -> str | None:
-        return self._stop or self.hearing.stop
+        return self._stop or self.session_listener.stop
 
-    def hear(self, message: Message) -> None:
+    def receive(self, message: Message) -> None:
         """Take notice of what a worker says."""
         match message:
             case Strayed(modules=modules):
@@ -178,11 +182,11 @@ class _Listener:
                 wrong = "ab measures one test at a time: leave out -n and --tx"
                 raise UsageError(wrong)
             case _:
-                self.hearing.hear(message)
+                self.session_listener.receive(message)
 
-    def lose(self, loss: Loss) -> None:
+    def worker_lost(self, loss: Loss) -> None:
         """Take notice of a worker that died or hung."""
-        self.hearing.lose(loss)
+        self.session_listener.worker_lost(loss)
 
 
 def whole_rounds(before: Seen, after: Seen) -> int:
@@ -319,16 +323,16 @@ class Moved:
 
 @dataclass(frozen=True, slots=True)
 class Move:
-    """From the project in ``root`` to the one in ``tree``; the user stands in ``here``."""
+    """From the project in ``root`` to the one in ``tree``; the user stands in ``cwd``."""
 
     root: Path
     tree: Path
-    here: Path
+    cwd: Path
 
     @property
     def there(self) -> Path:
         """Where the user would stand in the other project."""
-        return self.tree / self.here.relative_to(self.root)
+        return self.tree / self.cwd.relative_to(self.root)
 
     def path(self, text: str) -> str:
         """Return a text that begins with a path into the project, as a path into the other."""
@@ -350,15 +354,15 @@ class Move:
         for before, word in zip(("", *words), words, strict=False):
             file, of_test, _ = word.partition("::")
             option = word.startswith("-") or before in _WITH_PATH
-            if option or not file or not (self.here / file).exists():
+            if option or not file or not (self.cwd / file).exists():
                 name, equals, value = word.partition("=")
                 kept.append(f"{name}={self.path(value)}" if equals else self.path(word))
-            elif not Path(self.path(str(self.here / file))).exists():
+            elif not Path(self.path(str(self.cwd / file))).exists():
                 missing.append(word)
             else:
                 kept.append(self.path(file) if of_test else self.path(word))
                 named = named or bool(of_test)
-        is_test = [word for word in kept if (self.here / word).exists()]
+        is_test = [word for word in kept if (self.cwd / word).exists()]
         if missing and not is_test:
             message = f"nothing to compare: the commit does not have {', '.join(missing)}"
             raise UsageError(message)

@@ -30,8 +30,8 @@ from pytest_ttnn_perf.report.numbers import Listing, format_fraction, format_val
 from pytest_ttnn_perf.report.sentences import sentence
 from pytest_ttnn_perf.run.preflight import lease
 from pytest_ttnn_perf.run.record import environment_of
-from pytest_ttnn_perf.run.sessions import Hearing, Sessions, baselines_of
-from pytest_ttnn_perf.run.workers import Pass, Workers
+from pytest_ttnn_perf.run.sessions import SessionListener, Sessions, baselines_of
+from pytest_ttnn_perf.run.workers import Pass, WorkerLauncher
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -47,7 +47,7 @@ _LARGEST_LOG: Final = 700.0
 
 
 def run_sessions(
-    workers: Workers,
+    workers: WorkerLauncher,
     *,
     sessions: int,
     timeout_s: float,
@@ -70,12 +70,12 @@ def run_sessions(
 
     try:
         for number in range(1, sessions + 1):
-            hearing = Hearing(found, number, partial(tell, number), begin)
-            one = Pass(PassKind.CALIBRATE, workers, hearing, timeout_s)
+            listener = SessionListener(found, number, partial(tell, number), begin)
+            one = Pass(PassKind.CALIBRATE, workers, listener, timeout_s)
             # The first session finds out which tests are measured; the others, and those that
             # have failed, cost time only.
             one.run(tuple(found.good()) if number > 1 else None)
-            hearing.close(one.left)
+            listener.close(one.left)
             if found.stopped:
                 break
             found.completed = number
@@ -224,7 +224,7 @@ class Calibration:
     sessions: int
     write: bool
     baselines: Path | None
-    here: Path
+    cwd: Path
     reason: str | None = None
 
 
@@ -241,11 +241,11 @@ def calibrate(
     """
     check_writable(settings.artifacts)
     name = f"calibrate-{datetime.now(timezone.utc):%Y%m%dT%H%M%SZ}-{secrets.token_hex(3)}"
-    workers = Workers(
+    workers = WorkerLauncher(
         arguments=lambda folder: [
             "-m", "pytest", "--ttnn-perf", "-o", f"cache_dir={folder / 'cache'}", *asked.words,
         ],
-        cwd=asked.here,
+        cwd=asked.cwd,
         folder=settings.artifacts.absolute() / "passes" / name,
         variables=partial(worker_variables, os.environ),
     )  # fmt: skip
@@ -315,7 +315,7 @@ def _remarks(found: Sessions) -> Iterator[str]:
 
 def _written(found: Sessions, settings: Settings, asked: Calibration) -> tuple[list[str], bool]:
     """Store the sessions as baselines; return what to say about it, and whether all went well."""
-    environment = environment_of(asked.here)
+    environment = environment_of(asked.cwd)
     store = BaselineStore(settings.baselines)
     changes: dict[Hardware, dict[str, Callable[[TestBaseline | None], TestBaseline]]] = {}
     refused = []
@@ -346,7 +346,7 @@ def _written(found: Sessions, settings: Settings, asked: Calibration) -> tuple[l
         files = [file for key, tests in changes.items() for file in store.amend(key, tests)]
     except TtnnPerfError as error:  # the table is worth hours all the same
         return [*refused, f"not written: {error}"], False
-    wrote = [f"wrote {os.path.relpath(file, asked.here)}" for file in files]
+    wrote = [f"wrote {os.path.relpath(file, asked.cwd)}" for file in files]
     return [*refused, *wrote], not refused
 
 

@@ -17,7 +17,7 @@ from pytest_ttnn_perf.measure.timing import Timings, Turn, Workload, timed_regio
 from pytest_ttnn_perf.observe.instruments import Instruments, Plan
 from pytest_ttnn_perf.observe.series import (
     FIRST_CALL,
-    Book,
+    SeriesTable,
     metric_of,
     numbers_of,
     observed_metrics,
@@ -80,7 +80,7 @@ class Observer:
     run: Settings
     instruments: Instruments = field(default_factory=Instruments)
     turn: Turn = field(default_factory=nullcontext)
-    _series: Book = field(default_factory=Book)
+    _series: SeriesTable = field(default_factory=SeriesTable)
     _facts: dict[str, Scalar] = field(default_factory=dict)
     _artifact: Artifact = NO_ARTIFACT
     _attached: set[Path] = field(default_factory=set)

@@ -43,7 +43,7 @@ def signposts_of(test: str, *, run: int, iteration: int) -> tuple[str, str]:
 
 
 class _Profiled(BesideDevices):
-    """Times under a profiler are nobody's, and what distorts them does not matter."""
+    """Instruments of a profiled pass: its wall times are not kept, so nothing checks them."""
 
     __slots__ = ()
 
@@ -89,7 +89,7 @@ class Profiling(_Profiled):
         return Instruments.printed(self, text)
 
     def completed(self, observation: Observation, artifact: Artifact) -> Observation:
-        """Return only what the device told: times under a profiler are nobody's."""
+        """Return the device's metrics only: a profiler distorts wall times."""
         observation = _of_device(observation)
         if self._dropped:  # what is left of the others is a part that looks whole
             lost = {n: m for n, m in observation.metrics.items() if n == KERNEL_TIME}

@@ -183,7 +183,7 @@ def told_twice(names: Sequence[str], first: str, second: str) -> str:
     )
 
 
-class Book(dict[str, Series]):
+class SeriesTable(dict[str, Series]):
     """What a test has recorded so far."""
 
     def of(self, metric: Metric, *, gated: bool = True) -> Series:

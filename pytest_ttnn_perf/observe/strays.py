@@ -29,7 +29,7 @@ class Stray(NamedTuple):
 
 
 def strays(
-    modules: Mapping[str, ModuleType], apart: Apart, *, here: Path, ours: Sequence[Path] = ()
+    modules: Mapping[str, ModuleType], apart: Apart, *, cwd: Path, ours: Sequence[Path] = ()
 ) -> list[Stray]:
     """Return the modules that are the other version's, or copies of it that are installed.
 
@@ -49,26 +49,26 @@ def strays(
         if not installed and place.is_relative_to(apart.other):
             if not any(place.is_relative_to(each) for each in let_off):
                 found.append(Stray(name, str(place)))
-        elif installed and any(each.exists() for each in _own_files(name, apart, here)):
+        elif installed and any(each.exists() for each in _own_files(name, apart, cwd)):
             found.append(Stray(name, str(place)))
     return found
 
 
-def _own_files(name: str, apart: Apart, here: Path) -> Iterator[Path]:
+def _own_files(name: str, apart: Apart, cwd: Path) -> Iterator[Path]:
     """Yield where a project would have a package or module that stands on its own."""
     if "." in name or name in sys.stdlib_module_names:
         return
-    for root in dict.fromkeys((apart.own, here)):
+    for root in dict.fromkeys((apart.own, cwd)):
         for place in _PLACES:
             if not any(Path(place, name).is_relative_to(each) for each in apart.shared):
                 yield root / place / name / "__init__.py"
                 yield root / place / f"{name}.py"
 
 
-def own_place(stray: Stray, apart: Apart, here: Path) -> Path:
+def own_place(stray: Stray, apart: Apart, cwd: Path) -> Path:
     """Return the folder in which a project has its own version of a module, or would have it."""
     top = stray.name.partition(".")[0]
-    found = (file for file in _own_files(top, apart, here) if file.exists())
+    found = (file for file in _own_files(top, apart, cwd) if file.exists())
     file = next(found, apart.own / "src" / top / "__init__.py")
     return import_root(Stray(top, str(file)))
 

@@ -155,10 +155,15 @@ def _work(config: pytest.Config, settings: Settings, link: Link) -> None:
 
 def _lead(config: pytest.Config, settings: Settings) -> None:
     """Judge the tests of this run, and run them here or in workers."""
-    from pytest_ttnn_perf.plugin.orchestrator import Closing, Inline, Orchestrator
-    from pytest_ttnn_perf.plugin.reports import Gathering
+    from pytest_ttnn_perf.plugin.orchestrator import Inline, Orchestrator, RunSummary
+    from pytest_ttnn_perf.plugin.reports import TestCollection
     from pytest_ttnn_perf.run.gate_run import GateRun
-    from pytest_ttnn_perf.run.preflight import check_paths, choose_profiler, fitted, has_devices
+    from pytest_ttnn_perf.run.preflight import (
+        check_paths,
+        choose_profiler,
+        has_devices,
+        restrict_to_passes,
+    )
     from pytest_ttnn_perf.run.record import ci_job
 
     if follow(config, settings):
@@ -168,26 +173,28 @@ def _lead(config: pytest.Config, settings: Settings) -> None:
     if not isolated and (forked or _is_distributed(config)):
         message = "--ttnn-perf measures in this process alone: run it without -n, --tx, --forked"
         raise pytest.UsageError(message + ", or with --ttnn-perf-isolate process")
-    here = config.invocation_params.dir
-    gate = GateRun(settings, config.rootpath, here, rerun=_rerun(config), inline=not isolated)
+    cwd = config.invocation_params.dir
+    gate = GateRun(settings, config.rootpath, cwd, rerun=_rerun(config), inline=not isolated)
     gate.results.job = ci_job(os.environ, config.rootpath)
     try:
         check_paths(settings)
-        choice = fitted(choose_profiler(settings, os.environ), settings, isolated=isolated)
+        choice = restrict_to_passes(
+            choose_profiler(settings, os.environ), settings, isolated=isolated
+        )
     except TtnnPerfError as error:
         raise pytest.UsageError(str(error)) from error
     gate.profiler, gate.has_devices = str(choice), has_devices(os.environ)
     register = config.pluginmanager.register
-    gathering = Gathering(config)
-    register(gathering, "ttnn_perf_gathering")
-    register(Closing(gate), "ttnn_perf_closing")
+    collection = TestCollection(config)
+    register(collection, "ttnn_perf_gathering")
+    register(RunSummary(gate), "ttnn_perf_closing")
     if isolated:
         # Of pytest-cov: there is nothing to cover here, and nothing is covered in the workers.
         config.known_args_namespace.no_cov = True
-        register(Orchestrator(gate, choice.kind, gathering), "ttnn_perf_orchestrator")
+        register(Orchestrator(gate, choice.kind, collection), "ttnn_perf_orchestrator")
         return
     _measure(config, settings, choice.kind)
-    register(Inline(gate, gathering), "ttnn_perf_inline")
+    register(Inline(gate, collection), "ttnn_perf_inline")
 
 
 def _is_isolated(config: pytest.Config, settings: Settings) -> bool:

@@ -11,16 +11,16 @@ from pathlib import Path
 
 import pytest
 
-from pytest_ttnn_perf.plugin.reports import Gathering
+from pytest_ttnn_perf.plugin.reports import TestCollection
 from pytest_ttnn_perf.records.observation import Coverage
 
-_GATHERING = pytest.StashKey[Gathering]()
+_COLLECTION = pytest.StashKey[TestCollection]()
 
 
 def pytest_configure(config: pytest.Config) -> None:
     """Keep book of what is collected."""
-    gathering = config.stash[_GATHERING] = Gathering(config)
-    config.pluginmanager.register(gathering, "ttnn_perf_collecting")
+    collection = config.stash[_COLLECTION] = TestCollection(config)
+    config.pluginmanager.register(collection, "ttnn_perf_collecting")
 
 
 @pytest.hookimpl(trylast=True)
@@ -30,6 +30,6 @@ def pytest_collection_finish(session: pytest.Session) -> None:
     from pytest_ttnn_perf.run.collection import COLLECTED
 
     tests = [item.nodeid for item in session.items]
-    found = session.config.stash[_GATHERING].coverage(tests)
+    found = session.config.stash[_COLLECTION].coverage(tests)
     document = encode(found or Coverage(()))
     Path(os.environ[COLLECTED]).write_text(json.dumps(document), encoding="utf-8")

@@ -22,13 +22,13 @@ from pytest_ttnn_perf.plugin.settings import is_measured
 from pytest_ttnn_perf.records.messages import OBSERVATION
 from pytest_ttnn_perf.run.confirm import ConfirmPasses
 from pytest_ttnn_perf.run.preflight import Touched, check_chips, check_untouched, lease
-from pytest_ttnn_perf.run.workers import Crew, Pass, Workers
+from pytest_ttnn_perf.run.workers import Pass, WorkerFactory, WorkerLauncher
 
 if TYPE_CHECKING:
     import argparse
     from collections.abc import Generator, Mapping
 
-    from pytest_ttnn_perf.plugin.reports import Gathering
+    from pytest_ttnn_perf.plugin.reports import TestCollection
     from pytest_ttnn_perf.records.settings import ProfilerKind
     from pytest_ttnn_perf.run.gate_run import GateRun
 
@@ -49,7 +49,7 @@ class Orchestrator:
 
     gate: GateRun
     profiler: ProfilerKind
-    gathering: Gathering
+    collection: TestCollection
     processes: str | None = None
     touched: Touched = field(default_factory=Touched)
 
@@ -94,21 +94,21 @@ class Orchestrator:
         return True
 
     def _run(self, session: pytest.Session) -> None:
-        relay = Relay(session, self.gate, self.gathering)
+        relay = Relay(session, self.gate, self.collection)
         check_untouched(self.touched, os.environ)
-        say = relay.emitter.say
-        with lease(self.gate.settings, os.environ, lambda text: say(f"ttnn-perf: {text}")):
+        print_line = relay.emitter.print_line
+        with lease(self.gate.settings, os.environ, lambda text: print_line(f"ttnn-perf: {text}")):
             self._pass_over(session, relay)
         relay.release()
         relay.close()
 
     def _pass_over(self, session: pytest.Session, relay: Relay) -> None:
-        settings, say = self.gate.settings, relay.emitter.say
-        crew = Crew(settings, self.profiler, self._workers(session.config), say)
-        if crew.has_device_pass:
-            self._profile(crew)
-        workers = crew.first()
-        first = Pass(crew.first_kind, workers, relay, settings.timeout)
+        settings, print_line = self.gate.settings, relay.emitter.print_line
+        factory = WorkerFactory(settings, self.profiler, self._workers(session.config), print_line)
+        if factory.has_device_pass:
+            self._profile(factory)
+        workers = factory.first()
+        first = Pass(factory.first_kind, workers, relay, settings.timeout)
         try:
             first_pass_s = first.run(None)
             relay.give_up(
@@ -117,9 +117,9 @@ class Orchestrator:
             if not (relay.stop or relay.ended_by or first.stopped):
                 shifted = self.gate.assess_machine()
                 if shifted is not None:
-                    say(shifted)
-                profiled = crew.profiled(more_room=False) if self.gate.profiled else None
-                ConfirmPasses(self.gate, workers, say, profiled).run(
+                    print_line(shifted)
+                profiled = factory.profiled(more_room=False) if self.gate.profiled else None
+                ConfirmPasses(self.gate, workers, print_line, profiled).run(
                     relay.held, first_pass_s=first_pass_s
                 )
         finally:
@@ -128,19 +128,19 @@ class Orchestrator:
                 if self.gate.in_question(test):
                     self.gate.cannot_confirm(test, _UNMEASURED)
 
-    def _profile(self, crew: Crew) -> None:
+    def _profile(self, factory: WorkerFactory) -> None:
         """Make the device pass; end the run if it leaves a device that no worker can use."""
-        device = crew.device_pass()
+        device = factory.device_pass()
         self.gate.profiled = device.run()
-        self.gate.untold = device.untold
+        self.gate.unavailable = device.unavailable
         if device.stopped is not None:
             for test in self.gate.profiled:
-                self.gate.lose(test, f"was not started: {device.stopped}")
+                self.gate.record_lost(test, f"was not started: {device.stopped}")
             self.gate.cut_short = device.stopped
             raise pytest.exit.Exception(f"ttnn-perf: {device.stopped}", returncode=1)
 
-    def _workers(self, config: pytest.Config) -> Workers:
-        return Workers(
+    def _workers(self, config: pytest.Config) -> WorkerLauncher:
+        return WorkerLauncher(
             arguments=lambda folder: _arguments(config, folder),
             cwd=config.invocation_params.dir,
             folder=self.gate.passes_folder,
@@ -180,7 +180,7 @@ def _arguments(config: pytest.Config, folder: Path) -> list[str]:
 
 
 def _copy_cache(cache: Path, copy: Path) -> None:
-    """Let a worker know what failed last time, of which this session keeps the book."""
+    """Copy pytest's cache to a worker, so that --lf works there."""
     if (cache / "v").is_dir():
         shutil.copytree(cache / "v", copy / "v")
 
@@ -192,7 +192,7 @@ _ANNOTATES_FAILURES: Final = "pytest_github_actions_annotate_failures"
 
 
 @dataclass(eq=False)
-class Closing:
+class RunSummary:
     """Heading, record and summary of a gated run."""
 
     gate: GateRun
@@ -213,7 +213,7 @@ class Closing:
             run = self.gate.finish(complete=ran and not stopped and not self.gate.cut_short)
             self.gate.results.errors += report_run(session.config, run)
         if session.exitstatus == pytest.ExitCode.OK:
-            if self.gate.results.errors or self.gate.lapses.lost:
+            if self.gate.results.errors or self.gate.health.lost:
                 session.exitstatus = pytest.ExitCode.TESTS_FAILED
             elif self.gate.shift and self.gate.shift.worse:
                 session.exitstatus = EXIT_SHIFTED
@@ -232,7 +232,7 @@ class Closing:
             text = "no test was gated: "
             text += self.gate.cut_short or "those that ran are not marked, or were skipped"
             terminalreporter.write_line(text, yellow=True)
-        for line in self.gate.summary() if self.gate.judged_any else self.gate.lapsed():
+        for line in self.gate.summary() if self.gate.judged_any else self.gate.health_summary():
             terminalreporter.write_line(line.text, red=line.bad, green=line.good)
         for error in self.gate.results.errors:
             terminalreporter.write_line(f"not written: {error}", red=True)
@@ -285,11 +285,11 @@ class Inline:
     """Judges what the worker in the same process observed. There are no confirm passes."""
 
     gate: GateRun
-    gathering: Gathering
+    collection: TestCollection
 
     def pytest_collection_finish(self, session: pytest.Session) -> None:
         """Read the baselines: a broken one stops the run before it costs any time."""
-        self.gate.coverage = self.gathering.coverage(item.nodeid for item in session.items)
+        self.gate.coverage = self.collection.coverage(item.nodeid for item in session.items)
         measured = [i.nodeid for i in session.items if is_measured(i, self.gate.settings)]
         if measured and not session.config.option.collectonly:
             try:

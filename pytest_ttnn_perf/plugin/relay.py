@@ -34,7 +34,7 @@ from pytest_ttnn_perf.run.record import properties_of
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from pytest_ttnn_perf.plugin.reports import Gathering
+    from pytest_ttnn_perf.plugin.reports import TestCollection
     from pytest_ttnn_perf.records.messages import Message
     from pytest_ttnn_perf.run.gate_run import GateRun
     from pytest_ttnn_perf.run.workers import Loss
@@ -57,7 +57,7 @@ class Relay:
 
     session: pytest.Session
     gate: GateRun
-    gathering: Gathering
+    collection: TestCollection
     #: What ended the workers before their time, to be raised at the end of this session's loop.
     ended_by: BaseException | None = None
     emitter: Emitter = field(init=False)
@@ -81,7 +81,7 @@ class Relay:
         """The tests whose result is not out yet."""
         return tuple(self._held)
 
-    def hear(self, message: Message) -> None:
+    def receive(self, message: Message) -> None:
         """Take in one message."""
         hook = self.emitter.hook
         match message:
@@ -99,7 +99,7 @@ class Relay:
             case Refused() | Broke() | Stopped() if self.stop is None and self.ended_by is None:
                 self.ended_by = self._ended_by(message)
 
-    def lose(self, loss: Loss) -> None:
+    def worker_lost(self, loss: Loss) -> None:
         """Fail the tests that a worker was running when it died or hung."""
         said = f"{loss.text}; log: {loss.log}"
         for started in loss.tests:
@@ -109,7 +109,7 @@ class Relay:
             code = pytest.ExitCode.INTERNAL_ERROR
             self.ended_by = pytest.exit.Exception(text, returncode=code)
         elif not loss.tests:
-            self.emitter.say(f"ttnn-perf: a worker {said}")
+            self.emitter.print_line(f"ttnn-perf: a worker {said}")
             self.session.testsfailed += 1  # no test is to blame, and yet the run is not fine
 
     def give_up(self, tests: Iterable[str], why: str | None = None) -> None:
@@ -152,7 +152,7 @@ class Relay:
         self.emitter.collected(message)
         if message.measured is not None:  # distributed, nobody tells what was deselected
             self._measured = frozenset(message.measured)
-            self.gate.coverage = self.gathering.coverage(message.tests)
+            self.gate.coverage = self.collection.coverage(message.tests)
         measured = message.tests if message.measured is None else message.measured
         if measured:
             self.gate.begin(measured)
@@ -167,7 +167,7 @@ class Relay:
         if message.observed is not None:
             self._judge(report, message.observed)
         elif report.failed and self.gate.judged(test) is None and self._is_measured(test):
-            self.gate.lose(test, "told no result of it", place_of(report.location))
+            self.gate.record_lost(test, "told no result of it", place_of(report.location))
         elif report.failed and report.when == "teardown":
             self.gate.withdraw(test)
         self._emit(report)
@@ -180,7 +180,7 @@ class Relay:
         except TtnnPerfError as error:
             if isinstance(error, DecodeError):
                 why = f"told a result that cannot be read: {error}"
-                self.gate.lose(test, why, place_of(report.location))
+                self.gate.record_lost(test, why, place_of(report.location))
             if report.passed:
                 fail_report(report, f"NO_DATA: the test's observation could not be judged: {error}")
             return
@@ -189,7 +189,7 @@ class Relay:
         if report.passed and (again or suspected is not None):
             self._held[test] = []
             if again and suspected is not None:
-                self.emitter.say(suspected)
+                self.emitter.print_line(suspected)
             return
         text = self.gate.failure(judged)
         if text is not None and report.passed:
@@ -212,7 +212,7 @@ class Relay:
             self.gate.withdraw(test)
         location = self._locations.get(test, location_of(test))
         if self.gate.judged(test) is None and self._is_measured(test):
-            self.gate.lose(test, why, place_of(location))
+            self.gate.record_lost(test, why, place_of(location))
         hook, seen = self.emitter.hook, self._phases.get(test)
         if seen is None:
             hook.pytest_runtest_logstart(nodeid=test, location=location)

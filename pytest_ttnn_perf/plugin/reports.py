@@ -142,7 +142,7 @@ class Emitter:
         """The terminal reporter; None without one."""
         return self.session.config.pluginmanager.get_plugin("terminalreporter")
 
-    def say(self, text: str) -> None:
+    def print_line(self, text: str) -> None:
         """Print a line between the results."""
         reporter = self.terminal
         if reporter is not None and reporter.verbosity > -2:
@@ -244,7 +244,7 @@ _PARTIAL: Final = ("keyword", "lf", "ignore", "ignore_glob", "pyargs")
 
 
 @dataclass(eq=False)
-class Gathering:
+class TestCollection:
     """Keeps book of a collection, wherever it takes place: workers' hooks are called here too."""
 
     config: pytest.Config

@@ -133,7 +133,7 @@ _PHASES: Final = ("setup", "call", "teardown")
 
 @dataclass(eq=False)
 class Stream:
-    """Hooks that tell; each waits until the orchestrator has taken notice."""
+    """Forwards every session event to the orchestrator and blocks until it is acknowledged."""
 
     link: Link
     session: pytest.Session | None = None
@@ -299,7 +299,7 @@ class Stream:
     def _tell(self, message: Message) -> None:
         for stream in (sys.stdout, sys.stderr):
             stream.flush()
-        stop = self.link.say(message)
+        stop = self.link.send(message)
         if stop is None or self.session is None:
             return
         self.session.shouldstop = stop

@@ -193,6 +193,6 @@ class Origins:
         from pytest_ttnn_perf.observe.strays import strays
 
         ours = (self.link.assignment.folder,)
-        here = session.config.invocation_params.dir
-        found = strays(dict(sys.modules), self.apart, here=here, ours=ours)
-        return self.link.say(Strayed([list(each) for each in found])) if found else None
+        cwd = session.config.invocation_params.dir
+        found = strays(dict(sys.modules), self.apart, cwd=cwd, ours=ours)
+        return self.link.send(Strayed([list(each) for each in found])) if found else None

@@ -52,7 +52,7 @@ class Channel:
         # What the tests start must not keep the channel open.
         self._socket.set_inheritable(False)
 
-    def say(self, document: Mapping[str, object]) -> str | None:
+    def send(self, document: Mapping[str, object]) -> str | None:
         """Send a document; return why the worker should stop, None to go on."""
         if self._socket is None or os.getpid() != self._owner:  # a fork of ours has no say
             return None if self._socket else GONE
@@ -187,12 +187,12 @@ class Link:
     channel: Channel | None
 
     def prepare(self) -> None:
-        """Get ready to be asked for what a hanging process cannot say."""
+        """Dump all stacks on SIGQUIT, for a worker that hangs."""
         show_stacks_on_request()
 
-    def say(self, message: Message) -> str | None:
+    def send(self, message: Message) -> str | None:
         """Tell the orchestrator; return why this worker should stop, None to go on."""
-        return None if self.channel is None else self.channel.say(message.document())
+        return None if self.channel is None else self.channel.send(message.document())
 
 
 def take_link(environment: MutableMapping[str, str]) -> Link | None:

@@ -1,4 +1,4 @@
-"""A process that is run to its end without a word: what it has to say, it writes to files."""
+"""Run a process to completion with a timeout; its output goes to a log."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Asking git, and having it do something, without a trace in what the user has checked out.
+"""Run git at the top of a work tree, without changing what the user has checked out.
 
 What is checked out may be someone else's. A folder with HEAD, objects and refs is a repository to
 git, which believes the settings in it, and some of them name programs; all of these are files that
@@ -377,8 +377,8 @@ def checked_out(root: Path, commit: str) -> Iterator[Path]:
 def remove_leftovers(root: Path) -> int:
     """Remove what earlier processes left behind when they were killed; return how many."""
     known = {tree.parent for tree in _worktrees(root) if _OURS.fullmatch(tree.parent.name)}
-    here = Path(tempfile.gettempdir()).resolve()
-    found = {folder for folder in here.glob(f"{_PREFIX}*") if _OURS.fullmatch(folder.name)}
+    cwd = Path(tempfile.gettempdir()).resolve()
+    found = {folder for folder in cwd.glob(f"{_PREFIX}*") if _OURS.fullmatch(folder.name)}
     return sum(_remove_leftover(folder, root) for folder in sorted(known | found))
 
 

@@ -168,7 +168,7 @@ class Stale:
 
 
 @dataclass(frozen=True, slots=True)
-class Lapses:
+class BaselineHealth:
     """What a run shows of its project's baselines.
 
     ``lost`` are tests with a baseline that have no result in a full run, where one is required.
@@ -179,4 +179,4 @@ class Lapses:
 
 
 #: Everything is as it should be.
-NO_LAPSES: Final = Lapses()
+HEALTHY: Final = BaselineHealth()

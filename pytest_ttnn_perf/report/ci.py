@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from pytest_ttnn_perf.records.hardware import Hardware
     from pytest_ttnn_perf.records.observation import JudgedTest, Run
     from pytest_ttnn_perf.records.verdict import Verdict
-    from pytest_ttnn_perf.report.terminal import Manner
+    from pytest_ttnn_perf.report.terminal import SummaryOptions
 
 
 #: There is nothing to compare with.
@@ -41,7 +41,7 @@ class Level(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class CiReport:
     """A judged run, and how it is told.
 
     ``differences`` is what is not as it was when the baselines were accepted; ``record`` where the
@@ -49,7 +49,7 @@ class Told:
     """
 
     run: Run
-    manner: Manner
+    summary_options: SummaryOptions
     missing: Missing = Missing.FAIL
     enforced: bool = True
     differences: tuple[str, ...] = ()
@@ -69,7 +69,7 @@ class Told:
 
     def failed(self, judged: JudgedTest) -> bool:
         """Return whether a test failed."""
-        return judged.observation.test in self.manner.failed
+        return judged.observation.test in self.summary_options.failed
 
     def level(self, judged: JudgedTest, verdict: Verdict) -> Level | None:
         """Return how much a verdict asks for attention; None for not at all."""
@@ -79,7 +79,7 @@ class Told:
             return None
         if verdict.outcome is Outcome.IMPROVED:
             # One by one, the gains of a fast machine would be accepted after all.
-            return None if self.manner.shift else Level.NOTICE
+            return None if self.summary_options.shift else Level.NOTICE
         if verdict.outcome in MISSING and verdict.reason is not Reason.OTHER_DEFINITION:
             if self.missing is Missing.IGNORE:
                 return None
@@ -120,13 +120,13 @@ class Annotation(NamedTuple):
         return f"::{self.level.value} {properties}::{message}"
 
 
-def annotation_lines(told: Told, *, failures: bool = True) -> Iterator[str]:
+def annotation_lines(report: CiReport, *, failures: bool = True) -> Iterator[str]:
     """Yield the annotations of a run, errors first; no more than are shown, the rest counted.
 
     ``failures``: also of tests that failed, unless something else annotates those.
     """
-    of_tests = [each for judged in told.tests for each in _of_test(told, judged)]
-    found = [*_of_run(told), *of_tests, *_of_rules(told)]
+    of_tests = [each for judged in report.tests for each in _of_test(report, judged)]
+    found = [*_of_run(report), *of_tests, *_of_rules(report)]
     for level in Level:
         own = [each for each in found if each.level is level]
         if level is Level.ERROR and not failures:
@@ -134,7 +134,7 @@ def annotation_lines(told: Told, *, failures: bool = True) -> Iterator[str]:
         if len(own) > _MOST:
             kept = own[: _MOST - 1]
             left = counted(len(own) - len(kept), f"more {level.value}")
-            where = f"; all are in the summary and in {told.record}" if told.record else ""
+            where = f"; all are in the summary and in {report.record}" if report.record else ""
             own = [*kept, Annotation(level, "ttnn-perf", (f"{left}{where}",))]
         yield from map(str, own)
 
@@ -157,50 +157,50 @@ def escape_property(text: str) -> str:
     return escape_data(text).replace(":", "%3A").replace(",", "%2C")
 
 
-def _of_run(told: Told) -> Iterator[Annotation]:
-    shift = told.manner.shift
+def _of_run(report: CiReport) -> Iterator[Annotation]:
+    shift = report.summary_options.shift
     if shift is not None and shift.worse:
         # Where a test failed, that is what the job failed for.
-        level = Level.WARNING if told.manner.failed else Level.ERROR
+        level = Level.WARNING if report.summary_options.failed else Level.ERROR
         yield Annotation(level, "ttnn-perf: environment shifted", (shift_line(shift),))
-    lost = told.manner.lapses.lost
+    lost = report.summary_options.health.lost
     if lost:
         what = f"{counted(len(lost), 'test')} with a baseline did not run, and required is set"
         yield Annotation(Level.ERROR, "ttnn-perf", (what, *lost[:_MOST]))
-    if not told.run.complete:
-        text = f"the run was cut short after {counted(len(told.tests), 'test')}"
+    if not report.run.complete:
+        text = f"the run was cut short after {counted(len(report.tests), 'test')}"
         yield Annotation(Level.ERROR, "ttnn-perf", (text,))
 
 
-def _of_test(told: Told, judged: JudgedTest) -> Iterator[Annotation]:
+def _of_test(report: CiReport, judged: JudgedTest) -> Iterator[Annotation]:
     """Yield one annotation for each level at which there is something to say of a test."""
     for level in Level:
-        verdicts = [v for v in judged.verdicts if told.level(judged, v) is level]
-        errors = [f for f in judged.findings if told.level_of_finding(f) is level]
+        verdicts = [v for v in judged.verdicts if report.level(judged, v) is level]
+        errors = [f for f in judged.findings if report.level_of_finding(f) is level]
         findings = errors if level is Level.ERROR else []  # warnings: once for all tests
         lines = list(judged.observation.problems) if level is Level.ERROR else []
         lines += [line for finding in findings for line in _finding_lines(finding)]
-        lines += _verdict_lines(told, judged, verdicts)
+        lines += _verdict_lines(report, judged, verdicts)
         names = [verdict.outcome.value for verdict in verdicts] + [f.code for f in findings]
         if lines:
             what = ", ".join(dict.fromkeys(names)) or "ttnn-perf"
-            yield _placed(told, judged, Annotation(level, what, tuple(lines)))
+            yield _placed(report, judged, Annotation(level, what, tuple(lines)))
 
 
-def _of_rules(told: Told) -> Iterator[Annotation]:
+def _of_rules(report: CiReport) -> Iterator[Annotation]:
     """Yield one warning for each rule, beside the first test that it is about.
 
     A rule often finds the same in most tests, and GitHub shows only so many.
     """
     found: dict[str, list[tuple[JudgedTest, Finding]]] = {}
-    for judged in told.tests:
+    for judged in report.tests:
         for finding in judged.findings:
-            if told.level_of_finding(finding) is Level.WARNING:
+            if report.level_of_finding(finding) is Level.WARNING:
                 found.setdefault(finding.code, []).append((judged, finding))
     for code, ((judged, finding), *others) in found.items():
         more = [f"  also in {counted(len(others), 'other test')}"] if others else []
         lines = (*_finding_lines(finding), *more)
-        yield _placed(told, judged, Annotation(Level.WARNING, code, lines))
+        yield _placed(report, judged, Annotation(Level.WARNING, code, lines))
 
 
 def _finding_lines(finding: Finding) -> Iterator[str]:
@@ -209,8 +209,8 @@ def _finding_lines(finding: Finding) -> Iterator[str]:
         yield f"  fix: {finding.fix}"
 
 
-def _verdict_lines(told: Told, judged: JudgedTest, verdicts: list[Verdict]) -> Iterator[str]:
-    updates = told.manner.rerun.updates(judged.observation.test)
+def _verdict_lines(report: CiReport, judged: JudgedTest, verdicts: list[Verdict]) -> Iterator[str]:
+    updates = report.summary_options.rerun.updates(judged.observation.test)
     remedies: dict[str, None] = {}
     for verdict in verdicts:
         yield f"{verdict.outcome.value}: {sentence(verdict)}"
@@ -221,10 +221,10 @@ def _verdict_lines(told: Told, judged: JudgedTest, verdicts: list[Verdict]) -> I
     yield from (f"  {advice}" for advice in remedies)
 
 
-def _placed(told: Told, judged: JudgedTest, annotation: Annotation) -> Annotation:
+def _placed(report: CiReport, judged: JudgedTest, annotation: Annotation) -> Annotation:
     test = judged.observation.test
     _, _, name = test.partition("::")
-    where = told.place(judged)
+    where = report.place(judged)
     return annotation._replace(
         title=shortened(visible(f"{annotation.title} {name or test}"), _LONGEST_TITLE),
         file=where.file,
@@ -240,29 +240,31 @@ _OF_FINDING: Final = {
 _LONGEST_ID: Final = 200
 
 
-def gitlab_text(told: Told) -> str:
+def gitlab_text(report: CiReport) -> str:
     """Return the report: what got worse or could not be told, and what the checklist found."""
-    issues = [issue for judged in told.tests for issue in _issues(told, judged)]
+    issues = [issue for judged in report.tests for issue in _issues(report, judged)]
     return json.dumps(issues, indent=2) + "\n"
 
 
-def _issues(told: Told, judged: JudgedTest) -> Iterator[dict[str, object]]:
+def _issues(report: CiReport, judged: JudgedTest) -> Iterator[dict[str, object]]:
     for number, problem in enumerate(judged.observation.problems):
-        yield _issue(told, judged, ("problem", str(number)), "ttnn-perf/problem", problem, "major")
+        yield _issue(
+            report, judged, ("problem", str(number)), "ttnn-perf/problem", problem, "major"
+        )
     for verdict in judged.verdicts:
-        level = told.level(judged, verdict)
+        level = report.level(judged, verdict)
         if level in {Level.ERROR, Level.WARNING}:
             check = f"ttnn-perf/{verdict.outcome.value}"
             text = f"{verdict.outcome.value}: {sentence(verdict)}"
             by_op = judged.by_op if verdict.is_of_changed_time else None
             text += f"; by op: {by_op}" if by_op else ""
             severity = _severity(verdict, level)
-            yield _issue(told, judged, ("metric", verdict.metric.name), check, text, severity)
+            yield _issue(report, judged, ("metric", verdict.metric.name), check, text, severity)
     for finding in judged.findings:
         if finding.stands:
             check = f"ttnn-perf/{finding.code}"
             severity = _OF_FINDING[finding.severity]
-            yield _issue(told, judged, ("rule", finding.code), check, title(finding), severity)
+            yield _issue(report, judged, ("rule", finding.code), check, title(finding), severity)
 
 
 def _severity(verdict: Verdict, level: Level | None) -> str:
@@ -276,11 +278,16 @@ def _severity(verdict: Verdict, level: Level | None) -> str:
 
 
 def _issue(
-    told: Told, judged: JudgedTest, identity: tuple[str, str], check: str, text: str, severity: str
+    report: CiReport,
+    judged: JudgedTest,
+    identity: tuple[str, str],
+    check: str,
+    text: str,
+    severity: str,
 ) -> dict[str, object]:
-    test, where = judged.observation.test, told.place(judged)
+    test, where = judged.observation.test, report.place(judged)
     # Neither value nor outcome nor line: the same trouble in two runs is one.
-    own = judged.observation.hardware or told.run.hardware
+    own = judged.observation.hardware or report.run.hardware
     key = own.key if own else ""  # one test on two systems has two troubles
     known_by = "\0".join((key, test, *identity)).encode("utf-8", errors="surrogatepass")
     return {

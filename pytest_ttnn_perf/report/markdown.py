@@ -23,7 +23,7 @@ from pytest_ttnn_perf.report.markup import (
     code,
     fence,
     fenced,
-    fitted,
+    fit_to_size,
     heading_rows,
     prose,
     row,
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from pytest_ttnn_perf.records.finding import Finding
     from pytest_ttnn_perf.records.observation import JudgedTest
     from pytest_ttnn_perf.records.verdict import Verdict
-    from pytest_ttnn_perf.report.ci import Told
+    from pytest_ttnn_perf.report.ci import CiReport
 
 
 #: How many tests with the same finding are named; the others are counted.
@@ -49,26 +49,26 @@ _MOST_TESTS: Final = 10
 _MOST_FINDINGS: Final = 5
 
 
-def findings_section(told: Told) -> Section | None:
+def findings_section(report: CiReport) -> Section | None:
     """Lay out what was found, rule by rule, errors first; None if nothing was."""
-    rules = _by_rule(told)
+    rules = _by_rule(report)
     if not rules:
         return None
-    levels = Counter(told.level_of_finding(next(iter(found))) for found in rules.values())
+    levels = Counter(report.level_of_finding(next(iter(found))) for found in rules.values())
     kinds = (Level.ERROR, Level.WARNING)
     told_counts = ", ".join(counted(levels[k], k.value) for k in kinds if levels[k])
     items = [
-        _rule(told, found)
+        _rule(report, found)
         for kind in kinds
         for found in rules.values()
-        if told.level_of_finding(next(iter(found))) is kind
+        if report.level_of_finding(next(iter(found))) is kind
     ]
     return Section(f"\n### Checklist: {told_counts}\n\n", tuple(items), noun="rule")
 
 
-def progress_section(told: Told) -> Section | None:
+def progress_section(report: CiReport) -> Section | None:
     """Lay out how far each model has come, folded away; None where nothing is known."""
-    progress = told.manner.progress
+    progress = report.summary_options.progress
     if not progress:
         return None
     head = summary("Optimization progress") + heading_rows((*PROGRESS_TITLES, "first"))
@@ -79,24 +79,24 @@ def progress_section(told: Told) -> Section | None:
     return Section(f"\n{head}", tuple(rows), FOLDED, noun="row")
 
 
-def _by_rule(told: Told) -> dict[tuple[str, Level | None], dict[Finding, list[str]]]:
+def _by_rule(report: CiReport) -> dict[tuple[str, Level | None], dict[Finding, list[str]]]:
     """Return what asks for attention, by rule; just the same in several tests is said once."""
     found: dict[tuple[str, Level | None], dict[Finding, list[str]]] = {}
-    for judged in told.tests:
+    for judged in report.tests:
         for finding in judged.findings:
-            level = told.level_of_finding(finding)
+            level = report.level_of_finding(finding)
             if level is not None:
                 same = found.setdefault((finding.code, level), {})
                 same.setdefault(finding, []).append(judged.observation.test)
     return found
 
 
-def _rule(told: Told, found: dict[Finding, list[str]]) -> str:
+def _rule(report: CiReport, found: dict[Finding, list[str]]) -> str:
     first = next(iter(found))
     tests = list(dict.fromkeys(test for names in found.values() for test in names))
     shown = f"{first.code} {first.name} ({first.severity.value}): {counted(len(tests), 'test')}"
     opened = summary(shown)
-    if told.level_of_finding(first) is Level.ERROR:
+    if report.level_of_finding(first) is Level.ERROR:
         opened = opened.replace("<details>", "<details open>", 1)
     lines = [opened]
     for finding, names in list(found.items())[:_MOST_FINDINGS]:
@@ -127,43 +127,43 @@ _NUMERIC: Final = frozenset({2, 3, 4, 5})
 _OPEN: Final = 3
 
 
-def failed_sections(told: Told) -> Iterator[Section]:
+def failed_sections(report: CiReport) -> Iterator[Section]:
     """Lay out what failed: a table first, then each test with what did it and what to run."""
-    failing = [(judged, _failing(told, judged)) for judged in told.tests]
+    failing = [(judged, _failing(report, judged)) for judged in report.tests]
     failing = [(judged, found) for judged, found in failing if found or judged.observation.problems]
     if not failing:
         return
     rows = [text for judged, found in failing for text in _failed_rows(judged, found)]
     yield Section("\n### Failed\n\n" + _heading(), tuple(rows), noun="row")
-    blocks = [_block(told, judged, found) for judged, found in failing]
+    blocks = [_block(report, judged, found) for judged, found in failing]
     yield Section("\n", tuple(blocks[:_OPEN]), noun="test")
     if blocks[_OPEN:]:
         more = summary(f"What to run for {counted(len(blocks) - _OPEN, 'more test')}")
         yield Section(f"\n{more}", tuple(blocks[_OPEN:]), FOLDED, noun="test")
 
 
-def improved_sections(told: Told) -> Iterator[Section]:
+def improved_sections(report: CiReport) -> Iterator[Section]:
     """Lay out what got better, with the commands that keep it."""
-    better = _at(told, Level.NOTICE)
+    better = _at(report, Level.NOTICE)
     if not better:
         return
     rows = [_row(judged, verdict) for judged, found in better for verdict in found]
     yield Section("\n### Improved\n\n" + _heading(), tuple(rows), noun="row")
-    rerun = told.manner.rerun
+    rerun = report.summary_options.rerun
     commands = [rerun.updates(judged.observation.test).keep for judged, _ in better]
     yield from _commands("\nKeep it with:\n\n", commands)
 
 
-def missing_sections(told: Told) -> Iterator[Section]:
+def missing_sections(report: CiReport) -> Iterator[Section]:
     """Lay out the tests that there is nothing to compare with."""
     found = [
-        (judged, [v for v in judged.verdicts if v.outcome in MISSING and told.level(judged, v)])
-        for judged in told.tests
+        (judged, [v for v in judged.verdicts if v.outcome in MISSING and report.level(judged, v)])
+        for judged in report.tests
     ]
     found = [(judged, verdicts) for judged, verdicts in found if verdicts]
     if not found:
         return
-    fails = any(told.level(judged, v) is Level.ERROR for judged, vs in found for v in vs)
+    fails = any(report.level(judged, v) is Level.ERROR for judged, vs in found for v in vs)
     title = f"Without a baseline: {counted(len(found), 'test')}{', failed' if fails else ''}"
     rows = [row((code(j.observation.test), _names(vs), prose(sentence(vs[0])))) for j, vs in found]
     table = heading_rows(("test", "metrics", "why"))
@@ -171,31 +171,35 @@ def missing_sections(told: Told) -> Iterator[Section]:
     commands = [
         each.command
         for judged, verdicts in found
-        if (each := remedy_of(verdicts[0], told.manner.rerun.updates(judged.observation.test)))
+        if (
+            each := remedy_of(
+                verdicts[0], report.summary_options.rerun.updates(judged.observation.test)
+            )
+        )
         and each.command
     ]
     yield from _commands("\nRecord them with:\n\n", commands)
 
 
-def metrics_section(told: Told) -> Section:
+def metrics_section(report: CiReport) -> Section:
     """Lay out everything that was judged, folded away."""
-    rows = tuple(_row(judged, each) for judged in told.tests for each in judged.verdicts)
+    rows = tuple(_row(judged, each) for judged in report.tests for each in judged.verdicts)
     head = summary(f"All metrics: {len(rows):,}")
     return Section(f"\n{head}{_heading()}", rows, FOLDED, noun="row")
 
 
-def _failing(told: Told, judged: JudgedTest) -> list[Verdict]:
+def _failing(report: CiReport, judged: JudgedTest) -> list[Verdict]:
     return [
         verdict
         for verdict in judged.verdicts
-        if told.level(judged, verdict) is Level.ERROR and verdict.outcome not in MISSING
+        if report.level(judged, verdict) is Level.ERROR and verdict.outcome not in MISSING
     ]
 
 
-def _at(told: Told, level: Level) -> list[tuple[JudgedTest, list[Verdict]]]:
+def _at(report: CiReport, level: Level) -> list[tuple[JudgedTest, list[Verdict]]]:
     found = [
-        (judged, [v for v in judged.verdicts if told.level(judged, v) is level])
-        for judged in told.tests
+        (judged, [v for v in judged.verdicts if report.level(judged, v) is level])
+        for judged in report.tests
     ]
     return [(judged, verdicts) for judged, verdicts in found if verdicts]
 
@@ -222,7 +226,7 @@ def _failed_rows(judged: JudgedTest, found: Sequence[Verdict]) -> Iterator[str]:
         yield _row(judged, verdict)
 
 
-def _block(told: Told, judged: JudgedTest, found: Sequence[Verdict]) -> str:
+def _block(report: CiReport, judged: JudgedTest, found: Sequence[Verdict]) -> str:
     """Return what is to be known of one failed test: why, which ops did it, and what to run."""
     observation = judged.observation
     lines = [f"**{code(observation.test)}**\n\n"]
@@ -230,7 +234,7 @@ def _block(told: Told, judged: JudgedTest, found: Sequence[Verdict]) -> str:
     lines += [f"- {verdict.outcome.value}: {prose(sentence(verdict))}\n" for verdict in found]
     if judged.by_op is not None and any(verdict.is_of_changed_time for verdict in found):
         lines.append(f"- by op: {prose(judged.by_op)}\n")
-    rerun = told.manner.rerun
+    rerun = report.summary_options.rerun
     if not observation.problems:  # a mistake in the test comes first
         updates = rerun.updates(observation.test)
         for each in dict.fromkeys(filter(None, (remedy_of(v, updates) for v in found))):
@@ -261,81 +265,83 @@ _WARNED: Final = "⚠️"
 _COMMIT: Final = 12
 
 
-def markdown_text(told: Told, *, most_bytes: int) -> str:
+def markdown_text(report: CiReport, *, most_bytes: int) -> str:
     """Return the report of a run, cut to what its reader can take; empty if that is nothing."""
-    parts = list(_parts(told))
+    parts = list(_parts(report))
     quiet = not parts
-    environment = [Section(text) for text in [_environment(told)] if text]
-    metrics = [metrics_section(told)] if any(judged.verdicts for judged in told.tests) else []
-    folded = [part for part in (progress_section(told), _drifts(told)) if part]
-    sections = [Section(_headline(told, quiet=quiet)), *parts, *environment, *folded, *metrics]
-    whole = code(told.record) if told.record else None
-    return fitted(sections, _closing(told), most_bytes=most_bytes, whole=whole)
+    environment = [Section(text) for text in [_environment(report)] if text]
+    metrics = [metrics_section(report)] if any(judged.verdicts for judged in report.tests) else []
+    folded = [part for part in (progress_section(report), _drifts(report)) if part]
+    sections = [Section(_headline(report, quiet=quiet)), *parts, *environment, *folded, *metrics]
+    whole = code(report.record) if report.record else None
+    return fit_to_size(sections, _closing(report), most_bytes=most_bytes, whole=whole)
 
 
-def _parts(told: Told) -> Iterator[Section]:
+def _parts(report: CiReport) -> Iterator[Section]:
     """Yield what is worth reading; nothing where everything is as before."""
-    yield from failed_sections(told)
-    yield from _lost(told)
-    yield from _machine(told)
-    yield from improved_sections(told)
-    found = findings_section(told)
+    yield from failed_sections(report)
+    yield from _lost(report)
+    yield from _machine(report)
+    yield from improved_sections(report)
+    found = findings_section(report)
     if found:
         yield found
-    yield from missing_sections(told)
+    yield from missing_sections(report)
 
 
-def _headline(told: Told, *, quiet: bool) -> str:
+def _headline(report: CiReport, *, quiet: bool) -> str:
     """Say in one line how it went, and for how many tests."""
-    gated = sum(1 for judged in told.tests if judged.verdicts)
+    gated = sum(1 for judged in report.tests if judged.verdicts)
     text, sign = f"{counted(gated, 'test')} gated, all passed", _PASSED
-    shift, failed = told.manner.shift, len(told.manner.failed)
+    shift, failed = report.summary_options.shift, len(report.summary_options.failed)
     if failed:
-        of = counted(len(told.tests), "test")
+        of = counted(len(report.tests), "test")
         text, sign = f"{failed} of {of} failed", _FAILED
-    elif told.manner.lapses.lost:
-        lost = counted(len(told.manner.lapses.lost), "test")
+    elif report.summary_options.health.lost:
+        lost = counted(len(report.summary_options.health.lost), "test")
         text, sign = f"{lost} with a baseline did not run, and required is set", _FAILED
     elif shift is not None and shift.worse:
         text = f"environment shifted; {counted(gated, 'test')} gated, none failed by name"
         sign = _FAILED
     elif not gated:
         text, sign = "no test was gated", _WARNED
-    if not told.run.complete:
+    if not report.run.complete:
         text, sign = f"the run was cut short: {text}", _FAILED
     if quiet:
         return f"{sign} **ttnn-perf: {text}**\n"
-    return f"## {sign} ttnn-perf: {text}\n\n{prose(count_line(told.tests, failed=failed))}\n"
+    return f"## {sign} ttnn-perf: {text}\n\n{prose(count_line(report.tests, failed=failed))}\n"
 
 
-def _lost(told: Told) -> Iterator[Section]:
+def _lost(report: CiReport) -> Iterator[Section]:
     """Name the tests that are required and did not run."""
-    lost = told.manner.lapses.lost
+    lost = report.summary_options.health.lost
     if lost:
         head = f"\n### Did not run: {counted(len(lost), 'test')} with a baseline\n\n"
         yield Section(head, tuple(f"- {code(test)}\n" for test in lost), noun="test")
 
 
-def _machine(told: Told) -> Iterator[Section]:
+def _machine(report: CiReport) -> Iterator[Section]:
     """Say what is the machine's and not one test's."""
-    manner = told.manner
-    if manner.shift is not None:
-        text = f"\n### Environment shifted\n\n{prose(shift_line(manner.shift))}\n"
+    summary_options = report.summary_options
+    if summary_options.shift is not None:
+        text = f"\n### Environment shifted\n\n{prose(shift_line(summary_options.shift))}\n"
         turns = "The machine, or a change that all tests share? Compare in turns:"
         text += f"\n{turns}\n\n{fenced(['ttnn-perf ab REF'])}"
-        yield Section(f"{text}\nIf it is to stay:\n\n{fenced([manner.rerun.accept_all()])}")
+        yield Section(
+            f"{text}\nIf it is to stay:\n\n{fenced([summary_options.rerun.accept_all()])}"
+        )
 
 
-def _drifts(told: Told) -> Section | None:
-    drifts = told.manner.drifts
+def _drifts(report: CiReport) -> Section | None:
+    drifts = report.summary_options.drifts
     lines = tuple(f"- {prose(drift_line(drift))}\n" for drift in drifts)
     return Section(f"\n{summary(f'Drift: {len(drifts)}')}", lines, FOLDED) if drifts else None
 
 
-def _environment(told: Told) -> str:
+def _environment(report: CiReport) -> str:
     """Say where it ran, and what is not as it was when the baselines were accepted."""
-    environment = told.run.environment
-    own = (judged.observation.hardware or told.run.hardware for judged in told.tests)
+    environment = report.run.environment
+    own = (judged.observation.hardware or report.run.hardware for judged in report.tests)
     keys = sorted({hardware.key for hardware in own if hardware})
     facts = [code(key) for key in keys]
     if environment.ttnn:
@@ -347,14 +353,14 @@ def _environment(told: Told) -> str:
         facts.append(f"runner {code(environment.runner)}")
     if not facts:
         return ""
-    differs = "; ".join(map(prose, told.differences))
+    differs = "; ".join(map(prose, report.differences))
     said = f"Not as when the baselines were accepted: {differs}.\n" if differs else ""
     return f"\n**Environment:** {' · '.join(facts)}\n{said}"
 
 
-def _closing(told: Told) -> str:
+def _closing(report: CiReport) -> str:
     """Name the record, in which everything is."""
-    version = told.run.environment.plugin
-    parts = [f"run record {code(told.record)}"] if told.record else []
+    version = report.run.environment.plugin
+    parts = [f"run record {code(report.record)}"] if report.record else []
     parts.append(f"pytest-ttnn-perf {prose(version)}" if version else "pytest-ttnn-perf")
     return f"\n<sub>{' · '.join(parts)}</sub>\n"

@@ -117,7 +117,9 @@ class Section(NamedTuple):
         return self.head + "".join(self.items) + self.tail
 
 
-def fitted(sections: Iterable[Section], closing: str, *, most_bytes: int, whole: str | None) -> str:
+def fit_to_size(
+    sections: Iterable[Section], closing: str, *, most_bytes: int, whole: str | None
+) -> str:
     """Return the sections, as many of their items as there is room for, and what closes them.
 
     What comes first is cut last. ``whole`` is where all of it can be read.

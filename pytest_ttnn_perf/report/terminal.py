@@ -11,7 +11,7 @@ from pytest_ttnn_perf._base.text import counted, shortened, visible, visible_lin
 from pytest_ttnn_perf.records.metric import Source
 from pytest_ttnn_perf.records.result import Rerun
 from pytest_ttnn_perf.records.settings import Missing, Update
-from pytest_ttnn_perf.records.verdict import NO_LAPSES, Lapses, Outcome, Reason
+from pytest_ttnn_perf.records.verdict import HEALTHY, BaselineHealth, Outcome, Reason
 from pytest_ttnn_perf.report.checklist import (
     drift_line,
     finding_lines,
@@ -43,13 +43,13 @@ if TYPE_CHECKING:
 
 
 def heading_line(
-    settings: Settings, host: str | None, *, here: Path, inline: bool, profiler: str
+    settings: Settings, host: str | None, *, cwd: Path, inline: bool, profiler: str
 ) -> str:
     """Say what a run does, and for which key: that of the ``host``, if there are no devices."""
     key = f"key {host}" if host else "keys of the devices that tests open"
     if settings.replay is not None:
         key = "keys of the artifacts"
-    parts = [f"gate on, {key}", f"baselines {shown_path(settings.baselines, here)}"]
+    parts = [f"gate on, {key}", f"baselines {shown_path(settings.baselines, cwd)}"]
     if settings.update:
         parts.append(f"update {settings.update.value}")
     if settings.missing is not Missing.FAIL:
@@ -58,43 +58,43 @@ def heading_line(
         parts.append("in this process, nothing is measured again")
     if settings.replay is None:
         return ", ".join([*parts, profiler])
-    replayed = f"replaying {shown_path(settings.replay, here)}, times of this machine are left out"
+    replayed = f"replaying {shown_path(settings.replay, cwd)}, times of this machine are left out"
     return ", ".join([*parts, replayed])
 
 
 def closing_lines(
-    *, missing: Path | None, written: Iterable[Path], records: Iterable[Path], here: Path
+    *, missing: Path | None, written: Iterable[Path], records: Iterable[Path], cwd: Path
 ) -> Iterator[str]:
     """Say where the results went; ``missing`` is a folder of baselines that is not there."""
     if missing is not None:
-        yield f"no baselines folder at {shown_path(missing, here)}"
+        yield f"no baselines folder at {shown_path(missing, cwd)}"
     for path in written:
-        yield f"wrote {shown_path(path, here)}"
+        yield f"wrote {shown_path(path, cwd)}"
     for path in records:
-        yield f"run record: {shown_path(path, here)}"
+        yield f"run record: {shown_path(path, cwd)}"
 
 
-def shown_path(path: Path, here: Path) -> str:
+def shown_path(path: Path, cwd: Path) -> str:
     """Return a path as seen from the folder the user stands in."""
-    return str(path.relative_to(here)) if path.is_relative_to(here) else str(path)
+    return str(path.relative_to(cwd)) if path.is_relative_to(cwd) else str(path)
 
 
 #: How many tests are named; the others are counted.
 _MOST: Final = 5
 
 
-def lapse_lines(lapses: Lapses) -> Iterator[Line]:
+def health_lines(health: BaselineHealth) -> Iterator[Line]:
     """Say which tests are required and did not run, and which baselines are stale."""
-    if lapses.lost:
-        count = counted(len(lapses.lost), "test")
+    if health.lost:
+        count = counted(len(health.lost), "test")
         yield Line(f"failed: {count} with a baseline did not run, and required is set", bad=True)
-        for test in lapses.lost[:_MOST]:
+        for test in health.lost[:_MOST]:
             yield Line(f"  {test}", bad=True)
-        if len(lapses.lost) > _MOST:
-            yield Line(f"  and {len(lapses.lost) - _MOST} more", bad=True)
+        if len(health.lost) > _MOST:
+            yield Line(f"  and {len(health.lost) - _MOST} more", bad=True)
         gone = "what is gone or renamed: ttnn-perf baseline prune, baseline rename"
         yield Line(f"  run those that are skipped; {gone}")
-    for stale in lapses.stale:
+    for stale in health.stale:
         count = counted(len(stale.tests), "baseline")
         oldest = f"{stale.oldest} of {stale.oldest_at}"
         yield Line(f"stale: {count} {stale.why}, the oldest {oldest}")
@@ -140,7 +140,7 @@ _LONGEST_ID: Final = 160
 
 
 @dataclass(frozen=True, slots=True)
-class Manner:
+class SummaryOptions:
     """How a run is told: which tests failed, how to run one again, what needs no sentence."""
 
     failed: frozenset[str] = frozenset()
@@ -152,42 +152,53 @@ class Manner:
     progress: tuple[tuple[str, Progress], ...] = ()
     needless: tuple[NeedlessWaiver, ...] = ()
     orphaned: Orphaned | None = None
-    lapses: Lapses = NO_LAPSES
+    health: BaselineHealth = HEALTHY
 
 
-def summary_lines(tests: Sequence[JudgedTest], *, manner: Manner) -> Iterator[Line]:
+def summary_lines(
+    tests: Sequence[JudgedTest], *, summary_options: SummaryOptions
+) -> Iterator[Line]:
     """Lay out a judged run: a table, a sentence and a remedy for what needs one, a count."""
     # Ids and names are of others: none of them moves the cursor or changes a colour.
-    return (line._replace(text=visible(line.text)) for line in _summary(tests, manner=manner))
+    return (
+        line._replace(text=visible(line.text))
+        for line in _summary(tests, summary_options=summary_options)
+    )
 
 
-def _summary(tests: Sequence[JudgedTest], *, manner: Manner) -> Iterator[Line]:
-    failed = manner.failed
+def _summary(tests: Sequence[JudgedTest], *, summary_options: SummaryOptions) -> Iterator[Line]:
+    failed = summary_options.failed
     rows = [row for judged in tests for row in _rows(judged)]
     if rows:
         yield from map(Line, table_lines(_HEADINGS, rows, right=_NUMERIC))
         yield Line("")
-    said = [line for judged in tests for line in _sentences(judged, manner=manner)]
+    said = [
+        line for judged in tests for line in _sentences(judged, summary_options=summary_options)
+    ]
     found = list(findings_lines(tests))
     yield from said
     yield from [Line("")] if said and found else []
     yield from found
-    yield from progress_lines(manner.progress)
-    yield from waiver_lines(manner.needless)
-    yield from map(Line, map(drift_line, manner.drifts))
-    yield from orphan_lines(manner.orphaned)
-    yield from lapse_lines(manner.lapses)
-    yield from _shift(manner)
+    yield from progress_lines(summary_options.progress)
+    yield from waiver_lines(summary_options.needless)
+    yield from map(Line, map(drift_line, summary_options.drifts))
+    yield from orphan_lines(summary_options.orphaned)
+    yield from health_lines(summary_options.health)
+    yield from _shift(summary_options)
     yield Line(count_line(tests, failed=len(failed)), bad=bool(failed), good=not failed)
 
 
-def _shift(manner: Manner) -> Iterator[Line]:
-    if manner.shift is None:
+def _shift(summary_options: SummaryOptions) -> Iterator[Line]:
+    if summary_options.shift is None:
         return
-    yield Line(shift_line(manner.shift), bad=manner.shift.worse)
-    if manner.update is Update.IMPROVED:
+    yield Line(shift_line(summary_options.shift), bad=summary_options.shift.worse)
+    if summary_options.update is Update.IMPROVED:
         yield Line("  nothing was written but new baselines: a shifted machine sets no standard")
-    advice = shift_advice(manner.shift, manner.rerun.accept_all(), failed=bool(manner.failed))
+    advice = shift_advice(
+        summary_options.shift,
+        summary_options.rerun.accept_all(),
+        failed=bool(summary_options.failed),
+    )
     yield from (Line(f"  {text}") for text in advice)
 
 
@@ -317,23 +328,25 @@ class _ByOp:
         return [f"  by op: {said}"]
 
 
-def _worth_saying(verdict: Verdict, judged: JudgedTest, *, manner: Manner) -> bool:
+def _worth_saying(verdict: Verdict, judged: JudgedTest, *, summary_options: SummaryOptions) -> bool:
     """The table says enough of what is as before, and of what was stored for the first time."""
     new = verdict.outcome is Outcome.NO_BASELINE and verdict.metric.name in judged.written
     mistaken = verdict.reason is Reason.OTHER_DEFINITION  # fails whatever may be missing
-    return mistaken or (verdict.outcome not in manner.silent and not new)
+    return mistaken or (verdict.outcome not in summary_options.silent and not new)
 
 
-def _sentences(judged: JudgedTest, *, manner: Manner) -> Iterator[Line]:
+def _sentences(judged: JudgedTest, *, summary_options: SummaryOptions) -> Iterator[Line]:
     test = judged.observation.test
-    failed = test in manner.failed
-    said = [v for v in judged.verdicts if _worth_saying(v, judged, manner=manner)]
+    failed = test in summary_options.failed
+    said = [v for v in judged.verdicts if _worth_saying(v, judged, summary_options=summary_options)]
     for problem in judged.observation.problems:
         yield Line(f"{test}: {problem}", bad=True)
-    shifted = manner.shift is not None
+    shifted = summary_options.shift is not None
     by_op = _ByOp(judged.by_op)
     blocked = failed and any(finding.fails for finding in judged.findings)
-    for group in _by_remedy(judged, said, rerun=manner.rerun, blocked=blocked, shifted=shifted):
+    for group in _by_remedy(
+        judged, said, rerun=summary_options.rerun, blocked=blocked, shifted=shifted
+    ):
         for verdict in group.verdicts:
             good = verdict.outcome is Outcome.IMPROVED or bool(judged.written)
             text = f"{verdict.outcome.value} {test}: {sentence(verdict)}"
@@ -344,7 +357,7 @@ def _sentences(judged: JudgedTest, *, manner: Manner) -> Iterator[Line]:
     yield from _notes(judged)
     yield from _targets(judged)
     if failed:
-        yield from map(Line, _full_profile(judged, manner.rerun))
+        yield from map(Line, _full_profile(judged, summary_options.rerun))
 
 
 def _notes(judged: JudgedTest) -> Iterator[Line]:

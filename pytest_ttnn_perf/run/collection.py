@@ -29,7 +29,7 @@ _HINT: Final = (
 )
 
 
-def collect(settings: Settings, here: Path) -> Coverage:
+def collect(settings: Settings, cwd: Path) -> Coverage:
     """Return the tests that ``pytest --collect-only`` finds.
 
     Raises:
@@ -40,7 +40,7 @@ def collect(settings: Settings, here: Path) -> Coverage:
         command = [*interpreter(), "-m", "pytest", "--collect-only", "-q", "-p", _PLUGIN]
         environment = {**os.environ, COLLECTED: str(answer)}
         ending = run_batch(
-            command, cwd=here, environment=environment, log=log, timeout_s=settings.timeout
+            command, cwd=cwd, environment=environment, log=log, timeout_s=settings.timeout
         )
         if not answer.exists():
             lines = log.read_text(encoding="utf-8", errors="replace").strip().splitlines()

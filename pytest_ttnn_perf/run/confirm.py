@@ -11,7 +11,7 @@ from pytest_ttnn_perf.records.metric import Source
 from pytest_ttnn_perf.records.verdict import Outcome, Reason
 from pytest_ttnn_perf.report.checklist import confirm_heading, confirm_line, suspicion_line
 from pytest_ttnn_perf.run.update import Action, actions_of
-from pytest_ttnn_perf.run.workers import Loss, Pass, Workers
+from pytest_ttnn_perf.run.workers import Loss, Pass, WorkerLauncher
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -130,10 +130,10 @@ class ConfirmPasses:
     """Measures tests again until they are cleared, or as often as the settings ask for."""
 
     gate: GateRun
-    workers: Workers
-    say: Callable[[str], None]
+    workers: WorkerLauncher
+    print_line: Callable[[str], None]
     #: Those whose tests are profiled, if the run has such a pass.
-    profiling: Workers | None = None
+    profiling: WorkerLauncher | None = None
 
     def run(self, tests: Sequence[str], *, first_pass_s: float) -> None:
         """Measure ``tests`` again; what the gate knows of each is complete afterwards."""
@@ -142,18 +142,20 @@ class ConfirmPasses:
             left = [test for test in tests if self.gate.in_question(test)]
             if not left:
                 return
-            self.say(confirm_heading(len(left), number=number, passes=passes))
+            self.print_line(confirm_heading(len(left), number=number, passes=passes))
             # Each metric as it was measured at first.
             for workers, profiled in ((self.workers, False), (self.profiling, True)):
                 again = [t for t in tests if self.gate.in_question(t, profiled=profiled)]
                 if again and workers is not None:
-                    hearing = _Hearing(self.gate, number, profiled, self.say, dict.fromkeys(again))
+                    listener = _ConfirmListener(
+                        self.gate, number, profiled, self.print_line, dict.fromkeys(again)
+                    )
                     silence_s = self._silence_s(first_pass_s)
-                    again_pass = Pass(PassKind.CONFIRM, workers, hearing, silence_s)
+                    again_pass = Pass(PassKind.CONFIRM, workers, listener, silence_s)
                     again_pass.run(again)
-                    hearing.close(again_pass.stopped)
+                    listener.close(again_pass.stopped)
                     if again_pass.stopped:
-                        self.say(f"ttnn-perf: a worker {again_pass.stopped}")
+                        self.print_line(f"ttnn-perf: a worker {again_pass.stopped}")
                         return
 
     def _silence_s(self, first_pass_s: float) -> float:
@@ -162,18 +164,18 @@ class ConfirmPasses:
 
 
 @dataclass(slots=True)
-class _Hearing:
+class _ConfirmListener:
     """Takes in what one confirm pass measures; its reports are nobody else's business."""
 
     gate: GateRun
     number: int
     profiled: bool
-    say: Callable[[str], None]
+    print_line: Callable[[str], None]
     waiting: dict[str, None]
     stop: str | None = None
     _trouble: str | None = field(default=None)
 
-    def hear(self, message: Message) -> None:
+    def receive(self, message: Message) -> None:
         """Add an observation to its test."""
         match message:
             case Reported(report={"outcome": "rerun"}):
@@ -184,7 +186,7 @@ class _Hearing:
             case Refused(text=text) | Broke(text=text) | Stopped(text=text):
                 self._trouble = text
 
-    def lose(self, loss: Loss) -> None:
+    def worker_lost(self, loss: Loss) -> None:
         """Give up the tests that a worker was running when it died or hung."""
         why = f"its worker {loss.text}; log: {loss.log}"
         if not loss.tests:  # those that are left would have had another worker
@@ -213,4 +215,4 @@ class _Hearing:
             judged = self.gate.cannot_confirm(test, f"confirm pass {self.number}: {error}")
         for verdict in judged.verdicts:
             if verdict.metric.name in suspects and verdict.metric.name in asked:
-                self.say(confirm_line(test, verdict))
+                self.print_line(confirm_line(test, verdict))

@@ -30,7 +30,7 @@ from pytest_ttnn_perf.records.messages import (
 from pytest_ttnn_perf.records.metric import KERNEL_TIME, Kind, Source
 from pytest_ttnn_perf.records.observation import Artifact, MetricObservation, Observation
 from pytest_ttnn_perf.report.checklist import device_pass_heading, device_pass_line
-from pytest_ttnn_perf.run.workers import Loss, Pass, Workers
+from pytest_ttnn_perf.run.workers import Loss, Pass, WorkerLauncher
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -47,7 +47,7 @@ _EVERY_S: Final = 5.0
 class Starter(Protocol):
     """Tells how the workers of a device pass are started."""
 
-    def __call__(self, *, more_room: bool) -> Workers:
+    def __call__(self, *, more_room: bool) -> WorkerLauncher:
         """Return workers whose profiler has the usual room, or more."""
 
 
@@ -57,11 +57,11 @@ class DevicePass:
 
     settings: Settings
     workers: Starter
-    say: Callable[[str], None]
+    print_line: Callable[[str], None]
     #: Why no other worker may follow: a device was left that none can use.
     stopped: str | None = None
     #: Why nothing is known of any test, not even which there are.
-    untold: str | None = None
+    unavailable: str | None = None
 
     def run(self) -> Mapping[str, Observation]:
         """Return what the devices told of each measured test; what they did not, says why."""
@@ -69,28 +69,30 @@ class DevicePass:
         dropped = [test for test, told in first.items() if told.dropped]
         if not dropped or self.stopped:
             return first
-        self.say(device_pass_heading(len(dropped), more_room=True))
+        self.print_line(device_pass_heading(len(dropped), more_room=True))
         return {**first, **self._heard(dropped, more_room=True)}
 
     def _heard(self, tests: Sequence[str] | None, *, more_room: bool) -> dict[str, Observation]:
-        hearing = _Hearing(self.say, dict.fromkeys(tests or ()), said=tests is not None)
+        listener = _DeviceListener(
+            self.print_line, dict.fromkeys(tests or ()), said=tests is not None
+        )
         profiled = Pass(
-            PassKind.DEVICE, self.workers(more_room=more_room), hearing, self.settings.timeout
+            PassKind.DEVICE, self.workers(more_room=more_room), listener, self.settings.timeout
         )
         profiled.run(tests)
         if profiled.stopped is not None:
-            lost = f"{hearing.lost}; it" if hearing.lost else "a worker"
+            lost = f"{listener.lost}; it" if listener.lost else "a worker"
             self.stopped = f"{lost} {profiled.stopped}"
-        hearing.close(profiled.stopped)
-        self.untold = hearing.trouble if not hearing.collected else None
-        return hearing.told
+        listener.close(profiled.stopped)
+        self.unavailable = listener.trouble if not listener.collected else None
+        return listener.told
 
 
 @dataclass(slots=True)
-class _Hearing:
+class _DeviceListener:
     """Takes in what a worker profiles. What its tests do otherwise, the wall pass will tell."""
 
-    say: Callable[[str], None]
+    print_line: Callable[[str], None]
     waiting: dict[str, None]
     told: dict[str, Observation] = field(default_factory=dict)
     stop: str | None = None
@@ -102,7 +104,7 @@ class _Hearing:
     #: The last test that was lost, and how.
     lost: str = ""
 
-    def hear(self, message: Message) -> None:
+    def receive(self, message: Message) -> None:
         """Take in one message."""
         match message:
             case Collected(tests=tests) if not self._count:  # later workers have what is left
@@ -110,7 +112,7 @@ class _Hearing:
                 self._count = len(tests)
                 if tests and not self.said:
                     self.said = True
-                    self.say(device_pass_heading(len(tests), more_room=False))
+                    self.print_line(device_pass_heading(len(tests), more_room=False))
             case Reported(report={"outcome": "rerun"}):
                 pass  # of pytest-rerunfailures: a test counts as it ends
             case Reported(test=test) if message.observed is not None:
@@ -128,9 +130,9 @@ class _Hearing:
         if done > 0 and left and now_s - self._said_s >= _EVERY_S:
             self._said_s = now_s
             left_s = left * (now_s - self._began_s) / done
-            self.say(device_pass_line(done=done, of=self._count, left_s=left_s))
+            self.print_line(device_pass_line(done=done, of=self._count, left_s=left_s))
 
-    def lose(self, loss: Loss) -> None:
+    def worker_lost(self, loss: Loss) -> None:
         """Give up the tests that a worker was running when it died or hung."""
         why = f"its worker {loss.text}; log: {loss.log}"
         if not loss.tests:
@@ -164,10 +166,10 @@ class _Hearing:
 
     def _give_up(self, test: str, why: str) -> None:
         self.waiting.pop(test, None)
-        self.told[test] = untold(test, f"device pass: {why}")
+        self.told[test] = unavailable(test, f"device pass: {why}")
 
 
-def untold(test: str, why: str, source: Source = Source.DEVICE) -> Observation:
+def unavailable(test: str, why: str, source: Source = Source.DEVICE) -> Observation:
     """Return what is known of a test whose device told nothing: why."""
     time = recorded(KERNEL_TIME, Kind.TIME, source=source)
     return Observation(test, {KERNEL_TIME: MetricObservation(time, (), note=why)})
@@ -215,15 +217,15 @@ class TracyPass:
     """Runs the measured tests once under Tracy."""
 
     settings: Settings
-    workers: Workers
-    say: Callable[[str], None]
+    workers: WorkerLauncher
+    print_line: Callable[[str], None]
     #: Why no other worker may follow, and why nothing is known of any test.
     stopped: str | None = None
-    untold: str | None = None
+    unavailable: str | None = None
 
     def run(self) -> Mapping[str, Observation]:
         """Return what the devices told of each test that was measured under Tracy."""
-        self.say("ttnn-perf: device pass: profiling with Tracy; its report comes at the end")
+        self.print_line("ttnn-perf: device pass: profiling with Tracy; its report comes at the end")
         folder = self.workers.next_folder(PassKind.DEVICE)
         output = folder / "tracy"
         launcher = ["-m", "tracy", "-r", "-p", "-o", str(output), "-t", str(free_port())]
@@ -237,16 +239,16 @@ class TracyPass:
         files = sorted(output.glob("reports/*/ops_perf_results*.csv"))
         try:
             if not files:
-                self.untold = f"Tracy {ending} without a report; see {folder}"
+                self.unavailable = f"Tracy {ending} without a report; see {folder}"
                 self.workers.keep()
                 return {}
             told = dict(_told(op_table_of(files[-1]), self.settings))
         except TtnnPerfError as error:
-            self.untold = str(error)
+            self.unavailable = str(error)
             return {}
         finally:
-            if self.untold is not None:
-                self.say(f"ttnn-perf: device pass: {self.untold}")
+            if self.unavailable is not None:
+                self.print_line(f"ttnn-perf: device pass: {self.unavailable}")
         self.workers.discard(folder)
         return told
 
@@ -267,7 +269,7 @@ def _told(table: OpTable, settings: Settings) -> Iterator[tuple[str, Observation
                 for name in names
             ]
         except TtnnPerfError as error:  # a call that raised has no end
-            yield test, untold(test, str(error), Source.TRACY)
+            yield test, unavailable(test, str(error), Source.TRACY)
         else:
             asked = Artifact(table=windows[-1])
             observation = _observation(test, windows)
@@ -283,10 +285,12 @@ def _observation(test: str, windows: list[OpTable]) -> Observation:
     counts = [len(each) for each in windows]
     lost = [each[KERNEL_TIME].note for each in samples if not each[KERNEL_TIME].samples]
     if lost:
-        return untold(test, lost[0] or "no op has a time", Source.TRACY)
+        return unavailable(test, lost[0] or "no op has a time", Source.TRACY)
     if len(set(counts)) > 1:
         told = ", ".join(map(str, counts))
-        return untold(test, f"the iterations ran different numbers of ops: {told}", Source.TRACY)
+        return unavailable(
+            test, f"the iterations ran different numbers of ops: {told}", Source.TRACY
+        )
     names = reduce(lambda kept, more: [n for n in kept if n in more], samples[1:], [*samples[0]])
     metrics = {
         name: MetricObservation(

@@ -14,21 +14,21 @@ from pytest_ttnn_perf.records.json import decode, encode
 from pytest_ttnn_perf.records.observation import Location, Observation, Run
 from pytest_ttnn_perf.records.result import Rerun
 from pytest_ttnn_perf.records.settings import Update
-from pytest_ttnn_perf.records.verdict import NO_LAPSES, Lapses
+from pytest_ttnn_perf.records.verdict import HEALTHY, BaselineHealth
 from pytest_ttnn_perf.report.checklist import shift_advice, shift_line, shift_size
-from pytest_ttnn_perf.report.terminal import failure_text, heading_line, lapse_lines, summary_lines
+from pytest_ttnn_perf.report.terminal import failure_text, heading_line, health_lines, summary_lines
 from pytest_ttnn_perf.run.confirm import confirmed, in_question, not_confirmed
+from pytest_ttnn_perf.run.health import health_of, orphaned, with_commands
 from pytest_ttnn_perf.run.judge import (
     assess,
     checked_against_verdicts,
     failed,
     failing,
     judge_observation,
-    manner_of,
     relabelled,
+    summary_options_of,
     violations,
 )
-from pytest_ttnn_perf.run.lapses import lapses_of, orphaned, with_commands
 from pytest_ttnn_perf.run.record import Journal, Results, environment_of
 from pytest_ttnn_perf.run.update import Updates, accepted_now
 
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from pytest_ttnn_perf.records.settings import Settings
     from pytest_ttnn_perf.records.verdict import Shift
     from pytest_ttnn_perf.report.numbers import Line
-    from pytest_ttnn_perf.report.terminal import Manner
+    from pytest_ttnn_perf.report.terminal import SummaryOptions
 
 
 @dataclass(slots=True)
@@ -50,7 +50,7 @@ class GateRun:
 
     settings: Settings
     project: Path
-    here: Path
+    cwd: Path
     rerun: Rerun = Rerun()
     inline: bool = False
     hardware: Hardware = field(default_factory=host_hardware)
@@ -58,14 +58,14 @@ class GateRun:
     #: What devices told of tests in a pass of their own.
     profiled: Mapping[str, Observation] = field(default_factory=dict)
     #: Why they told nothing of any test.
-    untold: str | None = None
+    unavailable: str | None = None
     profiler: str = "profiler off"
     has_devices: bool = False
     #: Why the run ended before any test was measured for the gate.
     cut_short: str | None = None
     coverage: Coverage | None = None
     results: Results = field(init=False)
-    lapses: Lapses = NO_LAPSES
+    health: BaselineHealth = HEALTHY
     _store: BaselineStore = field(init=False)
     _updates: Updates = field(init=False)
     _journal: Journal = field(init=False)
@@ -77,7 +77,7 @@ class GateRun:
         now = datetime.now(timezone.utc)
         # Sorts by time, and two runs that start in one second still differ.
         identifier = f"{now:%Y%m%dT%H%M%SZ}-{secrets.token_hex(3)}"
-        self.results = Results(self.settings, self.here)
+        self.results = Results(self.settings, self.cwd)
         self._store = BaselineStore(self.settings.baselines)
         self._updates = Updates(self._store, self.settings.update)
         self._journal = Journal(self.settings.artifacts / "runs" / f"{identifier}.jsonl")
@@ -110,11 +110,11 @@ class GateRun:
         if not self._begun:  # a test that asked for the fixture only while it ran
             self.results.attempt(partial(self.begin, [test]))
         told = self.profiled.get(test)
-        if told is not None or self.untold is not None:
+        if told is not None or self.unavailable is not None:
             from pytest_ttnn_perf.observe.checklist import asked_again
-            from pytest_ttnn_perf.run.device_pass import untold, with_device
+            from pytest_ttnn_perf.run.device_pass import unavailable, with_device
 
-            told = told or untold(test, f"device pass: {self.untold}")
+            told = told or unavailable(test, f"device pass: {self.unavailable}")
             observation = asked_again(with_device(observation, told), self.settings)
             observed = encode(observation)
         self.results.attempt(partial(self._journal.add, test, observed))
@@ -144,7 +144,7 @@ class GateRun:
             accepted=partial(accepted_now, self._run.environment, self.settings.reason),
         )
 
-    def lose(self, test: str, why: str, location: Location | None = None) -> JudgedTest:
+    def record_lost(self, test: str, why: str, location: Location | None = None) -> JudgedTest:
         """Record a test whose worker died: it has no result, which is one."""
         return self.judge(test, encode(Observation(test, lost=why, location=location)))
 
@@ -239,31 +239,35 @@ class GateRun:
         coverage = self.coverage and self.coverage.without(self._tests)
         run = replace(self._run, tests=self._tests, complete=complete, shift=self.shift)
         self._run = run = replace(run, coverage=coverage)
-        self.lapses = lapses_of(run, self._store, self.settings)
+        self.health = health_of(run, self._store, self.settings)
         kept = not self._tests or self.results.publish(run, self._journal.file.with_suffix(".json"))
         if kept:
             self._journal.close()
         # Also of a run without tests: the file of an earlier run must not stand in for it.
         if self.settings.json is not None:
             self.results.publish(run, self.settings.json)
-        self.results.report(run, self._store, self._manner)
+        self.results.report(run, self._store, self._summary_options)
         return run
 
     def abandon(self) -> None:
-        """End a run that never was one, without a trace."""
+        """Delete the journal of a run that was refused before its first test."""
         self._journal.close()
 
     def summary(self) -> Iterator[Line]:
         """Lay out the run's result."""
         found = orphaned(self._run, self._store)
-        found = with_commands(found, self.rerun, self.results.records, here=self.here)
-        manner = replace(self._manner(), update=self.settings.update, orphaned=found)
-        return summary_lines(list(self._tests.values()), manner=manner)
+        found = with_commands(found, self.rerun, self.results.records, cwd=self.cwd)
+        summary_options = replace(
+            self._summary_options(), update=self.settings.update, orphaned=found
+        )
+        return summary_lines(list(self._tests.values()), summary_options=summary_options)
 
-    def _manner(self) -> Manner:
+    def _summary_options(self) -> SummaryOptions:
         tests = list(self._tests.values())
-        manner = manner_of(tests, self.settings, rerun=self.rerun, shift=self.shift)
-        return replace(manner, lapses=self.lapses)
+        summary_options = summary_options_of(
+            tests, self.settings, rerun=self.rerun, shift=self.shift
+        )
+        return replace(summary_options, health=self.health)
 
     def shift_text(self) -> str:
         """Say what fails a run whose machine is slower as a whole."""
@@ -271,15 +275,15 @@ class GateRun:
         advice = shift_advice(self.shift, self.rerun.accept_all(), failed=False)
         return "\n  ".join([shift_size(self.shift), *advice])
 
-    def lapsed(self) -> Iterator[Line]:
+    def health_summary(self) -> Iterator[Line]:
         """Say what fails a run in which nothing was gated."""
-        return lapse_lines(self.lapses)
+        return health_lines(self.health)
 
     def heading(self) -> str:
         """Say in one line what this run does."""
         host = None if self.has_devices else self.hardware.key
         return heading_line(
-            self.settings, host, here=self.here, inline=self.inline, profiler=self.profiler
+            self.settings, host, cwd=self.cwd, inline=self.inline, profiler=self.profiler
         )
 
     @property

@@ -14,7 +14,7 @@ from pytest_ttnn_perf.records.metric import KERNEL_TIME, Kind
 from pytest_ttnn_perf.records.observation import JudgedTest
 from pytest_ttnn_perf.records.settings import Checklist, Missing
 from pytest_ttnn_perf.records.verdict import Drifting, Outcome, Reason
-from pytest_ttnn_perf.report.terminal import Manner
+from pytest_ttnn_perf.report.terminal import SummaryOptions
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -242,9 +242,9 @@ def failed(judged: JudgedTest, settings: Settings) -> bool:
     return bool(wrong or failing(judged, settings))
 
 
-def manner_of(
+def summary_options_of(
     tests: Sequence[JudgedTest], settings: Settings, *, rerun: Rerun, shift: Shift | None
-) -> Manner:
+) -> SummaryOptions:
     """Return how a judged run is told."""
     # What only the machine did is told once for all tests.
     silent = {Outcome.WITHIN, Outcome.SHIFTED}
@@ -254,7 +254,7 @@ def manner_of(
     progress = {judged.observation.test: progress_of_test(judged) for judged in tests}
     known = tuple((test, each) for test, each in progress.items() if each is not None)
     drifts = tuple(drifts_of(tests))
-    return Manner(
+    return SummaryOptions(
         names,
         rerun,
         frozenset(silent),

@@ -75,7 +75,9 @@ def choose(asked: ProfilerKind, build: Build, environment: Mapping[str, str]) ->
     return ProfilerChoice(ProfilerKind.REALTIME, f"ttnn {build.version} is built without Tracy")
 
 
-def fitted(choice: ProfilerChoice, settings: Settings, *, isolated: bool) -> ProfilerChoice:
+def restrict_to_passes(
+    choice: ProfilerChoice, settings: Settings, *, isolated: bool
+) -> ProfilerChoice:
     """Return a choice as the passes of a run, and the processes that it may start, allow.
 
     Raises:
@@ -253,12 +255,14 @@ def own_chip(environment: MutableMapping[str, str], folder: Path) -> Lease | Non
     )
     if not chips:
         return None
-    own = take_one(chips, folder / "chips", timeout_s=_FREE_CHIP_S, say=lambda _: None)
+    own = take_one(chips, folder / "chips", timeout_s=_FREE_CHIP_S, print_line=lambda _: None)
     environment.update(own.environment)
     return own
 
 
-def lease(settings: Settings, environment: Mapping[str, str], say: Callable[[str], None]) -> Lease:
+def lease(
+    settings: Settings, environment: Mapping[str, str], print_line: Callable[[str], None]
+) -> Lease:
     """Take the chips of this machine for a run; none where there are none.
 
     Raises:
@@ -272,5 +276,5 @@ def lease(settings: Settings, environment: Mapping[str, str], say: Callable[[str
         chips,
         settings.lock_folder or lock_folder(),
         timeout_s=settings.lock_timeout,
-        say=say,
+        print_line=print_line,
     )

@@ -28,8 +28,8 @@ if TYPE_CHECKING:
     from pytest_ttnn_perf.records.hardware import Environment
     from pytest_ttnn_perf.records.observation import JudgedTest, Run
     from pytest_ttnn_perf.records.settings import Settings
-    from pytest_ttnn_perf.report.ci import Told
-    from pytest_ttnn_perf.report.terminal import Manner
+    from pytest_ttnn_perf.report.ci import CiReport
+    from pytest_ttnn_perf.report.terminal import SummaryOptions
     from pytest_ttnn_perf.run.gate_run import GateRun
 
 
@@ -114,7 +114,7 @@ class Results:
     """What a run leaves behind. ``job`` is the CI job that it is part of."""
 
     settings: Settings
-    here: Path
+    cwd: Path
     job: CiJob = CiJob()
     reports: CiReports | None = None
     errors: list[str] = field(default_factory=list)
@@ -137,14 +137,21 @@ class Results:
         self.records.append(file)
         return True
 
-    def report(self, run: Run, store: BaselineStore, manner: Callable[[], Manner]) -> None:
+    def report(
+        self, run: Run, store: BaselineStore, summary_options: Callable[[], SummaryOptions]
+    ) -> None:
         """Tell the run to reviewers and to the CI system, as far as that is wanted."""
         if not self._is_read_elsewhere:
             return
 
-        record = shown_path(self.records[0], self.here) if self.records else None
+        record = shown_path(self.records[0], self.cwd) if self.records else None
         self.reports = ci_reports(
-            run, self.settings, store, manner=manner(), job=self.job, record=record
+            run,
+            self.settings,
+            store,
+            summary_options=summary_options(),
+            job=self.job,
+            record=record,
         )
         for write in self.reports.writers(self.settings):
             self.attempt(write)
@@ -163,7 +170,7 @@ class Results:
             missing=None if baselines.is_dir() else baselines,
             written=self.written,
             records=self.records,
-            here=self.here,
+            cwd=self.cwd,
         )
 
 
@@ -171,7 +178,7 @@ class Results:
 class CiReports:
     """A judged run, told in the ways that CI systems understand."""
 
-    told: Told
+    told: CiReport
 
     def markdown(self, *, parts: int = 1) -> str:
         """Return the report for reviewers, no longer than that many in one comment may be."""
@@ -220,16 +227,16 @@ def ci_reports(
     settings: Settings,
     store: BaselineStore,
     *,
-    manner: Manner,
+    summary_options: SummaryOptions,
     job: CiJob,
     record: str | None,
 ) -> CiReports:
     """Return the reports of a judged run; ``record`` is where all of it can be read."""
-    from pytest_ttnn_perf.report.ci import Told
+    from pytest_ttnn_perf.report.ci import CiReport
 
-    told = Told(
+    told = CiReport(
         run,
-        manner,
+        summary_options,
         settings.missing,
         settings.checklist is Checklist.ENFORCE,
         differences(run.tests, store, hardware=run.hardware, environment=run.environment),

@@ -50,7 +50,7 @@ class Sessions:
 
 
 @dataclass(slots=True)
-class Hearing:
+class SessionListener:
     """Takes in what one session measures.
 
     ``tell`` is told how many tests are over, and of how many. ``begin`` is called in the first
@@ -71,7 +71,7 @@ class Hearing:
     _heard: set[str] = field(default_factory=set)
     _refused: str | None = None
 
-    def hear(self, message: Message) -> None:
+    def receive(self, message: Message) -> None:
         """Keep observations and troubles; tell how far it is."""
         match message:
             case Collected(tests=tests) if tests and self._collected is None:
@@ -92,7 +92,7 @@ class Hearing:
                 said = f"a test or a plugin ended the session: {text or 'interrupted'}"
                 self._refused = self._refused or said
 
-    def lose(self, loss: Loss) -> None:
+    def worker_lost(self, loss: Loss) -> None:
         """Note the tests that a worker was running when it died or hung."""
         why = f"its worker {loss.text}; log: {loss.log}"
         for started in loss.tests:

@@ -136,19 +136,19 @@ def _rule(value: Value) -> RuleSettings:
     )
 
 
-def with_options(settings: Settings, given: Mapping[str, Any], here: Path) -> Settings:
+def with_options(settings: Settings, given: Mapping[str, Any], cwd: Path) -> Settings:
     """Return the settings with those that the command line gives instead.
 
-    Its paths start at ``here``, where the user stands; those of the file start at its folder.
+    Its paths start at ``cwd``, where the user stands; those of the file start at its folder.
     """
-    found = {name: _from_option(name, value, here) for name, value in given.items()}
+    found = {name: _from_option(name, value, cwd) for name, value in given.items()}
     return replace(settings, **found)
 
 
-def _from_option(name: str, value: Any, here: Path) -> Any:
+def _from_option(name: str, value: Any, cwd: Path) -> Any:
     match _KINDS[name]:
         case "path":
-            return _path(value, here)
+            return _path(value, cwd)
         case "choice" | "choice, bare":
             return _CHOICES[name](value)
         case "codes":

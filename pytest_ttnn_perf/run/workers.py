@@ -75,15 +75,15 @@ class Listener(Protocol):
     def stop(self) -> str | None:
         """Why no more tests should run; None to go on."""
 
-    def hear(self, message: Message) -> None:
+    def receive(self, message: Message) -> None:
         """Take notice of what a worker says."""
 
-    def lose(self, loss: Loss) -> None:
+    def worker_lost(self, loss: Loss) -> None:
         """Take notice of a worker that died or hung."""
 
 
 @dataclass(slots=True)
-class Workers:
+class WorkerLauncher:
     """How workers of this run are started.
 
     ``arguments`` returns what follows the interpreter, given a worker's own folder. ``folder``
@@ -217,7 +217,7 @@ class Pass:
     """One pass. A worker that dies or hangs costs the tests it was running; the rest go on."""
 
     kind: PassKind
-    workers: Workers
+    workers: WorkerLauncher
     listener: Listener
     silence_s: float
     _left: dict[str, None] | None = None
@@ -236,7 +236,7 @@ class Pass:
             loss = self._one_worker()
             if loss is None:
                 return time.monotonic() - start_s
-            self.listener.lose(loss)
+            self.listener.worker_lost(loss)
             if loss.dirty:
                 self.stopped = self.workers.reset(loss)
             # Another worker only if this one got anywhere: no test is tried for ever.
@@ -277,7 +277,7 @@ class Pass:
             for message in self._messages(child):
                 ended = ended or isinstance(message, Ended)
                 self._keep_book(message)
-                self.listener.hear(message)
+                self.listener.receive(message)
                 child.stop = self.listener.stop
             ending = child.ending(patience_s=self.silence_s)
         return None if ended and not ending.cut and not ending.damaged else ending
@@ -322,13 +322,13 @@ _UNUSABLE: Final = (
 
 
 @dataclass(frozen=True, slots=True)
-class Crew:
+class WorkerFactory:
     """Starts the workers of a run's passes; ``plain`` are those of a run without devices."""
 
     settings: Settings
     profiler: ProfilerKind
-    plain: Workers
-    say: Callable[[str], None]
+    plain: WorkerLauncher
+    print_line: Callable[[str], None]
 
     @property
     def has_device_pass(self) -> bool:
@@ -341,7 +341,7 @@ class Crew:
         only_device = self.settings.passes is PassChoice.DEVICE
         return PassKind.DEVICE if only_device else PassKind.WALL
 
-    def first(self) -> Workers:
+    def first(self) -> WorkerLauncher:
         """Return those of that pass."""
         if self.first_kind is PassKind.DEVICE:
             return self.profiled(more_room=True)  # no other pass gives dropped markers more room
@@ -349,7 +349,7 @@ class Crew:
         profiler = ProfilerKind.OFF if self.profiler in OWN_PASS else self.profiler
         return self._workers(profiler, self._variables)
 
-    def profiled(self, *, more_room: bool) -> Workers:
+    def profiled(self, *, more_room: bool) -> WorkerLauncher:
         """Return those whose tests are profiled. What these print is in their log."""
         from pytest_ttnn_perf.device.environment import profiler_variables
 
@@ -366,8 +366,8 @@ class Crew:
         from pytest_ttnn_perf.run.device_pass import DevicePass, TracyPass
 
         if self.profiler is ProfilerKind.TRACY:
-            return TracyPass(self.settings, self.profiled(more_room=False), self.say)
-        return DevicePass(self.settings, self.profiled, self.say)
+            return TracyPass(self.settings, self.profiled(more_room=False), self.print_line)
+        return DevicePass(self.settings, self.profiled, self.print_line)
 
     def _variables(self, folder: Path) -> Mapping[str, str]:
         if installed().version is None:
@@ -378,7 +378,7 @@ class Crew:
 
     def _workers(
         self, profiler: ProfilerKind, variables: Callable[[Path], Mapping[str, str]]
-    ) -> Workers:
+    ) -> WorkerLauncher:
         return replace(self.plain, profiler=profiler, variables=variables, reset=self._reset)
 
     def _reset(self, loss: Loss) -> str | None:
@@ -388,6 +388,6 @@ class Crew:
             return _UNUSABLE if loss.hung else None  # after a crash the next one mostly can
         from pytest_ttnn_perf.processes.commands import run_command
 
-        self.say(f"ttnn-perf: resetting the device: {command}")
+        self.print_line(f"ttnn-perf: resetting the device: {command}")
         problem = run_command(command, timeout_s=_RESET_TIMEOUT_S)
         return None if problem is None else f"left a device that is not usable: {command} {problem}"

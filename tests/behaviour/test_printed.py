@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.behaviour.model import MODEL, record_of
-from tests.unit.capture.ttlang_text import PERF_SUMMARY, PROGRAM
+from tests.unit.captures.ttlang_text import PERF_SUMMARY, PROGRAM
 
 if TYPE_CHECKING:
     from tests.harness.project import Project

@@ -185,14 +185,14 @@ def test_what_devices_told_of_a_test_is_not_missed_while_it_is_skipped(
 def test_progress_is_told_now_and_then(monkeypatch: pytest.MonkeyPatch) -> None:
     now_s, lines = [0.0], list[str]()
     monkeypatch.setattr("time.monotonic", lambda: now_s[0])
-    hearing = device_pass._Hearing(lines.append, {}, _began_s=0.0, _said_s=0.0)
+    listener = device_pass._DeviceListener(lines.append, {}, _began_s=0.0, _said_s=0.0)
     tests = [f"test_{number}" for number in range(4)]
 
-    hearing.hear(Collected(tests, tests, [], [], "baselines", 2))
+    listener.receive(Collected(tests, tests, [], [], "baselines", 2))
     for elapsed_s, test in zip((4.0, 5.0, 300.0, 900.0), tests, strict=True):
         now_s[0] = elapsed_s
-        hearing.hear(Reported({"nodeid": test, "when": "call", "outcome": "skipped"}))
-        hearing.hear(Finished(test, []))
+        listener.receive(Reported({"nodeid": test, "when": "call", "outcome": "skipped"}))
+        listener.receive(Finished(test, []))
 
     assert lines == [
         "ttnn-perf: device pass: profiling 4 tests",

@@ -134,12 +134,12 @@ def folder(file: Path) -> str:
 
 def unix_socket(file: Path) -> str:
     file.unlink()
-    here = file.parent.stat()  # the path itself may be too long for a socket
+    cwd = file.parent.stat()  # the path itself may be too long for a socket
     descriptor = os.open(file.parent, os.O_RDONLY)
     with socket.socket(socket.AF_UNIX) as listening:
         listening.bind(f"/proc/self/fd/{descriptor}/{file.name}")
     os.close(descriptor)
-    assert here.st_ino == file.parent.stat().st_ino
+    assert cwd.st_ino == file.parent.stat().st_ino
     return "a socket"
 
 

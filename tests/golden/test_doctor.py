@@ -90,7 +90,7 @@ def test_a_machine_that_others_use(lab: Lab, monkeypatch: pytest.MonkeyPatch) ->
     snapshot["device_info"] *= 2
     lab.add_tt_smi(snapshot)
     monkeypatch.setattr(sys, "argv", ["pytest", "models"])
-    with take([0], lab.path / "locks", timeout_s=0, say=lambda _: None):
+    with take([0], lab.path / "locks", timeout_s=0, print_line=lambda _: None):
         (lab.path / "locks" / "chip-0.holder").write_text(
             '{"pid": 7, "command": "pytest models", "since": "2026-11-16T12:00:00Z"}'
         )

@@ -87,13 +87,13 @@ def test_outcome_without_a_baseline(project: Project) -> None:
 
 def test_outcome_on_other_hardware(project: Project) -> None:
     recorded(project, latency(STEADY))
-    here = project.baseline()
-    there = project.path / "baselines" / "wormhole_b0-n150-1x1" / here.name
+    cwd = project.baseline()
+    there = project.path / "baselines" / "wormhole_b0-n150-1x1" / cwd.name
     there.parent.mkdir()
-    document = here.read_text().replace('"arch": "host"', '"arch": "wormhole_b0"')
+    document = cwd.read_text().replace('"arch": "host"', '"arch": "wormhole_b0"')
     board = document.split('"board": ')[1].split("}")[0]
     there.write_text(document.replace(board, '"n150", "mesh": "1x1"'))
-    here.unlink()
+    cwd.unlink()
     ran = project.pytest("--ttnn-perf")
     assert ran.code == 1
     assert_golden("not_comparable", ran.text)

@@ -80,11 +80,11 @@ class Lab:
 
     def run(self, shape: str) -> Result:
         """Run the command."""
-        return doctor(self.settings, self.around, shape=shape, say=self.said.append)
+        return doctor(self.settings, self.around, shape=shape, print_line=self.said.append)
 
     def checks(self, name: str) -> list[Check]:
         """Return what one check finds."""
-        found = diagnose(self.settings, self.around, say=self.said.append)
+        found = diagnose(self.settings, self.around, print_line=self.said.append)
         return [check for check in found.checks if check.name == name]
 
 

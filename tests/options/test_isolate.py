@@ -45,7 +45,7 @@ def gate(project: Project, *arguments: str) -> Ran:
 
 
 def places(project: Project) -> set[tuple[str, str]]:
-    """Return where modules were imported and tests ran, ``here`` or ``elsewhere``; once."""
+    """Return where modules were imported and tests ran, ``cwd`` or ``elsewhere``; once."""
     file = project.path / "pids"
     noted = [line.split() for line in file.read_text().splitlines()]
     file.unlink()

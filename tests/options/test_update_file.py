@@ -31,12 +31,12 @@ def three(project: Project) -> Project:
                 ttnn_perf.record("ops", 7, kind="count")
         """
     )
-    say(project)
+    print_line(project)
     project.pytest("--ttnn-perf-update=new", "--ttnn-perf-reason=first")
     return project
 
 
-def say(project: Project, **milliseconds: float) -> None:
+def print_line(project: Project, **milliseconds: float) -> None:
     """Let some of the tests record another time from now on."""
     (project.path / "numbers.json").write_text(json.dumps(milliseconds))
 
@@ -61,7 +61,7 @@ def difference(before: list[str], after: list[str]) -> list[str]:
 @pytest.mark.parametrize("selected", [["-k", "b"], ["test_model.py::test_model[b]"]])
 def test_one_updated_test_changes_its_own_lines(three: Project, selected: list[str]) -> None:
     before = sections(three.baseline().read_text())
-    say(three, a=6.5, b=6.5, c=6.5)
+    print_line(three, a=6.5, b=6.5, c=6.5)
 
     three.pytest(*selected, "--ttnn-perf-update")
 
@@ -92,7 +92,7 @@ def test_one_session_more_is_one_line_more(three: Project) -> None:
 
 def test_failing_test_leaves_its_lines_while_another_is_written(three: Project) -> None:
     before = sections(three.baseline().read_text())
-    say(three, a=25.5, b=6.5, c=25.5)
+    print_line(three, a=25.5, b=6.5, c=25.5)
 
     ran = three.pytest("--ttnn-perf-update=improved")
 
@@ -103,7 +103,7 @@ def test_failing_test_leaves_its_lines_while_another_is_written(three: Project) 
 
 def test_nothing_to_write_leaves_the_file_alone(three: Project) -> None:
     before = three.baseline().stat().st_mtime_ns
-    say(three, a=6.5)
+    print_line(three, a=6.5)
 
     three.pytest("--ttnn-perf-update=new")
 

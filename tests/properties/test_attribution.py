@@ -16,7 +16,7 @@ from pytest_ttnn_perf.records.attribution import Attribution, Cause, ChangeKind,
 from pytest_ttnn_perf.records.ops import HOST, Op, Signature
 from pytest_ttnn_perf.report.attribution import shown_sum
 from tests.properties.strategies import FEW, MANY, SOME
-from tests.unit.attribution.tables import MATMUL, NORM, RESHARD, op, resized, retyped, table
+from tests.unit.ops.tables import MATMUL, NORM, RESHARD, op, resized, retyped, table
 
 if TYPE_CHECKING:
     from hypothesis.strategies import DrawFn, SearchStrategy

@@ -16,8 +16,8 @@ from pytest_ttnn_perf.records.metric import Metric
 from pytest_ttnn_perf.records.verdict import Outcome
 from pytest_ttnn_perf.report.ci import (
     Annotation,
+    CiReport,
     Level,
-    Told,
     annotation_lines,
     escape_data,
     escape_property,
@@ -27,7 +27,7 @@ from pytest_ttnn_perf.report.ci import (
 from pytest_ttnn_perf.report.markdown import markdown_text
 from pytest_ttnn_perf.report.markup import COMMENT_BYTES, code, prose, row
 from pytest_ttnn_perf.report.terminal import summary_lines
-from tests.harness.told import finding, judged, told, verdict
+from tests.harness.ci_report import finding, judged, told, verdict
 
 #: Also half a surrogate pair, which a test id may hold.
 ANY = st.text(st.characters(), max_size=60) | st.sampled_from(
@@ -55,7 +55,7 @@ def decoded(text: str) -> str:
     return text
 
 
-def a_run(test: str, metric: str, text: str) -> Told:
+def a_run(test: str, metric: str, text: str) -> CiReport:
     slower = judged(
         test,
         verdict(Outcome.REGRESSED, Metric(metric, "ns")),
@@ -157,7 +157,7 @@ def test_properties_make_xml_that_parses(test: str, metric: str) -> None:
 @given(ANY, ANY, ANY)
 def test_terminal_shows_no_control_character(test: str, metric: str, text: str) -> None:
     run = a_run(test, metric, text)
-    lines = [line.text for line in summary_lines(run.tests, manner=run.manner)]
+    lines = [line.text for line in summary_lines(run.tests, summary_options=run.summary_options)]
     assert all(line.isprintable() for line in lines)
     table = lines[: lines.index("")] if "" in lines else []
     assert all(len(line) < 600 for line in table)

@@ -14,7 +14,7 @@ from pytest_ttnn_perf.analysis.ops.catalogue import function_in, settings_in
 from pytest_ttnn_perf.analysis.ops.grouping import attribute_groups, condensed, grouped
 from tests.properties.strategies import MANY, SOME
 from tests.properties.test_attribution import mirrored, nameless, ops, pairs
-from tests.unit.attribution.tables import table
+from tests.unit.ops.tables import table
 
 if TYPE_CHECKING:
     from random import Random

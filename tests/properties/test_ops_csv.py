@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from pytest_ttnn_perf._base.errors import InputError
 from pytest_ttnn_perf.analysis.captures.ops_csv import is_ops_csv
 from tests.properties.strategies import FEW, MANY, SOME
-from tests.unit.capture.ops_text import (
+from tests.unit.captures.ops_text import (
     CYCLE,
     GAP,
     HEADER,

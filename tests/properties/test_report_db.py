@@ -23,7 +23,7 @@ from pytest_ttnn_perf.analysis.captures.report_db_text import (
 )
 from pytest_ttnn_perf.records.ttnn_report import BufferType
 from tests.properties.strategies import FEW, MANY, SOME
-from tests.unit.capture.report_db_tables import (
+from tests.unit.captures.report_db_tables import (
     RANKED,
     RELEASE,
     build,

@@ -31,9 +31,9 @@ from pytest_ttnn_perf.analysis.captures.ttlang_sim import (
 )
 from pytest_ttnn_perf.records.ttlang import ProblemKind
 from tests.properties.strategies import FEW, MANY
-from tests.unit.capture import test_cpp_report, test_device_log, test_tt_smi, test_ttlang_sim
-from tests.unit.capture import test_ttlang_perf_json as perf_json
-from tests.unit.capture import ttlang_text as sample
+from tests.unit.captures import test_cpp_report, test_device_log, test_tt_smi, test_ttlang_sim
+from tests.unit.captures import test_ttlang_perf_json as perf_json
+from tests.unit.captures import ttlang_text as sample
 
 if TYPE_CHECKING:
     from collections.abc import Callable

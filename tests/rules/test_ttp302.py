@@ -85,8 +85,8 @@ def test_a_move_without_a_graph_is_told_by_its_tensors() -> None:
     )
     kept = Subject(report=report(moves, [first, first._replace(id=2)]))
     spread = Subject(report=report(moves, [first, SPREAD._replace(id=2)]))
-    untold = not_measured("what ran inside is not told by 1 of 1 operation")
-    assert ask(resharding, kept) == ask(resharding, spread) == untold
+    unavailable = not_measured("what ran inside is not told by 1 of 1 operation")
+    assert ask(resharding, kept) == ask(resharding, spread) == unavailable
 
 
 def test_a_report_without_reshards() -> None:

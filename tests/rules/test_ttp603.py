@@ -92,7 +92,7 @@ def test_inputs_that_do_not_tell() -> None:
     rule = act_double_buffer_off
     assert ask(rule, Subject()) == not_measured("needs an op table or a report database")
     assert ask(rule, Subject(ops=table(op("Unary")))) == not_applicable("no convolutions")
-    untold = not_measured("the capture does not tell whether activations are double-buffered")
-    assert ask(rule, Subject(ops=table(conv()))) == untold
+    unavailable = not_measured("the capture does not tell whether activations are double-buffered")
+    assert ask(rule, Subject(ops=table(conv()))) == unavailable
     unasked = convolving((called(1, asked=None), output(1)))
-    assert ask(rule, Subject(report=unasked)) == untold
+    assert ask(rule, Subject(report=unasked)) == unavailable

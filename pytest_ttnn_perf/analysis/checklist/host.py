@@ -359,7 +359,7 @@ def pccs(observation: Observation) -> Sequence[MetricObservation]:
 
 
 def worst_of(observed: MetricObservation) -> float:
-    """Return the sample that is judged; NaN if one is none."""
+    """Return the worst sample; NaN if any sample is NaN."""
     if any(math.isnan(sample) for sample in observed.samples):
         return math.nan
     lowest, highest = min(observed.samples), max(observed.samples)

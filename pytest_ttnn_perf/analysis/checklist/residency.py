@@ -70,13 +70,13 @@ def activation_reads(table: OpTable) -> Sequence[Reads]:
     found: dict[tuple[int, int, int], tuple[Tensor, ...]] = {}
     ops: dict[tuple[int, int, int], list[Op]] = defaultdict(list)
     for op, number in zip(device_ops(table), signature_numbers(table), strict=True):
-        here = made[op.device]
+        cwd = made[op.device]
         # What was made only grows: as long as it is as much, a signature reads the same of it.
-        key = (op.device, number, len(here))
+        key = (op.device, number, len(cwd))
         if key not in found:
             inputs, outputs = op.signature.inputs, op.signature.outputs
-            found[key] = tuple(tensor for tensor in inputs if _kind(tensor) in here)
-            here.update(set(map(_kind, outputs)) - caches)
+            found[key] = tuple(tensor for tensor in inputs if _kind(tensor) in cwd)
+            cwd.update(set(map(_kind, outputs)) - caches)
         ops[key].append(op)
     return tuple(Reads(ops[key], activations) for key, activations in found.items())
 

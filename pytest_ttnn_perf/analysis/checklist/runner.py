@@ -96,7 +96,7 @@ def as_configured(
     rules: Mapping[str, RuleSettings],
     waived: Mapping[str, str] | None = None,
 ) -> tuple[Finding, ...]:
-    """Return findings as heavy as the project has them, and waived where it or a test does so."""
+    """Apply the severities and waivers that the project and the test configure."""
     if not rules and not waived:
         return findings
     return tuple(

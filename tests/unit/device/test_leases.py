@@ -36,7 +36,7 @@ import sys
 from pathlib import Path
 from pytest_ttnn_perf.device.chips import take
 sys.argv = ["/usr/bin/pytest", "models/test_resnet.py"]
-lease = take([int(c) for c in {chips!r}], Path({folder!r}), timeout_s=0, say=print)
+lease = take([int(c) for c in {chips!r}], Path({folder!r}), timeout_s=0, print_line=print)
 print("held", flush=True)
 sys.stdin.read()
 """
@@ -60,18 +60,18 @@ def never(line: str) -> None:
 
 
 def test_a_free_chip_is_taken_without_a_word(tmp_path: Path) -> None:
-    with take([0], tmp_path / "locks", timeout_s=0, say=never) as lease:
+    with take([0], tmp_path / "locks", timeout_s=0, print_line=never) as lease:
         assert lease.chips == (0,)
         assert is_held(tmp_path / "locks" / "chip-0.lock")
         told = json.loads((tmp_path / "locks" / "chip-0.holder").read_text())
         assert told["pid"] == os.getpid()
     assert holder_of(0, tmp_path / "locks") is None
-    with take([0], tmp_path / "locks", timeout_s=0, say=never):
+    with take([0], tmp_path / "locks", timeout_s=0, print_line=never):
         pass
 
 
 def test_no_chip_needs_no_lock(tmp_path: Path) -> None:
-    with take([], tmp_path / "locks", timeout_s=0, say=never) as lease:
+    with take([], tmp_path / "locks", timeout_s=0, print_line=never) as lease:
         assert lease.environment == {}
     assert not (tmp_path / "locks").exists()
 
@@ -81,7 +81,7 @@ def test_who_waits_says_once_for_whom(tmp_path: Path) -> None:
     with holding(tmp_path) as process:
         ended = threading.Timer(1.0, process.kill)
         ended.start()
-        with take([0], tmp_path, timeout_s=60, say=said.append) as lease:
+        with take([0], tmp_path, timeout_s=60, print_line=said.append) as lease:
             assert lease.chips == (0,)
     (line,) = said
     held = rf"chip 0: held by pid {process.pid} \(pytest models/test_resnet.py\) {SINCE}"
@@ -90,7 +90,7 @@ def test_who_waits_says_once_for_whom(tmp_path: Path) -> None:
 
 def test_who_waited_too_long_is_told_what_to_do(tmp_path: Path) -> None:
     with holding(tmp_path) as process, pytest.raises(UsageError) as refused:
-        take([0], tmp_path, timeout_s=0.3, say=lambda _: None)
+        take([0], tmp_path, timeout_s=0.3, print_line=lambda _: None)
     held = rf"chip 0: held by pid {process.pid} \(pytest models/test_resnet.py\) {SINCE}"
     remedy = "let it end, or name chips that are free in TT_VISIBLE_DEVICES"
     assert re.fullmatch(f"waited 0.3 s for {held}: {remedy}", str(refused.value))
@@ -99,7 +99,7 @@ def test_who_waited_too_long_is_told_what_to_do(tmp_path: Path) -> None:
 def test_who_does_not_get_all_chips_keeps_none(tmp_path: Path) -> None:
     with holding(tmp_path, "1"):
         with pytest.raises(UsageError, match="chip 1: held by pid"):
-            take([1, 0], tmp_path, timeout_s=0, say=never)
+            take([1, 0], tmp_path, timeout_s=0, print_line=never)
         assert holder_of(0, tmp_path) is None
 
 
@@ -111,7 +111,7 @@ def test_a_crash_gives_chips_back(tmp_path: Path) -> None:
         # What it wrote down is still there, and not believed.
         assert (tmp_path / "chip-0.holder").read_text() != ""
         assert holder_of(0, tmp_path) is None
-        with take([0], tmp_path, timeout_s=0, say=never):
+        with take([0], tmp_path, timeout_s=0, print_line=never):
             assert holder_of(0, tmp_path) == _me(tmp_path)
 
 
@@ -128,7 +128,7 @@ def test_a_holder_that_has_not_said_who_it_is(tmp_path: Path, damage: str) -> No
 
 
 def test_chips_are_taken_in_one_order_and_once(tmp_path: Path) -> None:
-    with take([2, 0, 2], tmp_path, timeout_s=0, say=never) as lease:
+    with take([2, 0, 2], tmp_path, timeout_s=0, print_line=never) as lease:
         assert lease.chips == (0, 2)
         assert lease.environment == {"TT_VISIBLE_DEVICES": "0,2"}
 
@@ -137,22 +137,22 @@ def test_one_worker_of_several_takes_the_first_free_chip(tmp_path: Path) -> None
     chips = [0, 1, 2]
     with (
         holding(tmp_path, "0"),
-        take_one(chips, tmp_path, timeout_s=0, say=never) as first,
-        take_one(chips, tmp_path, timeout_s=0, say=never) as second,
+        take_one(chips, tmp_path, timeout_s=0, print_line=never) as first,
+        take_one(chips, tmp_path, timeout_s=0, print_line=never) as second,
     ):
         assert (first.chips, second.chips) == ((1,), (2,))
         assert second.environment == {"TT_VISIBLE_DEVICES": "2"}
         with pytest.raises(UsageError, match=r"waited 0 s for chip 0: held by .*; chip 1: held by"):
-            take_one(chips, tmp_path, timeout_s=0, say=never)
+            take_one(chips, tmp_path, timeout_s=0, print_line=never)
         said: list[str] = []
         threading.Timer(0.5, first.release).start()
-        with take_one(chips, tmp_path, timeout_s=60, say=said.append) as third:
+        with take_one(chips, tmp_path, timeout_s=60, print_line=said.append) as third:
             assert third.chips == (1,)
         assert len(said) == 1
 
 
 def test_a_lease_is_given_back_in_any_thread(tmp_path: Path) -> None:
-    lease = take([0], tmp_path, timeout_s=0, say=never)
+    lease = take([0], tmp_path, timeout_s=0, print_line=never)
     thread = threading.Thread(target=lease.release)
     thread.start()
     thread.join()
@@ -163,7 +163,7 @@ def test_a_lease_is_given_back_in_any_thread(tmp_path: Path) -> None:
 def test_every_user_can_use_the_folder(tmp_path: Path) -> None:
     before = os.umask(0o077)
     try:
-        with take([0], tmp_path / "a" / "locks", timeout_s=0, say=never):
+        with take([0], tmp_path / "a" / "locks", timeout_s=0, print_line=never):
             pass
     finally:
         os.umask(before)
@@ -175,7 +175,7 @@ def test_every_user_can_use_the_folder(tmp_path: Path) -> None:
 def test_a_folder_that_cannot_be_made_is_named(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(UsageError) as refused:
-        take([3], tmp_path / "file" / "locks", timeout_s=0, say=never)
+        take([3], tmp_path / "file" / "locks", timeout_s=0, print_line=never)
     assert str(refused.value) == (
         f"{tmp_path}/file/locks/chip-3.lock: cannot lock chip 3: Not a directory: name a folder "
         "that every user of the chip can write to"
@@ -184,7 +184,7 @@ def test_a_folder_that_cannot_be_made_is_named(tmp_path: Path) -> None:
 
 def test_a_long_command_is_cut(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "argv", ["/bin/pytest", "t" * 100])
-    with take([0], tmp_path, timeout_s=0, say=never):
+    with take([0], tmp_path, timeout_s=0, print_line=never):
         told = json.loads((tmp_path / "chip-0.holder").read_text())
     assert told["command"] == "pytest " + "t" * 52 + "…"
 

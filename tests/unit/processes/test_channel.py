@@ -31,7 +31,7 @@ class Ends:
     def told(self, document: Mapping[str, object]) -> Any:
         """Say something that is answered; return what arrives at the other end."""
         self.other.sendall(b"null\n")
-        assert self.channel.say(document) is None
+        assert self.channel.send(document) is None
         with self.other.makefile("rb") as lines:
             return json.loads(lines.readline())
 
@@ -53,7 +53,7 @@ def ends() -> Iterator[Ends]:
 )
 def test_the_answer_says_why_to_stop(ends: Ends, answer: bytes, stop: str | None) -> None:
     ends.other.sendall(answer)
-    assert ends.channel.say({"kind": "Ended", "status": 0}) == stop
+    assert ends.channel.send({"kind": "Ended", "status": 0}) == stop
     assert ends.other.recv(100) == b'{"kind": "Ended", "status": 0}\n'
 
 
@@ -66,7 +66,7 @@ def test_an_answer_in_pieces_is_waited_for(ends: Ends) -> None:
 
     thread = threading.Thread(target=answer)
     thread.start()
-    assert ends.channel.say({}) == "enough"
+    assert ends.channel.send({}) == "enough"
     thread.join()
 
 
@@ -76,7 +76,7 @@ def test_nobody_there_is_a_reason_to_stop(ends: Ends, last: bytes) -> None:
     ends.other.shutdown(socket.SHUT_RDWR)
     ends.other.close()
     # Also the next time: a worker has more to say as it ends.
-    assert [ends.channel.say({}), ends.channel.say({})] == [GONE, GONE]
+    assert [ends.channel.send({}), ends.channel.send({})] == [GONE, GONE]
 
 
 def test_a_channel_that_a_test_has_closed_is_a_reason_to_stop(ends: Ends, tmp_path: Path) -> None:
@@ -85,7 +85,7 @@ def test_a_channel_that_a_test_has_closed_is_a_reason_to_stop(ends: Ends, tmp_pa
     os.close(descriptor)
     with (tmp_path / "mine").open("w") as file:
         assert file.fileno() == descriptor
-        assert [ends.channel.say({}), ends.channel.say({})] == [GONE, GONE]
+        assert [ends.channel.send({}), ends.channel.send({})] == [GONE, GONE]
         file.write("mine")
     assert (tmp_path / "mine").read_text() == "mine"
 
@@ -106,9 +106,9 @@ def test_a_fork_has_no_say() -> None:
         channel = Channel(int(sys.argv[1]))
         pid = os.fork()
         if pid == 0:
-            os._exit(0 if channel.say({"from": "the fork"}) is None else 1)
+            os._exit(0 if channel.send({"from": "the fork"}) is None else 1)
         assert os.waitpid(pid, 0)[1] == 0
-        channel.say({"from": "the worker"})
+        channel.send({"from": "the worker"})
     """
     ours, theirs = socket.socketpair()
     with ours, theirs:

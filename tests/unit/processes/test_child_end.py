@@ -26,7 +26,7 @@ def interrupted(child: Child, raises: type[BaseException] = Stop) -> list[object
     """Hear a worker until it says "now", then stop in the middle; return what it said."""
     said: list[object] = []
 
-    def hear() -> None:
+    def receive() -> None:
         with child:
             for document in child.documents(silence_s=PATIENCE_S):
                 said.append(document)
@@ -34,7 +34,7 @@ def interrupted(child: Child, raises: type[BaseException] = Stop) -> list[object
                     raise Stop
 
     with pytest.raises(raises):
-        hear()
+        receive()
     return said
 
 

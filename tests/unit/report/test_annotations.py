@@ -9,7 +9,7 @@ from pytest_ttnn_perf.records.hardware import CiJob
 from pytest_ttnn_perf.records.settings import Missing
 from pytest_ttnn_perf.records.verdict import Outcome, Shift
 from pytest_ttnn_perf.report.ci import annotation_lines
-from tests.harness.told import finding, judged, told, verdict
+from tests.harness.ci_report import finding, judged, told, verdict
 
 FINE = verdict(Outcome.WITHIN)
 

@@ -13,15 +13,15 @@ from pytest_ttnn_perf.records.hardware import CiJob
 from pytest_ttnn_perf.records.settings import Missing
 from pytest_ttnn_perf.records.verdict import Outcome
 from pytest_ttnn_perf.report.ci import gitlab_text
-from tests.harness.told import PCC, finding, judged, told, verdict
+from tests.harness.ci_report import PCC, finding, judged, told, verdict
 
 if TYPE_CHECKING:
-    from pytest_ttnn_perf.report.ci import Told
+    from pytest_ttnn_perf.report.ci import CiReport
 
 FINE = verdict(Outcome.WITHIN)
 
 
-def issues(run: Told) -> list[dict[str, Any]]:
+def issues(run: CiReport) -> list[dict[str, Any]]:
     found = json.loads(gitlab_text(run))
     assert isinstance(found, list)
     return found
@@ -63,7 +63,7 @@ def test_issue_has_all_that_gitlab_asks_for() -> None:
         (told(judged("a.py::a", problems=("a mistake", "another"))), ["major", "major"]),
     ],
 )
-def test_severity_follows_what_it_means(run: Told, severities: list[str]) -> None:
+def test_severity_follows_what_it_means(run: CiReport, severities: list[str]) -> None:
     assert [issue["severity"] for issue in issues(run)] == severities
 
 

@@ -13,18 +13,18 @@ from pytest_ttnn_perf.records.settings import Missing
 from pytest_ttnn_perf.records.verdict import Drift, Drifting, DriftKind, Outcome, Shift
 from pytest_ttnn_perf.report.markdown import markdown_text
 from pytest_ttnn_perf.report.markup import COMMENT_BYTES
-from tests.harness.told import finding, judged, told, verdict
+from tests.harness.ci_report import finding, judged, told, verdict
 
 if TYPE_CHECKING:
     from pytest_ttnn_perf.records.observation import JudgedTest
     from pytest_ttnn_perf.records.verdict import Verdict
-    from pytest_ttnn_perf.report.ci import Told
+    from pytest_ttnn_perf.report.ci import CiReport
 
 SLOWER = verdict(Outcome.REGRESSED)
 FINE = verdict(Outcome.WITHIN)
 
 
-def text_of(run: Told, *, most_bytes: int = COMMENT_BYTES) -> str:
+def text_of(run: CiReport, *, most_bytes: int = COMMENT_BYTES) -> str:
     return markdown_text(run, most_bytes=most_bytes)
 
 
@@ -53,7 +53,7 @@ def many(count: int, *verdicts: Verdict) -> list[JudgedTest]:
         ),
     ],
 )
-def test_headline_says_how_it_went(run: Told, headline: str) -> None:
+def test_headline_says_how_it_went(run: CiReport, headline: str) -> None:
     assert text_of(run).splitlines()[0] == f"## {headline}"
 
 
@@ -172,7 +172,7 @@ def test_footer_names_the_record() -> None:
 def test_drift_is_folded() -> None:
     run = told(judged("a.py::a", FINE))
     drift = Drifting("a.py::a", "wall_time", 10, Drift(DriftKind.STEP, 0.05, 3))
-    object.__setattr__(run.manner, "drifts", (drift,))
+    object.__setattr__(run.summary_options, "drifts", (drift,))
     assert "<summary>Drift: 1</summary>\n\n- drift a.py::a: wall_time got 5.0 %" in text_of(run)
 
 

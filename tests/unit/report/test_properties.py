@@ -7,7 +7,7 @@ from pytest_ttnn_perf.records.metric import Metric
 from pytest_ttnn_perf.records.observation import MetricObservation
 from pytest_ttnn_perf.records.verdict import Outcome
 from pytest_ttnn_perf.report.ci import property_pairs
-from tests.harness.told import finding, judged, verdict
+from tests.harness.ci_report import finding, judged, verdict
 
 BOARD = Hardware("wormhole_b0", "n150", "1x1")
 

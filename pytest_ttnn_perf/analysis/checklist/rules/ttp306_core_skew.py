@@ -58,8 +58,8 @@ def core_skew(
     judged = core_ops(ops, shortest_us=shortest_us.value)
     known = [op for op in judged if op.core_min_ns is not None and op.core_max_ns is not None]
     if not known:
-        untold = not_measured("the capture does not tell times per core of ops that count")
-        return untold if judged else not_applicable(none_long_enough(shortest_us.value))
+        unavailable = not_measured("the capture does not tell times per core of ops that count")
+        return unavailable if judged else not_applicable(none_long_enough(shortest_us.value))
     skewed = [op for op in known if _ratio(op) > ratio.value]
     part = share_of(ops, skewed)
     time = percent(part.fraction)

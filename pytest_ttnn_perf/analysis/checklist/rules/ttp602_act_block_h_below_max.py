@@ -67,9 +67,9 @@ def act_block_h_below_max(
     if not any(block.is_told for block in blocks):
         return not_measured("the capture does not tell the blocks of convolutions")
     larger = [(block, rows) for block in blocks if (rows := block.larger(spare.value))]
-    count, untold = float(len(larger)), _untold(blocks)
-    if count <= convolutions.value and untold:
-        return not_measured(untold)
+    count, unavailable = float(len(larger)), _untold(blocks)
+    if count <= convolutions.value and unavailable:
+        return not_measured(unavailable)
     return convolutions.at_most(
         count,
         f"room for a larger act_block_h in {len(larger)} of {counted(len(blocks), 'convolution')}",

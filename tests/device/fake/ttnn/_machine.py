@@ -85,8 +85,8 @@ class Context:
 
     def applies(self, when: Any) -> bool:
         """Return whether something of the script happens in this process."""
-        here = not when.processes or self.process in when.processes
-        return here and when.profiled in {None, self.profiled}
+        cwd = not when.processes or self.process in when.processes
+        return cwd and when.profiled in {None, self.profiled}
 
     def reach(self, moment: str) -> None:
         """Come to a moment at which the script may want the device to fail."""

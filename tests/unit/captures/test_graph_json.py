@@ -1,0 +1,151 @@
+"""A captured graph: the calls of a program, and what ran and lay in memory in each."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from pytest_ttnn_perf._base.errors import InputError
+from pytest_ttnn_perf.analysis.captures import graph_json
+from pytest_ttnn_perf.analysis.captures.graph_json import is_graph_json, read_graph_json
+from pytest_ttnn_perf.records.ttnn_report import BufferType, Reshard
+from tests.unit.captures.report_db_tables import RELEASE, circular, function
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from pytest_ttnn_perf.records.ttnn_report import GraphCapture
+
+
+def numbered(*nodes: dict[str, Any]) -> list[dict[str, Any]]:
+    """Return a whole graph: each node has its number."""
+    first: dict[str, Any] = {
+        "arguments": [],
+        "connections": [],
+        "node_type": "capture_start",
+        "params": None,
+    }
+    return [{**node, "counter": counter} for counter, node in enumerate([first, *nodes])]
+
+
+def buffer(kind: str, address: int, size: int | None = None, where: object = 1) -> dict[str, Any]:
+    """Return the node of a buffer that comes or goes."""
+    params = {"address": address, "buffer_type": where, "device_id": 0, "max_size_per_bank": size}
+    return {"node_type": f"buffer_{kind}", "params": params}
+
+
+def read(folder: Path, document: object) -> GraphCapture:
+    """Write a document and read it."""
+    file = folder / "graph_capture.json"
+    file.write_text(document if isinstance(document, str) else json.dumps(document))
+    return read_graph_json(file)
+
+
+def test_calls_and_what_runs_inside(tmp_path: Path) -> None:
+    conv = function("ttnn.conv2d", *function("ReshardDeviceOperation", RELEASE),
+                    *function("Conv2dDeviceOperation", circular(10), circular(20),
+                              arguments=["math_fidelity=LoFi"]))  # fmt: skip
+    conv[-1]["duration_ns"] = 1_500_000_000
+    capture = read(
+        tmp_path, numbered(*conv, *function("Tensor::deallocate"), *function("ttnn.relu"))
+    )
+    first, second = capture.operations
+    assert (first.id, first.name, second.name, second.duration_s) == (
+        1, "ttnn.conv2d", "ttnn.relu", None,
+    )  # fmt: skip
+    assert first.device_operations == ("ReshardDeviceOperation", "Conv2dDeviceOperation")
+    assert (first.cb_bytes_per_core, first.fidelity, first.duration_s) == (30, "LoFi", 1.5)
+    assert (first.reshard, second.reshard) == (Reshard.HIDDEN, Reshard.NONE)
+
+
+def test_memory_that_is_alive_after_each_call(tmp_path: Path) -> None:
+    capture = read(tmp_path, numbered(
+        *function("a", buffer("allocate", 64, 100), buffer("allocate", 128, 50, "L1")),
+        *function("Tensor::deallocate", buffer("deallocate", 64, 100)),
+        *function("b", buffer("allocate", 64, 30), buffer("allocate", 64, 7, 0)),
+    ))  # fmt: skip
+    first, second = capture.operations
+    assert first.bytes_per_bank == {BufferType.L1: 150}
+    assert second.bytes_per_bank == {BufferType.L1: 80, BufferType.DRAM: 7}
+    assert capture.peak_bytes_per_bank == {BufferType.L1: 150, BufferType.DRAM: 7}
+
+
+def test_without_sizes_per_bank_nothing_is_known(tmp_path: Path) -> None:
+    nodes = function("a", buffer("allocate", 64, 100), buffer("allocate", 128))
+    assert read(tmp_path, numbered(*nodes)).operations[0].bytes_per_bank == {}
+
+
+def test_a_report_with_snapshots_and_devices(tmp_path: Path) -> None:
+    row = {"buffer_type": 3, "device_id": 1, "max_size_per_bank": 16}
+    capture = read(tmp_path, {
+        "cluster_descriptor": "",
+        "graph": numbered(*function("a", buffer("allocate", 64, 100))),
+        "per_operation_buffers": {"1": [row, row]},
+        "devices": [{"device_id": 1, "cb_limit": 5}],
+    })  # fmt: skip
+    assert capture.operations[0].bytes_per_bank == {BufferType.L1_SMALL: 32}
+    assert (capture.devices[0].id, capture.devices[0].cb_limit_bytes) == (1, 5)
+
+
+def test_a_call_that_never_ended_is_listed(tmp_path: Path) -> None:
+    nodes = [*function("a"), function("b")[0], circular(4)]
+    assert [op.cb_bytes_per_core for op in read(tmp_path, numbered(*nodes)).operations] == [None, 4]
+
+
+@pytest.mark.parametrize(
+    ("head", "expected"),
+    [
+        (json.dumps(numbered(*function("a"))), True),
+        (json.dumps({"graph": numbered(*function("a"))}), True),
+        ('{"buffer_pages": [], "clus', True),
+        ('\n{ "cluster_descriptor": "', True),
+        ('[{"name": "ttnn.from_torch", "arguments": {}}]', False),
+        ('{"format": 1, "graph": []}', False),
+        ("", False),
+        ("SQLite format 3", False),
+    ],
+)
+def test_a_capture_is_known_by_its_beginning(head: str, expected: bool) -> None:
+    assert is_graph_json(head) is expected
+
+
+@pytest.mark.parametrize(
+    ("document", "problem"),
+    [
+        ("", "the file is empty"),
+        ("3", "expected a captured graph"),
+        ("{}", "['graph']: expected a value"),
+        ("[]", "expected the calls of a program"),
+        ('{"graph": 3}', "['graph']: expected a list, found 3"),
+        ('[{"node_type": 1}]', "[0]['node_type']: expected a string"),
+        ("[" * 100_000, "nested too deeply"),
+        ('[{"node_type": "function_start", "params": {"name": "a"}}]', "['counter']"),
+        (numbered(*function("a", circular("x"))), "expected a whole number"),
+        (numbered(*function("a", buffer("allocate", 1, 2, {}))), "['buffer_type']"),
+        ({"graph": numbered(*function("a")), "per_operation_buffers": {"1": [{}]}}, "['type']"),
+        ({"graph": numbered(*function("a")), "devices": [{}]}, "['device_id']"),
+    ],
+)
+def test_what_is_refused(tmp_path: Path, document: object, problem: str) -> None:
+    with pytest.raises(InputError) as caught:
+        read(tmp_path, document)
+    assert problem in str(caught.value)
+
+
+def test_files_that_cannot_be_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(InputError, match="found a folder"):
+        read_graph_json(tmp_path)
+    with pytest.raises(InputError, match="cannot read: No such file"):
+        read_graph_json(tmp_path / "none")
+    with pytest.raises(InputError, match="cannot read: embedded null"):
+        read_graph_json(tmp_path / "a\0b")
+    file = tmp_path / "binary"
+    file.write_bytes(b"[\xff")
+    with pytest.raises(InputError, match="not a text file"):
+        read_graph_json(file)
+    monkeypatch.setattr(graph_json, "LARGEST_FILE_BYTES", 10**6)
+    file.write_bytes(b" " * (10**6 + 1))
+    with pytest.raises(InputError, match="larger than 1 MB: import it"):
+        read_graph_json(file)

@@ -1,0 +1,308 @@
+"""What an ops CSV says, in every spelling of it."""
+
+from __future__ import annotations
+
+import csv
+import subprocess
+import sys
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from pytest_ttnn_perf.analysis.captures.ops_csv import is_ops_csv
+from pytest_ttnn_perf.records.ops import HOST, Op, Signature, Signpost, Tensor, Unread
+from tests.unit.captures.ops_text import (
+    HEADER,
+    KERNEL,
+    fallback,
+    op,
+    read,
+    signpost,
+    tensor,
+    tensor_columns,
+    text,
+)
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+DRAM = "DRAM_INTERLEAVED"
+
+
+def test_an_op_with_all_it_says(tmp_path: Path) -> None:
+    row = op(
+        "MatmulDeviceOperation", kernel=4800, device=3, fw=5000, gap=-12, cycle=12482573256535,
+        device_arch="WORMHOLE_B0", attributes="{'a': '1'; 'b': \"2\"}", math_fidelity="HiFi2",
+        core_count=64, available_worker_core_count=72, trace=7, replay=2, ideal=1190,
+    )  # fmt: skip
+    row |= tensor("INPUT_0", "1[1]", "1[1]", "448[147]", "32[32]")
+    row |= tensor("OUTPUT_0", "1[1]", "1[1]", "448[147]", "64[64]", memory="DEV_12_L1_INTERLEAVED")
+    table = read(tmp_path, text([row]))
+    first = Tensor((1, 1, 448, 32), (1, 1, 147, 32), "TILE", "BFLOAT16", DRAM)
+    result = Tensor((1, 1, 448, 64), (1, 1, 147, 64), "TILE", "BFLOAT16", "L1_INTERLEAVED")
+    assert list(table) == [
+        Op(
+            signature=Signature("MatmulDeviceOperation", (first,), (result,)),
+            device=3,
+            kernel_ns=4800.0,
+            fw_ns=5000.0,
+            gap_ns=-12.0,
+            ideal_ns=1190.0,
+            cores=64,
+            fidelity="HiFi2",
+            attributes="{'a': '1'; 'b': \"2\"}",
+            trace=7,
+            replay=2,
+            start_cycle=12482573256535,
+            host=False,
+        )
+    ]
+    assert (table.format, table.rows, table.dropped) == ("v2.1", 1, {})
+    assert (table.arch, table.available_cores) == ("wormhole_b0", 72)
+    assert table.kernel_time == KERNEL
+    assert table.devices == (3,)
+
+
+def test_an_op_that_says_little(tmp_path: Path) -> None:
+    header = ("OP CODE", "OP TYPE", "DEVICE ID", KERNEL, "NOTE")
+    table = read(tmp_path, text([op(kernel="17.5")], header=header))
+    nothing = dict.fromkeys(
+        ("fw_ns", "gap_ns", "ideal_ns", "cores", "fidelity", "trace", "replay", "start_cycle")
+    )
+    assert list(table) == [
+        Op(Signature("Matmul"), device=0, kernel_ns=17.5, attributes="", host=False, **nothing)
+    ]
+    assert table.format == "without tensors"
+
+
+def test_the_first_version_wrote_padded_extents_alone(tmp_path: Path) -> None:
+    columns = tensor_columns("INPUT_0", suffix="")
+    row = op() | tensor("INPUT_0", "1.0", "12", "384.0", "768.0", suffix="")
+    table = read(
+        tmp_path, text([row], header=("OP CODE", "OP TYPE", "DEVICE ID", KERNEL, *columns))
+    )
+    assert table.format == "v1"
+    (only,) = table.signatures
+    assert only.inputs == (Tensor((1, 12, 384, 768), None, "TILE", "BFLOAT16", DRAM),)
+
+
+def test_versions_are_told_by_their_columns(tmp_path: Path) -> None:
+    least = ("OP CODE", "OP TYPE", "DEVICE ID", KERNEL)
+    shapes = tensor_columns("INPUT_0")
+    assert read(tmp_path, text([op()], header=(*least, *shapes))).format == "v2"
+    assert read(tmp_path, text([op()], header=(*least, "DEVICE ARCH", *shapes))).format == "v2.1"
+
+
+def test_operands_are_in_the_order_of_their_numbers(tmp_path: Path) -> None:
+    names = [f"INPUT_{number}" for number in (10, 2, 0, 1)]
+    header = ("OP CODE", "OP TYPE", "DEVICE ID", KERNEL, *sum(map(tensor_columns, names), ()))
+    row = op()
+    for number in (0, 2, 10):
+        row |= tensor(f"INPUT_{number}", "1[1]", "1[1]", "1[1]", f"{number}[{number}]")
+    (signature,) = read(tmp_path, text([row], header=header)).signatures
+    assert [tensor.padded[3:] for tensor in signature.inputs] == [(0,), (), (2,), (10,)]
+
+
+@pytest.mark.parametrize("memory", ["DEV_x_L1", "L1_INTERLEAVED", "HOST", "DEV_"])
+def test_a_memory_of_another_spelling_is_kept(tmp_path: Path, memory: str) -> None:
+    row = op() | tensor("INPUT_0", "1[1]", "1[1]", "1[1]", "1[1]", memory=memory)
+    assert read(tmp_path, text([row])).signatures[0].inputs[0].memory == memory
+
+
+def test_equal_signatures_are_stored_once(tmp_path: Path) -> None:
+    rows = []
+    for mesh_device in (1, 2):
+        memory = f"DEV_{mesh_device}_L1_INTERLEAVED"
+        rows.append(op() | tensor("INPUT_0", "1[1]", "1[1]", "1[1]", "1[1]", memory=memory))
+    table = read(tmp_path, text(rows))
+    assert len(table.signatures) == 1
+    assert table.columns.signature == [0, 0]
+
+
+def test_what_only_dropped_rows_say_is_not_kept(tmp_path: Path) -> None:
+    rows = [signpost("a"), op("Ghost", kernel="", attributes="ghost"), op("B", attributes="b")]
+    table = read(tmp_path, text(rows))
+    assert [signature.op for signature in table.signatures] == ["B"]
+    assert table.attribute_texts == ["b"]
+    assert table.op(0).attributes == "b"
+
+
+@pytest.mark.parametrize("nothing", ["", "None", "nan", "NaN", " "])
+def test_a_number_may_be_left_out_in_several_words(tmp_path: Path, nothing: str) -> None:
+    row = op(fw=nothing, gap=nothing, cycle=nothing, core_count=nothing, trace=nothing)
+    only = read(tmp_path, text([row])).op(0)
+    assert only[3:5] == (None, None)
+    assert (only.start_cycle, only.cores, only.trace) == (None, None, None)
+
+
+def test_whole_numbers_may_be_written_as_others(tmp_path: Path) -> None:
+    row = op(device="3.0", cycle="12482573256535.0", core_count="20.0", trace="0.0", replay=1e3)
+    only = read(tmp_path, text([row])).op(0)
+    assert (only.device, only.cores, only.trace, only.replay) == (3, 20, 0, 1000)
+    assert only.start_cycle == 12482573256535
+
+
+def test_a_cycle_keeps_all_its_digits(tmp_path: Path) -> None:
+    rows = [op(cycle=2**60 + 1), op(cycle=2**60 + 3, gap="")]
+    assert read(tmp_path, text(rows)).columns.start_cycle == [2**60 + 1, 2**60 + 3]
+
+
+def test_an_ideal_of_one_is_no_model(tmp_path: Path) -> None:
+    rows = [op(ideal=ideal) for ideal in ("1", "2", "")]
+    assert read(tmp_path, text(rows)).columns.ideal_ns == [None, 2.0, None]
+
+
+def test_what_rows_disagree_on_is_not_said_of_the_capture(tmp_path: Path) -> None:
+    rows = [op(device_arch=arch, available_worker_core_count=n) for arch, n in (("a", 1), ("b", 2))]
+    table = read(tmp_path, text(rows))
+    assert (table.arch, table.available_cores) == (None, None)
+
+
+def test_signposts_stand_between_ops(tmp_path: Path) -> None:
+    rows = [signpost("START"), op(), op(kernel=""), signpost("MIDDLE"), op(), signpost("END")]
+    table = read(tmp_path, text(rows))
+    assert table.signposts == (Signpost("START", 0), Signpost("MIDDLE", 1), Signpost("END", 2))
+    assert (table.rows, len(table)) == (6, 2)
+
+
+@pytest.mark.parametrize(
+    ("row", "reason"),
+    [
+        (op(kernel=""), "no kernel duration"),
+        (op(kernel="nan"), "no kernel duration"),
+        (op(kernel="", device=""), "no kernel duration"),
+        (op(device=""), "no device"),
+        (op(kernel=-1), "negative kernel duration"),
+        (op(kernel=6_923_881_220, gap=-6_919_770_133), "impossible gap"),
+        (op(kernel=100, gap=-1_000_001), "impossible gap"),
+        (op(kernel=100, gap=-1_000_000), None),
+        (op(kernel=4_000_000, gap=-2_000_000), None),
+        (op(kernel=4_000_000, gap=-2_000_001), "impossible gap"),
+        (op(kernel=0), "kernel duration of 0"),
+    ],
+)
+def test_a_row_is_an_op_or_counted_by_its_reason(
+    tmp_path: Path, row: dict[str, str], reason: str | None
+) -> None:
+    table = read(tmp_path, text([op("Other"), row, op("Other")]))
+    assert table.dropped == ({} if reason is None else {reason: 1})
+    assert table.rows == len(table) + sum(table.dropped.values()) == 3
+    assert [only.signature.op for only in table][:: len(table) - 1] == ["Other", "Other"]
+
+
+def test_ops_of_a_device_without_a_time_are_told_by_their_lines(tmp_path: Path) -> None:
+    rows = [op(), op(kernel=-1), signpost("S"), op(kernel=""), fallback(), op(device="")]
+    unknown = op(kernel="", device="") | {"OP TYPE": "unknown"}
+    assert read(tmp_path, text([*rows, unknown])).unread == (
+        Unread(3, "negative kernel duration", 0),
+        Unread(5, "no kernel duration", 1),
+        Unread(7, "no device", 1),
+    )
+
+
+@pytest.mark.parametrize(
+    ("other", "excused"),
+    [
+        ({}, True),
+        ({"global_call_count": 8}, False),
+        ({"device": 1}, False),
+        ({"cycle": 5}, False),
+        ({"trace": 0, "replay": 3}, False),
+        ({"code": "Softmax"}, False),
+    ],
+    ids=["recorded", "another call", "another device", "began", "replayed", "another op"],
+)
+def test_what_a_trace_recorded_and_its_replays_ran_rightly_has_no_time(
+    tmp_path: Path, other: dict[str, Any], excused: bool
+) -> None:
+    recorded = op(**{"kernel": "", "cycle": "", "global_call_count": 7, **other})
+    replays = [op(trace=0, replay=number, global_call_count=7) for number in (1, 2)]
+    assert (read(tmp_path, text([recorded, *replays])).unread == ()) is excused
+
+
+def test_a_fallback_on_the_host_is_an_op_without_device(tmp_path: Path) -> None:
+    table = read(tmp_path, text([op(device=1, kernel=5), fallback(), op(device=0, kernel=7)]))
+    host = table.op(1)
+    assert (host.signature, host.host) == (Signature("(torch) cat"), True)
+    assert (host.device, host.kernel_ns, host.fw_ns, host.attributes) == (HOST, 0.0, None, "")
+    assert table.devices == (0, 1)
+    assert table.kernel_ns_by_device == {0: 7.0, 1: 5.0}
+    assert table.dropped == {}
+
+
+@pytest.mark.parametrize("end", ["\n", "\r\n"])
+@pytest.mark.parametrize("quoting", [csv.QUOTE_MINIMAL, csv.QUOTE_ALL])
+def test_line_ends_and_quotes_change_nothing(tmp_path: Path, end: str, quoting: int) -> None:
+    awkward = 'a, "b"\nc'
+    rows = [
+        op(attributes=awkward) | tensor("INPUT_0", "1[1]", "1[1]", "1[1]", "1[1]"),
+        op(kernel="", attributes="x"),
+        signpost('said "hello, world"'),
+        op(attributes="plain"),
+        op("Add, fused", attributes='"'),
+    ]
+    table = read(tmp_path, "\ufeff" + text(rows, end=end, quoting=quoting))
+    assert [only.attributes for only in table] == [awkward, "plain", '"']
+    assert [only.signature.op for only in table] == ["Matmul", "Matmul", "Add, fused"]
+    assert table.signposts == (Signpost('said "hello, world"', 1),)
+    assert table.dropped == {"no kernel duration": 1}
+    assert table.op(0).signature.inputs[0].memory == DRAM
+
+
+def test_empty_lines_are_no_rows(tmp_path: Path) -> None:
+    lines = text([op(), op()], end="\n").splitlines()
+    table = read(tmp_path, "\n".join([lines[0], "", lines[1], "", "", lines[2], "", ""]))
+    assert (table.rows, len(table)) == (2, 2)
+
+
+def test_the_last_line_end_may_be_missing(tmp_path: Path) -> None:
+    assert len(read(tmp_path, text([op(), op()]).rstrip())) == 2
+
+
+def test_the_last_column_may_be_one_that_counts(tmp_path: Path) -> None:
+    header = ("OP CODE", "OP TYPE", KERNEL, "DEVICE ID", "ATTRIBUTES", *tensor_columns("INPUT_0"))
+    row = op(attributes="x") | tensor("INPUT_0", "1[1]", "1[1]", "1[1]", "1[1]")
+    table = read(tmp_path, text([row, op()], header=header))
+    assert table.op(0).signature.inputs[0].memory == DRAM
+    assert table.op(1).signature.inputs == ()
+
+
+def test_a_long_cell_is_read(tmp_path: Path) -> None:
+    attributes = '{"a, b"; ' + "x" * 2_000_000
+    assert read(tmp_path, text([op(attributes=attributes)])).attribute_texts == [attributes]
+
+
+def test_reading_loads_no_pandas(tmp_path: Path) -> None:
+    read(tmp_path, text([op()]))
+    code = (
+        "import pathlib, sys; from pytest_ttnn_perf.analysis.captures.ops_csv import read_ops_csv; "
+        f"read_ops_csv(pathlib.Path({str(tmp_path / 'ops_perf_results.csv')!r})); "
+        "print([m for m in ('pandas', 'numpy') if m in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
+
+
+@pytest.mark.parametrize(
+    ("head", "expected"),
+    [
+        (text([op()]), True),
+        ("\ufeffX,OP TYPE, OP CODE \r\n", True),
+        ('"OP CODE","OP TYPE"', True),
+        ("", False),
+        ("{}", False),
+        ("GLOBAL CALL COUNT,DEVICE ID,DEVICE ARCH,OP NAME,CORE COUNT\n", False),
+        ("ID,Total %,Bound,OP Code,Device,Device Time\n", False),
+        ("x\nOP CODE,OP TYPE\n", False),
+        ("\ud800,OP CODE,OP TYPE", True),
+    ],
+)
+def test_a_capture_is_told_by_its_first_line(head: str, expected: bool) -> None:
+    assert is_ops_csv(head) is expected
+
+
+def test_columns_in_any_order_among_others(tmp_path: Path) -> None:
+    row = op(attributes="x") | tensor("INPUT_1", "1[1]", "2[2]", "3[3]", "4[4]")
+    plain = read(tmp_path, text([row]))
+    shuffled = read(tmp_path, text([row], header=("A", *reversed(HEADER), "B")))
+    assert list(plain) == list(shuffled)

@@ -1,0 +1,286 @@
+"""What a report database says, in the layouts of several releases."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from pytest_ttnn_perf._base.errors import InputError
+from pytest_ttnn_perf.analysis.captures.report_db import is_report_db, read_report_db
+from pytest_ttnn_perf.analysis.captures.report_db_graph import LONGEST_ARGUMENT
+from pytest_ttnn_perf.records.ttnn_report import (
+    BufferType,
+    Comparison,
+    CoreRange,
+    Edge,
+    Reshard,
+    Scope,
+    Shard,
+)
+from tests.unit.captures.report_db_tables import (
+    LEGACY,
+    RANKED,
+    RELEASE,
+    build,
+    circular,
+    function,
+    graph,
+    one_op,
+    report_of,
+)
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+SHARDED = (
+    "MemoryConfig(memory_layout=TensorMemoryLayout::BLOCK_SHARDED,buffer_type=BufferType::L1,"
+    'shard_spec=ShardSpec{grid=[{"start":{"x":0,"y":0},"end":{"x":1,"y":7}], shape=[96, 32],'
+    " orientation=ShardOrientation::COL_MAJOR},nd_shard_spec=std::nullopt)"
+)
+
+
+def test_a_database_is_known_by_its_first_bytes(tmp_path: Path) -> None:
+    file = build(tmp_path / "db.sqlite", LEGACY)
+    assert is_report_db(file.read_bytes()[:64])
+    assert not is_report_db(b"OP CODE,OP TYPE")
+
+
+@pytest.mark.parametrize("schema", [LEGACY, RANKED], ids=["legacy", "ranked"])
+def test_an_operation_and_its_tensors(tmp_path: Path, schema: dict[str, str]) -> None:
+    report = report_of(
+        tmp_path,
+        schema,
+        operations=[one_op("ttnn.add", 2), one_op("ttnn.relu", 1)],
+        operation_arguments=[{"operation_id": 2, "name": "0", "value": "a"}],
+        tensors=[{"tensor_id": 7, "shape": "Shape([1, 5[32]])", "dtype": "DataType::BFLOAT8_B",
+                  "layout": "Layout.TILE", "memory_config": SHARDED, "address": 64,
+                  "device_id": 1, "buffer_type": 1}],
+        input_tensors=[{"operation_id": 2, "input_index": 1, "tensor_id": 7},
+                       {"operation_id": 2, "input_index": 0, "tensor_id": 5}],
+        output_tensors=[{"operation_id": 1, "output_index": 0, "tensor_id": 7}],
+    )  # fmt: skip
+    first, second = report.operations
+    assert (first.id, first.name, first.duration_s) == (1, "ttnn.relu", 0.5)
+    assert (second.inputs, first.outputs, second.arguments) == ((5, 7), (7,), {"0": "a"})
+    tensor = report.tensors[7]
+    assert tensor[:5] == (7, (1, 5), "BFLOAT8_B", "TILE", "L1_BLOCK_SHARDED")
+    assert tensor.shard == Shard((96, 32), (CoreRange(0, 0, 1, 7),), "COL_MAJOR")
+    assert (tensor.device, tensor.address, tensor.storage) == (1, 64, None)
+    assert report.edges == (Edge(7, 1, 2),)
+    assert (report.ranks, report.rank) == ((0,), 0)
+
+
+def test_only_a_table_of_operations_is_needed(tmp_path: Path) -> None:
+    report = report_of(tmp_path, {"operations": "name text, operation_id int"},
+                       operations=[{"operation_id": 1, "name": "a"}])  # fmt: skip
+    (operation,) = report.operations
+    assert (operation.duration_s, operation.reshard) == (None, Reshard.UNKNOWN)
+    assert (report.schema_version, report.devices, report.tensors) == (None, (), {})
+
+
+def test_the_version_devices_and_details(tmp_path: Path) -> None:
+    report = report_of(
+        tmp_path,
+        report_metadata=[{"key": "schema_version", "value": "3.5"}],
+        devices=[{"device_id": 1, "num_compute_cores": 72, "num_x_compute_cores": 8,
+                  "cb_limit": 1000}],
+        buffer_chunks=[{"operation_id": 1, "chunk_size": 4}],
+    )  # fmt: skip
+    (device,) = report.devices
+    assert (report.schema_version, report.has_buffer_details) == ("3.5", True)
+    assert (device.compute_cores, device.grid_x, device.cb_limit_bytes) == (72, 8, 1000)
+    assert device.worker_l1_bytes is None
+
+
+def test_ranks_are_never_mixed(tmp_path: Path) -> None:
+    file = build(
+        tmp_path / "db.sqlite",
+        RANKED,
+        operations=[one_op("of 3", rank=3), one_op("of 1", rank=1)],
+        tensors=[{"tensor_id": 1, "shape": f"[{rank}]", "rank": rank} for rank in (1, 3)],
+        buffers=[{"operation_id": 1, "max_size_per_bank": rank, "buffer_type": 1, "rank": rank}
+                 for rank in (1, 3)],
+        report_metadata=[{"key": "schema_version", "value": "3.3"}],
+    )  # fmt: skip
+    lowest, other = read_report_db(file), read_report_db(file, rank=3)
+    assert (lowest.ranks, lowest.rank, other.rank) == ((1, 3), 1, 3)
+    assert [operation.name for operation in lowest.operations] == ["of 1"]
+    assert [operation.name for operation in other.operations] == ["of 3"]
+    assert (lowest.tensors[1].shape, other.tensors[1].shape) == ((1,), (3,))
+    assert other.peak_bytes_per_bank == {BufferType.L1: 3}
+    assert other.schema_version == "3.3"
+    with pytest.raises(InputError, match="expected rank 2, found only 1, 3"):
+        read_report_db(file, rank=2)
+
+
+def test_a_table_without_ranks_belongs_to_the_lowest(tmp_path: Path) -> None:
+    schema = {**RANKED, "local_tensor_comparison_records": "tensor_id int, matches int"}
+    file = build(tmp_path / "db.sqlite", schema,
+                 operations=[one_op(rank=0), one_op(rank=1)],
+                 local_tensor_comparison_records=[{"tensor_id": 1, "matches": 1}])  # fmt: skip
+    assert len(read_report_db(file).comparisons) == 1
+    assert read_report_db(file, rank=1).comparisons == ()
+
+
+def test_buffers_are_summed_per_op_and_the_peak_is_no_sum_over_ops(tmp_path: Path) -> None:
+    rows = [
+        {"operation_id": op, "device_id": device, "max_size_per_bank": size, "buffer_type": kind}
+        for op, device, size, kind in [
+            (1, 0, 100, 1), (1, 0, 50, 1), (1, 1, 120, "L1"), (1, 0, 7, 3),
+            (2, 0, 130, "BufferType::L1"), (2, 0, 10, 0), (2, 0, 1, 4), (2, 0, 2, 9), (99, 0, 5, 1),
+        ]
+    ]  # fmt: skip
+    report = report_of(tmp_path, operations=[one_op(), one_op(identity=2)], buffers=rows)
+    first, second = report.operations
+    assert first.bytes_per_bank == {BufferType.L1: 150, BufferType.L1_SMALL: 7}
+    assert second.bytes_per_bank == {
+        BufferType.L1: 130, BufferType.DRAM: 10, BufferType.TRACE: 1, BufferType.OTHER: 2,
+    }  # fmt: skip
+    assert report.peak_bytes_per_bank[BufferType.L1] == 150
+
+
+def test_a_tensor_without_a_memory_configuration(tmp_path: Path) -> None:
+    rows = [
+        {"tensor_id": 1, "buffer_type": 0, "dtype": "torch.bfloat16", "layout": "torch.strided",
+         "shape": "torch.Size([2])"},
+        {"tensor_id": 2, "buffer_type": 1, "address": 4, "dtype": "UINT16", "shape": "unreadable"},
+    ]  # fmt: skip
+    report = report_of(tmp_path, LEGACY, tensors=rows)
+    host, device = report.tensors[1], report.tensors[2]
+    assert host[1:5] == ((2,), "BFLOAT16", "STRIDED", None)
+    assert device[1:5] == (None, "UINT16", None, "L1")
+
+
+def test_edges_come_from_the_last_producer_before(tmp_path: Path) -> None:
+    report = report_of(
+        tmp_path,
+        operations=[one_op(identity=number) for number in (1, 2, 3, 4)],
+        input_tensors=[{"operation_id": op, "tensor_id": t, "input_index": 0}
+                       for op, t in [(1, 8), (2, 5), (3, 5), (4, 6)]],
+        output_tensors=[{"operation_id": op, "tensor_id": t, "output_index": 0}
+                        for op, t in [(1, 5), (2, 5), (3, 8)]],
+    )  # fmt: skip
+    assert report.edges == (Edge(5, 1, 2), Edge(5, 2, 3))
+    assert report.edges_backwards == (Edge(8, 3, 1),)
+
+
+def test_comparisons_and_errors(tmp_path: Path) -> None:
+    record = {"tensor_id": 1, "golden_tensor_id": 9, "desired_pcc": 0.99}
+    report = report_of(
+        tmp_path,
+        LEGACY,
+        local_tensor_comparison_records=[{**record, "matches": True, "actual_pcc": 1.0}],
+        global_tensor_comparison_records=[{**record, "matches": 0, "actual_pcc": None}],
+        errors=[{"operation_id": 1, "operation_name": "ttnn.relu", "error_type": "RuntimeError",
+                 "error_message": "TT_FATAL @ a.cpp\ninfo:\n  no room in L1\nbacktrace:\n x"},
+                {"operation_id": 1, "error_message": "just this"}, {"error_message": ""}],
+    )  # fmt: skip
+    assert report.comparisons == (
+        Comparison(Scope.LOCAL, 1, 9, matches=True, desired_pcc=0.99, actual_pcc=1.0),
+        Comparison(Scope.GLOBAL, 1, 9, matches=False, desired_pcc=0.99, actual_pcc=None),
+    )
+    assert [error.reason for error in report.errors] == ["no room in L1", "just this", None]
+    assert report.errors[0][:3] == (1, "ttnn.relu", "RuntimeError")
+
+
+def test_the_configuration_of_a_convolution(tmp_path: Path) -> None:
+    text = (
+        "Conv2dConfig(weights_dtype=DataType::BFLOAT8_B,activation=UnaryWithParam(op_type="
+        "UnaryOpType::RELU),act_block_h_override=64,shard_layout=std::nullopt,"
+        "enable_act_double_buffer=1,deallocate_activation=0)"
+    )
+    for name in ("conv_config", "12"):
+        report = report_of(
+            _folder(tmp_path, name),
+            operation_arguments=[{"operation_id": 1, "name": name, "value": text}],
+        )
+        conv = report.operations[0].conv
+        assert conv is not None
+        assert (conv.weights_dtype, conv.activation, conv.shard_layout) == (
+            "BFLOAT8_B", "RELU", None,
+        )  # fmt: skip
+        assert (conv.act_block_h_override, conv.enable_act_double_buffer) == (64, True)
+        assert (conv.deallocate_activation, conv.reshard_if_not_optimal) == (False, None)
+
+
+def test_sources_of_the_user_are_not_in_the_report(tmp_path: Path) -> None:
+    report = report_of(
+        tmp_path, source_files=[{"id": 1, "path": "secret.py", "contents": "SECRET = 1"}]
+    )
+    assert "secret" not in repr(report).lower()
+
+
+def test_a_very_long_argument_is_cut_and_says_so(tmp_path: Path) -> None:
+    value = "x" * (LONGEST_ARGUMENT + 100)
+    rows = [{"operation_id": 1, "name": "0", "value": value}]
+    report = report_of(tmp_path, operation_arguments=rows)
+    assert report.operations[0].arguments["0"] == "x" * LONGEST_ARGUMENT + "…"
+
+
+def test_what_runs_inside_an_operation(tmp_path: Path) -> None:
+    nodes = [
+        *function("Tensor::to_layout"),
+        *function("ns::HaloDeviceOperation", RELEASE, circular("100"), circular(50),
+                  arguments=["Config(math_fidelity=HiFi4)"]),
+        *function("Pool2D", RELEASE, circular(70), circular(500, globally_allocated="1")),
+        *function("Conv2dDeviceOperation", arguments=["C(math_fidelity=MathFidelity::LoFi,x=1)"]),
+    ]  # fmt: skip
+    (operation,) = report_of(tmp_path, captured_graph=graph(*nodes)).operations
+    assert operation.device_operations == (
+        "HaloDeviceOperation", "Pool2D", "Conv2dDeviceOperation",
+    )  # fmt: skip
+    assert (operation.cb_bytes_per_core, operation.fidelity) == (150, "LoFi")
+
+
+@pytest.mark.parametrize(
+    ("nodes", "expected"),
+    [
+        ([], None),
+        ([RELEASE], None),
+        ([circular(9, globally_allocated="1")], 0),
+        ([circular(5, "{[0-0 - 3-3]}"), circular(7, "{[4-0 - 7-7]}")], 7),
+        ([circular(5, "{[0-0 - 3-3]}"), circular(7, "{[3-3 - 7-7], [0-7 - 0-7]}")], 12),
+        ([circular(5, "{[(x=0,y=0) - (x=3,y=3)]}"), circular(7, "{[0-0 - 0-0]}")], 12),
+        ([circular(5, device_id=0), circular(7, device_id="1")], 7),
+        ([circular(5, "{}")], 0),
+    ],
+)
+def test_circular_buffers_of_the_fullest_core(
+    tmp_path: Path, nodes: list[dict[str, object]], expected: int | None
+) -> None:
+    rows = graph(*function("XDeviceOperation", *nodes))
+    (operation,) = report_of(tmp_path, captured_graph=rows).operations
+    assert operation.cb_bytes_per_core == expected
+
+
+@pytest.mark.parametrize(
+    ("name", "inside", "expected"),
+    [
+        ("ttnn.to_memory_config", "ReshardDeviceOperation", Reshard.EXPLICIT),
+        ("ttnn.reshard", "ReshardDeviceOperation", Reshard.EXPLICIT),
+        ("ReshardDeviceOperation", "ReshardDeviceOperation", Reshard.EXPLICIT),
+        ("ttnn.conv2d", "ReshardDeviceOperation", Reshard.HIDDEN),
+        ("ttnn.to_memory_config", "InterleavedToShardedDeviceOperation", Reshard.NONE),
+        ("ttnn.to_memory_config", "ShardedToInterleavedDeviceOperation", Reshard.NONE),
+    ],
+)
+def test_reshards(tmp_path: Path, name: str, inside: str, expected: Reshard) -> None:
+    report = report_of(tmp_path, operations=[one_op(name)], captured_graph=graph(*function(inside)))
+    assert report.operations[0].reshard is expected
+
+
+def test_fidelities_that_differ_are_none_and_an_argument_may_tell(tmp_path: Path) -> None:
+    both = graph(*function("AMatmul", arguments=["math_fidelity=LoFi"]),
+                 *function("BMatmul", arguments=["math_fidelity=HiFi4"]))  # fmt: skip
+    said = {"name": "compute_kernel_config", "value": "Config(math_fidelity=MathFidelity.HiFi3)"}
+    config = [{"operation_id": number, **said} for number in (1, 2)]
+    report = report_of(tmp_path, operations=[one_op(), one_op(identity=2)],
+                       captured_graph=both, operation_arguments=config)  # fmt: skip
+    assert [operation.fidelity for operation in report.operations] == [None, "HiFi3"]
+
+
+def _folder(parent: Path, name: str) -> Path:
+    folder = parent / name
+    folder.mkdir()
+    return folder

@@ -1,0 +1,250 @@
+"""Databases that must be refused, each in one sentence, and never written to."""
+
+from __future__ import annotations
+
+import sqlite3
+from contextlib import closing
+from typing import TYPE_CHECKING
+
+import pytest
+
+from pytest_ttnn_perf._base.errors import InputError
+from pytest_ttnn_perf.analysis.captures import report_db as report_db_tables
+from pytest_ttnn_perf.analysis.captures import report_db_graph as report_db_operations
+from pytest_ttnn_perf.analysis.captures.report_db import read_report_db
+from tests.unit.captures.report_db_tables import (
+    LEGACY,
+    RANKED,
+    build,
+    circular,
+    function,
+    graph,
+    one_op,
+)
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    """Return a good database of several pages."""
+    rows = [{"operation_id": 1, "name": str(n), "value": "x" * 200} for n in range(100)]
+    return build(tmp_path / "a?b#c%41 d.sqlite", RANKED, operations=[one_op()],
+                 operation_arguments=rows)  # fmt: skip
+
+
+def refusal(file: Path) -> str:
+    """Return what is said of a database; it is one line that names the file."""
+    with pytest.raises(InputError) as caught:
+        read_report_db(file)
+    assert str(caught.value).startswith(f"{file}: ")
+    assert "\n" not in str(caught.value)
+    return caught.value.problem
+
+
+def test_any_name_is_read_and_nothing_is_written_beside_it(file: Path) -> None:
+    folder = file.parent
+    content = file.read_bytes()
+    folder.chmod(0o500)
+    file.chmod(0o400)
+    try:
+        assert len(read_report_db(file).operations[0].arguments) == 100
+    finally:
+        folder.chmod(0o700)
+    assert [path.name for path in folder.iterdir()] == [file.name]
+    assert file.read_bytes() == content
+
+
+@pytest.mark.parametrize(
+    ("content", "problem"),
+    [
+        (b"", "the file is empty"),
+        (b"OP CODE,OP TYPE\n", "not an SQLite database"),
+        (b"SQLite format 3\x00", "cut off: 16 bytes are left"),
+    ],
+)
+def test_what_is_no_database(tmp_path: Path, content: bytes, problem: str) -> None:
+    file = tmp_path / "db.sqlite"
+    file.write_bytes(content)
+    assert problem in refusal(file)
+
+
+def test_what_cannot_be_opened(tmp_path: Path) -> None:
+    assert "No such file" in refusal(tmp_path / "none.sqlite")
+    assert refusal(tmp_path) == "expected a file, found a folder"
+    assert "null" in refusal(tmp_path / "a\0b")
+
+
+@pytest.mark.parametrize("share", [0.02, 0.1, 0.5, 0.9, 0.999])
+def test_a_cut_database(file: Path, share: float) -> None:
+    content = file.read_bytes()
+    file.write_bytes(content[: int(len(content) * share)])
+    assert f"expected {len(content)} bytes, found {int(len(content) * share)}" in refusal(file)
+
+
+def test_a_cut_database_whose_header_agrees(file: Path) -> None:
+    content = bytearray(file.read_bytes())
+    half = len(content) // 8192 * 4096
+    content[28:32] = (half // 4096).to_bytes(4, "big")
+    file.write_bytes(content[:half])
+    assert "damaged" in refusal(file)
+
+
+def test_a_database_of_something_else(tmp_path: Path) -> None:
+    file = build(tmp_path / "a.db", {"songs": "title text", "albums": "name text"})
+    assert "expected a table operations with a column name, found albums, songs" in refusal(file)
+    other = build(tmp_path / "b.db", {"operations": "name text, patient text"})
+    assert "a column operation_id, found operations" in refusal(other)
+
+
+@pytest.mark.parametrize("table", ["operations", "tensors", "buffer_chunks"])
+def test_a_view_in_the_place_of_a_table(tmp_path: Path, table: str) -> None:
+    schema = {name: columns for name, columns in RANKED.items() if name != table}
+    file = build(tmp_path / "db.sqlite", schema)
+    with closing(sqlite3.connect(file)) as connection:
+        connection.execute(f"CREATE VIEW {table} AS SELECT 1 operation_id, 'a' name, 0 rank")
+        if table != "operations":
+            connection.execute("INSERT INTO operations VALUES (1, 'a', 0.1, 0)")
+        connection.commit()
+    assert refusal(file) == f"{table}: expected a table with rows, found a view"
+
+
+def test_an_empty_report(tmp_path: Path) -> None:
+    file = build(tmp_path / "db.sqlite", LEGACY)
+    assert refusal(file) == "no operations: nothing was captured"
+
+
+@pytest.mark.parametrize(
+    ("table", "row", "problem"),
+    [
+        ("operations", {"operation_id": "one"}, "operations.operation_id: expected a whole number"),
+        ("operations", {"name": "a"}, "operations.operation_id: expected a whole number"),
+        ("operations", {"operation_id": 2, "duration": "long"}, "duration: expected a finite"),
+        ("operations", {"operation_id": 2, "duration": -1}, "duration: expected seconds"),
+        ("operations", {"operation_id": 2, "duration": float("inf")}, "expected a finite number"),
+        ("operations", {"operation_id": 1, "name": "b"}, "operation 1 stands twice"),
+        ("operations", {"operation_id": 2, "name": b"\x01"}, "operations.name: expected a text"),
+        ("operations", {"operation_id": 2, "rank": "x"}, "operations.rank: expected a whole"),
+        ("buffers", {"operation_id": 1, "max_size_per_bank": "x"}, "found 'x'"),
+        ("buffers", {"operation_id": 1, "max_size_per_bank": -4}, "expected a size, found -4"),
+        ("tensors", {"tensor_id": 1.5}, "tensors.tensor_id: expected a whole number, found 1.5"),
+        ("devices", {"device_id": 0, "cb_limit": "much"}, "devices.cb_limit: expected a whole"),
+        ("local_tensor_comparison_records", {"tensor_id": 1, "actual_pcc": "ok"}, "actual_pcc"),
+        ("captured_graph", {"operation_id": 1, "captured_graph": b"[]"}, "expected a text"),
+    ],
+)
+def test_values_that_cannot_be(
+    tmp_path: Path, table: str, row: dict[str, object], problem: str
+) -> None:
+    tables = {"operations": [one_op()]}
+    tables[table] = [*tables.get(table, []), row]
+    assert problem in refusal(build(tmp_path / "db.sqlite", RANKED, **tables))
+
+
+def test_a_tensor_twice(tmp_path: Path) -> None:
+    file = build(tmp_path / "db.sqlite", RANKED, operations=[one_op()],
+                 tensors=[{"tensor_id": 4}, {"tensor_id": 4}])  # fmt: skip
+    assert refusal(file) == "tensors: tensor 4 stands twice"
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ("", "not valid JSON"),
+        ("[" * 100_000, "nested too deeply"),
+        ('{"a":' * 100_000, "nested too deeply"),
+        ("{}", "expected a list, found an object"),
+        ("[1]", "expected an object, found 1"),
+        ("[{}]", "['node_type']"),
+        ('[{"node_type": "function_start"}]', "['params']"),
+        ('[{"node_type": "function_start", "params": {"name": 3}}]', "expected a string, found 3"),
+        ('[{"node_type": "x", "node_type": "y"}]', "stands twice"),
+        (f'[{{"node_type": "x", "params": {"9" * 5000}}}]', "not valid JSON"),
+    ],
+)
+def test_a_graph_that_is_none(tmp_path: Path, text: str, problem: str) -> None:
+    rows = [{"operation_id": 1, "captured_graph": text}]
+    file = build(tmp_path / "db.sqlite", RANKED, operations=[one_op()], captured_graph=rows)
+    said = refusal(file)
+    assert said.startswith("captured_graph of operation 1: ")
+    assert problem in said
+
+
+@pytest.mark.parametrize(
+    "node",
+    [
+        circular("many"),
+        circular(-1),
+        circular(10**30),
+        circular(1, "everywhere"),
+        circular(1, "{[5-5 - 0-0]}"),
+        circular(1, "{[0-0 - 999999-1]}"),
+        {"node_type": "circular_buffer_allocate", "params": None},
+    ],
+)
+def test_a_circular_buffer_that_cannot_be(tmp_path: Path, node: dict[str, object]) -> None:
+    rows = graph(*function("A", node))
+    file = build(tmp_path / "db.sqlite", RANKED, operations=[one_op()], captured_graph=rows)
+    assert "captured_graph of operation 1: [2]['params']" in refusal(file)
+
+
+def test_a_graph_and_a_table_without_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(report_db_operations, "LONGEST_GRAPH", 1000)
+    rows = [{"operation_id": 1, "captured_graph": "[" + " " * 2000 + "]"}]
+    file = build(tmp_path / "db.sqlite", RANKED, operations=[one_op()], captured_graph=rows)
+    assert refusal(file) == "captured_graph of operation 1: longer than 1000 characters"
+    monkeypatch.setattr(report_db_tables, "MOST_ROWS", 3)
+    many = [{"tensor_id": number} for number in range(4)]
+    other = build(tmp_path / "b.sqlite", RANKED, operations=[one_op()], tensors=many)
+    assert refusal(other) == "tensors has more than 3 rows"
+
+
+def test_a_bomb_of_a_graph(tmp_path: Path) -> None:
+    text = "[" + "[0]," * 25_000_000 + "0]"
+    rows = [{"operation_id": 1, "captured_graph": text}]
+    file = build(tmp_path / "db.sqlite", RANKED, operations=[one_op()], captured_graph=rows)
+    assert "longer than 32000000 characters" in refusal(file)
+
+
+def test_changes_that_are_not_in_the_file_yet(tmp_path: Path) -> None:
+    file = build(tmp_path / "db.sqlite", RANKED, operations=[one_op()])
+    with closing(sqlite3.connect(file, isolation_level=None)) as writer:
+        writer.execute("PRAGMA journal_mode=WAL")
+        writer.execute("INSERT INTO operations VALUES (2, 'b', 0.1, 0)")
+        assert "db.sqlite-wal beside it holds changes" in refusal(file)
+    # Closing moves the changes into the file, which keeps its mode.
+    assert len(read_report_db(file).operations) == 2
+    assert [path.name for path in tmp_path.iterdir()] == [file.name]
+
+
+def test_a_database_that_is_being_written(tmp_path: Path) -> None:
+    file = build(tmp_path / "db.sqlite", RANKED, operations=[one_op()])
+    with closing(sqlite3.connect(file, isolation_level=None)) as writer:
+        writer.execute("PRAGMA cache_size=2")
+        writer.execute("BEGIN EXCLUSIVE")
+        assert len(read_report_db(file).operations) == 1  # a lock alone changes nothing
+        for number in range(2, 100):  # more than fits into memory: it goes into the file at once
+            row = (number, "b" * 3000, 0.1, 0)
+            writer.execute("INSERT INTO operations VALUES (?, ?, ?, ?)", row)
+        assert "db.sqlite-journal beside it holds changes" in refusal(file)
+        writer.execute("ROLLBACK")
+
+
+def test_text_that_is_no_text(tmp_path: Path) -> None:
+    file = build(tmp_path / "db.sqlite", RANKED)
+    with closing(sqlite3.connect(file)) as connection:
+        connection.execute("INSERT INTO operations VALUES (1, CAST(x'ff80' AS TEXT), 0.1, 0)")
+        connection.commit()
+    assert "damaged" in refusal(file)
+
+
+def test_expressions_in_a_schema_are_not_run(tmp_path: Path) -> None:
+    file = build(tmp_path / "db.sqlite", {"operations": "operation_id int, name text CHECK (1)"})
+    with closing(sqlite3.connect(file)) as connection:
+        connection.execute("INSERT INTO operations VALUES (1, 'a')")
+        connection.execute("PRAGMA writable_schema=ON")
+        bomb = "CHECK (length(zeroblob(999999999) || 1) < 0)"
+        connection.execute("UPDATE sqlite_master SET sql = replace(sql, 'CHECK (1)', ?)", (bomb,))
+        connection.commit()
+    assert read_report_db(file).operations[0].name == "a"

@@ -1,0 +1,187 @@
+"""Which ops are the same, seen through what the attribution says about them."""
+
+from __future__ import annotations
+
+import pytest
+
+from pytest_ttnn_perf.analysis.ops.align import attribute
+from pytest_ttnn_perf.records.attribution import Attribution, ChangeKind
+from pytest_ttnn_perf.records.ops import Op, Signature
+from tests.unit.ops.tables import (
+    ACTIVATION,
+    MATMUL,
+    NORM,
+    OUTPUT,
+    RESHARD,
+    op,
+    resized,
+    retyped,
+    table,
+)
+
+SLOWER, FASTER = ChangeKind.SLOWER, ChangeKind.FASTER
+ADDED, REMOVED = ChangeKind.ADDED, ChangeKind.REMOVED
+CiReport = list[tuple[ChangeKind, str, int, list[str]]]
+
+
+def compared(before: list[Op], after: list[Op]) -> Attribution:
+    return attribute(table(before), table(after))
+
+
+def told(before: list[Op], after: list[Op]) -> CiReport:
+    """Return what is said of each part: change, op, count and causes."""
+    return [
+        (part.change, part.op, part.count, [str(cause) for cause in part.causes])
+        for part in compared(before, after).parts
+    ]
+
+
+def test_an_op_that_came() -> None:
+    before, after = [op(), op(NORM)], [op(), op(RESHARD, 6_000), op(NORM)]
+    assert told(before, after) == [(ADDED, RESHARD.op, 1, ["count 0 → 1"])]
+    assert told(after, before) == [(REMOVED, RESHARD.op, 1, ["count 1 → 0"])]
+
+
+def test_an_op_more_of_those_there_are() -> None:
+    layer = [op(), op(RESHARD, 6_000), op(NORM)]
+    more = [op(), op(RESHARD, 6_000), op(RESHARD, 6_000), op(NORM)]
+    assert told(layer * 3, more * 3) == [(ADDED, RESHARD.op, 3, ["count 3 → 6"])]
+
+
+def test_another_dtype_is_a_cause_not_another_op() -> None:
+    smaller = retyped(MATMUL, "BFLOAT8_B")
+    assert told([op(NORM), op()], [op(NORM), op(smaller, 6_000)]) == [
+        (FASTER, MATMUL.op, 1, ["in1 dtype BFLOAT16 → BFLOAT8_B"])
+    ]
+
+
+def test_another_layout_pads_otherwise_and_is_the_same_op() -> None:
+    tiled = resized(NORM, padded=(1, 1, 32, 1024), logical=(1, 1, 1, 1024))
+    rows = resized(NORM, padded=(1, 1, 1, 1024), logical=(1, 1, 1, 1024))
+    rows = rows._replace(inputs=(rows.inputs[0]._replace(layout="ROW_MAJOR"),))
+    assert told([op(), op(tiled)], [op(), op(rows, 20_000)]) == [
+        (SLOWER, NORM.op, 1, ["in0 layout TILE → ROW_MAJOR"])
+    ]
+
+
+def test_one_operand_more_is_the_same_op() -> None:
+    with_bias = MATMUL._replace(inputs=(*MATMUL.inputs, OUTPUT))
+    assert told([op(), op(NORM)], [op(with_bias, 12_000), op(NORM)]) == [
+        (SLOWER, MATMUL.op, 1, ["inputs 2 → 3"])
+    ]
+
+
+def test_another_batch_is_the_same_op() -> None:
+    batch = (1, 8, 32, 1024)
+    assert told(
+        [op(), op(NORM)], [op(), op(resized(NORM, padded=batch, logical=batch), 30_000)]
+    ) == [
+        (
+            SLOWER,
+            NORM.op,
+            1,
+            ["in0 shape 1x1x32x1024 → 1x8x32x1024", "out0 shape 1x1x32x1024 → 1x8x32x1024"],
+        )
+    ]
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        resized(NORM, padded=(1, 8, 64, 1024), logical=(1, 8, 64, 1024)),
+        resized(NORM, padded=(32, 1024), logical=(32, 1024)),
+        retyped(resized(NORM, padded=(1, 8, 32, 1024), logical=(1, 8, 32, 1024)), "FLOAT32"),
+        resized(NORM, padded=(1, 8, 32, 1024), logical=(1, 8, 32, 1024))._replace(outputs=()),
+        NORM._replace(op="SoftmaxDeviceOperation"),
+    ],
+    ids=["two dimensions", "rank", "size and dtype", "size and outputs", "code"],
+)
+def test_what_differs_in_more_is_another_op(other: Signature) -> None:
+    assert [change for change, *_ in told([op(), op(NORM)], [op(), op(other, 20_000)])] == [
+        ADDED,
+        REMOVED,
+    ]
+
+
+def test_an_op_that_moved_is_matched_and_said_to_have_moved() -> None:
+    before = [op(RESHARD), op(), op(), op(NORM)]
+    after = [op(), op(), op(NORM), op(RESHARD, 15_000)]
+    (part,) = compared(before, after).parts
+    assert (part.change, part.op, part.count, part.moved) == (SLOWER, RESHARD.op, 1, 1)
+
+
+def test_an_op_that_moved_is_not_taken_for_one_of_another_size() -> None:
+    longer = resized(NORM, padded=(1, 1, 64, 1024), logical=(1, 1, 64, 1024))
+    before = [op(NORM), op(), op(), op(RESHARD)]
+    after = [op(longer, 20_000), op(), op(), op(RESHARD), op(NORM)]
+    assert told(before, after) == [(ADDED, NORM.op, 1, ["count 0 → 1"])]
+
+
+def test_of_two_alike_the_one_that_changed_nothing_stays() -> None:
+    wide, narrow = op(cores=64), op(retyped(MATMUL, "BFLOAT8_B"), 4_000, cores=32)
+    for before in ([wide, narrow], [narrow, wide]):
+        for left, gone in ((wide, narrow), (narrow, wide)):
+            (part,) = compared(
+                [op(NORM), *before, op(RESHARD)], [op(NORM), left, op(RESHARD)]
+            ).parts
+            assert (part.change, part.delta_ns) == (REMOVED, -gone.kernel_ns)
+
+
+def test_a_layer_slides_to_where_its_like_is_gone() -> None:
+    def layer(cores: int) -> list[Op]:
+        return [op(cores=cores), op(NORM, cores=cores)]
+
+    before = layer(64) + layer(32) + layer(16)
+    (first, second) = compared(before, layer(64) + layer(16)).parts
+    assert {first.op, second.op} == {MATMUL.op, NORM.op}
+    assert compared(before, layer(32) + layer(16)).parts == (first, second)
+    assert compared(before, layer(64) + layer(32)).parts == (first, second)
+
+
+def test_releases_that_name_an_op_otherwise() -> None:
+    old = NORM._replace(op="LayerNorm")
+    assert told([op(old), op(RESHARD)], [op(NORM), op(RESHARD)]) == []
+    conv, older = (
+        NORM._replace(op="ttnn::Conv2dDeviceOperation"),
+        NORM._replace(op="OptimizedConvNew"),
+    )
+    assert told([op(older), op(RESHARD)], [op(conv, 15_000), op(RESHARD)]) == [
+        (SLOWER, "ttnn::Conv2dDeviceOperation", 1, [])
+    ]
+
+
+def test_elementwise_ops_are_told_apart_by_what_they_compute() -> None:
+    add = op(NORM._replace(op="BinaryNgDeviceOperation"), attributes="{'binary_op_type': 'T::ADD'}")
+    mul = add._replace(attributes="{'binary_op_type': 'T::MUL'}", kernel_ns=4_000.0)
+    assert [change for change, *_ in told([add, mul], [mul, add])] == []
+    assert told([op(), add, mul], [op(), mul]) == [(REMOVED, add.signature.op, 1, ["count 1 → 0"])]
+
+
+def test_ops_without_operands_are_matched_by_code() -> None:
+    bare = Signature("Fold")
+    assert told([op(bare), op()], [op(bare, 14_000), op()]) == [(SLOWER, "Fold", 1, [])]
+
+
+def test_what_one_capture_does_not_tell_is_no_difference() -> None:
+    padded_only = tuple(each._replace(logical=None, memory="") for each in NORM.inputs)
+    older = op(NORM._replace(inputs=padded_only), cores=None, fidelity=None)
+    newer = op(NORM, 15_000, attributes="{'use_welford': 'false'}")
+    assert told([op(), older], [op(), newer]) == [(SLOWER, NORM.op, 1, [])]
+
+
+def test_all_operands_are_told() -> None:
+    (part,) = compared([op(NORM)], [op(NORM), op()]).parts
+    assert part.shape == "1x1x32x4096 @ 4096x1024"
+    assert part.signature == (
+        "1x1x32x4096 BFLOAT16 TILE L1_WIDTH_SHARDED, 1x1x4096x1024 BFLOAT16 TILE DRAM_INTERLEAVED"
+        " -> 1x1x32x1024 BFLOAT16 TILE L1_WIDTH_SHARDED"
+    )
+
+
+def test_padding_stands_in_the_signature_and_not_in_the_name() -> None:
+    token = ACTIVATION._replace(logical=(1, 1, 1, 4096))
+    (part,) = compared([op()], [op(), op(Signature("Slice", (), (token,)))]).parts
+    assert part.shape == "1x1x1x4096"
+    assert part.signature == "1x1x32[1]x4096 BFLOAT16 TILE L1_WIDTH_SHARDED"
+    (part,) = compared([op()], [op(), op(Signature("Barrier"))]).parts
+    assert (part.shape, part.signature) == ("", "")

@@ -1,0 +1,139 @@
+"""What the doctor makes of what it finds; whole outputs are in tests/golden."""
+
+from __future__ import annotations
+
+import fcntl
+import json
+from typing import TYPE_CHECKING
+
+import pytest
+
+from pytest_ttnn_perf.cli import doctor as module
+from pytest_ttnn_perf.device.chips import take
+from tests.harness.fake_packages import write_package, write_ttnn
+from tests.harness.lab import ONE_CHIP, make_lab
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from tests.harness.lab import Lab
+
+
+@pytest.fixture
+def lab(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Lab:
+    return make_lab(tmp_path, monkeypatch)
+
+
+@pytest.fixture
+def chip(lab: Lab) -> Lab:
+    write_ttnn(lab.path / "site", arch="wormhole_b0")
+    lab.write(ONE_CHIP)
+    return lab
+
+
+def found(lab: Lab, name: str) -> tuple[bool | None, str, str | None, bool]:
+    (check,) = lab.checks(name)
+    said = check.found.replace(str(lab.path), "TMP")
+    return check.ok, said, check.remedy, check.blocks
+
+
+def test_the_system_is_not_asked_for_while_another_process_uses_a_chip(chip: Lab) -> None:
+    chip.write({"proc/driver/tenstorrent/0/pids": "12\n"})
+    ok, said, remedy, _ = found(chip, "key")
+    assert (ok, remedy) == (None, "pip install tt-smi")
+    assert said == "could not tell: only ttnn could tell, and another process is using the chips"
+
+
+def test_the_system_is_not_asked_for_while_another_run_holds_a_chip(chip: Lab) -> None:
+    with take([0], chip.path / "locks", timeout_s=0, print_line=lambda _: None):
+        assert found(chip, "key")[0] is None
+        ok, said, remedy, blocks = found(chip, "locks")
+    assert (ok, remedy, blocks) == (False, "let it end", True)
+    assert said.startswith("chip 0: held by pid ")
+
+
+def test_the_lock_of_another_runner_counts_and_its_marker_is_then_no_sign(chip: Lab) -> None:
+    chip.write({"tmp/tt-device.lock": "", "tmp/tt-device.dirty": ""})
+    with (chip.path / "files/tmp/tt-device.lock").open() as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        held, free = chip.checks("locks")
+        assert [check.ok for check in chip.checks("devices")] == [True]
+    assert (held.ok, held.blocks, free.ok) == (False, True, True)
+    assert held.found == f"{chip.path}/files/tmp/tt-device.lock: held by run_safe_pytest.sh"
+
+
+def test_a_system_that_ttnn_cannot_tell(chip: Lab) -> None:
+    ttnn = chip.path / "site/ttnn/__init__.py"
+    ttnn.write_text(ttnn.read_text().replace("return ClusterType.N150", "os._exit(7)"))
+    ok, said, _, _ = found(chip, "key")
+    assert (ok, said) == (None, "could not tell: ended with exit code 7")
+
+
+def test_locks_that_cannot_be_made(chip: Lab) -> None:
+    (chip.path / "locks").write_text("a file")
+    ok, said, remedy, blocks = found(chip, "locks")
+    assert (ok, said, blocks) == (False, "TMP/locks: cannot write: Not a directory", True)
+    assert remedy == f"make {chip.path}/locks writable for this user"
+    assert found(chip, "key")[1].startswith(
+        "could not tell: TMP/locks/chip-0.lock: cannot lock chip 0: Not a directory"
+    )
+
+
+def test_chips_that_are_kept_from_this_process_are_not_its_concern(chip: Lab) -> None:
+    chip.write({"dev/tenstorrent/1": "", "proc/driver/tenstorrent/1/pids": "12\n"})
+    chip.variables["TT_VISIBLE_DEVICES"] = "0"
+    assert found(chip, "devices")[:2] == (True, "chip 0 of chips 0, 1, as TT_VISIBLE_DEVICES says")
+    assert found(chip, "co-tenants")[:2] == (True, "none")
+
+
+def test_a_snapshot_that_cannot_be_read(chip: Lab) -> None:
+    chip.add_tt_smi({"device_info": 1})
+    ok, said, _, _ = found(chip, "firmware")
+    assert ok is None
+    assert said == "could not tell: tt-smi -s: ['device_info']: expected a list, found 1"
+
+
+def test_a_snapshot_that_tells_little(chip: Lab) -> None:
+    chip.add_tt_smi({"device_info": [{}]})
+    assert found(chip, "clock")[:2] == (None, "could not tell: tt-smi does not say")
+
+
+def test_what_a_host_does_not_tell(chip: Lab) -> None:
+    for name in ("sys/kernel", "sys/module"):
+        (chip.path / "files" / name).rename(chip.path / name.replace("/", "-"))
+    (chip.path / "files/proc/driver/tenstorrent/0/pids").unlink()
+    assert found(chip, "driver")[0] is None
+    assert found(chip, "iommu")[0] is None
+    assert found(chip, "hugepages")[0] is None
+
+
+def test_devices_may_be_in_another_place(lab: Lab) -> None:
+    lab.write({"container/tenstorrent/3": ""})
+    lab.variables["TTNN_PERF_DEVICES"] = "/container/tenstorrent"
+    assert found(lab, "devices")[:2] == (True, "chip 3")
+
+
+def test_a_torch_without_a_version(lab: Lab) -> None:
+    write_ttnn(lab.path / "site")
+    (lab.path / "site/torch-2.7.1.dist-info/METADATA").unlink()
+    (lab.path / "site/torch-2.7.1.dist-info").rmdir()
+    assert found(lab, "torch")[0] is True
+
+
+def test_what_takes_long_is_said(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "_MOMENT_S", 0.05)
+    write_package(lab.path / "site", "ttnn", "1.0", "import time; time.sleep(0.5)")
+    lab.run("table")
+    assert lab.said == ["asking ttnn what it can do ..."]
+
+
+def test_nothing_is_written(lab: Lab) -> None:
+    write_ttnn(lab.path / "site")
+    before = _files(lab.path)
+    json.loads(lab.run("json").text)
+    assert _files(lab.path) == before
+
+
+def _files(folder: Path) -> set[str]:
+    """Return what is in a folder, without the bytecode that Python keeps by itself."""
+    return {str(file) for file in folder.rglob("*") if "__pycache__" not in file.parts}

@@ -1,0 +1,250 @@
+"""What tt-lang says about kernels: what is gated of it, and what is not known."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from pytest_ttnn_perf.analysis.captures.kernel_metrics import kernel_metrics, summary_metrics
+from pytest_ttnn_perf.records.metric import Better, Kind, Metric, Source
+from pytest_ttnn_perf.records.observation import MetricObservation
+from pytest_ttnn_perf.records.ttlang import (
+    AutoProfile,
+    Barriers,
+    Bytes,
+    FlowGraph,
+    PerfSummary,
+    Pipe,
+    PipeGraph,
+    Problem,
+    ProblemKind,
+    ProgramPerf,
+    Signpost,
+    SignpostProfile,
+    Span,
+    Transfers,
+    TtlangLog,
+)
+
+KERNEL_TIME = Metric("kernel_time", "ns", Better.LOWER, Kind.TIME, Source.DEVICE)
+PROFILE = AutoProfile(8, 1_500, (), (), (), None, complete=True)
+ZONES = SignpostProfile(
+    (Signpost("my zone", "TRISC_0", 70), Signpost("my zone", "TRISC_1", 90)), complete=True
+)
+
+
+def program(number: int = 1024, cycles: int = 2_000, *, name: str | None = None) -> ProgramPerf:
+    return ProgramPerf(
+        program_id=number,
+        name=name,
+        grid=(2, 2),
+        cores=4,
+        duration=Span(cycles, cycles / 500),
+        dram_read=Transfers(Bytes(4096), 3),
+        dram_write=Transfers(Bytes(2048), 2),
+        read_barriers=Barriers(5),
+        write_barriers=Barriers(6),
+    )
+
+
+def summary(*programs: ProgramPerf) -> PerfSummary:
+    return PerfSummary(programs, "wormhole_b0", 500.0, 64)
+
+
+def values(log: TtlangLog) -> dict[str, tuple[float, ...]]:
+    return {found.metric.name: found.samples for found in kernel_metrics(log, file="log.txt")}
+
+
+def times(*summaries: PerfSummary) -> dict[str, tuple[float, ...]]:
+    found = values(TtlangLog(summaries))
+    return {name: samples for name, samples in found.items() if name.startswith("kernel_time")}
+
+
+def nothing(why: str, name: str = "log.txt") -> list[MetricObservation]:
+    return [MetricObservation(KERNEL_TIME, (), note=f"{name}: {why}")]
+
+
+def test_the_only_program_has_metrics_with_bare_names() -> None:
+    once = summary(program(name="__demo"))
+
+    expected = [
+        MetricObservation(KERNEL_TIME, (4_000,)),
+        *(
+            MetricObservation(Metric(name, unit, Better.LOWER, kind, Source.DEVICE), (value,))
+            for name, unit, kind, value in [
+                ("kernel_dram_read_bytes", "B", Kind.BYTES, 4096),
+                ("kernel_dram_write_bytes", "B", Kind.BYTES, 2048),
+                ("kernel_dram_transfers", "", Kind.COUNT, 5),
+                ("kernel_barriers", "", Kind.COUNT, 11),
+            ]
+        ),
+    ]
+    assert list(kernel_metrics(TtlangLog((once,)), file="log.txt")) == expected
+    assert list(summary_metrics(replace(once, exact=True), file="p.json")) == expected
+
+
+def test_programs_of_one_call_are_counted_in_the_order_of_their_ids() -> None:
+    # As tt-lang lists them, with the name at the first.
+    listed = summary(program(10240, 30, name="last"), program(2048, 10), program(9216, 20))
+
+    assert times(listed) == {"kernel_time_1": (20,), "kernel_time_2": (40,), "kernel_time_3": (60,)}
+
+
+def test_a_second_call_is_a_second_sample_though_its_summary_repeats_the_first() -> None:
+    first, second, third = program(1024, 10), program(2048, 11), program(3072, 10)
+
+    assert times(summary(first), summary(first, second), summary(first, second, third)) == {
+        "kernel_time": (20, 22, 20)
+    }
+
+
+def test_a_second_process_with_the_same_ids_is_a_second_sample() -> None:
+    assert times(summary(program(1024, 10)), summary(program(1024, 11))) == {
+        "kernel_time": (20, 22)
+    }
+
+
+def test_a_summary_that_only_repeats_is_no_sample() -> None:
+    assert times(summary(program()), summary(program())) == {"kernel_time": (4_000,)}
+
+
+def test_calls_of_two_operations_are_told_apart_by_name() -> None:
+    # The name of the second operation stands at the program of the first.
+    assert times(
+        summary(program(1024, 10, name="add")),
+        summary(program(1024, 10, name="mul"), program(2048, 20)),
+        summary(program(1024, 10, name="add"), program(2048, 20), program(3072, 11)),
+    ) == {"kernel_time_add": (20, 22), "kernel_time_mul": (40,)}
+
+
+def test_calls_without_a_name_beside_calls_with_one() -> None:
+    first, *others = program(1, 10), program(2, 20), program(3, 30)
+    named = replace(first, name="add")
+
+    assert times(summary(first), summary(named, *others)) == {
+        "kernel_time_unnamed": (20,), "kernel_time_add_1": (40,), "kernel_time_add_2": (60,),
+    }  # fmt: skip
+
+
+def test_calls_that_ran_different_numbers_of_programs_cannot_be_compared() -> None:
+    first, *others = program(1, 10), program(2, 20), program(3, 30)
+    log = TtlangLog((summary(first), summary(first, *others)))
+
+    why = "calls of one operation ran different numbers of programs"
+    assert list(kernel_metrics(log, file="log.txt")) == nothing(why)
+
+
+@pytest.mark.parametrize("kind", [ProblemKind.DROPPED, ProblemKind.STALE])
+def test_numbers_that_are_not_whole_or_of_another_run_are_none(kind: ProblemKind) -> None:
+    problem = Problem(7, kind, "tt-lang says so")
+    log = TtlangLog((summary(program()),), (PROFILE,), problems=(problem,))
+
+    note = "log.txt: line 7: tt-lang says so"
+    cycles = Metric("auto_profile_cycles", "cycles", source=Source.DEVICE)
+    assert list(kernel_metrics(log, file="log.txt")) == [
+        MetricObservation(KERNEL_TIME, (), note=note),
+        MetricObservation(cycles, (), gated=False, note=note),
+    ]
+
+
+@pytest.mark.parametrize("kind", [ProblemKind.WARNING, ProblemKind.NO_PROFILE, ProblemKind.UNREAD])
+def test_other_troubles_take_nothing_away(kind: ProblemKind) -> None:
+    log = TtlangLog((summary(program()),), problems=(Problem(7, kind, ""),))
+
+    assert values(log) == values(TtlangLog((summary(program()),)))
+
+
+def test_a_cut_summary_has_no_numbers_though_some_are_there() -> None:
+    cut = replace(summary(program()), complete=False)
+
+    log = TtlangLog((summary(program()), cut))
+    assert list(kernel_metrics(log, file="log.txt")) == nothing(
+        "a PERF SUMMARY is cut, or lacks lines"
+    )
+    assert list(summary_metrics(cut, file="p.json")) == nothing(
+        "the summary is not whole", "p.json"
+    )
+
+
+def test_a_summary_without_programs() -> None:
+    assert list(summary_metrics(summary(), file="p.json")) == nothing("no program ran", "p.json")
+
+
+def test_a_made_up_clock_gives_no_time_and_all_else() -> None:
+    unknown = PerfSummary((program(),))
+    log = TtlangLog((unknown,), problems=(Problem(1, ProblemKind.UNKNOWN_CHIP, ""),))
+
+    for found in (kernel_metrics(log, file="f"), summary_metrics(unknown, file="f")):
+        time, *others = found
+        assert [time] == nothing("the clock of the chip is not known", "f")
+        assert [each.samples for each in others] == [(4096,), (2048,), (5,), (11,)]
+
+
+def test_a_log_that_begins_below_the_clock_has_the_printed_time() -> None:
+    assert times(PerfSummary((program(1, 10),))) == {"kernel_time": (20,)}
+
+
+def test_no_line_of_barriers_is_none_of_them_unless_a_line_was_not_understood() -> None:
+    without = summary(replace(program(), read_barriers=None, write_barriers=None))
+    unread = TtlangLog((without,), problems=(Problem(9, ProblemKind.UNREAD, ""),))
+
+    assert values(TtlangLog((without,)))["kernel_barriers"] == (0,)
+    *_, barriers = kernel_metrics(unread, file="f")
+    assert (barriers.metric.name, barriers.samples) == ("kernel_barriers", ())
+    assert barriers.note == "f: it is not told"
+
+
+def test_transfers_that_are_not_told() -> None:
+    unavailable = replace(program(), dram_read=Transfers(Bytes(64), None))
+
+    assert values(TtlangLog((summary(unavailable),)))["kernel_dram_transfers"] == ()
+
+
+def test_profiled_cycles_are_recorded_and_not_gated() -> None:
+    log = TtlangLog(auto_profiles=(PROFILE,), signpost_profiles=(ZONES,))
+
+    assert list(kernel_metrics(log, file="log.txt")) == [
+        MetricObservation(
+            Metric(name, "cycles", Better.LOWER, Kind.TIME, Source.DEVICE), (cycles,), gated=False
+        )
+        for name, cycles in [("auto_profile_cycles", 1_500), ("signpost_cycles_my zone", 90)]
+    ]
+
+
+@pytest.mark.parametrize(
+    ("log", "why"),
+    [
+        (TtlangLog(auto_profiles=(replace(PROFILE, complete=False),)), "the profile is cut"),
+        (TtlangLog(signpost_profiles=(ZONES._replace(complete=False),)), "the profile is cut"),
+        (
+            TtlangLog(auto_profiles=(PROFILE, PROFILE)),
+            "several profiles, each of all calls until then",
+        ),
+        (
+            TtlangLog(auto_profiles=(replace(PROFILE, longest_thread_cycles=None),)),
+            "it is not told",
+        ),
+    ],
+    ids=["auto-profile cut", "signposts cut", "several", "untold"],
+)
+def test_profiles_that_are_not_whole_have_no_cycles(log: TtlangLog, why: str) -> None:
+    (found,) = kernel_metrics(log, file="log.txt")
+    assert (found.samples, found.gated, found.note) == ((), False, f"log.txt: {why}")
+
+
+@pytest.mark.parametrize(
+    "log",
+    [
+        TtlangLog(flow_graphs=(FlowGraph(()),), auto_profiles=(PROFILE,)),
+        TtlangLog(pipe_graphs=(PipeGraph(1, (Pipe((0, 0), (0, 1), (0, 1), 0, 0),)),)),
+        TtlangLog(signpost_profiles=(SignpostProfile((), complete=False),)),
+        TtlangLog(problems=(Problem(1, ProblemKind.NO_PROFILE, "[Auto-profile] no"),)),
+    ],
+    ids=["flow graph", "pipe graph", "no signposts", "trouble"],
+)
+def test_a_summary_that_should_be_there_is_missed(log: TtlangLog) -> None:
+    found, *_ = kernel_metrics(log, file="log.txt")
+    assert [found] == nothing(
+        "no PERF SUMMARY: it takes TTLANG_PERF_DUMP=1 and TT_METAL_DEVICE_PROFILER_NOC_EVENTS=1"
+    )

@@ -1,0 +1,150 @@
+"""What a profiler saw, as metrics: a sample per iteration, and names where the report fits."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import pytest
+
+from pytest_ttnn_perf.analysis.captures.device_metrics import gated_ops
+from pytest_ttnn_perf.observe.devices import profile_artifact
+from pytest_ttnn_perf.records.metric import Better, Kind, Metric, Source
+from pytest_ttnn_perf.records.observation import Artifact, MetricObservation
+from pytest_ttnn_perf.records.settings import Iteration, Profile, ProgramRun
+from tests.unit.ops.tables import MATMUL, NORM, RESHARD, op, table
+
+if TYPE_CHECKING:
+    from pytest_ttnn_perf.records.ops import Op
+
+
+def iteration(*times_ns: float, chip: int = 0) -> Iteration:
+    return Iteration(tuple(ProgramRun(chip, each) for each in times_ns))
+
+
+def on_chips(**times_ns: list[float]) -> Iteration:
+    """Return programs by chip, ``c0`` and so on."""
+    return Iteration(
+        tuple(ProgramRun(int(chip[1:]), each) for chip, times in times_ns.items() for each in times)
+    )
+
+
+def time(*samples: float, of: str = "", source: Source = Source.DEVICE) -> MetricObservation:
+    name = f"device_kernel_time{of}"
+    return MetricObservation(Metric(name, "ns", Better.LOWER, Kind.TIME, source), samples)
+
+
+def count(number: float, source: Source = Source.DEVICE) -> MetricObservation:
+    return MetricObservation(Metric("op_count", "", Better.LOWER, Kind.COUNT, source), (number,))
+
+
+def nothing(why: str, source: Source = Source.DEVICE) -> Artifact:
+    metric = Metric("device_kernel_time", "ns", Better.LOWER, Kind.TIME, source)
+    return Artifact((MetricObservation(metric, (), note=why),))
+
+
+def artifact(
+    *iterations: Iteration, report: list[Op] | None = None, source: Source = Source.DEVICE
+) -> Artifact:
+    return profile_artifact(
+        Profile(iterations), source=source, report=None if report is None else table(report)
+    )
+
+
+@pytest.mark.parametrize("source", [Source.DEVICE, Source.REALTIME])
+def test_a_sample_per_iteration_and_the_programs_of_one(source: Source) -> None:
+    found = artifact(iteration(10, 20.5), iteration(11, 20), iteration(9, 20), source=source)
+    assert found == Artifact((time(30.5, 31, 29, source=source), count(2, source)))
+
+
+def test_chips_run_side_by_side_and_the_slowest_counts() -> None:
+    found = artifact(
+        on_chips(c0=[10, 10], c1=[30]), on_chips(c0=[10, 25], c1=[30]), on_chips(c1=[5, 5])
+    )
+    assert found == Artifact((time(30, 35, 10), count(2)))
+
+
+def test_a_problem_is_told_in_place_of_numbers() -> None:
+    profile = Profile((iteration(1),), problem="nothing was recorded of chip 3 of 4")
+    assert profile_artifact(profile, source=Source.REALTIME, report=None) == nothing(
+        "nothing was recorded of chip 3 of 4", Source.REALTIME
+    )
+
+
+def test_no_iteration_is_no_time() -> None:
+    assert artifact() == nothing("no iteration was profiled")
+
+
+def test_iterations_of_different_length_are_told_as_such() -> None:
+    assert artifact(iteration(1, 2), iteration(1), iteration(1, 2)) == nothing(
+        "the iterations ran different numbers of programs: 2, 1, 2"
+    )
+
+
+@pytest.mark.parametrize("off_ns", [0.0, 1.0, -1.0])
+def test_the_last_rows_of_a_report_are_the_last_iteration(off_ns: float) -> None:
+    last = [op(MATMUL, 40 + off_ns), op(NORM, 20), op(NORM, 21)]
+    found = artifact(
+        iteration(41, 20, 20),
+        iteration(40, 20, 21),
+        report=[op(RESHARD, 500), op(MATMUL, 41), op(NORM, 20), op(NORM, 20), *last],
+    )
+    categories = (time(40 + off_ns, of="_matmul"), time(41, of="_norm"))
+    told = Artifact((time(81, 81), count(3), *categories), ops=gated_ops(table(last)))
+    assert replace(found, table=None) == told
+    assert found.table is not None
+    assert list(found.table) == last
+
+
+def test_categories_have_the_source_of_the_times() -> None:
+    found = artifact(iteration(40), report=[op(MATMUL, 40)], source=Source.TRACY)
+    assert [each.metric.source for each in found.metrics] == [Source.TRACY] * 3
+
+
+@pytest.mark.parametrize(
+    "report",
+    [
+        [],
+        [op(MATMUL, 40)],
+        [op(MATMUL, 40), op(NORM, 21.5)],
+        [op(MATMUL, 38.5), op(NORM, 20)],
+        [op(NORM, 20), op(MATMUL, 40)],
+        [op(MATMUL, 40, device=1), op(NORM, 20, device=1)],
+        [op(MATMUL, 40), op(NORM, 20, device=1)],
+    ],
+    ids=["empty", "shorter", "slower", "faster", "other order", "other chip", "half on another"],
+)
+def test_a_report_of_something_else_gives_no_names(report: list[Op]) -> None:
+    assert artifact(iteration(40, 20), report=report) == Artifact((time(60), count(2)))
+
+
+def test_a_report_of_several_chips_is_cut_chip_by_chip() -> None:
+    last = [
+        op(MATMUL, 40), op(MATMUL, 50, device=5), op(NORM, 20, device=5), op(NORM, 30),
+    ]  # fmt: skip
+    found = artifact(
+        on_chips(c0=[40, 30], c5=[50, 20]),
+        report=[op(RESHARD, 7, device=5), *last[:1], op(RESHARD, 9, device=9), *last[1:]],
+    )
+    assert replace(found, table=None) == Artifact(
+        (time(70), count(2), time(50, of="_matmul"), time(30, of="_norm")),
+        ops=gated_ops(table(last)),
+    )
+    assert found.table is not None
+    assert list(found.table) == last
+
+
+def test_one_chip_that_does_not_fit_takes_all_names_away() -> None:
+    report = [op(MATMUL, 40), op(MATMUL, 99, device=1)]
+    assert artifact(on_chips(c0=[40], c1=[50]), report=report) == Artifact((time(50), count(1)))
+
+
+def test_the_ops_are_those_of_the_iteration_with_the_median_time() -> None:
+    times = ((41, 25), (40, 20), (50, 30))
+    report = [
+        op(MATMUL, 7),
+        *(op(kind, ns) for each in times for kind, ns in zip((MATMUL, NORM), each, strict=True)),
+    ]
+    found = artifact(*(iteration(*each) for each in times), report=report)
+    assert found.ops is not None
+    assert sum(group.total_ns for group in found.ops.groups) == 66

@@ -1,0 +1,302 @@
+"""Before any test runs: what must be writable, what must not be set, and which profiler it is."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pytest_ttnn_perf._base.errors import InputError, UsageError, WriteError
+from pytest_ttnn_perf.records.hardware import Build
+from pytest_ttnn_perf.records.settings import ProfilerKind, Settings, Update
+from pytest_ttnn_perf.run import preflight as readiness
+from pytest_ttnn_perf.run.preflight import (
+    ProfilerChoice,
+    check_chips,
+    check_paths,
+    choose_profiler,
+    devices_of,
+    has_devices,
+    lease,
+    own_chip,
+    own_folder,
+)
+
+VISIBLE = "TT_VISIBLE_DEVICES"
+INSTALLED = Build("0.81.1", "/site/ttnn")
+WITH_TRACY = Build("0.81.1", "/site/ttnn", tracy=True, arch="wormhole_b0")
+PRINTS = {"TT_METAL_DPRINT_CORES": "0,0"}
+WHY_PRINTS = "TT_METAL_DPRINT_CORES=0,0 makes the kernels print: unset TT_METAL_DPRINT_CORES"
+SELF_CHECKS = {"TT_METAL_LLK_ASSERTS": "0"}
+WHY_SELF_CHECKS = (
+    "TT_METAL_LLK_ASSERTS=0 makes the kernels check themselves, even as 0: unset "
+    "TT_METAL_LLK_ASSERTS"
+)
+
+
+def settings(folder: Path, **given: Any) -> Settings:
+    return Settings(**{
+        "baselines": folder / "baselines", "artifacts": folder / ".ttnn_perf", **given,
+    })  # fmt: skip
+
+
+@pytest.fixture
+def asked(monkeypatch: pytest.MonkeyPatch) -> list[tuple[object, ...]]:
+    """Let ttnn be installed, with Tracy; return what it is asked with."""
+    calls: list[tuple[object, ...]] = []
+
+    def preflight(*arguments: object, **options: object) -> Build:
+        calls.append((*arguments[1:], options))
+        return WITH_TRACY
+
+    monkeypatch.setattr(readiness, "installed", lambda: INSTALLED)
+    monkeypatch.setattr("pytest_ttnn_perf.device.build.preflight", preflight)
+    return calls
+
+
+def test_folders_that_do_not_exist_yet_are_writable_and_not_made(tmp_path: Path) -> None:
+    check_paths(settings(tmp_path, update=Update.ALL, json=tmp_path / "out" / "run.json"))
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("option", "problem"),
+    [
+        ("baselines", "expected a folder of baselines, found a file"),
+        ("replay", "expected a folder of recorded artifacts, found a file"),
+    ],
+)
+def test_a_file_is_no_folder(tmp_path: Path, option: str, problem: str) -> None:
+    file = tmp_path / "file"
+    file.write_text("", encoding="utf-8")
+    with pytest.raises(InputError) as raised:
+        check_paths(settings(tmp_path, **{option: file}))
+    assert str(raised.value) == f"{file}: {problem}"
+
+
+def test_recorded_artifacts_must_be_there(tmp_path: Path) -> None:
+    (tmp_path / "recorded").mkdir()
+    check_paths(settings(tmp_path, replay=tmp_path / "recorded"))
+    with pytest.raises(InputError) as raised:
+        check_paths(settings(tmp_path, replay=tmp_path / "nowhere"))
+    assert str(raised.value) == (
+        f"{tmp_path / 'nowhere'}: expected a folder of recorded artifacts, found nothing"
+    )
+
+
+def test_a_folder_is_no_file_for_the_run_record(tmp_path: Path) -> None:
+    (tmp_path / "run.json").write_text("", encoding="utf-8")
+    check_paths(settings(tmp_path, json=tmp_path / "run.json"))
+    with pytest.raises(InputError) as raised:
+        check_paths(settings(tmp_path, json=tmp_path))
+    assert str(raised.value) == f"{tmp_path}: expected a file for the run record, found a folder"
+
+
+@pytest.mark.parametrize(
+    ("given", "refused"),
+    [
+        ({"artifacts": "file/deep"}, "file/deep"),
+        ({"baselines": "file/deep", "update": Update.NEW}, "file/deep"),
+        ({"json": "file/run.json"}, "file"),
+    ],
+    ids=["artifacts", "baselines", "report"],
+)
+def test_what_cannot_be_written_is_found_out_now(
+    tmp_path: Path, given: dict[str, Any], refused: str
+) -> None:
+    (tmp_path / "file").write_text("in the way", encoding="utf-8")
+    paths = {k: tmp_path / v if isinstance(v, str) else v for k, v in given.items()}
+    with pytest.raises(WriteError) as raised:
+        check_paths(settings(tmp_path, **paths))
+    assert str(raised.value) == f"{tmp_path / refused}: cannot write: Not a directory"
+
+
+def test_baselines_that_are_only_read_need_not_be_writable(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("in the way", encoding="utf-8")
+    check_paths(settings(tmp_path, baselines=tmp_path / "file" / "deep"))
+
+
+def test_what_is_replayed_has_no_profiler_and_no_conflicts(
+    tmp_path: Path, asked: list[tuple[object, ...]]
+) -> None:
+    replaying = settings(tmp_path, replay=tmp_path, profiler=ProfilerKind.DEVICE)
+    assert choose_profiler(replaying, PRINTS) == ProfilerChoice(ProfilerKind.OFF, "replaying")
+    assert asked == []
+
+
+def test_the_installed_ttnn_is_asked_once_and_decides(
+    tmp_path: Path, asked: list[tuple[object, ...]]
+) -> None:
+    environment = {"TTNN_PERF_DEVICES": "/somewhere"}
+    found = choose_profiler(settings(tmp_path), environment)
+    assert found == ProfilerChoice(ProfilerKind.DEVICE, "ttnn 0.81.1 is Tracy-enabled")
+    artifacts = tmp_path / ".ttnn_perf"
+    assert asked == [(environment, artifacts, {"devices": Path("/somewhere")})]
+    assert (artifacts / ".gitignore").read_text(encoding="utf-8") == "*\n"
+
+
+@pytest.mark.parametrize("profiler", [ProfilerKind.OFF, ProfilerKind.AUTO], ids=["off", "auto"])
+def test_nothing_is_asked_where_nothing_depends_on_it(
+    tmp_path: Path,
+    asked: list[tuple[object, ...]],
+    profiler: ProfilerKind,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    if profiler is ProfilerKind.AUTO:
+        monkeypatch.setattr(readiness, "installed", lambda: Build(None))
+    why = "as asked" if profiler is ProfilerKind.OFF else "no ttnn is installed"
+    found = choose_profiler(settings(tmp_path, profiler=profiler), {})
+    assert found == ProfilerChoice(ProfilerKind.OFF, why)
+    assert asked == []
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    "profiler",
+    [kind for kind in ProfilerKind if kind is not ProfilerKind.TTLANG],
+    ids=lambda kind: kind.value,
+)
+@pytest.mark.parametrize(
+    ("environment", "message"),
+    [
+        (PRINTS, WHY_PRINTS),
+        (SELF_CHECKS, WHY_SELF_CHECKS),
+        ({**SELF_CHECKS, **PRINTS}, f"{WHY_PRINTS}; {WHY_SELF_CHECKS}"),
+    ],
+    ids=["one", "another", "both"],
+)
+def test_a_variable_in_the_way_is_refused_with_what_resolves_it(
+    tmp_path: Path,
+    asked: list[tuple[object, ...]],
+    profiler: ProfilerKind,
+    environment: dict[str, str],
+    message: str,
+) -> None:
+    with pytest.raises(UsageError) as raised:
+        choose_profiler(settings(tmp_path, profiler=profiler), environment)
+    assert str(raised.value) == message
+    assert asked == []
+
+
+@pytest.mark.usefixtures("asked")
+def test_tt_lang_s_profilers_may_be_set_where_they_are_asked_for(tmp_path: Path) -> None:
+    ttlang = settings(tmp_path, profiler=ProfilerKind.TTLANG)
+    environment = {"TTLANG_PERF_DUMP": "1", **SELF_CHECKS}
+    assert choose_profiler(ttlang, environment).kind is ProfilerKind.TTLANG
+
+    environment["TTLANG_AUTO_PROFILE"] = "1"
+    with pytest.raises(UsageError) as raised:
+        choose_profiler(ttlang, environment)
+    assert str(raised.value) == (
+        "TTLANG_AUTO_PROFILE + TTLANG_PERF_DUMP cannot be had together: each profiles the same "
+        "kernels in its own way: unset TTLANG_AUTO_PROFILE or TTLANG_PERF_DUMP"
+    )
+
+
+def test_without_ttnn_no_variable_is_in_the_way(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(readiness, "installed", lambda: Build(None))
+    assert choose_profiler(settings(tmp_path), PRINTS).why == "no ttnn is installed"
+
+
+@pytest.mark.usefixtures("asked")
+def test_a_profiler_that_cannot_work_is_refused(tmp_path: Path) -> None:
+    mock = {"TT_METAL_MOCK_CLUSTER_DESC_PATH": "mock.yaml"}
+    with pytest.raises(UsageError) as raised:
+        choose_profiler(settings(tmp_path, profiler=ProfilerKind.TRACY), mock)
+    assert str(raised.value) == (
+        "--ttnn-perf-profiler tracy: a simulated device has no times; use auto, or off"
+    )
+
+
+@pytest.mark.parametrize(
+    ("build", "environment", "there"),
+    [
+        (INSTALLED, {"TTNN_PERF_DEVICES": "{cwd}"}, True),
+        (INSTALLED, {"TTNN_PERF_DEVICES": "{cwd}/nowhere"}, False),
+        (INSTALLED, {"TTNN_PERF_DEVICES": "{cwd}/no", "TT_METAL_SIMULATOR": "/sim.so"}, True),
+        (Build(None), {"TTNN_PERF_DEVICES": "{cwd}"}, False),
+    ],
+    ids=["devices", "none", "simulator", "no ttnn"],
+)
+def test_whether_tests_may_open_a_device(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    build: Build,
+    environment: dict[str, str],
+    there: bool,
+) -> None:
+    monkeypatch.setattr(readiness, "installed", lambda: build)
+    given = {name: text.format(cwd=tmp_path) for name, text in environment.items()}
+    assert has_devices(given) is there
+
+
+def test_the_driver_s_devices_are_in_their_usual_place_unless_another_is_named() -> None:
+    for environment in ({}, {"TTNN_PERF_DEVICES": ""}):
+        assert devices_of(environment) == Path("/dev/tenstorrent")
+    assert devices_of({"TTNN_PERF_DEVICES": "/mnt"}) == Path("/mnt")
+
+
+@pytest.fixture
+def chips(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
+    """Return the environment of a machine with two chips."""
+    monkeypatch.setattr(readiness, "in_the_way", lambda: None)
+    for number in ("0", "3"):
+        (tmp_path / "chips" / number).mkdir(parents=True)
+    return {"TTNN_PERF_DEVICES": str(tmp_path / "chips")}
+
+
+def test_each_of_several_processes_needs_a_chip(chips: dict[str, str]) -> None:
+    assert check_chips(chips, processes=2) == (0, 3)
+    assert check_chips({"TTNN_PERF_DEVICES": "/does/not/exist"}, processes=8) == ()
+    for variables, there in (
+        ({}, "are 2 chips: use -n 2"),
+        ({VISIBLE: "3"}, "is 1 chip: use -n 1"),
+    ):
+        with pytest.raises(UsageError) as raised:
+            check_chips({**chips, **variables}, processes=3)
+        assert str(raised.value) == f"-n 3: each process needs a chip of its own, and there {there}"
+
+
+def test_a_process_has_a_chip_of_its_own_and_sees_no_other(
+    tmp_path: Path, chips: dict[str, str]
+) -> None:
+    first, second = dict(chips), {**chips, "PYTEST_XDIST_WORKER_COUNT": "2"}
+    leases = [own_chip(first, tmp_path), own_chip(second, tmp_path)]
+    assert [taken and taken.chips for taken in leases] == [(0,), (3,)]
+    assert (first[VISIBLE], second[VISIBLE]) == ("0", "3")
+    assert own_chip({"TTNN_PERF_DEVICES": "/does/not/exist"}, tmp_path) is None
+
+
+def test_processes_side_by_side_have_a_folder_each(tmp_path: Path) -> None:
+    given = {
+        "TT_METAL_LOGS_PATH": str(tmp_path / "logs"),
+        "TT_METAL_PROFILER_DIR": str(tmp_path / "profiler"),
+    }
+    first, second = ({**given, "PYTEST_XDIST_WORKER": name} for name in ("gw0", "gw1"))
+    folders = [own_folder(environment, tmp_path) for environment in (first, second)]
+    assert folders == [tmp_path / "gw0", tmp_path / "gw1"]
+    assert all(folder.is_dir() for folder in folders)
+    assert second["TT_METAL_LOGS_PATH"] == str(tmp_path / "gw1" / "logs")
+    assert second["TT_METAL_PROFILER_DIR"] == str(tmp_path / "gw1" / "profiler")
+
+    users = {"TT_METAL_LOGS_PATH": "/var/log/tt", "PYTEST_XDIST_WORKER": "gw2"}
+    own_folder(users, tmp_path)
+    assert users == {"TT_METAL_LOGS_PATH": "/var/log/tt", "PYTEST_XDIST_WORKER": "gw2"}
+    (tmp_path / "gw3").write_text("in the way")
+    with pytest.raises(WriteError, match="gw3: cannot write: File exists"):
+        own_folder({"PYTEST_XDIST_WORKER": "gw3"}, tmp_path)
+
+
+def test_a_run_has_all_chips_unless_something_is_in_the_way(
+    tmp_path: Path, chips: dict[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    locked = settings(tmp_path, lock_folder=tmp_path / "locks")
+    with lease(locked, chips, pytest.fail) as taken:
+        assert taken.chips == (0, 3)
+    monkeypatch.setattr(readiness, "in_the_way", lambda: "somebody was here")
+    with pytest.raises(UsageError, match=r"^somebody was here$"):
+        lease(locked, chips, pytest.fail)
+    assert lease(locked, {"TT_METAL_SIMULATOR": "/sim.so"}, pytest.fail).chips == ()

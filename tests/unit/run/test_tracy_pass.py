@@ -1,0 +1,284 @@
+"""What Tracy's report holds between the signposts of a test."""
+
+from __future__ import annotations
+
+import shutil
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
+
+import pytest
+
+from pytest_ttnn_perf.analysis.captures.device_metrics import gated_ops
+from pytest_ttnn_perf.observe.profiling import signposts_of
+from pytest_ttnn_perf.processes.worker import Ending
+from pytest_ttnn_perf.records.finding import RuleOutcome
+from pytest_ttnn_perf.records.metric import Better, Kind, Metric, Source
+from pytest_ttnn_perf.records.observation import MetricObservation, Observation
+from pytest_ttnn_perf.records.ops import Op, OpTable, Signpost, Unread
+from pytest_ttnn_perf.records.settings import Checklist, Settings
+from pytest_ttnn_perf.run.device_pass import TracyPass, _told
+from tests.unit.captures import ops_text
+from tests.unit.ops.tables import MATMUL, NORM, RESHARD, op, table
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+    from pytest_ttnn_perf.records.messages import PassKind
+
+TEST = "models/test_llama.py::test_decode"
+
+
+def capture(*content: Op | str) -> OpTable:
+    """Return a capture of ops with signposts between them."""
+    ops: list[Op] = []
+    posts: list[Signpost] = []
+    for each in content:
+        if isinstance(each, str):
+            posts.append(Signpost(each, len(ops)))
+        else:
+            ops.append(each)
+    return replace(table(ops), signposts=tuple(posts))
+
+
+def measured(test: str, *iterations: Sequence[Op], run: int = 1) -> list[Op | str]:
+    """Return the measured calls of a test, each between its signposts."""
+    content: list[Op | str] = []
+    for number, ops in enumerate(iterations):
+        begin, end = signposts_of(test, run=run, iteration=number)
+        content += [begin, *ops, end]
+    return content
+
+
+def told(*content: Op | str) -> dict[str, Observation]:
+    return dict(_told(capture(*content), Settings(checklist=Checklist.OFF)))
+
+
+def metric(name: str, *samples: float, note: str | None = None) -> MetricObservation:
+    kind, unit = (Kind.COUNT, "") if name == "op_count" else (Kind.TIME, "ns")
+    return MetricObservation(
+        Metric(name, unit, Better.LOWER, kind, Source.TRACY), samples, note=note
+    )
+
+
+def nothing(test: str, why: str) -> dict[str, Observation]:
+    name = "device_kernel_time"
+    return {test: Observation(test, {name: metric(name, note=why)})}
+
+
+def kernel_times(found: dict[str, Observation]) -> dict[str, tuple[float, ...]]:
+    return {test: each.metrics["device_kernel_time"].samples for test, each in found.items()}
+
+
+def test_a_signpost_names_its_test_and_its_iteration() -> None:
+    assert signposts_of(TEST, run=1, iteration=2) == (
+        f"ttnn-perf begin 1.2 {TEST}",
+        f"ttnn-perf end 1.2 {TEST}",
+    )
+
+
+def test_the_checklist_is_asked_of_the_last_window_alone() -> None:
+    content = measured(TEST, [op(MATMUL, 40)], [op(RESHARD, 40)])
+    found = dict(_told(capture(*content), Settings(select=("TTP302", "TTP004"))))[TEST]
+    (resharding,) = found.findings
+    assert (resharding.code, resharding.value) == ("TTP302", 1.0)
+    assert found.outcomes["TTP004"] is RuleOutcome.NOT_APPLICABLE
+
+
+def test_each_window_is_a_sample() -> None:
+    calls = [[op(MATMUL, 40), op(NORM, 20)], [op(MATMUL, 42), op(NORM, 20)]]
+    found = told(op(RESHARD, 900), *measured(TEST, *calls), op(RESHARD, 900))
+    expected = [
+        metric("device_kernel_time", 60, 62),
+        metric("op_count", 2, 2),
+        metric("device_kernel_time_matmul", 40, 42),
+        metric("device_kernel_time_norm", 20, 20),
+    ]
+    assert found == {
+        TEST: Observation(
+            TEST, {each.metric.name: each for each in expected}, ops=gated_ops(table(calls[0]))
+        )
+    }
+    assert list(found[TEST].metrics) == [each.metric.name for each in expected]
+
+
+def test_tests_are_told_apart_in_the_order_they_ran() -> None:
+    found = told(
+        *measured("b.py::second", [op(MATMUL, 1)]), *measured("a.py::first", [op(MATMUL, 2)])
+    )
+    assert list(kernel_times(found).items()) == [("b.py::second", (1,)), ("a.py::first", (2,))]
+
+
+def test_iterations_that_ran_different_numbers_of_ops_have_no_time() -> None:
+    calls = [[op(), op()], [op()], [op(), op()]]
+    assert told(*measured(TEST, *calls)) == nothing(
+        TEST, "the iterations ran different numbers of ops: 2, 1, 2"
+    )
+
+
+def test_a_category_that_not_every_iteration_has_is_left_out() -> None:
+    found = told(*measured(TEST, [op(MATMUL, 5), op(NORM, 1)], [op(MATMUL, 5), op(RESHARD, 1)]))
+    assert list(found[TEST].metrics) == [
+        "device_kernel_time", "op_count", "device_kernel_time_matmul",
+    ]  # fmt: skip
+
+
+def test_a_call_in_which_an_op_has_no_time_is_no_data_and_another_test_is_none_the_worse() -> None:
+    calls = [*measured(TEST, [op(MATMUL, 40)]), *measured("a.py::other", [op(MATMUL, 40)])]
+    broken = replace(capture(*calls), unread=(Unread(9, "no kernel duration", signposts=1),))
+    found = dict(_told(broken, Settings(checklist=Checklist.OFF)))
+    why = "1 of 2 device ops has no kernel duration, first in line 9 of Tracy's report"
+    assert found[TEST] == nothing(TEST, why)[TEST]
+    assert kernel_times(found)["a.py::other"] == (40,)
+
+
+def test_windows_without_ops_have_no_time_and_no_table() -> None:
+    assert told(*measured(TEST, [], []), op()) == nothing(TEST, "Tracy's report: no op has a time")
+
+
+@pytest.mark.parametrize(
+    "test",
+    [
+        "test_a.py::test_b[1 x 32 x 4096]",
+        "test_a.py::test_b[ttnn-perf begin 0.0 x]",
+        "test_a.py::test_b[_END]",
+        "my tests/test_a.py::test_b",
+        "test_a.py::test_END_of_sequence",
+        "7",
+    ],
+    ids=["spaces", "mark", "bracketed end", "folder", "end inside", "number"],
+)
+def test_a_name_is_taken_as_it_is(test: str) -> None:
+    found = told(*measured(test, [op(MATMUL, 5)], [op(MATMUL, 6)]))
+    assert kernel_times(found) == {test: (5, 6)}
+
+
+@pytest.mark.parametrize("tests", [["t.py::test_END"], ["t.py::test", "t.py::test_END"]], ids=len)
+def test_a_name_that_ends_as_signposts_do(tests: list[str]) -> None:
+    content = [part for test in tests for part in measured(test, [op(MATMUL, 5)], [op(MATMUL, 6)])]
+    assert kernel_times(told(*content)) == dict.fromkeys(tests, (5, 6))
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["prefill", "ttnn-perf", "ttnn-perf begin x test", "ttnn-perf begin -1.0 test", "other 0", ""],
+    ids=repr,
+)
+def test_signposts_of_the_test_s_own_are_none_of_ours(name: str) -> None:
+    assert told(name, op(), name + "_END") == {}
+    found = told(*measured(TEST, [op(MATMUL, 5)]), name, op(), name + "_END")
+    assert kernel_times(found) == {TEST: (5,)}
+
+
+def test_signposts_inside_a_window_take_nothing_away() -> None:
+    begin, first, end = measured(TEST, [op(MATMUL, 5)])
+    assert kernel_times(told(begin, first, "decode", op(NORM, 2), "decode_END", end)) == {
+        TEST: (7,)
+    }
+
+
+def test_a_call_that_raised_costs_its_own_test_alone() -> None:
+    whole = measured("test_a.py::test_whole", [op(MATMUL, 5)])
+    found = told(*whole, signposts_of(TEST, run=2, iteration=0)[0], op(MATMUL, 9))
+    assert kernel_times(found)["test_a.py::test_whole"] == (5,)
+
+
+def test_a_test_that_ran_again_is_not_added_to_itself() -> None:
+    once = measured(TEST, [op(MATMUL, 5)], [op(MATMUL, 6)])
+    again = measured(TEST, [op(MATMUL, 7)], [op(MATMUL, 8)], run=3)
+    assert kernel_times(told(*once, *again)) == {TEST: (7, 8)}
+
+
+def traced(*kernel_ns: float, replay: int) -> list[Op]:
+    return [op(MATMUL, each, replay=(1, replay)) for each in kernel_ns]
+
+
+def test_a_window_of_replays_has_a_sample_for_each() -> None:
+    found = told(*measured(TEST, [*traced(5, 6, replay=0), *traced(7, 8, replay=1)]))
+    assert kernel_times(found) == {TEST: (11, 15)}
+
+
+def test_replays_that_lost_ops_have_no_time() -> None:
+    found = told(*measured(TEST, [*traced(5, 6, replay=0), *traced(7, replay=1)]))
+    why = "Tracy's report: the replays of trace 1 on device 0 ran different ops"
+    assert found[TEST].metrics == nothing(TEST, why)[TEST].metrics
+
+
+def test_replays_that_lost_ops_in_a_later_window_are_told() -> None:
+    whole = [*traced(5, 6, replay=0), *traced(5, 6, replay=1)]
+    lost = [*traced(5, 6, 7, replay=2), *traced(5, replay=3)]
+    found = told(*measured(TEST, whole, lost))
+    assert found[TEST].metrics["device_kernel_time"].note is not None
+
+
+@dataclass
+class WorkerLauncher:
+    """One worker that Tracy launches: it leaves these files in its folder."""
+
+    path: Path
+    files: dict[str, str] = field(default_factory=dict)
+    launched: list[str] = field(default_factory=list)
+    timeout_s: float | None = None
+    kept: bool = False
+
+    def next_folder(self, kind: PassKind) -> Path:
+        folder = self.path / f"1-{kind.value}"
+        folder.mkdir()
+        return folder
+
+    def run_batch(
+        self, folder: Path, _kind: PassKind, launcher: list[str], *, timeout_s: float
+    ) -> Ending:
+        self.launched, self.timeout_s = list(launcher), timeout_s
+        for name, text in self.files.items():
+            file = folder / "tracy" / "reports" / name
+            file.parent.mkdir(parents=True)
+            file.write_text(text, encoding="utf-8")
+        return Ending(1)
+
+    def keep(self) -> None:
+        self.kept = True
+
+    def discard(self, folder: Path) -> None:
+        shutil.rmtree(folder)
+
+
+def run_pass(workers: WorkerLauncher) -> tuple[dict[str, Observation], list[str]]:
+    """Run the pass; return what it told and what it said."""
+    said: list[str] = []
+    found = TracyPass(Settings(timeout=42.0), workers, said.append).run()  # type: ignore[arg-type]
+    assert said[0] == "ttnn-perf: device pass: profiling with Tracy; its report comes at the end"
+    return dict(found), said[1:]
+
+
+def test_the_last_report_is_read_and_the_folder_goes(tmp_path: Path) -> None:
+    begin, end = map(ops_text.signpost, signposts_of(TEST, run=1, iteration=0))
+    old, new = (ops_text.text([begin, ops_text.op(kernel=ns), end]) for ns in (7, 9))
+    workers = WorkerLauncher(
+        tmp_path, {"2026_01/ops_perf_results_1.csv": old, "2026_02/ops_perf_results_2.csv": new}
+    )
+    found, said = run_pass(workers)
+    assert (kernel_times(found), said, workers.kept) == ({TEST: (9,)}, [], False)
+    assert list(tmp_path.iterdir()) == []
+    *words, port = workers.launched
+    folder = str(tmp_path / "1-device" / "tracy")
+    assert words == ["-m", "tracy", "-r", "-p", "-o", folder, "-t"]
+    assert port.isdecimal()
+    assert workers.timeout_s == 42.0
+
+
+def test_without_a_report_the_folder_is_kept_and_named(tmp_path: Path) -> None:
+    workers = WorkerLauncher(tmp_path, {"2026_01/profile_log_device.csv": ""})
+    folder = tmp_path / "1-device"
+    why = f"Tracy ended with exit code 1 without a report; see {folder}"
+    assert run_pass(workers) == ({}, [f"ttnn-perf: device pass: {why}"])
+    assert workers.kept
+    assert folder.is_dir()
+
+
+def test_a_report_that_cannot_be_read_is_said_to_be(tmp_path: Path) -> None:
+    workers = WorkerLauncher(tmp_path, {"2026_01/ops_perf_results_1.csv": "no report\n"})
+    file = tmp_path / "1-device" / "tracy" / "reports" / "2026_01" / "ops_perf_results_1.csv"
+    found, (said,) = run_pass(workers)
+    assert found == {}
+    assert said.startswith(f"ttnn-perf: device pass: {file}: ")
