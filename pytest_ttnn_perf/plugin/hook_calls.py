@@ -50,6 +50,17 @@ class Extensions:
 
     settings: Settings
 
+    def __post_init__(self) -> None:
+        # An earlier run of this process may have had some of others.
+        if _CUSTOM_RULES in sys.modules:
+            from pytest_ttnn_perf.analysis.checklist.custom import use_custom_rules
+
+            use_custom_rules(None)
+        if _CUSTOM_FORMATS in sys.modules:
+            from pytest_ttnn_perf.observe.custom_formats import use_capture_formats
+
+            use_capture_formats(())
+
     def pytest_configure(self, config: pytest.Config) -> None:
         """Ask for them; a mistake stops the run before anything is measured."""
         try:
@@ -61,13 +72,12 @@ class Extensions:
     def _take_rules(self, config: pytest.Config) -> None:
         settings = self.settings
         named = settings.select or settings.ignore or settings.rules
-        # Most runs have none, and pay for none. An earlier run of this process may have had some.
-        if not named and not _is_needed(config, "pytest_ttnn_perf_rules", _CUSTOM_RULES):
+        # Most runs have none, and pay for none.
+        if not named and not _implementations(config, "pytest_ttnn_perf_rules"):
             return
         from pytest_ttnn_perf.analysis.checklist.custom import CustomRule, use_custom_rules
         from pytest_ttnn_perf.analysis.checklist.runner import forget_selections, selected
 
-        use_custom_rules(None)
         rules = _all_of(config, "pytest_ttnn_perf_rules", CustomRule)
         _refuse_double_codes(rules)
         use_custom_rules(rules)
@@ -75,16 +85,11 @@ class Extensions:
         selected(settings.select, settings.ignore, settings.rules)
 
     def _take_formats(self, config: pytest.Config) -> None:
-        if not _is_needed(config, "pytest_ttnn_perf_capture_formats", _CUSTOM_FORMATS):
+        if not _implementations(config, "pytest_ttnn_perf_capture_formats"):
             return
         from pytest_ttnn_perf.observe.custom_formats import CaptureFormat, use_capture_formats
 
-        use_capture_formats(())
         use_capture_formats(_all_of(config, "pytest_ttnn_perf_capture_formats", CaptureFormat))
-
-
-def _is_needed(config: pytest.Config, name: str, module: str) -> bool:
-    return bool(_implementations(config, name)) or module in sys.modules
 
 
 def with_hardware(item: pytest.Item, observation: Observation) -> Observation:

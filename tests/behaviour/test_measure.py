@@ -94,14 +94,14 @@ def test_synchronisation_is_part_of_the_time_and_setup_is_not(project: Project) 
     write_body(
         project,
         """
-from pytest_ttnn_perf.measure import sampling
+from pytest_ttnn_perf.measure import timing
 now = [0]
 advance = lambda by: lambda: now.__setitem__(0, now[0] + by)
-sampling.perf_counter_ns, real = lambda: now[0], sampling.perf_counter_ns
+timing.perf_counter_ns, real = lambda: now[0], timing.perf_counter_ns
 try:
     ttnn_perf.measure(advance(5), setup=advance(1000), sync=advance(20))
 finally:
-    sampling.perf_counter_ns = real
+    timing.perf_counter_ns = real
 """,
         "warmup=1, iterations=2",
     )

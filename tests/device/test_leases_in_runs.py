@@ -132,11 +132,12 @@ def test_another_folder_of_locks_is_another_machine(
 #: Looks for the lock of run_safe_pytest.sh beside the project: the machine's own is not for tests.
 ELSEWHERE = """
     import pathlib
-    from pytest_ttnn_perf.device import safe_pytest
-    from pytest_ttnn_perf.run import preflight as readiness
+    from pytest_ttnn_perf.device import chips
+    from pytest_ttnn_perf.run import preflight
 
     HOST = pathlib.Path(__file__).parents[1] / "host"
-    readiness.in_the_way = lambda: safe_pytest.in_the_way(HOST)
+    in_the_way = chips.in_the_way
+    preflight.in_the_way = lambda: in_the_way(HOST)
 """
 RUN = f"{sys.executable} -m pytest --ttnn-perf-passes=wall {' '.join(UPDATE)} -k sum"
 

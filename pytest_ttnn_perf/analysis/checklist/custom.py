@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from pytest_ttnn_perf.analysis.checklist.registry import replace_others
+from pytest_ttnn_perf.analysis.checklist.registry import codes, replace_others
 from pytest_ttnn_perf.analysis.checklist.rule import Answer, Rule
 from pytest_ttnn_perf.records.finding import Input, RuleOutcome, Severity
 
@@ -78,7 +78,9 @@ def use_custom_rules(rules: Sequence[tuple[CustomRule, str]] | None) -> None:
 
 def may_be_custom(code: str) -> bool:
     """Tell whether a code, or the beginning of one, may be that of a rule not known here."""
-    return not _known and _PREFIX.fullmatch(code) is not None
+    if _known or not _PREFIX.fullmatch(code):
+        return False
+    return not any(known.startswith(code) for known in codes())
 
 
 def _as_rule(custom: CustomRule, owner: str) -> Rule:
