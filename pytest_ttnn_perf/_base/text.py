@@ -1,4 +1,4 @@
-"""Counts, shares and sizes in words, the same wherever a sentence is made."""
+"""Text for people: counts, shares and sizes in words, units, and ids that cannot move a cursor."""
 
 from __future__ import annotations
 

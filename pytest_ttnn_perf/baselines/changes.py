@@ -1,4 +1,4 @@
-"""Baselines that get another name: nothing is lost, wherever it is cut short."""
+"""Changes to stored baselines: giving them another name, and merging two branches."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Taking the results of recorded runs into the baselines: no pytest, no hardware."""
+"""``ttnn-perf baseline accept``: takes the results of recorded runs into the baselines."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is stored, laid out: the baselines of a folder, the content of a run record."""
+"""``ttnn-perf baseline list``: what is stored, and who accepted it and why."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Removing baselines whose test is gone."""
+"""``ttnn-perf baseline prune`` and ``rename``: tests that are gone, or have another name."""
 
 from __future__ import annotations
 

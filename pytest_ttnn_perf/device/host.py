@@ -1,4 +1,4 @@
-"""The host, without a slow call: what /proc and platform tell at once."""
+"""The host: what it is, how busy it is, and its boards as the driver tells them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whether most tests moved together: then the machine changed, not the code of each of them."""
+"""What a run says of the machine: whether most tests moved together, and drift while it ran."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Hears the workers of the first pass: judges, holds back what is in question, re-emits."""
+"""Receives the first pass: judges, holds back what is in question, and emits the reports."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Lets this session's plugins see what happened in a worker's session."""
+"""Shows a worker's session to this session's plugins: its reports, and what was collected."""
 
 from __future__ import annotations
 

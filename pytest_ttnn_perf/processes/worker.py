@@ -1,4 +1,4 @@
-"""The orchestrator's end: starts a worker, hears it, and makes sure that it is gone afterwards."""
+"""The orchestrator's end of a worker: starts it, reads it, and makes sure that it ends."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is stored to compare with."""
+"""What is stored to compare with, and what becomes of it: edits, merges, orphans."""
 
 from __future__ import annotations
 

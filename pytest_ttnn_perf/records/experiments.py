@@ -1,4 +1,4 @@
-"""A commit against the working tree, measured in turns on one machine."""
+"""Results of comparing two versions or two runs, and of calibrating."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a checklist rule found in a test."""
+"""What the checklist is asked about, what it found, and the progress and analyses made of it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a command has to say."""
+"""What a command prints and ends with, and the command that repeats a test."""
 
 from __future__ import annotations
 

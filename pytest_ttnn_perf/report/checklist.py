@@ -1,4 +1,4 @@
-"""What the checklist says of the tests of a run, in its summary."""
+"""The checklist in words: findings, progress, and what is said while a run is under way."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A judged run with all that is told of it, for reports that are read elsewhere."""
+"""A judged run for CI systems: annotations, GitLab code quality, JUnit properties."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which results are measured again in fresh processes, and what that does to an observation."""
+"""Confirm passes: which results are measured again, and what that does to an observation."""
 
 from __future__ import annotations
 

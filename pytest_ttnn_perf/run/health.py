@@ -1,4 +1,4 @@
-"""Gates that silently lost their test, and baselines that have outlived what they were taken on."""
+"""Baseline health: tests that did not run, baselines that are stale, and orphans."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The record of a run on disk: a journal while it runs, one document when it ends."""
+"""What a run leaves behind: its journal, its record, and its reports for CI."""
 
 from __future__ import annotations
 

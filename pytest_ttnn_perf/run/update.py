@@ -1,4 +1,4 @@
-"""Which results become part of the baseline, and how."""
+"""Which results become part of the baseline, how, and writing them at the end of a run."""
 
 from __future__ import annotations
 

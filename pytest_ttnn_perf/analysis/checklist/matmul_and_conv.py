@@ -1,4 +1,4 @@
-"""What matrix products are set up to do."""
+"""What rules know of matrix products and convolutions: their set-up, blocks and cores."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How much an op changes from one capture to the next when nothing has changed."""
+"""Groups of ops that changed alike, and how much an op varies when nothing has changed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Convolutions: their sharding, blocks and buffers, and how near they come to their ideal."""
+"""Analyses of convolutions, matrix products, cores and bottlenecks."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Data formats: of everything that ops take and give, of weights, and in matrix products."""
+"""Analyses of data formats, fidelity, layouts and padding."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How long devices wait between ops, inside replays or windows."""
+"""Analyses of waiting between ops, traces, command queues and devices."""
 
 from __future__ import annotations
 

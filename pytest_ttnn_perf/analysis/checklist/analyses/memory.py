@@ -1,4 +1,4 @@
-"""Where tensors lie, and how full L1 gets."""
+"""Analyses of memory, sharding, reshards and DRAM traffic."""
 
 from __future__ import annotations
 
