@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from pytest_ttnn_perf.processes.git import Git, GitError, work_tree
+from pytest_ttnn_perf.processes.git import _ALWAYS, Git, GitError, work_tree
 from pytest_ttnn_perf.records.baseline import Accepted
 from tests.harness.baselines import Desk, stored, times
 from tests.harness.hostile import plant
@@ -57,6 +57,18 @@ def test_the_checkout_is_hostile(tmp_path: Path, marker: Path, command: str) -> 
     plant(tmp_path / "theirs", marker=marker)
     subprocess.run(["git", command], cwd=tmp_path / "theirs", capture_output=True, check=False)
     assert marker.exists()
+
+
+@pytest.mark.parametrize("command", ["status", "log"])
+def test_the_arguments_alone_keep_git_out_of_a_bare_repository(
+    tmp_path: Path, marker: Path, command: str
+) -> None:
+    """Should a call of ours ever begin in such a folder after all."""
+    plant(tmp_path / "theirs", marker=marker)
+    words = ["git", *_ALWAYS, "-C", str(tmp_path / "theirs"), command]
+    done = subprocess.run(words, capture_output=True, text=True, check=False)
+    assert not marker.exists()
+    assert "cannot use bare repository" in done.stderr
 
 
 @pytest.mark.parametrize("place", [f"baselines/{KEY}", "baselines"])
