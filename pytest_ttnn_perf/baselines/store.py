@@ -9,14 +9,14 @@ import io
 import os
 import stat
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Final
 
+from pytest_ttnn_perf._base.dataclass import dataclass
 from pytest_ttnn_perf._base.errors import DecodeError, InputError, WriteError
 from pytest_ttnn_perf._base.files import read_json, remove_file, write_text
-from pytest_ttnn_perf.baselines.schema import decode_file, encode_text
-from pytest_ttnn_perf.records.baseline import BaselineFile
+from pytest_ttnn_perf.records.baseline import BaselineFile, decode_file, encode_text
 from pytest_ttnn_perf.records.codec import Value
 from pytest_ttnn_perf.records.ops import COLUMNS, OpGroups, decode_group, group_cells
 from pytest_ttnn_perf.records.paths import (

@@ -5,9 +5,9 @@ from __future__ import annotations
 import difflib
 import os
 import re
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
+from pytest_ttnn_perf._base.dataclass import dataclass
 from pytest_ttnn_perf._base.errors import TtnnPerfError, UsageError
 from pytest_ttnn_perf._base.text import counted
 from pytest_ttnn_perf.gate.ratios import centre_of

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
+from pytest_ttnn_perf._base.dataclass import dataclass
 from pytest_ttnn_perf._base.errors import InputError
 from pytest_ttnn_perf._base.files import parse_json
 from pytest_ttnn_perf._base.text import counted
 from pytest_ttnn_perf.analysis.captures.detect import read_run
-from pytest_ttnn_perf.baselines.schema import decode_file
 from pytest_ttnn_perf.baselines.store import BaselineStore
 from pytest_ttnn_perf.cli.baseline_edits import selected
 from pytest_ttnn_perf.gate.judge import session_of
 from pytest_ttnn_perf.gate.ratios import centre_of
 from pytest_ttnn_perf.processes.git import contents, history, top_level
+from pytest_ttnn_perf.records.baseline import decode_file
 from pytest_ttnn_perf.records.observation import encode_run
 from pytest_ttnn_perf.report.numbers import Listing, format_fraction, format_value, table_lines
 from pytest_ttnn_perf.run.health import stored_tests

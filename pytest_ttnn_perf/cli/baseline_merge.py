@@ -3,21 +3,20 @@
 from __future__ import annotations
 
 import shlex
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from pytest_ttnn_perf._base.dataclass import dataclass
 from pytest_ttnn_perf._base.errors import InputError, UsageError, WriteError
 from pytest_ttnn_perf._base.files import parse_json, read_text, write_text
 from pytest_ttnn_perf._base.text import counted
 from pytest_ttnn_perf.baselines.changes import merge_files
-from pytest_ttnn_perf.baselines.schema import decode_file, encode_text
 from pytest_ttnn_perf.baselines.store import strange
 from pytest_ttnn_perf.cli.baseline_edits import Changing
 from pytest_ttnn_perf.cli.shared import project_settings
 from pytest_ttnn_perf.gate.ratios import centre_of
 from pytest_ttnn_perf.processes.git import posix, set_setting, setting, staged, top_level
-from pytest_ttnn_perf.records.baseline import Merged, Take
+from pytest_ttnn_perf.records.baseline import Merged, Take, decode_file, encode_text
 from pytest_ttnn_perf.records.paths import ops_path
 from pytest_ttnn_perf.records.result import Result
 from pytest_ttnn_perf.report.numbers import Listing, format_value

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import importlib.util
-from dataclasses import dataclass
 from importlib import metadata
 from typing import TYPE_CHECKING, Final
 
+from pytest_ttnn_perf._base.dataclass import dataclass
 from pytest_ttnn_perf._base.errors import WriteError
 from pytest_ttnn_perf._base.files import check_writable
 from pytest_ttnn_perf.analysis.captures.tt_smi import board_facts

@@ -8,11 +8,12 @@ import json
 import signal
 import subprocess
 import tempfile
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from enum import Enum
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from pytest_ttnn_perf._base.dataclass import dataclass
 from pytest_ttnn_perf._base.errors import TtnnPerfError
 from pytest_ttnn_perf._base.files import read_json, write_text
 from pytest_ttnn_perf.device.chips import DEVICES, is_simulated

@@ -7,10 +7,10 @@ others only when it begins with ``1``.
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from pytest_ttnn_perf._base.dataclass import dataclass
 from pytest_ttnn_perf.device.ttnn import installed
 from pytest_ttnn_perf.records.hardware import Conflict
 from pytest_ttnn_perf.records.settings import ProfilerKind

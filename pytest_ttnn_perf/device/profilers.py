@@ -14,10 +14,11 @@ import sys
 import threading
 import time
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
+from pytest_ttnn_perf._base.dataclass import dataclass
 from pytest_ttnn_perf._base.text import text_of
 from pytest_ttnn_perf.device.ttnn import cause_of
 from pytest_ttnn_perf.records.settings import Iteration, ProgramRun

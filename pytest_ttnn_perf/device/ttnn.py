@@ -10,13 +10,14 @@ import importlib.util
 import inspect
 import re
 import sys
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import Enum
 from importlib import metadata
 from importlib.abc import Loader, MetaPathFinder
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, cast
 
+from pytest_ttnn_perf._base.dataclass import dataclass
 from pytest_ttnn_perf.records.hardware import Build, Hardware
 
 if TYPE_CHECKING:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import os
 import secrets
-from dataclasses import dataclass, fields, replace
+from dataclasses import fields, replace
 from datetime import datetime, timezone
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from pytest_ttnn_perf._base.dataclass import dataclass
 from pytest_ttnn_perf._base.errors import InputError, UsageError
 from pytest_ttnn_perf._base.files import check_writable
 from pytest_ttnn_perf._base.text import counted

@@ -5,13 +5,14 @@ from __future__ import annotations
 import os
 import secrets
 import time
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime, timezone
 from functools import partial
 from math import expm1, log1p
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from pytest_ttnn_perf._base.dataclass import dataclass
 from pytest_ttnn_perf._base.errors import TtnnPerfError, UsageError
 from pytest_ttnn_perf._base.files import check_writable
 from pytest_ttnn_perf._base.text import counted

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
+from pytest_ttnn_perf._base.dataclass import dataclass
 from pytest_ttnn_perf._base.text import NANOSECONDS_IN
 from pytest_ttnn_perf.gate.exact import judge_difference, judge_equal, representative, unsteady
 from pytest_ttnn_perf.gate.ratios import judge_ratio, mad, median

@@ -5,10 +5,10 @@ All changes, limits and standard deviations are natural logarithms: 0.05 is abou
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from math import erfc, exp, hypot, isfinite, log, pi, sqrt
 from typing import TYPE_CHECKING, Final
 
+from pytest_ttnn_perf._base.dataclass import dataclass
 from pytest_ttnn_perf.gate.ratios import MAD_TO_SIGMA, MEDIAN_ERROR
 
 if TYPE_CHECKING:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from itertools import product
 from math import isfinite, isnan, nan, prod, sqrt
 from typing import TYPE_CHECKING, Final
 
+from pytest_ttnn_perf._base.dataclass import dataclass
 from pytest_ttnn_perf.measure import pcc_careful as careful
 from pytest_ttnn_perf.measure.tensors import operand
 from pytest_ttnn_perf.records.observation import Agreement, AgreementCase

@@ -7,9 +7,10 @@ sides of very different scale, or magnitudes whose squares leave the range of fl
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from math import frexp, inf, ldexp, sqrt
 from typing import TYPE_CHECKING, Final
+
+from pytest_ttnn_perf._base.dataclass import dataclass
 
 if TYPE_CHECKING:
     from pytest_ttnn_perf.measure.pcc import Pair

@@ -5,11 +5,13 @@ from __future__ import annotations
 import gc
 import sys
 from contextlib import AbstractContextManager, contextmanager
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import partial
 from threading import Lock
 from time import perf_counter_ns
 from typing import IO, TYPE_CHECKING, Any, Final, TextIO
+
+from pytest_ttnn_perf._base.dataclass import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from pytest_ttnn_perf._base.dataclass import dataclass
 from pytest_ttnn_perf._base.errors import InputError, TtnnPerfError
 from pytest_ttnn_perf.analysis.captures.detect import head_of
 from pytest_ttnn_perf.records.observation import Artifact, MetricObservation

@@ -5,10 +5,11 @@ from __future__ import annotations
 import secrets
 import shutil
 from contextlib import nullcontext
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from statistics import median_low
 from typing import TYPE_CHECKING, Any, Final
 
+from pytest_ttnn_perf._base.dataclass import dataclass
 from pytest_ttnn_perf._base.errors import TtnnPerfError
 from pytest_ttnn_perf.analysis.captures.device_metrics import (
     OP_COUNT,

@@ -6,10 +6,11 @@ import math
 import os
 from collections.abc import Mapping
 from contextlib import contextmanager, nullcontext
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from pytest_ttnn_perf._base.dataclass import dataclass
 from pytest_ttnn_perf._base.errors import AccuracyError, RuleError, TtnnPerfError, UsageError
 from pytest_ttnn_perf._base.text import plain
 from pytest_ttnn_perf.device.host import host_load

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, Final, SupportsFloat, TypeVar
 
+from pytest_ttnn_perf._base.dataclass import dataclass
 from pytest_ttnn_perf._base.errors import UsageError
 from pytest_ttnn_perf._base.text import plain, quantity
 from pytest_ttnn_perf.records.metric import THROUGHPUT_TIME, WALL_TIME, Better, Kind, Metric

@@ -6,7 +6,7 @@ import logging
 import os
 import re
 import warnings
-from dataclasses import dataclass, field
+from dataclasses import field
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, Final
 
@@ -20,6 +20,7 @@ from _pytest._code.code import (
 )
 from _pytest.reports import CollectErrorRepr
 
+from pytest_ttnn_perf._base.dataclass import dataclass
 from pytest_ttnn_perf._base.text import visible_lines
 from pytest_ttnn_perf.records.observation import Coverage, Location
 
@@ -243,7 +244,7 @@ def _key(test: str) -> Any:
 _PARTIAL: Final = ("keyword", "lf", "ignore", "ignore_glob", "pyargs")
 
 
-@dataclass(eq=False)
+@dataclass(eq=False, slots=True)
 class TestCollection:
     """Keeps book of a collection, wherever it takes place: workers' hooks are called here too."""
 

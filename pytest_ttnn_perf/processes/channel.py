@@ -10,11 +10,12 @@ import socket
 import sys
 import threading
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from pytest_ttnn_perf._base.dataclass import dataclass
 from pytest_ttnn_perf._base.errors import InputError
 from pytest_ttnn_perf._base.files import read_json
 from pytest_ttnn_perf.records.json import decode

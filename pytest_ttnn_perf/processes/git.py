@@ -18,10 +18,10 @@ import signal
 import subprocess
 import tempfile
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Final, TextIO
 
+from pytest_ttnn_perf._base.dataclass import dataclass
 from pytest_ttnn_perf._base.errors import InputError, UsageError, WriteError
 from pytest_ttnn_perf.processes.channel import undisturbed
 

@@ -12,9 +12,10 @@ import socket
 import subprocess
 import sys
 import time
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import IO, TYPE_CHECKING, Final, TextIO
 
+from pytest_ttnn_perf._base.dataclass import dataclass
 from pytest_ttnn_perf.processes.channel import STACK
 
 if TYPE_CHECKING:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import Enum
 from typing import Final
+
+from pytest_ttnn_perf._base.dataclass import dataclass
 
 #: How TTNN ends the codes of its device operations, the longest first.
 _SUFFIXES: Final = ("DeviceOperation", "Operation", "DeviceOp")

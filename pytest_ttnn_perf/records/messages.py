@@ -6,11 +6,11 @@ observation it may carry.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
+from pytest_ttnn_perf._base.dataclass import dataclass
 from pytest_ttnn_perf._base.errors import DecodeError
 from pytest_ttnn_perf.records.codec import Value
 from pytest_ttnn_perf.records.json import Coded, decode, encode

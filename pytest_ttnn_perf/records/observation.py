@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from enum import Enum
 from functools import partial
 from typing import TYPE_CHECKING, Annotated, Final
 
+from pytest_ttnn_perf._base.dataclass import dataclass
 from pytest_ttnn_perf.records.codec import LARGEST, Value, decode_format
 from pytest_ttnn_perf.records.finding import Finding, Unanswered
 from pytest_ttnn_perf.records.hardware import (

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import posixpath
 import shlex
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from pytest_ttnn_perf._base.dataclass import dataclass
 from pytest_ttnn_perf.records.metric import OF_DEVICE
 
 if TYPE_CHECKING:

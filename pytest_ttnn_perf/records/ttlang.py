@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import Enum
 from typing import TYPE_CHECKING, NamedTuple
+
+from pytest_ttnn_perf._base.dataclass import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

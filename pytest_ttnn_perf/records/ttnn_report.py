@@ -5,9 +5,11 @@ Times are of the host, and include what it compiled. Nothing here is a time of t
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import Enum
 from typing import TYPE_CHECKING, NamedTuple
+
+from pytest_ttnn_perf._base.dataclass import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import Enum
 from typing import Annotated, Final, NamedTuple
 
+from pytest_ttnn_perf._base.dataclass import dataclass
 from pytest_ttnn_perf.records.json import Inline, decode
 from pytest_ttnn_perf.records.metric import Metric
 

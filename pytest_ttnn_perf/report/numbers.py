@@ -5,9 +5,9 @@ from __future__ import annotations
 import csv
 import io
 import json
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from pytest_ttnn_perf._base.dataclass import dataclass
 from pytest_ttnn_perf._base.text import BYTE_UNITS, NANOSECONDS_IN, digits, percent, scaled
 from pytest_ttnn_perf.records.metric import Better, Kind, Metric
 

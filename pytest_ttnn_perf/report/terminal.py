@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import shlex
 from collections import Counter
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from pytest_ttnn_perf._base.dataclass import dataclass
 from pytest_ttnn_perf._base.text import counted, shortened, visible, visible_lines
 from pytest_ttnn_perf.records.metric import Source
 from pytest_ttnn_perf.records.result import Rerun

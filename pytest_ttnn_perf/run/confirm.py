@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import TYPE_CHECKING, Final
 
+from pytest_ttnn_perf._base.dataclass import dataclass
 from pytest_ttnn_perf._base.errors import DecodeError
 from pytest_ttnn_perf.records.messages import Broke, PassKind, Refused, Reported, Stopped
 from pytest_ttnn_perf.records.metric import Source

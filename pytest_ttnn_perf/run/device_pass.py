@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import re
 import time
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import reduce
 from statistics import median_low
 from typing import TYPE_CHECKING, Final, Protocol
 
+from pytest_ttnn_perf._base.dataclass import dataclass
 from pytest_ttnn_perf._base.errors import DecodeError, TtnnPerfError
 from pytest_ttnn_perf.analysis.captures.detect import op_table_of
 from pytest_ttnn_perf.analysis.captures.device_metrics import device_metrics, gated_ops, recorded

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING
 
+from pytest_ttnn_perf._base.dataclass import dataclass
 from pytest_ttnn_perf._base.errors import DecodeError, UsageError
 from pytest_ttnn_perf.gate.judge import judge_test, session_of
 from pytest_ttnn_perf.records.baseline import Accepted, MetricBaseline, TestBaseline

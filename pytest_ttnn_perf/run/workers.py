@@ -9,9 +9,10 @@ import shlex
 import shutil
 import sys
 import time
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import TYPE_CHECKING, Final, Protocol
 
+from pytest_ttnn_perf._base.dataclass import dataclass
 from pytest_ttnn_perf._base.errors import DecodeError, TtnnPerfError, UsageError, WriteError
 from pytest_ttnn_perf.device.ttnn import installed
 from pytest_ttnn_perf.processes.channel import ASSIGNMENT

@@ -13,7 +13,6 @@ from filelock import FileLock
 
 from pytest_ttnn_perf._base.errors import WriteError
 from pytest_ttnn_perf._base.files import write_text
-from pytest_ttnn_perf.baselines.schema import encode_text
 from pytest_ttnn_perf.baselines.store import BaselineStore
 from pytest_ttnn_perf.records.baseline import (
     Accepted,
@@ -21,6 +20,7 @@ from pytest_ttnn_perf.records.baseline import (
     MetricBaseline,
     Session,
     TestBaseline,
+    encode_text,
 )
 from pytest_ttnn_perf.records.hardware import Hardware
 from pytest_ttnn_perf.records.metric import Metric

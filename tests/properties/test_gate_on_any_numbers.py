@@ -10,7 +10,6 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from pytest_ttnn_perf._base.errors import DecodeError
-from pytest_ttnn_perf.baselines.schema import decode_file, encode_text
 from pytest_ttnn_perf.gate.judge import session_of
 from pytest_ttnn_perf.records.baseline import (
     Accepted,
@@ -18,6 +17,8 @@ from pytest_ttnn_perf.records.baseline import (
     MetricBaseline,
     Session,
     TestBaseline,
+    decode_file,
+    encode_text,
 )
 from pytest_ttnn_perf.records.codec import LARGEST
 from pytest_ttnn_perf.records.hardware import Hardware

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from pytest_ttnn_perf._base.errors import DecodeError, InputError
 from pytest_ttnn_perf._base.files import line_of, read_json
 from pytest_ttnn_perf.analysis.captures.detect import read_run
-from pytest_ttnn_perf.baselines.schema import decode_file, encode_text
+from pytest_ttnn_perf.records.baseline import decode_file, encode_text
 from pytest_ttnn_perf.records.observation import decode_run, encode_run
 from tests.properties.records import BASELINE_FILES, runs
 from tests.properties.strategies import SOME

@@ -9,7 +9,6 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from pytest_ttnn_perf.baselines.changes import merge_files
-from pytest_ttnn_perf.baselines.schema import encode_text
 from pytest_ttnn_perf.records.baseline import (
     MAX_SESSIONS,
     Accepted,
@@ -18,6 +17,7 @@ from pytest_ttnn_perf.records.baseline import (
     Session,
     Take,
     TestBaseline,
+    encode_text,
 )
 from pytest_ttnn_perf.records.hardware import Hardware
 from pytest_ttnn_perf.records.metric import Metric

@@ -11,8 +11,8 @@ from hypothesis import given
 
 from pytest_ttnn_perf._base.files import parse_json
 from pytest_ttnn_perf.analysis.captures.detect import read_run
-from pytest_ttnn_perf.baselines.schema import decode_file, encode_text
 from pytest_ttnn_perf.baselines.store import ops_text, read_ops_file
+from pytest_ttnn_perf.records.baseline import decode_file, encode_text
 from pytest_ttnn_perf.records.json import encode
 from pytest_ttnn_perf.records.observation import decode_run, encode_run
 from pytest_ttnn_perf.run.record import Journal, run_text

@@ -6,9 +6,9 @@ Every release of the profiler added or renamed columns, so a header is searched,
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
+from pytest_ttnn_perf._base.dataclass import dataclass
 from pytest_ttnn_perf._base.errors import InputError
 
 if TYPE_CHECKING:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
+from pytest_ttnn_perf._base.dataclass import dataclass
 from pytest_ttnn_perf.analysis.checklist.registry import codes, replace_others
 from pytest_ttnn_perf.analysis.checklist.rule import Answer, Rule
 from pytest_ttnn_perf.records.finding import Input, RuleOutcome, Severity

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from dataclasses import dataclass
 from functools import lru_cache, wraps
 from itertools import compress, pairwise
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar
 
+from pytest_ttnn_perf._base.dataclass import dataclass
 from pytest_ttnn_perf._base.text import counted, percent
 from pytest_ttnn_perf.analysis.checklist.rule import not_applicable, not_measured
 from pytest_ttnn_perf.records.attribution import short_code

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import inspect
 import re
-from dataclasses import dataclass, fields, replace
+from dataclasses import fields, replace
 from functools import cache
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from pytest_ttnn_perf._base.dataclass import dataclass
 from pytest_ttnn_perf._base.errors import UsageError
 from pytest_ttnn_perf.records.finding import Evidence, Finding, RuleOutcome, Severity, Subject
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
+
+from pytest_ttnn_perf._base.dataclass import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Hashable, Mapping, Sequence

@@ -1,0 +1,175 @@
+"""``dataclass`` as in the standard library, for classes that cost little until they are used.
+
+The standard one writes and compiles up to seven methods per class when a module is imported, and a
+gated run imports about 120 records of which it makes 50. Here a class gets its ``__init__`` with
+its first instance, and shares the other methods with all classes. ``fields``, ``replace`` and
+``asdict`` work as ever. For classes with slots only.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from dataclasses import MISSING, FrozenInstanceError
+from functools import cache
+from operator import attrgetter
+from reprlib import recursive_repr
+from typing import TYPE_CHECKING, Any
+
+__all__ = ["dataclass"]
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from dataclasses import dataclass
+else:
+
+    def dataclass(
+        *,
+        slots: bool,
+        frozen: bool = False,
+        eq: bool = True,
+        repr: bool = True,  # noqa: A002  # as the standard one has it
+    ) -> Callable[[type], type]:
+        """Return a decorator for a class with slots."""
+        assert slots, "without slots, use the one of the standard library"
+        methods: dict[str, Any] = {"__getstate__": _values, "__setstate__": _restore}
+        if frozen:
+            methods |= {"__setattr__": _refuse_to_set, "__delattr__": _refuse_to_delete}
+        if eq:
+            methods |= {"__eq__": _equal, "__hash__": _hash if frozen else None}
+        if repr:
+            methods["__repr__"] = _represent
+        return lambda cls: _made_anew(cls, methods)
+
+
+class _Fields:
+    """``__dataclass_fields__``: made when somebody asks for them."""
+
+    __slots__ = ("annotations", "defaults", "owner")
+
+    def __init__(self, annotations: dict[str, str], defaults: dict[str, Any]) -> None:
+        self.annotations = annotations
+        self.defaults = defaults
+        self.owner: Any = None
+
+    def __get__(self, instance: object, owner: object) -> dict[str, dataclasses.Field[Any]]:
+        # What they are is for dataclasses to say, of a class with these fields and no methods.
+        namespace = {"__module__": self.owner.__module__, "__annotations__": self.annotations}
+        twin: Any = type(self.owner.__name__, (), {**self.defaults, **namespace})
+        found: dict[str, Any] = dataclasses.dataclass(init=False, repr=False, eq=False)(
+            twin
+        ).__dataclass_fields__
+        self.owner.__dataclass_fields__ = found
+        return found
+
+
+def _made_anew(cls: type, methods: dict[str, Any]) -> type:
+    """Return a class like this one, with slots for its fields and the methods that it lacks."""
+    namespace = dict(cls.__dict__)
+    own = {
+        name: annotation
+        for name, annotation in namespace.get("__annotations__", {}).items()
+        if "ClassVar" not in annotation
+    }
+    annotations: dict[str, str] = {}
+    defaults: dict[str, Any] = {}
+    for base in reversed(cls.__mro__[1:]):
+        inherited = base.__dict__.get("_declared")
+        if inherited is not None:
+            annotations |= inherited.annotations
+            defaults |= inherited.defaults
+    namespace["__slots__"] = tuple(name for name in own if name not in annotations)
+    annotations |= own
+    namespace["__match_args__"] = tuple(annotations)
+    defaults |= {name: namespace.pop(name) for name in own if name in namespace}
+    declared = _Fields(annotations, defaults)
+    namespace |= {"__dataclass_fields__": declared, "_declared": declared}
+    for name in ("__dict__", "__weakref__"):  # what a class without slots has
+        namespace.pop(name, None)
+
+    def init(self: object, *args: Any, **kwargs: Any) -> None:
+        made.__init__ = _compiled_init(made)
+        made.__init__(self, *args, **kwargs)
+
+    made: Any = type(cls)(cls.__name__, cls.__bases__, {"__init__": init, **methods, **namespace})
+    made.__qualname__ = cls.__qualname__
+    declared.owner = made
+    return made  # type: ignore[no-any-return]
+
+
+def _compiled_init(cls: Any) -> Any:
+    """Write and compile the ``__init__`` of a class."""
+    names: dict[str, Any] = {"MISSING": MISSING}
+    parameters: dict[bool, list[str]] = {False: [], True: ["*"]}
+    body = []
+    for field in cls.__dataclass_fields__.values():
+        name = value = parameter = field.name
+        names[f"set_{name}"] = getattr(cls, name).__set__
+        if field.default_factory is not MISSING:
+            names[f"new_{name}"] = field.default_factory
+            parameter += "=MISSING"
+            value = (
+                f"new_{name}() if {name} is MISSING else {name}" if field.init else f"new_{name}()"
+            )
+        elif field.default is not MISSING:
+            names[f"default_{name}"] = field.default
+            parameter += f"=default_{name}"
+            value = name if field.init else f"default_{name}"
+        elif not field.init:
+            continue
+        if field.init:
+            parameters[field.kw_only].append(parameter)
+        body.append(f"set_{name}(self, {value})")
+    if hasattr(cls, "__post_init__"):
+        body.append("self.__post_init__()")
+    by_keyword = parameters[True] if len(parameters[True]) > 1 else []
+    heading = f"def __init__({', '.join(['self', *parameters[False], *by_keyword])}):"
+    exec("\n  ".join([heading, *body, "pass"]), names)  # as dataclasses does it
+    init = names["__init__"]
+    init.__qualname__ = f"{cls.__qualname__}.__init__"
+    return init
+
+
+@cache
+def _compared(cls: Any) -> Callable[[object], Any]:
+    """Return what takes those values of an instance that tell whether it equals another."""
+    names = [field.name for field in dataclasses.fields(cls) if field.compare]
+    return attrgetter(*names) if names else lambda _: ()
+
+
+def _equal(self: Any, other: Any) -> Any:
+    cls = self.__class__
+    if other.__class__ is not cls:
+        return NotImplemented
+    values = _compared(cls)
+    return values(self) == values(other)
+
+
+def _hash(self: Any) -> int:
+    return hash(_compared(self.__class__)(self))
+
+
+@recursive_repr()
+def _represent(self: Any) -> str:
+    shown = (field.name for field in dataclasses.fields(self) if field.repr)
+    values = ", ".join(f"{name}={getattr(self, name)!r}" for name in shown)
+    return f"{self.__class__.__qualname__}({values})"
+
+
+def _refuse_to_set(_: object, name: str, value: object) -> None:  # noqa: ARG001
+    raise FrozenInstanceError(f"cannot assign to field {name!r}")
+
+
+def _refuse_to_delete(_: object, name: str) -> None:
+    raise FrozenInstanceError(f"cannot delete field {name!r}")
+
+
+# For copies and pickles: a frozen instance refuses what they would do by themselves.
+
+
+def _values(self: Any) -> list[Any]:
+    return [getattr(self, field.name) for field in dataclasses.fields(self)]
+
+
+def _restore(self: Any, values: list[Any]) -> None:
+    for field, value in zip(dataclasses.fields(self), values, strict=True):
+        object.__setattr__(self, field.name, value)
