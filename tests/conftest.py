@@ -34,15 +34,15 @@ def project(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> Proje
     # The same width and no colour everywhere, whatever terminal or CI this runs in.
     monkeypatch.setenv("COLUMNS", "120")
     ci = ("CI", "CI_PROJECT_DIR", "GITHUB_ACTIONS", "GITHUB_STEP_SUMMARY", "GITHUB_WORKSPACE")
-    for name in ("PYTEST_ADDOPTS", "FORCE_COLOR", "PY_COLORS", *ci):
+    for name in ("FORCE_COLOR", "PY_COLORS", *ci):
         monkeypatch.delenv(name, raising=False)
+    # Plugins that only cost time: each inner run would load hypothesis anew.
+    monkeypatch.setenv("PYTEST_ADDOPTS", "-p no:hypothesispytest -p no:benchmark")
     return Project(pytester)
 
 
 @pytest.fixture
-def desk(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> Desk:
+def desk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Desk:
     """Return an empty folder in which baselines can be lived with."""
     monkeypatch.chdir(tmp_path)
-    return Desk(tmp_path, capsys)
+    return Desk(tmp_path)

@@ -131,7 +131,7 @@ INTERRUPT = "os.kill(os.getppid(), signal.SIGINT); time.sleep(60)"
 def test_ctrl_c_keeps_what_was_measured_and_stores_it(project: Project) -> None:
     write_turns(project, a=latencies(10, 11), b=[*latencies(20), INTERRUPT])
 
-    ran = project.cli("calibrate", "--sessions", "20", "--write")
+    ran = project.cli_process("calibrate", "--sessions", "20", "--write")
 
     assert ran.code == 1
     assert "Traceback" not in ran.errors
@@ -144,7 +144,7 @@ def test_ctrl_c_keeps_what_was_measured_and_stores_it(project: Project) -> None:
 def test_ctrl_c_before_anything_was_measured_stores_nothing(project: Project) -> None:
     write_turns(project, a=[INTERRUPT])
 
-    ran = project.cli(*TWO, "--write")
+    ran = project.cli_process(*TWO, "--write")
 
     assert ran.code == 1
     assert ran.text.splitlines() == [

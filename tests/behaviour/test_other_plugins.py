@@ -211,19 +211,6 @@ def test_progress_is_shown_once_and_whole(beside: Beside) -> None:
     assert ran.text.count("Results (") == 1
 
 
-@plugin("pytest_forked", "pytest_forked")
-def test_forks_are_measured_and_may_crash(beside: Beside) -> None:
-    write_turns(beside.project, model=latencies(10), crash=["os.kill(os.getpid(), 9)"])
-    if counts_of(beside.run("--forked", "-k", "model]")) != "1 passed, 1 deselected":
-        pytest.skip("this pytest-forked does not work with this pytest")
-
-    ran = beside.gate("--forked", "--ttnn-perf-missing=ignore")
-
-    assert counts_of(ran) == "1 failed, 1 passed"
-    assert entry_of(beside.project, id_of("model"))["metrics"]["latency"]["samples"] == [10]
-    assert outcomes(beside.project, id_of("crash")) == {"-": "NO_DATA"}
-
-
 @plugin("pytest_github_actions_annotate_failures", "pytest_github_actions_annotate_failures")
 def test_failures_are_annotated_once(beside: Beside, monkeypatch: pytest.MonkeyPatch) -> None:
     write_slower(beside, "slow", "broken")

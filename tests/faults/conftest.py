@@ -6,17 +6,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-# An inner run forgets the modules it loaded: some cannot be loaded twice, the others take time.
-import filelock  # noqa: F401
 import pytest
-import tabulate  # noqa: F401
-
-import pytest_ttnn_perf.plugin.activation  # noqa: F401
-from pytest_ttnn_perf.cli.main import main
-from tests.harness.project import Project, Ran
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from tests.harness.project import Project
 
 MODEL = """
     def test_speed(ttnn_perf):
@@ -57,35 +50,12 @@ class Scene:
 
 
 @pytest.fixture
-def project(project: Project, monkeypatch: pytest.MonkeyPatch) -> Project:
-    """Leave out plugins that only cost time: each inner run would load hypothesis anew."""
-    monkeypatch.setenv("PYTEST_ADDOPTS", "-p no:hypothesispytest -p no:benchmark")
-    return project
-
-
-@pytest.fixture
 def scene(project: Project) -> Scene:
     """Return a project after its first run."""
     scene = Scene(project)
     scene.write_model()
     assert project.pytest("--ttnn-perf-update=new", "--ttnn-perf-json=run.json").code == 0
     return scene
-
-
-@pytest.fixture
-def command(capsys: pytest.CaptureFixture[str]) -> Callable[..., Ran]:
-    """Return ``ttnn-perf`` as a function; what it does not catch fails the test."""
-
-    def run(*arguments: str | Path) -> Ran:
-        capsys.readouterr()
-        try:
-            code = main([str(argument) for argument in arguments])
-        except SystemExit as end:  # argparse leaves this way
-            code = int(end.code or 0)
-        printed = capsys.readouterr()
-        return Ran(code, printed.out, printed.err)
-
-    return run
 
 
 @pytest.fixture

@@ -11,10 +11,10 @@ import pytest
 
 from tests.faults.refusals import assert_no_traceback
 from tests.faults.workers import assert_gone
+from tests.harness.project import run_command
 from tests.harness.versions import Versions
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
     from pathlib import Path
 
     from tests.harness.project import Ran
@@ -151,21 +151,19 @@ def inside(versions: Versions, monkeypatch: pytest.MonkeyPatch) -> Versions:
 
 
 @pytest.mark.parametrize("ref", ["no-such-branch", "HEAD~1", "HEAD:src", "-x", ""])
-def test_what_is_no_commit_is_refused(
-    inside: Versions, command: Callable[..., Ran], ref: str
-) -> None:
-    ran = command("ab", "--", ref)
+def test_what_is_no_commit_is_refused(inside: Versions, ref: str) -> None:
+    ran = run_command("ab", "--", ref)
     assert (ran.code, ran.text) == (2, "")
     expected = "expected a branch, a tag or a commit"
     assert ran.errors == f"ttnn-perf: {ref!r} is no commit of {inside.root}: {expected}\n"
 
 
 def test_folder_in_no_repository_is_refused(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: Callable[..., Ran]
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("GIT_CEILING_DIRECTORIES", str(tmp_path.parent))
     monkeypatch.chdir(tmp_path)
-    ran = command("ab", "HEAD")
+    ran = run_command("ab", "HEAD")
     assert (ran.code, ran.text) == (2, "")
     assert ran.errors == (
         f"ttnn-perf: {tmp_path} is in no git repository with a working tree: "
@@ -173,18 +171,16 @@ def test_folder_in_no_repository_is_refused(
     )
 
 
-def test_machine_without_git_is_told(
-    inside: Versions, monkeypatch: pytest.MonkeyPatch, command: Callable[..., Ran]
-) -> None:
+def test_machine_without_git_is_told(inside: Versions, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", str(inside.path))
-    ran = command("ab", "HEAD")
+    ran = run_command("ab", "HEAD")
     assert ran.code == 2
     assert ran.errors.endswith("git cannot be started: No such file or directory\n")
 
 
-def test_what_is_to_be_shared_must_be_there(inside: Versions, command: Callable[..., Ran]) -> None:
+def test_what_is_to_be_shared_must_be_there(inside: Versions) -> None:
     for wrong in ("no-such-folder", "/usr"):
-        ran = command("ab", "HEAD", "--same", wrong)
+        ran = run_command("ab", "HEAD", "--same", wrong)
         assert ran.code == 2
         assert ran.errors == (
             f"ttnn-perf: --same {wrong}: expected a file or folder of {inside.root}\n"
@@ -192,27 +188,25 @@ def test_what_is_to_be_shared_must_be_there(inside: Versions, command: Callable[
 
 
 def test_temporary_folder_in_the_repository_is_refused(
-    inside: Versions, command: Callable[..., Ran], monkeypatch: pytest.MonkeyPatch
+    inside: Versions, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("tempfile.tempdir", str(inside.root / "src"))
-    ran = command("ab", "HEAD")
+    ran = run_command("ab", "HEAD")
     assert ran.code == 2
     found = f"ttnn-perf: the temporary folder {inside.root}/src lies in the repository"
     assert ran.errors == f"{found}: set TMPDIR to another\n"
 
 
 @pytest.mark.parametrize("rounds", ["2", "51", "x", "-3", "3.5"])
-def test_number_of_rounds_that_is_none_is_refused(command: Callable[..., Ran], rounds: str) -> None:
-    ran = command("ab", "HEAD", f"--rounds={rounds}")
+def test_number_of_rounds_that_is_none_is_refused(rounds: str) -> None:
+    ran = run_command("ab", "HEAD", f"--rounds={rounds}")
     assert ran.code == 2
     assert ran.errors.splitlines()[-1].endswith(
         f"argument --rounds: expected a whole number from 3 to 50, found {rounds!r}"
     )
 
 
-def test_checkout_that_fails_half_way_leaves_nothing(
-    inside: Versions, command: Callable[..., Ran]
-) -> None:
+def test_checkout_that_fails_half_way_leaves_nothing(inside: Versions) -> None:
     """A filter that fails, as where the server of git-lfs is away: files were written already.
 
     Nor does a run before it, which was killed.
@@ -224,7 +218,7 @@ def test_checkout_that_fails_half_way_leaves_nothing(
     left = inside.killed()
     inside.git("config", "filter.broken.required", "true")
 
-    ran = command("ab", "HEAD")
+    ran = run_command("ab", "HEAD")
 
     assert (ran.code, ran.text) == (3, "")
     removed, refused = ran.errors.splitlines()
@@ -237,15 +231,15 @@ def test_checkout_that_fails_half_way_leaves_nothing(
 
 
 def test_folder_and_tests_that_the_commit_does_not_have_are_refused(
-    inside: Versions, command: Callable[..., Ran], monkeypatch: pytest.MonkeyPatch
+    inside: Versions, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     inside.write("new/test_new.py", "")
-    ran = command("ab", "HEAD", "new/test_new.py::test_a")
+    ran = run_command("ab", "HEAD", "new/test_new.py::test_a")
     assert ran.code == 2
     wrong = "ttnn-perf: nothing to compare: the commit does not have new/test_new.py::test_a\n"
     assert ran.errors == wrong
     monkeypatch.chdir(inside.root / "new")
-    ran = command("ab", "HEAD")
+    ran = run_command("ab", "HEAD")
     assert (ran.code, ran.errors) == (
         2,
         "ttnn-perf: HEAD has no folder new: nothing to compare\n",
@@ -253,9 +247,7 @@ def test_folder_and_tests_that_the_commit_does_not_have_are_refused(
     assert inside.left_behind() == []
 
 
-def test_ctrl_c_while_it_is_checked_out_leaves_nothing(
-    inside: Versions, command: Callable[..., Ran]
-) -> None:
+def test_ctrl_c_while_it_is_checked_out_leaves_nothing(inside: Versions) -> None:
     """git has started a filter of its own by then, which ends with it."""
     pid = inside.path / "pid"
     survived = inside.path / "survived"
@@ -266,7 +258,7 @@ def test_ctrl_c_while_it_is_checked_out_leaves_nothing(
     inside.git("config", "filter.slow.smudge", f"sh -c '{interrupt}'")
     usual = signal.signal(signal.SIGINT, signal.default_int_handler)
     try:
-        ran = command("ab", "HEAD")
+        ran = run_command("ab", "HEAD")
     finally:
         signal.signal(signal.SIGINT, usual)
     assert ran.code == 1

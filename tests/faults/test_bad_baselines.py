@@ -8,12 +8,12 @@ import pytest
 
 from tests.faults.damage import ANY_FILE, HUGE, Damage, damage, replaced
 from tests.faults.refusals import PYTEST_USAGE, UNREADABLE, assert_refused
+from tests.harness.project import run_command
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from tests.faults.conftest import Scene
-    from tests.harness.project import Ran
 
 METRIC = ("tests", "test_speed", "metrics", "wall_time")
 SESSION = (*METRIC, "sessions", 0)
@@ -40,7 +40,7 @@ WRONG_VALUES: dict[str, tuple[tuple[str | int, ...], str | None, str]] = {
 
 
 @pytest.fixture
-def refuse(scene: Scene, command: Callable[..., Ran]) -> Callable[..., None]:
+def refuse(scene: Scene) -> Callable[..., None]:
     """Return a check that every reader of the damaged baseline refuses it, and changes nothing."""
 
     def check(wrong: Damage) -> None:
@@ -48,7 +48,7 @@ def refuse(scene: Scene, command: Callable[..., Ran]) -> Callable[..., None]:
         says = (str(scene.baseline), *wrong.says)
         before = scene.on_disk()
         for arguments in (("gate", "run.json"), ("baseline", "list")):
-            assert_refused(command(*arguments), code=UNREADABLE, says=says)
+            assert_refused(run_command(*arguments), code=UNREADABLE, says=says)
         ran = scene.project.pytest("--ttnn-perf-update=all", "--ttnn-perf-reason=x")
         assert_refused(ran, code=PYTEST_USAGE, says=says)
         assert scene.on_disk() == before
@@ -85,13 +85,13 @@ def test_a_test_that_stands_twice_is_refused(scene: Scene, refuse: Callable[...,
     refuse(Damage(doubled, ("test_speed",)))
 
 
-def test_a_wrong_value_is_found_on_its_line(scene: Scene, command: Callable[..., Ran]) -> None:
+def test_a_wrong_value_is_found_on_its_line(scene: Scene) -> None:
     text = scene.baseline.read_text()
     number = next(
         n for n, line in enumerate(text.splitlines(), 1) if line.strip() == "[1000, 10, 3]"
     )
     damage(scene.baseline, text.replace("[1000, 10, 3]", '[1000, "10", 3]'))
-    ran = command("gate", "run.json")
+    ran = run_command("gate", "run.json")
     assert_refused(ran, code=UNREADABLE, says=(f"{scene.baseline}:{number}: ['tests']",))
 
 
@@ -112,34 +112,30 @@ def test_a_baseline_that_became_unreadable_during_the_run_is_left_as_it_is(scene
 
 
 @pytest.mark.parametrize("folder", ["absent", "a file"])
-def test_a_baselines_folder_that_is_none_is_refused(
-    scene: Scene, command: Callable[..., Ran], folder: str
-) -> None:
+def test_a_baselines_folder_that_is_none_is_refused(scene: Scene, folder: str) -> None:
     place = scene.project.path / "elsewhere"
     if folder == "a file":
         place.write_text("")
     before = scene.on_disk()
     for arguments in (("gate", "run.json"), ("baseline", "list")):
-        ran = command(*arguments, "--baselines", place)
+        ran = run_command(*arguments, "--baselines", place)
         assert_refused(ran, code=UNREADABLE, says=(f"{place}: expected a folder of baselines",))
     assert scene.on_disk() == before
 
 
 def test_the_baselines_are_found_from_a_folder_within_the_project(
-    scene: Scene, command: Callable[..., Ran], monkeypatch: pytest.MonkeyPatch
+    scene: Scene, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (scene.project.path / "ttnn_perf.toml").write_text('baselines = "baselines"')
     within = scene.project.path / "models" / "resnet"
     within.mkdir(parents=True)
     monkeypatch.chdir(within)
-    assert "test_model.py::test_speed" in command("baseline", "list").text
+    assert "test_model.py::test_speed" in run_command("baseline", "list").text
 
 
-def test_a_long_value_is_abbreviated_in_its_refusal(
-    scene: Scene, command: Callable[..., Ran]
-) -> None:
+def test_a_long_value_is_abbreviated_in_its_refusal(scene: Scene) -> None:
     text = replaced(scene.baseline.read_text(), (*METRIC, "unit"), "1" * 4000)
     damage(scene.baseline, text)
-    ran = command("gate", "run.json")
+    ran = run_command("gate", "run.json")
     assert_refused(ran, code=UNREADABLE, says=("['unit']: expected a string, found 111", "..."))
     assert len(ran.errors) < 500

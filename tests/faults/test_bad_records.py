@@ -11,12 +11,10 @@ from pytest_ttnn_perf.baselines.store import BaselineStore
 from tests.faults.amender import HARDWARE, appending
 from tests.faults.damage import ANY_FILE, DEEP, HUGE, damage, replaced
 from tests.faults.refusals import UNREADABLE, USAGE, assert_no_traceback, assert_refused
+from tests.harness.project import run_command
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from tests.faults.conftest import Scene
-    from tests.harness.project import Ran
 
 TEST = ("tests", "test_model.py::test_speed")
 METRIC = (*TEST, "metrics", "wall_time")
@@ -35,50 +33,44 @@ WRONG_VALUES: dict[str, tuple[tuple[str | int, ...], str | None, str]] = {
 }  # fmt: skip
 
 
-def _refused(scene: Scene, command: Callable[..., Ran], says: tuple[str, ...]) -> None:
+def _refused(scene: Scene, says: tuple[str, ...]) -> None:
     before = scene.on_disk()
     for name in ("gate", "show"):
-        assert_refused(command(name, "run.json"), code=UNREADABLE, says=("run.json", *says))
+        assert_refused(run_command(name, "run.json"), code=UNREADABLE, says=("run.json", *says))
     assert scene.on_disk() == before
 
 
 @pytest.mark.parametrize("name", ANY_FILE)
-def test_what_is_no_record_is_refused(scene: Scene, command: Callable[..., Ran], name: str) -> None:
+def test_what_is_no_record_is_refused(scene: Scene, name: str) -> None:
     damage(scene.record, ANY_FILE[name].content)
-    _refused(scene, command, ANY_FILE[name].says)
+    _refused(scene, ANY_FILE[name].says)
 
 
 @pytest.mark.parametrize("name", WRONG_VALUES)
-def test_a_wrong_value_is_refused_by_its_place(
-    scene: Scene, command: Callable[..., Ran], name: str
-) -> None:
+def test_a_wrong_value_is_refused_by_its_place(scene: Scene, name: str) -> None:
     path, literal, says = WRONG_VALUES[name]
     damage(scene.record, replaced(scene.record.read_text(), path, literal))
-    _refused(scene, command, (says,))
+    _refused(scene, (says,))
 
 
-def test_a_wrong_sample_is_found_on_its_line(scene: Scene, command: Callable[..., Ran]) -> None:
+def test_a_wrong_sample_is_found_on_its_line(scene: Scene) -> None:
     text = replaced(scene.record.read_text(), (*METRIC, "samples", 2), '"fast"')
     damage(scene.record, text)
     number = next(n for n, line in enumerate(text.splitlines(), 1) if '"fast"' in line)
-    _refused(scene, command, (f"run.json:{number}: ['tests']",))
+    _refused(scene, (f"run.json:{number}: ['tests']",))
 
 
-def test_a_missing_record_is_refused(scene: Scene, command: Callable[..., Ran]) -> None:
+def test_a_missing_record_is_refused(scene: Scene) -> None:
     scene.record.unlink()
-    _refused(scene, command, ("run.json: cannot read: No such file or directory",))
+    _refused(scene, ("run.json: cannot read: No such file or directory",))
 
 
-def test_a_journal_with_a_line_nested_deeply_is_refused(
-    scene: Scene, command: Callable[..., Ran]
-) -> None:
+def test_a_journal_with_a_line_nested_deeply_is_refused(scene: Scene) -> None:
     damage(scene.record, f'{{"format": 1, "journal": true}}\n{DEEP}\n{{}}\n')
-    _refused(scene, command, (":2: expected one test of the run's journal",))
+    _refused(scene, (":2: expected one test of the run's journal",))
 
 
-def test_a_test_whose_hardware_is_null_is_refused_not_dropped(
-    scene: Scene, command: Callable[..., Ran]
-) -> None:
+def test_a_test_whose_hardware_is_null_is_refused_not_dropped(scene: Scene) -> None:
     own = json.dumps(json.loads(scene.record.read_text())["hardware"])
     text = replaced(scene.record.read_text(), ("hardware",), "null")
     text = replaced(text, (*TEST, "hardware"), own)
@@ -86,31 +78,27 @@ def test_a_test_whose_hardware_is_null_is_refused_not_dropped(
         text, ("tests", "test_model.py::test_lost"), '{"metrics": {}, "hardware": null}'
     )
     damage(scene.record, text)
-    _refused(scene, command, ("test_lost", "hardware"))
+    _refused(scene, ("test_lost", "hardware"))
 
 
-def test_a_test_that_stands_twice_is_refused(scene: Scene, command: Callable[..., Ran]) -> None:
+def test_a_test_that_stands_twice_is_refused(scene: Scene) -> None:
     text = scene.record.read_text()
     line = next(line for line in text.splitlines() if "test_speed" in line)
     damage(scene.record, text.replace(line, f"{line},\n{line}"))
-    _refused(scene, command, ("test_speed",))
+    _refused(scene, ("test_speed",))
 
 
-def test_a_run_without_tests_is_shown_but_not_gated(
-    scene: Scene, command: Callable[..., Ran]
-) -> None:
+def test_a_run_without_tests_is_shown_but_not_gated(scene: Scene) -> None:
     damage(scene.record, replaced(scene.record.read_text(), ("tests",), "{}"))
-    ran = command("gate", "run.json")
+    ran = run_command("gate", "run.json")
     assert_refused(ran, code=UNREADABLE, says=("run.json: the run has no tests",))
-    assert command("show", "run.json").code == 0
+    assert run_command("show", "run.json").code == 0
 
 
-def test_another_unit_is_an_input_of_other_baselines(
-    scene: Scene, command: Callable[..., Ran]
-) -> None:
+def test_another_unit_is_an_input_of_other_baselines(scene: Scene) -> None:
     damage(scene.record, replaced(scene.record.read_text(), (*METRIC, "unit"), '"ms"'))
     before = scene.on_disk()
-    ran = command("gate", "run.json", "--missing", "ignore")
+    ran = run_command("gate", "run.json", "--missing", "ignore")
     says = ("run.json: test_model.py::test_speed: wall_time", "unit is 'ms', in the baseline 'ns'")
     assert_refused(ran, code=UNREADABLE, says=says)
     assert scene.on_disk() == before
@@ -130,16 +118,14 @@ def test_another_unit_under_pytest_fails_the_test_by_name_and_writes_nothing(
 
 
 @pytest.mark.parametrize("literal", ["NaN", "-Infinity", "null", "1e999", HUGE])
-def test_a_sample_that_is_not_finite_is_no_data(
-    scene: Scene, command: Callable[..., Ran], literal: str
-) -> None:
+def test_a_sample_that_is_not_finite_is_no_data(scene: Scene, literal: str) -> None:
     damage(scene.record, replaced(scene.record.read_text(), (*METRIC, "samples", 1), literal))
-    ran = command("gate", "run.json", "--format", "json")
+    ran = run_command("gate", "run.json", "--format", "json")
     assert_no_traceback(ran)
     assert ran.code == 1
     (verdict,) = json.loads(ran.text)["verdicts"]
     assert verdict["outcome"] == "NO_DATA"
-    assert command("show", "run.json").code == 0
+    assert run_command("show", "run.json").code == 0
 
 
 @pytest.mark.parametrize(
@@ -148,7 +134,7 @@ def test_a_sample_that_is_not_finite_is_no_data(
 )
 @pytest.mark.parametrize("shape", ["table", "json", "csv"])
 def test_extreme_samples_are_judged_and_shown(
-    scene: Scene, command: Callable[..., Ran], unit: str, samples: str, shape: str
+    scene: Scene, unit: str, samples: str, shape: str
 ) -> None:
     for file, place in (
         (scene.record, METRIC),
@@ -157,15 +143,13 @@ def test_extreme_samples_are_judged_and_shown(
         damage(file, replaced(file.read_text(), (*place, "unit"), f'"{unit}"'))
     damage(scene.record, replaced(scene.record.read_text(), (*METRIC, "samples"), samples))
     for name in ("gate", "show"):
-        ran = command(name, "run.json", "--format", shape)
+        ran = run_command(name, "run.json", "--format", shape)
         assert_no_traceback(ran)
         assert ran.code in {0, 1}
         assert "inf" not in ran.text.lower()
 
 
-def test_names_that_only_look_alike_are_different_tests(
-    scene: Scene, command: Callable[..., Ran]
-) -> None:
+def test_names_that_only_look_alike_are_different_tests(scene: Scene) -> None:
     names = ["test_é.py::t", "test_e\u0301.py::t", "test_a.py::t", "test_A.py::t", "test_a.py::T"]
     record = {
         "format": 1,
@@ -179,18 +163,16 @@ def test_names_that_only_look_alike_are_different_tests(
     BaselineStore(scene.project.path / "baselines").amend(
         HARDWARE, {name: appending(1000 * n) for n, name in enumerate(names, start=1)}
     )
-    ran = command("gate", "run.json", "--format", "json")
+    ran = run_command("gate", "run.json", "--format", "json")
     verdicts = json.loads(ran.text)["verdicts"]
     assert {v["test"]: v["outcome"] for v in verdicts} == dict.fromkeys(names, "WITHIN")
 
 
-def test_a_name_that_no_terminal_can_print_is_printed_escaped(
-    scene: Scene, command: Callable[..., Ran]
-) -> None:
+def test_a_name_that_no_terminal_can_print_is_printed_escaped(scene: Scene) -> None:
     # Half a surrogate pair: JSON allows it, and a file name may hold it.
     damage(scene.record, scene.record.read_text().replace("test_speed", r"test_\ud800"))
     for name in ("gate", "show"):
-        ran = command(name, "run.json")
+        ran = run_command(name, "run.json")
         assert r"test_\ud800" in ran.text
         assert_no_traceback(ran)
 
@@ -208,10 +190,8 @@ def test_a_name_that_no_terminal_can_print_is_printed_escaped(
     ],
     ids=" ".join,
 )
-def test_a_command_that_cannot_be_meant_is_a_usage_error(
-    command: Callable[..., Ran], arguments: tuple[str, ...]
-) -> None:
-    ran = command(*arguments)
+def test_a_command_that_cannot_be_meant_is_a_usage_error(arguments: tuple[str, ...]) -> None:
+    ran = run_command(*arguments)
     assert ran.code == USAGE
     assert ran.text == ""
     assert ran.errors.startswith("usage: ttnn-perf")

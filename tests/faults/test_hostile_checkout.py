@@ -38,12 +38,10 @@ def marker(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def desk(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> Desk:
+def desk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Desk:
     """A repository with one accepted baseline."""
     monkeypatch.chdir(tmp_path)
-    desk = Desk(tmp_path, capsys)
+    desk = Desk(tmp_path)
     repository = Repository(desk)
     repository.git("init", "-q", "-b", "main")
     desk.store(A, stored(times(10.0)))

@@ -17,12 +17,12 @@ from pytest_ttnn_perf.records.metric import Metric
 from pytest_ttnn_perf.records.observation import MetricObservation, Observation, Run
 from pytest_ttnn_perf.run.record import Journal
 from tests.faults.refusals import assert_no_traceback
+from tests.harness.project import run_command
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
     from pathlib import Path
 
-    from tests.harness.project import Project, Ran
+    from tests.harness.project import Project
 
 MODEL = """
     import os, pathlib, signal
@@ -58,15 +58,13 @@ def _killed_run(project: Project) -> Path:
     return journal
 
 
-def test_a_run_killed_in_its_third_test_can_be_shown_and_gated(
-    project: Project, command: Callable[..., Ran]
-) -> None:
+def test_a_run_killed_in_its_third_test_can_be_shown_and_gated(project: Project) -> None:
     journal = _killed_run(project)
-    shown = command("show", journal, "--format", "json")
+    shown = run_command("show", journal, "--format", "json")
     assert shown.code == 0
     names = ["test_model.py::test_first", "test_model.py::test_second"]
     assert list(json.loads(shown.text)["tests"]) == names
-    gated = command("gate", journal, "--format", "json")
+    gated = run_command("gate", journal, "--format", "json")
     verdicts = json.loads(gated.text)["verdicts"]
     assert [(v["test"], v["outcome"]) for v in verdicts] == [
         (names[0], "WITHIN"),

@@ -21,13 +21,13 @@ from tests.faults.amender import FILE, HARDWARE, stored
 from tests.faults.refusals import UNREADABLE, assert_refused
 from tests.faults.test_op_tables import TEST, amend, table
 from tests.faults.test_op_tables import ops_file as table_of
+from tests.harness.project import run_command
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
     from tests.faults.conftest import Scene
-    from tests.harness.project import Ran
 
 #: Reads a table in a process that is not waited for for ever.
 READING = """
@@ -71,9 +71,7 @@ def refusal(root: Path) -> str:
     ["/etc/passwd", "../../../secret.csv", "a/../../b.csv", "..", ".", "", "/dev/zero", "a\0b",
      "a\ud800b"],
 )  # fmt: skip
-def test_a_path_that_leaves_the_folder_is_refused_by_its_field(
-    scene: Scene, command: Callable[..., Ran], place: str
-) -> None:
+def test_a_path_that_leaves_the_folder_is_refused_by_its_field(scene: Scene, place: str) -> None:
     document = json.loads(scene.baseline.read_text())
     document["tests"]["test_speed"]["ops"] = place
     scene.baseline.write_text(json.dumps(document, indent=2))
@@ -82,7 +80,7 @@ def test_a_path_that_leaves_the_folder_is_refused_by_its_field(
             f"found {place!r}")  # fmt: skip
 
     for arguments in (("gate", "run.json"), ("baseline", "list")):
-        assert_refused(command(*arguments), code=UNREADABLE, says=says)
+        assert_refused(run_command(*arguments), code=UNREADABLE, says=says)
     assert scene.project.pytest("--ttnn-perf-update=all", "--ttnn-perf-reason=x").code == 4
     assert scene.on_disk() == before
 

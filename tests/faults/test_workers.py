@@ -11,12 +11,12 @@ from pytest_ttnn_perf.analysis.captures.detect import read_run
 from tests.behaviour.model import counts_of, failure_of
 from tests.faults.refusals import PYTEST_USAGE, assert_no_traceback, assert_refused
 from tests.faults.workers import outcome_of, run, the_record, write_tests
+from tests.harness.project import run_command
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
     from pathlib import Path
 
-    from tests.harness.project import Project, Ran
+    from tests.harness.project import Project
 
 MODEL = """
     def test_model(ttnn_perf):
@@ -134,9 +134,7 @@ DAMAGE = {
 
 
 @pytest.mark.parametrize("damage", DAMAGE)
-def test_an_observation_that_arrives_damaged_is_no_data(
-    project: Project, command: Callable[..., Ran], damage: str
-) -> None:
+def test_an_observation_that_arrives_damaged_is_no_data(project: Project, damage: str) -> None:
     observation, problem = DAMAGE[damage]
     write_tests(
         project,
@@ -161,7 +159,7 @@ def test_an_observation_that_arrives_damaged_is_no_data(
     assert outcome_of(the_record(project), "test_model") == "NO_DATA"
     (project.path / "baselines").mkdir()
     (record,) = project.path.glob(".ttnn_perf/runs/*.json")
-    assert command("gate", record, "--missing=ignore").code == 1
+    assert run_command("gate", record, "--missing=ignore").code == 1
 
 
 def test_a_journal_with_an_observation_that_arrived_damaged_can_be_read(project: Project) -> None:

@@ -27,10 +27,10 @@ from tests.faults.workers import (
     the_record,
     write_tests,
 )
-from tests.harness.project import Ran, clean
+from tests.harness.project import Ran, clean, run_command
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Iterator
 
     from tests.harness.project import Project
 
@@ -179,7 +179,7 @@ def test_what_is_printed_after_ctrl_c_is_still_shown(project: Project) -> None:
     [(signal.SIGTERM, "first pass"), (signal.SIGKILL, "confirm pass")],
 )
 def test_a_run_that_is_killed_takes_its_worker_along_and_leaves_its_journal(
-    project: Project, command: Callable[..., Ran], number: signal.Signals, where: str
+    project: Project, number: signal.Signals, where: str
 ) -> None:
     write_waiting(project, where)
     with running(project) as under_way:
@@ -188,7 +188,7 @@ def test_a_run_that_is_killed_takes_its_worker_along_and_leaves_its_journal(
         assert under_way.process.wait(PATIENCE_S) == -number
     assert_gone(processes(project, "pids"))
     (journal,) = project.path.glob(".ttnn_perf/runs/*.jsonl")
-    gated = command("gate", journal, "--format", "json")
+    gated = run_command("gate", journal, "--format", "json")
     verdicts = json.loads(gated.text)["verdicts"]
     assert (verdicts[0]["test"], verdicts[0]["outcome"]) == (
         "test_model.py::test_slow",

@@ -107,7 +107,7 @@ def test_what_is_broken(lab: Lab) -> None:
 
 def test_the_command(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TT_METAL_WATCHER", "1")
-    ran = project.cli("doctor", "--format", "json")
+    ran = project.cli_process("doctor", "--format", "json")
     document = json.loads(ran.text)
     assert ran.code == 1
     assert set(document) == {"key", "ttnn", "profiler", "checks"}

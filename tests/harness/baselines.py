@@ -7,17 +7,14 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from pytest_ttnn_perf.baselines.store import BaselineStore
-from pytest_ttnn_perf.cli.main import main
 from pytest_ttnn_perf.records.baseline import Accepted, MetricBaseline, Session, TestBaseline
 from pytest_ttnn_perf.records.hardware import Configuration, Hardware
 from pytest_ttnn_perf.records.metric import Kind, Metric
 from pytest_ttnn_perf.records.ops import OpGroup, OpGroups, Signature, Tensor
-from tests.harness.project import Ran
+from tests.harness.project import Ran, run_command
 
 if TYPE_CHECKING:
     from pathlib import Path
-
-    import pytest
 
     from pytest_ttnn_perf.baselines.store import Change
 
@@ -58,7 +55,6 @@ class Desk:
     """A project's folder in which baselines are lived with; it is the current one."""
 
     path: Path
-    capsys: pytest.CaptureFixture[str]
     commit: str | None = "abc1234"
     _count: int = field(default=0)
 
@@ -98,13 +94,8 @@ class Desk:
 
     def run(self, *arguments: str | Path) -> Ran:
         """Run a command of ``ttnn-perf baseline``; what it does not catch fails the test."""
-        self.capsys.readouterr()
-        try:
-            code = main(["baseline", *map(str, arguments)])
-        except SystemExit as end:  # argparse leaves this way
-            code = int(end.code or 0)
-        printed = self.capsys.readouterr()
-        return Ran(code, printed.out.rstrip("\n"), printed.err.rstrip("\n"))
+        ran = run_command("baseline", *arguments)
+        return Ran(ran.code, ran.text.rstrip("\n"), ran.errors.rstrip("\n"))
 
     def files(self) -> dict[str, str]:
         """Return the files of the baselines with their content, but for lock and ignore file."""

@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import re
 import subprocess
 import sys
+from contextlib import redirect_stderr, redirect_stdout
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 # Loaded once here: runs in this process forget what they imported, and numpy loads only once.
 import numpy as np  # noqa: F401
 
-if TYPE_CHECKING:
-    from pathlib import Path
+from pytest_ttnn_perf.cli.main import main
 
+if TYPE_CHECKING:
     import pytest
 
 
@@ -60,7 +63,17 @@ class Project:
         return self.run(sys.executable, "-m", "pytest", *_options(arguments), *arguments)
 
     def cli(self, *arguments: str) -> Ran:
-        """Run ``ttnn-perf`` in a process of its own."""
+        """Run ``ttnn-perf`` in this process; quick."""
+        before = Path.cwd()
+        os.chdir(self.path)
+        try:
+            ran = run_command(*arguments)
+        finally:
+            os.chdir(before)
+        return Ran(ran.code, clean(ran.text), clean(ran.errors))
+
+    def cli_process(self, *arguments: str) -> Ran:
+        """Run ``ttnn-perf`` in a process of its own, for what only shows there."""
         return self.run(sys.executable, "-m", "pytest_ttnn_perf.cli.main", *arguments)
 
     def run(self, *command: str) -> Ran:
@@ -91,6 +104,19 @@ class Project:
         """Return all files but caches and bytecode."""
         found = (p.relative_to(self.path) for p in self.path.rglob("*") if p.is_file())
         return {str(p) for p in found if not {"__pycache__", ".pytest_cache"} & set(p.parts)}
+
+
+def run_command(*arguments: str | Path) -> Ran:
+    """Run ``ttnn-perf`` in this process and folder; what it does not catch is raised."""
+    streams = [io.TextIOWrapper(io.BytesIO(), encoding="utf-8") for _ in range(2)]
+    with redirect_stdout(streams[0]), redirect_stderr(streams[1]):
+        try:
+            code = main([*map(str, arguments)])
+        except SystemExit as end:  # argparse leaves this way
+            code = int(end.code or 0)
+    for stream in streams:
+        stream.seek(0)
+    return Ran(code, *(stream.read() for stream in streams))
 
 
 def _options(arguments: tuple[str, ...]) -> tuple[str, ...]:

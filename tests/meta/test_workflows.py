@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+import yaml
 
 from pytest_ttnn_perf._base.configuration import OPTIONS, option_of
 from pytest_ttnn_perf.cli.arguments import command_parser
@@ -65,7 +66,6 @@ def test_there_are_workflows() -> None:
 
 @pytest.mark.parametrize("name", BLOCKS)
 def test_yaml_parses(name: str) -> None:
-    yaml = pytest.importorskip("yaml", reason="PyYAML is not installed")
     assert yaml.safe_load(BLOCKS[name])
 
 

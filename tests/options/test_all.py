@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.behaviour.model import CONFIG_FILES, configure, counts_of, entry_of, record_of
+from tests.behaviour.model import configure, counts_of, entry_of, record_of
 
 if TYPE_CHECKING:
     from tests.harness.project import Project
@@ -39,18 +39,16 @@ def test_plain_tests_are_recorded_and_not_gated(plain: Project) -> None:
     assert entry["verdicts"] == {}
 
 
-@pytest.mark.parametrize("file", CONFIG_FILES)
-def test_all_has_its_twin(plain: Project, file: str) -> None:
-    configure(plain, "all = true", file=file)
+def test_all_has_its_twin(plain: Project) -> None:
+    configure(plain, "all = true")
 
     plain.pytest("--ttnn-perf")
 
     assert list(record_of(plain)["tests"]) == [PLAIN]
 
 
-@pytest.mark.parametrize("file", CONFIG_FILES)
-def test_gate_call_time_gates_plain_tests(plain: Project, file: str) -> None:
-    configure(plain, "gate_call_time = true", file=file)
+def test_gate_call_time_gates_plain_tests(plain: Project) -> None:
+    configure(plain, "gate_call_time = true")
 
     ran = plain.pytest("--ttnn-perf-all")
 
@@ -73,19 +71,15 @@ def test_marked_tests_stay_gated(project: Project) -> None:
     assert counts_of(project.pytest("--ttnn-perf-all")) == "1 failed, 1 passed"
 
 
-@pytest.mark.parametrize("file", CONFIG_FILES)
 @pytest.mark.parametrize(
     ("gate_call_time", "counts"), [("false", "1 passed"), ("true", "1 failed")]
 )
-def test_foreign_markers_count_as_ours(
-    project: Project, file: str, gate_call_time: str, counts: str
-) -> None:
+def test_foreign_markers_count_as_ours(project: Project, gate_call_time: str, counts: str) -> None:
     (project.path / "pytest.ini").write_text("[pytest]\nmarkers =\n  models_perf\n  slow\n")
     configure(
         project,
         'markers = ["other", "models_perf"]',
         f"gate_call_time = {gate_call_time}",
-        file=file,
     )
     project.write(
         test_plain="""

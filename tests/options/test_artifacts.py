@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.behaviour.model import CONFIG_FILES, configure, refusal_of, write_latency
+from tests.behaviour.model import configure, refusal_of, write_latency
 
 if TYPE_CHECKING:
     from tests.harness.project import Project
@@ -40,9 +40,8 @@ def test_option_is_relative_to_where_the_user_stands(below: Project) -> None:
     assert folders_of(below) == {"below/out"}
 
 
-@pytest.mark.parametrize("file", CONFIG_FILES)
-def test_setting_is_relative_to_the_root_and_the_option_wins(below: Project, file: str) -> None:
-    configure(below, 'artifacts = "kept"', file=file)
+def test_setting_is_relative_to_the_root_and_the_option_wins(below: Project) -> None:
+    configure(below, 'artifacts = "kept"')
 
     below.pytest("--ttnn-perf", "..")
     assert folders_of(below) == {"kept"}

@@ -8,14 +8,12 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.behaviour.model import (
-    CONFIG_FILES,
     configure,
     counts_of,
     entry_of,
     failure_of,
     metric,
     outcomes,
-    refusal_of,
 )
 from tests.behaviour.turns import id_of, latencies, write_turns
 from tests.harness.project import QUICK, Ran, clean
@@ -249,10 +247,9 @@ def test_confirm_passes_run_in_processes_of_their_own(project: Project) -> None:
     assert len(set((project.path / "pids").read_text().split())) == 2
 
 
-@pytest.mark.parametrize("file", CONFIG_FILES)
-def test_twin(project: Project, file: str) -> None:
+def test_twin(project: Project) -> None:
     write_baseline(project, 10)
-    configure(project, "confirm = 1", file=file)
+    configure(project, "confirm = 1")
 
     write_turns(project, model=latencies(20))
     gate(project)
@@ -261,27 +258,6 @@ def test_twin(project: Project, file: str) -> None:
     write_turns(project, model=latencies(20))
     gate(project, "--ttnn-perf-confirm=0")
     assert ran(project) == 1
-
-
-@pytest.mark.parametrize("text", ["-1", "1.5", "twice", ""])
-def test_anything_but_a_count_is_refused(project: Project, text: str) -> None:
-    assert refusal_of(project.pytest("--ttnn-perf", f"--ttnn-perf-confirm={text}")) == (
-        f"argument --ttnn-perf-confirm: expected a whole number of at least 0, found {text!r}"
-    )
-
-
-@pytest.mark.parametrize(
-    ("value", "found"), [("-1", "-1"), ("1.5", "1.5"), ("'twice'", "'twice'"), ("true", "True")]
-)
-def test_anything_but_a_count_is_refused_in_the_file(
-    project: Project, value: str, found: str
-) -> None:
-    configure(project, f"confirm = {value}")
-
-    assert refusal_of(project.pytest("--ttnn-perf")) == (
-        f"{project.path}/pyproject.toml: [tool.ttnn_perf] confirm: expected a whole number of at "
-        f"least 0, found {found}"
-    )
 
 
 def test_inline_runs_are_judged_at_once(project: Project) -> None:

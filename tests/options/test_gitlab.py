@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tests.behaviour.model import CONFIG_FILES, configure, refusal_of, write_latency
+from tests.behaviour.model import configure, refusal_of, write_latency
 
 if TYPE_CHECKING:
     from tests.harness.project import Project
@@ -71,9 +71,8 @@ def test_nothing_wrong_is_an_empty_list(project: Project) -> None:
     assert json.loads((project.path / "quality.json").read_text()) == []
 
 
-@pytest.mark.parametrize("file", CONFIG_FILES)
-def test_setting_counts_from_the_root(slower: Project, file: str) -> None:
-    configure(slower, 'gitlab = "reports/quality.json"', file=file)
+def test_setting_counts_from_the_root(slower: Project) -> None:
+    configure(slower, 'gitlab = "reports/quality.json"')
 
     slower.pytest("--ttnn-perf")
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.behaviour.findings import WARNING, checklist_of, write_model
-from tests.behaviour.model import CONFIG_FILES, MODEL, configure, counts_of, refusal_of
+from tests.behaviour.model import MODEL, configure, counts_of, refusal_of
 
 if TYPE_CHECKING:
     from tests.harness.project import Project
@@ -34,10 +34,9 @@ def test_ignore_has_the_last_word(project: Project) -> None:
     assert checklist_of(ran)[0] == f"{MODEL}: {WARNING}"
 
 
-@pytest.mark.parametrize("file", CONFIG_FILES)
-def test_ignore_has_its_twin(project: Project, file: str) -> None:
+def test_ignore_has_its_twin(project: Project) -> None:
     write_model(project)
-    configure(project, 'ignore = ["TTP701"]', file=file)
+    configure(project, 'ignore = ["TTP701"]')
 
     assert counts_of(project.pytest("--ttnn-perf-update=new")) == "1 passed"
     assert counts_of(project.pytest("--ttnn-perf", "--ttnn-perf-ignore=TTP1")) == "1 failed"

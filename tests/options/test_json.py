@@ -5,10 +5,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING
 
-import pytest
-
 from tests.behaviour.model import (
-    CONFIG_FILES,
     MODEL,
     configure,
     counts_of,
@@ -18,6 +15,8 @@ from tests.behaviour.model import (
 )
 
 if TYPE_CHECKING:
+    import pytest
+
     from tests.harness.project import Project
 
 
@@ -50,13 +49,12 @@ def test_existing_file_is_replaced(project: Project) -> None:
     assert json.loads((project.path / "run.json").read_text())["format"] == 1
 
 
-@pytest.mark.parametrize("file", CONFIG_FILES)
 def test_option_counts_from_here_and_setting_from_the_root(
-    project: Project, file: str, monkeypatch: pytest.MonkeyPatch
+    project: Project, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     write_latency(project, 12.5)
     (project.path / "pytest.ini").write_text("[pytest]\n")
-    configure(project, 'json = "set.json"', file=file)
+    configure(project, 'json = "set.json"')
     (project.path / "below").mkdir()
     monkeypatch.chdir(project.path / "below")
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.behaviour.model import CONFIG_FILES, configure, counts_of, failure_of, refusal_of
+from tests.behaviour.model import configure, counts_of, failure_of
 
 if TYPE_CHECKING:
     from tests.harness.project import Project
@@ -41,14 +41,13 @@ LOWERED = [
 ]
 
 
-@pytest.mark.parametrize("file", CONFIG_FILES)
 @pytest.mark.parametrize("arguments", [[], ["--ttnn-perf"]], ids=["idle", "gated"])
 @pytest.mark.parametrize(("check", "marker"), LOWERED)
 def test_strict_limits_hold_whatever_a_test_asks_for(
-    project: Project, file: str, arguments: list[str], check: str, marker: str
+    project: Project, arguments: list[str], check: str, marker: str
 ) -> None:
     write(project, check, marker=marker)
-    configure(project, 'limits = "strict"', 'missing = "ignore"', 'ignore = ["TTP9"]', file=file)
+    configure(project, 'limits = "strict"', 'missing = "ignore"', 'ignore = ["TTP9"]')
 
     ran = project.pytest(*arguments)
 
@@ -90,12 +89,3 @@ def test_a_good_pcc_and_other_accuracies_are_as_ever(project: Project) -> None:
     ran = project.pytest("--ttnn-perf")
     assert counts_of(ran) == "1 passed"
     assert "TTP906" not in ran.text
-
-
-@pytest.mark.parametrize("file", CONFIG_FILES)
-def test_other_values_are_refused(project: Project, file: str) -> None:
-    write(project, "pass")
-    configure(project, 'limits = "loose"', file=file)
-    assert "limits: expected one of 'asked', 'strict', found 'loose'" in refusal_of(
-        project.pytest()
-    )

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.behaviour.model import (
-    CONFIG_FILES,
     MODEL,
     configure,
     counts_of,
@@ -76,13 +75,12 @@ def test_existing_file_is_replaced(slower: Project) -> None:
     assert (slower.path / "report.md").read_text().count("## ❌") == 1
 
 
-@pytest.mark.parametrize("file", CONFIG_FILES)
 def test_option_counts_from_here_and_setting_from_the_root(
-    project: Project, file: str, monkeypatch: pytest.MonkeyPatch
+    project: Project, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     write_latency(project, 12.5)
     (project.path / "pytest.ini").write_text("[pytest]\n")
-    configure(project, 'markdown = "set.md"', file=file)
+    configure(project, 'markdown = "set.md"')
     (project.path / "below").mkdir()
     monkeypatch.chdir(project.path / "below")
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.behaviour.model import CONFIG_FILES, configure, counts_of, refusal_of
+from tests.behaviour.model import counts_of, refusal_of
 from tests.device.rig import (
     CONFTEST,
     DENSE,
@@ -115,15 +115,6 @@ def test_dropped_markers_are_given_more_room_in_the_device_pass_alone(tmp_path: 
     assert rig.metrics(DENSE)["op_count"]["samples"] == [1002]
 
 
-@pytest.mark.parametrize("file", CONFIG_FILES)
-def test_twin(rig: Rig, file: str) -> None:
-    table = "[tool.ttnn_perf]\n" if file == "pyproject.toml" else ""
-    (rig.project / file).write_text(f'{table}passes = "wall"\n')
-
-    assert rig.pytest(play(), *GATED, "-k", "sum").code == 0
-    assert rig.workers() == ["1-wall"]
-
-
 @pytest.mark.parametrize(
     ("profiler", "why"),
     [
@@ -150,21 +141,3 @@ def test_without_ttnn_there_is_none_either(project: Project) -> None:
     )
     ran = project.pytest("--ttnn-perf", "--ttnn-perf-missing=ignore", "--ttnn-perf-passes=wall")
     assert counts_of(ran) == "1 passed"
-
-
-def test_other_words_are_refused(project: Project) -> None:
-    message = refusal_of(project.pytest("--ttnn-perf", "--ttnn-perf-passes=all"))
-
-    # Python 3.12 took the quotes off the choices.
-    assert message.replace("'", "") == (
-        "argument --ttnn-perf-passes: invalid choice: all (choose from both, wall, device)"
-    )
-
-
-def test_other_words_are_refused_in_the_file(project: Project) -> None:
-    configure(project, 'passes = "all"')
-
-    assert refusal_of(project.pytest("--ttnn-perf")) == (
-        f"{project.path}/pyproject.toml: [tool.ttnn_perf] passes: expected one of 'both', 'wall', "
-        "'device', found 'all'"
-    )

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.behaviour.model import CONFIG_FILES, configure, write_latency
+from tests.behaviour.model import configure, write_latency
 
 if TYPE_CHECKING:
     from tests.harness.project import Project
@@ -42,20 +42,10 @@ def test_reason_stands_beside_time_commit_and_ttnn(project: Project) -> None:
     assert accepted == {"commit": commit[:12], "reason": None, "ttnn": None}
 
 
-@pytest.mark.parametrize("file", CONFIG_FILES)
-def test_reason_has_its_twin(project: Project, file: str) -> None:
+def test_reason_has_its_twin(project: Project) -> None:
     write_latency(project, 12.5)
-    configure(project, 'reason = "nightly"', file=file)
+    configure(project, 'reason = "nightly"')
 
     project.pytest("--ttnn-perf-update=all")
 
     assert reason_of(project) == "nightly"
-
-
-def test_option_wins_over_the_setting(project: Project) -> None:
-    write_latency(project, 12.5)
-    configure(project, 'reason = "nightly"')
-
-    project.pytest("--ttnn-perf-update=all", "--ttnn-perf-reason=mine")
-
-    assert reason_of(project) == "mine"

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tests.behaviour.model import CONFIG_FILES, configure, counts_of, record_of, refusal_of
+from tests.behaviour.model import configure, counts_of, record_of, refusal_of
 from tests.harness.captures import capture, op
 
 if TYPE_CHECKING:
@@ -189,10 +189,9 @@ def test_what_is_no_folder_is_refused(models: Project, place: str, found: str) -
     assert refusal_of(ran) == f"{models.path}/{place}: {expected}"
 
 
-@pytest.mark.parametrize("file", CONFIG_FILES)
-def test_replay_has_its_twin(models: Project, file: str) -> None:
+def test_replay_has_its_twin(models: Project) -> None:
     recorded(models, "test_resnet[8].csv", op("Matmul", 50_000))
-    configure(models, 'replay = "recorded"', file=file)
+    configure(models, 'replay = "recorded"')
 
     models.pytest("--ttnn-perf")
 

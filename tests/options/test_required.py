@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.behaviour.model import CONFIG_FILES, configure, counts_of
+from tests.behaviour.model import configure, counts_of
 
 if TYPE_CHECKING:
     from tests.harness.project import Project
@@ -44,10 +44,9 @@ def losses(text: str) -> list[str]:
     return lines[lines.index(LOST[0]) :][: len(LOST)] if LOST[0] in lines else []
 
 
-@pytest.mark.parametrize("file", CONFIG_FILES)
 @pytest.mark.parametrize("gone", [False, True], ids=["skipped", "gone"])
-def test_a_lost_test_fails_a_full_run(stored: Project, file: str, gone: bool) -> None:
-    configure(stored, "required = true", file=file)
+def test_a_lost_test_fails_a_full_run(stored: Project, gone: bool) -> None:
+    configure(stored, "required = true")
     source = BOTH.format(skipped=True)
     stored.write(test_model=source.replace("test_a", "helper") if gone else source)
 

@@ -6,14 +6,13 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.behaviour.model import CONFIG_FILES, configure, counts_of, refusal_of
+from tests.behaviour.model import counts_of
 from tests.device.rig import CONFTEST, MODELS, Rig, play, said
 from tests.device.script import Fault
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from tests.harness.project import Project
 
 OPTIONS = ("--ttnn-perf", "--ttnn-perf-missing=ignore", "--ttnn-perf-confirm=0")
 WALL = "--ttnn-perf-passes=wall"
@@ -34,10 +33,8 @@ def reset(rig: Rig) -> str | None:
     return text
 
 
-@pytest.mark.parametrize("file", CONFIG_FILES)
-def test_twin(rig: Rig, file: str) -> None:
-    table = "[tool.ttnn_perf]\n" if file == "pyproject.toml" else ""
-    (rig.project / file).write_text(f"{table}reset = \"echo 'the file' >> reset\"\n")
+def test_twin(rig: Rig) -> None:
+    (rig.project / "ttnn_perf.toml").write_text("reset = \"echo 'the file' >> reset\"\n")
 
     ran = rig.pytest(CRASH, *OPTIONS, WALL)
 
@@ -75,20 +72,3 @@ def test_the_option_wins_and_a_command_that_fails_ends_the_pass(rig: Rig) -> Non
     ) in ran.text
     assert rig.workers() == ["1-wall"]
     assert reset(rig) is None
-
-
-def test_no_command_is_refused(project: Project) -> None:
-    message = refusal_of(project.pytest("--ttnn-perf", "--ttnn-perf-reset"))
-
-    assert message == "argument --ttnn-perf-reset: expected one argument"
-
-
-@pytest.mark.parametrize(("value", "found"), [("3", "3"), ("true", "True"), ("[]", "a list of 0")])
-def test_anything_but_a_string_is_refused_in_the_file(
-    project: Project, value: str, found: str
-) -> None:
-    configure(project, f"reset = {value}")
-
-    assert refusal_of(project.pytest("--ttnn-perf")) == (
-        f"{project.path}/pyproject.toml: [tool.ttnn_perf] reset: expected a string, found {found}"
-    )

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.behaviour.findings import ERROR, WARNING, checklist_of, write_model
-from tests.behaviour.model import CONFIG_FILES, MODEL, configure, counts_of, entry_of, refusal_of
+from tests.behaviour.model import MODEL, configure, counts_of, entry_of, refusal_of
 
 if TYPE_CHECKING:
     from tests.harness.project import Project
@@ -39,10 +39,9 @@ def test_several_are_separated_by_commas(project: Project) -> None:
     assert asked(project) == {"TTP701", "TTP201", "TTP202", "TTP203"}
 
 
-@pytest.mark.parametrize("file", CONFIG_FILES)
-def test_select_has_its_twin(project: Project, file: str) -> None:
+def test_select_has_its_twin(project: Project) -> None:
     write_model(project)
-    configure(project, 'select = ["ttp9"]', file=file)
+    configure(project, 'select = ["ttp9"]')
 
     assert counts_of(project.pytest("--ttnn-perf-update=new")) == "1 passed"
 

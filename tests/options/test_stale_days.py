@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.behaviour.model import CONFIG_FILES, configure, write_latency
+from tests.behaviour.model import configure, write_latency
 
 if TYPE_CHECKING:
     from tests.harness.project import Project
@@ -38,12 +38,11 @@ def test_an_old_baseline_is_told(accepted_in_2024: Project) -> None:
     assert "  measure anew with: ttnn-perf calibrate TESTS --write" in ran.text.splitlines()
 
 
-@pytest.mark.parametrize("file", CONFIG_FILES)
 @pytest.mark.parametrize(
     ("days", "told"), [("0", ""), ("100000", ""), ("30", "older than 30 days")]
 )
-def test_how_old_is_old(accepted_in_2024: Project, file: str, days: str, told: str) -> None:
-    configure(accepted_in_2024, f"stale_days = {days}", file=file)
+def test_how_old_is_old(accepted_in_2024: Project, days: str, told: str) -> None:
+    configure(accepted_in_2024, f"stale_days = {days}")
 
     lines = stale_lines(accepted_in_2024.pytest("--ttnn-perf").text)
 

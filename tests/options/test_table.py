@@ -1,16 +1,25 @@
-"""The table of settings agrees with the record that the settings become."""
+"""The table of settings: what holds for all of them, in both files and on the command line."""
 
 from __future__ import annotations
 
+import json
 import re
 from dataclasses import fields
 from enum import Enum
+from typing import TYPE_CHECKING
 
 import pytest
 
 from pytest_ttnn_perf._base.configuration import FILE_ONLY, OPTIONS, TURN_ON
+from pytest_ttnn_perf._base.errors import InputError
 from pytest_ttnn_perf.records.settings import Settings
-from pytest_ttnn_perf.run.settings import _CHOICES, _READERS
+from pytest_ttnn_perf.run.settings import _CHOICES, _READERS, load_settings
+from tests.behaviour.model import refusal_of
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from tests.harness.project import Project
 
 KINDS = [(name, kind) for name, kind, *_ in (*OPTIONS, *FILE_ONLY)]
 
@@ -37,3 +46,87 @@ def test_help_names_the_default_of_the_record(name: str, description: str) -> No
     shown = default.value if isinstance(default, Enum) else default
     assert named is not None
     assert named[1] == (f"{shown:g}" if isinstance(shown, float) else str(shown))
+
+
+def value_of(name: str, kind: str) -> str:
+    """Return a value of a setting that is not its default, as TOML."""
+    default = getattr(Settings(), name)
+    if kind.startswith("choice"):
+        return next(json.dumps(each.value) for each in _CHOICES[name] if each is not default)
+    values = {
+        "flag": json.dumps(not default), "path": '"a"', "text": '"a"', "number from 0": "7",
+        "number from 1": "7", "codes": '["TTP7"]', "names": '["a"]', "correlation": "0.5",
+        "rules": '{TTP203 = {waive = "a"}}',
+    }  # fmt: skip
+    return values[kind]
+
+
+@pytest.mark.parametrize(("name", "kind"), KINDS)
+def test_both_files_are_read_alike(tmp_path: Path, name: str, kind: str) -> None:
+    line = f"{name} = {value_of(name, kind)}\n"
+    defaults = load_settings(tmp_path)
+
+    (tmp_path / "pyproject.toml").write_text(f"[tool.ttnn_perf]\n{line}")
+    shared = load_settings(tmp_path)
+    (tmp_path / "pyproject.toml").unlink()
+    (tmp_path / "ttnn_perf.toml").write_text(line)
+
+    assert load_settings(tmp_path) == shared
+    changed = {each.name for each in fields(Settings)
+               if getattr(shared, each.name) != getattr(defaults, each.name)}  # fmt: skip
+    assert changed == {name}
+
+
+#: What no setting of a kind takes, with what the message says instead.
+WRONG = {
+    "flag": ("1", "true or false"),
+    "path": ("3", "a string"),
+    "text": ("true", "a string"),
+    "number from 0": ("-1", "a whole number of at least 0"),
+    "number from 1": ("0", "a whole number of at least 1"),
+    "codes": ("1", "a list"),
+    "names": ("1", "a list"),
+    "correlation": ("2", "a correlation from -1 to 1"),
+    "rules": ("1", "a table"),
+}
+
+
+@pytest.mark.parametrize(("name", "kind"), KINDS)
+def test_other_values_are_refused_in_the_file(tmp_path: Path, name: str, kind: str) -> None:
+    if kind.startswith("choice"):
+        choices = ", ".join(repr(choice.value) for choice in _CHOICES[name])
+        value, expected = "'other'", f"one of {choices}"
+    else:
+        value, expected = WRONG[kind]
+    (tmp_path / "ttnn_perf.toml").write_text(f"{name} = {value}\n")
+
+    with pytest.raises(InputError) as refused:
+        load_settings(tmp_path)
+
+    found = "True" if value == "true" else value
+    assert str(refused.value).endswith(f": {name}: expected {expected}, found {found}")
+
+
+@pytest.mark.parametrize("text", ["-1", "1.5", "many", ""])
+@pytest.mark.parametrize(
+    ("name", "kind"), [(name, kind) for name, kind, *_ in OPTIONS if kind.startswith("number")]
+)
+def test_anything_but_a_count_is_refused(project: Project, name: str, kind: str, text: str) -> None:
+    ran = project.pytest("--ttnn-perf", f"--ttnn-perf-{name}={text}")
+
+    least = kind.removeprefix("number from ")
+    assert refusal_of(ran) == (
+        f"argument --ttnn-perf-{name}: expected a whole number of at least {least}, found {text!r}"
+    )
+
+
+@pytest.mark.parametrize(
+    ("name", "choices"), [(row[0], row[2]) for row in OPTIONS if row[1] == "choice"]
+)
+def test_other_words_are_refused(project: Project, name: str, choices: tuple[str, ...]) -> None:
+    message = refusal_of(project.pytest("--ttnn-perf", f"--ttnn-perf-{name}=other"))
+
+    # Python 3.12 took the quotes off the choices.
+    assert message.replace("'", "") == (
+        f"argument --ttnn-perf-{name}: invalid choice: other (choose from {', '.join(choices)})"
+    )

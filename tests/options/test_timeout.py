@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import pytest
-
-from tests.behaviour.model import configure, counts_of, failure_of, outcomes, refusal_of
+from tests.behaviour.model import configure, counts_of, failure_of, outcomes
 from tests.behaviour.turns import IN_WORKERS, id_of, latencies, write_turns
 
 if TYPE_CHECKING:
@@ -54,24 +52,3 @@ def test_zero_waits_for_ever(project: Project) -> None:
     ran = project.pytest("--ttnn-perf", *arguments, *IN_WORKERS)
 
     assert (ran.code, counts_of(ran)) == (0, "1 passed")
-
-
-@pytest.mark.parametrize("text", ["-1", "1.5", "1h", ""])
-def test_anything_but_whole_seconds_is_refused(project: Project, text: str) -> None:
-    assert refusal_of(project.pytest("--ttnn-perf", f"--ttnn-perf-timeout={text}")) == (
-        f"argument --ttnn-perf-timeout: expected a whole number of at least 0, found {text!r}"
-    )
-
-
-@pytest.mark.parametrize(
-    ("value", "found"), [("-1", "-1"), ("1.5", "1.5"), ("'1h'", "'1h'"), ("true", "True")]
-)
-def test_anything_but_whole_seconds_is_refused_in_the_file(
-    project: Project, value: str, found: str
-) -> None:
-    configure(project, f"timeout = {value}")
-
-    assert refusal_of(project.pytest("--ttnn-perf")) == (
-        f"{project.path}/pyproject.toml: [tool.ttnn_perf] timeout: expected a whole number of at "
-        f"least 0, found {found}"
-    )

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.behaviour.model import (
-    CONFIG_FILES,
     configure,
     counts_of,
     failure_of,
@@ -65,10 +64,9 @@ def test_options_that_turn_the_gate_on(project: Project, arguments: list[str]) -
     assert "\nttnn-perf: gate on, key host-ARCH, " in project.pytest(*arguments).text
 
 
-@pytest.mark.parametrize("file", CONFIG_FILES)
-def test_enabled_turns_the_gate_on(project: Project, file: str) -> None:
+def test_enabled_turns_the_gate_on(project: Project) -> None:
     write_latency(project, 12.5)
-    configure(project, "enabled = true", file=file)
+    configure(project, "enabled = true")
 
     ran = project.pytest()
 
@@ -76,16 +74,15 @@ def test_enabled_turns_the_gate_on(project: Project, file: str) -> None:
     assert failure_of(ran).startswith("NO_BASELINE: latency 12.50 ms has no baseline")
 
 
-@pytest.mark.parametrize("file", CONFIG_FILES)
 @pytest.mark.parametrize("line", ["enabled = false", "all = true", 'update = "new"'])
-def test_configuration_alone_does_not_gate(project: Project, file: str, line: str) -> None:
+def test_configuration_alone_does_not_gate(project: Project, line: str) -> None:
     write_latency(project, 12.5)
-    configure(project, line, file=file)
+    configure(project, line)
 
     ran = project.pytest()
 
     assert (ran.code, counts_of(ran)) == (0, "1 passed")
-    assert project.files() == {"test_model.py", "numbers.json", file}
+    assert project.files() == {"test_model.py", "numbers.json", "pyproject.toml"}
 
 
 def test_option_wins_over_a_configuration_that_says_off(project: Project) -> None:
@@ -93,13 +90,3 @@ def test_option_wins_over_a_configuration_that_says_off(project: Project) -> Non
     configure(project, "enabled = false")
 
     assert counts_of(project.pytest("--ttnn-perf")) == "1 failed"
-
-
-@pytest.mark.parametrize("file", CONFIG_FILES)
-def test_mistaken_configuration_of_another_run_is_no_matter_while_idle(
-    project: Project, file: str
-) -> None:
-    write_latency(project, 12.5)
-    configure(project, 'update = "all"', file=file)
-
-    assert counts_of(project.pytest()) == "1 passed"

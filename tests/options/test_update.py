@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.behaviour.model import (
-    CONFIG_FILES,
     configure,
     counts_of,
     metric,
@@ -76,16 +75,6 @@ def test_all_without_a_reason_is_refused(project: Project, reason: list[str]) ->
     assert refusal_of(ran) == (
         '--ttnn-perf-update=all needs --ttnn-perf-reason "why the change is right"'
     )
-
-
-@pytest.mark.parametrize("file", CONFIG_FILES)
-def test_update_has_its_twin(project: Project, file: str) -> None:
-    write_latency(project, 12.5)
-    configure(project, 'update = "new"', file=file)
-
-    project.pytest("--ttnn-perf")
-
-    assert stored_metric(project)["sessions"] == [[12.5, 0, 1]]
 
 
 def test_option_wins_over_the_setting(project: Project) -> None:

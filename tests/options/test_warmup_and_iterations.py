@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.behaviour.model import CONFIG_FILES, configure, entry_of, refusal_of
+from tests.behaviour.model import configure, entry_of
 
 if TYPE_CHECKING:
     from tests.harness.project import Project
@@ -67,33 +67,15 @@ def test_nearest_word_wins(project: Project, count: Count) -> None:
 
 
 @both
-@pytest.mark.parametrize("file", CONFIG_FILES)
-def test_twin(project: Project, count: Count, file: str) -> None:
+def test_twin(project: Project, count: Count) -> None:
     count.write_tests(project)
-    configure(project, f"{count.name} = 2", file=file)
+    configure(project, f"{count.name} = 2")
 
     project.pytest("--ttnn-perf")
     assert count.calls(project) == [2, 6, 7]
 
     project.pytest("--ttnn-perf", f"--ttnn-perf-{count.name}=4")
     assert count.calls(project) == [4, 6, 7]
-
-
-@pytest.mark.parametrize(
-    ("count", "text"),
-    [
-        *((WARMUP, text) for text in ("-1", "1.5", "many", "")),
-        *((ITERATIONS, text) for text in ("0", "-1", "1.5", "many")),
-    ],
-    ids=str,
-)
-def test_anything_but_a_count_is_refused(project: Project, count: Count, text: str) -> None:
-    ran = project.pytest("--ttnn-perf", f"--ttnn-perf-{count.name}={text}")
-
-    assert refusal_of(ran) == (
-        f"argument --ttnn-perf-{count.name}: expected a whole number of at least {count.least}, "
-        f"found {text!r}"
-    )
 
 
 def test_no_warm_up_leaves_the_first_calls_among_the_samples(project: Project) -> None:
