@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 
 from pytest_ttnn_perf.analysis.captures.device_metrics import device_metrics, gated_ops
-from pytest_ttnn_perf.analysis.captures.ops_csv import is_ops_csv, read_ops_csv, window
+from pytest_ttnn_perf.analysis.captures.ops_csv import read_ops_csv, window
 from pytest_ttnn_perf.analysis.captures.report_db_text import (
     attribute,
     attribute_flag,
@@ -40,10 +40,6 @@ def frame_of(file: Path) -> Any:
     if KERNEL not in frame:
         frame[KERNEL] = frame.filter(regex="DM FW|TRISC FW").max(axis=1)
     return frame
-
-
-def test_it_is_recognised(file: Path) -> None:
-    assert is_ops_csv(file.read_text(encoding="utf-8")[:4000])
 
 
 def test_rows_and_drops(file: Path) -> None:

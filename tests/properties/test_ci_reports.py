@@ -19,8 +19,6 @@ from pytest_ttnn_perf.report.ci import (
     CiReport,
     Level,
     annotation_lines,
-    escape_data,
-    escape_property,
     gitlab_text,
     property_pairs,
 )
@@ -109,14 +107,6 @@ def test_report_keeps_its_shape(test: str, metric: str, text: str) -> None:
         else:
             columns = None if not line.startswith("|--") else columns
     report.encode()
-
-
-@given(ANY)
-def test_escaped_text_decodes_back(text: str) -> None:
-    for escaped in (escape_data(text), escape_property(text)):
-        assert not set("\r\n") & set(escaped)
-        assert decoded(escaped.replace("%25", "\0")).replace("\0", "%") == text or "\0" in text
-    assert not set(":,") & set(escape_property(text))
 
 
 @given(ANY, ANY, ANY)

@@ -65,18 +65,6 @@ def test_a_short_device_time_is_not_called_noisy(median_ns: int) -> None:
     assert judged(MetricObservation(metric, (median_ns,)), baseline).outcome is Outcome.WITHIN
 
 
-@SOME
-@given(st.data())
-def test_a_run_of_the_sessions_medians_is_neither_worse_nor_better(data: st.DataObject) -> None:
-    metric = data.draw(TIMINGS)
-    # Up to 1.8 times apart; the run then is the centre but for the two means of an even count
-    # (of values here, of logarithms there). A noisy baseline is called so, and nothing else.
-    baseline = data.draw(baselines(metric, spread=0.3))
-    samples = tuple(session.median for session in baseline.current)
-    verdict = judged(MetricObservation(metric, samples), baseline)
-    assert verdict.outcome in {Outcome.WITHIN, Outcome.TOO_NOISY}
-
-
 @MANY
 @given(cases(), between(-6, 6).map(lambda exponent: 10**exponent))
 def test_scaling_everything_by_one_factor_changes_no_verdict(case: Case, factor: float) -> None:
@@ -175,20 +163,6 @@ def test_one_confirmation_within_the_limit_clears_a_suspect_and_doubts_a_gain(
     passes.insert(position, (_worse(case, within),))
     settled = case.with_samples(_worse(case, towards * beyond[0])).with_confirmations(*passes)
     assert settled.judged().outcome in {Outcome.WITHIN, Outcome.TOO_NOISY}
-
-
-@pytest.mark.parametrize(
-    ("outcome", "towards"), [(Outcome.REGRESSED, 1), (Outcome.IMPROVED, -1)], ids=["worse", "gain"]
-)
-@SOME
-@given(case=cases(), beyond=st.lists(between(1.01, 3), min_size=2, max_size=5))
-def test_confirmations_that_all_lie_beyond_the_limit_keep_the_verdict(
-    outcome: Outcome, towards: int, case: Case, beyond: list[float]
-) -> None:
-    assume(_has_room(case))
-    first, *passes = [_worse(case, towards * each) for each in beyond]
-    confirmed = case.with_samples(first).with_confirmations(*((each,) for each in passes))
-    assert confirmed.judged().outcome is outcome
 
 
 @pytest.mark.parametrize("towards", [1, -1], ids=["suspect", "gain"])

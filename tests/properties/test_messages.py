@@ -148,15 +148,6 @@ def test_a_damaged_stream_is_not_quoted_at_length() -> None:
     assert len(str(refused.value)) < 200
 
 
-@SOME
-@given(REPORTS)
-def test_a_report_tells_its_test_its_phase_and_its_observation(report: dict[str, Any]) -> None:
-    message = Reported(report)
-    assert message.test == report["nodeid"]
-    assert message.phase == str(report.get("when"))
-    assert message.observed == report.get(OBSERVATION), "what is no observation is refused later"
-
-
 ASSIGNMENTS = st.builds(
     Assignment,
     kind=st.sampled_from(PassKind),

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import io
 from typing import TYPE_CHECKING
 
 from hypothesis import example, given
@@ -161,16 +160,6 @@ def test_a_cut_file_is_refused_or_whole_up_to_a_line(
         assert found == read(folder, text(rows[: found.rows], header=header, end=end))
 
 
-def test_a_file_cut_at_any_byte(tmp_path_factory: pytest.TempPathFactory) -> None:
-    folder = folder_of(tmp_path_factory)
-    rows = [op(attributes='x, "y"'), signpost("A"), op(kernel=""), fallback(), op("é")]
-    whole = text(rows).encode()
-    tables = [read(folder, text(rows[:count])) for count in range(1, len(rows) + 1)]
-    for cut in range(len(whole)):
-        found = attempted(folder, whole[:cut])
-        assert found is None or found in tables
-
-
 @FEW
 @given(rows=ROWS, at=st.integers(0, 12), many=st.integers(1, 100))
 def test_a_row_without_time_changes_nothing_else(
@@ -223,16 +212,3 @@ def test_anything_is_read_or_refused(
 ) -> None:
     attempted(folder_of(tmp_path_factory), content)
     is_ops_csv(content.decode("utf-8", "replace"))
-
-
-@SOME
-@given(rows=ROWS)
-def test_a_file_is_what_the_csv_module_says(
-    tmp_path_factory: pytest.TempPathFactory, rows: list[Row]
-) -> None:
-    content = text(rows)
-    table = read(folder_of(tmp_path_factory), content)
-    written = list(csv.DictReader(io.StringIO(content, newline="")))
-    attributes = {row["ATTRIBUTES"] for row in written} - {"", "None"}
-    assert {only.attributes for only in table} <= attributes | {""}
-    assert {only.signature.op for only in table} <= {row["OP CODE"] for row in written}

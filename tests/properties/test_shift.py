@@ -157,12 +157,6 @@ def _turned(baseline: MetricBaseline) -> MetricBaseline:
     return MetricBaseline(replace(metric, better=better), sessions)
 
 
-@SOME
-@given(runs())
-def test_fewer_tests_than_it_takes_tell_of_no_shift(run: Judged) -> None:
-    assert shift_of(run[: ENOUGH - 1]) is None
-
-
 #: Verdicts as the gate makes them or as a record of anyone's may hold them: no comparison says
 #: that less than nothing is left, or has a limit below zero.
 ANY_VERDICTS = st.builds(

@@ -15,8 +15,6 @@ if TYPE_CHECKING:
 
     from pytest_ttnn_perf.records.ttnn_report import Report
 
-Rows = "Iterable[Mapping[str, object]]"
-
 #: Before there was a version: no rank, no storage type, no metadata.
 LEGACY = {
     "devices": "device_id int, num_y_compute_cores int, num_x_compute_cores int,"

@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from pytest_ttnn_perf._base.errors import InputError
-from pytest_ttnn_perf.analysis.captures.cpp_report import is_cpp_report, read_cpp_report
-from pytest_ttnn_perf.analysis.captures.ops_csv import is_ops_csv
+from pytest_ttnn_perf.analysis.captures.cpp_report import read_cpp_report
 from pytest_ttnn_perf.records.ops import Op, Signature, TraceReplays
 
 if TYPE_CHECKING:
@@ -88,9 +87,3 @@ def test_an_op_without_time_is_counted(tmp_path: Path) -> None:
 def test_a_report_that_is_none(tmp_path: Path, text: str, problem: str) -> None:
     with pytest.raises(InputError, match=problem):
         read(tmp_path, text)
-
-
-def test_it_is_known_by_its_header() -> None:
-    assert is_cpp_report(HEADER + ROW)
-    assert not is_ops_csv(HEADER)
-    assert not is_cpp_report("OP CODE," + HEADER)

@@ -9,10 +9,20 @@ from typing import TYPE_CHECKING
 import pytest
 
 from pytest_ttnn_perf._base.errors import InputError
+from pytest_ttnn_perf.analysis.captures.cpp_report import read_cpp_report
 from pytest_ttnn_perf.analysis.captures.detect import ArtifactKind, kind_of
+from pytest_ttnn_perf.analysis.captures.device_log import read_device_log
+from pytest_ttnn_perf.analysis.captures.graph_json import read_graph_json
+from pytest_ttnn_perf.analysis.captures.ops_csv import read_ops_csv
+from pytest_ttnn_perf.analysis.captures.report_db import read_report_db
+from pytest_ttnn_perf.analysis.captures.tt_smi import read_tt_smi
+from pytest_ttnn_perf.analysis.captures.ttlang_log import read_ttlang_log
+from pytest_ttnn_perf.analysis.captures.ttlang_perf import read_perf_summary_json
+from pytest_ttnn_perf.analysis.captures.ttlang_sim import read_sim_stats, read_sim_trace
 from tests.harness.corpus import corpus, corpus_folder
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
 
 TEXTS = {
@@ -64,11 +74,28 @@ def test_anything_else_is_refused(tmp_path: Path, content: bytes, problem: str) 
     assert str(caught.value).startswith(f"{file}: {problem}")
 
 
-def test_a_folder_and_a_missing_file_are_refused(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="expected a file, found a folder"):
-        kind_of(tmp_path)
-    with pytest.raises(InputError, match="cannot read: No such file"):
-        kind_of(tmp_path / "none")
+@pytest.mark.parametrize(
+    "read",
+    [kind_of, read_ops_csv, read_cpp_report, read_device_log, read_graph_json, read_report_db,
+     read_ttlang_log, read_perf_summary_json, read_sim_trace, read_sim_stats, read_tt_smi],
+)  # fmt: skip
+def test_what_cannot_be_read_is_refused_by_every_reader(
+    tmp_path: Path, read: Callable[[Path], object]
+) -> None:
+    for file, problem in (
+        (tmp_path, "expected a file, found a folder"),
+        (tmp_path / "none", "cannot read: No such file"),
+    ):
+        with pytest.raises(InputError, match=problem):
+            read(file)
+
+
+@pytest.mark.parametrize("read", [kind_of, read_graph_json, read_report_db])
+def test_a_name_that_no_file_can_have_is_refused(
+    tmp_path: Path, read: Callable[[Path], object]
+) -> None:
+    with pytest.raises(InputError, match="null"):
+        read(tmp_path / "a\0b")
 
 
 def test_every_capture_of_the_corpus_is_known() -> None:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from pytest_ttnn_perf._base.errors import InputError
-from pytest_ttnn_perf.analysis.captures.device_log import is_device_log, read_device_log
+from pytest_ttnn_perf.analysis.captures.device_log import read_device_log
 from pytest_ttnn_perf.records.ttnn_report import RiscTime
 
 if TYPE_CHECKING:
@@ -145,15 +145,3 @@ def test_an_end_before_its_start_is_no_time(tmp_path: Path) -> None:
 def test_a_log_that_is_none(tmp_path: Path, text: str | bytes, problem: str) -> None:
     with pytest.raises(InputError, match=problem):
         read(tmp_path, text)
-
-
-def test_a_log_that_is_not_there(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="cannot read"):
-        read_device_log(tmp_path / "none.csv")
-    with pytest.raises(InputError, match="found a folder"):
-        read_device_log(tmp_path)
-
-
-def test_it_is_known_by_its_first_line() -> None:
-    assert is_device_log(CHIP + HEADER)
-    assert not is_device_log(HEADER)

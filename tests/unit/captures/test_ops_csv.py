@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import subprocess
 import sys
 from typing import TYPE_CHECKING, Any
@@ -12,7 +11,6 @@ import pytest
 from pytest_ttnn_perf.analysis.captures.ops_csv import is_ops_csv
 from pytest_ttnn_perf.records.ops import HOST, Op, Signature, Signpost, Tensor, Unread
 from tests.unit.captures.ops_text import (
-    HEADER,
     KERNEL,
     fallback,
     op,
@@ -119,14 +117,6 @@ def test_equal_signatures_are_stored_once(tmp_path: Path) -> None:
     assert table.columns.signature == [0, 0]
 
 
-def test_what_only_dropped_rows_say_is_not_kept(tmp_path: Path) -> None:
-    rows = [signpost("a"), op("Ghost", kernel="", attributes="ghost"), op("B", attributes="b")]
-    table = read(tmp_path, text(rows))
-    assert [signature.op for signature in table.signatures] == ["B"]
-    assert table.attribute_texts == ["b"]
-    assert table.op(0).attributes == "b"
-
-
 @pytest.mark.parametrize("nothing", ["", "None", "nan", "NaN", " "])
 def test_a_number_may_be_left_out_in_several_words(tmp_path: Path, nothing: str) -> None:
     row = op(fw=nothing, gap=nothing, cycle=nothing, core_count=nothing, trace=nothing)
@@ -230,33 +220,10 @@ def test_a_fallback_on_the_host_is_an_op_without_device(tmp_path: Path) -> None:
     assert table.dropped == {}
 
 
-@pytest.mark.parametrize("end", ["\n", "\r\n"])
-@pytest.mark.parametrize("quoting", [csv.QUOTE_MINIMAL, csv.QUOTE_ALL])
-def test_line_ends_and_quotes_change_nothing(tmp_path: Path, end: str, quoting: int) -> None:
-    awkward = 'a, "b"\nc'
-    rows = [
-        op(attributes=awkward) | tensor("INPUT_0", "1[1]", "1[1]", "1[1]", "1[1]"),
-        op(kernel="", attributes="x"),
-        signpost('said "hello, world"'),
-        op(attributes="plain"),
-        op("Add, fused", attributes='"'),
-    ]
-    table = read(tmp_path, "\ufeff" + text(rows, end=end, quoting=quoting))
-    assert [only.attributes for only in table] == [awkward, "plain", '"']
-    assert [only.signature.op for only in table] == ["Matmul", "Matmul", "Add, fused"]
-    assert table.signposts == (Signpost('said "hello, world"', 1),)
-    assert table.dropped == {"no kernel duration": 1}
-    assert table.op(0).signature.inputs[0].memory == DRAM
-
-
 def test_empty_lines_are_no_rows(tmp_path: Path) -> None:
     lines = text([op(), op()], end="\n").splitlines()
     table = read(tmp_path, "\n".join([lines[0], "", lines[1], "", "", lines[2], "", ""]))
     assert (table.rows, len(table)) == (2, 2)
-
-
-def test_the_last_line_end_may_be_missing(tmp_path: Path) -> None:
-    assert len(read(tmp_path, text([op(), op()]).rstrip())) == 2
 
 
 def test_the_last_column_may_be_one_that_counts(tmp_path: Path) -> None:
@@ -299,10 +266,3 @@ def test_reading_loads_no_pandas(tmp_path: Path) -> None:
 )
 def test_a_capture_is_told_by_its_first_line(head: str, expected: bool) -> None:
     assert is_ops_csv(head) is expected
-
-
-def test_columns_in_any_order_among_others(tmp_path: Path) -> None:
-    row = op(attributes="x") | tensor("INPUT_1", "1[1]", "2[2]", "3[3]", "4[4]")
-    plain = read(tmp_path, text([row]))
-    shuffled = read(tmp_path, text([row], header=("A", *reversed(HEADER), "B")))
-    assert list(plain) == list(shuffled)

@@ -9,7 +9,6 @@ import pytest
 
 from pytest_ttnn_perf._base.errors import InputError
 from pytest_ttnn_perf.analysis.captures import ops_csv as ops_records
-from pytest_ttnn_perf.analysis.captures.ops_csv import read_ops_csv
 from tests.unit.captures.ops_text import HEADER, KERNEL, op, read, tensor, tensor_columns, text
 
 if TYPE_CHECKING:
@@ -162,10 +161,3 @@ def test_text_that_is_not_utf8(tmp_path: Path) -> None:
     assert refusal(tmp_path, content).startswith(
         "2: OP CODE: expected UTF-8 text, found other bytes: "
     )
-
-
-def test_a_folder_and_a_file_that_is_not_there(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="expected a file, found a folder"):
-        read_ops_csv(tmp_path)
-    with pytest.raises(InputError, match="cannot read: No such file or directory"):
-        read_ops_csv(tmp_path / "none.csv")

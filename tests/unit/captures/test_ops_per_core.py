@@ -71,12 +71,6 @@ def test_what_is_no_number_is_refused_with_its_column_and_line(tmp_path: Path) -
         read(tmp_path, text([told(1, 2), told(1, "fast")], header=WITH_CORES))
 
 
-def test_a_last_value_that_may_be_cut_is_refused(tmp_path: Path) -> None:
-    content = text([told(1, 900)], header=WITH_CORES[:-1]).rstrip("\r\n")
-    with pytest.raises(InputError, match="may be cut off"):
-        read(tmp_path, content)
-
-
 def test_the_report_of_a_device(tmp_path: Path) -> None:
     def report(*values: str) -> OpTable:
         file = tmp_path / "cpp_device_perf_report.csv"

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import pytest
+
 from pytest_ttnn_perf.records.ops import TraceReplays
 from tests.unit.captures.ops_text import HEADER, REPLAY, Row, op, read, signpost, text
 
@@ -16,19 +18,17 @@ def replay(number: int, codes: str, *, device: int = 0, trace: int = 0) -> list[
     return [op(code, device=device, trace=trace, replay=number) for code in codes]
 
 
-def test_equal_replays_are_complete(tmp_path: Path) -> None:
-    rows = [op("A"), *replay(1, "AB"), *replay(2, "AB"), *replay(3, "AB")]
-    assert read(tmp_path, text(rows)).traces == (TraceReplays(0, 0, 3, complete=True),)
-
-
-def test_a_replay_that_lacks_an_op_is_not(tmp_path: Path) -> None:
-    rows = [*replay(1, "AB"), *replay(2, "AB"), *replay(3, "A")]
-    assert read(tmp_path, text(rows)).traces == (TraceReplays(0, 0, 3, complete=False),)
-
-
-def test_a_replay_of_other_ops_is_not(tmp_path: Path) -> None:
-    rows = [*replay(1, "AB"), *replay(2, "BA")]
-    assert read(tmp_path, text(rows)).traces == (TraceReplays(0, 0, 2, complete=False),)
+@pytest.mark.parametrize(
+    ("replays", "complete"),
+    [(["AB", "AB", "AB"], True), (["AB", "AB", "A"], False), (["AB", "BA"], False)],
+    ids=["equal", "one lacks an op", "other ops"],
+)
+def test_replays_are_complete_if_they_are_equal(
+    tmp_path: Path, replays: list[str], complete: bool
+) -> None:
+    rows = [row for number, codes in enumerate(replays, start=1) for row in replay(number, codes)]
+    (found,) = read(tmp_path, text([op("A"), *rows])).traces
+    assert found == TraceReplays(0, 0, len(replays), complete=complete)
 
 
 def test_a_dropped_op_makes_its_replay_incomplete(tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from pytest_ttnn_perf._base.errors import InputError
-from pytest_ttnn_perf.analysis.captures.report_db import is_report_db, read_report_db
+from pytest_ttnn_perf.analysis.captures.report_db import read_report_db
 from pytest_ttnn_perf.analysis.captures.report_db_graph import LONGEST_ARGUMENT
 from pytest_ttnn_perf.records.ttnn_report import (
     BufferType,
@@ -38,12 +38,6 @@ SHARDED = (
     'shard_spec=ShardSpec{grid=[{"start":{"x":0,"y":0},"end":{"x":1,"y":7}], shape=[96, 32],'
     " orientation=ShardOrientation::COL_MAJOR},nd_shard_spec=std::nullopt)"
 )
-
-
-def test_a_database_is_known_by_its_first_bytes(tmp_path: Path) -> None:
-    file = build(tmp_path / "db.sqlite", LEGACY)
-    assert is_report_db(file.read_bytes()[:64])
-    assert not is_report_db(b"OP CODE,OP TYPE")
 
 
 @pytest.mark.parametrize("schema", [LEGACY, RANKED], ids=["legacy", "ranked"])

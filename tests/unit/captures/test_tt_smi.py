@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from pytest_ttnn_perf._base.errors import InputError
-from pytest_ttnn_perf.analysis.captures.tt_smi import is_tt_smi, read_tt_smi
+from pytest_ttnn_perf.analysis.captures.tt_smi import read_tt_smi
 from pytest_ttnn_perf.records.ttnn_report import BoardLimits, Firmware, Telemetry
 
 if TYPE_CHECKING:
@@ -91,9 +91,3 @@ def test_whatever_is_missing_is_none(tmp_path: Path) -> None:
 def test_a_snapshot_that_is_none(tmp_path: Path, document: object, problem: str) -> None:
     with pytest.raises(InputError, match=problem):
         read(tmp_path, document)
-
-
-def test_it_is_known_by_its_beginning() -> None:
-    assert is_tt_smi('{\n "time": "x", "host_sw_vers": {')
-    assert is_tt_smi(json.dumps({"device_info": [DEVICE]}))
-    assert not is_tt_smi('{"tests": {}}')

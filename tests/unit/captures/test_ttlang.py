@@ -228,12 +228,6 @@ def test_a_dump_of_kernels_is_no_section() -> None:
     assert log == parse(sample.WHOLE_LOG)
 
 
-def test_a_log_of_a_file(tmp_path: Path) -> None:
-    file = tmp_path / "run.log"
-    file.write_text(sample.WHOLE_LOG, encoding="utf-8")
-    assert read_ttlang_log(file) == parse(sample.WHOLE_LOG)
-
-
 @pytest.mark.parametrize(
     ("content", "problem"),
     [
@@ -249,13 +243,6 @@ def test_a_file_that_is_no_log(tmp_path: Path, content: bytes, problem: str) -> 
     file.write_bytes(content)
     with pytest.raises(InputError, match=problem):
         read_ttlang_log(file)
-
-
-def test_a_file_that_is_not_there(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="cannot read: No such file"):
-        read_ttlang_log(tmp_path / "none.log")
-    with pytest.raises(InputError, match="found a folder"):
-        read_ttlang_log(tmp_path)
 
 
 @pytest.mark.parametrize(

@@ -77,44 +77,35 @@ def test_a_summary_that_gives_way_to_other_output() -> None:
     assert kinds(log).count(ProblemKind.UNREAD) == 3
 
 
-def cut_anywhere(text: str) -> list[str]:
-    return [text[:cut] for cut in range(len(text))]
+LAST = "    TRISC_2  900 cycles (0.9 us) - 950 cycles (1.0 us)\n"
 
 
-def test_a_summary_cut_anywhere() -> None:
-    whole = parse(sample.PERF_SUMMARY).perf_summaries[0]
-    # Behind the last program only an empty line follows.
-    for text in cut_anywhere(sample.PERF_SUMMARY.rstrip("\n") + "\n"):
-        for summary in parse(text).perf_summaries:
-            assert not summary.complete
-            assert set(summary.programs) <= set(whole.programs)
-
-
-def test_a_headless_program_cut_anywhere() -> None:
-    last = "    TRISC_2  900 cycles (0.9 us) - 950 cycles (1.0 us)\n"
-    (whole,) = parse(sample.PROGRAM + last).perf_summaries
-    assert whole.complete
-    for text in cut_anywhere(sample.PROGRAM + last):
-        assert not any(summary.complete for summary in parse(text).perf_summaries)
-
-
-def test_a_report_cut_anywhere() -> None:
-    for text in cut_anywhere(sample.AUTO_PROFILE.rstrip("=\n")):
-        for report in parse(text).auto_profiles:
-            assert not report.complete
-
-
-def test_signposts_cut_anywhere() -> None:
-    for text in cut_anywhere(sample.SIGNPOSTS.rstrip("=\n")):
-        for profile in parse(text).signpost_profiles:
-            assert not profile.complete
-
-
-def test_graphs_cut_anywhere() -> None:
-    for text in cut_anywhere(sample.FLOW_GRAPH.rstrip("\n")):
-        log = parse(text)
+@pytest.mark.parametrize(
+    "whole",
+    [
+        sample.PERF_SUMMARY.rstrip("\n")
+        + "\n",  # behind the last program only an empty line follows
+        sample.PROGRAM + LAST,
+        sample.AUTO_PROFILE.rstrip("=\n"),
+        sample.SIGNPOSTS.rstrip("=\n"),
+        sample.FLOW_GRAPH.rstrip("\n"),
+    ],
+    ids=["summary", "headless program", "report", "signposts", "graph"],
+)
+def test_a_section_cut_anywhere_is_not_complete(whole: str) -> None:
+    for cut in range(len(whole)):
+        log = parse(whole[:cut])
         assert not log.flow_graphs
-        assert kinds(log) in ([], [ProblemKind.CUT])
+        sections = (*log.perf_summaries, *log.auto_profiles, *log.signpost_profiles)
+        assert not any(section.complete for section in sections)
+
+
+def test_programs_of_a_summary_that_is_cut_anywhere_are_whole() -> None:
+    programs = set(parse(sample.PERF_SUMMARY).perf_summaries[0].programs)
+    for cut in range(len(sample.PERF_SUMMARY)):
+        for summary in parse(sample.PERF_SUMMARY[:cut]).perf_summaries:
+            assert set(summary.programs) <= programs
+    assert parse(sample.PROGRAM + LAST).perf_summaries[0].complete
 
 
 def test_a_summary_of_threads_that_were_not_listed() -> None:

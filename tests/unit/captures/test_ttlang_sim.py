@@ -10,8 +10,6 @@ import pytest
 
 from pytest_ttnn_perf._base.errors import InputError
 from pytest_ttnn_perf.analysis.captures.ttlang_sim import (
-    is_sim_stats,
-    is_sim_trace,
     read_sim_stats,
     read_sim_trace,
 )
@@ -213,10 +211,3 @@ def test_a_table_cut_anywhere(tmp_path: Path) -> None:
     for cut in range(len(TENSORS.rstrip("=\n"))):
         with pytest.raises(InputError):
             stats(tmp_path, TENSORS[:cut])
-
-
-def test_they_are_known_by_their_beginning() -> None:
-    assert is_sim_trace(text(OPERATION))
-    assert not is_sim_trace('{"events": []}')
-    assert is_sim_stats(TENSORS)
-    assert not is_sim_stats("Statistics\n")

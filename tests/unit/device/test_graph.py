@@ -87,11 +87,6 @@ def test_a_capture_leaves_a_database_in_a_folder_of_its_own(tmp_path: Path) -> N
     assert sorted(file.name for file in folder.iterdir()) == ["db.sqlite", "graph_capture.json"]
 
 
-def test_a_folder_that_is_there_is_used_again(tmp_path: Path) -> None:
-    for _ in range(2):
-        assert captured(Graph(), tmp_path) == CapturedGraph(tmp_path / "db.sqlite")
-
-
 def test_with_torch_what_python_passes_is_recorded(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -203,16 +198,6 @@ def test_an_error_of_the_model_ends_the_capture_and_is_its_own(
         raise error
     assert raised.value is error
     assert graph.called == [*BEGUN, "end"]
-
-
-def test_an_error_of_the_model_without_a_capture_is_its_own(tmp_path: Path) -> None:
-    error = LookupError("of the model")
-    with (
-        pytest.raises(LookupError) as raised,
-        captured_graph(Runtime(ModuleType("ttnn")), tmp_path),
-    ):
-        raise error
-    assert raised.value is error
 
 
 def folder_with(place: Path, text: str) -> Path:

@@ -9,16 +9,12 @@ from typing import TYPE_CHECKING
 import pytest
 
 from pytest_ttnn_perf.device import host
-from pytest_ttnn_perf.device.host import host_environment, host_hardware
+from pytest_ttnn_perf.device.host import host_environment
 
 if TYPE_CHECKING:
     from pathlib import Path
 
 NOON = datetime(2026, 11, 16, 12, 0, tzinfo=timezone.utc)
-
-
-def test_the_key_of_a_machine_without_a_device() -> None:
-    assert host_hardware().key == f"host-{platform.machine()}"
 
 
 def test_what_is_true_of_this_host() -> None:

@@ -4,24 +4,20 @@ from __future__ import annotations
 
 import json
 import os
-import re
 import signal
 import stat
 import subprocess
 import sys
 import threading
 from contextlib import contextmanager
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
 from pytest_ttnn_perf._base.errors import UsageError
 from pytest_ttnn_perf.device.chips import (
-    Lease,
     holder_of,
     is_held,
-    lock_folder,
     take,
     take_one,
     visible_chips,
@@ -29,6 +25,7 @@ from pytest_ttnn_perf.device.chips import (
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from pathlib import Path
 
 #: Holds a chip until its stdin ends.
 HOLD = """
@@ -40,7 +37,6 @@ lease = take([int(c) for c in {chips!r}], Path({folder!r}), timeout_s=0, print_l
 print("held", flush=True)
 sys.stdin.read()
 """
-SINCE = r"since \d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ"
 
 
 @contextmanager
@@ -68,32 +64,6 @@ def test_a_free_chip_is_taken_without_a_word(tmp_path: Path) -> None:
     assert holder_of(0, tmp_path / "locks") is None
     with take([0], tmp_path / "locks", timeout_s=0, print_line=never):
         pass
-
-
-def test_no_chip_needs_no_lock(tmp_path: Path) -> None:
-    with take([], tmp_path / "locks", timeout_s=0, print_line=never) as lease:
-        assert lease.environment == {}
-    assert not (tmp_path / "locks").exists()
-
-
-def test_who_waits_says_once_for_whom(tmp_path: Path) -> None:
-    said: list[str] = []
-    with holding(tmp_path) as process:
-        ended = threading.Timer(1.0, process.kill)
-        ended.start()
-        with take([0], tmp_path, timeout_s=60, print_line=said.append) as lease:
-            assert lease.chips == (0,)
-    (line,) = said
-    held = rf"chip 0: held by pid {process.pid} \(pytest models/test_resnet.py\) {SINCE}"
-    assert re.fullmatch(f"waiting for {held}", line)
-
-
-def test_who_waited_too_long_is_told_what_to_do(tmp_path: Path) -> None:
-    with holding(tmp_path) as process, pytest.raises(UsageError) as refused:
-        take([0], tmp_path, timeout_s=0.3, print_line=lambda _: None)
-    held = rf"chip 0: held by pid {process.pid} \(pytest models/test_resnet.py\) {SINCE}"
-    remedy = "let it end, or name chips that are free in TT_VISIBLE_DEVICES"
-    assert re.fullmatch(f"waited 0.3 s for {held}: {remedy}", str(refused.value))
 
 
 def test_who_does_not_get_all_chips_keeps_none(tmp_path: Path) -> None:
@@ -187,15 +157,6 @@ def test_a_long_command_is_cut(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     with take([0], tmp_path, timeout_s=0, print_line=never):
         told = json.loads((tmp_path / "chip-0.holder").read_text())
     assert told["command"] == "pytest " + "t" * 52 + "…"
-
-
-def test_locks_are_kept_with_temporary_files() -> None:
-    assert lock_folder(Path("/tmp")) == Path("/tmp/ttnn-perf-locks")
-    assert lock_folder().name == "ttnn-perf-locks"
-
-
-def test_a_lease_of_nothing() -> None:
-    assert Lease(()).environment == {}
 
 
 @pytest.mark.parametrize(

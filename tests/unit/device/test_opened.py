@@ -157,17 +157,6 @@ def test_a_device_that_is_not_open_any_more_or_never_was_is_closed_all_the_same(
     assert (device.closed, unknown.closed, scene.devices.handles) == (2, 1, [other])
 
 
-@pytest.mark.parametrize(
-    ("function", "argument"), [("close_mesh_device", "mesh_device"), ("CloseDevices", "devices")]
-)
-def test_a_device_can_be_closed_by_the_argument_s_name(
-    scene: Scene, function: str, argument: str
-) -> None:
-    opened = scene.ttnn.CreateDevices([0])
-    getattr(scene.ttnn, function)(**{argument: opened if argument == "devices" else opened[0]})
-    assert scene.devices.handles == []
-
-
 def test_what_ttnn_refuses_is_refused_as_before(scene: Scene) -> None:
     with pytest.raises(KeyError, match="device_id"):
         scene.ttnn.open_device()
@@ -216,12 +205,6 @@ def test_the_fabric_is_that_of_the_devices_opened_after_it(scene: Scene) -> None
     scene.ttnn.set_fabric_config(config=Fabric.DISABLED)
     scene.ttnn.open_device(device_id=0)
     assert scene.configurations() == [DEFAULTS, {**DEFAULTS, "fabric": "fabric_1d"}, DEFAULTS]
-
-
-def test_the_fabric_is_found_among_other_arguments(scene: Scene) -> None:
-    scene.ttnn.set_fabric_config(reliability_mode="relaxed", config=Fabric.FABRIC_1D)
-    scene.ttnn.open_device(device_id=0)
-    assert scene.configurations() == [{**DEFAULTS, "fabric": "fabric_1d"}]
 
 
 def test_a_test_uses_what_is_open_when_it_begins_and_what_it_opens(scene: Scene) -> None:

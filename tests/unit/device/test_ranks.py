@@ -26,7 +26,3 @@ from pytest_ttnn_perf.device.chips import Rank, rank_of
 )
 def test_a_rank_is_one_of_at_least_two(environment: dict[str, str], rank: Rank | None) -> None:
     assert rank_of(environment) == rank
-
-
-def test_a_rank_is_told_with_how_many_there_are() -> None:
-    assert str(Rank(1, 4)) == "rank 1 of 4"

@@ -193,12 +193,6 @@ def test_where_nothing_tells_no_trace_is_being_captured(error: Exception) -> Non
     assert runtime().is_capturing_trace([object()]) is False
 
 
-def test_waiting_is_for_one_device_after_another() -> None:
-    waited: list[object] = []
-    runtime(synchronize_device=waited.append).synchronize(["first", "second"])
-    assert waited == ["first", "second"]
-
-
 @pytest.mark.parametrize(
     ("value", "scalar"),
     [
@@ -239,10 +233,3 @@ def test_a_function_is_replaced_only_where_it_is_the_same(monkeypatch: pytest.Mo
 
     put_in_place("open_device", modules["ttnn"], lambda original: lambda: f"not {original()}")
     assert [module.open_device() for module in modules.values()] == ["not ours"] * 2 + ["other"]
-
-
-def test_what_is_not_there_is_not_replaced() -> None:
-    ttnn = ModuleType("ttnn")
-    before = dict(vars(ttnn))
-    put_in_place("open_device", ttnn, lambda _: pytest.fail("there is nothing to wrap"))
-    assert vars(ttnn) == before

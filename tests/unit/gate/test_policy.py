@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from math import exp, log, log1p, sqrt
+from math import exp, log1p, sqrt
 
 import pytest
 
@@ -10,7 +10,7 @@ from pytest_ttnn_perf.gate.judge import DEFAULT_POLICY
 from pytest_ttnn_perf.gate.ratios import band_of, judge_ratio, t_quantile
 from pytest_ttnn_perf.records.baseline import MetricBaseline, Session
 from pytest_ttnn_perf.records.metric import Metric, Source
-from pytest_ttnn_perf.records.observation import NO_LIMITS, Limits, MetricObservation
+from pytest_ttnn_perf.records.observation import Limits, MetricObservation
 from pytest_ttnn_perf.records.verdict import Outcome
 
 NO_FLOOR = Limits(tolerance=0.0)
@@ -78,10 +78,3 @@ def test_a_cap_on_regressions_does_not_make_noise_a_gain() -> None:
     ):
         run = MetricObservation(metric, (now,), limits=cap)
         assert judge_ratio(run, baseline, policy=DEFAULT_POLICY).outcome is outcome
-
-
-def test_the_centre_is_the_median_of_logarithms() -> None:
-    metric = Metric("t", "ms")
-    baseline = MetricBaseline(metric, (Session(100, 0, 10), Session(130, 0, 10)))
-    band = band_of(baseline, NO_LIMITS, policy=DEFAULT_POLICY)
-    assert exp(band.centre) == pytest.approx(exp((log(100) + log(130)) / 2))

@@ -148,7 +148,3 @@ def test_constant_means_exactly_constant(value: float) -> None:
     assert compare(STEPS.ravel(), constant[:6]).case is AgreementCase.ONE_CONSTANT
     assert compare(constant, constant).case is AgreementCase.BOTH_CONSTANT_EQUAL
     assert compare(almost, almost) == Agreement(1.0, max_abs_error=0.0, relative_l2=0.0)
-
-
-def test_a_single_element_is_constant() -> None:
-    assert compare(np.array(3), np.array(3)).case is AgreementCase.BOTH_CONSTANT_EQUAL

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import os
 import sys
 from typing import TYPE_CHECKING
 
@@ -42,22 +41,6 @@ def test_in_all_else_it_is_the_stream_behind_it(tmp_path: Path) -> None:
     assert tee.closed
 
 
-def test_a_terminal_is_still_a_terminal() -> None:
-    class Terminal(io.StringIO):
-        def isatty(self) -> bool:
-            return True
-
-    assert Tee(Terminal()).isatty()
-
-
-def test_what_the_stream_behind_it_does_not_have_it_does_not_have_either() -> None:
-    tee = Tee(io.StringIO())
-    with pytest.raises(AttributeError, match="no attribute 'reconfigure'"):
-        _ = tee.reconfigure
-    with pytest.raises(io.UnsupportedOperation, match="fileno"):
-        tee.fileno()
-
-
 def test_what_is_printed_without_end_is_kept_from_its_beginning(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -68,14 +51,6 @@ def test_what_is_printed_without_end_is_kept_from_its_beginning(
         tee.write(text)
     assert tee.kept == "abcdefghi"  # the text that fills it up is kept whole
     assert stream.getvalue() == "abcdefghijkl"
-
-
-def test_exactly_as_much_as_there_is_room_for(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(printed, "_MOST_KEPT", 4)
-    tee = Tee(io.StringIO())
-    for text in ("ab", "", "cd", "", "e"):
-        tee.write(text)
-    assert tee.kept == "abcd"
 
 
 def test_the_stream_is_back_after_an_exception(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -98,19 +73,6 @@ def test_a_test_that_replaced_the_stream_keeps_its_own(monkeypatch: pytest.Monke
     assert (tee.kept, own.getvalue(), stream.getvalue()) == ("", "elsewhere\n", "")
 
 
-def test_a_test_that_replaced_the_stream_for_a_while_changes_nothing(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    stream = io.StringIO()
-    monkeypatch.setattr(sys, "stdout", stream)
-    with kept_output() as tee:
-        ours, sys.stdout = sys.stdout, io.StringIO()
-        print("elsewhere")  # noqa: T201
-        sys.stdout = ours
-        print("here")  # noqa: T201
-    assert (sys.stdout, tee.kept) == (stream, "here\n")
-
-
 def test_one_inside_another_keeps_both(monkeypatch: pytest.MonkeyPatch) -> None:
     stream = io.StringIO()
     monkeypatch.setattr(sys, "stdout", stream)
@@ -120,13 +82,6 @@ def test_one_inside_another_keeps_both(monkeypatch: pytest.MonkeyPatch) -> None:
             print("inner")  # noqa: T201
     assert (outer.kept, inner.kept) == ("outer\ninner\n", "inner\n")
     assert sys.stdout is stream
-
-
-def test_what_goes_to_the_descriptor_is_not_ours(tmp_path: Path) -> None:
-    with (tmp_path / "file").open("w", encoding="utf-8") as file:
-        tee = Tee(file)
-        os.write(tee.fileno(), b"from C++\n")
-    assert tee.kept == ""
 
 
 def test_lines_that_are_written_at_once_are_kept() -> None:

@@ -54,10 +54,6 @@ def test_ops_that_are_set_up_alike_are_one_group() -> None:
     )
 
 
-def test_the_column_of_the_times_is_kept() -> None:
-    assert grouped(replace(table([]), kernel_time="FW [ns]")) == OpGroups("FW [ns]", ())
-
-
 @pytest.mark.parametrize(
     ("other", "expected"),
     [
@@ -159,11 +155,6 @@ def test_groups_are_sorted_by_name_then_shape_then_time() -> None:
         (RESHARD, 5, ""),
     ]  # fmt: skip
     assert groups_of(*rows[::-1]) == found
-
-
-def test_the_order_of_the_rows_decides_nothing() -> None:
-    rows = [op(fidelity="HiFi4"), op(fidelity="LoFi")]
-    assert groups_of(*rows) == groups_of(*rows[::-1])
 
 
 def replace_shape(signature: Signature, shape: tuple[int, ...]) -> Signature:

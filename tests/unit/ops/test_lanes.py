@@ -7,7 +7,6 @@ from statistics import median
 import pytest
 
 from pytest_ttnn_perf.analysis.ops.align import attribute
-from pytest_ttnn_perf.analysis.ops.match import Strand, paired
 from pytest_ttnn_perf.records.attribution import ChangeKind
 from pytest_ttnn_perf.records.ops import HOST, Op, Signature
 from tests.unit.ops.tables import MATMUL, NORM, RESHARD, op, table
@@ -111,13 +110,6 @@ def test_another_number_of_devices_keeps_the_means(before: int, after: int) -> N
     assert attribution.before_ns == 9_000 + 3_000 * (before - 1)
     assert attribution.after_ns == 9_000 + 3_000 * (after - 1)
     assert attribution.devices == (before, after)
-
-
-def test_shares_of_devices_add_up() -> None:
-    strands = [Strand((number,), [12]) for number in range(7)]
-    pairings, whole = paired(strands[:4], strands[4:])
-    assert sum(pairing.weight for pairing in pairings) == whole
-    assert sum(sum(pairing.before.units) for pairing in pairings) == 12 * whole
 
 
 def test_a_fallback_to_the_host_is_told_but_takes_no_kernel_time() -> None:

@@ -29,32 +29,6 @@ def model(layers: int, layer: list[int]) -> list[int]:
     return layer * layers
 
 
-@pytest.mark.parametrize(
-    ("a", "b"),
-    [
-        ([], []),
-        ([], [1]),
-        ([1], []),
-        ([1], [2]),
-        ([1, 2, 3], [1, 2, 3]),
-        ([1, 1, 1], [1, 1]),
-        ([1, 2, 3, 4], [4, 3, 2, 1]),
-        ([1, 2, 1, 2, 1], [2, 1, 2, 1, 2]),
-        ([1, 2, 3, 9], [7, 1, 3, 8, 9]),
-    ],
-)
-def test_pairs_are_equal_and_ascend_and_are_as_many_as_can_be(a: list[int], b: list[int]) -> None:
-    pairs = common_subsequence(a, b)
-    assert all(a[i] == b[j] for i, j in pairs)
-    assert all(i < k and j < m for (i, j), (k, m) in pairwise(pairs))
-    assert len(pairs) == longest(a, b)
-
-
-def test_a_layer_that_is_gone_leaves_the_others_matched() -> None:
-    layer = [3, 1, 4, 1, 5, 9, 2, 6]
-    assert len(common_subsequence(model(40, layer), model(39, layer))) == 39 * len(layer)
-
-
 def test_an_edit_in_every_layer_costs_that_edit_only() -> None:
     layer = [3, 1, 4, 1, 5, 9, 2, 6]
     edited = [3, 1, 4, 5, 1, 5, 9, 6]

@@ -63,10 +63,13 @@ def test_it_has_its_folder_its_environment_and_no_input(tmp_path: Path) -> None:
     assert (tmp_path / "log").read_text() == f"{tmp_path.resolve()}\n-so\n"
 
 
-def test_one_that_takes_too_long_is_killed_with_all_that_it_started(tmp_path: Path) -> None:
-    ending = run(tmp_path, "sleep 1000 & echo $!; echo $$; wait", timeout_s=1.0)
-    assert ending == Ending(-signal.SIGKILL, silent_s=1.0)
-    assert str(ending) == "hung: no sign of life for 1 s, killed"
+@pytest.mark.parametrize("own_group", ["", "setsid "], ids=["its group", "a group of its own"])
+def test_one_that_takes_too_long_is_killed_with_all_that_it_started(
+    tmp_path: Path, own_group: str
+) -> None:
+    ending = run(tmp_path, f"{own_group}sleep 1000 & echo $!; echo $$; wait", timeout_s=2.0)
+    assert ending == Ending(-signal.SIGKILL, silent_s=2.0)
+    assert str(ending) == "hung: no sign of life for 2 s, killed"
     assert_gone([int(pid) for pid in (tmp_path / "log").read_text().split()])
 
 
@@ -131,22 +134,3 @@ def test_a_free_port_can_be_listened_on() -> None:
     assert 1024 <= port <= 65535
     with socket.socket() as listening:
         listening.bind(("127.0.0.1", port))
-
-
-def test_what_was_put_into_a_group_of_its_own_is_ended_as_well(tmp_path: Path) -> None:
-    launcher = (
-        "import pathlib, subprocess, sys, time\n"
-        "child = subprocess.Popen([sys.executable, '-c', 'import time; time.sleep(60)'],"
-        " start_new_session=True)\n"
-        "pathlib.Path('pid').write_text(str(child.pid))\n"
-        "time.sleep(60)\n"
-    )
-    ending = run_batch(
-        [sys.executable, "-c", launcher],
-        cwd=tmp_path,
-        environment=os.environ,
-        log=tmp_path / "log",
-        timeout_s=2,
-    )
-    assert ending.hung
-    assert_gone([int((tmp_path / "pid").read_text())])

@@ -123,20 +123,31 @@ def test_a_log_that_cannot_be_written_does_not_cost_the_run() -> None:
     assert terminal.getvalue() == "shown\n"
 
 
-def test_the_tail_of_a_log_is_its_last_lines(tmp_path: Path) -> None:
-    log = tmp_path / "log"
-    log.write_text("".join(f"line {n}\n" for n in range(100)) + "\n \n")
-    assert tail(log, lines=3) == "line 97\nline 98\nline 99"
-    assert tail(log).splitlines() == [f"line {n}" for n in range(80, 100)]
+CRASH = ["Fatal Python error: Segmentation fault", ""]
+OTHER_THREAD = ["Thread 0x1 (most recent call first):", *(f"  other {n}" for n in range(50)), ""]
+FRAMES = ["Current thread 0x2 (most recent call first):", *(f"  frame {n}" for n in range(50))]
+AFTER = ["", "Extension modules: numpy"]
 
 
 @pytest.mark.parametrize(
-    ("content", "expected"),
-    [(b"", ""), (b"\xff\xfe\n", "\ufffd\ufffd"), (b"no end", "no end"), (b"a\r\nb", "a\nb")],
-)
-def test_the_tail_of_any_log_is_text(tmp_path: Path, content: bytes, expected: str) -> None:
-    (tmp_path / "log").write_bytes(content)
-    assert tail(tmp_path / "log") == expected
+    ("log", "lines", "expected"),
+    [
+        ([*map(str, range(100)), "", " ", ""], 3, ["97", "98", "99"]),
+        ([*map(str, range(100))], 20, [*map(str, range(80, 100))]),
+        ([""], 20, []),
+        (["\udcff\udcfe", ""], 20, ["\ufffd\ufffd"]),
+        (["a\r", "b"], 20, ["a", "b"]),
+        (["before", *CRASH, *FRAMES, *AFTER], 4, [CRASH[0], *FRAMES[:3]]),
+        (["before", *CRASH, *OTHER_THREAD, *FRAMES, *AFTER], 4, [CRASH[0], *FRAMES[:3]]),
+        (["before", "last", *CRASH, *FRAMES[:3]], 6, ["last", *CRASH, *FRAMES[:3]]),
+        ([*CRASH, *(f"other {n}" for n in range(50))], 3, [*CRASH, "other 0"]),
+    ],
+    ids=["last lines", "twenty", "empty", "no text", "line ends", "crash", "crash beside threads",
+         "crash that fits", "crash in another form"],
+)  # fmt: skip
+def test_the_tail_of_a_log(tmp_path: Path, log: list[str], lines: int, expected: list[str]) -> None:
+    (tmp_path / "log").write_bytes("\n".join(log).encode(errors="surrogateescape"))
+    assert tail(tmp_path / "log", lines=lines).splitlines() == expected
 
 
 def test_the_tail_of_no_log_is_nothing(tmp_path: Path) -> None:
@@ -146,30 +157,6 @@ def test_the_tail_of_no_log_is_nothing(tmp_path: Path) -> None:
 def test_the_tail_of_a_huge_log_is_short(tmp_path: Path) -> None:
     (tmp_path / "log").write_bytes(b"x" * 10_000_000)
     assert len(tail(tmp_path / "log")) < 100_000
-
-
-CRASH = ["Fatal Python error: Segmentation fault", ""]
-OTHER_THREAD = ["Thread 0x1 (most recent call first):", *(f"  other {n}" for n in range(50)), ""]
-FRAMES = ["Current thread 0x2 (most recent call first):", *(f"  frame {n}" for n in range(50))]
-
-
-@pytest.mark.parametrize("before", [[], OTHER_THREAD], ids=["one thread", "others first"])
-def test_the_tail_of_a_crash_begins_with_what_led_to_it(tmp_path: Path, before: list[str]) -> None:
-    lines = ["before", *CRASH, *before, *FRAMES, "", "Extension modules: numpy"]
-    (tmp_path / "log").write_text("\n".join(lines))
-    assert tail(tmp_path / "log", lines=4).splitlines() == [CRASH[0], *FRAMES[:3]]
-
-
-def test_the_tail_of_a_crash_that_fits_is_the_end_of_the_log(tmp_path: Path) -> None:
-    lines = ["last words", *CRASH, *FRAMES[:3]]
-    (tmp_path / "log").write_text("\n".join(["before", *lines]))
-    assert tail(tmp_path / "log", lines=6).splitlines() == lines
-
-
-def test_the_tail_of_a_crash_in_another_form_is_shown_from_its_start(tmp_path: Path) -> None:
-    lines = [*CRASH, *(f"other {n}" for n in range(50))]
-    (tmp_path / "log").write_text("\n".join(lines))
-    assert tail(tmp_path / "log", lines=3).splitlines() == [CRASH[0], "", "other 0"]
 
 
 def test_the_interpreter_tells_a_crash_in_these_words(tmp_path: Path) -> None:

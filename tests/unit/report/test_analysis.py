@@ -1,7 +1,5 @@
 from __future__ import annotations
 
-import csv
-import io
 import json
 
 import pytest
@@ -9,75 +7,7 @@ import pytest
 from pytest_ttnn_perf.cli.analyze import analysis_listing
 from pytest_ttnn_perf.records.finding import Analysis, AnalysisOutcome, Figure, Row, Section
 
-ANALYSIS = Analysis(
-    "dtype",
-    "data formats",
-    figures=(Figure("float32 (TTP102)", 0.25, "of operand bytes"), Figure("cores", 64, "cores")),
-    sections=(
-        Section(
-            "operands",
-            "B",
-            (Row("BFLOAT16", 3072.0, 0.75, 12), Row("FLOAT32", 1024.0, 0.25, 3)),
-            "of operand bytes",
-        ),
-        Section("kernels", "GB/s", (Row("program 7", 19.3),)),
-        Section("use", "of the bandwidth", (Row("Matmul", 0.5, 0.5, 2),), "of the bandwidth"),
-    ),
-    notes=("an estimate",),
-)
 ABSENT = Analysis("conv", "convolutions", AnalysisOutcome.NOT_MEASURED, "needs an op table")
-
-
-def test_lines() -> None:
-    assert analysis_listing(ANALYSIS).lines == (
-        "dtype: data formats",
-        "  float32 (TTP102): 25.0 % of operand bytes",
-        "  cores: 64 cores",
-        "",
-        "operands      count       size    of operand bytes",
-        "----------  -------  ---------  ------------------  --------------------",
-        "BFLOAT16         12  3.000 KiB              75.0 %  ####################",
-        "FLOAT32           3  1.000 KiB              25.0 %  #######",
-        "",
-        "kernels      GB/s",
-        "---------  ------",
-        "program 7    19.3",
-        "",
-        "use       count    of the bandwidth",
-        "------  -------  ------------------  --------------------",
-        "Matmul        2              50.0 %  ####################",
-        "",
-        "note: an estimate",
-    )
-
-
-def test_document() -> None:
-    text = analysis_listing(ANALYSIS).text("json")
-    found = json.loads(text)
-    assert list(found) == [
-        "analysis", "title", "outcome", "reason", "figures", "sections", "notes",
-    ]  # fmt: skip
-    assert (found["analysis"], found["outcome"], found["reason"]) == ("dtype", "MEASURED", None)
-    assert found["figures"][1] == {"label": "cores", "value": 64, "unit": "cores"}
-    assert found["sections"][1] == {
-        "heading": "kernels",
-        "unit": "GB/s",
-        "rows": [{"label": "program 7", "value": 19.3, "share": None, "count": 1}],
-        "of": "",
-    }
-
-
-def test_rows() -> None:
-    rows = list(csv.reader(io.StringIO(analysis_listing(ANALYSIS).text("csv"))))
-    assert rows == [
-        ["analysis", "outcome", "section", "label", "value", "unit", "share", "count"],
-        ["dtype", "MEASURED", "", "float32 (TTP102)", "0.25", "of operand bytes", "", ""],
-        ["dtype", "MEASURED", "", "cores", "64", "cores", "", ""],
-        ["dtype", "MEASURED", "operands", "BFLOAT16", "3072.0", "B", "0.75", "12"],
-        ["dtype", "MEASURED", "operands", "FLOAT32", "1024.0", "B", "0.25", "3"],
-        ["dtype", "MEASURED", "kernels", "program 7", "19.3", "GB/s", "", "1"],
-        ["dtype", "MEASURED", "use", "Matmul", "0.5", "of the bandwidth", "0.5", "2"],
-    ]
 
 
 def test_what_cannot_be_told_is_one_sentence_in_every_shape() -> None:

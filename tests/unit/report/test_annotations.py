@@ -32,10 +32,6 @@ def test_each_outcome_has_its_level_and_its_line(outcome: Outcome, level: str) -
     assert line.startswith(f"::{level} {place}::{outcome.value}: ")
 
 
-def test_nothing_is_said_of_what_is_as_before() -> None:
-    assert not list(annotation_lines(told(judged("a.py::a", FINE))))
-
-
 def test_everything_that_failed_a_test_is_one_annotation() -> None:
     wrong = judged(
         "a.py::a",
@@ -54,13 +50,6 @@ def test_everything_that_failed_a_test_is_one_annotation() -> None:
         "(10 samples against 5 sessions)",
         "  by op: Conv2d +61 us",
     ]
-
-
-def test_warning_that_tests_share_is_said_once() -> None:
-    tests = [judged(f"a.py::{n}", FINE, findings=(finding(),)) for n in "abc"]
-    (line,) = annotation_lines(told(*tests))
-    assert line.startswith("::warning file=a.py,line=12,title=TTP203 a::TTP203 ")
-    assert line.endswith("%0A  also in 2 other tests")
 
 
 def test_errors_that_are_only_reported_are_warnings() -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 
 import pytest
@@ -145,20 +144,6 @@ def test_what_operands_have_in_common_is_told_once() -> None:
     assert causes_text([], most=1) == ""
 
 
-def test_the_listing() -> None:
-    listing = attribution_listing(of(CONV, RESHARD, unexplained=12_000.0))
-    assert listing.lines == (
-        "kernel time 2.220 ms → 2.311 ms: +4.1 % (+91.000 us)",
-        "the op list changed: 3 ops added (+18.0 us)",
-        "1 op got slower (+61.0 us)",
-        "    change    of before  op                   why",
-        "----------  -----------  -------------------  -----------",
-        "+61.000 us      +61.0 %  Conv2d 1x512x1024x3  64→32 cores",
-        "+18.000 us        added  3 new Reshard",
-        "+12.000 us               unexplained",
-    )
-
-
 def test_a_listing_says_what_the_total_is() -> None:
     one = Attribution(1_000_000.0, 1_000_000.0, devices=(4, 4), replayed=True)
     assert attribution_listing(one).lines == (
@@ -177,32 +162,3 @@ def test_a_long_listing_sums_up_the_rest() -> None:
         float(found[1]) for line in lines[4:] if (found := re.match(r"\s*([-+]\d+\.\d+)", line))
     ]
     assert sum(shown) == pytest.approx(50)
-
-
-def test_the_document_others_script_against() -> None:
-    listing = attribution_listing(of(CONV, RESHARD, unexplained=12_000.0))
-    document = json.loads(listing.text("json"))
-    assert document["delta_ns"] == document["after_ns"] - document["before_ns"] == 91_000
-    assert document["unexplained_ns"] == 12_000
-    assert document["parts"][0] == {
-        "change": "slower",
-        "op": "ttnn::Conv2dDeviceOperation",
-        "signature": "1x512x1024x3 BFLOAT16 -> 1x1x8x8 BFLOAT16",
-        "count": 1,
-        "delta_ns": 61_000.0,
-        "causes": ["cores 64 → 32"],
-        "before_ns": 100_000.0,
-        "moved": 0,
-    }
-    assert (document["op_list_changed"], document["devices"]) == (True, [1, 1])
-    assert document["one_replay_per_trace"] is False
-
-
-def test_the_rows_of_a_spreadsheet() -> None:
-    text = attribution_listing(of(CONV, unexplained=500.0)).text("csv")
-    assert text.splitlines() == [
-        "change,op,signature,count,delta_ns,causes",
-        "slower,ttnn::Conv2dDeviceOperation,1x512x1024x3 BFLOAT16 -> 1x1x8x8 BFLOAT16,1,61000.0,"
-        "cores 64 → 32",
-        "unexplained,,,,500.0,",
-    ]

@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
-import json
-
 import pytest
 
 from pytest_ttnn_perf.experiments.calibrate import calibration_listing, progress_line
@@ -44,12 +40,6 @@ def cells_of(*rows: Calibrated) -> list[list[str]]:
     return [[cell.strip() for cell in line.split("  ") if cell.strip()] for line in lines[2:]]
 
 
-def test_table_shows_percentages() -> None:
-    assert cells_of(row()) == [
-        ["t.py::t", "latency", "10.10 ms", "1.51 %", "2.00 %", "5.0 %", "0.05 %", "25.0 %"]
-    ]
-
-
 def test_limits_of_a_throughput_read_as_in_the_gates_own_table() -> None:
     """A time that is 25 % longer is a throughput that is 20 % lower."""
     ((*_, limit, _, caught),) = cells_of(row(RATE))
@@ -71,44 +61,8 @@ def test_a_rate_that_nobody_could_check_is_told_as_below_one(rate: float, said: 
     assert found == said
 
 
-def test_failed_tests_and_remarks_follow_the_table() -> None:
-    listing = calibration_listing(
-        [row()], {"t.py::bad": "session 2: ValueError"}, remarks=["1 test", "wrote it"]
-    )
-    assert listing.lines[3:] == ("failed t.py::bad: session 2: ValueError", "1 test", "wrote it")
-
-
 def test_no_table_where_there_is_no_row() -> None:
     assert calibration_listing([], {}, remarks=["0 tests"]).lines == ("0 tests",)
-
-
-def test_json_has_the_gates_own_numbers() -> None:
-    listing = calibration_listing([row(RATE)], {"t.py::bad": "why"}, remarks=["1 test"])
-    assert json.loads(listing.text("json")) == {
-        "tests": [
-            {
-                "test": "t.py::t",
-                "metric": "rate",
-                "unit": "tok/s",
-                "sessions": 2,
-                "median": 10.1,
-                "within_sd": 0.0151,
-                "between_sd": 0.02,
-                "limit": 0.05,
-                "false_alarm_rate": 0.0005,
-                "smallest_caught": 0.25,
-            }
-        ],
-        "failed": {"t.py::bad": "why"},
-        "remarks": ["1 test"],
-    }
-
-
-def test_csv_has_the_same_numbers_under_the_same_names() -> None:
-    listing = calibration_listing([row(), row(RATE)], {}, remarks=["1 test"])
-    read = list(csv.DictReader(io.StringIO(listing.text("csv"))))
-    (document,) = [json.loads(listing.text("json"))["tests"]]
-    assert read == [{name: str(value) for name, value in each.items()} for each in document]
 
 
 @pytest.mark.parametrize(

@@ -4,15 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pytest_ttnn_perf.records.finding import Evidence, Finding, RuleOutcome, Severity
-from pytest_ttnn_perf.report.checklist import evidence_lines, finding_document, shown, title
-
-
-def found(*evidence: Evidence) -> Finding:
-    return Finding(
-        "TTP203", "layout-conversions", Severity.WARNING, RuleOutcome.FOUND,
-        "11.6 % of the kernel time goes into 1 conversion", 0.116, 0.05, "of kernel time", evidence,
-    )  # fmt: skip
+from pytest_ttnn_perf.report.checklist import shown
 
 
 @pytest.mark.parametrize(
@@ -37,25 +29,3 @@ def found(*evidence: Evidence) -> Finding:
 )
 def test_a_number_in_its_unit(value: float, unit: str, text: str) -> None:
     assert shown(value, unit) == text
-
-
-def test_a_finding_with_its_limit() -> None:
-    assert title(found()) == (
-        "TTP203 layout-conversions (warning): 11.6 % of the kernel time goes into 1 conversion, "
-        "limit 5.0 % of kernel time"
-    )
-
-
-def test_evidence_has_its_share_where_there_is_one() -> None:
-    times = Evidence("32 x Untilize 1x1x128x256", 202_500.0, "ns", 0.015)
-    finding = found(times, Evidence("ttnn.add", 1, "calls"), Evidence("trace 7"))
-    assert list(evidence_lines(finding)) == [
-        "    32 x Untilize 1x1x128x256: 202.5 us, 1.5 %",
-        "    ttnn.add: 1 call",
-        "    trace 7",
-    ]
-    assert finding_document(finding)["evidence"] == [
-        {"subject": times.subject, "value": 202_500.0, "unit": "ns", "share": 0.015},
-        {"subject": "ttnn.add", "value": 1, "unit": "calls", "share": None},
-        {"subject": "trace 7", "value": None, "unit": "", "share": None},
-    ]

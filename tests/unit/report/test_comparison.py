@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-import json
 from typing import TYPE_CHECKING
 
 import pytest
 
 from pytest_ttnn_perf.cli.compare import comparison_listing
 from pytest_ttnn_perf.records.experiments import (
-    ByOp,
     Difference,
     Pair,
     Reading,
     RunComparison,
-    Trouble,
 )
-from pytest_ttnn_perf.records.hardware import Hardware
 from pytest_ttnn_perf.records.metric import Better, Kind, Metric
 from pytest_ttnn_perf.records.observation import JudgedTest, Observation, Run
 
@@ -31,48 +27,7 @@ LEVEL = Metric("ops", "", Better.EQUAL, Kind.COUNT)
 BYTES = Metric("peak", "B", Better.LOWER, Kind.BYTES)
 LONGER = Metric("uptime", "ms", Better.HIGHER)
 
-BEFORE = Run(
-    Hardware("wormhole_b0", "n150", "1x1"),
-    {name: JudgedTest(Observation(name)) for name in ("t.py::a", "t.py::b")},
-    label="bfp8 weights",
-    id="r1",
-)
 AFTER = Run(None, {"t.py::a": JudgedTest(Observation("t.py::a"))}, complete=False)
-COMPARISON = RunComparison(
-    BEFORE,
-    AFTER,
-    pairs=(
-        Pair("t.py::a", "latency", Reading(TIME, 800.0), Reading(TIME, 1200.0)),
-        Pair("t.py::a", "rate", Reading(RATE, 200.0), None),
-        Pair("t.py::b", "latency", Reading(TIME, 8.0), Reading(TIME, 8.0)),
-    ),
-    environment=(Difference("commit", "abc", "def"), Difference("cpu_count", None, 8)),
-    troubles=(Trouble("after", "t.py::a", "the test raised ValueError: no"),),
-    by_op=(ByOp("t.py::b", "+2 us = Matmul"),),
-)
-
-TABLE = """\
-before: b.json, run r1, bfp8 weights, wormhole_b0-n150-1x1, 2 tests
-after: a.json, 1 test (the run was cut short)
-environment: commit abc → def, cpu_count unknown → 8
-
-test     metric         before     after    change  note
--------  --------  -----------  --------  --------  -----------
-t.py::a  latency      800.0 ms   1200 ms   +50.0 %  worse
-         rate      200.0 tok/s         -         -  only before
-t.py::b  latency      8.000 ms  8.000 ms     0.0 %  unchanged
-
-after: t.py::a: the test raised ValueError: no
-t.py::b by op: +2 us = Matmul
-2 metrics compared: 1 worse, 1 unchanged; 1 only before
-nothing is judged here: verdicts come from `ttnn-perf gate`
-"""
-CSV = """\
-test,metric,unit,before,after,change,note
-t.py::a,latency,ms,800.0,1200.0,0.5,worse
-t.py::a,rate,tok/s,200.0,,,only before
-t.py::b,latency,ms,8.0,8.0,0.0,unchanged
-"""
 
 
 def listing(*pairs: Pair) -> Listing:
@@ -89,46 +44,6 @@ def cells(row: Pair) -> list[str]:
     """Return the values, the change and the note of a row."""
     line = listing(row).lines[6]
     return [cell.strip() for cell in line.split("  ") if cell.strip()][2:]
-
-
-def test_table() -> None:
-    assert comparison_listing(COMPARISON, names=("b.json", "a.json")).text("table") == TABLE
-
-
-def test_rows() -> None:
-    assert comparison_listing(COMPARISON, names=("b.json", "a.json")).text("csv") == CSV
-
-
-def test_document() -> None:
-    text = comparison_listing(COMPARISON, names=("b.json", "a.json")).text("json")
-    names = ("test", "metric", "unit", "before", "after", "change", "note")
-    rows = [
-        ("t.py::a", "latency", "ms", 800.0, 1200.0, 0.5, "worse"),
-        ("t.py::a", "rate", "tok/s", 200.0, None, None, "only before"),
-        ("t.py::b", "latency", "ms", 8.0, 8.0, 0.0, "unchanged"),
-    ]
-    assert json.loads(text) == {
-        "before": {"id": "r1", "complete": True, "hardware": "wormhole_b0-n150-1x1"},
-        "after": {"id": None, "complete": False, "hardware": None},
-        "metrics": [dict(zip(names, row, strict=True)) for row in rows],
-        "environment": [
-            {"field": "commit", "before": "abc", "after": "def"},
-            {"field": "cpu_count", "before": None, "after": 8},
-        ],
-        "troubles": [{"run": "after", "test": "t.py::a", "what": "the test raised ValueError: no"}],
-        "by_op": [{"test": "t.py::b", "sentence": "+2 us = Matmul"}],
-    }
-
-
-def test_runs_with_nothing_in_them() -> None:
-    assert listing().lines == (
-        "before: b.json, 1 test (the run was cut short)",
-        "after: a.json, 1 test (the run was cut short)",
-        "environment: nothing that is recorded differs",
-        "",
-        "0 metrics compared",
-        "nothing is judged here: verdicts come from `ttnn-perf gate`",
-    )
 
 
 @pytest.mark.parametrize(

@@ -57,26 +57,8 @@ def test_headline_says_how_it_went(run: CiReport, headline: str) -> None:
     assert text_of(run).splitlines()[0] == f"## {headline}"
 
 
-def test_nothing_new_is_one_line_and_a_folded_table() -> None:
-    text = text_of(told(*many(14, FINE)))
-    assert text.splitlines()[0] == "✅ **ttnn-perf: 14 tests gated, all passed**"
-    assert "###" not in text
-    visible = re.sub(r"<details>.*?</details>", "", text, flags=re.DOTALL)
-    assert len([line for line in visible.splitlines() if line]) == 3
-
-
 def test_run_without_gated_tests_does_not_look_like_a_pass() -> None:
     assert text_of(told()).startswith("⚠️ **ttnn-perf: no test was gated**\n")
-
-
-def test_failed_test_has_its_numbers_the_op_and_the_command() -> None:
-    slower = judged("a.py::test_a[8]", SLOWER, by_op="Conv2d +61 us (64 to 32 cores)")
-    text = text_of(told(slower, judged("a.py::b", FINE)))
-    row = "| `a.py::test_a[8]` | `wall_time` | 10.00 ms | 12.00 ms | +20.0 % | 3.5 % | REGRESSED |"
-    assert row in text.splitlines()
-    assert "- by op: Conv2d +61 us (64 to 32 cores)\n" in text
-    command = "pytest 'a.py::test_a[8]' --ttnn-perf-update=all --ttnn-perf-reason \"why\""
-    assert f"\nAccept it with:\n\n```sh\n{command}\n```\n" in text
 
 
 def test_failures_beyond_the_first_are_folded() -> None:
@@ -85,24 +67,11 @@ def test_failures_beyond_the_first_are_folded() -> None:
     assert text.count("Accept it with:") == 5
 
 
-def test_no_data_says_why_and_what_to_do() -> None:
-    text = text_of(told(judged("a.py::a", verdict(Outcome.NO_DATA))))
-    assert "NO_DATA: nothing was judged: the test raised RuntimeError: out of memory" in text
-    assert "Mend the test; what it measured before is in the run record." in text
-
-
 def test_mistake_in_a_test_comes_without_commands() -> None:
     wrong = judged("a.py::a", SLOWER, problems=("no such metric: <b>",))
     text = text_of(told(wrong))
     assert "no such metric: &lt;b&gt;" in text
     assert "```" not in text
-
-
-def test_improvements_come_with_what_keeps_them() -> None:
-    better = [judged(f"a.py::{n}", verdict(Outcome.IMPROVED)) for n in "ab"]
-    text = text_of(told(*better))
-    commands = "pytest a.py::a --ttnn-perf-update\npytest a.py::b --ttnn-perf-update\n"
-    assert f"Keep it with:\n\n```sh\n{commands}```\n" in text
 
 
 def test_gains_of_a_fast_machine_are_not_offered() -> None:
@@ -162,11 +131,6 @@ def test_environment_names_key_versions_runner_and_what_differs() -> None:
         "changes · runner `tt-n150-07`\nNot as when the baselines were accepted: governor "
         "powersave, at the baselines performance.\n"
     ) in text_of(run)
-
-
-def test_footer_names_the_record() -> None:
-    last = text_of(told(judged("a.py::a", FINE))).splitlines()[-1]
-    assert last == "<sub>run record `.ttnn_perf/runs/run.json` · pytest-ttnn-perf 1.0</sub>"
 
 
 def test_drift_is_folded() -> None:

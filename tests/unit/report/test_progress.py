@@ -15,11 +15,8 @@ from pytest_ttnn_perf.records.verdict import (
     Verdict,
 )
 from pytest_ttnn_perf.report.checklist import (
-    confirm_heading,
     confirm_line,
-    drift_line,
     shift_line,
-    suspicion_line,
 )
 
 TIME = Metric("latency", "ms")
@@ -27,20 +24,6 @@ RATE = Metric("rate", "tok/s", Better.HIGHER, Kind.THROUGHPUT)
 SUSPECT = Verdict(
     TIME, Outcome.REGRESSED, observed=12.0, centre=10.0, change=0.2, limit=0.05, confirmed=(11.0,)
 )
-
-
-def test_suspicion_names_every_metric_and_how_much_worse_it_is() -> None:
-    rate = Verdict(RATE, Outcome.REGRESSED, observed=50.0, centre=100.0, change=1.0, limit=0.05)
-    assert suspicion_line("t.py::t", [SUSPECT, rate]) == (
-        "ttnn-perf: t.py::t: latency 20.0 % slower, rate 50.0 % lower: to be measured again"
-    )
-
-
-@pytest.mark.parametrize(("tests", "said"), [(1, "1 test"), (12, "12 tests")])
-def test_confirm_pass_tells_its_number_and_its_tests(tests: int, said: str) -> None:
-    assert confirm_heading(tests, number=1, passes=3) == (
-        f"ttnn-perf: confirm pass 1 of 3: measuring {said} again in a fresh process"
-    )
 
 
 @pytest.mark.parametrize(
@@ -80,39 +63,5 @@ def test_shift_says_how_much_of_how_many_and_what_differs() -> None:
     )
 
 
-def test_shift_to_the_better_without_any_difference() -> None:
-    assert shift_line(Shift(-0.08, 5, 5)) == (
-        "environment shifted: 8.0 % faster as a whole (5 of 5 tests moved the same way); "
-        "nothing that is recorded differs"
-    )
-
-
 STEP = Drifting("t.py::t", "latency", 10, Drift(DriftKind.STEP, 0.1, 4))
 TREND = Drifting("t.py::t", "latency", 30, Drift(DriftKind.TREND, -0.05))
-CAUSE = ": a clock or a temperature that had not settled; more warm-up may help"
-
-
-@pytest.mark.parametrize(
-    ("drifting", "said"),
-    [
-        (STEP, "got 10.0 % slower after the first 4 of 10 samples"),
-        (TREND, "got 5.0 % faster in the course of 30 samples"),
-    ],
-    ids=["step", "trend"],
-)
-def test_drift_of_samples(drifting: Drifting, said: str) -> None:
-    assert drift_line(drifting) == f"drift t.py::t: latency {said}{CAUSE}"
-
-
-@pytest.mark.parametrize(
-    ("drift", "said"),
-    [
-        (Drift(DriftKind.STEP, 0.1, 4), "10.0 % slower against the baselines after the first "
-                                        "4 of 12 tests"),
-        (Drift(DriftKind.TREND, -0.05), "5.0 % faster against the baselines in the course of "
-                                        "12 tests"),
-    ],
-    ids=["step", "trend"],
-)  # fmt: skip
-def test_drift_of_a_run(drift: Drift, said: str) -> None:
-    assert drift_line(Drifting(None, None, 12, drift)) == f"drift of the run: {said}"

@@ -6,7 +6,6 @@ import pytest
 
 from pytest_ttnn_perf.gate.judge import judge_test
 from pytest_ttnn_perf.records.baseline import (
-    MAX_SESSIONS,
     Accepted,
     MetricBaseline,
     Session,
@@ -66,17 +65,6 @@ def grown(*values: float, update: Update = Update.IMPROVED) -> MetricBaseline:
     return stored.metrics["t"]
 
 
-def test_a_full_list_is_never_rolled() -> None:
-    full = grown(*(100 + i / 100 for i in range(MAX_SESSIONS + 5)))
-    assert [session.median for session in full.sessions] == [100 + i / 100 for i in range(20)]
-
-
-def test_an_accept_keeps_the_spread_and_resets_the_centre() -> None:
-    stored = grown(100, 101, 100, 50)
-    assert [session.median for session in stored.sessions] == [100, 101, 100, 50]
-    assert stored.since == 3
-
-
 def test_one_accept_after_another_does_not_make_the_steps_look_like_noise() -> None:
     stored = grown(100, 100, 100, 100, 80, 80, 80, 80, 60)
     assert [session.median for session in stored.current] == [60]
@@ -88,18 +76,6 @@ def test_one_accept_after_another_does_not_make_the_steps_look_like_noise() -> N
 def test_the_longer_of_two_histories_tells_the_spread() -> None:
     stored = grown(100, 101, 100, 80, 60)
     assert [session.median for session in stored.sessions] == [100, 101, 100, 60]
-
-
-def test_all_sessions_of_a_confirmed_run_are_stored() -> None:
-    observed = MetricObservation(METRIC, (50.0,), confirmations=((51.0,), (52.0,)))
-    run = Observation("t.py::t", {"t": observed})
-    change = plan(JudgedTest(run, judge_test(run, None)), Update.NEW, accepted=NOW)
-    assert change is not None
-    assert change(None).metrics["t"].sessions == (
-        Session(50, 0, 1),
-        Session(51, 0, 1),
-        Session(52, 0, 1),
-    )
 
 
 @pytest.mark.parametrize(
@@ -126,16 +102,6 @@ def test_what_was_cleared_adds_the_first_measurement_not_the_one_that_cleared_it
     result = change(stored) if change else stored
     assert result is not None
     assert [session.median for session in result.metrics["t"].sessions] == [100, *added]
-
-
-def test_a_session_more_leaves_who_accepted_and_why() -> None:
-    first = after(None, 100, Update.NEW)
-    assert first is not None
-    old = TestBaseline(Accepted("2020-01-01T00:00:00Z", reason="old"), first.metrics)
-    appended, accepted = after(old, 100, Update.IMPROVED), after(old, 50, Update.IMPROVED)
-    assert appended is not None
-    assert accepted is not None
-    assert (appended.accepted.reason, accepted.accepted.reason) == ("old", "because")
 
 
 @pytest.mark.parametrize("value", [900, 1100, None], ids=["less", "more", "not told"])

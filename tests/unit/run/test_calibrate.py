@@ -10,14 +10,12 @@ from pytest_ttnn_perf.experiments.calibrate import calibrated
 from pytest_ttnn_perf.gate.judge import DEFAULT_POLICY
 from pytest_ttnn_perf.gate.power import alarm_rate, noise_of, smallest_caught
 from pytest_ttnn_perf.gate.ratios import band_of, centre_of
-from pytest_ttnn_perf.records.baseline import MetricBaseline, Session
 from pytest_ttnn_perf.records.experiments import Calibrated
-from pytest_ttnn_perf.records.metric import Better, Kind, Metric
+from pytest_ttnn_perf.records.metric import Kind, Metric
 from pytest_ttnn_perf.records.observation import NO_LIMITS, Limits, MetricObservation, Observation
 from pytest_ttnn_perf.run.sessions import Sessions, baselines_of
 
 TIME = Metric("latency", "ms")
-RATE = Metric("rate", "tok/s", Better.HIGHER, Kind.THROUGHPUT)
 COUNT = Metric("ops", "", kind=Kind.COUNT)
 
 
@@ -33,35 +31,6 @@ def only_row(*observations: Observation, confirm: int = 2) -> Calibrated:
     sessions = Sessions(len(observations), measured={"t.py::t": list(observations)})
     (row,) = calibrated(sessions, confirm=confirm)
     return row
-
-
-def test_every_session_is_stored_as_the_gate_stores_it() -> None:
-    stored = baselines_of([timed(10, 11, 12), timed(20, 24)])
-    assert stored == {
-        "latency": MetricBaseline(TIME, (Session(11, 1, 3), Session(22, 2, 2)), since=0)
-    }
-
-
-def test_what_is_only_recorded_or_missing_in_a_session_is_not_stored() -> None:
-    whole = MetricObservation(Metric("call_time", "ns"), (5.0,), gated=False)
-    rate = MetricObservation(RATE, (100.0,))
-    stored = baselines_of([seen(MetricObservation(TIME, (1.0,)), whole, rate), timed(2)])
-    assert list(stored) == ["latency"]
-
-
-def test_counts_are_stored_and_not_listed() -> None:
-    observation = seen(MetricObservation(COUNT, (7.0,)))
-    assert list(baselines_of([observation] * 2)) == ["ops"]
-    sessions = Sessions(2, measured={"t.py::t": [observation] * 2})
-    assert list(calibrated(sessions, confirm=2)) == []
-
-
-def test_tests_in_trouble_have_no_result() -> None:
-    sessions = Sessions(
-        1, measured={"good": [timed(1)], "bad": [timed(1)]}, troubles={"bad": "", "lost": ""}
-    )
-    assert list(sessions.good()) == ["good"]
-    assert [row.test for row in calibrated(sessions, confirm=0)] == ["good"]
 
 
 RUNS = (timed(10, 10.1, 9.9), timed(10.3, 10.4, 10.2), timed(9.8, 9.9, 9.7))
@@ -90,16 +59,6 @@ def test_columns_follow_from_the_limit_and_the_noise_of_the_sessions(confirm: in
     # By hand: scaled MADs of 1 %, and the deviation of three logarithms.
     assert row.within == pytest.approx(1.4826 * 0.01, rel=0.02)
     assert row.between == pytest.approx(log(10.3 / 9.8) / 2, rel=0.01)
-
-
-def test_confirm_passes_cost_power_and_save_false_alarms() -> None:
-    alone, confirmed = only_row(*RUNS, confirm=0), only_row(*RUNS, confirm=2)
-    assert alone.caught is not None
-    assert confirmed.caught is not None
-    assert alone.false_alarms is not None
-    assert confirmed.false_alarms is not None
-    assert alone.caught < confirmed.caught
-    assert alone.false_alarms > confirmed.false_alarms
 
 
 def test_one_session_tells_a_limit_and_nothing_of_the_noise_between_sessions() -> None:

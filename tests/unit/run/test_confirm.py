@@ -16,7 +16,7 @@ from pytest_ttnn_perf.records.metric import Better, Kind, Metric, Source
 from pytest_ttnn_perf.records.observation import JudgedTest, Limits, MetricObservation, Observation
 from pytest_ttnn_perf.records.settings import Update
 from pytest_ttnn_perf.records.verdict import Outcome, Reason
-from pytest_ttnn_perf.run.confirm import confirmed, in_question, not_confirmed
+from pytest_ttnn_perf.run.confirm import confirmed, in_question
 from tests.behaviour.turns import IN_WORKERS, id_of, latencies, write_turns
 
 if TYPE_CHECKING:
@@ -137,30 +137,6 @@ def test_a_test_that_went_wrong_is_not_measured_again(change: dict[str, Any]) ->
     assert questions(replace(MIXED, **change)) == [set()] * 4
 
 
-def test_nothing_is_measured_again_without_confirm_passes() -> None:
-    assert questions(MIXED, passes=0) == [set()] * 4
-
-
-def test_a_suspect_is_measured_again_until_it_is_cleared_or_the_passes_are_used_up() -> None:
-    run = observed(slow=120, other=130)
-    for number, (slow, left) in enumerate(((120, {"slow", "other"}), (100, {"other"})), start=1):
-        names = in_question(judged(run), None, passes=3)
-        run = confirmed(run, names, observed(slow=slow, other=130), number=number)
-        assert in_question(judged(run), None, passes=3) == left
-    run = confirmed(run, left, observed(slow=120, other=130), number=3)
-    assert not in_question(judged(run), None, passes=3)
-    assert passes_of(run, "slow") == [[120], [100]]
-    assert passes_of(run, "other") == [[130]] * 3
-    outcomes = [verdict_on(run, name).outcome for name in ("slow", "other")]
-    assert outcomes == [Outcome.WITHIN, Outcome.REGRESSED]
-
-
-def test_a_gain_that_is_not_seen_again_is_none() -> None:
-    run = confirmed(observed(fast=50), ["fast"], observed(fast=99), number=1)
-    assert verdict_on(run, "fast").outcome is Outcome.WITHIN
-    assert questions(run) == [set()] * 4
-
-
 def test_only_what_is_in_question_is_taken_from_a_confirm_pass() -> None:
     before = observed(slow=120, same=100, count=100)
     again = observed(slow=121, same=500, count=7, more=1)
@@ -195,13 +171,6 @@ def test_a_pass_that_goes_wrong_confirms_nothing(again: Observation, why: str) -
     assert (verdict.outcome, verdict.reason) == (Outcome.NO_DATA, Reason.NOT_CONFIRMED)
     assert verdict.detail == run.unconfirmed
     assert verdict_on(run, "same").outcome is Outcome.WITHIN
-
-
-def test_what_earlier_passes_measured_is_kept_when_a_later_one_fails() -> None:
-    run = confirmed(observed(slow=120), ["slow"], observed(slow=121), number=1)
-    run = not_confirmed(run, ["slow"], "confirm pass 2: its worker died")
-    assert passes_of(run, "slow") == [[121], []]
-    assert verdict_on(run, "slow").detail == "confirm pass 2: its worker died"
 
 
 def test_a_pass_without_a_number_confirms_nothing() -> None:

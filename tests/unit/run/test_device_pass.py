@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 import pytest
 
@@ -14,8 +14,6 @@ from pytest_ttnn_perf.records.messages import (
     OBSERVATION,
     Broke,
     Collected,
-    Finished,
-    PassKind,
     Refused,
     Reported,
     Started,
@@ -24,9 +22,7 @@ from pytest_ttnn_perf.records.messages import (
 from pytest_ttnn_perf.records.metric import Better, Kind, Metric, Source
 from pytest_ttnn_perf.records.observation import MetricObservation, Observation
 from pytest_ttnn_perf.records.ops import OpGroups
-from pytest_ttnn_perf.records.settings import Settings
-from pytest_ttnn_perf.run import device_pass
-from pytest_ttnn_perf.run.device_pass import DevicePass, _DeviceListener, with_device
+from pytest_ttnn_perf.run.device_pass import _DeviceListener, with_device
 from pytest_ttnn_perf.run.workers import Loss
 
 TIME = Metric("device_kernel_time", "ns", Better.LOWER, Kind.TIME, Source.DEVICE)
@@ -48,29 +44,10 @@ def given_up(test: str, why: str) -> Observation:
     return Observation(test, {TIME.name: nothing})
 
 
-def test_without_a_word_of_the_device_nothing_changes() -> None:
-    observation = seen()
-    assert with_device(observation, None) is observation
-
-
-def test_what_the_device_told_is_added() -> None:
-    assert with_device(seen(), told()) == seen(metrics={"latency": WALL, TIME.name: DEVICE})
-
-
 def test_of_a_metric_that_both_have_the_device_s_counts() -> None:
     earlier = replace(DEVICE, samples=(900.0,))
     found = with_device(seen(metrics={TIME.name: earlier, "latency": WALL}), told())
     assert found.metrics == {TIME.name: DEVICE, "latency": WALL}
-
-
-def test_what_is_attached_beside_another_profiler_is_an_error_that_names_it() -> None:
-    under_tracy = replace(DEVICE, metric=replace(TIME, source=Source.TRACY))
-    attached = seen(metrics={TIME.name: DEVICE})
-    found = with_device(attached, told(metrics={TIME.name: under_tracy}))
-    assert found.problems == (
-        "device_kernel_time: told by attach and by the profiler tracy; leave out one of them: an "
-        "attach, or the profiler with --ttnn-perf-profiler off",
-    )
 
 
 @pytest.mark.parametrize(
@@ -132,18 +109,6 @@ def loss(*tests: str) -> Loss:
     return Loss(started, "was killed by SIGKILL", Path("1-device/worker.log"), "")
 
 
-def test_what_a_worker_profiled_is_taken_in() -> None:
-    heard = Heard("a", "b")
-    heard.receive(reported("a", encode(told())))
-    heard.close(None)
-    assert heard.told == {"a": told(), "b": given_up("b", "the test did not run")}
-    assert heard.lines == ["ttnn-perf: device pass: profiling 2 tests"]
-
-
-def test_no_tests_are_not_worth_a_word() -> None:
-    assert Heard().lines == []
-
-
 def test_the_tests_are_counted_once() -> None:
     heard = Heard("a", "b")
     heard.receive(Collected(["b"], ["b"], [], []))
@@ -170,14 +135,6 @@ def test_a_test_that_was_skipped_is_not_missed_and_one_that_runs_again_is_waited
     heard.receive(reported("skipped", outcome="skipped"))
     heard.receive(reported("rerun", encode(told("rerun")), outcome="rerun"))
     assert (heard.told, list(heard.waiting)) == ({}, ["rerun"])
-
-
-def test_a_worker_that_died_costs_the_tests_that_it_ran() -> None:
-    heard = Heard("a", "b", "c")
-    heard.worker_lost(loss("a", "b"))
-    why = "its worker was killed by SIGKILL; log: 1-device/worker.log"
-    assert heard.told == {"a": given_up("a", why), "b": given_up("b", why)}
-    assert list(heard.waiting) == ["c"]
 
 
 @pytest.mark.parametrize(
@@ -215,95 +172,3 @@ def test_a_test_that_a_later_worker_does_not_collect_is_given_up() -> None:
     heard.receive(reported("c", encode(told("c"))))
     heard.close(None)
     assert heard.told["b"] == given_up("b", "the test did not run")
-
-
-def test_progress_is_told_now_and_then(monkeypatch: pytest.MonkeyPatch) -> None:
-    now_s = [100.0]
-    monkeypatch.setattr(device_pass.time, "monotonic", lambda: now_s[0])  # type: ignore[attr-defined]
-    heard = Heard("a", "b", "c", "d")
-    heard._began_s = heard._said_s = 100.0
-    for test, at_s in {"a": 104.9, "b": 110.0, "c": 114.0, "d": 130.0}.items():
-        now_s[0] = at_s
-        heard.receive(reported(test, encode(told(test))))
-        heard.receive(Finished(test, ["file", 0, test]))
-    assert heard.lines[1:] == ["ttnn-perf: device pass: 2 of 4 tests, about 10 s left"]
-
-
-class FakePass:
-    """A pass whose workers say what a test puts into ``script``, one pass after another."""
-
-    script: ClassVar[list[tuple[list[Any], str | None]]] = []
-    made: ClassVar[list[tuple[object, ...]]] = []
-
-    def __init__(self, *arguments: Any) -> None:
-        kind, workers, self.listener, silence_s = arguments
-        self.made.append((kind, workers, silence_s))
-        self.messages, self.stopped = self.script.pop(0)
-
-    def run(self, tests: Any) -> None:
-        self.made.append(("tests", tests))
-        for message in self.messages:
-            self.listener.receive(message)
-
-
-@pytest.fixture
-def made(monkeypatch: pytest.MonkeyPatch) -> list[tuple[object, ...]]:
-    """Return how passes are made and run."""
-    monkeypatch.setattr(device_pass, "Pass", FakePass)
-    monkeypatch.setattr(FakePass, "made", [])
-    return FakePass.made
-
-
-def profiled(*passes: tuple[list[Any], str | None]) -> tuple[Any, str | None, list[str]]:
-    """Run device passes; return what they told, why they stopped, and what was said."""
-    FakePass.script[:] = passes
-    said: list[str] = []
-
-    def workers(*, more_room: bool) -> Any:
-        return "more room" if more_room else "usual room"
-
-    one = DevicePass(Settings(timeout=9.0), workers, said.append)
-    return one.run(), one.stopped, said
-
-
-def of(test: str, **changes: Any) -> Reported:
-    return reported(test, encode(told(test, **changes)))
-
-
-FIRST = [(PassKind.DEVICE, "usual room", 9.0), ("tests", None)]
-BOTH = Collected(["a", "b"], ["a", "b"], [], [])
-
-
-def test_one_pass_is_enough_where_nothing_was_dropped(made: list[tuple[object, ...]]) -> None:
-    found, stopped, said = profiled(([BOTH, of("a"), of("b")], None))
-    assert (found, stopped) == ({"a": told("a"), "b": told("b")}, None)
-    assert said == ["ttnn-perf: device pass: profiling 2 tests"]
-    assert made == FIRST
-
-
-def test_what_was_dropped_is_profiled_again_with_more_room(
-    made: list[tuple[object, ...]],
-) -> None:
-    again = [Collected(["b"], ["b"], [], []), of("b")]
-    found, _, said = profiled(([BOTH, of("a"), of("b", dropped=True)], None), (again, None))
-    assert found == {"a": told("a"), "b": told("b")}
-    assert said[1:] == [
-        "ttnn-perf: device pass: profiling 1 test again, with more room: the profiler dropped "
-        "markers"
-    ]
-    assert made == [*FIRST, (PassKind.DEVICE, "more room", 9.0), ("tests", ["b"])]
-
-
-def test_a_test_that_cannot_be_profiled_again_says_so(made: list[tuple[object, ...]]) -> None:
-    found, _, _ = profiled(([BOTH, of("a", dropped=True), of("b")], None), ([], None))
-    assert found["a"] == given_up("a", "the test did not run")
-    assert len(made) == 4
-
-
-def test_after_a_device_that_is_unusable_nothing_is_profiled_again(
-    made: list[tuple[object, ...]],
-) -> None:
-    found, stopped, _ = profiled(([BOTH, of("a", dropped=True)], "left it hanging"))
-    assert stopped == "a worker left it hanging"
-    assert found["b"] == given_up("b", "an earlier worker left it hanging")
-    assert made == FIRST

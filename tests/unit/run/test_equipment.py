@@ -13,9 +13,8 @@ import pytest
 
 from pytest_ttnn_perf.observe.devices import BesideDevices
 from pytest_ttnn_perf.observe.instruments import Instruments, Replaying, equipment, error_text
-from pytest_ttnn_perf.observe.profiling import Printing, Profiling, Signposting
 from pytest_ttnn_perf.records.messages import Assignment, PassKind
-from pytest_ttnn_perf.records.settings import PassChoice, ProfilerKind, Settings
+from pytest_ttnn_perf.records.settings import ProfilerKind, Settings
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -65,14 +64,6 @@ def test_an_error_in_one_line(kind: str, text: str, told: str) -> None:
     assert error_text(kind, text) == told
 
 
-@pytest.mark.parametrize("profiler", ProfilerKind, ids=lambda kind: kind.value)
-def test_without_ttnn_there_is_a_clock_alone(
-    profiler: ProfilerKind, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setitem(sys.modules, "ttnn", None)
-    assert type(equipment(SETTINGS, profiler, ASSIGNMENT)) is Instruments
-
-
 @pytest.mark.usefixtures("ttnn")
 @pytest.mark.parametrize("profiler", ProfilerKind, ids=lambda kind: kind.value)
 def test_what_is_replayed_needs_no_device(profiler: ProfilerKind) -> None:
@@ -80,46 +71,6 @@ def test_what_is_replayed_needs_no_device(profiler: ProfilerKind) -> None:
     found = equipment(settings, profiler, ASSIGNMENT)
     assert isinstance(found, Replaying)
     assert found.root == Path("/recorded")
-
-
-@pytest.mark.usefixtures("ttnn")
-@pytest.mark.parametrize(
-    ("profiler", "assignment", "kind"),
-    [
-        (OFF, ASSIGNMENT, BesideDevices),
-        (REALTIME, None, BesideDevices),
-        (ProfilerKind.DEVICE, None, BesideDevices),
-        (ProfilerKind.DEVICE, ASSIGNMENT, Profiling),
-        (ProfilerKind.TTLANG, None, Printing),
-        (ProfilerKind.TTLANG, ASSIGNMENT, Printing),
-        (ProfilerKind.TRACY, ASSIGNMENT, Signposting),
-    ],
-    ids=["off", "realtime", "device inline", "device", "ttlang inline", "ttlang", "tracy"],
-)
-def test_each_profiler_has_its_instruments(
-    profiler: ProfilerKind, assignment: Assignment | None, kind: type[Instruments]
-) -> None:
-    assert type(equipment(SETTINGS, profiler, assignment)) is kind
-
-
-@pytest.mark.usefixtures("ttnn")
-@pytest.mark.parametrize(
-    ("profiler", "asked", "realtime", "required"),
-    [
-        (OFF, ProfilerKind.AUTO, False, False),
-        (REALTIME, ProfilerKind.AUTO, True, False),
-        (REALTIME, REALTIME, True, True),
-    ],
-    ids=["off", "chosen", "asked for"],
-)
-def test_beside_devices_the_first_call_is_captured_and_times_told_as_asked(
-    profiler: ProfilerKind, asked: ProfilerKind, realtime: bool, required: bool
-) -> None:
-    settings = Settings(artifacts=SETTINGS.artifacts, profiler=asked)
-    found = equipment(settings, profiler)
-    assert isinstance(found, BesideDevices)
-    assert found.reports == SETTINGS.artifacts / "reports"
-    assert (found.realtime, found.required, found.kernels_cached) == (realtime, required, False)
 
 
 @pytest.mark.usefixtures("ttnn")
@@ -133,35 +84,6 @@ def test_kernels_that_were_compiled_before_are_known(
     assert found.kernels_cached
 
 
-@pytest.mark.usefixtures("ttnn")
-@pytest.mark.parametrize(
-    ("passes", "reports"),
-    [(PassChoice.BOTH, None), (PassChoice.DEVICE, SETTINGS.artifacts / "reports")],
-    ids=["both", "device"],
-)
-def test_a_profiled_worker_has_its_report_and_its_log(
-    passes: PassChoice, reports: Path | None
-) -> None:
-    settings = Settings(artifacts=SETTINGS.artifacts, passes=passes)
-    found = equipment(settings, ProfilerKind.DEVICE, ASSIGNMENT)
-    assert isinstance(found, Profiling)
-    assert found.report == FOLDER / "profiler" / ".logs" / "cpp_device_perf_report.csv"
-    assert found.log == FOLDER / "worker.log"
-    assert found.reports == reports
-    assert found.drafts == FOLDER
-
-
-@pytest.mark.usefixtures("ttnn")
-@pytest.mark.parametrize("profiler", [OFF, ProfilerKind.DEVICE])
-def test_a_process_that_shares_an_assignment_has_its_own_files(profiler: ProfilerKind) -> None:
-    found = equipment(SETTINGS, profiler, ASSIGNMENT, own=FOLDER / "gw0")
-    assert isinstance(found, BesideDevices)
-    assert found.drafts == FOLDER / "gw0"
-    if isinstance(found, Profiling):
-        assert found.report == FOLDER / "gw0" / "profiler" / ".logs" / "cpp_device_perf_report.csv"
-        assert found.log == FOLDER / "worker.log", "all of them print there"
-
-
 @pytest.mark.parametrize("profiler", ProfilerKind, ids=lambda kind: kind.value)
 def test_that_a_device_is_opened_is_told(ttnn: ModuleType, profiler: ProfilerKind) -> None:
     told: list[str] = []
@@ -170,12 +92,6 @@ def test_that_a_device_is_opened_is_told(ttnn: ModuleType, profiler: ProfilerKin
     assert told == ["opened"]
     assert isinstance(found, BesideDevices)
     assert found.devices.handles == [device]
-
-
-def test_nobody_has_to_be_told(ttnn: ModuleType) -> None:
-    found = equipment(SETTINGS, OFF)
-    assert isinstance(found, BesideDevices)
-    assert [_open(ttnn)(device_id=0)] == found.devices.handles
 
 
 def _open(ttnn: ModuleType) -> Callable[..., object]:

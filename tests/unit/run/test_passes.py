@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from pytest_ttnn_perf._base.errors import UsageError, WriteError
-from pytest_ttnn_perf.records.messages import Collected, Ended, Finished, PassKind, Started, Warned
+from pytest_ttnn_perf.records.messages import Collected, Ended, Finished, PassKind, Warned
 from pytest_ttnn_perf.run.workers import Pass, WorkerLauncher
 from tests.unit.run.programs import FINE, PATIENCE_S, Scene, SessionListener
 
@@ -18,8 +18,6 @@ if TYPE_CHECKING:
 
     from pytest_ttnn_perf.records.messages import Message
 
-TESTS = ("a", "b", "c")
-
 
 @pytest.fixture
 def scene(tmp_path: Path) -> Scene:
@@ -27,54 +25,10 @@ def scene(tmp_path: Path) -> Scene:
     return Scene(tmp_path)
 
 
-def test_a_worker_that_comes_to_its_end_is_enough_and_leaves_nothing(scene: Scene) -> None:
-    listener = scene.run(FINE)
-    assert listener.finished == ["a", "b", "c"]
-    assert (listener.losses, scene.left) == ([], ())
-    assert not (scene.path / "passes").exists()
-
-
-def test_a_worker_is_given_its_tests_and_no_others(scene: Scene) -> None:
-    listener = scene.run(FINE, tests=["b"])
-    assert listener.heard[0] == Collected(["b"], ["b"], [], [])
-    assert listener.finished == ["b"]
-
-
-def test_the_rest_run_in_another_worker_after_one_died(scene: Scene) -> None:
-    dies = "collect(); run('a'); begin('b'); print('last words', flush=True); kill()"
-    listener = scene.run(dies, FINE)
-    assert listener.finished == ["a", "c"]
-    (loss,) = listener.losses
-    log = scene.folder / "1-wall" / "worker.log"
-    assert (loss.text, loss.log, loss.tail) == ("was killed by SIGKILL", log, "last words")
-    assert loss.tests == (Started("b", ["file", 0, "b"]),)
-    assert scene.kept() == ["1-wall"]
-    assert log.exists()
-    assert scene.left == ()
-
-
 def test_tests_that_ran_side_by_side_are_all_lost(scene: Scene) -> None:
     listener = scene.run("collect(); begin('a'); begin('b'); begin('c'); end('b'); kill()")
     assert listener.lost == [("a", "c")]
     assert scene.left == ()
-
-
-def test_no_test_is_tried_twice(scene: Scene) -> None:
-    dies = "collect(); begin(mine[0]); kill()"
-    listener = scene.run(dies, dies, dies)
-    assert listener.lost == [("a",), ("b",), ("c",)]
-    assert scene.kept() == ["1-wall", "2-wall", "3-wall"]
-
-
-def test_a_worker_that_gets_nowhere_is_the_last(scene: Scene) -> None:
-    listener = scene.run("collect(); kill()")
-    assert (listener.lost, scene.left) == ([()], TESTS)
-
-
-def test_a_worker_that_never_collected_is_the_last(scene: Scene) -> None:
-    listener = scene.run("sys.exit(4)")
-    assert (listener.lost, scene.left) == ([()], ())
-    assert listener.losses[0].text == "ended with exit code 4"
 
 
 def test_a_later_worker_that_gets_nowhere_is_the_last(scene: Scene) -> None:
@@ -88,19 +42,6 @@ def test_a_worker_that_died_between_two_tests_got_somewhere(scene: Scene) -> Non
     assert listener.lost == [()]
 
 
-def test_tests_that_a_worker_passes_over_are_left_and_not_tried_again(scene: Scene) -> None:
-    # They are no longer there, or deselected now.
-    listener = scene.run("collect(); begin('a'); kill()", "collect(['c']); run('c'); close()")
-    assert listener.finished == ["c"]
-    assert scene.left == ("b",)
-
-
-def test_no_worker_follows_once_the_listener_wants_no_more(scene: Scene) -> None:
-    scene.listener.stop_at = Started("a", ["file", 0, "a"])
-    listener = scene.run("collect(); begin('a'); kill()")
-    assert (listener.lost, scene.left) == ([("a",)], ("b", "c"))
-
-
 def test_a_worker_is_told_when_the_listener_wants_no_more(scene: Scene) -> None:
     scene.listener.stop_at = Finished("a", ["file", 0, "a"])
     listener = scene.run(
@@ -108,30 +49,6 @@ def test_a_worker_is_told_when_the_listener_wants_no_more(scene: Scene) -> None:
     )
     told = [message.tests for message in listener.heard if isinstance(message, Collected)]
     assert told[1] == ["None", "None", "enough", "enough", "enough"]
-
-
-def test_a_worker_that_hangs_is_lost_with_its_test(scene: Scene) -> None:
-    scene.silence_s = 3.0
-    listener = scene.run("collect(['a']); begin('a'); time.sleep(1000)")
-    assert [loss.text for loss in listener.losses] == ["hung: no sign of life for 3 s, killed"]
-    assert listener.lost == [("a",)]
-
-
-@pytest.mark.parametrize(
-    "line",
-    [b"no JSON", b"[]", b"null", b'{"kind": "Sung"}', b'{"kind": []}', b'{"kind": "Ended"}'],
-    ids=bytes.decode,
-)
-def test_a_message_that_cannot_be_read_costs_the_test_that_was_running(
-    scene: Scene, line: bytes
-) -> None:
-    # The worker waits for an answer, and there is no limit to its silence.
-    scene.silence_s = 0
-    damaged = f"collect(); run('a'); begin('b'); raw({line!r} + b'\\n'); time.sleep(1000)"
-    listener = scene.run(damaged, FINE)
-    assert listener.finished == ["a", "c"]
-    assert listener.lost == [("b",)]
-    assert listener.losses[0].text == "sent a message that cannot be read, killed"
 
 
 def test_a_worker_that_goes_on_after_its_end_has_come_to_it(scene: Scene) -> None:
@@ -182,17 +99,6 @@ def test_a_folder_that_cannot_be_made_is_named(scene: Scene) -> None:
     first = Pass(PassKind.WALL, scene.workers(), scene.listener, PATIENCE_S)
     with pytest.raises(WriteError, match=r"passes/run/1-wall: cannot write: Not a directory$"):
         first.run(None)
-
-
-def test_a_later_worker_that_cannot_be_started_is_a_loss(scene: Scene) -> None:
-    # What was measured before is not lost with it.
-    workers = WorkerLauncher(lambda _: ["-c", ""], scene.path / "nowhere", scene.folder)
-    later = Pass(PassKind.CONFIRM, workers, scene.listener, PATIENCE_S)
-    later.run(["a", "b"])
-    (loss,) = scene.listener.losses
-    where = str(scene.path / "nowhere")
-    assert loss.text == f"could not be started: [Errno 2] No such file or directory: '{where}'"
-    assert later.left == ("a", "b")
 
 
 def test_the_assignment_is_kept_beside_the_log_of_a_lost_worker(scene: Scene) -> None:

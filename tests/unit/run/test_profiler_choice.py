@@ -10,7 +10,7 @@ from pytest_ttnn_perf._base.errors import UsageError
 from pytest_ttnn_perf.records.hardware import Build
 from pytest_ttnn_perf.records.metric import Source
 from pytest_ttnn_perf.records.settings import PassChoice, ProfilerKind, Settings, left_out
-from pytest_ttnn_perf.run.preflight import OWN_PASS, ProfilerChoice, choose
+from pytest_ttnn_perf.run.preflight import ProfilerChoice, choose
 
 AUTO, OFF, REALTIME = ProfilerKind.AUTO, ProfilerKind.OFF, ProfilerKind.REALTIME
 DEVICE, TRACY, TTLANG = ProfilerKind.DEVICE, ProfilerKind.TRACY, ProfilerKind.TTLANG
@@ -99,10 +99,6 @@ def test_a_build_without_tracy_refuses_what_needs_it(
 
 def test_an_empty_variable_simulates_nothing() -> None:
     assert choose(AUTO, WITH_TRACY, {"TT_METAL_SIMULATOR": ""}).kind is DEVICE
-
-
-def test_what_slows_down_what_it_looks_at_has_a_pass_of_its_own() -> None:
-    assert {DEVICE, TRACY, TTLANG} == OWN_PASS
 
 
 @pytest.mark.parametrize(

@@ -7,18 +7,15 @@ from typing import Any
 
 import pytest
 
-from pytest_ttnn_perf._base.errors import InputError, UsageError, WriteError
+from pytest_ttnn_perf._base.errors import UsageError, WriteError
 from pytest_ttnn_perf.records.hardware import Build
-from pytest_ttnn_perf.records.settings import ProfilerKind, Settings, Update
+from pytest_ttnn_perf.records.settings import ProfilerKind, Settings
 from pytest_ttnn_perf.run import preflight as readiness
 from pytest_ttnn_perf.run.preflight import (
     ProfilerChoice,
-    check_chips,
-    check_paths,
     choose_profiler,
     devices_of,
     has_devices,
-    lease,
     own_chip,
     own_folder,
 )
@@ -27,12 +24,7 @@ VISIBLE = "TT_VISIBLE_DEVICES"
 INSTALLED = Build("0.81.1", "/site/ttnn")
 WITH_TRACY = Build("0.81.1", "/site/ttnn", tracy=True, arch="wormhole_b0")
 PRINTS = {"TT_METAL_DPRINT_CORES": "0,0"}
-WHY_PRINTS = "TT_METAL_DPRINT_CORES=0,0 makes the kernels print: unset TT_METAL_DPRINT_CORES"
 SELF_CHECKS = {"TT_METAL_LLK_ASSERTS": "0"}
-WHY_SELF_CHECKS = (
-    "TT_METAL_LLK_ASSERTS=0 makes the kernels check themselves, even as 0: unset "
-    "TT_METAL_LLK_ASSERTS"
-)
 
 
 def settings(folder: Path, **given: Any) -> Settings:
@@ -53,68 +45,6 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[tuple[object, ...]]:
     monkeypatch.setattr(readiness, "installed", lambda: INSTALLED)
     monkeypatch.setattr("pytest_ttnn_perf.device.build.preflight", preflight)
     return calls
-
-
-def test_folders_that_do_not_exist_yet_are_writable_and_not_made(tmp_path: Path) -> None:
-    check_paths(settings(tmp_path, update=Update.ALL, json=tmp_path / "out" / "run.json"))
-    assert list(tmp_path.iterdir()) == []
-
-
-@pytest.mark.parametrize(
-    ("option", "problem"),
-    [
-        ("baselines", "expected a folder of baselines, found a file"),
-        ("replay", "expected a folder of recorded artifacts, found a file"),
-    ],
-)
-def test_a_file_is_no_folder(tmp_path: Path, option: str, problem: str) -> None:
-    file = tmp_path / "file"
-    file.write_text("", encoding="utf-8")
-    with pytest.raises(InputError) as raised:
-        check_paths(settings(tmp_path, **{option: file}))
-    assert str(raised.value) == f"{file}: {problem}"
-
-
-def test_recorded_artifacts_must_be_there(tmp_path: Path) -> None:
-    (tmp_path / "recorded").mkdir()
-    check_paths(settings(tmp_path, replay=tmp_path / "recorded"))
-    with pytest.raises(InputError) as raised:
-        check_paths(settings(tmp_path, replay=tmp_path / "nowhere"))
-    assert str(raised.value) == (
-        f"{tmp_path / 'nowhere'}: expected a folder of recorded artifacts, found nothing"
-    )
-
-
-def test_a_folder_is_no_file_for_the_run_record(tmp_path: Path) -> None:
-    (tmp_path / "run.json").write_text("", encoding="utf-8")
-    check_paths(settings(tmp_path, json=tmp_path / "run.json"))
-    with pytest.raises(InputError) as raised:
-        check_paths(settings(tmp_path, json=tmp_path))
-    assert str(raised.value) == f"{tmp_path}: expected a file for the run record, found a folder"
-
-
-@pytest.mark.parametrize(
-    ("given", "refused"),
-    [
-        ({"artifacts": "file/deep"}, "file/deep"),
-        ({"baselines": "file/deep", "update": Update.NEW}, "file/deep"),
-        ({"json": "file/run.json"}, "file"),
-    ],
-    ids=["artifacts", "baselines", "report"],
-)
-def test_what_cannot_be_written_is_found_out_now(
-    tmp_path: Path, given: dict[str, Any], refused: str
-) -> None:
-    (tmp_path / "file").write_text("in the way", encoding="utf-8")
-    paths = {k: tmp_path / v if isinstance(v, str) else v for k, v in given.items()}
-    with pytest.raises(WriteError) as raised:
-        check_paths(settings(tmp_path, **paths))
-    assert str(raised.value) == f"{tmp_path / refused}: cannot write: Not a directory"
-
-
-def test_baselines_that_are_only_read_need_not_be_writable(tmp_path: Path) -> None:
-    (tmp_path / "file").write_text("in the way", encoding="utf-8")
-    check_paths(settings(tmp_path, baselines=tmp_path / "file" / "deep"))
 
 
 def test_what_is_replayed_has_no_profiler_and_no_conflicts(
@@ -152,33 +82,6 @@ def test_nothing_is_asked_where_nothing_depends_on_it(
     assert list(tmp_path.iterdir()) == []
 
 
-@pytest.mark.parametrize(
-    "profiler",
-    [kind for kind in ProfilerKind if kind is not ProfilerKind.TTLANG],
-    ids=lambda kind: kind.value,
-)
-@pytest.mark.parametrize(
-    ("environment", "message"),
-    [
-        (PRINTS, WHY_PRINTS),
-        (SELF_CHECKS, WHY_SELF_CHECKS),
-        ({**SELF_CHECKS, **PRINTS}, f"{WHY_PRINTS}; {WHY_SELF_CHECKS}"),
-    ],
-    ids=["one", "another", "both"],
-)
-def test_a_variable_in_the_way_is_refused_with_what_resolves_it(
-    tmp_path: Path,
-    asked: list[tuple[object, ...]],
-    profiler: ProfilerKind,
-    environment: dict[str, str],
-    message: str,
-) -> None:
-    with pytest.raises(UsageError) as raised:
-        choose_profiler(settings(tmp_path, profiler=profiler), environment)
-    assert str(raised.value) == message
-    assert asked == []
-
-
 @pytest.mark.usefixtures("asked")
 def test_tt_lang_s_profilers_may_be_set_where_they_are_asked_for(tmp_path: Path) -> None:
     ttlang = settings(tmp_path, profiler=ProfilerKind.TTLANG)
@@ -199,16 +102,6 @@ def test_without_ttnn_no_variable_is_in_the_way(
 ) -> None:
     monkeypatch.setattr(readiness, "installed", lambda: Build(None))
     assert choose_profiler(settings(tmp_path), PRINTS).why == "no ttnn is installed"
-
-
-@pytest.mark.usefixtures("asked")
-def test_a_profiler_that_cannot_work_is_refused(tmp_path: Path) -> None:
-    mock = {"TT_METAL_MOCK_CLUSTER_DESC_PATH": "mock.yaml"}
-    with pytest.raises(UsageError) as raised:
-        choose_profiler(settings(tmp_path, profiler=ProfilerKind.TRACY), mock)
-    assert str(raised.value) == (
-        "--ttnn-perf-profiler tracy: a simulated device has no times; use auto, or off"
-    )
 
 
 @pytest.mark.parametrize(
@@ -248,18 +141,6 @@ def chips(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
     return {"TTNN_PERF_DEVICES": str(tmp_path / "chips")}
 
 
-def test_each_of_several_processes_needs_a_chip(chips: dict[str, str]) -> None:
-    assert check_chips(chips, processes=2) == (0, 3)
-    assert check_chips({"TTNN_PERF_DEVICES": "/does/not/exist"}, processes=8) == ()
-    for variables, there in (
-        ({}, "are 2 chips: use -n 2"),
-        ({VISIBLE: "3"}, "is 1 chip: use -n 1"),
-    ):
-        with pytest.raises(UsageError) as raised:
-            check_chips({**chips, **variables}, processes=3)
-        assert str(raised.value) == f"-n 3: each process needs a chip of its own, and there {there}"
-
-
 def test_a_process_has_a_chip_of_its_own_and_sees_no_other(
     tmp_path: Path, chips: dict[str, str]
 ) -> None:
@@ -288,15 +169,3 @@ def test_processes_side_by_side_have_a_folder_each(tmp_path: Path) -> None:
     (tmp_path / "gw3").write_text("in the way")
     with pytest.raises(WriteError, match="gw3: cannot write: File exists"):
         own_folder({"PYTEST_XDIST_WORKER": "gw3"}, tmp_path)
-
-
-def test_a_run_has_all_chips_unless_something_is_in_the_way(
-    tmp_path: Path, chips: dict[str, str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    locked = settings(tmp_path, lock_folder=tmp_path / "locks")
-    with lease(locked, chips, pytest.fail) as taken:
-        assert taken.chips == (0, 3)
-    monkeypatch.setattr(readiness, "in_the_way", lambda: "somebody was here")
-    with pytest.raises(UsageError, match=r"^somebody was here$"):
-        lease(locked, chips, pytest.fail)
-    assert lease(locked, {"TT_METAL_SIMULATOR": "/sim.so"}, pytest.fail).chips == ()

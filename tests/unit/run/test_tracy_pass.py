@@ -70,13 +70,6 @@ def kernel_times(found: dict[str, Observation]) -> dict[str, tuple[float, ...]]:
     return {test: each.metrics["device_kernel_time"].samples for test, each in found.items()}
 
 
-def test_a_signpost_names_its_test_and_its_iteration() -> None:
-    assert signposts_of(TEST, run=1, iteration=2) == (
-        f"ttnn-perf begin 1.2 {TEST}",
-        f"ttnn-perf end 1.2 {TEST}",
-    )
-
-
 def test_the_checklist_is_asked_of_the_last_window_alone() -> None:
     content = measured(TEST, [op(MATMUL, 40)], [op(RESHARD, 40)])
     found = dict(_told(capture(*content), Settings(select=("TTP302", "TTP004"))))[TEST]
@@ -100,13 +93,6 @@ def test_each_window_is_a_sample() -> None:
         )
     }
     assert list(found[TEST].metrics) == [each.metric.name for each in expected]
-
-
-def test_tests_are_told_apart_in_the_order_they_ran() -> None:
-    found = told(
-        *measured("b.py::second", [op(MATMUL, 1)]), *measured("a.py::first", [op(MATMUL, 2)])
-    )
-    assert list(kernel_times(found).items()) == [("b.py::second", (1,)), ("a.py::first", (2,))]
 
 
 def test_iterations_that_ran_different_numbers_of_ops_have_no_time() -> None:
@@ -151,12 +137,6 @@ def test_windows_without_ops_have_no_time_and_no_table() -> None:
 def test_a_name_is_taken_as_it_is(test: str) -> None:
     found = told(*measured(test, [op(MATMUL, 5)], [op(MATMUL, 6)]))
     assert kernel_times(found) == {test: (5, 6)}
-
-
-@pytest.mark.parametrize("tests", [["t.py::test_END"], ["t.py::test", "t.py::test_END"]], ids=len)
-def test_a_name_that_ends_as_signposts_do(tests: list[str]) -> None:
-    content = [part for test in tests for part in measured(test, [op(MATMUL, 5)], [op(MATMUL, 6)])]
-    assert kernel_times(told(*content)) == dict.fromkeys(tests, (5, 6))
 
 
 @pytest.mark.parametrize(
@@ -265,15 +245,6 @@ def test_the_last_report_is_read_and_the_folder_goes(tmp_path: Path) -> None:
     assert words == ["-m", "tracy", "-r", "-p", "-o", folder, "-t"]
     assert port.isdecimal()
     assert workers.timeout_s == 42.0
-
-
-def test_without_a_report_the_folder_is_kept_and_named(tmp_path: Path) -> None:
-    workers = WorkerLauncher(tmp_path, {"2026_01/profile_log_device.csv": ""})
-    folder = tmp_path / "1-device"
-    why = f"Tracy ended with exit code 1 without a report; see {folder}"
-    assert run_pass(workers) == ({}, [f"ttnn-perf: device pass: {why}"])
-    assert workers.kept
-    assert folder.is_dir()
 
 
 def test_a_report_that_cannot_be_read_is_said_to_be(tmp_path: Path) -> None:
