@@ -84,47 +84,47 @@ def test_the_only_program_has_metrics_with_bare_names() -> None:
     assert list(summary_metrics(replace(once, exact=True), file="p.json")) == expected
 
 
-def test_programs_of_one_call_are_counted_in_the_order_of_their_ids() -> None:
-    # As tt-lang lists them, with the name at the first.
-    listed = summary(program(10240, 30, name="last"), program(2048, 10), program(9216, 20))
-
-    assert times(listed) == {"kernel_time_1": (20,), "kernel_time_2": (40,), "kernel_time_3": (60,)}
+FIRST, SECOND, THIRD = program(1024, 10), program(2048, 20), program(3072, 30)
 
 
-def test_a_second_call_is_a_second_sample_though_its_summary_repeats_the_first() -> None:
-    first, second, third = program(1024, 10), program(2048, 11), program(3072, 10)
-
-    assert times(summary(first), summary(first, second), summary(first, second, third)) == {
-        "kernel_time": (20, 22, 20)
-    }
-
-
-def test_a_second_process_with_the_same_ids_is_a_second_sample() -> None:
-    assert times(summary(program(1024, 10)), summary(program(1024, 11))) == {
-        "kernel_time": (20, 22)
-    }
-
-
-def test_a_summary_that_only_repeats_is_no_sample() -> None:
-    assert times(summary(program()), summary(program())) == {"kernel_time": (4_000,)}
-
-
-def test_calls_of_two_operations_are_told_apart_by_name() -> None:
-    # The name of the second operation stands at the program of the first.
-    assert times(
-        summary(program(1024, 10, name="add")),
-        summary(program(1024, 10, name="mul"), program(2048, 20)),
-        summary(program(1024, 10, name="add"), program(2048, 20), program(3072, 11)),
-    ) == {"kernel_time_add": (20, 22), "kernel_time_mul": (40,)}
-
-
-def test_calls_without_a_name_beside_calls_with_one() -> None:
-    first, *others = program(1, 10), program(2, 20), program(3, 30)
-    named = replace(first, name="add")
-
-    assert times(summary(first), summary(named, *others)) == {
-        "kernel_time_unnamed": (20,), "kernel_time_add_1": (40,), "kernel_time_add_2": (60,),
-    }  # fmt: skip
+@pytest.mark.parametrize(
+    ("summaries", "expected"),
+    [
+        (
+            # As tt-lang lists them, with the name at the first.
+            [summary(program(10240, 30, name="last"), program(2048, 10), program(9216, 20))],
+            {"kernel_time_1": (20,), "kernel_time_2": (40,), "kernel_time_3": (60,)},
+        ),
+        (
+            [summary(FIRST), summary(FIRST, SECOND), summary(FIRST, SECOND, THIRD)],
+            {"kernel_time": (20, 40, 60)},
+        ),
+        ([summary(program(1, 10)), summary(program(1, 11))], {"kernel_time": (20, 22)}),
+        ([summary(FIRST), summary(FIRST)], {"kernel_time": (20,)}),
+        (
+            # The name of the second operation stands at the program of the first.
+            [
+                summary(program(1024, 10, name="add")),
+                summary(program(1024, 10, name="mul"), SECOND),
+                summary(program(1024, 10, name="add"), SECOND, THIRD),
+            ],
+            {"kernel_time_add": (20, 60), "kernel_time_mul": (40,)},
+        ),
+        (
+            [summary(FIRST), summary(replace(FIRST, name="add"), SECOND, THIRD)],
+            {"kernel_time_unnamed": (20,), "kernel_time_add_1": (40,), "kernel_time_add_2": (60,)},
+        ),
+        ([PerfSummary((FIRST,))], {"kernel_time": (20,)}),
+    ],
+    ids=["programs of a call", "a call more each time", "a second process", "a repetition",
+         "two operations", "with and without a name", "below the clock"],
+)  # fmt: skip
+def test_which_programs_are_samples_of_which_metric(
+    summaries: list[PerfSummary], expected: dict[str, tuple[float, ...]]
+) -> None:
+    found = values(TtlangLog(tuple(summaries)))
+    times = {name: samples for name, samples in found.items() if name.startswith("kernel_time")}
+    assert times == expected
 
 
 def test_calls_that_ran_different_numbers_of_programs_cannot_be_compared() -> None:
@@ -179,10 +179,6 @@ def test_a_made_up_clock_gives_no_time_and_all_else() -> None:
         time, *others = found
         assert [time] == nothing("the clock of the chip is not known", "f")
         assert [each.samples for each in others] == [(4096,), (2048,), (5,), (11,)]
-
-
-def test_a_log_that_begins_below_the_clock_has_the_printed_time() -> None:
-    assert times(PerfSummary((program(1, 10),))) == {"kernel_time": (20,)}
 
 
 def test_no_line_of_barriers_is_none_of_them_unless_a_line_was_not_understood() -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from pytest_ttnn_perf.analysis.captures.device_metrics import log_metrics
 from pytest_ttnn_perf.records.metric import Better, Kind, Metric, Source
 from pytest_ttnn_perf.records.observation import MetricObservation
@@ -18,11 +20,6 @@ def ran(
     return ProgramTime(device, number, trace, replay, 0, 5, ns, 1, ns, ns, ())
 
 
-def found(*programs: ProgramTime) -> list[MetricObservation]:
-    log = DeviceLog("wormhole_b0", 1000.0, 64, 99, programs)
-    return list(log_metrics(log, file="log.csv"))
-
-
 def observed(*times: float, programs: int) -> list[MetricObservation]:
     return [MetricObservation(TIME, times), MetricObservation(COUNT, (programs,))]
 
@@ -31,54 +28,51 @@ def nothing(why: str) -> list[MetricObservation]:
     return [MetricObservation(TIME, (), note=f"log.csv: {why}")]
 
 
-def test_a_log_without_traces_is_one_sample() -> None:
-    assert found(ran(1, 10.0), ran(2, 20.0), ran(1, 12.0)) == observed(42.0, programs=3)
-
-
-def test_devices_run_side_by_side() -> None:
-    slow = (ran(1, 90.0, device=1),)
-    assert found(ran(1, 10.0), ran(2, 20.0), *slow) == observed(90.0, programs=2)
-
-
-def test_every_replay_is_a_sample_and_what_ran_before_is_none() -> None:
-    assert found(
-        ran(7, 9_000.0),
-        ran(7, 9_000.0, trace=1),
-        ran(1, 10.0, trace=1, replay=1),
-        ran(2, 20.0, trace=1, replay=1),
-        ran(2, 21.0, trace=1, replay=2),
-        ran(1, 10.0, trace=1, replay=2),
-    ) == observed(30.0, 31.0, programs=2)
-
-
-def test_the_slowest_device_of_each_replay() -> None:
-    assert found(
-        ran(1, 10.0, trace=1, replay=1),
-        ran(1, 30.0, trace=1, replay=2),
-        ran(1, 20.0, device=1, trace=1, replay=1),
-        ran(1, 20.0, device=1, trace=1, replay=2),
-    ) == observed(20.0, 30.0, programs=1)
-
-
-def test_traces_that_are_replayed_together_add_up() -> None:
-    assert found(
-        ran(1, 10.0, trace=1, replay=1), ran(5, 30.0, trace=2, replay=1)
-    ) == observed(40.0, programs=2)  # fmt: skip
-
-
-def test_a_missing_marker_leaves_no_number() -> None:
-    assert found(ran(1, 10.0), ran(2, None, device=3)) == nothing(
-        "program 2 on device 3 lacks a marker: the profiler dropped it, or the log is cut"
-    )
-
-
-def test_replays_that_ran_different_programs_lost_data() -> None:
-    assert found(
-        ran(1, 10.0, trace=4, replay=1),
-        ran(2, 10.0, trace=4, replay=1),
-        ran(1, 10.0, trace=4, replay=2),
-    ) == nothing("the replays of trace 4 on device 0 ran different programs")
-
-
-def test_a_log_without_kernels() -> None:
-    assert found() == nothing("no kernel ran")
+@pytest.mark.parametrize(
+    ("programs", "expected"),
+    [
+        ([ran(1, 10.0), ran(2, 20.0), ran(1, 12.0)], observed(42.0, programs=3)),
+        ([ran(1, 10.0), ran(2, 20.0), ran(1, 90.0, device=1)], observed(90.0, programs=2)),
+        (
+            [
+                ran(7, 9_000.0), ran(7, 9_000.0, trace=1),
+                ran(1, 10.0, trace=1, replay=1), ran(2, 20.0, trace=1, replay=1),
+                ran(2, 21.0, trace=1, replay=2), ran(1, 10.0, trace=1, replay=2),
+            ],
+            observed(30.0, 31.0, programs=2),
+        ),
+        (
+            [
+                ran(1, 10.0, trace=1, replay=1), ran(1, 30.0, trace=1, replay=2),
+                ran(1, 20.0, device=1, trace=1, replay=1),
+                ran(1, 20.0, device=1, trace=1, replay=2),
+            ],
+            observed(20.0, 30.0, programs=1),
+        ),
+        (
+            [ran(1, 10.0, trace=1, replay=1), ran(5, 30.0, trace=2, replay=1)],
+            observed(40.0, programs=2),
+        ),
+        (
+            [ran(1, 10.0), ran(2, None, device=3)],
+            nothing("program 2 on device 3 lacks a marker: the profiler dropped it, or the log "
+                    "is cut"),
+        ),
+        (
+            [
+                ran(1, 10.0, trace=4, replay=1), ran(2, 10.0, trace=4, replay=1),
+                ran(1, 10.0, trace=4, replay=2),
+            ],
+            nothing("the replays of trace 4 on device 0 ran different programs"),
+        ),
+        ([], nothing("no kernel ran")),
+    ],
+    ids=["without traces", "devices side by side", "every replay is a sample",
+         "slowest device of each replay", "traces replayed together", "a marker is missing",
+         "other programs in a replay", "no kernels"],
+)  # fmt: skip
+def test_the_kernel_time_of_a_log(
+    programs: list[ProgramTime], expected: list[MetricObservation]
+) -> None:
+    log = DeviceLog("wormhole_b0", 1000.0, 64, 99, tuple(programs))
+    assert list(log_metrics(log, file="log.csv")) == expected

@@ -38,22 +38,37 @@ def found(
     return strays({name: module(name, file)}, apart, cwd=apart.own, **more)  # type: ignore[arg-type]
 
 
-def test_modules_of_the_other_version_are_found(apart: Apart) -> None:
-    file = apart.other / "src/model/layers.py"
-    assert found(apart, file) == [Stray("model.layers", str(file))]
-
-
-def test_they_are_found_behind_a_link(apart: Apart, tmp_path: Path) -> None:
-    link = tmp_path / "link"
-    link.symlink_to(apart.other)
-    assert found(apart, link / "src/model/layers.py")
-
-
-@pytest.mark.parametrize("file", ["own/src/model/layers.py", "elsewhere/layers.py", None])
-def test_modules_of_its_own_and_of_others_are_fine(
-    apart: Apart, tmp_path: Path, file: str | None
+@pytest.mark.parametrize(
+    ("name", "file", "stray"),
+    [
+        ("model.layers", "other/src/model/layers.py", True),
+        ("model.layers", "link/src/model/layers.py", True),
+        ("model.layers", "own/src/model/layers.py", False),
+        ("model.layers", "elsewhere/layers.py", False),
+        ("model.layers", None, False),
+        ("native", "other/build/native.so", False),
+        ("native", "other/builder/native.so", True),
+        ("made", "other/.ttnn_perf/passes/1-ab/tmp/made.py", False),
+        ("pytest_ttnn_perf.cli", "other/pytest_ttnn_perf/cli.py", False),
+        # Both sides would run what is installed: what is measured is neither version.
+        ("model", "lib/site-packages/model/__init__.py", True),
+        ("numpy", "lib/site-packages/numpy/__init__.py", False),
+        ("types", "lib/site-packages/types.py", False),
+    ],
+    ids=["other version", "behind a link", "own", "elsewhere", "no file", "shared",
+         "beside what is shared", "the worker's", "the plugin", "installed", "not the project's",
+         "of Python itself"],
+)  # fmt: skip
+def test_modules_that_are_not_of_the_version_under_test(
+    apart: Apart, tmp_path: Path, name: str, file: str | None, stray: bool
 ) -> None:
-    assert not found(apart, tmp_path / file if file else None)
+    (tmp_path / "link").symlink_to(apart.other)
+    (apart.own / "types.py").touch()
+    shared = Apart(apart.own, apart.other, ("build",))
+    place = tmp_path / file if file else None
+    ours = apart.other / ".ttnn_perf/passes/1-ab"
+    expected = [Stray(name, str(place and place.resolve()))] if stray else []
+    assert found(shared, place, name, ours=(ours,)) == expected
 
 
 def test_an_environment_within_the_project_is_no_part_of_it(
@@ -66,32 +81,6 @@ def test_an_environment_within_the_project_is_no_part_of_it(
     assert found(apart, python / "lib/python3.12/json/decoder.py", "json.decoder")
     monkeypatch.setattr(sys, "prefix", str(python))
     assert not found(apart, python / "lib/python3.12/json/decoder.py", "json.decoder")
-
-
-def test_what_both_are_to_share_is_fine_and_nothing_beside_it(apart: Apart) -> None:
-    shared = Apart(apart.own, apart.other, ("build",))
-    assert not found(shared, apart.other / "build/native.so", "native")
-    assert found(shared, apart.other / "builder/native.so", "native")
-
-
-def test_files_of_the_worker_itself_are_fine(apart: Apart) -> None:
-    folder = apart.other / ".ttnn_perf/passes/1-ab"
-    assert not found(apart, folder / "tmp/made.py", "made", ours=(folder,))
-
-
-def test_a_copy_that_is_installed_is_not_the_version_under_test(
-    apart: Apart, tmp_path: Path
-) -> None:
-    """Both sides would run it: what is measured is neither version."""
-    site = tmp_path / "lib/site-packages"
-    assert found(apart, site / "model/__init__.py", "model")
-    assert not found(apart, site / "numpy/__init__.py", "numpy"), "the project has none"
-    (apart.own / "types.py").touch()
-    assert not found(apart, site / "types.py", "types"), "of Python itself"
-
-
-def test_the_plugin_measures_both(apart: Apart) -> None:
-    assert not found(apart, apart.other / "pytest_ttnn_perf/cli.py", "pytest_ttnn_perf.cli")
 
 
 def test_modules_that_are_no_modules_are_passed_by(apart: Apart) -> None:

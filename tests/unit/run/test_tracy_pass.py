@@ -122,21 +122,38 @@ def test_windows_without_ops_have_no_time_and_no_table() -> None:
     assert told(*measured(TEST, [], []), op()) == nothing(TEST, "Tracy's report: no op has a time")
 
 
+def traced(*kernel_ns: float, replay: int) -> list[Op]:
+    return [op(MATMUL, each, replay=(1, replay)) for each in kernel_ns]
+
+
+ONE = [op(MATMUL, 5)], [op(MATMUL, 6)]
+BEGIN, END = signposts_of(TEST, run=1, iteration=0)
+
+
+@pytest.mark.parametrize(
+    ("content", "expected"),
+    [
+        ([BEGIN, op(MATMUL, 5), "decode", op(NORM, 2), "decode_END", END], (7,)),
+        ([*measured(TEST, *ONE), *measured(TEST, [op(MATMUL, 7)], run=3)], (7,)),
+        (measured(TEST, [*traced(5, 6, replay=0), *traced(7, 8, replay=1)]), (11, 15)),
+        (
+            [*measured(TEST, *ONE), signposts_of("b.py::raised", run=2, iteration=0)[0], op()],
+            (5, 6),
+        ),
+    ],
+    ids=["signposts inside", "ran again", "replays", "another test's call raised"],
+)
+def test_the_samples_of_a_test(content: list[Op | str], expected: tuple[float, ...]) -> None:
+    assert kernel_times(told(*content))[TEST] == expected
+
+
 @pytest.mark.parametrize(
     "test",
-    [
-        "test_a.py::test_b[1 x 32 x 4096]",
-        "test_a.py::test_b[ttnn-perf begin 0.0 x]",
-        "test_a.py::test_b[_END]",
-        "my tests/test_a.py::test_b",
-        "test_a.py::test_END_of_sequence",
-        "7",
-    ],
-    ids=["spaces", "mark", "bracketed end", "folder", "end inside", "number"],
-)
+    ["a.py::b[1 x 32 x 4096]", "a.py::b[ttnn-perf begin 0.0 x]", "a.py::b[_END]",
+     "my tests/a.py::b", "a.py::test_END_of_sequence", "7"],
+)  # fmt: skip
 def test_a_name_is_taken_as_it_is(test: str) -> None:
-    found = told(*measured(test, [op(MATMUL, 5)], [op(MATMUL, 6)]))
-    assert kernel_times(found) == {test: (5, 6)}
+    assert kernel_times(told(*measured(test, *ONE))) == {test: (5, 6)}
 
 
 @pytest.mark.parametrize(
@@ -148,34 +165,6 @@ def test_signposts_of_the_test_s_own_are_none_of_ours(name: str) -> None:
     assert told(name, op(), name + "_END") == {}
     found = told(*measured(TEST, [op(MATMUL, 5)]), name, op(), name + "_END")
     assert kernel_times(found) == {TEST: (5,)}
-
-
-def test_signposts_inside_a_window_take_nothing_away() -> None:
-    begin, first, end = measured(TEST, [op(MATMUL, 5)])
-    assert kernel_times(told(begin, first, "decode", op(NORM, 2), "decode_END", end)) == {
-        TEST: (7,)
-    }
-
-
-def test_a_call_that_raised_costs_its_own_test_alone() -> None:
-    whole = measured("test_a.py::test_whole", [op(MATMUL, 5)])
-    found = told(*whole, signposts_of(TEST, run=2, iteration=0)[0], op(MATMUL, 9))
-    assert kernel_times(found)["test_a.py::test_whole"] == (5,)
-
-
-def test_a_test_that_ran_again_is_not_added_to_itself() -> None:
-    once = measured(TEST, [op(MATMUL, 5)], [op(MATMUL, 6)])
-    again = measured(TEST, [op(MATMUL, 7)], [op(MATMUL, 8)], run=3)
-    assert kernel_times(told(*once, *again)) == {TEST: (7, 8)}
-
-
-def traced(*kernel_ns: float, replay: int) -> list[Op]:
-    return [op(MATMUL, each, replay=(1, replay)) for each in kernel_ns]
-
-
-def test_a_window_of_replays_has_a_sample_for_each() -> None:
-    found = told(*measured(TEST, [*traced(5, 6, replay=0), *traced(7, 8, replay=1)]))
-    assert kernel_times(found) == {TEST: (11, 15)}
 
 
 def test_replays_that_lost_ops_have_no_time() -> None:
