@@ -83,8 +83,8 @@ LAST = "    TRISC_2  900 cycles (0.9 us) - 950 cycles (1.0 us)\n"
 @pytest.mark.parametrize(
     "whole",
     [
-        sample.PERF_SUMMARY.rstrip("\n")
-        + "\n",  # behind the last program only an empty line follows
+        # Behind the last program only an empty line follows.
+        sample.PERF_SUMMARY.rstrip("\n") + "\n",
         sample.PROGRAM + LAST,
         sample.AUTO_PROFILE.rstrip("=\n"),
         sample.SIGNPOSTS.rstrip("=\n"),
@@ -96,8 +96,9 @@ def test_a_section_cut_anywhere_is_not_complete(whole: str) -> None:
     for cut in range(len(whole)):
         log = parse(whole[:cut])
         assert not log.flow_graphs
-        sections = (*log.perf_summaries, *log.auto_profiles, *log.signpost_profiles)
-        assert not any(section.complete for section in sections)
+        assert not any(summary.complete for summary in log.perf_summaries)
+        assert not any(report.complete for report in log.auto_profiles)
+        assert not any(profile.complete for profile in log.signpost_profiles)
 
 
 def test_programs_of_a_summary_that_is_cut_anywhere_are_whole() -> None:
