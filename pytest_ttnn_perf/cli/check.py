@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from operator import attrgetter
 from typing import TYPE_CHECKING
 
 from pytest_ttnn_perf._base.dataclass import dataclass
@@ -10,7 +11,7 @@ from pytest_ttnn_perf.analysis.captures.detect import op_table_of
 from pytest_ttnn_perf.analysis.captures.report_db import read_report_db
 from pytest_ttnn_perf.analysis.captures.ttlang_log import read_ttlang_log
 from pytest_ttnn_perf.analysis.checklist.progress import bottleneck_of, model_kind, progress_of
-from pytest_ttnn_perf.analysis.checklist.runner import as_configured, run_rules, selected
+from pytest_ttnn_perf.analysis.checklist.runner import as_configured, run_rules, select_rules
 from pytest_ttnn_perf.cli.shared import project_settings
 from pytest_ttnn_perf.records.finding import Subject
 from pytest_ttnn_perf.records.result import Result
@@ -119,9 +120,11 @@ def checked(
     ignore: Sequence[str],
     rules: Mapping[str, RuleSettings],
 ) -> tuple[Finding, ...]:
-    """Ask the selected rules.
+    """Ask the select_rules rules.
 
     Raises:
         UsageError: a rule or limit that does not exist.
     """
-    return as_configured(run_rules(selected(select, ignore, rules).rules, subject), rules)
+    groups = select_rules(select, ignore, rules)
+    by_code = sorted((rule for group in groups for rule in group.rules), key=attrgetter("code"))
+    return as_configured(run_rules(by_code, subject), rules)

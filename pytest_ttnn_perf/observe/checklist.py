@@ -74,7 +74,7 @@ def checked_test(
     """
     if settings.checklist is Checklist.OFF or observation.raised is not None:
         return observation
-    from pytest_ttnn_perf.analysis.checklist.progress import bottleneck_of, model_kind
+    from pytest_ttnn_perf.analysis.checklist.host import times_of_parts
 
     subject = Subject(
         ops=artifact.table,
@@ -85,12 +85,15 @@ def checked_test(
         conflicts=_conflicts() if by_the_clock else None,
     )
     findings, unanswered = _asked(subject, settings)
+    checked = replace(observation, findings=findings, unanswered=unanswered)
+    if subject.ops is None and subject.kernels is None and not times_of_parts(observation):
+        return checked  # a time alone does not tell what it is made of
+    from pytest_ttnn_perf.analysis.checklist.progress import bottleneck_of, model_kind
+
     bottleneck = bottleneck_of(subject)
     kind = model_kind(subject.ops, bottleneck)
     return replace(
-        observation,
-        findings=findings,
-        unanswered=unanswered,
+        checked,
         bottleneck=bottleneck.sentence if bottleneck else None,
         model_kind=kind.value if kind else None,
     )
@@ -156,9 +159,9 @@ def _facts(observation: Observation) -> Mapping[str, Scalar]:
 
 def _asked(subject: Subject, settings: Settings, *, only: Input | None = None) -> Answered:
     """Ask the rules that a project selects; with ``only``, those that need just that input."""
-    from pytest_ttnn_perf.analysis.checklist.runner import as_configured, ask_rules, selected
+    from pytest_ttnn_perf.analysis.checklist.runner import as_configured, ask_rules, select_rules
 
-    groups = selected(settings.select, settings.ignore, settings.rules).groups
+    groups = select_rules(settings.select, settings.ignore, settings.rules)
     if only is not None:
         groups = tuple(group for group in groups if group.needs == (only,))
     answered = ask_rules(groups, subject)

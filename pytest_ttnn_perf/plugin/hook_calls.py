@@ -76,13 +76,13 @@ class Extensions:
         if not named and not _implementations(config, "pytest_ttnn_perf_rules"):
             return
         from pytest_ttnn_perf.analysis.checklist.custom import CustomRule, use_custom_rules
-        from pytest_ttnn_perf.analysis.checklist.runner import forget_selections, selected
+        from pytest_ttnn_perf.analysis.checklist.runner import forget_selections, select_rules
 
         rules = _all_of(config, "pytest_ttnn_perf_rules", CustomRule)
         _refuse_double_codes(rules)
         use_custom_rules(rules)
         forget_selections()
-        selected(settings.select, settings.ignore, settings.rules)
+        select_rules(settings.select, settings.ignore, settings.rules)
 
     def _take_formats(self, config: pytest.Config) -> None:
         if not _implementations(config, "pytest_ttnn_perf_capture_formats"):

@@ -134,9 +134,9 @@ def check_paths(settings: Settings) -> None:
         WriteError: the baselines' folder, the artifacts' folder or the report is not writable.
     """
     if settings.select or settings.ignore or settings.rules:
-        from pytest_ttnn_perf.analysis.checklist.runner import selected
+        from pytest_ttnn_perf.analysis.checklist.runner import select_rules
 
-        selected(settings.select, settings.ignore, settings.rules)
+        select_rules(settings.select, settings.ignore, settings.rules)
     baselines = settings.baselines
     if baselines.exists() and not baselines.is_dir():
         raise InputError(baselines, "expected a folder of baselines, found a file")

@@ -26,7 +26,7 @@ from pytest_ttnn_perf.analysis.checklist.runner import (
     Group,
     ask_rules,
     run_rules,
-    selected,
+    select_rules,
 )
 from pytest_ttnn_perf.records.finding import (
     Evidence,
@@ -58,7 +58,8 @@ def raises(subject: Subject) -> Answer:
 
 RULES = (of_tests, raises)
 MEASURED = Subject(observation=Observation("test"))
-GROUPS = (Group((Input.TEST,), (of_tests,), ("TTP998",)),)
+GROUPS = (Group((Input.TEST,), ("TTP998",), {}),)
+GROUPS[0].rules = (of_tests,)  # it is no rule of ours that a code stands for
 
 
 def test_what_is_missing_is_named() -> None:
@@ -148,13 +149,13 @@ def test_the_fix_is_the_first_sentence_of_what_to_do() -> None:
 
 def test_groups_lose_no_rule_whatever_facts_are_stated() -> None:
     subject = Subject(observation=Observation("test"), facts={"data_parallel": 2})
-    selection = selected((), (), {})
+    groups = select_rules((), (), {})
 
-    answered = ask_rules(selection.groups, subject)
+    answered = ask_rules(groups, subject)
 
     told = {finding.code: finding.outcome for finding in answered.findings}
     told |= {code: each.outcome for each in answered.unanswered for code in each.codes}
-    assert told == {each.code: each.outcome for each in run_rules(selection.rules, subject)}
+    assert told == {each.code: each.outcome for each in run_rules(all_rules(), subject)}
 
 
 @rule("ABC301", "many-facts", Severity.INFO, Input.TEST)
@@ -200,12 +201,17 @@ def test_what_a_rule_can_do_without_may_be_none(each: Rule) -> None:
         assert each.look.__annotations__[name].endswith(" | None") is not is_sure
 
 
+@pytest.mark.parametrize("each", all_rules(), ids=lambda each: each.code)
+def test_needs_are_known_without_importing_the_rule(each: Rule) -> None:
+    assert registry.needs_of(each.code) == each.needs
+
+
 def test_a_rule_of_another_project(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(registry, "_REGISTERED", {})
     assert "ABC301" not in registry.codes()
     registry.register(many_facts)
-    selection = selected(("ABC",), (), {"ABC301": RuleSettings(limits={"most": 3})})
-    assert [each.limits["most"].value for each in selection.rules] == [3]
+    (group,) = select_rules(("ABC",), (), {"ABC301": RuleSettings(limits={"most": 3})})
+    assert [each.limits["most"].value for each in group.rules] == [3]
     with pytest.raises(UsageError, match="ABC301: another rule has this code"):
         registry.register(many_facts)
     with pytest.raises(UsageError, match="ours: expected a code of three capitals"):
@@ -214,10 +220,10 @@ def test_a_rule_of_another_project(monkeypatch: pytest.MonkeyPatch) -> None:
 
 IMPORTED = """
 import sys
-import pytest_ttnn_perf.observe.checklist
-from pytest_ttnn_perf.analysis.checklist.runner import selected
-if sys.argv[1:]:
-    selected(sys.argv[1:], (), {})
+from pytest_ttnn_perf.analysis.checklist.runner import ask_rules, select_rules
+from pytest_ttnn_perf.records.finding import Subject
+from pytest_ttnn_perf.records.observation import Observation
+ask_rules(select_rules(sys.argv[1:], (), {}), Subject(observation=Observation("test")))
 print(*sorted(name.rpartition(".")[2] for name in sys.modules if ".rules.ttp" in name))
 """
 
@@ -225,11 +231,11 @@ print(*sorted(name.rpartition(".")[2] for name in sys.modules if ".rules.ttp" in
 @pytest.mark.parametrize(
     ("asked", "imported"),
     [
-        ((), ""),
-        (("TTP703", "TTP704"), "ttp703_collective_share ttp704_device_imbalance"),
+        (("TTP703", "TTP704"), ""),
+        (("TTP70", "TTP903", "TTP905"), "ttp903_non_finite_output ttp905_target_missed"),
     ],
     ids=["none", "some"],
 )
-def test_only_rules_that_are_asked_are_imported(asked: tuple[str, ...], imported: str) -> None:
+def test_rules_without_inputs_are_not_imported(asked: tuple[str, ...], imported: str) -> None:
     command = [sys.executable, "-c", IMPORTED, *asked]
     assert subprocess.check_output(command, text=True).strip() == imported

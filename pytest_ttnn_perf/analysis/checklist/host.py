@@ -260,6 +260,11 @@ def io_times(subject: Subject) -> IoTimes | None:
     return IoTimes(*known) if len(known) == len(times) else None
 
 
+def times_of_parts(observation: Observation) -> bool:
+    """Tell whether a test may have ``call_times`` or ``io_times``."""
+    return KERNEL_TIME in observation.metrics or COMPUTE in observation.metrics
+
+
 def milliseconds(nanoseconds: float) -> str:
     """Return a time as people read it.
 

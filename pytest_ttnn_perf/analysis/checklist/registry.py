@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from pytest_ttnn_perf.analysis.checklist.rule import Rule
+    from pytest_ttnn_perf.records.finding import Input
 
 
 #: The first digit of a code tells its step.
@@ -60,6 +61,11 @@ def rule_of(code: str) -> Rule:
     return found
 
 
+def needs_of(code: str) -> tuple[Input, ...]:
+    """Return what the rule of a code needs, without importing it."""
+    return _REGISTERED[code].needs if code in _REGISTERED else _needs()[code]
+
+
 def all_rules() -> tuple[Rule, ...]:
     """Return all rules in the order of their codes."""
     return tuple(map(rule_of, codes()))
@@ -69,3 +75,8 @@ def all_rules() -> tuple[Rule, ...]:
 def _files() -> Mapping[str, str]:
     """Return the modules of our rules by code: ``ttp203_layout_conversions`` has TTP203."""
     return {name.partition("_")[0].upper(): name for _, name, _ in iter_modules(rules.__path__)}
+
+
+@cache
+def _needs() -> Mapping[str, tuple[Input, ...]]:
+    return {code: needs for needs, codes in rules.BY_NEEDS.items() for code in codes.split()}

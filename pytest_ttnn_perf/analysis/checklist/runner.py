@@ -3,32 +3,44 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from pytest_ttnn_perf._base.errors import RuleError, UsageError
 from pytest_ttnn_perf.analysis.checklist.custom import may_be_custom
-from pytest_ttnn_perf.analysis.checklist.registry import codes, rule_of
+from pytest_ttnn_perf.analysis.checklist.registry import codes, needs_of, rule_of
 from pytest_ttnn_perf.analysis.checklist.rule import finding_of, not_measured
 from pytest_ttnn_perf.records.finding import RuleOutcome, Unanswered
 from pytest_ttnn_perf.records.settings import RuleSettings
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from pytest_ttnn_perf.analysis.checklist.rule import Answer, Rule
     from pytest_ttnn_perf.records.finding import Finding, Input, Subject
 
 
 _USUAL: Final = RuleSettings()
+#: The limits of a rule that are other than usual.
+_Limits = tuple[tuple[str, float], ...]
 
 
-class Group(NamedTuple):
-    """Rules that need the same."""
+class Group:
+    """Rules that need the same, imported when a test has it."""
 
-    needs: tuple[Input, ...]
-    rules: tuple[Rule, ...]
-    codes: tuple[str, ...]
+    def __init__(
+        self, needs: tuple[Input, ...], codes: tuple[str, ...], limits: Mapping[str, _Limits]
+    ) -> None:
+        self.needs = needs
+        self.codes = codes
+        self._limits = limits
+
+    @cached_property
+    def rules(self) -> tuple[Rule, ...]:
+        """The rules, with the limits that the project sets."""
+        return tuple(
+            rule_of(code).with_limits(**dict(self._limits.get(code, ()))) for code in self.codes
+        )
 
 
 class Answered(NamedTuple):
@@ -113,21 +125,10 @@ def _as_configured(finding: Finding, rule: RuleSettings, waived: str | None) -> 
     )
 
 
-#: The limits of a rule that are other than usual.
-_Limits = tuple[tuple[str, float], ...]
-
-
-class Selection(NamedTuple):
-    """The rules that are asked: in their order, and by what they need."""
-
-    rules: tuple[Rule, ...]
-    groups: tuple[Group, ...]
-
-
-def selected(
+def select_rules(
     select: Sequence[str], ignore: Sequence[str], settings: Mapping[str, RuleSettings]
-) -> Selection:
-    """Return the rules of some codes, or prefixes of codes, all if none is named.
+) -> tuple[Group, ...]:
+    """Return the rules of some codes, or prefixes of codes, all if none is named, by their needs.
 
     Raises:
         UsageError: a code that no rule begins with, a limit that a rule does not have, or no rule
@@ -137,46 +138,41 @@ def selected(
     # Before their plugins are loaded, and on the command line, rules of others are not known.
     named = tuple(code for code in select if not may_be_custom(code))
     if select and not named:
-        return Selection((), ())
+        return ()
     left_out = tuple(code for code in ignore if not may_be_custom(code))
     limits = tuple(each for each in limits if not may_be_custom(each[0]))
-    return _selected(codes(), named, left_out, limits)
+    return _select_rules(codes(), named, left_out, limits)
 
 
 def forget_selections() -> None:
     """Select anew: there are other rules now."""
-    _selected.cache_clear()
+    _select_rules.cache_clear()
 
 
 @lru_cache(maxsize=2)  # every test of a process asks for the same, and some for one rule more
-def _selected(
+def _select_rules(
     known: tuple[str, ...],
     select: tuple[str, ...],
     ignore: tuple[str, ...],
     limits: tuple[tuple[str, _Limits], ...],
-) -> Selection:
+) -> tuple[Group, ...]:
     for option, named in (("select", select), ("ignore", ignore)):
         for code in named:
             if not any(each.startswith(code) for each in known):
                 message = f"{option}: no rule begins with {code!r}; `ttnn-perf rules` lists them"
                 raise UsageError(message)
-    for code, _ in limits:
+    for code, values in limits:
         if code not in known:
             message = f"rules.{code}: there is no such rule; `ttnn-perf rules` lists them"
             raise UsageError(message)
-    given = dict(limits)
-    asked = tuple(
-        rule_of(code).with_limits(**dict(given.get(code, ())))
-        for code in known
-        if code.startswith(select or "") and not code.startswith(ignore)
-    )
-    if not asked:
+        if values:
+            rule_of(code).with_limits(**dict(values))
+    groups: dict[tuple[Input, ...], list[str]] = {}
+    for code in known:
+        if code.startswith(select or "") and not code.startswith(ignore):
+            groups.setdefault(needs_of(code), []).append(code)
+    if not groups:
         message = f"ignore: {', '.join(ignore)} leaves none of the rules that select names"
         raise UsageError(message)
-    return Selection(asked, tuple(_groups(asked)))
-
-
-def _groups(rules: Sequence[Rule]) -> Iterator[Group]:
-    for needs in dict.fromkeys(rule.needs for rule in rules):
-        alike = tuple(rule for rule in rules if rule.needs == needs)
-        yield Group(needs, alike, tuple(rule.code for rule in alike))
+    given = dict(limits)
+    return tuple(Group(needs, tuple(alike), given) for needs, alike in groups.items())
