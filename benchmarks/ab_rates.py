@@ -14,8 +14,7 @@ import random
 import sys
 from typing import TYPE_CHECKING, Final
 
-from pytest_ttnn_perf.gate.paired import judge_rounds
-from pytest_ttnn_perf.records.experiments import Round
+from pytest_ttnn_perf.gate.paired import Round, judge_rounds
 from pytest_ttnn_perf.records.metric import Metric
 from pytest_ttnn_perf.records.observation import NO_LIMITS
 from pytest_ttnn_perf.records.verdict import Outcome

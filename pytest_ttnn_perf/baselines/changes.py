@@ -7,17 +7,12 @@ from dataclasses import replace
 from itertools import takewhile
 from typing import TYPE_CHECKING
 
+from pytest_ttnn_perf._base.dataclass import dataclass
 from pytest_ttnn_perf._base.errors import InputError, UsageError
 from pytest_ttnn_perf.baselines.store import BaselineStore
-from pytest_ttnn_perf.records.baseline import (
-    MAX_SESSIONS,
-    Conflict,
-    Merged,
-    MetricBaseline,
-    Take,
-    TestBaseline,
-)
+from pytest_ttnn_perf.records.baseline import MAX_SESSIONS, MetricBaseline, TestBaseline
 from pytest_ttnn_perf.records.paths import key_folder, split_test_id
+from pytest_ttnn_perf.records.settings import Take
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -26,6 +21,34 @@ if TYPE_CHECKING:
     from pytest_ttnn_perf.baselines.store import Change
     from pytest_ttnn_perf.records.baseline import Accepted, BaselineFile, Session
     from pytest_ttnn_perf.records.hardware import Hardware
+
+
+@dataclass(frozen=True, slots=True)
+class Conflict:
+    """A test that both sides changed; None is a side that removed it. ``taken`` is whose was kept.
+
+    ``settled``: the user had said whose to take.
+    """
+
+    test: str
+    ours: TestBaseline | None
+    theirs: TestBaseline | None
+    taken: Take
+    settled: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Merged:
+    """The file, what could not be joined, and the tests that took sessions of both sides."""
+
+    file: BaselineFile
+    conflicts: tuple[Conflict, ...] = ()
+    joined: tuple[str, ...] = ()
+
+    @property
+    def unsettled(self) -> tuple[Conflict, ...]:
+        """The conflicts that somebody must look at."""
+        return tuple(conflict for conflict in self.conflicts if not conflict.settled)
 
 
 def move(root: Path, hardware: Hardware, moves: Mapping[str, str]) -> None:

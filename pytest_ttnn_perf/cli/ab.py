@@ -13,8 +13,8 @@ from pytest_ttnn_perf.records.settings import PassChoice, ProfilerKind
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from pytest_ttnn_perf.records.result import Result
     from pytest_ttnn_perf.records.settings import Settings
+    from pytest_ttnn_perf.report.numbers import Result
 
 
 #: Options of pytest that decide which processes are started: pytest reads them in these alone.

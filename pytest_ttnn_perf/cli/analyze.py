@@ -10,9 +10,9 @@ from pytest_ttnn_perf.analysis.checklist.analyses.registry import ANALYSES
 from pytest_ttnn_perf.cli.check import artifacts_of, subject_of
 from pytest_ttnn_perf.records.finding import AnalysisOutcome
 from pytest_ttnn_perf.records.metric import Kind, Metric
-from pytest_ttnn_perf.records.result import Result
 from pytest_ttnn_perf.report.numbers import (
     Listing,
+    Result,
     format_fraction,
     format_ns,
     format_value,

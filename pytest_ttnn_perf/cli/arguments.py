@@ -75,7 +75,7 @@ def _merge(parser: argparse.ArgumentParser) -> None:
 
 
 def _ab(parser: argparse.ArgumentParser) -> None:
-    from pytest_ttnn_perf.records.experiments import MAX_ROUNDS, MIN_ROUNDS
+    from pytest_ttnn_perf.records.settings import MAX_ROUNDS, MIN_ROUNDS
 
     parser.usage = (
         "ttnn-perf ab REF [TESTS] [--rounds N] [--same DIR] [options of this or of pytest]"
@@ -270,7 +270,7 @@ def _rename(actions: Commands) -> None:
 
 
 def _merge_baselines(actions: Commands) -> None:
-    from pytest_ttnn_perf.records.baseline import Take
+    from pytest_ttnn_perf.records.settings import Take
 
     merge = actions.add_parser(
         "merge",
@@ -365,7 +365,7 @@ def _add_change(parser: argparse.ArgumentParser, run: str) -> None:
 
 
 def _rounds(text: str) -> int:
-    from pytest_ttnn_perf.records.experiments import MAX_ROUNDS, MIN_ROUNDS
+    from pytest_ttnn_perf.records.settings import MAX_ROUNDS, MIN_ROUNDS
 
     if not text.isdecimal() or not MIN_ROUNDS <= int(text) <= MAX_ROUNDS:
         message = f"expected a whole number from {MIN_ROUNDS} to {MAX_ROUNDS}, found {text!r}"

@@ -10,8 +10,8 @@ from pytest_ttnn_perf._base.errors import UsageError
 from pytest_ttnn_perf.cli.baseline_edits import Changing
 from pytest_ttnn_perf.cli.baseline_list import list_baselines
 from pytest_ttnn_perf.cli.shared import project_settings
-from pytest_ttnn_perf.records.result import Result
 from pytest_ttnn_perf.records.settings import Update
+from pytest_ttnn_perf.report.numbers import Result
 
 if TYPE_CHECKING:
     import argparse

@@ -13,13 +13,15 @@ from pytest_ttnn_perf.analysis.captures.detect import read_run
 from pytest_ttnn_perf.baselines.store import BaselineStore
 from pytest_ttnn_perf.cli.baseline_edits import (
     Changing,
+    Edits,
+    Refusal,
+    TestEdit,
     file_edits,
     metric_edits,
     selected,
     shown_then_done,
 )
 from pytest_ttnn_perf.gate.judge import session_of
-from pytest_ttnn_perf.records.baseline import Edits, Refusal, TestEdit
 from pytest_ttnn_perf.records.settings import Update
 from pytest_ttnn_perf.records.verdict import Outcome, Reason
 from pytest_ttnn_perf.report.checklist import shift_line
@@ -35,9 +37,9 @@ if TYPE_CHECKING:
     from pytest_ttnn_perf.records.baseline import Accepted, TestBaseline
     from pytest_ttnn_perf.records.hardware import Hardware
     from pytest_ttnn_perf.records.observation import JudgedTest, MetricObservation, Observation, Run
-    from pytest_ttnn_perf.records.result import Result
     from pytest_ttnn_perf.records.settings import Settings
     from pytest_ttnn_perf.records.verdict import Verdict
+    from pytest_ttnn_perf.report.numbers import Result
     from pytest_ttnn_perf.run.update import Change
 
 

@@ -5,19 +5,18 @@ from __future__ import annotations
 import difflib
 import os
 import re
+from enum import Enum
 from typing import TYPE_CHECKING, Final
 
 from pytest_ttnn_perf._base.dataclass import dataclass
 from pytest_ttnn_perf._base.errors import TtnnPerfError, UsageError
 from pytest_ttnn_perf._base.text import counted
 from pytest_ttnn_perf.gate.ratios import centre_of
-from pytest_ttnn_perf.records.baseline import FileEdit, FileFate, Level, MetricEdit, TestEdit
 from pytest_ttnn_perf.records.metric import Better
 from pytest_ttnn_perf.records.observation import lies_in
 from pytest_ttnn_perf.records.paths import baseline_path, key_folder, ops_path, split_test_id
-from pytest_ttnn_perf.records.result import Result
 from pytest_ttnn_perf.records.verdict import Outcome, Verdict
-from pytest_ttnn_perf.report.numbers import Listing, format_value, table_lines
+from pytest_ttnn_perf.report.numbers import Listing, Result, format_value, table_lines
 from pytest_ttnn_perf.report.sentences import change_in_words
 
 if TYPE_CHECKING:
@@ -25,9 +24,84 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from pytest_ttnn_perf.baselines.store import BaselineStore
-    from pytest_ttnn_perf.records.baseline import Edits, MetricBaseline, TestBaseline
+    from pytest_ttnn_perf.records.baseline import MetricBaseline, TestBaseline
     from pytest_ttnn_perf.records.hardware import Hardware
     from pytest_ttnn_perf.records.metric import Metric
+
+
+class FileFate(Enum):
+    """What becomes of a file."""
+
+    CREATE = "create"
+    CHANGE = "change"
+    REMOVE = "remove"
+
+
+@dataclass(frozen=True, slots=True)
+class Level:
+    """What a metric is compared with: the centre, in its unit, and the sessions it is taken of.
+
+    ``spread`` counts the sessions before the last accept, which tell the spread only.
+    """
+
+    centre: float
+    sessions: int
+    spread: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class MetricEdit:
+    """One metric before and after; None where it is not stored.
+
+    ``change`` is a fraction of the baseline, plus is worse; None where there is none.
+    """
+
+    metric: Metric
+    what: str
+    before: Level | None = None
+    after: Level | None = None
+    change: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class TestEdit:
+    """One test's baseline. ``renamed_to`` is its new id, if that is what changes."""
+
+    __test__ = False  # a record, not something for pytest to collect
+
+    key: str
+    test: str
+    metrics: tuple[MetricEdit, ...] = ()
+    renamed_to: str | None = None
+    note: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class FileEdit:
+    """A file, as the user would name it from where they stand, and what becomes of it."""
+
+    path: str
+    fate: FileFate
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """A test whose result is not accepted, why, and what to do about it."""
+
+    key: str
+    test: str
+    why: str
+    remedy: str
+
+
+@dataclass(frozen=True, slots=True)
+class Edits:
+    """All that a command would do. ``remarks`` are said beside it."""
+
+    tests: tuple[TestEdit, ...] = ()
+    files: tuple[FileEdit, ...] = ()
+    refusals: tuple[Refusal, ...] = ()
+    remarks: tuple[str, ...] = ()
 
 
 def metric_edits(

@@ -10,22 +10,23 @@ from pytest_ttnn_perf._base.dataclass import dataclass
 from pytest_ttnn_perf._base.errors import InputError, UsageError, WriteError
 from pytest_ttnn_perf._base.files import parse_json, read_text, write_text
 from pytest_ttnn_perf._base.text import counted
-from pytest_ttnn_perf.baselines.changes import merge_files
+from pytest_ttnn_perf.baselines.changes import Merged, merge_files
 from pytest_ttnn_perf.baselines.store import strange
 from pytest_ttnn_perf.cli.baseline_edits import Changing
 from pytest_ttnn_perf.cli.shared import project_settings
 from pytest_ttnn_perf.gate.ratios import centre_of
 from pytest_ttnn_perf.processes.git import posix, set_setting, setting, staged, top_level
-from pytest_ttnn_perf.records.baseline import Merged, Take, decode_file, encode_text
+from pytest_ttnn_perf.records.baseline import decode_file, encode_text
 from pytest_ttnn_perf.records.paths import ops_path
-from pytest_ttnn_perf.records.result import Result
-from pytest_ttnn_perf.report.numbers import Listing, format_value
+from pytest_ttnn_perf.records.settings import Take
+from pytest_ttnn_perf.report.numbers import Listing, Result, format_value
 
 if TYPE_CHECKING:
     import argparse
     from collections.abc import Iterator, Mapping, Sequence
 
-    from pytest_ttnn_perf.records.baseline import Accepted, BaselineFile, Conflict, TestBaseline
+    from pytest_ttnn_perf.baselines.changes import Conflict
+    from pytest_ttnn_perf.records.baseline import Accepted, BaselineFile, TestBaseline
     from pytest_ttnn_perf.records.metric import Metric
 
 

@@ -13,13 +13,14 @@ from pytest_ttnn_perf.baselines.changes import check_free, move
 from pytest_ttnn_perf.baselines.store import BaselineStore, read_ops_file
 from pytest_ttnn_perf.cli.baseline_edits import (
     Changing,
+    Edits,
+    TestEdit,
     file_edits,
     metric_edits,
     near,
     removal,
     shown_then_done,
 )
-from pytest_ttnn_perf.records.baseline import Edits, TestEdit
 from pytest_ttnn_perf.records.observation import Coverage, Run, function_of, lies_in
 from pytest_ttnn_perf.records.paths import key_folder
 from pytest_ttnn_perf.report.terminal import renaming_texts
@@ -34,8 +35,8 @@ if TYPE_CHECKING:
     from pytest_ttnn_perf.baselines.store import StoredFile
     from pytest_ttnn_perf.records.baseline import Orphan, TestBaseline
     from pytest_ttnn_perf.records.hardware import Hardware
-    from pytest_ttnn_perf.records.result import Result
     from pytest_ttnn_perf.records.settings import Settings
+    from pytest_ttnn_perf.report.numbers import Result
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,7 @@ from pytest_ttnn_perf.experiments.calibrate import Calibration, calibrate
 if TYPE_CHECKING:
     import argparse
 
-    from pytest_ttnn_perf.records.result import Result
+    from pytest_ttnn_perf.report.numbers import Result
 
 
 def run(options: argparse.Namespace) -> Result:

@@ -14,8 +14,8 @@ from pytest_ttnn_perf.analysis.checklist.progress import bottleneck_of, model_ki
 from pytest_ttnn_perf.analysis.checklist.runner import as_configured, run_rules, select_rules
 from pytest_ttnn_perf.cli.shared import project_settings
 from pytest_ttnn_perf.records.finding import Subject
-from pytest_ttnn_perf.records.result import Result
 from pytest_ttnn_perf.report.checklist import checklist_listing
+from pytest_ttnn_perf.report.numbers import Result
 
 if TYPE_CHECKING:
     import argparse

@@ -16,16 +16,21 @@ from pytest_ttnn_perf.analysis.captures.detect import (
 from pytest_ttnn_perf.cli.show import presumed_kind_of
 from pytest_ttnn_perf.experiments.compare_runs import compare_runs
 from pytest_ttnn_perf.records.metric import Better
-from pytest_ttnn_perf.records.result import Result
 from pytest_ttnn_perf.report.attribution import attribution_listing
-from pytest_ttnn_perf.report.numbers import Listing, format_change, format_value, table_lines
+from pytest_ttnn_perf.report.numbers import (
+    Listing,
+    Result,
+    format_change,
+    format_value,
+    table_lines,
+)
 
 if TYPE_CHECKING:
     import argparse
     from collections.abc import Iterator, Sequence
     from pathlib import Path
 
-    from pytest_ttnn_perf.records.experiments import Pair, Reading, RunComparison
+    from pytest_ttnn_perf.experiments.compare_runs import Pair, Reading, RunComparison
     from pytest_ttnn_perf.records.hardware import Scalar
     from pytest_ttnn_perf.records.metric import Metric
     from pytest_ttnn_perf.records.observation import Run

@@ -22,9 +22,8 @@ from pytest_ttnn_perf.device.environment import conflicts
 from pytest_ttnn_perf.device.host import host_hardware, machine, tt_smi_snapshot
 from pytest_ttnn_perf.processes.worker import interpreter
 from pytest_ttnn_perf.records.hardware import Diagnosis, Hardware, member_name
-from pytest_ttnn_perf.records.result import Result
 from pytest_ttnn_perf.records.settings import ProfilerKind
-from pytest_ttnn_perf.report.numbers import Listing
+from pytest_ttnn_perf.report.numbers import Listing, Result
 from pytest_ttnn_perf.run.preflight import choose, devices_of
 
 if TYPE_CHECKING:

@@ -15,12 +15,11 @@ from pytest_ttnn_perf.baselines.store import BaselineStore
 from pytest_ttnn_perf.cli.arguments import CI_SHAPES
 from pytest_ttnn_perf.cli.shared import project_settings
 from pytest_ttnn_perf.records.finding import RuleOutcome
-from pytest_ttnn_perf.records.result import Rerun, Result
 from pytest_ttnn_perf.records.settings import Checklist, Missing
 from pytest_ttnn_perf.records.verdict import Reason
 from pytest_ttnn_perf.report.checklist import finding_document
-from pytest_ttnn_perf.report.numbers import Listing
-from pytest_ttnn_perf.report.sentences import sentence
+from pytest_ttnn_perf.report.numbers import Listing, Result
+from pytest_ttnn_perf.report.sentences import Rerun, sentence
 from pytest_ttnn_perf.report.terminal import summary_lines
 from pytest_ttnn_perf.run.health import health_of
 from pytest_ttnn_perf.run.judge import judge_run, summary_options_of

@@ -15,7 +15,7 @@ from pytest_ttnn_perf.cli.arguments import parse
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from pytest_ttnn_perf.records.result import Result
+    from pytest_ttnn_perf.report.numbers import Result
 
 
 class ExitCode(IntEnum):

@@ -11,9 +11,8 @@ from pytest_ttnn_perf._base.errors import UsageError
 from pytest_ttnn_perf._base.text import counted
 from pytest_ttnn_perf.analysis.captures.detect import read_run
 from pytest_ttnn_perf.cli.gate import gate_of
-from pytest_ttnn_perf.records.result import Result
 from pytest_ttnn_perf.report.markup import code
-from pytest_ttnn_perf.report.numbers import Listing
+from pytest_ttnn_perf.report.numbers import Listing, Result
 
 if TYPE_CHECKING:
     import argparse

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING
 from pytest_ttnn_perf._base.dataclass import dataclass
 from pytest_ttnn_perf._base.errors import UsageError
 from pytest_ttnn_perf.analysis.checklist.registry import all_rules
-from pytest_ttnn_perf.records.result import Result
-from pytest_ttnn_perf.report.numbers import Listing, table_lines
+from pytest_ttnn_perf.report.numbers import Listing, Result, table_lines
 
 if TYPE_CHECKING:
     import argparse

@@ -22,8 +22,7 @@ from pytest_ttnn_perf.analysis.captures.ttlang_perf import read_perf_summary_jso
 from pytest_ttnn_perf.analysis.captures.ttlang_sim import read_sim_stats, read_sim_trace
 from pytest_ttnn_perf.cli.baseline_list import show_run
 from pytest_ttnn_perf.records.ops import category_of
-from pytest_ttnn_perf.records.result import Result
-from pytest_ttnn_perf.report.numbers import Listing, format_ns, table_lines
+from pytest_ttnn_perf.report.numbers import Listing, Result, format_ns, table_lines
 
 if TYPE_CHECKING:
     import argparse

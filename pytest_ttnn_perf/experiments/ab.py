@@ -16,11 +16,13 @@ from pytest_ttnn_perf._base.files import check_writable
 from pytest_ttnn_perf._base.text import counted
 from pytest_ttnn_perf.experiments.ab_report import (
     WORKING_TREE,
+    StrayCode,
     ab_listing,
     movement_line,
     stray_text,
 )
 from pytest_ttnn_perf.experiments.ab_rounds import (
+    AbResult,
     Move,
     Side,
     StrayedError,
@@ -34,9 +36,8 @@ from pytest_ttnn_perf.gate.judge import DEFAULT_POLICY
 from pytest_ttnn_perf.observe.strays import import_root, own_place
 from pytest_ttnn_perf.processes.channel import interrupting
 from pytest_ttnn_perf.processes.git import Repository, checked_out, remove_leftovers
-from pytest_ttnn_perf.records.experiments import AbResult, StrayCode
 from pytest_ttnn_perf.records.messages import Apart
-from pytest_ttnn_perf.records.result import Result
+from pytest_ttnn_perf.report.numbers import Result
 from pytest_ttnn_perf.run.preflight import choose_profiler, lease, restrict_to_passes
 from pytest_ttnn_perf.run.sessions import Sessions
 from pytest_ttnn_perf.run.settings import load_settings
@@ -45,7 +46,7 @@ from pytest_ttnn_perf.run.workers import WorkerFactory, WorkerLauncher, finds_mo
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from pytest_ttnn_perf.records.experiments import Progress
+    from pytest_ttnn_perf.experiments.calibrate import Progress
     from pytest_ttnn_perf.records.messages import Collected
     from pytest_ttnn_perf.records.settings import ProfilerKind, Settings
 

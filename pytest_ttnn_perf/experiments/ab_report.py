@@ -7,8 +7,9 @@ from collections import Counter
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Final
 
+from pytest_ttnn_perf._base.dataclass import dataclass
 from pytest_ttnn_perf._base.text import counted
-from pytest_ttnn_perf.records.experiments import MAX_ROUNDS, MIN_ROUNDS
+from pytest_ttnn_perf.records.settings import MAX_ROUNDS, MIN_ROUNDS
 from pytest_ttnn_perf.records.verdict import Outcome, Reason
 from pytest_ttnn_perf.report.numbers import (
     Listing,
@@ -22,8 +23,23 @@ from pytest_ttnn_perf.report.sentences import change_in_words
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from pytest_ttnn_perf.records.experiments import AbResult, Commit, Compared, StrayCode
+    from pytest_ttnn_perf.experiments.ab_rounds import AbResult, Compared
+    from pytest_ttnn_perf.processes.git import Commit
     from pytest_ttnn_perf.records.verdict import Verdict
+
+
+@dataclass(frozen=True, slots=True)
+class StrayCode:
+    """The first of ``count`` modules that are not of the side whose tests ran them.
+
+    ``folder`` has that side's own version of it. Both paths are as the user would type them.
+    """
+
+    name: str
+    file: str
+    folder: str
+    count: int
+    installed: bool
 
 
 WORKING_TREE: Final = "working tree"

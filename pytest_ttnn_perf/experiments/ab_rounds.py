@@ -15,17 +15,18 @@ from typing import TYPE_CHECKING, Final
 
 from pytest_ttnn_perf._base.dataclass import dataclass
 from pytest_ttnn_perf._base.errors import UsageError
+from pytest_ttnn_perf.experiments.calibrate import Progress
 from pytest_ttnn_perf.experiments.compare_runs import compare_runs
 from pytest_ttnn_perf.gate.exact import representative
 from pytest_ttnn_perf.gate.judge import judge_test, with_parts_explaining
-from pytest_ttnn_perf.gate.paired import judge_rounds
+from pytest_ttnn_perf.gate.paired import Paired, Round, judge_rounds
 from pytest_ttnn_perf.gate.ratios import median
 from pytest_ttnn_perf.observe.strays import Stray
 from pytest_ttnn_perf.records.baseline import Accepted, TestBaseline
-from pytest_ttnn_perf.records.experiments import MIN_ROUNDS, Compared, Paired, Progress, Round
 from pytest_ttnn_perf.records.messages import Collected, PassKind, Strayed
 from pytest_ttnn_perf.records.metric import Better
 from pytest_ttnn_perf.records.observation import JudgedTest, Run
+from pytest_ttnn_perf.records.settings import MIN_ROUNDS
 from pytest_ttnn_perf.records.verdict import Outcome, Reason, Verdict
 from pytest_ttnn_perf.run.device_pass import unavailable, with_device
 from pytest_ttnn_perf.run.sessions import SessionListener, Sessions, baselines_of
@@ -34,13 +35,75 @@ from pytest_ttnn_perf.run.workers import Loss, Pass
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
-    from pytest_ttnn_perf.records.experiments import Pair, Reading
+    from pytest_ttnn_perf.experiments.compare_runs import Difference, Pair, Reading
+    from pytest_ttnn_perf.processes.git import Commit, WorkingTree
     from pytest_ttnn_perf.records.messages import Message
     from pytest_ttnn_perf.records.observation import Observation
     from pytest_ttnn_perf.run.workers import WorkerFactory
 
     #: What one side measured of one test, round by round.
     Seen = Sequence[Observation]
+
+
+#: What could not be judged is no pass.
+_FAILING = frozenset({Outcome.REGRESSED, Outcome.TOO_NOISY, Outcome.NO_DATA})
+
+
+_TOLD = frozenset({Outcome.REGRESSED, Outcome.IMPROVED, Outcome.WITHIN})
+
+
+@dataclass(frozen=True, slots=True)
+class Compared:
+    """One metric of one test on both sides. ``obstacle`` is what forbids to compare the two.
+
+    ``before`` and ``after`` are the values of the rounds, in the order in which these were run.
+    ``by_op`` says which ops make up the change of a time.
+    """
+
+    test: str
+    paired: Paired
+    rounds: int
+    before: tuple[float, ...] = ()
+    after: tuple[float, ...] = ()
+    obstacle: Difference | None = None
+    by_op: str | None = None
+
+    @property
+    def outcome(self) -> Outcome:
+        """What the verdict says."""
+        return self.paired.verdict.outcome
+
+
+@dataclass(frozen=True, slots=True)
+class AbResult:
+    """What rounds tell. ``ref`` is the commit as the user named it.
+
+    ``stopped`` says why there are fewer rounds than ``wanted``; ``whole`` is how many there are of
+    the test that has fewest. ``troubles`` say why a test has no result.
+    """
+
+    ref: str
+    before: Commit
+    after: WorkingTree
+    wanted: int
+    whole: int
+    compared: tuple[Compared, ...] = ()
+    only_before: tuple[str, ...] = ()
+    only_after: tuple[str, ...] = ()
+    troubles: Mapping[str, str] = field(default_factory=dict)
+    stopped: str | None = None
+    remarks: tuple[str, ...] = ()
+
+    @property
+    def judged_any(self) -> bool:
+        """Whether anything is known to be better, worse, or as it was."""
+        return any(each.outcome in _TOLD for each in self.compared)
+
+    @property
+    def failed(self) -> bool:
+        """Whether something is worse, or nobody can tell."""
+        bad = any(each.outcome in _FAILING for each in self.compared)
+        return bad or bool(self.troubles) or not self.judged_any
 
 
 @dataclass(slots=True)

@@ -23,11 +23,15 @@ from pytest_ttnn_perf.gate.judge import DEFAULT_POLICY, judge_test
 from pytest_ttnn_perf.gate.power import alarm_rate, noise_of, smallest_caught
 from pytest_ttnn_perf.gate.ratios import band_of, centre_of, median
 from pytest_ttnn_perf.records.baseline import Accepted, TestBaseline
-from pytest_ttnn_perf.records.experiments import Calibrated, Progress
 from pytest_ttnn_perf.records.messages import PassKind
-from pytest_ttnn_perf.records.result import Result
 from pytest_ttnn_perf.records.verdict import Outcome
-from pytest_ttnn_perf.report.numbers import Listing, format_fraction, format_value, table_lines
+from pytest_ttnn_perf.report.numbers import (
+    Listing,
+    Result,
+    format_fraction,
+    format_value,
+    table_lines,
+)
 from pytest_ttnn_perf.report.sentences import sentence
 from pytest_ttnn_perf.run.preflight import lease
 from pytest_ttnn_perf.run.record import environment_of
@@ -37,10 +41,61 @@ from pytest_ttnn_perf.run.workers import Pass, WorkerLauncher
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
+    from pytest_ttnn_perf.records.baseline import MetricBaseline
     from pytest_ttnn_perf.records.hardware import Hardware
     from pytest_ttnn_perf.records.messages import Collected
     from pytest_ttnn_perf.records.observation import Observation
     from pytest_ttnn_perf.records.settings import Settings
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """How far sessions have come. ``tests`` is None before the first collection.
+
+    Where each is of several processes, ``side`` names the one under way, ``sides`` is how many
+    there are, and ``sides_done`` how many of them are over.
+    """
+
+    session: int
+    sessions: int
+    done: int
+    tests: int | None
+    elapsed_s: float
+    word: str = "session"
+    side: str | None = None
+    sides: int = 1
+    sides_done: int = 0
+
+    @property
+    def fraction(self) -> float:
+        """The part of the work that is done."""
+        within = self.done / self.tests if self.tests else 0.0
+        of_session = (self.sides_done + within) / self.sides
+        return min((self.session - 1 + of_session) / self.sessions, 1.0)
+
+    @property
+    def left_s(self) -> float | None:
+        """The time that the rest will take if it goes on like this; None while nobody can tell."""
+        return self.elapsed_s * (1 / self.fraction - 1) if self.fraction else None
+
+
+@dataclass(frozen=True, slots=True)
+class Calibrated:
+    """One metric of one test. Fractions (0.05 = 5 %); None with fewer than two sessions.
+
+    ``within`` and ``between`` are standard deviations, of samples in a session and of sessions'
+    medians; ``false_alarms`` is a probability per run; ``caught`` is the smallest regression that
+    is caught in 80 % of runs.
+    """
+
+    test: str
+    baseline: MetricBaseline
+    centre: float
+    within: float
+    between: float | None
+    limit: float
+    false_alarms: float | None
+    caught: float | None
 
 
 #: Logarithms beyond this have no exponential; as a change it means "beyond any measure".

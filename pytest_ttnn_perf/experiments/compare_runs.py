@@ -3,18 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import fields
-from math import isfinite
+from math import inf, isfinite
 from typing import TYPE_CHECKING, Final
 
+from pytest_ttnn_perf._base.dataclass import dataclass
 from pytest_ttnn_perf.gate.exact import representative
-from pytest_ttnn_perf.records.experiments import (
-    ByOp,
-    Difference,
-    Pair,
-    Reading,
-    RunComparison,
-    Trouble,
-)
 from pytest_ttnn_perf.records.hardware import Environment
 from pytest_ttnn_perf.records.metric import KERNEL_TIME
 from pytest_ttnn_perf.records.observation import Observation
@@ -23,8 +16,100 @@ from pytest_ttnn_perf.run.judge import change_by_op
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
+    from pytest_ttnn_perf.records.hardware import Scalar
     from pytest_ttnn_perf.records.metric import Metric
     from pytest_ttnn_perf.records.observation import MetricObservation, Run
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """Something that is not the same in both runs; None where a run does not tell it."""
+
+    field: str
+    before: Scalar
+    after: Scalar
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """What one run says of a metric; ``value`` is None without a finite number."""
+
+    metric: Metric
+    value: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class Pair:
+    """One metric of one test in both runs; None in a run that does not have it.
+
+    ``obstacle`` is what forbids to compare the two.
+    """
+
+    test: str
+    metric: str
+    before: Reading | None
+    after: Reading | None
+    obstacle: Difference | None = None
+
+    @property
+    def unit(self) -> str | None:
+        """The unit of the values; None where each has its own."""
+        units = {reading.metric.unit for reading in (self.before, self.after) if reading}
+        return units.pop() if len(units) == 1 else None
+
+    @property
+    def values(self) -> tuple[float, float] | None:
+        """Both values, if they may be compared."""
+        if self.obstacle or self.before is None or self.after is None:
+            return None
+        before, after = self.before.value, self.after.value
+        return None if before is None or after is None else (before, after)
+
+    @property
+    def change(self) -> float | None:
+        """How much more there is than before, as a fraction (0.05 = 5 % more).
+
+        None where nothing was compared, and for a change from nothing, which has no size.
+        """
+        if self.values is None:
+            return None
+        before, after = self.values
+        if before == after:
+            return 0.0
+        change = (after - before) / abs(before) if before else inf
+        return change if isfinite(change) else None
+
+
+@dataclass(frozen=True, slots=True)
+class Trouble:
+    """Why one run (``before`` or ``after``) may lack metrics of a test."""
+
+    run: str
+    test: str
+    what: str
+
+
+@dataclass(frozen=True, slots=True)
+class ByOp:
+    """Which ops make up the change of a test's times, in a sentence."""
+
+    test: str
+    sentence: str
+
+
+@dataclass(frozen=True, slots=True)
+class RunComparison:
+    """Every metric of either run, what differs around them, and what went wrong in them.
+
+    ``by_op`` is of the tests that have an op table in both runs.
+    """
+
+    before: Run
+    after: Run
+    pairs: tuple[Pair, ...]
+    environment: tuple[Difference, ...] = ()
+    troubles: tuple[Trouble, ...] = ()
+    by_op: tuple[ByOp, ...] = ()
 
 
 #: What differs between any two runs, and says nothing.

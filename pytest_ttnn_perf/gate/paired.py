@@ -9,18 +9,41 @@ from __future__ import annotations
 from math import exp, expm1, hypot, log, log1p, sqrt
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from pytest_ttnn_perf._base.dataclass import dataclass
 from pytest_ttnn_perf.gate.judge import DEFAULT_POLICY, Policy
 from pytest_ttnn_perf.gate.ratios import MAD_TO_SIGMA, MEDIAN_ERROR, mad, median, t_quantile
-from pytest_ttnn_perf.records.experiments import Paired
 from pytest_ttnn_perf.records.metric import Better, Source
 from pytest_ttnn_perf.records.verdict import Outcome, Verdict
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from pytest_ttnn_perf.records.experiments import Round
     from pytest_ttnn_perf.records.metric import Metric
     from pytest_ttnn_perf.records.observation import Limits
+
+
+class Round(NamedTuple):
+    """What two processes, one right after the other, measured of one metric.
+
+    ``before_first`` says which of them was the first: a machine that drifts is worse for the other.
+    """
+
+    before: tuple[float, ...]
+    after: tuple[float, ...]
+    before_first: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Paired:
+    """A verdict on rounds, with the interval that its change lies in.
+
+    ``low`` and ``high`` are fractions as the verdict's ``change`` is one: plus is worse. None where
+    a metric is not compared by ratio.
+    """
+
+    verdict: Verdict
+    low: float | None = None
+    high: float | None = None
 
 
 #: One-sided. There is no confirm pass: the same code must practically never get a verdict.

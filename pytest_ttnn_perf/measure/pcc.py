@@ -9,13 +9,27 @@ from typing import TYPE_CHECKING, Final
 from pytest_ttnn_perf._base.dataclass import dataclass
 from pytest_ttnn_perf.measure import pcc_careful as careful
 from pytest_ttnn_perf.measure.tensors import operand
-from pytest_ttnn_perf.records.observation import Agreement, AgreementCase
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from pytest_ttnn_perf.measure.pcc_careful import Measured, Side
     from pytest_ttnn_perf.measure.tensors import Array, Index, Operand
+
+
+@dataclass(frozen=True, slots=True)
+class Agreement:
+    """Pearson correlation and errors of ``actual`` against ``expected``.
+
+    ``pcc`` is NaN where it does not exist. ``sentence`` says why that is so, or that a side is
+    constant; None where nothing is special. ``max_abs_error`` and ``relative_l2`` are None where
+    they do not exist.
+    """
+
+    pcc: float
+    sentence: str | None = None
+    max_abs_error: float | None = None
+    relative_l2: float | None = None
 
 
 def without_values(expected: Operand, actual: Operand) -> Agreement | None:
@@ -27,19 +41,16 @@ def without_values(expected: Operand, actual: Operand) -> Agreement | None:
             if side.is_complex
         ]
         return _undefined(
-            AgreementCase.COMPLEX,
             f"{' and '.join(sides)}: complex values have no PCC; compare real and imaginary "
             "parts on their own",
         )
     if expected.shape != actual.shape:
         return _undefined(
-            AgreementCase.SHAPE_MISMATCH,
             f"expected has shape {expected.shape} and actual has shape {actual.shape}: "
             "PCC does not exist",
         )
     if 0 in expected.shape:
         return _undefined(
-            AgreementCase.EMPTY,
             f"both sides have shape {expected.shape} and no element: PCC does not exist",
         )
     return None
@@ -53,26 +64,23 @@ def non_finite(pair: Pair, expected: Side, actual: Side) -> Agreement:
         for name, side in (("expected", expected), ("actual", actual))
         if side.first is not None
     ]
-    return _undefined(AgreementCase.NON_FINITE, f"{'; '.join(sides)}: PCC does not exist")
+    return _undefined(f"{'; '.join(sides)}: PCC does not exist")
 
 
 def constant(expected: Side, actual: Side, *, measured: Measured) -> Agreement:
     """Say which side is constant, and at what."""
     spans = f"{_span('expected', expected)} and {_span('actual', actual)}"
-    if not (expected.is_constant and actual.is_constant):
-        case, pcc = AgreementCase.ONE_CONSTANT, 0.0
-        sentence = f"{spans}: PCC is 0/0 and counts as 0.0"
-    elif expected.lowest != actual.lowest:
-        case, pcc = AgreementCase.BOTH_CONSTANT_DIFFERENT, 0.0
-        sentence = f"{spans}: PCC is 0/0 and counts as 0.0"
-    else:
-        case, pcc = AgreementCase.BOTH_CONSTANT_EQUAL, 1.0
+    if expected.is_constant and actual.is_constant and expected.lowest == actual.lowest:
         sentence = f"both sides are constant at {expected.lowest}: PCC is 0/0 and 1.0 by definition"
-    return Agreement(pcc, case, sentence, measured.max_abs_error, measured.relative_l2)
+        pcc = 1.0
+    else:
+        sentence = f"{spans}: PCC is 0/0 and counts as 0.0"
+        pcc = 0.0
+    return Agreement(pcc, sentence, measured.max_abs_error, measured.relative_l2)
 
 
-def _undefined(case: AgreementCase, sentence: str) -> Agreement:
-    return Agreement(nan, case, sentence)
+def _undefined(sentence: str) -> Agreement:
+    return Agreement(nan, sentence)
 
 
 def _named(value: float) -> str:

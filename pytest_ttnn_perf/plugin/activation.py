@@ -19,8 +19,8 @@ from pytest_ttnn_perf.records.settings import Checklist, Isolate, ProfilerKind
 if TYPE_CHECKING:
     from pytest_ttnn_perf.processes.channel import Link
     from pytest_ttnn_perf.records.messages import Assignment
-    from pytest_ttnn_perf.records.result import Rerun
     from pytest_ttnn_perf.records.settings import Settings
+    from pytest_ttnn_perf.report.sentences import Rerun
 
 # A process has one role: what only another one needs is not imported.
 
@@ -223,7 +223,7 @@ def _is_distributed(config: pytest.Config) -> bool:
 
 def _rerun(config: pytest.Config) -> Rerun:
     """Return how this user runs a test again: ids start at rootdir, commands where they stand."""
-    from pytest_ttnn_perf.records.result import Rerun
+    from pytest_ttnn_perf.report.sentences import Rerun
 
     folder = os.path.relpath(config.rootpath, config.invocation_params.dir)
     given = vars(config.known_args_namespace)

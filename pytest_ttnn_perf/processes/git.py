@@ -19,7 +19,7 @@ import subprocess
 import tempfile
 from contextlib import contextmanager
 from pathlib import Path, PurePosixPath
-from typing import TYPE_CHECKING, Final, TextIO
+from typing import TYPE_CHECKING, Final, NamedTuple, TextIO
 
 from pytest_ttnn_perf._base.dataclass import dataclass
 from pytest_ttnn_perf._base.errors import InputError, UsageError, WriteError
@@ -28,7 +28,24 @@ from pytest_ttnn_perf.processes.channel import undisturbed
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    from pytest_ttnn_perf.records.experiments import Commit, WorkingTree
+
+class Commit(NamedTuple):
+    """A commit: its full and its short name, and the first line of its message."""
+
+    id: str
+    short: str
+    subject: str
+
+
+class WorkingTree(NamedTuple):
+    """What is checked out; ``commit`` is None in a repository that has none yet.
+
+    ``changed`` and ``untracked`` count files that the commit does not have as they are.
+    """
+
+    commit: Commit | None
+    changed: int = 0
+    untracked: int = 0
 
 
 #: Where these are set, as in a hook, git would write the user's own index instead of another's.
@@ -305,8 +322,6 @@ class Repository:
         states = [line[:2] for line in listed.split("\0") if line]
         untracked = states.count("??")
         commit = self._described(head) if head else None
-        from pytest_ttnn_perf.records.experiments import WorkingTree
-
         return WorkingTree(commit, len(states) - untracked, untracked)
 
     def differs_from(self, commit: Commit, paths: Iterable[str]) -> tuple[str, ...]:
@@ -330,8 +345,6 @@ class Repository:
             or commit[:12]
         )
         short, _, subject = told.partition("\n")
-        from pytest_ttnn_perf.records.experiments import Commit
-
         return Commit(commit, short, subject)
 
 

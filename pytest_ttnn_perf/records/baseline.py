@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping
 from dataclasses import field
-from enum import Enum
 from pathlib import PurePosixPath
 from typing import Annotated, Final, NamedTuple
 
@@ -219,81 +218,6 @@ def _inline(members: Mapping[str, object]) -> str:
     return json.dumps(members, sort_keys=True)
 
 
-class FileFate(Enum):
-    """What becomes of a file."""
-
-    CREATE = "create"
-    CHANGE = "change"
-    REMOVE = "remove"
-
-
-@dataclass(frozen=True, slots=True)
-class Level:
-    """What a metric is compared with: the centre, in its unit, and the sessions it is taken of.
-
-    ``spread`` counts the sessions before the last accept, which tell the spread only.
-    """
-
-    centre: float
-    sessions: int
-    spread: int = 0
-
-
-@dataclass(frozen=True, slots=True)
-class MetricEdit:
-    """One metric before and after; None where it is not stored.
-
-    ``change`` is a fraction of the baseline, plus is worse; None where there is none.
-    """
-
-    metric: Metric
-    what: str
-    before: Level | None = None
-    after: Level | None = None
-    change: float | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class TestEdit:
-    """One test's baseline. ``renamed_to`` is its new id, if that is what changes."""
-
-    __test__ = False  # a record, not something for pytest to collect
-
-    key: str
-    test: str
-    metrics: tuple[MetricEdit, ...] = ()
-    renamed_to: str | None = None
-    note: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class FileEdit:
-    """A file, as the user would name it from where they stand, and what becomes of it."""
-
-    path: str
-    fate: FileFate
-
-
-@dataclass(frozen=True, slots=True)
-class Refusal:
-    """A test whose result is not accepted, why, and what to do about it."""
-
-    key: str
-    test: str
-    why: str
-    remedy: str
-
-
-@dataclass(frozen=True, slots=True)
-class Edits:
-    """All that a command would do. ``remarks`` are said beside it."""
-
-    tests: tuple[TestEdit, ...] = ()
-    files: tuple[FileEdit, ...] = ()
-    refusals: tuple[Refusal, ...] = ()
-    remarks: tuple[str, ...] = ()
-
-
 @dataclass(frozen=True, slots=True)
 class Orphan:
     """A stored baseline that no test is compared with any more.
@@ -336,39 +260,3 @@ class Traits:
 
     values: Mapping[Metric, float]
     ops: OpGroups | None = None
-
-
-class Take(Enum):
-    """Whose baseline is taken where both sides changed one in ways that cannot be joined."""
-
-    OURS = "ours"
-    THEIRS = "theirs"
-    NEWEST = "newest"
-
-
-@dataclass(frozen=True, slots=True)
-class Conflict:
-    """A test that both sides changed; None is a side that removed it. ``taken`` is whose was kept.
-
-    ``settled``: the user had said whose to take.
-    """
-
-    test: str
-    ours: TestBaseline | None
-    theirs: TestBaseline | None
-    taken: Take
-    settled: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class Merged:
-    """The file, what could not be joined, and the tests that took sessions of both sides."""
-
-    file: BaselineFile
-    conflicts: tuple[Conflict, ...] = ()
-    joined: tuple[str, ...] = ()
-
-    @property
-    def unsettled(self) -> tuple[Conflict, ...]:
-        """The conflicts that somebody must look at."""
-        return tuple(conflict for conflict in self.conflicts if not conflict.settled)

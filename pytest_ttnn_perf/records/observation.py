@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import field, replace
-from enum import Enum
 from functools import partial
 from typing import TYPE_CHECKING, Annotated, Final
 
@@ -346,30 +345,3 @@ class Artifact:
 
 #: What a test without artifacts has.
 NO_ARTIFACT: Final = Artifact()
-
-
-class AgreementCase(Enum):
-    """The cases in which correlation alone would mislead; each has its own sentence."""
-
-    SHAPE_MISMATCH = "shape mismatch"
-    EMPTY = "empty"
-    NON_FINITE = "non-finite values"
-    BOTH_CONSTANT_EQUAL = "both constant and equal"
-    BOTH_CONSTANT_DIFFERENT = "both constant and different"
-    ONE_CONSTANT = "one side constant"
-    COMPLEX = "complex values"
-
-
-@dataclass(frozen=True, slots=True)
-class Agreement:
-    """Pearson correlation and errors of ``actual`` against ``expected``.
-
-    ``pcc`` is NaN where it does not exist; ``case`` then says why and ``sentence`` says it with
-    its numbers. ``max_abs_error`` and ``relative_l2`` are None where they do not exist.
-    """
-
-    pcc: float
-    case: AgreementCase | None = None
-    sentence: str | None = None
-    max_abs_error: float | None = None
-    relative_l2: float | None = None

@@ -19,6 +19,11 @@ if TYPE_CHECKING:
     from pytest_ttnn_perf.records.finding import Severity
 
 
+#: Rounds of ``ttnn-perf ab``; fewer say next to nothing of how much rounds differ.
+MIN_ROUNDS: Final = 3
+MAX_ROUNDS: Final = 50
+
+
 class Checklist(Enum):
     """What findings do: errors fail their test, all are printed, or none is looked for."""
 
@@ -226,3 +231,11 @@ def finite_number(name: str, value: object) -> float:
         return value
     message = f"{name}: expected a finite number, found {value!r}"
     raise UsageError(message)
+
+
+class Take(Enum):
+    """Whose baseline is taken where both sides changed one in ways that cannot be joined."""
+
+    OURS = "ours"
+    THEIRS = "theirs"
+    NEWEST = "newest"

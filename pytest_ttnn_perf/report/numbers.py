@@ -1,4 +1,4 @@
-"""Numbers, tables and listings as people read them."""
+"""Numbers, tables and listings as people read them, and what a command prints."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pytest_ttnn_perf._base.text import BYTE_UNITS, NANOSECONDS_IN, digits, perc
 from pytest_ttnn_perf.records.metric import Better, Kind, Metric
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
 
 #: Display units of time, longest first, with their nanoseconds.
@@ -135,3 +135,19 @@ class Line(NamedTuple):
     text: str
     bad: bool = False
     good: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """The text to print, and whether it is bad news for the shell.
+
+    ``shifted``: no test is to blame, but the machine is slower as a whole. ``errors`` is what goes
+    to stderr. ``then`` is what is done once the text is out, so that a change is read before it is
+    made; what it returns is printed after it.
+    """
+
+    text: str
+    failed: bool = False
+    shifted: bool = False
+    errors: str = ""
+    then: Callable[[], Result] | None = None

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from pytest_ttnn_perf._base.dataclass import dataclass
 from pytest_ttnn_perf._base.text import counted, shortened, visible, visible_lines
 from pytest_ttnn_perf.records.metric import Source
-from pytest_ttnn_perf.records.result import Rerun
 from pytest_ttnn_perf.records.settings import Missing, Update
 from pytest_ttnn_perf.records.verdict import HEALTHY, BaselineHealth, Outcome, Reason
 from pytest_ttnn_perf.report.checklist import (
@@ -29,7 +28,7 @@ from pytest_ttnn_perf.report.numbers import (
     format_value,
     table_lines,
 )
-from pytest_ttnn_perf.report.sentences import remedy, sentence
+from pytest_ttnn_perf.report.sentences import Rerun, remedy, sentence
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence

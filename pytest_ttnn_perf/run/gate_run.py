@@ -13,10 +13,10 @@ from pytest_ttnn_perf.baselines.store import BaselineStore
 from pytest_ttnn_perf.device.host import host_hardware
 from pytest_ttnn_perf.records.json import decode, encode
 from pytest_ttnn_perf.records.observation import Location, Observation, Run
-from pytest_ttnn_perf.records.result import Rerun
 from pytest_ttnn_perf.records.settings import Update
 from pytest_ttnn_perf.records.verdict import HEALTHY, BaselineHealth
 from pytest_ttnn_perf.report.checklist import shift_advice, shift_line, shift_size
+from pytest_ttnn_perf.report.sentences import Rerun
 from pytest_ttnn_perf.report.terminal import failure_text, heading_line, health_lines, summary_lines
 from pytest_ttnn_perf.run.confirm import confirmed, in_question, not_confirmed
 from pytest_ttnn_perf.run.health import health_of, orphaned, with_commands

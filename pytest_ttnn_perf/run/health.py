@@ -24,8 +24,8 @@ if TYPE_CHECKING:
     from pytest_ttnn_perf.records.baseline import Accepted
     from pytest_ttnn_perf.records.hardware import Hardware
     from pytest_ttnn_perf.records.observation import JudgedTest, Observation, Run
-    from pytest_ttnn_perf.records.result import Rerun
     from pytest_ttnn_perf.records.settings import Settings
+    from pytest_ttnn_perf.report.sentences import Rerun
 
 
 def orphaned(run: Run, store: BaselineStore) -> Orphaned | None:

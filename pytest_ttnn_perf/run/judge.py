@@ -24,9 +24,9 @@ if TYPE_CHECKING:
     from pytest_ttnn_perf.records.hardware import Environment, Hardware
     from pytest_ttnn_perf.records.observation import Observation, Run
     from pytest_ttnn_perf.records.ops import OpGroups
-    from pytest_ttnn_perf.records.result import Rerun
     from pytest_ttnn_perf.records.settings import Settings
     from pytest_ttnn_perf.records.verdict import Shift, Verdict
+    from pytest_ttnn_perf.report.sentences import Rerun
 
 
 #: How much of a stored time its digits leave open.

@@ -9,14 +9,10 @@ import pytest
 
 from pytest_ttnn_perf.cli.main import main
 from pytest_ttnn_perf.experiments.ab_report import ab_listing
-from pytest_ttnn_perf.records.experiments import (
-    AbResult,
-    Commit,
-    Compared,
-    Difference,
-    Paired,
-    WorkingTree,
-)
+from pytest_ttnn_perf.experiments.ab_rounds import AbResult, Compared
+from pytest_ttnn_perf.experiments.compare_runs import Difference
+from pytest_ttnn_perf.gate.paired import Paired
+from pytest_ttnn_perf.processes.git import Commit, WorkingTree
 from pytest_ttnn_perf.records.metric import Better, Kind, Metric, Source
 from pytest_ttnn_perf.records.verdict import Outcome, Reason, Verdict
 from tests.harness.golden import assert_golden

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     import pytest
 
     from pytest_ttnn_perf.records.hardware import Check
-    from pytest_ttnn_perf.records.result import Result
+    from pytest_ttnn_perf.report.numbers import Result
 
 SNAPSHOT = {
     "host_info": {"Driver": "TT-KMD 2.4.1"},

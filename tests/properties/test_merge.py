@@ -15,12 +15,12 @@ from pytest_ttnn_perf.records.baseline import (
     BaselineFile,
     MetricBaseline,
     Session,
-    Take,
     TestBaseline,
     encode_text,
 )
 from pytest_ttnn_perf.records.hardware import Hardware
 from pytest_ttnn_perf.records.metric import Metric
+from pytest_ttnn_perf.records.settings import Take
 from tests.properties.strategies import MANY, SOME
 
 if TYPE_CHECKING:

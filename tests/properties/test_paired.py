@@ -10,8 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_ttnn_perf.gate.paired import judge_rounds
-from pytest_ttnn_perf.records.experiments import Paired, Round
+from pytest_ttnn_perf.gate.paired import Paired, Round, judge_rounds
 from pytest_ttnn_perf.records.metric import Better, Metric, Source
 from pytest_ttnn_perf.records.observation import NO_LIMITS, Limits
 from pytest_ttnn_perf.records.verdict import Outcome

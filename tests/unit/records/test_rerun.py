@@ -6,7 +6,7 @@ import pytest
 
 from pytest_ttnn_perf.records.metric import Metric, Source
 from pytest_ttnn_perf.records.observation import MetricObservation, Observation
-from pytest_ttnn_perf.records.result import Rerun
+from pytest_ttnn_perf.report.sentences import Rerun
 
 
 def observed(source: Source, *, has_kernels: bool = False) -> Observation:

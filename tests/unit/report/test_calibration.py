@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from pytest_ttnn_perf.experiments.calibrate import calibration_listing, progress_line
+from pytest_ttnn_perf.experiments.calibrate import (
+    Calibrated,
+    Progress,
+    calibration_listing,
+    progress_line,
+)
 from pytest_ttnn_perf.records.baseline import MetricBaseline, Session
-from pytest_ttnn_perf.records.experiments import Calibrated, Progress
 from pytest_ttnn_perf.records.metric import Better, Kind, Metric
 
 TIME = Metric("latency", "ms")

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from pytest_ttnn_perf.cli.compare import comparison_listing
-from pytest_ttnn_perf.records.experiments import (
+from pytest_ttnn_perf.experiments.compare_runs import (
     Difference,
     Pair,
     Reading,

@@ -5,9 +5,8 @@ from __future__ import annotations
 import pytest
 
 from pytest_ttnn_perf.records.metric import Metric
-from pytest_ttnn_perf.records.result import Rerun
 from pytest_ttnn_perf.records.verdict import Outcome, Reason, Verdict
-from pytest_ttnn_perf.report.sentences import remedy
+from pytest_ttnn_perf.report.sentences import Rerun, remedy
 
 RERUN = "pytest t.py::t --ttnn-perf-update"
 UPDATES = Rerun().updates("t.py::t")

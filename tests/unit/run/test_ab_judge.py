@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING
 import pytest
 
 from pytest_ttnn_perf._base.errors import UsageError
-from pytest_ttnn_perf.experiments.ab_rounds import _Listener, compared, movement
-from pytest_ttnn_perf.records.experiments import AbResult, Commit, Compared, Paired, WorkingTree
+from pytest_ttnn_perf.experiments.ab_rounds import AbResult, Compared, _Listener, compared, movement
+from pytest_ttnn_perf.gate.paired import Paired
+from pytest_ttnn_perf.processes.git import Commit, WorkingTree
 from pytest_ttnn_perf.records.messages import Collected
 from pytest_ttnn_perf.records.metric import Better, Kind, Metric
 from pytest_ttnn_perf.records.observation import MetricObservation, Observation

@@ -6,11 +6,10 @@ from math import expm1, log
 
 import pytest
 
-from pytest_ttnn_perf.experiments.calibrate import calibrated
+from pytest_ttnn_perf.experiments.calibrate import Calibrated, calibrated
 from pytest_ttnn_perf.gate.judge import DEFAULT_POLICY
 from pytest_ttnn_perf.gate.power import alarm_rate, noise_of, smallest_caught
 from pytest_ttnn_perf.gate.ratios import band_of, centre_of
-from pytest_ttnn_perf.records.experiments import Calibrated
 from pytest_ttnn_perf.records.metric import Kind, Metric
 from pytest_ttnn_perf.records.observation import NO_LIMITS, Limits, MetricObservation, Observation
 from pytest_ttnn_perf.run.sessions import Sessions, baselines_of
