@@ -53,7 +53,9 @@ def store(project: Project, *tests: str, latency: float = 1.0) -> None:
 
 def run(project: Project, *arguments: str) -> Ran:
     """Run the tests in workers, without confirm passes unless asked for."""
-    return project.pytest_process("--ttnn-perf", "--ttnn-perf-missing=warn", *WORKERS, *arguments)
+    # What workers print with -s goes past sys.stdout, and is seen from outside only.
+    pytest = project.pytest_process if "-s" in arguments else project.pytest
+    return pytest("--ttnn-perf", "--ttnn-perf-missing=warn", *WORKERS, *arguments)
 
 
 def told(text: str, project: Project) -> str:
