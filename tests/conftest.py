@@ -14,8 +14,9 @@ import pytest
 import tabulate  # noqa: F401
 
 import pytest_ttnn_perf
+from tests.device.rig import CONFTEST, MODELS, UPDATE, Rig, play
 from tests.harness.baselines import Desk
-from tests.harness.project import Project
+from tests.harness.project import Project, Ran
 
 for module in pkgutil.walk_packages(pytest_ttnn_perf.__path__, "pytest_ttnn_perf."):
     importlib.import_module(module.name)
@@ -46,3 +47,12 @@ def desk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Desk:
     """Return an empty folder in which baselines can be lived with."""
     monkeypatch.chdir(tmp_path)
     return Desk(tmp_path)
+
+
+@pytest.fixture(scope="session")
+def models(tmp_path_factory: pytest.TempPathFactory) -> tuple[Rig, Ran]:
+    """Return the two models with their baselines, and the run that recorded them: to be copied."""
+    rig = Rig(tmp_path_factory.mktemp("models")).write(conftest=CONFTEST, test_models=MODELS)
+    ran = rig.pytest(play(), *UPDATE)
+    assert ran.code == 0, ran.text + ran.errors
+    return rig, ran

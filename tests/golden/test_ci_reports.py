@@ -27,7 +27,7 @@ def project(project: Project, monkeypatch: pytest.MonkeyPatch) -> Project:
     steady = latencies(10)
     names = ("fine", "slow", "fast", "broken")
     write_turns(project, **dict.fromkeys(names, steady))
-    project.pytest_process("--ttnn-perf-update=new")
+    project.pytest("--ttnn-perf-update=new")
     write_turns(
         project,
         fine=steady,
@@ -48,8 +48,8 @@ def settled(project: Project, text: str) -> str:
 
 
 def gate(project: Project, isolate: str, *arguments: str) -> Ran:
-    """Run the gate in a process of its own; nothing is measured again, so all modes agree."""
-    return project.pytest_process("--ttnn-perf", "--ttnn-perf-isolate", isolate, *arguments)
+    """Run the gate; nothing is measured again, so all modes agree."""
+    return project.pytest("--ttnn-perf", "--ttnn-perf-isolate", isolate, *arguments)
 
 
 @pytest.mark.parametrize("isolate", ["process", "inline"])
@@ -86,7 +86,7 @@ def junit_text(project: Project) -> str:
 
 def test_nothing_new_is_told_in_a_line(project: Project) -> None:
     write_turns(project, fine=[_with_pcc(10)])
-    project.pytest_process("--ttnn-perf-update=new")
+    project.pytest("--ttnn-perf-update=new")
     gate(project, "inline", "--ttnn-perf-markdown=report.md")
     report = (project.path / "report.md").read_text()
     assert_golden("ci_markdown_quiet", settled(project, report))

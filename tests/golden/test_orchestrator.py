@@ -56,9 +56,7 @@ def mixed(project: Project) -> Project:
     [
         ("quiet", ["-q"]),
         ("usual", []),
-        ("verbose", ["-v"]),
         ("all_reports", ["-vv", "-rA"]),
-        ("uncaptured", ["-s"]),
         ("verbose_uncaptured", ["-vvs"]),
     ],
 )

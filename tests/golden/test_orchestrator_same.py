@@ -131,10 +131,8 @@ def everything(project: Project) -> Project:
     "options",
     [
         [],
-        ["-q"],
         ["-v", "-W", "ignore"],
         ["-vv", "-rA", "--durations=0"],
-        ["-s"],
         ["-vvs", "--tb=short"],
         ["--capture=sys", "--tb=long", "-l"],
         ["--capture=tee-sys", "--tb=line"],
@@ -143,8 +141,7 @@ def everything(project: Project) -> Project:
         # Classic: the terminal does not know how far into its line a worker has printed.
         ["--log-cli-level=INFO", "--tb=no", "-o", "console_output_style=classic"],
         ["--import-mode=importlib", "-p", "no:cacheprovider"],
-        ["-p", "no:terminal"],
-        ["-x"],
+        ["-p", "no:terminal", "-q"],
         ["--maxfail=3", "-v", "--no-header"],
         ["-k", "TestBoard or xfail", "--deselect=test_outcomes.py::TestBoard::test_id[[x]]"],
         ["-m", "slow"],

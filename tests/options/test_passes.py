@@ -23,7 +23,7 @@ from tests.device.script import Op
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from tests.harness.project import Project
+    from tests.harness.project import Project, Ran
 
 GATED = ("--ttnn-perf", "--ttnn-perf-confirm=0")
 #: What each pass tells of a model.
@@ -42,19 +42,10 @@ OF_GRAPH = {
 }
 
 
-@pytest.fixture(scope="module")
-def baselines(tmp_path_factory: pytest.TempPathFactory) -> Rig:
-    """Return a project with baselines of both passes."""
-    rig = Rig(tmp_path_factory.mktemp("recorded")).write(conftest=CONFTEST, test_models=MODELS)
-    assert rig.pytest(play(), *UPDATE).code == 0
-    assert set(rig.outcomes(DENSE)) == {"wall_time"} | OF_DEVICE | OF_GRAPH
-    return rig
-
-
 @pytest.fixture
-def rig(baselines: Rig, tmp_path: Path) -> Rig:
-    """Return a copy of it, on a machine of its own."""
-    return baselines.copied_to(tmp_path)
+def rig(models: tuple[Rig, Ran], tmp_path: Path) -> Rig:
+    """Return a project with baselines of both passes, on a machine of its own."""
+    return models[0].copied_to(tmp_path)
 
 
 @pytest.mark.parametrize(
@@ -69,9 +60,11 @@ def rig(baselines: Rig, tmp_path: Path) -> Rig:
 def test_what_is_left_out_is_not_missed(
     rig: Rig, value: str, metrics: set[str], workers: list[str]
 ) -> None:
-    (rig.project / "ttnn_perf.toml").write_text('passes = "wall"\n')  # the option wins
+    setting = {"wall": "passes = 'wall'\n", "device": "passes = 'wall'\n", "both": ""}[value]
+    (rig.project / "ttnn_perf.toml").write_text(setting)  # the option wins
+    option = ["--ttnn-perf-passes=device"] if value == "device" else []
 
-    ran = rig.pytest(play(), *GATED, "--ttnn-perf-passes", value)
+    ran = rig.pytest(play(), *GATED, *option)
 
     assert (ran.code, counts_of(ran)) == (0, "2 passed"), ran.text
     assert rig.workers() == workers
@@ -106,19 +99,9 @@ def test_a_slower_op_fails_its_test_in_the_device_pass_alone(rig: Rig) -> None:
     assert rig.workers() == ["1-device", "2-confirm"]
 
 
-def test_dropped_markers_are_given_more_room_in_the_device_pass_alone(tmp_path: Path) -> None:
-    rig = Rig(tmp_path).write(conftest=CONFTEST, test_models=MODELS)
-    many = (*[Op("matmul", 1e4)] * 1001, *OPS[1:])
-
-    rig.pytest(play(ops=many, wall=1.0), *UPDATE, "-k", "dense", "--ttnn-perf-passes=device")
-
-    assert rig.metrics(DENSE)["op_count"]["samples"] == [1002]
-
-
 @pytest.mark.parametrize(
     ("profiler", "why"),
     [
-        ("off", "there is no device pass: profiler off (as asked)"),
         ("realtime", "there is no device pass: profiler realtime (as asked)"),
         ("tracy", "tracy reports beside a wall pass only; use device"),
     ],
