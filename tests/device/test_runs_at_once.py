@@ -8,8 +8,6 @@ import sys
 import time
 from typing import TYPE_CHECKING
 
-import pytest
-
 from tests.behaviour.model import counts_of
 from tests.device.rig import CONFTEST, MODELS, UPDATE, Rig, play
 
@@ -62,12 +60,9 @@ def reports(rig: Rig) -> list[str]:
     return sorted(str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file())
 
 
-@pytest.mark.parametrize("isolate", ["process", "inline"])
-def test_two_runs_in_one_checkout_read_what_they_have_captured_themselves(
-    tmp_path: Path, isolate: str
-) -> None:
+def test_two_runs_in_one_checkout_read_what_they_have_captured_themselves(tmp_path: Path) -> None:
     rig = two_chips(Rig(tmp_path).write(conftest=CONFTEST, test_side=SIDES))
-    common = (f"--ttnn-perf-isolate={isolate}", "--ttnn-perf-confirm=0")
+    common = ("--ttnn-perf-isolate=process", "--ttnn-perf-confirm=0")
     words = [*common, "--ttnn-perf-update=new", "--ttnn-perf-json=longer.json"]
     longer = subprocess.Popen(
         [sys.executable, "-m", "pytest", *words], cwd=rig.project, text=True,
@@ -114,13 +109,12 @@ RAISING = """
 """
 
 
-@pytest.mark.parametrize("isolate", ["process", "inline"])
 def test_each_run_replaces_the_captures_of_its_tests_and_leaves_nothing_else(
-    tmp_path: Path, isolate: str
+    tmp_path: Path,
 ) -> None:
     rig = Rig(tmp_path).write(conftest=CONFTEST, test_models=MODELS + RAISING)
     kept = []
-    for _ in range(2):
+    for isolate in ("process", "inline"):
         rig.pytest(play(tracy=False), *UPDATE, f"--ttnn-perf-isolate={isolate}")
         kept.append({name: (_file(rig, name)) for name in reports(rig)})
 

@@ -46,7 +46,6 @@ def write_ending(project: Project, **statements: str) -> None:
     ("statement", "code"),
     [
         ("pytest.exit('enough', returncode=7)", 7),
-        ("pytest.exit('enough')", 2),
         ("raise KeyboardInterrupt", 2),
         ("session.shouldstop = 'no more'", 2),
         ("session.shouldfail = 'as good as failed'", 1),
@@ -66,7 +65,6 @@ def test_session_that_a_test_ends(project: Project, statement: str, code: int) -
     [
         ({"in_teardown": "pytest.exit('at last', returncode=9)"}, ["--junitxml=junit.xml"], 9),
         ({"at_import": "pytest.exit('at import')"}, ["-q"], 2),
-        ({"at_import": "raise ValueError('at import')"}, ["-rA"], 2),
         ({"at_import": "raise ValueError('at import')"}, ["-x"], 1),
         ({"at_import": "import no_such_module"}, ["--continue-on-collection-errors"], 1),
         ({"in_test": "raise SystemExit(5)"}, [], 1),

@@ -174,13 +174,12 @@ MODULE = [sys.executable, "-m", "pytest"]
     ("folder", "command"),
     [
         (".", PYTEST),
-        (".", MODULE),
         ("models", [*PYTEST, "resnet/test_b.py", "test_a.py::test_model"]),
         ("models/resnet", [*MODULE, "..", "--rootdir=../..", "--basetemp=base"]),
         (".", [*PYTEST, "--rootdir=models", "-o", "cache_dir=$HOME/cache", "models"]),
         (".", [*MODULE[:1], "-W", "error", "-O", *MODULE[1:], "models/test_a.py"]),
     ],
-    ids=["pytest", "module", "subfolder", "outwards", "rootdir", "flags"],
+    ids=["pytest", "subfolder", "outwards", "rootdir", "flags"],
 )
 def test_place_and_command_are_kept(nested: Project, folder: str, command: list[str]) -> None:
     run_in(nested, folder, command)
