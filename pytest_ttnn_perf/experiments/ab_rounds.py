@@ -28,9 +28,8 @@ from pytest_ttnn_perf.records.metric import Better
 from pytest_ttnn_perf.records.observation import JudgedTest, Run
 from pytest_ttnn_perf.records.settings import MIN_ROUNDS
 from pytest_ttnn_perf.records.verdict import Outcome, Reason, Verdict
-from pytest_ttnn_perf.run.device_pass import unavailable, with_device
 from pytest_ttnn_perf.run.sessions import SessionListener, Sessions, baselines_of
-from pytest_ttnn_perf.run.workers import Loss, Pass
+from pytest_ttnn_perf.run.workers import Listener, Loss, Pass
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -191,12 +190,11 @@ def _run_session(
     factory, found = side.factory, side.found
     session_listener.alike, session_listener.word = False, "round"
     if factory.has_device_pass:
-        device = factory.device_pass()
-        told = device.run()
+        device = factory.run_device_pass()
         if device.stopped is not None:
             found.stopped = f"stopped in round {session_listener.number} ({device.stopped})"
             return
-        session_listener.complete = partial(_with_device, told=told, why=device.unavailable)
+        session_listener.complete = device.add_to
     listener = _Listener(session_listener)
     kind = PassKind.AB if factory.first_kind is PassKind.WALL else factory.first_kind
     one = Pass(kind, factory.first(), listener, factory.settings.timeout)
@@ -214,17 +212,8 @@ def _run_session(
     found.completed = session_listener.number
 
 
-def _with_device(
-    observation: Observation, *, told: Mapping[str, Observation], why: str | None
-) -> Observation:
-    profiled = told.get(observation.test)
-    if profiled is None and why is not None:
-        profiled = unavailable(observation.test, f"device pass: {why}")
-    return with_device(observation, profiled)
-
-
 @dataclass(slots=True)
-class _Listener:
+class _Listener(Listener):
     """Hears a side's workers, and stops them if they do not run that side's code."""
 
     session_listener: SessionListener

@@ -157,7 +157,7 @@ def _lead(config: pytest.Config, settings: Settings) -> None:
     """Judge the tests of this run, and run them here or in workers."""
     from pytest_ttnn_perf.plugin.orchestrator import Inline, Orchestrator, RunSummary
     from pytest_ttnn_perf.plugin.reports import TestCollection
-    from pytest_ttnn_perf.run.gate_run import GateRun
+    from pytest_ttnn_perf.run.gate_run import GateRun, RunContext
     from pytest_ttnn_perf.run.preflight import (
         check_paths,
         choose_profiler,
@@ -173,9 +173,6 @@ def _lead(config: pytest.Config, settings: Settings) -> None:
     if not isolated and (forked or _is_distributed(config)):
         message = "--ttnn-perf measures in this process alone: run it without -n, --tx, --forked"
         raise pytest.UsageError(message + ", or with --ttnn-perf-isolate process")
-    cwd = config.invocation_params.dir
-    gate = GateRun(settings, config.rootpath, cwd, rerun=_rerun(config), inline=not isolated)
-    gate.results.job = ci_job(os.environ, config.rootpath)
     try:
         check_paths(settings)
         choice = restrict_to_passes(
@@ -183,7 +180,18 @@ def _lead(config: pytest.Config, settings: Settings) -> None:
         )
     except TtnnPerfError as error:
         raise pytest.UsageError(str(error)) from error
-    gate.profiler, gate.has_devices = str(choice), has_devices(os.environ)
+    gate = GateRun(
+        RunContext(
+            settings,
+            project=config.rootpath,
+            cwd=config.invocation_params.dir,
+            rerun=_rerun(config),
+            job=ci_job(os.environ, config.rootpath),
+            isolated=isolated,
+            profiler=str(choice),
+            has_devices=has_devices(os.environ),
+        )
+    )
     register = config.pluginmanager.register
     collection = TestCollection(config)
     register(collection, "ttnn_perf_gathering")

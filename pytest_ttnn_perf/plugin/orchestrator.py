@@ -21,6 +21,7 @@ from pytest_ttnn_perf.plugin.reports import fail_report, live_logs
 from pytest_ttnn_perf.plugin.settings import is_measured
 from pytest_ttnn_perf.records.messages import OBSERVATION
 from pytest_ttnn_perf.run.confirm import ConfirmPasses
+from pytest_ttnn_perf.run.gate_run import RunResult
 from pytest_ttnn_perf.run.preflight import Touched, check_chips, check_untouched, lease
 from pytest_ttnn_perf.run.workers import Pass, WorkerFactory, WorkerLauncher
 
@@ -118,7 +119,8 @@ class Orchestrator:
                 shifted = self.gate.assess_machine()
                 if shifted is not None:
                     print_line(shifted)
-                profiled = factory.profiled(more_room=False) if self.gate.profiled else None
+                found = self.gate.device.observations
+                profiled = factory.profiled(more_room=False) if found else None
                 ConfirmPasses(self.gate, workers, print_line, profiled).run(
                     relay.held, first_pass_s=first_pass_s
                 )
@@ -130,13 +132,10 @@ class Orchestrator:
 
     def _profile(self, factory: WorkerFactory) -> None:
         """Make the device pass; end the run if it leaves a device that no worker can use."""
-        device = factory.device_pass()
-        self.gate.profiled = device.run()
-        self.gate.unavailable = device.unavailable
+        device = self.gate.device = factory.run_device_pass()
         if device.stopped is not None:
-            for test in self.gate.profiled:
+            for test in device.observations:
                 self.gate.record_lost(test, f"was not started: {device.stopped}")
-            self.gate.cut_short = device.stopped
             raise pytest.exit.Exception(f"ttnn-perf: {device.stopped}", returncode=1)
 
     def _workers(self, config: pytest.Config) -> WorkerLauncher:
@@ -191,6 +190,10 @@ EXIT_SHIFTED: Final = 6
 _ANNOTATES_FAILURES: Final = "pytest_github_actions_annotate_failures"
 
 
+#: What there is to report once a session is over.
+_RESULT = pytest.StashKey[RunResult]()
+
+
 @dataclass(eq=False)
 class RunSummary:
     """Heading, record and summary of a gated run."""
@@ -199,60 +202,56 @@ class RunSummary:
 
     def pytest_report_header(self) -> str:
         """Say what is on, and for which key."""
-        return "ttnn-perf: " + self.gate.heading()
+        return "ttnn-perf: " + self.gate.context.heading()
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_sessionfinish(self, session: pytest.Session) -> None:
         """Write record and baselines; a run that could not write does not look fine."""
         ran = session.exitstatus in {pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED}
-        stopped = session.shouldstop or session.shouldfail
+        stopped = session.shouldstop or session.shouldfail or self.gate.device.stopped
         refused = session.exitstatus == pytest.ExitCode.USAGE_ERROR
         if refused or session.config.option.collectonly:
-            self.gate.abandon()
+            result = self.gate.abandon()
         else:
-            run = self.gate.finish(complete=ran and not stopped and not self.gate.cut_short)
-            self.gate.results.errors += report_run(session.config, run)
+            result = self.gate.finish(complete=ran and not stopped)
+            result.errors.extend(report_run(session.config, result.run))
+        session.config.stash[_RESULT] = result
         if session.exitstatus == pytest.ExitCode.OK:
-            if self.gate.results.errors or self.gate.health.lost:
+            shifted = result.shift_text()
+            if result.errors or result.health.lost:
                 session.exitstatus = pytest.ExitCode.TESTS_FAILED
-            elif self.gate.shift and self.gate.shift.worse:
+            elif shifted is not None:
                 session.exitstatus = EXIT_SHIFTED
-                _fail_run(session, "environment shifted", self.gate.shift_text())
+                _fail_run(session, "environment shifted", shifted)
 
     def pytest_terminal_summary(
         self, terminalreporter: pytest.TerminalReporter, exitstatus: int
     ) -> None:
         """Print the verdicts, or that there are none."""
         ran = exitstatus in {pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED, EXIT_SHIFTED}
-        if terminalreporter.config.option.collectonly or not (ran or self.gate.judged_any):
+        config = terminalreporter.config
+        result = config.stash[_RESULT]
+        judged = bool(result.run.tests)
+        if config.option.collectonly or not (ran or judged):
             return
         terminalreporter.ensure_newline()
         terminalreporter.section("ttnn-perf")
-        if not self.gate.judged_any:
+        if not judged:
             text = "no test was gated: "
-            text += self.gate.cut_short or "those that ran are not marked, or were skipped"
+            text += self.gate.device.stopped or "those that ran are not marked, or were skipped"
             terminalreporter.write_line(text, yellow=True)
-        for line in self.gate.summary() if self.gate.judged_any else self.gate.health_summary():
+        for line in result.summary():
             terminalreporter.write_line(line.text, red=line.bad, green=line.good)
-        for error in self.gate.results.errors:
+        for error in result.errors:
             terminalreporter.write_line(f"not written: {error}", red=True)
-        if not self.gate.judged_any:
+        if not judged:
             return
-        for text in self.gate.results.closing():
+        for text in result.closing():
             terminalreporter.write_line(text)
-        self._annotate(terminalreporter)
-
-    def _annotate(self, terminalreporter: pytest.TerminalReporter) -> None:
-        """Tell GitHub what belongs to which line of code.
-
-        Here every line stands by itself, whatever tests printed; -q, -s and -n change nothing.
-        """
-        gate, results = self.gate, self.gate.results
-        if results.reports is None or not (results.job.annotates and gate.settings.annotations):
-            return
-        annotated = terminalreporter.config.pluginmanager.has_plugin(_ANNOTATES_FAILURES)
-        for line in results.reports.annotations(failures=not annotated):
-            terminalreporter.write_line(line)
+        # Here every line stands by itself, whatever tests printed; -q, -s and -n change nothing.
+        annotated = config.pluginmanager.has_plugin(_ANNOTATES_FAILURES)
+        for text in result.annotations(failures=not annotated):
+            terminalreporter.write_line(text)
 
 
 def _fail_run(session: pytest.Session, name: str, text: str) -> None:
@@ -289,13 +288,14 @@ class Inline:
 
     def pytest_collection_finish(self, session: pytest.Session) -> None:
         """Read the baselines: a broken one stops the run before it costs any time."""
-        self.gate.coverage = self.collection.coverage(item.nodeid for item in session.items)
+        if session.config.option.collectonly:
+            return
+        coverage = self.collection.coverage(item.nodeid for item in session.items)
         measured = [i.nodeid for i in session.items if is_measured(i, self.gate.settings)]
-        if measured and not session.config.option.collectonly:
-            try:
-                self.gate.begin(measured)
-            except TtnnPerfError as error:
-                raise pytest.UsageError(str(error)) from error
+        try:
+            self.gate.begin(measured, coverage)
+        except TtnnPerfError as error:
+            raise pytest.UsageError(str(error)) from error
 
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_makereport(self) -> Generator[None, pytest.TestReport, pytest.TestReport]:

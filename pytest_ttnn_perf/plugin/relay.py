@@ -30,7 +30,7 @@ from pytest_ttnn_perf.records.messages import (
     Warned,
 )
 from pytest_ttnn_perf.run.confirm import suspicion
-from pytest_ttnn_perf.run.record import properties_of
+from pytest_ttnn_perf.run.workers import Listener
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -49,11 +49,11 @@ def tell(report: pytest.TestReport, gate: GateRun) -> None:
     """
     if hasattr(report, "context"):  # of a subtest
         return
-    report.user_properties += properties_of(report.nodeid, gate)
+    report.user_properties += gate.junit_properties(report.nodeid)
 
 
 @dataclass(slots=True)
-class Relay:
+class Relay(Listener):
     """Re-emits at once what passes or fails by itself; a suspect when its confirm passes end."""
 
     session: pytest.Session
@@ -151,12 +151,11 @@ class Relay:
             return
         self._collected = True
         self.emitter.collected(message)
-        if message.measured is not None:  # distributed, nobody tells what was deselected
+        if message.measured is None:  # distributed, nobody tells what was deselected
+            self.gate.begin(message.tests)
+        else:
             self._measured = frozenset(message.measured)
-            self.gate.coverage = self.collection.coverage(message.tests)
-        measured = message.tests if message.measured is None else message.measured
-        if measured:
-            self.gate.begin(measured)
+            self.gate.begin(message.measured, self.collection.coverage(message.tests))
 
     def _receive(self, message: Reported) -> None:
         test, report = message.test, self.emitter.report(message.report)

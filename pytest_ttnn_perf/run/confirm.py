@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import field, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from pytest_ttnn_perf._base.dataclass import dataclass
@@ -12,7 +12,7 @@ from pytest_ttnn_perf.records.metric import Source
 from pytest_ttnn_perf.records.verdict import Outcome, Reason
 from pytest_ttnn_perf.report.checklist import confirm_heading, confirm_line, suspicion_line
 from pytest_ttnn_perf.run.update import Action, actions_of
-from pytest_ttnn_perf.run.workers import Loss, Pass, WorkerLauncher
+from pytest_ttnn_perf.run.workers import Listener, Loss, Pass, WorkerLauncher
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -165,7 +165,7 @@ class ConfirmPasses:
 
 
 @dataclass(slots=True)
-class _ConfirmListener:
+class _ConfirmListener(Listener):
     """Takes in what one confirm pass measures; its reports are nobody else's business."""
 
     gate: GateRun
@@ -173,8 +173,7 @@ class _ConfirmListener:
     profiled: bool
     print_line: Callable[[str], None]
     waiting: dict[str, None]
-    stop: str | None = None
-    _trouble: str | None = field(default=None)
+    _trouble: str | None = None
 
     def receive(self, message: Message) -> None:
         """Add an observation to its test."""

@@ -7,7 +7,7 @@ import time
 from dataclasses import field, replace
 from functools import reduce
 from statistics import median_low
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import TYPE_CHECKING, Final
 
 from pytest_ttnn_perf._base.dataclass import dataclass
 from pytest_ttnn_perf._base.errors import DecodeError, TtnnPerfError
@@ -31,76 +31,67 @@ from pytest_ttnn_perf.records.messages import (
 from pytest_ttnn_perf.records.metric import KERNEL_TIME, Kind, Source
 from pytest_ttnn_perf.records.observation import Artifact, MetricObservation, Observation
 from pytest_ttnn_perf.report.checklist import device_pass_heading, device_pass_line
-from pytest_ttnn_perf.run.workers import Loss, Pass, WorkerLauncher
+from pytest_ttnn_perf.run.workers import DeviceResults, Listener, Loss, Pass, WorkerLauncher
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from pytest_ttnn_perf.records.messages import Message
     from pytest_ttnn_perf.records.ops import OpTable
     from pytest_ttnn_perf.records.settings import Settings
 
 
-#: How often the progress is told.
+#: How often the progress is printed.
 _EVERY_S: Final = 5.0
 
 
-class Starter(Protocol):
-    """Tells how the workers of a device pass are started."""
+def profile_tests(
+    settings: Settings,
+    workers: Callable[..., WorkerLauncher],
+    print_line: Callable[[str], None],
+) -> DeviceResults:
+    """Profile the tests of a run, and once more with more room those of which data was dropped.
 
-    def __call__(self, *, more_room: bool) -> WorkerLauncher:
-        """Return workers whose profiler has the usual room, or more."""
+    ``workers`` returns the workers of a pass, whose profiler has ``more_room`` or the usual.
+    """
+    first = _profile(settings, workers(more_room=False), print_line, None)
+    dropped = [test for test, observed in first.observations.items() if observed.dropped]
+    if not dropped or first.stopped:
+        return first
+    print_line(device_pass_heading(len(dropped), more_room=True))
+    again = _profile(settings, workers(more_room=True), print_line, dropped)
+    return replace(again, observations={**first.observations, **again.observations})
 
 
-@dataclass(slots=True)
-class DevicePass:
-    """Profiles the tests of a run, and once more with more room those of which data was dropped."""
-
-    settings: Settings
-    workers: Starter
-    print_line: Callable[[str], None]
-    #: Why no other worker may follow: a device was left that none can use.
-    stopped: str | None = None
-    #: Why nothing is known of any test, not even which there are.
-    unavailable: str | None = None
-
-    def run(self) -> Mapping[str, Observation]:
-        """Return what the devices told of each measured test; what they did not, says why."""
-        first = self._heard(None, more_room=False)
-        dropped = [test for test, told in first.items() if told.dropped]
-        if not dropped or self.stopped:
-            return first
-        self.print_line(device_pass_heading(len(dropped), more_room=True))
-        return {**first, **self._heard(dropped, more_room=True)}
-
-    def _heard(self, tests: Sequence[str] | None, *, more_room: bool) -> dict[str, Observation]:
-        listener = _DeviceListener(
-            self.print_line, dict.fromkeys(tests or ()), said=tests is not None
-        )
-        profiled = Pass(
-            PassKind.DEVICE, self.workers(more_room=more_room), listener, self.settings.timeout
-        )
-        profiled.run(tests)
-        if profiled.stopped is not None:
-            lost = f"{listener.lost}; it" if listener.lost else "a worker"
-            self.stopped = f"{lost} {profiled.stopped}"
-        listener.close(profiled.stopped)
-        self.unavailable = listener.trouble if not listener.collected else None
-        return listener.told
+def _profile(
+    settings: Settings,
+    workers: WorkerLauncher,
+    print_line: Callable[[str], None],
+    tests: Sequence[str] | None,
+) -> DeviceResults:
+    listener = _DeviceListener(print_line, dict.fromkeys(tests or ()), announced=tests is not None)
+    one = Pass(PassKind.DEVICE, workers, listener, settings.timeout)
+    one.run(tests)
+    listener.close(one.stopped)
+    stopped = None
+    if one.stopped is not None:
+        stopped = f"{f'{listener.lost}; it' if listener.lost else 'a worker'} {one.stopped}"
+    unavailable = listener.trouble if not listener.collected else None
+    return DeviceResults(listener.observations, unavailable, stopped)
 
 
 @dataclass(slots=True)
-class _DeviceListener:
-    """Takes in what a worker profiles. What its tests do otherwise, the wall pass will tell."""
+class _DeviceListener(Listener):
+    """Takes in what workers profile; the wall pass tells whether their tests pass."""
 
     print_line: Callable[[str], None]
     waiting: dict[str, None]
-    told: dict[str, Observation] = field(default_factory=dict)
-    stop: str | None = None
-    said: bool = False
+    observations: dict[str, Observation] = field(default_factory=dict)
+    #: Whether the user was told that tests are profiled.
+    announced: bool = False
     _count: int = 0
     _began_s: float = field(default_factory=time.monotonic)
-    _said_s: float = field(default_factory=time.monotonic)
+    _printed_s: float = field(default_factory=time.monotonic)
     trouble: str | None = None
     #: The last test that was lost, and how.
     lost: str = ""
@@ -111,8 +102,8 @@ class _DeviceListener:
             case Collected(tests=tests) if not self._count:  # later workers have what is left
                 self.waiting = dict.fromkeys(tests)
                 self._count = len(tests)
-                if tests and not self.said:
-                    self.said = True
+                if tests and not self.announced:
+                    self.announced = True
                     self.print_line(device_pass_heading(len(tests), more_room=False))
             case Reported(report={"outcome": "rerun"}):
                 pass  # of pytest-rerunfailures: a test counts as it ends
@@ -121,15 +112,15 @@ class _DeviceListener:
             case Reported(test=test, report={"outcome": "skipped"}):
                 self.waiting.pop(test, None)  # it is skipped in the wall pass, too
             case Finished():
-                self._tell_progress()
+                self._print_progress()
             case Refused(text=text) | Broke(text=text) | Stopped(text=text):
                 self.trouble = text
 
-    def _tell_progress(self) -> None:
+    def _print_progress(self) -> None:
         now_s = time.monotonic()
         done, left = self._count - len(self.waiting), len(self.waiting)
-        if done > 0 and left and now_s - self._said_s >= _EVERY_S:
-            self._said_s = now_s
+        if done > 0 and left and now_s - self._printed_s >= _EVERY_S:
+            self._printed_s = now_s
             left_s = left * (now_s - self._began_s) / done
             self.print_line(device_pass_line(done=done, of=self._count, left_s=left_s))
 
@@ -145,7 +136,7 @@ class _DeviceListener:
     @property
     def collected(self) -> bool:
         """Whether a worker came so far as to tell its tests."""
-        return self._count > 0 or bool(self.told)
+        return self._count > 0 or bool(self.observations)
 
     def close(self, stopped: str | None) -> None:
         """Give up the tests that no worker told anything about."""
@@ -163,11 +154,11 @@ class _DeviceListener:
         if observation.raised is not None:
             self._give_up(test, f"the test raised {observation.raised}")
         else:
-            self.told[test] = observation
+            self.observations[test] = observation
 
     def _give_up(self, test: str, why: str) -> None:
         self.waiting.pop(test, None)
-        self.told[test] = unavailable(test, f"device pass: {why}")
+        self.observations[test] = unavailable(test, f"device pass: {why}")
 
 
 def unavailable(test: str, why: str, source: Source = Source.DEVICE) -> Observation:
@@ -190,10 +181,8 @@ def _doubled(observation: Observation, told: Observation) -> Iterator[str]:
         yield told_twice(both, "attach", f"the profiler {source}")
 
 
-def with_device(observation: Observation, told: Observation | None) -> Observation:
+def with_device(observation: Observation, told: Observation) -> Observation:
     """Return what the wall pass observed of a test with what its device told in another pass."""
-    if told is None:
-        return observation
     observation = replace(
         observation, problems=(*observation.problems, *_doubled(observation, told))
     )
@@ -213,48 +202,36 @@ def with_device(observation: Observation, told: Observation | None) -> Observati
 _MARK: Final = re.compile(r"ttnn-perf begin (\d+)\.(\d+) (.*)", re.DOTALL)
 
 
-@dataclass(slots=True)
-class TracyPass:
-    """Runs the measured tests once under Tracy."""
-
-    settings: Settings
-    workers: WorkerLauncher
-    print_line: Callable[[str], None]
-    #: Why no other worker may follow, and why nothing is known of any test.
-    stopped: str | None = None
-    unavailable: str | None = None
-
-    def run(self) -> Mapping[str, Observation]:
-        """Return what the devices told of each test that was measured under Tracy."""
-        self.print_line("ttnn-perf: device pass: profiling with Tracy; its report comes at the end")
-        folder = self.workers.next_folder(PassKind.DEVICE)
-        output = folder / "tracy"
-        launcher = ["-m", "tracy", "-r", "-p", "-o", str(output), "-t", str(free_port())]
-        ending = self.workers.run_batch(
-            folder, PassKind.DEVICE, launcher, timeout_s=self.settings.timeout
-        )
-        if ending.hung:
-            loss = Loss((), str(ending), folder / "worker.log", "", dirty=True, hung=True)
-            left = self.workers.reset(loss)
-            self.stopped = left and f"Tracy {ending}; it {left}"
-        files = sorted(output.glob("reports/*/ops_perf_results*.csv"))
-        try:
-            if not files:
-                self.unavailable = f"Tracy {ending} without a report; see {folder}"
-                self.workers.keep()
-                return {}
-            told = dict(_told(op_table_of(files[-1]), self.settings))
-        except TtnnPerfError as error:
-            self.unavailable = str(error)
-            return {}
-        finally:
-            if self.unavailable is not None:
-                self.print_line(f"ttnn-perf: device pass: {self.unavailable}")
-        self.workers.discard(folder)
-        return told
+def profile_with_tracy(
+    settings: Settings, workers: WorkerLauncher, print_line: Callable[[str], None]
+) -> DeviceResults:
+    """Run the measured tests once under Tracy, and read its report."""
+    print_line("ttnn-perf: device pass: profiling with Tracy; its report comes at the end")
+    folder = workers.next_folder(PassKind.DEVICE)
+    output = folder / "tracy"
+    launcher = ["-m", "tracy", "-r", "-p", "-o", str(output), "-t", str(free_port())]
+    ending = workers.run_batch(folder, PassKind.DEVICE, launcher, timeout_s=settings.timeout)
+    stopped = None
+    if ending.hung:
+        loss = Loss((), str(ending), folder / "worker.log", "", dirty=True, hung=True)
+        left = workers.reset(loss)
+        stopped = left and f"Tracy {ending}; it {left}"
+    files = sorted(output.glob("reports/*/ops_perf_results*.csv"))
+    try:
+        if files:
+            found = dict(_read_report(op_table_of(files[-1]), settings))
+            workers.discard(folder)
+            return DeviceResults(found, stopped=stopped)
+        why = f"Tracy {ending} without a report; see {folder}"
+        workers.keep()
+    except TtnnPerfError as error:
+        why = str(error)
+    print_line(f"ttnn-perf: device pass: {why}")
+    return DeviceResults(unavailable=why, stopped=stopped)
 
 
-def _told(table: OpTable, settings: Settings) -> Iterator[tuple[str, Observation]]:
+def _read_report(table: OpTable, settings: Settings) -> Iterator[tuple[str, Observation]]:
+    """Yield each test of a report with what it says of the test."""
     from pytest_ttnn_perf.observe.checklist import checked_test
 
     tests: dict[str, dict[int, list[str]]] = {}

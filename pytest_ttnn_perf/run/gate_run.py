@@ -9,6 +9,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from pytest_ttnn_perf._base.dataclass import dataclass
+from pytest_ttnn_perf._base.errors import TtnnPerfError
 from pytest_ttnn_perf.baselines.store import BaselineStore
 from pytest_ttnn_perf.device.host import host_hardware
 from pytest_ttnn_perf.records.json import decode, encode
@@ -16,8 +17,14 @@ from pytest_ttnn_perf.records.observation import Location, Observation, Run
 from pytest_ttnn_perf.records.settings import Update
 from pytest_ttnn_perf.records.verdict import HEALTHY, BaselineHealth
 from pytest_ttnn_perf.report.checklist import shift_advice, shift_line, shift_size
-from pytest_ttnn_perf.report.sentences import Rerun
-from pytest_ttnn_perf.report.terminal import failure_text, heading_line, health_lines, summary_lines
+from pytest_ttnn_perf.report.terminal import (
+    closing_lines,
+    failure_text,
+    heading_line,
+    health_lines,
+    shown_path,
+    summary_lines,
+)
 from pytest_ttnn_perf.run.confirm import confirmed, in_question, not_confirmed
 from pytest_ttnn_perf.run.health import health_of, orphaned, with_commands
 from pytest_ttnn_perf.run.judge import (
@@ -30,74 +37,176 @@ from pytest_ttnn_perf.run.judge import (
     summary_options_of,
     violations,
 )
-from pytest_ttnn_perf.run.record import Journal, Results, environment_of
+from pytest_ttnn_perf.run.record import Journal, ci_reports, environment_of, write_run
 from pytest_ttnn_perf.run.update import Updates, accepted_now
+from pytest_ttnn_perf.run.workers import DeviceResults
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Callable, Collection, Iterator, Sequence
     from pathlib import Path
 
-    from pytest_ttnn_perf.records.hardware import Hardware
+    from pytest_ttnn_perf.records.hardware import CiJob, Hardware
     from pytest_ttnn_perf.records.observation import Coverage, JudgedTest
     from pytest_ttnn_perf.records.settings import Settings
-    from pytest_ttnn_perf.records.verdict import Shift
     from pytest_ttnn_perf.report.numbers import Line
+    from pytest_ttnn_perf.report.sentences import Rerun
     from pytest_ttnn_perf.report.terminal import SummaryOptions
+    from pytest_ttnn_perf.run.record import CiReports
+
+
+@dataclass(frozen=True, slots=True)
+class RunContext:
+    """What is known of a run before its first test."""
+
+    settings: Settings
+    project: Path
+    cwd: Path
+    rerun: Rerun
+    job: CiJob
+    #: Whether tests run in workers.
+    isolated: bool
+    #: The profiler, and why it was chosen.
+    profiler: str
+    has_devices: bool
+    hardware: Hardware = field(default_factory=host_hardware)
+
+    def heading(self) -> str:
+        """Return one line on what this run does."""
+        return heading_line(
+            self.settings,
+            None if self.has_devices else self.hardware.key,
+            cwd=self.cwd,
+            inline=not self.isolated,
+            profiler=self.profiler,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class RunResult:
+    """A run that is over: what was judged and written, and what could not be written."""
+
+    context: RunContext
+    run: Run
+    store: BaselineStore
+    health: BaselineHealth = HEALTHY
+    #: The baseline files that were changed.
+    written: Sequence[Path] = ()
+    records: Sequence[Path] = ()
+    errors: list[str] = field(default_factory=list)
+    #: The reports for reviewers and the CI system; None if none of them is wanted.
+    ci_reports: CiReports | None = None
+
+    def summary_options(self) -> SummaryOptions:
+        """Return how the run is summarised, on every surface."""
+        context, run = self.context, self.run
+        options = summary_options_of(
+            list(run.tests.values()), context.settings, rerun=context.rerun, shift=run.shift
+        )
+        return replace(options, health=self.health)
+
+    def with_ci_reports(self) -> RunResult:
+        """Return the result with its reports for CI, if any of them is wanted."""
+        settings, job = self.context.settings, self.context.job
+        files = settings.markdown or settings.gitlab
+        shown = settings.step_summary and job.step_summary
+        if not (files or shown or (job.annotates and settings.annotations)):
+            return self
+        record = shown_path(self.records[0], self.context.cwd) if self.records else None
+        reports = ci_reports(
+            self.run,
+            settings,
+            self.store,
+            summary_options=self.summary_options(),
+            job=job,
+            record=record,
+        )
+        return replace(self, ci_reports=reports)
+
+    def summary(self) -> Iterator[Line]:
+        """Return the lines of the terminal's summary; without tests, what fails such a run."""
+        context, run = self.context, self.run
+        if not run.tests:
+            return health_lines(self.health)
+        found = orphaned(run, self.store)
+        found = with_commands(found, context.rerun, self.records, cwd=context.cwd)
+        options = replace(self.summary_options(), update=context.settings.update, orphaned=found)
+        return summary_lines(list(run.tests.values()), summary_options=options)
+
+    def closing(self) -> Iterator[str]:
+        """Return the lines that say where the results went."""
+        baselines = self.context.settings.baselines
+        return closing_lines(
+            missing=None if baselines.is_dir() else baselines,
+            written=self.written,
+            records=self.records,
+            cwd=self.context.cwd,
+        )
+
+    def annotations(self, *, failures: bool) -> Iterator[str]:
+        """Return the lines that GitHub turns into annotations, if they are wanted."""
+        wanted = self.context.job.annotates and self.context.settings.annotations
+        if self.ci_reports is None or not wanted:
+            return iter(())
+        return self.ci_reports.annotations(failures=failures)
+
+    def shift_text(self) -> str | None:
+        """Return what fails a run whose machine is slower as a whole; None if it is not."""
+        shift = self.run.shift
+        if shift is None or not shift.worse:
+            return None
+        advice = shift_advice(shift, self.context.rerun.accept_all(), failed=False)
+        return "\n  ".join([shift_size(shift), *advice])
 
 
 @dataclass(slots=True)
 class GateRun:
     """The judging side of a run. Nothing is read or written before ``begin``."""
 
-    settings: Settings
-    project: Path
-    cwd: Path
-    rerun: Rerun = Rerun()
-    inline: bool = False
-    hardware: Hardware = field(default_factory=host_hardware)
-    shift: Shift | None = None
-    #: What devices told of tests in a pass of their own.
-    profiled: Mapping[str, Observation] = field(default_factory=dict)
-    #: Why they told nothing of any test.
-    unavailable: str | None = None
-    profiler: str = "profiler off"
-    has_devices: bool = False
-    #: Why the run ended before any test was measured for the gate.
-    cut_short: str | None = None
-    coverage: Coverage | None = None
-    results: Results = field(init=False)
-    health: BaselineHealth = HEALTHY
+    context: RunContext
+    #: What the device pass measured, which is over before the first test is judged.
+    device: DeviceResults = DeviceResults()
     _store: BaselineStore = field(init=False)
     _updates: Updates = field(init=False)
     _journal: Journal = field(init=False)
     _run: Run = field(init=False)
     _tests: dict[str, JudgedTest] = field(default_factory=dict)
+    _errors: list[str] = field(default_factory=list)
     _begun: bool = False
 
     def __post_init__(self) -> None:
-        now = datetime.now(timezone.utc)
+        settings, now = self.context.settings, datetime.now(timezone.utc)
         # Sorts by time, and two runs that start in one second still differ.
         identifier = f"{now:%Y%m%dT%H%M%SZ}-{secrets.token_hex(3)}"
-        self.results = Results(self.settings, self.cwd)
-        self._store = BaselineStore(self.settings.baselines)
-        self._updates = Updates(self._store, self.settings.update)
-        self._journal = Journal(self.settings.artifacts / "runs" / f"{identifier}.jsonl")
-        self._run = Run(self.hardware, {}, label=self.settings.label, id=identifier)
+        self._store = BaselineStore(settings.baselines)
+        self._updates = Updates(self._store, settings.update)
+        self._journal = Journal(settings.artifacts / "runs" / f"{identifier}.jsonl")
+        self._run = Run(self.context.hardware, {}, label=settings.label, id=identifier)
 
-    def begin(self, tests: Iterable[str]) -> None:
-        """Read the baselines of the tests to come, and start the journal.
+    @property
+    def settings(self) -> Settings:
+        """The settings of this run."""
+        return self.context.settings
+
+    def begin(self, tests: Collection[str], coverage: Coverage | None = None) -> None:
+        """Read the baselines of the tests to measure, and start the journal.
+
+        ``coverage`` is what was collected, None if that is not known. Without tests, that is all
+        that is kept.
 
         Raises:
             InputError: a baseline is unreadable or malformed.
             WriteError: the artifacts' folder is not writable.
         """
+        self._run = replace(self._run, coverage=coverage)
+        if not tests:
+            return
         self._begun = True
         self._store.preload(tests)
-        environment = environment_of(self.project)
-        self._run = replace(
-            self._run, environment=replace(environment, runner=self.results.job.runner)
-        )
-        self._journal.open(self._run)
+        environment = environment_of(self.context.project)
+        environment = replace(environment, runner=self.context.job.runner)
+        self._run = replace(self._run, environment=environment)
+        # What was collected is written when it is known which of it was measured.
+        self._journal.open(replace(self._run, coverage=None))
 
     def judge(self, test: str, observed: dict[str, object]) -> JudgedTest:
         """Record one test's observation, then judge it, then decide whether it is written.
@@ -109,29 +218,27 @@ class GateRun:
         """
         observation = decode(Observation, observed, key=test)  # or the journal is unreadable
         if not self._begun:  # a test that asked for the fixture only while it ran
-            self.results.attempt(partial(self.begin, [test]))
-        told = self.profiled.get(test)
-        if told is not None or self.unavailable is not None:
+            self._attempt(partial(self.begin, [test], self._run.coverage))
+        complete = self.device.add_to(observation)
+        if complete is not observation:
             from pytest_ttnn_perf.observe.checklist import asked_again
-            from pytest_ttnn_perf.run.device_pass import unavailable, with_device
 
-            told = told or unavailable(test, f"device pass: {self.unavailable}")
-            observation = asked_again(with_device(observation, told), self.settings)
+            observation = asked_again(complete, self.settings)
             observed = encode(observation)
-        self.results.attempt(partial(self._journal.add, test, observed))
+        self._attempt(partial(self._journal.add, test, observed))
         return self._judge(observation)
 
     def judge_again(self, observation: Observation) -> JudgedTest:
         """Judge a test anew on all that is known of it now, and record that."""
         encoded = encode(observation)
-        self.results.attempt(partial(self._journal.add, observation.test, encoded))
+        self._attempt(partial(self._journal.add, observation.test, encoded))
         return self._judge(observation)
 
     def _judge(self, observation: Observation) -> JudgedTest:
-        judged = judge_observation(observation, self._store, hardware=self.hardware)
+        judged = judge_observation(observation, self._store, hardware=self.context.hardware)
         judged = checked_against_verdicts(judged, self.settings)
-        if self.shift is not None:
-            judged = relabelled(judged, self.shift)
+        if self._run.shift is not None:
+            judged = relabelled(judged, self._run.shift)
         self._tests[observation.test] = self._decided(judged)
         return self._tests[observation.test]
 
@@ -141,7 +248,7 @@ class GateRun:
             return judged  # what fails is nothing to compare with
         return self._updates.decide(
             judged,
-            hardware=self.hardware,
+            hardware=self.context.hardware,
             accepted=partial(accepted_now, self._run.environment, self.settings.reason),
         )
 
@@ -162,12 +269,13 @@ class GateRun:
         names = in_question(judged, self._updates.update, passes=passes)
         if profiled is None or not names:
             return names
-        told = frozenset(self.profiled[test].metrics) if test in self.profiled else frozenset()
-        return names & told if profiled else names - told
+        observed = self.device.observations.get(test)
+        of_device = frozenset(observed.metrics) if observed else frozenset()
+        return names & of_device if profiled else names - of_device
 
     def has_baseline(self, test: str) -> bool:
         """Return whether a test has a baseline on this hardware."""
-        return self._store.find(self.hardware, test) is not None
+        return self._store.find(self.context.hardware, test) is not None
 
     @property
     def passes_folder(self) -> Path:
@@ -200,17 +308,16 @@ class GateRun:
         """
         if self.settings.update is Update.ALL:
             return None
-        environment = self._run.environment
-        self.shift = assess(
-            self._tests, self._store, hardware=self.hardware, environment=environment
-        )
-        if self.shift is None:
+        run = self._run
+        shift = assess(self._tests, self._store, hardware=run.hardware, environment=run.environment)
+        if shift is None:
             return None
+        self._run = replace(run, shift=shift)
         self._updates.only_new()
         for test, judged in self._tests.items():
-            anew = relabelled(replace(judged, written=frozenset()), self.shift)
+            anew = relabelled(replace(judged, written=frozenset()), shift)
             self._tests[test] = self._decided(anew)
-        return "ttnn-perf: " + shift_line(self.shift)
+        return "ttnn-perf: " + shift_line(shift)
 
     def withdraw(self, test: str) -> None:
         """Do not write a test's result after all: what came after its call went wrong."""
@@ -226,68 +333,59 @@ class GateRun:
             return None
         verdicts = failing(judged, self.settings)
         found = violations(judged, self.settings.checklist)
-        return failure_text(judged, verdicts, findings=found, rerun=self.rerun)
+        return failure_text(judged, verdicts, findings=found, rerun=self.context.rerun)
 
-    def finish(self, *, complete: bool = True) -> Run:
-        """Write baselines and records; return the run. What was not written is in ``errors``.
+    def junit_properties(self, test: str) -> list[tuple[str, str]]:
+        """Return the metrics of a judged test for JUnit; none if they are not wanted."""
+        judged = self._tests.get(test)
+        if judged is None or not self.settings.junit_properties:
+            return []
+        from pytest_ttnn_perf.report.ci import property_pairs
+
+        return property_pairs(judged, self.context.hardware)
+
+    def finish(self, *, complete: bool) -> RunResult:
+        """Write baselines, records and reports; what was not written is in ``errors``.
 
         A run that is not ``complete`` was interrupted: its record says so, and never passes.
         """
-        for refused in self._updates.write(self.results.written):
-            self.results.errors.append(refused.error)
+        written: list[Path] = []
+        for refused in self._updates.write(written):
+            self._errors.append(refused.error)
             for test in refused.tests:
                 self._tests[test] = replace(self._tests[test], written=frozenset())
-        coverage = self.coverage and self.coverage.without(self._tests)
-        run = replace(self._run, tests=self._tests, complete=complete, shift=self.shift)
-        self._run = run = replace(run, coverage=coverage)
-        self.health = health_of(run, self._store, self.settings)
-        kept = not self._tests or self.results.publish(run, self._journal.file.with_suffix(".json"))
-        if kept:
+        coverage = self._run.coverage and self._run.coverage.without(self._tests)
+        run = replace(self._run, tests=self._tests, complete=complete, coverage=coverage)
+        health = health_of(run, self._store, self.settings)
+        records: list[Path] = []
+        own_record = self._journal.file.with_suffix(".json")
+        if self._tests and self._attempt(partial(write_run, run, own_record)):
+            records.append(own_record)
+        if records or not self._tests:
             self._journal.close()
         # Also of a run without tests: the file of an earlier run must not stand in for it.
-        if self.settings.json is not None:
-            self.results.publish(run, self.settings.json)
-        self.results.report(run, self._store, self._summary_options)
-        return run
+        given = self.settings.json
+        if given is not None and self._attempt(partial(write_run, run, given)):
+            records.append(given)
+        result = RunResult(
+            self.context, run, self._store, health, written, records, self._errors
+        ).with_ci_reports()
+        if result.ci_reports is not None:
+            for write in result.ci_reports.writers(self.settings):
+                self._attempt(write)
+        return result
 
-    def abandon(self) -> None:
-        """Delete the journal of a run that was refused before its first test."""
+    def abandon(self) -> RunResult:
+        """Delete the journal of a run that was refused; nothing of it is written."""
         self._journal.close()
+        run = replace(self._run, tests=self._tests, coverage=None)
+        return RunResult(self.context, run, self._store, errors=self._errors)
 
-    def summary(self) -> Iterator[Line]:
-        """Lay out the run's result."""
-        found = orphaned(self._run, self._store)
-        found = with_commands(found, self.rerun, self.results.records, cwd=self.cwd)
-        summary_options = replace(
-            self._summary_options(), update=self.settings.update, orphaned=found
-        )
-        return summary_lines(list(self._tests.values()), summary_options=summary_options)
-
-    def _summary_options(self) -> SummaryOptions:
-        tests = list(self._tests.values())
-        summary_options = summary_options_of(
-            tests, self.settings, rerun=self.rerun, shift=self.shift
-        )
-        return replace(summary_options, health=self.health)
-
-    def shift_text(self) -> str:
-        """Say what fails a run whose machine is slower as a whole."""
-        assert self.shift is not None
-        advice = shift_advice(self.shift, self.rerun.accept_all(), failed=False)
-        return "\n  ".join([shift_size(self.shift), *advice])
-
-    def health_summary(self) -> Iterator[Line]:
-        """Say what fails a run in which nothing was gated."""
-        return health_lines(self.health)
-
-    def heading(self) -> str:
-        """Say in one line what this run does."""
-        host = None if self.has_devices else self.hardware.key
-        return heading_line(
-            self.settings, host, cwd=self.cwd, inline=self.inline, profiler=self.profiler
-        )
-
-    @property
-    def judged_any(self) -> bool:
-        """Whether there is anything to report."""
-        return bool(self._tests)
+    def _attempt(self, write: Callable[[], object]) -> bool:
+        """Go on after a failed write: what can be saved is saved, and the run says what was not."""
+        try:
+            write()
+        except TtnnPerfError as error:
+            self._errors.append(str(error))
+            return False
+        return True

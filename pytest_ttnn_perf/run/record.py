@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import contextlib
 import json
-from dataclasses import field, replace
+from dataclasses import replace
 from datetime import datetime, timezone
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, TextIO
 
 from pytest_ttnn_perf._base.dataclass import dataclass
-from pytest_ttnn_perf._base.errors import TtnnPerfError, WriteError
+from pytest_ttnn_perf._base.errors import WriteError
 from pytest_ttnn_perf._base.files import write_text
 from pytest_ttnn_perf.device.host import host_environment
 from pytest_ttnn_perf.records.hardware import CiJob
@@ -19,7 +19,6 @@ from pytest_ttnn_perf.records.json import encode
 from pytest_ttnn_perf.records.observation import encode_heading
 from pytest_ttnn_perf.records.settings import Checklist
 from pytest_ttnn_perf.report.sentences import sentence
-from pytest_ttnn_perf.report.terminal import closing_lines, shown_path
 from pytest_ttnn_perf.run.judge import differences
 
 if TYPE_CHECKING:
@@ -31,7 +30,6 @@ if TYPE_CHECKING:
     from pytest_ttnn_perf.records.settings import Settings
     from pytest_ttnn_perf.report.ci import CiReport
     from pytest_ttnn_perf.report.terminal import SummaryOptions
-    from pytest_ttnn_perf.run.gate_run import GateRun
 
 
 @dataclass(slots=True)
@@ -108,71 +106,6 @@ def ignore_folder(folder: Path) -> None:
     ignore = folder / ".gitignore"
     if not ignore.exists():
         write_text(ignore, "*\n")
-
-
-@dataclass(slots=True)
-class Results:
-    """What a run leaves behind. ``job`` is the CI job that it is part of."""
-
-    settings: Settings
-    cwd: Path
-    job: CiJob = CiJob()
-    reports: CiReports | None = None
-    errors: list[str] = field(default_factory=list)
-    written: list[Path] = field(default_factory=list)
-    records: list[Path] = field(default_factory=list)
-
-    def attempt(self, write: Callable[[], object]) -> bool:
-        """Go on after a failed write: what can be saved is saved, and the run says what was not."""
-        try:
-            write()
-        except TtnnPerfError as error:
-            self.errors.append(str(error))
-            return False
-        return True
-
-    def publish(self, run: Run, file: Path) -> bool:
-        """Write a record of the run; return whether that worked."""
-        if not self.attempt(partial(write_run, run, file)):
-            return False
-        self.records.append(file)
-        return True
-
-    def report(
-        self, run: Run, store: BaselineStore, summary_options: Callable[[], SummaryOptions]
-    ) -> None:
-        """Tell the run to reviewers and to the CI system, as far as that is wanted."""
-        if not self._is_read_elsewhere:
-            return
-
-        record = shown_path(self.records[0], self.cwd) if self.records else None
-        self.reports = ci_reports(
-            run,
-            self.settings,
-            store,
-            summary_options=summary_options(),
-            job=self.job,
-            record=record,
-        )
-        for write in self.reports.writers(self.settings):
-            self.attempt(write)
-
-    @property
-    def _is_read_elsewhere(self) -> bool:
-        settings, job = self.settings, self.job
-        files = settings.markdown or settings.gitlab
-        shown = settings.step_summary and job.step_summary
-        return bool(files or shown or (job.annotates and settings.annotations))
-
-    def closing(self) -> Iterator[str]:
-        """Say where the results went."""
-        baselines = self.settings.baselines
-        return closing_lines(
-            missing=None if baselines.is_dir() else baselines,
-            written=self.written,
-            records=self.records,
-            cwd=self.cwd,
-        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -275,16 +208,6 @@ def _below(repository: Path, root: Path) -> str:
             way = below.relative_to(above).as_posix()
             return "" if way == "." else way
     return ""
-
-
-def properties_of(test: str, gate: GateRun) -> list[tuple[str, str]]:
-    """Return the metrics of a test that was judged; none if they are not wanted."""
-    judged = gate.judged(test)
-    if judged is None or not gate.settings.junit_properties:
-        return []
-    from pytest_ttnn_perf.report.ci import property_pairs
-
-    return property_pairs(judged, gate.hardware)
 
 
 def environment_of(project: Path) -> Environment:

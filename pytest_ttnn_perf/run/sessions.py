@@ -22,6 +22,7 @@ from pytest_ttnn_perf.records.messages import (
 from pytest_ttnn_perf.records.observation import Observation
 from pytest_ttnn_perf.records.verdict import Outcome
 from pytest_ttnn_perf.report.sentences import sentence
+from pytest_ttnn_perf.run.workers import Listener
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -51,7 +52,7 @@ class Sessions:
 
 
 @dataclass(slots=True)
-class SessionListener:
+class SessionListener(Listener):
     """Takes in what one session measures.
 
     ``tell`` is told how many tests are over, and of how many. ``begin`` is called in the first

@@ -10,7 +10,7 @@ import shutil
 import sys
 import time
 from dataclasses import field, replace
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import TYPE_CHECKING, Final
 
 from pytest_ttnn_perf._base.dataclass import dataclass
 from pytest_ttnn_perf._base.errors import DecodeError, TtnnPerfError, UsageError, WriteError
@@ -38,8 +38,8 @@ if TYPE_CHECKING:
 
     from pytest_ttnn_perf.processes.worker import Ending
     from pytest_ttnn_perf.records.messages import Apart, Message
+    from pytest_ttnn_perf.records.observation import Observation
     from pytest_ttnn_perf.records.settings import Settings
-    from pytest_ttnn_perf.run.device_pass import DevicePass, TracyPass
 
 
 def finds_modules_in(folder: Path) -> bool:
@@ -69,18 +69,44 @@ class Loss:
     hung: bool = False
 
 
-class Listener(Protocol):
-    """Hears the workers of a pass."""
+class Listener:
+    """Receives the messages of a pass' workers; subclasses override what they need."""
+
+    __slots__ = ()
 
     @property
     def stop(self) -> str | None:
         """Why no more tests should run; None to go on."""
+        return None
 
     def receive(self, message: Message) -> None:
-        """Take notice of what a worker says."""
+        """Take in one message of a worker."""
 
     def worker_lost(self, loss: Loss) -> None:
-        """Take notice of a worker that died or hung."""
+        """Take in that a worker died or hung."""
+
+
+@dataclass(frozen=True, slots=True)
+class DeviceResults:
+    """What the device pass measured, by test; nothing where there was no such pass.
+
+    ``unavailable`` says why nothing is known of any test. After ``stopped``, no worker may follow:
+    a device was left that none can use.
+    """
+
+    observations: Mapping[str, Observation] = field(default_factory=dict)
+    unavailable: str | None = None
+    stopped: str | None = None
+
+    def add_to(self, observation: Observation) -> Observation:
+        """Return what the wall pass observed of a test with what this pass did, or why not."""
+        measured = self.observations.get(observation.test)
+        if measured is None and self.unavailable is None:
+            return observation
+        from pytest_ttnn_perf.run.device_pass import unavailable, with_device
+
+        why = f"device pass: {self.unavailable}"
+        return with_device(observation, measured or unavailable(observation.test, why))
 
 
 @dataclass(slots=True)
@@ -362,13 +388,14 @@ class WorkerFactory:
 
         return replace(self._workers(self.profiler, variables), shown=False)
 
-    def device_pass(self) -> DevicePass | TracyPass:
-        """Return the pass in which tests are profiled."""
-        from pytest_ttnn_perf.run.device_pass import DevicePass, TracyPass
+    def run_device_pass(self) -> DeviceResults:
+        """Profile the measured tests in a pass of their own."""
+        from pytest_ttnn_perf.run.device_pass import profile_tests, profile_with_tracy
 
         if self.profiler is ProfilerKind.TRACY:
-            return TracyPass(self.settings, self.profiled(more_room=False), self.print_line)
-        return DevicePass(self.settings, self.profiled, self.print_line)
+            workers = self.profiled(more_room=False)
+            return profile_with_tracy(self.settings, workers, self.print_line)
+        return profile_tests(self.settings, self.profiled, self.print_line)
 
     def _variables(self, folder: Path) -> Mapping[str, str]:
         if installed().version is None:

@@ -175,7 +175,7 @@ def test_what_devices_told_of_a_test_is_not_missed_while_it_is_skipped(
 def test_progress_is_told_now_and_then(monkeypatch: pytest.MonkeyPatch) -> None:
     now_s, lines = [0.0], list[str]()
     monkeypatch.setattr("time.monotonic", lambda: now_s[0])
-    listener = device_pass._DeviceListener(lines.append, {}, _began_s=0.0, _said_s=0.0)
+    listener = device_pass._DeviceListener(lines.append, {}, _began_s=0.0, _printed_s=0.0)
     tests = [f"test_{number}" for number in range(4)]
 
     listener.receive(Collected(tests, tests, [], [], "baselines", 2))

@@ -7,7 +7,7 @@ from textwrap import dedent
 from typing import TYPE_CHECKING
 
 from pytest_ttnn_perf.records.messages import Finished, PassKind
-from pytest_ttnn_perf.run.workers import Pass, WorkerLauncher
+from pytest_ttnn_perf.run.workers import Listener, Pass, WorkerLauncher
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -44,7 +44,7 @@ FINE = "collect(); run(*mine); close()"
 
 
 @dataclass(slots=True)
-class SessionListener:
+class SessionListener(Listener):
     """Keeps what is heard; wants no more once a message of ``stop_at`` came."""
 
     stop_at: Message | None = None

@@ -127,14 +127,14 @@ def test_a_test_that_told_nothing_says_why(observed: object, why: str) -> None:
     heard = Heard("a")
     heard.receive(reported("a", observed))
     heard.close(None)
-    assert heard.told == {"a": given_up("a", why)}
+    assert heard.observations == {"a": given_up("a", why)}
 
 
 def test_a_test_that_was_skipped_is_not_missed_and_one_that_runs_again_is_waited_for() -> None:
     heard = Heard("skipped", "rerun")
     heard.receive(reported("skipped", outcome="skipped"))
     heard.receive(reported("rerun", encode(told("rerun")), outcome="rerun"))
-    assert (heard.told, list(heard.waiting)) == ({}, ["rerun"])
+    assert (heard.observations, list(heard.waiting)) == ({}, ["rerun"])
 
 
 @pytest.mark.parametrize(
@@ -154,7 +154,7 @@ def test_tests_that_no_worker_came_to_say_why(message: Any, why: str) -> None:
     else:
         heard.receive(message)
     heard.close(None)
-    assert heard.told == {"a": given_up("a", why), "b": given_up("b", why)}
+    assert heard.observations == {"a": given_up("a", why), "b": given_up("b", why)}
 
 
 def test_after_a_device_that_nobody_can_use_no_worker_follows() -> None:
@@ -162,7 +162,7 @@ def test_after_a_device_that_nobody_can_use_no_worker_follows() -> None:
     heard.receive(Broke("INTERNALERROR"))
     heard.close("left a device that cannot be reset")
     why = "an earlier worker left a device that cannot be reset"
-    assert heard.told == {"a": given_up("a", why)}
+    assert heard.observations == {"a": given_up("a", why)}
 
 
 def test_a_test_that_a_later_worker_does_not_collect_is_given_up() -> None:
@@ -171,4 +171,4 @@ def test_a_test_that_a_later_worker_does_not_collect_is_given_up() -> None:
     heard.receive(Collected(["c"], ["c"], [], []))
     heard.receive(reported("c", encode(told("c"))))
     heard.close(None)
-    assert heard.told["b"] == given_up("b", "the test did not run")
+    assert heard.observations["b"] == given_up("b", "the test did not run")

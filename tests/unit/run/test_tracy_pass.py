@@ -16,7 +16,7 @@ from pytest_ttnn_perf.records.metric import Better, Kind, Metric, Source
 from pytest_ttnn_perf.records.observation import MetricObservation, Observation
 from pytest_ttnn_perf.records.ops import Op, OpTable, Signpost, Unread
 from pytest_ttnn_perf.records.settings import Checklist, Settings
-from pytest_ttnn_perf.run.device_pass import TracyPass, _told
+from pytest_ttnn_perf.run.device_pass import _read_report, profile_with_tracy
 from tests.unit.captures import ops_text
 from tests.unit.ops.tables import MATMUL, NORM, RESHARD, op, table
 
@@ -51,7 +51,7 @@ def measured(test: str, *iterations: Sequence[Op], run: int = 1) -> list[Op | st
 
 
 def told(*content: Op | str) -> dict[str, Observation]:
-    return dict(_told(capture(*content), Settings(checklist=Checklist.OFF)))
+    return dict(_read_report(capture(*content), Settings(checklist=Checklist.OFF)))
 
 
 def metric(name: str, *samples: float, note: str | None = None) -> MetricObservation:
@@ -72,7 +72,7 @@ def kernel_times(found: dict[str, Observation]) -> dict[str, tuple[float, ...]]:
 
 def test_the_checklist_is_asked_of_the_last_window_alone() -> None:
     content = measured(TEST, [op(MATMUL, 40)], [op(RESHARD, 40)])
-    found = dict(_told(capture(*content), Settings(select=("TTP302", "TTP004"))))[TEST]
+    found = dict(_read_report(capture(*content), Settings(select=("TTP302", "TTP004"))))[TEST]
     (resharding,) = found.findings
     assert (resharding.code, resharding.value) == ("TTP302", 1.0)
     assert found.outcomes["TTP004"] is RuleOutcome.NOT_APPLICABLE
@@ -112,7 +112,7 @@ def test_a_category_that_not_every_iteration_has_is_left_out() -> None:
 def test_a_call_in_which_an_op_has_no_time_is_no_data_and_another_test_is_none_the_worse() -> None:
     calls = [*measured(TEST, [op(MATMUL, 40)]), *measured("a.py::other", [op(MATMUL, 40)])]
     broken = replace(capture(*calls), unread=(Unread(9, "no kernel duration", signposts=1),))
-    found = dict(_told(broken, Settings(checklist=Checklist.OFF)))
+    found = dict(_read_report(broken, Settings(checklist=Checklist.OFF)))
     why = "1 of 2 device ops has no kernel duration, first in line 9 of Tracy's report"
     assert found[TEST] == nothing(TEST, why)[TEST]
     assert kernel_times(found)["a.py::other"] == (40,)
@@ -215,7 +215,7 @@ class WorkerLauncher:
 def run_pass(workers: WorkerLauncher) -> tuple[dict[str, Observation], list[str]]:
     """Run the pass; return what it told and what it said."""
     said: list[str] = []
-    found = TracyPass(Settings(timeout=42.0), workers, said.append).run()  # type: ignore[arg-type]
+    found = profile_with_tracy(Settings(timeout=42.0), workers, said.append).observations  # type: ignore[arg-type]
     assert said[0] == "ttnn-perf: device pass: profiling with Tracy; its report comes at the end"
     return dict(found), said[1:]
 
