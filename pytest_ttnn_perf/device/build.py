@@ -5,8 +5,6 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import json
-import signal
-import subprocess
 import tempfile
 from dataclasses import field, replace
 from enum import Enum
@@ -18,6 +16,7 @@ from pytest_ttnn_perf._base.errors import TtnnPerfError
 from pytest_ttnn_perf._base.files import read_json, write_text
 from pytest_ttnn_perf.device.chips import DEVICES, is_simulated
 from pytest_ttnn_perf.device.ttnn import cause_of, installed
+from pytest_ttnn_perf.processes.commands import run_bounded
 from pytest_ttnn_perf.records.codec import Value
 from pytest_ttnn_perf.records.hardware import Build, member_name
 
@@ -103,35 +102,26 @@ def ask_ttnn(
     names = [question.value for question in (Question.IMPORT, *questions)]
     command = [*interpreter, "-c", _SCRIPT, str(Path(location).parent), *names]
     with (
-        tempfile.TemporaryFile() as said,
+        tempfile.TemporaryFile() as printed,
         tempfile.TemporaryFile() as log,
         tempfile.TemporaryDirectory(prefix="ttnn-perf-") as scratch,
     ):
         # Opening the cluster writes reports, by default into the current folder.
         variables = {**environment, "TT_METAL_LOGS_PATH": scratch}
         try:
-            # Files, not pipes: a child of the process could keep a pipe open after its end.
-            done = subprocess.run(
-                command,
-                env=variables,
-                stdin=subprocess.DEVNULL,
-                stdout=said,
-                stderr=log,
-                timeout=timeout_s,
-                check=False,
+            ending = run_bounded(
+                command, timeout_s=timeout_s, stdout=printed, stderr=log, environment=variables
             )
-            ending = _ending(done.returncode)
-        except subprocess.TimeoutExpired:
-            ending = f"did not answer within {timeout_s:g} s"
         except OSError as error:
             return Answers(problem=f"{interpreter[0]} cannot be started: {error.strerror}")
-        return _answers(names, _text(said), ending=ending, log=_text(log))
+        why = f"did not answer within {timeout_s:g} s" if ending.hung else str(ending)
+        return _answers(names, _text(printed), ending=why, log=_text(log))
 
 
-def _answers(names: Sequence[str], said: str, *, ending: str, log: str) -> Answers:
+def _answers(names: Sequence[str], printed: str, *, ending: str, log: str) -> Answers:
     says: dict[Question, str] = {}
     errors: dict[Question, str] = {}
-    for line in said.splitlines():
+    for line in printed.splitlines():
         answer = _answer(line)
         if answer is None:
             found = f"{line[:_LONGEST_FOUND]!r}"
@@ -158,15 +148,6 @@ def _answer(line: str) -> tuple[Question, str, bool] | None:
         return question, str(document["error" if is_error else "says"]), is_error
     except (ValueError, TypeError, LookupError, RecursionError):
         return None
-
-
-def _ending(code: int) -> str:
-    if code >= 0:
-        return f"ended with exit code {code}"
-    try:
-        return f"was killed by {signal.Signals(-code).name}"
-    except ValueError:
-        return f"was killed by signal {-code}"
 
 
 def _text(file: IO[bytes]) -> str:

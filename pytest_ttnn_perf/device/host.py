@@ -8,7 +8,7 @@ import os
 import platform
 import re
 import shutil
-import subprocess
+import tempfile
 from datetime import datetime, timezone
 from functools import lru_cache
 from importlib import metadata
@@ -192,25 +192,30 @@ def tt_smi_snapshot(environment: Mapping[str, str]) -> tuple[str | None, str | N
     program = shutil.which("tt-smi", path=environment.get("PATH", ""))
     if program is None:
         return None, "tt-smi is not on PATH"
-    try:
-        done = subprocess.run(
-            [program, "-s"],
-            env=environment,
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            timeout=_SMI_TIMEOUT_S,
-            check=False,
-        )
-    except subprocess.TimeoutExpired:
+    from pytest_ttnn_perf.processes.commands import run_bounded
+
+    with tempfile.TemporaryFile() as output, tempfile.TemporaryFile() as errors:
+        try:
+            ending = run_bounded(
+                [program, "-s"],
+                timeout_s=_SMI_TIMEOUT_S,
+                stdout=output,
+                stderr=errors,
+                environment=environment,
+            )
+        except OSError as error:
+            return None, f"{program} cannot be started: {error.strerror}"
+        for file in (output, errors):
+            file.seek(0)
+        printed = output.read().decode(errors="replace")
+        complaints = errors.read().decode(errors="replace")
+    if ending.hung:
         return None, f"tt-smi -s did not answer within {_SMI_TIMEOUT_S:g} s"
-    except OSError as error:
-        return None, f"{program} cannot be started: {error.strerror}"
-    said = done.stdout.decode(errors="replace")
-    if done.returncode or "{" not in said:
-        told = (done.stderr.decode(errors="replace") + said).strip().splitlines()
-        last = f": {told[-1].strip()}" if told else ""
-        return None, f"tt-smi -s ended with exit code {done.returncode}{last}"
-    return said[said.index("{") :], None  # some releases log before it
+    if ending.code or "{" not in printed:
+        lines = (complaints + printed).strip().splitlines()
+        last = f": {lines[-1].strip()}" if lines else ""
+        return None, f"tt-smi -s ended with exit code {ending.code}{last}"
+    return printed[printed.index("{") :], None  # some releases log before it
 
 
 def _tenants(devices: Iterable[int], proc: Path) -> tuple[tuple[Tenant, ...], bool]:

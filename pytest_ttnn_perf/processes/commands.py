@@ -1,4 +1,4 @@
-"""Run a process to completion with a timeout; its output goes to a log."""
+"""Run a process to completion with a timeout; its output goes to a file."""
 
 from __future__ import annotations
 
@@ -8,12 +8,59 @@ import signal
 import subprocess
 import tempfile
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import IO, TYPE_CHECKING
 
 from pytest_ttnn_perf.processes.worker import Ending
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
+
+
+def run_bounded(  # noqa: PLR0913 (keywords, most of them those of Popen)
+    command: Sequence[str] | str,
+    *,
+    timeout_s: float,
+    stdout: IO[bytes],
+    stderr: IO[bytes],
+    cwd: Path | None = None,
+    environment: Mapping[str, str] | None = None,
+    leave_nothing: bool = False,
+) -> Ending:
+    """Run a command without input, at most so long (0: for ever); a string is one for the shell.
+
+    It is killed with all that it has started if it takes longer, or if this process is interrupted;
+    with ``leave_nothing``, what it has started is killed when it ends, too. Its output goes to
+    files: a child of it could keep a pipe open after its end.
+
+    Raises:
+        OSError: it cannot be started.
+    """
+    process = subprocess.Popen(
+        command,
+        shell=isinstance(command, str),
+        cwd=cwd,
+        env=environment,
+        stdin=subprocess.DEVNULL,
+        stdout=stdout,
+        stderr=stderr,
+        start_new_session=True,
+    )
+    silent_s = None
+    try:
+        process.wait(timeout_s or None)
+    except subprocess.TimeoutExpired:
+        silent_s = timeout_s
+    finally:
+        running = process.poll() is None
+        left = descendants(process.pid) if running else []
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            if running or leave_nothing:
+                os.killpg(process.pid, signal.SIGKILL)
+        for pid in left:  # a launcher puts what it launches into a group of its own
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                os.kill(pid, signal.SIGKILL)
+        code = process.wait()
+    return Ending(code, silent_s)
 
 
 def run_batch(
@@ -24,37 +71,21 @@ def run_batch(
     log: Path,
     timeout_s: float,
 ) -> Ending:
-    """Run a command, at most so long (0: for ever); what it prints goes to ``log``.
-
-    Nothing that it has started is left when it ends, or when this process is interrupted.
+    """Run a command as ``run_bounded`` does, leaving nothing; what it prints is added to ``log``.
 
     Raises:
         OSError: it cannot be started.
     """
-    with log.open("ab") as written:
-        process = subprocess.Popen(
-            list(command),
-            cwd=str(cwd),
-            env=dict(environment),
-            stdin=subprocess.DEVNULL,
-            stdout=written,
-            stderr=written,
-            start_new_session=True,
+    with log.open("ab") as output:
+        return run_bounded(
+            command,
+            timeout_s=timeout_s,
+            stdout=output,
+            stderr=output,
+            cwd=cwd,
+            environment=environment,
+            leave_nothing=True,
         )
-    silent_s = None
-    try:
-        process.wait(timeout_s or None)
-    except subprocess.TimeoutExpired:
-        silent_s = timeout_s
-    finally:
-        left = descendants(process.pid) if process.poll() is None else []
-        with contextlib.suppress(ProcessLookupError, PermissionError):
-            os.killpg(process.pid, signal.SIGKILL)
-        for pid in left:  # a launcher puts what it launches into a group of its own
-            with contextlib.suppress(ProcessLookupError, PermissionError):
-                os.kill(pid, signal.SIGKILL)
-        code = process.wait()
-    return Ending(code, silent_s)
 
 
 def descendants(pid: int, proc: Path = Path("/proc")) -> list[int]:
@@ -83,32 +114,16 @@ def free_port() -> int:
 
 
 def run_command(command: str, *, timeout_s: float) -> str | None:
-    """Run a command in the shell, for the user wrote it as for one; return why it failed.
-
-    None if it did not.
-    """
+    """Run a command of the user's in the shell; return why it failed, None if it did not."""
     with tempfile.TemporaryFile() as output:
         try:
-            process = subprocess.Popen(
-                command,
-                shell=True,
-                stdin=subprocess.DEVNULL,
-                stdout=output,
-                stderr=output,
-                start_new_session=True,  # what it has started is ended with it
-            )
+            ending = run_bounded(command, timeout_s=timeout_s, stdout=output, stderr=output)
         except OSError as error:
             return f"cannot be started: {error.strerror}"
-        try:
-            code = process.wait(timeout_s)
-        except subprocess.TimeoutExpired:
-            return f"did not end within {timeout_s:g} s"
-        finally:
-            if process.poll() is None:
-                os.killpg(process.pid, signal.SIGKILL)
-                process.wait()
         output.seek(0)
-        said = output.read().decode(errors="replace").strip().splitlines()
-    if code == 0:
+        lines = output.read().decode(errors="replace").strip().splitlines()
+    if ending.hung:
+        return f"did not end within {timeout_s:g} s"
+    if ending.code == 0:
         return None
-    return f"ended with code {code}" + (f": {said[-1]}" if said else "")
+    return f"ended with code {ending.code}" + (f": {lines[-1]}" if lines else "")
