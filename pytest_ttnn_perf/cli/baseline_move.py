@@ -24,8 +24,7 @@ from pytest_ttnn_perf.cli.baseline_edits import (
 from pytest_ttnn_perf.records.observation import Coverage, Run, function_of, lies_in
 from pytest_ttnn_perf.records.paths import key_folder
 from pytest_ttnn_perf.report.terminal import renaming_texts
-from pytest_ttnn_perf.run.collection import collect
-from pytest_ttnn_perf.run.health import described, hardware_of, orphans_in, stored_tests
+from pytest_ttnn_perf.run.health import collect, described, hardware_of, orphans_in, stored_tests
 from pytest_ttnn_perf.run.judge import judge_run
 
 if TYPE_CHECKING:

@@ -17,8 +17,7 @@ from pytest_ttnn_perf._base.dataclass import dataclass
 from pytest_ttnn_perf._base.errors import UsageError
 from pytest_ttnn_perf.experiments.calibrate import Progress
 from pytest_ttnn_perf.experiments.compare_runs import compare_runs
-from pytest_ttnn_perf.gate.exact import representative
-from pytest_ttnn_perf.gate.judge import judge_test, with_parts_explaining
+from pytest_ttnn_perf.gate.judge import judge_test, representative, with_parts_explaining
 from pytest_ttnn_perf.gate.paired import Paired, Round, judge_rounds
 from pytest_ttnn_perf.gate.ratios import median
 from pytest_ttnn_perf.observe.strays import Stray

@@ -7,7 +7,7 @@ from math import inf, isfinite
 from typing import TYPE_CHECKING, Final
 
 from pytest_ttnn_perf._base.dataclass import dataclass
-from pytest_ttnn_perf.gate.exact import representative
+from pytest_ttnn_perf.gate.judge import representative
 from pytest_ttnn_perf.records.hardware import Environment
 from pytest_ttnn_perf.records.metric import KERNEL_TIME
 from pytest_ttnn_perf.records.observation import Observation

@@ -31,7 +31,6 @@ from pytest_ttnn_perf.analysis.captures.ttlang_log import (
 )
 from pytest_ttnn_perf.analysis.captures.ttlang_perf import read_perf_summary_json
 from pytest_ttnn_perf.analysis.captures.ttlang_sim import read_sim_stats, read_sim_trace
-from pytest_ttnn_perf.measure.timing import kept_output
 from pytest_ttnn_perf.observe.custom_formats import read_custom_format
 from pytest_ttnn_perf.records.hardware import Hardware
 from pytest_ttnn_perf.records.metric import KERNEL_TIME, Kind, Source
@@ -113,7 +112,6 @@ ARTIFACTS: Final[Mapping[ArtifactKind, Callable[[Path], Artifact]]] = {
     ArtifactKind.SIM_STATS: lambda file: Artifact(tuple(sim_metrics(read_sim_stats(file)))),
     ArtifactKind.TT_SMI: _boards,
 }
-__all__ = ["kept_output", "printed_artifact"]
 _STDOUT = "stdout"
 
 

@@ -148,8 +148,7 @@ def _beside_devices(
     from pytest_ttnn_perf.device.environment import report_in
     from pytest_ttnn_perf.device.host import kernels_cached
     from pytest_ttnn_perf.device.ttnn import OpenDevices
-    from pytest_ttnn_perf.observe.devices import BesideDevices
-    from pytest_ttnn_perf.observe.profiling import Printing, Profiling, Signposting
+    from pytest_ttnn_perf.observe.devices import BesideDevices, Printing, Profiling, Signposting
 
     reports = settings.artifacts / "reports"
     drafts = own or (assignment.folder if assignment else None)

@@ -14,7 +14,7 @@ from pytest_ttnn_perf._base.dataclass import dataclass
 from pytest_ttnn_perf._base.errors import AccuracyError, RuleError, TtnnPerfError, UsageError
 from pytest_ttnn_perf._base.text import plain
 from pytest_ttnn_perf.device.host import host_load
-from pytest_ttnn_perf.measure.timing import Timings, Turn, Workload, timed_region, turn_in
+from pytest_ttnn_perf.measure.timing import Timings, Turn, Workload, timed_region
 from pytest_ttnn_perf.observe.instruments import Instruments, Plan
 from pytest_ttnn_perf.observe.series import (
     FIRST_CALL,
@@ -63,7 +63,6 @@ def bounds_of(
     return {name: finite_number(option, value) for name, value in bound.items()}
 
 
-__all__ = ["Observer", "Turn", "turn_in"]
 #: What told a metric, if it was neither the test nor a file of it.
 _OBSERVED: Final = "what the run observed itself"
 

@@ -12,6 +12,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
 
+    from pytest_ttnn_perf.measure.timing import Turn
+    from pytest_ttnn_perf.observe.instruments import Instruments
     from pytest_ttnn_perf.observe.observer import Observer
 
 
@@ -40,6 +42,11 @@ from pytest_ttnn_perf._base.configuration import (  # noqa: E402 (is not to be r
     option_of,
 )
 
+OBSERVER: pytest.StashKey[Observer] = pytest.StashKey()
+#: Where several processes measure at once: the turn that each timed section waits for.
+TURN: pytest.StashKey[Turn] = pytest.StashKey()
+#: What the tests of this process are measured with.
+INSTRUMENTS: pytest.StashKey[Instruments] = pytest.StashKey()
 MARKER_HELP = (
     "ttnn_perf(warmup=, iterations=, pcc=, batch=, tolerance=, max_regression=, target=, waive=): "
     "measure this test and gate it with --ttnn-perf"
@@ -132,6 +139,23 @@ def _is_active(config: pytest.Config) -> bool:
 @pytest.fixture
 def ttnn_perf(request: pytest.FixtureRequest) -> Observer:
     """Measure a model, check its accuracy, record any metric."""
-    from pytest_ttnn_perf.plugin.fixture import observer_for
-
     return observer_for(request.node)
+
+
+def observer_for(item: pytest.Item) -> Observer:
+    """Return the observer of a test, made when it is first asked for.
+
+    It measures under the gate; without it, it only checks.
+    """
+    if OBSERVER in item.stash:
+        return item.stash[OBSERVER]
+    from pytest_ttnn_perf.observe.observer import FunctionalObserver, Observer
+    from pytest_ttnn_perf.plugin.settings import settings_of, test_settings
+
+    settings = settings_of(item.config)
+    kind = Observer if settings.enabled else FunctionalObserver
+    observer = kind(item.nodeid, test_settings(item, settings), settings)
+    observer.turn = item.config.stash.get(TURN, observer.turn)
+    observer.instruments = item.config.stash.get(INSTRUMENTS, observer.instruments)
+    item.stash[OBSERVER] = observer
+    return observer

@@ -17,49 +17,14 @@ from pytest_ttnn_perf.records.messages import PassKind
 from pytest_ttnn_perf.records.settings import Checklist, Isolate, ProfilerKind
 
 if TYPE_CHECKING:
+    from pytest_ttnn_perf.device.chips import Rank
+    from pytest_ttnn_perf.observe.instruments import Instruments
     from pytest_ttnn_perf.processes.channel import Link
     from pytest_ttnn_perf.records.messages import Assignment
     from pytest_ttnn_perf.records.settings import Settings
     from pytest_ttnn_perf.report.sentences import Rerun
 
 # A process has one role: what only another one needs is not imported.
-
-
-def is_one_of_several(settings: Settings) -> bool:
-    """Tell whether a launcher has started this process beside others.
-
-    Raises:
-        pytest.UsageError: workers were asked for, which such a process cannot start.
-    """
-    from pytest_ttnn_perf.run.preflight import rank_of
-
-    rank = rank_of(os.environ)
-    if rank is not None and settings.isolate is Isolate.PROCESS:
-        message = f"--ttnn-perf-isolate process: this is {rank} of a launcher: it starts no workers"
-        raise pytest.UsageError(message)
-    return rank is not None
-
-
-def follow(config: pytest.Config, settings: Settings) -> bool:
-    """Measure without judging if another rank judges; return whether it does."""
-    from pytest_ttnn_perf.run.preflight import rank_of
-
-    rank = rank_of(os.environ)
-    if rank is None or rank.number == 0:
-        return False
-    _measure(config, settings, ProfilerKind.OFF)
-    config.pluginmanager.register(OtherRank(str(rank)), "ttnn_perf_rank")
-    return True
-
-
-def _measure(config: pytest.Config, settings: Settings, profiler: ProfilerKind) -> None:
-    """Measure the tests of this process in it."""
-    from pytest_ttnn_perf.observe.instruments import equipment
-    from pytest_ttnn_perf.plugin.fixture import INSTRUMENTS
-    from pytest_ttnn_perf.plugin.worker import Worker
-
-    config.stash[INSTRUMENTS] = equipment(settings, profiler)
-    config.pluginmanager.register(Worker(settings), "ttnn_perf_worker")
 
 
 class OtherRank:
@@ -106,27 +71,23 @@ def activate(config: pytest.Config) -> None:
 def _share(config: pytest.Config, settings: Settings, share: Assignment) -> None:
     """Run a share of a worker's tests, side by side with others: none may meet their files."""
     from pytest_ttnn_perf.observe.instruments import equipment
-    from pytest_ttnn_perf.plugin.fixture import INSTRUMENTS
     from pytest_ttnn_perf.plugin.stream import Assigned
-    from pytest_ttnn_perf.plugin.worker import Worker
     from pytest_ttnn_perf.run.preflight import own_chip, own_folder
 
     try:
         own = own_folder(os.environ, share.folder)
-        config.stash[INSTRUMENTS] = equipment(settings, share.profiler, share, own=own)
+        instruments = equipment(settings, share.profiler, share, own=own)
         config.stash[_CHIP] = own_chip(os.environ, share.folder)
     except TtnnPerfError as error:
         raise pytest.UsageError(str(error)) from error
     config.pluginmanager.register(Assigned(share, own), "ttnn_perf_assigned")
-    config.pluginmanager.register(Worker(settings), "ttnn_perf_worker")
+    _measure(config, settings, instruments)
 
 
 def _work(config: pytest.Config, settings: Settings, link: Link) -> None:
     """Run tests for the orchestrator that started this process."""
     from pytest_ttnn_perf.observe.instruments import equipment
-    from pytest_ttnn_perf.plugin.fixture import INSTRUMENTS
     from pytest_ttnn_perf.plugin.stream import PRINTING, Assigned, Stream
-    from pytest_ttnn_perf.plugin.worker import Worker
 
     if link.assignment.apart is not None:
         # Two versions must not leave their reports in one place.
@@ -138,23 +99,39 @@ def _work(config: pytest.Config, settings: Settings, link: Link) -> None:
     if not link.assignment.cwd_on_path and sys.path[:1] == [str(config.invocation_params.dir)]:
         del sys.path[0]  # put there by `python -m pytest`, which the user did not run
     register = config.pluginmanager.register
-    stream = Stream(link)
-    profiler = link.assignment.profiler
-    if link.assignment.kind in _SAMPLES_ONLY:
+    stream, assignment = Stream(link), link.assignment
+    if assignment.kind in _SAMPLES_ONLY:
         settings = replace(settings, checklist=Checklist.OFF)
-    instruments = equipment(settings, profiler, link.assignment, opened=stream.opened)
-    config.stash[INSTRUMENTS] = instruments
-    register(Assigned(link.assignment), "ttnn_perf_assigned")
-    register(Worker(settings), "ttnn_perf_worker")
-    if link.assignment.apart is not None:
+    register(Assigned(assignment), "ttnn_perf_assigned")
+    instruments = equipment(settings, assignment.profiler, assignment, opened=stream.opened)
+    _measure(config, settings, instruments)
+    if assignment.apart is not None:
         from pytest_ttnn_perf.plugin.worker import Origins
 
-        register(Origins(link, link.assignment.apart), "ttnn_perf_origins")
+        register(Origins(link, assignment.apart), "ttnn_perf_origins")
     register(stream, "ttnn_perf_stream")
+
+
+def _measure(config: pytest.Config, settings: Settings, instruments: Instruments) -> None:
+    """Measure the tests that this process runs."""
+    from pytest_ttnn_perf.plugin import INSTRUMENTS
+    from pytest_ttnn_perf.plugin.worker import Worker
+
+    config.stash[INSTRUMENTS] = instruments
+    config.pluginmanager.register(Worker(settings), "ttnn_perf_worker")
 
 
 def _lead(config: pytest.Config, settings: Settings) -> None:
     """Judge the tests of this run, and run them here or in workers."""
+    from pytest_ttnn_perf.device.chips import rank_of
+
+    rank = rank_of(os.environ)
+    if rank is not None and rank.number != 0:
+        from pytest_ttnn_perf.observe.instruments import equipment
+
+        _measure(config, settings, equipment(settings, ProfilerKind.OFF))
+        config.pluginmanager.register(OtherRank(str(rank)), "ttnn_perf_rank")
+        return
     from pytest_ttnn_perf.plugin.orchestrator import Inline, Orchestrator, RunSummary
     from pytest_ttnn_perf.plugin.reports import TestCollection
     from pytest_ttnn_perf.run.gate_run import GateRun, RunContext
@@ -166,9 +143,7 @@ def _lead(config: pytest.Config, settings: Settings) -> None:
     )
     from pytest_ttnn_perf.run.record import ci_job
 
-    if follow(config, settings):
-        return
-    isolated = _is_isolated(config, settings)
+    isolated = _is_isolated(config, settings, rank)
     forked = getattr(config.known_args_namespace, "forked", False)  # of pytest-forked
     if not isolated and (forked or _is_distributed(config)):
         message = "--ttnn-perf measures in this process alone: run it without -n, --tx, --forked"
@@ -201,12 +176,22 @@ def _lead(config: pytest.Config, settings: Settings) -> None:
         config.known_args_namespace.no_cov = True
         register(Orchestrator(gate, choice.kind, collection), "ttnn_perf_orchestrator")
         return
-    _measure(config, settings, choice.kind)
+    from pytest_ttnn_perf.observe.instruments import equipment
+
+    _measure(config, settings, equipment(settings, choice.kind))
     register(Inline(gate, collection), "ttnn_perf_inline")
 
 
-def _is_isolated(config: pytest.Config, settings: Settings) -> bool:
-    if is_one_of_several(settings):
+def _is_isolated(config: pytest.Config, settings: Settings, rank: Rank | None) -> bool:
+    """Tell whether tests run in workers; a process that a launcher started beside others has none.
+
+    Raises:
+        pytest.UsageError: workers were asked for, and cannot be started here.
+    """
+    if rank is not None:
+        if settings.isolate is Isolate.PROCESS:
+            message = f"--ttnn-perf-isolate process: this is {rank} of a launcher: it starts no"
+            raise pytest.UsageError(f"{message} workers")
         return False
     options = config.known_args_namespace
     debugging = [text for name, text in _DEBUGGING.items() if getattr(options, name, False)]

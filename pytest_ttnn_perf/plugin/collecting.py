@@ -27,7 +27,7 @@ def pytest_configure(config: pytest.Config) -> None:
 def pytest_collection_finish(session: pytest.Session) -> None:
     """Write it."""
     from pytest_ttnn_perf.records.json import encode
-    from pytest_ttnn_perf.run.collection import COLLECTED
+    from pytest_ttnn_perf.run.health import COLLECTED
 
     tests = [item.nodeid for item in session.items]
     found = session.config.stash[_COLLECTION].coverage(tests)

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Final
 import pytest
 
 from pytest_ttnn_perf._base.errors import TtnnPerfError
+from pytest_ttnn_perf.device.chips import Touched
 from pytest_ttnn_perf.plugin.hook_calls import report_run
 from pytest_ttnn_perf.plugin.relay import Relay, tell
 from pytest_ttnn_perf.plugin.reports import fail_report, live_logs
@@ -22,7 +23,7 @@ from pytest_ttnn_perf.plugin.settings import is_measured
 from pytest_ttnn_perf.records.messages import OBSERVATION
 from pytest_ttnn_perf.run.confirm import ConfirmPasses
 from pytest_ttnn_perf.run.gate_run import RunResult
-from pytest_ttnn_perf.run.preflight import Touched, check_chips, check_untouched, lease
+from pytest_ttnn_perf.run.preflight import check_chips, check_untouched, lease
 from pytest_ttnn_perf.run.workers import Pass, WorkerFactory, WorkerLauncher
 
 if TYPE_CHECKING:

@@ -15,8 +15,8 @@ import pytest
 from _pytest.config import create_terminal_writer
 
 from pytest_ttnn_perf._base.text import text_of
-from pytest_ttnn_perf.observe.observer import turn_in
-from pytest_ttnn_perf.plugin.fixture import TURN
+from pytest_ttnn_perf.measure.timing import turn_in
+from pytest_ttnn_perf.plugin import TURN
 from pytest_ttnn_perf.plugin.reports import FAILED, SHOWN, interruption_text, live_logs
 from pytest_ttnn_perf.plugin.settings import is_measured, profiles_itself, settings_of
 from pytest_ttnn_perf.records.messages import (

@@ -14,7 +14,7 @@ import pytest
 
 from pytest_ttnn_perf._base.text import text_of
 from pytest_ttnn_perf.observe.instruments import error_text
-from pytest_ttnn_perf.plugin.fixture import INSTRUMENTS, OBSERVER, observer_for
+from pytest_ttnn_perf.plugin import INSTRUMENTS, OBSERVER, observer_for
 from pytest_ttnn_perf.plugin.hook_calls import with_hardware
 from pytest_ttnn_perf.plugin.reports import place_of
 from pytest_ttnn_perf.plugin.settings import (
@@ -96,7 +96,7 @@ class Worker:
         if item.config.getoption("capture") != "no" or not any(map(os.environ.get, _PROFILES)):
             yield
             return
-        from pytest_ttnn_perf.observe.artifacts import kept_output
+        from pytest_ttnn_perf.measure.timing import kept_output
 
         with kept_output() as output:
             try:

@@ -1,24 +1,32 @@
-"""Baseline health: tests that did not run, baselines that are stale, and orphans."""
+"""Baseline health: tests that did not run, baselines that are stale, and orphans.
+
+Which tests there are is known from a full run, or from a pytest that only collects.
+"""
 
 from __future__ import annotations
 
 import os
+import tempfile
 from dataclasses import replace
 from datetime import datetime, timedelta, timezone
+from functools import partial
 from math import isfinite
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
 
-from pytest_ttnn_perf._base.errors import InputError, TtnnPerfError
-from pytest_ttnn_perf.gate.exact import representative
+from pytest_ttnn_perf._base.errors import DecodeError, InputError, TtnnPerfError, UsageError
+from pytest_ttnn_perf._base.files import read_json
+from pytest_ttnn_perf.gate.judge import representative
 from pytest_ttnn_perf.gate.ratios import centre_of
+from pytest_ttnn_perf.processes.worker import interpreter
 from pytest_ttnn_perf.records.baseline import Orphan, Orphaned, Renaming, Traits
-from pytest_ttnn_perf.records.observation import function_of
+from pytest_ttnn_perf.records.json import decode
+from pytest_ttnn_perf.records.observation import Coverage, function_of
 from pytest_ttnn_perf.records.paths import split_test_id
 from pytest_ttnn_perf.records.verdict import BaselineHealth, Reason, Stale
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-    from pathlib import Path
 
     from pytest_ttnn_perf.baselines.store import BaselineStore, StoredFile
     from pytest_ttnn_perf.records.baseline import Accepted
@@ -250,3 +258,47 @@ def _major(version: str | None) -> str | None:
     """
     first = (version or "").partition(".")[0]
     return first if first.isdigit() else None
+
+
+#: Names the file that the collecting process writes what it found to.
+COLLECTED: Final = "TTNN_PERF_COLLECTED"
+#: The module that does so. What pytest prints depends on its options: it is not read.
+_PLUGIN: Final = "pytest_ttnn_perf.plugin.collecting"
+_HINT: Final = (
+    "where collecting needs the hardware, give the record of a full run: "
+    "ttnn-perf baseline prune RUN.json"
+)
+
+
+def collect(settings: Settings, cwd: Path) -> Coverage:
+    """Return the tests that ``pytest --collect-only`` finds.
+
+    Raises:
+        UsageError: it could not collect them all.
+    """
+    from pytest_ttnn_perf.processes.commands import run_batch
+
+    with tempfile.TemporaryDirectory(prefix="ttnn-perf-") as folder:
+        answer, log = Path(folder, "collected.json"), Path(folder, "log")
+        command = [*interpreter(), "-m", "pytest", "--collect-only", "-q", "-p", _PLUGIN]
+        environment = {**os.environ, COLLECTED: str(answer)}
+        ending = run_batch(
+            command, cwd=cwd, environment=environment, log=log, timeout_s=settings.timeout
+        )
+        if not answer.exists():
+            lines = log.read_text(encoding="utf-8", errors="replace").strip().splitlines()
+            said = f": {lines[-1]}" if lines else ""
+            message = f"pytest --collect-only {ending}{said}; {_HINT}"
+            raise UsageError(message)
+        try:
+            found = read_json(answer, partial(decode, Coverage))
+        except (DecodeError, InputError) as error:
+            message = f"pytest --collect-only told what cannot be read: {error}"
+            raise UsageError(message) from error
+    if not any("::" in test for test in found.others):
+        message = f"pytest --collect-only finds no test here: all baselines would go; {_HINT}"
+        raise UsageError(message)
+    if not found.places:
+        message = f"the configuration of pytest selects tests or leaves files out; {_HINT}"
+        raise UsageError(message)
+    return found

@@ -15,7 +15,6 @@ from pytest_ttnn_perf.device.chips import (
     in_the_way,
     is_simulated,
     lock_folder,
-    rank_of,
     take,
     take_one,
     visible_chips,
@@ -106,19 +105,6 @@ def _why_not(build: Build, environment: Mapping[str, str]) -> str | None:
     return "no device was found" if build.arch is None else None
 
 
-__all__ = [
-    "Touched",
-    "check_chips",
-    "check_paths",
-    "check_untouched",
-    "choose_profiler",
-    "devices_of",
-    "has_devices",
-    "lease",
-    "own_chip",
-    "own_folder",
-    "rank_of",
-]
 #: There is one for each process: another that ended must only let go of its own.
 _FREE_CHIP_S: Final = 60.0
 #: Where the driver's devices are, if not in the usual place: in a container, or for a test.

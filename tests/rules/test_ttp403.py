@@ -8,7 +8,7 @@ import pytest
 from pytest_ttnn_perf.analysis.captures.ops_csv import window
 from pytest_ttnn_perf.analysis.checklist.rule import Answer
 from pytest_ttnn_perf.analysis.checklist.rules.ttp403_dynamic_shapes import dynamic_shapes
-from pytest_ttnn_perf.observe.profiling import signposts_of
+from pytest_ttnn_perf.observe.devices import signposts_of
 from pytest_ttnn_perf.records.finding import Evidence, RuleOutcome, Subject
 from pytest_ttnn_perf.records.ops import Signpost
 from tests.rules.answers import ask
