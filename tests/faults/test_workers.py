@@ -179,7 +179,8 @@ def test_a_journal_with_an_observation_that_arrived_damaged_can_be_read(project:
             return report
         """,
     )
-    assert run(project).code == -9
+    gated = ("--ttnn-perf", "--ttnn-perf-missing=warn", "--ttnn-perf-isolate=process")
+    assert project.pytest_process(*gated).code == -9
     (journal,) = project.path.glob(".ttnn_perf/runs/*.jsonl")
     assert _names(journal) == ["test_model.py::test_model"]
 
