@@ -9,7 +9,7 @@ its first instance, and shares the other methods with all classes. ``fields``, `
 from __future__ import annotations
 
 import dataclasses
-from dataclasses import MISSING, FrozenInstanceError
+from dataclasses import MISSING, Field, FrozenInstanceError
 from functools import cache
 from operator import attrgetter
 from reprlib import recursive_repr
@@ -51,13 +51,18 @@ class _Fields:
         self.defaults = defaults
         self.owner: Any = None
 
-    def __get__(self, instance: object, owner: object) -> dict[str, dataclasses.Field[Any]]:
-        # What they are is for dataclasses to say, of a class with these fields and no methods.
-        namespace = {"__module__": self.owner.__module__, "__annotations__": self.annotations}
-        twin: Any = type(self.owner.__name__, (), {**self.defaults, **namespace})
-        found: dict[str, Any] = dataclasses.dataclass(init=False, repr=False, eq=False)(
-            twin
-        ).__dataclass_fields__
+    def __get__(self, instance: object, owner: object) -> dict[str, Field[Any]]:
+        # What they are is for dataclasses to say, of a class with these fields and no methods. It
+        # has a docstring, or one would be written from its signature.
+        namespace = {
+            **self.defaults,
+            "__annotations__": self.annotations,
+            "__doc__": self.owner.__name__,
+            "__module__": self.owner.__module__,
+        }
+        twin = type(self.owner.__name__, (), namespace)
+        of_twin: Any = dataclasses.dataclass(init=False, repr=False, eq=False)(twin)
+        found: dict[str, Any] = of_twin.__dataclass_fields__
         self.owner.__dataclass_fields__ = found
         return found
 
@@ -87,7 +92,7 @@ def _made_anew(cls: type, methods: dict[str, Any]) -> type:
         namespace.pop(name, None)
 
     def init(self: object, *args: Any, **kwargs: Any) -> None:
-        made.__init__ = _compiled_init(made)
+        made.__init__ = _compiled_init(made, declared)
         made.__init__(self, *args, **kwargs)
 
     made: Any = type(cls)(cls.__name__, cls.__bases__, {"__init__": init, **methods, **namespace})
@@ -96,33 +101,33 @@ def _made_anew(cls: type, methods: dict[str, Any]) -> type:
     return made  # type: ignore[no-any-return]
 
 
-def _compiled_init(cls: Any) -> Any:
+def _compiled_init(cls: Any, declared: _Fields) -> Any:
     """Write and compile the ``__init__`` of a class."""
     names: dict[str, Any] = {"MISSING": MISSING}
-    parameters: dict[bool, list[str]] = {False: [], True: ["*"]}
-    body = []
-    for field in cls.__dataclass_fields__.values():
-        name = value = parameter = field.name
-        names[f"set_{name}"] = getattr(cls, name).__set__
+    positional, by_keyword, body = ["self"], ["*"], []
+    for name in declared.annotations:
+        field = declared.defaults.get(name, MISSING)
+        if not isinstance(field, Field):
+            field = dataclasses.field(default=field)
+        parameter, value = name, name
         if field.default_factory is not MISSING:
             names[f"new_{name}"] = field.default_factory
-            parameter += "=MISSING"
-            value = (
-                f"new_{name}() if {name} is MISSING else {name}" if field.init else f"new_{name}()"
-            )
+            parameter, value = f"{name}=MISSING", f"new_{name}()"
+            value += f" if {name} is MISSING else {name}" if field.init else ""
         elif field.default is not MISSING:
             names[f"default_{name}"] = field.default
-            parameter += f"=default_{name}"
+            parameter = f"{name}=default_{name}"
             value = name if field.init else f"default_{name}"
         elif not field.init:
             continue
-        if field.init:
-            parameters[field.kw_only].append(parameter)
+        names[f"set_{name}"] = getattr(cls, name).__set__
         body.append(f"set_{name}(self, {value})")
+        if field.init:
+            (by_keyword if field.kw_only is True else positional).append(parameter)
     if hasattr(cls, "__post_init__"):
         body.append("self.__post_init__()")
-    by_keyword = parameters[True] if len(parameters[True]) > 1 else []
-    heading = f"def __init__({', '.join(['self', *parameters[False], *by_keyword])}):"
+    parameters = positional if by_keyword == ["*"] else positional + by_keyword
+    heading = f"def __init__({', '.join(parameters)}):"
     exec("\n  ".join([heading, *body, "pass"]), names)  # as dataclasses does it
     init = names["__init__"]
     init.__qualname__ = f"{cls.__qualname__}.__init__"

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
 _GOVERNOR: Final = Path("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor")
 _CPUINFO: Final = Path("/proc/cpuinfo")
+_VERSION: Final = re.compile(r"^Version: (\S+)", re.MULTILINE)
 
 
 def host_hardware() -> Hardware:
@@ -45,20 +46,23 @@ def host_environment(*, now: datetime) -> Environment:
         governor=_first_line(_GOVERNOR),
         # Runs on one host can be told apart without its name leaving the company.
         host_hash=hashlib.sha256(platform.node().encode()).hexdigest()[:12],
-        pytest=_version("pytest"),
-        plugin=_version("pytest-ttnn-perf"),
-        numpy=_version("numpy"),
-        torch=_version("torch"),
-        ttnn=_version("ttnn"),
+        pytest=installed_version("pytest"),
+        plugin=installed_version("pytest-ttnn-perf"),
+        numpy=installed_version("numpy"),
+        torch=installed_version("torch"),
+        ttnn=installed_version("ttnn"),
     )
 
 
-def _version(distribution: str) -> str | None:
-    """Return an installed version without importing the package."""
+def installed_version(distribution: str) -> str | None:
+    """Return an installed version without importing the package; None where there is none."""
     try:
-        return metadata.version(distribution)
+        found = metadata.distribution(distribution)
     except metadata.PackageNotFoundError:
         return None
+    # By its line: parsing all of it, as metadata.version does, takes ten times as long.
+    stated = _VERSION.search(found.read_text("METADATA") or "")
+    return stated[1] if stated else found.version
 
 
 def _cpu_model() -> str | None:

@@ -5,12 +5,13 @@ from __future__ import annotations
 import subprocess
 import sys
 from dataclasses import replace
+from pkgutil import iter_modules
 from typing import TYPE_CHECKING
 
 import pytest
 
 from pytest_ttnn_perf._base.errors import RuleError, UsageError
-from pytest_ttnn_perf.analysis.checklist import registry
+from pytest_ttnn_perf.analysis.checklist import registry, rules
 from pytest_ttnn_perf.analysis.checklist.registry import all_rules
 from pytest_ttnn_perf.analysis.checklist.rule import (
     Answer,
@@ -201,9 +202,12 @@ def test_what_a_rule_can_do_without_may_be_none(each: Rule) -> None:
         assert each.look.__annotations__[name].endswith(" | None") is not is_sure
 
 
-@pytest.mark.parametrize("each", all_rules(), ids=lambda each: each.code)
-def test_needs_are_known_without_importing_the_rule(each: Rule) -> None:
-    assert registry.needs_of(each.code) == each.needs
+def test_the_table_of_rules_says_what_files_there_are_and_what_they_need() -> None:
+    listed = {name for names in rules.BY_NEEDS.values() for name in names}
+    assert listed == {module.name for module in iter_modules(rules.__path__)}
+    assert {each.code: registry.needs_of(each.code) for each in all_rules()} == {
+        each.code: each.needs for each in all_rules()
+    }
 
 
 def test_a_rule_of_another_project(monkeypatch: pytest.MonkeyPatch) -> None:

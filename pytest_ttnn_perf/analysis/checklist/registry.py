@@ -5,8 +5,7 @@ from __future__ import annotations
 import re
 from functools import cache
 from importlib import import_module
-from pkgutil import iter_modules
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from pytest_ttnn_perf._base.errors import UsageError
 from pytest_ttnn_perf.analysis.checklist import rules
@@ -48,22 +47,22 @@ def replace_others(others: Iterable[Rule]) -> None:
 
 def codes() -> tuple[str, ...]:
     """Return the codes of all rules in their order."""
-    return tuple(sorted((*_files(), *_REGISTERED)))
+    return tuple(sorted((*_modules(), *_REGISTERED)))
 
 
 def rule_of(code: str) -> Rule:
     """Return the rule of a code, one of ``codes``."""
     if code in _REGISTERED:
         return _REGISTERED[code]
-    file = _files()[code]
-    module = import_module(f"{rules.__name__}.{file}")
-    found: Rule = getattr(module, file.partition("_")[2])
+    name, _ = _modules()[code]
+    module = import_module(f"{rules.__name__}.{name}")
+    found: Rule = getattr(module, name.partition("_")[2])
     return found
 
 
 def needs_of(code: str) -> tuple[Input, ...]:
     """Return what the rule of a code needs, without importing it."""
-    return _REGISTERED[code].needs if code in _REGISTERED else _needs()[code]
+    return _REGISTERED[code].needs if code in _REGISTERED else _modules()[code].needs
 
 
 def all_rules() -> tuple[Rule, ...]:
@@ -71,12 +70,16 @@ def all_rules() -> tuple[Rule, ...]:
     return tuple(map(rule_of, codes()))
 
 
+class _Module(NamedTuple):
+    name: str
+    needs: tuple[Input, ...]
+
+
 @cache
-def _files() -> Mapping[str, str]:
+def _modules() -> Mapping[str, _Module]:
     """Return the modules of our rules by code: ``ttp203_layout_conversions`` has TTP203."""
-    return {name.partition("_")[0].upper(): name for _, name, _ in iter_modules(rules.__path__)}
-
-
-@cache
-def _needs() -> Mapping[str, tuple[Input, ...]]:
-    return {code: needs for needs, codes in rules.BY_NEEDS.items() for code in codes.split()}
+    return {
+        name.partition("_")[0].upper(): _Module(name, needs)
+        for needs, names in rules.BY_NEEDS.items()
+        for name in names
+    }

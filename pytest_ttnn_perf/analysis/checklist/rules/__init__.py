@@ -6,22 +6,79 @@ from typing import Final
 
 from pytest_ttnn_perf.records.finding import Input
 
-#: The codes of rules by what they need, as their decorators say: a rule is imported for a test that
-#: has one of these inputs, which for most rules is a test on a device.
-BY_NEEDS: Final[dict[tuple[Input, ...], str]] = {
-    (Input.TEST, Input.KERNELS): "TTP001",
+#: The modules of rules by what they need, as their decorators say: a rule is imported for a test
+#: that has one of these inputs. Most need what only a test on a device has.
+BY_NEEDS: Final[dict[tuple[Input, ...], tuple[str, ...]]] = {
+    (Input.TEST, Input.KERNELS): ("ttp001_profiler_data_dropped",),
     (Input.OPS,): (
-        "TTP002 TTP007 TTP103 TTP203 TTP303 TTP305 TTP306 TTP311 TTP312 TTP313 TTP314 TTP401 "
-        "TTP403 TTP607 TTP703 TTP704"
+        "ttp002_incomplete_trace_replay",
+        "ttp007_host_fallback",
+        "ttp103_fidelity_above_need",
+        "ttp203_layout_conversions",
+        "ttp303_hot_data_in_dram",
+        "ttp305_unused_cores",
+        "ttp306_core_skew",
+        "ttp311_matmul_not_dram_sharded",
+        "ttp312_small_matmul_blocks",
+        "ttp313_matmul_without_program_config",
+        "ttp314_low_matmul_efficiency",
+        "ttp401_host_bound",
+        "ttp403_dynamic_shapes",
+        "ttp607_low_conv_efficiency",
+        "ttp703_collective_share",
+        "ttp704_device_imbalance",
     ),
-    (Input.TEST,): "TTP003 TTP404 TTP502 TTP503 TTP901 TTP902 TTP903 TTP904 TTP905 TTP906",
-    (): "TTP004 TTP006",
-    (Input.KERNELS,): "TTP005 TTP801 TTP803 TTP804 TTP805",
-    (Input.REPORT, Input.OPS): "TTP101",
+    (Input.TEST,): (
+        "ttp003_cold_samples",
+        "ttp404_device_behind_e2e",
+        "ttp502_low_io_overlap",
+        "ttp503_transfer_bound",
+        "ttp901_pcc_below_limit",
+        "ttp902_pcc_not_checked",
+        "ttp903_non_finite_output",
+        "ttp904_pcc_dropped",
+        "ttp905_target_missed",
+        "ttp906_pcc_limit_lowered",
+    ),
+    (): (
+        "ttp004_conflicting_environment",
+        "ttp006_busy_host",
+    ),
+    (Input.KERNELS,): (
+        "ttp005_many_kernel_invocations",
+        "ttp801_grid_underused",
+        "ttp803_small_transfers",
+        "ttp804_bound",
+        "ttp805_barrier_per_transfer",
+    ),
+    (Input.REPORT, Input.OPS): ("ttp101_weights_not_bfloat8",),
     (Input.OPS, Input.REPORT): (
-        "TTP102 TTP104 TTP201 TTP202 TTP301 TTP302 TTP601 TTP602 TTP603 TTP604 TTP605 TTP606"
+        "ttp102_float32_tensors",
+        "ttp104_activations_above_bfloat16",
+        "ttp201_row_major_compute",
+        "ttp202_tile_padding",
+        "ttp301_interleaved_activations",
+        "ttp302_resharding",
+        "ttp601_conv_sharding_changes",
+        "ttp602_act_block_h_below_max",
+        "ttp603_act_double_buffer_off",
+        "ttp604_weights_double_buffer_off",
+        "ttp605_batchnorm_not_folded",
+        "ttp606_conv_sharding_unsuited",
     ),
-    (Input.DEVICE,): "TTP105 TTP405 TTP406 TTP407 TTP501 TTP701 TTP702",
-    (Input.REPORT,): "TTP304 TTP504 TTP505",
-    (Input.OPS, Input.TEST): "TTP402",
+    (Input.DEVICE,): (
+        "ttp105_bfp8_without_bfloat16_cast",
+        "ttp405_trace_region_missing",
+        "ttp406_program_cache_off",
+        "ttp407_optimization_level_zero",
+        "ttp501_one_command_queue",
+        "ttp701_batch_not_divisible",
+        "ttp702_weights_not_replicated",
+    ),
+    (Input.REPORT,): (
+        "ttp304_low_l1_headroom",
+        "ttp504_padded_host_transfer",
+        "ttp505_output_on_compute_queue",
+    ),
+    (Input.OPS, Input.TEST): ("ttp402_trace_not_used",),
 }

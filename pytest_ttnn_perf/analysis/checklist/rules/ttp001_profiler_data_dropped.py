@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Final
 from pytest_ttnn_perf.analysis.checklist.rule import Answer, Limit, not_applicable, rule
 from pytest_ttnn_perf.records.finding import Evidence, Input, Severity, Subject
 from pytest_ttnn_perf.records.metric import Source
-from pytest_ttnn_perf.records.ttlang import LineProfile, ProblemKind, TtlangLog
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-_LOSSES: Final = (ProblemKind.DROPPED, ProblemKind.CUT, ProblemKind.STALE)
+    from pytest_ttnn_perf.records.ttlang import LineProfile, TtlangLog
+
 #: What is done as often as the other on one line of a kernel.
 _PAIRS: Final = (("cb_reserve", "cb_push"), ("cb_wait", "cb_pop"))
 _NONE: Final = Limit(0, "losses", "what is lost makes every time too short")
@@ -57,8 +57,11 @@ def _of_test(subject: Subject) -> Iterator[Evidence]:
 
 
 def _of_kernels(log: TtlangLog) -> Iterator[Evidence]:
+    from pytest_ttnn_perf.records.ttlang import ProblemKind
+
+    losses = (ProblemKind.DROPPED, ProblemKind.CUT, ProblemKind.STALE)
     for problem in log.problems:
-        if problem.kind in _LOSSES:
+        if problem.kind in losses:
             yield Evidence(f"line {problem.line}: {problem.text}")
     for profile in log.auto_profiles:
         for thread in profile.threads:
