@@ -13,7 +13,7 @@ from pytest_ttnn_perf.analysis.ops.align import attribute
 from pytest_ttnn_perf.analysis.ops.catalogue import function_in, settings_in
 from pytest_ttnn_perf.analysis.ops.grouping import attribute_groups, condensed, grouped
 from tests.properties.strategies import MANY, SOME
-from tests.properties.test_attribution import mirrored, nameless, ops, pairs
+from tests.properties.test_attribution import ops
 from tests.unit.ops.tables import table
 
 if TYPE_CHECKING:
@@ -92,15 +92,6 @@ def test_a_second_device_that_runs_the_same_changes_nothing(rows: list[Op]) -> N
 def test_a_table_differs_in_nothing_from_itself(rows: list[Op]) -> None:
     attribution = compared(rows, rows)
     assert (attribution.parts, attribution.delta_ns, attribution.unexplained_ns) == ((), 0, 0)
-
-
-@SOME
-@given(pairs())
-def test_swapping_the_tables_negates_everything(both: tuple[list[Op], list[Op]]) -> None:
-    there, back = compared(*both), compared(both[1], both[0])
-    assert (back.before_ns, back.after_ns) == (there.after_ns, there.before_ns)
-    assert back.unexplained_ns == -there.unexplained_ns
-    assert Counter(map(nameless, back.parts)) == Counter(map(mirrored, there.parts))
 
 
 @SOME

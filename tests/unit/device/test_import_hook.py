@@ -36,6 +36,14 @@ def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
         del sys.modules[name]
 
 
+@pytest.fixture
+def noticed(site: Path) -> list[ModuleType]:  # noqa: ARG001 (what is left of it goes with the folder)
+    """Return what is noticed of the module from now on."""
+    found: list[ModuleType] = []
+    when_imported(NAME, found.append)
+    return found
+
+
 def write_module(site: Path, source: str = SOURCE) -> None:
     (site / f"{NAME}.py").write_text(source, encoding="utf-8")
     importlib.invalidate_caches()
@@ -74,20 +82,16 @@ def test_a_module_that_is_loaded_later_is_noticed_once_it_is_whole(site: Path) -
     assert len(noticed) == 1
 
 
-def test_other_modules_are_none_of_its_business(site: Path) -> None:
+def test_other_modules_are_none_of_its_business(site: Path, noticed: list[ModuleType]) -> None:
     write_module(site)
     (site / f"{NAME}_too.py").write_text("", encoding="utf-8")
-    noticed: list[ModuleType] = []
-    when_imported(NAME, noticed.append)
     other = importlib.import_module(f"{NAME}_too")
     sys.modules.pop(f"{NAME}_too")
     assert noticed == []
     assert type(other.__loader__).__name__ == "SourceFileLoader"
 
 
-def test_a_module_that_is_absent_may_come_later(site: Path) -> None:
-    noticed: list[ModuleType] = []
-    when_imported(NAME, noticed.append)
+def test_a_module_that_is_absent_may_come_later(site: Path, noticed: list[ModuleType]) -> None:
     for _ in range(2):
         with pytest.raises(ModuleNotFoundError, match=f"^No module named '{NAME}'$"):
             importlib.import_module(NAME)
@@ -96,11 +100,9 @@ def test_a_module_that_is_absent_may_come_later(site: Path) -> None:
     assert [importlib.import_module(NAME)] == noticed
 
 
-def test_a_folder_of_that_name_is_not_taken_for_it(site: Path) -> None:
+def test_a_folder_of_that_name_is_not_taken_for_it(site: Path, noticed: list[ModuleType]) -> None:
     (site / NAME).mkdir()
     importlib.invalidate_caches()
-    noticed: list[ModuleType] = []
-    when_imported(NAME, noticed.append)
     assert importlib.import_module(NAME).__file__ is None
     assert noticed == []
 
@@ -110,39 +112,30 @@ def test_a_folder_of_that_name_is_not_taken_for_it(site: Path) -> None:
     assert [importlib.import_module(NAME)] == noticed
 
 
-def test_a_module_whose_import_raises_raises_as_it_would(site: Path) -> None:
+def test_a_module_whose_import_raises_raises_as_it_would(
+    site: Path, noticed: list[ModuleType]
+) -> None:
     write_module(site, "raise RuntimeError('libcudnn.so.9: cannot open')")
-    noticed: list[ModuleType] = []
-    when_imported(NAME, noticed.append)
     with pytest.raises(RuntimeError, match=r"^libcudnn\.so\.9: cannot open$"):
         importlib.import_module(NAME)
     assert noticed == []
     assert NAME not in sys.modules
 
 
-def test_to_look_for_a_module_is_not_to_import_it(site: Path) -> None:
-    write_module(site)
-    noticed: list[ModuleType] = []
-    when_imported(NAME, noticed.append)
-    assert importlib.util.find_spec(NAME) is not None
-    assert noticed == []
-    assert [importlib.import_module(NAME)] == noticed
-
-
-def test_a_module_that_is_imported_at_the_second_attempt_is_noticed(site: Path) -> None:
+def test_a_module_that_is_imported_at_the_second_attempt_is_noticed(
+    site: Path, noticed: list[ModuleType]
+) -> None:
     write_module(site, "import os; VALUE = os.environ['NOT_YET_SET_BY_THIS_TEST']")
-    noticed: list[ModuleType] = []
-    when_imported(NAME, noticed.append)
     with pytest.raises(KeyError):
         importlib.import_module(NAME)
     write_module(site, "VALUE = 'set now, and longer than before'")
     assert [importlib.import_module(NAME)] == noticed
 
 
-def test_a_submodule_that_is_imported_first_imports_its_package(site: Path) -> None:
+def test_a_submodule_that_is_imported_first_imports_its_package(
+    site: Path, noticed: list[ModuleType]
+) -> None:
     write_package(site)
-    noticed: list[ModuleType] = []
-    when_imported(NAME, noticed.append)
     part = importlib.import_module(f"{NAME}.part")
     assert part.DEEP == 2
     assert noticed == [sys.modules[NAME]]
@@ -154,15 +147,6 @@ def test_a_package_that_imports_its_own_parts_is_noticed_after_them(site: Path) 
     when_imported(NAME, lambda module: noticed.append(module.DEEP))
     importlib.import_module(NAME)
     assert noticed == [2]
-
-
-def test_a_submodule_can_be_waited_for(site: Path) -> None:
-    write_package(site)
-    noticed: list[ModuleType] = []
-    when_imported(f"{NAME}.part", noticed.append)
-    importlib.import_module(NAME)
-    assert noticed == []
-    assert [importlib.import_module(f"{NAME}.part")] == noticed
 
 
 def test_two_who_wait_for_one_module_are_both_told_once(site: Path) -> None:
@@ -209,10 +193,8 @@ def test_the_module_can_still_be_looked_into(site: Path) -> None:
     assert loader.is_package(NAME) is True  # type: ignore[union-attr]
 
 
-def test_the_module_can_be_loaded_anew(site: Path) -> None:
+def test_the_module_can_be_loaded_anew(site: Path, noticed: list[ModuleType]) -> None:
     write_module(site)
-    noticed: list[ModuleType] = []
-    when_imported(NAME, noticed.append)
     module = importlib.import_module(NAME)
     vars(module)["VALUE"] = 7
     assert importlib.reload(module) is module

@@ -89,11 +89,6 @@ def test_what_is_no_capture_is_one_sentence(tmp_path: Path) -> None:
         frames.ops(3)  # type: ignore[arg-type]
 
 
-def test_a_window_that_is_not_there_is_named(write: Callable[..., Path]) -> None:
-    with pytest.raises(frames.UsageError, match="has no signpost 'decode'; its signposts: none"):
-        frames.ops(write(op("Matmul", 1)), start="decode")
-
-
 @pytest.mark.parametrize("name", REAL)
 def test_real_captures_have_the_ops_and_sums_that_show_tells(name: str) -> None:
     file = corpus(f"ops_perf/{name}")

@@ -107,11 +107,6 @@ def test_a_power_that_is_no_probability_between_is_refused(power: float) -> None
         smallest_caught(limit=0.02, session_sd=0.01, centre_sd=0, measurements=3, power=power)
 
 
-def test_the_smallest_change_caught_of_no_gate_is_refused() -> None:
-    with pytest.raises(ValueError, match="limit is nan, expected"):
-        smallest_caught(limit=nan, session_sd=0.01, centre_sd=0, measurements=3)
-
-
 def test_noise_within_and_between_sessions() -> None:
     sessions = (Session(100, 1, 10), Session(100 * exp(0.02), 3 * exp(0.02), 20))
     noise = noise_of(MetricBaseline(TIME, sessions))

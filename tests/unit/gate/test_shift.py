@@ -74,12 +74,6 @@ def test_a_test_votes_once_with_what_moved_most_for_its_limit() -> None:
     assert shift.voting == 5
 
 
-def test_a_gain_outvotes_a_smaller_loss_in_the_same_test() -> None:
-    shift = shift_of([(moved(1.0), moved(-2.0))] * 5)
-    assert shift is not None
-    assert shift.change == pytest.approx(expm1(-2 * LOG_LIMIT))
-
-
 @pytest.mark.parametrize("metric", [COUNT, CHECKSUM, Metric("pcc", "", kind=Kind.ACCURACY)])
 def test_what_is_not_compared_by_ratio_says_nothing_about_the_machine(metric: Metric) -> None:
     assert shift_of([[moved(2, metric=metric)]] * 5) is None

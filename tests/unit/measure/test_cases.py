@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -11,25 +12,46 @@ from pytest_ttnn_perf.measure.pcc import Agreement, compare, compare_in_chunks
 STEPS = np.arange(6.0).reshape(2, 3)
 
 
-def assert_undefined(agreement: Agreement, sentence: str) -> None:
+NON_FINITE = np.ones((2, 3, 4))
+NON_FINITE[1, 0, 2] = NON_FINITE[1, 2, 3] = np.nan
+NON_FINITE[1, 2, 0] = -np.inf
+INFINITE = np.array([0.0, 1.0, np.inf, 2.0], dtype=np.float32)
+#: Its first value is found in the order of indices, not of memory.
+FORTRAN = np.asfortranarray([[0.0, 0.0], [0.0, -np.inf], [np.nan, 0.0]])
+
+
+@pytest.mark.parametrize(
+    ("expected", "actual", "sentence"),
+    [
+        (
+            STEPS, STEPS.T,
+            "expected has shape (2, 3) and actual has shape (3, 2)",
+        ),
+        (
+            np.empty((4, 0)), np.empty((4, 0)),
+            "both sides have shape (4, 0) and no element",
+        ),
+        (
+            np.arange(24.0).reshape(2, 3, 4), NON_FINITE,
+            "actual holds 2 NaN and 1 infinite of 24 values, the first (NaN) at [1, 0, 2]",
+        ),
+        (
+            INFINITE, INFINITE,
+            "expected holds 0 NaN and 1 infinite of 4 values, the first (inf) at [2]; "
+            "actual holds 0 NaN and 1 infinite of 4 values, the first (inf) at [2]",
+        ),
+        (
+            FORTRAN, np.ones((3, 2)),
+            "expected holds 1 NaN and 1 infinite of 6 values, the first (-inf) at [1, 1]",
+        ),
+    ],
+    ids=["shapes", "empty", "one side", "both sides", "order in memory"],
+)  # fmt: skip
+@pytest.mark.parametrize("chunk", [1, 4, 100])
+def test_a_pcc_that_does_not_exist(expected: Any, actual: Any, sentence: str, chunk: int) -> None:
+    agreement = compare_in_chunks(expected, actual, chunk=chunk)
     assert math.isnan(agreement.pcc)
-    assert agreement.sentence == sentence
-    assert agreement.max_abs_error is None
-    assert agreement.relative_l2 is None
-
-
-def test_shape_mismatch() -> None:
-    assert_undefined(
-        compare(STEPS, STEPS.T),
-        "expected has shape (2, 3) and actual has shape (3, 2): PCC does not exist",
-    )
-
-
-def test_empty() -> None:
-    assert_undefined(
-        compare(np.empty((4, 0)), np.empty((4, 0))),
-        "both sides have shape (4, 0) and no element: PCC does not exist",
-    )
+    assert replace(agreement, pcc=0.0) == Agreement(0.0, f"{sentence}: PCC does not exist")
 
 
 @pytest.mark.parametrize(
@@ -41,42 +63,10 @@ def test_empty() -> None:
     ],
 )
 def test_complex(expected: Any, actual: Any, sides: str) -> None:
-    assert_undefined(
-        compare(expected, actual),
-        f"{sides}: complex values have no PCC; compare real and imaginary parts on their own",
-    )
-
-
-@pytest.mark.parametrize("chunk", [1, 4, 100])
-def test_non_finite_on_one_side(chunk: int) -> None:
-    actual = np.ones((2, 3, 4))
-    actual[1, 0, 2] = np.nan
-    actual[1, 2, 0] = -np.inf
-    actual[1, 2, 3] = np.nan
-    assert_undefined(
-        compare_in_chunks(np.arange(24.0).reshape(2, 3, 4), actual, chunk=chunk),
-        "actual holds 2 NaN and 1 infinite of 24 values, the first (NaN) at [1, 0, 2]: "
-        "PCC does not exist",
-    )
-
-
-def test_non_finite_on_both_sides_even_if_equal() -> None:
-    values = np.array([0.0, 1.0, np.inf, 2.0], dtype=np.float32)
-    assert_undefined(
-        compare(values, values),
-        "expected holds 0 NaN and 1 infinite of 4 values, the first (inf) at [2]; "
-        "actual holds 0 NaN and 1 infinite of 4 values, the first (inf) at [2]: "
-        "PCC does not exist",
-    )
-
-
-def test_non_finite_position_counts_in_the_order_of_indices_not_of_memory() -> None:
-    expected = np.zeros((3, 2))
-    expected[1, 1] = -np.inf
-    expected[2, 0] = np.nan
-    agreement = compare(np.asfortranarray(expected), np.ones((3, 2)))
-    assert agreement.sentence is not None
-    assert "the first (-inf) at [1, 1]:" in agreement.sentence
+    agreement = compare(expected, actual)
+    why = "complex values have no PCC; compare real and imaginary parts on their own"
+    assert agreement.sentence == f"{sides}: {why}"
+    assert math.isnan(agreement.pcc)
 
 
 def test_both_constant_and_equal() -> None:
