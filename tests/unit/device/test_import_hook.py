@@ -132,15 +132,6 @@ def test_a_module_that_is_imported_at_the_second_attempt_is_noticed(
     assert [importlib.import_module(NAME)] == noticed
 
 
-def test_a_submodule_that_is_imported_first_imports_its_package(
-    site: Path, noticed: list[ModuleType]
-) -> None:
-    write_package(site)
-    part = importlib.import_module(f"{NAME}.part")
-    assert part.DEEP == 2
-    assert noticed == [sys.modules[NAME]]
-
-
 def test_a_package_that_imports_its_own_parts_is_noticed_after_them(site: Path) -> None:
     write_package(site, f"from {NAME} import part\nDEEP = part.DEEP\n")
     noticed: list[int] = []
@@ -158,17 +149,6 @@ def test_two_who_wait_for_one_module_are_both_told_once(site: Path) -> None:
     importlib.import_module(NAME)
     assert sorted(noticed) == ["first", "second"]
     assert sys.meta_path == before
-
-
-def test_a_notice_that_raises_is_an_import_that_raises(site: Path) -> None:
-    write_module(site)
-
-    def refuse(module: ModuleType) -> None:
-        raise ValueError(module.__name__)
-
-    when_imported(NAME, refuse)
-    with pytest.raises(ValueError, match=f"^{NAME}$"):
-        importlib.import_module(NAME)
 
 
 def test_the_module_can_still_be_looked_into(site: Path) -> None:

@@ -9,7 +9,7 @@ import gc
 import inspect
 import sys
 import weakref
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from types import ModuleType, SimpleNamespace
 from typing import Any
 
@@ -87,7 +87,6 @@ class Scene:
 
     ttnn: Any
     devices: OpenDevices
-    waited: list[object] = field(default_factory=list)
 
     @property
     def told(self) -> list[UsedDevice]:
@@ -102,8 +101,7 @@ def scene(monkeypatch: pytest.MonkeyPatch) -> Scene:
     """Return an observed ttnn whose parts hold each other's functions, as the real one's do."""
     scene = Scene(ModuleType("ttnn"), OpenDevices())
     fabric = {"set_fabric_config": lambda config, reliability_mode=None: config}
-    waiting = {"synchronize_device": scene.waited.append}
-    vars(scene.ttnn).update(FUNCTIONS | OF_MESH | fabric | waiting)
+    vars(scene.ttnn).update(FUNCTIONS | OF_MESH | fabric)
     monkeypatch.setitem(sys.modules, "ttnn", scene.ttnn)
     for name in ("ttnn.device", "ttnn.distributed", MESH):
         module = ModuleType(name)
@@ -262,15 +260,6 @@ def test_what_a_release_does_not_have_is_not_put_there(monkeypatch: pytest.Monke
     devices.observe()
     assert [name for name in vars(older) if not name.startswith("_")] == ["open_device"]
     assert [older.open_device(device_id=0)] == devices.handles
-
-
-def test_waiting_is_for_all_that_are_open(scene: Scene) -> None:
-    OpenDevices().synchronize()  # nothing is imported: nothing to wait for
-    first, second = scene.ttnn.CreateDevice(0), scene.ttnn.CreateDevice(1)
-    scene.devices.synchronize()
-    scene.ttnn.close_device(first)
-    scene.devices.synchronize()
-    assert scene.waited == [first, second, second]
 
 
 def test_what_is_known_of_a_device_does_not_keep_it_alive(scene: Scene) -> None:

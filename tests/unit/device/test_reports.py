@@ -44,11 +44,6 @@ def test_other_files_and_folders_are_no_reports(tmp_path: Path) -> None:
     assert ops_reports_since(0.0, {}, tmp_path) == [plain]
 
 
-def test_a_folder_that_is_not_there_holds_none(tmp_path: Path) -> None:
-    assert ops_reports_since(0.0, {}, tmp_path) == []
-    assert ops_reports_since(0.0, {"TT_METAL_PROFILER_DIR": str(tmp_path / "no")}, tmp_path) == []
-
-
 @pytest.mark.parametrize(
     ("variables", "found"),
     [

@@ -30,12 +30,6 @@ def watched() -> Touched:
     return touched
 
 
-def test_what_takes_no_chip_is_nothing(ttnn: ModuleType) -> None:
-    touched = watched()
-    assert ttnn.get_arch_name() == "blackhole"
-    assert touched.by is None
-
-
 def test_the_first_call_is_told_with_its_place(ttnn: ModuleType) -> None:
     touched = watched()
     line = sys._getframe().f_lineno + 1

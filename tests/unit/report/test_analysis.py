@@ -1,30 +1,9 @@
 from __future__ import annotations
 
-import json
-
 import pytest
 
 from pytest_ttnn_perf.cli.analyze import analysis_listing
-from pytest_ttnn_perf.records.finding import Analysis, AnalysisOutcome, Figure, Row, Section
-
-ABSENT = Analysis("conv", "convolutions", AnalysisOutcome.NOT_MEASURED, "needs an op table")
-
-
-def test_what_cannot_be_told_is_one_sentence_in_every_shape() -> None:
-    listing = analysis_listing(ABSENT)
-    assert listing.text("table") == "NOT_MEASURED conv: needs an op table\n"
-    assert json.loads(listing.text("json")) == {
-        "analysis": "conv",
-        "title": "convolutions",
-        "outcome": "NOT_MEASURED",
-        "reason": "needs an op table",
-        "figures": [],
-        "sections": [],
-        "notes": [],
-    }
-    assert listing.rows == (
-        ("conv", "NOT_MEASURED", None, "needs an op table", None, None, None, None),
-    )
+from pytest_ttnn_perf.records.finding import Analysis, Figure, Row, Section
 
 
 def test_a_chart_is_short_and_narrow_and_json_has_all() -> None:

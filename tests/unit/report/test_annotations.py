@@ -100,9 +100,3 @@ def test_shifted_machine_is_told_of_no_file(failing: bool, level: str) -> None:
 def test_run_that_was_cut_short_is_an_error() -> None:
     (line,) = annotation_lines(told(judged("a.py::a", FINE), complete=False))
     assert line == "::error title=ttnn-perf::the run was cut short after 1 test"
-
-
-def test_test_without_a_known_line_has_the_file_of_its_id() -> None:
-    run = told(judged("a.py::a", verdict(Outcome.REGRESSED), line=None))
-    (line,) = annotation_lines(run)
-    assert line.startswith("::error file=a.py,title=")

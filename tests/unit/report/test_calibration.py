@@ -65,10 +65,6 @@ def test_a_rate_that_nobody_could_check_is_told_as_below_one(rate: float, said: 
     assert found == said
 
 
-def test_no_table_where_there_is_no_row() -> None:
-    assert calibration_listing([], {}, remarks=["0 tests"]).lines == ("0 tests",)
-
-
 @pytest.mark.parametrize(
     ("progress", "line"),
     [

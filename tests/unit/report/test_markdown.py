@@ -10,7 +10,7 @@ import pytest
 from pytest_ttnn_perf.records.finding import Evidence, Severity
 from pytest_ttnn_perf.records.hardware import Environment
 from pytest_ttnn_perf.records.settings import Missing
-from pytest_ttnn_perf.records.verdict import Drift, Drifting, DriftKind, Outcome, Shift
+from pytest_ttnn_perf.records.verdict import Outcome, Shift
 from pytest_ttnn_perf.report.markdown import markdown_text
 from pytest_ttnn_perf.report.markup import COMMENT_BYTES
 from tests.harness.ci_report import finding, judged, told, verdict
@@ -131,13 +131,6 @@ def test_environment_names_key_versions_runner_and_what_differs() -> None:
         "changes · runner `tt-n150-07`\nNot as when the baselines were accepted: governor "
         "powersave, at the baselines performance.\n"
     ) in text_of(run)
-
-
-def test_drift_is_folded() -> None:
-    run = told(judged("a.py::a", FINE))
-    drift = Drifting("a.py::a", "wall_time", 10, Drift(DriftKind.STEP, 0.05, 3))
-    object.__setattr__(run.summary_options, "drifts", (drift,))
-    assert "<summary>Drift: 1</summary>\n\n- drift a.py::a: wall_time got 5.0 %" in text_of(run)
 
 
 @pytest.mark.parametrize("most_bytes", [3_000, 20_000, COMMENT_BYTES])
