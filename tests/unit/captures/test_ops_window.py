@@ -83,12 +83,6 @@ def test_what_could_not_be_read_is_told_of_the_window_that_it_is_in(table: OpTab
     assert inner.unread == (unread._replace(signposts=0),)
 
 
-def test_a_window_of_a_window(table: OpTable) -> None:
-    part = window(window(table, "DECODE", None), "PREFILL", None)
-    assert codes(part) == "e"
-    assert len(part) + len(part.signposts) + sum(part.dropped.values()) == part.rows == 15
-
-
 def test_replays_are_judged_by_what_is_inside(tmp_path: Path) -> None:
     rows = [op(code, trace=0, replay=number) for number in (1, 2) for code in "ab"]
     table = read(tmp_path, text([*rows[:3], signpost("CUT"), rows[3]]))

@@ -121,15 +121,6 @@ def test_one_worker_of_several_takes_the_first_free_chip(tmp_path: Path) -> None
         assert len(said) == 1
 
 
-def test_a_lease_is_given_back_in_any_thread(tmp_path: Path) -> None:
-    lease = take([0], tmp_path, timeout_s=0, print_line=never)
-    thread = threading.Thread(target=lease.release)
-    thread.start()
-    thread.join()
-    assert holder_of(0, tmp_path) is None
-    lease.release()  # once more does no harm
-
-
 def test_every_user_can_use_the_folder(tmp_path: Path) -> None:
     before = os.umask(0o077)
     try:
@@ -150,13 +141,6 @@ def test_a_folder_that_cannot_be_made_is_named(tmp_path: Path) -> None:
         f"{tmp_path}/file/locks/chip-3.lock: cannot lock chip 3: Not a directory: name a folder "
         "that every user of the chip can write to"
     )
-
-
-def test_a_long_command_is_cut(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sys, "argv", ["/bin/pytest", "t" * 100])
-    with take([0], tmp_path, timeout_s=0, print_line=never):
-        told = json.loads((tmp_path / "chip-0.holder").read_text())
-    assert told["command"] == "pytest " + "t" * 52 + "…"
 
 
 @pytest.mark.parametrize(

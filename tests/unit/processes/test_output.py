@@ -102,16 +102,6 @@ def test_no_more_is_shown_at_once_than_was_printed_until_then(
     assert terminal.getvalue() == "x" * 8_000
 
 
-def test_letters_that_our_terminal_does_not_know_are_escaped(tmp_path: Path) -> None:
-    shown = io.BytesIO()
-    terminal = io.TextIOWrapper(shown, encoding="latin-1")
-    with output(terminal, tmp_path / "log") as (found, writing):
-        os.write(writing, "é 世\n".encode())
-        found.drain()
-    assert shown.getvalue() == b"\xe9 \\u4e16\n"
-    assert (tmp_path / "log").read_bytes() == "é 世\n".encode()
-
-
 def test_a_log_that_cannot_be_written_does_not_cost_the_run() -> None:
     full = Path("/dev/full")
     if not full.exists():

@@ -91,20 +91,6 @@ def test_a_change_that_is_beyond_any_measure_has_a_direction_but_no_size(before:
     assert (row.change, cells(row)[2:]) == (None, ["-", "worse"])
 
 
-@pytest.mark.parametrize(
-    ("before", "after", "shown"),
-    [
-        (None, 8.0, ["-", "8.000 ms", "-", "not comparable: no finite value before"]),
-        (8.0, None, ["8.000 ms", "-", "-", "not comparable: no finite value after"]),
-        (None, None, ["-", "-", "-", "not comparable: no finite value before and after"]),
-    ],
-)
-def test_a_metric_without_a_number_is_not_comparable(
-    before: float | None, after: float | None, shown: list[str]
-) -> None:
-    assert cells(pair(TIME, before, after)) == shown
-
-
 def test_an_obstacle_is_named_and_each_value_keeps_its_own_unit() -> None:
     obstacle = Difference("unit", "ms", "")
     row = Pair("t.py::t", "latency", Reading(TIME, 8.0), Reading(COUNT, 9), obstacle)
@@ -113,17 +99,3 @@ def test_an_obstacle_is_named_and_each_value_keeps_its_own_unit() -> None:
     # In the same unit, they are still shown in one.
     row = Pair("t", "latency", Reading(TIME, 8.0), Reading(TIME, 0.4), Difference("x", None, 1))
     assert cells(row) == ["8.000 ms", "0.4000 ms", "-", "not comparable: x None → 1"]
-
-
-def test_everything_is_counted_once() -> None:
-    rows = (
-        pair(TIME, 8, 9), pair(TIME, 8, 9), pair(TIME, 9, 8), pair(TIME, 8, 8), pair(LEVEL, 1, 2),
-        pair(TIME, None, 8),
-        Pair("t", "m", Reading(TIME, 8), Reading(TIME, 8), Difference("x", 1, 2)),
-        Pair("t", "m", Reading(TIME, 8), None),
-        Pair("t", "m", None, Reading(TIME, 8)), Pair("t", "m", None, Reading(TIME, 8)),
-    )  # fmt: skip
-    assert listing(*rows).lines[-2] == (
-        "5 metrics compared: 2 worse, 1 better, 1 different, 1 unchanged; 2 not comparable; "
-        "1 only before; 2 only after"
-    )

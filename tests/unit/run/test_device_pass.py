@@ -109,12 +109,6 @@ def loss(*tests: str) -> Loss:
     return Loss(started, "was killed by SIGKILL", Path("1-device/worker.log"), "")
 
 
-def test_the_tests_are_counted_once() -> None:
-    heard = Heard("a", "b")
-    heard.receive(Collected(["b"], ["b"], [], []))
-    assert heard.lines == ["ttnn-perf: device pass: profiling 2 tests"]
-
-
 @pytest.mark.parametrize(
     ("observed", "why"),
     [
@@ -128,13 +122,6 @@ def test_a_test_that_told_nothing_says_why(observed: object, why: str) -> None:
     heard.receive(reported("a", observed))
     heard.close(None)
     assert heard.observations == {"a": given_up("a", why)}
-
-
-def test_a_test_that_was_skipped_is_not_missed_and_one_that_runs_again_is_waited_for() -> None:
-    heard = Heard("skipped", "rerun")
-    heard.receive(reported("skipped", outcome="skipped"))
-    heard.receive(reported("rerun", encode(told("rerun")), outcome="rerun"))
-    assert (heard.observations, list(heard.waiting)) == ({}, ["rerun"])
 
 
 @pytest.mark.parametrize(
@@ -155,14 +142,6 @@ def test_tests_that_no_worker_came_to_say_why(message: Any, why: str) -> None:
         heard.receive(message)
     heard.close(None)
     assert heard.observations == {"a": given_up("a", why), "b": given_up("b", why)}
-
-
-def test_after_a_device_that_nobody_can_use_no_worker_follows() -> None:
-    heard = Heard("a")
-    heard.receive(Broke("INTERNALERROR"))
-    heard.close("left a device that cannot be reset")
-    why = "an earlier worker left a device that cannot be reset"
-    assert heard.observations == {"a": given_up("a", why)}
 
 
 def test_a_test_that_a_later_worker_does_not_collect_is_given_up() -> None:

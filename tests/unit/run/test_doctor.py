@@ -107,19 +107,6 @@ def test_what_a_host_does_not_tell(chip: Lab) -> None:
     assert found(chip, "hugepages")[0] is None
 
 
-def test_devices_may_be_in_another_place(lab: Lab) -> None:
-    lab.write({"container/tenstorrent/3": ""})
-    lab.variables["TTNN_PERF_DEVICES"] = "/container/tenstorrent"
-    assert found(lab, "devices")[:2] == (True, "chip 3")
-
-
-def test_a_torch_without_a_version(lab: Lab) -> None:
-    write_ttnn(lab.path / "site")
-    (lab.path / "site/torch-2.7.1.dist-info/METADATA").unlink()
-    (lab.path / "site/torch-2.7.1.dist-info").rmdir()
-    assert found(lab, "torch")[0] is True
-
-
 def test_what_takes_long_is_said(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "_MOMENT_S", 0.05)
     write_package(lab.path / "site", "ttnn", "1.0", "import time; time.sleep(0.5)")

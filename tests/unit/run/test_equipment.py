@@ -7,24 +7,15 @@ import sys
 from importlib.machinery import ModuleSpec
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
-from typing import TYPE_CHECKING
 
 import pytest
 
 from pytest_ttnn_perf.observe.devices import BesideDevices
-from pytest_ttnn_perf.observe.instruments import Instruments, Replaying, equipment, error_text
-from pytest_ttnn_perf.records.messages import Assignment, PassKind
+from pytest_ttnn_perf.observe.instruments import Instruments, equipment, error_text
 from pytest_ttnn_perf.records.settings import ProfilerKind, Settings
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 OFF, REALTIME = ProfilerKind.OFF, ProfilerKind.REALTIME
 SETTINGS = Settings(artifacts=Path("/project/.ttnn_perf"))
-FOLDER = Path("/project/.ttnn_perf/passes/1-device")
-ASSIGNMENT = Assignment(
-    PassKind.DEVICE, 3, FOLDER, None, first=True, cwd_on_path=True, profiler=ProfilerKind.DEVICE
-)
 
 
 @pytest.fixture
@@ -65,15 +56,6 @@ def test_an_error_in_one_line(kind: str, text: str, told: str) -> None:
 
 
 @pytest.mark.usefixtures("ttnn")
-@pytest.mark.parametrize("profiler", ProfilerKind, ids=lambda kind: kind.value)
-def test_what_is_replayed_needs_no_device(profiler: ProfilerKind) -> None:
-    settings = Settings(replay=Path("/recorded"))
-    found = equipment(settings, profiler, ASSIGNMENT)
-    assert isinstance(found, Replaying)
-    assert found.root == Path("/recorded")
-
-
-@pytest.mark.usefixtures("ttnn")
 def test_kernels_that_were_compiled_before_are_known(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -82,21 +64,6 @@ def test_kernels_that_were_compiled_before_are_known(
     found = equipment(SETTINGS, OFF)
     assert isinstance(found, BesideDevices)
     assert found.kernels_cached
-
-
-@pytest.mark.parametrize("profiler", ProfilerKind, ids=lambda kind: kind.value)
-def test_that_a_device_is_opened_is_told(ttnn: ModuleType, profiler: ProfilerKind) -> None:
-    told: list[str] = []
-    found = equipment(SETTINGS, profiler, ASSIGNMENT, opened=lambda: told.append("opened"))
-    device = _open(ttnn)(device_id=0)
-    assert told == ["opened"]
-    assert isinstance(found, BesideDevices)
-    assert found.devices.handles == [device]
-
-
-def _open(ttnn: ModuleType) -> Callable[..., object]:
-    function: Callable[..., object] = ttnn.open_device
-    return function
 
 
 def test_ttnn_is_not_imported_for_it(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -1,22 +1,93 @@
-"""A pass: as many workers as it takes, never one for nothing, and no folder left for nothing."""
+"""A pass: workers that end in an odd way, and no folder left for nothing; see also tests/faults."""
 
 from __future__ import annotations
 
 import json
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from textwrap import dedent
 from typing import TYPE_CHECKING
 
 import pytest
 
 from pytest_ttnn_perf._base.errors import UsageError, WriteError
 from pytest_ttnn_perf.records.messages import Collected, Ended, Finished, PassKind, Warned
-from pytest_ttnn_perf.run.workers import Pass, WorkerLauncher
-from tests.unit.run.programs import FINE, PATIENCE_S, Scene, SessionListener
+from pytest_ttnn_perf.run.workers import Listener, Pass, WorkerLauncher
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from pathlib import Path
 
     from pytest_ttnn_perf.records.messages import Message
+    from pytest_ttnn_perf.run.workers import Loss
+
+#: Any worker here that is silent for so long is stuck.
+PATIENCE_S = 60.0
+#: A worker without pytest: it collects what it was assigned, or all, and runs what it is told to.
+PRELUDE = """
+import os, sys, time
+from pytest_ttnn_perf.records.messages import *
+from pytest_ttnn_perf.processes.channel import take_link
+link = take_link(os.environ)
+mine = list(link.assignment.tests or ("a", "b", "c"))
+def collect(tests=mine):
+    return link.send(Collected(tests, tests, [], []))
+def begin(test):
+    return link.send(Started(test, ["file", 0, test]))
+def run(*tests):
+    for test in tests:
+        begin(test)
+        link.send(Finished(test, ["file", 0, test]))
+def close():
+    link.send(Ended(0))
+def kill():
+    os.kill(os.getpid(), 9)
+def raw(line):
+    link.channel._socket.sendall(line)
+"""
+
+
+@dataclass(slots=True)
+class SessionListener(Listener):
+    """Keeps what is heard."""
+
+    heard: list[Message] = field(default_factory=list)
+    losses: list[Loss] = field(default_factory=list)
+    stop: str | None = None
+
+    def receive(self, message: Message) -> None:
+        self.heard.append(message)
+
+    def worker_lost(self, loss: Loss) -> None:
+        self.losses.append(loss)
+
+
+@dataclass(slots=True)
+class Scene:
+    """A pass whose workers are small programs, one after another."""
+
+    path: Path
+    listener: SessionListener = field(default_factory=SessionListener)
+
+    @property
+    def folder(self) -> Path:
+        return self.path / "passes" / "run"
+
+    def workers(self, *programs: str) -> WorkerLauncher:
+        """Return workers of which the first runs the first program, and so on."""
+        following = iter(programs)
+
+        def arguments(_: Path) -> Sequence[str]:
+            return ["-c", PRELUDE + dedent(next(following))]
+
+        return WorkerLauncher(arguments, self.path, self.folder)
+
+    def run(self, *programs: str, tests: Sequence[str] | None = None) -> SessionListener:
+        """Run a pass; every program must be needed."""
+        workers = self.workers(*programs)
+        assert Pass(PassKind.WALL, workers, self.listener, PATIENCE_S).run(tests) >= 0
+        assert len(workers._started) == len(programs)
+        return self.listener
 
 
 @pytest.fixture
@@ -25,30 +96,11 @@ def scene(tmp_path: Path) -> Scene:
     return Scene(tmp_path)
 
 
-def test_tests_that_ran_side_by_side_are_all_lost(scene: Scene) -> None:
-    listener = scene.run("collect(); begin('a'); begin('b'); begin('c'); end('b'); kill()")
-    assert listener.lost == [("a", "c")]
-    assert scene.left == ()
-
-
-def test_a_later_worker_that_gets_nowhere_is_the_last(scene: Scene) -> None:
-    listener = scene.run("collect(); begin('a'); kill()", "kill()")
-    assert (listener.lost, scene.left) == ([("a",), ()], ("b", "c"))
-
-
 def test_a_worker_that_died_between_two_tests_got_somewhere(scene: Scene) -> None:
-    listener = scene.run("collect(); run('a'); kill()", FINE)
-    assert listener.finished == ["a", "b", "c"]
-    assert listener.lost == [()]
-
-
-def test_a_worker_is_told_when_the_listener_wants_no_more(scene: Scene) -> None:
-    scene.listener.stop_at = Finished("a", ["file", 0, "a"])
-    listener = scene.run(
-        "answers = [collect(), *run('a', 'b')]; collect([str(a) for a in answers]); close()"
-    )
-    told = [message.tests for message in listener.heard if isinstance(message, Collected)]
-    assert told[1] == ["None", "None", "enough", "enough", "enough"]
+    listener = scene.run("collect(); run('a'); kill()", "collect(); run(*mine); close()")
+    finished = [message.test for message in listener.heard if isinstance(message, Finished)]
+    assert finished == ["a", "b", "c"]
+    assert [loss.tests for loss in listener.losses] == [()]
 
 
 def test_a_worker_that_goes_on_after_its_end_has_come_to_it(scene: Scene) -> None:
@@ -57,13 +109,13 @@ def test_a_worker_that_goes_on_after_its_end_has_come_to_it(scene: Scene) -> Non
     assert listener.losses == []
     assert isinstance(listener.heard[-1], Warned)
     assert Ended(0) in listener.heard
-    assert scene.kept() == []
+    assert not (scene.path / "passes").exists()
 
 
 @pytest.mark.parametrize("last", ["raw(b'no JSON\\n')", "raw(b'{')"], ids=["damaged", "cut"])
 def test_a_worker_whose_stream_broke_after_its_end_is_a_loss(scene: Scene, last: str) -> None:
     listener = scene.run(f"collect(['a']); run('a'); close(); {last}")
-    assert listener.lost == [()]
+    assert [loss.tests for loss in listener.losses] == [()]
 
 
 def test_an_error_of_the_listener_ends_the_worker_and_leaves_no_folder(scene: Scene) -> None:
@@ -105,13 +157,6 @@ def test_the_assignment_is_kept_beside_the_log_of_a_lost_worker(scene: Scene) ->
     scene.run("collect(); begin('caf\\u00e9'); kill()", tests=["caf\u00e9"])
     assignment = json.loads((scene.folder / "1-wall" / "assignment.json").read_text())
     assert assignment["tests"] == ["caf\u00e9"]
-
-
-def test_the_folders_of_another_run_are_left_alone(scene: Scene) -> None:
-    other = scene.path / "passes" / "other" / "1-wall"
-    other.mkdir(parents=True)
-    scene.run(FINE)
-    assert list((scene.path / "passes").iterdir()) == [other.parent]
 
 
 def test_runs_at_the_same_time_do_not_take_folders_from_each_other(tmp_path: Path) -> None:
