@@ -133,16 +133,6 @@ def test_baselines_that_are_not_there_are_named(project: Project) -> None:
     assert "no baselines folder at nosuch" in ran.text.splitlines()
 
 
-def test_table_with_a_hyphen_is_refused(project: Project) -> None:
-    write_latency(project, 12.5)
-    (project.path / "pyproject.toml").write_text("[tool.ttnn-perf]\nwarmup = 1\n")
-
-    refused = refusal_of(project.pytest("--ttnn-perf"))
-
-    place = project.path / "pyproject.toml"
-    assert refused == f"{place}: expected the table [tool.ttnn_perf], found [tool.ttnn-perf]"
-
-
 def test_result_in_the_place_of_a_callable_is_refused(project: Project) -> None:
     project.write(test_model="def test_model(ttnn_perf): ttnn_perf.measure(12)")
 

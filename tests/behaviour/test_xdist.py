@@ -253,7 +253,7 @@ def test_process_that_crashes_costs_its_test_alone(project: Project) -> None:
 
 
 def test_first_failure_stops_all_with_x(project: Project) -> None:
-    fine: list[Turn] = ["time.sleep(0.05); ttnn_perf.record('latency', 10.0, unit='ms')"]
+    fine: list[Turn] = ["time.sleep(0.2); ttnn_perf.record('latency', 10.0, unit='ms')"]
     write_turns(project, first=["assert False"], **{f"n{number}": fine for number in range(60)})
 
     ran = gate(project, "-x", "-n", "2", "--ttnn-perf-missing=ignore")

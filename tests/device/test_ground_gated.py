@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 from typing import TYPE_CHECKING, Any
 from xml.etree import ElementTree as ET
 
@@ -80,14 +79,12 @@ def files(rig: Rig) -> set[str]:
     return {str(path) for path in found if path.parts[0] not in OURS}
 
 
-def widen(rig: Rig) -> None:
-    """Let the stored wall times differ from day to day, so that this machine may, too."""
+def forget_wall_times(rig: Rig) -> None:
+    """Take the wall times out of the baselines: how busy this machine is must decide nothing."""
     for file in (rig.project / "baselines").rglob("*.json"):
         document = json.loads(file.read_text())
         for test in document["tests"].values():
-            wall = test["metrics"]["wall_time"]
-            middle, _, count = wall["sessions"][0]
-            wall["sessions"] = [[middle * math.exp(part), 0, count] for part in (-0.09, 0.09)]
+            del test["metrics"]["wall_time"]
         file.write_text(json.dumps(document))
 
 
@@ -129,15 +126,16 @@ def test_recording_and_gating_end_as_the_plain_run_does(
     keys = {path.name for path in (rig.project / "baselines").iterdir() if path.is_dir()}
     assert keys == {"wormhole_b0-n300-1x1", "wormhole_b0-n300-1x2"}
     assert cases(rig) == cases(before)
-    widen(rig)
+    forget_wall_times(rig)
 
-    gated = run(rig, MODELS, "--ttnn-perf")
+    gated = run(rig, MODELS, "--ttnn-perf", "--ttnn-perf-missing=ignore")
 
     assert gated.code == 0, gated.text
     assert counts_of(gated).startswith("6 passed, 1 skipped")
     assert cases(rig) == cases(before)
-    outcomes = {each for test in rig.record()["tests"] for each in rig.outcomes(test).values()}
-    assert outcomes == {"WITHIN"}
+    outcomes = {pair for test in rig.record()["tests"] for pair in rig.outcomes(test).items()}
+    assert {outcome for name, outcome in outcomes if name != "wall_time"} == {"WITHIN"}
+    assert ("wall_time", "NO_BASELINE") in outcomes
     assert "ttnn-perf: device pass: profiling 7 tests" in said(gated)
 
 

@@ -45,7 +45,8 @@ def lived_in(desk: Desk) -> Desk:
 
 def run(desk: Desk, words: Sequence[str]) -> subprocess.CompletedProcess[str]:
     """Run a command on a full disk."""
-    command = [sys.executable, "-c", FULL, "baseline", *words]
+    # -B: what Python wrote of its own bytecode, cut off, would break every later import.
+    command = [sys.executable, "-B", "-c", FULL, "baseline", *words]
     return subprocess.run(
         command, cwd=desk.path, capture_output=True, text=True, timeout=60, check=False
     )

@@ -135,7 +135,8 @@ def test_a_full_disk_keeps_what_was_there(tmp_path: Path, before: str) -> None:
     if before == "a baseline":
         BaselineStore(tmp_path).amend(HARDWARE, {TEST: appending(1)})
     content = file.read_bytes() if file.exists() else None
-    command = [sys.executable, amender.__file__, "fill_disk", str(tmp_path), "500"]
+    # -B: what Python wrote of its own bytecode, cut off, would break every later import.
+    command = [sys.executable, "-B", amender.__file__, "fill_disk", str(tmp_path), "500"]
     done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True)
     assert done.stdout == f"{file}: cannot write: File too large\n"
     assert (file.read_bytes() if file.exists() else None) == content

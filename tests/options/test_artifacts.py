@@ -6,48 +6,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.behaviour.model import configure, refusal_of, write_latency
+from tests.behaviour.model import refusal_of, write_latency
 
 if TYPE_CHECKING:
     from tests.harness.project import Project
-
-
-def folders_of(project: Project) -> set[str]:
-    """Return the folders that hold run records."""
-    found = project.path.rglob("runs/*.json")
-    return {str(file.parent.parent.relative_to(project.path)) for file in found}
-
-
-@pytest.fixture
-def below(project: Project, monkeypatch: pytest.MonkeyPatch) -> Project:
-    """A project whose user stands in a folder below its root."""
-    (project.path / "pytest.ini").write_text("[pytest]\n")
-    write_latency(project, 12.5)
-    (project.path / "below").mkdir()
-    monkeypatch.chdir(project.path / "below")
-    return project
-
-
-def test_default_is_a_folder_of_the_root(below: Project) -> None:
-    below.pytest("--ttnn-perf", "..")
-
-    assert folders_of(below) == {".ttnn_perf"}
-
-
-def test_option_is_relative_to_where_the_user_stands(below: Project) -> None:
-    below.pytest("--ttnn-perf", "--ttnn-perf-artifacts=out", "..")
-
-    assert folders_of(below) == {"below/out"}
-
-
-def test_setting_is_relative_to_the_root_and_the_option_wins(below: Project) -> None:
-    configure(below, 'artifacts = "kept"')
-
-    below.pytest("--ttnn-perf", "..")
-    assert folders_of(below) == {"kept"}
-
-    below.pytest("--ttnn-perf", "--ttnn-perf-artifacts=out", "..")
-    assert folders_of(below) == {"kept", "below/out"}
 
 
 @pytest.mark.parametrize("folder", [".ttnn_perf", "out/deep"])

@@ -48,29 +48,10 @@ def test_unknown_setting_is_refused_with_the_known_ones(
 @pytest.mark.parametrize(
     ("line", "problem"),
     [
-        ("enabled = 1", "enabled: expected true or false, found 1"),
-        ("all = 'yes'", "all: expected true or false, found 'yes'"),
-        ("gate_call_time = 0", "gate_call_time: expected true or false, found 0"),
-        ("baselines = 3", "baselines: expected a string, found 3"),
-        ("artifacts = []", "artifacts: expected a string, found a list of 0"),
-        ("json = true", "json: expected a string, found True"),
         ("label = {}", "label: expected a string, found a table"),
-        ("reason = 1.5", "reason: expected a string, found 1.5"),
-        (
-            "update = 'some'",
-            "update: expected one of 'new', 'improved', 'all', found 'some'",
-        ),
-        (
-            "missing = 'pass'",
-            "missing: expected one of 'fail', 'warn', 'ignore', found 'pass'",
-        ),
-        ("warmup = -1", "warmup: expected a whole number of at least 0, found -1"),
         ("warmup = true", "warmup: expected a whole number of at least 0, found True"),
-        ("iterations = 0", "iterations: expected a whole number of at least 1, found 0"),
         ("iterations = 2.0", "iterations: expected a whole number of at least 1, found 2.0"),
-        ("pcc = 99", "pcc: expected a correlation from -1 to 1, found 99"),
         ("pcc = nan", "pcc: expected a finite number, found nan"),
-        ("markers = 'perf'", "markers: expected a list, found 'perf'"),
         ("markers = ['perf', 1]", "markers.1: expected a string, found 1"),
     ],
 )
@@ -136,22 +117,20 @@ def test_shared_file_without_our_table_means_the_defaults(project: Project, text
     assert counts_of(project.pytest("--ttnn-perf")) == "1 failed"
 
 
-@pytest.mark.parametrize("file", CONFIG_FILES)
 @pytest.mark.parametrize("gated", ["first_call_time", "second_call_time"])
-def test_first_calls_are_gated_on_request(project: Project, file: str, gated: str) -> None:
+def test_first_calls_are_gated_on_request(project: Project, gated: str) -> None:
     project.write(test_model="def test_model(ttnn_perf): ttnn_perf.measure(int)")
-    configure(project, f"gate_{gated} = true", file=file)
+    configure(project, f"gate_{gated} = true")
 
     project.pytest("--ttnn-perf")
 
     assert set(entry_of(project)["verdicts"]) == {"wall_time", gated}
 
 
-@pytest.mark.parametrize("file", CONFIG_FILES)
 @pytest.mark.parametrize("arguments", [[], ["--ttnn-perf"]], ids=["idle", "gated"])
 @pytest.mark.parametrize(("marker", "counts"), [("", "1 passed"), ("pcc=0.99", "1 failed")])
 def test_pcc_is_the_limit_of_tests_that_name_none(
-    project: Project, file: str, arguments: list[str], marker: str, counts: str
+    project: Project, arguments: list[str], marker: str, counts: str
 ) -> None:
     project.write(
         test_model=f"""
@@ -163,12 +142,11 @@ def test_pcc_is_the_limit_of_tests_that_name_none(
                 ttnn_perf.check_pcc(np.array([0.0, 1, 2, 3]), np.array([0.0, 1, 2, 1]))
         """
     )
-    configure(project, "pcc = 0.25", 'missing = "ignore"', file=file)
+    configure(project, "pcc = 0.25", 'missing = "ignore"')
 
     assert counts_of(project.pytest(*arguments)) == counts
 
 
-@pytest.mark.parametrize("arguments", [[], ["--ttnn-perf"]], ids=["idle", "gated"])
 @pytest.mark.parametrize(
     "table",
     [
@@ -183,14 +161,12 @@ def test_pcc_is_the_limit_of_tests_that_name_none(
         "ttnn-perf",
     ],
 )
-def test_a_table_of_another_name_is_refused(
-    project: Project, table: str, arguments: list[str]
-) -> None:
+def test_a_table_of_another_name_is_refused(project: Project, table: str) -> None:
     write_latency(project, 12.5)
     (project.path / "pyproject.toml").write_text(f"[{table}]\nenabled = true\n")
     refused = f"{project.path}/pyproject.toml: expected the table [tool.ttnn_perf], found [{table}]"
 
-    assert refusal_of(project.pytest(*arguments)) == refused
+    assert refusal_of(project.pytest()) == refused
     asked = project.cli("baseline", "list")
     assert (asked.code, asked.errors) == (3, f"ttnn-perf: {refused}")
 
@@ -217,21 +193,18 @@ def test_a_table_of_another_name_is_refused_however_it_is_written(
     assert refused.endswith(f"expected the table [tool.ttnn_perf], found [{found}]")
 
 
-@pytest.mark.parametrize("arguments", [[], ["--ttnn-perf"]], ids=["idle", "gated"])
 @pytest.mark.parametrize(
     "name", ["ttnn-perf.toml", "TTNN_PERF.toml", ".ttnn_perf.toml", "pytest_ttnn_perf.toml"]
 )
 @pytest.mark.parametrize("beside", ["", "ttnn_perf.toml"])
-def test_a_file_of_another_name_is_refused(
-    project: Project, name: str, arguments: list[str], beside: str
-) -> None:
+def test_a_file_of_another_name_is_refused(project: Project, name: str, beside: str) -> None:
     write_latency(project, 12.5)
     (project.path / name).write_text("enabled = true\n")
     if beside:
         (project.path / beside).touch()
     refused = f"{project.path}/{name}: expected the name ttnn_perf.toml, found {name}"
 
-    assert refusal_of(project.pytest(*arguments)) == refused
+    assert refusal_of(project.pytest()) == refused
     asked = project.cli("baseline", "list")
     assert (asked.code, asked.errors) == (3, f"ttnn-perf: {refused}")
 

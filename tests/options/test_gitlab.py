@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tests.behaviour.model import configure, refusal_of, write_latency
+from tests.behaviour.model import write_latency
 
 if TYPE_CHECKING:
     from tests.harness.project import Project
@@ -69,22 +69,3 @@ def test_nothing_wrong_is_an_empty_list(project: Project) -> None:
     project.pytest("--ttnn-perf", "--ttnn-perf-gitlab=quality.json")
 
     assert json.loads((project.path / "quality.json").read_text()) == []
-
-
-def test_setting_counts_from_the_root(slower: Project) -> None:
-    configure(slower, 'gitlab = "reports/quality.json"')
-
-    slower.pytest("--ttnn-perf")
-
-    assert "reports/quality.json" in slower.files()
-
-
-def test_folder_in_its_place_is_refused(project: Project) -> None:
-    write_latency(project, 12.5)
-    (project.path / "quality.json").mkdir()
-
-    ran = project.pytest("--ttnn-perf", "--ttnn-perf-gitlab=quality.json")
-
-    place = project.path / "quality.json"
-    said = "expected a file for the code quality report, found a folder"
-    assert refusal_of(ran) == f"{place}: {said}"

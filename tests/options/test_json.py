@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 
 from tests.behaviour.model import (
     MODEL,
-    configure,
     counts_of,
     record_of,
     refusal_of,
@@ -15,8 +14,6 @@ from tests.behaviour.model import (
 )
 
 if TYPE_CHECKING:
-    import pytest
-
     from tests.harness.project import Project
 
 
@@ -40,31 +37,6 @@ def test_failing_run_leaves_the_same_record_in_both_places(project: Project) -> 
     assert verdict["sentence"] == "latency 12.50 ms has no baseline: the test is new"
 
 
-def test_existing_file_is_replaced(project: Project) -> None:
-    write_latency(project, 12.5)
-    (project.path / "run.json").write_text("old")
-
-    project.pytest("--ttnn-perf", "--ttnn-perf-json=run.json")
-
-    assert json.loads((project.path / "run.json").read_text())["format"] == 1
-
-
-def test_option_counts_from_here_and_setting_from_the_root(
-    project: Project, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    write_latency(project, 12.5)
-    (project.path / "pytest.ini").write_text("[pytest]\n")
-    configure(project, 'json = "set.json"')
-    (project.path / "below").mkdir()
-    monkeypatch.chdir(project.path / "below")
-
-    project.pytest("--ttnn-perf", "..")
-    assert {"set.json"} == {name for name in project.files() if name.endswith("set.json")}
-
-    project.pytest("--ttnn-perf", "--ttnn-perf-json=given.json", "..")
-    assert "below/given.json" in project.files()
-
-
 def test_record_of_an_earlier_run_does_not_stand_in_for_one_without_measured_tests(
     project: Project,
 ) -> None:
@@ -84,16 +56,6 @@ def test_place_that_cannot_be_written_is_refused_before_any_test(project: Projec
 
     assert refusal_of(ran) == f"{project.path}/numbers.json: cannot write: Not a directory"
     assert project.files() == {"test_model.py", "numbers.json"}
-
-
-def test_folder_in_the_place_of_the_record_is_refused(project: Project) -> None:
-    write_latency(project, 12.5)
-    (project.path / "run.json").mkdir()
-
-    ran = project.pytest("--ttnn-perf-update=new", "--ttnn-perf-json=run.json")
-
-    place = project.path / "run.json"
-    assert refusal_of(ran) == f"{place}: expected a file for the run record, found a folder"
 
 
 def test_record_that_could_not_be_written_fails_the_run(project: Project) -> None:

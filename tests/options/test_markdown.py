@@ -10,7 +10,6 @@ from tests.behaviour.model import (
     MODEL,
     configure,
     counts_of,
-    refusal_of,
     write_latency,
 )
 
@@ -75,22 +74,6 @@ def test_existing_file_is_replaced(slower: Project) -> None:
     assert (slower.path / "report.md").read_text().count("## ❌") == 1
 
 
-def test_option_counts_from_here_and_setting_from_the_root(
-    project: Project, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    write_latency(project, 12.5)
-    (project.path / "pytest.ini").write_text("[pytest]\n")
-    configure(project, 'markdown = "set.md"')
-    (project.path / "below").mkdir()
-    monkeypatch.chdir(project.path / "below")
-
-    project.pytest("--ttnn-perf", "..")
-    assert "set.md" in project.files()
-
-    project.pytest("--ttnn-perf", "--ttnn-perf-markdown=given.md", "..")
-    assert "below/given.md" in project.files()
-
-
 def test_run_without_measured_tests_does_not_look_like_a_pass(project: Project) -> None:
     project.write(test_plain="def test_plain(): pass")
     (project.path / "report.md").write_text("earlier")
@@ -99,16 +82,6 @@ def test_run_without_measured_tests_does_not_look_like_a_pass(project: Project) 
 
     text = (project.path / "report.md").read_text()
     assert text.startswith("⚠️ **ttnn-perf: no test was gated**\n")
-
-
-def test_folder_in_its_place_is_refused(project: Project) -> None:
-    write_latency(project, 12.5)
-    (project.path / "report.md").mkdir()
-
-    ran = project.pytest("--ttnn-perf", "--ttnn-perf-markdown=report.md")
-
-    place = project.path / "report.md"
-    assert refusal_of(ran) == f"{place}: expected a file for the report, found a folder"
 
 
 def test_summary_of_github_is_added_to(slower: Project, summary: Path) -> None:

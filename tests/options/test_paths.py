@@ -1,0 +1,72 @@
+"""Settings that are paths: a file's start at its folder, an option's where the user stands."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.behaviour.model import configure, refusal_of, write_latency
+
+if TYPE_CHECKING:
+    from tests.harness.project import Project
+
+#: What is written below, or at, each of them.
+WRITTEN = {
+    "baselines": "/host-*/test_model.json",
+    "artifacts": "/runs/*.json",
+    "json": "",
+    "markdown": "",
+    "gitlab": "",
+}
+
+
+@pytest.fixture
+def below(project: Project, monkeypatch: pytest.MonkeyPatch) -> Project:
+    """A project whose user stands in a folder below its root."""
+    (project.path / "pytest.ini").write_text("[pytest]\n")
+    write_latency(project, 12.5)
+    (project.path / "below").mkdir()
+    monkeypatch.chdir(project.path / "below")
+    return project
+
+
+def places(project: Project, folder: str) -> set[str]:
+    """Return what was written into ``folder``, under the name of its setting."""
+    root = project.path / folder
+    return {name for name, files in WRITTEN.items() if [*root.glob(f"{name}{files}")]}
+
+
+def test_defaults_are_folders_of_the_root(below: Project) -> None:
+    below.pytest("--ttnn-perf-update=new", "..")
+
+    assert places(below, ".") == {"baselines"}
+    assert len([*below.path.glob(".ttnn_perf/runs/*.json")]) == 1
+
+
+def test_settings_start_at_the_root_and_options_where_the_user_stands(below: Project) -> None:
+    configure(below, *(f'{name} = "kept/{name}"' for name in WRITTEN))
+
+    below.pytest("--ttnn-perf-update=new", "..")
+
+    assert (places(below, "kept"), places(below, "below")) == (set(WRITTEN), set())
+
+    options = [f"--ttnn-perf-{name}=mine/{name}" for name in WRITTEN]
+    ran = below.pytest("--ttnn-perf-update=new", *options, "..")
+
+    assert places(below, "below/mine") == set(WRITTEN)
+    assert "ttnn-perf: gate on, key host-ARCH, baselines mine/baselines, update new" in ran.text
+
+
+@pytest.mark.parametrize(
+    ("name", "what"),
+    [("json", "run record"), ("markdown", "report"), ("gitlab", "code quality report")],
+)
+def test_folder_in_the_place_of_a_file_is_refused(project: Project, name: str, what: str) -> None:
+    write_latency(project, 12.5)
+    (project.path / "taken").mkdir()
+
+    ran = project.pytest("--ttnn-perf-update=new", f"--ttnn-perf-{name}=taken")
+
+    place = project.path / "taken"
+    assert refusal_of(ran) == f"{place}: expected a file for the {what}, found a folder"
