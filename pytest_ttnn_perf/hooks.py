@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from pytest_ttnn_perf.analysis.checklist.custom import CustomRule
+from pytest_ttnn_perf.analysis.checklist.registry import CustomRule
 from pytest_ttnn_perf.analysis.checklist.rule import (
     Answer,
     clean,

@@ -6,7 +6,7 @@ from dataclasses import asdict
 from textwrap import wrap
 from typing import TYPE_CHECKING, Final
 
-from pytest_ttnn_perf.analysis.checklist.analyses.registry import ANALYSES
+from pytest_ttnn_perf.analysis.checklist.analyses import ANALYSES
 from pytest_ttnn_perf.cli.check import artifacts_of, subject_of
 from pytest_ttnn_perf.records.finding import AnalysisOutcome
 from pytest_ttnn_perf.records.metric import Kind, Metric

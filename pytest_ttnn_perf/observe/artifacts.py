@@ -21,13 +21,14 @@ from pytest_ttnn_perf.analysis.captures.device_metrics import (
     sim_metrics,
 )
 from pytest_ttnn_perf.analysis.captures.graph_json import read_graph_json
-from pytest_ttnn_perf.analysis.captures.kernel_metrics import kernel_metrics, summary_metrics
 from pytest_ttnn_perf.analysis.captures.report_db import read_report_db
 from pytest_ttnn_perf.analysis.captures.tt_smi import board_facts, board_of, read_tt_smi
 from pytest_ttnn_perf.analysis.captures.ttlang_log import (
     is_ttlang_log,
+    kernel_metrics,
     parse_ttlang,
     read_ttlang_log,
+    summary_metrics,
 )
 from pytest_ttnn_perf.analysis.captures.ttlang_perf import read_perf_summary_json
 from pytest_ttnn_perf.analysis.captures.ttlang_sim import read_sim_stats, read_sim_trace

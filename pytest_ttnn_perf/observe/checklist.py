@@ -74,7 +74,7 @@ def checked_test(
     """
     if settings.checklist is Checklist.OFF or observation.raised is not None:
         return observation
-    from pytest_ttnn_perf.analysis.checklist.host import times_of_parts
+    from pytest_ttnn_perf.analysis.checklist.measurements import times_of_parts
 
     subject = Subject(
         ops=artifact.table,

@@ -13,7 +13,7 @@ from pytest_ttnn_perf._base.dataclass import dataclass
 from pytest_ttnn_perf._base.errors import DecodeError, TtnnPerfError
 from pytest_ttnn_perf.analysis.captures.detect import op_table_of
 from pytest_ttnn_perf.analysis.captures.device_metrics import device_metrics, gated_ops, recorded
-from pytest_ttnn_perf.analysis.captures.ops_csv import window
+from pytest_ttnn_perf.analysis.captures.ops_rows import window
 from pytest_ttnn_perf.observe.checklist import joined
 from pytest_ttnn_perf.observe.devices import SIGNPOST_BEGIN, SIGNPOST_END
 from pytest_ttnn_perf.observe.series import told_twice

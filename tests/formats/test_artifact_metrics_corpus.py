@@ -15,9 +15,12 @@ from pytest_ttnn_perf.analysis.captures.device_metrics import (
     sim_metrics,
 )
 from pytest_ttnn_perf.analysis.captures.graph_json import read_graph_json
-from pytest_ttnn_perf.analysis.captures.kernel_metrics import kernel_metrics, summary_metrics
 from pytest_ttnn_perf.analysis.captures.report_db import read_report_db
-from pytest_ttnn_perf.analysis.captures.ttlang_log import read_ttlang_log
+from pytest_ttnn_perf.analysis.captures.ttlang_log import (
+    kernel_metrics,
+    read_ttlang_log,
+    summary_metrics,
+)
 from pytest_ttnn_perf.analysis.captures.ttlang_perf import read_perf_summary_json
 from pytest_ttnn_perf.analysis.captures.ttlang_sim import read_sim_stats, read_sim_trace
 from tests.formats.test_report_db_corpus import CAPTURED, FILES, query

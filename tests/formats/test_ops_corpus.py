@@ -10,7 +10,8 @@ import pandas as pd
 import pytest
 
 from pytest_ttnn_perf.analysis.captures.device_metrics import device_metrics, gated_ops
-from pytest_ttnn_perf.analysis.captures.ops_csv import read_ops_csv, window
+from pytest_ttnn_perf.analysis.captures.ops_csv import read_ops_csv
+from pytest_ttnn_perf.analysis.captures.ops_rows import window
 from pytest_ttnn_perf.analysis.captures.report_db_text import (
     attribute,
     attribute_flag,

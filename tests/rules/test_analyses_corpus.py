@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from pytest_ttnn_perf.analysis.checklist.analyses.registry import ANALYSES
+from pytest_ttnn_perf.analysis.checklist.analyses import ANALYSES
 from pytest_ttnn_perf.cli.analyze import analysis_listing
 from pytest_ttnn_perf.cli.check import Artifacts, subject_of
 from pytest_ttnn_perf.records.finding import AnalysisOutcome, Subject

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from pytest_ttnn_perf.analysis.checklist.analyses import ANALYSES
 from pytest_ttnn_perf.analysis.checklist.analyses.compute import BOTTLENECKS, CONV, MATMUL
 from pytest_ttnn_perf.analysis.checklist.analyses.host import DEVICES, HOST_OVERHEAD, TRACE
-from pytest_ttnn_perf.analysis.checklist.analyses.registry import ANALYSES
 from pytest_ttnn_perf.records.finding import (
     Analysis,
     AnalysisOutcome,

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from pytest_ttnn_perf.analysis.captures.ops_csv import window
+from pytest_ttnn_perf.analysis.captures.ops_rows import window
 from pytest_ttnn_perf.analysis.checklist.rule import Answer
 from pytest_ttnn_perf.analysis.checklist.rules.ttp403_dynamic_shapes import dynamic_shapes
 from pytest_ttnn_perf.observe.devices import signposts_of

@@ -7,18 +7,20 @@ from typing import TYPE_CHECKING, BinaryIO, Final, NamedTuple
 
 from pytest_ttnn_perf._base.errors import InputError
 from pytest_ttnn_perf.analysis.captures.ops_cells import (
+    PER_CORE,
     CellError,
-    TimesOfOne,
     count,
     in_column,
     number,
-    reason_to_drop,
     text,
-    unless_blank,
     whole,
 )
-from pytest_ttnn_perf.analysis.captures.ops_header import PER_CORE
-from pytest_ttnn_perf.analysis.captures.ops_rows import in_replay_order
+from pytest_ttnn_perf.analysis.captures.ops_rows import (
+    TimesOfOne,
+    in_replay_order,
+    reason_to_drop,
+    unless_blank,
+)
 from pytest_ttnn_perf.records.ops import Columns, OpTable, Signature, Unread
 
 if TYPE_CHECKING:

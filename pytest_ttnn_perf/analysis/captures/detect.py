@@ -13,7 +13,8 @@ from pytest_ttnn_perf._base.files import loads, parse_json, read_text
 from pytest_ttnn_perf.analysis.captures.cpp_report import is_cpp_report, read_cpp_report
 from pytest_ttnn_perf.analysis.captures.device_log import is_device_log
 from pytest_ttnn_perf.analysis.captures.graph_json import is_graph_json
-from pytest_ttnn_perf.analysis.captures.ops_csv import is_ops_csv, read_ops_csv, window
+from pytest_ttnn_perf.analysis.captures.ops_csv import is_ops_csv, read_ops_csv
+from pytest_ttnn_perf.analysis.captures.ops_rows import window
 from pytest_ttnn_perf.analysis.captures.report_db import is_report_db
 from pytest_ttnn_perf.analysis.captures.tt_smi import is_tt_smi
 from pytest_ttnn_perf.analysis.captures.ttlang_log import is_ttlang_log

@@ -1,21 +1,227 @@
-"""The cells of an ops CSV: still quoted bytes on the way in, values on the way out.
+"""The columns of an ops CSV, found by name in any order, and its cells: bytes that become values.
 
-A profiler writes ``str()`` of whatever it has: nothing is an empty cell, ``None`` or ``nan``.
+Every release of the profiler added or renamed columns, so a header is searched, never compared.
+Nothing is an empty cell, ``None`` or ``nan``: the profiler writes ``str()`` of what it has.
 """
 
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Final, Generic, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Final, Generic, TypeVar
 
-from pytest_ttnn_perf.analysis.captures.ops_header import PER_CORE, START_CYCLE
+from pytest_ttnn_perf._base.dataclass import dataclass
+from pytest_ttnn_perf._base.errors import InputError
 from pytest_ttnn_perf.records.codec import LARGEST
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Hashable, Iterator, Sequence
+    from collections.abc import Callable, Hashable, Sequence
+    from pathlib import Path
 
-    from pytest_ttnn_perf.analysis.captures.ops_csv import Rows
-    from pytest_ttnn_perf.analysis.captures.ops_header import Layout
+
+OP_CODE: Final = "OP CODE"
+OP_TYPE: Final = "OP TYPE"
+CALL: Final = "GLOBAL CALL COUNT"
+DEVICE: Final = "DEVICE ID"
+ATTRIBUTES: Final = "ATTRIBUTES"
+REPLAY: Final = "METAL TRACE REPLAY SESSION ID"
+START_CYCLE: Final = "DEVICE FW START CYCLE"
+ARCH: Final = "DEVICE ARCH"
+FIDELITY: Final = "MATH FIDELITY"
+CORES: Final = "CORE COUNT"
+AVAILABLE_CORES: Final = "AVAILABLE WORKER CORE COUNT"
+IDEAL: Final = "PM IDEAL [ns]"
+TRACE: Final = "METAL TRACE ID"
+#: What a row shares with many others, so that it is decoded once for all of them.
+_SHARED: Final = (OP_TYPE, DEVICE, ARCH, FIDELITY, CORES, AVAILABLE_CORES, IDEAL, TRACE)
+_REQUIRED: Final = (OP_CODE, OP_TYPE, DEVICE)
+#: Where the time of an op may stand, best first. Quasar reports it per type of processor; these run
+#: side by side, so the op takes as long as the slower of them, not as both together.
+_KERNEL_TIMES: Final = (
+    ("DEVICE KERNEL DURATION [ns]",),
+    ("DEVICE QUASAR_DM KERNEL DURATION [ns]", "DEVICE QUASAR_NEO_TRISC KERNEL DURATION [ns]"),
+    ("DEVICE DM FW DURATION [ns]", "DEVICE TRISC FW DURATION [ns]"),
+)
+_FW_TIMES: Final = (("DEVICE FW DURATION [ns]",), _KERNEL_TIMES[2])
+#: The shortest and the longest kernel of a core; columns that most captures leave empty.
+PER_CORE: Final = (
+    "DEVICE KERNEL DURATION PER CORE MIN [ns]",
+    "DEVICE KERNEL DURATION PER CORE MAX [ns]",
+)
+_GAPS: Final = (("OP TO OP LATENCY [ns]",), ("OP TO OP DM LATENCY [ns]",))
+_PADDED_AND_LOGICAL: Final = "_PAD[LOGICAL]"
+_TENSOR: Final = re.compile(r"(INPUT|OUTPUT)_([0-9]{1,4})_(?:([WZYX])(_PAD\[LOGICAL\])?|[A-Z]+)")
+DIMENSIONS: Final = ("W", "Z", "Y", "X")
+_TENSOR_PARTS: Final = (*DIMENSIONS, "LAYOUT", "DATATYPE", "MEMORY")
+
+
+@dataclass(frozen=True, slots=True)
+class Operand:
+    """The columns of an input or output. ``parts`` names what each holds, e.g. W or LAYOUT.
+
+    ``places`` are positions in the record of an op's code and all its operands.
+    """
+
+    name: str
+    is_input: bool
+    parts: tuple[str, ...]
+    places: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """A header, understood. Columns are by position in a split row.
+
+    The operands mostly stand side by side. They are then left together when a row is split: one
+    cell, at ``together``, which holds ``operand_columns`` values. ``signature`` are the columns of
+    an op's code and its operands, ``shared`` those of what a row has in common with many others. Of
+    several columns of times the longest time counts.
+    """
+
+    names: tuple[str, ...]
+    format: str
+    kernel_time: str
+    operands: tuple[Operand, ...]
+    operand_columns: int
+    together: int | None
+    signature: tuple[int, ...]
+    shared: tuple[int, ...]
+    attributes: int | None
+    call: int | None
+    replay: int | None
+    start_cycle: int | None
+    kernel: tuple[int, ...]
+    fw: tuple[int, ...]
+    gap: tuple[int, ...]
+    per_core: tuple[int, ...]
+
+    @property
+    def values(self) -> int:
+        """How many values a row of the file has."""
+        return len(self.names) + (0 if self.together is None else self.operand_columns - 1)
+
+    @property
+    def last_is_used(self) -> bool:
+        """Whether the cell before a line end is one that is read."""
+        single = (self.attributes, self.call, self.replay, self.start_cycle)
+        times = (*self.kernel, *self.fw, *self.gap, *self.per_core)
+        return len(self.names) - 1 in {*single, *self.signature, *self.shared, *times}
+
+
+def is_header(names: Sequence[str]) -> bool:
+    """Return whether a line of names can only be that of an ops CSV."""
+    return OP_CODE in names and OP_TYPE in names
+
+
+def layouts_of(file: Path, names: Sequence[str]) -> tuple[Layout, ...]:
+    """Return the ways to read a file with this header: one per kind of time it has, best first.
+
+    Raises:
+        InputError: not an ops CSV, a name twice, or no column of times.
+    """
+    columns = {name: at for at, name in enumerate(names)}
+    if not is_header(names):
+        raise InputError(file, _not_ours(columns), line=1)
+    if len(columns) < len(names):
+        twice = next(name for at, name in enumerate(names) if columns[name] != at)
+        raise InputError(file, f"the column {twice!r} stands twice in the header", line=1)
+    missing = [name for name in _REQUIRED if name not in columns]
+    if missing:
+        raise InputError(file, f"expected a column {missing[0]!r} in the header", line=1)
+    times = [choice for choice in _KERNEL_TIMES if any(name in columns for name in choice)]
+    if not times:
+        problem = f"expected a column {_KERNEL_TIMES[0][0]!r} in the header, found no time at all"
+        raise InputError(file, problem, line=1)
+    return tuple(_layout(columns, choice) for choice in times)
+
+
+def _not_ours(columns: dict[str, int]) -> str:
+    if CALL in columns and OP_CODE not in columns:
+        # What the profiler writes when it was told to leave the host out.
+        return "a report of the device alone, without op names: profile with the host's data"
+    return f"not an ops CSV: expected columns {OP_CODE!r} and {OP_TYPE!r} in the first line"
+
+
+def _layout(columns: dict[str, int], times: tuple[str, ...]) -> Layout:
+    names, written = list(columns), _operand_names(columns)
+    of_operands = sorted(columns[name] for parts in written.values() for name in parts.values())
+    operands = _operands(written, order=[names[at] for at in of_operands])
+    together = None
+    if len(of_operands) > 1 and of_operands[-1] - of_operands[0] == len(of_operands) - 1:
+        together = of_operands[0]
+        names[together : of_operands[-1] + 1] = ["operands"]
+        of_operands = [together]
+    places = {name: at for at, name in enumerate(names)}
+    present = [name for name in times if name in places]
+    return Layout(
+        names=tuple(names),
+        format=_format(columns),
+        kernel_time=present[0] if len(present) == 1 else f"the longer of {' and '.join(present)}",
+        operands=operands,
+        operand_columns=sum(len(operand.places) for operand in operands),
+        together=together,
+        signature=(places[OP_CODE], *of_operands),
+        shared=tuple(places[name] for name in _SHARED if name in places),
+        attributes=places.get(ATTRIBUTES),
+        call=places.get(CALL),
+        replay=places.get(REPLAY),
+        start_cycle=places.get(START_CYCLE),
+        kernel=_first_present(places, (times,)),
+        fw=_first_present(places, _FW_TIMES),
+        gap=_first_present(places, _GAPS),
+        per_core=tuple(places[name] for name in PER_CORE) if places.keys() >= {*PER_CORE} else (),
+    )
+
+
+def _first_present(places: dict[str, int], choices: tuple[tuple[str, ...], ...]) -> tuple[int, ...]:
+    for choice in choices:
+        present = tuple(places[name] for name in choice if name in places)
+        if present:
+            return present
+    return ()
+
+
+def _format(columns: dict[str, int]) -> str:
+    quasar = any(name in columns for choice in _KERNEL_TIMES[1:] for name in choice)
+    shapes = [found for found in map(_TENSOR.fullmatch, columns) if found and found[3]]
+    if ARCH in columns or AVAILABLE_CORES in columns:
+        version = "v2.1"
+    elif any(found[4] for found in shapes):
+        version = "v2"
+    else:
+        version = "v1" if shapes else "without tensors"
+    return f"{version}, Quasar" if quasar else version
+
+
+def _operand_names(columns: dict[str, int]) -> dict[str, dict[str, str]]:
+    """Return the columns of each operand by the part that they hold: inputs first, by number."""
+    found = [match for match in map(_TENSOR.fullmatch, columns) if match]
+    prefixes = sorted({(match[1], int(match[2]), f"{match[1]}_{match[2]}") for match in found})
+    named = {}
+    for _, _, prefix in prefixes:
+        # Newer name first: where a file has both, it is the one that tells more.
+        choices = {
+            part: (f"{prefix}_{part}{_PADDED_AND_LOGICAL}", f"{prefix}_{part}")
+            for part in _TENSOR_PARTS
+        }
+        parts = {
+            part: next((name for name in names if name in columns), None)
+            for part, names in choices.items()
+        }
+        named[prefix] = {part: name for part, name in parts.items() if name is not None}
+    return {prefix: parts for prefix, parts in named.items() if parts}
+
+
+def _operands(written: dict[str, dict[str, str]], *, order: list[str]) -> tuple[Operand, ...]:
+    places = {name: place for place, name in enumerate(order, start=1)}  # behind the op's code
+    return tuple(
+        Operand(
+            name=prefix,
+            is_input=prefix.startswith("INPUT"),
+            parts=tuple(parts),
+            places=tuple(places[name] for name in parts.values()),
+        )
+        for prefix, parts in written.items()
+    )
 
 
 C = TypeVar("C")
@@ -168,155 +374,3 @@ class Interned(dict[bytes, int], Generic[H]):
             self.known.append(value)
         self[cell] = found
         return found
-
-
-NO_KERNEL_TIME: Final = "no kernel duration"
-NEGATIVE_TIME: Final = "negative kernel duration"
-#: A kernel begins and ends in different cycles: one that took no time was not measured.
-ZERO_TIME: Final = "kernel duration of 0"
-IMPOSSIBLE_GAP: Final = "impossible gap"
-#: A gap this far below zero, and longer than half the op, comes of a clock that was misread.
-_LOWEST_GAP_NS: Final = -1e6
-
-
-class TimeCells(NamedTuple):
-    """The cells of some rows, column by column; none where a capture has no such column."""
-
-    kernel: Sequence[bytes]
-    fw: Sequence[bytes]
-    gap: Sequence[bytes]
-    start_cycle: Sequence[bytes]
-    core_min: Sequence[bytes]
-    core_max: Sequence[bytes]
-
-
-class Times(NamedTuple):
-    """What the cells of some rows say, column by column; None for a column that is not there."""
-
-    kernel_ns: list[float]
-    fw_ns: list[float] | list[None]
-    gap_ns: list[float] | list[None]
-    start_cycle: list[int] | list[None]
-    core_min_ns: list[float] | list[None]
-    core_max_ns: list[float] | list[None]
-
-
-def time_cells(rows: Rows, layout: Layout) -> TimeCells:
-    """Return the cells of the rows that tell their times."""
-    cycle = () if layout.start_cycle is None else (layout.start_cycle,)
-    per_core = ((at,) for at in layout.per_core) if layout.per_core else ((), ())
-    columns = (layout.kernel, layout.fw, layout.gap, cycle, *per_core)
-    return TimeCells(*(_longest_of(rows, column) for column in columns))
-
-
-def _longest_of(rows: Rows, columns: tuple[int, ...]) -> list[bytes]:
-    if not columns:
-        return []
-    if len(columns) == 1:
-        (only,) = columns
-        return [row[only] for row in rows]
-    return [_longest([row[at] for at in columns]) for row in rows]
-
-
-def _longest(cells: list[bytes]) -> bytes:
-    """Return the cell with the largest number, or one that is no number, for its reader to find."""
-    largest, value = b"", -LARGEST
-    for cell in cells:
-        try:
-            own = number(cell)
-        except CellError:
-            return cell
-        if own is not None and own > value:
-            largest, value = cell, own
-    return largest
-
-
-def usual_times(cells: TimeCells) -> Times | None:
-    """Return the times of rows without a blank or odd one among them; None for other rows."""
-    try:
-        kernel_ns = _floats(cells.kernel)
-        fw_ns = _floats(cells.fw)
-        gap_ns = _floats(cells.gap)
-        start_cycle = list(map(int, cells.start_cycle))
-        core_min_ns, core_max_ns = _floats_or_none(cells.core_min), _floats_or_none(cells.core_max)
-    except ValueError:
-        return None
-    if min(kernel_ns) <= 0 or min(fw_ns, default=0) < 0 or min(gap_ns, default=0) < _LOWEST_GAP_NS:
-        return None
-    # A sum shows also the NaN that min() does not.
-    columns = (kernel_ns, fw_ns, gap_ns, start_cycle, core_min_ns, core_max_ns)
-    if not all(abs(sum(values)) <= LARGEST for values in columns):
-        return None
-    missing = [None] * len(kernel_ns)
-    return Times(kernel_ns, *(values or missing for values in columns[1:]))  # type: ignore[arg-type]
-
-
-def _floats_or_none(cells: Sequence[bytes]) -> list[float]:
-    """Return the times of a column that may be there and empty."""
-    return _floats(cells) if any(cells) else []
-
-
-def _floats(cells: Sequence[bytes]) -> list[float]:
-    try:
-        # Most times are whole numbers, and by way of int these take half as long.
-        return list(map(float, map(int, cells)))
-    except (ValueError, OverflowError):
-        return list(map(float, cells))
-
-
-def one_by_one(cells: TimeCells) -> Iterator[tuple[bytes, ...]]:
-    """Yield the cells row by row; blank for a column that is not there."""
-    blank = [b""] * len(cells.kernel)
-    return zip(*(column or blank for column in cells), strict=True)
-
-
-class TimesOfOne(NamedTuple):
-    """What the cells of one row say; None for a blank."""
-
-    kernel_ns: float | None
-    fw_ns: float | None = None
-    gap_ns: float | None = None
-    start_cycle: int | None = None
-    core_min_ns: float | None = None
-    core_max_ns: float | None = None
-
-
-#: Of an op that ran on no device.
-NO_TIMES: Final = TimesOfOne(0.0)
-
-
-def times_of(layout: Layout, cells: Sequence[bytes]) -> TimesOfOne:
-    """Return the times of one row.
-
-    Raises:
-        CellError: not a number; with the column.
-    """
-    kernel, fw, gap, cycle, *per_core = cells
-
-    def time_ns(columns: tuple[int, ...], cell: bytes) -> float | None:
-        return in_column(layout.names[columns[0]], number, cell) if columns else None
-
-    return TimesOfOne(
-        time_ns(layout.kernel, kernel),
-        time_ns(layout.fw, fw),
-        time_ns(layout.gap, gap),
-        in_column(START_CYCLE, whole, cycle),
-        *(in_column(name, number, cell) for name, cell in zip(PER_CORE, per_core, strict=True)),
-    )
-
-
-def unless_blank(times_ns: Sequence[float | None]) -> Sequence[float | None]:
-    """Return a column; an empty one where it tells nothing of any op."""
-    return () if times_ns.count(None) == len(times_ns) else times_ns
-
-
-def reason_to_drop(times: TimesOfOne) -> str | None:
-    """Return why an op cannot be counted with its times; None where it can."""
-    if times.kernel_ns is None:
-        return NO_KERNEL_TIME
-    if times.kernel_ns <= 0:
-        return NEGATIVE_TIME if times.kernel_ns < 0 else ZERO_TIME
-    gap_ns = times.gap_ns
-    if gap_ns is not None and gap_ns < _LOWEST_GAP_NS and -gap_ns > times.kernel_ns / 2:
-        return IMPOSSIBLE_GAP
-    return None

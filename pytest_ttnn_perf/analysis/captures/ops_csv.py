@@ -2,99 +2,56 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from functools import partial
 from itertools import islice
-from typing import TYPE_CHECKING, BinaryIO, Final
+from operator import itemgetter
+from typing import TYPE_CHECKING, Any, BinaryIO, Final, TypeVar
 
-from pytest_ttnn_perf._base.errors import InputError, UsageError
-from pytest_ttnn_perf.analysis.captures.ops_cells import CellError, fields, text
-from pytest_ttnn_perf.analysis.captures.ops_header import is_header, layouts_of
-from pytest_ttnn_perf.analysis.captures.ops_rows import Collector, trace_replays
-from pytest_ttnn_perf.records.ops import Signpost, Unread
+from pytest_ttnn_perf._base.errors import InputError
+from pytest_ttnn_perf.analysis.captures.ops_cells import (
+    ATTRIBUTES,
+    NO_TEXT,
+    REPLAY,
+    CellError,
+    Interned,
+    fields,
+    in_column,
+    is_header,
+    layouts_of,
+    text,
+    whole,
+)
+from pytest_ttnn_perf.analysis.captures.ops_rows import (
+    NO_KERNEL_TIME,
+    NO_TIMES,
+    Role,
+    Shared,
+    TimeCells,
+    Times,
+    TimesOfOne,
+    in_replay_order,
+    one_by_one,
+    reason_to_drop,
+    shared_decoder,
+    signature_decoder,
+    time_cells,
+    times_of,
+    unless_blank,
+    usual_times,
+)
+from pytest_ttnn_perf.records.ops import (
+    HOST,
+    Columns,
+    OpTable,
+    Signpost,
+    Unread,
+)
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
     from pathlib import Path
 
-    from pytest_ttnn_perf.analysis.captures.ops_header import Layout
-    from pytest_ttnn_perf.records.ops import OpTable
-
-
-OUTSIDE: Final = "outside the window"
-#: By convention, what NAME begins ends at NAME_END.
-_END: Final = "_END"
-Span = tuple[int, int]  # positions among a table's signposts; the last may be behind the last
-
-
-def window(table: OpTable, start: str | None, end: str | None) -> OpTable:
-    """Return the ops after each signpost ``start`` and before the next ``end``.
-
-    Without ``end``, that is ``start`` + ``_END`` if there is one, else the end of the capture;
-    without ``start``, its beginning. What is left out is counted as dropped.
-
-    Raises:
-        UsageError: no such signpost, or a start that no end follows.
-    """
-    names = [signpost.name for signpost in table.signposts]
-    for name in (start, end):
-        if name is not None and name not in names:
-            known = ", ".join(map(repr, dict.fromkeys(names))) or "none"
-            message = f"the capture has no signpost {name!r}; its signposts: {known}"
-            raise UsageError(message)
-    if end is None and start is not None and start + _END in names:
-        end = start + _END
-    return _between(table, _spans(names, start, end))
-
-
-def _spans(names: Sequence[str], start: str | None, end: str | None) -> list[Span]:
-    spans: list[Span] = []
-    opened = -1 if start is None else None
-    for at, name in enumerate(names):
-        if opened is not None and name == end:
-            spans.append((opened, at))
-            opened = None
-        elif opened is None and name == start:
-            opened = at
-    if opened is not None:
-        if end is not None:
-            message = f"the last signpost {start!r} is not followed by {end!r}"
-            raise UsageError(message)
-        spans.append((opened, len(names)))
-    return spans
-
-
-def _between(table: OpTable, spans: list[Span]) -> OpTable:
-    indices: list[int] = []
-    signposts: list[Signpost] = []
-    calls: list[int] = []
-    unread: list[Unread] = []
-    for first, last in spans:
-        calls.append(len(indices))
-        begin = 0 if first < 0 else table.signposts[first].position
-        stop = len(table) if last == len(table.signposts) else table.signposts[last].position
-        shift = len(indices) - begin
-        unread += [
-            each._replace(signposts=each.signposts - first - 1 + len(signposts))
-            for each in table.unread
-            if first < each.signposts <= last
-        ]
-        inner = table.signposts[first + 1 : last]
-        signposts += [Signpost(post.name, post.position + shift) for post in inner]
-        indices += range(begin, stop)
-    chosen = table.select(indices)
-    outside = len(table) + len(table.signposts) - len(indices) - len(signposts)
-    dropped = {**table.dropped, OUTSIDE: table.dropped.get(OUTSIDE, 0) + outside}
-    return replace(
-        chosen,
-        rows=table.rows,
-        signposts=tuple(signposts),
-        traces=trace_replays(chosen.columns),
-        dropped={reason: count for reason, count in dropped.items() if count},
-        unread=tuple(unread),
-        windowed=True,
-        calls=tuple(calls) if len(calls) > 1 else (),
-    )
+    from pytest_ttnn_perf.analysis.captures.ops_cells import Layout
 
 
 Rows = list[list[bytes]]
@@ -216,6 +173,238 @@ def _splitter(layout: Layout) -> Callable[[bytes], list[bytes]]:
         return cells
 
     return split
+
+
+Cell = TypeVar("Cell")
+NO_DEVICE: Final = "no device"
+#: Of some rows: the numbers of their signature, shared values, attributes and replay.
+_Numbers = tuple[list[int], list[int], list[int], list[int]]
+#: The line of a row, and the cell that numbers the host's call.
+_Place = tuple[int, bytes]
+#: An op of a call of the host: device, signature, call.
+_Call = tuple[int | None, int, bytes]
+
+
+class Collector:
+    """The ops so far. ``rows`` counts all rows, whatever became of them."""
+
+    def __init__(self, file: Path, layout: Layout) -> None:
+        self._file = file
+        self._layout = layout
+        self._last_cell_is_used = layout.last_is_used
+        self._signature_cells = _several(layout.signature)
+        self._shared_cells = _several(layout.shared)
+        self._fidelities = Interned(text, nothing=NO_TEXT)
+        self._signatures = Interned(signature_decoder(layout))
+        self._shared = Interned(shared_decoder(layout, self._fidelities))
+        self._attributes = Interned(partial(in_column, ATTRIBUTES, text), nothing=NO_TEXT)
+        self._replays = Interned(partial(in_column, REPLAY, whole))
+        self.rows = 0
+        self._dropped: dict[str, int] = {}
+        self._unread: list[Unread] = []
+        self._blank: list[tuple[_Call, Unread]] = []
+        self._replayed: set[_Call] = set()
+        self._signposts: list[Signpost] = []
+        self._numbers: _Numbers = ([], [], [], [])
+        self._times = Times([], [], [], [], [], [])
+
+    def add(self, rows: Rows, lines: list[int]) -> None:
+        """Take in rows of the header's width, with the lines they begin on."""
+        self.rows += len(rows)
+        if self._last_cell_is_used:
+            for row in rows:
+                row[-1] = row[-1].rstrip(b"\r\n")
+        numbers = self._numbers_of(rows, lines)
+        cells = time_cells(rows, self._layout)
+        places = list(zip(lines, _column(rows, self._layout.call), strict=True))
+        self._note_replayed(numbers, places)
+        start = 0
+        for at in self._others(numbers[1], cells.kernel):
+            self._add_ops(numbers, cells, places, part=slice(start, at))
+            self._add_other(numbers, at, cells, places[at])
+            start = at + 1
+        self._add_ops(numbers, cells, places, part=slice(start, len(rows)))
+
+    def _note_replayed(self, numbers: _Numbers, places: list[_Place]) -> None:
+        """Remember the calls that a replay of a trace ran."""
+        signatures, shared, _, _ = numbers
+        known = self._shared.known
+        traced = {number for number in set(shared) if known[number].trace is not None}
+        if traced:
+            self._replayed.update(
+                (known[own].device, signature, call)
+                for signature, own, (_, call) in zip(signatures, shared, places, strict=True)
+                if own in traced
+            )
+
+    def _others(self, shared: list[int], kernel: Sequence[bytes]) -> list[int]:
+        """Return the places of the rows that are not ops with a time on a device."""
+        known, device = self._shared.known, Role.DEVICE
+        others = {number for number in set(shared) if known[number].role is not device}
+        if not others and b"" not in kernel:
+            return []
+        pairs = enumerate(zip(shared, kernel, strict=True))
+        return [at for at, (number, time) in pairs if not time or number in others]
+
+    def _numbers_of(self, rows: Rows, lines: list[int]) -> _Numbers:
+        def numbers(interned: Interned[Any], of: Iterable[bytes]) -> list[int]:
+            cells = list(of)
+            try:
+                return list(map(interned.__getitem__, cells))
+            except CellError as cause:
+                wrong = next(at for at, cell in enumerate(cells) if cell not in interned)
+                raise InputError(self._file, str(cause), line=lines[wrong]) from cause
+
+        join = b",".join
+        return (
+            numbers(self._signatures, map(join, map(self._signature_cells, rows))),
+            numbers(self._shared, map(join, map(self._shared_cells, rows))),
+            numbers(self._attributes, _column(rows, self._layout.attributes)),
+            numbers(self._replays, _column(rows, self._layout.replay)),
+        )
+
+    def _add_other(self, numbers: _Numbers, at: int, cells: TimeCells, place: _Place) -> None:
+        """Take in a row that is not an op with a time on a device."""
+        own = [column[at] for column in numbers]
+        signature, shared, *_ = own
+        role = self._shared.known[shared].role
+        if role is Role.SIGNPOST:
+            name = self._signatures.known[signature].op
+            self._signposts.append(Signpost(name, len(self._times.kernel_ns)))
+        elif role is Role.HOST:
+            self._keep(own, NO_TIMES)
+        elif cells.kernel[at].strip(b'"'):
+            self._drop(NO_DEVICE, own, place, began=True)
+        elif role is Role.UNKNOWN:
+            self._count(NO_KERNEL_TIME)
+        else:
+            began = bool(cells.start_cycle and cells.start_cycle[at].strip(b'"'))
+            self._drop(NO_KERNEL_TIME, own, place, began=began)
+
+    def _add_ops(
+        self, numbers: _Numbers, cells: TimeCells, places: list[_Place], *, part: slice
+    ) -> None:
+        """Take in rows of ops on a device: all at once where nothing is odd about them."""
+        if part.start == part.stop:
+            return
+        numbers_of_part = [column[part] for column in numbers]
+        cells_of_part = TimeCells(*[column[part] for column in cells])
+        times = usual_times(cells_of_part)
+        if times is None:
+            self._add_one_by_one(numbers_of_part, cells_of_part, places[part])
+            return
+        columns: tuple[list[Any], ...] = (*self._numbers, *self._times)
+        for values, more in zip(columns, (*numbers_of_part, *times), strict=True):
+            values.extend(more)
+
+    def _add_one_by_one(
+        self, numbers: list[list[int]], cells: TimeCells, places: list[_Place]
+    ) -> None:
+        rows = zip(places, zip(*numbers, strict=True), one_by_one(cells), strict=True)
+        for place, own, times in rows:
+            try:
+                own_times = times_of(self._layout, times)
+            except CellError as cause:
+                raise InputError(self._file, str(cause), line=place[0]) from cause
+            reason = reason_to_drop(own_times)
+            if reason is None:
+                self._keep(own, own_times)
+            else:
+                began = reason != NO_KERNEL_TIME or own_times.start_cycle is not None
+                self._drop(reason, own, place, began=began)
+
+    def _keep(self, numbers: Iterable[int], times: TimesOfOne) -> None:
+        columns: tuple[list[Any], ...] = (*self._numbers, *self._times)
+        for values, value in zip(columns, (*numbers, *times), strict=True):
+            values.append(value)
+
+    def _drop(self, reason: str, numbers: Sequence[int], place: _Place, *, began: bool) -> None:
+        """Leave out an op of a device; one that ``began`` there has run, and should have a time."""
+        self._count(reason)
+        signature, shared, *_ = numbers
+        kind, (line, call) = self._shared.known[shared], place
+        unread = Unread(line, reason, len(self._signposts))
+        if began or kind.trace is not None:
+            self._unread.append(unread)
+        else:
+            self._blank.append(((kind.device, signature, call), unread))
+
+    def _count(self, reason: str) -> None:
+        self._dropped[reason] = self._dropped.get(reason, 0) + 1
+
+    def table(self) -> OpTable:
+        """Return what was gathered."""
+        signatures, shared, attributes, replays = self._numbers
+        kinds, times = self._shared.known, self._times
+        blank = [unread for call, unread in self._blank if call not in self._replayed]
+        used_signatures, signatures = _only_used(self._signatures.known, signatures)
+        used_attributes, attributes = _only_used(self._attributes.known, attributes)
+        columns, traces = in_replay_order(
+            Columns(
+                signature=signatures,
+                device=_spread([_place(kind) for kind in kinds], shared),
+                kernel_ns=times.kernel_ns,
+                fw_ns=times.fw_ns,
+                gap_ns=times.gap_ns,
+                ideal_ns=_spread([kind.ideal_ns for kind in kinds], shared),
+                cores=_spread([kind.cores for kind in kinds], shared),
+                fidelity=_spread([kind.fidelity for kind in kinds], shared),
+                attributes=attributes,
+                trace=_spread([kind.trace for kind in kinds], shared),
+                replay=_spread(self._replays.known, replays),
+                start_cycle=times.start_cycle,
+                host=_spread([kind.role is Role.HOST for kind in kinds], shared),
+                core_min_ns=unless_blank(times.core_min_ns),
+                core_max_ns=unless_blank(times.core_max_ns),
+            )
+        )
+        return OpTable(
+            format=self._layout.format,
+            rows=self.rows,
+            columns=columns,
+            signatures=used_signatures,
+            fidelities=self._fidelities.known,
+            attribute_texts=used_attributes,
+            signposts=tuple(self._signposts),
+            traces=traces,
+            dropped=self._dropped,
+            unread=tuple(sorted([*self._unread, *blank])),
+            arch=_only_one(kind.arch for kind in kinds),
+            available_cores=_only_one(kind.available_cores for kind in kinds),
+            kernel_time=self._layout.kernel_time,
+        )
+
+
+def _place(kind: Shared) -> int:
+    return HOST if kind.device is None or kind.role is Role.HOST else kind.device
+
+
+def _several(columns: tuple[int, ...]) -> Callable[[list[bytes]], Sequence[bytes]]:
+    """Return what takes some cells of a row; itemgetter alone gives no sequence for one."""
+    if len(columns) == 1:
+        return itemgetter(slice(columns[0], columns[0] + 1))
+    return itemgetter(*columns)
+
+
+def _column(rows: Rows, column: int | None) -> list[bytes]:
+    return [b""] * len(rows) if column is None else [row[column] for row in rows]
+
+
+def _spread(values: Sequence[Cell], numbers: list[int]) -> list[Cell]:
+    return list(map(values.__getitem__, numbers))
+
+
+def _only_used(values: Sequence[Cell], numbers: list[int]) -> tuple[list[Cell], list[int]]:
+    """Leave out the values that no op of the table has, and number the others anew; -1 stays."""
+    used = [at for at in dict.fromkeys(numbers) if at >= 0]
+    anew = {-1: -1, **{at: position for position, at in enumerate(used)}}
+    return [values[at] for at in used], list(map(anew.__getitem__, numbers))
+
+
+def _only_one(values: Iterable[Cell | None]) -> Cell | None:
+    """Return the value that all agree on; None where they differ or say nothing."""
+    said = {value for value in values if value is not None}
+    return said.pop() if len(said) == 1 else None
 
 
 def is_ops_csv(head: str) -> bool:

@@ -1,41 +1,31 @@
-"""What many rows of an ops CSV have in common: operands, and where and how an op ran."""
+"""The rows of an ops CSV: their times, operands and shared values, replays of traces, windows."""
 
 from __future__ import annotations
 
+from dataclasses import replace
 from enum import IntEnum
 from functools import partial
 from operator import itemgetter
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar
 
-from pytest_ttnn_perf._base.errors import InputError
-from pytest_ttnn_perf.analysis.captures import ops_header as column
+from pytest_ttnn_perf._base.errors import UsageError
+from pytest_ttnn_perf.analysis.captures import ops_cells as column
 from pytest_ttnn_perf.analysis.captures.ops_cells import (
-    NO_KERNEL_TIME,
-    NO_TEXT,
-    NO_TIMES,
+    PER_CORE,
+    START_CYCLE,
     CellError,
     Decoded,
     Interned,
-    TimeCells,
-    Times,
-    TimesOfOne,
     count,
     extent,
     fields,
     in_column,
     number,
-    one_by_one,
-    reason_to_drop,
     text,
-    time_cells,
-    times_of,
-    unless_blank,
-    usual_times,
     whole,
 )
-from pytest_ttnn_perf.analysis.captures.ops_header import ATTRIBUTES, REPLAY
+from pytest_ttnn_perf.records.codec import LARGEST
 from pytest_ttnn_perf.records.ops import (
-    HOST,
     Columns,
     OpTable,
     Signature,
@@ -46,11 +36,162 @@ from pytest_ttnn_perf.records.ops import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
-    from pathlib import Path
+    from collections.abc import Callable, Iterator, Sequence
 
+    from pytest_ttnn_perf.analysis.captures.ops_cells import Layout
     from pytest_ttnn_perf.analysis.captures.ops_csv import Rows
-    from pytest_ttnn_perf.analysis.captures.ops_header import Layout
+
+
+NO_KERNEL_TIME: Final = "no kernel duration"
+NEGATIVE_TIME: Final = "negative kernel duration"
+#: A kernel begins and ends in different cycles: one that took no time was not measured.
+ZERO_TIME: Final = "kernel duration of 0"
+IMPOSSIBLE_GAP: Final = "impossible gap"
+#: A gap this far below zero, and longer than half the op, comes of a clock that was misread.
+_LOWEST_GAP_NS: Final = -1e6
+
+
+class TimeCells(NamedTuple):
+    """The cells of some rows, column by column; none where a capture has no such column."""
+
+    kernel: Sequence[bytes]
+    fw: Sequence[bytes]
+    gap: Sequence[bytes]
+    start_cycle: Sequence[bytes]
+    core_min: Sequence[bytes]
+    core_max: Sequence[bytes]
+
+
+class Times(NamedTuple):
+    """What the cells of some rows say, column by column; None for a column that is not there."""
+
+    kernel_ns: list[float]
+    fw_ns: list[float] | list[None]
+    gap_ns: list[float] | list[None]
+    start_cycle: list[int] | list[None]
+    core_min_ns: list[float] | list[None]
+    core_max_ns: list[float] | list[None]
+
+
+def time_cells(rows: Rows, layout: Layout) -> TimeCells:
+    """Return the cells of the rows that tell their times."""
+    cycle = () if layout.start_cycle is None else (layout.start_cycle,)
+    per_core = ((at,) for at in layout.per_core) if layout.per_core else ((), ())
+    columns = (layout.kernel, layout.fw, layout.gap, cycle, *per_core)
+    return TimeCells(*(_longest_of(rows, column) for column in columns))
+
+
+def _longest_of(rows: Rows, columns: tuple[int, ...]) -> list[bytes]:
+    if not columns:
+        return []
+    if len(columns) == 1:
+        (only,) = columns
+        return [row[only] for row in rows]
+    return [_longest([row[at] for at in columns]) for row in rows]
+
+
+def _longest(cells: list[bytes]) -> bytes:
+    """Return the cell with the largest number, or one that is no number, for its reader to find."""
+    largest, value = b"", -LARGEST
+    for cell in cells:
+        try:
+            own = number(cell)
+        except CellError:
+            return cell
+        if own is not None and own > value:
+            largest, value = cell, own
+    return largest
+
+
+def usual_times(cells: TimeCells) -> Times | None:
+    """Return the times of rows without a blank or odd one among them; None for other rows."""
+    try:
+        kernel_ns = _floats(cells.kernel)
+        fw_ns = _floats(cells.fw)
+        gap_ns = _floats(cells.gap)
+        start_cycle = list(map(int, cells.start_cycle))
+        core_min_ns, core_max_ns = _floats_or_none(cells.core_min), _floats_or_none(cells.core_max)
+    except ValueError:
+        return None
+    if min(kernel_ns) <= 0 or min(fw_ns, default=0) < 0 or min(gap_ns, default=0) < _LOWEST_GAP_NS:
+        return None
+    # A sum shows also the NaN that min() does not.
+    columns = (kernel_ns, fw_ns, gap_ns, start_cycle, core_min_ns, core_max_ns)
+    if not all(abs(sum(values)) <= LARGEST for values in columns):
+        return None
+    missing = [None] * len(kernel_ns)
+    return Times(kernel_ns, *(values or missing for values in columns[1:]))  # type: ignore[arg-type]
+
+
+def _floats_or_none(cells: Sequence[bytes]) -> list[float]:
+    """Return the times of a column that may be there and empty."""
+    return _floats(cells) if any(cells) else []
+
+
+def _floats(cells: Sequence[bytes]) -> list[float]:
+    try:
+        # Most times are whole numbers, and by way of int these take half as long.
+        return list(map(float, map(int, cells)))
+    except (ValueError, OverflowError):
+        return list(map(float, cells))
+
+
+def one_by_one(cells: TimeCells) -> Iterator[tuple[bytes, ...]]:
+    """Yield the cells row by row; blank for a column that is not there."""
+    blank = [b""] * len(cells.kernel)
+    return zip(*(column or blank for column in cells), strict=True)
+
+
+class TimesOfOne(NamedTuple):
+    """What the cells of one row say; None for a blank."""
+
+    kernel_ns: float | None
+    fw_ns: float | None = None
+    gap_ns: float | None = None
+    start_cycle: int | None = None
+    core_min_ns: float | None = None
+    core_max_ns: float | None = None
+
+
+#: Of an op that ran on no device.
+NO_TIMES: Final = TimesOfOne(0.0)
+
+
+def times_of(layout: Layout, cells: Sequence[bytes]) -> TimesOfOne:
+    """Return the times of one row.
+
+    Raises:
+        CellError: not a number; with the column.
+    """
+    kernel, fw, gap, cycle, *per_core = cells
+
+    def time_ns(columns: tuple[int, ...], cell: bytes) -> float | None:
+        return in_column(layout.names[columns[0]], number, cell) if columns else None
+
+    return TimesOfOne(
+        time_ns(layout.kernel, kernel),
+        time_ns(layout.fw, fw),
+        time_ns(layout.gap, gap),
+        in_column(START_CYCLE, whole, cycle),
+        *(in_column(name, number, cell) for name, cell in zip(PER_CORE, per_core, strict=True)),
+    )
+
+
+def unless_blank(times_ns: Sequence[float | None]) -> Sequence[float | None]:
+    """Return a column; an empty one where it tells nothing of any op."""
+    return () if times_ns.count(None) == len(times_ns) else times_ns
+
+
+def reason_to_drop(times: TimesOfOne) -> str | None:
+    """Return why an op cannot be counted with its times; None where it can."""
+    if times.kernel_ns is None:
+        return NO_KERNEL_TIME
+    if times.kernel_ns <= 0:
+        return NEGATIVE_TIME if times.kernel_ns < 0 else ZERO_TIME
+    gap_ns = times.gap_ns
+    if gap_ns is not None and gap_ns < _LOWEST_GAP_NS and -gap_ns > times.kernel_ns / 2:
+        return IMPOSSIBLE_GAP
+    return None
 
 
 T = TypeVar("T")
@@ -263,233 +404,77 @@ def _replays(columns: Columns) -> dict[Replay, list[int]]:
     return found
 
 
-Cell = TypeVar("Cell")
-NO_DEVICE: Final = "no device"
-#: Of some rows: the numbers of their signature, shared values, attributes and replay.
-_Numbers = tuple[list[int], list[int], list[int], list[int]]
-#: The line of a row, and the cell that numbers the host's call.
-_Place = tuple[int, bytes]
-#: An op of a call of the host: device, signature, call.
-_Call = tuple[int | None, int, bytes]
+OUTSIDE: Final = "outside the window"
+#: By convention, what NAME begins ends at NAME_END.
+_END: Final = "_END"
+Span = tuple[int, int]  # positions among a table's signposts; the last may be behind the last
 
 
-class Collector:
-    """The ops so far. ``rows`` counts all rows, whatever became of them."""
+def window(table: OpTable, start: str | None, end: str | None) -> OpTable:
+    """Return the ops after each signpost ``start`` and before the next ``end``.
 
-    def __init__(self, file: Path, layout: Layout) -> None:
-        self._file = file
-        self._layout = layout
-        self._last_cell_is_used = layout.last_is_used
-        self._signature_cells = _several(layout.signature)
-        self._shared_cells = _several(layout.shared)
-        self._fidelities = Interned(text, nothing=NO_TEXT)
-        self._signatures = Interned(signature_decoder(layout))
-        self._shared = Interned(shared_decoder(layout, self._fidelities))
-        self._attributes = Interned(partial(in_column, ATTRIBUTES, text), nothing=NO_TEXT)
-        self._replays = Interned(partial(in_column, REPLAY, whole))
-        self.rows = 0
-        self._dropped: dict[str, int] = {}
-        self._unread: list[Unread] = []
-        self._blank: list[tuple[_Call, Unread]] = []
-        self._replayed: set[_Call] = set()
-        self._signposts: list[Signpost] = []
-        self._numbers: _Numbers = ([], [], [], [])
-        self._times = Times([], [], [], [], [], [])
+    Without ``end``, that is ``start`` + ``_END`` if there is one, else the end of the capture;
+    without ``start``, its beginning. What is left out is counted as dropped.
 
-    def add(self, rows: Rows, lines: list[int]) -> None:
-        """Take in rows of the header's width, with the lines they begin on."""
-        self.rows += len(rows)
-        if self._last_cell_is_used:
-            for row in rows:
-                row[-1] = row[-1].rstrip(b"\r\n")
-        numbers = self._numbers_of(rows, lines)
-        cells = time_cells(rows, self._layout)
-        places = list(zip(lines, _column(rows, self._layout.call), strict=True))
-        self._note_replayed(numbers, places)
-        start = 0
-        for at in self._others(numbers[1], cells.kernel):
-            self._add_ops(numbers, cells, places, part=slice(start, at))
-            self._add_other(numbers, at, cells, places[at])
-            start = at + 1
-        self._add_ops(numbers, cells, places, part=slice(start, len(rows)))
-
-    def _note_replayed(self, numbers: _Numbers, places: list[_Place]) -> None:
-        """Remember the calls that a replay of a trace ran."""
-        signatures, shared, _, _ = numbers
-        known = self._shared.known
-        traced = {number for number in set(shared) if known[number].trace is not None}
-        if traced:
-            self._replayed.update(
-                (known[own].device, signature, call)
-                for signature, own, (_, call) in zip(signatures, shared, places, strict=True)
-                if own in traced
-            )
-
-    def _others(self, shared: list[int], kernel: Sequence[bytes]) -> list[int]:
-        """Return the places of the rows that are not ops with a time on a device."""
-        known, device = self._shared.known, Role.DEVICE
-        others = {number for number in set(shared) if known[number].role is not device}
-        if not others and b"" not in kernel:
-            return []
-        pairs = enumerate(zip(shared, kernel, strict=True))
-        return [at for at, (number, time) in pairs if not time or number in others]
-
-    def _numbers_of(self, rows: Rows, lines: list[int]) -> _Numbers:
-        def numbers(interned: Interned[Any], of: Iterable[bytes]) -> list[int]:
-            cells = list(of)
-            try:
-                return list(map(interned.__getitem__, cells))
-            except CellError as cause:
-                wrong = next(at for at, cell in enumerate(cells) if cell not in interned)
-                raise InputError(self._file, str(cause), line=lines[wrong]) from cause
-
-        join = b",".join
-        return (
-            numbers(self._signatures, map(join, map(self._signature_cells, rows))),
-            numbers(self._shared, map(join, map(self._shared_cells, rows))),
-            numbers(self._attributes, _column(rows, self._layout.attributes)),
-            numbers(self._replays, _column(rows, self._layout.replay)),
-        )
-
-    def _add_other(self, numbers: _Numbers, at: int, cells: TimeCells, place: _Place) -> None:
-        """Take in a row that is not an op with a time on a device."""
-        own = [column[at] for column in numbers]
-        signature, shared, *_ = own
-        role = self._shared.known[shared].role
-        if role is Role.SIGNPOST:
-            name = self._signatures.known[signature].op
-            self._signposts.append(Signpost(name, len(self._times.kernel_ns)))
-        elif role is Role.HOST:
-            self._keep(own, NO_TIMES)
-        elif cells.kernel[at].strip(b'"'):
-            self._drop(NO_DEVICE, own, place, began=True)
-        elif role is Role.UNKNOWN:
-            self._count(NO_KERNEL_TIME)
-        else:
-            began = bool(cells.start_cycle and cells.start_cycle[at].strip(b'"'))
-            self._drop(NO_KERNEL_TIME, own, place, began=began)
-
-    def _add_ops(
-        self, numbers: _Numbers, cells: TimeCells, places: list[_Place], *, part: slice
-    ) -> None:
-        """Take in rows of ops on a device: all at once where nothing is odd about them."""
-        if part.start == part.stop:
-            return
-        numbers_of_part = [column[part] for column in numbers]
-        cells_of_part = TimeCells(*[column[part] for column in cells])
-        times = usual_times(cells_of_part)
-        if times is None:
-            self._add_one_by_one(numbers_of_part, cells_of_part, places[part])
-            return
-        columns: tuple[list[Any], ...] = (*self._numbers, *self._times)
-        for values, more in zip(columns, (*numbers_of_part, *times), strict=True):
-            values.extend(more)
-
-    def _add_one_by_one(
-        self, numbers: list[list[int]], cells: TimeCells, places: list[_Place]
-    ) -> None:
-        rows = zip(places, zip(*numbers, strict=True), one_by_one(cells), strict=True)
-        for place, own, times in rows:
-            try:
-                own_times = times_of(self._layout, times)
-            except CellError as cause:
-                raise InputError(self._file, str(cause), line=place[0]) from cause
-            reason = reason_to_drop(own_times)
-            if reason is None:
-                self._keep(own, own_times)
-            else:
-                began = reason != NO_KERNEL_TIME or own_times.start_cycle is not None
-                self._drop(reason, own, place, began=began)
-
-    def _keep(self, numbers: Iterable[int], times: TimesOfOne) -> None:
-        columns: tuple[list[Any], ...] = (*self._numbers, *self._times)
-        for values, value in zip(columns, (*numbers, *times), strict=True):
-            values.append(value)
-
-    def _drop(self, reason: str, numbers: Sequence[int], place: _Place, *, began: bool) -> None:
-        """Leave out an op of a device; one that ``began`` there has run, and should have a time."""
-        self._count(reason)
-        signature, shared, *_ = numbers
-        kind, (line, call) = self._shared.known[shared], place
-        unread = Unread(line, reason, len(self._signposts))
-        if began or kind.trace is not None:
-            self._unread.append(unread)
-        else:
-            self._blank.append(((kind.device, signature, call), unread))
-
-    def _count(self, reason: str) -> None:
-        self._dropped[reason] = self._dropped.get(reason, 0) + 1
-
-    def table(self) -> OpTable:
-        """Return what was gathered."""
-        signatures, shared, attributes, replays = self._numbers
-        kinds, times = self._shared.known, self._times
-        blank = [unread for call, unread in self._blank if call not in self._replayed]
-        used_signatures, signatures = _only_used(self._signatures.known, signatures)
-        used_attributes, attributes = _only_used(self._attributes.known, attributes)
-        columns, traces = in_replay_order(
-            Columns(
-                signature=signatures,
-                device=_spread([_place(kind) for kind in kinds], shared),
-                kernel_ns=times.kernel_ns,
-                fw_ns=times.fw_ns,
-                gap_ns=times.gap_ns,
-                ideal_ns=_spread([kind.ideal_ns for kind in kinds], shared),
-                cores=_spread([kind.cores for kind in kinds], shared),
-                fidelity=_spread([kind.fidelity for kind in kinds], shared),
-                attributes=attributes,
-                trace=_spread([kind.trace for kind in kinds], shared),
-                replay=_spread(self._replays.known, replays),
-                start_cycle=times.start_cycle,
-                host=_spread([kind.role is Role.HOST for kind in kinds], shared),
-                core_min_ns=unless_blank(times.core_min_ns),
-                core_max_ns=unless_blank(times.core_max_ns),
-            )
-        )
-        return OpTable(
-            format=self._layout.format,
-            rows=self.rows,
-            columns=columns,
-            signatures=used_signatures,
-            fidelities=self._fidelities.known,
-            attribute_texts=used_attributes,
-            signposts=tuple(self._signposts),
-            traces=traces,
-            dropped=self._dropped,
-            unread=tuple(sorted([*self._unread, *blank])),
-            arch=_only_one(kind.arch for kind in kinds),
-            available_cores=_only_one(kind.available_cores for kind in kinds),
-            kernel_time=self._layout.kernel_time,
-        )
+    Raises:
+        UsageError: no such signpost, or a start that no end follows.
+    """
+    names = [signpost.name for signpost in table.signposts]
+    for name in (start, end):
+        if name is not None and name not in names:
+            known = ", ".join(map(repr, dict.fromkeys(names))) or "none"
+            message = f"the capture has no signpost {name!r}; its signposts: {known}"
+            raise UsageError(message)
+    if end is None and start is not None and start + _END in names:
+        end = start + _END
+    return _between(table, _spans(names, start, end))
 
 
-def _place(kind: Shared) -> int:
-    return HOST if kind.device is None or kind.role is Role.HOST else kind.device
+def _spans(names: Sequence[str], start: str | None, end: str | None) -> list[Span]:
+    spans: list[Span] = []
+    opened = -1 if start is None else None
+    for at, name in enumerate(names):
+        if opened is not None and name == end:
+            spans.append((opened, at))
+            opened = None
+        elif opened is None and name == start:
+            opened = at
+    if opened is not None:
+        if end is not None:
+            message = f"the last signpost {start!r} is not followed by {end!r}"
+            raise UsageError(message)
+        spans.append((opened, len(names)))
+    return spans
 
 
-def _several(columns: tuple[int, ...]) -> Callable[[list[bytes]], Sequence[bytes]]:
-    """Return what takes some cells of a row; itemgetter alone gives no sequence for one."""
-    if len(columns) == 1:
-        return itemgetter(slice(columns[0], columns[0] + 1))
-    return itemgetter(*columns)
-
-
-def _column(rows: Rows, column: int | None) -> list[bytes]:
-    return [b""] * len(rows) if column is None else [row[column] for row in rows]
-
-
-def _spread(values: Sequence[Cell], numbers: list[int]) -> list[Cell]:
-    return list(map(values.__getitem__, numbers))
-
-
-def _only_used(values: Sequence[Cell], numbers: list[int]) -> tuple[list[Cell], list[int]]:
-    """Leave out the values that no op of the table has, and number the others anew; -1 stays."""
-    used = [at for at in dict.fromkeys(numbers) if at >= 0]
-    anew = {-1: -1, **{at: position for position, at in enumerate(used)}}
-    return [values[at] for at in used], list(map(anew.__getitem__, numbers))
-
-
-def _only_one(values: Iterable[Cell | None]) -> Cell | None:
-    """Return the value that all agree on; None where they differ or say nothing."""
-    said = {value for value in values if value is not None}
-    return said.pop() if len(said) == 1 else None
+def _between(table: OpTable, spans: list[Span]) -> OpTable:
+    indices: list[int] = []
+    signposts: list[Signpost] = []
+    calls: list[int] = []
+    unread: list[Unread] = []
+    for first, last in spans:
+        calls.append(len(indices))
+        begin = 0 if first < 0 else table.signposts[first].position
+        stop = len(table) if last == len(table.signposts) else table.signposts[last].position
+        shift = len(indices) - begin
+        unread += [
+            each._replace(signposts=each.signposts - first - 1 + len(signposts))
+            for each in table.unread
+            if first < each.signposts <= last
+        ]
+        inner = table.signposts[first + 1 : last]
+        signposts += [Signpost(post.name, post.position + shift) for post in inner]
+        indices += range(begin, stop)
+    chosen = table.select(indices)
+    outside = len(table) + len(table.signposts) - len(indices) - len(signposts)
+    dropped = {**table.dropped, OUTSIDE: table.dropped.get(OUTSIDE, 0) + outside}
+    return replace(
+        chosen,
+        rows=table.rows,
+        signposts=tuple(signposts),
+        traces=trace_replays(chosen.columns),
+        dropped={reason: count for reason, count in dropped.items() if count},
+        unread=tuple(unread),
+        windowed=True,
+        calls=tuple(calls) if len(calls) > 1 else (),
+    )

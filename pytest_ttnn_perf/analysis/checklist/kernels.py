@@ -6,7 +6,7 @@ import re
 from math import prod
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from pytest_ttnn_perf.analysis.checklist.host import is_on, number
+from pytest_ttnn_perf.analysis.checklist.measurements import is_on, number
 from pytest_ttnn_perf.analysis.checklist.residency import activation_edges, called
 from pytest_ttnn_perf.records.ops import Category, category_of
 from pytest_ttnn_perf.records.ttlang import ProblemKind

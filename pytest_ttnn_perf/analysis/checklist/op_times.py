@@ -1,4 +1,4 @@
-"""Shares of time over the ops of a table, which most rules weigh their evidence by."""
+"""Times of the ops in a table: shares of the kernel time, gaps between ops, repeated executions."""
 
 from __future__ import annotations
 
@@ -12,12 +12,13 @@ from pytest_ttnn_perf._base.dataclass import dataclass
 from pytest_ttnn_perf._base.text import counted, percent
 from pytest_ttnn_perf.analysis.checklist.rule import not_applicable, not_measured
 from pytest_ttnn_perf.records.attribution import short_code
-from pytest_ttnn_perf.records.finding import Evidence
+from pytest_ttnn_perf.records.finding import Evidence, Input
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from pytest_ttnn_perf.analysis.checklist.rule import Answer, Limit
+    from pytest_ttnn_perf.records.finding import Subject
     from pytest_ttnn_perf.records.ops import Op, OpTable, Signature, Signpost
 
 
@@ -215,3 +216,178 @@ def signpost_windows(table: OpTable) -> list[Window]:
 def _end_of(name: str) -> str:
     ours = _OURS.fullmatch(name)
     return f"ttnn-perf end {ours['number']} {ours['test']}" if ours else name + _END
+
+
+_NEITHER: Final = (
+    "the capture has neither replays of a trace nor a window of signposts (NAME … NAME_END): gaps "
+    "of a whole capture are compilation and idle time"
+)
+_NO_GAPS: Final = "the capture does not tell the gaps between ops"
+INFLATED: Final = "outside a replay the profiler itself makes gaps longer"
+#: The places of the ops that one device ran one after the other.
+OpPlaces = list[int]
+
+
+class Gaps(NamedTuple):
+    """What devices waited and worked inside ``executions`` replays, or windows."""
+
+    waited_ns: float
+    worked_ns: float
+    executions: int
+    replayed: bool
+    waits: tuple[int, ...]
+
+    @property
+    def share(self) -> float:
+        """The part of the time in which devices waited."""
+        return self.waited_ns / self.whole_ns if self.whole_ns else 0.0
+
+    @property
+    def whole_ns(self) -> float:
+        """The time that was looked at."""
+        return self.waited_ns + self.worked_ns
+
+    @property
+    def place(self) -> str:
+        """Where the gaps were counted, in words."""
+        kind = "replay" if self.replayed else "window"
+        return counted(self.executions, kind)
+
+    @property
+    def caveat(self) -> str | None:
+        """What to keep in mind about the number."""
+        return None if self.replayed else INFLATED
+
+
+def gaps_of(subject: Subject) -> Gaps | str:
+    """Return the gaps of a subject, or why they are not known.
+
+    Between phases of a program lie compilation and idle time, so that the gaps of a whole capture
+    are nearly all of its time. Counted are gaps inside replays of traces, else inside windows; the
+    gap before the first op of each is not inside.
+    """
+    table = subject.ops
+    if table is None:
+        return subject.why_absent(Input.OPS)
+    replays = _replays(table)
+    windows = [] if replays else measured_calls(table)
+    sequences = list(replays.values()) or _in_windows(table, windows)
+    if not sequences:
+        return _NEITHER
+    gaps = table.columns.gap_ns
+    waits = tuple(at for sequence in sequences for at in sequence[1:] if gaps[at] is not None)
+    if not waits and any(len(sequence) > 1 for sequence in sequences):
+        return _NO_GAPS
+    return Gaps(
+        waited_ns=sum(_gap(table, at) for at in waits),
+        worked_ns=sum(table.columns.kernel_ns[at] for each in sequences for at in each),
+        executions=len(windows) or len({key[1:] for key in replays}),
+        replayed=bool(replays),
+        waits=waits,
+    )
+
+
+def longest_gaps(table: OpTable, gaps: Gaps) -> Iterator[Evidence]:
+    """Return before which ops the devices waited most."""
+    waits = map(table.op, gaps.waits)
+    return worst_ops(waits, lambda op: max(op.gap_ns or 0.0, 0.0), of=gaps.whole_ns)
+
+
+def _gap(table: OpTable, at: int) -> float:
+    """Return a gap; one below zero is an artefact of the profiler's clocks."""
+    return max(table.columns.gap_ns[at] or 0.0, 0.0)
+
+
+def _replays(table: OpTable) -> dict[tuple[int, int, int], OpPlaces]:
+    """Return the ops of each replay of each trace on each device."""
+    found: dict[tuple[int, int, int], OpPlaces] = {}
+    columns = table.columns
+    rows = zip(columns.device, columns.trace, columns.replay, strict=True)
+    for at, (device, trace, replay) in enumerate(rows):
+        if trace is not None and replay is not None and not columns.host[at]:
+            found.setdefault((device, trace, replay), []).append(at)
+    return found
+
+
+def _in_windows(table: OpTable, windows: list[Window]) -> list[OpPlaces]:
+    found: dict[tuple[Window, int], OpPlaces] = {}
+    for window in windows:
+        for at in range(window.start, window.stop):
+            if not table.columns.host[at]:
+                found.setdefault((window, table.columns.device[at]), []).append(at)
+    return list(found.values())
+
+
+class Execution(NamedTuple):
+    """What one device ran in one replay or call; ``places`` are rows of the table."""
+
+    number: int
+    places: list[int]
+
+
+class Difference(NamedTuple):
+    """An execution that is not like the first of its kind, and the first op in which it differs.
+
+    ``same_ops``: only their operands differ.
+    """
+
+    what: str
+    number: int
+    expected: str
+    found: str
+    same_ops: bool
+
+    def __str__(self) -> str:
+        return f"{self.what} {self.number}: {self.found} instead of {self.expected}"
+
+
+def executions(table: OpTable) -> dict[str, list[Execution]]:
+    """Return what ran at least twice, by what it is: traces, and windows of one name."""
+    found: dict[str, dict[int, list[int]]] = defaultdict(lambda: defaultdict(list))
+    columns = table.columns
+    for at, (device, trace, replay) in enumerate(
+        zip(columns.device, columns.trace, columns.replay, strict=True)
+    ):
+        if trace is not None and replay is not None and not columns.host[at]:
+            found[f"trace {trace} on device {device}, replay"][replay].append(at)
+    windows = measured_calls(table) if table.calls else signpost_windows(table)
+    for number, window in enumerate(windows):
+        for at in range(window.start, window.stop):
+            if not columns.host[at] and columns.trace[at] is None:
+                found[f"{window.name} on device {columns.device[at]}, call"][number].append(at)
+    numbered = {
+        what: [Execution(n, places) for n, places in enumerate(by_number.values(), start=1)]
+        for what, by_number in found.items()
+    }
+    return {what: runs for what, runs in numbered.items() if len(runs) > 1}
+
+
+def differences(table: OpTable) -> Iterator[Difference]:
+    """Yield the executions that ran other ops or on other operands than the first of a kind."""
+    signature = table.columns.signature
+    for what, (first, *others) in executions(table).items():
+        expected = [signature[at] for at in first.places]
+        for other in others:
+            ran = [signature[at] for at in other.places]
+            if ran != expected:
+                yield _difference(table, what, first, other)
+
+
+def first_difference(table: OpTable) -> Difference | None:
+    """Return a difference between executions; None where all are alike or nothing ran twice."""
+    return next(differences(table), None)
+
+
+def _difference(table: OpTable, what: str, first: Execution, other: Execution) -> Difference:
+    pairs = [
+        (table.op(mine), table.op(theirs))
+        for mine, theirs in zip(first.places, other.places, strict=False)
+    ]
+    same = len(first.places) == len(other.places) and all(
+        mine.signature.op == theirs.signature.op for mine, theirs in pairs
+    )
+    for mine, theirs in pairs:
+        if mine.signature != theirs.signature:
+            return Difference(what, other.number, described(mine), described(theirs), same)
+    expected, found = counted(len(first.places), "op"), counted(len(other.places), "op")
+    return Difference(what, other.number, expected, found, same)

@@ -7,8 +7,7 @@ from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from pytest_ttnn_perf._base.errors import RuleError, UsageError
-from pytest_ttnn_perf.analysis.checklist.custom import may_be_custom
-from pytest_ttnn_perf.analysis.checklist.registry import codes, needs_of, rule_of
+from pytest_ttnn_perf.analysis.checklist.registry import codes, may_be_custom, needs_of, rule_of
 from pytest_ttnn_perf.analysis.checklist.rule import finding_of, not_measured
 from pytest_ttnn_perf.records.finding import RuleOutcome, Unanswered
 from pytest_ttnn_perf.records.settings import RuleSettings

@@ -8,8 +8,8 @@ import pytest
 
 from pytest_ttnn_perf._base.errors import InputError
 from pytest_ttnn_perf.analysis.captures.cpp_report import read_cpp_report
-from pytest_ttnn_perf.analysis.captures.ops_cells import TimeCells, usual_times
-from pytest_ttnn_perf.analysis.captures.ops_header import PER_CORE
+from pytest_ttnn_perf.analysis.captures.ops_cells import PER_CORE
+from pytest_ttnn_perf.analysis.captures.ops_rows import TimeCells, usual_times
 from tests.unit.captures.ops_text import HEADER, fallback, op, read, signpost, text
 from tests.unit.captures.test_cpp_report import HEADER as REPORT_HEADER
 from tests.unit.captures.test_cpp_report import ROW as REPORT_ROW

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from pytest_ttnn_perf._base.errors import UsageError
-from pytest_ttnn_perf.analysis.captures.ops_csv import window
+from pytest_ttnn_perf.analysis.captures.ops_rows import window
 from pytest_ttnn_perf.records.ops import Signpost
 from tests.unit.captures.ops_text import op, read, signpost, text
 

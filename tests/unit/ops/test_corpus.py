@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from pytest_ttnn_perf.analysis.captures.ops_csv import read_ops_csv
-from pytest_ttnn_perf.analysis.ops.align import attribute
-from pytest_ttnn_perf.analysis.ops.groups import NOISE_FRACTION, NOISE_NS
+from pytest_ttnn_perf.analysis.ops.align import NOISE_FRACTION, NOISE_NS, attribute
 from pytest_ttnn_perf.records.attribution import ChangeKind
 from tests.harness.corpus import corpus
 

@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from pytest_ttnn_perf.analysis.ops.align import attribute
-from pytest_ttnn_perf.analysis.ops.groups import NOISE_FRACTION, NOISE_NS, Noise
+from pytest_ttnn_perf.analysis.ops.align import NOISE_FRACTION, NOISE_NS, Noise, attribute
 from pytest_ttnn_perf.records.attribution import Attribution, ChangeKind
 from tests.unit.ops.tables import MATMUL, NORM, RESHARD, op, table
 

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from pytest_ttnn_perf.analysis.captures.kernel_metrics import kernel_metrics, summary_metrics
+from pytest_ttnn_perf.analysis.captures.ttlang_log import kernel_metrics, summary_metrics
 from pytest_ttnn_perf.records.metric import Better, Kind, Metric, Source
 from pytest_ttnn_perf.records.observation import MetricObservation
 from pytest_ttnn_perf.records.ttlang import (

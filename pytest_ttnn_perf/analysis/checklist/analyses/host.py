@@ -14,8 +14,14 @@ from pytest_ttnn_perf.analysis.checklist.analyses.analysis import (
     judged,
     section,
 )
-from pytest_ttnn_perf.analysis.checklist.host import NO_IO_TIMES, differences, executions, gaps_of
-from pytest_ttnn_perf.analysis.checklist.op_times import described, device_ops
+from pytest_ttnn_perf.analysis.checklist.measurements import NO_IO_TIMES
+from pytest_ttnn_perf.analysis.checklist.op_times import (
+    described,
+    device_ops,
+    differences,
+    executions,
+    gaps_of,
+)
 from pytest_ttnn_perf.analysis.checklist.residency import crossings
 from pytest_ttnn_perf.analysis.checklist.rule import not_applicable, not_measured
 from pytest_ttnn_perf.records.finding import Figure, Input, Row, Section
@@ -24,7 +30,7 @@ from pytest_ttnn_perf.records.ops import Category, category_of
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from pytest_ttnn_perf.analysis.checklist.host import Gaps
+    from pytest_ttnn_perf.analysis.checklist.op_times import Gaps
     from pytest_ttnn_perf.analysis.checklist.residency import Crossing
     from pytest_ttnn_perf.analysis.checklist.rule import Answer
     from pytest_ttnn_perf.records.finding import Subject

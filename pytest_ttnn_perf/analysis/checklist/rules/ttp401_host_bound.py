@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pytest_ttnn_perf._base.text import percent
-from pytest_ttnn_perf.analysis.checklist.host import gaps_of, longest_gaps
+from pytest_ttnn_perf.analysis.checklist.op_times import gaps_of, longest_gaps
 from pytest_ttnn_perf.analysis.checklist.rule import Answer, Limit, not_measured, rule
 from pytest_ttnn_perf.records.finding import Input, Severity, Subject
 

@@ -5,15 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pytest_ttnn_perf._base.text import counted, percent
-from pytest_ttnn_perf.analysis.checklist.host import (
+from pytest_ttnn_perf.analysis.checklist.measurements import (
     call_times,
-    first_difference,
-    gaps_of,
     is_on,
-    longest_gaps,
     settings_of,
     uses_trace,
 )
+from pytest_ttnn_perf.analysis.checklist.op_times import first_difference, gaps_of, longest_gaps
 from pytest_ttnn_perf.analysis.checklist.rule import (
     Answer,
     Limit,

@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from pytest_ttnn_perf._base.text import counted
-from pytest_ttnn_perf.analysis.checklist.host import differences, executions, is_on, settings_of
+from pytest_ttnn_perf.analysis.checklist.measurements import is_on, settings_of
+from pytest_ttnn_perf.analysis.checklist.op_times import differences, executions
 from pytest_ttnn_perf.analysis.checklist.rule import Answer, Limit, found, not_measured, rule
 from pytest_ttnn_perf.records.finding import Evidence, Input, Severity, Subject
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pytest_ttnn_perf._base.text import percent
-from pytest_ttnn_perf.analysis.checklist.host import call_times, milliseconds
+from pytest_ttnn_perf.analysis.checklist.measurements import call_times, milliseconds
 from pytest_ttnn_perf.analysis.checklist.rule import Answer, Limit, not_measured, rule
 from pytest_ttnn_perf.records.finding import Input, Severity, Subject
 

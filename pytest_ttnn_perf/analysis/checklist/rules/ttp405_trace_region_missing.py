@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from pytest_ttnn_perf._base.text import size as size_text
-from pytest_ttnn_perf.analysis.checklist.host import number, settings_of, uses_trace
+from pytest_ttnn_perf.analysis.checklist.measurements import number, settings_of, uses_trace
 from pytest_ttnn_perf.analysis.checklist.rule import (
     Answer,
     Limit,

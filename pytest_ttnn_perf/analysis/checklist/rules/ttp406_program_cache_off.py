@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from pytest_ttnn_perf._base.text import counted
-from pytest_ttnn_perf.analysis.checklist.host import is_on, number, settings_of
+from pytest_ttnn_perf.analysis.checklist.measurements import is_on, number, settings_of
 from pytest_ttnn_perf.analysis.checklist.rule import Answer, Limit, clean, found, not_measured, rule
 from pytest_ttnn_perf.records.finding import Input, Severity, Subject
 

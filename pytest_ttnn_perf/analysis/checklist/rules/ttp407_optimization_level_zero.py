@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pytest_ttnn_perf.analysis.checklist.host import is_on, number, settings_of
+from pytest_ttnn_perf.analysis.checklist.measurements import is_on, number, settings_of
 from pytest_ttnn_perf.analysis.checklist.rule import (
     Answer,
     Limit,

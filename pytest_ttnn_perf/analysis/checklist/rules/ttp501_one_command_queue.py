@@ -3,7 +3,12 @@
 from __future__ import annotations
 
 from pytest_ttnn_perf._base.text import percent
-from pytest_ttnn_perf.analysis.checklist.host import NO_IO_TIMES, io_times, number, settings_of
+from pytest_ttnn_perf.analysis.checklist.measurements import (
+    NO_IO_TIMES,
+    io_times,
+    number,
+    settings_of,
+)
 from pytest_ttnn_perf.analysis.checklist.rule import Answer, Limit, clean, not_measured, rule
 from pytest_ttnn_perf.records.finding import Input, Severity, Subject
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pytest_ttnn_perf._base.text import percent
-from pytest_ttnn_perf.analysis.checklist.host import NO_IO_TIMES, io_times, milliseconds
+from pytest_ttnn_perf.analysis.checklist.measurements import NO_IO_TIMES, io_times, milliseconds
 from pytest_ttnn_perf.analysis.checklist.rule import (
     Answer,
     Limit,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pytest_ttnn_perf.analysis.checklist.host import NO_IO_TIMES, io_times, milliseconds
+from pytest_ttnn_perf.analysis.checklist.measurements import NO_IO_TIMES, io_times, milliseconds
 from pytest_ttnn_perf.analysis.checklist.rule import Answer, Limit, not_measured, rule
 from pytest_ttnn_perf.records.finding import Input, Severity, Subject
 

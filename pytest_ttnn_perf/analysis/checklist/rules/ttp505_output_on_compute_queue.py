@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 from pytest_ttnn_perf._base.text import counted
 from pytest_ttnn_perf._base.text import size as size_text
-from pytest_ttnn_perf.analysis.checklist.host import number, settings_of
+from pytest_ttnn_perf.analysis.checklist.measurements import number, settings_of
 from pytest_ttnn_perf.analysis.checklist.operands import by_weight
 from pytest_ttnn_perf.analysis.checklist.residency import crossings
 from pytest_ttnn_perf.analysis.checklist.rule import (

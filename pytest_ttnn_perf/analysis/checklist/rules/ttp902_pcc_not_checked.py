@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pytest_ttnn_perf.analysis.checklist.host import accuracies, pccs
+from pytest_ttnn_perf.analysis.checklist.measurements import accuracies, pccs
 from pytest_ttnn_perf.analysis.checklist.rule import (
     Answer,
     clean,

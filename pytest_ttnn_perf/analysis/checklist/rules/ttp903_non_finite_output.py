@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from pytest_ttnn_perf.analysis.checklist.host import accuracies, is_not_finite
+from pytest_ttnn_perf.analysis.checklist.measurements import accuracies, is_not_finite
 from pytest_ttnn_perf.analysis.checklist.rule import Answer, Limit, not_measured, rule
 from pytest_ttnn_perf.records.finding import Evidence, Input, Severity
 

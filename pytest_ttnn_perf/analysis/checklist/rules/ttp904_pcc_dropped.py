@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from pytest_ttnn_perf.analysis.checklist.host import NO_PCC, pccs
+from pytest_ttnn_perf.analysis.checklist.measurements import NO_PCC, pccs
 from pytest_ttnn_perf.analysis.checklist.rule import Answer, clean, found, not_measured, rule
 from pytest_ttnn_perf.records.finding import Evidence, Input, Severity
 from pytest_ttnn_perf.records.verdict import Outcome, Verdict

@@ -6,7 +6,7 @@ from math import isfinite
 from statistics import median
 from typing import TYPE_CHECKING
 
-from pytest_ttnn_perf.analysis.checklist.host import worst_of
+from pytest_ttnn_perf.analysis.checklist.measurements import worst_of
 from pytest_ttnn_perf.analysis.checklist.rule import (
     Answer,
     clean,
