@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from pytest_ttnn_perf.cli.main import main
 from pytest_ttnn_perf.experiments.ab_report import ab_listing
 from pytest_ttnn_perf.experiments.ab_rounds import AbResult, Compared
 from pytest_ttnn_perf.experiments.compare_runs import Difference
@@ -16,6 +15,7 @@ from pytest_ttnn_perf.processes.git import Commit, WorkingTree
 from pytest_ttnn_perf.records.metric import Better, Kind, Metric, Source
 from pytest_ttnn_perf.records.verdict import Outcome, Reason, Verdict
 from tests.harness.golden import assert_golden
+from tests.harness.project import run_command
 from tests.harness.versions import Versions
 
 if TYPE_CHECKING:
@@ -170,9 +170,8 @@ def test_everything_in_every_shape(shape: str) -> None:
     assert_golden(f"ab_everything_{shape}", ab_listing(result()).text(shape).rstrip("\n"))
 
 
-def test_help(capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(SystemExit) as ended:
-        main(["ab", "--help"])
-    assert ended.value.code == 0
-    words = " ".join(capsys.readouterr().out.split()).replace("optional arguments:", "options:")
+def test_help() -> None:
+    ran = run_command("ab", "--help")
+    assert ran.code == 0
+    words = " ".join(ran.text.split()).replace("optional arguments:", "options:")
     assert_golden("ab_help", words)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.behaviour.model import configure, write_latency
+from tests.behaviour.model import write_latency
 
 if TYPE_CHECKING:
     from tests.harness.project import Project
@@ -40,12 +40,3 @@ def test_reason_stands_beside_time_commit_and_ttnn(project: Project) -> None:
     assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ", accepted.pop("at"))
     assert "python" in accepted.pop("environment")
     assert accepted == {"commit": commit[:12], "reason": None, "ttnn": None}
-
-
-def test_reason_has_its_twin(project: Project) -> None:
-    write_latency(project, 12.5)
-    configure(project, 'reason = "nightly"')
-
-    project.pytest("--ttnn-perf-update=all")
-
-    assert reason_of(project) == "nightly"

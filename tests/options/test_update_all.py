@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from tests.behaviour.model import (
-    MODEL,
     counts_of,
     entry_of,
     failure_of,
@@ -55,7 +54,9 @@ def test_loss_is_accepted_with_its_reason(
     assert stored_metric(project)["sessions"] == sessions
     assert stored_metric(project)["since"] == 1
     assert project.stored()["test_model"]["accepted"]["reason"] == "wider accumulator"
+    assert entry_of(project)["written"] == ["latency"]
     assert counts_of(project.pytest("--ttnn-perf")) == "1 passed"
+    assert "written" not in entry_of(project)
 
 
 def test_metric_that_is_defined_anew_replaces_its_sessions(project: Project) -> None:
@@ -128,12 +129,3 @@ def test_broken_absolute_limit_is_never_accepted(
     assert counts_of(ran) == "1 failed"
     assert f"REGRESSED: {sentence}" in failure_of(ran).splitlines()
     assert not (project.path / "baselines").exists()
-
-
-def test_written_test_says_so_in_its_record(project: Project) -> None:
-    write_latency(project, 12.5)
-    project.pytest(*ALL)
-    assert entry_of(project, MODEL)["written"] == ["latency"]
-
-    project.pytest("--ttnn-perf")
-    assert "written" not in entry_of(project, MODEL)
