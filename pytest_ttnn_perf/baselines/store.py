@@ -17,7 +17,7 @@ from pytest_ttnn_perf._base.dataclass import dataclass
 from pytest_ttnn_perf._base.errors import DecodeError, InputError, WriteError
 from pytest_ttnn_perf._base.files import read_json, remove_file, write_text
 from pytest_ttnn_perf.records.baseline import BaselineFile, decode_file, encode_text
-from pytest_ttnn_perf.records.codec import Value
+from pytest_ttnn_perf.records.json_value import Value
 from pytest_ttnn_perf.records.ops import COLUMNS, OpGroups, decode_group, group_cells
 from pytest_ttnn_perf.records.paths import (
     baseline_path,

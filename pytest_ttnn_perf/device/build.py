@@ -17,8 +17,8 @@ from pytest_ttnn_perf._base.files import read_json, write_text
 from pytest_ttnn_perf.device.chips import DEVICES, is_simulated
 from pytest_ttnn_perf.device.ttnn import cause_of, installed
 from pytest_ttnn_perf.processes.commands import run_bounded
-from pytest_ttnn_perf.records.codec import Value
 from pytest_ttnn_perf.records.hardware import Build, member_name
+from pytest_ttnn_perf.records.json_value import Value
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

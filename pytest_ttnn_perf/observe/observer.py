@@ -23,7 +23,7 @@ from pytest_ttnn_perf.observe.series import (
     numbers_of,
     observed_metrics,
 )
-from pytest_ttnn_perf.records.codec import LARGEST
+from pytest_ttnn_perf.records.json_value import LARGEST
 from pytest_ttnn_perf.records.metric import (
     THROUGHPUT_TIME,
     WALL_TIME,

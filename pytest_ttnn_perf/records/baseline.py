@@ -10,9 +10,9 @@ from typing import Annotated, Final, NamedTuple
 
 from pytest_ttnn_perf._base.dataclass import dataclass
 from pytest_ttnn_perf._base.errors import DecodeError
-from pytest_ttnn_perf.records.codec import LARGEST, LARGEST_COUNT, Value, decode_format
 from pytest_ttnn_perf.records.hardware import Configuration, Hardware, PlainConfiguration, Scalar
 from pytest_ttnn_perf.records.json import INLINE, Coded, Mark, Omit, decode, encode
+from pytest_ttnn_perf.records.json_value import LARGEST, LARGEST_COUNT, Value, decode_format
 from pytest_ttnn_perf.records.metric import Metric
 from pytest_ttnn_perf.records.ops import OpGroups
 

@@ -1,6 +1,6 @@
 """Records as JSON: how one is written and read is declared by the annotations of its fields.
 
-Documents of others, and what no annotation can tell, are read value by value (``codec.Value``).
+Documents of others, and what no annotation can tell, are read by ``json_value.Value``.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from typing import (
     Annotated,
     Any,
     Final,
+    NamedTuple,
     TypeVar,
     Union,
     cast,
@@ -28,7 +29,7 @@ from typing import (
 )
 
 from pytest_ttnn_perf._base.errors import DecodeError
-from pytest_ttnn_perf.records.codec import LARGEST, LARGEST_COUNT, Value
+from pytest_ttnn_perf.records.json_value import LARGEST, LARGEST_COUNT, Value
 
 if TYPE_CHECKING:
     from pytest_ttnn_perf.records.hardware import Scalar
@@ -56,28 +57,20 @@ class Mark(Enum):
     ABSENT = "absent"
 
 
-class Coded:
+class Coded(NamedTuple):
     """Reads, and if need be writes, a field whose JSON its type does not tell."""
 
-    __slots__ = ("read", "write")
-
-    def __init__(
-        self, read: Callable[[Value], Any], write: Callable[[Any], object] | None = None
-    ) -> None:
-        self.read = read
-        self.write = write
+    read: Callable[[Value], Any]
+    write: Callable[[Any], object] | None = None
 
 
-class Inline:
+class Inline(NamedTuple):
     """The members of this record stand among those of the one that holds it.
 
     ``read`` takes these members and their key; None for what the record's class declares.
     """
 
-    __slots__ = ("read",)
-
-    def __init__(self, read: Callable[[dict[str, object], str], Any] | None = None) -> None:
-        self.read = read
+    read: Callable[[dict[str, object], str], Any] | None = None
 
 
 INLINE: Final = Inline()
@@ -210,10 +203,8 @@ class _Codec:
 _ALWAYS: Final = object()
 
 
-@cache
-def _codec_of(kind: Any) -> _Codec:
-    """Return how records of a class are read and written; found out when the first one is."""
-    return _Codec(kind)
+#: How records of a class are read and written; found out when the first one is.
+_codec_of: Final[Callable[[Any], _Codec]] = cache(_Codec)
 
 
 def _hints(kind: Any) -> dict[str, Any]:
@@ -273,11 +264,13 @@ def _collection_coding(
     origin: Any, arguments: tuple[Any, ...], *, by_key: bool
 ) -> tuple[_Read, _Write | None]:
     if origin is list or origin is dict:
-        return _list if origin is list else _object, None
+        return _list if origin is list else lambda raw: Value(raw).members(), None
     if origin is Union or origin is UnionType:
         return _scalar, None
     if arguments[0] is str and origin is not Mapping:
-        return (_strings, list) if origin is tuple else (_names, sorted)
+        if origin is tuple:
+            return lambda raw: Value(raw).strings(), list
+        return lambda raw: frozenset(Value(raw).strings()), sorted
     if by_key:
         codec = _codec_of(arguments[0])
         key_of, read_all = attrgetter(codec.key_path), _members_reader(codec.decode, keyed=True)
@@ -288,8 +281,13 @@ def _collection_coding(
     item = arguments[1] if origin is Mapping else arguments[0]
     read, write = _coding(item)
     if origin is Mapping:
-        return _members_reader(read, keyed=_is_record(item)), _members_writer(write)
-    return _items_reader(read), _items_writer(write)
+        read_members = _members_reader(read, keyed=_is_record(item))
+        if write is None:
+            return read_members, dict
+        return read_members, lambda items: {name: write(item) for name, item in items.items()}
+    if write is None:
+        return _items_reader(read), list
+    return _items_reader(read), lambda items: [write(item) for item in items]
 
 
 def _items_reader(read: _Read) -> _Read:
@@ -307,7 +305,7 @@ def _items_reader(read: _Read) -> _Read:
 
 def _members_reader(read: Callable[..., Any], *, keyed: bool) -> Callable[[object], dict[str, Any]]:
     def members(raw: object) -> dict[str, Any]:
-        given, found, name = _object(raw), {}, ""
+        given, found, name = Value(raw).members(), {}, ""
         try:
             for name, item in given.items():
                 found[name] = read(item, name) if keyed else read(item)
@@ -316,14 +314,6 @@ def _members_reader(read: Callable[..., Any], *, keyed: bool) -> Callable[[objec
         return found
 
     return members
-
-
-def _items_writer(write: _Write | None) -> _Write:
-    return list if write is None else lambda items: [write(item) for item in items]
-
-
-def _members_writer(write: _Write | None) -> _Write:
-    return dict if write is None else lambda items: {n: write(item) for n, item in items.items()}
 
 
 def _is_record(hint: Any) -> bool:
@@ -355,20 +345,8 @@ def _integer(raw: object) -> int:
     return raw if type(raw) is int and 0 <= raw <= LARGEST_COUNT else Value(raw).integer()
 
 
-def _boolean(raw: object) -> bool:
-    return raw if isinstance(raw, bool) else Value(raw).boolean()
-
-
 def _scalar(raw: object) -> Scalar:
     return raw if raw is None or isinstance(raw, (str, bool)) else Value(raw).scalar()
-
-
-def _strings(raw: object) -> tuple[str, ...]:
-    return Value(raw).strings()
-
-
-def _names(raw: object) -> frozenset[str]:
-    return frozenset(Value(raw).strings())
 
 
 def _list(raw: object) -> list[Any]:
@@ -377,14 +355,10 @@ def _list(raw: object) -> list[Any]:
     return raw
 
 
-def _object(raw: object) -> dict[str, Any]:
-    return Value(raw).members()
-
-
 _PLAIN: Final[Mapping[Any, tuple[_Read, _Write | None]]] = {
     str: (_string, None),
     float: (_number, None),
     int: (_integer, None),
-    bool: (_boolean, None),
+    bool: (lambda raw: Value(raw).boolean(), None),
     Path: (lambda raw: Path(_string(raw)), str),
 }

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 
 from pytest_ttnn_perf._base.dataclass import dataclass
 from pytest_ttnn_perf._base.errors import DecodeError
-from pytest_ttnn_perf.records.codec import Value
 from pytest_ttnn_perf.records.json import Coded, decode, encode
+from pytest_ttnn_perf.records.json_value import Value
 from pytest_ttnn_perf.records.settings import ProfilerKind
 
 if TYPE_CHECKING:

@@ -8,7 +8,6 @@ from functools import partial
 from typing import TYPE_CHECKING, Annotated, Final
 
 from pytest_ttnn_perf._base.dataclass import dataclass
-from pytest_ttnn_perf.records.codec import LARGEST, Value, decode_format
 from pytest_ttnn_perf.records.finding import Finding, Unanswered
 from pytest_ttnn_perf.records.hardware import (
     Configuration,
@@ -18,6 +17,7 @@ from pytest_ttnn_perf.records.hardware import (
     Scalar,
 )
 from pytest_ttnn_perf.records.json import INLINE, Coded, Mark, Omit, decode, decode_known, encode
+from pytest_ttnn_perf.records.json_value import LARGEST, Value, decode_format
 from pytest_ttnn_perf.records.metric import Better, Metric, Source
 from pytest_ttnn_perf.records.ops import OpGroups, decode_groups, encode_groups
 from pytest_ttnn_perf.records.verdict import Outcome, Shift, Verdict

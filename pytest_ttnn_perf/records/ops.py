@@ -17,7 +17,7 @@ from pytest_ttnn_perf._base.dataclass import dataclass
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from pytest_ttnn_perf.records.codec import Value
+    from pytest_ttnn_perf.records.json_value import Value
 
 
 #: The device of an op that ran on the host; no device has that number.

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from pytest_ttnn_perf._base.dataclass import dataclass
 from pytest_ttnn_perf._base.errors import UsageError
-from pytest_ttnn_perf.records.codec import LARGEST
+from pytest_ttnn_perf.records.json_value import LARGEST
 from pytest_ttnn_perf.records.metric import OF_DEVICE, Source
 
 if TYPE_CHECKING:

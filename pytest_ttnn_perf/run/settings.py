@@ -16,8 +16,8 @@ from pytest_ttnn_perf._base.configuration import (
     is_meant,
 )
 from pytest_ttnn_perf._base.errors import DecodeError, InputError
-from pytest_ttnn_perf.records.codec import Value
 from pytest_ttnn_perf.records.finding import Severity
+from pytest_ttnn_perf.records.json_value import Value
 from pytest_ttnn_perf.records.settings import (
     Checklist,
     Isolate,

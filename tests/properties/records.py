@@ -14,9 +14,9 @@ from pytest_ttnn_perf.records.baseline import (
     Session,
     TestBaseline,
 )
-from pytest_ttnn_perf.records.codec import LARGEST
 from pytest_ttnn_perf.records.finding import Evidence, Finding, RuleOutcome, Severity, Unanswered
 from pytest_ttnn_perf.records.hardware import Configuration, Environment, Hardware
+from pytest_ttnn_perf.records.json_value import LARGEST
 from pytest_ttnn_perf.records.metric import Better, Kind, Metric, Source
 from pytest_ttnn_perf.records.observation import (
     Coverage,

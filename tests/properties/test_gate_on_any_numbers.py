@@ -20,9 +20,9 @@ from pytest_ttnn_perf.records.baseline import (
     decode_file,
     encode_text,
 )
-from pytest_ttnn_perf.records.codec import LARGEST
 from pytest_ttnn_perf.records.hardware import Hardware
 from pytest_ttnn_perf.records.json import encode
+from pytest_ttnn_perf.records.json_value import LARGEST
 from pytest_ttnn_perf.records.metric import Better, Kind, Metric
 from pytest_ttnn_perf.records.observation import Limits, MetricObservation
 from pytest_ttnn_perf.records.verdict import Outcome

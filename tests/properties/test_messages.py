@@ -12,8 +12,8 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from pytest_ttnn_perf._base.errors import DecodeError
-from pytest_ttnn_perf.records.codec import LARGEST_COUNT
 from pytest_ttnn_perf.records.json import decode, encode
+from pytest_ttnn_perf.records.json_value import LARGEST_COUNT
 from pytest_ttnn_perf.records.messages import (
     OBSERVATION,
     Assignment,

@@ -18,7 +18,7 @@ from pytest_ttnn_perf.analysis.captures.report_db_graph import (
     whole,
 )
 from pytest_ttnn_perf.analysis.captures.report_db_text import buffer_type
-from pytest_ttnn_perf.records.codec import Value
+from pytest_ttnn_perf.records.json_value import Value
 from pytest_ttnn_perf.records.ttnn_report import GraphCapture, Operation
 
 if TYPE_CHECKING:

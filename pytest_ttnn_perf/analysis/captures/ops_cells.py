@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final, Generic, TypeVar
 
 from pytest_ttnn_perf._base.dataclass import dataclass
 from pytest_ttnn_perf._base.errors import InputError
-from pytest_ttnn_perf.records.codec import LARGEST
+from pytest_ttnn_perf.records.json_value import LARGEST
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Sequence

@@ -24,7 +24,7 @@ from pytest_ttnn_perf.analysis.captures.ops_cells import (
     text,
     whole,
 )
-from pytest_ttnn_perf.records.codec import LARGEST
+from pytest_ttnn_perf.records.json_value import LARGEST
 from pytest_ttnn_perf.records.ops import (
     Columns,
     OpTable,

@@ -17,7 +17,7 @@ from pytest_ttnn_perf.analysis.captures.report_db_text import (
     shape_of,
     shard_of,
 )
-from pytest_ttnn_perf.records.codec import describe
+from pytest_ttnn_perf.records.json_value import describe
 from pytest_ttnn_perf.records.ttnn_report import (
     Comparison,
     Device,

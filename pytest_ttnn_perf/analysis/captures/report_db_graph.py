@@ -12,7 +12,7 @@ from pytest_ttnn_perf._base.dataclass import dataclass
 from pytest_ttnn_perf._base.errors import DecodeError, InputError
 from pytest_ttnn_perf._base.files import loads
 from pytest_ttnn_perf.analysis.captures.report_db_text import buffer_type, conv_of, core_ranges
-from pytest_ttnn_perf.records.codec import Value
+from pytest_ttnn_perf.records.json_value import Value
 from pytest_ttnn_perf.records.ttnn_report import BufferType, CoreRange, Device, Operation, Reshard
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 from pytest_ttnn_perf._base.files import parse_json
 from pytest_ttnn_perf.analysis.captures.ttlang_lines import bounded_text
-from pytest_ttnn_perf.records.codec import Value
+from pytest_ttnn_perf.records.json_value import Value
 from pytest_ttnn_perf.records.ttnn_report import Board, BoardLimits, Firmware, Telemetry, TtSmi
 
 if TYPE_CHECKING:

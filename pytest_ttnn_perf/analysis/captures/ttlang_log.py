@@ -28,7 +28,7 @@ from pytest_ttnn_perf.analysis.captures.ttlang_lines import (
 )
 from pytest_ttnn_perf.analysis.captures.ttlang_perf import is_program, read_perf_summary
 from pytest_ttnn_perf.analysis.captures.ttlang_profile import read_auto_profile
-from pytest_ttnn_perf.records.codec import Value
+from pytest_ttnn_perf.records.json_value import Value
 from pytest_ttnn_perf.records.metric import Kind, Metric, Source
 from pytest_ttnn_perf.records.observation import MetricObservation
 from pytest_ttnn_perf.records.ttlang import (

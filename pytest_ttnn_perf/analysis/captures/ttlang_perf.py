@@ -14,7 +14,7 @@ from pytest_ttnn_perf.analysis.captures.ttlang_lines import (
     is_rule,
     whole,
 )
-from pytest_ttnn_perf.records.codec import LARGEST_COUNT, Value
+from pytest_ttnn_perf.records.json_value import LARGEST_COUNT, Value
 from pytest_ttnn_perf.records.ttlang import (
     Barriers,
     Bytes,

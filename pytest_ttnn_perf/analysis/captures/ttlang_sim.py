@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, BinaryIO, Final, NamedTuple, cast
 from pytest_ttnn_perf._base.errors import DecodeError, InputError
 from pytest_ttnn_perf._base.files import loads
 from pytest_ttnn_perf.analysis.captures.ttlang_lines import bounded_text, is_rule, plain_lines
-from pytest_ttnn_perf.records.codec import Value
+from pytest_ttnn_perf.records.json_value import Value
 from pytest_ttnn_perf.records.ttlang import SimCounters, SimTensor
 
 if TYPE_CHECKING:
