@@ -212,7 +212,7 @@ def _baseline(parser: argparse.ArgumentParser) -> None:
     )
     _add_baselines(listing)
     _add_format(listing)
-    listing.set_defaults(run="baseline:run_list")
+    listing.set_defaults(run="baseline_list:run")
     _accept(actions)
     _prune(actions)
     _rename(actions)
@@ -237,7 +237,7 @@ def _accept(actions: Commands) -> None:
         help="what to take: what is new, also what improved (default), also what got worse",
     )
     accept.add_argument("--reason", metavar="TEXT", help="why it is right; needed with all")
-    _add_change(accept, "baseline:run_accept")
+    _add_change(accept, "baseline_accept:run")
     accept.set_defaults(passes_on=True)  # tests may stand after the options
 
 
@@ -254,7 +254,7 @@ def _prune(actions: Commands) -> None:
     prune.add_argument("--collect", action="store_true", help="ask pytest --collect-only instead")
     prune.add_argument("--full", action="store_true", help="the record has all tests there are")
     prune.add_argument("--key", metavar="KEY", help="only baselines of this hardware")
-    _add_change(prune, "baseline:run_prune")
+    _add_change(prune, "baseline_move:run_prune")
 
 
 def _rename(actions: Commands) -> None:
@@ -266,7 +266,7 @@ def _rename(actions: Commands) -> None:
     )
     rename.add_argument("before", metavar="OLD")
     rename.add_argument("after", metavar="NEW")
-    _add_change(rename, "baseline:run_rename")
+    _add_change(rename, "baseline_move:run_rename")
 
 
 def _merge_baselines(actions: Commands) -> None:

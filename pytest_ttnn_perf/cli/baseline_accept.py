@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shlex
 from dataclasses import field, replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from pytest_ttnn_perf._base.dataclass import dataclass
@@ -12,14 +13,15 @@ from pytest_ttnn_perf._base.text import counted
 from pytest_ttnn_perf.analysis.captures.detect import read_run
 from pytest_ttnn_perf.baselines.store import BaselineStore
 from pytest_ttnn_perf.cli.baseline_edits import (
-    Changing,
     Edits,
     Refusal,
     TestEdit,
+    edited_settings,
     file_edits,
     metric_edits,
-    selected,
-    shown_then_done,
+    repeated_options,
+    select_tests,
+    show_then_write,
 )
 from pytest_ttnn_perf.gate.judge import session_of
 from pytest_ttnn_perf.records.settings import Update
@@ -31,8 +33,8 @@ from pytest_ttnn_perf.run.judge import judge_observation, judge_run, relabelled,
 from pytest_ttnn_perf.run.update import Action, Updates, accepted_now, action_for, appended, plan
 
 if TYPE_CHECKING:
+    import argparse
     from collections.abc import Iterator, Sequence
-    from pathlib import Path
 
     from pytest_ttnn_perf.records.baseline import Accepted, TestBaseline
     from pytest_ttnn_perf.records.hardware import Hardware
@@ -193,6 +195,8 @@ def _remedy(blocked: Sequence[Verdict], command: str) -> str:
     return f"accept it with: {command}"
 
 
+#: How the names of records and journals end; every other argument names tests.
+_RECORDS: Final = (".json", ".jsonl")
 _WORDS: Final = {
     Action.ADD: "recorded",
     Action.ACCEPT: "accepted",
@@ -212,20 +216,41 @@ class Acceptance:
     tests: Sequence[str]
     update: Update
     reason: str | None
-    changing: Changing
     options: tuple[str, ...] = ()
 
+    @classmethod
+    def from_options(cls, options: argparse.Namespace) -> Acceptance:
+        """Return what a command line asks for.
 
-def accept_records(asked: Acceptance, settings: Settings) -> Result:
+        Raises:
+            UsageError: it has an unknown option, no record, or no reason where one is needed.
+        """
+        unknown = [argument for argument in options.rest if argument.startswith("-")]
+        if unknown:
+            message = f"unrecognized arguments: {' '.join(unknown)}"
+            raise UsageError(message)
+        arguments = [*options.words, *options.rest]
+        records = [Path(argument) for argument in arguments if argument.endswith(_RECORDS)]
+        if not records:
+            message = f"expected a run record that ends in .json or .jsonl, found {arguments[0]}"
+            raise UsageError(message)
+        update = Update(options.update)
+        if update is Update.ALL and not (options.reason or "").strip():
+            message = '--update all needs --reason "why the change is right"'
+            raise UsageError(message)
+        tests = [argument for argument in arguments if not argument.endswith(_RECORDS)]
+        records = list(dict.fromkeys(records))
+        return cls(records, tests, update, options.reason, repeated_options(options))
+
+
+def run(options: argparse.Namespace) -> Result:
     """Show what records change in the baselines, and change it.
 
     Raises:
         UsageError: the records cannot be taken together, or as a whole; a test is not in them.
         InputError: a record or a baseline is unreadable.
     """
-    if asked.update is Update.ALL and not (asked.reason or "").strip():
-        message = '--update all needs --reason "why the change is right"'
-        raise UsageError(message)
+    asked, settings = Acceptance.from_options(options), edited_settings(options)
     store = BaselineStore(settings.baselines)
     runs = {path: judge_run(read_run(path), store, settings) for path in asked.records}
     _check_together(runs)
@@ -234,7 +259,7 @@ def accept_records(asked: Acceptance, settings: Settings) -> Result:
     accepting = _Accepting(asked, settings, store, runs)
     accepting.decide()
     edits = accepting.edits()
-    return shown_then_done(edits, asked.changing, accepting.write, failed=bool(accepting.refusals))
+    return show_then_write(edits, options, accepting.write, failed=bool(accepting.refusals))
 
 
 def _check_together(runs: dict[Path, Run]) -> None:
@@ -317,7 +342,7 @@ class _Accepting:
                 edit = metric_edits(before, then[test], what)
                 tests.append(TestEdit(hardware.key, test, edit))
             after.append((hardware, then))
-        files = file_edits(self.store, after, cwd=self.asked.changing.cwd)
+        files = file_edits(self.store, after, cwd=Path.cwd())
         return Edits(tuple(tests), files, tuple(self.refusals), tuple(self.remarks))
 
     def write(self) -> Iterator[str]:
@@ -343,7 +368,7 @@ class _Accepting:
         tests = dict.fromkeys(test for run in self.runs.values() for test in run.tests)
         where = ", ".join(map(str, self.runs))
         found: dict[tuple[Hardware, str], list[Measured]] = {}
-        for test in selected(tests, self.asked.tests, where=where):
+        for test in select_tests(tests, self.asked.tests, where=where):
             for path, run in self.runs.items():
                 if test in run.tests:
                     hardware = run.tests[test].observation.hardware or run.hardware

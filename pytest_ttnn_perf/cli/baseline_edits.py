@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import difflib
-import os
 import re
+from dataclasses import replace
 from enum import Enum
 from typing import TYPE_CHECKING, Final
 
 from pytest_ttnn_perf._base.dataclass import dataclass
 from pytest_ttnn_perf._base.errors import TtnnPerfError, UsageError
 from pytest_ttnn_perf._base.text import counted
+from pytest_ttnn_perf.cli.shared import project_settings
 from pytest_ttnn_perf.gate.ratios import centre_of
 from pytest_ttnn_perf.records.metric import Better
 from pytest_ttnn_perf.records.observation import lies_in
@@ -18,8 +19,10 @@ from pytest_ttnn_perf.records.paths import baseline_path, key_folder, ops_path, 
 from pytest_ttnn_perf.records.verdict import Outcome, Verdict
 from pytest_ttnn_perf.report.numbers import Listing, Result, format_value, table_lines
 from pytest_ttnn_perf.report.sentences import change_in_words
+from pytest_ttnn_perf.report.terminal import shown_path
 
 if TYPE_CHECKING:
+    import argparse
     from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
     from pathlib import Path
 
@@ -27,6 +30,7 @@ if TYPE_CHECKING:
     from pytest_ttnn_perf.records.baseline import MetricBaseline, TestBaseline
     from pytest_ttnn_perf.records.hardware import Hardware
     from pytest_ttnn_perf.records.metric import Metric
+    from pytest_ttnn_perf.records.settings import Settings
 
 
 class FileFate(Enum):
@@ -120,14 +124,13 @@ def _metric_edit(
 ) -> MetricEdit:
     stored = after or before
     assert stored is not None, "a metric that is stored neither before nor after does not change"
-    then, now = level_of(before), level_of(after)
+    then, now = _level_of(before), _level_of(after)
     same = before is not None and after is not None and before.metric == after.metric
     change = _worsening(stored.metric, then.centre, now.centre) if same and then and now else None
     return MetricEdit(stored.metric, what, then, now, change)
 
 
-def level_of(baseline: MetricBaseline | None) -> Level | None:
-    """Return what a stored metric is compared with."""
+def _level_of(baseline: MetricBaseline | None) -> Level | None:
     if baseline is None:
         return None
     return Level(centre_of(baseline), len(baseline.current), baseline.since)
@@ -142,12 +145,6 @@ def _worsening(metric: Metric, before: float, after: float) -> float | None:
         lower, whole = (before - after), (after if metric.compared_by_ratio else before)
         return lower / abs(whole) if whole else None
     return (after - before) / abs(before) if before else None
-
-
-def removal(hardware: Hardware, test: str, stored: TestBaseline) -> TestEdit:
-    """Return the edit that removes a test."""
-    what = dict.fromkeys(stored.metrics, "removed")
-    return TestEdit(hardware.key, test, metric_edits(stored, None, what))
 
 
 def file_edits(
@@ -171,7 +168,7 @@ def file_edits(
         for test_file, own in by_file.items():
             path = baseline_path(store.root, hardware, test_file)
             fates[path] = _fate(path, store.names_in(hardware, test_file), own)
-    return tuple(FileEdit(shown(path, cwd), fates[path]) for path in sorted(fates))
+    return tuple(FileEdit(shown_path(path, cwd), fates[path]) for path in sorted(fates))
 
 
 def _fate(path: Path, stored: frozenset[str], own: Mapping[str, TestBaseline | None]) -> FileFate:
@@ -180,19 +177,6 @@ def _fate(path: Path, stored: frozenset[str], own: Mapping[str, TestBaseline | N
     if not left:
         return FileFate.REMOVE
     return FileFate.CHANGE if path.exists() else FileFate.CREATE
-
-
-def shown(path: Path, cwd: Path) -> str:
-    """Return a path as the user would name it from where they stand."""
-    nearer = os.path.relpath(path, cwd)
-    return str(path) if nearer.startswith(os.pardir) else nearer
-
-
-def written_text(edits: Iterable[FileEdit]) -> str:
-    """Say what was done to each file."""
-    return "".join(
-        f"{'removed' if edit.fate is FileFate.REMOVE else 'wrote'} {edit.path}\n" for edit in edits
-    )
 
 
 _HEADINGS: Final = ("key", "test", "metric", "before", "after", "change", "what")
@@ -238,7 +222,7 @@ def _shown_rows(edit: TestEdit) -> Iterator[tuple[str, ...]]:
             metric.metric.name,
             _level(metric, metric.before),
             _level(metric, metric.after, beside=then),
-            change_text(metric),
+            _change_text(metric),
             metric.what,
         )
         key = test = ""
@@ -251,7 +235,7 @@ def _level(edit: MetricEdit, level: Level | None, *, beside: float | None = None
     return f"{value} ({counted(level.sessions, 'session')})"
 
 
-def change_text(edit: MetricEdit) -> str:
+def _change_text(edit: MetricEdit) -> str:
     """Say how much better or worse the centre becomes; "-" where there is nothing to compare."""
     if edit.before is None or edit.after is None:
         return "-"
@@ -311,28 +295,30 @@ def _level_document(level: Level | None) -> dict[str, object] | None:
     return {"centre": level.centre, "sessions": level.sessions}
 
 
-#: The shape in which lines may follow what was printed; the others are one document.
-_TABLE = "table"
+def edited_settings(options: argparse.Namespace) -> Settings:
+    """Return the project's settings, with the baselines that a command is to change."""
+    settings = project_settings()
+    return replace(settings, baselines=options.baselines) if options.baselines else settings
 
 
-@dataclass(frozen=True, slots=True)
-class Changing:
-    """How a command is to go about it: only show it, in which shape, seen from where."""
-
-    dry_run: bool
-    shape: str
-    cwd: Path
+def repeated_options(options: argparse.Namespace) -> tuple[str, ...]:
+    """Return the options that a command which is offered must repeat."""
+    return ("--baselines", str(options.baselines)) if options.baselines else ()
 
 
-def shown_then_done(
-    edits: Edits, asked: Changing, write: Callable[[], Iterable[str]], *, failed: bool = False
+def show_then_write(
+    edits: Edits,
+    options: argparse.Namespace,
+    write: Callable[[], Iterable[str]],
+    *,
+    failed: bool = False,
 ) -> Result:
-    """Return the result that shows a change, and makes it once it is out.
+    """Return the result that prints edits, and then makes them unless it is a dry run.
 
     ``write`` returns what could not be written; an error that it raises is one of those.
     """
-    text = edits_listing(edits, dry_run=asked.dry_run).text(asked.shape)
-    if asked.dry_run:
+    text = edits_listing(edits, dry_run=options.dry_run).text(options.format)
+    if options.dry_run:
         return Result(text)
     if not edits.tests:
         return Result(text, failed=failed)
@@ -342,14 +328,20 @@ def shown_then_done(
             refused = list(write())
         except TtnnPerfError as error:
             refused = [str(error)]
-        errors = "".join(f"ttnn-perf: not written: {each}\n" for each in refused)
-        done = "" if refused or asked.shape != _TABLE else written_text(edits.files)
+        errors = "".join(f"ttnn-perf: not written: {reason}\n" for reason in refused)
+        done = ""
+        if not refused and options.format == "table":  # the other shapes are one document
+            for file in edits.files:
+                verb = "removed" if file.fate is FileFate.REMOVE else "wrote"
+                done += f"{verb} {file.path}\n"
         return Result(done, failed=bool(refused), errors=errors)
 
     return Result(text, failed=failed, then=then)
 
 
-def selected(tests: Collection[str], selectors: Sequence[str], *, where: str) -> tuple[str, ...]:
+def select_tests(
+    tests: Collection[str], selectors: Sequence[str], *, where: str
+) -> tuple[str, ...]:
     """Return the tests that any selector names, in their order; all without a selector.
 
     Raises:
@@ -359,8 +351,13 @@ def selected(tests: Collection[str], selectors: Sequence[str], *, where: str) ->
         return tuple(tests)
     for selector in selectors:
         if not any(matches(test, selector) for test in tests):
-            raise UsageError(_nothing(selector, tests, where=where))
-    return tuple(test for test in tests if any(matches(test, each) for each in selectors))
+            message = f"{selector} names no test in {where}"
+            close = near(selector, tests)
+            if close:
+                raise UsageError(f"{message}; near to it: {', '.join(close)}")
+            count = f"{len(tests)} tests" if tests else "none"
+            raise UsageError(f"{message}, which has {count}")
+    return tuple(test for test in tests if any(matches(test, name) for name in selectors))
 
 
 def matches(test: str, selector: str) -> bool:
@@ -381,11 +378,3 @@ def matches(test: str, selector: str) -> bool:
 def near(name: str, names: Collection[str]) -> tuple[str, ...]:
     """Return the names that may have been meant, the nearest first."""
     return tuple(difflib.get_close_matches(name, names, n=3, cutoff=0.5))
-
-
-def _nothing(selector: str, tests: Collection[str], *, where: str) -> str:
-    close = near(selector, tests)
-    said = f"{selector} names no test in {where}"
-    if close:
-        return f"{said}; near to it: {', '.join(close)}"
-    return f"{said}, which has {len(tests)} tests" if tests else f"{said}, which has none"

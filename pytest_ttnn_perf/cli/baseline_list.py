@@ -5,43 +5,52 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from pytest_ttnn_perf._base.dataclass import dataclass
-from pytest_ttnn_perf._base.errors import InputError
+from pytest_ttnn_perf._base.errors import InputError, UsageError
 from pytest_ttnn_perf._base.files import parse_json
 from pytest_ttnn_perf._base.text import counted
-from pytest_ttnn_perf.analysis.captures.detect import read_run
 from pytest_ttnn_perf.baselines.store import BaselineStore
-from pytest_ttnn_perf.cli.baseline_edits import selected
-from pytest_ttnn_perf.gate.judge import session_of
+from pytest_ttnn_perf.cli.baseline_edits import select_tests
+from pytest_ttnn_perf.cli.shared import project_settings
 from pytest_ttnn_perf.gate.ratios import centre_of
 from pytest_ttnn_perf.processes.git import contents, history, top_level
 from pytest_ttnn_perf.records.baseline import decode_file
-from pytest_ttnn_perf.records.observation import encode_run
-from pytest_ttnn_perf.report.numbers import Listing, format_fraction, format_value, table_lines
+from pytest_ttnn_perf.report.numbers import Listing, Result, format_value, table_lines
 from pytest_ttnn_perf.run.health import stored_tests
 
 if TYPE_CHECKING:
+    import argparse
     from collections.abc import Iterator, Sequence
     from pathlib import Path
 
     from pytest_ttnn_perf.baselines.store import StoredFile
     from pytest_ttnn_perf.processes.git import Committed
     from pytest_ttnn_perf.records.baseline import BaselineFile, TestBaseline
-    from pytest_ttnn_perf.records.observation import JudgedTest, MetricObservation, Run
 
 
 _BASELINE_HEADINGS = (
     "key", "test", "metric", "centre", "unit", "sessions", "since", "current", "accepted",
     "commit", "reason",
 )  # fmt: skip
-_RUN_HEADINGS = ("test", "metric", "median", "mad", "n", "unit", "source", "gated", "outcome")
 
 
-def list_baselines(root: Path, *, shape: str) -> str:
-    """List every stored metric: its centre, how many sessions it rests on, and why it is there.
+def run(options: argparse.Namespace) -> Result:
+    """Return every stored metric, or with ``--log`` who accepted it.
 
     Raises:
+        UsageError: tests are named without ``--log``, or there are none of these.
         InputError: the folder is missing, or a file in it is malformed.
     """
+    root = options.baselines or project_settings().baselines
+    if options.log:
+        return Result(list_acceptances(root, options.tests).text(options.format))
+    if options.tests:
+        message = f"tests are named with --log: ttnn-perf baseline list --log {options.tests[0]}"
+        raise UsageError(message)
+    return Result(list_baselines(root).text(options.format))
+
+
+def list_baselines(root: Path) -> Listing:
+    """List every stored metric: its centre, how many sessions it rests on, and why it is there."""
     rows: list[tuple[object, ...]] = []
     shown: list[tuple[str, ...]] = []
     for file in BaselineStore(root).all_files():
@@ -55,7 +64,7 @@ def list_baselines(root: Path, *, shape: str) -> str:
     document = {
         "baselines": [dict(zip(_BASELINE_HEADINGS, row, strict=True)) for row in rows],
     }
-    return Listing((*lines, count), document, _BASELINE_HEADINGS, tuple(rows)).text(shape)
+    return Listing((*lines, count), document, _BASELINE_HEADINGS, tuple(rows))
 
 
 def _baseline_rows(file: StoredFile) -> Iterator[tuple[tuple[object, ...], tuple[str, ...]]]:
@@ -77,80 +86,6 @@ def _baseline_rows(file: StoredFile) -> Iterator[tuple[tuple[object, ...], tuple
             )
 
 
-def show_run(record: Path, *, shape: str) -> str:
-    """Show what a run record holds.
-
-    Raises:
-        InputError: with file, line and what was expected.
-    """
-    run = read_run(record)
-    rows: list[tuple[object, ...]] = []
-    shown: list[tuple[str, ...]] = []
-    for name, judged in run.tests.items():
-        for metric, observed in judged.observation.metrics.items():
-            row, line = _run_row(name, metric, observed, outcome=_outcome(judged, metric))
-            rows.append(row)
-            shown.append(line)
-    headings = ("test", "metric", "median", "spread", "samples", "verdict")
-    lines = table_lines(headings, shown, right=frozenset({2, 3, 4})) if shown else []
-    raised = [
-        f"{name} raised {judged.observation.raised}"
-        for name, judged in run.tests.items()
-        if judged.observation.raised is not None
-    ]
-    text = (*_heading(run), *lines, *raised)
-    return Listing(text, encode_run(run), _RUN_HEADINGS, tuple(rows)).text(shape)
-
-
-def _heading(run: Run) -> Iterator[str]:
-    environment = run.environment
-    parts = {
-        "run": run.id,
-        "label": run.label,
-        "key": run.hardware.key if run.hardware else None,
-        "started": environment.started_at,
-        "commit": environment.commit,
-        "python": environment.python,
-        "ttnn": environment.ttnn,
-        "cpu": environment.cpu,
-    }
-    for name, value in parts.items():
-        if value is not None:
-            dirty = " (dirty)" if name == "commit" and environment.dirty else ""
-            yield f"{name}: {value}{dirty}"
-    yield f"tests: {len(run.tests)}" + ("" if run.complete else " (the run was cut short)")
-
-
-def _run_row(
-    test: str, metric: str, observed: MetricObservation, *, outcome: str | None
-) -> tuple[tuple[object, ...], tuple[str, ...]]:
-    finite = tuple(sample for sample in observed.samples if sample == sample)  # noqa: PLR0124 (NaN)
-    session = session_of(observed, finite) if finite else None
-    value = session.median if session else None
-    several = session is not None and session.n > 1 and session.median
-    spread = session.mad / abs(session.median) if session and several else None
-    definition = observed.metric
-    gated = "" if observed.gated else "recorded only"
-    count = len(observed.samples)
-    row = (
-        test,
-        metric,
-        value,
-        session.mad if session else None,
-        count,
-        definition.unit,
-        definition.source.value,
-        observed.gated,
-        outcome,
-    )
-    shown = format_value(definition, value), format_fraction(spread), str(count)
-    return row, (test, metric, *shown, outcome or gated or "-")
-
-
-def _outcome(judged: JudgedTest, metric: str) -> str | None:
-    return next((v.outcome.value for v in judged.verdicts if v.metric.name == metric), None)
-
-
 _HEADINGS: Final = (
     "key", "test", "accepted", "commit", "reason", "author", "committed", "revision", "values",
 )  # fmt: skip
@@ -164,16 +99,11 @@ class _Version:
     committed: Committed | None
 
 
-def list_acceptances(root: Path, tests: Sequence[str], *, shape: str) -> str:
-    """List every accept of every test, newest first.
-
-    Raises:
-        UsageError: a selector names no test.
-        InputError: the folder is missing, or a file in it is malformed.
-    """
+def list_acceptances(root: Path, tests: Sequence[str]) -> Listing:
+    """List every accept of every test, newest first."""
     files = list(BaselineStore(root).all_files())
     names = dict.fromkeys(test for test, _ in stored_tests(files))
-    wanted = frozenset(selected(names, tests, where=str(root)))
+    wanted = frozenset(select_tests(names, tests, where=str(root)))
     in_git = top_level(root.absolute()) is not None
     rows: list[tuple[object, ...]] = []
     for file in files:
@@ -183,10 +113,10 @@ def list_acceptances(root: Path, tests: Sequence[str], *, shape: str) -> str:
     headings = ("key", "test", "accepted", "commit", "by", "committed", "values", "reason")
     shown = [_shown(row) for row in rows]
     lines = table_lines(headings, shown) if shown else []
-    told = counted(len(rows), "accept")
-    told += "" if in_git else "; no git here: only the last of each test is known"
+    count = counted(len(rows), "accept")
+    count += "" if in_git else "; no git here: only the last of each test is known"
     document = {"accepts": [dict(zip(_HEADINGS, row, strict=True)) for row in rows]}
-    return Listing((*lines, told), document, _HEADINGS, tuple(rows)).text(shape)
+    return Listing((*lines, count), document, _HEADINGS, tuple(rows))
 
 
 def _versions(file: StoredFile) -> list[_Version]:

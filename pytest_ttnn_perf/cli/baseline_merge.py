@@ -12,7 +12,6 @@ from pytest_ttnn_perf._base.files import parse_json, read_text, write_text
 from pytest_ttnn_perf._base.text import counted
 from pytest_ttnn_perf.baselines.changes import Merged, merge_files
 from pytest_ttnn_perf.baselines.store import strange
-from pytest_ttnn_perf.cli.baseline_edits import Changing
 from pytest_ttnn_perf.cli.shared import project_settings
 from pytest_ttnn_perf.gate.ratios import centre_of
 from pytest_ttnn_perf.processes.git import posix, set_setting, setting, staged, top_level
@@ -23,30 +22,11 @@ from pytest_ttnn_perf.report.numbers import Listing, Result, format_value
 
 if TYPE_CHECKING:
     import argparse
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Mapping
 
     from pytest_ttnn_perf.baselines.changes import Conflict
-    from pytest_ttnn_perf.records.baseline import Accepted, BaselineFile, TestBaseline
+    from pytest_ttnn_perf.records.baseline import Accepted, TestBaseline
     from pytest_ttnn_perf.records.metric import Metric
-
-
-def run_merge(options: argparse.Namespace) -> Result:
-    """Return what became of the merge."""
-    files = options.files
-    if len(files) not in {0, 3} or (not files and options.path is None):
-        found = f"found {len(files)} files" + ("" if options.path else " and no --path")
-        message = f"expected BASE OURS THEIRS, or --path alone for a file in conflict; {found}"
-        raise UsageError(message)
-    take = Take(options.take) if options.take else None
-    versions = (files[0], files[1], files[2]) if files else None
-    return merge_baselines(Merging(versions, options.path, take, options.format))
-
-
-def run_install(options: argparse.Namespace) -> Result:
-    """Return what git is told."""
-    root = options.baselines or project_settings().baselines
-    changing = Changing(options.dry_run, options.format, Path.cwd())
-    return install_merge_driver(root, changing)
 
 
 _SETTINGS: Final = (
@@ -57,15 +37,16 @@ _ATTRIBUTE: Final = "merge=ttnn-perf"
 _HEADINGS: Final = ("where", "what", "state")
 
 
-def install_merge_driver(baselines: Path, changing: Changing) -> Result:
-    """Show what git is going to be told about the baselines, and tell it.
+def run_install(options: argparse.Namespace) -> Result:
+    """Show the settings and attributes that git gets for the baselines, and write them.
 
-    What is told already stays; doing it again changes nothing.
+    What is set already stays; doing it again changes nothing.
 
     Raises:
         UsageError: there is no git repository around the baselines.
         InputError: its attributes cannot be read.
     """
+    baselines = options.baselines or project_settings().baselines
     root = top_level(baselines.absolute())
     if root is None:
         message = (
@@ -73,30 +54,29 @@ def install_merge_driver(baselines: Path, changing: Changing) -> Result:
         )
         raise UsageError(message)
     attributes = root / ".gitattributes"
-    text = read_text(attributes) if attributes.exists() else ""
-    present = set(text.splitlines())
-    lines = [line for line in _attribute_lines(baselines.absolute(), root) if line not in present]
+    before = read_text(attributes) if attributes.exists() else ""
+    present = set(before.splitlines())
+    wanted = _attribute_lines(baselines.absolute(), root)
+    lines = [line for line in wanted if line not in present]
     settings = [(name, value) for name, value in _SETTINGS if setting(root, name) != value]
-    rows = [("git config", f"{n} = {v}", _state((n, v) in settings)) for n, v in _SETTINGS]
-    rows += [
-        (".gitattributes", line, _state(line in lines))
-        for line in _attribute_lines(baselines.absolute(), root)
-    ]
-    listing = _listing(rows, changing)
-    if changing.dry_run or not (lines or settings):
-        return Result(listing.text(changing.shape))
+    state = {True: "new", False: "is set"}
+    rows = [("git config", f"{n} = {v}", state[(n, v) in settings]) for n, v in _SETTINGS]
+    rows += [(".gitattributes", line, state[line in lines]) for line in wanted]
+    text = _listing(rows, dry_run=options.dry_run).text(options.format)
+    if options.dry_run or not (lines or settings):
+        return Result(text)
 
     def then() -> Result:
         for name, value in settings:
             if not set_setting(root, name, value):
                 raise WriteError(root / ".git" / "config", OSError("git config refused"))
         if lines:
-            ended = text if not text or text.endswith("\n") else f"{text}\n"
+            ended = before if not before or before.endswith("\n") else f"{before}\n"
             write_text(attributes, ended + "".join(f"{line}\n" for line in lines))
-        told = "commit .gitattributes; git config holds in this clone alone\n"
-        return Result(told if changing.shape == "table" else "")
+        next_step = "commit .gitattributes; git config holds in this clone alone\n"
+        return Result(next_step if options.format == "table" else "")
 
-    return Result(listing.text(changing.shape), then=then)
+    return Result(text, then=then)
 
 
 def _attribute_lines(baselines: Path, root: Path) -> tuple[str, ...]:
@@ -113,18 +93,14 @@ def _quoted(pattern: str) -> str:
     return f'"{escaped}"'
 
 
-def _state(new: bool) -> str:  # noqa: FBT001 (one word for one fact)
-    return "new" if new else "is set"
-
-
-def _listing(rows: list[tuple[str, str, str]], changing: Changing) -> Listing:
-    would = "would set" if changing.dry_run else "set"
+def _listing(rows: list[tuple[str, str, str]], *, dry_run: bool) -> Listing:
+    would = "would set" if dry_run else "set"
     lines = [
         f"{where}: {would if state == 'new' else 'already set'}: {what}"
         for where, what, state in rows
     ]
     document = {
-        "dry_run": changing.dry_run,
+        "dry_run": dry_run,
         "settings": [dict(zip(_HEADINGS, row, strict=True)) for row in rows],
     }
     return Listing(tuple(lines), document, _HEADINGS, tuple(rows))
@@ -143,11 +119,9 @@ class Side:
     values: Mapping[str, tuple[Metric, float, int]]
 
 
-_Sides = tuple["Conflict", "Side | None", "Side | None"]
-
-
-def conflict_listing(path: str, merged: Merged, sides: Sequence[_Sides]) -> Listing:
+def conflict_listing(path: str, merged: Merged) -> Listing:
     """Lay out what could not be joined, with both sides' numbers, reasons and dates."""
+    sides = [(each, _side(each.ours), _side(each.theirs)) for each in merged.conflicts]
     lines = [f"joined the sessions of both sides: {test}" for test in merged.joined]
     for conflict, ours, theirs in sides:
         head = "resolved" if conflict.settled else "conflict"
@@ -155,42 +129,35 @@ def conflict_listing(path: str, merged: Merged, sides: Sequence[_Sides]) -> List
         if ours and theirs:
             how = "was accepted on both sides"
         lines.append(f"{head} in {path}: {conflict.test} {how}; {conflict.taken.value} is in it")
-        lines += _metric_lines(ours, theirs)
-        lines += [f"  {name}: {_said(side)}" for name, side in (("ours", ours), ("theirs", theirs))]
+        lines += [
+            f"  {name}: ours {_value(ours, name)}, theirs {_value(theirs, name)}"
+            for name in _names(ours, theirs)
+        ]
+        lines += [f"  ours: {_provenance(ours)}", f"  theirs: {_provenance(theirs)}"]
     if merged.unsettled:
         lines += _commands(path)
     document = {
         "path": path,
         "joined": list(merged.joined),
-        "conflicts": [_document(*each) for each in sides],
+        "conflicts": [
+            {
+                "test": conflict.test,
+                "taken": conflict.taken.value,
+                "settled": conflict.settled,
+                "ours": _side_document(ours),
+                "theirs": _side_document(theirs),
+            }
+            for conflict, ours, theirs in sides
+        ],
     }
     rows = tuple(row for each in sides for row in _rows(*each))
     return Listing(tuple(lines), document, _COLUMNS, rows)
-
-
-def table_conflict_listing(path: str, *, conflict: bool, theirs: bool, settled: bool) -> Listing:
-    """Lay out what became of an op table."""
-    taken = Take.THEIRS.value if theirs else Take.OURS.value
-    lines: list[str] = []
-    if conflict:
-        head = "resolved" if settled else "conflict"
-        lines.append(f"{head} in {path}: both sides have another op table; {taken} is in it")
-        if not settled:
-            lines.append("  it belongs to the baseline that is taken, which this file cannot tell")
-            lines += _commands(path)
-    document = {"path": path, "joined": [], "conflicts": [{"taken": taken}] if conflict else []}
-    return Listing(tuple(lines), document, _COLUMNS, ())
 
 
 def _commands(path: str) -> Iterator[str]:
     words = shlex.join(["ttnn-perf", "baseline", "merge", "--path", path, "--take", "theirs"])
     yield f"  take theirs with: {words} && {shlex.join(['git', 'add', path])}"
     yield f"  keep ours with: {shlex.join(['git', 'add', path])}"
-
-
-def _metric_lines(ours: Side | None, theirs: Side | None) -> Iterator[str]:
-    for name in _names(ours, theirs):
-        yield f"  {name}: ours {_value(ours, name)}, theirs {_value(theirs, name)}"
 
 
 def _names(ours: Side | None, theirs: Side | None) -> list[str]:
@@ -204,22 +171,12 @@ def _value(side: Side | None, name: str) -> str:
     return f"{format_value(metric, centre)} ({counted(sessions, 'session')})"
 
 
-def _said(side: Side | None) -> str:
+def _provenance(side: Side | None) -> str:
     if side is None:
         return "removed"
     accepted = side.accepted
     commit = f" at {accepted.commit}" if accepted.commit else ""
     return f"accepted {accepted.at}{commit}, {accepted.reason or 'no reason given'}"
-
-
-def _document(conflict: Conflict, ours: Side | None, theirs: Side | None) -> dict[str, object]:
-    return {
-        "test": conflict.test,
-        "taken": conflict.taken.value,
-        "settled": conflict.settled,
-        "ours": _side_document(ours),
-        "theirs": _side_document(theirs),
-    }
 
 
 def _side_document(side: Side | None) -> dict[str, object] | None:
@@ -255,22 +212,6 @@ def _cells(side: Side | None, name: str) -> tuple[Metric | None, float | None, i
     return side.values[name]
 
 
-_TABLE = ".csv"
-
-
-@dataclass(frozen=True, slots=True)
-class Merging:
-    """What is asked for: three versions, or none for those of a file that git has in conflict.
-
-    ``path`` is the file's name in the repository; what is written is ``ours``, or the file.
-    """
-
-    files: tuple[Path, Path, Path] | None
-    path: Path | None
-    take: Take | None
-    shape: str
-
-
 @dataclass(frozen=True, slots=True)
 class _Versions:
     """The texts of the three versions, and the file that the result goes to."""
@@ -282,20 +223,28 @@ class _Versions:
     goal: Path
 
 
-def merge_baselines(asked: Merging) -> Result:
+def run_merge(options: argparse.Namespace) -> Result:
     """Merge three versions of a baseline file, or of an op table beside one.
 
+    Without files, the versions are those of ``--path``, which git has in conflict.
+
     Raises:
-        UsageError: git has no such file in conflict.
+        UsageError: not three files, or git has no such file in conflict.
         InputError: a version is not what it should be; nothing was written.
         WriteError: the result cannot be written.
     """
-    versions = _versions(asked)
-    name = str(asked.path or versions.goal)
-    if Path(name).suffix == _TABLE:
-        return _merge_tables(versions, asked, name)
+    files, path, shape = options.files, options.path, options.format
+    if len(files) not in {0, 3} or (not files and path is None):
+        found = f"found {len(files)} files" + ("" if path else " and no --path")
+        message = f"expected BASE OURS THEIRS, or --path alone for a file in conflict; {found}"
+        raise UsageError(message)
+    take = Take(options.take) if options.take else None
+    versions = _given_versions(*files) if files else _staged_versions(path)
+    name = str(path or versions.goal)
+    if Path(name).suffix == ".csv":
+        return _merge_tables(versions, name, take, shape)
     base, ours, theirs = (
-        _decoded(text, file)
+        parse_json(text, decode_file, file=file) if text.strip() else None
         for text, file in zip(
             (versions.base, versions.ours, versions.theirs), versions.names, strict=True
         )
@@ -305,26 +254,22 @@ def merge_baselines(asked: Merging) -> Result:
     if ours.hardware != theirs.hardware:
         keys = f"{ours.hardware.key} and {theirs.hardware.key}"
         raise InputError(versions.names[1], f"the two sides are of different hardware: {keys}")
-    merged = merge_files(base, ours, theirs, take=asked.take)
-    tables = (
-        {} if asked.files else dict(_tables(merged, versions.goal, asked.path or versions.goal))
-    )
+    merged = merge_files(base, ours, theirs, take=take)
+    tables = {} if files else dict(_tables(merged, path))
     write_text(versions.goal, encode_text(merged.file))
     for table, text in tables.items():
         write_text(table, text)
-    sides = [(each, _side(each.ours), _side(each.theirs)) for each in merged.conflicts]
-    listing = conflict_listing(name, merged, sides)
-    return Result(listing.text(asked.shape), failed=bool(merged.unsettled))
+    listing = conflict_listing(name, merged)
+    return Result(listing.text(shape), failed=bool(merged.unsettled))
 
 
-def _versions(asked: Merging) -> _Versions:
-    if asked.files is not None:
-        base, ours, theirs = asked.files
-        # Of a file that both sides added, git's base is empty, or not there.
-        before = read_text(base) if base.exists() else ""
-        return _Versions(before, read_text(ours), read_text(theirs), asked.files, ours)
-    assert asked.path is not None, "asked for neither files nor a path"
-    file = asked.path
+def _given_versions(base: Path, ours: Path, theirs: Path) -> _Versions:
+    # Of a file that both sides added, git's base is empty, or not there.
+    before = read_text(base) if base.exists() else ""
+    return _Versions(before, read_text(ours), read_text(theirs), (base, ours, theirs), ours)
+
+
+def _staged_versions(file: Path) -> _Versions:
     base_text, ours_text, theirs_text = (staged(file, stage) for stage in (1, 2, 3))
     if ours_text is None or theirs_text is None:
         message = (
@@ -334,25 +279,29 @@ def _versions(asked: Merging) -> _Versions:
     return _Versions(base_text or "", ours_text, theirs_text, (file, file, file), file)
 
 
-def _decoded(text: str, file: Path) -> BaselineFile | None:
-    return parse_json(text, decode_file, file=file) if text.strip() else None
-
-
-def _merge_tables(versions: _Versions, asked: Merging, name: str) -> Result:
+def _merge_tables(versions: _Versions, name: str, take: Take | None, shape: str) -> Result:
     """Merge two op tables: only one can be the one of the run that was accepted."""
     changed = {"ours": versions.ours != versions.base, "theirs": versions.theirs != versions.base}
     conflict = all(changed.values()) and versions.ours != versions.theirs
-    theirs = asked.take is Take.THEIRS if conflict else changed["theirs"]
-    if conflict and asked.take is Take.NEWEST:
+    theirs = take is Take.THEIRS if conflict else changed["theirs"]
+    if conflict and take is Take.NEWEST:
         message = f"{name}: an op table has no date; take the side whose baseline was taken: "
         raise UsageError(message + "--take ours or --take theirs")
     write_text(versions.goal, versions.theirs if theirs else versions.ours)
-    unsettled = conflict and asked.take is None
-    listing = table_conflict_listing(name, conflict=conflict, theirs=theirs, settled=not unsettled)
-    return Result(listing.text(asked.shape), failed=unsettled)
+    unsettled = conflict and take is None
+    taken = Take.THEIRS.value if theirs else Take.OURS.value
+    lines: list[str] = []
+    if conflict:
+        head = "conflict" if unsettled else "resolved"
+        lines.append(f"{head} in {name}: both sides have another op table; {taken} is in it")
+        if unsettled:
+            lines.append("  it belongs to the baseline that is taken, which this file cannot tell")
+            lines += _commands(name)
+    document = {"path": name, "joined": [], "conflicts": [{"taken": taken}] if conflict else []}
+    return Result(Listing(tuple(lines), document, _COLUMNS, ()).text(shape), failed=unsettled)
 
 
-def _tables(merged: Merged, goal: Path, name: Path) -> Iterator[tuple[Path, str]]:
+def _tables(merged: Merged, goal: Path) -> Iterator[tuple[Path, str]]:
     """Yield the op tables that belong to the side that was taken, where git has both.
 
     Raises:
@@ -362,7 +311,7 @@ def _tables(merged: Merged, goal: Path, name: Path) -> Iterator[tuple[Path, str]
         taken = conflict.ours if conflict.taken is Take.OURS else conflict.theirs
         if taken is None or taken.ops is None:
             continue
-        place = ops_path(f"{name.name}::{conflict.test}").name
+        place = ops_path(f"{goal.name}::{conflict.test}").name
         table = goal.with_suffix(".ops") / place
         text = staged(table, 2 if conflict.taken is Take.OURS else 3)
         found = strange(table, goal.parent) if text is not None else None

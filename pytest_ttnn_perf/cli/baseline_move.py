@@ -3,23 +3,23 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pytest_ttnn_perf._base.dataclass import dataclass
 from pytest_ttnn_perf._base.errors import UsageError
 from pytest_ttnn_perf._base.text import counted
 from pytest_ttnn_perf.analysis.captures.detect import read_run
 from pytest_ttnn_perf.baselines.changes import check_free, move
 from pytest_ttnn_perf.baselines.store import BaselineStore, read_ops_file
 from pytest_ttnn_perf.cli.baseline_edits import (
-    Changing,
     Edits,
     TestEdit,
+    edited_settings,
     file_edits,
     metric_edits,
     near,
-    removal,
-    shown_then_done,
+    repeated_options,
+    show_then_write,
 )
 from pytest_ttnn_perf.records.observation import Coverage, Run, function_of, lies_in
 from pytest_ttnn_perf.records.paths import key_folder
@@ -28,58 +28,48 @@ from pytest_ttnn_perf.run.health import collect, described, hardware_of, orphans
 from pytest_ttnn_perf.run.judge import judge_run
 
 if TYPE_CHECKING:
+    import argparse
     from collections.abc import Iterator, Sequence
-    from pathlib import Path
 
     from pytest_ttnn_perf.baselines.store import StoredFile
     from pytest_ttnn_perf.records.baseline import Orphan, TestBaseline
     from pytest_ttnn_perf.records.hardware import Hardware
-    from pytest_ttnn_perf.records.settings import Settings
     from pytest_ttnn_perf.report.numbers import Result
 
 
-@dataclass(frozen=True, slots=True)
-class Pruning:
-    """What is asked for. Which tests there are is told by a ``record``, or by collecting them.
-
-    ``full`` says of a record that does not tell what it has collected that it has all tests.
-    ``key`` keeps to the baselines of one key. ``options`` are for commands that are offered.
-    """
-
-    record: Path | None
-    full: bool
-    key: str | None
-    changing: Changing
-    options: tuple[str, ...] = ()
-
-
-def prune_baselines(asked: Pruning, settings: Settings) -> Result:
+def run_prune(options: argparse.Namespace) -> Result:
     """Show the baselines whose test is gone, and remove them.
 
     Raises:
         UsageError: it is not known which tests there are.
         InputError: the record or a baseline is unreadable.
     """
+    if (options.record is None) is not options.collect:
+        message = "say how it is known which tests there are: ttnn-perf baseline prune RUN.json, "
+        raise UsageError(
+            message + "the record of a full run, or ttnn-perf baseline prune --collect"
+        )
+    settings, key = edited_settings(options), options.key
     store = BaselineStore(settings.baselines)
     files = list(store.all_files())
     keys = sorted({file.content.hardware.key for file in files})
-    if asked.key is not None and asked.key not in keys:
-        close = near(asked.key, keys) or tuple(keys)
-        message = f"there are no baselines of {asked.key}; there are ones of: {', '.join(close)}"
+    if key is not None and key not in keys:
+        close = near(key, keys) or tuple(keys)
+        message = f"there are no baselines of {key}; there are ones of: {', '.join(close)}"
         raise UsageError(message)
-    if asked.record is None:
-        run = Run(None, {}, coverage=collect(settings, asked.changing.cwd))
+    if options.record is None:
+        run = Run(None, {}, coverage=collect(settings, Path.cwd()))
     else:
-        run = judge_run(_full_run(asked.record, full=asked.full), store, settings)
+        run = judge_run(_full_run(options.record, full=options.full), store, settings)
     orphans = list(orphans_in(run, files, used=hardware_of(run)))
-    chosen = [each for each in orphans if asked.key in {None, each.hardware.key}]
-    found = replace(described(chosen, run, store), options=asked.options)
+    chosen = [orphan for orphan in orphans if key in {None, orphan.hardware.key}]
+    found = replace(described(chosen, run, store), options=repeated_options(options))
     renamed = {orphan for renaming in found.renamings for orphan in renaming.orphans}
     gone = [orphan for orphan in found.orphans if orphan not in renamed]
     remarks = [f"kept: {text}" for text in renaming_texts(found)]
-    remarks += _kept(run, files, key=asked.key)
-    edits = _edits(gone, store, asked, remarks=remarks)
-    return shown_then_done(edits, asked.changing, lambda: _remove(store, gone))
+    remarks += _kept(run, files, key=key)
+    edits = _edits(gone, store, remarks=remarks)
+    return show_then_write(edits, options, lambda: _remove(store, gone))
 
 
 def _full_run(record: Path, *, full: bool) -> Run:
@@ -119,45 +109,42 @@ def _kept(run: Run, files: Sequence[StoredFile], *, key: str | None) -> Iterator
             yield f"kept what is stored of {place}: it could not be collected, or was skipped"
 
 
-def _edits(
-    gone: list[Orphan], store: BaselineStore, asked: Pruning, *, remarks: list[str]
-) -> Edits:
+def _edits(gone: list[Orphan], store: BaselineStore, *, remarks: list[str]) -> Edits:
     tests = []
     after: dict[Hardware, dict[str, TestBaseline | None]] = {}
     for orphan in gone:
         stored = store.find(orphan.hardware, orphan.test)
         if stored is not None:
-            edit = removal(orphan.hardware, orphan.test, stored)
-            note = f"looks like {orphan.looks_like}, which has a baseline of its own"
-            tests.append(replace(edit, note=note) if orphan.looks_like else edit)
+            metrics = metric_edits(stored, None, dict.fromkeys(stored.metrics, "removed"))
+            note = None
+            if orphan.looks_like:
+                note = f"looks like {orphan.looks_like}, which has a baseline of its own"
+            tests.append(TestEdit(orphan.hardware.key, orphan.test, metrics, note=note))
             after.setdefault(orphan.hardware, {})[orphan.test] = None
-    files = file_edits(store, after.items(), cwd=asked.changing.cwd)
+    files = file_edits(store, after.items(), cwd=Path.cwd())
     return Edits(tuple(tests), files, remarks=tuple(remarks))
 
 
 def _remove(store: BaselineStore, gone: list[Orphan]) -> tuple[str, ...]:
     for hardware in dict.fromkeys(orphan.hardware for orphan in gone):
         own = (orphan.test for orphan in gone if orphan.hardware == hardware)
-        store.amend(hardware, dict.fromkeys(own, _nothing))
+        store.amend(hardware, dict.fromkeys(own, lambda _: None))
     return ()
-
-
-def _nothing(_: TestBaseline | None) -> None:
-    return None
 
 
 _Moves = dict["Hardware", dict[str, str]]
 
 
-def rename_baselines(before: str, after: str, root: Path, changing: Changing) -> Result:
+def run_rename(options: argparse.Namespace) -> Result:
     """Show which baselines get which name, on all keys, and give it to them.
 
     Raises:
         UsageError: nothing has the old name, or something has the new one.
         InputError: a baseline file or an op table is malformed.
     """
+    root = edited_settings(options).baselines
     store = BaselineStore(root)
-    moves = _moves(store, before, after)
+    moves = _moves(store, options.before, options.after)
     tests, changes = [], []
     for hardware, names in moves.items():
         then: dict[str, TestBaseline | None] = {}
@@ -171,14 +158,14 @@ def rename_baselines(before: str, after: str, root: Path, changing: Changing) ->
             tests.append(TestEdit(hardware.key, old, edit, renamed_to=new, note=note))
             then |= {old: None, new: _with_table(root, hardware, stored)}
         changes.append((hardware, then))
-    edits = Edits(tuple(tests), file_edits(store, changes, cwd=changing.cwd))
+    edits = Edits(tuple(tests), file_edits(store, changes, cwd=Path.cwd()))
 
     def write() -> tuple[str, ...]:
         for hardware, names in moves.items():
             move(root, hardware, names)
         return ()
 
-    return shown_then_done(edits, changing, write)
+    return show_then_write(edits, options, write)
 
 
 def _moves(store: BaselineStore, before: str, after: str) -> _Moves:
@@ -193,8 +180,8 @@ def _moves(store: BaselineStore, before: str, after: str) -> _Moves:
             moves.setdefault(file.content.hardware, {})[test] = goal + test[len(place) :]
     if not moves:
         close = near(before, names)
-        said = f"{before} has no baseline in {store.root}"
-        raise UsageError(f"{said}; near to it: {', '.join(close)}" if close else said)
+        message = f"{before} has no baseline in {store.root}"
+        raise UsageError(f"{message}; near to it: {', '.join(close)}" if close else message)
     return moves
 
 

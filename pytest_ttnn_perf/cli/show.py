@@ -12,7 +12,13 @@ from typing import TYPE_CHECKING, Any, Final
 from pytest_ttnn_perf._base.dataclass import dataclass
 from pytest_ttnn_perf._base.errors import InputError, UsageError
 from pytest_ttnn_perf._base.text import counted
-from pytest_ttnn_perf.analysis.captures.detect import OP_TABLES, ArtifactKind, kind_of, op_table_of
+from pytest_ttnn_perf.analysis.captures.detect import (
+    OP_TABLES,
+    ArtifactKind,
+    kind_of,
+    op_table_of,
+    read_run,
+)
 from pytest_ttnn_perf.analysis.captures.device_log import read_device_log
 from pytest_ttnn_perf.analysis.captures.graph_json import read_graph_json
 from pytest_ttnn_perf.analysis.captures.report_db import read_report_db
@@ -20,15 +26,24 @@ from pytest_ttnn_perf.analysis.captures.tt_smi import read_tt_smi
 from pytest_ttnn_perf.analysis.captures.ttlang_log import read_ttlang_log
 from pytest_ttnn_perf.analysis.captures.ttlang_perf import read_perf_summary_json
 from pytest_ttnn_perf.analysis.captures.ttlang_sim import read_sim_stats, read_sim_trace
-from pytest_ttnn_perf.cli.baseline_list import show_run
+from pytest_ttnn_perf.gate.judge import session_of
+from pytest_ttnn_perf.records.observation import encode_run
 from pytest_ttnn_perf.records.ops import category_of
-from pytest_ttnn_perf.report.numbers import Listing, Result, format_ns, table_lines
+from pytest_ttnn_perf.report.numbers import (
+    Listing,
+    Result,
+    format_fraction,
+    format_ns,
+    format_value,
+    table_lines,
+)
 
 if TYPE_CHECKING:
     import argparse
     from collections.abc import Callable, Iterator, Sequence
     from pathlib import Path
 
+    from pytest_ttnn_perf.records.observation import JudgedTest, MetricObservation, Run
     from pytest_ttnn_perf.records.ops import OpTable
 
 
@@ -168,6 +183,80 @@ def _dropped(table: OpTable) -> Iterator[str]:
     yield f"rows: {table.rows}; dropped: {reasons or 'none'}"
 
 
+_RUN_FIELDS: Final = (
+    "test", "metric", "median", "mad", "n", "unit", "source", "gated", "outcome",
+)  # fmt: skip
+
+
+def run_listing(run: Run) -> Listing:
+    """Lay out what a run record holds."""
+    rows: list[tuple[object, ...]] = []
+    shown: list[tuple[str, ...]] = []
+    for name, judged in run.tests.items():
+        for metric, observed in judged.observation.metrics.items():
+            row, line = _run_row(name, metric, observed, outcome=_outcome(judged, metric))
+            rows.append(row)
+            shown.append(line)
+    headings = ("test", "metric", "median", "spread", "samples", "verdict")
+    lines = table_lines(headings, shown, right=frozenset({2, 3, 4})) if shown else []
+    raised = [
+        f"{name} raised {judged.observation.raised}"
+        for name, judged in run.tests.items()
+        if judged.observation.raised is not None
+    ]
+    text = (*_run_heading(run), *lines, *raised)
+    return Listing(text, encode_run(run), _RUN_FIELDS, tuple(rows))
+
+
+def _run_heading(run: Run) -> Iterator[str]:
+    environment = run.environment
+    parts = {
+        "run": run.id,
+        "label": run.label,
+        "key": run.hardware.key if run.hardware else None,
+        "started": environment.started_at,
+        "commit": environment.commit,
+        "python": environment.python,
+        "ttnn": environment.ttnn,
+        "cpu": environment.cpu,
+    }
+    for name, value in parts.items():
+        if value is not None:
+            dirty = " (dirty)" if name == "commit" and environment.dirty else ""
+            yield f"{name}: {value}{dirty}"
+    yield f"tests: {len(run.tests)}" + ("" if run.complete else " (the run was cut short)")
+
+
+def _run_row(
+    test: str, metric: str, observed: MetricObservation, *, outcome: str | None
+) -> tuple[tuple[object, ...], tuple[str, ...]]:
+    finite = tuple(sample for sample in observed.samples if sample == sample)  # noqa: PLR0124 (NaN)
+    session = session_of(observed, finite) if finite else None
+    value = session.median if session else None
+    several = session is not None and session.n > 1 and session.median
+    spread = session.mad / abs(session.median) if session and several else None
+    definition = observed.metric
+    gated = "" if observed.gated else "recorded only"
+    count = len(observed.samples)
+    row = (
+        test,
+        metric,
+        value,
+        session.mad if session else None,
+        count,
+        definition.unit,
+        definition.source.value,
+        observed.gated,
+        outcome,
+    )
+    shown = format_value(definition, value), format_fraction(spread), str(count)
+    return row, (test, metric, *shown, outcome or gated or "-")
+
+
+def _outcome(judged: JudgedTest, metric: str) -> str | None:
+    return next((v.outcome.value for v in judged.verdicts if v.metric.name == metric), None)
+
+
 #: What a terminal shows of a long list; JSON and CSV have all of it.
 _MOST_ROWS: Final = 40
 _WIDEST: Final = 48
@@ -286,7 +375,7 @@ def show_file(file: Path, *, start: str | None, end: str | None, shape: str) -> 
         message = f"--start and --end select ops of an op table; {file.name} is {kind.value}"
         raise UsageError(message)
     if kind is ArtifactKind.RUN_RECORD:
-        return show_run(file, shape=shape)
+        return run_listing(read_run(file)).text(shape)
     return record_listing(_RECORDS[kind](file), name=file.name, kind=kind.value).text(shape)
 
 

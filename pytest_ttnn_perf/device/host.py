@@ -15,12 +15,44 @@ from importlib import metadata
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from pytest_ttnn_perf.records.hardware import Environment, Hardware, Machine, Tenant
+from pytest_ttnn_perf._base.dataclass import dataclass
+from pytest_ttnn_perf.records.hardware import Environment, Hardware
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
 
     from pytest_ttnn_perf.records.hardware import Scalar
+
+
+@dataclass(frozen=True, slots=True)
+class Tenant:
+    """A process that has a chip open."""
+
+    chip: int
+    pid: int
+    command: str
+
+
+@dataclass(frozen=True, slots=True)
+class Machine:
+    """What a host tells about itself and its chips, with no chip touched; None is unknown.
+
+    ``tenants_known`` is false where processes of other users cannot be seen. ``locked`` and
+    ``dirty`` are the files by which tt-metal's run_safe_pytest.sh says that it uses the devices,
+    and that they were left in a state which needs a reset.
+    """
+
+    devices: tuple[int, ...]
+    governor: str | None
+    iommu: bool | None
+    hugepages: int | None
+    driver: str | None
+    tenants: tuple[Tenant, ...]
+    tenants_known: bool
+    kernel_cache: Path
+    kernels_cached: bool
+    locked: Path | None = None
+    dirty: Path | None = None
 
 
 _GOVERNOR: Final = Path("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor")

@@ -13,20 +13,66 @@ import shutil
 import sys
 import threading
 import time
+from collections import defaultdict
 from contextlib import contextmanager, suppress
 from dataclasses import field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
 
 from pytest_ttnn_perf._base.dataclass import dataclass
 from pytest_ttnn_perf._base.text import text_of
 from pytest_ttnn_perf.device.ttnn import cause_of
-from pytest_ttnn_perf.records.settings import Iteration, ProgramRun
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
 
     from pytest_ttnn_perf.device.ttnn import OpenDevices, Runtime
+
+
+class ProgramRun(NamedTuple):
+    """One execution of a program on one chip; ``cores`` is None where that is not told."""
+
+    chip: int
+    kernel_ns: float
+    cores: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Iteration:
+    """The programs of one call of a model, in the order they ran on each chip."""
+
+    programs: tuple[ProgramRun, ...]
+
+    @property
+    def by_chip(self) -> Mapping[int, tuple[ProgramRun, ...]]:
+        """The programs of each chip."""
+        chips: dict[int, list[ProgramRun]] = defaultdict(list)
+        for program in self.programs:
+            chips[program.chip].append(program)
+        return {chip: tuple(programs) for chip, programs in sorted(chips.items())}
+
+    @property
+    def kernel_ns(self) -> float:
+        """The time of the slowest chip: they run side by side."""
+        times = [sum(p.kernel_ns for p in programs) for programs in self.by_chip.values()]
+        return max(times, default=0.0)
+
+    @property
+    def op_count(self) -> int:
+        """The programs of the chip that ran most."""
+        return max(map(len, self.by_chip.values()), default=0)
+
+
+@dataclass(frozen=True, slots=True)
+class Profile:
+    """A measured model. ``problem`` says why its numbers are none; ``dropped``, that data is lost.
+
+    What was dropped may be kept by a profiler with more room.
+    """
+
+    iterations: tuple[Iteration, ...] = ()
+    problem: str | None = None
+    dropped: bool = False
 
 
 _KERNEL: Final = "DEVICE KERNEL DURATION [ns]"

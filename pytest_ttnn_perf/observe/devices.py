@@ -24,6 +24,7 @@ from pytest_ttnn_perf.analysis.captures.device_metrics import (
 from pytest_ttnn_perf.device.host import telemetry
 from pytest_ttnn_perf.device.profilers import (
     CapturedGraph,
+    Profile,
     ProfilerError,
     ProgramProfiler,
     RealtimeProfiler,
@@ -39,7 +40,6 @@ from pytest_ttnn_perf.records.hardware import Configuration
 from pytest_ttnn_perf.records.metric import KERNEL_TIME, Kind, Source
 from pytest_ttnn_perf.records.observation import NO_ARTIFACT, Artifact, MetricObservation
 from pytest_ttnn_perf.records.paths import ops_path
-from pytest_ttnn_perf.records.settings import Profile
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

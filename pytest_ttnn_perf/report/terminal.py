@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import shlex
 from collections import Counter
+from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from pytest_ttnn_perf._base.dataclass import dataclass
@@ -32,7 +34,6 @@ from pytest_ttnn_perf.report.sentences import Rerun, remedy, sentence
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
-    from pathlib import Path
 
     from pytest_ttnn_perf.records.baseline import Orphaned, Renaming
     from pytest_ttnn_perf.records.finding import Finding, NeedlessWaiver, Progress
@@ -74,8 +75,9 @@ def closing_lines(
 
 
 def shown_path(path: Path, cwd: Path) -> str:
-    """Return a path as seen from the folder the user stands in."""
-    return str(path.relative_to(cwd)) if path.is_relative_to(cwd) else str(path)
+    """Return a path as seen from the folder the user stands in, if it is inside that."""
+    nearer = Path(os.path.relpath(path, cwd))
+    return str(path) if os.pardir in nearer.parts else str(nearer)
 
 
 #: How many tests are named; the others are counted.

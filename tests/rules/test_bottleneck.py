@@ -4,9 +4,9 @@ from dataclasses import replace
 
 import pytest
 
-from pytest_ttnn_perf.analysis.checklist.progress import bottleneck_of
+from pytest_ttnn_perf.analysis.checklist.progress import Bottleneck, BottleneckKind, bottleneck_of
 from pytest_ttnn_perf.analysis.checklist.rules.ttp401_host_bound import host_bound
-from pytest_ttnn_perf.records.finding import Bottleneck, BottleneckKind, Subject
+from pytest_ttnn_perf.records.finding import Subject
 from pytest_ttnn_perf.records.metric import KERNEL_TIME, Source
 from pytest_ttnn_perf.records.ttlang import Roofline
 from tests.rules.io_times import io_measured

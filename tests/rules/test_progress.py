@@ -4,10 +4,13 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from pytest_ttnn_perf.analysis.checklist.progress import model_kind, progress_of
-from pytest_ttnn_perf.records.finding import (
+from pytest_ttnn_perf.analysis.checklist.progress import (
     Bottleneck,
     BottleneckKind,
+    model_kind,
+    progress_of,
+)
+from pytest_ttnn_perf.records.finding import (
     Finding,
     ModelKind,
     Progress,

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from enum import Enum
 from typing import TYPE_CHECKING, Final
 
+from pytest_ttnn_perf._base.dataclass import dataclass
 from pytest_ttnn_perf._base.text import percent
 from pytest_ttnn_perf.analysis.checklist.kernels import kernels_of, roofline_of
 from pytest_ttnn_perf.analysis.checklist.op_times import (
@@ -16,16 +18,7 @@ from pytest_ttnn_perf.analysis.checklist.op_times import (
 from pytest_ttnn_perf.analysis.checklist.registry import rule_of
 from pytest_ttnn_perf.analysis.checklist.residency import dram_use
 from pytest_ttnn_perf.analysis.checklist.rule import Limit
-from pytest_ttnn_perf.records.finding import (
-    Bottleneck,
-    BottleneckKind,
-    ModelKind,
-    Progress,
-    RuleOutcome,
-    Severity,
-    State,
-    Step,
-)
+from pytest_ttnn_perf.records.finding import ModelKind, Progress, RuleOutcome, Severity, State, Step
 from pytest_ttnn_perf.records.ops import Category, category_of
 
 if TYPE_CHECKING:
@@ -35,6 +28,29 @@ if TYPE_CHECKING:
     from pytest_ttnn_perf.records.finding import Finding, Subject, Unanswered
     from pytest_ttnn_perf.records.ops import Op, OpTable
     from pytest_ttnn_perf.records.ttlang import TtlangLog
+
+
+class BottleneckKind(Enum):
+    """What can be in the way, in the words of a sentence."""
+
+    TRANSFER = "transfer-bound"
+    HOST = "host-bound"
+    CORES = "underutilised cores"
+    SMALL_TRANSFERS = "small transfers"
+    DRAM_TRAFFIC = "excess DRAM traffic"
+    MEMORY = "memory-bound"
+    COMPUTE = "compute-bound"
+
+
+@dataclass(frozen=True, slots=True)
+class Bottleneck:
+    """A bottleneck, and the number that decided: ``value`` against ``limit``, both in ``unit``."""
+
+    kind: BottleneckKind
+    sentence: str
+    value: float
+    limit: float
+    unit: str
 
 
 #: The steps, by the first digit of their rules' codes.

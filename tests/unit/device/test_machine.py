@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from pytest_ttnn_perf.device import host as module
-from pytest_ttnn_perf.device.host import machine, tt_smi_snapshot
-from pytest_ttnn_perf.records.hardware import Tenant
+from pytest_ttnn_perf.device.host import Tenant, machine, tt_smi_snapshot
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -10,10 +10,15 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from pytest_ttnn_perf.device import profilers
-from pytest_ttnn_perf.device.profilers import ProfilerError, ProgramProfiler, RealtimeProfiler
+from pytest_ttnn_perf.device.profilers import (
+    Iteration,
+    ProfilerError,
+    ProgramProfiler,
+    ProgramRun,
+    RealtimeProfiler,
+)
 from pytest_ttnn_perf.device.ttnn import OpenDevices, Runtime, UsedDevice
 from pytest_ttnn_perf.records.hardware import Hardware
-from pytest_ttnn_perf.records.settings import Iteration, ProgramRun
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 import pytest
 
 from pytest_ttnn_perf.analysis.captures.device_metrics import gated_ops
+from pytest_ttnn_perf.device.profilers import Iteration, Profile, ProgramRun
 from pytest_ttnn_perf.observe.devices import profile_artifact
 from pytest_ttnn_perf.records.metric import Better, Kind, Metric, Source
 from pytest_ttnn_perf.records.observation import Artifact, MetricObservation
-from pytest_ttnn_perf.records.settings import Iteration, Profile, ProgramRun
 from tests.unit.ops.tables import MATMUL, NORM, RESHARD, op, table
 
 if TYPE_CHECKING:

@@ -40,8 +40,9 @@ if TYPE_CHECKING:
     from pytest_ttnn_perf.analysis.checklist.analyses.analysis import Numbers
     from pytest_ttnn_perf.analysis.checklist.kernels import Kernel
     from pytest_ttnn_perf.analysis.checklist.matmul_and_conv import ActBlock, Convolution
+    from pytest_ttnn_perf.analysis.checklist.progress import Bottleneck
     from pytest_ttnn_perf.analysis.checklist.rule import Answer
-    from pytest_ttnn_perf.records.finding import Bottleneck, Section, Subject
+    from pytest_ttnn_perf.records.finding import Section, Subject
     from pytest_ttnn_perf.records.ops import Op, OpTable
     from pytest_ttnn_perf.records.ttlang import TtlangLog
 
