@@ -11,7 +11,7 @@ from pytest_ttnn_perf.analysis.captures.detect import read_run
 from pytest_ttnn_perf.baselines.store import BaselineStore
 from pytest_ttnn_perf.records.settings import Settings
 from pytest_ttnn_perf.records.verdict import Outcome
-from pytest_ttnn_perf.run.judge import failed, failing, judge_run
+from pytest_ttnn_perf.run.judge import failing_verdicts, is_failed, judge_run
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -127,7 +127,7 @@ def _read(attempt: Attempt, run: Run, project: Project, *, reported: set[str]) -
     alone = judge_run(_without_confirmations(run), store, Settings()).tests
     again = judge_run(run, store, Settings())
     trouble = None
-    failures = {name for name, judged in run.tests.items() if failed(judged, Settings())}
+    failures = {name for name, judged in run.tests.items() if is_failed(judged, Settings())}
     if set(run.tests) != set(project.tests):
         trouble = f"tests in the record: {', '.join(run.tests) or 'none'}"
     elif not run.complete:
@@ -165,9 +165,9 @@ def _tested(judged: JudgedTest, alone: JudgedTest, *, slowed: bool) -> Tested:
         test=judged.observation.test,
         slowed=slowed,
         outcome=_worst(judged),
-        failed=failed(judged, Settings()),
+        failed=is_failed(judged, Settings()),
         alone=_worst(alone),
-        failed_alone=failed(alone, Settings()),
+        failed_alone=is_failed(alone, Settings()),
         change=first.change,
         limit=first.limit,
         measurements=1 + max(confirmations, default=0),
@@ -175,7 +175,7 @@ def _tested(judged: JudgedTest, alone: JudgedTest, *, slowed: bool) -> Tested:
 
 
 def _worst(judged: JudgedTest) -> Outcome:
-    return (*failing(judged, Settings()), *judged.verdicts)[0].outcome
+    return (*failing_verdicts(judged, Settings()), *judged.verdicts)[0].outcome
 
 
 def _outcomes(judged: JudgedTest) -> dict[str, Outcome]:

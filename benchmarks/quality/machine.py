@@ -10,7 +10,7 @@ import numpy as np
 from benchmarks.quality.noise import Noise, draw
 from benchmarks.quality.ours import metric_of
 from pytest_ttnn_perf.gate.judge import judge_test, session_of
-from pytest_ttnn_perf.gate.machine import explained, shift_of
+from pytest_ttnn_perf.gate.machine import explain_by_shift, shift_of
 from pytest_ttnn_perf.records.baseline import Accepted, MetricBaseline, TestBaseline
 from pytest_ttnn_perf.records.observation import MetricObservation, Observation
 from pytest_ttnn_perf.records.verdict import Outcome, Verdict
@@ -78,7 +78,7 @@ def _judge_run(times: Array, metric: Metric) -> tuple[bool, set[int], set[int]]:
                 verdict = _judge(sessions[STORED:], passes, metric, baseline)
                 if shift is not None:
                     seen = verdict if adjusts else verdict._replace(confirmed=())
-                    (verdict,) = explained([seen], shift)
+                    (verdict,) = explain_by_shift([seen], shift)
                 if verdict.outcome is not Outcome.REGRESSED:
                     break
             else:

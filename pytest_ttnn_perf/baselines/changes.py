@@ -134,7 +134,7 @@ def merge_files(
         elif mine == then:
             merged = other
         else:
-            merged = _reconciled(then, mine, other)
+            merged = _reconcile(then, mine, other)
             if merged is None:
                 conflict = _decided(name, mine, other, take)
                 conflicts.append(conflict)
@@ -147,7 +147,7 @@ def merge_files(
     return Merged(file, tuple(conflicts), tuple(joined))
 
 
-def _reconciled(
+def _reconcile(
     base: TestBaseline | None, ours: TestBaseline | None, theirs: TestBaseline | None
 ) -> TestBaseline | None:
     """Return what two changes of one test come to; None if they contradict each other."""

@@ -283,7 +283,7 @@ class BaselineStore:
         # Not what was read at the start: another run may have written since.
         self._read.pop(path, None)
         current = self._file(path) or BaselineFile(hardware)
-        told = test_file_of(relative_path(test_file))
+        known = test_file_of(relative_path(test_file))
         tests = dict(current.tests)
         tables: dict[Path, str] = {}
         gone: list[Path] = []
@@ -300,7 +300,7 @@ class BaselineStore:
                 tables[table] = ops_text(test.op_table)
                 test = replace(test, ops=str(place), op_table=None)
             tests[name] = test
-        merged = replace(current, tests=tests, test_file=test_file if told is None else None)
+        merged = replace(current, tests=tests, test_file=test_file if known is None else None)
         if tests:
             with replaced(tables):
                 write_text(path, encode_text(merged))

@@ -29,8 +29,15 @@ from pytest_ttnn_perf.records.verdict import Outcome, Reason
 from pytest_ttnn_perf.report.checklist import shift_line
 from pytest_ttnn_perf.report.sentences import sentence
 from pytest_ttnn_perf.run.confirm import MEASURED_ONCE
-from pytest_ttnn_perf.run.judge import judge_observation, judge_run, relabelled, violations
-from pytest_ttnn_perf.run.update import Action, Updates, accepted_now, action_for, appended, plan
+from pytest_ttnn_perf.run.judge import judge_observation, judge_run, relabel_shifted, violations
+from pytest_ttnn_perf.run.update import (
+    Action,
+    Updates,
+    acceptance_now,
+    action_for,
+    plan,
+    samples_to_append,
+)
 
 if TYPE_CHECKING:
     import argparse
@@ -316,7 +323,9 @@ class _Accepting:
             if refusal is not None:
                 self.refusals.append(replace(refusal, key=hardware.key))
             elif change is not None:
-                change = replace(change, appended=appended(each.judged for each in measured))
+                change = replace(
+                    change, appended=samples_to_append(each.judged for each in measured)
+                )
                 self._changes.setdefault(hardware, {})[test] = change
             else:
                 kept += 1
@@ -380,11 +389,11 @@ class _Accepting:
     def _judged(self, hardware: Hardware, measured: list[Measured], update: Update) -> JudgedTest:
         judged = judge_observation(joined(measured), self.store, hardware=hardware)
         shift = next((run.shift for run in self.runs.values() if run.shift), None)
-        return relabelled(judged, shift) if shift and update is not Update.ALL else judged
+        return relabel_shifted(judged, shift) if shift and update is not Update.ALL else judged
 
     def _accepted(self) -> Accepted:
         """Return who the numbers come from: the machine and the commit of the record."""
-        return accepted_now(next(iter(self.runs.values())).environment, self.asked.reason)
+        return acceptance_now(next(iter(self.runs.values())).environment, self.asked.reason)
 
     def _provenance(self) -> Iterator[str]:
         if any(run.environment.dirty for run in self.runs.values()):

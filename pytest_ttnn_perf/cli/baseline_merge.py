@@ -14,7 +14,7 @@ from pytest_ttnn_perf.baselines.changes import Merged, merge_files
 from pytest_ttnn_perf.baselines.store import strange
 from pytest_ttnn_perf.cli.shared import project_settings
 from pytest_ttnn_perf.gate.ratios import centre_of
-from pytest_ttnn_perf.processes.git import posix, set_setting, setting, staged, top_level
+from pytest_ttnn_perf.processes.git import posix, set_setting, setting, staged_version, top_level
 from pytest_ttnn_perf.records.baseline import decode_file, encode_text
 from pytest_ttnn_perf.records.paths import ops_path
 from pytest_ttnn_perf.records.settings import Take
@@ -270,7 +270,7 @@ def _given_versions(base: Path, ours: Path, theirs: Path) -> _Versions:
 
 
 def _staged_versions(file: Path) -> _Versions:
-    base_text, ours_text, theirs_text = (staged(file, stage) for stage in (1, 2, 3))
+    base_text, ours_text, theirs_text = (staged_version(file, stage) for stage in (1, 2, 3))
     if ours_text is None or theirs_text is None:
         message = (
             f"git has no two versions of {file}: expected a file that a merge left in conflict"
@@ -313,7 +313,7 @@ def _tables(merged: Merged, goal: Path) -> Iterator[tuple[Path, str]]:
             continue
         place = ops_path(f"{goal.name}::{conflict.test}").name
         table = goal.with_suffix(".ops") / place
-        text = staged(table, 2 if conflict.taken is Take.OURS else 3)
+        text = staged_version(table, 2 if conflict.taken is Take.OURS else 3)
         found = strange(table, goal.parent) if text is not None else None
         if found is not None:
             raise InputError(table, f"expected a file in {goal.parent}, found {found}")

@@ -24,7 +24,13 @@ from pytest_ttnn_perf.cli.baseline_edits import (
 from pytest_ttnn_perf.records.observation import Coverage, Run, function_of, lies_in
 from pytest_ttnn_perf.records.paths import key_folder
 from pytest_ttnn_perf.report.terminal import renaming_texts
-from pytest_ttnn_perf.run.health import collect, described, hardware_of, orphans_in, stored_tests
+from pytest_ttnn_perf.run.health import (
+    collect,
+    describe_orphans,
+    hardware_of,
+    orphans_in,
+    stored_tests,
+)
 from pytest_ttnn_perf.run.judge import judge_run
 
 if TYPE_CHECKING:
@@ -63,7 +69,7 @@ def run_prune(options: argparse.Namespace) -> Result:
         run = judge_run(_full_run(options.record, full=options.full), store, settings)
     orphans = list(orphans_in(run, files, used=hardware_of(run)))
     chosen = [orphan for orphan in orphans if key in {None, orphan.hardware.key}]
-    found = replace(described(chosen, run, store), options=repeated_options(options))
+    found = replace(describe_orphans(chosen, run, store), options=repeated_options(options))
     renamed = {orphan for renaming in found.renamings for orphan in renaming.orphans}
     gone = [orphan for orphan in found.orphans if orphan not in renamed]
     remarks = [f"kept: {text}" for text in renaming_texts(found)]

@@ -15,7 +15,7 @@ from pytest_ttnn_perf._base.dataclass import dataclass
 from pytest_ttnn_perf._base.errors import TtnnPerfError
 from pytest_ttnn_perf._base.files import read_json, write_text
 from pytest_ttnn_perf.device.chips import DEVICES, is_simulated
-from pytest_ttnn_perf.device.ttnn import cause_of, installed
+from pytest_ttnn_perf.device.ttnn import cause_of, installed_ttnn
 from pytest_ttnn_perf.processes.commands import run_bounded
 from pytest_ttnn_perf.records.hardware import Build, member_name
 from pytest_ttnn_perf.records.json_value import Value
@@ -174,10 +174,10 @@ def preflight(
     Whether a build has Tracy is kept in the folder ``cache``. No process is started where that is
     known and there is no hardware to be asked for its name.
     """
-    found = installed()
+    found = installed_ttnn()
     if found.location is None:
         return found
-    kept = _kept(cache, found)
+    kept = _read_cached(cache, found)
     if kept is not None and not devices.is_dir() and not is_simulated(environment):
         return replace(found, tracy=kept)
     questions = (Question.ARCH,) if kept is not None else (Question.PROFILER, Question.ARCH)
@@ -186,14 +186,14 @@ def preflight(
     )
     build = _build(found, answers, tracy=kept)
     if cache is not None and kept is None and build.tracy is not None:
-        _keep(cache, build)
+        _write_cached(cache, build)
     return build
 
 
 def _build(found: Build, answers: Answers, *, tracy: bool | None) -> Build:
     arch = answers.says.get(Question.ARCH, _NO_ARCH)
-    told = (answers.errors.get(question) for question in (Question.IMPORT, Question.ARCH))
-    problem = next((error for error in told if error is not None), answers.problem)
+    errors = (answers.errors.get(question) for question in (Question.IMPORT, Question.ARCH))
+    problem = next((error for error in errors if error is not None), answers.problem)
     return replace(
         found,
         tracy=_has_tracy(answers) if tracy is None else tracy,
@@ -212,22 +212,22 @@ def _has_tracy(answers: Answers) -> bool | None:
     return None if error == answers.errors.get(Question.ARCH) else True
 
 
-def _kept(cache: Path | None, build: Build) -> bool | None:
+def _read_cached(cache: Path | None, build: Build) -> bool | None:
     """Return whether this very build has Tracy, if that was kept; damage is as good as nothing."""
     if cache is None:
         return None
     with contextlib.suppress(TtnnPerfError):
-        kept, tracy = read_json(_file(cache), _decoded)
+        kept, tracy = read_json(_file(cache), _decode)
         return tracy if kept == _stamp(build) else None
     return None
 
 
-def _decoded(document: object) -> tuple[str, bool]:
+def _decode(document: object) -> tuple[str, bool]:
     root = Value(document)
     return root.field("build").string(), root.field("tracy").boolean()
 
 
-def _keep(cache: Path, build: Build) -> None:
+def _write_cached(cache: Path, build: Build) -> None:
     document = {"format": _FORMAT, "build": _stamp(build), "tracy": build.tracy}
     with contextlib.suppress(TtnnPerfError):  # it is found out again next time
         write_text(_file(cache), json.dumps(document) + "\n")

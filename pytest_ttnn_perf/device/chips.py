@@ -161,17 +161,17 @@ class _Wait:
     timeout_s: float
 
     def first(self, print_line: Callable[[str], None]) -> tuple[int, tuple[BaseFileLock, Path]]:
-        told = False
+        printed = False
         while True:
             for chip in self.chips:
-                lock = _tried(chip, self.folder)
+                lock = _try_lock(chip, self.folder)
                 if lock is not None:
                     return chip, lock
             if time.monotonic() >= self.deadline:
                 raise UsageError(self._refusal())
-            if not told:
+            if not printed:
                 print_line(f"waiting for {self._held()}")
-                told = True
+                printed = True
             time.sleep(_POLL_S)
 
     def _held(self) -> str:
@@ -185,7 +185,7 @@ class _Wait:
         )
 
 
-def _tried(chip: int, folder: Path) -> tuple[BaseFileLock, Path] | None:
+def _try_lock(chip: int, folder: Path) -> tuple[BaseFileLock, Path] | None:
     """Lock a chip if it is free."""
     from filelock import FileLock, Timeout
 
@@ -246,8 +246,8 @@ def _myself() -> str:
 def _holder(beside: Path) -> str:
     """Return who wrote itself down beside a lock; it may be about to."""
     try:
-        told = json.loads(beside.read_text(encoding="utf-8"))
-        return f"pid {told['pid']} ({told['command']}) since {told['since']}"
+        holder = json.loads(beside.read_text(encoding="utf-8"))
+        return f"pid {holder['pid']} ({holder['command']}) since {holder['since']}"
     except (OSError, ValueError, TypeError, LookupError):
         return "a process that has not said who it is"
 
@@ -337,8 +337,8 @@ def _holds(process: Path, lock: os.stat_result) -> bool:
         return False
     for descriptor in descriptors:
         with contextlib.suppress(OSError):  # closed meanwhile, as that of the listing itself
-            told = (process / "fdinfo" / descriptor.name).read_text(encoding="utf-8")
-            if "FLOCK" in told and os.path.samestat(descriptor.stat(), lock):
+            locks = (process / "fdinfo" / descriptor.name).read_text(encoding="utf-8")
+            if "FLOCK" in locks and os.path.samestat(descriptor.stat(), lock):
                 return True
     return False
 
@@ -391,7 +391,7 @@ class Rank(NamedTuple):
 def rank_of(environment: Mapping[str, str]) -> Rank | None:
     """Return which of several processes this is; None for the only one."""
     for number, size in _LAUNCHERS:
-        told = environment.get(number, ""), environment.get(size, "")
-        if all(text.isdecimal() for text in told) and int(told[1]) > 1:
-            return Rank(int(told[0]), int(told[1]))
+        values = environment.get(number, ""), environment.get(size, "")
+        if all(text.isdecimal() for text in values) and int(values[1]) > 1:
+            return Rank(int(values[0]), int(values[1]))
     return None

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from pytest_ttnn_perf._base.dataclass import dataclass
-from pytest_ttnn_perf.device.ttnn import installed
+from pytest_ttnn_perf.device.ttnn import installed_ttnn
 from pytest_ttnn_perf.records.hardware import Conflict
 from pytest_ttnn_perf.records.settings import ProfilerKind
 
@@ -201,7 +201,7 @@ def worker_variables(environment: Mapping[str, str], folder: Path) -> dict[str, 
 
     Opening a device writes logs: into the worker's ``folder``, not where the user stands.
     """
-    if installed().version is None:
+    if installed_ttnn().version is None:
         return {}
     given = {
         _LOGS_PATH: str(folder / "logs"),
@@ -237,7 +237,7 @@ def profiler_variables(kind: ProfilerKind, folder: Path, *, more_room: bool) -> 
     return variables
 
 
-def moved(environment: Mapping[str, str], shared: Path, own: Path) -> dict[str, str]:
+def move_folders(environment: Mapping[str, str], shared: Path, own: Path) -> dict[str, str]:
     """Return what leads into a worker's folder as it is for a process with one of its own in it."""
     given = {name: Path(environment.get(name, "")) for name in (_LOGS_PATH, _PROFILER_DIR)}
     return {

@@ -118,7 +118,7 @@ class ProgramProfiler:
         """Read out what one iteration ran."""
         self._read()
         assert self.devices.runtime is not None
-        latest = _asked(self.devices.runtime.ttnn.get_latest_programs_perf_data)
+        latest = _ask(self.devices.runtime.ttnn.get_latest_programs_perf_data)
         iteration = Iteration(tuple(_runs(latest)))
         if not iteration.programs:
             message = "the device profiler recorded nothing"
@@ -137,7 +137,7 @@ class ProgramProfiler:
             raise ProfilerError(message)
         self.devices.synchronize()
         for handle in self.devices.handles:
-            _asked(runtime.ttnn.ReadDeviceProfiler, handle)
+            _ask(runtime.ttnn.ReadDeviceProfiler, handle)
 
 
 def _runs(latest: dict[int, list[Any]]) -> Iterator[ProgramRun]:
@@ -177,7 +177,7 @@ class RealtimeProfiler:
         active = getattr(runtime.ttnn.device, "IsProgramRealtimeProfilerActive", None)
         if active is None:
             return "this ttnn has no real-time profiler"
-        if not _asked(active):
+        if not _ask(active):
             return "the real-time profiler is not active on this system"
         return None
 
@@ -189,7 +189,7 @@ class RealtimeProfiler:
         assert self.devices.runtime is not None
         if self._handle is None:  # the first handle there is is 0
             register = self.devices.runtime.ttnn.device.RegisterProgramRealtimeProfilerCallback
-            self._handle = _asked(register, self._hear)
+            self._handle = _ask(register, self._hear)
         self._settle(needed=False)
         with self._lock:
             self._records.clear()
@@ -234,8 +234,8 @@ class RealtimeProfiler:
         while True:
             now = time.monotonic()
             quiet_s = now - max(self._heard_s, start)
-            heard = bool(self._records or self._dropped) or not needed
-            if (heard and quiet_s >= _SETTLED_S) or now - start >= _PATIENCE_S:
+            received = bool(self._records or self._dropped) or not needed
+            if (received and quiet_s >= _SETTLED_S) or now - start >= _PATIENCE_S:
                 return
             time.sleep(max(_SETTLED_S - quiet_s, _POLL_S))
 
@@ -243,13 +243,13 @@ class RealtimeProfiler:
 def _run(record: Any) -> ProgramRun:
     cycles = record.end_timestamp - record.start_timestamp
     if cycles < 0 or record.frequency <= 0:
-        told = f"{cycles} cycles at {record.frequency} per ns"
-        message = f"the real-time profiler told a time that is none: {told}"
+        found = f"{cycles} cycles at {record.frequency} per ns"
+        message = f"the real-time profiler told a time that is none: {found}"
         raise ProfilerError(message)
     return ProgramRun(int(record.chip_id), cycles / record.frequency)
 
 
-def _asked(function: Callable[..., Any], *arguments: Any) -> Any:
+def _ask(function: Callable[..., Any], *arguments: Any) -> Any:
     """Call a function of ttnn's profilers; one that fails costs the times, not the test."""
     try:
         return function(*arguments)
@@ -377,7 +377,12 @@ def _first_line(error: Exception) -> str:
     return f"{type(error).__name__}: {lines[0]}" if lines else type(error).__name__
 
 
-_SAID: Final = ("Out of Memory", "out of memory", "beyond max L1 size", "clash with L1 buffers")
+_OUT_OF_MEMORY: Final = (
+    "Out of Memory",
+    "out of memory",
+    "beyond max L1 size",
+    "clash with L1 buffers",
+)
 _KINDS: Final = ("L1", "L1_SMALL", "DRAM", "TRACE")
 _REMEDIES: Final = (
     "a smaller act_block_h_override makes a convolution take less L1",
@@ -394,7 +399,7 @@ _TRACE: Final = re.compile(
 
 def ran_out_of_memory(text: str) -> bool:
     """Tell whether an error says that a device has no memory left."""
-    return any(said in text for said in _SAID)
+    return any(phrase in text for phrase in _OUT_OF_MEMORY)
 
 
 def trace_report(text: str) -> str | None:

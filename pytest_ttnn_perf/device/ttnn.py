@@ -367,7 +367,7 @@ def _one_line(text: str) -> str:
     return " ".join(text.split())
 
 
-def installed() -> Build:
+def installed_ttnn() -> Build:
     """Return the version and the folder of ttnn, from what is installed, without running any."""
     try:
         spec = importlib.util.find_spec("ttnn")

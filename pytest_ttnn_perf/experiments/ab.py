@@ -34,8 +34,8 @@ from pytest_ttnn_perf.experiments.ab_rounds import (
 from pytest_ttnn_perf.experiments.calibrate import progress_line
 from pytest_ttnn_perf.gate.judge import DEFAULT_POLICY
 from pytest_ttnn_perf.observe.strays import import_root, own_place
-from pytest_ttnn_perf.processes.channel import interrupting
-from pytest_ttnn_perf.processes.git import Repository, checked_out, remove_leftovers
+from pytest_ttnn_perf.processes.channel import signals_interrupt
+from pytest_ttnn_perf.processes.git import Repository, remove_leftovers, temporary_checkout
 from pytest_ttnn_perf.records.messages import Apart
 from pytest_ttnn_perf.report.numbers import Result
 from pytest_ttnn_perf.run.preflight import choose_profiler, lease, restrict_to_passes
@@ -89,11 +89,11 @@ def ab(
     result = AbResult(asked.ref, commit, tree, asked.rounds, 0, stopped="interrupted")
     print_line = partial(_said, progress)
     try:
-        with interrupting(), lease(settings, os.environ, print_line):
+        with signals_interrupt(), lease(settings, os.environ, print_line):
             left = remove_leftovers(repository.root)
             if left:
                 print_line(f"removed what {counted(left, 'earlier run')} left behind")
-            with checked_out(repository.root, commit.id) as other:
+            with temporary_checkout(repository.root, commit.id) as other:
                 move = Move(repository.root, other, asked.cwd.resolve())
                 both = _Both(asked, settings, move, profiler, print_line)
                 result = both.measured(result, progress)

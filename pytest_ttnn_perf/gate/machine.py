@@ -47,18 +47,18 @@ def shift_of(
     return None
 
 
-def explained(verdicts: Iterable[Verdict], shift: Shift) -> tuple[Verdict, ...]:
+def explain_by_shift(verdicts: Iterable[Verdict], shift: Shift) -> tuple[Verdict, ...]:
     """Return the verdicts with those as SHIFTED that are only as slow as the machine.
 
     A test that is worse than that stays a suspect. Measured again, it is measured on the same
     machine: the shift is taken off each of its measurements, and one within the limit clears it.
     """
-    return tuple(_explained(verdict, log1p(shift.change)) for verdict in verdicts)
+    return tuple(_explain_by_shift(verdict, log1p(shift.change)) for verdict in verdicts)
 
 
-def _explained(verdict: Verdict, shift: float) -> Verdict:
+def _explain_by_shift(verdict: Verdict, shift: float) -> Verdict:
     by_numbers = verdict.outcome is Outcome.REGRESSED and verdict.reason is None
-    moved = _moved(verdict)
+    moved = _vote_of(verdict)
     if not by_numbers or moved is None or shift <= 0:
         return verdict
     if min((moved.change, *_confirmed_changes(verdict))) - shift > moved.limit:
@@ -75,11 +75,11 @@ def _confirmed_changes(verdict: Verdict) -> tuple[float, ...]:
 
 
 def _vote(verdicts: Sequence[Verdict]) -> _Vote | None:
-    moves = [move for verdict in verdicts if (move := _moved(verdict)) is not None]
+    moves = [move for verdict in verdicts if (move := _vote_of(verdict)) is not None]
     return max(moves, key=lambda move: abs(move.change) / move.limit, default=None)
 
 
-def _moved(verdict: Verdict) -> _Vote | None:
+def _vote_of(verdict: Verdict) -> _Vote | None:
     if not verdict.metric.compared_by_ratio or verdict.change is None or not verdict.limit:
         return None
     return _Vote(log1p(max(verdict.change, _GREATEST_GAIN)), log1p(verdict.limit))

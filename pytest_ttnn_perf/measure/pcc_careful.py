@@ -179,8 +179,8 @@ def measure(pair: Pair, expected: Side, actual: Side, *, chunk: int) -> Measured
         # Moving the origin between the extremes costs no digit that the result has, and it gives
         # the means of the chunks, and so their differences, all of theirs.
         centred.add(
-            _scaled(some_x, x_exponent, origin=x_middle),
-            _scaled(some_y, y_exponent, origin=y_middle),
+            _scale(some_x, x_exponent, origin=x_middle),
+            _scale(some_y, y_exponent, origin=y_middle),
         )
     constant = expected.is_constant or actual.is_constant
     return Measured(
@@ -206,7 +206,7 @@ def _middle(side: Side, exponent: int) -> float:
     return ldexp(side.lowest, -exponent) / 2.0 + ldexp(side.highest, -exponent) / 2.0
 
 
-def _scaled(values: Array, exponent: int, *, origin: float) -> Array:
+def _scale(values: Array, exponent: int, *, origin: float) -> Array:
     """Divide by a power of two, which rounds nothing, and move the origin; in place."""
     import numpy as np
 

@@ -66,7 +66,7 @@ def warm_up(workload: Workload, timings: Timings, *, count: int) -> None:
 def measure(workload: Workload, timings: Timings, *, warmup: int, iterations: int) -> Any:
     """Time ``warmup`` and then ``iterations`` calls; return the last result."""
     warm_up(workload, timings, count=warmup)
-    with collection_held_off():
+    with garbage_collection_off():
         return _time_calls(workload, timings.samples_ns, count=iterations)
 
 
@@ -76,7 +76,7 @@ def measure_pipelined(
     """Time blocks of ``depth`` calls with one synchronisation; a sample is a block over depth."""
     warm_up(workload, timings, count=warmup)
     result: Any = None
-    with collection_held_off():
+    with garbage_collection_off():
         for _ in range(iterations):
             calls = [workload.ready() for _ in range(depth)]
             result = None
@@ -128,7 +128,7 @@ def _nothing() -> None:
 
 
 @contextmanager
-def collection_held_off() -> Iterator[None]:
+def garbage_collection_off() -> Iterator[None]:
     """Keep the garbage collector out of the timed section; leave it as it was found."""
     was_enabled = gc.isenabled()
     gc.disable()
@@ -176,7 +176,7 @@ class _Turn(AbstractContextManager[object]):
     def __enter__(self) -> None:
         with self._mutex:  # kept while waiting: the other threads of this process wait as well
             if not self._depth:
-                self._held = _locked(self.file)
+                self._held = _lock_file(self.file)
             self._depth += 1
 
     def __exit__(self, *_: object) -> None:
@@ -186,7 +186,7 @@ class _Turn(AbstractContextManager[object]):
                 _unlock(self._held)
 
 
-def _locked(file: Path) -> IO[bytes]:
+def _lock_file(file: Path) -> IO[bytes]:
     from fcntl import LOCK_EX, flock
 
     stream = file.open("ab")

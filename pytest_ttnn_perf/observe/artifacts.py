@@ -136,13 +136,13 @@ _SAME: Final = (
 _UNKNOWN: Final = "unknown"
 
 
-def replayed(root: Path, test: str) -> Artifact:
+def read_recorded(root: Path, test: str) -> Artifact:
     """Return what was recorded of a test, all artifacts as one; a device's numbers as replayed.
 
     A test of which nothing was recorded, or something that is damaged, has a kernel time without
     samples that says so.
     """
-    files = _recorded(root, test)
+    files = _recorded_files(root, test)
     if not files:
         places = dict.fromkeys(f"{place.relative_to(root)}.*" for place in _places(root, test))
         wanted = " or ".join(places)
@@ -168,10 +168,10 @@ def replayed(root: Path, test: str) -> Artifact:
 
 def _told_twice(read: Mapping[Path, Artifact]) -> str | None:
     """Say which files tell the same: the middle of two captures is the time of neither."""
-    told: dict[str, Path] = {}
+    origins: dict[str, Path] = {}
     for file, artifact in read.items():
         for observed in artifact.metrics:
-            first = told.setdefault(observed.metric.name, file)
+            first = origins.setdefault(observed.metric.name, file)
             if first != file:
                 both = f"{first.name} and {file.name}"
                 name = observed.metric.name
@@ -205,7 +205,7 @@ def _places(root: Path, test: str) -> Iterator[Path]:
     yield escaped.parent.with_suffix("") / escaped.name
 
 
-def _recorded(root: Path, test: str) -> list[Path]:
+def _recorded_files(root: Path, test: str) -> list[Path]:
     """Return the files of a test: those in the folder of its name, or named as it."""
     for place in _places(root, test):
         if place.is_dir():

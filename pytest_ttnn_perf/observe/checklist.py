@@ -35,25 +35,27 @@ _WEIGHT: Final = {
 }
 
 
-def joined(ours: Observation, theirs: Observation) -> Observation:
+def join_answers(ours: Observation, theirs: Observation) -> Observation:
     """Return ours with what the rules say in two passes over one test."""
-    said: dict[str, Finding | Unanswered] = {}
+    answers: dict[str, Finding | Unanswered] = {}
     for observation in (ours, theirs):
-        for code, each in _said(observation).items():
-            if code not in said or _WEIGHT[each.outcome] > _WEIGHT[said[code].outcome]:
-                said[code] = each
+        for code, answer in _answers_by_code(observation).items():
+            if code not in answers or _WEIGHT[answer.outcome] > _WEIGHT[answers[code].outcome]:
+                answers[code] = answer
     without: dict[tuple[RuleOutcome, str], list[str]] = {}
-    for code, each in sorted(said.items()):
-        if isinstance(each, Unanswered):
-            without.setdefault((each.outcome, each.reason), []).append(code)
+    for code, answer in sorted(answers.items()):
+        if isinstance(answer, Unanswered):
+            without.setdefault((answer.outcome, answer.reason), []).append(code)
     return replace(
         ours,
-        findings=tuple(each for _, each in sorted(said.items()) if isinstance(each, Finding)),
+        findings=tuple(
+            answer for _, answer in sorted(answers.items()) if isinstance(answer, Finding)
+        ),
         unanswered=tuple(Unanswered(*why, tuple(codes)) for why, codes in without.items()),
     )
 
 
-def _said(observation: Observation) -> Mapping[str, Finding | Unanswered]:
+def _answers_by_code(observation: Observation) -> Mapping[str, Finding | Unanswered]:
     answered = {finding.code: finding for finding in observation.findings}
     return answered | {code: each for each in observation.unanswered for code in each.codes}
 
@@ -62,7 +64,7 @@ def _said(observation: Observation) -> Mapping[str, Finding | Unanswered]:
 _OF_VERDICTS: Final = "TTP904"
 
 
-def checked_test(
+def check_test(
     observation: Observation, artifact: Artifact, settings: Settings, *, by_the_clock: bool
 ) -> Observation:
     """Return a test that has just ended with what the rules say of it, and what holds it back.
@@ -84,7 +86,7 @@ def checked_test(
         facts=_facts(observation),
         conflicts=_conflicts() if by_the_clock else None,
     )
-    findings, unanswered = _asked(subject, settings)
+    findings, unanswered = _ask(subject, settings)
     checked = replace(observation, findings=findings, unanswered=unanswered)
     if subject.ops is None and subject.kernels is None and not times_of_parts(observation):
         return checked  # a time alone does not tell what it is made of
@@ -99,28 +101,28 @@ def checked_test(
     )
 
 
-def asked_again(observation: Observation, settings: Settings) -> Observation:
+def check_numbers_again(observation: Observation, settings: Settings) -> Observation:
     """Ask the rules that look at a test's numbers, now that those of all its passes are known."""
     if settings.checklist is Checklist.OFF or observation.raised is not None:
         return observation
     subject = Subject(observation=observation, facts=_facts(observation))
     try:
-        return _anew(observation, _asked(subject, settings, only=Input.TEST))
+        return _replace_answers(observation, _ask(subject, settings, only=Input.TEST))
     except RuleError as error:
         return _with_problem(observation, error)
 
 
-def asked_of_verdicts(judged: JudgedTest, settings: Settings) -> JudgedTest:
+def check_verdicts(judged: JudgedTest, settings: Settings) -> JudgedTest:
     """Ask the rule that looks at what the gate says of a PCC, where rules were asked at all."""
     observation = judged.observation
     if _OF_VERDICTS not in observation.outcomes:
         return judged
     subject = Subject(observation=observation, verdicts=judged.verdicts)
     try:
-        again = _asked(subject, replace(settings, select=(_OF_VERDICTS,), ignore=()))
+        again = _ask(subject, replace(settings, select=(_OF_VERDICTS,), ignore=()))
     except RuleError as error:
         return replace(judged, observation=_with_problem(observation, error))
-    return replace(judged, observation=_anew(observation, again))
+    return replace(judged, observation=_replace_answers(observation, again))
 
 
 def _with_problem(observation: Observation, error: RuleError) -> Observation:
@@ -128,7 +130,7 @@ def _with_problem(observation: Observation, error: RuleError) -> Observation:
     return replace(observation, problems=(*observation.problems, str(error)))
 
 
-def _anew(observation: Observation, again: Answered) -> Observation:
+def _replace_answers(observation: Observation, again: Answered) -> Observation:
     """Return an observation with what rules say now in place of what they said before."""
     codes = {code for each in again.unanswered for code in each.codes}
     codes |= {finding.code for finding in again.findings}
@@ -140,7 +142,9 @@ def _anew(observation: Observation, again: Answered) -> Observation:
             for each in observation.unanswered
         ),
     )
-    return joined(before, replace(before, findings=again.findings, unanswered=again.unanswered))
+    return join_answers(
+        before, replace(before, findings=again.findings, unanswered=again.unanswered)
+    )
 
 
 def _conflicts() -> tuple[Conflict, ...]:
@@ -157,7 +161,7 @@ def _facts(observation: Observation) -> Mapping[str, Scalar]:
     return {**observation.environment, **setting} if setting else {}
 
 
-def _asked(subject: Subject, settings: Settings, *, only: Input | None = None) -> Answered:
+def _ask(subject: Subject, settings: Settings, *, only: Input | None = None) -> Answered:
     """Ask the rules that a project selects; with ``only``, those that need just that input."""
     from pytest_ttnn_perf.analysis.checklist.runner import as_configured, ask_rules, select_rules
 

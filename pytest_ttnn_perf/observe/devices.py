@@ -58,7 +58,7 @@ if TYPE_CHECKING:
 PROFILED_ITERATIONS: Final = 3
 
 
-def profiled(profiler: Profiler, workload: Workload, result: Any) -> tuple[Profile, Any]:
+def profile_calls(profiler: Profiler, workload: Workload, result: Any) -> tuple[Profile, Any]:
     """Call a warm model some times and profile each call; return the last result as well."""
     iterations = []
     timings = Timings()  # nobody asks for them
@@ -109,8 +109,8 @@ def _uneven(profile: Profile) -> str | None:
     counts = [each.op_count for each in profile.iterations]
     if len(set(counts)) <= 1:
         return None if counts else "no iteration was profiled"
-    told = ", ".join(map(str, counts))
-    return f"the iterations ran different numbers of programs: {told}"
+    listed = ", ".join(map(str, counts))
+    return f"the iterations ran different numbers of programs: {listed}"
 
 
 def _middle_iteration(profile: Profile, report: OpTable) -> OpTable | None:
@@ -130,10 +130,10 @@ def _middle_iteration(profile: Profile, report: OpTable) -> OpTable | None:
         rows = rows_of.get(chip, [])
         end = max(len(rows) - sum(len(each.by_chip.get(chip, ())) for each in later), 0)
         rows = rows[max(end - len(programs), 0) : end]
-        told = [report.columns.kernel_ns[row] for row in rows]
-        if len(told) != len(programs) or any(
+        times = [report.columns.kernel_ns[row] for row in rows]
+        if len(times) != len(programs) or any(
             abs(ns - program.kernel_ns) > _ROUNDING_NS
-            for ns, program in zip(told, programs, strict=True)
+            for ns, program in zip(times, programs, strict=True)
         ):
             return None
         kept += rows
@@ -195,7 +195,7 @@ class BesideDevices(Instruments):
         result = Instruments.run(self, workload, timings, plan._replace(warmup=0))
         self._count("program_cache_entries_after")
         self._facts |= telemetry()  # at once: clocks fall when there is nothing to do
-        self._artifact = self._captured(captured)
+        self._artifact = self._read_capture(captured)
         return self._in_real_time(workload, result) if self.realtime else result
 
     def _in_real_time(self, workload: Workload, result: Any) -> Any:
@@ -204,12 +204,12 @@ class BesideDevices(Instruments):
         if why is not None and not self.required:
             self._facts["realtime_profiler"] = why
             return result
-        profile, result = profiled(profiler, workload, result)
-        told = profile_artifact(profile, source=Source.REALTIME, report=None)
-        self._artifact = self._artifact.completed_by(told)
+        profile, result = profile_calls(profiler, workload, result)
+        artifact = profile_artifact(profile, source=Source.REALTIME, report=None)
+        self._artifact = self._artifact.completed_by(artifact)
         return result
 
-    def measured(self) -> Artifact:
+    def last_measurement(self) -> Artifact:
         """Return what the capture and the real-time profiler told."""
         return self._artifact
 
@@ -220,7 +220,7 @@ class BesideDevices(Instruments):
             return trace_report(error)
         return memory_report(runtime, self.devices.handles)
 
-    def ended(self, test: str) -> Artifact:
+    def end(self, test: str) -> Artifact:
         """Keep the capture, also of a test that raised later."""
         draft, self._draft = self._draft, None
         if draft is not None and draft.exists():
@@ -229,9 +229,9 @@ class BesideDevices(Instruments):
             except OSError as error:
                 self._facts["graph_capture"] = f"not kept: {error}"
                 shutil.rmtree(draft, ignore_errors=True)
-        return Instruments.ended(self, test)
+        return Instruments.end(self, test)
 
-    def completed(self, observation: Observation, artifact: Artifact) -> Observation:
+    def complete(self, observation: Observation, artifact: Artifact) -> Observation:
         """Return the observation as one of the device that the test used."""
         used = self.devices.used
         if used is None:
@@ -262,7 +262,7 @@ class BesideDevices(Instruments):
         assert self.reports is not None
         return self.reports / ops_path(test).with_suffix("")
 
-    def _captured(self, captured: CapturedGraph) -> Artifact:
+    def _read_capture(self, captured: CapturedGraph) -> Artifact:
         if captured.problem is not None:
             self._facts["graph_capture"] = captured.problem
         if captured.database is None:
@@ -325,26 +325,26 @@ class Profiling(_Profiled):
         if not self.devices.handles:
             self._artifact = _no_data("no device was open when the model was measured")
             return measure(workload, timings, warmup=0, iterations=1)
-        profile, result = profiled(ProgramProfiler(self.devices), workload, None)
+        profile, result = profile_calls(ProgramProfiler(self.devices), workload, None)
         report = self._report() if profile.problem is None else None
-        told = profile_artifact(profile, source=Source.DEVICE, report=report)
-        self._artifact = told.completed_by(self._captured(captured))
+        artifact = profile_artifact(profile, source=Source.DEVICE, report=report)
+        self._artifact = artifact.completed_by(self._read_capture(captured))
         return result
 
-    def printed(self, text: str) -> Artifact:
+    def read_output(self, text: str) -> Artifact:
         """Look for what the profiler lost, in what pytest captured and in this process' log."""
         if _DROPPED in text or _DROPPED in self._logged():
             self._dropped = True
             return _no_data("the profiler ran out of room and dropped markers")
-        return Instruments.printed(self, text)
+        return Instruments.read_output(self, text)
 
-    def completed(self, observation: Observation, artifact: Artifact) -> Observation:
+    def complete(self, observation: Observation, artifact: Artifact) -> Observation:
         """Return the device's metrics only: a profiler distorts wall times."""
         observation = _of_device(observation)
         if self._dropped:  # what is left of the others is a part that looks whole
             lost = {n: m for n, m in observation.metrics.items() if n == KERNEL_TIME}
             observation = replace(observation, metrics=lost, ops=None, dropped=True)
-        return BesideDevices.completed(self, observation, artifact)
+        return BesideDevices.complete(self, observation, artifact)
 
     def _report(self) -> OpTable | None:
         """Read the profiler's report; without one, programs have no names."""
@@ -373,11 +373,11 @@ class Profiling(_Profiled):
 class Printing(_Profiled):
     """The profilers of tt-lang, which print after each call of a kernel: so there is one."""
 
-    def printed(self, text: str) -> Artifact:
+    def read_output(self, text: str) -> Artifact:
         """Return what they printed; that they printed nothing is no data."""
-        told = Instruments.printed(self, text)
-        if told.metrics:
-            return told
+        artifact = Instruments.read_output(self, text)
+        if artifact.metrics:
+            return artifact
         time = recorded(_OF_KERNELS, Kind.TIME)
         why = "tt-lang printed no profile: no kernel of its own ran"
         return Artifact((MetricObservation(time, (), note=why),))
@@ -387,9 +387,9 @@ class Printing(_Profiled):
         self._artifact = NO_ARTIFACT
         return measure(workload, timings, warmup=0, iterations=1)
 
-    def completed(self, observation: Observation, artifact: Artifact) -> Observation:
+    def complete(self, observation: Observation, artifact: Artifact) -> Observation:
         """Return only what the kernels told."""
-        return BesideDevices.completed(self, _of_device(observation), artifact)
+        return BesideDevices.complete(self, _of_device(observation), artifact)
 
 
 @dataclass(slots=True)

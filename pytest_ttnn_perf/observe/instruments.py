@@ -52,11 +52,11 @@ class Instruments:
             workload, timings, warmup=plan.warmup, iterations=plan.iterations, depth=plan.depth
         )
 
-    def measured(self) -> Artifact:
+    def last_measurement(self) -> Artifact:
         """Return what else is known of the model that was run last."""
         return NO_ARTIFACT
 
-    def printed(self, text: str) -> Artifact:
+    def read_output(self, text: str) -> Artifact:
         """Return what the output of the test tells."""
         if not text:
             return NO_ARTIFACT
@@ -64,7 +64,7 @@ class Instruments:
 
         return printed_artifact(text)
 
-    def ended(self, test: str) -> Artifact:  # noqa: ARG002 (what others ask for)
+    def end(self, test: str) -> Artifact:  # noqa: ARG002 (what others ask for)
         """Return what is known of a test once it has ended."""
         return NO_ARTIFACT
 
@@ -72,7 +72,7 @@ class Instruments:
         """Return what is known of an error that ended a test; None for nothing."""
         return None
 
-    def completed(self, observation: Observation, artifact: Artifact) -> Observation:  # noqa: ARG002
+    def complete(self, observation: Observation, artifact: Artifact) -> Observation:  # noqa: ARG002
         """Return an observation with what is known of the hardware."""
         return observation
 
@@ -86,17 +86,17 @@ class Replaying(Instruments):
     def __init__(self, root: Path) -> None:
         self.root = root
 
-    def printed(self, text: str) -> Artifact:  # noqa: ARG002
+    def read_output(self, text: str) -> Artifact:  # noqa: ARG002
         """Return nothing: what tells of this machine is not wanted."""
         return NO_ARTIFACT
 
-    def ended(self, test: str) -> Artifact:
+    def end(self, test: str) -> Artifact:
         """Return what was recorded of a test."""
-        from pytest_ttnn_perf.observe.artifacts import replayed
+        from pytest_ttnn_perf.observe.artifacts import read_recorded
 
-        return replayed(self.root, test)
+        return read_recorded(self.root, test)
 
-    def completed(self, observation: Observation, artifact: Artifact) -> Observation:
+    def complete(self, observation: Observation, artifact: Artifact) -> Observation:
         """Return the observation as one of the recorded hardware."""
         from pytest_ttnn_perf.observe.artifacts import without_own_times
 
@@ -111,7 +111,7 @@ def error_text(kind: str, text: str) -> str:
     return f"{kind}: {lines[0]}" if lines else kind
 
 
-def equipment(
+def instruments_for(
     settings: Settings,
     profiler: ProfilerKind,
     assignment: Assignment | None = None,

@@ -122,10 +122,10 @@ class Observer:
             with self.turn:
                 result = self.instruments.run(workload, timings, Plan(warmup, rounds, depth))
                 self._host = self._load()
-            told = self.instruments.measured()
-            self._take(
-                told if name in {WALL_TIME, THROUGHPUT_TIME} else told.named(name), _OBSERVED
-            )
+            artifact = self.instruments.last_measurement()
+            if name not in {WALL_TIME, THROUGHPUT_TIME}:
+                artifact = artifact.named(name)
+            self._take(artifact, _OBSERVED)
             return result
         finally:
             if first:
@@ -258,9 +258,9 @@ class Observer:
         self._problems += self._series.take(artifact, origin)
         self._artifact = self._artifact.completed_by(artifact)
 
-    def printed(self, text: str) -> None:
-        """Take what profilers said in the output of this test."""
-        self._take_at_end(self.instruments.printed(text))
+    def read_output(self, text: str) -> None:
+        """Take what profilers printed in the output of this test."""
+        self._take_at_end(self.instruments.read_output(text))
 
     def facts(self, **facts: object) -> None:
         """State configuration that cannot be observed; another value is another configuration."""
@@ -284,7 +284,7 @@ class Observer:
     def finish(self, *, raised: str | None = None) -> Observation:
         """Return what was observed until now; ``raised`` is the error that ended the test."""
         self._series.derive_rate(self.settings.batch)
-        self._take_at_end(self.instruments.ended(self.test))
+        self._take_at_end(self.instruments.end(self.test))
         metrics, problems = observed_metrics(self._series, self.settings)
         observation = Observation(
             test=self.test,
@@ -298,15 +298,15 @@ class Observer:
             left_out=left_out(self.run),
             has_kernels=self._artifact.kernels is not None,
         )
-        return self._checked(self.instruments.completed(observation, self._artifact))
+        return self._checked(self.instruments.complete(observation, self._artifact))
 
     def _checked(self, observation: Observation) -> Observation:
         """Ask the checklist; what it cannot be asked is a mistake in the settings, or ours."""
-        from pytest_ttnn_perf.observe.checklist import checked_test
+        from pytest_ttnn_perf.observe.checklist import check_test
 
         try:
             clock = self.instruments.by_the_clock
-            return checked_test(observation, self._artifact, self.run, by_the_clock=clock)
+            return check_test(observation, self._artifact, self.run, by_the_clock=clock)
         except (UsageError, RuleError) as error:
             return replace(observation, problems=(*observation.problems, str(error)))
 

@@ -70,13 +70,13 @@ def activate(config: pytest.Config) -> None:
 
 def _share(config: pytest.Config, settings: Settings, share: Assignment) -> None:
     """Run a share of a worker's tests, side by side with others: none may meet their files."""
-    from pytest_ttnn_perf.observe.instruments import equipment
+    from pytest_ttnn_perf.observe.instruments import instruments_for
     from pytest_ttnn_perf.plugin.stream import Assigned
     from pytest_ttnn_perf.run.preflight import own_chip, own_folder
 
     try:
         own = own_folder(os.environ, share.folder)
-        instruments = equipment(settings, share.profiler, share, own=own)
+        instruments = instruments_for(settings, share.profiler, share, own=own)
         config.stash[_CHIP] = own_chip(os.environ, share.folder)
     except TtnnPerfError as error:
         raise pytest.UsageError(str(error)) from error
@@ -86,7 +86,7 @@ def _share(config: pytest.Config, settings: Settings, share: Assignment) -> None
 
 def _work(config: pytest.Config, settings: Settings, link: Link) -> None:
     """Run tests for the orchestrator that started this process."""
-    from pytest_ttnn_perf.observe.instruments import equipment
+    from pytest_ttnn_perf.observe.instruments import instruments_for
     from pytest_ttnn_perf.plugin.stream import PRINTING, Assigned, Stream
 
     if link.assignment.apart is not None:
@@ -103,7 +103,7 @@ def _work(config: pytest.Config, settings: Settings, link: Link) -> None:
     if assignment.kind in _SAMPLES_ONLY:
         settings = replace(settings, checklist=Checklist.OFF)
     register(Assigned(assignment), "ttnn_perf_assigned")
-    instruments = equipment(settings, assignment.profiler, assignment, opened=stream.opened)
+    instruments = instruments_for(settings, assignment.profiler, assignment, opened=stream.opened)
     _measure(config, settings, instruments)
     if assignment.apart is not None:
         from pytest_ttnn_perf.plugin.worker import Origins
@@ -127,9 +127,9 @@ def _lead(config: pytest.Config, settings: Settings) -> None:
 
     rank = rank_of(os.environ)
     if rank is not None and rank.number != 0:
-        from pytest_ttnn_perf.observe.instruments import equipment
+        from pytest_ttnn_perf.observe.instruments import instruments_for
 
-        _measure(config, settings, equipment(settings, ProfilerKind.OFF))
+        _measure(config, settings, instruments_for(settings, ProfilerKind.OFF))
         config.pluginmanager.register(OtherRank(str(rank)), "ttnn_perf_rank")
         return
     from pytest_ttnn_perf.plugin.orchestrator import Inline, Orchestrator, RunSummary
@@ -176,9 +176,9 @@ def _lead(config: pytest.Config, settings: Settings) -> None:
         config.known_args_namespace.no_cov = True
         register(Orchestrator(gate, choice.kind, collection), "ttnn_perf_orchestrator")
         return
-    from pytest_ttnn_perf.observe.instruments import equipment
+    from pytest_ttnn_perf.observe.instruments import instruments_for
 
-    _measure(config, settings, equipment(settings, choice.kind))
+    _measure(config, settings, instruments_for(settings, choice.kind))
     register(Inline(gate, collection), "ttnn_perf_inline")
 
 

@@ -99,8 +99,8 @@ def with_hardware(item: pytest.Item, observation: Observation) -> Observation:
         return observation
     name = "pytest_ttnn_perf_hardware"
     try:
-        told = _results(item.config, name, {"item": item, "hardware": known})
-        owner, result = next(((o, r) for o, r in told if r is not None), ("", None))
+        results = _results(item.config, name, {"item": item, "hardware": known})
+        owner, result = next(((o, r) for o, r in results if r is not None), ("", None))
     except HookError as error:
         return replace(observation, problems=(*observation.problems, str(error)))
     if result is None:

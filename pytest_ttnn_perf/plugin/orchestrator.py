@@ -1,7 +1,8 @@
 """The orchestrator's role: the pytest that the user started runs no test itself.
 
-It starts workers, hears them, judges, and lets every other plugin see one ordinary session, as
-pytest-xdist's controller does. It does not collect: in many projects that opens the device.
+It starts workers, receives their messages, judges, and lets every other plugin see one ordinary
+session, as pytest-xdist's controller does. It does not collect: in many projects that opens the
+device.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ import pytest
 from pytest_ttnn_perf._base.errors import TtnnPerfError
 from pytest_ttnn_perf.device.chips import Touched
 from pytest_ttnn_perf.plugin.hook_calls import report_run
-from pytest_ttnn_perf.plugin.relay import Relay, tell
+from pytest_ttnn_perf.plugin.relay import Relay, add_properties
 from pytest_ttnn_perf.plugin.reports import fail_report, live_logs
 from pytest_ttnn_perf.plugin.settings import is_measured
 from pytest_ttnn_perf.records.messages import OBSERVATION
@@ -263,14 +264,14 @@ def _fail_run(session: pytest.Session, name: str, text: str) -> None:
     """
     manager = session.config.pluginmanager
     names = ("session", "terminalreporter", "lfplugin", "stepwiseplugin")
-    apart = [plugin for plugin in map(manager.get_plugin, names) if plugin is not None]
-    reporters = manager.subset_hook_caller("pytest_runtest_logreport", remove_plugins=apart)
+    left_out = [plugin for plugin in map(manager.get_plugin, names) if plugin is not None]
+    reporters = manager.subset_hook_caller("pytest_runtest_logreport", remove_plugins=left_out)
     reporters(report=_failed_case(name, text))
     terminal = manager.get_plugin("terminalreporter")
     if terminal is not None:
         # The summary says the rest.
-        said = _failed_case(name, text.splitlines()[0])
-        terminal.stats.setdefault("failed", []).append(said)
+        case = _failed_case(name, text.splitlines()[0])
+        terminal.stats.setdefault("failed", []).append(case)
 
 
 def _failed_case(name: str, text: str) -> pytest.TestReport:
@@ -312,7 +313,7 @@ class Inline:
         elif report.when == "teardown" and report.failed:
             self.gate.withdraw(report.nodeid)
         if report.when != "setup" or observed is not None:
-            tell(report, self.gate)
+            add_properties(report, self.gate)
         return report
 
     def _judge(self, observed: dict[str, object], report: pytest.TestReport) -> None:

@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from pytest_ttnn_perf.run.workers import Loss
 
 
-def tell(report: pytest.TestReport, gate: GateRun) -> None:
+def add_properties(report: pytest.TestReport, gate: GateRun) -> None:
     """Add the metrics of a judged test to its report, from which JUnit reports are made.
 
     To that of the call, which others read, and to that of the teardown, which pytest's own report
@@ -94,7 +94,7 @@ class Relay(Listener):
             case Finished(test=test, location=location) if test not in self._held:
                 hook.pytest_runtest_logfinish(nodeid=test, location=tuple(location))
             case Warned():
-                self.emitter.warned(message)
+                self.emitter.record_warning(message)
             case Collected() | CollectionReported() if not self._collected:
                 self._collect(message)
             case Refused() | Broke() | Stopped() if self.stop is None and self.ended_by is None:
@@ -102,15 +102,15 @@ class Relay(Listener):
 
     def worker_lost(self, loss: Loss) -> None:
         """Fail the tests that a worker was running when it died or hung."""
-        said = f"{loss.text}; log: {loss.log}"
+        why = f"{loss.text}; log: {loss.log}"
         for started in loss.tests:
-            self._lose(started.test, said, loss.tail)
+            self._lose(started.test, why, loss.tail)
         if not self._collected and self.ended_by is None:
-            text = f"ttnn-perf: the worker {said}, before it had collected the tests\n{loss.tail}"
+            text = f"ttnn-perf: the worker {why}, before it had collected the tests\n{loss.tail}"
             code = pytest.ExitCode.INTERNAL_ERROR
             self.ended_by = pytest.exit.Exception(text, returncode=code)
         elif not loss.tests:
-            self.emitter.print_line(f"ttnn-perf: a worker {said}")
+            self.emitter.print_line(f"ttnn-perf: a worker {why}")
             self.session.testsfailed += 1  # no test is to blame, and yet the run is not fine
 
     def give_up(self, tests: Iterable[str], why: str | None = None) -> None:
@@ -150,7 +150,7 @@ class Relay(Listener):
             self.emitter.hook.pytest_collectreport(report=report)
             return
         self._collected = True
-        self.emitter.collected(message)
+        self.emitter.show_collection(message)
         if message.measured is None:  # distributed, nobody tells what was deselected
             self.gate.begin(message.tests)
         else:
@@ -199,7 +199,7 @@ class Relay(Listener):
         if report.nodeid in self._held:
             self._held[report.nodeid].append(report)
         else:
-            tell(report, self.gate)
+            add_properties(report, self.gate)
             self.emitter.hook.pytest_runtest_logreport(report=report)
 
     def _is_measured(self, test: str) -> bool:
@@ -226,9 +226,9 @@ class Relay(Listener):
             case Refused(text=text):
                 return pytest.UsageError(text)
             case Broke(text=text):
-                self.emitter.broke(text)
-                said = "ttnn-perf: internal error of a worker"
-                return pytest.exit.Exception(said, returncode=pytest.ExitCode.INTERNAL_ERROR)
+                self.emitter.internal_error(text)
+                why = "ttnn-perf: internal error of a worker"
+                return pytest.exit.Exception(why, returncode=pytest.ExitCode.INTERNAL_ERROR)
             case Stopped(text=text, code=code) if code is not None:
                 return pytest.exit.Exception(text, returncode=code)
             case Stopped(text=text) if text.startswith(FAILED):

@@ -159,10 +159,10 @@ class Emitter:
         if reporter is not None and reporter.showfspath and not reporter.showlongtestinfo:
             reporter.write_fspath_result(test, "")
 
-    def collected(self, message: Collected) -> None:
+    def show_collection(self, message: Collected) -> None:
         """Count the tests, and show what the terminal shows once it has seen them."""
         self.session.testscollected = len(message.tests)
-        self._keep_books(message)
+        self._update_cache(message)
         if message.deselected:
             items = [SimpleNamespace(nodeid=test, name=test) for test in message.deselected]
             self.hook.pytest_deselected(items=items)
@@ -177,8 +177,8 @@ class Emitter:
         for line in message.lines:
             reporter.write_line(line)
 
-    def _keep_books(self, message: Collected) -> None:
-        """Tell the cache plugin, which looks at items, what --nf and --lf will ask it for."""
+    def _update_cache(self, message: Collected) -> None:
+        """Give the cache plugin, which looks at items, what --nf and --lf need next time."""
         find = self.session.config.pluginmanager.get_plugin
         known, failed = find("nfplugin"), find("lfplugin")
         if known is not None:
@@ -187,9 +187,11 @@ class Emitter:
             tests = dict.fromkeys([*message.tests, *message.deselected])
             for name in [str(name) for name in failed.lastfailed if str(name) not in tests]:
                 # Of a file or class that can be collected again, all is to be run next time.
-                inside = [_found(t) for t in tests if t.startswith((f"{name}::", f"{name}/"))]
+                inside = [
+                    _collect_report(t) for t in tests if t.startswith((f"{name}::", f"{name}/"))
+                ]
                 if inside:
-                    failed.pytest_collectreport(report=_found(name, inside))
+                    failed.pytest_collectreport(report=_collect_report(name, inside))
 
     def report(self, data: dict[str, Any]) -> Any:
         """Return the report that a worker serialised, with tuples where JSON has only lists."""
@@ -205,7 +207,7 @@ class Emitter:
             setattr(report, name, [tuple(pair) for pair in getattr(report, name, ())])
         return report
 
-    def broke(self, text: str) -> None:
+    def internal_error(self, text: str) -> None:
         """Show an internal error of a worker's pytest, as pytest shows its own."""
         try:
             raise RuntimeError(text)
@@ -213,7 +215,7 @@ class Emitter:
             error = pytest.ExceptionInfo.from_current()
         self.hook.pytest_internalerror(excrepr=TextRepr(text), excinfo=error)
 
-    def warned(self, message: Warned) -> None:
+    def record_warning(self, message: Warned) -> None:
         """Record a warning; its class is in another process, its name is what is shown."""
         category = type(message.category, (Warning,), {"__module__": "builtins"})
         warning = warnings.WarningMessage(
@@ -229,14 +231,14 @@ class Emitter:
         )
 
 
-def _found(name: str, inside: list[Any] | None = None) -> pytest.CollectReport:
+def _collect_report(name: str, inside: list[Any] | None = None) -> pytest.CollectReport:
     """Return a report that stands for what was collected in another process."""
     return pytest.CollectReport(name, "passed", None, inside or [])
 
 
 def _key(test: str) -> Any:
     """Return a test's id as this pytest keeps it: newer ones do so in a class of its own."""
-    return getattr(_found(test), "id", test)
+    return getattr(_collect_report(test), "id", test)
 
 
 #: Options that select tests, or with which some files are not even looked at, by their names in
@@ -246,10 +248,10 @@ _PARTIAL: Final = ("keyword", "lf", "ignore", "ignore_glob", "pyargs")
 
 @dataclass(eq=False, slots=True)
 class TestCollection:
-    """Keeps book of a collection, wherever it takes place: workers' hooks are called here too."""
+    """Keeps track of a collection, wherever it takes place: workers' hooks are called here too."""
 
     config: pytest.Config
-    _apart: list[str] = field(default_factory=list)
+    _not_collected: list[str] = field(default_factory=list)
     _deselected: list[str] = field(default_factory=list)
 
     def pytest_deselected(self, items: Sequence[pytest.Item]) -> None:
@@ -259,7 +261,7 @@ class TestCollection:
     def pytest_collectreport(self, report: pytest.CollectReport) -> None:
         """Keep what could not be collected, or was skipped as a whole: its tests may be there."""
         if not report.passed:
-            self._apart.append(report.nodeid)
+            self._not_collected.append(report.nodeid)
 
     def coverage(self, tests: Iterable[str]) -> Coverage | None:
         """Return what was collected, with ``tests`` to run; None if it was a selection of files."""
@@ -270,8 +272,8 @@ class TestCollection:
         places = tuple(place for place in found if place is not None)
         if not places:
             return None
-        unasked = tuple(self._deselected)
-        return Coverage(places, (*tests, *unasked, *self._apart), unasked)
+        deselected = tuple(self._deselected)
+        return Coverage(places, (*tests, *deselected, *self._not_collected), deselected)
 
 
 def _place(argument: str, config: pytest.Config) -> str | None:

@@ -1,4 +1,4 @@
-"""A worker's stream: everything that happens in its session, told to the orchestrator."""
+"""A worker's assignment, and the messages in which it sends its session to the orchestrator."""
 
 from __future__ import annotations
 
@@ -138,7 +138,7 @@ class Stream:
     link: Link
     session: pytest.Session | None = None
     deselected: list[str] = field(default_factory=list)
-    told: bool = False
+    sent_collection: bool = False
 
     @pytest.hookimpl(trylast=True)
     def pytest_configure(self, config: pytest.Config) -> None:
@@ -151,22 +151,22 @@ class Stream:
             reporter._tw._file = nowhere  # noqa: SLF001 (no public way to redirect it)
 
     def opened(self) -> None:
-        """Tell that a device is opened; the channel is this thread's."""
+        """Send that a device is opened; only the main thread may use the channel."""
         if threading.current_thread() is threading.main_thread():
-            self._tell(Opened())
+            self._send(Opened())
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_sessionstart(self, session: pytest.Session) -> None:
-        """Remember the session, which stops when it is told to."""
+        """Remember the session, which stops when the orchestrator asks for it."""
         self.session = session
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)
     def pytest_collection(self) -> Generator[None, object, object]:
-        """Tell a mistake of the user's apart from a worker that broke."""
+        """Send a mistake of the user's, which is not a worker that broke."""
         try:
             return (yield)
         except pytest.UsageError as error:
-            self._tell(Refused(str(error)))
+            self._send(Refused(str(error)))
             raise
 
     def pytest_deselected(self, items: Sequence[pytest.Item]) -> None:
@@ -177,11 +177,11 @@ class Stream:
     def pytest_collectreport(self, report: pytest.CollectReport) -> None:
         """Tell what could not be collected, or was skipped as a whole."""
         if not report.passed:
-            self._tell(CollectionReported(self._serialised(report)))
+            self._send(CollectionReported(self._serialise(report)))
 
     @pytest.hookimpl(trylast=True)
     def pytest_collection_finish(self, session: pytest.Session) -> None:
-        """Tell the tests to come, and what plugins have to say about them."""
+        """Send the tests to come, and the lines that plugins print about them."""
         config, items = session.config, session.items
         answers = config.hook.pytest_report_collectionfinish(
             config=config, start_path=config.invocation_params.dir, items=items
@@ -192,47 +192,47 @@ class Stream:
         settings = settings_of(config)
         measured = [item.nodeid for item in items if is_measured(item, settings)]
         tests = [item.nodeid for item in items]
-        told = (str(settings.baselines), settings.confirm, str(config.rootpath))
-        self._tell(Collected(tests, measured, self.deselected, lines, *told))
+        known = (str(settings.baselines), settings.confirm, str(config.rootpath))
+        self._send(Collected(tests, measured, self.deselected, lines, *known))
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_xdist_node_collection_finished(self, ids: Sequence[str]) -> None:
-        """Tell the tests to come where other processes collect them; all collect the same."""
-        if not self.told:
-            self.told = True
+        """Send the tests to come where other processes collect them; all collect the same."""
+        if not self.sent_collection:
+            self.sent_collection = True
             assert self.session is not None
             settings = settings_of(self.session.config)
-            told = (str(settings.baselines), settings.confirm)
-            self._tell(Collected([self._id(test) for test in ids], None, [], [], *told))
+            known = (str(settings.baselines), settings.confirm)
+            self._send(Collected([self._id(test) for test in ids], None, [], [], *known))
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_testnodedown(self, node: object) -> None:
-        """Tell a mistake of the user's that such a process found."""
+        """Send a mistake of the user's that such a process found."""
         refused = getattr(node, "workeroutput", {}).get(REFUSED)
         if refused is not None:
-            self._tell(Refused(refused))
+            self._send(Refused(refused))
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtestloop(self, session: pytest.Session) -> None:
-        """Do not even start if told to stop: pytest looks only after its first test."""
+        """Do not even start if asked to stop: pytest looks only after its first test."""
         if session.shouldstop:
             raise session.Interrupted(session.shouldstop)
 
     def pytest_runtest_logstart(self, nodeid: str, location: tuple[str, int | None, str]) -> None:
-        """Tell that a test starts."""
-        self._tell(Started(self._id(nodeid), list(location)))
+        """Send that a test starts."""
+        self._send(Started(self._id(nodeid), list(location)))
 
     @pytest.hookimpl(trylast=True)
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
-        """Tell how a phase of a test ended."""
-        self._tell(Reported(self._serialised(report)))
+        """Send how a phase of a test ended."""
+        self._send(Reported(self._serialise(report)))
         if report.when not in _PHASES:  # of a process that is gone: this test never finishes
             self.pytest_runtest_logfinish(report.nodeid, report.location)
 
     @pytest.hookimpl(trylast=True)
     def pytest_runtest_logfinish(self, nodeid: str, location: tuple[str, int | None, str]) -> None:
-        """Tell that a test is over."""
-        self._tell(Finished(self._id(nodeid), list(location)))
+        """Send that a test is over."""
+        self._send(Finished(self._id(nodeid), list(location)))
 
     def pytest_warning_recorded(
         self,
@@ -241,9 +241,9 @@ class Stream:
         nodeid: str,
         location: tuple[str, int, str] | None,
     ) -> None:
-        """Tell a warning; those of the configuration the orchestrator has had itself."""
+        """Send a warning; those of the configuration the orchestrator has had itself."""
         if when != "config":
-            self._tell(
+            self._send(
                 Warned(
                     text=str(warning_message.message),
                     category=warning_message.category.__name__,
@@ -256,29 +256,29 @@ class Stream:
             )
 
     def pytest_internalerror(self, excrepr: object) -> None:
-        """Tell that pytest itself failed here."""
-        self._tell(Broke(str(excrepr)))
+        """Send that pytest itself failed here."""
+        self._send(Broke(str(excrepr)))
 
     def pytest_keyboard_interrupt(self, excinfo: pytest.ExceptionInfo[BaseException]) -> None:
-        """Tell that something ended this session before its time."""
+        """Send that something ended this session before its time."""
         error = excinfo.value
         if isinstance(error, pytest.exit.Exception):
             code = pytest.ExitCode.INTERRUPTED if error.returncode is None else error.returncode
-            self._tell(Stopped(str(error), int(code)))
+            self._send(Stopped(str(error), int(code)))
         elif isinstance(error, pytest.Session.Interrupted):
-            self._tell(Stopped(str(error), None))
+            self._send(Stopped(str(error), None))
         else:
-            self._tell(Stopped(interruption_text(excinfo), None))
+            self._send(Stopped(interruption_text(excinfo), None))
 
     @pytest.hookimpl(trylast=True)
     def pytest_sessionfinish(self, session: pytest.Session, exitstatus: int) -> None:
-        """Tell that this worker came to its end, and why if a plugin wanted it to."""
+        """Send that this worker came to its end, and why if a plugin wanted it to."""
         enough = session.config.getoption("maxfail")  # failures are counted where all are known
         if session.shouldfail and not (enough and session.testsfailed >= enough):
-            self._tell(Stopped(FAILED + str(session.shouldfail), None))
-        self._tell(Ended(int(exitstatus)))
+            self._send(Stopped(FAILED + str(session.shouldfail), None))
+        self._send(Ended(int(exitstatus)))
 
-    def _serialised(self, report: pytest.CollectReport | pytest.TestReport) -> dict[str, object]:
+    def _serialise(self, report: pytest.CollectReport | pytest.TestReport) -> dict[str, object]:
         assert self.session is not None
         config = self.session.config
         data = config.hook.pytest_report_to_serializable(config=config, report=report)
@@ -296,7 +296,7 @@ class Stream:
         grouped = getattr(self.session.config.option, "dist", None) == "loadgroup"
         return own_id(test, grouped=grouped)
 
-    def _tell(self, message: Message) -> None:
+    def _send(self, message: Message) -> None:
         for stream in (sys.stdout, sys.stderr):
             stream.flush()
         stop = self.link.send(message)
@@ -309,7 +309,7 @@ class Stream:
 
 
 def _show_live_logs(config: pytest.Config, reporter: Any) -> None:
-    """Let log records through where all else that this session reports is told, not printed."""
+    """Let log records through where all else that this session reports is sent, not printed."""
     handler = live_logs(config)
     if handler is not None:
         handler.stream = copy.copy(reporter)

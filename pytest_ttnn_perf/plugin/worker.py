@@ -145,7 +145,7 @@ class Worker:
             self.failed_subtest = f"in a subtest: {_raised(call, report)}"
         if is_over and observer is not None and report.outcome != "skipped":
             raised = _raised(call, report) if report.failed else self.failed_subtest
-            observer.printed(report.capstdout + report.capstderr or self.printed)
+            observer.read_output(report.capstdout + report.capstderr or self.printed)
             _attach(report, with_hardware(item, observer.finish(raised=raised)))
         return report
 
@@ -179,17 +179,17 @@ class Origins:
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_collection_finish(self, session: pytest.Session) -> None:
-        """Tell what test files load, before anything is measured."""
-        stop = self._tell(session)
+        """Send what test files load, before anything is measured."""
+        stop = self._send_strays(session)
         if stop is not None:
             session.shouldstop = stop
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_sessionfinish(self, session: pytest.Session) -> None:
-        """Tell what tests have loaded while they ran."""
-        self._tell(session)
+        """Send what tests have loaded while they ran."""
+        self._send_strays(session)
 
-    def _tell(self, session: pytest.Session) -> str | None:
+    def _send_strays(self, session: pytest.Session) -> str | None:
         from pytest_ttnn_perf.observe.strays import strays
 
         ours = (self.link.assignment.folder,)

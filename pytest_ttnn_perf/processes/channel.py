@@ -32,7 +32,7 @@ GONE: Final = "the process that started this worker is gone"
 #: No report that pytest makes is nested so far.
 _DEEPEST: Final = 40
 #: A key that is no word or a class of its own, a circle or a number of a thousand digits, depth.
-_UNTOLD: Final = (TypeError, ValueError, RecursionError)
+_NO_JSON: Final = (TypeError, ValueError, RecursionError)
 
 
 @dataclass(slots=True)
@@ -86,27 +86,27 @@ class Channel:
 def _text(document: Mapping[str, object]) -> str:
     """Return a document as JSON; what a plugin put there that JSON cannot hold, by its text."""
     try:
-        return json.dumps(document, default=_described)
-    except _UNTOLD:
+        return json.dumps(document, default=_describe)
+    except _NO_JSON:
         return json.dumps(_plain(document, depth=_DEEPEST))
 
 
 def _plain(value: object, *, depth: int) -> object:
     if isinstance(value, dict) and depth:
         return {
-            key if isinstance(key, str) else _described(key): _plain(member, depth=depth - 1)
+            key if isinstance(key, str) else _describe(key): _plain(member, depth=depth - 1)
             for key, member in value.items()
         }
     if isinstance(value, (list, tuple)) and depth:
         return [_plain(member, depth=depth - 1) for member in value]
     try:
         json.dumps(value)
-    except _UNTOLD:
-        return _described(value)
+    except _NO_JSON:
+        return _describe(value)
     return value
 
 
-def _described(value: object) -> str:
+def _describe(value: object) -> str:
     try:
         return repr(value)
     except Exception:  # noqa: BLE001 (somebody else's class)
@@ -143,21 +143,21 @@ _ENDING: Final = (signal.SIGTERM, signal.SIGHUP)
 
 
 @contextmanager
-def interrupting() -> Iterator[None]:
+def signals_interrupt() -> Iterator[None]:
     """Let what would end this process at once interrupt it, as Ctrl-C does."""
-    with _handled(_ENDING, signal.default_int_handler):
+    with _signals_handled(_ENDING, signal.default_int_handler):
         yield
 
 
 @contextmanager
-def undisturbed() -> Iterator[None]:
+def signals_ignored() -> Iterator[None]:
     """Be deaf to Ctrl-C and the like for the moment that clearing up takes."""
-    with _handled((signal.SIGINT, *_ENDING), signal.SIG_IGN):
+    with _signals_handled((signal.SIGINT, *_ENDING), signal.SIG_IGN):
         yield
 
 
 @contextmanager
-def _handled(
+def _signals_handled(
     numbers: tuple[signal.Signals, ...], handler: Callable[..., Any] | signal.Handlers
 ) -> Iterator[None]:
     if threading.current_thread() is not threading.main_thread():

@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple, TextIO
 
 from pytest_ttnn_perf._base.dataclass import dataclass
 from pytest_ttnn_perf._base.errors import InputError, UsageError, WriteError
-from pytest_ttnn_perf.processes.channel import undisturbed
+from pytest_ttnn_perf.processes.channel import signals_ignored
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -206,9 +206,9 @@ def state(folder: Path) -> tuple[str | None, bool | None]:
     return commit, any(not line.startswith("#") for line in lines)
 
 
-def staged(file: Path, stage: int) -> str | None:
+def staged_version(file: Path, stage: int) -> str | None:
     """Return one side of a file that is in conflict: 1 the base, 2 ours, 3 theirs."""
-    top, name = _placed(file)
+    top, name = _locate(file)
     answer = _bytes(top, "cat-file", "blob", f":{stage}:{name}")
     return None if answer is None else answer.decode("utf-8", "replace")
 
@@ -226,7 +226,7 @@ def set_setting(folder: Path, name: str, value: str) -> bool:
 
 def history(file: Path) -> list[Committed]:
     """Return the commits that changed a file, newest first, under whatever name it had."""
-    top, name = _placed(file)
+    top, name = _locate(file)
     words = ("log", "--no-show-signature", "--no-ext-diff", "--no-textconv", "--follow")
     answer = _bytes(top, *words, f"--format=%x01{_FIELDS}", "--name-only", "-z", "--", name)
     found = []
@@ -240,7 +240,7 @@ def history(file: Path) -> list[Committed]:
 
 def contents(file: Path, versions: Sequence[Committed]) -> list[str | None]:
     """Return a file as it was after each of some commits; None where it was not there."""
-    top, _ = _placed(file)
+    top, _ = _locate(file)
     wanted = "".join(f"{each.commit}:{each.path}\n" for each in versions)
     answer = _bytes(top, "cat-file", "--batch", given=os.fsencode(wanted)) or b""
     found: list[str | None] = []
@@ -263,7 +263,7 @@ def posix(path: Path, folder: Path) -> str:
     return str(PurePosixPath(os.path.relpath(path, folder)))
 
 
-def _placed(file: Path) -> tuple[Path | None, str]:
+def _locate(file: Path) -> tuple[Path | None, str]:
     """Return the working tree that a file is in, and its path as git writes it from the top."""
     folder = Path(os.path.realpath(file.parent))
     top = work_tree(folder)
@@ -340,11 +340,11 @@ class Repository:
         return Git(self.root)
 
     def _described(self, commit: str) -> Commit:
-        told = (
+        line = (
             self._git.ask("log", "-1", "--no-show-signature", "--format=%h%n%s", commit, "--")
             or commit[:12]
         )
-        short, _, subject = told.partition("\n")
+        short, _, subject = line.partition("\n")
         return Commit(commit, short, subject)
 
 
@@ -356,7 +356,7 @@ _SUBMODULE: Final = "160000"
 
 
 @contextmanager
-def checked_out(root: Path, commit: str) -> Iterator[Path]:
+def temporary_checkout(root: Path, commit: str) -> Iterator[Path]:
     """Check a commit of the repository in ``root`` out; yield where, and remove it in the end.
 
     The folder is called as that of the repository: where its root is a package, that is its name.
@@ -383,7 +383,7 @@ def checked_out(root: Path, commit: str) -> Iterator[Path]:
             yield tree
     finally:
         if folder is not None:
-            with undisturbed():
+            with signals_ignored():
                 _remove(folder)
 
 
@@ -401,7 +401,7 @@ def _remove_leftover(folder: Path, root: Path) -> bool:
     try:
         with (folder / _MARKER).open(encoding="utf-8") as marker:
             fcntl.flock(marker, fcntl.LOCK_EX | fcntl.LOCK_NB)  # not while its owner lives
-            with undisturbed():
+            with signals_ignored():
                 _remove(folder)
     except OSError:  # no marker, so it is not ours; locked; or another user's
         return False
@@ -456,8 +456,8 @@ def _remove(folder: Path) -> None:
     """Remove a folder of ours, and what git remembers of the worktrees in it."""
     repositories: list[Path] = []
     with contextlib.suppress(OSError, ValueError, KeyError, TypeError):
-        told = json.loads((folder / _MARKER).read_text(encoding="utf-8"))
-        repositories = [Path(each) for each in told["repositories"]]
+        marker = json.loads((folder / _MARKER).read_text(encoding="utf-8"))
+        repositories = [Path(each) for each in marker["repositories"]]
     # The marker last: a process that is killed in the middle of this leaves a leftover.
     for entry in folder.iterdir():
         if entry.name != _MARKER:

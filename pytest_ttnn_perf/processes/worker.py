@@ -98,7 +98,7 @@ def _last(lines: list[str], start: str) -> int | None:
 
 @dataclass(frozen=True, slots=True)
 class Ending:
-    """``code`` as Popen has it; ``silent_s`` when it was killed for having said nothing so long.
+    """``code`` as Popen has it; ``silent_s`` when it was killed for being silent so long.
 
     ``cut`` says that its last message was incomplete; ``damaged`` that it was killed for one that
     cannot be read.
@@ -111,7 +111,7 @@ class Ending:
 
     @property
     def hung(self) -> bool:
-        """Whether it was killed because nothing was heard of it."""
+        """Whether it was killed because it was silent for too long."""
         return self.silent_s is not None
 
     def __str__(self) -> str:
@@ -142,21 +142,21 @@ _STACK_S: Final = 0.5
 
 
 @dataclass(slots=True)
-class Child:
-    """A worker process in a group of its own; used as a context, it is gone when that ends."""
+class WorkerProcess:
+    """A worker in a process group of its own; used as a context, it is gone when that ends."""
 
     process: subprocess.Popen[bytes]
     log: Path
     #: Set this, and the worker is told to stop in the next answer.
     stop: str | None = None
-    #: It said what cannot be read: nothing more that it says means anything, nor is it answered.
+    #: It sent what cannot be read: nothing more is read from it, nor is it answered.
     damaged: bool = False
     _socket: socket.socket = field(kw_only=True)
     _outputs: Mapping[int, Output] = field(kw_only=True)
     _buffer: bytearray = field(default_factory=bytearray)
     _silent_s: float | None = None
 
-    def __enter__(self) -> Child:
+    def __enter__(self) -> WorkerProcess:
         return self
 
     def __exit__(
@@ -170,14 +170,14 @@ class Child:
                 self._interrupt()
 
     def documents(self, *, silence_s: float) -> Iterator[object]:
-        """Yield what the worker says; it waits until the next is asked for.
+        """Yield the documents that the worker sends; it waits until the next is asked for.
 
-        Ends when the worker has closed the channel, is dead, or says what is no document. One that
+        Ends when the worker has closed the channel, is dead, or sends what is no document. One that
         is silent for longer than ``silence_s`` (0: never) is killed.
         """
-        with self._listening() as selector:
+        with self._selector() as selector:
             selector.register(self._socket, selectors.EVENT_READ)
-            heard = time.monotonic()
+            last_read_s = time.monotonic()
             while not self.damaged:
                 ready = self._ready(selector)
                 if self._socket.fileno() in ready:
@@ -185,11 +185,11 @@ class Child:
                     if not part:
                         return
                     if b"\n" in part:
-                        yield from self._answered()
-                    heard = time.monotonic()
+                        yield from self._answer_lines()
+                    last_read_s = time.monotonic()
                 elif self.process.poll() is not None:
                     return
-                elif silence_s and time.monotonic() - heard > silence_s:
+                elif silence_s and time.monotonic() - last_read_s > silence_s:
                     self._silent_s = silence_s
                     return
 
@@ -205,7 +205,7 @@ class Child:
         code = self._kill()
         return Ending(code, self._silent_s, cut=bool(self._buffer), damaged=self.damaged)
 
-    def _listening(self) -> selectors.BaseSelector:
+    def _selector(self) -> selectors.BaseSelector:
         selector = selectors.DefaultSelector()
         for descriptor in self._outputs:
             selector.register(descriptor, selectors.EVENT_READ)
@@ -227,7 +227,7 @@ class Child:
         self._buffer += part
         return part
 
-    def _answered(self) -> Iterator[object]:
+    def _answer_lines(self) -> Iterator[object]:
         while b"\n" in self._buffer:
             line, _, rest = bytes(self._buffer).partition(b"\n")
             self._buffer[:] = rest
@@ -247,7 +247,7 @@ class Child:
 
     def _interrupt(self) -> None:
         """Let a worker take its fixtures down, as Ctrl-C does; not for ever."""
-        self._socket.close()  # it is not heard any more, and must not wait to be
+        self._socket.close()  # it must not wait for an answer any more
         for number, grace_s in ((signal.SIGINT, _GRACE_S), (signal.SIGTERM, _LAST_GRACE_S)):
             if self.process.poll() is None:
                 self.process.send_signal(number)
@@ -259,7 +259,7 @@ class Child:
         What it prints is shown meanwhile: one that cannot get rid of it would not end.
         """
         deadline = time.monotonic() + seconds if seconds else None
-        with self._listening() as selector:
+        with self._selector() as selector:
             while selector.get_map() and self.process.poll() is None:
                 if deadline is not None and time.monotonic() > deadline:
                     return
@@ -293,7 +293,7 @@ def start(
     environment: Mapping[str, str],
     log: Path,
     shown: bool,
-) -> Child:
+) -> WorkerProcess:
     """Start a worker; ``command`` is given the descriptor of its end of the channel.
 
     What it prints goes to ``log``, and when ``shown`` also where this process prints.
@@ -322,4 +322,4 @@ def start(
         for pipe, stream in streams
         if pipe is not None
     }
-    return Child(process, log, _socket=ours, _outputs=outputs)
+    return WorkerProcess(process, log, _socket=ours, _outputs=outputs)

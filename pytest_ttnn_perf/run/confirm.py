@@ -39,7 +39,7 @@ def in_question(judged: JudgedTest, update: Update | None, *, passes: int) -> fr
     observation = judged.observation
     if observation.problems or observation.raised is not None or observation.unconfirmed:
         return frozenset()
-    actions = actions_of(_cleared(judged), update) if update else {}
+    actions = actions_of(_without_suspects(judged), update) if update else {}
     return frozenset(
         verdict.metric.name
         for verdict in judged.verdicts
@@ -59,7 +59,7 @@ def is_suspect(verdict: Verdict) -> bool:
     return by_ratio and verdict.outcome is Outcome.REGRESSED and verdict.reason is None
 
 
-def _cleared(judged: JudgedTest) -> JudgedTest:
+def _without_suspects(judged: JudgedTest) -> JudgedTest:
     """Return a judged test as it would be if all that looks worse were bad luck.
 
     A gain beside a suspect is measured along with it: once the suspect is cleared there may be too
@@ -72,28 +72,28 @@ def _cleared(judged: JudgedTest) -> JudgedTest:
     return replace(judged, verdicts=tuple(verdicts))
 
 
-def confirmed(
+def add_confirmation(
     observation: Observation, names: Iterable[str], again: Observation, *, number: int
 ) -> Observation:
     """Return an observation with what confirm pass ``number`` measured of the metrics ``names``."""
-    failed = _failed(observation, again)
+    failed = _why_not_counted(observation, again)
     if failed is not None:
-        return not_confirmed(observation, names, f"confirm pass {number}: {failed}")
+        return mark_unconfirmed(observation, names, f"confirm pass {number}: {failed}")
     for name in names:
         if name not in again.metrics:
             why = f"confirm pass {number}: the test did not record it"
-            return not_confirmed(observation, names, why)
+            return mark_unconfirmed(observation, names, why)
     samples = {name: again.metrics[name].samples for name in names}
     return _with_samples(observation, samples)
 
 
-def not_confirmed(observation: Observation, names: Iterable[str], why: str) -> Observation:
+def mark_unconfirmed(observation: Observation, names: Iterable[str], why: str) -> Observation:
     """Return an observation whose metrics ``names`` could not be measured again."""
     nothing: dict[str, tuple[float, ...]] = dict.fromkeys(names, ())
     return replace(_with_samples(observation, nothing), unconfirmed=why)
 
 
-def _failed(observation: Observation, again: Observation) -> str | None:
+def _why_not_counted(observation: Observation, again: Observation) -> str | None:
     if again.raised is not None:
         return f"the test raised {again.raised}"
     if again.problems:

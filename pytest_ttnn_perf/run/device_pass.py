@@ -14,7 +14,7 @@ from pytest_ttnn_perf._base.errors import DecodeError, TtnnPerfError
 from pytest_ttnn_perf.analysis.captures.detect import op_table_of
 from pytest_ttnn_perf.analysis.captures.device_metrics import device_metrics, gated_ops, recorded
 from pytest_ttnn_perf.analysis.captures.ops_rows import window
-from pytest_ttnn_perf.observe.checklist import joined
+from pytest_ttnn_perf.observe.checklist import join_answers
 from pytest_ttnn_perf.observe.devices import SIGNPOST_BEGIN, SIGNPOST_END
 from pytest_ttnn_perf.observe.series import told_twice
 from pytest_ttnn_perf.processes.commands import free_port
@@ -167,35 +167,35 @@ def unavailable(test: str, why: str, source: Source = Source.DEVICE) -> Observat
     return Observation(test, {KERNEL_TIME: MetricObservation(time, (), note=why)})
 
 
-def _doubled(observation: Observation, told: Observation) -> Iterator[str]:
+def _measured_twice(observation: Observation, of_device: Observation) -> Iterator[str]:
     """Yield what is told by a capture that the test attached and by another pass' profiler."""
     both = [
         name
         for name, ours in observation.metrics.items()
-        if name in told.metrics and ours.samples and told.metrics[name].samples
+        if name in of_device.metrics and ours.samples and of_device.metrics[name].samples
         # What the test attaches in both passes is one capture.
-        if ours.metric.source is not told.metrics[name].metric.source
+        if ours.metric.source is not of_device.metrics[name].metric.source
     ]
     if both:
-        source = told.metrics[both[0]].metric.source.value
+        source = of_device.metrics[both[0]].metric.source.value
         yield told_twice(both, "attach", f"the profiler {source}")
 
 
-def with_device(observation: Observation, told: Observation) -> Observation:
+def with_device(observation: Observation, of_device: Observation) -> Observation:
     """Return what the wall pass observed of a test with what its device told in another pass."""
     observation = replace(
-        observation, problems=(*observation.problems, *_doubled(observation, told))
+        observation, problems=(*observation.problems, *_measured_twice(observation, of_device))
     )
     return replace(
-        joined(observation, told),
-        metrics={**observation.metrics, **told.metrics},
-        ops=told.ops or observation.ops,
-        environment={**told.environment, **observation.environment},
-        problems=tuple(dict.fromkeys((*observation.problems, *told.problems))),
-        dropped=told.dropped,
-        bottleneck=told.bottleneck or observation.bottleneck,
-        model_kind=told.model_kind or observation.model_kind,
-        has_kernels=told.has_kernels or observation.has_kernels,
+        join_answers(observation, of_device),
+        metrics={**observation.metrics, **of_device.metrics},
+        ops=of_device.ops or observation.ops,
+        environment={**of_device.environment, **observation.environment},
+        problems=tuple(dict.fromkeys((*observation.problems, *of_device.problems))),
+        dropped=of_device.dropped,
+        bottleneck=of_device.bottleneck or observation.bottleneck,
+        model_kind=of_device.model_kind or observation.model_kind,
+        has_kernels=of_device.has_kernels or observation.has_kernels,
     )
 
 
@@ -232,7 +232,7 @@ def profile_with_tracy(
 
 def _read_report(table: OpTable, settings: Settings) -> Iterator[tuple[str, Observation]]:
     """Yield each test of a report with what it says of the test."""
-    from pytest_ttnn_perf.observe.checklist import checked_test
+    from pytest_ttnn_perf.observe.checklist import check_test
 
     tests: dict[str, dict[int, list[str]]] = {}
     for signpost in table.signposts:
@@ -251,7 +251,7 @@ def _read_report(table: OpTable, settings: Settings) -> Iterator[tuple[str, Obse
         else:
             asked = Artifact(table=windows[-1])
             observation = _observation(test, windows)
-            yield test, checked_test(observation, asked, settings, by_the_clock=False)
+            yield test, check_test(observation, asked, settings, by_the_clock=False)
 
 
 def _observation(test: str, windows: list[OpTable]) -> Observation:
@@ -265,9 +265,9 @@ def _observation(test: str, windows: list[OpTable]) -> Observation:
     if lost:
         return unavailable(test, lost[0] or "no op has a time", Source.TRACY)
     if len(set(counts)) > 1:
-        told = ", ".join(map(str, counts))
+        listed = ", ".join(map(str, counts))
         return unavailable(
-            test, f"the iterations ran different numbers of ops: {told}", Source.TRACY
+            test, f"the iterations ran different numbers of ops: {listed}", Source.TRACY
         )
     names = reduce(lambda kept, more: [n for n in kept if n in more], samples[1:], [*samples[0]])
     metrics = {

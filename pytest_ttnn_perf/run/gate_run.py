@@ -25,20 +25,20 @@ from pytest_ttnn_perf.report.terminal import (
     shown_path,
     summary_lines,
 )
-from pytest_ttnn_perf.run.confirm import confirmed, in_question, not_confirmed
-from pytest_ttnn_perf.run.health import health_of, orphaned, with_commands
+from pytest_ttnn_perf.run.confirm import add_confirmation, in_question, mark_unconfirmed
+from pytest_ttnn_perf.run.health import find_orphans, health_of, with_commands
 from pytest_ttnn_perf.run.judge import (
-    assess,
-    checked_against_verdicts,
-    failed,
-    failing,
+    check_against_verdicts,
+    failing_verdicts,
+    is_failed,
     judge_observation,
-    relabelled,
+    machine_shift,
+    relabel_shifted,
     summary_options_of,
     violations,
 )
 from pytest_ttnn_perf.run.record import Journal, ci_reports, environment_of, write_run
-from pytest_ttnn_perf.run.update import Updates, accepted_now
+from pytest_ttnn_perf.run.update import Updates, acceptance_now
 from pytest_ttnn_perf.run.workers import DeviceResults
 
 if TYPE_CHECKING:
@@ -127,7 +127,7 @@ class RunResult:
         context, run = self.context, self.run
         if not run.tests:
             return health_lines(self.health)
-        found = orphaned(run, self.store)
+        found = find_orphans(run, self.store)
         found = with_commands(found, context.rerun, self.records, cwd=context.cwd)
         options = replace(self.summary_options(), update=context.settings.update, orphaned=found)
         return summary_lines(list(run.tests.values()), summary_options=options)
@@ -221,9 +221,9 @@ class GateRun:
             self._attempt(partial(self.begin, [test], self._run.coverage))
         complete = self.device.add_to(observation)
         if complete is not observation:
-            from pytest_ttnn_perf.observe.checklist import asked_again
+            from pytest_ttnn_perf.observe.checklist import check_numbers_again
 
-            observation = asked_again(complete, self.settings)
+            observation = check_numbers_again(complete, self.settings)
             observed = encode(observation)
         self._attempt(partial(self._journal.add, test, observed))
         return self._judge(observation)
@@ -236,9 +236,9 @@ class GateRun:
 
     def _judge(self, observation: Observation) -> JudgedTest:
         judged = judge_observation(observation, self._store, hardware=self.context.hardware)
-        judged = checked_against_verdicts(judged, self.settings)
+        judged = check_against_verdicts(judged, self.settings)
         if self._run.shift is not None:
-            judged = relabelled(judged, self._run.shift)
+            judged = relabel_shifted(judged, self._run.shift)
         self._tests[observation.test] = self._decided(judged)
         return self._tests[observation.test]
 
@@ -249,7 +249,7 @@ class GateRun:
         return self._updates.decide(
             judged,
             hardware=self.context.hardware,
-            accepted=partial(accepted_now, self._run.environment, self.settings.reason),
+            accepted=partial(acceptance_now, self._run.environment, self.settings.reason),
         )
 
     def record_lost(self, test: str, why: str, location: Location | None = None) -> JudgedTest:
@@ -293,12 +293,12 @@ class GateRun:
         again = decode(Observation, observed, key=test)
         observation = self._tests[test].observation
         names = self.in_question(test, profiled=profiled)
-        return self.judge_again(confirmed(observation, names, again, number=number))
+        return self.judge_again(add_confirmation(observation, names, again, number=number))
 
     def cannot_confirm(self, test: str, why: str) -> JudgedTest:
         """Note that a test could not be measured again, and judge anew."""
         observation = self._tests[test].observation
-        return self.judge_again(not_confirmed(observation, self.in_question(test), why))
+        return self.judge_again(mark_unconfirmed(observation, self.in_question(test), why))
 
     def assess_machine(self) -> str | None:
         """Find out, once all tests are measured, whether they moved together; say so.
@@ -309,13 +309,15 @@ class GateRun:
         if self.settings.update is Update.ALL:
             return None
         run = self._run
-        shift = assess(self._tests, self._store, hardware=run.hardware, environment=run.environment)
+        shift = machine_shift(
+            self._tests, self._store, hardware=run.hardware, environment=run.environment
+        )
         if shift is None:
             return None
         self._run = replace(run, shift=shift)
         self._updates.only_new()
         for test, judged in self._tests.items():
-            anew = relabelled(replace(judged, written=frozenset()), shift)
+            anew = relabel_shifted(replace(judged, written=frozenset()), shift)
             self._tests[test] = self._decided(anew)
         return "ttnn-perf: " + shift_line(shift)
 
@@ -329,9 +331,9 @@ class GateRun:
 
     def failure(self, judged: JudgedTest) -> str | None:
         """Return the text a test fails with; None for a test that passes."""
-        if not failed(judged, self.settings):
+        if not is_failed(judged, self.settings):
             return None
-        verdicts = failing(judged, self.settings)
+        verdicts = failing_verdicts(judged, self.settings)
         found = violations(judged, self.settings.checklist)
         return failure_text(judged, verdicts, findings=found, rerun=self.context.rerun)
 

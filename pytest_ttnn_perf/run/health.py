@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from pytest_ttnn_perf.report.sentences import Rerun
 
 
-def orphaned(run: Run, store: BaselineStore) -> Orphaned | None:
+def find_orphans(run: Run, store: BaselineStore) -> Orphaned | None:
     """Return the orphans on the hardware that a full run has used; None if there are none.
 
     Nothing that goes wrong here may cost the run its summary.
@@ -47,7 +47,7 @@ def orphaned(run: Run, store: BaselineStore) -> Orphaned | None:
         orphans = list(orphans_in(run, store.all_files(hardware_of(run)), used=hardware_of(run)))
     except TtnnPerfError:
         return None
-    return described(orphans, run, store) if orphans else None
+    return describe_orphans(orphans, run, store) if orphans else None
 
 
 def with_commands(
@@ -60,9 +60,9 @@ def with_commands(
     return replace(found, record=record, options=rerun.baselines_option)
 
 
-def described(orphans: Sequence[Orphan], run: Run, store: BaselineStore) -> Orphaned:
+def describe_orphans(orphans: Sequence[Orphan], run: Run, store: BaselineStore) -> Orphaned:
     """Return orphans with the new tests that they look like, and the commands for that."""
-    known = tuple(recognised(orphans, run, store))
+    known = tuple(recognise_orphans(orphans, run, store))
     functions = run.coverage.functions(run.tests) if run.coverage else frozenset()
     return Orphaned(known, tuple(renamings(known, functions)))
 
@@ -99,7 +99,9 @@ def stored_tests(files: Iterable[StoredFile]) -> Iterator[tuple[str, StoredFile]
                 yield f"{file.test_file}::{name}" if name else file.test_file, file
 
 
-def recognised(orphans: Sequence[Orphan], run: Run, store: BaselineStore) -> Iterator[Orphan]:
+def recognise_orphans(
+    orphans: Sequence[Orphan], run: Run, store: BaselineStore
+) -> Iterator[Orphan]:
     """Yield the orphans, each with the new test that it looks like, if there is one."""
     from pytest_ttnn_perf.analysis.ops.resemblance import pair_up
 
@@ -287,8 +289,8 @@ def collect(settings: Settings, cwd: Path) -> Coverage:
         )
         if not answer.exists():
             lines = log.read_text(encoding="utf-8", errors="replace").strip().splitlines()
-            said = f": {lines[-1]}" if lines else ""
-            message = f"pytest --collect-only {ending}{said}; {_HINT}"
+            last = f": {lines[-1]}" if lines else ""
+            message = f"pytest --collect-only {ending}{last}; {_HINT}"
             raise UsageError(message)
         try:
             found = read_json(answer, partial(decode, Coverage))

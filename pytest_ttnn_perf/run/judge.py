@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 from pytest_ttnn_perf._base.errors import InputError
 from pytest_ttnn_perf.gate.judge import judge_test
-from pytest_ttnn_perf.gate.machine import drift_of, explained, shift_of
+from pytest_ttnn_perf.gate.machine import drift_of, explain_by_shift, shift_of
 from pytest_ttnn_perf.records.finding import ModelKind, NeedlessWaiver, RuleOutcome, State
 from pytest_ttnn_perf.records.metric import KERNEL_TIME, Kind
 from pytest_ttnn_perf.records.observation import JudgedTest
@@ -49,8 +49,8 @@ def change_by_op(
         return f"cannot be told: {before.kernel_time} then, {after.kernel_time} now"
     then, now = times_ns or (attribution.before_ns, attribution.after_ns)
     if abs((now - then) - attribution.delta_ns) > _ROUNDING * then:
-        explained = sum(part.delta_ns for part in attribution.parts)
-        unexplained = (now - then) - explained
+        explain_by_shift = sum(part.delta_ns for part in attribution.parts)
+        unexplained = (now - then) - explain_by_shift
         attribution = replace(attribution, before_ns=then, after_ns=now, unexplained_ns=unexplained)
     return attribution_sentence(attribution)
 
@@ -83,7 +83,7 @@ _BUSY: Final = 0.5
 _WORDS: Final = {"host_hash": "host", "cpu_count": "processors", "system": "kernel"}
 
 
-def assess(
+def machine_shift(
     tests: Mapping[str, JudgedTest],
     store: BaselineStore,
     *,
@@ -94,11 +94,11 @@ def assess(
     shift = shift_of(judged.verdicts for judged in tests.values())
     if shift is None:
         return None
-    differs = differences(tests, store, hardware=hardware, environment=environment)
+    differs = environment_differences(tests, store, hardware=hardware, environment=environment)
     return replace(shift, differences=(*differs, *_load(environment)))
 
 
-def differences(
+def environment_differences(
     tests: Mapping[str, JudgedTest],
     store: BaselineStore,
     *,
@@ -119,9 +119,9 @@ def differences(
     return tuple(text for text, count in found.most_common() if count >= compared / 2)
 
 
-def relabelled(judged: JudgedTest, shift: Shift) -> JudgedTest:
+def relabel_shifted(judged: JudgedTest, shift: Shift) -> JudgedTest:
     """Return a judged test without the suspicions that the machine explains."""
-    return replace(judged, verdicts=explained(judged.verdicts, shift))
+    return replace(judged, verdicts=explain_by_shift(judged.verdicts, shift))
 
 
 def _differences(now: Environment, then: Mapping[str, object]) -> Iterator[str]:
@@ -129,8 +129,8 @@ def _differences(now: Environment, then: Mapping[str, object]) -> Iterator[str]:
     for name, value in then.items():
         if value is not None and current.get(name) != value:
             word, found = _WORDS.get(name, name), current.get(name)
-            said = f"no {word}" if found is None else f"{word} {found}"
-            yield f"{said}, at the baselines {value}"
+            now_text = f"no {word}" if found is None else f"{word} {found}"
+            yield f"{now_text}, at the baselines {value}"
 
 
 def _load(environment: Environment) -> Iterator[str]:
@@ -179,13 +179,13 @@ def judge_observation(
     return replace(judged, by_op=judged_by_op(judged, store, own))
 
 
-def checked_against_verdicts(judged: JudgedTest, settings: Settings) -> JudgedTest:
+def check_against_verdicts(judged: JudgedTest, settings: Settings) -> JudgedTest:
     """Ask the checklist what it says of the verdicts on a PCC."""
     if not any(verdict.metric.kind is Kind.ACCURACY for verdict in judged.verdicts):
         return judged
-    from pytest_ttnn_perf.observe.checklist import asked_of_verdicts
+    from pytest_ttnn_perf.observe.checklist import check_verdicts
 
-    return asked_of_verdicts(judged, settings)
+    return check_verdicts(judged, settings)
 
 
 def judge_run(run: Run, store: BaselineStore, settings: Settings) -> Run:
@@ -194,17 +194,20 @@ def judge_run(run: Run, store: BaselineStore, settings: Settings) -> Run:
     What the checklist says of verdicts is asked anew too: the record has what it said of others.
     """
     observations = [judged.observation for judged in run.tests.values()]
-    tests = _judged(observations, store, run)
-    at_first = {**tests, **_judged(filter(None, map(_unconfirmed, observations)), store, run)}
+    tests = _judge_all(observations, store, run)
+    at_first = {
+        **tests,
+        **_judge_all(filter(None, map(_before_confirming, observations)), store, run),
+    }
     environment = run.environment
-    shift = assess(at_first, store, hardware=run.hardware, environment=environment)
+    shift = machine_shift(at_first, store, hardware=run.hardware, environment=environment)
     if shift is not None:
-        tests = {name: relabelled(judged, shift) for name, judged in tests.items()}
-    tests = {name: checked_against_verdicts(judged, settings) for name, judged in tests.items()}
+        tests = {name: relabel_shifted(judged, shift) for name, judged in tests.items()}
+    tests = {name: check_against_verdicts(judged, settings) for name, judged in tests.items()}
     return replace(run, tests=tests, shift=shift)
 
 
-def _judged(
+def _judge_all(
     observations: Iterable[Observation], store: BaselineStore, run: Run
 ) -> dict[str, JudgedTest]:
     return {
@@ -212,7 +215,7 @@ def _judged(
     }
 
 
-def _unconfirmed(observation: Observation) -> Observation | None:
+def _before_confirming(observation: Observation) -> Observation | None:
     """Return an observation as it was before its confirm passes; None if it had none."""
     metrics = observation.metrics
     if not any(observed.confirmations for observed in metrics.values()):
@@ -221,7 +224,7 @@ def _unconfirmed(observation: Observation) -> Observation | None:
     return replace(observation, metrics=first, unconfirmed=None)
 
 
-def failing(judged: JudgedTest, settings: Settings) -> tuple[Verdict, ...]:
+def failing_verdicts(judged: JudgedTest, settings: Settings) -> tuple[Verdict, ...]:
     """Return the verdicts that fail a test; none when its result was written."""
     if judged.written:
         return ()
@@ -236,10 +239,10 @@ def violations(judged: JudgedTest, checklist: Checklist) -> tuple[Finding, ...]:
     return tuple(finding for finding in judged.findings if finding.fails)
 
 
-def failed(judged: JudgedTest, settings: Settings) -> bool:
+def is_failed(judged: JudgedTest, settings: Settings) -> bool:
     """Return whether a test fails: by a verdict, a finding, or a mistake in using the plugin."""
     wrong = judged.observation.problems or violations(judged, settings.checklist)
-    return bool(wrong or failing(judged, settings))
+    return bool(wrong or failing_verdicts(judged, settings))
 
 
 def summary_options_of(
@@ -250,7 +253,7 @@ def summary_options_of(
     silent = {Outcome.WITHIN, Outcome.SHIFTED}
     if settings.missing is Missing.IGNORE:
         silent |= {Outcome.NO_BASELINE, Outcome.NOT_COMPARABLE}
-    names = frozenset(judged.observation.test for judged in tests if failed(judged, settings))
+    names = frozenset(judged.observation.test for judged in tests if is_failed(judged, settings))
     progress = {judged.observation.test: progress_of_test(judged) for judged in tests}
     known = tuple((test, each) for test, each in progress.items() if each is not None)
     drifts = tuple(drifts_of(tests))

@@ -19,7 +19,7 @@ from pytest_ttnn_perf.device.chips import (
     take_one,
     visible_chips,
 )
-from pytest_ttnn_perf.device.ttnn import installed
+from pytest_ttnn_perf.device.ttnn import installed_ttnn
 from pytest_ttnn_perf.processes.worker import interpreter
 from pytest_ttnn_perf.records.settings import PassChoice, ProfilerKind
 from pytest_ttnn_perf.run.record import ignore_folder
@@ -154,7 +154,7 @@ def choose_profiler(settings: Settings, environment: Mapping[str, str]) -> Profi
     """
     if settings.replay is not None:
         return ProfilerChoice(ProfilerKind.OFF, "replaying")
-    found = installed()
+    found = installed_ttnn()
     if found.version is not None:
         from pytest_ttnn_perf.device.environment import conflicts, impossible
 
@@ -178,7 +178,7 @@ def choose_profiler(settings: Settings, environment: Mapping[str, str]) -> Profi
 def has_devices(environment: Mapping[str, str]) -> bool:
     """Tell whether tests may open a device here; asks none."""
     there = devices_of(environment).is_dir() or is_simulated(environment)
-    return there and installed().version is not None
+    return there and installed_ttnn().version is not None
 
 
 def devices_of(environment: Mapping[str, str]) -> Path:
@@ -217,14 +217,14 @@ def own_folder(environment: MutableMapping[str, str], shared: Path) -> Path:
     Raises:
         WriteError: it cannot be made.
     """
-    from pytest_ttnn_perf.device.environment import moved
+    from pytest_ttnn_perf.device.environment import move_folders
 
     own = shared / environment.get("PYTEST_XDIST_WORKER", str(os.getpid()))
     try:
         own.mkdir(exist_ok=True)
     except OSError as cause:
         raise WriteError(own, cause) from cause
-    environment.update(moved(environment, shared, own))
+    environment.update(move_folders(environment, shared, own))
     return own
 
 

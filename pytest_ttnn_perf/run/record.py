@@ -19,7 +19,7 @@ from pytest_ttnn_perf.records.json import encode
 from pytest_ttnn_perf.records.observation import encode_heading
 from pytest_ttnn_perf.records.settings import Checklist
 from pytest_ttnn_perf.report.sentences import sentence
-from pytest_ttnn_perf.run.judge import differences
+from pytest_ttnn_perf.run.judge import environment_differences
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -110,28 +110,28 @@ def ignore_folder(folder: Path) -> None:
 
 @dataclass(frozen=True, slots=True)
 class CiReports:
-    """A judged run, told in the ways that CI systems understand."""
+    """The reports of a judged run for reviewers and CI systems."""
 
-    told: CiReport
+    report: CiReport
 
     def markdown(self, *, parts: int = 1) -> str:
         """Return the report for reviewers, no longer than that many in one comment may be."""
         from pytest_ttnn_perf.report.markdown import markdown_text
         from pytest_ttnn_perf.report.markup import COMMENT_BYTES
 
-        return markdown_text(self.told, most_bytes=COMMENT_BYTES // parts)
+        return markdown_text(self.report, most_bytes=COMMENT_BYTES // parts)
 
     def gitlab(self) -> str:
         """Return the code quality report."""
         from pytest_ttnn_perf.report.ci import gitlab_text
 
-        return gitlab_text(self.told)
+        return gitlab_text(self.report)
 
     def annotations(self, *, failures: bool) -> Iterator[str]:
         """Return the lines that GitHub turns into annotations."""
         from pytest_ttnn_perf.report.ci import annotation_lines
 
-        return annotation_lines(self.told, failures=failures)
+        return annotation_lines(self.report, failures=failures)
 
     def writers(self, settings: Settings) -> Iterator[Callable[[], None]]:
         """Yield what writes each report that is wanted."""
@@ -139,8 +139,8 @@ class CiReports:
             yield partial(write_text, settings.markdown, self.markdown())
         if settings.gitlab is not None:
             yield partial(write_text, settings.gitlab, self.gitlab())
-        if settings.step_summary and self.told.job.step_summary is not None:
-            yield partial(self._append, self.told.job.step_summary)
+        if settings.step_summary and self.report.job.step_summary is not None:
+            yield partial(self._append, self.report.job.step_summary)
 
     def _append(self, file: Path) -> None:
         """Add to the summary of this step, which others may have begun."""
@@ -149,7 +149,7 @@ class CiReports:
 
         try:
             taken = file.stat().st_size if file.exists() else 0
-            text = markdown_text(self.told, most_bytes=SUMMARY_BYTES - taken)
+            text = markdown_text(self.report, most_bytes=SUMMARY_BYTES - taken)
             with file.open("a", encoding="utf-8") as stream:
                 stream.write(text)
         except OSError as cause:
@@ -168,16 +168,18 @@ def ci_reports(
     """Return the reports of a judged run; ``record`` is where all of it can be read."""
     from pytest_ttnn_perf.report.ci import CiReport
 
-    told = CiReport(
+    report = CiReport(
         run,
         summary_options,
         settings.missing,
         settings.checklist is Checklist.ENFORCE,
-        differences(run.tests, store, hardware=run.hardware, environment=run.environment),
+        environment_differences(
+            run.tests, store, hardware=run.hardware, environment=run.environment
+        ),
         record,
         job,
     )
-    return CiReports(told)
+    return CiReports(report)
 
 
 #: Where the repository is checked out, on GitHub and on GitLab.

@@ -36,7 +36,7 @@ class Sessions:
     """What sessions have measured so far.
 
     ``troubles`` says why a test has no result, ``stopped`` why there are fewer sessions than
-    ``wanted``. ``collected`` is what the first worker has told of its tests.
+    ``wanted``. ``collected`` are the tests that the first worker has collected.
     """
 
     wanted: int
@@ -55,14 +55,14 @@ class Sessions:
 class SessionListener(Listener):
     """Takes in what one session measures.
 
-    ``tell`` is told how many tests are over, and of how many. ``begin`` is called in the first
-    session, before a test runs. ``complete`` adds to an observation what is known from elsewhere.
-    ``alike``: what is compared exactly must be as in the first session.
+    ``progress`` is called with how many tests are over, and of how many. ``begin`` is called in the
+    first session, before a test runs. ``complete`` adds to an observation what is known from
+    elsewhere. ``alike``: what is compared exactly must be as in the first session.
     """
 
     found: Sessions
     number: int
-    tell: Callable[[int, int | None], None]
+    progress: Callable[[int, int | None], None]
     begin: Callable[[Collected], None] = lambda _: None
     complete: Callable[[Observation], Observation] = lambda observation: observation
     alike: bool = True
@@ -70,11 +70,11 @@ class SessionListener(Listener):
     stop: str | None = None
     _collected: Collected | None = None
     _done: int = 0
-    _heard: set[str] = field(default_factory=set)
+    _reported: set[str] = field(default_factory=set)
     _refused: str | None = None
 
     def receive(self, message: Message) -> None:
-        """Keep observations and troubles; tell how far it is."""
+        """Keep observations and troubles; report the progress."""
         match message:
             case Collected(tests=tests) if tests and self._collected is None:
                 self._collect(message)
@@ -82,7 +82,7 @@ class SessionListener(Listener):
                 self._receive(message)
             case Finished():
                 self._done += 1
-                self._tell()
+                self._report_progress()
             case CollectionReported(report=report) if report.get("outcome") == "failed":
                 self._refused = f"{report['nodeid']} cannot be collected: {_last_line(report)}"
                 self.stop = self._refused  # whatever options ask to run the rest even so
@@ -91,8 +91,8 @@ class SessionListener(Listener):
             case Broke(text=text):
                 self._refused = self._refused or f"internal error of a worker\n{text}"
             case Stopped(text=text):
-                said = f"a test or a plugin ended the session: {text or 'interrupted'}"
-                self._refused = self._refused or said
+                why = f"a test or a plugin ended the session: {text or 'interrupted'}"
+                self._refused = self._refused or why
 
     def worker_lost(self, loss: Loss) -> None:
         """Note the tests that a worker was running when it died or hung."""
@@ -118,21 +118,21 @@ class SessionListener(Listener):
             return
         good = self.found.good()
         for test in good if asked is None else asked:
-            if test in good and test not in self._heard:
+            if test in good and test not in self._reported:
                 self._trouble(test, "the test did not run again")
         for test in left:
             if self._is_measured(test):
                 self._trouble(test, "the test did not run")
         if self._collected and self._done < len(self._collected.tests):
             self._done = len(self._collected.tests)
-            self._tell()
+            self._report_progress()
 
     def _collect(self, message: Collected) -> None:
         if self.number == 1:
             self.begin(message)
             self.found.collected = message
         self._collected = message
-        self._tell()
+        self._report_progress()
 
     def _is_measured(self, test: str) -> bool:
         measured = self._collected.measured if self._collected else None
@@ -142,7 +142,7 @@ class SessionListener(Listener):
         test, failed = message.test, message.report.get("outcome") == "failed"
         trouble = _last_line(message.report) if failed else None
         if message.observed is not None:
-            self._heard.add(test)
+            self._reported.add(test)
             try:
                 observation = self.complete(decode(Observation, message.observed, key=test))
             except DecodeError as error:
@@ -159,8 +159,8 @@ class SessionListener(Listener):
     def _trouble(self, test: str, why: str) -> None:
         self.found.troubles.setdefault(test, f"{self.word} {self.number}: {why}")
 
-    def _tell(self) -> None:
-        self.tell(self._done, len(self._collected.tests) if self._collected else None)
+    def _report_progress(self) -> None:
+        self.progress(self._done, len(self._collected.tests) if self._collected else None)
 
 
 def _flaw(observation: Observation) -> str | None:

@@ -51,7 +51,7 @@ def load_settings(root: Path) -> Settings:
         raise InputError(tables[1][0], f"{problem}: remove one of the two")
     file, table = tables[0]
     try:
-        return _decoded(settings, Value(table), root=root)
+        return _decode(settings, Value(table), root=root)
     except DecodeError as error:
         raise InputError(file, _complaint(error, file.name)) from error
 
@@ -94,7 +94,7 @@ def _shared_table(file: Path, document: dict[str, Any]) -> Any:
     return tool.get("ttnn_perf") if isinstance(tool, dict) else None
 
 
-def _decoded(settings: Settings, table: Value, *, root: Path) -> Settings:
+def _decode(settings: Settings, table: Value, *, root: Path) -> Settings:
     found = {}
     for name, value in table.items():
         if name not in _KINDS:

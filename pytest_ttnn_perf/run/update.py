@@ -15,7 +15,6 @@ from pytest_ttnn_perf.records.baseline import (
     MAX_SESSIONS,
     Accepted,
     MetricBaseline,
-    Session,
     TestBaseline,
 )
 from pytest_ttnn_perf.records.paths import split_test_id
@@ -69,7 +68,7 @@ class Change:
             elif action is not Action.KEEP:
                 observed = self.observation.metrics[name]
                 added = self.appended.get(name, ())
-                metrics[name] = _changed(metrics.get(name), observed, action, added)
+                metrics[name] = _change_metric(metrics.get(name), observed, action, added)
         if stored is None:
             ops = self.observation.ops
             return TestBaseline(self.accepted, metrics, self.observation.setting, op_table=ops)
@@ -86,7 +85,7 @@ class Change:
         )
 
 
-def accepted_now(environment: Environment, reason: str | None) -> Accepted:
+def acceptance_now(environment: Environment, reason: str | None) -> Accepted:
     """Return who the numbers of this run would come from."""
     return Accepted(
         at=f"{datetime.now(timezone.utc):%Y-%m-%dT%H:%M:%SZ}",
@@ -103,10 +102,12 @@ def plan(judged: JudgedTest, update: Update, *, accepted: Accepted) -> Change | 
     All of a test or nothing: a gain in speed is not written beside a loss in accuracy.
     """
     actions = actions_of(judged, update)
-    return Change(judged.observation, actions, accepted, appended([judged])) if actions else None
+    if not actions:
+        return None
+    return Change(judged.observation, actions, accepted, samples_to_append([judged]))
 
 
-def appended(tests: Iterable[JudgedTest]) -> Mapping[str, tuple[tuple[float, ...], ...]]:
+def samples_to_append(tests: Iterable[JudgedTest]) -> Mapping[str, tuple[tuple[float, ...], ...]]:
     """Return the samples that each metric within its limits adds, by record of one test.
 
     Of a result that was measured again it is the first measurement, not the one that cleared it.
@@ -139,7 +140,7 @@ def _adds_a_session(verdict: Verdict, observed: MetricObservation) -> bool:
 
 def actions_of(judged: JudgedTest, update: Update) -> Mapping[str, Action]:
     """Return what becomes of each metric; nothing at all if the test's result is not written."""
-    added = appended([judged])
+    added = samples_to_append([judged])
     own = (v for v in judged.verdicts if v.reason is not Reason.EXPLAINS)
     actions = {v.metric.name: action_for(v, update) for v in own}
     for name, action in actions.items():
@@ -193,7 +194,7 @@ def _following(part: Verdict, total: Action, *, measured: bool) -> Action:
     return Action.REPLACE if part.centre is None else Action.ACCEPT
 
 
-def _changed(
+def _change_metric(
     stored: MetricBaseline | None,
     observed: MetricObservation,
     action: Action,
@@ -209,12 +210,8 @@ def _changed(
         before = max(stored.current, stored.sessions[: stored.since], key=len)
         return MetricBaseline(observed.metric, (*before, *sessions), since=len(before))
     new = tuple(session_of(observed, samples) for samples in added)
-    return replace(stored, sessions=_appended(stored, new))
-
-
-def _appended(stored: MetricBaseline, sessions: tuple[Session, ...]) -> tuple[Session, ...]:
     room = MAX_SESSIONS - len(stored.current)
-    return (*stored.sessions, *sessions[: max(room, 0)])
+    return replace(stored, sessions=(*stored.sessions, *new[: max(room, 0)]))
 
 
 @dataclass(frozen=True, slots=True)

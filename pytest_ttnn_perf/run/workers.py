@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Final
 
 from pytest_ttnn_perf._base.dataclass import dataclass
 from pytest_ttnn_perf._base.errors import DecodeError, TtnnPerfError, UsageError, WriteError
-from pytest_ttnn_perf.device.ttnn import installed
+from pytest_ttnn_perf.device.ttnn import installed_ttnn
 from pytest_ttnn_perf.processes.channel import ASSIGNMENT
-from pytest_ttnn_perf.processes.worker import Child, interpreter, start, tail
+from pytest_ttnn_perf.processes.worker import WorkerProcess, interpreter, start, tail
 from pytest_ttnn_perf.records.json import encode
 from pytest_ttnn_perf.records.messages import (
     Assignment,
@@ -50,7 +50,7 @@ def finds_modules_in(folder: Path) -> bool:
 _FILE: Final = "assignment.json"
 _ATTEMPTS: Final = 10
 #: The passes whose by-products are not the user's.
-_NOBODYS: Final = frozenset({PassKind.DEVICE, PassKind.AB})
+_OF_NOBODY: Final = frozenset({PassKind.DEVICE, PassKind.AB})
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,7 +134,7 @@ class WorkerLauncher:
     #: The passes of the workers so far, which all workers of a run are numbered by.
     _started: list[PassKind] = field(default_factory=list)
 
-    def start(self, kind: PassKind, tests: Sequence[str] | None) -> Child:
+    def start(self, kind: PassKind, tests: Sequence[str] | None) -> WorkerProcess:
         """Start a worker on ``tests``; None for all that it collects.
 
         Raises:
@@ -203,7 +203,7 @@ class WorkerLauncher:
             descriptor,
             folder,
             None if tests is None else tuple(tests),
-            first=kind not in _NOBODYS and others <= {PassKind.DEVICE},
+            first=kind not in _OF_NOBODY and others <= {PassKind.DEVICE},
             cwd_on_path=finds_modules_in(self.cwd) if given is None else given,
             profiler=self.profiler,
             apart=self.apart,
@@ -287,7 +287,7 @@ class Pass:
                 raise
             return Loss((), f"could not be started: {error.__cause__}", self.workers.folder, "")
         try:
-            ending = self._hear(child)
+            ending = self._read_messages(child)
         except BaseException:
             self.workers.discard(child.log.parent)  # nothing is wrong with this worker
             raise
@@ -297,26 +297,26 @@ class Pass:
         self.workers.keep()
         return self._loss(ending, child.log)
 
-    def _hear(self, child: Child) -> Ending | None:
-        """Hear one worker out; return how it ended unless that was as it should be."""
+    def _read_messages(self, child: WorkerProcess) -> Ending | None:
+        """Read all that a worker sends; return how it ended unless that was as it should be."""
         with child:
             ended = False
             for message in self._messages(child):
                 ended = ended or isinstance(message, Ended)
-                self._keep_book(message)
+                self._track(message)
                 self.listener.receive(message)
                 child.stop = self.listener.stop
             ending = child.ending(patience_s=self.silence_s)
         return None if ended and not ending.cut and not ending.damaged else ending
 
-    def _messages(self, child: Child) -> Iterator[Message]:
+    def _messages(self, child: WorkerProcess) -> Iterator[Message]:
         try:
             for document in child.documents(silence_s=self.silence_s):
                 yield message_of(document)
         except DecodeError:
             child.damaged = True
 
-    def _keep_book(self, message: Message) -> None:
+    def _track(self, message: Message) -> None:
         match message:
             case Collected(tests=tests) if self._left is None:
                 self._left = dict.fromkeys(tests)
@@ -398,7 +398,7 @@ class WorkerFactory:
         return profile_tests(self.settings, self.profiled, self.print_line)
 
     def _variables(self, folder: Path) -> Mapping[str, str]:
-        if installed().version is None:
+        if installed_ttnn().version is None:
             return {}
         from pytest_ttnn_perf.device.environment import worker_variables
 

@@ -51,8 +51,8 @@ TESTS = """
 _CHECKING_OUT = """
 import os, signal, sys
 from pathlib import Path
-from pytest_ttnn_perf.processes.git import checked_out
-with checked_out(Path(sys.argv[1]), "HEAD") as tree:
+from pytest_ttnn_perf.processes.git import temporary_checkout
+with temporary_checkout(Path(sys.argv[1]), "HEAD") as tree:
     print(tree, flush=True)
     if sys.argv[2] == "die":
         os.kill(os.getpid(), signal.SIGKILL)

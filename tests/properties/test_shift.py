@@ -12,7 +12,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from pytest_ttnn_perf.gate.judge import DEFAULT_POLICY, judge_test
-from pytest_ttnn_perf.gate.machine import explained, shift_of
+from pytest_ttnn_perf.gate.machine import explain_by_shift, shift_of
 from pytest_ttnn_perf.gate.ratios import centre_of
 from pytest_ttnn_perf.records.baseline import Accepted, MetricBaseline, Session, TestBaseline
 from pytest_ttnn_perf.records.metric import Better, Kind, Metric
@@ -97,7 +97,7 @@ def test_a_machine_that_slows_all_tests_alike_is_told_by_that_factor_and_fails_n
     assert shift is not None
     assert shift.change == pytest.approx(math.expm1(slower), rel=1e-6)
     assert shift.moved == shift.voting == len(run)
-    after = [verdict for verdicts in run for verdict in explained(verdicts, shift)]
+    after = [verdict for verdicts in run for verdict in explain_by_shift(verdicts, shift)]
     assert {(v.outcome, v.reason) for v in after} == {(Outcome.SHIFTED, Reason.SHIFTED)}
 
 
@@ -116,7 +116,7 @@ def test_one_test_that_is_worse_than_the_machine_is_still_found(
     found = [
         number
         for number, verdicts in enumerate(run)
-        if any(v.outcome is Outcome.REGRESSED for v in explained(verdicts, shift))
+        if any(v.outcome is Outcome.REGRESSED for v in explain_by_shift(verdicts, shift))
     ]
     assert found == [culprit]
 
@@ -131,7 +131,7 @@ def test_a_machine_that_speeds_all_tests_up_explains_nothing(
     assert shift is not None
     assert not shift.worse
     assert shift.change == pytest.approx(math.expm1(-faster), rel=1e-6)
-    assert [explained(verdicts, shift) for verdicts in run] == run
+    assert [explain_by_shift(verdicts, shift) for verdicts in run] == run
 
 
 @SOME
@@ -179,7 +179,7 @@ def test_whatever_the_verdicts_are_a_shift_only_takes_suspicions_away(
     if shift is None:
         return
     for verdicts in run:
-        for before, after in zip(verdicts, explained(verdicts, shift), strict=True):
+        for before, after in zip(verdicts, explain_by_shift(verdicts, shift), strict=True):
             if after != before:
                 assert (before.outcome, before.reason) == (Outcome.REGRESSED, None)
                 assert (after.outcome, after.reason) == (Outcome.SHIFTED, Reason.SHIFTED)

@@ -12,7 +12,7 @@ import pytest
 
 from pytest_ttnn_perf.device import build as module
 from pytest_ttnn_perf.device.build import preflight
-from pytest_ttnn_perf.device.ttnn import installed
+from pytest_ttnn_perf.device.ttnn import installed_ttnn
 from pytest_ttnn_perf.records.hardware import Build
 from tests.harness.fake_packages import write_package, write_ttnn
 
@@ -168,7 +168,7 @@ def test_a_ttnn_in_its_source_tree_has_no_version(
 ) -> None:
     write_package(site, "ttnn", None)
     monkeypatch.setattr(sys, "path", [str(site)])
-    assert installed() == Build("unknown", str(site / "ttnn"))
+    assert installed_ttnn() == Build("unknown", str(site / "ttnn"))
 
 
 def test_a_simulator_that_stands_in_for_ttnn_is_none(monkeypatch: pytest.MonkeyPatch) -> None:

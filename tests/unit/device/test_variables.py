@@ -38,11 +38,11 @@ GIVEN = {
 @pytest.fixture(autouse=True)
 def ttnn(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let there be a ttnn."""
-    monkeypatch.setattr(variables, "installed", lambda: Build("0.81.1", "/site/ttnn"))
+    monkeypatch.setattr(variables, "installed_ttnn", lambda: Build("0.81.1", "/site/ttnn"))
 
 
 def test_without_ttnn_a_worker_is_given_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(variables, "installed", lambda: Build(None))
+    monkeypatch.setattr(variables, "installed_ttnn", lambda: Build(None))
     assert worker_variables({"PATH": "/bin"}, FOLDER) == {}
 
 

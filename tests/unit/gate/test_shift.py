@@ -6,7 +6,7 @@ from math import exp, expm1
 
 import pytest
 
-from pytest_ttnn_perf.gate.machine import explained, shift_of
+from pytest_ttnn_perf.gate.machine import explain_by_shift, shift_of
 from pytest_ttnn_perf.records.metric import Better, Kind, Metric
 from pytest_ttnn_perf.records.verdict import Outcome, Reason, Shift, Verdict
 
@@ -100,7 +100,7 @@ def test_a_suspect_within_its_limit_of_the_shift_is_explained(
     limits: float, outcome: Outcome, reason: Reason | None
 ) -> None:
     verdict = moved(limits)
-    (after,) = explained([verdict], Shift(expm1(2 * LOG_LIMIT), 5, 5))
+    (after,) = explain_by_shift([verdict], Shift(expm1(2 * LOG_LIMIT), 5, 5))
     assert (after.outcome, after.reason) == (outcome, reason)
     assert after._replace(outcome=verdict.outcome, reason=None) == verdict
 
@@ -117,13 +117,13 @@ def test_a_suspect_within_its_limit_of_the_shift_is_explained(
     ids=["absolute limit", "count", "checksum", "no data", "too noisy"],
 )
 def test_what_is_not_a_suspicion_by_numbers_is_left_alone(verdict: Verdict) -> None:
-    assert explained([verdict], Shift(0.5, 5, 5)) == (verdict,)
+    assert explain_by_shift([verdict], Shift(0.5, 5, 5)) == (verdict,)
 
 
 def test_a_shift_is_taken_off_as_a_ratio() -> None:
     """A machine at half its speed explains 107 % more: twice the time, and 3.5 % on top."""
     twice = Verdict(TIME, Outcome.REGRESSED, change=1.07, limit=LIMIT)
-    (after,) = explained([twice], Shift(1.0, 5, 5))
+    (after,) = explain_by_shift([twice], Shift(1.0, 5, 5))
     assert after.reason is Reason.SHIFTED
 
 
@@ -140,5 +140,5 @@ def test_the_shift_is_taken_off_every_measurement(
     sign = -1 if metric is RATE else 1
     confirmed = tuple(100 * exp(sign * limits * LOG_LIMIT) for limits in again)
     verdict = moved(4, metric=metric)._replace(centre=100.0, confirmed=confirmed)
-    (after,) = explained([verdict], Shift(expm1(2 * LOG_LIMIT), 5, 5))
+    (after,) = explain_by_shift([verdict], Shift(expm1(2 * LOG_LIMIT), 5, 5))
     assert after.outcome is outcome

@@ -7,7 +7,7 @@ import sys
 from textwrap import dedent
 from typing import TYPE_CHECKING
 
-from pytest_ttnn_perf.processes.worker import Child, start
+from pytest_ttnn_perf.processes.worker import WorkerProcess, start
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -27,7 +27,7 @@ def say(document):
 FOR_EVER = "time.sleep(1000)"
 
 
-def started(folder: Path, source: str, *, shown: bool = False) -> Child:
+def started(folder: Path, source: str, *, shown: bool = False) -> WorkerProcess:
     """Start a program that can say things; its log is in ``folder``."""
     program = PRELUDE + dedent(source)
 

@@ -13,13 +13,13 @@ from pytest_ttnn_perf.processes.worker import start
 from tests.unit.processes.script import FOR_EVER, started
 
 if TYPE_CHECKING:
-    from pytest_ttnn_perf.processes.worker import Child
+    from pytest_ttnn_perf.processes.worker import WorkerProcess
 
 #: Any worker here that is silent for so long is stuck.
 PATIENCE_S = 60.0
 
 
-def heard(child: Child, *, silence_s: float = PATIENCE_S) -> tuple[list[object], str]:
+def heard(child: WorkerProcess, *, silence_s: float = PATIENCE_S) -> tuple[list[object], str]:
     """Hear a worker out; return what it said, and how it ended."""
     with child:
         documents = list(child.documents(silence_s=silence_s))

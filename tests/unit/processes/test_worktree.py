@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from pytest_ttnn_perf._base.errors import InputError
-from pytest_ttnn_perf.processes.git import Git, Repository, checked_out, remove_leftovers
+from pytest_ttnn_perf.processes.git import Git, Repository, remove_leftovers, temporary_checkout
 from tests.harness.versions import Versions
 
 
@@ -29,7 +29,7 @@ def test_the_commit_is_there_under_the_projects_name_and_then_gone(versions: Ver
     versions.model(a={"latency": 2.0})
     versions.git("add", "--all")
     before = versions.state()
-    with checked_out(versions.root, "HEAD") as tree:
+    with temporary_checkout(versions.root, "HEAD") as tree:
         assert tree.name == "project"
         assert not tree.is_relative_to(versions.root)
         assert "1.0" in (tree / "src/model.py").read_text()
@@ -56,7 +56,7 @@ def test_hooks_and_variables_of_the_user_have_no_part_in_it(
     index.write_bytes(content := index.read_bytes()[:-1] + b"?")
     monkeypatch.setenv("GIT_INDEX_FILE", str(index))
     monkeypatch.setenv("GIT_DIR", str(versions.root / ".git"))
-    with checked_out(versions.root, "HEAD") as tree:
+    with temporary_checkout(versions.root, "HEAD") as tree:
         assert (tree / "test_model.py").exists()
     assert index.read_bytes() == content
     assert not (versions.path / "hooked").exists()
@@ -118,7 +118,7 @@ def submodule(versions: Versions) -> Path:
 
 
 def test_submodules_are_checked_out_from_what_is_here(versions: Versions, submodule: Path) -> None:
-    with checked_out(versions.root, "HEAD") as tree:
+    with temporary_checkout(versions.root, "HEAD") as tree:
         assert (tree / "lib/weights.txt").read_text() == "first"
     assert Git(submodule).run("worktree", "list").count("\n") == 1
     assert (submodule / "weights.txt").read_text() == "second"
@@ -131,7 +131,7 @@ def test_commit_that_a_submodule_does_not_have_is_told_with_the_remedy(
     absent = "1" * 40
     versions.git("update-index", "--cacheinfo", f"160000,{absent},lib")
     versions.git("commit", "--quiet", "-m", "Ahead")
-    with pytest.raises(InputError) as told, checked_out(versions.root, "HEAD"):
+    with pytest.raises(InputError) as told, temporary_checkout(versions.root, "HEAD"):
         pass
     assert str(told.value) == (
         f"{submodule}: the submodule does not have commit {absent[:12]}, which is asked for: "

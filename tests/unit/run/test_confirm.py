@@ -16,7 +16,7 @@ from pytest_ttnn_perf.records.metric import Better, Kind, Metric, Source
 from pytest_ttnn_perf.records.observation import JudgedTest, Limits, MetricObservation, Observation
 from pytest_ttnn_perf.records.settings import Update
 from pytest_ttnn_perf.records.verdict import Outcome, Reason
-from pytest_ttnn_perf.run.confirm import confirmed, in_question
+from pytest_ttnn_perf.run.confirm import add_confirmation, in_question
 from tests.behaviour.turns import IN_WORKERS, id_of, latencies, write_turns
 
 if TYPE_CHECKING:
@@ -122,7 +122,7 @@ def test_a_gain_beside_a_suspect_is_measured_along_with_it() -> None:
     run = observed(slow=120, fast=50)
     for number in (1, 2):
         names = in_question(judged(run), Update.IMPROVED, passes=2)
-        run = confirmed(run, names, observed(slow=100, fast=50), number=number)
+        run = add_confirmation(run, names, observed(slow=100, fast=50), number=number)
     assert [len(each.confirmations) for each in run.metrics.values()] == [1, 2]
     assert not in_question(judged(run), Update.IMPROVED, passes=2)
     assert verdict_on(run, "fast").outcome is Outcome.IMPROVED
@@ -140,7 +140,7 @@ def test_a_test_that_went_wrong_is_not_measured_again(change: dict[str, Any]) ->
 def test_only_what_is_in_question_is_taken_from_a_confirm_pass() -> None:
     before = observed(slow=120, same=100, count=100)
     again = observed(slow=121, same=500, count=7, more=1)
-    after = confirmed(before, ["slow"], again, number=1)
+    after = add_confirmation(before, ["slow"], again, number=1)
     assert after.metrics.keys() == before.metrics.keys()
     assert passes_of(after, "slow") == [[121]]
     for name in ("same", "count"):
@@ -165,7 +165,7 @@ def test_only_what_is_in_question_is_taken_from_a_confirm_pass() -> None:
     ids=["raised", "problem", "configuration", "not recorded"],
 )
 def test_a_pass_that_goes_wrong_confirms_nothing(again: Observation, why: str) -> None:
-    run = confirmed(observed(slow=120, same=100), ["slow"], again, number=2)
+    run = add_confirmation(observed(slow=120, same=100), ["slow"], again, number=2)
     assert run.unconfirmed == f"confirm pass 2: {why}"
     verdict = verdict_on(run, "slow")
     assert (verdict.outcome, verdict.reason) == (Outcome.NO_DATA, Reason.NOT_CONFIRMED)
@@ -175,7 +175,7 @@ def test_a_pass_that_goes_wrong_confirms_nothing(again: Observation, why: str) -
 
 def test_a_pass_without_a_number_confirms_nothing() -> None:
     again = replace(observed(slow=100), metrics={"slow": MetricObservation(metric("slow"), (nan,))})
-    run = confirmed(observed(slow=120), ["slow"], again, number=1)
+    run = add_confirmation(observed(slow=120), ["slow"], again, number=1)
     verdict = verdict_on(run, "slow")
     assert (verdict.outcome, verdict.detail) == (
         Outcome.NO_DATA,

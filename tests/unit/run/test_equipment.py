@@ -11,7 +11,7 @@ from types import ModuleType, SimpleNamespace
 import pytest
 
 from pytest_ttnn_perf.observe.devices import BesideDevices
-from pytest_ttnn_perf.observe.instruments import Instruments, equipment, error_text
+from pytest_ttnn_perf.observe.instruments import Instruments, error_text, instruments_for
 from pytest_ttnn_perf.records.settings import ProfilerKind, Settings
 
 OFF, REALTIME = ProfilerKind.OFF, ProfilerKind.REALTIME
@@ -61,7 +61,7 @@ def test_kernels_that_were_compiled_before_are_known(
 ) -> None:
     (tmp_path / "tt-metal-cache" / "build" / "kernel").mkdir(parents=True)
     monkeypatch.setenv("TT_METAL_CACHE", str(tmp_path))
-    found = equipment(SETTINGS, OFF)
+    found = instruments_for(SETTINGS, OFF)
     assert isinstance(found, BesideDevices)
     assert found.kernels_cached
 
@@ -71,7 +71,7 @@ def test_ttnn_is_not_imported_for_it(monkeypatch: pytest.MonkeyPatch, tmp_path: 
     (tmp_path / "ttnn.py").write_text("raise AssertionError", encoding="utf-8")
     monkeypatch.syspath_prepend(str(tmp_path))
     monkeypatch.setattr(sys, "meta_path", list(sys.meta_path))
-    found = equipment(SETTINGS, OFF)
+    found = instruments_for(SETTINGS, OFF)
     assert isinstance(found, BesideDevices)
     assert (found.devices.runtime, found.sync) == (None, None)
     assert "ttnn" not in sys.modules
@@ -81,4 +81,4 @@ def test_a_simulator_that_stands_in_for_ttnn_is_no_error(monkeypatch: pytest.Mon
     monkeypatch.setitem(sys.modules, "ttnn", ModuleType("ttl.sim.ttnnsim"))
     with pytest.raises(ValueError, match=r"ttnn\.__spec__ is None"):
         importlib.util.find_spec("ttnn")
-    assert isinstance(equipment(SETTINGS, OFF), Instruments)
+    assert isinstance(instruments_for(SETTINGS, OFF), Instruments)

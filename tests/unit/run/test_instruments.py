@@ -62,7 +62,7 @@ def test_the_times_of_this_machine_are_left_out(tmp_path: Path) -> None:
     observed = Observation(
         TEST, {"latency": WALL, "pcc": PCC, TIME.name: replayed}, hardware=Hardware("host", "x86")
     )
-    found = Replaying(tmp_path).completed(observed, Artifact(arch="blackhole", devices=4))
+    found = Replaying(tmp_path).complete(observed, Artifact(arch="blackhole", devices=4))
     assert found == replace(
         observed,
         metrics={"pcc": PCC, TIME.name: replayed},
@@ -72,4 +72,4 @@ def test_the_times_of_this_machine_are_left_out(tmp_path: Path) -> None:
 
 def test_hardware_that_no_artifact_tells_is_none(tmp_path: Path) -> None:
     observed = Observation(TEST, {}, hardware=Hardware("host", "x86"))
-    assert Replaying(tmp_path).completed(observed, NO_ARTIFACT).hardware is None
+    assert Replaying(tmp_path).complete(observed, NO_ARTIFACT).hardware is None

@@ -42,7 +42,7 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[tuple[object, ...]]:
         calls.append((*arguments[1:], options))
         return WITH_TRACY
 
-    monkeypatch.setattr(readiness, "installed", lambda: INSTALLED)
+    monkeypatch.setattr(readiness, "installed_ttnn", lambda: INSTALLED)
     monkeypatch.setattr("pytest_ttnn_perf.device.build.preflight", preflight)
     return calls
 
@@ -74,7 +74,7 @@ def test_nothing_is_asked_where_nothing_depends_on_it(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     if profiler is ProfilerKind.AUTO:
-        monkeypatch.setattr(readiness, "installed", lambda: Build(None))
+        monkeypatch.setattr(readiness, "installed_ttnn", lambda: Build(None))
     why = "as asked" if profiler is ProfilerKind.OFF else "no ttnn is installed"
     found = choose_profiler(settings(tmp_path, profiler=profiler), {})
     assert found == ProfilerChoice(ProfilerKind.OFF, why)
@@ -100,7 +100,7 @@ def test_tt_lang_s_profilers_may_be_set_where_they_are_asked_for(tmp_path: Path)
 def test_without_ttnn_no_variable_is_in_the_way(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(readiness, "installed", lambda: Build(None))
+    monkeypatch.setattr(readiness, "installed_ttnn", lambda: Build(None))
     assert choose_profiler(settings(tmp_path), PRINTS).why == "no ttnn is installed"
 
 
@@ -121,7 +121,7 @@ def test_whether_tests_may_open_a_device(
     environment: dict[str, str],
     there: bool,
 ) -> None:
-    monkeypatch.setattr(readiness, "installed", lambda: build)
+    monkeypatch.setattr(readiness, "installed_ttnn", lambda: build)
     given = {name: text.format(cwd=tmp_path) for name, text in environment.items()}
     assert has_devices(given) is there
 
