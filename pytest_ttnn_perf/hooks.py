@@ -8,13 +8,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from pytest_ttnn_perf.analysis.checklist.registry import CustomRule
-from pytest_ttnn_perf.analysis.checklist.rule import (
-    Answer,
-    clean,
-    found,
-    not_applicable,
-    not_measured,
-)
+from pytest_ttnn_perf.analysis.checklist.rule import Answer
 from pytest_ttnn_perf.observe.custom_formats import CaptureFormat
 from pytest_ttnn_perf.observe.series import metric_of, numbers_of
 from pytest_ttnn_perf.records.finding import Evidence, Input, Severity, Subject
@@ -41,6 +35,9 @@ __all__ = [
     "not_applicable",
     "not_measured",
 ]
+
+clean, found = Answer.clean, Answer.found
+not_applicable, not_measured = Answer.not_applicable, Answer.not_measured
 
 
 def capture_metric(

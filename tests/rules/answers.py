@@ -2,24 +2,49 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
 
-from pytest_ttnn_perf.analysis.checklist.rule import Answer
+from pytest_ttnn_perf.analysis.checklist.registry import rule_of
+from pytest_ttnn_perf.analysis.checklist.rule import Answer, Limit
 from pytest_ttnn_perf.analysis.checklist.runner import run_rules
+from pytest_ttnn_perf.records.finding import Evidence, Subject
 
 if TYPE_CHECKING:
-    from pytest_ttnn_perf.analysis.checklist.rule import Rule
-    from pytest_ttnn_perf.records.finding import Subject
+    from collections.abc import Mapping
+
+__all__ = ["Ask", "Evidence", "Limit", "clean", "found", "limit", "not_applicable", "not_measured"]
+
+clean, found = Answer.clean, Answer.found
+not_applicable, not_measured = Answer.not_applicable, Answer.not_measured
+NOTHING = Subject()
 
 
-def ask(rule: Rule, subject: Subject) -> Answer:
-    """Return the whole answer of one rule."""
-    (finding,) = run_rules([rule], subject)
-    return Answer(
-        finding.outcome,
-        finding.reason,
-        finding.value,
-        finding.limit,
-        finding.unit,
-        finding.evidence,
-    )
+def limit(value: float, unit: str) -> Limit:
+    """Return what an expected answer compares with; its source is no part of an answer."""
+    return Limit(value, unit, "")
+
+
+@dataclass(frozen=True)
+class Ask:
+    """Asks the rule of a code about a subject, or about one with the parts that are given."""
+
+    code: str
+    limits: Mapping[str, float] = field(default_factory=dict)
+
+    def __call__(self, subject: Subject = NOTHING, **parts: Any) -> Answer:
+        """Return the whole answer."""
+        rule = rule_of(self.code).with_limits(**self.limits)
+        (finding,) = run_rules([rule], replace(subject, **parts))
+        return Answer(
+            finding.outcome,
+            finding.reason,
+            finding.value,
+            finding.limit,
+            finding.unit,
+            finding.evidence,
+        )
+
+    def with_limits(self, **limits: float) -> Ask:
+        """Return the same with limits that a user sets."""
+        return replace(self, limits={**self.limits, **limits})

@@ -13,16 +13,16 @@ from pytest_ttnn_perf.analysis.checklist.analyses import ANALYSES
 from pytest_ttnn_perf.cli.analyze import analysis_listing
 from pytest_ttnn_perf.cli.check import Artifacts, subject_of
 from pytest_ttnn_perf.records.finding import AnalysisOutcome, Subject
-from tests.harness.corpus import corpus, corpus_folder
+from tests.harness.corpus import corpus
+from tests.rules.captures import KERNEL, LOGS, REPORTS, TABLES, device_rows
 from tests.rules.tables import op, table
-from tests.rules.test_corpus_formats import BYTES, KERNEL, LOGS, REPORTS, operands_of, rows_of
+from tests.rules.test_corpus_formats import BYTES, operands_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from pytest_ttnn_perf.records.finding import Analysis
 
-CAPTURES = sorted(file.name for file in (corpus_folder() / "ops_perf").glob("*.csv"))
 FALCON, OFT, OLD_OFT = "falcon3_7b_tp4.csv", "blackhole_oft_conv.csv", "oft_2025_09_v2.csv"
 CLIP = "blackhole_clip_encoder.csv"
 #: What other ops do not share: analyses whose first section is of the whole kernel time.
@@ -68,7 +68,7 @@ def answered(subject: Subject) -> None:
         assert len(listing.rows) >= 1
 
 
-@pytest.mark.parametrize("name", CAPTURES or [CLIP])
+@pytest.mark.parametrize("name", TABLES)
 def test_every_analysis_of_every_capture(name: str) -> None:
     answered(captured(name))
 
@@ -78,7 +78,7 @@ def test_every_analysis_of_every_report(name: str) -> None:
     answered(subject_of(Artifacts(db=corpus(f"report_db/{name}"))))
 
 
-@pytest.mark.parametrize("name", LOGS or ["demo-one.txt"])
+@pytest.mark.parametrize("name", LOGS)
 def test_every_analysis_of_every_log(name: str) -> None:
     answered(subject_of(Artifacts(log=corpus(f"ttlang/{name}"))))
 
@@ -102,7 +102,7 @@ def test_every_analysis_of_everything_at_once() -> None:
 @pytest.mark.parametrize("name", [FALCON, OFT, CLIP, "gemma_31b_fused_final.csv"])
 def test_shares_of_data_formats(name: str) -> None:
     sizes: dict[str, float] = defaultdict(float)
-    for row in rows_of(name):
+    for row in device_rows(name):
         for _, (w, z, y, x), _, _, dtype in operands_of(row):
             sizes[dtype] += w * z * y * x * BYTES[dtype]
     total = sum(sizes.values())
@@ -120,7 +120,7 @@ def test_shares_of_data_formats(name: str) -> None:
 )
 def test_fidelity_of_matmuls_and_convolutions_by_time(name: str, codes: set[str]) -> None:
     times: dict[str, float] = defaultdict(float)
-    for row in rows_of(name):
+    for row in device_rows(name):
         if row["OP CODE"] in codes:
             times[row["MATH FIDELITY"]] += float(row[KERNEL])
     expected = {fidelity: time / sum(times.values()) for fidelity, time in times.items()}
@@ -129,7 +129,7 @@ def test_fidelity_of_matmuls_and_convolutions_by_time(name: str, codes: set[str]
 
 @pytest.mark.parametrize(("name", "used"), [(CLIP, 0.659), (OFT, 0.967), (FALCON, 0.301)])
 def test_cores_weighted_by_time(name: str, used: float) -> None:
-    rows = list(rows_of(name))
+    rows = list(device_rows(name))
     time = sum(float(row[KERNEL]) for row in rows)
     working = sum(float(row[KERNEL]) * float(row["CORE COUNT"]) for row in rows)
     available = float(rows[0]["AVAILABLE WORKER CORE COUNT"])
@@ -151,7 +151,7 @@ def test_waits_inside_replays(name: str, waiting: float) -> None:
     assert figure(told("host-overhead", name), "devices wait") == pytest.approx(waiting, abs=5e-4)
 
 
-@pytest.mark.parametrize("name", CAPTURES or [CLIP])
+@pytest.mark.parametrize("name", TABLES)
 def test_sections_add_up_to_what_rules_judge(name: str) -> None:
     reshards, layout = told("reshards", name), told("layout", name)
     kinds = sum(shares(reshards, "kinds").values()) if reshards.sections else 0.0

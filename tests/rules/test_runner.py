@@ -12,15 +12,7 @@ import pytest
 from pytest_ttnn_perf._base.errors import RuleError, UsageError
 from pytest_ttnn_perf.analysis.checklist import registry, rules
 from pytest_ttnn_perf.analysis.checklist.registry import all_rules
-from pytest_ttnn_perf.analysis.checklist.rule import (
-    Answer,
-    Limit,
-    Rule,
-    clean,
-    found,
-    not_applicable,
-    rule,
-)
+from pytest_ttnn_perf.analysis.checklist.rule import Answer, Limit, Rule, rule
 from pytest_ttnn_perf.analysis.checklist.runner import (
     Answered,
     Group,
@@ -39,6 +31,7 @@ from pytest_ttnn_perf.records.finding import (
 )
 from pytest_ttnn_perf.records.observation import Observation
 from pytest_ttnn_perf.records.settings import RuleSettings
+from tests.rules.answers import clean, found, not_applicable
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

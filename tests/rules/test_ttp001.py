@@ -4,11 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from pytest_ttnn_perf.analysis.checklist.rule import clean, found, not_applicable, not_measured
-from pytest_ttnn_perf.analysis.checklist.rules.ttp001_profiler_data_dropped import (
-    profiler_data_dropped,
-)
-from pytest_ttnn_perf.records.finding import Evidence, Subject
+from pytest_ttnn_perf.records.finding import Subject
 from pytest_ttnn_perf.records.metric import Source
 from pytest_ttnn_perf.records.ttlang import (
     AutoProfile,
@@ -20,11 +16,13 @@ from pytest_ttnn_perf.records.ttlang import (
     ThreadTotal,
     TtlangLog,
 )
-from tests.rules.answers import ask
+from tests.rules.answers import Ask, Evidence, limit, not_applicable, not_measured
 from tests.rules.observations import measured, timed
 
-RULE = profiler_data_dropped
-CLEAN = clean(0, limit=0, unit="losses")
+ask = Ask("TTP001")
+LIMIT = limit(0, "losses")
+
+CLEAN = LIMIT.clean(0)
 
 
 def with_line(*ops: LineOp) -> TtlangLog:
@@ -35,12 +33,8 @@ def with_line(*ops: LineOp) -> TtlangLog:
 
 def test_markers_that_the_device_profiler_dropped() -> None:
     text = "the device profiler ran out of room and dropped markers"
-    assert ask(RULE, measured(dropped=True)) == found(
-        f"profiler data are not whole: {text}",
-        value=1,
-        limit=0,
-        unit="losses",
-        evidence=[Evidence(text)],
+    assert ask(measured(dropped=True)) == LIMIT.found(
+        1, f"profiler data are not whole: {text}", [Evidence(text)]
     )
 
 
@@ -48,12 +42,10 @@ def test_markers_that_the_device_profiler_dropped() -> None:
 def test_what_tt_lang_lost(kind: ProblemKind) -> None:
     problem = Problem(4, kind, "markers were dropped!")
     log = TtlangLog(problems=(problem, problem._replace(line=9)))
-    assert ask(RULE, Subject(kernels=log)) == found(
+    assert ask(kernels=log) == LIMIT.found(
+        2,
         "profiler data are not whole: line 4: markers were dropped!, and 1 more",
-        value=2,
-        limit=0,
-        unit="losses",
-        evidence=[
+        [
             Evidence("line 4: markers were dropped!"),
             Evidence("line 9: markers were dropped!"),
         ],
@@ -63,33 +55,29 @@ def test_what_tt_lang_lost(kind: ProblemKind) -> None:
 def test_zones_beyond_those_that_a_core_keeps() -> None:
     log = with_line(LineOp("cb_reserve", 90, hits=512), LineOp("cb_push", 80, hits=384))
     text = "NCRISC, source line 12: 512 cb_reserve, 384 cb_push"
-    assert ask(RULE, Subject(kernels=log)) == found(
-        f"profiler data are not whole: {text}",
-        value=1,
-        limit=0,
-        unit="losses",
-        evidence=[Evidence(text, 128, "zones")],
+    assert ask(kernels=log) == LIMIT.found(
+        1, f"profiler data are not whole: {text}", [Evidence(text, 128, "zones")]
     )
 
 
 def test_pairs_that_are_whole_are_clean() -> None:
     log = with_line(LineOp("cb_wait", 90, hits=125), LineOp("cb_pop", 80, hits=125))
-    assert ask(RULE, Subject(kernels=log)) == CLEAN
+    assert ask(kernels=log) == CLEAN
 
 
 def test_other_troubles_of_a_log_are_no_loss() -> None:
     log = TtlangLog(problems=(Problem(1, ProblemKind.UNKNOWN_CHIP, "arch: unknown"),))
-    assert ask(RULE, Subject(kernels=log)) == CLEAN
+    assert ask(kernels=log) == CLEAN
 
 
 def test_a_whole_profile_is_clean() -> None:
-    assert ask(RULE, measured(timed(5.0, source=Source.DEVICE))) == CLEAN
+    assert ask(measured(timed(5.0, source=Source.DEVICE))) == CLEAN
 
 
 def test_a_test_without_a_profiler_has_nothing_to_lose() -> None:
-    assert ask(RULE, measured(timed(5.0))) == not_applicable("no profiler ran")
+    assert ask(measured(timed(5.0))) == not_applicable("no profiler ran")
 
 
 def test_without_input() -> None:
-    assert ask(RULE, Subject()) == not_measured("needs a measured test or output of tt-lang")
-    assert ask(RULE, replace(Subject(), kernels=TtlangLog())) == CLEAN
+    assert ask() == not_measured("needs a measured test or output of tt-lang")
+    assert ask(replace(Subject(), kernels=TtlangLog())) == CLEAN

@@ -1,15 +1,12 @@
 from __future__ import annotations
 
-from pytest_ttnn_perf.analysis.checklist.rule import clean, found, not_applicable, not_measured
-from pytest_ttnn_perf.analysis.checklist.rules.ttp002_incomplete_trace_replay import (
-    incomplete_trace_replay,
-)
-from pytest_ttnn_perf.records.finding import Evidence, Subject
 from pytest_ttnn_perf.records.ops import TraceReplays
-from tests.rules.answers import ask
+from tests.rules.answers import Ask, Evidence, limit, not_applicable, not_measured
 from tests.rules.tables import op, table
 
-RULE = incomplete_trace_replay
+ask = Ask("TTP002")
+LIMIT = limit(0, "traces")
+
 ROW = op("MatmulDeviceOperation", replay=(7, 1))
 
 
@@ -18,36 +15,34 @@ def test_replays_that_differ() -> None:
         TraceReplays(device=0, trace=7, replays=3, complete=True),
         TraceReplays(device=1, trace=7, replays=15, complete=False),
     )
-    assert ask(RULE, Subject(ops=table(ROW, traces=traces))) == found(
+    assert ask(ops=table(ROW, traces=traces)) == LIMIT.found(
+        1,
         "different ops in the replays of 1 of 2 traces",
-        value=1,
-        limit=0,
-        unit="traces",
-        evidence=[Evidence("trace 7 on device 1", 15, "replays")],
+        [Evidence("trace 7 on device 1", 15, "replays")],
     )
 
 
 def test_replays_that_are_the_same() -> None:
     traces = (TraceReplays(device=0, trace=7, replays=2, complete=True),)
-    answer = ask(RULE, Subject(ops=table(ROW, traces=traces)))
-    assert answer == clean(0, limit=0, unit="traces")
+    answer = ask(ops=table(ROW, traces=traces))
+    assert answer == LIMIT.clean(0)
 
 
 def test_a_single_replay_proves_nothing() -> None:
     traces = (TraceReplays(device=0, trace=7, replays=1, complete=True),)
-    answer = ask(RULE, Subject(ops=table(ROW, traces=traces)))
+    answer = ask(ops=table(ROW, traces=traces))
     assert answer == not_measured("every trace was replayed once: nothing to compare with")
 
 
 def test_a_table_that_was_cut_to_a_window() -> None:
-    answer = ask(RULE, Subject(ops=table(ROW)))
+    answer = ask(ops=table(ROW))
     assert answer == not_measured("the op table does not tell the replays of a trace apart")
 
 
 def test_without_traces() -> None:
-    answer = ask(RULE, Subject(ops=table(op("MatmulDeviceOperation"))))
+    answer = ask(ops=table(op("MatmulDeviceOperation")))
     assert answer == not_applicable("no trace was replayed")
 
 
 def test_without_input() -> None:
-    assert ask(RULE, Subject()) == not_measured("needs an op table")
+    assert ask() == not_measured("needs an op table")

@@ -4,17 +4,16 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from pytest_ttnn_perf.analysis.checklist.rule import clean, found, not_measured
-from pytest_ttnn_perf.analysis.checklist.rules.ttp006_busy_host import busy_host
-from pytest_ttnn_perf.records.finding import Evidence, Subject
 from pytest_ttnn_perf.records.hardware import Hardware
-from tests.rules.answers import ask
+from tests.rules.answers import Ask, Evidence, clean, found, limit, not_measured
 from tests.rules.observations import measured
 
 if TYPE_CHECKING:
     from pytest_ttnn_perf.records.hardware import Scalar
 
-RULE = busy_host
+ask = Ask("TTP006")
+LIMIT = limit(0.95, "of the chip's clock")
+
 N150 = Hardware("wormhole_b0", "n150", "1x1")
 
 
@@ -39,25 +38,21 @@ N150 = Hardware("wormhole_b0", "n150", "1x1")
 def test_a_busy_machine(
     facts: dict[str, Scalar], text: str, value: float | None, limit: float | None, unit: str
 ) -> None:
-    assert ask(RULE, Subject(facts=facts)) == found(
+    assert ask(facts=facts) == found(
         text, value=value, limit=limit, unit=unit, evidence=[Evidence(text, value, unit)]
     )
 
 
 def test_a_slow_clock_of_the_only_chip() -> None:
     text = "the chip runs at 800 MHz, not at 1000"
-    assert ask(RULE, measured(environment={"clock_mhz": 800.0}, hardware=N150)) == found(
-        text,
-        value=0.8,
-        limit=0.95,
-        unit="of the chip's clock",
-        evidence=[Evidence(text, 0.8, "of the chip's clock")],
+    assert ask(measured(environment={"clock_mhz": 800.0}, hardware=N150)) == LIMIT.found(
+        0.8, text, [Evidence(text, 0.8, "of the chip's clock")]
     )
 
 
 def test_all_at_once() -> None:
     facts: dict[str, Scalar] = {"load_1m": 12.0, "cpu_count": 16, "governor": "powersave"}
-    answer = ask(RULE, Subject(facts=facts))
+    answer = ask(facts=facts)
     assert answer.reason == "load 12 on 16 processors; the frequency governor is powersave"
     assert len(answer.evidence) == 2
 
@@ -75,7 +70,7 @@ def test_all_at_once() -> None:
     ],
 )  # fmt: skip
 def test_values_at_their_limits_are_clean(facts: dict[str, Scalar], told: str) -> None:
-    assert ask(RULE, Subject(facts=facts)) == clean(reason=f"told by {told}")
+    assert ask(facts=facts) == clean(reason=f"told by {told}")
 
 
 @pytest.mark.parametrize(
@@ -91,10 +86,10 @@ def test_values_at_their_limits_are_clean(facts: dict[str, Scalar], told: str) -
 )
 def test_clocks_that_are_no_trouble(hardware: Hardware | None, clock: float) -> None:
     subject = measured(environment={"clock_mhz": clock}, hardware=hardware)
-    assert ask(RULE, subject) == clean(reason="told by clock_mhz")
+    assert ask(subject) == clean(reason="told by clock_mhz")
 
 
 def test_without_input() -> None:
     why = "nothing is known of the load, the governor or the chips"
-    assert ask(RULE, Subject()) == not_measured(why)
-    assert ask(RULE, measured(environment={"kernel_cache": "warm"})) == not_measured(why)
+    assert ask() == not_measured(why)
+    assert ask(measured(environment={"kernel_cache": "warm"})) == not_measured(why)

@@ -1,14 +1,14 @@
 from __future__ import annotations
 
-from pytest_ttnn_perf.analysis.checklist.rule import clean, found, not_applicable, not_measured
-from pytest_ttnn_perf.analysis.checklist.rules.ttp101_weights_not_bfloat8 import weights_not_bfloat8
-from pytest_ttnn_perf.records.finding import Evidence, Subject
+from pytest_ttnn_perf.records.finding import Subject
 from pytest_ttnn_perf.records.ttnn_report import ConvConfig, Operation
-from tests.rules.answers import ask
+from tests.rules.answers import Ask, Evidence, clean, limit, not_applicable, not_measured
 from tests.rules.reports import record, report
 from tests.rules.tables import op, table, tensor
 
-RULE = weights_not_bfloat8
+ask = Ask("TTP101")
+LIMIT = limit(0.1, "of weight bytes")
+
 MATMUL, CONV = "MatmulDeviceOperation", "Conv2dDeviceOperation"
 ROWS = tensor(1, 1, 32, 1024, memory="L1_WIDTH_SHARDED")
 WIDE = tensor(1, 1, 1024, 1024)
@@ -26,13 +26,11 @@ def test_wide_weights_in_an_op_table() -> None:
     )
     wide, narrow = 6 * 1024 * 1024, 2 * 1024 * 1024 * 1.0625
     share = wide / (wide + narrow)
-    assert ask(RULE, Subject(ops=ops)) == found(
+    assert ask(ops=ops) == LIMIT.found(
+        share,
         "73.8 % of the weight bytes are wider than bfloat8_b; "
         "as bfloat8_b they take at least 3.875 MiB less, 1.88 times less than bfloat16",
-        value=share,
-        limit=0.1,
-        unit="of weight bytes",
-        evidence=[
+        [
             Evidence("1x1x1024x1024 FLOAT32", SAVED_32, "B saved"),
             Evidence("1x1x1024x1024 BFLOAT16", SAVED, "B saved"),
         ],
@@ -40,14 +38,14 @@ def test_wide_weights_in_an_op_table() -> None:
 
 
 def test_narrow_weights_are_clean() -> None:
-    answer = ask(RULE, Subject(ops=table(op(MATMUL, [ROWS, NARROW]))))
-    assert answer == clean(0.0, limit=0.1, unit="of weight bytes")
+    answer = ask(ops=table(op(MATMUL, [ROWS, NARROW])))
+    assert answer == LIMIT.clean(0.0)
 
 
 def test_a_share_at_the_limit_is_clean() -> None:
     ops = table(op(MATMUL, [ROWS, WIDE]), op(MATMUL, [ROWS, NARROW]))
     share = 2 / (2 + 2.125)
-    answer = ask(weights_not_bfloat8.with_limits(share=share), Subject(ops=ops))
+    answer = ask.with_limits(share=share)(ops=ops)
     assert answer == clean(share, limit=share, unit="of weight bytes")
 
 
@@ -56,24 +54,24 @@ def test_what_an_op_gives_is_an_activation() -> None:
     ops = table(
         op("TransposeDeviceOperation", [ROWS], [keys]), op(MATMUL, [tensor(1, 12, 384, 64), keys])
     )
-    assert ask(RULE, Subject(ops=ops)) == not_applicable("no weights lie in DRAM")
+    assert ask(ops=ops) == not_applicable("no weights lie in DRAM")
 
 
 def test_what_has_a_batch_or_lies_in_l1_is_an_activation() -> None:
     state, cached = tensor(32, 48, 128, 128), WIDE._replace(memory="L1_INTERLEAVED")
     ops = table(op(MATMUL, [ROWS, state]), op(MATMUL, [ROWS, cached]))
-    assert ask(RULE, Subject(ops=ops)) == not_applicable("no weights lie in DRAM")
+    assert ask(ops=ops) == not_applicable("no weights lie in DRAM")
 
 
 def test_without_products() -> None:
     ops = table(op("UnaryDeviceOperation", [ROWS, WIDE]))
-    assert ask(RULE, Subject(ops=ops)) == not_applicable("no matmul and no convolution ran")
+    assert ask(ops=ops) == not_applicable("no matmul and no convolution ran")
 
 
 def test_a_capture_without_second_operands() -> None:
     why = not_measured("no matmul or convolution tells its weights")
-    assert ask(RULE, Subject(ops=table(op(MATMUL, [ROWS])))) == why
-    assert ask(RULE, Subject(ops=table(op(MATMUL)))) == why
+    assert ask(ops=table(op(MATMUL, [ROWS]))) == why
+    assert ask(ops=table(op(MATMUL))) == why
 
 
 def test_a_report_counts_each_weight_once_and_exactly() -> None:
@@ -85,13 +83,11 @@ def test_a_report_counts_each_weight_once_and_exactly() -> None:
     edges = [(2, 1, 2), (2, 1, 3), (5, 3, 4)]
     saved = 64 * 128 * 0.9375
     subject = Subject(report=report([loaded, linear, again, scores], tensors, edges))
-    assert ask(RULE, subject) == found(
+    assert ask(subject) == LIMIT.found(
+        1.0,
         "100.0 % of the weight bytes are wider than bfloat8_b; "
         "as bfloat8_b they take 7.500 KiB less, 1.88 times less than bfloat16",
-        value=1.0,
-        limit=0.1,
-        unit="of weight bytes",
-        evidence=[Evidence("64x128 BFLOAT16", saved, "B saved")],
+        [Evidence("64x128 BFLOAT16", saved, "B saved")],
     )
 
 
@@ -99,15 +95,15 @@ def test_a_report_tells_the_weights_of_a_convolution_by_its_arguments() -> None:
     config = ConvConfig("BFLOAT16", *[None] * 15)
     weights = "ttnn.Tensor(shape=Shape([64, 32, 3, 3]), dtype=DataType.BFLOAT16, tensor_id=6)"
     conv = Operation(1, "ttnn.conv2d", arguments={"weight_tensor": weights}, conv=config)
-    answer = ask(RULE, Subject(report=report([conv])))
+    answer = ask(report=report([conv]))
     assert answer.value == 1.0
     assert answer.evidence == (Evidence("1x1x288x64 BFLOAT16", 288 * 64 * 0.9375, "B saved"),)
 
 
 def test_a_report_without_weights_leaves_it_to_the_op_table() -> None:
     subject = Subject(report=report([]), ops=table(op(MATMUL, [ROWS, NARROW])))
-    assert ask(RULE, subject) == clean(0.0, limit=0.1, unit="of weight bytes")
+    assert ask(subject) == LIMIT.clean(0.0)
 
 
 def test_without_input() -> None:
-    assert ask(RULE, Subject()) == not_measured("needs a report database or an op table")
+    assert ask() == not_measured("needs a report database or an op table")

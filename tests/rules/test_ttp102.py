@@ -1,15 +1,14 @@
 from __future__ import annotations
 
 from pytest_ttnn_perf.analysis.checklist.operands import NO_OPERANDS
-from pytest_ttnn_perf.analysis.checklist.rule import clean, found, not_measured
-from pytest_ttnn_perf.analysis.checklist.rules.ttp102_float32_tensors import float32_tensors
-from pytest_ttnn_perf.records.finding import Evidence, Subject
 from pytest_ttnn_perf.records.ttnn_report import Operation
-from tests.rules.answers import ask
+from tests.rules.answers import Ask, Evidence, clean, limit, not_measured
 from tests.rules.reports import record, report
 from tests.rules.tables import on_host, op, table, tensor
 
-RULE = float32_tensors
+ask = Ask("TTP102")
+LIMIT = limit(0.01, "of operand bytes")
+
 HALF, FULL = tensor(1, 1, 32, 32), tensor(1, 1, 32, 64, dtype="FLOAT32")
 HALF_BYTES, FULL_BYTES = 32 * 32 * 2, 32 * 64 * 4
 
@@ -19,25 +18,23 @@ def test_float32_operands() -> None:
         op("UnaryDeviceOperation", [FULL], [HALF]), op("UnaryDeviceOperation", [FULL], [HALF])
     )
     share = FULL_BYTES / (FULL_BYTES + HALF_BYTES)
-    assert ask(RULE, Subject(ops=ops)) == found(
+    assert ask(ops=ops) == LIMIT.found(
+        share,
         "80.0 % of the bytes that ops take and give are float32",
-        value=share,
-        limit=0.01,
-        unit="of operand bytes",
-        evidence=[Evidence("Unary 1x1x32x64", 2 * FULL_BYTES, "B")],
+        [Evidence("Unary 1x1x32x64", 2 * FULL_BYTES, "B")],
     )
 
 
 def test_bfloat16_and_integers_are_clean() -> None:
     indices = tensor(1, 1, 32, 32, dtype="UINT32", layout="ROW_MAJOR")
     ops = table(op("EmbeddingsDeviceOperation", [indices, HALF], [HALF]))
-    answer = ask(RULE, Subject(ops=ops))
-    assert answer == clean(0.0, limit=0.01, unit="of operand bytes")
+    answer = ask(ops=ops)
+    assert answer == LIMIT.clean(0.0)
 
 
 def test_a_share_at_the_limit_is_clean() -> None:
     ops = table(op("UnaryDeviceOperation", [FULL], [HALF]))
-    answer = ask(float32_tensors.with_limits(share=0.8), Subject(ops=ops))
+    answer = ask.with_limits(share=0.8)(ops=ops)
     assert answer == clean(0.8, limit=0.8, unit="of operand bytes")
 
 
@@ -49,20 +46,18 @@ def test_a_report_counts_tensors_on_the_device() -> None:
         record(3, 50, 100, dtype="FLOAT32", memory=None),
     ]
     wide, narrow = 64 * 128 * 4, 50 * 100 * 2
-    answer = ask(RULE, Subject(report=report([call], tensors)))
-    assert answer == found(
+    answer = ask(report=report([call], tensors))
+    assert answer == LIMIT.found(
+        wide / (wide + narrow),
         "76.6 % of the bytes that ops take and give are float32",
-        value=wide / (wide + narrow),
-        limit=0.01,
-        unit="of operand bytes",
-        evidence=[Evidence("ttnn.to_torch 64x128", wide, "B")],
+        [Evidence("ttnn.to_torch 64x128", wide, "B")],
     )
 
 
 def test_a_capture_without_operands() -> None:
     ops = table(op("UnaryDeviceOperation"), on_host("(torch) cat"))
-    assert ask(RULE, Subject(ops=ops)) == not_measured(NO_OPERANDS)
+    assert ask(ops=ops) == not_measured(NO_OPERANDS)
 
 
 def test_without_input() -> None:
-    assert ask(RULE, Subject()) == not_measured("needs an op table or a report database")
+    assert ask() == not_measured("needs an op table or a report database")

@@ -4,16 +4,16 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from pytest_ttnn_perf.analysis.checklist.rule import clean, found, not_applicable, not_measured
-from pytest_ttnn_perf.analysis.checklist.rules.ttp103_fidelity_above_need import fidelity_above_need
-from pytest_ttnn_perf.records.finding import Evidence, RuleOutcome, Subject
-from tests.rules.answers import ask
+from pytest_ttnn_perf.records.finding import RuleOutcome
+from tests.rules.answers import Ask, Evidence, limit, not_applicable, not_measured
 from tests.rules.tables import op, table, tensor
 
 if TYPE_CHECKING:
     from pytest_ttnn_perf.records.ops import Op
 
-RULE = fidelity_above_need
+ask = Ask("TTP103")
+LIMIT = limit(0.05, "of matmul and conv time")
+
 ROWS = tensor(1, 1, 32, 1024)
 
 
@@ -30,13 +30,11 @@ def test_ops_more_precise_than_their_weights() -> None:
         op("ReshardDeviceOperation", [ROWS], ns=90_000.0, fidelity="HiFi4"),
     )
     name = "Matmul 1x1x32x1024 @ 1x1x1024x1024"
-    assert ask(RULE, Subject(ops=ops)) == found(
+    assert ask(ops=ops) == LIMIT.found(
+        0.9,
         "90.0 % of the matmul and conv time goes into 2 ops with a higher fidelity "
         "than the weights need",
-        value=0.9,
-        limit=0.05,
-        unit="of matmul and conv time",
-        evidence=[
+        [
             Evidence(f"{name}: HiFi2, LoFi is enough for BFLOAT4_B", 6000.0, "ns", 0.6),
             Evidence(f"{name}: HiFi4, HiFi2 is enough for BFLOAT8_B", 3000.0, "ns", 0.3),
         ],
@@ -56,26 +54,26 @@ def test_ops_more_precise_than_their_weights() -> None:
     ],
 )
 def test_what_each_format_needs(fidelity: str, dtype: str, is_above: bool) -> None:
-    answer = ask(RULE, Subject(ops=table(product(fidelity, dtype))))
+    answer = ask(ops=table(product(fidelity, dtype)))
     assert answer.outcome is (RuleOutcome.FOUND if is_above else RuleOutcome.CLEAN)
 
 
 def test_a_share_at_the_limit_is_clean() -> None:
     ops = table(product("HiFi4", "BFLOAT8_B", ns=50.0), product("HiFi2", "BFLOAT8_B", ns=950.0))
-    answer = ask(RULE, Subject(ops=ops))
-    assert answer == clean(0.05, limit=0.05, unit="of matmul and conv time")
+    answer = ask(ops=ops)
+    assert answer == LIMIT.clean(0.05)
 
 
 def test_a_capture_without_fidelity_or_weights() -> None:
     why = "no matmul or convolution tells its fidelity and its weights"
     for row in (product(None, "BFLOAT8_B"), product("HiFi4", "INT32"), op("Matmul", [ROWS])):
-        assert ask(RULE, Subject(ops=table(row))) == not_measured(why)
+        assert ask(ops=table(row)) == not_measured(why)
 
 
 def test_without_products() -> None:
     ops = table(op("UnaryDeviceOperation", [ROWS], fidelity="HiFi4"))
-    assert ask(RULE, Subject(ops=ops)) == not_applicable("no matmul and no convolution ran")
+    assert ask(ops=ops) == not_applicable("no matmul and no convolution ran")
 
 
 def test_without_input() -> None:
-    assert ask(RULE, Subject()) == not_measured("needs an op table")
+    assert ask() == not_measured("needs an op table")

@@ -4,17 +4,12 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from pytest_ttnn_perf.analysis.checklist.rule import clean, found, not_applicable, not_measured
-from pytest_ttnn_perf.analysis.checklist.rules.ttp105_bfp8_without_bfloat16_cast import (
-    bfp8_without_bfloat16_cast,
-)
-from pytest_ttnn_perf.records.finding import Evidence, Subject
-from tests.rules.answers import ask
+from tests.rules.answers import Ask, Evidence, clean, found, not_applicable, not_measured
 
 if TYPE_CHECKING:
     from pytest_ttnn_perf.records.hardware import Scalar
 
-RULE = bfp8_without_bfloat16_cast
+ask = Ask("TTP105")
 
 
 @pytest.mark.parametrize(
@@ -27,7 +22,7 @@ RULE = bfp8_without_bfloat16_cast
     ],
 )
 def test_a_float32_model_that_is_converted(option: str, value: Scalar) -> None:
-    assert ask(RULE, Subject(facts={option: value, "data_format": "torch.float32"})) == found(
+    assert ask(facts={option: value, "data_format": "torch.float32"}) == found(
         f"{option} is on, and the model is float32, not bfloat16",
         evidence=[Evidence(f"{option}={value}")],
     )
@@ -36,19 +31,19 @@ def test_a_float32_model_that_is_converted(option: str, value: Scalar) -> None:
 @pytest.mark.parametrize("fact", ["data_format", "dtype", "torch_dtype"])
 def test_a_bfloat16_model_is_clean(fact: str) -> None:
     facts: dict[str, Scalar] = {"enable_bfp8_conversion": True, fact: "torch.bfloat16"}
-    assert ask(RULE, Subject(facts=facts)) == clean()
+    assert ask(facts=facts) == clean()
 
 
 @pytest.mark.parametrize("value", [False, "false", None])
 def test_without_a_conversion(value: Scalar) -> None:
-    answer = ask(RULE, Subject(facts={"enable_bfp8_conversion": value, "dtype": "float32"}))
+    answer = ask(facts={"enable_bfp8_conversion": value, "dtype": "float32"})
     assert answer == not_applicable("the test states no conversion to bfloat8_b by tt-xla")
 
 
 def test_without_input() -> None:
     why = "the test does not state the model's format: facts(data_format=…)"
-    assert ask(RULE, Subject(facts={"enable_bfp8_conversion": True})) == not_measured(why)
+    assert ask(facts={"enable_bfp8_conversion": True}) == not_measured(why)
     why = "the test states no conversion to bfloat8_b by tt-xla"
-    assert ask(RULE, Subject(facts={"use_trace": True})) == not_applicable(why)
+    assert ask(facts={"use_trace": True}) == not_applicable(why)
     why = "needs a device, or facts that are stated of one"
-    assert ask(RULE, Subject()) == not_measured(why)
+    assert ask() == not_measured(why)

@@ -3,15 +3,15 @@ from __future__ import annotations
 import pytest
 
 from pytest_ttnn_perf.analysis.checklist.operands import NO_OPERANDS
-from pytest_ttnn_perf.analysis.checklist.rule import clean, found, not_measured
-from pytest_ttnn_perf.analysis.checklist.rules.ttp201_row_major_compute import row_major_compute
-from pytest_ttnn_perf.records.finding import Evidence, Subject
+from pytest_ttnn_perf.records.finding import Subject
 from pytest_ttnn_perf.records.ttnn_report import Operation
-from tests.rules.answers import ask
+from tests.rules.answers import Ask, Evidence, clean, found, limit, not_measured
 from tests.rules.reports import record, report
 from tests.rules.tables import op, table, tensor
 
-RULE = row_major_compute
+ask = Ask("TTP201")
+LIMIT = limit(0.02, "of kernel time")
+
 TILES, ROWS = tensor(1, 1, 32, 64), tensor(1, 1, 32, 64, layout="ROW_MAJOR")
 BINARY = "BinaryNgDeviceOperation"
 
@@ -22,12 +22,10 @@ def test_ops_on_rows() -> None:
         op("LayerNormDeviceOperation", [ROWS], ns=100.0),
         op(BINARY, [TILES, TILES], ns=700.0),
     )
-    assert ask(RULE, Subject(ops=ops)) == found(
+    assert ask(ops=ops) == LIMIT.found(
+        0.3,
         "30.0 % of the kernel time goes into 2 ops on row-major tensors",
-        value=0.3,
-        limit=0.02,
-        unit="of kernel time",
-        evidence=[
+        [
             Evidence("BinaryNg 1x1x32x64", 200.0, "ns", 0.2),
             Evidence("LayerNorm 1x1x32x64", 100.0, "ns", 0.1),
         ],
@@ -47,13 +45,13 @@ def test_ops_on_rows() -> None:
     ],
 )
 def test_tiles_and_ops_made_for_rows_are_clean(code: str, inputs: list[object]) -> None:
-    answer = ask(RULE, Subject(ops=table(op(code, inputs))))  # type: ignore[arg-type]
-    assert answer == clean(0.0, limit=0.02, unit="of kernel time")
+    answer = ask(ops=table(op(code, inputs)))  # type: ignore[arg-type]
+    assert answer == LIMIT.clean(0.0)
 
 
 def test_a_share_at_the_limit_is_clean() -> None:
     ops = table(op(BINARY, [ROWS], ns=20.0), op(BINARY, [TILES], ns=980.0))
-    assert ask(RULE, Subject(ops=ops)) == clean(0.02, limit=0.02, unit="of kernel time")
+    assert ask(ops=ops) == LIMIT.clean(0.02)
 
 
 def test_calls_in_a_report() -> None:
@@ -66,25 +64,25 @@ def test_calls_in_a_report() -> None:
     ]
     tensors = [record(1, 32, 64, layout="ROW_MAJOR"), record(2, 32, 64)]
     subject = Subject(ops=table(op(BINARY)), report=report(calls, tensors))
-    assert ask(RULE, subject) == found(
+    assert ask(subject) == found(
         "row-major tensors in 1 of 2 compute calls",
         value=0.5,
         limit=0.02,
         unit="of compute calls",
         evidence=[Evidence("ttnn.add", 1, "calls")],
     )
-    half = row_major_compute.with_limits(calls=0.5)
-    assert ask(half, subject) == clean(0.5, limit=0.5, unit="of compute calls")
+    half = ask.with_limits(calls=0.5)
+    assert half(subject) == clean(0.5, limit=0.5, unit="of compute calls")
 
 
 def test_a_report_without_compute() -> None:
-    answer = ask(RULE, Subject(report=report([])))
+    answer = ask(report=report([]))
     assert answer == clean(0.0, limit=0.02, unit="of compute calls")
 
 
 def test_a_capture_without_operands() -> None:
-    assert ask(RULE, Subject(ops=table(op(BINARY)))) == not_measured(NO_OPERANDS)
+    assert ask(ops=table(op(BINARY))) == not_measured(NO_OPERANDS)
 
 
 def test_without_input() -> None:
-    assert ask(RULE, Subject()) == not_measured("needs an op table or a report database")
+    assert ask() == not_measured("needs an op table or a report database")

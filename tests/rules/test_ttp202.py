@@ -2,15 +2,14 @@ from __future__ import annotations
 
 from pytest_ttnn_perf._base.text import percent
 from pytest_ttnn_perf.analysis.checklist.operands import NO_OPERANDS
-from pytest_ttnn_perf.analysis.checklist.rule import clean, found, not_applicable, not_measured
-from pytest_ttnn_perf.analysis.checklist.rules.ttp202_tile_padding import tile_padding
-from pytest_ttnn_perf.records.finding import Evidence, Subject
 from pytest_ttnn_perf.records.ttnn_report import Operation
-from tests.rules.answers import ask
+from tests.rules.answers import Ask, Evidence, clean, limit, not_applicable, not_measured
 from tests.rules.reports import record, report
 from tests.rules.tables import on_host, op, table, tensor
 
-RULE = tile_padding
+ask = Ask("TTP202")
+LIMIT = limit(0.1, "of the elements")
+
 FULL = tensor(1, 1, 32, 64)
 SHORT = tensor(1, 1, 32, 64, logical=(1, 1, 16, 64))
 ODD = tensor(1, 1, 160, 64, logical=(1, 1, 147, 50))
@@ -28,12 +27,10 @@ def test_padding_with_better_extents() -> None:
     short, odd, sharded = 2 * 16 * 64, 160 * 64 - 147 * 50, 32 * 64
     wanted = 2 * 16 * 64 + 2 * 32 * 64 + 147 * 50 + 32 * 64
     padding = short + odd + sharded
-    assert ask(RULE, Subject(ops=ops)) == found(
+    assert ask(ops=ops) == LIMIT.found(
+        padding / wanted,
         f"padding adds {percent(padding / wanted)} to the elements of tiled tensors",
-        value=padding / wanted,
-        limit=0.1,
-        unit="of the elements",
-        evidence=[
+        [
             Evidence(
                 "Conv2d 1x1x147x50: 147 → 128 or 160, 50 → 32 or 64",
                 odd / padding,
@@ -46,32 +43,30 @@ def test_padding_with_better_extents() -> None:
 
 
 def test_shapes_that_fit_are_clean() -> None:
-    answer = ask(RULE, Subject(ops=table(op("UnaryDeviceOperation", [FULL], [FULL]))))
-    assert answer == clean(0.0, limit=0.1, unit="of the elements")
+    answer = ask(ops=table(op("UnaryDeviceOperation", [FULL], [FULL])))
+    assert answer == LIMIT.clean(0.0)
 
 
 def test_padding_at_the_limit_is_clean() -> None:
-    answer = ask(
-        tile_padding.with_limits(extra=1.0), Subject(ops=table(op("UnaryDeviceOperation", [SHORT])))
-    )
+    answer = ask.with_limits(extra=1.0)(ops=table(op("UnaryDeviceOperation", [SHORT])))
     assert answer == clean(1.0, limit=1.0, unit="of the elements")
 
 
 def test_rows_have_no_padding_to_count() -> None:
     rows = SHORT._replace(layout="ROW_MAJOR")
-    answer = ask(RULE, Subject(ops=table(op("UnaryDeviceOperation", [rows]))))
+    answer = ask(ops=table(op("UnaryDeviceOperation", [rows])))
     assert answer == not_applicable("no tensor is in tiles")
 
 
 def test_a_capture_without_logical_shapes() -> None:
     old = FULL._replace(logical=None)
-    answer = ask(RULE, Subject(ops=table(op("UnaryDeviceOperation", [old]))))
+    answer = ask(ops=table(op("UnaryDeviceOperation", [old])))
     assert answer == not_measured("the capture tells no logical shapes")
 
 
 def test_a_report_is_rounded_up_to_tiles() -> None:
     call = Operation(1, "ttnn.relu", inputs=(1,))
-    answer = ask(RULE, Subject(report=report([call], [record(1, 50, 100)])))
+    answer = ask(report=report([call], [record(1, 50, 100)]))
     extra = (64 * 128 - 5000) / 5000
     assert (answer.value, answer.evidence) == (
         extra,
@@ -80,9 +75,9 @@ def test_a_report_is_rounded_up_to_tiles() -> None:
 
 
 def test_a_capture_without_operands() -> None:
-    answer = ask(RULE, Subject(ops=table(op("UnaryDeviceOperation"))))
+    answer = ask(ops=table(op("UnaryDeviceOperation")))
     assert answer == not_measured(NO_OPERANDS)
 
 
 def test_without_input() -> None:
-    assert ask(RULE, Subject()) == not_measured("needs an op table or a report database")
+    assert ask() == not_measured("needs an op table or a report database")

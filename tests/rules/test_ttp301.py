@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-from pytest_ttnn_perf.analysis.checklist.rule import clean, found, not_applicable, not_measured
-from pytest_ttnn_perf.analysis.checklist.rules.ttp301_interleaved_activations import (
-    interleaved_activations,
-)
-from pytest_ttnn_perf.records.finding import Evidence, Subject
+from pytest_ttnn_perf.records.finding import Subject
 from pytest_ttnn_perf.records.ttnn_report import Operation
-from tests.rules.answers import ask
+from tests.rules.answers import Ask, Evidence, limit, not_applicable, not_measured
 from tests.rules.reports import record, report
 from tests.rules.tables import op, table, tensor
+
+ask = Ask("TTP301")
+LIMIT = limit(0.5, "of activation bytes")
 
 INPUT = tensor(1, 1, 64, 64)
 SPREAD = tensor(1, 1, 32, 96, memory="L1_INTERLEAVED")
 SHARDED = tensor(1, 1, 32, 32, memory="L1_WIDTH_SHARDED")
-UNIT = "of activation bytes"
 
 
 def test_most_bytes_interleaved() -> None:
@@ -24,12 +22,10 @@ def test_most_bytes_interleaved() -> None:
         op("UnaryDeviceOperation", [SPREAD], [SHARDED]),
         op("BinaryNgDeviceOperation", [SHARDED, INPUT], [SHARDED]),
     )
-    assert ask(interleaved_activations, Subject(ops=ops)) == found(
+    assert ask(ops=ops) == LIMIT.found(
+        0.75,
         "interleaved: 1 of 2 activations that ops read, 75.0 % of the bytes",
-        value=0.75,
-        limit=0.5,
-        unit=UNIT,
-        evidence=[Evidence("Unary 1x1x32x96", 6144.0, "bytes")],
+        [Evidence("Unary 1x1x32x96", 6144.0, "bytes")],
     )
 
 
@@ -40,7 +36,7 @@ def test_half_is_clean() -> None:
         op("UnaryDeviceOperation", [half], [SHARDED]),
         op("UnaryDeviceOperation", [SHARDED], [INPUT]),
     )
-    assert ask(interleaved_activations, Subject(ops=ops)) == clean(0.5, limit=0.5, unit=UNIT)
+    assert ask(ops=ops) == LIMIT.clean(0.5)
 
 
 def test_weights_and_caches_are_no_activations() -> None:
@@ -51,14 +47,12 @@ def test_weights_and_caches_are_no_activations() -> None:
         op("PagedUpdateCacheDeviceOperation", [cache, SHARDED], [cache]),
         op("SdpaDecodeDeviceOperation", [SHARDED, cache], [SHARDED]),
     )
-    assert ask(interleaved_activations, Subject(ops=ops)) == clean(0.0, limit=0.5, unit=UNIT)
+    assert ask(ops=ops) == LIMIT.clean(0.0)
 
 
 def test_what_another_device_made_is_no_activation() -> None:
     ops = table(op("Unary", [INPUT], [SPREAD]), op("Unary", [SPREAD], [SHARDED], device=1))
-    assert ask(interleaved_activations, Subject(ops=ops)) == not_applicable(
-        "no op reads what another one made"
-    )
+    assert ask(ops=ops) == not_applicable("no op reads what another one made")
 
 
 def test_prefill_is_let_off() -> None:
@@ -68,11 +62,11 @@ def test_prefill_is_let_off() -> None:
             "UpdateKVCacheOperation", [INPUT, SPREAD], [INPUT], attributes="UpdateCacheOpType::FILL"
         ),
     )
-    assert ask(interleaved_activations, Subject(ops=ops)) == not_applicable(
+    assert ask(ops=ops) == not_applicable(
         "prefill: activations are as long as the prompt, and stream through DRAM"
     )
     decode = table(*ops, op("SdpaDecodeDeviceOperation", [SPREAD], [INPUT]))
-    answer = ask(interleaved_activations, Subject(ops=decode))
+    answer = ask(ops=decode)
     assert (answer.value, answer.limit) == (1.0, 0.5)
 
 
@@ -83,7 +77,7 @@ def test_prefill_outside_the_window_does_not_count() -> None:
         op("UnaryDeviceOperation", [SHARDED], [SHARDED]),
     )
     window = Subject(ops=whole.select([1, 2]))
-    assert ask(interleaved_activations, window) == clean(0.0, limit=0.5, unit=UNIT)
+    assert ask(window) == LIMIT.clean(0.0)
 
 
 def test_a_report_without_a_table() -> None:
@@ -94,23 +88,17 @@ def test_a_report_without_a_table() -> None:
     ]
     tensors = [record(1, 1, 1, 32, 32), record(2, 1, 1, 1, 20, memory="L1_INTERLEAVED")]
     asked = Subject(report=report(operations, tensors, [(1, 1, 2), (2, 2, 3)]))
-    assert ask(interleaved_activations, asked) == found(
+    assert ask(asked) == LIMIT.found(
+        1.0,
         "interleaved: 1 of 1 activation that ops read, 100.0 % of the bytes",
-        value=1.0,
-        limit=0.5,
-        unit=UNIT,
-        evidence=[Evidence("ttnn.relu → ttnn.gelu 1x1x1x20", 2048.0, "bytes")],
+        [Evidence("ttnn.relu → ttnn.gelu 1x1x1x20", 2048.0, "bytes")],
     )
 
 
 def test_inputs_that_do_not_tell() -> None:
-    assert ask(interleaved_activations, Subject()) == not_measured(
-        "needs an op table or a report database"
-    )
-    assert ask(interleaved_activations, Subject(ops=table(op("Unary")))) == not_measured(
+    assert ask() == not_measured("needs an op table or a report database")
+    assert ask(ops=table(op("Unary"))) == not_measured(
         "the capture tells nothing of the tensors that ops take and give"
     )
     silent = Subject(report=report([Operation(1, "ttnn.relu")]))
-    assert ask(interleaved_activations, silent) == not_measured(
-        "the report does not tell what ran inside its operations"
-    )
+    assert ask(silent) == not_measured("the report does not tell what ran inside its operations")

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from pytest_ttnn_perf.analysis.checklist.rule import clean, found, not_measured
-from pytest_ttnn_perf.analysis.checklist.rules.ttp302_resharding import resharding
-from pytest_ttnn_perf.records.finding import Evidence, Subject
+from pytest_ttnn_perf.records.finding import Subject
 from pytest_ttnn_perf.records.ttnn_report import CoreRange, Operation, Reshard, Shard
-from tests.rules.answers import ask
+from tests.rules.answers import Ask, Evidence, clean, found, limit, not_measured
 from tests.rules.reports import record, report
 from tests.rules.tables import op, table, tensor
+
+ask = Ask("TTP302")
+LIMIT = limit(0.05, "of kernel time")
 
 INPUT = tensor(1, 1, 32, 64, memory="L1_WIDTH_SHARDED")
 TALL = record(1, 1, 1, 1024, 32, memory="L1_HEIGHT_SHARDED")
@@ -30,26 +31,24 @@ SPREAD = record(3, 1, 1, 1024, 32)
 def test_moves_that_take_long(code: str) -> None:
     ops = table(op("Matmul", ns=900.0), op(code, [INPUT], ns=60.0), op(code, [INPUT], ns=40.0))
     name = code.removesuffix("DeviceOperation")
-    assert ask(resharding, Subject(ops=ops)) == found(
+    assert ask(ops=ops) == LIMIT.found(
+        0.1,
         "10.0 % of the kernel time only moves tensors, in 2 ops",
-        value=0.1,
-        limit=0.05,
-        unit="of kernel time",
-        evidence=[Evidence(f"2 x {name} 1x1x32x64", 100.0, "ns", 0.1)],
+        [Evidence(f"2 x {name} 1x1x32x64", 100.0, "ns", 0.1)],
     )
 
 
 @pytest.mark.parametrize("ns", [5.0, 0.0])
 def test_up_to_the_limit_is_clean(ns: float) -> None:
     ops = table(op("Matmul", ns=100.0 - ns), op("ReshardDeviceOperation", ns=ns))
-    answer = ask(resharding, Subject(ops=ops))
-    assert answer == clean(ns / 100, limit=0.05, unit="of kernel time")
+    answer = ask(ops=ops)
+    assert answer == LIMIT.clean(ns / 100)
 
 
 def test_a_table_comes_before_a_report() -> None:
     moved = report([Operation(1, "ttnn.conv2d", reshard=Reshard.HIDDEN)])
     both = Subject(ops=table(op("Matmul")), report=moved)
-    assert ask(resharding, both) == clean(0.0, limit=0.05, unit="of kernel time")
+    assert ask(both) == LIMIT.clean(0.0)
 
 
 def test_reshards_of_a_report() -> None:
@@ -59,7 +58,7 @@ def test_reshards_of_a_report() -> None:
         Operation(6, "ttnn.relu", inputs=(3,), outputs=(3,), reshard=Reshard.NONE),
     ]
     asked = Subject(report=report(operations, [TALL, BLOCK, SPREAD]))
-    assert ask(resharding, asked) == found(
+    assert ask(asked) == found(
         "2 reshards, 1 hidden inside another operation",
         value=2.0,
         limit=0,
@@ -69,14 +68,14 @@ def test_reshards_of_a_report() -> None:
             Evidence("ttnn.conv2d (operation 5) 1x1x1024x32, BLOCK → interleaved"),
         ],
     )
-    assert ask(resharding.with_limits(reshards=2), asked) == clean(2.0, limit=2, unit="reshards")
+    assert ask.with_limits(reshards=2)(asked) == clean(2.0, limit=2, unit="reshards")
 
 
 def test_a_move_without_a_graph_is_told_by_its_tensors() -> None:
     first = TALL._replace(shard=Shard((32, 32), (CoreRange(0, 0, 7, 3),)))
     other = TALL._replace(id=2, shard=Shard((64, 32), (CoreRange(0, 0, 7, 1),)))
     moves = [Operation(1, "ttnn.to_memory_config", inputs=(1,), outputs=(2,))]
-    assert ask(resharding, Subject(report=report(moves, [first, other]))) == found(
+    assert ask(report=report(moves, [first, other])) == found(
         "1 reshard, 0 hidden inside another operation",
         value=1.0,
         limit=0,
@@ -86,13 +85,13 @@ def test_a_move_without_a_graph_is_told_by_its_tensors() -> None:
     kept = Subject(report=report(moves, [first, first._replace(id=2)]))
     spread = Subject(report=report(moves, [first, SPREAD._replace(id=2)]))
     unavailable = not_measured("what ran inside is not told by 1 of 1 operation")
-    assert ask(resharding, kept) == ask(resharding, spread) == unavailable
+    assert ask(kept) == ask(spread) == unavailable
 
 
 def test_a_report_without_reshards() -> None:
     asked = Subject(report=report([Operation(1, "ttnn.relu", reshard=Reshard.NONE)]))
-    assert ask(resharding, asked) == clean(0.0, limit=0, unit="reshards")
+    assert ask(asked) == clean(0.0, limit=0, unit="reshards")
 
 
 def test_nothing_to_look_at() -> None:
-    assert ask(resharding, Subject()) == not_measured("needs an op table or a report database")
+    assert ask() == not_measured("needs an op table or a report database")

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from pytest_ttnn_perf.analysis.checklist.rule import clean, found, not_applicable, not_measured
-from pytest_ttnn_perf.analysis.checklist.rules.ttp303_hot_data_in_dram import hot_data_in_dram
-from pytest_ttnn_perf.records.finding import Evidence, Subject
-from tests.rules.answers import ask
+from tests.rules.answers import Ask, Evidence, limit, not_applicable, not_measured
 from tests.rules.tables import op, table, tensor
+
+ask = Ask("TTP303")
+LIMIT = limit(0.2, "of kernel time")
 
 INPUT = tensor(1, 1, 64, 64)
 FAR = tensor(1, 1, 32, 96)
 NEAR = tensor(1, 1, 32, 96, memory="L1_INTERLEAVED")
 WEIGHTS = tensor(1, 1, 96, 96)
-UNIT = "of kernel time"
 
 
 def test_time_in_ops_that_fetch() -> None:
@@ -21,12 +20,10 @@ def test_time_in_ops_that_fetch() -> None:
         op("MatmulDeviceOperation", [FAR, WEIGHTS], [NEAR], ns=40.0),
         op("MatmulDeviceOperation", [NEAR, WEIGHTS], [NEAR], ns=30.0),
     )
-    assert ask(hot_data_in_dram, Subject(ops=ops)) == found(
+    assert ask(ops=ops) == LIMIT.found(
+        0.4,
         "40.0 % of the kernel time goes into 1 op with activations read from DRAM",
-        value=0.4,
-        limit=0.2,
-        unit=UNIT,
-        evidence=[Evidence("Matmul 1x1x32x96 @ 1x1x96x96", 40.0, "ns", 0.4)],
+        [Evidence("Matmul 1x1x32x96 @ 1x1x96x96", 40.0, "ns", 0.4)],
     )
 
 
@@ -35,7 +32,7 @@ def test_up_to_the_limit_is_clean() -> None:
         op("UnaryDeviceOperation", [INPUT], [FAR], ns=80.0),
         op("UnaryDeviceOperation", [FAR], [NEAR], ns=20.0),
     )
-    assert ask(hot_data_in_dram, Subject(ops=ops)) == clean(0.2, limit=0.2, unit=UNIT)
+    assert ask(ops=ops) == LIMIT.clean(0.2)
 
 
 def test_weights_from_dram_do_not_count() -> None:
@@ -43,22 +40,20 @@ def test_weights_from_dram_do_not_count() -> None:
         op("UnaryDeviceOperation", [INPUT], [NEAR]),
         op("MatmulDeviceOperation", [NEAR, WEIGHTS], [NEAR]),
     )
-    assert ask(hot_data_in_dram, Subject(ops=ops)) == clean(0.0, limit=0.2, unit=UNIT)
+    assert ask(ops=ops) == LIMIT.clean(0.0)
 
 
 def test_prefill_and_single_ops_are_let_off() -> None:
     fill = table(op("PagedFillCacheDeviceOperation", [FAR], [FAR]))
-    assert ask(hot_data_in_dram, Subject(ops=fill)) == not_applicable(
+    assert ask(ops=fill) == not_applicable(
         "prefill: activations are as long as the prompt, and stream through DRAM"
     )
     single = table(op("UnaryDeviceOperation", [INPUT], [FAR]))
-    assert ask(hot_data_in_dram, Subject(ops=single)) == not_applicable(
-        "no op reads what another one made"
-    )
+    assert ask(ops=single) == not_applicable("no op reads what another one made")
 
 
 def test_inputs_that_do_not_tell() -> None:
-    assert ask(hot_data_in_dram, Subject()) == not_measured("needs an op table")
-    assert ask(hot_data_in_dram, Subject(ops=table(op("Unary")))) == not_measured(
+    assert ask() == not_measured("needs an op table")
+    assert ask(ops=table(op("Unary"))) == not_measured(
         "the capture tells nothing of the tensors that ops take and give"
     )

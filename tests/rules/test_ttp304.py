@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from pytest_ttnn_perf.analysis.checklist.rule import clean, found, not_measured
-from pytest_ttnn_perf.analysis.checklist.rules.ttp304_low_l1_headroom import low_l1_headroom
-from pytest_ttnn_perf.records.finding import Evidence, Subject
+from pytest_ttnn_perf.records.finding import Subject
 from pytest_ttnn_perf.records.ttnn_report import BufferType, Device, Operation, Report
-from tests.rules.answers import ask
+from tests.rules.answers import Ask, Evidence, clean, limit, not_measured
 from tests.rules.reports import record, report
+
+ask = Ask("TTP304")
+LIMIT = limit(0.1, "of L1")
 
 DEVICE = Device(0, 64, 8, 8, 1200, 64, 1000, None, 1100)
 
@@ -33,12 +34,10 @@ def running(number: int, tensors: int, circular: int | None) -> Operation:
 
 def test_the_fullest_operation_is_named() -> None:
     full = on_device(running(1, 600, 350), running(2, 100, 100), running(3, 500, 410))
-    assert ask(low_l1_headroom, Subject(report=full)) == found(
+    assert ask(report=full) == LIMIT.found(
+        1 - 950 / 1000,
         "ttnn.conv2d (operation 1) 1x1x64x32 leaves 5.0 % of a core's L1",
-        value=1 - 950 / 1000,
-        limit=0.1,
-        unit="of L1",
-        evidence=[
+        [
             Evidence("ttnn.conv2d (operation 1) 1x1x64x32", 950.0, "bytes"),
             Evidence("ttnn.conv2d (operation 3) 1x1x64x32", 910.0, "bytes"),
         ],
@@ -47,41 +46,35 @@ def test_the_fullest_operation_is_named() -> None:
 
 def test_exactly_enough_room_is_clean() -> None:
     asked = Subject(report=on_device(running(1, 500, 250), Operation(2, "ttnn.deallocate")))
-    assert ask(low_l1_headroom.with_limits(free=0.25), asked) == clean(
-        0.25, limit=0.25, unit="of L1"
-    )
+    assert ask.with_limits(free=0.25)(asked) == clean(0.25, limit=0.25, unit="of L1")
 
 
 def test_without_a_bank_size_the_limit_of_circular_buffers_counts() -> None:
     device = DEVICE._replace(l1_bank_bytes=None, cb_limit_bytes=1000)
     asked = Subject(report=on_device(running(1, 250, 250), device=device))
-    assert ask(low_l1_headroom, asked) == clean(0.5, limit=0.1, unit="of L1")
+    assert ask(asked) == LIMIT.clean(0.5)
 
 
 def test_silent_circular_buffers_are_no_room() -> None:
     asked = Subject(report=on_device(running(1, 250, 250), running(2, 100, None)))
-    assert ask(low_l1_headroom, asked) == not_measured(
+    assert ask(asked) == not_measured(
         "circular buffers are not told by 1 of 2 operations; what is told leaves 50.0 % of L1"
     )
 
 
 def test_tensors_alone_may_fill_it() -> None:
-    answer = ask(low_l1_headroom, Subject(report=on_device(running(1, 2000, None))))
-    assert answer == found(
+    answer = ask(report=on_device(running(1, 2000, None)))
+    assert answer == LIMIT.found(
+        0.0,
         "ttnn.conv2d (operation 1) 1x1x64x32 leaves 0.0 % of a core's L1",
-        value=0.0,
-        limit=0.1,
-        unit="of L1",
-        evidence=[Evidence("ttnn.conv2d (operation 1) 1x1x64x32", 2000.0, "bytes")],
+        [Evidence("ttnn.conv2d (operation 1) 1x1x64x32", 2000.0, "bytes")],
     )
 
 
 def test_inputs_that_do_not_tell() -> None:
-    assert ask(low_l1_headroom, Subject()) == not_measured("needs a report database")
-    assert ask(low_l1_headroom, Subject(report=report([running(1, 0, 0)]))) == not_measured(
+    assert ask() == not_measured("needs a report database")
+    assert ask(report=report([running(1, 0, 0)])) == not_measured(
         "the report does not tell how much L1 a core has"
     )
     silent = Subject(report=on_device(Operation(1, "ttnn.relu")))
-    assert ask(low_l1_headroom, silent) == not_measured(
-        "the report does not tell what ran inside its operations"
-    )
+    assert ask(silent) == not_measured("the report does not tell what ran inside its operations")

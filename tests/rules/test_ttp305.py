@@ -7,16 +7,17 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from pytest_ttnn_perf.analysis.checklist.rule import clean, found, not_applicable, not_measured
-from pytest_ttnn_perf.analysis.checklist.rules.ttp305_unused_cores import unused_cores
-from pytest_ttnn_perf.records.finding import Evidence, Subject
+from pytest_ttnn_perf.records.finding import Subject
 from pytest_ttnn_perf.records.ttnn_report import Device
-from tests.rules.answers import ask
+from tests.rules.answers import Ask, Evidence, found, limit, not_applicable, not_measured
 from tests.rules.reports import report
 from tests.rules.tables import op, table, tensor
 
 if TYPE_CHECKING:
     from pytest_ttnn_perf.records.ops import Op
+
+ask = Ask("TTP305")
+LIMIT = limit(0.5, "of cores")
 
 INPUT = tensor(1, 1, 32, 64)
 SHARDED = (
@@ -30,7 +31,7 @@ def test_most_cores_idle() -> None:
         op("UnaryDeviceOperation", [INPUT], ns=10_000.0, cores=64),
         op("UnaryDeviceOperation", [INPUT], ns=10_000.0, cores=32),
     )
-    assert ask(unused_cores.with_limits(share=0.6), Subject(ops=ops)) == found(
+    assert ask.with_limits(share=0.6)(ops=ops) == found(
         "50.0 % of 64 cores in use, weighted by the time of 3 ops",
         value=0.5,
         limit=0.6,
@@ -40,7 +41,7 @@ def test_most_cores_idle() -> None:
             Evidence("2 x Unary 1x1x32x64", 5_000.0, "ns", 5 / 40),
         ],
     )
-    assert ask(unused_cores, Subject(ops=ops)) == clean(0.5, limit=0.5, unit="of cores")
+    assert ask(ops=ops) == LIMIT.clean(0.5)
 
 
 @pytest.mark.parametrize(
@@ -55,11 +56,11 @@ def test_most_cores_idle() -> None:
 )
 def test_what_does_not_count(left_out: Op) -> None:
     ops = table(op("UnaryDeviceOperation", ns=5_000.0, cores=64), left_out)
-    assert ask(unused_cores, Subject(ops=ops)) == clean(1.0, limit=0.5, unit="of cores")
+    assert ask(ops=ops) == LIMIT.clean(1.0)
 
 
 def test_nothing_that_counts() -> None:
-    assert ask(unused_cores, Subject(ops=table(op("Unary", ns=10.0)))) == not_applicable(
+    assert ask(ops=table(op("Unary", ns=10.0))) == not_applicable(
         "no op of 5 µs or more that is to be counted"
     )
 
@@ -68,15 +69,11 @@ def test_a_report_may_tell_the_cores_that_there_are() -> None:
     ops = table(op("UnaryDeviceOperation", ns=5_000.0, cores=32), available_cores=None)
     device = Device(0, 64, 8, 8, None, None, None, None, None)
     both = Subject(ops=ops, report=replace(report([]), devices=(device,)))
-    assert ask(unused_cores, both) == clean(0.5, limit=0.5, unit="of cores")
-    assert ask(unused_cores, Subject(ops=ops)) == not_measured(
-        "the capture does not tell how many cores there are"
-    )
+    assert ask(both) == LIMIT.clean(0.5)
+    assert ask(ops=ops) == not_measured("the capture does not tell how many cores there are")
 
 
 def test_inputs_that_do_not_tell() -> None:
-    assert ask(unused_cores, Subject()) == not_measured("needs an op table")
+    assert ask() == not_measured("needs an op table")
     ops = table(op("UnaryDeviceOperation", ns=5_000.0, cores=None))
-    assert ask(unused_cores, Subject(ops=ops)) == not_measured(
-        "the capture does not tell how many cores ops ran on"
-    )
+    assert ask(ops=ops) == not_measured("the capture does not tell how many cores ops ran on")

@@ -7,15 +7,15 @@ from typing import TYPE_CHECKING
 import pytest
 
 from pytest_ttnn_perf.analysis.captures.ops_csv import read_ops_csv
-from pytest_ttnn_perf.analysis.checklist.rule import clean, found, not_applicable, not_measured
-from pytest_ttnn_perf.analysis.checklist.rules.ttp306_core_skew import core_skew
-from pytest_ttnn_perf.records.finding import Evidence, Subject
 from tests.harness.corpus import corpus
-from tests.rules.answers import ask
+from tests.rules.answers import Ask, Evidence, clean, limit, not_applicable, not_measured
 from tests.rules.tables import op, table, tensor
 
 if TYPE_CHECKING:
     from pytest_ttnn_perf.records.ops import Op
+
+ask = Ask("TTP306")
+LIMIT = limit(0.05, "of kernel time")
 
 UNIT = "of kernel time"
 INPUT = tensor(1, 1, 32, 64)
@@ -34,13 +34,11 @@ def test_one_core_does_the_work_of_others() -> None:
         op("HaloDeviceOperation", [INPUT], ns=10_000.0, per_core_ns=(4_000.0, 9_900.0)),
         op("SliceDeviceOperation", [INPUT], ns=10_000.0, per_core_ns=(4_950.0, 9_900.0)),
     ]
-    assert ask(core_skew, Subject(ops=table(*rows))) == found(
+    assert ask(ops=table(*rows)) == LIMIT.found(
+        26_000 / 126_000,
         "uneven cores in 3 of 5 ops, 20.6 % of the kernel time: one works more than 2 times "
         "as long as another",
-        value=26_000 / 126_000,
-        limit=0.05,
-        unit=UNIT,
-        evidence=[
+        [
             Evidence("2 x Halo 1x1x32x64", 15_800.0, "ns", 15.8 / 126),
             Evidence("Reshape 1x1x32x64", 4_900.0, "ns", 4.9 / 126),
         ],
@@ -62,28 +60,22 @@ def test_one_core_does_the_work_of_others() -> None:
 )
 def test_what_does_not_count(other: Op, share: float) -> None:
     ops = table(EVEN, other)
-    assert ask(core_skew.with_limits(share=0.0), Subject(ops=ops)) == clean(
-        share, limit=0.0, unit=UNIT
-    )
+    assert ask.with_limits(share=0.0)(ops=ops) == clean(share, limit=0.0, unit=UNIT)
 
 
 def test_the_limit_itself_is_clean() -> None:
     ops = table(EVEN, op("Halo", ns=10_000.0, per_core_ns=(1.0, 9_000.0)))
-    assert ask(core_skew.with_limits(share=0.1), Subject(ops=ops)) == clean(
-        0.1, limit=0.1, unit=UNIT
-    )
-    assert ask(core_skew.with_limits(share=0.099), Subject(ops=ops)).value == 0.1
+    assert ask.with_limits(share=0.1)(ops=ops) == clean(0.1, limit=0.1, unit=UNIT)
+    assert ask.with_limits(share=0.099)(ops=ops).value == 0.1
 
 
 def test_inputs_that_do_not_tell() -> None:
-    assert ask(core_skew, Subject()) == not_measured("needs an op table")
-    assert ask(core_skew, Subject(ops=table(op("Halo", ns=9_000.0)))) == not_measured(UNTOLD)
+    assert ask() == not_measured("needs an op table")
+    assert ask(ops=table(op("Halo", ns=9_000.0))) == not_measured(UNTOLD)
     short = table(op("Halo", ns=10.0, per_core_ns=(5.0, 9.0)))
-    assert ask(core_skew, Subject(ops=short)) == not_applicable(
-        "no op of 5 µs or more that is to be counted"
-    )
+    assert ask(ops=short) == not_applicable("no op of 5 µs or more that is to be counted")
     other = table(op("Halo", ns=9_000.0), op("Halo", ns=10.0, per_core_ns=(5.0, 9.0)))
-    assert ask(core_skew, Subject(ops=other)) == not_measured(f"{UNTOLD} of ops that count")
+    assert ask(ops=other) == not_measured(f"{UNTOLD} of ops that count")
 
 
 def test_a_real_capture_that_tells() -> None:
@@ -94,7 +86,7 @@ def test_a_real_capture_that_tells() -> None:
         162.0,
         162_921.0,
     )
-    answer = ask(core_skew.with_limits(share=0.0), Subject(ops=table))
+    answer = ask.with_limits(share=0.0)(ops=table)
     whole = sum(row.kernel_ns for row in table if not row.host)
     assert answer.evidence[0] == Evidence("Reshape 1x1x9x25281", 162_759.0, "ns", 162_759.0 / whole)
 
@@ -102,4 +94,4 @@ def test_a_real_capture_that_tells() -> None:
 def test_a_real_capture_whose_columns_are_empty() -> None:
     table = read_ops_csv(corpus("ops_perf/blackhole_oft_conv.csv"))
     assert (table.columns.core_min_ns, table.columns.core_max_ns) == ((), ())
-    assert ask(core_skew, Subject(ops=table)) == not_measured(UNTOLD)
+    assert ask(ops=table) == not_measured(UNTOLD)

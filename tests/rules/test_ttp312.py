@@ -6,14 +6,15 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from pytest_ttnn_perf.analysis.checklist.rule import clean, found, not_applicable, not_measured
-from pytest_ttnn_perf.analysis.checklist.rules.ttp312_small_matmul_blocks import small_matmul_blocks
-from pytest_ttnn_perf.records.finding import Evidence, Subject
-from tests.rules.answers import ask
+from pytest_ttnn_perf.records.finding import Subject
+from tests.rules.answers import Ask, Evidence, clean, limit, not_applicable, not_measured
 from tests.rules.tables import op, table, tensor
 
 if TYPE_CHECKING:
     from pytest_ttnn_perf.records.ops import Op
+
+ask = Ask("TTP312")
+LIMIT = limit(0.05, "of kernel time")
 
 INPUT, WEIGHTS = tensor(1, 1, 32, 128), tensor(1, 1, 128, 64)
 UNIT = "of kernel time"
@@ -48,15 +49,13 @@ def matmul(
 def test_blocks_of_one_tile(small: Op) -> None:
     name = "MinimalMatmulOp" if small.signature.op == "MinimalMatmulOp" else "Matmul"
     ops = table(small, op("UnaryDeviceOperation", ns=50.0))
-    assert ask(small_matmul_blocks, Subject(ops=ops)) == found(
+    assert ask(ops=ops) == LIMIT.found(
+        0.5,
         "50.0 % of the kernel time goes into 1 matmul with very small blocks",
-        value=0.5,
-        limit=0.05,
-        unit=UNIT,
-        evidence=[Evidence(f"{name} 1x1x32x128 @ 1x1x128x64", 50.0, "ns", 0.5)],
+        [Evidence(f"{name} 1x1x32x128 @ 1x1x128x64", 50.0, "ns", 0.5)],
     )
-    limit = small_matmul_blocks.with_limits(share=0.5)
-    assert ask(limit, Subject(ops=ops)) == clean(0.5, limit=0.5, unit=UNIT)
+    limit = ask.with_limits(share=0.5)
+    assert limit(ops=ops) == clean(0.5, limit=0.5, unit=UNIT)
 
 
 @pytest.mark.parametrize(
@@ -71,15 +70,13 @@ def test_blocks_of_one_tile(small: Op) -> None:
     ids=["two tiles", "one output tile", "one inner tile"],
 )
 def test_blocks_that_are_as_large_as_they_can_be(other: Op) -> None:
-    answer = ask(small_matmul_blocks, Subject(ops=table(other)))
-    assert answer == clean(0.0, limit=0.05, unit=UNIT)
+    answer = ask(ops=table(other))
+    assert answer == LIMIT.clean(0.0)
 
 
 def test_inputs_that_do_not_tell() -> None:
-    assert ask(small_matmul_blocks, Subject()) == not_measured("needs an op table")
+    assert ask() == not_measured("needs an op table")
     unary = Subject(ops=table(op("Unary")))
-    assert ask(small_matmul_blocks, unary) == not_applicable("no matmuls")
+    assert ask(unary) == not_applicable("no matmuls")
     silent = Subject(ops=table(op("Matmul", attributes="{'program_config': 'std::nullopt'}")))
-    assert ask(small_matmul_blocks, silent) == not_measured(
-        "the attributes of matmuls do not tell the sizes of blocks"
-    )
+    assert ask(silent) == not_measured("the attributes of matmuls do not tell the sizes of blocks")

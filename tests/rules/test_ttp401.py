@@ -5,19 +5,19 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from pytest_ttnn_perf.analysis.checklist.rule import Answer
-from pytest_ttnn_perf.analysis.checklist.rules.ttp401_host_bound import host_bound
-from pytest_ttnn_perf.records.finding import Evidence, RuleOutcome, Subject
+from pytest_ttnn_perf.records.finding import RuleOutcome, Subject
 from pytest_ttnn_perf.records.ops import Signpost
-from tests.rules.answers import ask
+from tests.rules.answers import Ask, Evidence, limit, not_measured
 from tests.rules.observations import measured
 from tests.rules.tables import on_host, op, table, tensor
 
 if TYPE_CHECKING:
     from pytest_ttnn_perf.records.ops import Op
 
+ask = Ask("TTP401")
+LIMIT = limit(0.2, "of the time")
+
 X = tensor(1, 1, 32, 64)
-UNIT = "of the time"
 INFLATED = "outside a replay the profiler itself makes gaps longer"
 #: The gap before a phase: compilation, most of the time of a capture.
 BEFORE = 1e9
@@ -36,62 +36,56 @@ def call(
 def test_gaps_inside_replays_are_found() -> None:
     rows = [*call(BEFORE), *call(300, replay=(7, 1)), *call(500, replay=(7, 2))]
     rows += [*call(300, device=1, replay=(7, 1)), *call(500, device=1, replay=(7, 2))]
-    assert ask(host_bound, Subject(ops=table(*rows))) == Answer(
-        RuleOutcome.FOUND,
-        "devices wait 33.3 % of the time for their next op, in 2 replays",
+    assert ask(ops=table(*rows)) == LIMIT.found(
         1600 / 4800,
-        0.2,
-        UNIT,
-        (Evidence("4 x Add 1x1x32x64", 1600.0, "ns", 1600 / 4800),),
+        "devices wait 33.3 % of the time for their next op, in 2 replays",
+        [Evidence("4 x Add 1x1x32x64", 1600.0, "ns", 1600 / 4800)],
     )
 
 
 def test_the_limit_itself_is_clean() -> None:
     ops = table(*call(200, replay=(7, 1)))
-    assert ask(host_bound, Subject(ops=ops)) == Answer(RuleOutcome.CLEAN, None, 0.2, 0.2, UNIT)
+    assert ask(ops=ops) == LIMIT.clean(0.2)
 
 
 def test_a_gap_below_zero_is_none() -> None:
     ops = table(*call(-6e9, replay=(7, 1)))
-    assert ask(host_bound, Subject(ops=ops)) == Answer(RuleOutcome.CLEAN, None, 0.0, 0.2, UNIT)
+    assert ask(ops=ops) == LIMIT.clean(0.0)
 
 
 def test_a_window_of_signposts_is_said_to_be_inflated() -> None:
     rows = [*call(BEFORE), *call(800), *call(BEFORE)]
     posts = (Signpost("DECODE", 2), Signpost("inner", 3), Signpost("DECODE_END", 4))
-    assert ask(host_bound, Subject(ops=replace(table(*rows), signposts=posts))) == Answer(
-        RuleOutcome.FOUND,
-        f"devices wait 50.0 % of the time for their next op, in 1 window; {INFLATED}",
+    assert ask(ops=replace(table(*rows), signposts=posts)) == LIMIT.found(
         0.5,
-        0.2,
-        UNIT,
-        (Evidence("Add 1x1x32x64", 800.0, "ns", 0.5),),
+        f"devices wait 50.0 % of the time for their next op, in 1 window; {INFLATED}",
+        [Evidence("Add 1x1x32x64", 800.0, "ns", 0.5)],
     )
 
 
 def test_the_measured_call_of_a_test_is_a_window() -> None:
     ops = table(on_host("(torch) cat"), *call(100), *call(0, device=1))
     subject = replace(measured(), ops=replace(ops, windowed=True))
-    assert ask(host_bound, subject) == Answer(RuleOutcome.CLEAN, INFLATED, 100 / 1700, 0.2, UNIT)
+    assert ask(subject) == LIMIT.clean(100 / 1700, reason=INFLATED)
 
 
 def test_what_passes_between_calls_is_no_gap() -> None:
     rows = [*call(100), *(row._replace(gap_ns=BEFORE) for row in call(100)[:1]), *call(100)[1:]]
     ops = replace(table(*rows), windowed=True)
-    assert ask(host_bound, Subject(ops=ops)).outcome is RuleOutcome.FOUND
-    told = ask(host_bound, Subject(ops=replace(ops, calls=(0, 2))))
+    assert ask(ops=ops).outcome is RuleOutcome.FOUND
+    told = ask(ops=replace(ops, calls=(0, 2)))
     assert told.outcome is RuleOutcome.CLEAN
     assert told.value == pytest.approx(100 / 900)
 
 
 def test_a_whole_capture_that_a_test_attached_is_none() -> None:
     subject = replace(measured(), ops=table(*call(10_000)))
-    assert ask(host_bound, subject).outcome is RuleOutcome.NOT_MEASURED
+    assert ask(subject).outcome is RuleOutcome.NOT_MEASURED
 
 
 def test_a_capture_that_was_cut_is_a_window() -> None:
     ops = replace(table(*call(200)), windowed=True)
-    assert ask(host_bound, Subject(ops=ops)) == Answer(RuleOutcome.CLEAN, INFLATED, 0.2, 0.2, UNIT)
+    assert ask(ops=ops) == LIMIT.clean(0.2, reason=INFLATED)
 
 
 @pytest.mark.parametrize(
@@ -110,16 +104,16 @@ def test_a_capture_that_was_cut_is_a_window() -> None:
     ],
 )
 def test_without_gaps_nothing_is_measured(subject: Subject, reason: str) -> None:
-    assert ask(host_bound, subject) == Answer(RuleOutcome.NOT_MEASURED, reason)
+    assert ask(subject) == not_measured(reason)
 
 
 def test_an_execution_of_one_op_has_no_gap() -> None:
     alone = table(op("Add", [X], ns=400, gap_ns=BEFORE, replay=(7, 1)))
-    assert ask(host_bound, Subject(ops=alone)) == Answer(RuleOutcome.CLEAN, None, 0.0, 0.2, UNIT)
+    assert ask(ops=alone) == LIMIT.clean(0.0)
 
 
 def test_an_empty_window_and_a_trace_of_unknown_replays_are_none() -> None:
     ops = table(*(row._replace(trace=7) for row in call(300)))
     posts = (Signpost("EMPTY", 1), Signpost("EMPTY_END", 1))
     subject = Subject(ops=replace(ops, signposts=posts))
-    assert ask(host_bound, subject).outcome is RuleOutcome.NOT_MEASURED
+    assert ask(subject).outcome is RuleOutcome.NOT_MEASURED

@@ -6,18 +6,18 @@ from typing import TYPE_CHECKING
 import pytest
 
 from pytest_ttnn_perf.analysis.captures.ops_rows import window
-from pytest_ttnn_perf.analysis.checklist.rule import Answer
-from pytest_ttnn_perf.analysis.checklist.rules.ttp403_dynamic_shapes import dynamic_shapes
 from pytest_ttnn_perf.observe.devices import signposts_of
-from pytest_ttnn_perf.records.finding import Evidence, RuleOutcome, Subject
+from pytest_ttnn_perf.records.finding import RuleOutcome, Subject
 from pytest_ttnn_perf.records.ops import Signpost
-from tests.rules.answers import ask
+from tests.rules.answers import Ask, Evidence, found, limit, not_measured
 from tests.rules.tables import on_host, op, table, tensor
 
 if TYPE_CHECKING:
     from pytest_ttnn_perf.records.ops import Op, Tensor
 
-UNIT = "executions that differ"
+ask = Ask("TTP403")
+LIMIT = limit(0, "executions that differ")
+
 X, Y = tensor(1, 1, 32, 64), tensor(1, 1, 64, 64)
 
 
@@ -37,14 +37,11 @@ def calls(*runs: list[Op], names: tuple[str, ...] = (), ours: str | None = None)
 
 
 def test_calls_on_other_shapes_are_found() -> None:
-    answer = ask(dynamic_shapes, calls([op("Add", [X])], [op("Add", [X])], [op("Add", [Y])]))
-    assert answer == Answer(
-        RuleOutcome.FOUND,
-        "different from the first: 1 of 2 repeated executions",
+    answer = ask(calls([op("Add", [X])], [op("Add", [X])], [op("Add", [Y])]))
+    assert answer == LIMIT.found(
         1,
-        0,
-        UNIT,
-        (Evidence("DECODE on device 0, call 3: Add 1x1x64x64 instead of Add 1x1x32x64"),),
+        "different from the first: 1 of 2 repeated executions",
+        [Evidence("DECODE on device 0, call 3: Add 1x1x64x64 instead of Add 1x1x32x64")],
     )
 
 
@@ -54,13 +51,10 @@ def test_calls_of_other_ops_are_found() -> None:
         [op("Add", [X]), op("Mul", [X])],
         ours="test_a",
     )
-    assert ask(dynamic_shapes, subject) == Answer(
-        RuleOutcome.FOUND,
-        "different from the first: 1 of 1 repeated execution",
+    assert ask(subject) == LIMIT.found(
         1,
-        0,
-        UNIT,
-        (Evidence("test_a on device 0, call 2: 2 ops instead of 1 op"),),
+        "different from the first: 1 of 1 repeated execution",
+        [Evidence("test_a on device 0, call 2: 2 ops instead of 1 op")],
     )
 
 
@@ -71,14 +65,14 @@ def test_calls_of_several_tests_are_not_compared_with_each_other() -> None:
     assert two is not None
     shifted = tuple(post._replace(position=post.position + len(one)) for post in two.signposts)
     both = replace(table(*one, *two), signposts=(*one.signposts, *shifted))
-    assert ask(dynamic_shapes, Subject(ops=both)) == Answer(RuleOutcome.CLEAN, None, 0, 0, UNIT)
+    assert ask(ops=both) == LIMIT.clean(0)
 
 
 @pytest.mark.parametrize(("last", "differing"), [(X, 0), (Y, 1)])
 def test_windows_of_one_name_that_were_asked_for_are_compared(last: Tensor, differing: int) -> None:
     whole = calls([op("Add", [X]), op("Mul", [X])], [op("Add", [X]), op("Mul", [last])]).ops
     assert whole is not None
-    answer = ask(dynamic_shapes, Subject(ops=window(whole, "DECODE", None)))
+    answer = ask(ops=window(whole, "DECODE", None))
     assert (answer.outcome is RuleOutcome.FOUND, answer.value) == (bool(differing), differing)
     expected = "measured call on device 0, call 2: Mul 1x1x64x64 instead of Mul 1x1x32x64"
     assert [each.subject for each in answer.evidence] == [expected] * differing
@@ -86,28 +80,23 @@ def test_windows_of_one_name_that_were_asked_for_are_compared(last: Tensor, diff
 
 def test_replays_on_other_shapes_are_found() -> None:
     rows = [op("Add", [X], replay=(3, 1)), op("Add", [Y], replay=(3, 2))]
-    assert ask(dynamic_shapes, Subject(ops=table(*rows))) == Answer(
-        RuleOutcome.FOUND,
-        "different from the first: 1 of 1 repeated execution",
+    assert ask(ops=table(*rows)) == LIMIT.found(
         1,
-        0,
-        UNIT,
-        (Evidence("trace 3 on device 0, replay 2: Add 1x1x64x64 instead of Add 1x1x32x64"),),
+        "different from the first: 1 of 1 repeated execution",
+        [Evidence("trace 3 on device 0, replay 2: Add 1x1x64x64 instead of Add 1x1x32x64")],
     )
 
 
 def test_executions_that_are_alike_are_clean() -> None:
-    alike = Answer(RuleOutcome.CLEAN, None, 0, 0, UNIT)
-    assert ask(dynamic_shapes, calls([op("Add", [X])], [op("Add", [X])])) == alike
+    alike = LIMIT.clean(0)
+    assert ask(calls([op("Add", [X])], [op("Add", [X])])) == alike
     rows = [op("Add", [X], replay=(3, n), device=d) for n in (1, 2) for d in (0, 1)]
-    assert ask(dynamic_shapes, Subject(ops=table(*rows))) == alike
+    assert ask(ops=table(*rows)) == alike
 
 
 def test_what_the_author_states_is_found() -> None:
     subject = Subject(ops=table(op("Add", [X])), facts={"dynamic_shapes": True})
-    assert ask(dynamic_shapes, subject) == Answer(
-        RuleOutcome.FOUND, "the test states that its shapes change from call to call"
-    )
+    assert ask(subject) == found("the test states that its shapes change from call to call")
 
 
 ONCE = (
@@ -135,7 +124,7 @@ ONCE = (
     ],
 )
 def test_what_cannot_be_compared_is_not_measured(subject: Subject, reason: str) -> None:
-    assert ask(dynamic_shapes, subject) == Answer(RuleOutcome.NOT_MEASURED, reason)
+    assert ask(subject) == not_measured(reason)
 
 
 def test_a_replay_that_ends_early_is_not_complete() -> None:
@@ -144,9 +133,8 @@ def test_a_replay_that_ends_early_is_not_complete() -> None:
         op("Mul", [X], replay=(3, 1)),
         op("Add", [X], replay=(3, 2)),
     ]
-    assert ask(dynamic_shapes, Subject(ops=table(*rows))) == Answer(
-        RuleOutcome.NOT_MEASURED,
-        "replays are not complete (TTP002): trace 3 on device 0, replay 2: 1 op instead of 2 ops",
+    assert ask(ops=table(*rows)) == not_measured(
+        "replays are not complete (TTP002): trace 3 on device 0, replay 2: 1 op instead of 2 ops"
     )
 
 
@@ -154,9 +142,9 @@ def test_fallbacks_of_calls_and_replays_inside_calls_are_left_out() -> None:
     plain = op("Add", [X])
     traced = [op("Mul", [X], replay=(3, 1)), op("Mul", [X], replay=(3, 2))]
     subject = calls([plain, on_host("(torch) cat"), traced[0]], [plain, traced[1]])
-    assert ask(dynamic_shapes, subject) == Answer(RuleOutcome.CLEAN, None, 0, 0, UNIT)
+    assert ask(subject) == LIMIT.clean(0)
 
 
 def test_executions_of_a_trace_that_are_not_told_apart_are_not_compared() -> None:
     rows = [op("Add", [X])._replace(trace=3), op("Add", [Y])._replace(trace=3)]
-    assert ask(dynamic_shapes, Subject(ops=table(*rows))) == Answer(RuleOutcome.NOT_MEASURED, ONCE)
+    assert ask(ops=table(*rows)) == not_measured(ONCE)

@@ -4,12 +4,13 @@ from dataclasses import replace
 
 import pytest
 
-from pytest_ttnn_perf.analysis.checklist.rule import Answer
-from pytest_ttnn_perf.analysis.checklist.rules.ttp404_device_behind_e2e import device_behind_e2e
-from pytest_ttnn_perf.records.finding import RuleOutcome, Subject
+from pytest_ttnn_perf.records.finding import Subject
 from pytest_ttnn_perf.records.metric import KERNEL_TIME, Source
-from tests.rules.answers import ask
+from tests.rules.answers import Ask, clean, limit, not_measured
 from tests.rules.observations import measured, timed
+
+ask = Ask("TTP404")
+LIMIT = limit(0.2, "of the wall time")
 
 UNIT = "of the wall time"
 
@@ -21,23 +22,18 @@ def times(*device_ns: float, source: Source = Source.DEVICE) -> Subject:
 
 @pytest.mark.parametrize("source", [Source.DEVICE, Source.REALTIME, Source.TRACY])
 def test_a_call_that_takes_longer_than_the_device_is_found(source: Source) -> None:
-    assert ask(device_behind_e2e, times(2.5e6, 2.5e6, 9e6, source=source)) == Answer(
-        RuleOutcome.FOUND,
-        "of the 10 ms of a call, the slowest device works 2.5 ms: 75.0 % goes by without a kernel",
+    assert ask(times(2.5e6, 2.5e6, 9e6, source=source)) == LIMIT.found(
         0.75,
-        0.2,
-        UNIT,
+        "of the 10 ms of a call, the slowest device works 2.5 ms: 75.0 % goes by without a kernel",
     )
 
 
 def test_the_limit_itself_is_clean() -> None:
-    assert ask(device_behind_e2e.with_limits(share=0.25), times(7.5e6)) == Answer(
-        RuleOutcome.CLEAN, None, 0.25, 0.25, UNIT
-    )
+    assert ask.with_limits(share=0.25)(times(7.5e6)) == clean(0.25, limit=0.25, unit=UNIT)
 
 
 def test_a_device_that_a_profiler_slowed_down_is_not_behind() -> None:
-    assert ask(device_behind_e2e, times(12e6)) == Answer(RuleOutcome.CLEAN, None, 0.0, 0.2, UNIT)
+    assert ask(times(12e6)) == LIMIT.clean(0.0)
 
 
 LOST = replace(timed(name=KERNEL_TIME, source=Source.DEVICE), note="the profiler dropped markers")
@@ -55,4 +51,4 @@ LOST = replace(timed(name=KERNEL_TIME, source=Source.DEVICE), note="the profiler
     ],
 )
 def test_without_both_times_nothing_is_measured(subject: Subject, reason: str) -> None:
-    assert ask(device_behind_e2e, subject) == Answer(RuleOutcome.NOT_MEASURED, reason)
+    assert ask(subject) == not_measured(reason)

@@ -2,15 +2,14 @@ from __future__ import annotations
 
 import pytest
 
-from pytest_ttnn_perf.analysis.checklist.rule import Answer
-from pytest_ttnn_perf.analysis.checklist.rules.ttp405_trace_region_missing import (
-    trace_region_missing,
-)
-from pytest_ttnn_perf.records.finding import RuleOutcome, Subject
+from pytest_ttnn_perf.records.finding import Subject
 from pytest_ttnn_perf.records.hardware import Configuration, Scalar
 from pytest_ttnn_perf.records.observation import Observation
-from tests.rules.answers import ask
+from tests.rules.answers import Ask, clean, limit, not_applicable, not_measured
 from tests.rules.tables import op, table
+
+ask = Ask("TTP405")
+LIMIT = limit(1, "B")
 
 TRACED = table(op("Add", replay=(1, 1)))
 
@@ -29,34 +28,24 @@ def opened(**configuration: Scalar) -> Subject:
     ],
 )
 def test_a_trace_without_a_region_is_found(subject: Subject) -> None:
-    assert ask(trace_region_missing, subject) == Answer(
-        RuleOutcome.FOUND, "a trace is used with a trace region of 0 B", 0.0, 1, "B"
-    )
+    assert ask(subject) == LIMIT.found(0.0, "a trace is used with a trace region of 0 B")
 
 
 def test_the_limit_itself_is_clean() -> None:
-    assert ask(trace_region_missing, opened(trace_region_size=1)) == Answer(
-        RuleOutcome.CLEAN, None, 1.0, 1, "B"
-    )
+    assert ask(opened(trace_region_size=1)) == LIMIT.clean(1.0)
 
 
 def test_a_limit_of_zero_accepts_what_newer_releases_do() -> None:
-    assert ask(trace_region_missing.with_limits(size=0), opened(trace_region_size=0)) == Answer(
-        RuleOutcome.CLEAN, None, 0.0, 0, "B"
-    )
+    assert ask.with_limits(size=0)(opened(trace_region_size=0)) == clean(0.0, limit=0, unit="B")
 
 
 def test_a_region_of_tt_xla_is_clean() -> None:
     facts: dict[str, Scalar] = {"use_trace": True, "TT_RUNTIME_TRACE_REGION_SIZE": "10000000"}
-    assert ask(trace_region_missing, Subject(facts=facts)) == Answer(
-        RuleOutcome.CLEAN, None, 10_000_000.0, 1, "B"
-    )
+    assert ask(facts=facts) == LIMIT.clean(10_000_000.0)
 
 
 def test_without_a_trace_the_question_does_not_arise() -> None:
-    assert ask(trace_region_missing, Subject(ops=table(op("Add")))) == Answer(
-        RuleOutcome.NOT_APPLICABLE, "no trace is used"
-    )
+    assert ask(ops=table(op("Add"))) == not_applicable("no trace is used")
 
 
 @pytest.mark.parametrize(
@@ -74,13 +63,11 @@ def test_without_a_trace_the_question_does_not_arise() -> None:
     ],
 )
 def test_what_is_not_known_is_not_measured(subject: Subject, reason: str) -> None:
-    assert ask(trace_region_missing, subject) == Answer(RuleOutcome.NOT_MEASURED, reason)
+    assert ask(subject) == not_measured(reason)
 
 
 def test_one_known_size_is_enough() -> None:
     facts: dict[str, Scalar] = {
         "use_trace": True, "trace_region_size": 4096, "TT_RUNTIME_TRACE_REGION_SIZE": None,
     }  # fmt: skip
-    assert ask(trace_region_missing, Subject(facts=facts)) == Answer(
-        RuleOutcome.CLEAN, None, 4096.0, 1, "B"
-    )
+    assert ask(facts=facts) == LIMIT.clean(4096.0)

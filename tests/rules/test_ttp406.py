@@ -4,14 +4,15 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from pytest_ttnn_perf.analysis.checklist.rule import Answer
-from pytest_ttnn_perf.analysis.checklist.rules.ttp406_program_cache_off import program_cache_off
-from pytest_ttnn_perf.records.finding import RuleOutcome, Subject
-from tests.rules.answers import ask
+from pytest_ttnn_perf.records.finding import Subject
+from tests.rules.answers import Ask, clean, found, limit, not_measured
 from tests.rules.observations import measured
 
 if TYPE_CHECKING:
     from pytest_ttnn_perf.records.hardware import Scalar
+
+ask = Ask("TTP406")
+LIMIT = limit(1, "programs")
 
 VARIABLE = "TT_RUNTIME_ENABLE_PROGRAM_CACHE"
 
@@ -23,13 +24,13 @@ def counted(entries: int) -> Subject:
 
 
 def test_a_cache_that_stays_empty_is_found_whatever_is_stated() -> None:
-    assert ask(program_cache_off, counted(0)) == Answer(
-        RuleOutcome.FOUND, "after the samples the program cache held 0 programs", 0.0, 1, "programs"
+    assert ask(counted(0)) == LIMIT.found(
+        0.0, "after the samples the program cache held 0 programs"
     )
 
 
 def test_one_program_is_clean() -> None:
-    assert ask(program_cache_off, counted(1)) == Answer(RuleOutcome.CLEAN, None, 1.0, 1, "programs")
+    assert ask(counted(1)) == LIMIT.clean(1.0)
 
 
 @pytest.mark.parametrize(
@@ -44,26 +45,23 @@ def test_one_program_is_clean() -> None:
 )
 def test_what_is_stated(name: str, value: Scalar, on: bool) -> None:
     expected = (
-        Answer(RuleOutcome.CLEAN, f"{name} says that it is on")
+        clean(reason=f"{name} says that it is on")
         if on
-        else Answer(RuleOutcome.FOUND, f"{name} says that the program cache is off")
+        else found(f"{name} says that the program cache is off")
     )
-    assert ask(program_cache_off, Subject(facts={name: value})) == expected
+    assert ask(facts={name: value}) == expected
 
 
 @pytest.mark.parametrize(
     "subject", [Subject(facts={"use_trace": True}), measured(facts={"use_trace": True})]
 )
 def test_what_nobody_tells_is_not_measured(subject: Subject) -> None:
-    assert ask(program_cache_off, subject) == Answer(
-        RuleOutcome.NOT_MEASURED,
+    assert ask(subject) == not_measured(
         "nothing tells of the program cache: no device was open, or it does not count its "
-        "programs; state the fact program_cache",
+        "programs; state the fact program_cache"
     )
 
 
 @pytest.mark.parametrize("subject", [Subject(), measured()])
 def test_without_a_device_it_is_not_measured(subject: Subject) -> None:
-    assert ask(program_cache_off, subject) == Answer(
-        RuleOutcome.NOT_MEASURED, "needs a device, or facts that are stated of one"
-    )
+    assert ask(subject) == not_measured("needs a device, or facts that are stated of one")

@@ -2,36 +2,30 @@ from __future__ import annotations
 
 import pytest
 
-from pytest_ttnn_perf.analysis.checklist.rule import Answer
-from pytest_ttnn_perf.analysis.checklist.rules.ttp501_one_command_queue import one_command_queue
-from pytest_ttnn_perf.records.finding import RuleOutcome, Subject
-from tests.rules.answers import ask
+from pytest_ttnn_perf.records.finding import Subject
+from tests.rules.answers import Ask, clean, limit, not_measured
 from tests.rules.io_times import io_measured
 from tests.rules.observations import measured
 
-UNIT = "of compute and transfers"
+ask = Ask("TTP501")
+LIMIT = limit(0.2, "of compute and transfers")
+
 ONE = {"num_command_queues": 1}
 
 
 def test_long_transfers_on_the_only_queue_are_found() -> None:
-    assert ask(one_command_queue, io_measured(6e6, 4e6, 10e6, facts=ONE)) == Answer(
-        RuleOutcome.FOUND,
-        "transfers take 40.0 % of the time, and one command queue is open",
-        0.4,
-        0.2,
-        UNIT,
+    assert ask(io_measured(6e6, 4e6, 10e6, facts=ONE)) == LIMIT.found(
+        0.4, "transfers take 40.0 % of the time, and one command queue is open"
     )
 
 
 def test_the_limit_itself_is_clean() -> None:
-    assert ask(one_command_queue, io_measured(8e6, 2e6, 10e6, facts=ONE)) == Answer(
-        RuleOutcome.CLEAN, None, 0.2, 0.2, UNIT
-    )
+    assert ask(io_measured(8e6, 2e6, 10e6, facts=ONE)) == LIMIT.clean(0.2)
 
 
 def test_two_queues_are_clean() -> None:
     subject = io_measured(6e6, 4e6, 10e6, facts={"num_command_queues": 2})
-    assert ask(one_command_queue, subject) == Answer(RuleOutcome.CLEAN, "2 command queues are open")
+    assert ask(subject) == clean(reason="2 command queues are open")
 
 
 @pytest.mark.parametrize(
@@ -50,4 +44,4 @@ def test_two_queues_are_clean() -> None:
     ],
 )
 def test_what_is_not_known_is_not_measured(subject: Subject, reason: str) -> None:
-    assert ask(one_command_queue, subject) == Answer(RuleOutcome.NOT_MEASURED, reason)
+    assert ask(subject) == not_measured(reason)

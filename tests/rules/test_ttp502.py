@@ -2,23 +2,18 @@ from __future__ import annotations
 
 import pytest
 
-from pytest_ttnn_perf.analysis.checklist.rule import Answer
-from pytest_ttnn_perf.analysis.checklist.rules.ttp502_low_io_overlap import low_io_overlap
-from pytest_ttnn_perf.records.finding import RuleOutcome, Subject
-from tests.rules.answers import ask
+from pytest_ttnn_perf.records.finding import Subject
+from tests.rules.answers import Ask, limit, not_applicable, not_measured
 from tests.rules.io_times import io_measured
 from tests.rules.observations import measured, timed
 
-UNIT = "of the shorter one"
+ask = Ask("TTP502")
+LIMIT = limit(0.5, "of the shorter one")
 
 
 def test_transfers_in_front_of_compute_are_found() -> None:
-    assert ask(low_io_overlap, io_measured(6e6, 4e6, 9e6)) == Answer(
-        RuleOutcome.FOUND,
-        "6 ms compute, 4 ms transfers, both at once 9 ms: 25.0 % of the shorter one is hidden",
-        0.25,
-        0.5,
-        UNIT,
+    assert ask(io_measured(6e6, 4e6, 9e6)) == LIMIT.found(
+        0.25, "6 ms compute, 4 ms transfers, both at once 9 ms: 25.0 % of the shorter one is hidden"
     )
 
 
@@ -26,14 +21,12 @@ def test_transfers_in_front_of_compute_are_found() -> None:
     ("both_ns", "overlap"), [(8e6, 0.5), (6e6, 1.0), (5.9e6, 1.0)], ids=["limit", "all", "noise"]
 )
 def test_half_and_more_is_clean(both_ns: float, overlap: float) -> None:
-    assert ask(low_io_overlap, io_measured(6e6, 4e6, both_ns)) == Answer(
-        RuleOutcome.CLEAN, None, overlap, 0.5, UNIT
-    )
+    assert ask(io_measured(6e6, 4e6, both_ns)) == LIMIT.clean(overlap)
 
 
 def test_little_to_overlap_is_not_worth_the_question() -> None:
-    assert ask(low_io_overlap, io_measured(10e6, 0.9e6, 12e6)) == Answer(
-        RuleOutcome.NOT_APPLICABLE, "there is little to overlap: 0.9 ms beside 10 ms"
+    assert ask(io_measured(10e6, 0.9e6, 12e6)) == not_applicable(
+        "there is little to overlap: 0.9 ms beside 10 ms"
     )
 
 
@@ -52,10 +45,8 @@ NO_TIMES = (
     ],
 )
 def test_without_all_three_times_nothing_is_measured(subject: Subject, reason: str) -> None:
-    assert ask(low_io_overlap, subject) == Answer(RuleOutcome.NOT_MEASURED, reason)
+    assert ask(subject) == not_measured(reason)
 
 
 def test_a_tenth_is_worth_the_question() -> None:
-    assert ask(low_io_overlap, io_measured(10e6, 1e6, 10e6)) == Answer(
-        RuleOutcome.CLEAN, None, 1.0, 0.5, UNIT
-    )
+    assert ask(io_measured(10e6, 1e6, 10e6)) == LIMIT.clean(1.0)

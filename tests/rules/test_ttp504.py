@@ -1,14 +1,13 @@
 from __future__ import annotations
 
-from pytest_ttnn_perf.analysis.checklist.rule import Answer
-from pytest_ttnn_perf.analysis.checklist.rules.ttp504_padded_host_transfer import (
-    padded_host_transfer,
-)
-from pytest_ttnn_perf.records.finding import Evidence, RuleOutcome, Subject
+from pytest_ttnn_perf.records.finding import Subject
 from pytest_ttnn_perf.records.ttnn_report import Operation
-from tests.rules.answers import ask
+from tests.rules.answers import Ask, Evidence, clean, limit, not_applicable, not_measured
 from tests.rules.reports import record, report
 from tests.rules.tables import op, table
+
+ask = Ask("TTP504")
+LIMIT = limit(0.1, "of the bytes sent")
 
 UNIT = "of the bytes sent"
 READ = Operation(1, "ttnn.to_torch", inputs=(1,), outputs=(2,))
@@ -28,52 +27,39 @@ def test_padding_that_crosses_is_found() -> None:
         record(4, 1, 1, 8, 32, memory=None),
         record(5, 1, 1, 8, 32, dtype="FLOAT32"),  # 4096 B, of which 3072
     ]
-    assert ask(padded_host_transfer, Subject(report=report(operations, tensors))) == Answer(
-        RuleOutcome.FOUND,
-        "37.7 % of what is sent in 3 transfers is padding",
+    assert ask(report=report(operations, tensors)) == LIMIT.found(
         (2048 + 3072) / (8192 + 1280 + 4096),
-        0.1,
-        UNIT,
-        (
+        "37.7 % of what is sent in 3 transfers is padding",
+        [
             Evidence("ttnn.copy_host_to_device_tensor 1x1x8x32", 3072.0, "B"),
             Evidence("ttnn.to_torch 1x1x48x64", 2048.0, "B"),
-        ),
+        ],
     )
 
 
 def test_the_limit_itself_is_clean() -> None:
     subject = Subject(report=report([READ], [record(1, 1, 1, 48, 64)]))
-    assert ask(padded_host_transfer.with_limits(share=0.25), subject) == Answer(
-        RuleOutcome.CLEAN, None, 0.25, 0.25, UNIT
-    )
+    assert ask.with_limits(share=0.25)(subject) == clean(0.25, limit=0.25, unit=UNIT)
 
 
 def test_whole_tiles_are_clean() -> None:
     subject = Subject(report=report([READ], [record(1, 1, 1, 64, 64)]))
-    assert ask(padded_host_transfer, subject) == Answer(RuleOutcome.CLEAN, None, 0.0, 0.1, UNIT)
+    assert ask(subject) == LIMIT.clean(0.0)
 
 
 def test_without_transfers_the_question_does_not_arise() -> None:
-    nothing = Answer(
-        RuleOutcome.NOT_APPLICABLE, "the report has no transfer between host and device"
-    )
+    nothing = not_applicable("the report has no transfer between host and device")
     on_host = record(1, 1, 1, 48, 64, memory=None)
     relu = Operation(1, "ttnn.relu", inputs=(1,))
-    assert ask(padded_host_transfer, Subject(report=report([READ], [on_host]))) == nothing
-    assert ask(padded_host_transfer, Subject(report=report([relu], [record(1, 1, 1, 48, 64)]))) == (
-        nothing
-    )
+    assert ask(report=report([READ], [on_host])) == nothing
+    assert ask(report=report([relu], [record(1, 1, 1, 48, 64)])) == (nothing)
 
 
 def test_an_op_table_does_not_tell() -> None:
-    assert ask(padded_host_transfer, Subject(ops=table(op("Add")))) == Answer(
-        RuleOutcome.NOT_MEASURED, "needs a report database"
-    )
+    assert ask(ops=table(op("Add"))) == not_measured("needs a report database")
 
 
 def test_a_tensor_of_unknown_size_is_left_out() -> None:
     reads = Operation(1, "ttnn.to_torch", inputs=(1, 2, 3))
     tensors = [record(1, 1, 1, 64, 64), record(2, 1, 1, 8, 8, dtype="NEW"), record(3, 1, 0, 8)]
-    assert ask(padded_host_transfer, Subject(report=report([reads], tensors))) == Answer(
-        RuleOutcome.CLEAN, None, 0.0, 0.1, UNIT
-    )
+    assert ask(report=report([reads], tensors)) == LIMIT.clean(0.0)

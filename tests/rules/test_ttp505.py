@@ -2,14 +2,12 @@ from __future__ import annotations
 
 import pytest
 
-from pytest_ttnn_perf.analysis.checklist.rule import Answer
-from pytest_ttnn_perf.analysis.checklist.rules.ttp505_output_on_compute_queue import (
-    output_on_compute_queue,
-)
-from pytest_ttnn_perf.records.finding import Evidence, RuleOutcome, Subject
+from pytest_ttnn_perf.records.finding import Subject
 from pytest_ttnn_perf.records.ttnn_report import Operation
-from tests.rules.answers import ask
+from tests.rules.answers import Ask, Evidence, clean, found, not_applicable, not_measured
 from tests.rules.reports import record, report
+
+ask = Ask("TTP505")
 
 MIB = 2**20
 LARGE = record(1, 1, 4, 512, 512)  # 2 MiB
@@ -27,33 +25,28 @@ def reads(queue: str | None, *, queues: int | None = None, tensor: int = 1) -> S
     "subject", [reads("0", queues=2), reads(None, queues=1)], ids=["named", "the only queue"]
 )
 def test_a_large_output_on_queue_zero_is_found(subject: Subject) -> None:
-    assert ask(output_on_compute_queue, subject) == Answer(
-        RuleOutcome.FOUND,
+    assert ask(subject) == found(
         "2.000 MiB of 1 output read on the queue that computes",
-        2.0 * MIB,
-        MIB,
-        "B",
-        (Evidence("ttnn.from_device 1x4x512x512", 2.0 * MIB, "B"),),
+        value=2.0 * MIB,
+        limit=MIB,
+        unit="B",
+        evidence=(Evidence("ttnn.from_device 1x4x512x512", 2.0 * MIB, "B"),),
     )
 
 
 def test_a_queue_of_its_own_is_clean() -> None:
-    assert ask(output_on_compute_queue, reads("QueueId(1)")) == Answer(
-        RuleOutcome.CLEAN, None, 0, MIB, "B"
-    )
+    assert ask(reads("QueueId(1)")) == clean(0, limit=MIB, unit="B")
 
 
 @pytest.mark.parametrize("queue", ["0", None])
 def test_the_limit_itself_is_clean(queue: str | None) -> None:
-    assert ask(output_on_compute_queue, reads(queue, tensor=2)) == Answer(
-        RuleOutcome.CLEAN, None, 1.0 * MIB, MIB, "B"
-    )
+    assert ask(reads(queue, tensor=2)) == clean(1.0 * MIB, limit=MIB, unit="B")
 
 
 def test_a_report_without_outputs_raises_no_question() -> None:
     written = Operation(1, "ttnn.from_torch", outputs=(1,))
-    assert ask(output_on_compute_queue, Subject(report=report([written], [LARGE]))) == Answer(
-        RuleOutcome.NOT_APPLICABLE, "the report has no output that is read by the host"
+    assert ask(report=report([written], [LARGE])) == not_applicable(
+        "the report has no output that is read by the host"
     )
 
 
@@ -72,7 +65,7 @@ def test_a_report_without_outputs_raises_no_question() -> None:
     ],
 )
 def test_a_queue_that_is_not_told_is_not_measured(subject: Subject, reason: str) -> None:
-    assert ask(output_on_compute_queue, subject) == Answer(RuleOutcome.NOT_MEASURED, reason)
+    assert ask(subject) == not_measured(reason)
 
 
 @pytest.mark.parametrize("size", [2 * MIB, MIB])
@@ -82,6 +75,4 @@ def test_only_what_is_on_queue_zero_counts(size: int) -> None:
         Operation(2, "ttnn.from_device", arguments={"cq_id": "0"}, inputs=(2,)),
     ]
     subject = Subject(report=report(operations, [LARGE, record(2, 1, 2, 512, 512)]))
-    assert ask(output_on_compute_queue.with_limits(size=size), subject) == Answer(
-        RuleOutcome.CLEAN, None, 1.0 * MIB, size, "B"
-    )
+    assert ask.with_limits(size=size)(subject) == clean(1.0 * MIB, limit=size, unit="B")

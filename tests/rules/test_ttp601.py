@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from pytest_ttnn_perf.analysis.checklist.rule import clean, found, not_applicable, not_measured
-from pytest_ttnn_perf.analysis.checklist.rules.ttp601_conv_sharding_changes import (
-    conv_sharding_changes,
-)
-from pytest_ttnn_perf.records.finding import Evidence, Subject
-from tests.rules.answers import ask
+from tests.rules.answers import Ask, Evidence, limit, not_applicable, not_measured
 from tests.rules.convolving import NOT_ASKED, called, conv, convolving, output
 from tests.rules.tables import op, table
+
+ask = Ask("TTP601")
+LIMIT = limit(1, "changes")
 
 CHANGES = [
     Evidence("Conv2d 1x1x1024x32, HEIGHT → BLOCK"),
@@ -19,24 +17,20 @@ CHANGES = [
 
 def test_two_changes() -> None:
     ops = table(conv("HEIGHT"), op("Unary"), conv("HEIGHT"), conv("BLOCK"), conv("WIDTH"))
-    assert ask(conv_sharding_changes, Subject(ops=ops)) == found(
-        "sharded otherwise than the one before: 2 of 4 convolutions",
-        value=2.0,
-        limit=1,
-        unit="changes",
-        evidence=CHANGES,
+    assert ask(ops=ops) == LIMIT.found(
+        2.0, "sharded otherwise than the one before: 2 of 4 convolutions", CHANGES
     )
 
 
 def test_one_change_is_clean() -> None:
     ops = table(conv("HEIGHT"), conv("BLOCK"))
-    assert ask(conv_sharding_changes, Subject(ops=ops)) == clean(1.0, limit=1, unit="changes")
+    assert ask(ops=ops) == LIMIT.clean(1.0)
 
 
 def test_devices_are_rows_of_their_own() -> None:
     rows = [conv("HEIGHT"), conv("BLOCK", device=1), conv("HEIGHT"), conv("BLOCK", device=1)]
-    answer = ask(conv_sharding_changes, Subject(ops=table(*rows)))
-    assert answer == clean(0.0, limit=1, unit="changes")
+    answer = ask(ops=table(*rows))
+    assert answer == LIMIT.clean(0.0)
 
 
 def test_a_report_without_a_table() -> None:
@@ -48,12 +42,10 @@ def test_a_report_without_a_table() -> None:
         (called(4, device_operations=("MatmulDeviceOperation",)), output(4, "L1_WIDTH_SHARDED")),
         (called(5, device_operations=()), output(5)),
     )
-    assert ask(conv_sharding_changes, Subject(report=made)) == found(
+    assert ask(report=made) == LIMIT.found(
+        2.0,
         "sharded otherwise than the one before: 2 of 3 convolutions",
-        value=2.0,
-        limit=1,
-        unit="changes",
-        evidence=[
+        [
             Evidence("ttnn.conv2d (operation 2), HEIGHT → BLOCK"),
             Evidence("ttnn.conv2d (operation 5), BLOCK → HEIGHT"),
         ],
@@ -61,9 +53,8 @@ def test_a_report_without_a_table() -> None:
 
 
 def test_inputs_that_do_not_tell() -> None:
-    rule = conv_sharding_changes
-    assert ask(rule, Subject()) == not_measured("needs an op table or a report database")
-    assert ask(rule, Subject(ops=table(op("Unary")))) == not_applicable("no convolutions")
-    assert ask(rule, Subject(ops=table(op("Conv2dDeviceOperation")))) == not_measured(
+    assert ask() == not_measured("needs an op table or a report database")
+    assert ask(ops=table(op("Unary"))) == not_applicable("no convolutions")
+    assert ask(ops=table(op("Conv2dDeviceOperation"))) == not_measured(
         "the capture does not tell how convolutions are sharded"
     )

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from pytest_ttnn_perf.analysis.checklist.rule import clean, found, not_applicable, not_measured
-from pytest_ttnn_perf.analysis.checklist.rules.ttp703_collective_share import collective_share
-from pytest_ttnn_perf.records.finding import Evidence, Subject
-from tests.rules.answers import ask
+from tests.rules.answers import Ask, Evidence, limit, not_applicable, not_measured
 from tests.rules.tables import op, table, tensor
+
+ask = Ask("TTP703")
+LIMIT = limit(0.2, "of kernel time")
 
 INPUT = tensor(1, 1, 32, 64)
 GATHER = "AllGatherAsyncDeviceOperation"
-UNIT = "of kernel time"
 
 
 def test_much_time() -> None:
@@ -21,12 +20,10 @@ def test_much_time() -> None:
         op(GATHER, [INPUT], ns=50.0, device=1),
         op("ReduceScatterDeviceOperation", [INPUT], ns=50.0, device=1),
     )
-    assert ask(collective_share, Subject(ops=ops)) == found(
+    assert ask(ops=ops) == LIMIT.found(
+        0.5,
         "50.0 % of the kernel time goes into 3 collectives",
-        value=0.5,
-        limit=0.2,
-        unit=UNIT,
-        evidence=[
+        [
             Evidence("2 x AllGatherAsync 1x1x32x64", 150.0, "ns", 150 / 400),
             Evidence("ReduceScatter 1x1x32x64", 50.0, "ns", 50 / 400),
         ],
@@ -35,15 +32,15 @@ def test_much_time() -> None:
 
 def test_up_to_the_limit_is_clean() -> None:
     ops = table(op("Matmul", ns=80.0), op(GATHER, ns=20.0, device=1))
-    assert ask(collective_share, Subject(ops=ops)) == clean(0.2, limit=0.2, unit=UNIT)
+    assert ask(ops=ops) == LIMIT.clean(0.2)
 
 
 def test_a_fused_collective_is_a_matmul() -> None:
     fused = op("AllGatherMatmulAsyncDeviceOperation", ns=90.0)
     ops = table(fused, op("Matmul", ns=10.0, device=1))
-    assert ask(collective_share, Subject(ops=ops)) == clean(0.0, limit=0.2, unit=UNIT)
+    assert ask(ops=ops) == LIMIT.clean(0.0)
 
 
 def test_nothing_to_look_at() -> None:
-    assert ask(collective_share, Subject()) == not_measured("needs an op table")
-    assert ask(collective_share, Subject(ops=table(op(GATHER)))) == not_applicable("one device")
+    assert ask() == not_measured("needs an op table")
+    assert ask(ops=table(op(GATHER))) == not_applicable("one device")

@@ -2,14 +2,13 @@ from __future__ import annotations
 
 import pytest
 
-from pytest_ttnn_perf.analysis.checklist.rule import Answer
-from pytest_ttnn_perf.analysis.checklist.rules.ttp801_grid_underused import grid_underused
-from pytest_ttnn_perf.records.finding import Evidence, RuleOutcome, Subject
+from pytest_ttnn_perf.records.finding import Subject
 from pytest_ttnn_perf.records.ttlang import ProblemKind
-from tests.rules.answers import ask
+from tests.rules.answers import Ask, Evidence, limit, not_measured
 from tests.rules.kernel_logs import printed, program
 
-UNIT = "of the cores"
+ask = Ask("TTP801")
+LIMIT = limit(0.5, "of the cores")
 
 
 def test_kernels_on_few_cores_are_found() -> None:
@@ -18,24 +17,19 @@ def test_kernels_on_few_cores_are_found() -> None:
         program(2, cores=16, cycles=2000),
         program(3, cores=1, cycles=1000),
     )
-    assert ask(grid_underused, subject) == Answer(
-        RuleOutcome.FOUND,
-        "programs run on 37.9 % of the cores, weighted by their time",
+    assert ask(subject) == LIMIT.found(
         (64 * 1000 + 16 * 2000 + 1000) / (64 * 4000),
-        0.5,
-        UNIT,
-        (
+        "programs run on 37.9 % of the cores, weighted by their time",
+        [
             Evidence("program 2 (kernel): of 64", 16, "cores"),
             Evidence("program 3 (kernel): of 64", 1, "cores"),
             Evidence("program 1: of 64", 64, "cores"),
-        ),
+        ],
     )
 
 
 def test_the_limit_itself_is_clean() -> None:
-    assert ask(grid_underused, printed(program(cores=32))) == Answer(
-        RuleOutcome.CLEAN, None, 0.5, 0.5, UNIT
-    )
+    assert ask(printed(program(cores=32))) == LIMIT.clean(0.5)
 
 
 def test_the_last_summary_of_a_program_counts() -> None:
@@ -44,7 +38,7 @@ def test_the_last_summary_of_a_program_counts() -> None:
     assert last.kernels is not None
     summaries = (*first.kernels.perf_summaries, *last.kernels.perf_summaries)
     subject = Subject(kernels=type(first.kernels)(summaries))
-    assert ask(grid_underused, subject) == Answer(RuleOutcome.CLEAN, None, 1.0, 0.5, UNIT)
+    assert ask(subject) == LIMIT.clean(1.0)
 
 
 NO_CORES = "tt-lang did not know the chip: the PERF SUMMARY does not say how many cores it has"
@@ -69,4 +63,4 @@ NO_CORES = "tt-lang did not know the chip: the PERF SUMMARY does not say how man
     ],
 )
 def test_what_is_not_known_is_not_measured(subject: Subject, reason: str) -> None:
-    assert ask(grid_underused, subject) == Answer(RuleOutcome.NOT_MEASURED, reason)
+    assert ask(subject) == not_measured(reason)

@@ -2,13 +2,12 @@ from __future__ import annotations
 
 import pytest
 
-from pytest_ttnn_perf.analysis.checklist.rule import Answer
-from pytest_ttnn_perf.analysis.checklist.rules.ttp803_small_transfers import small_transfers
-from pytest_ttnn_perf.records.finding import Evidence, RuleOutcome, Subject
-from tests.rules.answers import ask
+from pytest_ttnn_perf.records.finding import Subject
+from tests.rules.answers import Ask, Evidence, limit, not_applicable, not_measured
 from tests.rules.kernel_logs import printed, program
 
-UNIT = "of the transfers"
+ask = Ask("TTP803")
+LIMIT = limit(0.5, "of the transfers")
 
 
 def test_many_small_transfers_are_found() -> None:
@@ -16,31 +15,24 @@ def test_many_small_transfers_are_found() -> None:
         program(1, reads=100, writes=60, sizes={2048: None}),
         program(2, sizes={64: 20, 2049: 20}),
     )
-    assert ask(small_transfers, subject) == Answer(
-        RuleOutcome.FOUND,
-        "90.0 % of 200 transfers move 2048 B or less",
+    assert ask(subject) == LIMIT.found(
         0.9,
-        0.5,
-        UNIT,
-        (
+        "90.0 % of 200 transfers move 2048 B or less",
+        [
             Evidence("program 1 (kernel): of 2048 B", 160, "transfers"),
             Evidence("program 2 (kernel): of 64 B", 20, "transfers"),
-        ),
+        ],
     )
 
 
 def test_the_limit_itself_is_clean() -> None:
     subject = printed(program(sizes={2048: 32, 4096: 32}))
-    assert ask(small_transfers, subject) == Answer(RuleOutcome.CLEAN, None, 0.5, 0.5, UNIT)
+    assert ask(subject) == LIMIT.clean(0.5)
 
 
 def test_few_transfers_raise_no_question() -> None:
-    assert ask(small_transfers, printed(program(sizes={2048: 63}))) == Answer(
-        RuleOutcome.NOT_APPLICABLE, "there are few transfers: 63"
-    )
-    assert ask(small_transfers, printed(program(reads=0, writes=0))) == Answer(
-        RuleOutcome.NOT_APPLICABLE, "there are few transfers: 0"
-    )
+    assert ask(printed(program(sizes={2048: 63}))) == not_applicable("there are few transfers: 63")
+    assert ask(printed(program(reads=0, writes=0))) == not_applicable("there are few transfers: 0")
 
 
 @pytest.mark.parametrize(
@@ -52,4 +44,4 @@ def test_few_transfers_raise_no_question() -> None:
     ],
 )
 def test_without_sizes_nothing_is_measured(subject: Subject, reason: str) -> None:
-    assert ask(small_transfers, subject) == Answer(RuleOutcome.NOT_MEASURED, reason)
+    assert ask(subject) == not_measured(reason)

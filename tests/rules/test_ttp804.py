@@ -2,14 +2,14 @@ from __future__ import annotations
 
 import pytest
 
-from pytest_ttnn_perf.analysis.checklist.rule import Answer
-from pytest_ttnn_perf.analysis.checklist.rules.ttp804_bound import bound
-from pytest_ttnn_perf.records.finding import Evidence, RuleOutcome, Subject
+from pytest_ttnn_perf.records.finding import Subject
 from pytest_ttnn_perf.records.ttlang import Roofline, ThreadWork, TtlangLog
-from tests.rules.answers import ask
+from tests.rules.answers import Ask, Evidence, limit, not_measured
 from tests.rules.kernel_logs import printed, program
 
-UNIT = "of the longer work"
+ask = Ask("TTP804")
+LIMIT = limit(0.1, "of the longer work")
+
 THREADS = (ThreadWork("NCRISC", 1906, 1127, 779), ThreadWork("TRISC_1", 2106, 1470, 636))
 
 
@@ -19,37 +19,29 @@ def roofline(side: str, percent: int) -> Roofline:
 
 def test_what_bounds_a_kernel_is_said() -> None:
     subject = printed(program(5, bandwidth=19.3), roofline=roofline("memory", 18))
-    assert ask(bound, subject) == Answer(
-        RuleOutcome.FOUND,
-        "memory-bound: 18.0 % of moving data has no computing beside it",
+    assert ask(subject) == LIMIT.found(
         0.18,
-        0.1,
-        UNIT,
-        (
+        "memory-bound: 18.0 % of moving data has no computing beside it",
+        [
             Evidence("memory (NCRISC)", 779, "cycles"),
             Evidence("compute (TRISC_1)", 636, "cycles"),
             Evidence("program 5 (kernel): bandwidth", 19.3, "GB/s"),
-        ),
+        ],
     )
 
 
 def test_early_versions_count_waiting_as_work() -> None:
-    assert ask(bound, printed(roofline=Roofline("compute", 40, 100, None, 140))) == Answer(
-        RuleOutcome.FOUND,
+    assert ask(printed(roofline=Roofline("compute", 40, 100, None, 140))) == LIMIT.found(
+        0.4,
         "compute-bound: 40.0 % of computing has no moving data beside it; this version of tt-lang "
         "counts waiting as work",
-        0.4,
-        0.1,
-        UNIT,
-        (Evidence("memory", 100, "cycles"), Evidence("compute", 140, "cycles")),
+        [Evidence("memory", 100, "cycles"), Evidence("compute", 140, "cycles")],
     )
 
 
 @pytest.mark.parametrize(("side", "percent"), [("memory", 10), ("balanced", 0)])
 def test_within_the_limit_a_kernel_is_balanced(side: str, percent: int) -> None:
-    assert ask(bound, printed(roofline=roofline(side, percent))) == Answer(
-        RuleOutcome.CLEAN, None, percent / 100, 0.1, UNIT
-    )
+    assert ask(printed(roofline=roofline(side, percent))) == LIMIT.clean(percent / 100)
 
 
 @pytest.mark.parametrize(
@@ -64,7 +56,7 @@ def test_within_the_limit_a_kernel_is_balanced(side: str, percent: int) -> None:
     ],
 )
 def test_without_a_roofline_nothing_is_measured(subject: Subject, reason: str) -> None:
-    assert ask(bound, subject) == Answer(RuleOutcome.NOT_MEASURED, reason)
+    assert ask(subject) == not_measured(reason)
 
 
 @pytest.mark.parametrize("order", [1, -1])
@@ -72,4 +64,4 @@ def test_of_several_kernels_the_one_that_works_longest_counts(order: int) -> Non
     lines = [Roofline("memory", 90, 700, None, 70), Roofline("compute", 50, 400, None, 800)]
     logs = [printed(roofline=line).kernels for line in lines][::order]
     profiles = tuple(profile for log in logs if log for profile in log.auto_profiles)
-    assert ask(bound, Subject(kernels=TtlangLog(auto_profiles=profiles))).value == 0.5
+    assert ask(kernels=TtlangLog(auto_profiles=profiles)).value == 0.5

@@ -4,23 +4,17 @@ import math
 
 import pytest
 
-from pytest_ttnn_perf.analysis.checklist.rule import clean, found, not_measured
-from pytest_ttnn_perf.analysis.checklist.rules.ttp901_pcc_below_limit import pcc_below_limit
-from pytest_ttnn_perf.records.finding import Evidence, Subject
 from pytest_ttnn_perf.records.metric import Better
-from tests.rules.answers import ask
+from tests.rules.answers import Ask, Evidence, clean, limit, not_measured
 from tests.rules.observations import accuracy, measured, timed
 
-RULE = pcc_below_limit
+ask = Ask("TTP901")
+LIMIT = limit(0.99, "PCC")
 
 
 def test_a_pcc_below_its_limit() -> None:
-    assert ask(RULE, measured(accuracy(0.999, 0.98, at_least=0.99))) == found(
-        "pcc is 0.98, below 0.99",
-        value=0.98,
-        limit=0.99,
-        unit="PCC",
-        evidence=[Evidence("pcc", 0.98, "PCC")],
+    assert ask(measured(accuracy(0.999, 0.98, at_least=0.99))) == LIMIT.found(
+        0.98, "pcc is 0.98, below 0.99", [Evidence("pcc", 0.98, "PCC")]
     )
 
 
@@ -31,7 +25,7 @@ def test_several_the_worst_first() -> None:
         accuracy(1.0, name="cache_pcc"),
         accuracy(math.nan, name="pcc_states", note="both sides have shape (0,) and no element"),
     )
-    answer = ask(RULE, subject)
+    answer = ask(subject)
     assert answer.reason == (
         "pcc_states does not exist: both sides have shape (0,) and no element; "
         "logits_pcc is 0.9, below 0.97; pcc is 0.985, below 0.99"
@@ -45,32 +39,32 @@ def test_several_the_worst_first() -> None:
 
 
 def test_a_pcc_that_does_not_exist_is_below_every_limit() -> None:
-    answer = ask(RULE, measured(accuracy(math.nan, at_least=-1.0)))
+    answer = ask(measured(accuracy(math.nan, at_least=-1.0)))
     assert answer.reason == "pcc does not exist: it is not a number"
 
 
 @pytest.mark.parametrize("at_least", [None, 0.99])
 def test_a_pcc_at_its_limit_is_clean(at_least: float | None) -> None:
-    answer = ask(RULE, measured(accuracy(0.99, at_least=at_least)))
-    assert answer == clean(0.99, limit=0.99, unit="PCC")
+    answer = ask(measured(accuracy(0.99, at_least=at_least)))
+    assert answer == LIMIT.clean(0.99)
 
 
 def test_a_limit_of_the_test_replaces_the_usual() -> None:
-    assert ask(RULE, measured(accuracy(0.95, at_least=0.9))) == clean(0.95, limit=0.9, unit="PCC")
-    higher = ask(RULE, measured(accuracy(0.995, at_least=0.999)))
+    assert ask(measured(accuracy(0.95, at_least=0.9))) == clean(0.95, limit=0.9, unit="PCC")
+    higher = ask(measured(accuracy(0.995, at_least=0.999)))
     assert higher.reason == "pcc is 0.995, below 0.999"
 
 
 def test_a_pcc_of_any_name_is_known_by_the_errors_beside_it() -> None:
     beside = accuracy(0.1, name="logits_max_abs_error", better=Better.LOWER)
-    answer = ask(RULE, measured(accuracy(0.5, name="logits"), beside))
+    answer = ask(measured(accuracy(0.5, name="logits"), beside))
     assert answer.reason == "logits is 0.5, below 0.99"
 
 
 def test_other_accuracies_are_none_of_its_business() -> None:
     top1 = accuracy(0.7, name="top1", at_least=0.75)
-    assert ask(RULE, measured(top1, timed(5.0))) == not_measured("the test checks no PCC")
+    assert ask(measured(top1, timed(5.0))) == not_measured("the test checks no PCC")
 
 
 def test_without_input() -> None:
-    assert ask(RULE, Subject()) == not_measured("needs a measured test")
+    assert ask() == not_measured("needs a measured test")

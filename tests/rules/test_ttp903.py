@@ -5,18 +5,17 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from pytest_ttnn_perf.analysis.checklist.rule import clean, found, not_measured
-from pytest_ttnn_perf.analysis.checklist.rules.ttp903_non_finite_output import non_finite_output
 from pytest_ttnn_perf.measure.pcc import compare
-from pytest_ttnn_perf.records.finding import Evidence, Subject
-from tests.rules.answers import ask
+from tests.rules.answers import Ask, Evidence, limit, not_measured
 from tests.rules.observations import accuracy, measured, timed
 
 if TYPE_CHECKING:
     from pytest_ttnn_perf.records.observation import MetricObservation
 
-RULE = non_finite_output
-CLEAN = clean(0, limit=0, unit="outputs")
+ask = Ask("TTP903")
+LIMIT = limit(0, "outputs")
+
+CLEAN = LIMIT.clean(0)
 FINE, BROKEN = [1.0, 2.0, 3.0], [1.0, math.nan, math.inf]
 
 
@@ -31,32 +30,30 @@ def test_an_output_with_nan_and_infinity() -> None:
         "pcc: actual holds 1 NaN and 1 infinite of 3 values, the first (NaN) at [1]: "
         "PCC does not exist"
     )
-    assert ask(RULE, measured(checked(FINE, BROKEN))) == found(
-        text, value=1, limit=0, unit="outputs", evidence=[Evidence("pcc")]
-    )
+    assert ask(measured(checked(FINE, BROKEN))) == LIMIT.found(1, text, [Evidence("pcc")])
 
 
 def test_both_sides() -> None:
-    assert ask(RULE, measured(checked(BROKEN, BROKEN))).value == 1
+    assert ask(measured(checked(BROKEN, BROKEN))).value == 1
 
 
 def test_an_accuracy_that_is_no_number() -> None:
     text = "top1: not a number"
-    assert ask(RULE, measured(accuracy(math.nan, name="top1"))) == found(
-        text, value=1, limit=0, unit="outputs", evidence=[Evidence("top1")]
+    assert ask(measured(accuracy(math.nan, name="top1"))) == LIMIT.found(
+        1, text, [Evidence("top1")]
     )
 
 
 def test_finite_outputs_are_clean() -> None:
-    assert ask(RULE, measured(checked(FINE, FINE))) == CLEAN
-    assert ask(RULE, measured(checked(FINE, [0.0, 0.0, 0.0]))) == CLEAN
+    assert ask(measured(checked(FINE, FINE))) == CLEAN
+    assert ask(measured(checked(FINE, [0.0, 0.0, 0.0]))) == CLEAN
 
 
 def test_a_pcc_that_does_not_exist_for_another_reason() -> None:
-    assert ask(RULE, measured(checked(FINE, [1.0]))) == CLEAN
-    assert ask(RULE, measured(checked(BROKEN, FINE))) == CLEAN
+    assert ask(measured(checked(FINE, [1.0]))) == CLEAN
+    assert ask(measured(checked(BROKEN, FINE))) == CLEAN
 
 
 def test_without_input() -> None:
-    assert ask(RULE, measured(timed(5.0))) == not_measured("the test checks no output")
-    assert ask(RULE, Subject()) == not_measured("needs a measured test")
+    assert ask(measured(timed(5.0))) == not_measured("the test checks no output")
+    assert ask() == not_measured("needs a measured test")

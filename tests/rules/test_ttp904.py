@@ -6,18 +6,18 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from pytest_ttnn_perf.analysis.checklist.rule import clean, found, not_measured
-from pytest_ttnn_perf.analysis.checklist.rules.ttp904_pcc_dropped import pcc_dropped
 from pytest_ttnn_perf.gate.judge import judge_test
 from pytest_ttnn_perf.records.baseline import Accepted, MetricBaseline, Session, TestBaseline
-from pytest_ttnn_perf.records.finding import Evidence, Subject
-from tests.rules.answers import ask
+from tests.rules.answers import Ask, Evidence, clean, limit, not_measured
 from tests.rules.observations import accuracy, measured, timed
 
 if TYPE_CHECKING:
+    from pytest_ttnn_perf.records.finding import Subject
     from pytest_ttnn_perf.records.observation import MetricObservation
 
-RULE = pcc_dropped
+ask = Ask("TTP904")
+LIMIT = limit(0.002, "PCC")
+
 NO_BASELINE = not_measured("there is no baseline of a PCC to compare with")
 
 
@@ -37,14 +37,10 @@ def judged(*observed: MetricObservation, **before: float) -> Subject:
 
 def test_a_pcc_lower_than_its_baseline() -> None:
     drop = 0.9995 - 0.995
-    answer = ask(RULE, judged(accuracy(0.999, 0.995), pcc=0.9995))
+    answer = ask(judged(accuracy(0.999, 0.995), pcc=0.9995))
     assert answer.limit == pytest.approx(0.002)
-    assert replace(answer, limit=0.002) == found(
-        "pcc dropped by 0.004500",
-        value=drop,
-        limit=0.002,
-        unit="PCC",
-        evidence=[Evidence("pcc", drop, "PCC")],
+    assert replace(answer, limit=0.002) == LIMIT.found(
+        drop, "pcc dropped by 0.004500", [Evidence("pcc", drop, "PCC")]
     )
 
 
@@ -56,7 +52,7 @@ def test_several_the_largest_drop_first() -> None:
         timed(5.0, name="latency"),
         a_pcc=1.0, b_pcc=1.0, c_pcc=1.0, latency=1.0,
     )  # fmt: skip
-    assert ask(RULE, subject).reason == "b_pcc dropped by 0.020000; a_pcc dropped by 0.010000"
+    assert ask(subject).reason == "b_pcc dropped by 0.020000; a_pcc dropped by 0.010000"
 
 
 @pytest.mark.parametrize(
@@ -67,13 +63,13 @@ def test_several_the_largest_drop_first() -> None:
 def test_what_the_gate_allows_is_clean(
     now: float, tolerance: float | None, drop: float, allowed: float
 ) -> None:
-    answer = ask(RULE, judged(accuracy(now, tolerance=tolerance), pcc=1.0))
+    answer = ask(judged(accuracy(now, tolerance=tolerance), pcc=1.0))
     assert (answer.value, answer.limit) == pytest.approx((drop, allowed))
     assert replace(answer, value=drop, limit=allowed) == clean(drop, limit=allowed, unit="PCC")
 
 
 def test_a_gain_is_clean() -> None:
-    assert ask(RULE, judged(accuracy(0.5), pcc=0.25)) == clean(-0.25, limit=0.002, unit="PCC")
+    assert ask(judged(accuracy(0.5), pcc=0.25)) == LIMIT.clean(-0.25)
 
 
 @pytest.mark.parametrize(
@@ -87,14 +83,14 @@ def test_a_gain_is_clean() -> None:
     ids=["new", "not a number", "below its limit"],
 )
 def test_what_was_not_compared_with_a_baseline(subject: Subject) -> None:
-    assert ask(RULE, subject) == NO_BASELINE
+    assert ask(subject) == NO_BASELINE
 
 
 def test_before_the_test_is_judged() -> None:
     why = "the test was not compared with its baseline"
-    assert ask(RULE, measured(accuracy(0.99))) == not_measured(why)
+    assert ask(measured(accuracy(0.99))) == not_measured(why)
 
 
 def test_without_input() -> None:
-    assert ask(RULE, measured()) == not_measured("the test checks no PCC")
-    assert ask(RULE, Subject()) == not_measured("needs a measured test")
+    assert ask(measured()) == not_measured("the test checks no PCC")
+    assert ask() == not_measured("needs a measured test")

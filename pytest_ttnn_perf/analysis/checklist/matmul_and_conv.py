@@ -15,7 +15,7 @@ from pytest_ttnn_perf.analysis.checklist.op_times import (
     ops_like,
 )
 from pytest_ttnn_perf.analysis.checklist.residency import budget_bytes, called, sharding_in
-from pytest_ttnn_perf.analysis.checklist.rule import not_measured
+from pytest_ttnn_perf.analysis.checklist.rule import Answer
 from pytest_ttnn_perf.records.finding import Evidence
 from pytest_ttnn_perf.records.ops import Category, category_of
 from pytest_ttnn_perf.records.ttnn_report import BufferType
@@ -23,7 +23,7 @@ from pytest_ttnn_perf.records.ttnn_report import BufferType
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    from pytest_ttnn_perf.analysis.checklist.rule import Answer, Limit
+    from pytest_ttnn_perf.analysis.checklist.rule import Limit
     from pytest_ttnn_perf.records.finding import Subject
     from pytest_ttnn_perf.records.ops import Op, OpTable, Signature
     from pytest_ttnn_perf.records.ttnn_report import Operation, Report, TensorRecord
@@ -212,7 +212,9 @@ def judged_switches(
     """Compare the share of convolutions that have something switched off with a limit."""
     told = [(each, on) for each, on in switched if on is not None]
     if not told:
-        return not_measured(f"the capture does not tell whether {buffered} are double-buffered")
+        return Answer.not_measured(
+            f"the capture does not tell whether {buffered} are double-buffered"
+        )
     off = [each for each, on in told if not on]
     reason = f"{buffered} not double-buffered in {len(off)} of {counted(len(told), 'convolution')}"
     return limit.at_most(len(off) / len(told), reason, heaviest(off, of=of))

@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar
 
 from pytest_ttnn_perf._base.dataclass import dataclass
 from pytest_ttnn_perf._base.text import counted, percent
-from pytest_ttnn_perf.analysis.checklist.rule import not_applicable, not_measured
+from pytest_ttnn_perf.analysis.checklist.rule import Answer
 from pytest_ttnn_perf.records.attribution import short_code
 from pytest_ttnn_perf.records.finding import Evidence, Input
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
-    from pytest_ttnn_perf.analysis.checklist.rule import Answer, Limit
+    from pytest_ttnn_perf.analysis.checklist.rule import Limit
     from pytest_ttnn_perf.records.finding import Subject
     from pytest_ttnn_perf.records.ops import Op, OpTable, Signature, Signpost
 
@@ -155,10 +155,10 @@ def judged_efficiency(ops: Iterable[Op], limit: Limit, *, named: str, of: float)
     """
     listed = list(ops)
     if not listed:
-        return not_applicable(f"no {named}s")
+        return Answer.not_applicable(f"no {named}s")
     modelled = [op for op in listed if op.ideal_ns is not None and op.kernel_ns > 0]
     if not modelled:
-        return not_measured(f"the profiler has no model of these {named}s")
+        return Answer.not_measured(f"the profiler has no model of these {named}s")
     took = sum(op.kernel_ns for op in modelled)
     reached = (took - sum(map(_lost_ns, modelled))) / took
     without = len(listed) - len(modelled)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from pytest_ttnn_perf._base.text import percent
 from pytest_ttnn_perf.analysis.checklist.op_times import once_per_table, ops_like, signature_numbers
-from pytest_ttnn_perf.analysis.checklist.rule import not_measured
+from pytest_ttnn_perf.analysis.checklist.rule import Answer
 from pytest_ttnn_perf.records.attribution import short_code
 from pytest_ttnn_perf.records.finding import Evidence
 from pytest_ttnn_perf.records.ops import Category, Tensor, category_of
@@ -17,7 +17,7 @@ from pytest_ttnn_perf.records.ops import Category, Tensor, category_of
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    from pytest_ttnn_perf.analysis.checklist.rule import Answer, Limit
+    from pytest_ttnn_perf.analysis.checklist.rule import Limit
     from pytest_ttnn_perf.records.finding import Subject
     from pytest_ttnn_perf.records.ops import Op, OpTable, Signature
     from pytest_ttnn_perf.records.ttnn_report import Operation, Report, TensorRecord
@@ -140,7 +140,7 @@ def judged_float32(operands: Sequence[Operand], limit: Limit, *, what: str) -> A
     """Compare the share of float32 with a limit; ``what`` ops do with them: "take and give"."""
     total = sum(operand.size for operand in operands)
     if not total:
-        return not_measured(NO_OPERANDS)
+        return Answer.not_measured(NO_OPERANDS)
     wide = [operand for operand in operands if operand.tensor.dtype == "FLOAT32"]
     share = sum(operand.size for operand in wide) / total
     named = ((f"{each.op} {shape_text(each.tensor.padded)}", each.size) for each in wide)

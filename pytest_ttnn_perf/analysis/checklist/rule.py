@@ -53,6 +53,42 @@ class Answer:
     evidence: tuple[Evidence, ...] = ()
     severity: Severity | None = None
 
+    @classmethod
+    def clean(
+        cls,
+        value: float | None = None,
+        *,
+        limit: float | None = None,
+        unit: str = "",
+        reason: str | None = None,
+    ) -> Answer:
+        """Answer that nothing is wrong."""
+        return cls(RuleOutcome.CLEAN, reason, value, limit, unit)
+
+    @classmethod
+    def found(
+        cls,
+        reason: str,
+        *,
+        value: float | None = None,
+        limit: float | None = None,
+        unit: str = "",
+        evidence: Iterable[Evidence] = (),
+    ) -> Answer:
+        """Answer that something is wrong; the evidence that weighs most comes first."""
+        most = tuple(evidence)[:MOST_EVIDENCE]
+        return cls(RuleOutcome.FOUND, reason, value, limit, unit, most)
+
+    @classmethod
+    def not_measured(cls, reason: str) -> Answer:
+        """Answer that it cannot be told."""
+        return cls(RuleOutcome.NOT_MEASURED, reason)
+
+    @classmethod
+    def not_applicable(cls, reason: str) -> Answer:
+        """Answer that the question does not arise."""
+        return cls(RuleOutcome.NOT_APPLICABLE, reason)
+
 
 @dataclass(frozen=True, slots=True)
 class Limit:
@@ -72,11 +108,13 @@ class Limit:
 
     def clean(self, value: float | None, *, reason: str | None = None) -> Answer:
         """Answer that a value is within the limit."""
-        return clean(value, limit=self.value, unit=self.unit, reason=reason)
+        return Answer.clean(value, limit=self.value, unit=self.unit, reason=reason)
 
     def found(self, value: float, sentence: str, evidence: Iterable[Evidence] = ()) -> Answer:
         """Answer that a value is beyond the limit."""
-        return found(sentence, value=value, limit=self.value, unit=self.unit, evidence=evidence)
+        return Answer.found(
+            sentence, value=value, limit=self.value, unit=self.unit, evidence=evidence
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,39 +195,6 @@ def rule(
     return made
 
 
-def clean(
-    value: float | None = None,
-    *,
-    limit: float | None = None,
-    unit: str = "",
-    reason: str | None = None,
-) -> Answer:
-    """Answer that nothing is wrong."""
-    return Answer(RuleOutcome.CLEAN, reason, value, limit, unit)
-
-
-def found(
-    reason: str,
-    *,
-    value: float | None = None,
-    limit: float | None = None,
-    unit: str = "",
-    evidence: Iterable[Evidence] = (),
-) -> Answer:
-    """Answer that something is; the evidence that weighs most comes first."""
-    return Answer(RuleOutcome.FOUND, reason, value, limit, unit, tuple(evidence)[:MOST_EVIDENCE])
-
-
-def not_measured(reason: str) -> Answer:
-    """Answer that it cannot be told."""
-    return Answer(RuleOutcome.NOT_MEASURED, reason)
-
-
-def not_applicable(reason: str) -> Answer:
-    """Answer that the question does not arise."""
-    return Answer(RuleOutcome.NOT_APPLICABLE, reason)
-
-
 def finding_of(rule: Rule, answer: Answer) -> Finding:
     """Return an answer as the finding of its rule."""
     return Finding(
@@ -218,7 +223,7 @@ class Trouble(NamedTuple):
 def found_troubles(troubles: Sequence[Trouble]) -> Answer:
     """Answer that all of these are wrong; the value is that of the first, which proves most."""
     first = troubles[0]
-    return found(
+    return Answer.found(
         "; ".join(trouble.text for trouble in troubles),
         value=first.value,
         limit=first.limit,

@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from pytest_ttnn_perf._base.errors import RuleError, UsageError
 from pytest_ttnn_perf.analysis.checklist.registry import codes, may_be_custom, needs_of, rule_of
-from pytest_ttnn_perf.analysis.checklist.rule import finding_of, not_measured
+from pytest_ttnn_perf.analysis.checklist.rule import Answer, finding_of
 from pytest_ttnn_perf.records.finding import RuleOutcome, Unanswered
 from pytest_ttnn_perf.records.settings import RuleSettings
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from pytest_ttnn_perf.analysis.checklist.rule import Answer, Rule
+    from pytest_ttnn_perf.analysis.checklist.rule import Rule
     from pytest_ttnn_perf.records.finding import Finding, Input, Subject
 
 
@@ -86,7 +86,7 @@ def ask_rules(groups: Iterable[Group], subject: Subject) -> Answered:
 
 def _answer(rule: Rule, subject: Subject) -> Answer:
     if rule.needs and not any(map(subject.has, rule.needs)):
-        return not_measured(_why_absent(rule.needs, subject))
+        return Answer.not_measured(_why_absent(rule.needs, subject))
     return _asked(rule, subject)
 
 

@@ -9,7 +9,7 @@ from pytest_ttnn_perf._base.dataclass import dataclass
 from pytest_ttnn_perf._base.text import counted
 from pytest_ttnn_perf.analysis.checklist.op_times import described
 from pytest_ttnn_perf.analysis.checklist.registry import rule_of
-from pytest_ttnn_perf.analysis.checklist.rule import Answer, not_measured
+from pytest_ttnn_perf.analysis.checklist.rule import Answer
 from pytest_ttnn_perf.analysis.checklist.runner import run_rules
 from pytest_ttnn_perf.records.finding import (
     Analysis,
@@ -73,11 +73,11 @@ class Kind:
 
     def _told(self, subject: Subject) -> Numbers | Answer:
         if not any(map(subject.has, self.needs)):
-            return not_measured(self._why_absent(subject))
+            return Answer.not_measured(self._why_absent(subject))
         told = self.look(subject)
         if isinstance(told, Answer) or told.figures or any(each.rows for each in told.sections):
             return told
-        return not_measured("; ".join(told.notes) or _NOTHING)
+        return Answer.not_measured("; ".join(told.notes) or _NOTHING)
 
     def _why_absent(self, subject: Subject) -> str:
         known = next((each for each in self.needs if each in subject.absent), None)

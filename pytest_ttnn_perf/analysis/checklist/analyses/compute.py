@@ -29,7 +29,7 @@ from pytest_ttnn_perf.analysis.checklist.matmul_and_conv import (
 from pytest_ttnn_perf.analysis.checklist.matmul_and_conv import whole as whole_number
 from pytest_ttnn_perf.analysis.checklist.op_times import described, device_ops, kernel_ns, ops_like
 from pytest_ttnn_perf.analysis.checklist.progress import bottleneck_of
-from pytest_ttnn_perf.analysis.checklist.rule import not_applicable, not_measured
+from pytest_ttnn_perf.analysis.checklist.rule import Answer
 from pytest_ttnn_perf.records.attribution import short_code
 from pytest_ttnn_perf.records.finding import Figure, Input
 from pytest_ttnn_perf.records.ops import Category, category_of
@@ -41,7 +41,6 @@ if TYPE_CHECKING:
     from pytest_ttnn_perf.analysis.checklist.kernels import Kernel
     from pytest_ttnn_perf.analysis.checklist.matmul_and_conv import ActBlock, Convolution
     from pytest_ttnn_perf.analysis.checklist.progress import Bottleneck
-    from pytest_ttnn_perf.analysis.checklist.rule import Answer
     from pytest_ttnn_perf.records.finding import Section, Subject
     from pytest_ttnn_perf.records.ops import Op, OpTable
     from pytest_ttnn_perf.records.ttlang import TtlangLog
@@ -63,7 +62,7 @@ _CONV_RULES: Final = {
 def _look_at_conv(subject: Subject) -> Numbers | Answer:
     listed = convolutions(subject)
     if not listed:
-        return not_applicable(NO_CONVOLUTIONS)
+        return Answer.not_applicable(NO_CONVOLUTIONS)
     return judged(subject, _CONV_RULES, *_settings(subject, listed), *_times(subject, listed))
 
 
@@ -119,7 +118,7 @@ def _look_at_matmul(subject: Subject) -> Numbers | Answer:
     assert subject.ops is not None
     matmuls = ops_like(subject.ops, is_matmul)
     if not matmuls:
-        return not_applicable(NO_MATMULS)
+        return Answer.not_applicable(NO_MATMULS)
     whole = kernel_ns(subject.ops)
     return judged(
         subject,
@@ -164,7 +163,7 @@ def _look_at_cores(subject: Subject) -> Numbers | Answer:
     known = [op for op in ops if op.cores is not None]
     kernels = kernels_of(subject.kernels) if subject.kernels is not None else _UNTOLD
     if not known and isinstance(kernels, str):
-        return not_measured(kernels)
+        return Answer.not_measured(kernels)
     available = _available(subject)
     return judged(
         subject,
@@ -233,7 +232,7 @@ def _look_at_bottlenecks(subject: Subject) -> Numbers | Answer:
     if subject.ops is None and log is not None:
         kernels, line = kernels_of(log), roofline_of(log)
         if isinstance(kernels, str) and isinstance(line, str):
-            return not_measured(kernels if kernels == line else f"{kernels}; {line}")
+            return Answer.not_measured(kernels if kernels == line else f"{kernels}; {line}")
     found = bottleneck_of(subject)
     return judged(
         subject,

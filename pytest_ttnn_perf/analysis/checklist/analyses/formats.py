@@ -27,7 +27,7 @@ from pytest_ttnn_perf.analysis.checklist.operands import (
     weights_in_table,
 )
 from pytest_ttnn_perf.analysis.checklist.registry import rule_of
-from pytest_ttnn_perf.analysis.checklist.rule import not_applicable, not_measured
+from pytest_ttnn_perf.analysis.checklist.rule import Answer
 from pytest_ttnn_perf.records.finding import Input
 
 if TYPE_CHECKING:
@@ -35,7 +35,6 @@ if TYPE_CHECKING:
 
     from pytest_ttnn_perf.analysis.checklist.analyses.analysis import Numbers
     from pytest_ttnn_perf.analysis.checklist.operands import Operand
-    from pytest_ttnn_perf.analysis.checklist.rule import Answer
     from pytest_ttnn_perf.records.finding import Section, Subject
     from pytest_ttnn_perf.records.ops import Op
 
@@ -50,7 +49,7 @@ _DTYPE_RULES: Final = {
 def _look_at_dtype(subject: Subject) -> Numbers | Answer:
     operands = operands_of(subject)
     if not operands:
-        return not_measured(NO_OPERANDS)
+        return Answer.not_measured(NO_OPERANDS)
     unknown = sorted({each.tensor.dtype for each in operands} - set(BYTES))
     return judged(
         subject,
@@ -100,9 +99,9 @@ def _look_at_fidelity(subject: Subject) -> Numbers | Answer:
     assert subject.ops is not None
     products = list(products_in(subject.ops))
     if not products:
-        return not_applicable("no matmul and no convolution ran")
+        return Answer.not_applicable("no matmul and no convolution ran")
     if all(op.fidelity is None for op in products):
-        return not_measured("no matmul or convolution tells its fidelity")
+        return Answer.not_measured("no matmul or convolution tells its fidelity")
     return judged(
         subject,
         {"fidelity above what weights need": "TTP103"},

@@ -23,7 +23,7 @@ from pytest_ttnn_perf.analysis.checklist.op_times import (
     gaps_of,
 )
 from pytest_ttnn_perf.analysis.checklist.residency import crossings
-from pytest_ttnn_perf.analysis.checklist.rule import not_applicable, not_measured
+from pytest_ttnn_perf.analysis.checklist.rule import Answer
 from pytest_ttnn_perf.records.finding import Figure, Input, Row, Section
 from pytest_ttnn_perf.records.ops import Category, category_of
 
@@ -32,7 +32,6 @@ if TYPE_CHECKING:
 
     from pytest_ttnn_perf.analysis.checklist.op_times import Gaps
     from pytest_ttnn_perf.analysis.checklist.residency import Crossing
-    from pytest_ttnn_perf.analysis.checklist.rule import Answer
     from pytest_ttnn_perf.records.finding import Subject
     from pytest_ttnn_perf.records.ops import Op, OpTable
 
@@ -51,7 +50,7 @@ def _look_at_host_overhead(subject: Subject) -> Numbers | Answer:
     assert subject.ops is not None
     gaps = gaps_of(subject)
     if isinstance(gaps, str):
-        return not_measured(gaps)
+        return Answer.not_measured(gaps)
     figures = (
         Figure("devices wait (TTP401)", gaps.share, "of the time"),
         Figure("waited, all devices", gaps.waited_ns, "ns"),
@@ -128,7 +127,7 @@ def _look_at_queues(subject: Subject) -> Numbers | Answer:
     assert subject.report is not None
     crossing = crossings(subject.report)
     if not crossing:
-        return not_applicable("the report has no transfer between host and device")
+        return Answer.not_applicable("the report has no transfer between host and device")
     ways = (Part(_way(each), each.sent) for each in crossing)
     tensors = (Part(str(each), each.sent) for each in crossing)
     return judged(

@@ -34,7 +34,7 @@ from pytest_ttnn_perf.analysis.checklist.residency import (
     is_interleaved,
     used_bytes,
 )
-from pytest_ttnn_perf.analysis.checklist.rule import not_measured
+from pytest_ttnn_perf.analysis.checklist.rule import Answer
 from pytest_ttnn_perf.records.attribution import short_code
 from pytest_ttnn_perf.records.finding import Figure, Input, Row, Section
 from pytest_ttnn_perf.records.ttnn_report import Reshard
@@ -44,7 +44,6 @@ if TYPE_CHECKING:
 
     from pytest_ttnn_perf.analysis.checklist.analyses.analysis import Numbers
     from pytest_ttnn_perf.analysis.checklist.kernels import Kernel
-    from pytest_ttnn_perf.analysis.checklist.rule import Answer
     from pytest_ttnn_perf.records.finding import Subject
     from pytest_ttnn_perf.records.ops import Op, OpTable
     from pytest_ttnn_perf.records.ttnn_report import Report
@@ -57,7 +56,7 @@ def _look_at_memory(subject: Subject) -> Numbers | Answer:
     operands = operands_of(subject)
     report = subject.report
     if not operands and report is None:
-        return not_measured("the capture does not tell where tensors lie")
+        return Answer.not_measured("the capture does not tell where tensors lie")
     return judged(
         subject,
         {"activations read from DRAM": "TTP303", "L1 left free": "TTP304"},
@@ -106,7 +105,7 @@ _SHARDING_OF: Final = "of activation bytes"
 def _look_at_sharding(subject: Subject) -> Numbers | Answer:
     operands = operands_of(subject)
     if not operands:
-        return not_measured(NO_OPERANDS)
+        return Answer.not_measured(NO_OPERANDS)
     reads = list(_reads(subject))
     whole = sum(each.size for each in reads)
     spread = (each for each in reads if is_interleaved(each.tensor))
@@ -217,7 +216,7 @@ def _look_at_dram(subject: Subject) -> Numbers | Answer:
     operands = operands_of(subject) if subject.ops is not None else ()
     kernels = kernels_of(subject.kernels) if subject.kernels is not None else NO_OPERANDS
     if not operands and isinstance(kernels, str):
-        return not_measured(kernels)
+        return Answer.not_measured(kernels)
     use = dram_use(subject.ops) if subject.ops is not None else None
     stored = [each for each in operands if in_dram(each.tensor)]
     return judged(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from pytest_ttnn_perf.analysis.checklist.rule import Answer, Limit, not_applicable, rule
+from pytest_ttnn_perf.analysis.checklist.rule import Answer, Limit, rule
 from pytest_ttnn_perf.records.finding import Evidence, Input, Severity, Subject
 from pytest_ttnn_perf.records.metric import Source
 
@@ -48,7 +48,7 @@ def profiler_data_dropped(subject: Subject) -> Answer:
         others = f", and {len(losses) - 1} more" if len(losses) > 1 else ""
         sentence = f"profiler data are not whole: {losses[0].subject}{others}"
         return _NONE.found(len(losses), sentence, losses)
-    return _NONE.clean(0) if _was_profiled(subject) else not_applicable("no profiler ran")
+    return _NONE.clean(0) if _was_profiled(subject) else Answer.not_applicable("no profiler ran")
 
 
 def _of_test(subject: Subject) -> Iterator[Evidence]:

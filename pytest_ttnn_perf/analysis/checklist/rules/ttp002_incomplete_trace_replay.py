@@ -5,13 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from pytest_ttnn_perf._base.text import counted
-from pytest_ttnn_perf.analysis.checklist.rule import (
-    Answer,
-    Limit,
-    not_applicable,
-    not_measured,
-    rule,
-)
+from pytest_ttnn_perf.analysis.checklist.rule import Answer, Limit, rule
 from pytest_ttnn_perf.records.finding import Evidence, Input, Severity
 
 if TYPE_CHECKING:
@@ -45,10 +39,10 @@ def incomplete_trace_replay(ops: OpTable) -> Answer:
     repeated = [trace for trace in ops.traces if trace.replays > 1]
     if not repeated:
         if ops.traces:
-            return not_measured("every trace was replayed once: nothing to compare with")
+            return Answer.not_measured("every trace was replayed once: nothing to compare with")
         if any(trace is not None for trace in ops.columns.trace):
-            return not_measured("the op table does not tell the replays of a trace apart")
-        return not_applicable("no trace was replayed")
+            return Answer.not_measured("the op table does not tell the replays of a trace apart")
+        return Answer.not_applicable("no trace was replayed")
     broken = [trace for trace in repeated if not trace.complete]
     return _NONE.at_most(
         len(broken),

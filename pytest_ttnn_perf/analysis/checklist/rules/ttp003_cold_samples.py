@@ -6,14 +6,7 @@ from statistics import median
 from typing import TYPE_CHECKING, Final
 
 from pytest_ttnn_perf._base.text import counted
-from pytest_ttnn_perf.analysis.checklist.rule import (
-    Answer,
-    Limit,
-    Trouble,
-    found_troubles,
-    not_applicable,
-    rule,
-)
+from pytest_ttnn_perf.analysis.checklist.rule import Answer, Limit, Trouble, found_troubles, rule
 from pytest_ttnn_perf.records.finding import Input, Severity
 from pytest_ttnn_perf.records.metric import Kind, Source
 
@@ -62,7 +55,7 @@ def cold_samples(
     """
     timed = [observed for observed in observation.metrics.values() if _is_sampled(observed)]
     if not timed:
-        return not_applicable("no time was sampled")
+        return Answer.not_applicable("no time was sampled")
     troubles = [
         *_growth({**observation.environment, **facts}),
         *_first_samples(timed, first),

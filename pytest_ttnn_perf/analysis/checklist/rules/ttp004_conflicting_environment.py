@@ -4,13 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from pytest_ttnn_perf.analysis.checklist.rule import (
-    Answer,
-    Limit,
-    not_applicable,
-    not_measured,
-    rule,
-)
+from pytest_ttnn_perf.analysis.checklist.rule import Answer, Limit, rule
 from pytest_ttnn_perf.records.finding import Evidence, Severity
 from pytest_ttnn_perf.records.metric import Kind, Source
 
@@ -46,9 +40,9 @@ def conflicting_environment(
     environment is not looked at.
     """
     if observation is not None and not _took_times(observation):
-        return not_applicable("no wall time was taken")
+        return Answer.not_applicable("no wall time was taken")
     if conflicts is None:
-        return not_measured("the environment in which the times were taken is not known")
+        return Answer.not_measured("the environment in which the times were taken is not known")
     sentences = [str(conflict) for conflict in conflicts]
     return _NONE.at_most(len(conflicts), "; ".join(sentences), map(Evidence, sentences))
 

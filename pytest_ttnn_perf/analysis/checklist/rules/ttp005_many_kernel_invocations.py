@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from pytest_ttnn_perf.analysis.checklist.rule import Answer, Limit, not_applicable, rule
+from pytest_ttnn_perf.analysis.checklist.rule import Answer, Limit, rule
 from pytest_ttnn_perf.records.finding import Evidence, Input, Severity
 
 if TYPE_CHECKING:
@@ -41,7 +41,7 @@ def many_kernel_invocations(kernels: TtlangLog) -> Answer:
     }
     most = max(counts.values())
     if not most:
-        return not_applicable("no auto-profile and no signpost profile was printed")
+        return Answer.not_applicable("no auto-profile and no signpost profile was printed")
     return _ONE.at_most(
         most,
         f"{most} calls were profiled in one process: their cycles are added up",

@@ -5,15 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from pytest_ttnn_perf._base.text import counted
-from pytest_ttnn_perf.analysis.checklist.rule import (
-    Answer,
-    Limit,
-    Trouble,
-    clean,
-    found_troubles,
-    not_measured,
-    rule,
-)
+from pytest_ttnn_perf.analysis.checklist.rule import Answer, Limit, Trouble, found_troubles, rule
 from pytest_ttnn_perf.records.finding import Severity
 
 if TYPE_CHECKING:
@@ -67,9 +59,11 @@ def busy_host(
     facts = {**(observation.environment if observation else {}), **facts}
     known = [name for name in _FACTS if facts.get(name) is not None]
     if not known:
-        return not_measured("nothing is known of the load, the governor or the chips")
+        return Answer.not_measured("nothing is known of the load, the governor or the chips")
     troubles = [*_of_host(facts, load), *_of_clock(facts, hardware, clock), *_of_chips(facts)]
-    return found_troubles(troubles) if troubles else clean(reason=f"told by {', '.join(known)}")
+    return (
+        found_troubles(troubles) if troubles else Answer.clean(reason=f"told by {', '.join(known)}")
+    )
 
 
 def _of_host(facts: Mapping[str, Scalar], limit: Limit) -> Iterator[Trouble]:

@@ -16,13 +16,7 @@ from pytest_ttnn_perf.analysis.checklist.operands import (
     weights_in_report,
     weights_in_table,
 )
-from pytest_ttnn_perf.analysis.checklist.rule import (
-    Answer,
-    Limit,
-    not_applicable,
-    not_measured,
-    rule,
-)
+from pytest_ttnn_perf.analysis.checklist.rule import Answer, Limit, rule
 from pytest_ttnn_perf.records.finding import Input, Severity, Subject
 
 if TYPE_CHECKING:
@@ -86,10 +80,10 @@ def weights_not_bfloat8(
 def _without_weights(subject: Subject) -> Answer:
     operands = operands_of_products(subject)
     if not operands:
-        return not_applicable("no matmul and no convolution ran")
+        return Answer.not_applicable("no matmul and no convolution ran")
     if max(operands) < 2:
-        return not_measured("no matmul or convolution tells its weights")
-    return not_applicable("no weights lie in DRAM")
+        return Answer.not_measured("no matmul or convolution tells its weights")
+    return Answer.not_applicable("no weights lie in DRAM")
 
 
 def _saved(tensor: Tensor) -> float:

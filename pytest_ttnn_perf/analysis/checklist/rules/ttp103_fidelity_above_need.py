@@ -7,13 +7,7 @@ from typing import TYPE_CHECKING, Final
 from pytest_ttnn_perf._base.text import counted, percent
 from pytest_ttnn_perf.analysis.checklist.op_times import described
 from pytest_ttnn_perf.analysis.checklist.operands import by_weight, products_in
-from pytest_ttnn_perf.analysis.checklist.rule import (
-    Answer,
-    Limit,
-    not_applicable,
-    not_measured,
-    rule,
-)
+from pytest_ttnn_perf.analysis.checklist.rule import Answer, Limit, rule
 from pytest_ttnn_perf.records.finding import Input, Severity
 
 if TYPE_CHECKING:
@@ -60,11 +54,11 @@ def fidelity_above_need(
     """
     products = list(products_in(ops))
     if not products:
-        return not_applicable("no matmul and no convolution ran")
+        return Answer.not_applicable("no matmul and no convolution ran")
     known = [op for op in products if _enough(op) and op.fidelity in _ORDER]
     total = sum(op.kernel_ns for op in known)
     if not total:
-        return not_measured("no matmul or convolution tells its fidelity and its weights")
+        return Answer.not_measured("no matmul or convolution tells its fidelity and its weights")
     above = [op for op in known if _is_above(op)]
     part = sum(op.kernel_ns for op in above) / total
     return share.at_most(

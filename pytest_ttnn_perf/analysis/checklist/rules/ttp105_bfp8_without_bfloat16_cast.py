@@ -4,14 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from pytest_ttnn_perf.analysis.checklist.rule import (
-    Answer,
-    clean,
-    found,
-    not_applicable,
-    not_measured,
-    rule,
-)
+from pytest_ttnn_perf.analysis.checklist.rule import Answer, rule
 from pytest_ttnn_perf.records.finding import Evidence, Input, Severity
 
 if TYPE_CHECKING:
@@ -54,13 +47,15 @@ def bfp8_without_bfloat16_cast(facts: Mapping[str, Scalar]) -> Answer:
     """
     options = [name for name, on in _CONVERSIONS.items() if _text(facts.get(name)) == on]
     if not options:
-        return not_applicable("the test states no conversion to bfloat8_b by tt-xla")
+        return Answer.not_applicable("the test states no conversion to bfloat8_b by tt-xla")
     formats = [_text(facts[name]) for name in _FORMATS if facts.get(name) is not None]
     if not formats:
-        return not_measured("the test does not state the model's format: facts(data_format=…)")
+        return Answer.not_measured(
+            "the test does not state the model's format: facts(data_format=…)"
+        )
     if "bfloat16" in formats:
-        return clean()
-    return found(
+        return Answer.clean()
+    return Answer.found(
         f"{options[0]} is on, and the model is {formats[0]}, not bfloat16",
         evidence=(Evidence(f"{name}={facts[name]}") for name in options),
     )

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 from pytest_ttnn_perf._base.text import counted
 from pytest_ttnn_perf.analysis.checklist.op_times import has_operands, ops_like, share_of
 from pytest_ttnn_perf.analysis.checklist.operands import NO_OPERANDS, by_weight, device_tensor
-from pytest_ttnn_perf.analysis.checklist.rule import Answer, Limit, not_measured, rule
+from pytest_ttnn_perf.analysis.checklist.rule import Answer, Limit, rule
 from pytest_ttnn_perf.records.finding import Input, Severity
 from pytest_ttnn_perf.records.ops import Category, OpTable, Signature, Tensor, category_of
 
@@ -54,7 +54,7 @@ def row_major_compute(
         return _of_table(ops, share)
     if report is not None:
         return _of_report(report, calls)
-    return not_measured(NO_OPERANDS)
+    return Answer.not_measured(NO_OPERANDS)
 
 
 def _of_table(table: OpTable, limit: Limit) -> Answer:

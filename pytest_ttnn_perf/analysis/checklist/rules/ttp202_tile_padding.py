@@ -13,13 +13,7 @@ from pytest_ttnn_perf.analysis.checklist.operands import (
     operands_of,
     shape_text,
 )
-from pytest_ttnn_perf.analysis.checklist.rule import (
-    Answer,
-    Limit,
-    not_applicable,
-    not_measured,
-    rule,
-)
+from pytest_ttnn_perf.analysis.checklist.rule import Answer, Limit, rule
 from pytest_ttnn_perf.records.finding import Input, Severity, Subject
 
 
@@ -60,11 +54,11 @@ def tile_padding(
     known = [operand for operand in tiled if operand.tensor.logical is not None]
     wanted = sum(each.times * prod(each.tensor.logical or ()) for each in known)
     if not operands:
-        return not_measured(NO_OPERANDS)
+        return Answer.not_measured(NO_OPERANDS)
     if not tiled:
-        return not_applicable("no tensor is in tiles")
+        return Answer.not_applicable("no tensor is in tiles")
     if not wanted:
-        return not_measured("the capture tells no logical shapes")
+        return Answer.not_measured("the capture tells no logical shapes")
     padding = sum(map(_padding, known))
     return extra.at_most(
         padding / wanted,

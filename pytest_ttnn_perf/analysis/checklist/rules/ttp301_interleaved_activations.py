@@ -17,13 +17,7 @@ from pytest_ttnn_perf.analysis.checklist.residency import (
     is_interleaved,
     is_prefill,
 )
-from pytest_ttnn_perf.analysis.checklist.rule import (
-    Answer,
-    Limit,
-    not_applicable,
-    not_measured,
-    rule,
-)
+from pytest_ttnn_perf.analysis.checklist.rule import Answer, Limit, rule
 from pytest_ttnn_perf.records.finding import Input, Severity, Subject
 
 if TYPE_CHECKING:
@@ -62,15 +56,15 @@ def interleaved_activations(
     earlier output is taken for it. Without a table, the tensors that a report database follows.
     """
     if subject.ops is not None and not has_operands(subject.ops):
-        return not_measured(NO_OPERANDS)
+        return Answer.not_measured(NO_OPERANDS)
     if subject.ops is not None and is_prefill(subject.ops):
-        return not_applicable(PREFILL)
+        return Answer.not_applicable(PREFILL)
     if subject.ops is None and subject.report is not None and not has_graphs(subject.report):
-        return not_measured(NO_GRAPHS)
+        return Answer.not_measured(NO_GRAPHS)
     reads = list(_reads(subject))
     total = sum(each.size for each in reads)
     if not total:
-        return not_applicable(NO_ACTIVATIONS)
+        return Answer.not_applicable(NO_ACTIVATIONS)
     spread = [each for each in reads if is_interleaved(each.tensor)]
     part = sum(each.size for each in spread) / total
     return share.at_most(

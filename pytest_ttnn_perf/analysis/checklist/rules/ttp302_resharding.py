@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 from pytest_ttnn_perf._base.text import counted, percent
 from pytest_ttnn_perf.analysis.checklist.op_times import ops_like, share_of
 from pytest_ttnn_perf.analysis.checklist.residency import called, sharding_in
-from pytest_ttnn_perf.analysis.checklist.rule import Answer, Limit, not_measured, rule
+from pytest_ttnn_perf.analysis.checklist.rule import Answer, Limit, rule
 from pytest_ttnn_perf.records.finding import Evidence, Input, Severity
 from pytest_ttnn_perf.records.ttnn_report import Operation, Report, Reshard
 
@@ -70,7 +70,7 @@ def _by_count(report: Report, limit: Limit) -> Answer:
     silent = sum(each.reshard is Reshard.UNKNOWN for each in report.operations)
     if silent:
         operations = counted(len(report.operations), "operation")
-        return not_measured(f"what ran inside is not told by {silent} of {operations}")
+        return Answer.not_measured(f"what ran inside is not told by {silent} of {operations}")
     return limit.clean(count)
 
 

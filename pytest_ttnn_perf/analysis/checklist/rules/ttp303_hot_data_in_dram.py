@@ -13,13 +13,7 @@ from pytest_ttnn_perf.analysis.checklist.residency import (
     in_dram,
     is_prefill,
 )
-from pytest_ttnn_perf.analysis.checklist.rule import (
-    Answer,
-    Limit,
-    not_applicable,
-    not_measured,
-    rule,
-)
+from pytest_ttnn_perf.analysis.checklist.rule import Answer, Limit, rule
 from pytest_ttnn_perf.records.finding import Input, Severity
 
 if TYPE_CHECKING:
@@ -58,12 +52,12 @@ def hot_data_in_dram(
     earlier output is taken for it. The kernel times are those of the ops that read.
     """
     if not has_operands(ops):
-        return not_measured(NO_OPERANDS)
+        return Answer.not_measured(NO_OPERANDS)
     if is_prefill(ops):
-        return not_applicable(PREFILL)
+        return Answer.not_applicable(PREFILL)
     reads = activation_reads(ops)
     if not any(each.activations for each in reads):
-        return not_applicable(NO_ACTIVATIONS)
+        return Answer.not_applicable(NO_ACTIVATIONS)
     fetching = [op for each in reads if any(map(in_dram, each.activations)) for op in each.ops]
     part = share_of(ops, fetching)
     return part.at_most(share, f"{part.told('op')} with activations read from DRAM")

@@ -12,7 +12,7 @@ from pytest_ttnn_perf.analysis.checklist.residency import (
     has_graphs,
     used_bytes,
 )
-from pytest_ttnn_perf.analysis.checklist.rule import Answer, Limit, not_measured, rule
+from pytest_ttnn_perf.analysis.checklist.rule import Answer, Limit, rule
 from pytest_ttnn_perf.records.finding import Evidence, Input, Severity
 
 if TYPE_CHECKING:
@@ -50,9 +50,9 @@ def low_l1_headroom(
     """
     budget = budget_bytes(report)
     if budget is None:
-        return not_measured("the report does not tell how much L1 a core has")
+        return Answer.not_measured("the report does not tell how much L1 a core has")
     if not has_graphs(report):
-        return not_measured(NO_GRAPHS)
+        return Answer.not_measured(NO_GRAPHS)
     running = [each for each in report.operations if each.device_operations]
     fullest = sorted(running, key=lambda each: (-used_bytes(each), each.id))
     left = max(0.0, 1 - used_bytes(fullest[0]) / budget)
@@ -68,7 +68,7 @@ def low_l1_headroom(
         )
     silent = sum(each.cb_bytes_per_core is None for each in running)
     if silent:
-        return not_measured(
+        return Answer.not_measured(
             f"circular buffers are not told by {silent} of "
             f"{counted(len(running), 'operation')}; what is told leaves {percent(left)} of L1"
         )

@@ -7,13 +7,7 @@ from typing import TYPE_CHECKING
 from pytest_ttnn_perf._base.text import counted, percent
 from pytest_ttnn_perf.analysis.checklist.matmul_and_conv import core_ops, none_long_enough
 from pytest_ttnn_perf.analysis.checklist.op_times import kernel_ns, worst_ops
-from pytest_ttnn_perf.analysis.checklist.rule import (
-    Answer,
-    Limit,
-    not_applicable,
-    not_measured,
-    rule,
-)
+from pytest_ttnn_perf.analysis.checklist.rule import Answer, Limit, rule
 from pytest_ttnn_perf.records.finding import Input, Severity
 
 if TYPE_CHECKING:
@@ -55,13 +49,13 @@ def unused_cores(
     devices = report.devices if report is not None else ()
     available = ops.available_cores or max((each.compute_cores or 0 for each in devices), default=0)
     if not available:
-        return not_measured("the capture does not tell how many cores there are")
+        return Answer.not_measured("the capture does not tell how many cores there are")
     judged = core_ops(ops, shortest_us=shortest_us.value)
     if not judged:
-        return not_applicable(none_long_enough(shortest_us.value))
+        return Answer.not_applicable(none_long_enough(shortest_us.value))
     known = [op for op in judged if op.cores is not None]
     if not known:
-        return not_measured("the capture does not tell how many cores ops ran on")
+        return Answer.not_measured("the capture does not tell how many cores ops ran on")
     time = sum(op.kernel_ns for op in known)
     part = sum((op.cores or 0) * op.kernel_ns for op in known) / (available * time)
     return share.at_least(

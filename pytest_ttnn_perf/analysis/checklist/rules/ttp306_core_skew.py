@@ -8,13 +8,7 @@ from typing import TYPE_CHECKING
 from pytest_ttnn_perf._base.text import counted, percent
 from pytest_ttnn_perf.analysis.checklist.matmul_and_conv import core_ops, none_long_enough
 from pytest_ttnn_perf.analysis.checklist.op_times import share_of, worst_ops
-from pytest_ttnn_perf.analysis.checklist.rule import (
-    Answer,
-    Limit,
-    not_applicable,
-    not_measured,
-    rule,
-)
+from pytest_ttnn_perf.analysis.checklist.rule import Answer, Limit, rule
 from pytest_ttnn_perf.records.finding import Input, Severity
 
 if TYPE_CHECKING:
@@ -54,12 +48,14 @@ def core_skew(
     and leave them empty: then it cannot be told.
     """
     if not ops.columns.core_max_ns:
-        return not_measured("the capture does not tell times per core")
+        return Answer.not_measured("the capture does not tell times per core")
     judged = core_ops(ops, shortest_us=shortest_us.value)
     known = [op for op in judged if op.core_min_ns is not None and op.core_max_ns is not None]
     if not known:
-        unavailable = not_measured("the capture does not tell times per core of ops that count")
-        return unavailable if judged else not_applicable(none_long_enough(shortest_us.value))
+        unavailable = Answer.not_measured(
+            "the capture does not tell times per core of ops that count"
+        )
+        return unavailable if judged else Answer.not_applicable(none_long_enough(shortest_us.value))
     skewed = [op for op in known if _ratio(op) > ratio.value]
     part = share_of(ops, skewed)
     time = percent(part.fraction)

@@ -12,13 +12,7 @@ from pytest_ttnn_perf.analysis.checklist.matmul_and_conv import (
 from pytest_ttnn_perf.analysis.checklist.op_times import has_operands, share_of
 from pytest_ttnn_perf.analysis.checklist.operands import NO_OPERANDS, size_of, used_signatures
 from pytest_ttnn_perf.analysis.checklist.residency import activation_reads, in_dram
-from pytest_ttnn_perf.analysis.checklist.rule import (
-    Answer,
-    Limit,
-    not_applicable,
-    not_measured,
-    rule,
-)
+from pytest_ttnn_perf.analysis.checklist.rule import Answer, Limit, rule
 from pytest_ttnn_perf.records.finding import Input, Severity
 
 if TYPE_CHECKING:
@@ -60,18 +54,18 @@ def matmul_not_dram_sharded(
     table. Sparse matmuls are left out: their operands are larger than what they read.
     """
     if not has_operands(ops):
-        return not_measured(NO_OPERANDS)
+        return Answer.not_measured(NO_OPERANDS)
     matmuls = [used for used, _ in used_signatures(ops) if is_matmul(used)]
     if matmuls and all(len(matmul.inputs) < 2 for matmul in matmuls):
-        return not_measured("the capture does not tell the second operands of matmuls")
+        return Answer.not_measured("the capture does not tell the second operands of matmuls")
     streaming = list(_streaming(ops))
     if not streaming:
-        return not_applicable("no matmul reads weights from DRAM")
+        return Answer.not_applicable("no matmul reads weights from DRAM")
     peaks = {"wormhole": wormhole_gb_s.value, "blackhole": blackhole_gb_s.value}
     peak = peaks.get((ops.arch or "").lower().partition("_")[0])
     if peak is None:
         known = ops.arch or "an unnamed architecture"
-        return not_measured(f"the DRAM bandwidth of {known} is not known")
+        return Answer.not_measured(f"the DRAM bandwidth of {known} is not known")
     waiting = [op for op, size in streaming if size >= bound.value * peak * op.kernel_ns]
     part = share_of(ops, [op for op in waiting if not is_dram_sharded(op)])
     sentence = f"{part.told('DRAM-bound matmul')} without a DRAM-sharded program config"

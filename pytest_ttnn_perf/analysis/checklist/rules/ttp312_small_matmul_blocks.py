@@ -7,13 +7,7 @@ from typing import TYPE_CHECKING
 from pytest_ttnn_perf.analysis.checklist.matmul_and_conv import NO_MATMULS, is_matmul, whole
 from pytest_ttnn_perf.analysis.checklist.op_times import ops_like, share_of
 from pytest_ttnn_perf.analysis.checklist.operands import TILE
-from pytest_ttnn_perf.analysis.checklist.rule import (
-    Answer,
-    Limit,
-    not_applicable,
-    not_measured,
-    rule,
-)
+from pytest_ttnn_perf.analysis.checklist.rule import Answer, Limit, rule
 from pytest_ttnn_perf.records.finding import Input, Severity
 
 if TYPE_CHECKING:
@@ -53,9 +47,9 @@ def small_matmul_blocks(
     """
     matmuls = ops_like(ops, is_matmul)
     if not matmuls:
-        return not_applicable(NO_MATMULS)
+        return Answer.not_applicable(NO_MATMULS)
     if all(_inner(op) is None and _subblock(op) is None for op in matmuls):
-        return not_measured("the attributes of matmuls do not tell the sizes of blocks")
+        return Answer.not_measured("the attributes of matmuls do not tell the sizes of blocks")
     small = [
         op
         for op in matmuls

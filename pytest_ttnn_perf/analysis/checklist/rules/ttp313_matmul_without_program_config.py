@@ -11,13 +11,7 @@ from pytest_ttnn_perf.analysis.checklist.matmul_and_conv import (
     program_config,
 )
 from pytest_ttnn_perf.analysis.checklist.op_times import ops_like, share_of
-from pytest_ttnn_perf.analysis.checklist.rule import (
-    Answer,
-    Limit,
-    not_applicable,
-    not_measured,
-    rule,
-)
+from pytest_ttnn_perf.analysis.checklist.rule import Answer, Limit, rule
 from pytest_ttnn_perf.records.finding import Input, Severity
 
 if TYPE_CHECKING:
@@ -52,10 +46,10 @@ def matmul_without_program_config(
     """
     matmuls = ops_like(ops, is_matmul)
     if not matmuls:
-        return not_applicable(NO_MATMULS)
+        return Answer.not_applicable(NO_MATMULS)
     configs = [program_config(op) for op in matmuls]
     if all(config is None for config in configs):
-        return not_measured("the attributes of matmuls do not tell a program config")
+        return Answer.not_measured("the attributes of matmuls do not tell a program config")
     without = [op for op, config in zip(matmuls, configs, strict=True) if config == ""]
     part = share_of(ops, without)
     return part.at_most(

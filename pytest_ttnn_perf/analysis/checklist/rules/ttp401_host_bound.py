@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from pytest_ttnn_perf._base.text import percent
 from pytest_ttnn_perf.analysis.checklist.op_times import gaps_of, longest_gaps
-from pytest_ttnn_perf.analysis.checklist.rule import Answer, Limit, not_measured, rule
+from pytest_ttnn_perf.analysis.checklist.rule import Answer, Limit, rule
 from pytest_ttnn_perf.records.finding import Input, Severity, Subject
 
 if TYPE_CHECKING:
@@ -52,7 +52,7 @@ def host_bound(
     """
     gaps = gaps_of(subject)
     if isinstance(gaps, str):
-        return not_measured(gaps)
+        return Answer.not_measured(gaps)
     if gaps.share <= share.value:
         return share.clean(gaps.share, reason=gaps.caveat)
     told = f"devices wait {percent(gaps.share)} of the time for their next op, in {gaps.place}"

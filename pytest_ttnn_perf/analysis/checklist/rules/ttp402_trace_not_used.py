@@ -12,14 +12,7 @@ from pytest_ttnn_perf.analysis.checklist.measurements import (
     uses_trace,
 )
 from pytest_ttnn_perf.analysis.checklist.op_times import first_difference, gaps_of, longest_gaps
-from pytest_ttnn_perf.analysis.checklist.rule import (
-    Answer,
-    Limit,
-    clean,
-    not_applicable,
-    not_measured,
-    rule,
-)
+from pytest_ttnn_perf.analysis.checklist.rule import Answer, Limit, rule
 from pytest_ttnn_perf.records.finding import Evidence, Input, Severity, Subject
 
 if TYPE_CHECKING:
@@ -58,15 +51,15 @@ def trace_not_used(
     """
     used = uses_trace(subject)
     if used is None:
-        return not_measured("whether a trace is used is not known: state the fact use_trace")
+        return Answer.not_measured("whether a trace is used is not known: state the fact use_trace")
     if used:
-        return clean(reason="a trace is used")
+        return Answer.clean(reason="a trace is used")
     obstacle = _obstacle(subject)
     if obstacle is not None:
-        return not_applicable(obstacle)
+        return Answer.not_applicable(obstacle)
     waiting = _waiting(subject)
     if isinstance(waiting, str):
-        return not_measured(waiting)
+        return Answer.not_measured(waiting)
     part, where, evidence = waiting
     return share.at_most(
         part, f"no trace is used, and devices wait {percent(part)} of {where}", evidence

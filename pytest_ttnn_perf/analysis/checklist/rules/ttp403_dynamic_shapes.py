@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 from pytest_ttnn_perf._base.text import counted
 from pytest_ttnn_perf.analysis.checklist.measurements import is_on, settings_of
 from pytest_ttnn_perf.analysis.checklist.op_times import differences, executions
-from pytest_ttnn_perf.analysis.checklist.rule import Answer, Limit, found, not_measured, rule
+from pytest_ttnn_perf.analysis.checklist.rule import Answer, Limit, rule
 from pytest_ttnn_perf.records.finding import Evidence, Input, Severity, Subject
 
 if TYPE_CHECKING:
@@ -47,14 +47,14 @@ def dynamic_shapes(subject: Subject, ops: OpTable) -> Answer:
     TTP002 to say: they are not measured here.
     """
     if is_on(settings_of(subject).get("dynamic_shapes")):
-        return found("the test states that its shapes change from call to call")
+        return Answer.found("the test states that its shapes change from call to call")
     runs = executions(ops)
     if not runs:
-        return not_measured(_ONCE)
+        return Answer.not_measured(_ONCE)
     differing = list(differences(ops))
     lost = next((d for d in differing if d.what.endswith("replay") and not d.same_ops), None)
     if lost is not None:
-        return not_measured(f"replays are not complete (TTP002): {lost}")
+        return Answer.not_measured(f"replays are not complete (TTP002): {lost}")
     compared = sum(map(len, runs.values())) - len(runs)
     return _NONE.at_most(
         len(differing),

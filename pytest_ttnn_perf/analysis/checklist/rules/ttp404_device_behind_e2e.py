@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pytest_ttnn_perf._base.text import percent
 from pytest_ttnn_perf.analysis.checklist.measurements import call_times, milliseconds
-from pytest_ttnn_perf.analysis.checklist.rule import Answer, Limit, not_measured, rule
+from pytest_ttnn_perf.analysis.checklist.rule import Answer, Limit, rule
 from pytest_ttnn_perf.records.finding import Input, Severity, Subject
 
 
@@ -39,7 +39,7 @@ def device_behind_e2e(
     """
     times = call_times(subject)
     if isinstance(times, str):
-        return not_measured(times)
+        return Answer.not_measured(times)
     wall, device = milliseconds(times.wall_ns), milliseconds(times.device_ns)
     return share.at_most(
         times.waiting,

@@ -6,13 +6,7 @@ from typing import Final
 
 from pytest_ttnn_perf._base.text import size as size_text
 from pytest_ttnn_perf.analysis.checklist.measurements import number, settings_of, uses_trace
-from pytest_ttnn_perf.analysis.checklist.rule import (
-    Answer,
-    Limit,
-    not_applicable,
-    not_measured,
-    rule,
-)
+from pytest_ttnn_perf.analysis.checklist.rule import Answer, Limit, rule
 from pytest_ttnn_perf.records.finding import Input, Severity, Subject
 
 _NAMES: Final = ("trace_region_size", "TT_RUNTIME_TRACE_REGION_SIZE")
@@ -48,13 +42,13 @@ def trace_region_missing(
     """
     used = uses_trace(subject)
     if used is None:
-        return not_measured("whether a trace is used is not known: state the fact use_trace")
+        return Answer.not_measured("whether a trace is used is not known: state the fact use_trace")
     if not used:
-        return not_applicable("no trace is used")
+        return Answer.not_applicable("no trace is used")
     settings = settings_of(subject)
     known = [settings[name] for name in _NAMES if name in settings]
     if not known:
-        return not_measured(
+        return Answer.not_measured(
             "the size of the trace region is not known: state the fact trace_region_size"
         )
     region = max(number(value) or 0.0 for value in known)

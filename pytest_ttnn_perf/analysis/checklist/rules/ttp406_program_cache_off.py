@@ -6,7 +6,7 @@ from typing import Final
 
 from pytest_ttnn_perf._base.text import counted
 from pytest_ttnn_perf.analysis.checklist.measurements import is_on, number, settings_of
-from pytest_ttnn_perf.analysis.checklist.rule import Answer, Limit, clean, found, not_measured, rule
+from pytest_ttnn_perf.analysis.checklist.rule import Answer, Limit, rule
 from pytest_ttnn_perf.records.finding import Input, Severity, Subject
 
 #: The variable of tt-xla's runtime; not set, the cache is on.
@@ -55,8 +55,8 @@ def program_cache_off(
     elif _VARIABLE in settings:
         stated = _VARIABLE, settings[_VARIABLE] is None or is_on(settings[_VARIABLE])
     else:
-        return not_measured(_UNKNOWN)
+        return Answer.not_measured(_UNKNOWN)
     name, is_there = stated
     if is_there:
-        return clean(reason=f"{name} says that it is on")
-    return found(f"{name} says that the program cache is off")
+        return Answer.clean(reason=f"{name} says that it is on")
+    return Answer.found(f"{name} says that the program cache is off")

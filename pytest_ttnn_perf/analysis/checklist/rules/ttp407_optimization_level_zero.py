@@ -3,13 +3,7 @@
 from __future__ import annotations
 
 from pytest_ttnn_perf.analysis.checklist.measurements import is_on, number, settings_of
-from pytest_ttnn_perf.analysis.checklist.rule import (
-    Answer,
-    Limit,
-    not_applicable,
-    not_measured,
-    rule,
-)
+from pytest_ttnn_perf.analysis.checklist.rule import Answer, Limit, rule
 from pytest_ttnn_perf.records.finding import Input, Severity, Subject
 
 
@@ -40,10 +34,12 @@ def optimization_level_zero(
     settings = settings_of(subject)
     if "optimization_level" not in settings:
         if is_on(settings.get("tt_xla")):
-            return not_measured("the level is not known: state the fact optimization_level")
-        return not_applicable("no model of tt-xla: neither tt_xla nor optimization_level stated")
+            return Answer.not_measured("the level is not known: state the fact optimization_level")
+        return Answer.not_applicable(
+            "no model of tt-xla: neither tt_xla nor optimization_level stated"
+        )
     stated = settings["optimization_level"]
     chosen = number(stated)
     if chosen is None:
-        return not_measured(f"optimization_level: expected a number, found {stated!r}")
+        return Answer.not_measured(f"optimization_level: expected a number, found {stated!r}")
     return level.at_least(chosen, f"the model is compiled with optimization_level {chosen:g}")

@@ -9,7 +9,7 @@ from pytest_ttnn_perf.analysis.checklist.measurements import (
     number,
     settings_of,
 )
-from pytest_ttnn_perf.analysis.checklist.rule import Answer, Limit, clean, not_measured, rule
+from pytest_ttnn_perf.analysis.checklist.rule import Answer, Limit, rule
 from pytest_ttnn_perf.records.finding import Input, Severity, Subject
 
 
@@ -44,12 +44,12 @@ def one_command_queue(
     """
     queues = number(settings_of(subject).get("num_command_queues"))
     if queues is None:
-        return not_measured("num_command_queues is not known: state it as a fact")
+        return Answer.not_measured("num_command_queues is not known: state it as a fact")
     if queues > 1:
-        return clean(reason=f"{queues:.0f} command queues are open")
+        return Answer.clean(reason=f"{queues:.0f} command queues are open")
     times = io_times(subject)
     if times is None:
-        return not_measured(f"one command queue is open; {NO_IO_TIMES}")
+        return Answer.not_measured(f"one command queue is open; {NO_IO_TIMES}")
     part = times.transfer_share
     return share.at_most(
         part, f"transfers take {percent(part)} of the time, and one command queue is open"

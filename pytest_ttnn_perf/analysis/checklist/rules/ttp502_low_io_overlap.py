@@ -4,13 +4,7 @@ from __future__ import annotations
 
 from pytest_ttnn_perf._base.text import percent
 from pytest_ttnn_perf.analysis.checklist.measurements import NO_IO_TIMES, io_times, milliseconds
-from pytest_ttnn_perf.analysis.checklist.rule import (
-    Answer,
-    Limit,
-    not_applicable,
-    not_measured,
-    rule,
-)
+from pytest_ttnn_perf.analysis.checklist.rule import Answer, Limit, rule
 from pytest_ttnn_perf.records.finding import Input, Severity, Subject
 
 
@@ -43,10 +37,10 @@ def low_io_overlap(
     """
     times = io_times(subject)
     if times is None:
-        return not_measured(NO_IO_TIMES)
+        return Answer.not_measured(NO_IO_TIMES)
     shorter, longer = sorted([times.compute_ns, times.transfer_ns])
     if shorter < worthwhile.value * longer:
-        return not_applicable(
+        return Answer.not_applicable(
             f"there is little to overlap: {milliseconds(shorter)} beside {milliseconds(longer)}"
         )
     alone = f"{milliseconds(times.compute_ns)} compute, {milliseconds(times.transfer_ns)} transfers"

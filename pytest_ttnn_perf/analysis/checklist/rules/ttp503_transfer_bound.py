@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pytest_ttnn_perf.analysis.checklist.measurements import NO_IO_TIMES, io_times, milliseconds
-from pytest_ttnn_perf.analysis.checklist.rule import Answer, Limit, not_measured, rule
+from pytest_ttnn_perf.analysis.checklist.rule import Answer, Limit, rule
 from pytest_ttnn_perf.records.finding import Input, Severity, Subject
 
 
@@ -37,7 +37,7 @@ def transfer_bound(
     """
     times = io_times(subject)
     if times is None:
-        return not_measured(NO_IO_TIMES)
+        return Answer.not_measured(NO_IO_TIMES)
     times_compute = times.transfer_ns / times.compute_ns
     transfer, compute = milliseconds(times.transfer_ns), milliseconds(times.compute_ns)
     return ratio.at_most(

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from pytest_ttnn_perf._base.text import counted, percent
 from pytest_ttnn_perf.analysis.checklist.operands import by_weight
 from pytest_ttnn_perf.analysis.checklist.residency import crossings
-from pytest_ttnn_perf.analysis.checklist.rule import Answer, Limit, not_applicable, rule
+from pytest_ttnn_perf.analysis.checklist.rule import Answer, Limit, rule
 from pytest_ttnn_perf.records.finding import Input, Severity
 
 if TYPE_CHECKING:
@@ -45,7 +45,7 @@ def padded_host_transfer(
     crossing = crossings(report)
     sent = sum(each.sent for each in crossing)
     if not sent:
-        return not_applicable("the report has no transfer between host and device")
+        return Answer.not_applicable("the report has no transfer between host and device")
     padding = sum(each.padding for each in crossing)
     part = padding / sent
     padded = [each for each in crossing if each.padding]

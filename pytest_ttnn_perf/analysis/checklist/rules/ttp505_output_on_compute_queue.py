@@ -9,13 +9,7 @@ from pytest_ttnn_perf._base.text import size as size_text
 from pytest_ttnn_perf.analysis.checklist.measurements import number, settings_of
 from pytest_ttnn_perf.analysis.checklist.operands import by_weight
 from pytest_ttnn_perf.analysis.checklist.residency import crossings
-from pytest_ttnn_perf.analysis.checklist.rule import (
-    Answer,
-    Limit,
-    not_applicable,
-    not_measured,
-    rule,
-)
+from pytest_ttnn_perf.analysis.checklist.rule import Answer, Limit, rule
 from pytest_ttnn_perf.records.finding import Input, Severity, Subject
 
 if TYPE_CHECKING:
@@ -58,13 +52,13 @@ def output_on_compute_queue(
     """
     outputs = [each for each in crossings(report) if each.outward]
     if not outputs:
-        return not_applicable("the report has no output that is read by the host")
+        return Answer.not_applicable("the report has no output that is read by the host")
     sent = sum(each.sent for each in outputs)
     if sent <= size.value:
         return size.clean(sent)
     only_one = number(settings_of(subject).get("num_command_queues")) == 1
     if not only_one and any(each.queue is None for each in outputs):
-        return not_measured(_UNTOLD)
+        return Answer.not_measured(_UNTOLD)
     slow = [each for each in outputs if not each.queue]
     sent = sum(each.sent for each in slow)
     return size.at_most(

@@ -12,13 +12,7 @@ from pytest_ttnn_perf.analysis.checklist.matmul_and_conv import (
     Convolution,
     convolutions,
 )
-from pytest_ttnn_perf.analysis.checklist.rule import (
-    Answer,
-    Limit,
-    not_applicable,
-    not_measured,
-    rule,
-)
+from pytest_ttnn_perf.analysis.checklist.rule import Answer, Limit, rule
 from pytest_ttnn_perf.records.finding import Evidence, Input, Severity, Subject
 
 if TYPE_CHECKING:
@@ -53,10 +47,10 @@ def conv_sharding_changes(
     """
     listed = convolutions(subject)
     if not listed:
-        return not_applicable(NO_CONVOLUTIONS)
+        return Answer.not_applicable(NO_CONVOLUTIONS)
     told = [each for each in listed if each.sharding is not None]
     if not told:
-        return not_measured("the capture does not tell how convolutions are sharded")
+        return Answer.not_measured("the capture does not tell how convolutions are sharded")
     changed = _changes(told)
     count = counted(len(told), "convolution")
     return changes.at_most(

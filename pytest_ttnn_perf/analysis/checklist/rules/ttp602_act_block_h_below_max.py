@@ -11,13 +11,7 @@ from pytest_ttnn_perf.analysis.checklist.matmul_and_conv import (
     blocks_in_report,
     blocks_in_table,
 )
-from pytest_ttnn_perf.analysis.checklist.rule import (
-    Answer,
-    Limit,
-    not_applicable,
-    not_measured,
-    rule,
-)
+from pytest_ttnn_perf.analysis.checklist.rule import Answer, Limit, rule
 from pytest_ttnn_perf.records.finding import Evidence, Input, Severity
 
 if TYPE_CHECKING:
@@ -63,13 +57,13 @@ def act_block_h_below_max(
     if not blocks and ops is not None:
         blocks = list(blocks_in_table(ops))
     if not blocks:
-        return not_applicable(NO_CONVOLUTIONS)
+        return Answer.not_applicable(NO_CONVOLUTIONS)
     if not any(block.is_told for block in blocks):
-        return not_measured("the capture does not tell the blocks of convolutions")
+        return Answer.not_measured("the capture does not tell the blocks of convolutions")
     larger = [(block, rows) for block in blocks if (rows := block.larger(spare.value))]
     count, unavailable = float(len(larger)), _untold(blocks)
     if count <= convolutions.value and unavailable:
-        return not_measured(unavailable)
+        return Answer.not_measured(unavailable)
     return convolutions.at_most(
         count,
         f"room for a larger act_block_h in {len(larger)} of {counted(len(blocks), 'convolution')}",

@@ -12,7 +12,7 @@ from pytest_ttnn_perf.analysis.checklist.matmul_and_conv import (
     judged_switches,
     whole_ns,
 )
-from pytest_ttnn_perf.analysis.checklist.rule import Answer, Limit, not_applicable, rule
+from pytest_ttnn_perf.analysis.checklist.rule import Answer, Limit, rule
 from pytest_ttnn_perf.records.finding import Input, RuleOutcome, Severity, Subject
 
 if TYPE_CHECKING:
@@ -58,7 +58,7 @@ def act_double_buffer_off(
     """
     listed = convolutions(subject)
     if not listed:
-        return not_applicable(NO_CONVOLUTIONS)
+        return Answer.not_applicable(NO_CONVOLUTIONS)
     switched = ((each, each.act_double_buffer) for each in listed)
     answer = judged_switches(switched, share, buffered="activations", of=whole_ns(subject))
     computing = any(

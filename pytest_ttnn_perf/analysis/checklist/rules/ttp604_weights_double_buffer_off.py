@@ -8,7 +8,7 @@ from pytest_ttnn_perf.analysis.checklist.matmul_and_conv import (
     judged_switches,
     whole_ns,
 )
-from pytest_ttnn_perf.analysis.checklist.rule import Answer, Limit, not_applicable, rule
+from pytest_ttnn_perf.analysis.checklist.rule import Answer, Limit, rule
 from pytest_ttnn_perf.records.finding import Input, Severity, Subject
 
 
@@ -42,6 +42,6 @@ def weights_double_buffer_off(
     """
     listed = convolutions(subject)
     if not listed:
-        return not_applicable(NO_CONVOLUTIONS)
+        return Answer.not_applicable(NO_CONVOLUTIONS)
     switched = ((each, each.weights_double_buffer) for each in listed)
     return judged_switches(switched, share, buffered="weights", of=whole_ns(subject))

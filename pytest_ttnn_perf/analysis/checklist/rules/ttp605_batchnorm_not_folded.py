@@ -9,7 +9,7 @@ from pytest_ttnn_perf._base.text import counted
 from pytest_ttnn_perf.analysis.checklist.matmul_and_conv import NO_CONVOLUTIONS, convolutions
 from pytest_ttnn_perf.analysis.checklist.op_times import kernel_ns, ops_like, worst_ops
 from pytest_ttnn_perf.analysis.checklist.residency import called
-from pytest_ttnn_perf.analysis.checklist.rule import Answer, Limit, not_applicable, rule
+from pytest_ttnn_perf.analysis.checklist.rule import Answer, Limit, rule
 from pytest_ttnn_perf.records.finding import Evidence, Input, Severity, Subject
 
 if TYPE_CHECKING:
@@ -47,7 +47,7 @@ def batchnorm_not_folded(
     """
     listed = convolutions(subject)
     if not listed:
-        return not_applicable(NO_CONVOLUTIONS)
+        return Answer.not_applicable(NO_CONVOLUTIONS)
     count, evidence = _batch_norms(subject)
     if count <= batch_norms.value:
         reason = "no evidence: a batch norm written as products and sums is not seen"

@@ -12,13 +12,7 @@ from pytest_ttnn_perf.analysis.checklist.matmul_and_conv import (
     heaviest,
     whole_ns,
 )
-from pytest_ttnn_perf.analysis.checklist.rule import (
-    Answer,
-    Limit,
-    not_applicable,
-    not_measured,
-    rule,
-)
+from pytest_ttnn_perf.analysis.checklist.rule import Answer, Limit, rule
 from pytest_ttnn_perf.records.finding import Input, Severity, Subject
 
 
@@ -54,7 +48,7 @@ def conv_sharding_unsuited(
     """
     listed = convolutions(subject)
     if not listed:
-        return not_applicable(NO_CONVOLUTIONS)
+        return Answer.not_applicable(NO_CONVOLUTIONS)
     suited = [
         (each, _suited(each.output, tall=tall.value, deep=deep.value))
         for each in listed
@@ -62,7 +56,7 @@ def conv_sharding_unsuited(
     ]
     told = [(each, best) for each, best in suited if best is not None]
     if not told:
-        return not_measured("the capture does not tell how convolutions are sharded")
+        return Answer.not_measured("the capture does not tell how convolutions are sharded")
     others = [_advised(each, best) for each, best in told if each.sharding != best]
     return share.at_most(
         len(others) / len(told),

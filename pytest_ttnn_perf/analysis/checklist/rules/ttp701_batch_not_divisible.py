@@ -3,13 +3,7 @@
 from __future__ import annotations
 
 from pytest_ttnn_perf.analysis.checklist.kernels import NO_DATA_PARALLELISM, data_parallel_ways
-from pytest_ttnn_perf.analysis.checklist.rule import (
-    Answer,
-    Limit,
-    not_applicable,
-    not_measured,
-    rule,
-)
+from pytest_ttnn_perf.analysis.checklist.rule import Answer, Limit, rule
 from pytest_ttnn_perf.records.finding import Input, Severity, Subject
 
 
@@ -40,12 +34,12 @@ def batch_not_divisible(
     """
     ways = data_parallel_ways(subject)
     if ways == 1:
-        return not_applicable(NO_DATA_PARALLELISM)
+        return Answer.not_applicable(NO_DATA_PARALLELISM)
     if not ways:
-        return not_measured("it is not known how many devices share the batch")
+        return Answer.not_measured("it is not known how many devices share the batch")
     batch = _batch(subject)
     if batch is None:
-        return not_measured("the batch is not known: give it as batch= in the marker")
+        return Answer.not_measured("the batch is not known: give it as batch= in the marker")
     left = batch % ways
     return left_over.at_most(left, f"a batch of {batch} among {ways} devices leaves {left} over")
 

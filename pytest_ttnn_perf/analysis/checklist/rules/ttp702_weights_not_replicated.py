@@ -8,13 +8,7 @@ from pytest_ttnn_perf.analysis.checklist.kernels import (
     data_parallel_ways,
     placed_weights,
 )
-from pytest_ttnn_perf.analysis.checklist.rule import (
-    Answer,
-    Limit,
-    not_applicable,
-    not_measured,
-    rule,
-)
+from pytest_ttnn_perf.analysis.checklist.rule import Answer, Limit, rule
 from pytest_ttnn_perf.records.finding import Evidence, Input, Severity, Subject
 
 
@@ -43,12 +37,12 @@ def weights_not_replicated(
     fact `data_parallel`, or an input that is sharded along its first dimension.
     """
     if data_parallel_ways(subject) == 1:
-        return not_applicable(NO_DATA_PARALLELISM)
+        return Answer.not_applicable(NO_DATA_PARALLELISM)
     if subject.report is None:
-        return not_measured(subject.why_absent(Input.REPORT))
+        return Answer.not_measured(subject.why_absent(Input.REPORT))
     placed = list(placed_weights(subject.report))
     if not placed:
-        return not_measured("the report does not tell how weights are placed on the mesh")
+        return Answer.not_measured("the report does not tell how weights are placed on the mesh")
     cut = [each for each in placed if each.ways() > 1]
     return weights.at_most(
         len(cut),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pytest_ttnn_perf.analysis.checklist.op_times import ops_like, share_of
-from pytest_ttnn_perf.analysis.checklist.rule import Answer, Limit, not_applicable, rule
+from pytest_ttnn_perf.analysis.checklist.rule import Answer, Limit, rule
 from pytest_ttnn_perf.records.finding import Input, Severity
 from pytest_ttnn_perf.records.ops import Category, OpTable, Signature, category_of
 
@@ -37,7 +37,7 @@ def collective_share(
     waiting for a slower device.
     """
     if len(ops.devices) < 2:
-        return not_applicable("one device")
+        return Answer.not_applicable("one device")
     part = share_of(ops, ops_like(ops, _is_collective))
     return part.at_most(share, part.told("collective"))
 

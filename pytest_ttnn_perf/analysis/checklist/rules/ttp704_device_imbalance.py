@@ -4,13 +4,7 @@ from __future__ import annotations
 
 from pytest_ttnn_perf._base.text import counted, percent
 from pytest_ttnn_perf.analysis.checklist.op_times import device_ops
-from pytest_ttnn_perf.analysis.checklist.rule import (
-    Answer,
-    Limit,
-    not_applicable,
-    not_measured,
-    rule,
-)
+from pytest_ttnn_perf.analysis.checklist.rule import Answer, Limit, rule
 from pytest_ttnn_perf.records.finding import Evidence, Input, Severity
 from pytest_ttnn_perf.records.ops import Category, OpTable, category_of
 
@@ -43,11 +37,11 @@ def device_imbalance(
     DEVICE ID, OP CODE and the kernel time of the op table.
     """
     if len(ops.devices) < 2:
-        return not_applicable("one device")
+        return Answer.not_applicable("one device")
     times = _computing_ns(ops)
     mean = sum(times.values()) / len(times)
     if not mean:
-        return not_measured("no device ran anything but collectives")
+        return Answer.not_measured("no device ran anything but collectives")
     slowest = max(times, key=lambda device: (times[device], -device))
     above = times[slowest] / mean - 1
     ordered = sorted(times, key=lambda device: (-times[device], device))

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 from pytest_ttnn_perf._base.text import percent
 from pytest_ttnn_perf.analysis.checklist.kernels import Kernel, kernels_of
-from pytest_ttnn_perf.analysis.checklist.rule import Answer, Limit, not_measured, rule
+from pytest_ttnn_perf.analysis.checklist.rule import Answer, Limit, rule
 from pytest_ttnn_perf.records.finding import Evidence, Input, Severity
 
 if TYPE_CHECKING:
@@ -48,11 +48,11 @@ def grid_underused(
     """
     programs = kernels_of(kernels)
     if isinstance(programs, str):
-        return not_measured(programs)
+        return Answer.not_measured(programs)
     known = [kernel for kernel in programs if kernel.cores_there]
     whole = sum(kernel.program.duration.cycles for kernel in known)
     if not whole:
-        return not_measured("no program has a duration" if known else _NO_CORES)
+        return Answer.not_measured("no program has a duration" if known else _NO_CORES)
     part = sum(_used(kernel) * kernel.program.duration.cycles for kernel in known) / whole
     return share.at_least(
         part,

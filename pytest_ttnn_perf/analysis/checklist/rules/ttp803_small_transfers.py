@@ -7,13 +7,7 @@ from typing import TYPE_CHECKING
 from pytest_ttnn_perf._base.text import percent
 from pytest_ttnn_perf.analysis.checklist.kernels import Kernel, kernels_of
 from pytest_ttnn_perf.analysis.checklist.operands import by_weight
-from pytest_ttnn_perf.analysis.checklist.rule import (
-    Answer,
-    Limit,
-    not_applicable,
-    not_measured,
-    rule,
-)
+from pytest_ttnn_perf.analysis.checklist.rule import Answer, Limit, rule
 from pytest_ttnn_perf.records.finding import Input, Severity
 
 if TYPE_CHECKING:
@@ -52,13 +46,13 @@ def small_transfers(
     """
     programs = kernels_of(kernels)
     if isinstance(programs, str):
-        return not_measured(programs)
+        return Answer.not_measured(programs)
     sizes = list(_sizes(programs))
     whole = sum(count for _, _, count in sizes)
     if not whole and any(kernel.reads + kernel.writes for kernel in programs):
-        return not_measured("the PERF SUMMARY does not tell the sizes of transfers")
+        return Answer.not_measured("the PERF SUMMARY does not tell the sizes of transfers")
     if whole < many.value:
-        return not_applicable(f"there are few transfers: {whole}")
+        return Answer.not_applicable(f"there are few transfers: {whole}")
     small = [each for each in sizes if each[1] <= size.value]
     part = sum(count for _, _, count in small) / whole
     named = ((f"{kernel}: of {one} B", count) for kernel, one, count in small)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 from pytest_ttnn_perf._base.text import percent
 from pytest_ttnn_perf.analysis.checklist.kernels import kernels_of, roofline_of
-from pytest_ttnn_perf.analysis.checklist.rule import Answer, Limit, not_measured, rule
+from pytest_ttnn_perf.analysis.checklist.rule import Answer, Limit, rule
 from pytest_ttnn_perf.records.finding import Evidence, Input, Severity
 
 if TYPE_CHECKING:
@@ -48,7 +48,7 @@ def bound(
     """
     line = roofline_of(kernels)
     if isinstance(line, str):
-        return not_measured(line)
+        return Answer.not_measured(line)
     apart = (line.bound_percent or 0) / 100
     longer, shorter = _SIDES["compute" if line.bound == "compute" else "memory"]
     waits = "" if line.threads else "; this version of tt-lang counts waiting as work"

@@ -5,13 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from pytest_ttnn_perf.analysis.checklist.kernels import Kernel, kernels_of
-from pytest_ttnn_perf.analysis.checklist.rule import (
-    Answer,
-    Limit,
-    not_applicable,
-    not_measured,
-    rule,
-)
+from pytest_ttnn_perf.analysis.checklist.rule import Answer, Limit, rule
 from pytest_ttnn_perf.records.finding import Evidence, Input, Severity
 
 if TYPE_CHECKING:
@@ -49,10 +43,10 @@ def barrier_per_transfer(
     """
     programs = kernels_of(kernels)
     if isinstance(programs, str):
-        return not_measured(programs)
+        return Answer.not_measured(programs)
     ratios = sorted(_ratios(programs), key=lambda ratio: (ratio.transfers, ratio.what))
     if not ratios:
-        return not_applicable("no program has more than one barrier on a core")
+        return Answer.not_applicable("no program has more than one barrier on a core")
     fewest = ratios[0].transfers
     return transfers.at_least(
         fewest,

@@ -6,7 +6,7 @@ import math
 from typing import TYPE_CHECKING
 
 from pytest_ttnn_perf.analysis.checklist.measurements import NO_PCC, pccs, worst_of
-from pytest_ttnn_perf.analysis.checklist.rule import Answer, Limit, clean, found, not_measured, rule
+from pytest_ttnn_perf.analysis.checklist.rule import Answer, Limit, rule
 from pytest_ttnn_perf.records.finding import Evidence, Input, Severity
 from pytest_ttnn_perf.records.settings import USUAL_PCC
 
@@ -42,7 +42,7 @@ def pcc_below_limit(
     """
     checked = pccs(observation)
     if not checked:
-        return not_measured(NO_PCC)
+        return Answer.not_measured(NO_PCC)
     limits = {each.metric.name: _limit(each, least.value) for each in checked}
     # NaN is below nothing; it comes first, then the one furthest below its limit.
     short = [each for each in checked if not worst_of(each) >= limits[each.metric.name]]
@@ -50,8 +50,8 @@ def pcc_below_limit(
     worst = ordered[0]
     value, bound = _finite(worst), limits[worst.metric.name]
     if not short:
-        return clean(value, limit=bound, unit="PCC")
-    return found(
+        return Answer.clean(value, limit=bound, unit="PCC")
+    return Answer.found(
         "; ".join(_sentence(each, limits) for each in ordered),
         value=value,
         limit=bound,

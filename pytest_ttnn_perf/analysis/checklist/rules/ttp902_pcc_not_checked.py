@@ -3,14 +3,7 @@
 from __future__ import annotations
 
 from pytest_ttnn_perf.analysis.checklist.measurements import accuracies, pccs
-from pytest_ttnn_perf.analysis.checklist.rule import (
-    Answer,
-    clean,
-    found,
-    not_applicable,
-    not_measured,
-    rule,
-)
+from pytest_ttnn_perf.analysis.checklist.rule import Answer, rule
 from pytest_ttnn_perf.records.finding import Input, Severity
 from pytest_ttnn_perf.records.metric import Source
 from pytest_ttnn_perf.records.observation import NO_LIMITS, Observation
@@ -38,16 +31,18 @@ def pcc_not_checked(observation: Observation) -> Answer:
     The PCC and the accuracies that the test recorded.
     """
     if pccs(observation):
-        return clean()
+        return Answer.clean()
     held = [each.metric.name for each in accuracies(observation) if each.limits != NO_LIMITS]
     if held:
-        return clean(reason=f"{', '.join(held)} checked in its place")
+        return Answer.clean(reason=f"{', '.join(held)} checked in its place")
     if observation.raised or observation.lost:
-        return not_measured("the test did not reach its end")
+        return Answer.not_measured("the test did not reach its end")
     if not observation.metrics:
-        return not_applicable("the test measures nothing")
+        return Answer.not_applicable("the test measures nothing")
     if not any(each.gated for each in observation.metrics.values()):
-        return not_applicable("nothing of the test is gated")
+        return Answer.not_applicable("nothing of the test is gated")
     if all(each.metric.source is not Source.WALL for each in observation.metrics.values()):
-        return not_measured("only the device was measured: outputs are checked in another pass")
-    return found("the test measures its model without checking the output")
+        return Answer.not_measured(
+            "only the device was measured: outputs are checked in another pass"
+        )
+    return Answer.found("the test measures its model without checking the output")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from pytest_ttnn_perf.analysis.checklist.measurements import accuracies, is_not_finite
-from pytest_ttnn_perf.analysis.checklist.rule import Answer, Limit, not_measured, rule
+from pytest_ttnn_perf.analysis.checklist.rule import Answer, Limit, rule
 from pytest_ttnn_perf.records.finding import Evidence, Input, Severity
 
 if TYPE_CHECKING:
@@ -39,7 +39,7 @@ def non_finite_output(observation: Observation) -> Answer:
     """
     checked = accuracies(observation)
     if not checked:
-        return not_measured("the test checks no output")
+        return Answer.not_measured("the test checks no output")
     bad = [each for each in checked if is_not_finite(each)]
     said = [f"{each.metric.name}: {each.note or 'not a number'}" for each in bad]
     evidence = (Evidence(each.metric.name) for each in bad)

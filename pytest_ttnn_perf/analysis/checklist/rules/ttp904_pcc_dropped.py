@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from pytest_ttnn_perf.analysis.checklist.measurements import NO_PCC, pccs
-from pytest_ttnn_perf.analysis.checklist.rule import Answer, clean, found, not_measured, rule
+from pytest_ttnn_perf.analysis.checklist.rule import Answer, rule
 from pytest_ttnn_perf.records.finding import Evidence, Input, Severity
 from pytest_ttnn_perf.records.verdict import Outcome, Verdict
 
@@ -48,17 +48,17 @@ def pcc_dropped(observation: Observation, verdicts: tuple[Verdict, ...] | None) 
     """
     names = {observed.metric.name for observed in pccs(observation)}
     if not names:
-        return not_measured(NO_PCC)
+        return Answer.not_measured(NO_PCC)
     if verdicts is None:
-        return not_measured("the test was not compared with its baseline")
+        return Answer.not_measured("the test was not compared with its baseline")
     drops = sorted(_drops(verdicts, names), key=lambda each: (each.allowed - each.drop, each.name))
     if not drops:
-        return not_measured("there is no baseline of a PCC to compare with")
+        return Answer.not_measured("there is no baseline of a PCC to compare with")
     short = [each for each in drops if each.is_too_much]
     worst = (short or drops)[0]
     if not short:
-        return clean(worst.drop, limit=worst.allowed, unit="PCC")
-    return found(
+        return Answer.clean(worst.drop, limit=worst.allowed, unit="PCC")
+    return Answer.found(
         "; ".join(f"{each.name} dropped by {each.drop:.6f}" for each in short),
         value=worst.drop,
         limit=worst.allowed,

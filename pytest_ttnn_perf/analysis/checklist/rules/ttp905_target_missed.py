@@ -7,14 +7,7 @@ from statistics import median
 from typing import TYPE_CHECKING
 
 from pytest_ttnn_perf.analysis.checklist.measurements import worst_of
-from pytest_ttnn_perf.analysis.checklist.rule import (
-    Answer,
-    clean,
-    found,
-    not_applicable,
-    not_measured,
-    rule,
-)
+from pytest_ttnn_perf.analysis.checklist.rule import Answer, rule
 from pytest_ttnn_perf.records.finding import Evidence, Input, Severity
 from pytest_ttnn_perf.records.metric import Better, Kind
 
@@ -45,17 +38,17 @@ def target_missed(observation: Observation) -> Answer:
     metrics = observation.metrics.values()
     aimed = [each for each in metrics if each.limits.target is not None]
     if not aimed:
-        return not_applicable("the test sets no target")
+        return Answer.not_applicable("the test sets no target")
     measured = [each for each in aimed if each.samples and all(map(isfinite, each.samples))]
     if not measured:
-        return not_measured(f"{aimed[0].metric.name} has a target and no finite samples")
+        return Answer.not_measured(f"{aimed[0].metric.name} has a target and no finite samples")
     ordered = sorted(measured, key=_shortfall, reverse=True)
     missed = [each for each in ordered if not _is_reached(each)]
     worst = (missed or ordered)[0]
     value, target, unit = _value(worst), worst.limits.target, worst.metric.unit
     if not missed:
-        return clean(value, limit=target, unit=unit)
-    return found(
+        return Answer.clean(value, limit=target, unit=unit)
+    return Answer.found(
         "; ".join(map(_sentence, missed)),
         value=value,
         limit=target,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pytest_ttnn_perf.analysis.checklist.measurements import NO_PCC, pccs
-from pytest_ttnn_perf.analysis.checklist.rule import Answer, Limit, not_measured, rule
+from pytest_ttnn_perf.analysis.checklist.rule import Answer, Limit, rule
 from pytest_ttnn_perf.records.finding import Evidence, Input, Severity
 from pytest_ttnn_perf.records.settings import USUAL_PCC
 
@@ -45,7 +45,7 @@ def pcc_limit_lowered(
         for each in pccs(observation)
     }
     if not asked:
-        return not_measured(NO_PCC)
+        return Answer.not_measured(NO_PCC)
     lowered = sorted((bound, name) for name, bound in asked.items() if bound < least.value)
     return least.at_least(
         min(asked.values()),

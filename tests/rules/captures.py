@@ -1,0 +1,50 @@
+"""Real captures as rules look at them, and as plain csv has them."""
+
+from __future__ import annotations
+
+import csv
+from functools import cache
+
+from pytest_ttnn_perf.analysis.captures.ops_csv import read_ops_csv
+from pytest_ttnn_perf.analysis.captures.report_db import read_report_db
+from pytest_ttnn_perf.analysis.captures.ttlang_log import read_ttlang_log
+from pytest_ttnn_perf.records.finding import Subject
+from tests.harness.corpus import corpus, corpus_folder
+
+KERNEL = "DEVICE KERNEL DURATION [ns]"
+#: Without a corpus one name each, so that the tests are skipped and not gone.
+TABLES = sorted(file.name for file in (corpus_folder() / "ops_perf").glob("*.csv"))
+TABLES = TABLES or ["blackhole_clip_encoder.csv"]
+LOGS = sorted(file.name for file in (corpus_folder() / "ttlang").glob("*.txt")) or ["demo-one.txt"]
+REPORTS = [
+    *(f"{name}/db.sqlite" for name in ("cnn_small", "comparison", "mlp_bf16", "mlp_bfp8")),
+    "linear_legacy.sqlite",
+]
+
+
+@cache
+def ops_of(name: str) -> Subject:
+    """Return a capture."""
+    return Subject(ops=read_ops_csv(corpus(f"ops_perf/{name}")))
+
+
+def report_of(name: str) -> Subject:
+    """Return a report."""
+    return Subject(report=read_report_db(corpus(f"report_db/{name}")))
+
+
+def log_of(name: str) -> Subject:
+    """Return a log of tt-lang."""
+    return Subject(kernels=read_ttlang_log(corpus(f"ttlang/{name}")))
+
+
+@cache
+def rows_of(name: str) -> list[dict[str, str]]:
+    """Return the rows of a capture as the file has them."""
+    with corpus(f"ops_perf/{name}").open(encoding="utf-8", newline="") as stream:
+        return list(csv.DictReader(stream))
+
+
+def device_rows(name: str) -> list[dict[str, str]]:
+    """Return the rows that have a kernel time."""
+    return [row for row in rows_of(name) if row.get(KERNEL)]
