@@ -12,78 +12,59 @@ if TYPE_CHECKING:
     from tests.harness.project import Project
 
 
-@pytest.mark.parametrize(
-    "arguments", ["", ", warmup=2, iterations=5", ", pipelined=4", ", name='latency'"]
-)
-def test_callable_runs_exactly_once(project: Project, arguments: str) -> None:
-    project.write(
-        test_model=f"""
-            import pytest
+TESTS = """
+    import numpy as np
+    import pytest
 
-            @pytest.mark.ttnn_perf(warmup=3, iterations=20)
-            def test_model(ttnn_perf):
-                calls = []
-                result = ttnn_perf.measure(lambda: calls.append(1) or len(calls){arguments})
-                assert (result, calls) == (1, [1])
-        """
-    )
+    ARGUMENTS = [{}, {"warmup": 2, "iterations": 5}, {"pipelined": 4}, {"name": "latency"}]
 
-    assert counts_of(project.pytest()) == "1 passed"
+    @pytest.mark.ttnn_perf(warmup=3, iterations=20)
+    @pytest.mark.parametrize("arguments", ARGUMENTS)
+    def test_callable_runs_exactly_once(ttnn_perf, arguments):
+        calls = []
+        result = ttnn_perf.measure(lambda: calls.append(1) or len(calls), **arguments)
+        assert (result, calls) == (1, [1])
+
+    def test_call_is_prepared_and_synchronised_as_under_the_gate(ttnn_perf):
+        log = []
+        result = ttnn_perf.measure(
+            lambda x, y, scale: log.append("call") or (x + y) * scale,
+            scale=10,
+            setup=lambda: log.append("setup") or (1, 2),
+            sync=lambda: log.append("sync"),
+        )
+        assert result == 30
+        assert log == ["setup", "sync", "call", "sync"]
+
+    def test_rest_of_the_fixture_is_harmless(ttnn_perf):
+        ttnn_perf.measure(int)
+        ttnn_perf.measure(int)
+        for _ in range(2):
+            with ttnn_perf.region("block"):
+                pass
+        ttnn_perf.record("tokens_per_second", [1.5, float("nan")], unit="tok/s")
+        ttnn_perf.facts(use_trace=True)
+        ttnn_perf.check_accuracy(top1=0.8, at_least=0.75)
+        ttnn_perf.check_accuracy(fid=12, at_most={"fid": 20})
+
+    def test_exception_of_the_callable_is_the_tests_own(ttnn_perf):
+        with pytest.raises(ZeroDivisionError):
+            ttnn_perf.measure(lambda: 1 / 0)
+
+    def test_value_is_returned(ttnn_perf):
+        assert ttnn_perf.check_pcc(np.arange(4.0), 2 * np.arange(4.0)) > 0.999999
+
+    @pytest.mark.xfail(raises=AssertionError, strict=True)
+    def test_failed_accuracy_is_an_assertion_of_the_test(ttnn_perf):
+        ttnn_perf.check_pcc(np.arange(4.0), -np.arange(4.0))
+"""
 
 
-def test_call_is_prepared_and_synchronised_as_under_the_gate(project: Project) -> None:
-    project.write(
-        test_model="""
-            def test_model(ttnn_perf):
-                log = []
-                result = ttnn_perf.measure(
-                    lambda x, y, scale: log.append("call") or (x + y) * scale,
-                    scale=10,
-                    setup=lambda: log.append("setup") or (1, 2),
-                    sync=lambda: log.append("sync"),
-                )
-                assert result == 30
-                assert log == ["setup", "sync", "call", "sync"]
-        """
-    )
+def test_fixture_does_what_it_does_under_the_gate_once(project: Project) -> None:
+    project.write(test_model=TESTS)
 
-    assert counts_of(project.pytest()) == "1 passed"
-
-
-def test_rest_of_the_fixture_is_harmless(project: Project) -> None:
-    project.write(
-        test_model="""
-            def test_model(ttnn_perf):
-                ttnn_perf.measure(int)
-                ttnn_perf.measure(int)
-                for _ in range(2):
-                    with ttnn_perf.region("block"):
-                        pass
-                ttnn_perf.record("tokens_per_second", [1.5, float("nan")], unit="tok/s")
-                ttnn_perf.facts(use_trace=True)
-                ttnn_perf.check_accuracy(top1=0.8, at_least=0.75)
-                ttnn_perf.check_accuracy(fid=12, at_most={"fid": 20})
-        """
-    )
-
-    ran = project.pytest()
-
-    assert counts_of(ran) == "1 passed"
+    assert counts_of(project.pytest()) == "8 passed, 1 xfailed"
     assert project.files() == {"test_model.py"}
-
-
-def test_exception_of_the_callable_is_the_tests_own(project: Project) -> None:
-    project.write(
-        test_model="""
-            import pytest
-
-            def test_model(ttnn_perf):
-                with pytest.raises(ZeroDivisionError):
-                    ttnn_perf.measure(lambda: 1 / 0)
-        """
-    )
-
-    assert counts_of(project.pytest()) == "1 passed"
 
 
 @pytest.mark.parametrize(
@@ -127,51 +108,6 @@ def test_accuracy_is_enforced_at_once(project: Project, check: str, message: str
 
     assert counts_of(ran) == "1 failed"
     assert "went on" not in ran.text
-    assert any(line.endswith(f"AccuracyError: {message}") for line in ran.text.splitlines())
-
-
-@pytest.mark.parametrize("check", ["check_pcc(up, -up)", "check_accuracy(top1=0, at_least=1)"])
-def test_failed_accuracy_points_at_the_line_of_the_test(project: Project, check: str) -> None:
-    project.write(
-        test_model=f"""
-            import numpy as np
-
-            def test_model(ttnn_perf):
-                up = np.arange(4.0)
-                ttnn_perf.{check}
-        """
-    )
-
-    ran = project.pytest("--tb=line")
-
-    assert any(
-        line.startswith(f"{project.path}/test_model.py:5: ") for line in ran.text.splitlines()
-    )
-
-
-def test_failed_accuracy_is_an_assertion_of_the_test(project: Project) -> None:
-    project.write(
-        test_model="""
-            import numpy as np
-            import pytest
-
-            @pytest.mark.xfail(raises=AssertionError, strict=True)
-            def test_model(ttnn_perf):
-                ttnn_perf.check_pcc(np.arange(4.0), -np.arange(4.0))
-        """
-    )
-
-    assert counts_of(project.pytest()) == "1 xfailed"
-
-
-def test_value_is_returned(project: Project) -> None:
-    project.write(
-        test_model="""
-            import numpy as np
-
-            def test_model(ttnn_perf):
-                assert ttnn_perf.check_pcc(np.arange(4.0), 2 * np.arange(4.0)) > 0.999999
-        """
-    )
-
-    assert counts_of(project.pytest()) == "1 passed"
+    place = f"{project.path}/test_model.py:5: "
+    (line,) = [line for line in ran.text.splitlines() if line.startswith(place)]
+    assert line.endswith(f"AccuracyError: {message}")

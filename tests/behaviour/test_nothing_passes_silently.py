@@ -30,26 +30,6 @@ def write_record(project: Project, **fields: object) -> None:
     (project.path / "baselines").mkdir(exist_ok=True)
 
 
-def test_record_of_an_interrupted_run_is_never_passed(project: Project) -> None:
-    project.write(
-        test_model="""
-            def test_first(ttnn_perf):
-                ttnn_perf.record("latency", 12.5, unit="ms")
-
-            def test_second(ttnn_perf):
-                raise KeyboardInterrupt
-        """
-    )
-    ran = project.pytest_process("--ttnn-perf-update=new", "--ttnn-perf-json=run.json")
-
-    assert ran.code == 2
-    gated = project.cli("gate", "run.json")
-    assert gated.code == 1
-    assert gated.text.splitlines()[-1] == "failed: the run was cut short after 1 test"
-    assert "tests: 1 (the run was cut short)" in project.cli("show", "run.json").text
-    assert json.loads(project.cli("gate", "run.json", "--format=json").text)["complete"] is False
-
-
 def test_record_in_which_nothing_is_gated_does_not_pass(project: Project) -> None:
     observed = {"unit": "ns", "samples": [1], "gated": False}
     write_record(project, tests={"t.py::t": {"metrics": {"m": observed}}})

@@ -165,7 +165,9 @@ INTERRUPTED = """
 """
 
 
-def test_interrupted_run_keeps_the_record_of_what_ended_before(project: Project) -> None:
+def test_interrupted_run_keeps_the_record_of_what_ended_before_and_never_passes(
+    project: Project,
+) -> None:
     project.write(test_model=INTERRUPTED)
 
     ran = project.pytest_process("--ttnn-perf-update=new", "--ttnn-perf-json=run.json")
@@ -177,6 +179,11 @@ def test_interrupted_run_keeps_the_record_of_what_ended_before(project: Project)
     assert list(project.stored()) == ["test_first"]
     counted = "1 test gated; 1 written; metrics: 1 NO_BASELINE; checklist: 1 warning"
     assert counted in ran.text.splitlines()
+    gated = project.cli("gate", "run.json")
+    assert gated.code == 1
+    assert gated.text.splitlines()[-1] == "failed: the run was cut short after 1 test"
+    assert "tests: 1 (the run was cut short)" in project.cli("show", "run.json").text
+    assert json.loads(project.cli("gate", "run.json", "--format=json").text)["complete"] is False
 
 
 def test_run_that_a_conftest_ends_keeps_its_record_too(project: Project) -> None:
