@@ -133,7 +133,9 @@ def test_memory_that_only_the_profiler_lacks_is_no_failure_of_the_model(rig: Rig
 
 
 def test_an_error_of_the_device_is_recorded_in_one_line(rig: Rig) -> None:
-    ran = rig.pytest(play(faults=(Fault(kind="TT_FATAL", number=3),)), *GATED)
+    faulty = play(faults=(Fault(kind="TT_FATAL", number=3),))
+
+    ran = rig.pytest(faulty, *GATED, "--ttnn-perf-passes=wall")
 
     assert (ran.code, counts_of(ran)) == (1, "1 failed, 1 passed")
     entry = rig.record()["tests"][DENSE]

@@ -13,6 +13,8 @@ from tests.device.script import Fault
 if TYPE_CHECKING:
     from pathlib import Path
 
+WALL = "--ttnn-perf-passes=wall"
+
 
 @pytest.fixture
 def rig(tmp_path: Path) -> Rig:
@@ -67,7 +69,7 @@ def test_a_conftest_that_has_the_chips_is_named_and_nothing_waits(rig: Rig) -> N
 def test_full_memory_is_told_with_how_full_it_is(rig: Rig) -> None:
     fault = Fault(kind="out of memory", number=0)
 
-    ran = rig.pytest(play(faults=(fault,)), "--ttnn-perf-update=new", "-k", "dense")
+    ran = rig.pytest(play(faults=(fault,)), *UPDATE, WALL, "-k", "dense")
 
     assert (ran.code, counts_of(ran)) == (1, "1 failed, 1 deselected")
     assert "ttnn-perf: memory" in ran.text
@@ -90,7 +92,7 @@ def test_processes_side_by_side_have_a_chip_each(rig: Rig) -> None:
         (rig.path / "devices" / chip).touch()
 
     ran = rig.pytest(
-        play(chips=2), *UPDATE, "-n", "2", "--ttnn-perf-passes=wall",
+        play(chips=2), *UPDATE, "-n", "2", WALL,
         PYTEST_ADDOPTS="-p no:hypothesispytest",
     )  # fmt: skip
 
