@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import Counter
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
@@ -298,20 +298,18 @@ _NOTHING: Final = frozenset({RuleOutcome.CLEAN, RuleOutcome.NOT_APPLICABLE})
 
 def needless_waivers(tests: Sequence[JudgedTest], settings: Settings) -> Iterator[NeedlessWaiver]:
     """Yield the waivers of tests and of the configuration that name no rule, or found nothing."""
-    outcomes: dict[str, set[RuleOutcome]] = defaultdict(set)
     for judged in tests:
-        for code, outcome in judged.observation.outcomes.items():
-            outcomes[code].add(outcome)
         yield from _needless_of(judged)
     for code, rule in settings.rules.items():
-        if rule.waive is not None and outcomes[code] and outcomes[code] <= _NOTHING:
-            yield NeedlessWaiver(code, None, known=True)
+        if rule.waive is not None:
+            outcomes = {judged.observation.outcomes.get(code) for judged in tests} - {None}
+            if outcomes and outcomes <= _NOTHING:
+                yield NeedlessWaiver(code, None, known=True)
 
 
 def _needless_of(judged: JudgedTest) -> Iterator[NeedlessWaiver]:
     observation = judged.observation
-    outcomes = observation.outcomes
-    if not observation.waived or not outcomes:
+    if not observation.waived or not (outcomes := observation.outcomes):
         return
     from pytest_ttnn_perf.analysis.checklist.registry import codes
 
