@@ -7,15 +7,9 @@ import pytest
 from pytest_ttnn_perf.analysis.checklist.analyses.compute import CORES
 from pytest_ttnn_perf.analysis.checklist.analyses.host import QUEUES
 from pytest_ttnn_perf.analysis.checklist.analyses.memory import DRAM
-from pytest_ttnn_perf.records.finding import (
-    Analysis,
-    AnalysisOutcome,
-    Figure,
-    Row,
-    Section,
-    Subject,
-)
+from pytest_ttnn_perf.records.finding import Analysis, Figure, Subject
 from pytest_ttnn_perf.records.ttnn_report import Operation
+from tests.rules.analyses import section, why_not_measured
 from tests.rules.kernel_logs import printed, program
 from tests.rules.reports import record, report
 from tests.rules.tables import op, table, tensor
@@ -50,22 +44,17 @@ def test_cores() -> None:
             Figure("cores in use, ops that count (TTP305)", 0.25, "of cores"),
         ),
         sections=(
-            Section(
+            section(
                 "cores",
                 "ns",
-                (
-                    Row("16 cores", 6000.0, 0.6),
-                    Row("64 cores", 2000.0, 0.2),
-                    Row("1 core", 1000.0, 0.1),
-                    Row("8 cores", 1000.0, 0.1),
-                ),
                 "of kernel time",
+                ("16 cores", 6000.0, 0.6),
+                ("64 cores", 2000.0, 0.2),
+                ("1 core", 1000.0, 0.1),
+                ("8 cores", 1000.0, 0.1),
             ),
-            Section(
-                "idle cores",
-                "ns",
-                (Row("16 cores, BinaryNg 1x1x32x32", 4500.0, 0.45),),
-                "of kernel time",
+            section(
+                "idle cores", "ns", "of kernel time", ("16 cores, BinaryNg 1x1x32x32", 4500.0, 0.45)
             ),
         ),
         notes=(LEFT_OUT, NO_SKEW),
@@ -76,14 +65,12 @@ def test_cores_of_kernels() -> None:
     found = CORES.analysis(printed(program(1, cores=16, cycles=3000), program(2, cycles=1000)))
     assert found.figures == (Figure("cores in use, kernels (TTP801)", 0.4375, "of the cores"),)
     assert found.sections == (
-        Section(
+        section(
             "kernels",
             "cycles",
-            (
-                Row("program 1 (kernel), 16 cores", 3000.0, 0.75),
-                Row("program 2 (kernel), 64 cores", 1000.0, 0.25),
-            ),
             "of kernel time",
+            ("program 1 (kernel), 16 cores", 3000.0, 0.75),
+            ("program 2 (kernel), 64 cores", 1000.0, 0.25),
         ),
     )
 
@@ -99,8 +86,7 @@ def test_cores_of_kernels() -> None:
     ],
 )
 def test_cores_that_are_not_told(subject: Subject, reason: str) -> None:
-    found = CORES.analysis(subject)
-    assert (found.outcome, found.reason) == (AnalysisOutcome.NOT_MEASURED, reason)
+    assert why_not_measured(CORES.analysis(subject)) == reason
 
 
 def test_dram() -> None:
@@ -117,9 +103,7 @@ def test_dram() -> None:
     assert [row.share for row in at_full.rows] == pytest.approx([busy / 400, 0.0])
     assert (running.unit, running.of) == (unit, unit)
     assert [row.value for row in running.rows] == pytest.approx([busy / 100, 0.0])
-    assert stored == Section(
-        "operands in DRAM", "B", (Row("BinaryNg", 4096.0, 1.0, 2),), "of such bytes"
-    )
+    assert stored == section("operands in DRAM", "B", "of such bytes", ("BinaryNg", 4096.0, 1.0, 2))
     assert found.notes[0] == (
         "an estimate: each operand in DRAM counts once, and none of those that ops read a part of"
     )
@@ -134,16 +118,14 @@ def test_an_unknown_bandwidth_is_said_to_be() -> None:
 def test_dram_of_kernels() -> None:
     found = DRAM.analysis(printed(program(1, bytes_read=3072, bytes_written=1024, bandwidth=19.3)))
     assert found.sections == (
-        Section(
+        section(
             "bytes that kernels move",
             "B",
-            (
-                Row("program 1 (kernel), read", 3072.0, 0.75, 256),
-                Row("program 1 (kernel), written", 1024.0, 0.25, 256),
-            ),
             "of such bytes",
+            ("program 1 (kernel), read", 3072.0, 0.75, 256),
+            ("program 1 (kernel), written", 1024.0, 0.25, 256),
         ),
-        Section("effective bandwidth of kernels", "GB/s", (Row("program 1 (kernel)", 19.3),)),
+        section("effective bandwidth of kernels", "GB/s", "", ("program 1 (kernel)", 19.3)),
     )
 
 
@@ -163,23 +145,19 @@ def test_queues() -> None:
             Figure("outputs to the host (TTP505)", 4096.0, "B"),
         ),
         sections=(
-            Section(
+            section(
                 "ways",
                 "B",
-                (
-                    Row("to the device, queue not told", 4096.0, 0.5),
-                    Row("to the host, queue 1", 4096.0, 0.5, 2),
-                ),
                 of,
+                ("to the device, queue not told", 4096.0, 0.5),
+                ("to the host, queue 1", 4096.0, 0.5, 2),
             ),
-            Section(
+            section(
                 "transfers",
                 "B",
-                (
-                    Row("ttnn.from_torch 64x32", 4096.0, 0.5),
-                    Row("ttnn.to_torch 32x32", 4096.0, 0.5, 2),
-                ),
                 of,
+                ("ttnn.from_torch 64x32", 4096.0, 0.5),
+                ("ttnn.to_torch 32x32", 4096.0, 0.5, 2),
             ),
         ),
         notes=(

@@ -7,6 +7,7 @@ from dataclasses import replace
 from pytest_ttnn_perf.analysis.checklist.analyses.memory import MEMORY, RESHARDS, SHARDING
 from pytest_ttnn_perf.records.finding import Analysis, Figure, Row, Section, Subject
 from pytest_ttnn_perf.records.ttnn_report import BufferType, Operation, Reshard
+from tests.rules.analyses import section
 from tests.rules.convolving import DEVICE
 from tests.rules.reports import record, report
 from tests.rules.tables import op, table, tensor
@@ -24,29 +25,25 @@ def test_sharding() -> None:
         "memory layouts of operands and activations",
         figures=(Figure("interleaved activations (TTP301)", 1 / 3, "of activation bytes"),),
         sections=(
-            Section(
+            section(
                 "operands",
                 "B",
-                (
-                    Row("L1_HEIGHT_SHARDED", 6144.0, 0.6, 3),
-                    Row("DRAM_INTERLEAVED", 4096.0, 0.4, 2),
-                ),
                 "of operand bytes",
+                ("L1_HEIGHT_SHARDED", 6144.0, 0.6, 3),
+                ("DRAM_INTERLEAVED", 4096.0, 0.4, 2),
             ),
-            Section(
+            section(
                 "activations that ops read",
                 "B",
-                (
-                    Row("L1_HEIGHT_SHARDED", 4096.0, 2 / 3, 2),
-                    Row("DRAM_INTERLEAVED", 2048.0, 1 / 3),
-                ),
                 "of activation bytes",
+                ("L1_HEIGHT_SHARDED", 4096.0, 2 / 3, 2),
+                ("DRAM_INTERLEAVED", 2048.0, 1 / 3),
             ),
-            Section(
+            section(
                 "interleaved activations",
                 "B",
-                (Row("BinaryNg 1x1x32x32", 2048.0, 1 / 3),),
                 "of activation bytes",
+                ("BinaryNg 1x1x32x32", 2048.0, 1 / 3),
             ),
         ),
     )
@@ -83,29 +80,22 @@ def test_reshards_by_cost_and_in_the_report() -> None:
             Figure("moves in the report (TTP302)", 2.0, "reshards"),
         ),
         sections=(
-            Section(
-                "kinds",
-                "ns",
-                (Row("InterleavedToSharded", 300.0, 0.3), Row("Reshard", 100.0, 0.1)),
-                of,
+            section(
+                "kinds", "ns", of, ("InterleavedToSharded", 300.0, 0.3), ("Reshard", 100.0, 0.1)
             ),
-            Section(
+            section(
                 "ways",
                 "ns",
-                (
-                    Row("DRAM_INTERLEAVED to L1_HEIGHT_SHARDED", 300.0, 0.3),
-                    Row("L1_HEIGHT_SHARDED to L1_BLOCK_SHARDED", 100.0, 0.1),
-                ),
                 of,
+                ("DRAM_INTERLEAVED to L1_HEIGHT_SHARDED", 300.0, 0.3),
+                ("L1_HEIGHT_SHARDED to L1_BLOCK_SHARDED", 100.0, 0.1),
             ),
-            Section(
+            section(
                 "ops",
                 "ns",
-                (
-                    Row("InterleavedToSharded 1x1x32x32", 300.0, 0.3),
-                    Row("Reshard 1x1x32x32", 100.0, 0.1),
-                ),
                 of,
+                ("InterleavedToSharded 1x1x32x32", 300.0, 0.3),
+                ("Reshard 1x1x32x32", 100.0, 0.1),
             ),
             *reported(),
         ),
@@ -115,23 +105,20 @@ def test_reshards_by_cost_and_in_the_report() -> None:
 def reported() -> tuple[Section, ...]:
     """Return what the report alone tells."""
     return (
-        Section(
+        section(
             "operations of the report",
             "operations",
-            (
-                Row("no reshard", 2.0, 0.5, 2),
-                Row("asked for", 1.0, 0.25),
-                Row("hidden inside another operation", 1.0, 0.25),
-            ),
             "of operations",
+            ("no reshard", 2.0, 0.5, 2),
+            ("asked for", 1.0, 0.25),
+            ("hidden inside another operation", 1.0, 0.25),
         ),
-        Section(
+        section(
             "reshards of the report",
             "operations",
-            (
-                Row("ttnn.conv2d (operation 1), hidden inside another operation", 1.0),
-                Row("ttnn.to_memory_config (operation 2), asked for", 1.0),
-            ),
+            "",
+            ("ttnn.conv2d (operation 1), hidden inside another operation", 1.0),
+            ("ttnn.to_memory_config (operation 2), asked for", 1.0),
         ),
     )
 
@@ -169,23 +156,17 @@ def test_memory() -> None:
         "where tensors lie, and how full L1 gets",
         figures=(Figure("L1 of a core for tensors and circular buffers", 10_000, "B"),),
         sections=(
-            Section("operands", "B", (Row("L1", 4096.0, 1.0, 2),), of),
-            Section(
-                "ops", "B", (Row("ttnn.add L1", 2048.0, 0.5), Row("ttnn.relu L1", 2048.0, 0.5)), of
+            section("operands", "B", of, ("L1", 4096.0, 1.0, 2)),
+            section("ops", "B", of, ("ttnn.add L1", 2048.0, 0.5), ("ttnn.relu L1", 2048.0, 0.5)),
+            section(
+                "most alive at one operation, per bank", "B", "", ("DRAM", 64.0), ("L1", 2000.0)
             ),
-            Section(
-                "most alive at one operation, per bank",
-                "B",
-                (Row("DRAM", 64.0), Row("L1", 2000.0)),
-            ),
-            Section(
+            section(
                 "L1 of a core in use",
                 "B",
-                (
-                    Row("ttnn.relu (operation 1)", 5000.0, 0.5),
-                    Row("ttnn.add (operation 2) 32x32", 2000.0, 0.2),
-                ),
                 "of L1",
+                ("ttnn.relu (operation 1)", 5000.0, 0.5),
+                ("ttnn.add (operation 2) 32x32", 2000.0, 0.2),
             ),
         ),
         notes=(

@@ -7,17 +7,10 @@ import pytest
 from pytest_ttnn_perf.analysis.checklist.analyses import ANALYSES
 from pytest_ttnn_perf.analysis.checklist.analyses.compute import BOTTLENECKS, CONV, MATMUL
 from pytest_ttnn_perf.analysis.checklist.analyses.host import DEVICES, HOST_OVERHEAD, TRACE
-from pytest_ttnn_perf.records.finding import (
-    Analysis,
-    AnalysisOutcome,
-    Figure,
-    Input,
-    Row,
-    Section,
-    Subject,
-)
+from pytest_ttnn_perf.records.finding import Analysis, AnalysisOutcome, Figure, Input, Row, Subject
 from pytest_ttnn_perf.records.ops import TraceReplays
 from pytest_ttnn_perf.records.ttlang import Roofline
+from tests.rules.analyses import section, why_not_measured
 from tests.rules.convolving import called, conv, convolving, output
 from tests.rules.kernel_logs import printed, program
 from tests.rules.tables import on_host, op, table, tensor
@@ -42,17 +35,19 @@ def test_host_overhead() -> None:
             Figure("worked, all devices", 12000.0, "ns"),
         ),
         sections=(
-            Section(
+            section(
                 "lengths of gaps",
                 "ns",
-                (Row("below 1 us", 500.0, 1 / 6), Row("1 to 10 us", 2500.0, 5 / 6)),
                 "of the gaps",
+                ("below 1 us", 500.0, 1 / 6),
+                ("1 to 10 us", 2500.0, 5 / 6),
             ),
-            Section(
+            section(
                 "waits before",
                 "ns",
-                (Row("Softmax 1x1x32x32", 2500.0, 5 / 6), Row("BinaryNg 1x1x32x32", 500.0, 1 / 6)),
                 "of the gaps",
+                ("Softmax 1x1x32x32", 2500.0, 5 / 6),
+                ("BinaryNg 1x1x32x32", 500.0, 1 / 6),
             ),
         ),
         notes=("counted in 1 replay, without the gap before the first op of each",),
@@ -78,20 +73,13 @@ def test_trace() -> None:
         "what runs from a trace, and its replays",
         figures=(Figure("executions unlike the first (TTP403)", 0, "executions that differ"),),
         sections=(
-            Section(
-                "ops",
-                "ns",
-                (Row("trace 3, device 0", 600.0, 0.6, 3), Row("not traced", 400.0, 0.4)),
-                TIME,
+            section(
+                "ops", "ns", TIME, ("trace 3, device 0", 600.0, 0.6, 3), ("not traced", 400.0, 0.4)
             ),
-            Section(
-                "executions, median time of one",
-                "ns",
-                (Row("trace 3 on device 0", 200.0, None, 3),),
+            section(
+                "executions, median time of one", "ns", "", ("trace 3 on device 0", 200.0, None, 3)
             ),
-            Section(
-                "ops that are in no trace", "ns", (Row("BinaryNg 1x1x32x32", 400.0, 0.4),), TIME
-            ),
+            section("ops that are in no trace", "ns", TIME, ("BinaryNg 1x1x32x32", 400.0, 0.4)),
         ),
         notes=("1 op ran on the host: not counted (TTP007)",),
     )
@@ -131,16 +119,12 @@ def test_conv() -> None:
     }
     unit, of = "convolutions", "of convolutions"
     assert found.sections == (
-        Section("sharding", unit, (Row("BLOCK", 1.0, 0.5), Row("HEIGHT", 1.0, 0.5)), of),
-        Section(
-            "activation double buffer", unit, (Row("not told", 1.0, 0.5), Row("on", 1.0, 0.5)), of
-        ),
-        Section("weight double buffer", unit, (Row("not told", 2.0, 1.0, 2),), of),
-        Section(
-            "act_block_h", unit, (Row("64 of 128 rows", 1.0, 0.5), Row("not told", 1.0, 0.5)), of
-        ),
-        Section("convolutions", "ns", (Row("Conv2d 1x1x1024x32", 400.0, 0.4, 2),), TIME),
-        Section("time beyond the ideal", "ns", (Row("Conv2d 1x1x1024x32", 100.0, 0.1),), TIME),
+        section("sharding", unit, of, ("BLOCK", 1.0, 0.5), ("HEIGHT", 1.0, 0.5)),
+        section("activation double buffer", unit, of, ("not told", 1.0, 0.5), ("on", 1.0, 0.5)),
+        section("weight double buffer", unit, of, ("not told", 2.0, 1.0, 2)),
+        section("act_block_h", unit, of, ("64 of 128 rows", 1.0, 0.5), ("not told", 1.0, 0.5)),
+        section("convolutions", "ns", TIME, ("Conv2d 1x1x1024x32", 400.0, 0.4, 2)),
+        section("time beyond the ideal", "ns", TIME, ("Conv2d 1x1x1024x32", 100.0, 0.1)),
     )
     assert [note.partition(": ")[0] for note in found.notes] == [
         "weights not double-buffered (TTP604)",
@@ -177,20 +161,22 @@ def test_matmul() -> None:
     }
     name = "Matmul 1x1x32x32 @ 1x1x32x32"
     assert found.sections == (
-        Section(
+        section(
             "program config",
             "ns",
-            (Row("MatmulMultiCoreReuse", 300.0, 0.75), Row("none", 100.0, 0.25)),
             "of matmul time",
+            ("MatmulMultiCoreReuse", 300.0, 0.75),
+            ("none", 100.0, 0.25),
         ),
-        Section(
+        section(
             "in0_block_w",
             "ns",
-            (Row("2 tiles", 300.0, 0.75), Row("not told", 100.0, 0.25)),
             "of matmul time",
+            ("2 tiles", 300.0, 0.75),
+            ("not told", 100.0, 0.25),
         ),
-        Section("matmuls", "ns", (Row(name, 400.0, 0.4, 2),), TIME),
-        Section("time beyond the ideal", "ns", (Row(name, 200.0, 0.2),), TIME),
+        section("matmuls", "ns", TIME, (name, 400.0, 0.4, 2)),
+        section("time beyond the ideal", "ns", TIME, (name, 200.0, 0.2)),
     )
     assert found.notes == (
         "bound by DRAM, not DRAM-sharded (TTP311): not applicable: no matmul reads weights from "
@@ -212,19 +198,17 @@ def test_devices() -> None:
             Figure("slowest device (TTP704)", 0.5, "above the mean"),
         ),
         sections=(
-            Section(
-                "devices",
-                "ns",
-                (Row("device 1", 500.0, 0.625, 2), Row("device 0", 300.0, 0.375)),
-                TIME,
+            section(
+                "devices", "ns", TIME, ("device 1", 500.0, 0.625, 2), ("device 0", 300.0, 0.375)
             ),
-            Section(
+            section(
                 "devices without collectives",
                 "ns",
-                (Row("device 0", 300.0, 0.75), Row("device 1", 100.0, 0.25)),
                 "of such time",
+                ("device 0", 300.0, 0.75),
+                ("device 1", 100.0, 0.25),
             ),
-            Section("collectives", "ns", (Row("AllGather 1x1x32x32", 400.0, 0.5),), TIME),
+            section("collectives", "ns", TIME, ("AllGather 1x1x32x32", 400.0, 0.5)),
         ),
     )
 
@@ -237,20 +221,20 @@ def test_bottlenecks() -> None:
         Figure("its limit", 0.5, "of cores"),
     )
     assert found.sections == (
-        Section(
+        section(
             "kinds of work",
             "ns",
-            (Row("elementwise", 9000.0, 0.6), Row("norm and reduce", 6000.0, 0.4)),
             TIME,
+            ("elementwise", 9000.0, 0.6),
+            ("norm and reduce", 6000.0, 0.4),
         ),
-        Section(
-            "op codes", "ns", (Row("BinaryNg", 9000.0, 0.6), Row("Softmax", 6000.0, 0.4)), TIME
-        ),
-        Section(
+        section("op codes", "ns", TIME, ("BinaryNg", 9000.0, 0.6), ("Softmax", 6000.0, 0.4)),
+        section(
             "ops",
             "ns",
-            (Row("BinaryNg 1x1x32x32", 9000.0, 0.6), Row("Softmax 1x1x32x32", 6000.0, 0.4)),
             TIME,
+            ("BinaryNg 1x1x32x32", 9000.0, 0.6),
+            ("Softmax 1x1x32x32", 6000.0, 0.4),
         ),
     )
     assert found.notes[0] == (
@@ -286,10 +270,7 @@ def test_every_analysis_says_what_it_needs(name: str) -> None:
 def test_a_capture_of_the_host_alone_has_no_ops(name: str) -> None:
     for ops in (table(), table(on_host("(torch) add"))):
         found = ANALYSES[name].analysis(Subject(ops=ops))
-        assert (found.outcome, found.reason) == (
-            AnalysisOutcome.NOT_MEASURED,
-            "the capture has no op that ran on a device",
-        )
+        assert why_not_measured(found) == "the capture has no op that ran on a device"
 
 
 def test_a_known_reason_for_an_absent_input_is_told() -> None:

@@ -67,8 +67,7 @@ def test_share_of_float32(name: str) -> None:
     given = sum(size for (role, _), size in sizes.items() if role == "OUTPUT")
     subject = ops_of(name)
     assert Ask("TTP102")(subject).value == pytest.approx(everything / sum(sizes.values()))
-    answer = Ask("TTP104")(subject)
-    assert answer.value == pytest.approx(sizes["OUTPUT", "FLOAT32"] / given)
+    assert Ask("TTP104")(subject).value == pytest.approx(sizes["OUTPUT", "FLOAT32"] / given)
 
 
 def test_fidelity_above_need() -> None:

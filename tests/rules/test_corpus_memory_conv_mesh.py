@@ -116,8 +116,7 @@ def test_efficiency_of_convolutions(name: str, ideal: float) -> None:
 def test_shardings_and_blocks_of_convolutions(name: str, changes: int, largest: int) -> None:
     chosen = [row for row in device_rows(name) if CONV.search(row["OP CODE"])]
     memory = [re.sub(r"DEV_\d+_", "", row["INPUT_0_MEMORY"]) for row in chosen]
-    counted = sum(before != after for before, after in itertools.pairwise(memory))
-    assert counted == changes
+    assert sum(before != after for before, after in itertools.pairwise(memory)) == changes
     assert Ask("TTP601")(ops_of(name)).value == changes
     sizes = [
         re.findall(r"(?:act_block_h_ntiles|out_matrix_height_ntile)=(\d+)", row["ATTRIBUTES"])

@@ -31,7 +31,7 @@ from pytest_ttnn_perf.records.finding import (
 )
 from pytest_ttnn_perf.records.observation import Observation
 from pytest_ttnn_perf.records.settings import RuleSettings
-from tests.rules.answers import clean, found, not_applicable
+from tests.rules.answers import Ask, clean, found, not_applicable, not_measured
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -200,6 +200,39 @@ def test_the_table_of_rules_says_what_files_there_are_and_what_they_need() -> No
     assert {each.code: registry.needs_of(each.code) for each in all_rules()} == {
         each.code: each.needs for each in all_rules()
     }
+
+
+NEEDS = {
+    "a measured test or output of tt-lang": "TTP001",
+    "an op table": (
+        "TTP002 TTP007 TTP103 TTP203 TTP303 TTP305 TTP306 TTP311 TTP312 TTP313 TTP314 "
+        "TTP401 TTP403 TTP607 TTP703 TTP704"
+    ),
+    "a measured test": "TTP003 TTP404 TTP502 TTP503 TTP901 TTP902 TTP903 TTP904 TTP905 TTP906",
+    "output of tt-lang": "TTP005 TTP801 TTP803 TTP804 TTP805",
+    "a report database or an op table": "TTP101",
+    "an op table or a report database": (
+        "TTP102 TTP104 TTP201 TTP202 TTP301 TTP302 TTP601 TTP602 TTP603 TTP604 TTP605 TTP606"
+    ),
+    "a device, or facts that are stated of one": (
+        "TTP105 TTP405 TTP406 TTP407 TTP501 TTP701 TTP702"
+    ),
+    "a report database": "TTP304 TTP504 TTP505",
+    "an op table or a measured test": "TTP402",
+}
+
+
+@pytest.mark.parametrize(
+    ("code", "needed"),
+    [(code, needed) for needed, codes in NEEDS.items() for code in codes.split()],
+)
+def test_without_input_a_rule_says_what_it_needs(code: str, needed: str) -> None:
+    assert Ask(code)() == not_measured(f"needs {needed}")
+
+
+def test_all_other_rules_need_nothing() -> None:
+    asked = {code for codes in NEEDS.values() for code in codes.split()}
+    assert {each.code for each in all_rules() if not each.needs} == set(registry.codes()) - asked
 
 
 def test_a_rule_of_another_project(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -24,8 +24,7 @@ def test_replays_that_differ() -> None:
 
 def test_replays_that_are_the_same() -> None:
     traces = (TraceReplays(device=0, trace=7, replays=2, complete=True),)
-    answer = ask(ops=table(ROW, traces=traces))
-    assert answer == LIMIT.clean(0)
+    assert ask(ops=table(ROW, traces=traces)) == LIMIT.clean(0)
 
 
 def test_a_single_replay_proves_nothing() -> None:
@@ -42,7 +41,3 @@ def test_a_table_that_was_cut_to_a_window() -> None:
 def test_without_traces() -> None:
     answer = ask(ops=table(op("MatmulDeviceOperation")))
     assert answer == not_applicable("no trace was replayed")
-
-
-def test_without_input() -> None:
-    assert ask() == not_measured("needs an op table")

@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 from pytest_ttnn_perf.records.ttlang import AutoProfile, PerfSummary, SignpostProfile, TtlangLog
-from tests.rules.answers import Ask, Evidence, limit, not_applicable, not_measured
+from tests.rules.answers import Ask, Evidence, limit, not_applicable
 
 ask = Ask("TTP005")
 LIMIT = limit(1, "profiles")
@@ -31,7 +31,3 @@ def test_perf_summaries_tell_programs_apart() -> None:
     log = TtlangLog(perf_summaries=(PerfSummary(()), PerfSummary(())))
     why = "no auto-profile and no signpost profile was printed"
     assert ask(kernels=log) == not_applicable(why)
-
-
-def test_without_input() -> None:
-    assert ask() == not_measured("needs output of tt-lang")

@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from tests.rules.answers import Ask, Evidence, clean, limit, not_measured
+from tests.rules.answers import Ask, Evidence, clean, limit
 from tests.rules.tables import on_host, op, table
 
 ask = Ask("TTP007")
@@ -28,7 +28,3 @@ def test_ops_on_the_device_only() -> None:
 def test_as_many_as_allowed_are_clean() -> None:
     ops = table(MATMUL, on_host("(torch) cat"))
     assert ask.with_limits(most=1)(ops=ops) == clean(1, limit=1, unit="ops")
-
-
-def test_without_input() -> None:
-    assert ask() == not_measured("needs an op table")

@@ -38,8 +38,7 @@ def test_wide_weights_in_an_op_table() -> None:
 
 
 def test_narrow_weights_are_clean() -> None:
-    answer = ask(ops=table(op(MATMUL, [ROWS, NARROW])))
-    assert answer == LIMIT.clean(0.0)
+    assert ask(ops=table(op(MATMUL, [ROWS, NARROW]))) == LIMIT.clean(0.0)
 
 
 def test_a_share_at_the_limit_is_clean() -> None:
@@ -103,7 +102,3 @@ def test_a_report_tells_the_weights_of_a_convolution_by_its_arguments() -> None:
 def test_a_report_without_weights_leaves_it_to_the_op_table() -> None:
     subject = Subject(report=report([]), ops=table(op(MATMUL, [ROWS, NARROW])))
     assert ask(subject) == LIMIT.clean(0.0)
-
-
-def test_without_input() -> None:
-    assert ask() == not_measured("needs a report database or an op table")

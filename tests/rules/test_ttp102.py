@@ -28,8 +28,7 @@ def test_float32_operands() -> None:
 def test_bfloat16_and_integers_are_clean() -> None:
     indices = tensor(1, 1, 32, 32, dtype="UINT32", layout="ROW_MAJOR")
     ops = table(op("EmbeddingsDeviceOperation", [indices, HALF], [HALF]))
-    answer = ask(ops=ops)
-    assert answer == LIMIT.clean(0.0)
+    assert ask(ops=ops) == LIMIT.clean(0.0)
 
 
 def test_a_share_at_the_limit_is_clean() -> None:
@@ -46,8 +45,7 @@ def test_a_report_counts_tensors_on_the_device() -> None:
         record(3, 50, 100, dtype="FLOAT32", memory=None),
     ]
     wide, narrow = 64 * 128 * 4, 50 * 100 * 2
-    answer = ask(report=report([call], tensors))
-    assert answer == LIMIT.found(
+    assert ask(report=report([call], tensors)) == LIMIT.found(
         wide / (wide + narrow),
         "76.6 % of the bytes that ops take and give are float32",
         [Evidence("ttnn.to_torch 64x128", wide, "B")],
@@ -57,7 +55,3 @@ def test_a_report_counts_tensors_on_the_device() -> None:
 def test_a_capture_without_operands() -> None:
     ops = table(op("UnaryDeviceOperation"), on_host("(torch) cat"))
     assert ask(ops=ops) == not_measured(NO_OPERANDS)
-
-
-def test_without_input() -> None:
-    assert ask() == not_measured("needs an op table or a report database")

@@ -24,8 +24,7 @@ def test_results_in_float32() -> None:
 
 
 def test_float32_inputs_are_not_counted() -> None:
-    ops = table(op("UnaryDeviceOperation", [FULL], [HALF]))
-    assert ask(ops=ops) == LIMIT.clean(0.0)
+    assert ask(ops=table(op("UnaryDeviceOperation", [FULL], [HALF]))) == LIMIT.clean(0.0)
 
 
 def test_a_share_at_the_limit_is_clean() -> None:
@@ -42,9 +41,4 @@ def test_results_in_a_report() -> None:
 
 
 def test_a_capture_without_operands() -> None:
-    answer = ask(ops=table(op("UnaryDeviceOperation")))
-    assert answer == not_measured(NO_OPERANDS)
-
-
-def test_without_input() -> None:
-    assert ask() == not_measured("needs an op table or a report database")
+    assert ask(ops=table(op("UnaryDeviceOperation"))) == not_measured(NO_OPERANDS)

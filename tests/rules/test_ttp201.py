@@ -76,13 +76,8 @@ def test_calls_in_a_report() -> None:
 
 
 def test_a_report_without_compute() -> None:
-    answer = ask(report=report([]))
-    assert answer == clean(0.0, limit=0.02, unit="of compute calls")
+    assert ask(report=report([])) == clean(0.0, limit=0.02, unit="of compute calls")
 
 
 def test_a_capture_without_operands() -> None:
     assert ask(ops=table(op(BINARY))) == not_measured(NO_OPERANDS)
-
-
-def test_without_input() -> None:
-    assert ask() == not_measured("needs an op table or a report database")

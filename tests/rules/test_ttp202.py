@@ -43,8 +43,7 @@ def test_padding_with_better_extents() -> None:
 
 
 def test_shapes_that_fit_are_clean() -> None:
-    answer = ask(ops=table(op("UnaryDeviceOperation", [FULL], [FULL])))
-    assert answer == LIMIT.clean(0.0)
+    assert ask(ops=table(op("UnaryDeviceOperation", [FULL], [FULL]))) == LIMIT.clean(0.0)
 
 
 def test_padding_at_the_limit_is_clean() -> None:
@@ -75,9 +74,4 @@ def test_a_report_is_rounded_up_to_tiles() -> None:
 
 
 def test_a_capture_without_operands() -> None:
-    answer = ask(ops=table(op("UnaryDeviceOperation")))
-    assert answer == not_measured(NO_OPERANDS)
-
-
-def test_without_input() -> None:
-    assert ask() == not_measured("needs an op table or a report database")
+    assert ask(ops=table(op("UnaryDeviceOperation"))) == not_measured(NO_OPERANDS)

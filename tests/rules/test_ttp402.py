@@ -44,16 +44,13 @@ def test_the_time_without_a_profiler_counts_before_gaps() -> None:
 def test_the_limit_itself_is_clean() -> None:
     rows = (op("Add", [X], ns=400, gap_ns=9), op("Add", [X], ns=400, gap_ns=200))
     ops = replace(table(*rows), windowed=True)
-    answer = ask(replace(measured(), ops=ops))
-    assert answer == LIMIT.clean(0.2)
+    assert ask(replace(measured(), ops=ops)) == LIMIT.clean(0.2)
 
 
 def test_a_trace_that_is_used_is_clean() -> None:
     used = clean(reason="a trace is used")
-    traced = table(op("Add", [X], replay=(1, 1)))
-    assert ask(ops=traced) == used
-    stated = replace(called(1000, 100), facts={"use_trace": True})
-    assert ask(stated) == used
+    assert ask(ops=table(op("Add", [X], replay=(1, 1)))) == used
+    assert ask(replace(called(1000, 100), facts={"use_trace": True})) == used
 
 
 def test_host_fallbacks_cannot_be_traced() -> None:
@@ -68,14 +65,12 @@ def test_changing_shapes_cannot_be_traced() -> None:
     dynamic = not_applicable("no trace can hold shapes that change from call to call")
     signposts = tuple(Signpost(*post) for post in posts)
     assert ask(ops=replace(calls, signposts=signposts)) == dynamic
-    stated = Subject(ops=table(*WAITING), facts={"dynamic_shapes": "true"})
-    assert ask(stated) == dynamic
+    assert ask(Subject(ops=table(*WAITING), facts={"dynamic_shapes": "true"})) == dynamic
 
 
 @pytest.mark.parametrize(
     ("subject", "reason"),
     [
-        (Subject(), "needs an op table or a measured test"),
         (
             called(1000, 100),
             "whether a trace is used is not known: state the fact use_trace",

@@ -51,7 +51,6 @@ def test_without_a_trace_the_question_does_not_arise() -> None:
 @pytest.mark.parametrize(
     ("subject", "reason"),
     [
-        (Subject(), "needs a device, or facts that are stated of one"),
         (
             Subject(facts={"trace_region_size": 4096}),
             "whether a trace is used is not known: state the fact use_trace",

@@ -31,10 +31,6 @@ def test_without_tt_xla_the_question_does_not_arise() -> None:
     )
 
 
-def test_without_a_device_it_is_not_measured() -> None:
-    assert ask() == not_measured("needs a device, or facts that are stated of one")
-
-
 @pytest.mark.parametrize(
     ("facts", "reason"),
     [

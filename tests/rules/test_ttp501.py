@@ -31,7 +31,6 @@ def test_two_queues_are_clean() -> None:
 @pytest.mark.parametrize(
     ("subject", "reason"),
     [
-        (Subject(), "needs a device, or facts that are stated of one"),
         (
             Subject(facts={"use_trace": True}),
             "num_command_queues is not known: state it as a fact",

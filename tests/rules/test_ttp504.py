@@ -43,8 +43,7 @@ def test_the_limit_itself_is_clean() -> None:
 
 
 def test_whole_tiles_are_clean() -> None:
-    subject = Subject(report=report([READ], [record(1, 1, 1, 64, 64)]))
-    assert ask(subject) == LIMIT.clean(0.0)
+    assert ask(Subject(report=report([READ], [record(1, 1, 1, 64, 64)]))) == LIMIT.clean(0.0)
 
 
 def test_without_transfers_the_question_does_not_arise() -> None:

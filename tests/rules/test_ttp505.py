@@ -53,7 +53,6 @@ def test_a_report_without_outputs_raises_no_question() -> None:
 @pytest.mark.parametrize(
     ("subject", "reason"),
     [
-        (Subject(), "needs a report database"),
         *(
             (
                 reads(None, queues=queues),

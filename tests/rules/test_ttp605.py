@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pytest_ttnn_perf.records.finding import Subject
 from pytest_ttnn_perf.records.ttnn_report import Operation
-from tests.rules.answers import Ask, Evidence, limit, not_applicable, not_measured
+from tests.rules.answers import Ask, Evidence, limit, not_applicable
 from tests.rules.convolving import called, conv, convolving, output
 from tests.rules.reports import report
 from tests.rules.tables import op, table, tensor
@@ -22,13 +22,11 @@ def test_batch_norms_that_run() -> None:
         "2 batch norms beside 2 convolutions",
         [Evidence("2 x BatchNorm 1x64x32x32", 140.0, "ns", 140 / 340)],
     )
-    limit = ask.with_limits(batch_norms=2)
-    assert limit(ops=ops).value == 2
+    assert ask.with_limits(batch_norms=2)(ops=ops).value == 2
 
 
 def test_none_is_no_evidence() -> None:
-    answer = ask(ops=table(conv(), op("BinaryNgDeviceOperation")))
-    assert answer == LIMIT.clean(
+    assert ask(ops=table(conv(), op("BinaryNgDeviceOperation"))) == LIMIT.clean(
         0, reason="no evidence: a batch norm written as products and sums is not seen"
     )
 
@@ -36,13 +34,10 @@ def test_none_is_no_evidence() -> None:
 def test_a_report_without_a_table() -> None:
     convolution = convolving((called(1), output(1)))
     operations = (*convolution.operations, Operation(2, "ttnn.batch_norm"))
-    asked = Subject(report=report(operations))
-    assert ask(asked) == LIMIT.found(
+    assert ask(Subject(report=report(operations))) == LIMIT.found(
         1, "1 batch norm beside 1 convolution", [Evidence("ttnn.batch_norm (operation 2)")]
     )
 
 
 def test_nothing_to_look_at() -> None:
-    assert ask() == not_measured("needs an op table or a report database")
-    alone = Subject(ops=table(NORM))
-    assert ask(alone) == not_applicable("no convolutions")
+    assert ask(Subject(ops=table(NORM))) == not_applicable("no convolutions")

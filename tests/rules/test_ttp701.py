@@ -33,8 +33,7 @@ def test_samples_left_over(name: str, ways: Scalar) -> None:
 
 
 def test_an_even_share() -> None:
-    asked = Subject(facts={"data_parallel": 4, "batch": 8})
-    assert ask(asked) == LIMIT.clean(0)
+    assert ask(Subject(facts={"data_parallel": 4, "batch": 8})) == LIMIT.clean(0)
 
 
 def test_all_devices_share() -> None:

@@ -37,8 +37,7 @@ def test_the_last_summary_of_a_program_counts() -> None:
     assert first.kernels is not None
     assert last.kernels is not None
     summaries = (*first.kernels.perf_summaries, *last.kernels.perf_summaries)
-    subject = Subject(kernels=type(first.kernels)(summaries))
-    assert ask(subject) == LIMIT.clean(1.0)
+    assert ask(Subject(kernels=type(first.kernels)(summaries))) == LIMIT.clean(1.0)
 
 
 NO_CORES = "tt-lang did not know the chip: the PERF SUMMARY does not say how many cores it has"
@@ -47,7 +46,6 @@ NO_CORES = "tt-lang did not know the chip: the PERF SUMMARY does not say how man
 @pytest.mark.parametrize(
     ("subject", "reason"),
     [
-        (Subject(), "needs output of tt-lang"),
         (printed(), "the output has no PERF SUMMARY: set TTLANG_PERF_DUMP=1"),
         (printed(program(cores=1), cores=0), NO_CORES),
         (printed(program(cores=1), cores=None), NO_CORES),

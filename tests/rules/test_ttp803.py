@@ -1,10 +1,14 @@
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import pytest
 
-from pytest_ttnn_perf.records.finding import Subject
 from tests.rules.answers import Ask, Evidence, limit, not_applicable, not_measured
 from tests.rules.kernel_logs import printed, program
+
+if TYPE_CHECKING:
+    from pytest_ttnn_perf.records.finding import Subject
 
 ask = Ask("TTP803")
 LIMIT = limit(0.5, "of the transfers")
@@ -26,8 +30,7 @@ def test_many_small_transfers_are_found() -> None:
 
 
 def test_the_limit_itself_is_clean() -> None:
-    subject = printed(program(sizes={2048: 32, 4096: 32}))
-    assert ask(subject) == LIMIT.clean(0.5)
+    assert ask(printed(program(sizes={2048: 32, 4096: 32}))) == LIMIT.clean(0.5)
 
 
 def test_few_transfers_raise_no_question() -> None:
@@ -38,7 +41,6 @@ def test_few_transfers_raise_no_question() -> None:
 @pytest.mark.parametrize(
     ("subject", "reason"),
     [
-        (Subject(), "needs output of tt-lang"),
         (printed(), "the output has no PERF SUMMARY: set TTLANG_PERF_DUMP=1"),
         (printed(program()), "the PERF SUMMARY does not tell the sizes of transfers"),
     ],

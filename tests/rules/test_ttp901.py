@@ -45,8 +45,7 @@ def test_a_pcc_that_does_not_exist_is_below_every_limit() -> None:
 
 @pytest.mark.parametrize("at_least", [None, 0.99])
 def test_a_pcc_at_its_limit_is_clean(at_least: float | None) -> None:
-    answer = ask(measured(accuracy(0.99, at_least=at_least)))
-    assert answer == LIMIT.clean(0.99)
+    assert ask(measured(accuracy(0.99, at_least=at_least))) == LIMIT.clean(0.99)
 
 
 def test_a_limit_of_the_test_replaces_the_usual() -> None:
@@ -64,7 +63,3 @@ def test_a_pcc_of_any_name_is_known_by_the_errors_beside_it() -> None:
 def test_other_accuracies_are_none_of_its_business() -> None:
     top1 = accuracy(0.7, name="top1", at_least=0.75)
     assert ask(measured(top1, timed(5.0))) == not_measured("the test checks no PCC")
-
-
-def test_without_input() -> None:
-    assert ask() == not_measured("needs a measured test")

@@ -56,4 +56,3 @@ def test_a_pcc_that_does_not_exist_for_another_reason() -> None:
 
 def test_without_input() -> None:
     assert ask(measured(timed(5.0))) == not_measured("the test checks no output")
-    assert ask() == not_measured("needs a measured test")

@@ -28,7 +28,3 @@ def test_a_limit_at_the_usual_is_clean() -> None:
 
 def test_without_a_pcc() -> None:
     assert ask(measured(timed(5.0))) == not_measured("the test checks no PCC")
-
-
-def test_without_input() -> None:
-    assert ask() == not_measured("needs a measured test")

@@ -39,13 +39,7 @@ from pytest_ttnn_perf.analysis.captures.ops_rows import (
     unless_blank,
     usual_times,
 )
-from pytest_ttnn_perf.records.ops import (
-    HOST,
-    Columns,
-    OpTable,
-    Signpost,
-    Unread,
-)
+from pytest_ttnn_perf.records.ops import HOST, Columns, OpTable, Signpost, Unread
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence

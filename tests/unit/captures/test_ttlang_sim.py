@@ -9,10 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from pytest_ttnn_perf._base.errors import InputError
-from pytest_ttnn_perf.analysis.captures.ttlang_sim import (
-    read_sim_stats,
-    read_sim_trace,
-)
+from pytest_ttnn_perf.analysis.captures.ttlang_sim import read_sim_stats, read_sim_trace
 
 if TYPE_CHECKING:
     from pathlib import Path
