@@ -34,8 +34,8 @@ if TYPE_CHECKING:
     from pytest_ttnn_perf.records.observation import JudgedTest, Run
     from pytest_ttnn_perf.records.settings import Settings
     from pytest_ttnn_perf.records.verdict import Shift
+    from pytest_ttnn_perf.report.ci import CiReport
     from pytest_ttnn_perf.report.terminal import SummaryOptions
-    from pytest_ttnn_perf.run.record import CiReports
 
 
 def gate_document(
@@ -113,13 +113,13 @@ class Gate:
         health = health_of(run, store, self.settings)
         return Gated(run, replace(summary_options, health=health))
 
-    def reports(self, gated: Gated, store: BaselineStore) -> CiReports:
-        """Return what a judged run says to CI systems."""
-        from pytest_ttnn_perf.run.record import ci_reports
+    def ci_report(self, gated: Gated, store: BaselineStore) -> CiReport:
+        """Return what reports for CI are made of."""
+        from pytest_ttnn_perf.run.record import ci_report
 
         summary_options = gated.summary_options
         record = ", ".join(summary_options.rerun.records)
-        return ci_reports(
+        return ci_report(
             gated.run,
             self.settings,
             store,
@@ -193,8 +193,11 @@ def gate_record(record: Path, gate: Gate, *, shape: str) -> Result:
     store = gate.store()
     gated = gate.judged(read_run(record), store, records=[record])
     if shape in CI_SHAPES:
-        reports = gate.reports(gated, store)
-        text = reports.markdown() if shape == "markdown" else reports.gitlab()
+        from pytest_ttnn_perf.report.ci import gitlab_text
+        from pytest_ttnn_perf.report.markdown import markdown_text
+
+        report = gate.ci_report(gated, store)
+        text = markdown_text(report) if shape == "markdown" else gitlab_text(report)
     else:
         text = gated.listing().text(shape)
     return Result(text, failed=not gated.passed, shifted=gated.is_slower)

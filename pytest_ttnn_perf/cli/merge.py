@@ -11,7 +11,7 @@ from pytest_ttnn_perf._base.errors import UsageError
 from pytest_ttnn_perf._base.text import counted
 from pytest_ttnn_perf.analysis.captures.detect import read_run
 from pytest_ttnn_perf.cli.gate import gate_of
-from pytest_ttnn_perf.report.markup import code
+from pytest_ttnn_perf.report.markup import COMMENT_BYTES, code
 from pytest_ttnn_perf.report.numbers import Listing, Result
 
 if TYPE_CHECKING:
@@ -156,17 +156,22 @@ def _markdown(
     judged: Sequence[tuple[Part, Gated]], gate: Gate, store: BaselineStore, lacking: str | None
 ) -> str:
     """Return the reports of all, in as much room as a comment has for one."""
+    from pytest_ttnn_perf.report.markdown import markdown_text
+
     texts = [f"**{_closing(judged)}**\n", *([f"{lacking}\n"] if lacking else [])]
     for part, gated in judged:
-        report = gate.reports(gated, store).markdown(parts=len(judged))
+        report = markdown_text(
+            gate.ci_report(gated, store), most_bytes=COMMENT_BYTES // len(judged)
+        )
         texts.append(f"# {code(part.name)}\n\n{report}")
     return "\n".join(texts)
 
 
 def _gitlab(judged: Sequence[tuple[Part, Gated]], gate: Gate, store: BaselineStore) -> str:
-    issues = [
-        issue for _, gated in judged for issue in json.loads(gate.reports(gated, store).gitlab())
-    ]
+    from pytest_ttnn_perf.report.ci import gitlab_text
+
+    reports = [gitlab_text(gate.ci_report(gated, store)) for _, gated in judged]
+    issues = [issue for report in reports for issue in json.loads(report)]
     return json.dumps(issues, indent=2) + "\n"
 
 

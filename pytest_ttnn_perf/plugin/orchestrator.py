@@ -22,7 +22,7 @@ from pytest_ttnn_perf.plugin.relay import Relay, add_properties
 from pytest_ttnn_perf.plugin.reports import fail_report, live_logs
 from pytest_ttnn_perf.plugin.settings import is_measured
 from pytest_ttnn_perf.records.messages import OBSERVATION
-from pytest_ttnn_perf.run.confirm import ConfirmPasses
+from pytest_ttnn_perf.run.confirm import run_confirm_passes
 from pytest_ttnn_perf.run.gate_run import RunResult
 from pytest_ttnn_perf.run.preflight import check_chips, check_untouched, lease
 from pytest_ttnn_perf.run.workers import Pass, WorkerFactory, WorkerLauncher
@@ -123,8 +123,13 @@ class Orchestrator:
                     print_line(shifted)
                 found = self.gate.device.observations
                 profiled = factory.profiled(more_room=False) if found else None
-                ConfirmPasses(self.gate, workers, print_line, profiled).run(
-                    relay.held, first_pass_s=first_pass_s
+                run_confirm_passes(
+                    self.gate,
+                    relay.held,
+                    workers=workers,
+                    profiling=profiled,
+                    print_line=print_line,
+                    first_pass_s=first_pass_s,
                 )
         finally:
             # Also after Ctrl-C: the record tells what was measured and what was not.

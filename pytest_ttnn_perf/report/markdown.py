@@ -18,6 +18,7 @@ from pytest_ttnn_perf.report.checklist import (
 )
 from pytest_ttnn_perf.report.ci import MISSING, Level
 from pytest_ttnn_perf.report.markup import (
+    COMMENT_BYTES,
     FOLDED,
     Section,
     code,
@@ -265,7 +266,7 @@ _WARNED: Final = "⚠️"
 _COMMIT: Final = 12
 
 
-def markdown_text(report: CiReport, *, most_bytes: int) -> str:
+def markdown_text(report: CiReport, *, most_bytes: int = COMMENT_BYTES) -> str:
     """Return the report of a run, cut to what its reader can take; empty if that is nothing."""
     parts = list(_parts(report))
     quiet = not parts

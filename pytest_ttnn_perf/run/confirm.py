@@ -7,17 +7,16 @@ from typing import TYPE_CHECKING, Final
 
 from pytest_ttnn_perf._base.dataclass import dataclass
 from pytest_ttnn_perf._base.errors import DecodeError
-from pytest_ttnn_perf.records.messages import Broke, PassKind, Refused, Reported, Stopped
+from pytest_ttnn_perf.records.messages import PassKind
 from pytest_ttnn_perf.records.metric import Source
 from pytest_ttnn_perf.records.verdict import Outcome, Reason
 from pytest_ttnn_perf.report.checklist import confirm_heading, confirm_line, suspicion_line
 from pytest_ttnn_perf.run.update import Action, actions_of
-from pytest_ttnn_perf.run.workers import Listener, Loss, Pass, WorkerLauncher
+from pytest_ttnn_perf.run.workers import Pass, ResultListener, WorkerLauncher
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
-    from pytest_ttnn_perf.records.messages import Message
     from pytest_ttnn_perf.records.observation import JudgedTest, MetricObservation, Observation
     from pytest_ttnn_perf.records.settings import Update
     from pytest_ttnn_perf.records.verdict import Verdict
@@ -126,86 +125,63 @@ _PATIENCE: Final = 10.0
 _LEAST_PATIENCE_S: Final = 60.0
 
 
-@dataclass(slots=True)
-class ConfirmPasses:
-    """Measures tests again until they are cleared, or as often as the settings ask for."""
+def run_confirm_passes(
+    gate: GateRun,
+    tests: Sequence[str],
+    *,
+    workers: WorkerLauncher,
+    profiling: WorkerLauncher | None,
+    print_line: Callable[[str], None],
+    first_pass_s: float,
+) -> None:
+    """Measure tests again until they are cleared, or as often as the settings ask for.
 
-    gate: GateRun
-    workers: WorkerLauncher
-    print_line: Callable[[str], None]
-    #: Those whose tests are profiled, if the run has such a pass.
-    profiling: WorkerLauncher | None = None
-
-    def run(self, tests: Sequence[str], *, first_pass_s: float) -> None:
-        """Measure ``tests`` again; what the gate knows of each is complete afterwards."""
-        passes = self.gate.settings.confirm
-        for number in range(1, passes + 1):
-            left = [test for test in tests if self.gate.in_question(test)]
-            if not left:
+    ``profiling`` are the workers whose tests are profiled, if the run has such a pass. What the
+    gate knows of each test is complete afterwards.
+    """
+    passes, timeout_s = gate.settings.confirm, gate.settings.timeout
+    patience_s = max(_PATIENCE * first_pass_s, _LEAST_PATIENCE_S)
+    silence_s = min(timeout_s or patience_s, patience_s)
+    for number in range(1, passes + 1):
+        left = [test for test in tests if gate.in_question(test)]
+        if not left:
+            return
+        print_line(confirm_heading(len(left), number=number, passes=passes))
+        # Each metric as it was measured at first.
+        for launcher, profiled in ((workers, False), (profiling, True)):
+            again = [test for test in tests if gate.in_question(test, profiled=profiled)]
+            if not again or launcher is None:
+                continue
+            listener = _ConfirmListener(print_line, dict.fromkeys(again), gate, number, profiled)
+            one = Pass(PassKind.CONFIRM, launcher, listener, silence_s)
+            one.run(again)
+            if one.stopped:
+                listener.trouble = f"a worker before it {one.stopped}"
+            listener.close("the test did not run again")
+            if one.stopped:
+                print_line(f"ttnn-perf: a worker {one.stopped}")
                 return
-            self.print_line(confirm_heading(len(left), number=number, passes=passes))
-            # Each metric as it was measured at first.
-            for workers, profiled in ((self.workers, False), (self.profiling, True)):
-                again = [t for t in tests if self.gate.in_question(t, profiled=profiled)]
-                if again and workers is not None:
-                    listener = _ConfirmListener(
-                        self.gate, number, profiled, self.print_line, dict.fromkeys(again)
-                    )
-                    silence_s = self._silence_s(first_pass_s)
-                    again_pass = Pass(PassKind.CONFIRM, workers, listener, silence_s)
-                    again_pass.run(again)
-                    listener.close(again_pass.stopped)
-                    if again_pass.stopped:
-                        self.print_line(f"ttnn-perf: a worker {again_pass.stopped}")
-                        return
-
-    def _silence_s(self, first_pass_s: float) -> float:
-        patience_s = max(_PATIENCE * first_pass_s, _LEAST_PATIENCE_S)
-        return min(self.gate.settings.timeout or patience_s, patience_s)
 
 
 @dataclass(slots=True)
-class _ConfirmListener(Listener):
-    """Takes in what one confirm pass measures; its reports are nobody else's business."""
+class _ConfirmListener(ResultListener):
+    """Takes in what one confirm pass measures; its reports are not emitted."""
 
     gate: GateRun
     number: int
     profiled: bool
-    print_line: Callable[[str], None]
-    waiting: dict[str, None]
-    _trouble: str | None = None
 
-    def receive(self, message: Message) -> None:
-        """Add an observation to its test."""
-        match message:
-            case Reported(report={"outcome": "rerun"}):
-                pass  # of pytest-rerunfailures' marker: a test counts as it ends
-            case Reported(test=test) if message.observed is not None and test in self.waiting:
-                del self.waiting[test]
-                self._add(test, message.observed)
-            case Refused(text=text) | Broke(text=text) | Stopped(text=text):
-                self._trouble = text
-
-    def worker_lost(self, loss: Loss) -> None:
-        """Give up the tests that a worker was running when it died or hung."""
-        why = f"its worker {loss.text}; log: {loss.log}"
-        if not loss.tests:  # those that are left would have had another worker
-            self._trouble = why
-        for started in loss.tests:
-            self._give_up(started.test, why)
-
-    def close(self, stopped: str | None) -> None:
-        """Give up the tests that no worker told anything about."""
-        why = f"a worker before it {stopped}" if stopped else self._trouble
-        for test in tuple(self.waiting):
-            self._give_up(test, why or "the test did not run again")
-
-    def _give_up(self, test: str, why: str) -> None:
+    def give_up(self, test: str, why: str) -> None:
+        """Record that a test could not be measured again."""
         if test in self.waiting:
             del self.waiting[test]
             self.gate.cannot_confirm(test, f"confirm pass {self.number}: {why}")
 
-    def _add(self, test: str, observed: dict[str, object]) -> None:
+    def take(self, test: str, observed: dict[str, object]) -> None:
+        """Add an observation to its test."""
+        if test not in self.waiting:
+            return
+        del self.waiting[test]
         before = self.gate.judged(test)
         suspects = [v.metric.name for v in before.verdicts if is_suspect(v)] if before else []
         asked = self.gate.in_question(test, profiled=self.profiled)

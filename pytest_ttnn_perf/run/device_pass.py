@@ -20,18 +20,15 @@ from pytest_ttnn_perf.observe.series import told_twice
 from pytest_ttnn_perf.processes.commands import free_port
 from pytest_ttnn_perf.records.json import decode
 from pytest_ttnn_perf.records.messages import (
-    Broke,
     Collected,
     Finished,
     PassKind,
-    Refused,
     Reported,
-    Stopped,
 )
 from pytest_ttnn_perf.records.metric import KERNEL_TIME, Kind, Source
 from pytest_ttnn_perf.records.observation import Artifact, MetricObservation, Observation
 from pytest_ttnn_perf.report.checklist import device_pass_heading, device_pass_line
-from pytest_ttnn_perf.run.workers import DeviceResults, Listener, Loss, Pass, WorkerLauncher
+from pytest_ttnn_perf.run.workers import DeviceResults, Loss, Pass, ResultListener, WorkerLauncher
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -72,27 +69,26 @@ def _profile(
     listener = _DeviceListener(print_line, dict.fromkeys(tests or ()), announced=tests is not None)
     one = Pass(PassKind.DEVICE, workers, listener, settings.timeout)
     one.run(tests)
-    listener.close(one.stopped)
-    stopped = None
+    unavailable, stopped = listener.trouble, None
     if one.stopped is not None:
+        listener.trouble = f"an earlier worker {one.stopped}"
         stopped = f"{f'{listener.lost}; it' if listener.lost else 'a worker'} {one.stopped}"
-    unavailable = listener.trouble if not listener.collected else None
+    listener.close("the test did not run")
+    if listener.collected:
+        unavailable = None
     return DeviceResults(listener.observations, unavailable, stopped)
 
 
 @dataclass(slots=True)
-class _DeviceListener(Listener):
+class _DeviceListener(ResultListener):
     """Takes in what workers profile; the wall pass tells whether their tests pass."""
 
-    print_line: Callable[[str], None]
-    waiting: dict[str, None]
     observations: dict[str, Observation] = field(default_factory=dict)
     #: Whether the user was told that tests are profiled.
     announced: bool = False
     _count: int = 0
     _began_s: float = field(default_factory=time.monotonic)
     _printed_s: float = field(default_factory=time.monotonic)
-    trouble: str | None = None
     #: The last test that was lost, and how.
     lost: str = ""
 
@@ -105,16 +101,12 @@ class _DeviceListener(Listener):
                 if tests and not self.announced:
                     self.announced = True
                     self.print_line(device_pass_heading(len(tests), more_room=False))
-            case Reported(report={"outcome": "rerun"}):
-                pass  # of pytest-rerunfailures: a test counts as it ends
-            case Reported(test=test) if message.observed is not None:
-                self._take(test, message.observed)
-            case Reported(test=test, report={"outcome": "skipped"}):
+            case Reported(test=test, report={"outcome": "skipped"}) if message.observed is None:
                 self.waiting.pop(test, None)  # it is skipped in the wall pass, too
             case Finished():
                 self._print_progress()
-            case Refused(text=text) | Broke(text=text) | Stopped(text=text):
-                self.trouble = text
+            case _:
+                ResultListener.receive(self, message)
 
     def _print_progress(self) -> None:
         now_s = time.monotonic()
@@ -126,37 +118,30 @@ class _DeviceListener(Listener):
 
     def worker_lost(self, loss: Loss) -> None:
         """Give up the tests that a worker was running when it died or hung."""
-        why = f"its worker {loss.text}; log: {loss.log}"
-        if not loss.tests:
-            self.trouble = why
+        ResultListener.worker_lost(self, loss)
         for started in loss.tests:
-            self.lost = f"{started.test}: {why}"
-            self._give_up(started.test, why)
+            self.lost = f"{started.test}: its worker {loss.text}; log: {loss.log}"
 
     @property
     def collected(self) -> bool:
-        """Whether a worker came so far as to tell its tests."""
+        """Whether a worker came so far as to send its tests."""
         return self._count > 0 or bool(self.observations)
 
-    def close(self, stopped: str | None) -> None:
-        """Give up the tests that no worker told anything about."""
-        why = f"an earlier worker {stopped}" if stopped else self.trouble
-        for test in tuple(self.waiting):
-            self._give_up(test, why or "the test did not run")
-
-    def _take(self, test: str, observed: object) -> None:
-        self.waiting.pop(test, None)
+    def take(self, test: str, observed: dict[str, object]) -> None:
+        """Keep what was profiled of a test."""
         try:
             observation = decode(Observation, observed, key=test)
         except DecodeError as error:
-            self._give_up(test, str(error))
+            self.give_up(test, str(error))
             return
         if observation.raised is not None:
-            self._give_up(test, f"the test raised {observation.raised}")
-        else:
-            self.observations[test] = observation
+            self.give_up(test, f"the test raised {observation.raised}")
+            return
+        self.waiting.pop(test, None)
+        self.observations[test] = observation
 
-    def _give_up(self, test: str, why: str) -> None:
+    def give_up(self, test: str, why: str) -> None:
+        """Keep why nothing was profiled of a test."""
         self.waiting.pop(test, None)
         self.observations[test] = unavailable(test, f"device pass: {why}")
 

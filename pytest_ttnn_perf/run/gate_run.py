@@ -37,7 +37,13 @@ from pytest_ttnn_perf.run.judge import (
     summary_options_of,
     violations,
 )
-from pytest_ttnn_perf.run.record import Journal, ci_reports, environment_of, write_run
+from pytest_ttnn_perf.run.record import (
+    Journal,
+    ci_report,
+    environment_of,
+    report_writers,
+    write_run,
+)
 from pytest_ttnn_perf.run.update import Updates, acceptance_now
 from pytest_ttnn_perf.run.workers import DeviceResults
 
@@ -48,10 +54,10 @@ if TYPE_CHECKING:
     from pytest_ttnn_perf.records.hardware import CiJob, Hardware
     from pytest_ttnn_perf.records.observation import Coverage, JudgedTest
     from pytest_ttnn_perf.records.settings import Settings
+    from pytest_ttnn_perf.report.ci import CiReport
     from pytest_ttnn_perf.report.numbers import Line
     from pytest_ttnn_perf.report.sentences import Rerun
     from pytest_ttnn_perf.report.terminal import SummaryOptions
-    from pytest_ttnn_perf.run.record import CiReports
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,8 +99,8 @@ class RunResult:
     written: Sequence[Path] = ()
     records: Sequence[Path] = ()
     errors: list[str] = field(default_factory=list)
-    #: The reports for reviewers and the CI system; None if none of them is wanted.
-    ci_reports: CiReports | None = None
+    #: What the reports for CI are made of; None if none of them is wanted.
+    ci_report: CiReport | None = None
 
     def summary_options(self) -> SummaryOptions:
         """Return how the run is summarised, on every surface."""
@@ -104,15 +110,15 @@ class RunResult:
         )
         return replace(options, health=self.health)
 
-    def with_ci_reports(self) -> RunResult:
-        """Return the result with its reports for CI, if any of them is wanted."""
+    def with_ci_report(self) -> RunResult:
+        """Return the result with its report for CI, if that is wanted in any form."""
         settings, job = self.context.settings, self.context.job
         files = settings.markdown or settings.gitlab
         shown = settings.step_summary and job.step_summary
         if not (files or shown or (job.annotates and settings.annotations)):
             return self
         record = shown_path(self.records[0], self.context.cwd) if self.records else None
-        reports = ci_reports(
+        report = ci_report(
             self.run,
             settings,
             self.store,
@@ -120,7 +126,7 @@ class RunResult:
             job=job,
             record=record,
         )
-        return replace(self, ci_reports=reports)
+        return replace(self, ci_report=report)
 
     def summary(self) -> Iterator[Line]:
         """Return the lines of the terminal's summary; without tests, what fails such a run."""
@@ -145,9 +151,11 @@ class RunResult:
     def annotations(self, *, failures: bool) -> Iterator[str]:
         """Return the lines that GitHub turns into annotations, if they are wanted."""
         wanted = self.context.job.annotates and self.context.settings.annotations
-        if self.ci_reports is None or not wanted:
+        if self.ci_report is None or not wanted:
             return iter(())
-        return self.ci_reports.annotations(failures=failures)
+        from pytest_ttnn_perf.report.ci import annotation_lines
+
+        return annotation_lines(self.ci_report, failures=failures)
 
     def shift_text(self) -> str | None:
         """Return what fails a run whose machine is slower as a whole; None if it is not."""
@@ -371,9 +379,9 @@ class GateRun:
             records.append(given)
         result = RunResult(
             self.context, run, self._store, health, written, records, self._errors
-        ).with_ci_reports()
-        if result.ci_reports is not None:
-            for write in result.ci_reports.writers(self.settings):
+        ).with_ci_report()
+        if result.ci_report is not None:
+            for write in report_writers(result.ci_report, self.settings):
                 self._attempt(write)
         return result
 

@@ -108,55 +108,7 @@ def ignore_folder(folder: Path) -> None:
         write_text(ignore, "*\n")
 
 
-@dataclass(frozen=True, slots=True)
-class CiReports:
-    """The reports of a judged run for reviewers and CI systems."""
-
-    report: CiReport
-
-    def markdown(self, *, parts: int = 1) -> str:
-        """Return the report for reviewers, no longer than that many in one comment may be."""
-        from pytest_ttnn_perf.report.markdown import markdown_text
-        from pytest_ttnn_perf.report.markup import COMMENT_BYTES
-
-        return markdown_text(self.report, most_bytes=COMMENT_BYTES // parts)
-
-    def gitlab(self) -> str:
-        """Return the code quality report."""
-        from pytest_ttnn_perf.report.ci import gitlab_text
-
-        return gitlab_text(self.report)
-
-    def annotations(self, *, failures: bool) -> Iterator[str]:
-        """Return the lines that GitHub turns into annotations."""
-        from pytest_ttnn_perf.report.ci import annotation_lines
-
-        return annotation_lines(self.report, failures=failures)
-
-    def writers(self, settings: Settings) -> Iterator[Callable[[], None]]:
-        """Yield what writes each report that is wanted."""
-        if settings.markdown is not None:
-            yield partial(write_text, settings.markdown, self.markdown())
-        if settings.gitlab is not None:
-            yield partial(write_text, settings.gitlab, self.gitlab())
-        if settings.step_summary and self.report.job.step_summary is not None:
-            yield partial(self._append, self.report.job.step_summary)
-
-    def _append(self, file: Path) -> None:
-        """Add to the summary of this step, which others may have begun."""
-        from pytest_ttnn_perf.report.markdown import markdown_text
-        from pytest_ttnn_perf.report.markup import SUMMARY_BYTES
-
-        try:
-            taken = file.stat().st_size if file.exists() else 0
-            text = markdown_text(self.report, most_bytes=SUMMARY_BYTES - taken)
-            with file.open("a", encoding="utf-8") as stream:
-                stream.write(text)
-        except OSError as cause:
-            raise WriteError(file, cause) from cause
-
-
-def ci_reports(
+def ci_report(
     run: Run,
     settings: Settings,
     store: BaselineStore,
@@ -164,11 +116,11 @@ def ci_reports(
     summary_options: SummaryOptions,
     job: CiJob,
     record: str | None,
-) -> CiReports:
-    """Return the reports of a judged run; ``record`` is where all of it can be read."""
+) -> CiReport:
+    """Return what reports for CI are made of; ``record`` is where all of the run can be read."""
     from pytest_ttnn_perf.report.ci import CiReport
 
-    report = CiReport(
+    return CiReport(
         run,
         summary_options,
         settings.missing,
@@ -179,7 +131,34 @@ def ci_reports(
         record,
         job,
     )
-    return CiReports(report)
+
+
+def report_writers(report: CiReport, settings: Settings) -> Iterator[Callable[[], None]]:
+    """Yield what writes each report for CI that is wanted."""
+    if settings.markdown is not None:
+        from pytest_ttnn_perf.report.markdown import markdown_text
+
+        yield partial(write_text, settings.markdown, markdown_text(report))
+    if settings.gitlab is not None:
+        from pytest_ttnn_perf.report.ci import gitlab_text
+
+        yield partial(write_text, settings.gitlab, gitlab_text(report))
+    if settings.step_summary and report.job.step_summary is not None:
+        yield partial(_add_to_step_summary, report.job.step_summary, report)
+
+
+def _add_to_step_summary(file: Path, report: CiReport) -> None:
+    """Add a report to the summary of this step, which others may have begun."""
+    from pytest_ttnn_perf.report.markdown import markdown_text
+    from pytest_ttnn_perf.report.markup import SUMMARY_BYTES
+
+    try:
+        taken = file.stat().st_size if file.exists() else 0
+        text = markdown_text(report, most_bytes=SUMMARY_BYTES - taken)
+        with file.open("a", encoding="utf-8") as stream:
+            stream.write(text)
+    except OSError as cause:
+        raise WriteError(file, cause) from cause
 
 
 #: Where the repository is checked out, on GitHub and on GitLab.

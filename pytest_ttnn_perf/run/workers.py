@@ -20,12 +20,16 @@ from pytest_ttnn_perf.processes.worker import WorkerProcess, interpreter, start,
 from pytest_ttnn_perf.records.json import encode
 from pytest_ttnn_perf.records.messages import (
     Assignment,
+    Broke,
     Collected,
     Ended,
     Finished,
     Opened,
     PassKind,
+    Refused,
+    Reported,
     Started,
+    Stopped,
     message_of,
 )
 from pytest_ttnn_perf.records.settings import PassChoice, ProfilerKind
@@ -84,6 +88,49 @@ class Listener:
 
     def worker_lost(self, loss: Loss) -> None:
         """Take in that a worker died or hung."""
+
+
+@dataclass(slots=True)
+class ResultListener(Listener):
+    """Waits for a result of each test in ``waiting``, and gives up those that none comes of.
+
+    ``trouble`` is why no worker could go on.
+    """
+
+    print_line: Callable[[str], None]
+    waiting: dict[str, None]
+    trouble: str | None = field(default=None, init=False)
+
+    def take(self, test: str, observed: dict[str, object]) -> None:
+        """Take in what a worker observed of a test."""
+        raise NotImplementedError
+
+    def give_up(self, test: str, why: str) -> None:
+        """Take in why there is no result of a test."""
+        raise NotImplementedError
+
+    def receive(self, message: Message) -> None:
+        """Take in one message."""
+        match message:
+            case Reported(report={"outcome": "rerun"}):
+                pass  # of pytest-rerunfailures: a test counts as it ends
+            case Reported(test=test) if message.observed is not None:
+                self.take(test, message.observed)
+            case Refused(text=text) | Broke(text=text) | Stopped(text=text):
+                self.trouble = text
+
+    def worker_lost(self, loss: Loss) -> None:
+        """Give up the tests that a worker was running when it died or hung."""
+        why = f"its worker {loss.text}; log: {loss.log}"
+        if not loss.tests:  # those that are left would have had another worker
+            self.trouble = why
+        for started in loss.tests:
+            self.give_up(started.test, why)
+
+    def close(self, why: str) -> None:
+        """Give up the tests that no worker reported: for the trouble there was, or for ``why``."""
+        for test in tuple(self.waiting):
+            self.give_up(test, self.trouble or why)
 
 
 @dataclass(frozen=True, slots=True)

@@ -120,7 +120,7 @@ def loss(*tests: str) -> Loss:
 def test_a_test_that_told_nothing_says_why(observed: object, why: str) -> None:
     heard = Heard("a")
     heard.receive(reported("a", observed))
-    heard.close(None)
+    heard.close("the test did not run")
     assert heard.observations == {"a": given_up("a", why)}
 
 
@@ -140,7 +140,7 @@ def test_tests_that_no_worker_came_to_say_why(message: Any, why: str) -> None:
         heard.worker_lost(loss())
     else:
         heard.receive(message)
-    heard.close(None)
+    heard.close("the test did not run")
     assert heard.observations == {"a": given_up("a", why), "b": given_up("b", why)}
 
 
@@ -149,5 +149,5 @@ def test_a_test_that_a_later_worker_does_not_collect_is_given_up() -> None:
     heard.worker_lost(loss("a"))
     heard.receive(Collected(["c"], ["c"], [], []))
     heard.receive(reported("c", encode(told("c"))))
-    heard.close(None)
+    heard.close("the test did not run")
     assert heard.observations["b"] == given_up("b", "the test did not run")
