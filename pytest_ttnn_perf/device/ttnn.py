@@ -310,8 +310,8 @@ class OpenDevices:
 
     def _forget(self, handle: Any) -> list[UsedDevice]:
         """Strike a device off the list of open ones; return what was known of it."""
-        known = [device for each, device in self._open if each is handle]
-        self._open = [(each, device) for each, device in self._open if each is not handle]
+        known = [device for opened, device in self._open if opened is handle]
+        self._open = [(opened, device) for opened, device in self._open if opened is not handle]
         return known
 
     def _configuration(

@@ -36,7 +36,7 @@ from pytest_ttnn_perf.gate.judge import DEFAULT_POLICY
 from pytest_ttnn_perf.observe.strays import import_root, own_place
 from pytest_ttnn_perf.processes.channel import signals_interrupt
 from pytest_ttnn_perf.processes.git import Repository, remove_leftovers, temporary_checkout
-from pytest_ttnn_perf.records.messages import Apart
+from pytest_ttnn_perf.records.messages import ComparedVersions
 from pytest_ttnn_perf.report.numbers import Result
 from pytest_ttnn_perf.run.preflight import choose_profiler, lease, restrict_to_passes
 from pytest_ttnn_perf.run.sessions import Sessions
@@ -165,14 +165,14 @@ class _Both:
         return self._told(replace(result, stopped=stopped), before.found, after.found)
 
     def _stray(self, error: StrayedError) -> StrayCode:
-        first, apart = error.strays[0], error.side.factory.plain.apart
-        assert apart is not None, "one of two sides"
+        first, versions = error.strays[0], error.side.factory.plain.versions
+        assert versions is not None, "one of two sides"
         cwd, file = self.move.cwd, Path(first.file)
         inside = file.is_relative_to(self.move.root)
         if inside:
             shown, place = os.path.relpath(file, cwd), import_root(first)
         else:
-            shown, place = first.file, own_place(first, replace(apart, own=self.move.root), cwd)
+            shown, place = first.file, own_place(first, replace(versions, own=self.move.root), cwd)
         folder = os.path.relpath(place, cwd)
         return StrayCode(first.name, shown, folder, len(error.strays), installed=not inside)
 
@@ -226,24 +226,24 @@ class _Both:
             return
         self.root = Path(collected.root)
         workers = before.factory.plain
-        assert workers.apart is not None, "one of two sides"
-        workers.apart = replace(workers.apart, settings=self.root)
+        assert workers.versions is not None, "one of two sides"
+        workers.versions = replace(workers.versions, settings=self.root)
 
     def _crew(self) -> WorkerFactory:
-        apart = Apart(self.move.root, self.move.tree)
+        versions = ComparedVersions(self.move.root, self.move.tree)
         words, cwd = tuple(self.asked.words), self.move.cwd
-        workers = self._workers("working-tree", cwd, apart, lambda: words)
+        workers = self._workers("working-tree", cwd, versions, lambda: words)
         return WorkerFactory(self.settings, self.profiler, workers, self.print_line)
 
     def _other_crew(self, words: Sequence[str]) -> WorkerFactory:
-        apart = Apart(self.move.tree, self.move.root, self.asked.shared)
+        versions = ComparedVersions(self.move.tree, self.move.root, self.asked.shared)
 
         def arguments() -> tuple[str, ...]:
             given = any(word.startswith("--rootdir") for word in words)
             root = [] if given or self.root is None else [f"--rootdir={self._moved_root()}"]
             return (*root, *words)
 
-        workers = self._workers("ref", self.move.there, apart, arguments)
+        workers = self._workers("ref", self.move.there, versions, arguments)
         workers.environment = self.move.environment(workers.environment)
         return WorkerFactory(self.settings, self.profiler, workers, self.print_line)
 
@@ -251,7 +251,7 @@ class _Both:
         return self.move.path(str(self.root))
 
     def _workers(
-        self, name: str, cwd: Path, apart: Apart, words: Callable[[], Sequence[str]]
+        self, name: str, cwd: Path, versions: ComparedVersions, words: Callable[[], Sequence[str]]
     ) -> WorkerLauncher:
         run = f"ab-{datetime.now(timezone.utc):%Y%m%dT%H%M%SZ}-{secrets.token_hex(3)}-{name}"
         return WorkerLauncher(
@@ -260,6 +260,6 @@ class _Both:
             ],
             cwd=cwd,
             folder=self.settings.artifacts.absolute() / "passes" / run,
-            apart=apart,
+            versions=versions,
             cwd_on_path=finds_modules_in(self.asked.cwd),
         )  # fmt: skip

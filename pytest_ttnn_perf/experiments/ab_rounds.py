@@ -28,7 +28,7 @@ from pytest_ttnn_perf.records.observation import JudgedTest, Run
 from pytest_ttnn_perf.records.settings import MIN_ROUNDS
 from pytest_ttnn_perf.records.verdict import Outcome, Reason, Verdict
 from pytest_ttnn_perf.run.sessions import SessionListener, Sessions, baselines_of
-from pytest_ttnn_perf.run.workers import Listener, Loss, Pass
+from pytest_ttnn_perf.run.workers import Listener, LostWorker, Pass
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -236,7 +236,7 @@ class _Listener(Listener):
             case _:
                 self.session_listener.receive(message)
 
-    def worker_lost(self, loss: Loss) -> None:
+    def worker_lost(self, loss: LostWorker) -> None:
         """Take notice of a worker that died or hung."""
         self.session_listener.worker_lost(loss)
 

@@ -74,7 +74,7 @@ def with_parts_explaining(
     judged = tuple(verdicts)
     if not any(verdict.metric.totals for verdict in judged):
         return judged
-    compared = {each.metric.name for each in judged if _is_compared(each)}
+    compared = {verdict.metric.name for verdict in judged if _is_compared(verdict)}
     return tuple(
         _explaining(verdict, compared, observation.metrics.get(verdict.metric.name))
         for verdict in judged
@@ -135,12 +135,15 @@ def judge_test(
     if observation.lost is not None:
         return (_no_data(NO_METRIC, Reason.LOST, observation.lost),)
     if observation.raised is not None:
-        broken = (_unusable(each) or _broken_bound(each) for each in observation.metrics.values())
+        broken = (
+            _unusable(observed) or _broken_bound(observed)
+            for observed in observation.metrics.values()
+        )
         limits = [v for v in broken if v and v.reason is Reason.ABSOLUTE_LIMIT]
         return (_no_data(NO_METRIC, Reason.RAISED, observation.raised), *limits)
     obstacle = _obstacle(observation, baseline, other_keys)
     stored = baseline.metrics if baseline else {}
-    stored = {name: each for name, each in stored.items() if not each.metric.only_recorded}
+    stored = {name: metric for name, metric in stored.items() if not metric.metric.only_recorded}
     verdicts = [
         _judge_metric(observed, stored.get(name), obstacle, policy)
         if not observed.confirmations

@@ -87,7 +87,7 @@ def judge_rounds(
         centre=exp(found.before),
         change=_fraction(found.change),
         limit=_fraction(limit),
-        samples=sum(len(each.after) for each in rounds),
+        samples=sum(len(taken.after) for taken in rounds),
         sessions=len(rounds),
     )
     low, high = found.change - found.reach, found.change + found.reach
@@ -95,14 +95,14 @@ def judge_rounds(
 
 
 def _estimate(metric: Metric, rounds: Sequence[Round], policy: Policy) -> _Estimate:
-    before = [log(median(each.before)) for each in rounds]
-    after = [log(median(each.after)) for each in rounds]
+    before = [log(median(taken.before)) for taken in rounds]
+    after = [log(median(taken.after)) for taken in rounds]
     changes = [now - then for then, now in zip(before, after, strict=True)]
-    weights = _weights([each.before_first for each in rounds])
+    weights = _weights([taken.before_first for taken in rounds])
     count = len(rounds)
     change = _weighted(changes, weights)
     mean = sum(changes) / count
-    shown = hypot(*(each - mean for each in changes)) / sqrt(count - 1)
+    shown = hypot(*(change - mean for change in changes)) / sqrt(count - 1)
     prior = policy.prior_wall if metric.source is Source.WALL else policy.prior_device
     # Two processes differ by the noise of both.
     assumed = max(_ROOT_2 * prior, _within(rounds))
@@ -128,7 +128,7 @@ def _weights(before_first: Sequence[bool]) -> list[float]:
     second = len(before_first) - first
     if not first or not second:
         return [1 / len(before_first)] * len(before_first)
-    return [0.5 / first if each else 0.5 / second for each in before_first]
+    return [0.5 / first if is_first else 0.5 / second for is_first in before_first]
 
 
 def _weighted(values: Sequence[float], weights: Sequence[float]) -> float:
@@ -140,7 +140,7 @@ def _within(rounds: Sequence[Round]) -> float:
     return hypot(
         *(
             sum(_error(samples) for samples in side) / len(rounds)
-            for side in zip(*((each.before, each.after) for each in rounds), strict=True)
+            for side in zip(*((taken.before, taken.after) for taken in rounds), strict=True)
         )
     )
 

@@ -135,7 +135,7 @@ def judge_ratio(
     confirmed: tuple[float, ...] = ()
     if observed.confirmations:
         confirmed = tuple(map(median, observed.confirmations))
-        again = [(sign * (log(each) - centre), each) for each in confirmed]
+        again = [(sign * (log(value) - centre), value) for value in confirmed]
         change, value = _agreed((change, value), again, limit=limit, gain=gain)
     if change > limit:
         outcome = Outcome.REGRESSED

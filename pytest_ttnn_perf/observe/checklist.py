@@ -57,7 +57,7 @@ def join_answers(ours: Observation, theirs: Observation) -> Observation:
 
 def _answers_by_code(observation: Observation) -> Mapping[str, Finding | Unanswered]:
     answered = {finding.code: finding for finding in observation.findings}
-    return answered | {code: each for each in observation.unanswered for code in each.codes}
+    return answered | {code: answer for answer in observation.unanswered for code in answer.codes}
 
 
 #: The rule that compares a PCC with its baseline, as the gate does.
@@ -132,14 +132,14 @@ def _with_problem(observation: Observation, error: RuleError) -> Observation:
 
 def _replace_answers(observation: Observation, again: Answered) -> Observation:
     """Return an observation with what rules say now in place of what they said before."""
-    codes = {code for each in again.unanswered for code in each.codes}
+    codes = {code for answer in again.unanswered for code in answer.codes}
     codes |= {finding.code for finding in again.findings}
     before = replace(
         observation,
-        findings=tuple(each for each in observation.findings if each.code not in codes),
+        findings=tuple(finding for finding in observation.findings if finding.code not in codes),
         unanswered=tuple(
-            replace(each, codes=tuple(code for code in each.codes if code not in codes))
-            for each in observation.unanswered
+            replace(answer, codes=tuple(code for code in answer.codes if code not in codes))
+            for answer in observation.unanswered
         ),
     )
     return join_answers(

@@ -61,7 +61,7 @@ def read_custom_format(file: Path) -> Artifact | None:
     if not known:
         return None
     if len(known) > 1:
-        both = " and ".join(f"{each.name!r} (of {owner})" for each, owner in known)
+        both = " and ".join(f"{known_format.name!r} (of {owner})" for known_format, owner in known)
         raise InputError(file, f"several formats recognise it: {both}")
     chosen, owner = known[0]
     reader = f"the reader of {chosen.name!r}, which is of {owner},"
@@ -80,11 +80,11 @@ def read_custom_format(file: Path) -> Artifact | None:
 
 
 def _recognised(file: Path, head: bytes) -> Iterator[tuple[CaptureFormat, str]]:
-    for each, owner in _formats:
+    for known_format, owner in _formats:
         try:
-            matches = each.recognises(head)
+            matches = known_format.recognises(head)
         except Exception as error:
-            problem = f"recognises() of {each.name!r}, which is of {owner}, raised"
+            problem = f"recognises() of {known_format.name!r}, which is of {owner}, raised"
             raise InputError(file, f"{problem} {type(error).__name__}: {error}") from error
         if matches:
-            yield each, owner
+            yield known_format, owner

@@ -92,7 +92,7 @@ def profile_artifact(profile: Profile, *, source: Source, report: OpTable | None
     if problem is not None:
         return Artifact((MetricObservation(time, (), note=problem),))
     metrics = [
-        MetricObservation(time, tuple(each.kernel_ns for each in profile.iterations)),
+        MetricObservation(time, tuple(iteration.kernel_ns for iteration in profile.iterations)),
         MetricObservation(
             recorded(OP_COUNT, Kind.COUNT, source=source),
             (float(profile.iterations[-1].op_count),),
@@ -106,7 +106,7 @@ def profile_artifact(profile: Profile, *, source: Source, report: OpTable | None
 
 
 def _uneven(profile: Profile) -> str | None:
-    counts = [each.op_count for each in profile.iterations]
+    counts = [iteration.op_count for iteration in profile.iterations]
     if len(set(counts)) <= 1:
         return None if counts else "no iteration was profiled"
     listed = ", ".join(map(str, counts))
@@ -119,7 +119,7 @@ def _middle_iteration(profile: Profile, report: OpTable) -> OpTable | None:
     A report is of all that the process ran. Iterations are its last rows on each chip, if their
     times are those that the profiler told; otherwise the report is of something else.
     """
-    times_ns = [each.kernel_ns for each in profile.iterations]
+    times_ns = [iteration.kernel_ns for iteration in profile.iterations]
     chosen = len(times_ns) - 1 - times_ns[::-1].index(median_low(times_ns))
     later = profile.iterations[chosen + 1 :]
     rows_of: dict[int, list[int]] = {}
@@ -128,7 +128,7 @@ def _middle_iteration(profile: Profile, report: OpTable) -> OpTable | None:
     kept: list[int] = []
     for chip, programs in profile.iterations[chosen].by_chip.items():
         rows = rows_of.get(chip, [])
-        end = max(len(rows) - sum(len(each.by_chip.get(chip, ())) for each in later), 0)
+        end = max(len(rows) - sum(len(iteration.by_chip.get(chip, ())) for iteration in later), 0)
         rows = rows[max(end - len(programs), 0) : end]
         times = [report.columns.kernel_ns[row] for row in rows]
         if len(times) != len(programs) or any(

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
     from types import ModuleType
 
-    from pytest_ttnn_perf.records.messages import Apart
+    from pytest_ttnn_perf.records.messages import ComparedVersions
 
 
 #: This plugin measures both sides, and is the same for both.
@@ -29,16 +29,20 @@ class Stray(NamedTuple):
 
 
 def strays(
-    modules: Mapping[str, ModuleType], apart: Apart, *, cwd: Path, ours: Sequence[Path] = ()
+    modules: Mapping[str, ModuleType],
+    versions: ComparedVersions,
+    *,
+    cwd: Path,
+    ours: Sequence[Path] = (),
 ) -> list[Stray]:
     """Return the modules that are the other version's, or copies of it that are installed.
 
     Either would make a comparison one of the code with itself. What is installed in an environment
     that lies in the project is no part of it, nor is what lies in ``ours``.
     """
-    shared = [apart.other / each for each in apart.shared]
+    shared = [versions.other / folder for folder in versions.shared]
     let_off = [*ours, *shared, Path(sys.prefix), Path(sys.base_prefix)]
-    let_off = [each for each in let_off if not apart.other.is_relative_to(each)]
+    let_off = [folder for folder in let_off if not versions.other.is_relative_to(folder)]
     found = []
     for name, module in modules.items():
         file = vars(module).get("__file__") if hasattr(module, "__dict__") else None
@@ -46,30 +50,30 @@ def strays(
             continue
         place = Path(os.path.realpath(file))
         installed = not _INSTALLED.isdisjoint(place.parts)
-        if not installed and place.is_relative_to(apart.other):
-            if not any(place.is_relative_to(each) for each in let_off):
+        if not installed and place.is_relative_to(versions.other):
+            if not any(place.is_relative_to(folder) for folder in let_off):
                 found.append(Stray(name, str(place)))
-        elif installed and any(each.exists() for each in _own_files(name, apart, cwd)):
+        elif installed and any(file.exists() for file in _own_files(name, versions, cwd)):
             found.append(Stray(name, str(place)))
     return found
 
 
-def _own_files(name: str, apart: Apart, cwd: Path) -> Iterator[Path]:
+def _own_files(name: str, versions: ComparedVersions, cwd: Path) -> Iterator[Path]:
     """Yield where a project would have a package or module that stands on its own."""
     if "." in name or name in sys.stdlib_module_names:
         return
-    for root in dict.fromkeys((apart.own, cwd)):
+    for root in dict.fromkeys((versions.own, cwd)):
         for place in _PLACES:
-            if not any(Path(place, name).is_relative_to(each) for each in apart.shared):
+            if not any(Path(place, name).is_relative_to(shared) for shared in versions.shared):
                 yield root / place / name / "__init__.py"
                 yield root / place / f"{name}.py"
 
 
-def own_place(stray: Stray, apart: Apart, cwd: Path) -> Path:
+def own_place(stray: Stray, versions: ComparedVersions, cwd: Path) -> Path:
     """Return the folder in which a project has its own version of a module, or would have it."""
     top = stray.name.partition(".")[0]
-    found = (file for file in _own_files(top, apart, cwd) if file.exists())
-    file = next(found, apart.own / "src" / top / "__init__.py")
+    found = (file for file in _own_files(top, versions, cwd) if file.exists())
+    file = next(found, versions.own / "src" / top / "__init__.py")
     return import_root(Stray(top, str(file)))
 
 

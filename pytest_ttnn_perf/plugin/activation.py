@@ -57,21 +57,27 @@ def activate(config: pytest.Config) -> None:
         link, share = take_link(os.environ), take_share(os.environ)
     except TtnnPerfError as error:
         raise pytest.UsageError(str(error)) from error
-    apart = link.assignment.apart if link else None
-    settings = settings_of(config, root=apart.settings if apart else None)
+    versions = link.assignment.versions if link else None
+    settings = settings_of(config, root=versions.settings if versions else None)
     config.pluginmanager.register(Extensions(settings), "ttnn_perf_extensions")
     if link is not None:
         _work(config, settings, link)
     elif share is not None:
         _share(config, settings, share)
     else:
-        _lead(config, settings)
+        from pytest_ttnn_perf.device.chips import rank_of
+
+        rank = rank_of(os.environ)
+        if rank is None or rank.number == 0:
+            _lead(config, settings, rank)
+        else:
+            _follow(config, settings, rank)
 
 
 def _share(config: pytest.Config, settings: Settings, share: Assignment) -> None:
     """Run a share of a worker's tests, side by side with others: none may meet their files."""
     from pytest_ttnn_perf.observe.instruments import instruments_for
-    from pytest_ttnn_perf.plugin.stream import Assigned
+    from pytest_ttnn_perf.plugin.worker_session import AssignedTests
     from pytest_ttnn_perf.run.preflight import own_chip, own_folder
 
     try:
@@ -80,16 +86,16 @@ def _share(config: pytest.Config, settings: Settings, share: Assignment) -> None
         config.stash[_CHIP] = own_chip(os.environ, share.folder)
     except TtnnPerfError as error:
         raise pytest.UsageError(str(error)) from error
-    config.pluginmanager.register(Assigned(share, own), "ttnn_perf_assigned")
+    config.pluginmanager.register(AssignedTests(share, own), "ttnn_perf_assigned")
     _measure(config, settings, instruments)
 
 
 def _work(config: pytest.Config, settings: Settings, link: Link) -> None:
     """Run tests for the orchestrator that started this process."""
     from pytest_ttnn_perf.observe.instruments import instruments_for
-    from pytest_ttnn_perf.plugin.stream import PRINTING, Assigned, Stream
+    from pytest_ttnn_perf.plugin.worker_session import PRINTING, AssignedTests, SessionForwarder
 
-    if link.assignment.apart is not None:
+    if link.assignment.versions is not None:
         # Two versions must not leave their reports in one place.
         settings = replace(settings, artifacts=link.assignment.folder)
     if _is_distributed(config):
@@ -99,16 +105,16 @@ def _work(config: pytest.Config, settings: Settings, link: Link) -> None:
     if not link.assignment.cwd_on_path and sys.path[:1] == [str(config.invocation_params.dir)]:
         del sys.path[0]  # put there by `python -m pytest`, which the user did not run
     register = config.pluginmanager.register
-    stream, assignment = Stream(link), link.assignment
+    stream, assignment = SessionForwarder(link), link.assignment
     if assignment.kind in _SAMPLES_ONLY:
         settings = replace(settings, checklist=Checklist.OFF)
-    register(Assigned(assignment), "ttnn_perf_assigned")
+    register(AssignedTests(assignment), "ttnn_perf_assigned")
     instruments = instruments_for(settings, assignment.profiler, assignment, opened=stream.opened)
     _measure(config, settings, instruments)
-    if assignment.apart is not None:
-        from pytest_ttnn_perf.plugin.worker import Origins
+    if assignment.versions is not None:
+        from pytest_ttnn_perf.plugin.worker import StrayCheck
 
-        register(Origins(link, assignment.apart), "ttnn_perf_origins")
+        register(StrayCheck(link, assignment.versions), "ttnn_perf_origins")
     register(stream, "ttnn_perf_stream")
 
 
@@ -121,18 +127,17 @@ def _measure(config: pytest.Config, settings: Settings, instruments: Instruments
     config.pluginmanager.register(Worker(settings), "ttnn_perf_worker")
 
 
-def _lead(config: pytest.Config, settings: Settings) -> None:
+def _follow(config: pytest.Config, settings: Settings, rank: Rank) -> None:
+    """Measure without judging: rank 0 judges."""
+    from pytest_ttnn_perf.observe.instruments import instruments_for
+
+    _measure(config, settings, instruments_for(settings, ProfilerKind.OFF))
+    config.pluginmanager.register(OtherRank(str(rank)), "ttnn_perf_rank")
+
+
+def _lead(config: pytest.Config, settings: Settings, rank: Rank | None) -> None:
     """Judge the tests of this run, and run them here or in workers."""
-    from pytest_ttnn_perf.device.chips import rank_of
-
-    rank = rank_of(os.environ)
-    if rank is not None and rank.number != 0:
-        from pytest_ttnn_perf.observe.instruments import instruments_for
-
-        _measure(config, settings, instruments_for(settings, ProfilerKind.OFF))
-        config.pluginmanager.register(OtherRank(str(rank)), "ttnn_perf_rank")
-        return
-    from pytest_ttnn_perf.plugin.orchestrator import Inline, Orchestrator, RunSummary
+    from pytest_ttnn_perf.plugin.orchestrator import InlineJudge, Orchestrator, RunSummary
     from pytest_ttnn_perf.plugin.reports import TestCollection
     from pytest_ttnn_perf.run.gate_run import GateRun, RunContext
     from pytest_ttnn_perf.run.preflight import (
@@ -179,7 +184,7 @@ def _lead(config: pytest.Config, settings: Settings) -> None:
     from pytest_ttnn_perf.observe.instruments import instruments_for
 
     _measure(config, settings, instruments_for(settings, choice.kind))
-    register(Inline(gate, collection), "ttnn_perf_inline")
+    register(InlineJudge(gate, collection), "ttnn_perf_inline")
 
 
 def _is_isolated(config: pytest.Config, settings: Settings, rank: Rank | None) -> bool:

@@ -127,11 +127,11 @@ def report_run(config: pytest.Config, run: Run) -> list[str]:
 
     text = run_text(run)
     errors = []
-    for each in implementations:
+    for implementation in implementations:
         # A document for each: what one changes in it is not what the next one reports.
         arguments = {"config": config, "run": run, "document": json.loads(text)}
         try:
-            _call(config, name, each, arguments)
+            _call(config, name, implementation, arguments)
         except HookError as error:
             errors.append(str(error))
     return errors
@@ -146,14 +146,14 @@ def _all_of(config: pytest.Config, name: str, kind: type[Extension]) -> list[tup
         if not isinstance(result, (list, tuple)):
             problem = f"returned {type(result).__name__}: expected a list of {kind.__name__}"
             raise HookError(owner, name, problem)
-        for each in result:
-            if not isinstance(each, kind):
-                problem = f"returned a list with {each!r} in it: expected {kind.__name__}"
+        for extension in result:
+            if not isinstance(extension, kind):
+                problem = f"returned a list with {extension!r} in it: expected {kind.__name__}"
                 raise HookError(owner, name, problem)
-            mistake = each.problem()
+            mistake = extension.problem()
             if mistake is not None:
                 raise HookError(owner, name, f"returned what cannot be used: {mistake}")
-            found.append((each, owner))
+            found.append((extension, owner))
     return found
 
 
@@ -174,8 +174,8 @@ def _results(
     Raises:
         HookError: one raised.
     """
-    for each in _implementations(config, name):
-        yield _owner(config, each), _call(config, name, each, arguments)
+    for implementation in _implementations(config, name):
+        yield _owner(config, implementation), _call(config, name, implementation, arguments)
 
 
 def _implementations(config: pytest.Config, name: str) -> list[HookImpl]:
@@ -185,19 +185,23 @@ def _implementations(config: pytest.Config, name: str) -> list[HookImpl]:
 
 
 def _call(
-    config: pytest.Config, name: str, each: HookImpl, arguments: Mapping[str, object]
+    config: pytest.Config, name: str, implementation: HookImpl, arguments: Mapping[str, object]
 ) -> object:
-    if each.hookwrapper or each.wrapper:
-        raise HookError(_owner(config, each), name, "is a wrapper, of which this hook takes none")
+    if implementation.hookwrapper or implementation.wrapper:
+        raise HookError(
+            _owner(config, implementation), name, "is a wrapper, of which this hook takes none"
+        )
     try:
-        return each.function(*(arguments[argument] for argument in each.argnames))
+        return implementation.function(
+            *(arguments[argument] for argument in implementation.argnames)
+        )
     except _RAISED as error:
         text = f"raised {type(error).__name__}: {text_of(error)}".rstrip(": ")
-        raise HookError(_owner(config, each), name, text) from error
+        raise HookError(_owner(config, implementation), name, text) from error
 
 
-def _owner(config: pytest.Config, each: HookImpl) -> str:
+def _owner(config: pytest.Config, implementation: HookImpl) -> str:
     """Name a plugin as its author knows it: a conftest file by its path from the root."""
-    name = str(each.plugin_name)
+    name = str(implementation.plugin_name)
     path = Path(name)
     return str(path.relative_to(config.rootpath)) if path.is_relative_to(config.rootpath) else name

@@ -287,7 +287,7 @@ def _failed_case(name: str, text: str) -> pytest.TestReport:
 
 
 @dataclass(eq=False)
-class Inline:
+class InlineJudge:
     """Judges what the worker in the same process observed. There are no confirm passes."""
 
     gate: GateRun

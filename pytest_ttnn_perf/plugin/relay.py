@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from pytest_ttnn_perf.plugin.reports import TestCollection
     from pytest_ttnn_perf.records.messages import Message
     from pytest_ttnn_perf.run.gate_run import GateRun
-    from pytest_ttnn_perf.run.workers import Loss
+    from pytest_ttnn_perf.run.workers import LostWorker
 
 
 def add_properties(report: pytest.TestReport, gate: GateRun) -> None:
@@ -100,7 +100,7 @@ class Relay(Listener):
             case Refused() | Broke() | Stopped() if self.stop is None and self.ended_by is None:
                 self.ended_by = self._ended_by(message)
 
-    def worker_lost(self, loss: Loss) -> None:
+    def worker_lost(self, loss: LostWorker) -> None:
         """Fail the tests that a worker was running when it died or hung."""
         why = f"{loss.text}; log: {loss.log}"
         for started in loss.tests:

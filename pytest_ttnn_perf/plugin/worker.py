@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
     from pytest_ttnn_perf.observe.observer import Observer
     from pytest_ttnn_perf.processes.channel import Link
-    from pytest_ttnn_perf.records.messages import Apart
+    from pytest_ttnn_perf.records.messages import ComparedVersions
     from pytest_ttnn_perf.records.settings import Settings
 
 
@@ -171,11 +171,11 @@ def _uses_fixture(item: pytest.Item) -> bool:
 
 
 @dataclass(eq=False)
-class Origins:
+class StrayCheck:
     """Looks at what was loaded: before any test runs, and again for what tests have loaded."""
 
     link: Link
-    apart: Apart
+    versions: ComparedVersions
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_collection_finish(self, session: pytest.Session) -> None:
@@ -194,5 +194,5 @@ class Origins:
 
         ours = (self.link.assignment.folder,)
         cwd = session.config.invocation_params.dir
-        found = strays(dict(sys.modules), self.apart, cwd=cwd, ours=ours)
-        return self.link.send(Strayed([list(each) for each in found])) if found else None
+        found = strays(dict(sys.modules), self.versions, cwd=cwd, ours=ours)
+        return self.link.send(Strayed([list(stray) for stray in found])) if found else None

@@ -187,10 +187,6 @@ class Link:
     assignment: Assignment
     channel: Channel | None
 
-    def prepare(self) -> None:
-        """Dump all stacks on SIGQUIT, for a worker that hangs."""
-        show_stacks_on_request()
-
     def send(self, message: Message) -> str | None:
         """Tell the orchestrator; return why this worker should stop, None to go on."""
         return None if self.channel is None else self.channel.send(message.document())

@@ -77,7 +77,7 @@ def work_tree(folder: Path) -> Path | None:
     """
     start = Path(os.path.realpath(folder))
     given = filter(None, os.environ.get(_CEILINGS, "").split(os.pathsep))
-    ceilings = {Path(os.path.realpath(each)) for each in given}
+    ceilings = {Path(os.path.realpath(folder)) for folder in given}
     for place in (start, *start.parents):
         if place in ceilings and place != start:
             return None
@@ -241,7 +241,7 @@ def history(file: Path) -> list[Committed]:
 def contents(file: Path, versions: Sequence[Committed]) -> list[str | None]:
     """Return a file as it was after each of some commits; None where it was not there."""
     top, _ = _locate(file)
-    wanted = "".join(f"{each.commit}:{each.path}\n" for each in versions)
+    wanted = "".join(f"{version.commit}:{version.path}\n" for version in versions)
     answer = _bytes(top, "cat-file", "--batch", given=os.fsencode(wanted)) or b""
     found: list[str | None] = []
     position = 0
@@ -421,7 +421,7 @@ def _mark(folder: Path, repositories: Sequence[Path]) -> TextIO:
 def _note(marker: TextIO, repositories: Sequence[Path]) -> None:
     marker.seek(0)
     marker.truncate()
-    json.dump({"repositories": [str(each) for each in repositories]}, marker)
+    json.dump({"repositories": [str(repository) for repository in repositories]}, marker)
     marker.flush()
 
 
@@ -457,7 +457,7 @@ def _remove(folder: Path) -> None:
     repositories: list[Path] = []
     with contextlib.suppress(OSError, ValueError, KeyError, TypeError):
         marker = json.loads((folder / _MARKER).read_text(encoding="utf-8"))
-        repositories = [Path(each) for each in marker["repositories"]]
+        repositories = [Path(repository) for repository in marker["repositories"]]
     # The marker last: a process that is killed in the middle of this leaves a leftover.
     for entry in folder.iterdir():
         if entry.name != _MARKER:

@@ -197,7 +197,7 @@ class PassKind(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Apart:
+class ComparedVersions:
     """Two versions of one project: a worker runs the tests of its ``own`` and not the ``other``'s.
 
     What lies below ``shared``, relative to either, may be the other's. ``settings`` is the folder
@@ -219,7 +219,7 @@ class Assignment:
     ids to run, None for all. ``first`` says that it is the first worker of the run, whose
     by-products (log files, durations) are the user's. ``cwd_on_path``: whether the user's pytest
     finds modules in the current folder. ``profiler`` is never AUTO: that was decided before. In a
-    pass that is not its own, a profiler is OFF. ``apart`` is set where versions are compared.
+    pass that is not its own, a profiler is OFF. ``versions`` is set where versions are compared.
     """
 
     kind: PassKind
@@ -229,4 +229,4 @@ class Assignment:
     first: bool
     cwd_on_path: bool
     profiler: ProfilerKind = ProfilerKind.OFF
-    apart: Apart | None = None
+    versions: ComparedVersions | None = None

@@ -28,7 +28,13 @@ from pytest_ttnn_perf.records.messages import (
 from pytest_ttnn_perf.records.metric import KERNEL_TIME, Kind, Source
 from pytest_ttnn_perf.records.observation import Artifact, MetricObservation, Observation
 from pytest_ttnn_perf.report.checklist import device_pass_heading, device_pass_line
-from pytest_ttnn_perf.run.workers import DeviceResults, Loss, Pass, ResultListener, WorkerLauncher
+from pytest_ttnn_perf.run.workers import (
+    DeviceResults,
+    LostWorker,
+    Pass,
+    ResultListener,
+    WorkerLauncher,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -116,7 +122,7 @@ class _DeviceListener(ResultListener):
             left_s = left * (now_s - self._began_s) / done
             self.print_line(device_pass_line(done=done, of=self._count, left_s=left_s))
 
-    def worker_lost(self, loss: Loss) -> None:
+    def worker_lost(self, loss: LostWorker) -> None:
         """Give up the tests that a worker was running when it died or hung."""
         ResultListener.worker_lost(self, loss)
         for started in loss.tests:
@@ -198,7 +204,7 @@ def profile_with_tracy(
     ending = workers.run_batch(folder, PassKind.DEVICE, launcher, timeout_s=settings.timeout)
     stopped = None
     if ending.hung:
-        loss = Loss((), str(ending), folder / "worker.log", "", dirty=True, hung=True)
+        loss = LostWorker((), str(ending), folder / "worker.log", "", dirty=True, hung=True)
         left = workers.reset(loss)
         stopped = left and f"Tracy {ending}; it {left}"
     files = sorted(output.glob("reports/*/ops_perf_results*.csv"))
@@ -242,11 +248,14 @@ def _read_report(table: OpTable, settings: Settings) -> Iterator[tuple[str, Obse
 def _observation(test: str, windows: list[OpTable]) -> Observation:
     """Return the metrics of a test: a sample for each of its windows."""
     samples = [
-        {observed.metric.name: observed for observed in device_metrics(each, file="Tracy's report")}
-        for each in windows
+        {
+            observed.metric.name: observed
+            for observed in device_metrics(window, file="Tracy's report")
+        }
+        for window in windows
     ]
-    counts = [len(each) for each in windows]
-    lost = [each[KERNEL_TIME].note for each in samples if not each[KERNEL_TIME].samples]
+    counts = [len(window) for window in windows]
+    lost = [sample[KERNEL_TIME].note for sample in samples if not sample[KERNEL_TIME].samples]
     if lost:
         return unavailable(test, lost[0] or "no op has a time", Source.TRACY)
     if len(set(counts)) > 1:
@@ -258,12 +267,12 @@ def _observation(test: str, windows: list[OpTable]) -> Observation:
     metrics = {
         name: MetricObservation(
             replace(samples[0][name].metric, source=Source.TRACY),
-            tuple(value for each in samples for value in each[name].samples),
+            tuple(value for sample in samples for value in sample[name].samples),
         )
         for name in names
     }
     # The ops of a call that took the median time, the last of them if several did.
-    times_ns = [(ns, at) for at, each in enumerate(samples) for ns in each[KERNEL_TIME].samples]
+    times_ns = [(ns, at) for at, sample in enumerate(samples) for ns in sample[KERNEL_TIME].samples]
     middle = median_low(ns for ns, _ in times_ns)
     chosen = max(at for ns, at in times_ns if ns == middle)
     return Observation(test, metrics, ops=gated_ops(windows[chosen]))

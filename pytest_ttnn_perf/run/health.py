@@ -70,7 +70,7 @@ def describe_orphans(orphans: Sequence[Orphan], run: Run, store: BaselineStore) 
 def hardware_of(run: Run) -> frozenset[Hardware]:
     """Return the hardware that the tests of a run were filed under."""
     own = {judged.observation.hardware for judged in run.tests.values()}
-    return frozenset(each for each in (*own, run.hardware) if each is not None)
+    return frozenset(hardware for hardware in (*own, run.hardware) if hardware is not None)
 
 
 def orphans_in(
@@ -211,16 +211,16 @@ def _stale(run: Run, store: BaselineStore, days: int) -> Iterator[Stale]:
     now = _date(run.environment.started_at)
     if now is not None and days:
 
-        def is_old(each: Accepted) -> bool:
-            at = _date(each.at)
+        def is_old(acceptance: Accepted) -> bool:
+            at = _date(acceptance.at)
             return at is not None and (now - at) / timedelta(days=1) > days
 
         yield from _alike(accepted, is_old, f"older than {days} days")
     major = _major(run.environment.ttnn)
     if major is not None:
 
-        def is_other(each: Accepted) -> bool:
-            return _major(each.ttnn) not in {None, major}
+        def is_other(acceptance: Accepted) -> bool:
+            return _major(acceptance.ttnn) not in {None, major}
 
         yield from _alike(accepted, is_other, f"of another ttnn than {major}.x")
 
@@ -237,7 +237,7 @@ def _accepted(run: Run, store: BaselineStore) -> Iterator[tuple[str, Accepted]]:
 def _alike(
     accepted: dict[str, Accepted], chosen: Callable[[Accepted], bool], why: str
 ) -> Iterator[Stale]:
-    tests = [test for test, each in accepted.items() if chosen(each)]
+    tests = [test for test, acceptance in accepted.items() if chosen(acceptance)]
     if tests:
         oldest = min(tests, key=lambda test: accepted[test].at)
         yield Stale(why, tuple(tests), oldest, accepted[oldest].at[:10])

@@ -211,7 +211,8 @@ def _judge_all(
     observations: Iterable[Observation], store: BaselineStore, run: Run
 ) -> dict[str, JudgedTest]:
     return {
-        each.test: judge_observation(each, store, hardware=run.hardware) for each in observations
+        observation.test: judge_observation(observation, store, hardware=run.hardware)
+        for observation in observations
     }
 
 
@@ -255,7 +256,7 @@ def summary_options_of(
         silent |= {Outcome.NO_BASELINE, Outcome.NOT_COMPARABLE}
     names = frozenset(judged.observation.test for judged in tests if is_failed(judged, settings))
     progress = {judged.observation.test: progress_of_test(judged) for judged in tests}
-    known = tuple((test, each) for test, each in progress.items() if each is not None)
+    known = tuple((test, steps) for test, steps in progress.items() if steps is not None)
     drifts = tuple(drifts_of(tests))
     return SummaryOptions(
         names,
@@ -281,7 +282,7 @@ def progress_of_test(judged: JudgedTest) -> Progress | None:
 
     compared = any(verdict.centre is not None for verdict in judged.verdicts)
     has_baseline = compared or bool(judged.written)
-    kind = next((each for each in ModelKind if each.value == observation.model_kind), None)
+    kind = next((known for known in ModelKind if known.value == observation.model_kind), None)
     progress = progress_of(
         observation.findings,
         unanswered=observation.unanswered,

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
     from pytest_ttnn_perf.records.messages import Message
-    from pytest_ttnn_perf.run.workers import Loss
+    from pytest_ttnn_perf.run.workers import LostWorker
 
 
 @dataclass(slots=True)
@@ -94,7 +94,7 @@ class SessionListener(Listener):
                 why = f"a test or a plugin ended the session: {text or 'interrupted'}"
                 self._refused = self._refused or why
 
-    def worker_lost(self, loss: Loss) -> None:
+    def worker_lost(self, loss: LostWorker) -> None:
         """Note the tests that a worker was running when it died or hung."""
         why = f"its worker {loss.text}; log: {loss.log}"
         for started in loss.tests:
@@ -205,8 +205,11 @@ def baselines_of(seen: list[Observation]) -> dict[str, MetricBaseline]:
     return {
         name: MetricBaseline(
             observed.metric,
-            tuple(session_of(each.metrics[name], each.metrics[name].samples) for each in seen),
+            tuple(
+                session_of(observation.metrics[name], observation.metrics[name].samples)
+                for observation in seen
+            ),
         )
         for name, observed in first.metrics.items()
-        if observed.gated and all(name in each.metrics for each in seen)
+        if observed.gated and all(name in observation.metrics for observation in seen)
     }

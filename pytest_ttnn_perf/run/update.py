@@ -61,7 +61,9 @@ class Change:
     def __call__(self, stored: TestBaseline | None) -> TestBaseline:
         """Return the baseline after the change."""
         before = stored.metrics if stored else {}
-        metrics = {name: each for name, each in before.items() if not each.metric.only_recorded}
+        metrics = {
+            name: stored for name, stored in before.items() if not stored.metric.only_recorded
+        }
         for name, action in self.actions.items():
             if action is Action.REMOVE:
                 metrics.pop(name, None)
@@ -201,7 +203,7 @@ def _change_metric(
     added: tuple[tuple[float, ...], ...],
 ) -> MetricBaseline:
     samples = (observed.samples, *observed.confirmations)
-    sessions = tuple(session_of(observed, each) for each in samples[:MAX_SESSIONS])
+    sessions = tuple(session_of(observed, taken) for taken in samples[:MAX_SESSIONS])
     if stored is None or action is Action.REPLACE:
         return MetricBaseline(observed.metric, sessions)
     if action is Action.ACCEPT:

@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from pytest_ttnn_perf.processes.worker import Ending
-    from pytest_ttnn_perf.records.messages import Apart, Message
+    from pytest_ttnn_perf.records.messages import ComparedVersions, Message
     from pytest_ttnn_perf.records.observation import Observation
     from pytest_ttnn_perf.records.settings import Settings
 
@@ -58,7 +58,7 @@ _OF_NOBODY: Final = frozenset({PassKind.DEVICE, PassKind.AB})
 
 
 @dataclass(frozen=True, slots=True)
-class Loss:
+class LostWorker:
     """A worker that did not come to its end, and the tests that it was running.
 
     ``dirty``: it was killed while it had a device open. After one that ``hung``, no other worker
@@ -86,7 +86,7 @@ class Listener:
     def receive(self, message: Message) -> None:
         """Take in one message of a worker."""
 
-    def worker_lost(self, loss: Loss) -> None:
+    def worker_lost(self, loss: LostWorker) -> None:
         """Take in that a worker died or hung."""
 
 
@@ -119,7 +119,7 @@ class ResultListener(Listener):
             case Refused(text=text) | Broke(text=text) | Stopped(text=text):
                 self.trouble = text
 
-    def worker_lost(self, loss: Loss) -> None:
+    def worker_lost(self, loss: LostWorker) -> None:
         """Give up the tests that a worker was running when it died or hung."""
         why = f"its worker {loss.text}; log: {loss.log}"
         if not loss.tests:  # those that are left would have had another worker
@@ -173,9 +173,9 @@ class WorkerLauncher:
     profiler: ProfilerKind = ProfilerKind.OFF
     variables: Callable[[Path], Mapping[str, str]] = lambda _: {}
     #: Makes a device usable again after its worker was killed; returns why it cannot.
-    reset: Callable[[Loss], str | None] = lambda _: None
+    reset: Callable[[LostWorker], str | None] = lambda _: None
     #: Where versions are compared: this one, and the other.
-    apart: Apart | None = None
+    versions: ComparedVersions | None = None
     #: Whether modules are found in the current folder; None for as in this process.
     cwd_on_path: bool | None = None
     #: The passes of the workers so far, which all workers of a run are numbered by.
@@ -253,7 +253,7 @@ class WorkerLauncher:
             first=kind not in _OF_NOBODY and others <= {PassKind.DEVICE},
             cwd_on_path=finds_modules_in(self.cwd) if given is None else given,
             profiler=self.profiler,
-            apart=self.apart,
+            versions=self.versions,
         )
         file = folder / _FILE
         file.write_text(json.dumps(encode(assignment)), encoding="utf-8")
@@ -323,7 +323,7 @@ class Pass:
         """The tests that no worker came to run."""
         return tuple(self._left or ())
 
-    def _one_worker(self) -> Loss | None:
+    def _one_worker(self) -> LostWorker | None:
         self._running.clear()
         self._opened = False
         left = None if self._left is None else tuple(self._left)
@@ -332,7 +332,9 @@ class Pass:
         except TtnnPerfError as error:
             if left is None:  # nothing is known of any test yet
                 raise
-            return Loss((), f"could not be started: {error.__cause__}", self.workers.folder, "")
+            return LostWorker(
+                (), f"could not be started: {error.__cause__}", self.workers.folder, ""
+            )
         try:
             ending = self._read_messages(child)
         except BaseException:
@@ -380,12 +382,12 @@ class Pass:
         if self._left is not None:
             self._left.pop(test, None)
 
-    def _loss(self, ending: Ending, log: Path) -> Loss:
+    def _loss(self, ending: Ending, log: Path) -> LostWorker:
         running = tuple(self._running.values())
         for started in running:
             self._finish(started.test)
         dirty = self._opened and (ending.hung or ending.code < 0)
-        return Loss(running, str(ending), log, tail(log), dirty=dirty, hung=ending.hung)
+        return LostWorker(running, str(ending), log, tail(log), dirty=dirty, hung=ending.hung)
 
 
 _RESET_TIMEOUT_S: Final = 600.0
@@ -456,7 +458,7 @@ class WorkerFactory:
     ) -> WorkerLauncher:
         return replace(self.plain, profiler=profiler, variables=variables, reset=self._reset)
 
-    def _reset(self, loss: Loss) -> str | None:
+    def _reset(self, loss: LostWorker) -> str | None:
         """Make a device usable again whose worker was killed; return why it is not."""
         command = self.settings.reset
         if command is None:

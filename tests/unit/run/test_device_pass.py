@@ -23,7 +23,7 @@ from pytest_ttnn_perf.records.metric import Better, Kind, Metric, Source
 from pytest_ttnn_perf.records.observation import MetricObservation, Observation
 from pytest_ttnn_perf.records.ops import OpGroups
 from pytest_ttnn_perf.run.device_pass import _DeviceListener, with_device
-from pytest_ttnn_perf.run.workers import Loss
+from pytest_ttnn_perf.run.workers import LostWorker
 
 TIME = Metric("device_kernel_time", "ns", Better.LOWER, Kind.TIME, Source.DEVICE)
 WALL = MetricObservation(Metric("latency", "ns"), (1.0, 2.0))
@@ -104,9 +104,9 @@ def reported(test: str, observed: object = None, *, outcome: str = "passed") -> 
     return Reported({"nodeid": test, "when": "call", "outcome": outcome, OBSERVATION: observed})
 
 
-def loss(*tests: str) -> Loss:
+def loss(*tests: str) -> LostWorker:
     started = tuple(Started(test, ["file", 0, test]) for test in tests)
-    return Loss(started, "was killed by SIGKILL", Path("1-device/worker.log"), "")
+    return LostWorker(started, "was killed by SIGKILL", Path("1-device/worker.log"), "")
 
 
 @pytest.mark.parametrize(

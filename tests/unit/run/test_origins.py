@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from pytest_ttnn_perf.observe.strays import Stray, strays
-from pytest_ttnn_perf.records.messages import Apart
+from pytest_ttnn_perf.records.messages import ComparedVersions
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -23,17 +23,17 @@ def module(name: str, file: Path | None) -> ModuleType:
 
 
 @pytest.fixture
-def apart(tmp_path: Path) -> Apart:
+def apart(tmp_path: Path) -> ComparedVersions:
     """Two versions of a project that has a package below ``src``."""
     for side in ("own", "other"):
         package = tmp_path / side / "src" / "model"
         package.mkdir(parents=True)
         (package / "__init__.py").touch()
-    return Apart(tmp_path / "own", tmp_path / "other")
+    return ComparedVersions(tmp_path / "own", tmp_path / "other")
 
 
 def found(
-    apart: Apart, file: Path | None, name: str = "model.layers", **more: object
+    apart: ComparedVersions, file: Path | None, name: str = "model.layers", **more: object
 ) -> list[Stray]:
     return strays({name: module(name, file)}, apart, cwd=apart.own, **more)  # type: ignore[arg-type]
 
@@ -60,11 +60,11 @@ def found(
          "of Python itself"],
 )  # fmt: skip
 def test_modules_that_are_not_of_the_version_under_test(
-    apart: Apart, tmp_path: Path, name: str, file: str | None, stray: bool
+    apart: ComparedVersions, tmp_path: Path, name: str, file: str | None, stray: bool
 ) -> None:
     (tmp_path / "link").symlink_to(apart.other)
     (apart.own / "types.py").touch()
-    shared = Apart(apart.own, apart.other, ("build",))
+    shared = ComparedVersions(apart.own, apart.other, ("build",))
     place = tmp_path / file if file else None
     ours = apart.other / ".ttnn_perf/passes/1-ab"
     expected = [Stray(name, str(place and place.resolve()))] if stray else []
@@ -72,7 +72,7 @@ def test_modules_that_are_not_of_the_version_under_test(
 
 
 def test_an_environment_within_the_project_is_no_part_of_it(
-    apart: Apart, monkeypatch: pytest.MonkeyPatch
+    apart: ComparedVersions, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert not found(
         apart, apart.other / ".venv/lib/python3.12/site-packages/numpy/core.py", "numpy"
@@ -83,5 +83,5 @@ def test_an_environment_within_the_project_is_no_part_of_it(
     assert not found(apart, python / "lib/python3.12/json/decoder.py", "json.decoder")
 
 
-def test_modules_that_are_no_modules_are_passed_by(apart: Apart) -> None:
+def test_modules_that_are_no_modules_are_passed_by(apart: ComparedVersions) -> None:
     assert strays({"odd": object()}, apart, cwd=apart.own) == []  # type: ignore[dict-item]

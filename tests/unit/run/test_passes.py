@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from pytest_ttnn_perf.records.messages import Message
-    from pytest_ttnn_perf.run.workers import Loss
+    from pytest_ttnn_perf.run.workers import LostWorker
 
 #: Any worker here that is silent for so long is stuck.
 PATIENCE_S = 60.0
@@ -52,13 +52,13 @@ class SessionListener(Listener):
     """Keeps what is heard."""
 
     heard: list[Message] = field(default_factory=list)
-    losses: list[Loss] = field(default_factory=list)
+    losses: list[LostWorker] = field(default_factory=list)
     stop: str | None = None
 
     def receive(self, message: Message) -> None:
         self.heard.append(message)
 
-    def worker_lost(self, loss: Loss) -> None:
+    def worker_lost(self, loss: LostWorker) -> None:
         self.losses.append(loss)
 
 

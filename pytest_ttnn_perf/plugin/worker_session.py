@@ -19,6 +19,7 @@ from pytest_ttnn_perf.measure.timing import turn_in
 from pytest_ttnn_perf.plugin import TURN
 from pytest_ttnn_perf.plugin.reports import FAILED, SHOWN, interruption_text, live_logs
 from pytest_ttnn_perf.plugin.settings import is_measured, profiles_itself, settings_of
+from pytest_ttnn_perf.processes.channel import show_stacks_on_request
 from pytest_ttnn_perf.records.messages import (
     Broke,
     Collected,
@@ -57,7 +58,7 @@ _ONCE: Final = (
 
 
 @dataclass(eq=False)
-class Assigned:
+class AssignedTests:
     """A worker's assignment.
 
     One that has a share in it has a folder of its ``own``, and takes turns with the others in
@@ -132,7 +133,7 @@ _PHASES: Final = ("setup", "call", "teardown")
 
 
 @dataclass(eq=False)
-class Stream:
+class SessionForwarder:
     """Forwards every session event to the orchestrator and blocks until it is acknowledged."""
 
     link: Link
@@ -143,7 +144,7 @@ class Stream:
     @pytest.hookimpl(trylast=True)
     def pytest_configure(self, config: pytest.Config) -> None:
         """Silence the terminal reporter, and keep it: other plugins talk to it."""
-        self.link.prepare()
+        show_stacks_on_request()
         reporter = config.pluginmanager.get_plugin("terminalreporter")
         if reporter is not None:
             _show_live_logs(config, reporter)
