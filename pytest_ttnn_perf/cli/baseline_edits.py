@@ -17,13 +17,19 @@ from pytest_ttnn_perf.records.metric import Better
 from pytest_ttnn_perf.records.observation import lies_in
 from pytest_ttnn_perf.records.paths import baseline_path, key_folder, ops_path, split_test_id
 from pytest_ttnn_perf.records.verdict import Outcome, Verdict
-from pytest_ttnn_perf.report.numbers import Listing, Result, format_value, table_lines
+from pytest_ttnn_perf.report.numbers import (
+    Column,
+    Columns,
+    Listing,
+    Result,
+    format_value,
+)
 from pytest_ttnn_perf.report.sentences import change_in_words
 from pytest_ttnn_perf.report.terminal import shown_path
 
 if TYPE_CHECKING:
     import argparse
-    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
     from pathlib import Path
 
     from pytest_ttnn_perf.baselines.store import BaselineStore
@@ -179,17 +185,10 @@ def _fate(path: Path, stored: frozenset[str], own: Mapping[str, TestBaseline | N
     return FileFate.CHANGE if path.exists() else FileFate.CREATE
 
 
-_HEADINGS: Final = ("key", "test", "metric", "before", "after", "change", "what")
-_COLUMNS: Final = (
-    "key", "test", "renamed_to", "metric", "what", "unit", "before", "before_sessions", "after",
-    "after_sessions", "change",
-)  # fmt: skip
-
-
 def edits_listing(edits: Edits, *, dry_run: bool) -> Listing:
     """Lay out what is about to happen; with ``dry_run``, what would."""
-    rows = [row for edit in edits.tests for row in _shown_rows(edit)]
-    lines = table_lines(_HEADINGS, rows, right=frozenset({3, 4})) if rows else []
+    rows = [(edit, metric) for edit in edits.tests for metric in edit.metrics]
+    lines = _COLUMNS.table(rows)
     lines += [f"{edit.test}: {edit.note}" for edit in edits.tests if edit.note]
     for refusal in edits.refusals:
         lines += [f"refused {refusal.test} on {refusal.key}: {refusal.why}"]
@@ -198,7 +197,8 @@ def edits_listing(edits: Edits, *, dry_run: bool) -> Listing:
     would = "would " if dry_run else ""
     lines += [f"{would}{file.fate.value} {file.path}" for file in edits.files]
     lines.append(_count(edits, dry_run=dry_run))
-    return Listing(tuple(lines), _document(edits, dry_run=dry_run), _COLUMNS, tuple(_rows(edits)))
+    document = _document(edits, dry_run=dry_run)
+    return Listing(tuple(lines), document, _COLUMNS.names, _COLUMNS.rows(rows))
 
 
 def _count(edits: Edits, *, dry_run: bool) -> str:
@@ -210,27 +210,14 @@ def _count(edits: Edits, *, dry_run: bool) -> str:
     return "; ".join(parts) + ("; dry run: nothing is written" if dry_run else "")
 
 
-def _shown_rows(edit: TestEdit) -> Iterator[tuple[str, ...]]:
-    key, test = edit.key, edit.test
-    if edit.renamed_to is not None:
-        test = f"{edit.test} → {edit.renamed_to}"
-    for metric in edit.metrics:
-        then = metric.before.centre if metric.before else None
-        yield (
-            key,
-            test,
-            metric.metric.name,
-            _level(metric, metric.before),
-            _level(metric, metric.after, beside=then),
-            _change_text(metric),
-            metric.what,
-        )
-        key = test = ""
+def _test_text(edit: TestEdit) -> str:
+    return edit.test if edit.renamed_to is None else f"{edit.test} → {edit.renamed_to}"
 
 
-def _level(edit: MetricEdit, level: Level | None, *, beside: float | None = None) -> str:
+def _level(edit: MetricEdit, level: Level | None) -> str:
     if level is None:
         return "-"
+    beside = edit.before.centre if edit.before else None
     value = format_value(edit.metric, level.centre, beside=beside)
     return f"{value} ({counted(level.sessions, 'session')})"
 
@@ -244,16 +231,22 @@ def _change_text(edit: MetricEdit) -> str:
     return change_in_words(Verdict(edit.metric, Outcome.WITHIN, change=edit.change))
 
 
-def _rows(edits: Edits) -> Iterator[tuple[object, ...]]:
-    for edit in edits.tests:
-        for each in edit.metrics:
-            then, now = _pair(each.before), _pair(each.after)
-            head = (edit.key, edit.test, edit.renamed_to, each.metric.name, each.what)
-            yield (*head, each.metric.unit, *then, *now, each.change)
-
-
-def _pair(level: Level | None) -> tuple[float | None, int | None]:
-    return (None, None) if level is None else (level.centre, level.sessions)
+_COLUMNS: Final[Columns[tuple[TestEdit, MetricEdit]]] = Columns(
+    Column("key", lambda row: row[0].key, "key", once=True),
+    Column("test", lambda row: row[0].test, "test", lambda row: _test_text(row[0]), once=True),
+    Column("renamed_to", lambda row: row[0].renamed_to),
+    Column("metric", lambda row: row[1].metric.name, "metric"),
+    Column("what", lambda row: row[1].what),
+    Column("unit", lambda row: row[1].metric.unit),
+    Column("before", lambda row: row[1].before and row[1].before.centre, "before",
+           lambda row: _level(row[1], row[1].before), right=True),
+    Column("before_sessions", lambda row: row[1].before and row[1].before.sessions),
+    Column("after", lambda row: row[1].after and row[1].after.centre, "after",
+           lambda row: _level(row[1], row[1].after), right=True),
+    Column("after_sessions", lambda row: row[1].after and row[1].after.sessions),
+    Column("change", lambda row: row[1].change, "change", lambda row: _change_text(row[1])),
+    Column("", lambda row: row[1].what, "what"),
+)  # fmt: skip
 
 
 def _document(edits: Edits, *, dry_run: bool) -> dict[str, object]:

@@ -13,8 +13,14 @@ from pytest_ttnn_perf.cli.baseline_edits import select_tests
 from pytest_ttnn_perf.cli.shared import project_settings
 from pytest_ttnn_perf.gate.ratios import centre_of
 from pytest_ttnn_perf.processes.git import contents, history, top_level
-from pytest_ttnn_perf.records.baseline import decode_file
-from pytest_ttnn_perf.report.numbers import Listing, Result, format_value, table_lines
+from pytest_ttnn_perf.records.baseline import Accepted, MetricBaseline, decode_file
+from pytest_ttnn_perf.report.numbers import (
+    Column,
+    Columns,
+    Listing,
+    Result,
+    format_value,
+)
 from pytest_ttnn_perf.run.health import stored_tests
 
 if TYPE_CHECKING:
@@ -27,9 +33,40 @@ if TYPE_CHECKING:
     from pytest_ttnn_perf.records.baseline import BaselineFile, TestBaseline
 
 
-_BASELINE_HEADINGS = (
-    "key", "test", "metric", "centre", "unit", "sessions", "since", "current", "accepted",
-    "commit", "reason",
+@dataclass(frozen=True, slots=True)
+class _Stored:
+    """A stored metric of a test."""
+
+    key: str
+    test: str
+    metric: str
+    baseline: MetricBaseline
+    accepted: Accepted
+
+    @property
+    def centre(self) -> float:
+        return centre_of(self.baseline)
+
+    @property
+    def sessions_text(self) -> str:
+        only = len(self.baseline.sessions) == 1
+        return "1 (provisional)" if only else str(len(self.baseline.current))
+
+
+_STORED_COLUMNS: Final[Columns[_Stored]] = Columns(
+    Column("key", lambda s: s.key, "key"),
+    Column("test", lambda s: s.test, "test"),
+    Column("metric", lambda s: s.metric, "metric"),
+    Column("centre", lambda s: s.centre, "baseline",
+           lambda s: format_value(s.baseline.metric, s.centre), right=True),
+    Column("unit", lambda s: s.baseline.metric.unit),
+    Column("sessions", lambda s: len(s.baseline.sessions), "sessions", lambda s: s.sessions_text,
+           right=True),
+    Column("since", lambda s: s.baseline.since),
+    Column("current", lambda s: len(s.baseline.current)),
+    Column("accepted", lambda s: s.accepted.at, "accepted", lambda s: s.accepted.at or "-"),
+    Column("commit", lambda s: s.accepted.commit, "commit", lambda s: s.accepted.commit or "-"),
+    Column("reason", lambda s: s.accepted.reason, "reason", lambda s: s.accepted.reason or "-"),
 )  # fmt: skip
 
 
@@ -51,44 +88,20 @@ def run(options: argparse.Namespace) -> Result:
 
 def list_baselines(root: Path) -> Listing:
     """List every stored metric: its centre, how many sessions it rests on, and why it is there."""
-    rows: list[tuple[object, ...]] = []
-    shown: list[tuple[str, ...]] = []
-    for file in BaselineStore(root).all_files():
-        for row, line in _baseline_rows(file):
-            rows.append(row)
-            shown.append(line)
-    headings = ("key", "test", "metric", "baseline", "sessions", "accepted", "commit", "reason")
-    lines = table_lines(headings, shown, right=frozenset({3, 4})) if shown else []
-    tests = len({(row[0], row[1]) for row in rows})
-    count = f"{counted(len(rows), 'metric')} of {counted(tests, 'test')}"
-    document = {
-        "baselines": [dict(zip(_BASELINE_HEADINGS, row, strict=True)) for row in rows],
-    }
-    return Listing((*lines, count), document, _BASELINE_HEADINGS, tuple(rows))
+    found = [stored for file in BaselineStore(root).all_files() for stored in _stored_in(file)]
+    tests = len({(stored.key, stored.test) for stored in found})
+    count = f"{counted(len(found), 'metric')} of {counted(tests, 'test')}"
+    lines = (*_STORED_COLUMNS.table(found), count)
+    document = {"baselines": _STORED_COLUMNS.objects(found)}
+    return Listing(lines, document, _STORED_COLUMNS.names, _STORED_COLUMNS.rows(found))
 
 
-def _baseline_rows(file: StoredFile) -> Iterator[tuple[tuple[object, ...], tuple[str, ...]]]:
-    key = file.content.hardware.key
-    place = file.test_file or file.path.stem
+def _stored_in(file: StoredFile) -> Iterator[_Stored]:
+    key, place = file.content.hardware.key, file.test_file or file.path.stem
     for name, test in sorted(file.content.tests.items()):
         nodeid = f"{place}::{name}" if name else place
-        accepted = test.accepted
-        for metric, stored in sorted(test.metrics.items()):
-            centre = centre_of(stored)
-            count, since, current = len(stored.sessions), stored.since, len(stored.current)
-            provenance = (accepted.at, accepted.commit, accepted.reason)
-            unit, value = stored.metric.unit, format_value(stored.metric, centre)
-            sessions = "1 (provisional)" if count == 1 else str(current)
-            row = (key, nodeid, metric, centre, unit, count, since, current, *provenance)
-            yield (
-                row,
-                (key, nodeid, metric, value, sessions, *(text or "-" for text in provenance)),
-            )
-
-
-_HEADINGS: Final = (
-    "key", "test", "accepted", "commit", "reason", "author", "committed", "revision", "values",
-)  # fmt: skip
+        for metric, baseline in sorted(test.metrics.items()):
+            yield _Stored(key, nodeid, metric, baseline, test.accepted)
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,18 +118,17 @@ def list_acceptances(root: Path, tests: Sequence[str]) -> Listing:
     names = dict.fromkeys(test for test, _ in stored_tests(files))
     wanted = frozenset(select_tests(names, tests, where=str(root)))
     in_git = top_level(root.absolute()) is not None
-    rows: list[tuple[object, ...]] = []
+    found: list[_Acceptance] = []
     for file in files:
-        if any(test in wanted for test, _ in stored_tests([file])):
+        own = [test for test, _ in stored_tests([file]) if test in wanted]
+        if own:
             versions = _versions(file) if in_git else [_Version(file.content, None)]
-            rows += _rows(file, versions, wanted)
-    headings = ("key", "test", "accepted", "commit", "by", "committed", "values", "reason")
-    shown = [_shown(row) for row in rows]
-    lines = table_lines(headings, shown) if shown else []
-    count = counted(len(rows), "accept")
+            found += [each for test in own for each in _acceptances(file, test, versions)]
+    count = counted(len(found), "accept")
     count += "" if in_git else "; no git here: only the last of each test is known"
-    document = {"accepts": [dict(zip(_HEADINGS, row, strict=True)) for row in rows]}
-    return Listing((*lines, count), document, _HEADINGS, tuple(rows))
+    lines = (*_ACCEPTANCE_COLUMNS.table(found), count)
+    document = {"accepts": _ACCEPTANCE_COLUMNS.objects(found)}
+    return Listing(lines, document, _ACCEPTANCE_COLUMNS.names, _ACCEPTANCE_COLUMNS.rows(found))
 
 
 def _versions(file: StoredFile) -> list[_Version]:
@@ -136,47 +148,59 @@ def _versions(file: StoredFile) -> list[_Version]:
     return found
 
 
-def _rows(
-    file: StoredFile, versions: Sequence[_Version], wanted: frozenset[str]
-) -> Iterator[tuple[object, ...]]:
-    key = file.content.hardware.key
-    for test, _ in stored_tests([file]):
-        if test in wanted:
-            name = test.partition("::")[2]
-            for baseline, committed in _accepts(name, versions):
-                yield _row(key, test, baseline, committed)
-
-
-def _accepts(
-    name: str, versions: Sequence[_Version]
-) -> Iterator[tuple[TestBaseline, Committed | None]]:
+def _acceptances(
+    file: StoredFile, test: str, versions: Sequence[_Version]
+) -> Iterator[_Acceptance]:
     """Yield a test as it was accepted, with the commit that brought it: the oldest that has it.
 
     What is stored now comes first, also where a merge has brought it back.
     """
     brought: dict[str, tuple[TestBaseline, Committed | None]] = {}
     for version in versions:
-        test = version.content.tests.get(name)
-        if test is not None:
-            brought[repr(test.accepted)] = (test, version.committed)
-    yield from brought.values()
+        baseline = version.content.tests.get(test.partition("::")[2])
+        if baseline is not None:
+            brought[repr(baseline.accepted)] = (baseline, version.committed)
+    for baseline, committed in brought.values():
+        yield _Acceptance(file.content.hardware.key, test, baseline, committed)
 
 
-def _row(
-    key: str, test: str, baseline: TestBaseline, committed: Committed | None
-) -> tuple[object, ...]:
-    accepted = baseline.accepted
-    values = {name: centre_of(stored) for name, stored in sorted(baseline.metrics.items())}
-    said = "; ".join(
-        f"{name} {format_value(baseline.metrics[name].metric, value)}"
-        for name, value in values.items()
-    )
-    who = (committed.author, committed.date, committed.commit) if committed else (None, None, None)
-    return (key, test, accepted.at, accepted.commit, accepted.reason, *who, said)
+@dataclass(frozen=True, slots=True)
+class _Acceptance:
+    """A baseline as it was accepted; ``committed`` is None where no commit has it."""
+
+    key: str
+    test: str
+    baseline: TestBaseline
+    committed: Committed | None
+
+    @property
+    def values(self) -> str:
+        return "; ".join(
+            f"{name} {format_value(stored.metric, centre_of(stored))}"
+            for name, stored in sorted(self.baseline.metrics.items())
+        )
+
+    @property
+    def day(self) -> str | None:
+        return self.committed.date[:10] if self.committed else None
 
 
-def _shown(row: tuple[object, ...]) -> tuple[str, ...]:
-    key, test, at, commit, reason, author, date, _, values = (
-        "-" if cell is None else str(cell) for cell in row
-    )
-    return key, test, at, commit, author, date[:10], values, reason
+def _known(text: str | None) -> str:
+    return "-" if text is None else text
+
+
+_ACCEPTANCE_COLUMNS: Final[Columns[_Acceptance]] = Columns(
+    Column("key", lambda a: a.key, "key"),
+    Column("test", lambda a: a.test, "test"),
+    Column("accepted", lambda a: a.baseline.accepted.at, "accepted"),
+    Column("commit", lambda a: a.baseline.accepted.commit, "commit",
+           lambda a: _known(a.baseline.accepted.commit)),
+    Column("reason", lambda a: a.baseline.accepted.reason),
+    Column("author", lambda a: a.committed and a.committed.author, "by",
+           lambda a: _known(a.committed.author if a.committed else None)),
+    Column("committed", lambda a: a.committed and a.committed.date, "committed",
+           lambda a: _known(a.day)),
+    Column("revision", lambda a: a.committed and a.committed.commit),
+    Column("values", lambda a: a.values, "values"),
+    Column("", lambda a: _known(a.baseline.accepted.reason), "reason"),
+)  # fmt: skip

@@ -14,30 +14,29 @@ from pytest_ttnn_perf.analysis.captures.detect import (
     read_run,
 )
 from pytest_ttnn_perf.cli.show import presumed_kind_of
-from pytest_ttnn_perf.experiments.compare_runs import compare_runs
+from pytest_ttnn_perf.experiments.compare_runs import Pair, compare_runs
 from pytest_ttnn_perf.records.metric import Better
 from pytest_ttnn_perf.report.attribution import attribution_listing
 from pytest_ttnn_perf.report.numbers import (
+    Column,
+    Columns,
     Listing,
     Result,
     format_change,
     format_value,
-    table_lines,
 )
 
 if TYPE_CHECKING:
     import argparse
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Sequence
     from pathlib import Path
 
-    from pytest_ttnn_perf.experiments.compare_runs import Pair, Reading, RunComparison
+    from pytest_ttnn_perf.experiments.compare_runs import Reading, RunComparison
     from pytest_ttnn_perf.records.hardware import Scalar
     from pytest_ttnn_perf.records.metric import Metric
     from pytest_ttnn_perf.records.observation import Run
 
 
-_HEADINGS: Final = ("test", "metric", "before", "after", "change", "note")
-_FIELDS: Final = ("test", "metric", "unit", "before", "after", "change", "note")
 #: What notes begin with: of metrics that were compared, and of those that were not.
 _COMPARED: Final = ("worse", "better", "different", "unchanged")
 _APART: Final = ("not comparable", "only before", "only after")
@@ -49,20 +48,19 @@ def comparison_listing(comparison: RunComparison, *, names: tuple[str, str]) -> 
     before, after, pairs = comparison.before, comparison.after, comparison.pairs
     lines = [f"before: {_told(before, names[0])}", f"after: {_told(after, names[1])}"]
     lines += [f"environment: {_environment(comparison)}", ""]
-    if pairs:
-        lines += [*table_lines(_HEADINGS, list(_cells(pairs)), right=frozenset({2, 3, 4})), ""]
+    lines += [*_COLUMNS.table(pairs), ""] if pairs else []
     lines += [f"{each.run}: {each.test}: {each.what}" for each in comparison.troubles]
     lines += [f"{each.test} by op: {each.sentence}" for each in comparison.by_op]
-    rows = tuple(_values(pair) for pair in pairs)
     document = {
         "before": _heading(before),
         "after": _heading(after),
-        "metrics": [dict(zip(_FIELDS, row, strict=True)) for row in rows],
+        "metrics": _COLUMNS.objects(pairs),
         "environment": [asdict(difference) for difference in comparison.environment],
         "troubles": [asdict(trouble) for trouble in comparison.troubles],
         "by_op": [asdict(each) for each in comparison.by_op],
     }
-    return Listing((*lines, _count_line(pairs), _NO_GATE), document, _FIELDS, rows)
+    lines += [_count_line(pairs), _NO_GATE]
+    return Listing(tuple(lines), document, _COLUMNS.names, _COLUMNS.rows(pairs))
 
 
 def _told(run: Run, name: str) -> str:
@@ -88,29 +86,14 @@ def _known(value: Scalar) -> str:
     return "unknown" if value is None else str(value)
 
 
-def _cells(pairs: Sequence[Pair]) -> Iterator[tuple[str, ...]]:
-    last = None
-    for pair in pairs:
-        # In one unit, unless each has its own.
-        beside = pair.before.value if pair.before and pair.unit is not None else None
-        yield (
-            "" if pair.test == last else pair.test,
-            pair.metric,
-            _cell(pair.before),
-            _cell(pair.after, beside=beside),
-            format_change(pair.change),
-            _note(pair),
-        )
-        last = pair.test
-
-
 def _cell(reading: Reading | None, *, beside: float | None = None) -> str:
     return format_value(reading.metric, reading.value, beside=beside) if reading else "-"
 
 
-def _values(pair: Pair) -> tuple[object, ...]:
-    before, after = (each.value if each else None for each in (pair.before, pair.after))
-    return (pair.test, pair.metric, pair.unit, before, after, pair.change, _note(pair))
+def _after_cell(pair: Pair) -> str:
+    """Return the value after in the unit of the one before, unless each has its own."""
+    beside = pair.before.value if pair.before and pair.unit is not None else None
+    return _cell(pair.after, beside=beside)
 
 
 def _note(pair: Pair) -> str:
@@ -127,6 +110,18 @@ def _note(pair: Pair) -> str:
         missing = " and ".join(name for name, side in sides.items() if side.value is None)
         return f"not comparable: no finite value {missing}"
     return _way(pair.after.metric, *pair.values, change=pair.change)
+
+
+_COLUMNS: Final[Columns[Pair]] = Columns(
+    Column("test", lambda p: p.test, "test", once=True),
+    Column("metric", lambda p: p.metric, "metric"),
+    Column("unit", lambda p: p.unit),
+    Column("before", lambda p: p.before and p.before.value, "before",
+           lambda p: _cell(p.before), right=True),
+    Column("after", lambda p: p.after and p.after.value, "after", _after_cell, right=True),
+    Column("change", lambda p: p.change, "change", lambda p: format_change(p.change), right=True),
+    Column("note", _note, "note"),
+)  # fmt: skip
 
 
 def _way(metric: Metric, before: float, after: float, *, change: float | None) -> str:

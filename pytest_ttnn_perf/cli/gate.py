@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from pytest_ttnn_perf._base.dataclass import dataclass
 from pytest_ttnn_perf._base.errors import InputError
@@ -18,7 +18,7 @@ from pytest_ttnn_perf.records.finding import RuleOutcome
 from pytest_ttnn_perf.records.settings import Checklist, Missing
 from pytest_ttnn_perf.records.verdict import Reason
 from pytest_ttnn_perf.report.checklist import finding_document
-from pytest_ttnn_perf.report.numbers import Listing, Result
+from pytest_ttnn_perf.report.numbers import Column, Columns, Listing, Result
 from pytest_ttnn_perf.report.sentences import Rerun, sentence
 from pytest_ttnn_perf.report.terminal import summary_lines
 from pytest_ttnn_perf.run.health import health_of
@@ -33,9 +33,20 @@ if TYPE_CHECKING:
     from pytest_ttnn_perf.records.hardware import CiJob
     from pytest_ttnn_perf.records.observation import JudgedTest, Run
     from pytest_ttnn_perf.records.settings import Settings
-    from pytest_ttnn_perf.records.verdict import Shift
+    from pytest_ttnn_perf.records.verdict import Shift, Verdict
     from pytest_ttnn_perf.report.ci import CiReport
     from pytest_ttnn_perf.report.terminal import SummaryOptions
+
+
+_COLUMNS: Final[Columns[tuple[JudgedTest, Verdict]]] = Columns(
+    Column("test", lambda row: row[0].observation.test),
+    Column("metric", lambda row: row[1].metric.name),
+    Column("outcome", lambda row: row[1].outcome.value),
+    Column("change", lambda row: row[1].change),
+    Column("limit", lambda row: row[1].limit),
+    Column("provisional", lambda row: row[1].provisional),
+    Column("sentence", lambda row: sentence(row[1])),
+)
 
 
 def gate_document(
@@ -47,27 +58,17 @@ def gate_document(
     lost: Sequence[str] = (),
 ) -> dict[str, object]:
     """Return the result of a gate."""
-    verdicts = [
-        {
-            "test": judged.observation.test,
-            "metric": verdict.metric.name,
-            "outcome": verdict.outcome.value,
-            "change": verdict.change,
-            "limit": verdict.limit,
-            "provisional": verdict.provisional,
-            "sentence": sentence(verdict),
-            "by_op": judged.by_op if verdict.is_of_changed_time else None,
-        }
-        for judged in tests
-        for verdict in judged.verdicts
-    ]
+    verdicts = [(judged, verdict) for judged in tests for verdict in judged.verdicts]
     return {
         "failed": failed,
         "shifted": shift is not None,
         "shift": shift.change if shift else None,
         "complete": complete,
         "lost": list(lost),
-        "verdicts": verdicts,
+        "verdicts": [
+            {**members, "by_op": judged.by_op if verdict.is_of_changed_time else None}
+            for members, (judged, verdict) in zip(_COLUMNS.objects(verdicts), verdicts, strict=True)
+        ],
         "findings": [
             {"test": judged.observation.test, **finding_document(finding)}
             for judged in tests
@@ -162,26 +163,13 @@ class Gated:
             shift=self.run.shift,
             lost=self.summary_options.health.lost,
         )
-        headings = ("test", "metric", "outcome", "change", "limit", "provisional", "sentence")
-        rows = tuple(
-            (
-                j.observation.test,
-                v.metric.name,
-                v.outcome.value,
-                v.change,
-                v.limit,
-                v.provisional,
-                sentence(v),
-            )
-            for j in tests
-            for v in j.verdicts
-        )
+        verdicts = [(judged, verdict) for judged in tests for verdict in judged.verdicts]
         lines = [line.text for line in summary_lines(tests, summary_options=self.summary_options)]
         if not self.run.complete:
             lines.append(f"failed: the run was cut short after {counted(len(tests), 'test')}")
         if self.is_empty:
             lines.append("failed: nothing was gated: the run has only metrics that are not")
-        return Listing(tuple(lines), document, headings, rows)
+        return Listing(tuple(lines), document, _COLUMNS.names, _COLUMNS.rows(verdicts))
 
 
 def gate_record(record: Path, gate: Gate, *, shape: str) -> Result:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from pytest_ttnn_perf._base.dataclass import dataclass
 from pytest_ttnn_perf._base.errors import UsageError
 from pytest_ttnn_perf.analysis.checklist.registry import all_rules
-from pytest_ttnn_perf.report.numbers import Listing, Result, table_lines
+from pytest_ttnn_perf.report.numbers import Column, Columns, Listing, Result
 
 if TYPE_CHECKING:
     import argparse
@@ -70,10 +70,15 @@ class RulePage:
 
 def rules_listing(pages: Sequence[RulePage]) -> Listing:
     """Lay all rules out."""
-    headings = ("code", "name", "severity", "step", "finds")
-    rows = tuple((p.code, p.name, p.severity.value, p.step, p.summary) for p in pages)
-    document = {"rules": [dict(zip(headings, row, strict=True)) for row in rows]}
-    return Listing(tuple(table_lines(headings, rows)), document, headings, rows)
+    columns: Columns[RulePage] = Columns(
+        Column("code", lambda page: page.code, "code"),
+        Column("name", lambda page: page.name, "name"),
+        Column("severity", lambda page: page.severity.value, "severity"),
+        Column("step", lambda page: page.step, "step"),
+        Column("finds", lambda page: page.summary, "finds"),
+    )
+    document = {"rules": columns.objects(pages)}
+    return Listing(tuple(columns.table(pages)), document, columns.names, columns.rows(pages))
 
 
 def rule_listing(page: RulePage) -> Listing:

@@ -6,6 +6,7 @@ from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import fields, is_dataclass
 from enum import Enum
+from math import isnan
 from statistics import median
 from typing import TYPE_CHECKING, Any, Final
 
@@ -30,6 +31,8 @@ from pytest_ttnn_perf.gate.judge import session_of
 from pytest_ttnn_perf.records.observation import encode_run
 from pytest_ttnn_perf.records.ops import category_of
 from pytest_ttnn_perf.report.numbers import (
+    Column,
+    Columns,
     Listing,
     Result,
     format_fraction,
@@ -43,12 +46,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
     from pathlib import Path
 
+    from pytest_ttnn_perf.records.baseline import Session
     from pytest_ttnn_perf.records.observation import JudgedTest, MetricObservation, Run
     from pytest_ttnn_perf.records.ops import OpTable
-
-
-_HEADINGS: Final = ("op", "category", "count", "total", "share", "median", "cores")
-_FIELDS: Final = ("op", "category", "count", "total_ns", "share", "median_ns", "cores")
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,37 +65,40 @@ class _Group:
     def total_ns(self) -> float:
         return sum(self.times_ns)
 
-    def values(self) -> tuple[object, ...]:
-        """Return what programs read."""
-        cores = list(self.cores) if self.cores else None
-        return (self.op, self.category, len(self.times_ns), self.total_ns, self.share,
-                median(self.times_ns), cores)  # fmt: skip
+    @property
+    def median_ns(self) -> float:
+        return median(self.times_ns)
 
-    def cells(self) -> tuple[str, ...]:
-        """Return what people read."""
+    @property
+    def cores_text(self) -> str:
         low, high = self.cores or (0, 0)
-        cores = "-" if self.cores is None else str(low) if low == high else f"{low}-{high}"
-        return (
-            self.op,
-            self.category,
-            str(len(self.times_ns)),
-            format_ns(self.total_ns),
-            f"{self.share * 100:.1f} %",
-            format_ns(median(self.times_ns)),
-            cores,
-        )
+        return "-" if self.cores is None else str(low) if low == high else f"{low}-{high}"
+
+
+_OP_COLUMNS: Final[Columns[_Group]] = Columns(
+    Column("op", lambda g: g.op, "op"),
+    Column("category", lambda g: g.category, "category"),
+    Column("count", lambda g: len(g.times_ns), "count", right=True),
+    Column("total_ns", lambda g: g.total_ns, "total", lambda g: format_ns(g.total_ns), right=True),
+    Column("share", lambda g: g.share, "share", lambda g: f"{g.share * 100:.1f} %", right=True),
+    Column("median_ns", lambda g: g.median_ns, "median", lambda g: format_ns(g.median_ns),
+           right=True),
+    Column("cores", lambda g: list(g.cores) if g.cores else None, "cores", lambda g: g.cores_text,
+           right=True),
+)  # fmt: skip
 
 
 def ops_listing(table: OpTable, *, name: str) -> Listing:
     """Lay out the op table of the file ``name``."""
     groups = _groups(table)
-    cells = [group.cells() for group in groups]
-    lines = [*_heading(table, name), ""]
+    arch = f", {table.arch}" if table.arch else ""
+    devices = counted(len(table.devices), "device")
+    lines = [f"{name}: {table.format}{arch}; {counted(len(table), 'op')} on {devices}", ""]
     if groups:
-        lines += table_lines(_HEADINGS, cells, right=frozenset({2, 3, 4, 5, 6}))
-        lines += ["", *_categories(groups), ""]
-    lines += [*_devices(table), *_traces(table), *_signposts(table), *_dropped(table)]
-    values = tuple(group.values() for group in groups)
+        lines += [*_OP_COLUMNS.table(groups), "", _categories(groups), ""]
+    lines += [*_devices(table), *_traces(table), *_signposts(table)]
+    reasons = ", ".join(f"{count} {reason}" for reason, count in table.dropped.items() if count)
+    lines.append(f"rows: {table.rows}; dropped: {reasons or 'none'}")
     document = {
         "format": table.format,
         "arch": table.arch,
@@ -109,14 +112,13 @@ def ops_listing(table: OpTable, *, name: str) -> Listing:
             for t in table.traces
         ],
         "signposts": [{"name": s.name, "position": s.position} for s in table.signposts],
-        "by_op": [dict(zip(_FIELDS, each, strict=True)) for each in values],
+        "by_op": _OP_COLUMNS.objects(groups),
     }
-    rows = tuple((*each[:-1], _span(each[-1])) for each in values)
-    return Listing(tuple(lines), document, _FIELDS, rows)
-
-
-def _span(cores: object) -> str:
-    return "-".join(map(str, cores)) if isinstance(cores, list) else ""
+    rows = tuple(
+        (*row[:-1], "-".join(map(str, group.cores or ())))
+        for row, group in zip(_OP_COLUMNS.rows(groups), groups, strict=True)
+    )
+    return Listing(tuple(lines), document, _OP_COLUMNS.names, rows)
 
 
 def _groups(table: OpTable) -> list[_Group]:
@@ -144,18 +146,12 @@ def _groups(table: OpTable) -> list[_Group]:
     return sorted(groups, key=lambda group: (-group.total_ns, group.op))
 
 
-def _heading(table: OpTable, name: str) -> Iterator[str]:
-    arch = f", {table.arch}" if table.arch else ""
-    devices = counted(len(table.devices), "device")
-    yield f"{name}: {table.format}{arch}; {counted(len(table), 'op')} on {devices}"
-
-
-def _categories(groups: Sequence[_Group]) -> Iterator[str]:
+def _categories(groups: Sequence[_Group]) -> str:
     shares: dict[str, float] = defaultdict(float)
     for group in groups:
         shares[group.category] += group.share
     parts = sorted(shares.items(), key=lambda pair: (-pair[1], pair[0]))
-    yield "by category: " + ", ".join(f"{name} {share * 100:.1f} %" for name, share in parts)
+    return "by category: " + ", ".join(f"{name} {share * 100:.1f} %" for name, share in parts)
 
 
 def _devices(table: OpTable) -> Iterator[str]:
@@ -178,34 +174,59 @@ def _signposts(table: OpTable) -> Iterator[str]:
         yield f"signposts: {marks}" + (f", and {more} more" if more > 0 else "")
 
 
-def _dropped(table: OpTable) -> Iterator[str]:
-    reasons = ", ".join(f"{count} {reason}" for reason, count in table.dropped.items() if count)
-    yield f"rows: {table.rows}; dropped: {reasons or 'none'}"
+@dataclass(frozen=True, slots=True)
+class _Measured:
+    """A metric of a test in a run; ``session`` is None without a finite sample."""
+
+    test: str
+    observed: MetricObservation
+    session: Session | None
+    outcome: str | None
+
+    @property
+    def median(self) -> float | None:
+        return self.session.median if self.session else None
+
+    @property
+    def spread(self) -> float | None:
+        several = self.session is not None and self.session.n > 1 and self.session.median
+        return self.session.mad / abs(self.session.median) if self.session and several else None
 
 
-_RUN_FIELDS: Final = (
-    "test", "metric", "median", "mad", "n", "unit", "source", "gated", "outcome",
+_RUN_COLUMNS: Final[Columns[_Measured]] = Columns(
+    Column("test", lambda m: m.test, "test"),
+    Column("metric", lambda m: m.observed.metric.name, "metric"),
+    Column("median", lambda m: m.median, "median",
+           lambda m: format_value(m.observed.metric, m.median), right=True),
+    Column("mad", lambda m: m.session and m.session.mad, "spread",
+           lambda m: format_fraction(m.spread), right=True),
+    Column("n", lambda m: len(m.observed.samples), "samples", right=True),
+    Column("unit", lambda m: m.observed.metric.unit),
+    Column("source", lambda m: m.observed.metric.source.value),
+    Column("gated", lambda m: m.observed.gated),
+    Column("outcome", lambda m: m.outcome, "verdict",
+           lambda m: m.outcome or ("-" if m.observed.gated else "recorded only")),
 )  # fmt: skip
 
 
 def run_listing(run: Run) -> Listing:
     """Lay out what a run record holds."""
-    rows: list[tuple[object, ...]] = []
-    shown: list[tuple[str, ...]] = []
-    for name, judged in run.tests.items():
-        for metric, observed in judged.observation.metrics.items():
-            row, line = _run_row(name, metric, observed, outcome=_outcome(judged, metric))
-            rows.append(row)
-            shown.append(line)
-    headings = ("test", "metric", "median", "spread", "samples", "verdict")
-    lines = table_lines(headings, shown, right=frozenset({2, 3, 4})) if shown else []
+    found = [measured for name, judged in run.tests.items() for measured in _measured(name, judged)]
     raised = [
         f"{name} raised {judged.observation.raised}"
         for name, judged in run.tests.items()
         if judged.observation.raised is not None
     ]
-    text = (*_run_heading(run), *lines, *raised)
-    return Listing(text, encode_run(run), _RUN_FIELDS, tuple(rows))
+    lines = (*_run_heading(run), *_RUN_COLUMNS.table(found), *raised)
+    return Listing(lines, encode_run(run), _RUN_COLUMNS.names, _RUN_COLUMNS.rows(found))
+
+
+def _measured(test: str, judged: JudgedTest) -> Iterator[_Measured]:
+    outcomes = {verdict.metric.name: verdict.outcome.value for verdict in judged.verdicts}
+    for name, observed in judged.observation.metrics.items():
+        finite = tuple(sample for sample in observed.samples if not isnan(sample))
+        session = session_of(observed, finite) if finite else None
+        yield _Measured(test, observed, session, outcomes.get(name))
 
 
 def _run_heading(run: Run) -> Iterator[str]:
@@ -225,36 +246,6 @@ def _run_heading(run: Run) -> Iterator[str]:
             dirty = " (dirty)" if name == "commit" and environment.dirty else ""
             yield f"{name}: {value}{dirty}"
     yield f"tests: {len(run.tests)}" + ("" if run.complete else " (the run was cut short)")
-
-
-def _run_row(
-    test: str, metric: str, observed: MetricObservation, *, outcome: str | None
-) -> tuple[tuple[object, ...], tuple[str, ...]]:
-    finite = tuple(sample for sample in observed.samples if sample == sample)  # noqa: PLR0124 (NaN)
-    session = session_of(observed, finite) if finite else None
-    value = session.median if session else None
-    several = session is not None and session.n > 1 and session.median
-    spread = session.mad / abs(session.median) if session and several else None
-    definition = observed.metric
-    gated = "" if observed.gated else "recorded only"
-    count = len(observed.samples)
-    row = (
-        test,
-        metric,
-        value,
-        session.mad if session else None,
-        count,
-        definition.unit,
-        definition.source.value,
-        observed.gated,
-        outcome,
-    )
-    shown = format_value(definition, value), format_fraction(spread), str(count)
-    return row, (test, metric, *shown, outcome or gated or "-")
-
-
-def _outcome(judged: JudgedTest, metric: str) -> str | None:
-    return next((v.outcome.value for v in judged.verdicts if v.metric.name == metric), None)
 
 
 #: What a terminal shows of a long list; JSON and CSV have all of it.

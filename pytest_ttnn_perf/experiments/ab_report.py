@@ -12,11 +12,12 @@ from pytest_ttnn_perf._base.text import counted
 from pytest_ttnn_perf.records.settings import MAX_ROUNDS, MIN_ROUNDS
 from pytest_ttnn_perf.records.verdict import Outcome, Reason
 from pytest_ttnn_perf.report.numbers import (
+    Column,
+    Columns,
     Listing,
     format_change,
     format_fraction,
     format_value,
-    table_lines,
 )
 from pytest_ttnn_perf.report.sentences import change_in_words
 
@@ -47,7 +48,7 @@ WORKING_TREE: Final = "working tree"
 
 def ab_sentence(compared: Compared, ref: str) -> str:
     """Say what was found for one metric, against the commit that is called ``ref``."""
-    verdict = compared.paired.verdict
+    verdict = compared.verdict
     name = verdict.metric.name
     if verdict.outcome is Outcome.NO_DATA:
         return f"{name} was not recorded in every round"
@@ -104,13 +105,9 @@ def stray_text(stray: StrayCode, *, side: str, command: Sequence[str]) -> str:
     return "\n".join(lines)
 
 
-_FIELDS: Final = ("test", "metric", "unit", "before", "after", "change", "low", "high", "limit",
-                  "outcome", "rounds", "sentence", "by_op")  # fmt: skip
-
-
 def ab_listing(result: AbResult) -> Listing:
     """Lay out what the rounds tell."""
-    rows = tuple(_values(each, result.ref) for each in result.compared)
+    columns = _columns(result.ref)
     document = {
         "ref": {"name": result.ref, **_commit(result.before)},
         "working_tree": {
@@ -124,34 +121,28 @@ def ab_listing(result: AbResult) -> Listing:
         "failed": result.failed,
         "verdicts": [
             {
-                **dict(zip(_FIELDS, row, strict=True)),
-                "rounds_before": list(each.before),
-                "rounds_after": list(each.after),
+                **members,
+                "rounds_before": list(compared.before),
+                "rounds_after": list(compared.after),
             }
-            for row, each in zip(rows, result.compared, strict=True)
+            for members, compared in zip(
+                columns.objects(result.compared), result.compared, strict=True
+            )
         ],
         "only_in_ref": list(result.only_before),
         "only_in_working_tree": list(result.only_after),
         "troubles": dict(result.troubles),
         "remarks": list(result.remarks),
     }
-    return Listing(tuple(_lines(result)), document, _FIELDS, rows)
+    rows = columns.rows(result.compared)
+    return Listing(tuple(_lines(result)), document, columns.names, rows)
 
 
 def _lines(result: AbResult) -> Iterator[str]:
     yield from _heading(result)
     yield ""
     if result.compared:
-        headings = (
-            "test",
-            "metric",
-            result.ref,
-            WORKING_TREE,
-            "change",
-            "99 % interval",
-            "verdict",
-        )
-        yield from table_lines(headings, list(_cells(result)), right=frozenset({2, 3, 4, 5}))
+        yield from _columns(result.ref).table(result.compared)
         yield ""
     yield from _sentences(result)
     yield from (f"failed {test}: {why}" for test, why in result.troubles.items())
@@ -183,41 +174,46 @@ def _commit(commit: Commit | None) -> dict[str, object]:
     return {"commit": commit and commit.id, "subject": commit and commit.subject}
 
 
-def _cells(result: AbResult) -> Iterator[tuple[str, ...]]:
-    last = None
-    for each in result.compared:
-        verdict = each.paired.verdict
-        metric = verdict.metric
-        yield (
-            "" if each.test == last else each.test,
-            metric.name,
-            format_value(metric, verdict.centre),
-            format_value(metric, verdict.observed, beside=verdict.centre),
-            format_change(verdict.change_as_read),
-            _interval(each),
-            verdict.outcome.value,
-        )
-        last = each.test
+def _columns(ref: str) -> Columns[Compared]:
+    return Columns(
+        Column("test", lambda c: c.test, "test", once=True),
+        Column("metric", lambda c: c.verdict.metric.name, "metric"),
+        Column("unit", lambda c: c.verdict.metric.unit),
+        Column("before", lambda c: c.verdict.centre, ref,
+               lambda c: format_value(c.verdict.metric, c.verdict.centre), right=True),
+        Column("after", lambda c: c.verdict.observed, WORKING_TREE,
+               lambda c: format_value(c.verdict.metric, c.verdict.observed,
+                                      beside=c.verdict.centre), right=True),
+        Column("change", lambda c: c.verdict.change, "change",
+               lambda c: format_change(c.verdict.change_as_read), right=True),
+        Column("low", lambda c: c.paired.low, "99 % interval", _interval, right=True),
+        Column("high", lambda c: c.paired.high),
+        Column("limit", lambda c: c.verdict.limit),
+        Column("outcome", lambda c: c.outcome.value, "verdict"),
+        Column("rounds", lambda c: c.rounds),
+        Column("sentence", lambda c: ab_sentence(c, ref)),
+        Column("by_op", lambda c: c.by_op),
+    )  # fmt: skip
 
 
-def _interval(each: Compared) -> str:
-    low, high = each.paired.low, each.paired.high
+def _interval(compared: Compared) -> str:
+    low, high = compared.paired.low, compared.paired.high
     if low is None or high is None:
         return "-"
-    metric = each.paired.verdict.metric
+    metric = compared.verdict.metric
     return f"{format_change(metric.as_read(low))} to {format_change(metric.as_read(high))}"
 
 
 def _sentences(result: AbResult) -> Iterator[str]:
-    said = None
-    for each in result.compared:
-        if each.outcome is Outcome.WITHIN:
+    explained = None
+    for compared in result.compared:
+        if compared.outcome is Outcome.WITHIN:
             continue
-        yield f"{each.outcome.value} {each.test}: {ab_sentence(each, result.ref)}"
-        if each.by_op is not None and each.test != said:
-            said = each.test
-            yield f"  by op: {each.by_op}"
-    if any(each.outcome is Outcome.TOO_NOISY for each in result.compared):
+        yield f"{compared.outcome.value} {compared.test}: {ab_sentence(compared, result.ref)}"
+        if compared.by_op is not None and compared.test != explained:
+            explained = compared.test
+            yield f"  by op: {compared.by_op}"
+    if any(compared.outcome is Outcome.TOO_NOISY for compared in result.compared):
         more = min(2 * result.wanted, MAX_ROUNDS)
         yield f"  more rounds make intervals narrower: --rounds {more}"
 
@@ -230,23 +226,16 @@ def _stopped(result: AbResult) -> str:
 
 
 def _count_line(result: AbResult) -> str:
-    outcomes = Counter(each.outcome for each in result.compared)
-    tests = len({each.test for each in result.compared})
+    outcomes = Counter(compared.outcome for compared in result.compared)
+    tests = len({compared.test for compared in result.compared})
     parts = [f"{counted(tests, 'test')} compared in {counted(result.whole, 'round')}"]
     parts += [f"{len(result.troubles)} failed"] if result.troubles else []
-    told = ", ".join(f"{outcomes[o]} {o.value}" for o in Outcome if outcomes[o])
-    parts += [f"metrics: {told}"] if told else ["nothing was judged"]
+    counts = ", ".join(f"{outcomes[o]} {o.value}" for o in Outcome if outcomes[o])
+    parts += [f"metrics: {counts}"] if counts else ["nothing was judged"]
     parts += [f"{len(result.only_before)} only in {result.ref}"] if result.only_before else []
     if result.only_after:
         parts.append(f"{len(result.only_after)} only in the {WORKING_TREE}")
     return "; ".join(parts)
-
-
-def _values(each: Compared, ref: str) -> tuple[object, ...]:
-    verdict, paired = each.paired.verdict, each.paired
-    return (each.test, verdict.metric.name, verdict.metric.unit, verdict.centre, verdict.observed,
-            verdict.change, paired.low, paired.high, verdict.limit, verdict.outcome.value,
-            each.rounds, ab_sentence(each, ref), each.by_op)  # fmt: skip
 
 
 def movement_line(ref: str, moved: float, test: str, metric: str) -> str:

@@ -67,6 +67,11 @@ class Compared:
     by_op: str | None = None
 
     @property
+    def verdict(self) -> Verdict:
+        """What the rounds say of the metric."""
+        return self.paired.verdict
+
+    @property
     def outcome(self) -> Outcome:
         """What the verdict says."""
         return self.paired.verdict.outcome

@@ -26,11 +26,12 @@ from pytest_ttnn_perf.records.baseline import Accepted, TestBaseline
 from pytest_ttnn_perf.records.messages import PassKind
 from pytest_ttnn_perf.records.verdict import Outcome
 from pytest_ttnn_perf.report.numbers import (
+    Column,
+    Columns,
     Listing,
     Result,
     format_fraction,
     format_value,
-    table_lines,
 )
 from pytest_ttnn_perf.report.sentences import sentence
 from pytest_ttnn_perf.run.preflight import lease
@@ -186,9 +187,6 @@ def _fraction(change: float) -> float:
     return expm1(min(change, _LARGEST_LOG))
 
 
-_HEADINGS: Final = (
-    "test", "metric", "median", "within", "between", "limit", "false alarms", "caught in 80 %",
-)  # fmt: skip
 _BAR: Final = 24
 #: A rate below this is told as below it: nobody could check a smaller one.
 _LEAST_RATE: Final = 0.0001
@@ -199,18 +197,14 @@ def calibration_listing(
     rows: Sequence[Calibrated], troubles: Mapping[str, str], *, remarks: Sequence[str]
 ) -> Listing:
     """Lay out what sessions tell; ``remarks`` follow the table."""
-    cells = [_cells(row) for row in rows]
-    lines = table_lines(_HEADINGS, cells, right=frozenset(range(2, 8))) if rows else []
+    lines = _COLUMNS.table(rows)
     lines += [f"failed {test}: {why}" for test, why in troubles.items()]
-    fields = ("test", "metric", "unit", "sessions", "median", "within_sd", "between_sd", "limit",
-              "false_alarm_rate", "smallest_caught")  # fmt: skip
-    values = tuple(_values(row) for row in rows)
     document = {
-        "tests": [dict(zip(fields, each, strict=True)) for each in values],
+        "tests": _COLUMNS.objects(rows),
         "failed": dict(troubles),
         "remarks": list(remarks),
     }
-    return Listing((*lines, *remarks), document, fields, values)
+    return Listing((*lines, *remarks), document, _COLUMNS.names, _COLUMNS.rows(rows))
 
 
 def progress_line(progress: Progress) -> str:
@@ -231,28 +225,6 @@ def _duration(seconds: float) -> str:
     return f"{minutes:.0f} min" if minutes < _MINUTE_S else f"{minutes / _MINUTE_S:.1f} h"
 
 
-def _cells(row: Calibrated) -> tuple[str, ...]:
-    metric = row.baseline.metric
-    # As the gate's own table has them: half the throughput is a loss of 50 %.
-    return (
-        row.test,
-        metric.name,
-        format_value(metric, row.centre),
-        _percent(row.within),
-        _percent(row.between),
-        format_fraction(metric.as_read(row.limit)),
-        _rate(row.false_alarms),
-        format_fraction(metric.as_read(row.caught)),
-    )
-
-
-def _values(row: Calibrated) -> tuple[object, ...]:
-    metric = row.baseline.metric
-    sessions = len(row.baseline.sessions)
-    return (row.test, metric.name, metric.unit, sessions, row.centre, row.within, row.between,
-            row.limit, row.false_alarms, row.caught)  # fmt: skip
-
-
 def _percent(fraction: float | None) -> str:
     return "-" if fraction is None else f"{fraction * 100:.2f} %"
 
@@ -261,6 +233,31 @@ def _rate(rate: float | None) -> str:
     if rate is None:
         return "-"
     return f"< {_LEAST_RATE * 100:.2f} %" if rate < _LEAST_RATE else f"{rate * 100:.2f} %"
+
+
+def _value(row: Calibrated) -> str:
+    return format_value(row.baseline.metric, row.centre)
+
+
+def _as_read(row: Calibrated, change: float | None) -> str:
+    """Return a change as the gate's own table has it: half the throughput is a loss of 50 %."""
+    return format_fraction(row.baseline.metric.as_read(change))
+
+
+_COLUMNS: Final[Columns[Calibrated]] = Columns(
+    Column("test", lambda r: r.test, "test"),
+    Column("metric", lambda r: r.baseline.metric.name, "metric"),
+    Column("unit", lambda r: r.baseline.metric.unit),
+    Column("sessions", lambda r: len(r.baseline.sessions)),
+    Column("median", lambda r: r.centre, "median", _value, right=True),
+    Column("within_sd", lambda r: r.within, "within", lambda r: _percent(r.within), right=True),
+    Column("between_sd", lambda r: r.between, "between", lambda r: _percent(r.between), right=True),
+    Column("limit", lambda r: r.limit, "limit", lambda r: _as_read(r, r.limit), right=True),
+    Column("false_alarm_rate", lambda r: r.false_alarms, "false alarms",
+           lambda r: _rate(r.false_alarms), right=True),
+    Column("smallest_caught", lambda r: r.caught, "caught in 80 %",
+           lambda r: _as_read(r, r.caught), right=True),
+)  # fmt: skip
 
 
 #: A spread that was estimated from fewer sessions is too small more often than not.

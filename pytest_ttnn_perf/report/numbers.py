@@ -5,14 +5,14 @@ from __future__ import annotations
 import csv
 import io
 import json
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final, Generic, NamedTuple, TypeVar
 
 from pytest_ttnn_perf._base.dataclass import dataclass
 from pytest_ttnn_perf._base.text import BYTE_UNITS, NANOSECONDS_IN, digits, percent, scaled
 from pytest_ttnn_perf.records.metric import Better, Kind, Metric
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
 
 #: Display units of time, longest first, with their nanoseconds.
@@ -102,13 +102,59 @@ def table_lines(
     return [line.rstrip() for line in text.splitlines()]
 
 
-def csv_text(headings: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
-    """Return rows as CSV with a heading."""
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(headings)
-    writer.writerows(rows)
-    return text.getvalue()
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Column(Generic[T]):
+    """One column of a listing.
+
+    Programs read ``value`` under ``name``, people read ``cell`` (or else the value) under
+    ``heading``. A column without a name is for people only, one without a heading for programs
+    only. Cells ``once`` are left empty where all of these have the same values as the row above.
+    """
+
+    name: str
+    value: Callable[[T], object]
+    heading: str = ""
+    cell: Callable[[T], str] | None = None
+    right: bool = False
+    once: bool = False
+
+
+class Columns(Generic[T]):
+    """The columns of a listing, which lay out records as a table, as CSV and as JSON."""
+
+    __slots__ = ("_named", "_shown", "names")
+
+    def __init__(self, *columns: Column[T]) -> None:
+        self._named = [column for column in columns if column.name]
+        self._shown = [column for column in columns if column.heading]
+        self.names = tuple(column.name for column in self._named)
+
+    def table(self, records: Iterable[T]) -> list[str]:
+        """Return the lines of a table; none without records."""
+        rows, last = [], None
+        for record in records:
+            known = [column.value(record) for column in self._shown if column.once]
+            repeated, last = known == last, known
+            rows.append([
+                "" if column.once and repeated
+                else column.cell(record) if column.cell
+                else str(column.value(record))
+                for column in self._shown
+            ])  # fmt: skip
+        right = frozenset(index for index, column in enumerate(self._shown) if column.right)
+        headings = [column.heading for column in self._shown]
+        return table_lines(headings, rows, right=right) if rows else []
+
+    def rows(self, records: Iterable[T]) -> tuple[tuple[object, ...], ...]:
+        """Return what programs read, as the rows of a CSV."""
+        return tuple(tuple(column.value(each) for column in self._named) for each in records)
+
+    def objects(self, records: Iterable[T]) -> list[dict[str, object]]:
+        """Return what programs read, as the objects of a JSON list."""
+        return [dict(zip(self.names, row, strict=True)) for row in self.rows(records)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,7 +171,11 @@ class Listing:
         if shape == "json":
             return json.dumps(self.document, indent=2) + "\n"
         if shape == "csv":
-            return csv_text(self.headings, self.rows)
+            text = io.StringIO()
+            writer = csv.writer(text, lineterminator="\n")
+            writer.writerow(self.headings)
+            writer.writerows(self.rows)
+            return text.getvalue()
         return "".join(f"{line}\n" for line in self.lines)
 
 

@@ -24,11 +24,12 @@ from pytest_ttnn_perf.report.checklist import (
     waiver_lines,
 )
 from pytest_ttnn_perf.report.numbers import (
+    Column,
+    Columns,
     Line,
     format_change,
     format_fraction,
     format_value,
-    table_lines,
 )
 from pytest_ttnn_perf.report.sentences import Rerun, remedy, sentence
 
@@ -134,8 +135,6 @@ def _is_place(renaming: Renaming) -> bool:
     return renaming.orphans[0].test != renaming.before
 
 
-_HEADINGS: Final = ("test", "metric", "baseline", "now", "change", "limit", "verdict")
-_NUMERIC: Final = frozenset({2, 3, 4, 5})
 #: A longer one is cut in the middle, in the table only: it would push all else out of sight.
 _LONGEST_ID: Final = 160
 
@@ -169,9 +168,9 @@ def summary_lines(
 
 def _summary(tests: Sequence[JudgedTest], *, summary_options: SummaryOptions) -> Iterator[Line]:
     failed = summary_options.failed
-    rows = [row for judged in tests for row in _rows(judged)]
+    rows = [(judged, verdict) for judged in tests for verdict in judged.verdicts]
     if rows:
-        yield from map(Line, table_lines(_HEADINGS, rows, right=_NUMERIC))
+        yield from map(Line, _COLUMNS.table(rows))
         yield Line("")
     said = [
         line for judged in tests for line in _sentences(judged, summary_options=summary_options)
@@ -247,20 +246,8 @@ def _judged_metrics(judged: JudgedTest) -> set[str]:
     return {verdict.metric.name for verdict in judged.verdicts if verdict.reason is not explains}
 
 
-def _rows(judged: JudgedTest) -> Iterator[tuple[str, ...]]:
-    name = shortened(visible(judged.observation.test), _LONGEST_ID)
-    for verdict in judged.verdicts:
-        centre = verdict.centre
-        yield (
-            name,
-            shortened(visible(verdict.metric.name), _LONGEST_ID),
-            format_value(verdict.metric, centre),
-            format_value(verdict.metric, verdict.observed, beside=centre),
-            format_change(verdict.change_as_read),
-            format_fraction(verdict.limit_as_read),
-            _label(verdict, judged),
-        )
-        name = ""
+def _name(text: str) -> str:
+    return shortened(visible(text), _LONGEST_ID)
 
 
 def _label(verdict: Verdict, judged: JudgedTest) -> str:
@@ -275,6 +262,19 @@ def _label(verdict: Verdict, judged: JudgedTest) -> str:
         return f"explains {verdict.detail}"
     provisional = verdict.provisional and verdict.outcome is not Outcome.SHIFTED
     return f"{label} (provisional)" if provisional else label
+
+
+_COLUMNS: Final[Columns[tuple[JudgedTest, Verdict]]] = Columns(
+    Column("", lambda row: row[0].observation.test, "test",
+           lambda row: _name(row[0].observation.test), once=True),
+    Column("", lambda row: _name(row[1].metric.name), "metric"),
+    Column("", lambda row: format_value(row[1].metric, row[1].centre), "baseline", right=True),
+    Column("", lambda row: format_value(row[1].metric, row[1].observed, beside=row[1].centre),
+           "now", right=True),
+    Column("", lambda row: format_change(row[1].change_as_read), "change", right=True),
+    Column("", lambda row: format_fraction(row[1].limit_as_read), "limit", right=True),
+    Column("", lambda row: _label(row[1], row[0]), "verdict"),
+)  # fmt: skip
 
 
 class _Group(NamedTuple):
