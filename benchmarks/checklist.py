@@ -25,7 +25,8 @@ from pytest_ttnn_perf.analysis.captures.ops_csv import read_ops_csv
 from pytest_ttnn_perf.analysis.checklist.matmul_and_conv import setting
 from pytest_ttnn_perf.analysis.checklist.registry import all_rules
 from pytest_ttnn_perf.analysis.checklist.runner import run_rules
-from pytest_ttnn_perf.cli.check import Artifacts, check_artifacts
+from pytest_ttnn_perf.cli.arguments import parse
+from pytest_ttnn_perf.cli.check import run
 from pytest_ttnn_perf.records.finding import Subject
 
 if TYPE_CHECKING:
@@ -74,7 +75,7 @@ def beside_reading(file: Path, *, rounds: int) -> float:
 
 def check_afresh(file: Path) -> None:
     setting.cache_clear()  # what an earlier round has found must not help
-    check_artifacts(Artifacts(csv=file), select=(), ignore=(), rules={}, shape="table")
+    run(parse(["check", "--csv", str(file)]))
 
 
 def in_turn(*sides: Callable[[], object], rounds: int) -> list[list[float]]:

@@ -7,7 +7,7 @@ from textwrap import wrap
 from typing import TYPE_CHECKING, Final
 
 from pytest_ttnn_perf.analysis.checklist.analyses import ANALYSES
-from pytest_ttnn_perf.cli.check import artifacts_of, subject_of
+from pytest_ttnn_perf.cli.check import read_subject
 from pytest_ttnn_perf.records.finding import AnalysisOutcome
 from pytest_ttnn_perf.records.metric import Kind, Metric
 from pytest_ttnn_perf.report.numbers import (
@@ -23,13 +23,18 @@ if TYPE_CHECKING:
     import argparse
     from collections.abc import Iterator, Sequence
 
-    from pytest_ttnn_perf.cli.check import Artifacts
     from pytest_ttnn_perf.records.finding import Analysis, Row, Section
 
 
 def run(options: argparse.Namespace) -> Result:
-    """Return the analysis."""
-    return analyze_artifacts(options.what, artifacts_of(options), shape=options.format)
+    """Return one analysis of artifacts; what cannot be told is no failure.
+
+    Raises:
+        InputError: an artifact is not what it should be.
+        UsageError: nothing to look at, or a window that does not exist.
+    """
+    analysis = ANALYSES[options.what].analysis(read_subject(options))
+    return Result(analysis_listing(analysis).text(options.format))
 
 
 #: Columns of a terminal, of the longest bar, and rows of a chart.
@@ -42,7 +47,9 @@ _FIELDS: Final = ("analysis", "outcome", "section", "label", "value", "unit", "s
 def analysis_listing(analysis: Analysis) -> Listing:
     """Lay an analysis out; charts show the first rows, JSON and CSV all of them."""
     rows = tuple((analysis.name, analysis.outcome.value, *cells) for cells in _rows(analysis))
-    return Listing(tuple(_lines(analysis)), _document(analysis), _FIELDS, rows)
+    document = asdict(analysis)
+    document = {"analysis": document.pop("name"), **document, "outcome": analysis.outcome.value}
+    return Listing(tuple(_lines(analysis)), document, _FIELDS, rows)
 
 
 def _lines(analysis: Analysis) -> Iterator[str]:
@@ -64,12 +71,14 @@ def _lines(analysis: Analysis) -> Iterator[str]:
 def _chart(section: Section) -> Iterator[str]:
     """Yield the rows of a section with bars, the longest for the largest share."""
     rows = section.rows[:_MOST_ROWS]
-    headings = ["count"] if _counts(section) else []
+    # Counts are shown where they say anything that values do not.
+    counts = any(row.count not in {1, row.value} for row in section.rows)
+    headings = ["count"] if counts else []
     headings += [] if _is_fraction(section.unit) else [_HEADINGS.get(section.unit, section.unit)]
     headings += [section.of, ""] if section.of else []
     cells = [list(_cells(row, section, headings)) for row in rows]
     room = _WIDTH - sum(map(_width, headings, zip(*cells, strict=True)))
-    labelled = [[_cut(row.label, room), *each] for row, each in zip(rows, cells, strict=True)]
+    labelled = [[_cut(row.label, room), *own] for row, own in zip(rows, cells, strict=True)]
     right = frozenset(range(1, len(headings) + (0 if section.of else 1)))
     yield from table_lines([_cut(section.heading, room - 2), *headings], labelled, right=right)
     hidden = len(section.rows) - len(rows)
@@ -84,13 +93,8 @@ def _cells(row: Row, section: Section, headings: Sequence[str]) -> Iterator[str]
         yield _value(row.value, section.unit, bare=True)
     if section.of:
         yield format_fraction(row.share)
-        largest = max((each.share or 0.0 for each in section.rows), default=0.0)
+        largest = max((other.share or 0.0 for other in section.rows), default=0.0)
         yield "#" * round(_BAR * (row.share or 0.0) / largest) if largest else ""
-
-
-def _counts(section: Section) -> bool:
-    """Tell whether counts say anything that values do not."""
-    return any(row.count not in {1, row.value} for row in section.rows)
 
 
 def _width(heading: str, cells: tuple[str, ...]) -> int:
@@ -124,11 +128,6 @@ def _is_fraction(unit: str) -> bool:
     return unit.startswith(("of ", "above "))
 
 
-def _document(analysis: Analysis) -> dict[str, object]:
-    document = asdict(analysis)
-    return {"analysis": document.pop("name"), **document, "outcome": analysis.outcome.value}
-
-
 def _rows(analysis: Analysis) -> Iterator[tuple[object, ...]]:
     """Yield section, label, value, unit, share and count; figures are of no section."""
     if analysis.outcome is not AnalysisOutcome.MEASURED:
@@ -138,14 +137,3 @@ def _rows(analysis: Analysis) -> Iterator[tuple[object, ...]]:
     for section in analysis.sections:
         for row in section.rows:
             yield (section.heading, row.label, row.value, section.unit, row.share, row.count)
-
-
-def analyze_artifacts(name: str, artifacts: Artifacts, *, shape: str) -> Result:
-    """Return one analysis; what cannot be told is no failure.
-
-    Raises:
-        InputError: an artifact is not what it should be.
-        UsageError: nothing to look at, or a window that does not exist.
-    """
-    analysis = ANALYSES[name].analysis(subject_of(artifacts))
-    return Result(analysis_listing(analysis).text(shape))

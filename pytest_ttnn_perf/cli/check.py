@@ -5,7 +5,6 @@ from __future__ import annotations
 from operator import attrgetter
 from typing import TYPE_CHECKING
 
-from pytest_ttnn_perf._base.dataclass import dataclass
 from pytest_ttnn_perf._base.errors import UsageError
 from pytest_ttnn_perf.analysis.captures.detect import op_table_of
 from pytest_ttnn_perf.analysis.captures.report_db import read_report_db
@@ -19,36 +18,35 @@ from pytest_ttnn_perf.report.numbers import Result
 
 if TYPE_CHECKING:
     import argparse
-    from collections.abc import Mapping, Sequence
-    from pathlib import Path
-
-    from pytest_ttnn_perf.records.finding import Finding
-    from pytest_ttnn_perf.records.settings import RuleSettings
-
-
-def artifacts_of(options: argparse.Namespace) -> Artifacts:
-    """Return what the options name."""
-    return Artifacts(options.csv, options.db, options.log, options.start, options.end)
 
 
 def run(options: argparse.Namespace) -> Result:
-    """Ask the rules."""
-    settings = project_settings()
-    return check_artifacts(
-        artifacts_of(options),
-        select=codes(options.select) or settings.select,
-        ignore=codes(options.ignore) or settings.ignore,
-        rules=settings.rules,
-        shape=options.format,
-    )
-
-
-def codes(text: str | None) -> tuple[str, ...]:
-    """Return the codes in a list with commas.
+    """Ask the rules about artifacts; an error that is found fails.
 
     Raises:
-        UsageError: the list is empty.
+        InputError: an artifact is not what it should be.
+        UsageError: nothing to look at, or a rule, limit or window that does not exist.
     """
+    settings = project_settings()
+    select = _codes(options.select) or settings.select
+    ignore = _codes(options.ignore) or settings.ignore
+    subject = read_subject(options)
+    groups = select_rules(select, ignore, settings.rules)
+    rules = sorted((rule for group in groups for rule in group.rules), key=attrgetter("code"))
+    findings = as_configured(run_rules(rules, subject), settings.rules)
+    bottleneck = bottleneck_of(subject)
+    # Of steps that nobody asked for, nothing is known.
+    progress = None
+    if not select and not ignore:
+        kind = model_kind(subject.ops, bottleneck)
+        progress = progress_of(findings, has_baseline=None, kind=kind)
+    sentence = bottleneck.sentence if bottleneck else None
+    listing = checklist_listing(findings, bottleneck=sentence, progress=progress)
+    return Result(listing.text(options.format), failed=any(finding.fails for finding in findings))
+
+
+def _codes(text: str | None) -> tuple[str, ...]:
+    """Return the codes in a list with commas, of which one that is given must have some."""
     found = tuple(code.strip().upper() for code in (text or "").split(",") if code.strip())
     if text is not None and not found:
         message = f"expected codes of rules, such as TTP6,TTP203, found {text!r}"
@@ -56,75 +54,21 @@ def codes(text: str | None) -> tuple[str, ...]:
     return found
 
 
-@dataclass(frozen=True, slots=True)
-class Artifacts:
-    """What is checked; at least one of them."""
-
-    csv: Path | None = None
-    db: Path | None = None
-    log: Path | None = None
-    start: str | None = None
-    end: str | None = None
-
-
-def check_artifacts(
-    artifacts: Artifacts,
-    *,
-    select: Sequence[str],
-    ignore: Sequence[str],
-    rules: Mapping[str, RuleSettings],
-    shape: str,
-) -> Result:
-    """Ask the rules; an error that is found fails.
-
-    Raises:
-        InputError: an artifact is not what it should be.
-        UsageError: nothing to look at, or a rule or window that does not exist.
-    """
-    subject = subject_of(artifacts)
-    findings = checked(subject, select=select, ignore=ignore, rules=rules)
-    bottleneck = bottleneck_of(subject)
-    kind = model_kind(subject.ops, bottleneck)
-    # Of steps that nobody asked for, nothing is known.
-    everything = not select and not ignore
-    progress = progress_of(findings, has_baseline=None, kind=kind) if everything else None
-    sentence = bottleneck.sentence if bottleneck else None
-    listing = checklist_listing(findings, bottleneck=sentence, progress=progress)
-    return Result(listing.text(shape), failed=any(finding.fails for finding in findings))
-
-
-def subject_of(artifacts: Artifacts) -> Subject:
-    """Read artifacts.
+def read_subject(options: argparse.Namespace) -> Subject:
+    """Read the artifacts that options name.
 
     Raises:
         InputError: one is not what it should be.
         UsageError: there is none, or it does not have the window.
     """
-    if artifacts.csv is None and artifacts.db is None and artifacts.log is None:
+    if options.csv is None and options.db is None and options.log is None:
         message = "nothing to look at: name --csv, --db or --log"
         raise UsageError(message)
     ops = report = kernels = None
-    if artifacts.csv is not None:
-        ops = op_table_of(artifacts.csv, start=artifacts.start, end=artifacts.end)
-    if artifacts.db is not None:
-        report = read_report_db(artifacts.db)
-    if artifacts.log is not None:
-        kernels = read_ttlang_log(artifacts.log)
+    if options.csv is not None:
+        ops = op_table_of(options.csv, start=options.start, end=options.end)
+    if options.db is not None:
+        report = read_report_db(options.db)
+    if options.log is not None:
+        kernels = read_ttlang_log(options.log)
     return Subject(ops=ops, report=report, kernels=kernels)
-
-
-def checked(
-    subject: Subject,
-    *,
-    select: Sequence[str],
-    ignore: Sequence[str],
-    rules: Mapping[str, RuleSettings],
-) -> tuple[Finding, ...]:
-    """Ask the select_rules rules.
-
-    Raises:
-        UsageError: a rule or limit that does not exist.
-    """
-    groups = select_rules(select, ignore, rules)
-    by_code = sorted((rule for group in groups for rule in group.rules), key=attrgetter("code"))
-    return as_configured(run_rules(by_code, subject), rules)

@@ -97,7 +97,7 @@ class Gate:
             raise InputError(baselines, "expected a folder of baselines, found none")
         return BaselineStore(baselines)
 
-    def judged(self, run: Run, store: BaselineStore, *, records: Sequence[Path]) -> Gated:
+    def judge(self, run: Run, store: BaselineStore, *, records: Sequence[Path]) -> Gated:
         """Judge a run; ``records`` are where it was read.
 
         Raises:
@@ -106,7 +106,11 @@ class Gate:
         if not run.tests:
             raise InputError(records[0], "the run has no tests: nothing was judged")
         run = judge_run(run, store, self.settings)
-        _refuse_other_definitions(records[0], run)
+        # Another unit is not a result but an input that belongs to other baselines.
+        for name, judged in run.tests.items():
+            for verdict in judged.verdicts:
+                if verdict.reason is Reason.OTHER_DEFINITION:
+                    raise InputError(records[0], f"{name}: {sentence(verdict)}")
         rerun = replace(self.rerun, records=tuple(map(str, records)))
         summary_options = summary_options_of(
             list(run.tests.values()), self.settings, rerun=rerun, shift=run.shift
@@ -118,15 +122,13 @@ class Gate:
         """Return what reports for CI are made of."""
         from pytest_ttnn_perf.run.record import ci_report
 
-        summary_options = gated.summary_options
-        record = ", ".join(summary_options.rerun.records)
         return ci_report(
             gated.run,
             self.settings,
             store,
-            summary_options=summary_options,
+            summary_options=gated.summary_options,
             job=self.job,
-            record=record,
+            record=", ".join(gated.summary_options.rerun.records),
         )
 
 
@@ -172,14 +174,15 @@ class Gated:
         return Listing(tuple(lines), document, _COLUMNS.names, _COLUMNS.rows(verdicts))
 
 
-def gate_record(record: Path, gate: Gate, *, shape: str) -> Result:
-    """Judge the run in ``record`` against the baselines.
+def run(options: argparse.Namespace) -> Result:
+    """Judge a recorded run against the baselines.
 
     Raises:
         InputError: the record or a baseline is unreadable, or both define a metric differently.
     """
+    gate, shape = gate_of(options), options.format
     store = gate.store()
-    gated = gate.judged(read_run(record), store, records=[record])
+    gated = gate.judge(read_run(options.record), store, records=[options.record])
     if shape in CI_SHAPES:
         from pytest_ttnn_perf.report.ci import gitlab_text
         from pytest_ttnn_perf.report.markdown import markdown_text
@@ -189,19 +192,6 @@ def gate_record(record: Path, gate: Gate, *, shape: str) -> Result:
     else:
         text = gated.listing().text(shape)
     return Result(text, failed=not gated.passed, shifted=gated.is_slower)
-
-
-def _refuse_other_definitions(record: Path, run: Run) -> None:
-    """Another unit is not a result but an input that belongs to other baselines."""
-    for name, judged in run.tests.items():
-        for verdict in judged.verdicts:
-            if verdict.reason is Reason.OTHER_DEFINITION:
-                raise InputError(record, f"{name}: {sentence(verdict)}")
-
-
-def run(options: argparse.Namespace) -> Result:
-    """Return the verdicts, and whether the run fails."""
-    return gate_record(options.record, gate_of(options), shape=options.format)
 
 
 def gate_of(options: argparse.Namespace) -> Gate:

@@ -63,29 +63,35 @@ class Part:
         return replace(whole, complete=self.complete, coverage=self.coverage)
 
 
-def merge_records(
-    records: Sequence[Path], gate: Gate, *, expected: int | None, shape: str
-) -> Result:
-    """Judge the runs in ``records`` as one; any other number than ``expected`` of them fails it.
+def run(options: argparse.Namespace) -> Result:
+    """Judge several records as one; another number of them than ``--expect`` says fails.
 
     Raises:
         InputError: a record or a baseline is unreadable, or both define a metric differently.
         UsageError: a record is named twice.
     """
-    twice = next((each for each in records if list(records).count(each) > 1), None)
+    records, expected, shape = options.records, options.expect, options.format
+    twice = next((record for record in records if records.count(record) > 1), None)
     if twice is not None:
         message = f"{twice} is named twice: it would count as two records"
         raise UsageError(message)
+    gate = gate_of(options)
     store = gate.store()
     parts = parts_of((record, read_run(record)) for record in records)
-    judged = [(part, gate.judged(part.run(), store, records=part.records)) for part in parts]
-    lacking = _lacking(len(records), expected)
-    failed = lacking is not None or not all(each.passed for _, each in judged)
-    shifted = any(each.is_slower for _, each in judged)
+    judged = [(part, gate.judge(part.run(), store, records=part.records)) for part in parts]
+    lacking = None
+    # The tests of a shard that did not report would pass by not being there.
+    if expected is not None and len(records) != expected:
+        lacking = f"failed: expected {counted(expected, 'record')}, found {len(records)}"
+    failed = lacking is not None or not all(gated.passed for _, gated in judged)
+    shifted = any(gated.is_slower for _, gated in judged)
     if shape == "markdown":
         text = _markdown(judged, gate, store, lacking)
     elif shape == "gitlab":
-        text = _gitlab(judged, gate, store)
+        from pytest_ttnn_perf.report.ci import gitlab_text
+
+        texts = [gitlab_text(gate.ci_report(gated, store)) for _, gated in judged]
+        text = json.dumps([issue for text in texts for issue in json.loads(text)], indent=2) + "\n"
     else:
         text = _listing(judged, failed=failed, shifted=shifted, lacking=lacking).text(shape)
     return Result(text, failed=failed, shifted=shifted)
@@ -95,29 +101,18 @@ def parts_of(runs: Iterator[tuple[Path, Run]]) -> list[Part]:
     """Sort the tests of records by system, label, and so that no test counts for another."""
     parts: list[Part] = []
     for record, run in runs:
-        for hardware, tests in _by_hardware(run).items():
-            part = next((each for each in parts if each.takes(hardware, run, tests)), None)
+        by_hardware: dict[Hardware, dict[str, JudgedTest]] = {}
+        for name, judged in run.tests.items():
+            hardware = judged.observation.hardware or run.hardware
+            assert hardware is not None, f"{name} has no hardware"  # decoding refuses that
+            by_hardware.setdefault(hardware, {})[name] = judged
+        for hardware, tests in by_hardware.items():
+            part = next((known for known in parts if known.takes(hardware, run, tests)), None)
             if part is None:
                 part = Part(hardware, run)
                 parts.append(part)
             part.add(record, run, tests)
     return sorted(parts, key=lambda part: part.name)
-
-
-def _by_hardware(run: Run) -> dict[Hardware, dict[str, JudgedTest]]:
-    found: dict[Hardware, dict[str, JudgedTest]] = {}
-    for name, judged in run.tests.items():
-        hardware = judged.observation.hardware or run.hardware
-        assert hardware is not None, f"{name} has no hardware"  # decoding refuses that
-        found.setdefault(hardware, {})[name] = judged
-    return found
-
-
-def _lacking(found: int, expected: int | None) -> str | None:
-    """Say that a shard did not report: its tests would pass by not being there."""
-    if expected is None or found == expected:
-        return None
-    return f"failed: expected {counted(expected, 'record')}, found {found}"
 
 
 def _listing(
@@ -144,12 +139,9 @@ def _listing(
 
 def _closing(judged: Sequence[tuple[Part, Gated]]) -> str:
     wrong = [part.name for part, gated in judged if not gated.passed]
-    whole = f"{counted(len(judged), 'run')} of {counted(_tests(judged), 'test')}"
+    tests = sum(len(part.tests) for part, _ in judged)
+    whole = f"{counted(len(judged), 'run')} of {counted(tests, 'test')}"
     return f"{whole}: failed: {', '.join(wrong)}" if wrong else f"{whole}: all passed"
-
-
-def _tests(judged: Sequence[tuple[Part, Gated]]) -> int:
-    return sum(len(part.tests) for part, _ in judged)
 
 
 def _markdown(
@@ -165,18 +157,3 @@ def _markdown(
         )
         texts.append(f"# {code(part.name)}\n\n{report}")
     return "\n".join(texts)
-
-
-def _gitlab(judged: Sequence[tuple[Part, Gated]], gate: Gate, store: BaselineStore) -> str:
-    from pytest_ttnn_perf.report.ci import gitlab_text
-
-    reports = [gitlab_text(gate.ci_report(gated, store)) for _, gated in judged]
-    issues = [issue for report in reports for issue in json.loads(report)]
-    return json.dumps(issues, indent=2) + "\n"
-
-
-def run(options: argparse.Namespace) -> Result:
-    """Return the verdicts, and whether any run fails."""
-    return merge_records(
-        options.records, gate_of(options), expected=options.expect, shape=options.format
-    )

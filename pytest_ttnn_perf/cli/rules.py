@@ -18,8 +18,19 @@ if TYPE_CHECKING:
 
 
 def run(options: argparse.Namespace) -> Result:
-    """Return the rules."""
-    return Result(show_rules(options.code, shape=options.format))
+    """Return all rules, or one of them with its page.
+
+    Raises:
+        UsageError: there is no such rule.
+    """
+    pages, code = rule_pages(), options.code
+    if code is None:
+        return Result(rules_listing(pages).text(options.format))
+    for page in pages:
+        if code.upper() in {page.code, page.name.upper()}:
+            return Result(rule_listing(page).text(options.format))
+    message = f"no rule is called {code!r}; `ttnn-perf rules` lists them"
+    raise UsageError(message)
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,9 +61,10 @@ class RulePage:
 
     def markdown(self) -> str:
         """Return the page as it is published."""
-        return "\n".join(self._markdown()) + "\n"
+        return "".join(f"{line}\n" for line in self.lines())
 
-    def _markdown(self) -> Iterator[str]:
+    def lines(self) -> Iterator[str]:
+        """Yield the lines of the page, in Markdown."""
         yield f"# {self.code} {self.name}"
         yield ""
         yield f"{self.severity.value}, {self.step}. {self.text}"
@@ -87,23 +99,7 @@ def rule_listing(page: RulePage) -> Listing:
     first = (page.code, page.name, page.severity.value, page.step)
     rows = tuple((*first, *asdict(row).values()) for row in page.limits) or ((*first, *[""] * 4),)
     document = {**asdict(page), "severity": page.severity.value}
-    return Listing(tuple(page.markdown().splitlines()), document, headings, rows)
-
-
-def show_rules(code: str | None, *, shape: str) -> str:
-    """Return all rules, or one of them with its page.
-
-    Raises:
-        UsageError: there is no such rule.
-    """
-    pages = rule_pages()
-    if code is None:
-        return rules_listing(pages).text(shape)
-    for page in pages:
-        if code.upper() in {page.code, page.name.upper()}:
-            return rule_listing(page).text(shape)
-    message = f"no rule is called {code!r}; `ttnn-perf rules` lists them"
-    raise UsageError(message)
+    return Listing(tuple(page.lines()), document, headings, rows)
 
 
 def rule_pages() -> tuple[RulePage, ...]:

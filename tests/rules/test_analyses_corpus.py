@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import csv
+from argparse import Namespace
 from collections import defaultdict
 from functools import cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from pytest_ttnn_perf.analysis.checklist.analyses import ANALYSES
 from pytest_ttnn_perf.cli.analyze import analysis_listing
-from pytest_ttnn_perf.cli.check import Artifacts, subject_of
+from pytest_ttnn_perf.cli.check import read_subject
 from pytest_ttnn_perf.records.finding import AnalysisOutcome, Subject
 from tests.harness.corpus import corpus
 from tests.rules.captures import KERNEL, LOGS, REPORTS, TABLES, device_rows
@@ -29,10 +30,16 @@ CLIP = "blackhole_clip_encoder.csv"
 WHOLE = ("trace", "devices", "bottlenecks")
 
 
+def subject_of(**artifacts: Any) -> Subject:
+    """Return artifacts that are named as the options of the command name them."""
+    options = {"csv": None, "db": None, "log": None, "start": None, "end": None, **artifacts}
+    return read_subject(Namespace(**options))
+
+
 @cache
 def captured(name: str) -> Subject:
     """Return a capture."""
-    return subject_of(Artifacts(csv=corpus(f"ops_perf/{name}")))
+    return subject_of(csv=corpus(f"ops_perf/{name}"))
 
 
 def told(name: str, of: str) -> Analysis:
@@ -75,12 +82,12 @@ def test_every_analysis_of_every_capture(name: str) -> None:
 
 @pytest.mark.parametrize("name", REPORTS)
 def test_every_analysis_of_every_report(name: str) -> None:
-    answered(subject_of(Artifacts(db=corpus(f"report_db/{name}"))))
+    answered(subject_of(db=corpus(f"report_db/{name}")))
 
 
 @pytest.mark.parametrize("name", LOGS)
 def test_every_analysis_of_every_log(name: str) -> None:
-    answered(subject_of(Artifacts(log=corpus(f"ttlang/{name}"))))
+    answered(subject_of(log=corpus(f"ttlang/{name}")))
 
 
 @pytest.mark.parametrize("code", ["MatmulDeviceOperation", "Conv2dDeviceOperation", "Reshard", "X"])
@@ -91,12 +98,12 @@ def test_every_analysis_of_an_op_that_tells_nothing(code: str, nanoseconds: floa
 
 
 def test_every_analysis_of_everything_at_once() -> None:
-    artifacts = Artifacts(
+    everything = subject_of(
         csv=corpus(f"ops_perf/{OFT}"),
         db=corpus("report_db/cnn_small/db.sqlite"),
         log=corpus("ttlang/v1_1_1_perf_summary.txt"),
     )
-    answered(subject_of(artifacts))
+    answered(everything)
 
 
 @pytest.mark.parametrize("name", [FALCON, OFT, CLIP, "gemma_31b_fused_final.csv"])
@@ -172,8 +179,8 @@ def test_times_at_full_bandwidth_add_up_to_the_bandwidth_in_use() -> None:
 
 def test_a_window_is_analysed_by_itself() -> None:
     file = corpus(f"ops_perf/{FALCON}")
-    artifacts = Artifacts(csv=file, start="MULTICHIP_DECODE")
-    analysis = ANALYSES["trace"].analysis(subject_of(artifacts))
+    window = subject_of(csv=file, start="MULTICHIP_DECODE")
+    analysis = ANALYSES["trace"].analysis(window)
     rows = analysis.sections[0].rows
     inside, counted = False, 0
     with file.open(encoding="utf-8", newline="") as stream:
