@@ -11,7 +11,7 @@ from pytest_ttnn_perf._base.errors import UsageError
 from pytest_ttnn_perf._base.text import counted
 from pytest_ttnn_perf.analysis.captures.detect import read_run
 from pytest_ttnn_perf.cli.gate import gate_of
-from pytest_ttnn_perf.report.markup import COMMENT_BYTES, code
+from pytest_ttnn_perf.report.markdown import COMMENT_BYTES, code
 from pytest_ttnn_perf.report.numbers import Listing, Result
 
 if TYPE_CHECKING:

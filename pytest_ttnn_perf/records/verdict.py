@@ -26,6 +26,12 @@ class Outcome(Enum):
     NO_DATA = "NO_DATA"
 
 
+#: Needs no sentence: as before, or what the machine did to all tests, which is said once.
+QUIET: Final = frozenset({Outcome.WITHIN, Outcome.SHIFTED})
+#: There is nothing to compare with.
+WITHOUT_BASELINE: Final = frozenset({Outcome.NO_BASELINE, Outcome.NOT_COMPARABLE})
+
+
 class Reason(Enum):
     """Why the outcome is what it is, where a comparison of numbers does not tell."""
 

@@ -14,7 +14,7 @@ from pytest_ttnn_perf.records.hardware import CiJob
 from pytest_ttnn_perf.records.metric import Kind
 from pytest_ttnn_perf.records.observation import Location
 from pytest_ttnn_perf.records.settings import Missing
-from pytest_ttnn_perf.records.verdict import Outcome, Reason
+from pytest_ttnn_perf.records.verdict import QUIET, WITHOUT_BASELINE, Outcome, Reason
 from pytest_ttnn_perf.report.checklist import shift_line, title
 from pytest_ttnn_perf.report.sentences import remedy, sentence
 
@@ -26,10 +26,6 @@ if TYPE_CHECKING:
     from pytest_ttnn_perf.records.observation import JudgedTest, Run
     from pytest_ttnn_perf.records.verdict import Verdict
     from pytest_ttnn_perf.report.terminal import SummaryOptions
-
-
-#: There is nothing to compare with.
-MISSING: Final = frozenset({Outcome.NO_BASELINE, Outcome.NOT_COMPARABLE})
 
 
 class Level(Enum):
@@ -73,14 +69,12 @@ class CiReport:
 
     def level(self, judged: JudgedTest, verdict: Verdict) -> Level | None:
         """Return how much a verdict asks for attention; None for not at all."""
-        # What only the machine did is told once for all tests.
-        quiet = verdict.outcome in {Outcome.WITHIN, Outcome.SHIFTED}
-        if verdict.metric.name in judged.written or quiet:
+        if verdict.metric.name in judged.written or verdict.outcome in QUIET:
             return None
         if verdict.outcome is Outcome.IMPROVED:
             # One by one, the gains of a fast machine would be accepted after all.
             return None if self.summary_options.shift else Level.NOTICE
-        if verdict.outcome in MISSING and verdict.reason is not Reason.OTHER_DEFINITION:
+        if verdict.outcome in WITHOUT_BASELINE and verdict.reason is not Reason.OTHER_DEFINITION:
             if self.missing is Missing.IGNORE:
                 return None
             fails = self.missing is Missing.FAIL and self.failed(judged)
@@ -270,7 +264,7 @@ def _issues(report: CiReport, judged: JudgedTest) -> Iterator[dict[str, object]]
 def _severity(verdict: Verdict, level: Level | None) -> str:
     if level is Level.WARNING:
         return "info"
-    if verdict.outcome in MISSING:
+    if verdict.outcome in WITHOUT_BASELINE:
         return "minor"
     # A model that is wrong is worse than one that is slow.
     wrong = verdict.outcome is Outcome.REGRESSED and verdict.metric.kind is Kind.ACCURACY

@@ -1,11 +1,16 @@
-"""A run for those who review a change: what matters in ten seconds, the rest folded away."""
+"""A run for those who review a change: what matters first, the rest folded away.
+
+Text of others stays text: one row is one line, and nothing in it becomes markup.
+"""
 
 from __future__ import annotations
 
-from collections import Counter
-from typing import TYPE_CHECKING, Final
+import re
+from html import escape
+from typing import TYPE_CHECKING, Final, NamedTuple
 
-from pytest_ttnn_perf._base.text import counted, visible
+from pytest_ttnn_perf._base.text import counted, shortened, visible
+from pytest_ttnn_perf.records.verdict import WITHOUT_BASELINE
 from pytest_ttnn_perf.report.checklist import (
     PROGRESS_TITLES,
     advice_lines,
@@ -16,21 +21,7 @@ from pytest_ttnn_perf.report.checklist import (
     shift_line,
     title,
 )
-from pytest_ttnn_perf.report.ci import MISSING, Level
-from pytest_ttnn_perf.report.markup import (
-    COMMENT_BYTES,
-    FOLDED,
-    Section,
-    code,
-    fence,
-    fenced,
-    fit_to_size,
-    heading_rows,
-    prose,
-    row,
-    spans,
-    summary,
-)
+from pytest_ttnn_perf.report.ci import Level
 from pytest_ttnn_perf.report.numbers import format_change, format_fraction, format_value
 from pytest_ttnn_perf.report.sentences import remedy_of, sentence
 from pytest_ttnn_perf.report.terminal import count_line
@@ -44,6 +35,156 @@ if TYPE_CHECKING:
     from pytest_ttnn_perf.report.ci import CiReport
 
 
+#: The longest id that is shown whole in a table or a heading; commands are never cut.
+_LONGEST_ID: Final = 120
+#: Marks that Markdown may take for its own. An underscore inside a word is none.
+_MARKS: Final = re.compile(r"[\\`*\[\]~$]|(?<![^\W_])_|_(?![^\W_])")
+#: A person who would be called, or an issue that would be linked.
+_REFERENCE: Final = re.compile(r"([@#])(?=\w)")
+_UNSAFE: Final = re.compile(r"[^\w .\-=,/]|_")
+
+
+def prose(text: str) -> str:
+    r"""Return text of others in a sentence or a cell.
+
+    >>> prose("<b>|*a* wall_time")
+    '&lt;b&gt;&#124;\\*a\\* wall_time'
+    """
+    marked = _MARKS.sub(lambda found: "\\" + found[0], visible(text))
+    safe = escape(marked, quote=False)
+    return _REFERENCE.sub(r"\1<!-- -->", safe).replace("|", "&#124;")
+
+
+def code(text: str, *, most: int = _LONGEST_ID) -> str:
+    r"""Return text of others as it is, in the type of a program, also in a cell.
+
+    What could end a code span or a cell is spelt in HTML, which every renderer understands alike.
+
+    >>> code("test_model[8]"), code("a|b")
+    ('`test_model[8]`', '<code>a&#124;b</code>')
+    """
+    shown = shortened(visible(text), most)
+    if not shown.strip() or shown == "-":
+        return "-"
+    if "`" not in shown and "|" not in shown:
+        return f"`{shown}`"
+    return f"<code>{_UNSAFE.sub(lambda found: f'&#{ord(found[0])};', shown)}</code>"
+
+
+def spans(text: str) -> str:
+    r"""Return a sentence in which what stands in backticks is a program's own words.
+
+    >>> spans("Call `check_pcc(a, b)` *once*.")
+    'Call `check_pcc(a, b)` \\*once\\*.'
+    """
+    parts = visible(text).split("`")
+    if len(parts) % 2 == 0:  # one of them has no partner
+        return prose(text)
+    longest = max(map(len, parts))
+    return "".join(
+        code(part, most=longest) if index % 2 else prose(part) for index, part in enumerate(parts)
+    )
+
+
+def _summary(text: str) -> str:
+    """Return the line that stands for what is folded away."""
+    return f"<details><summary>{escape(visible(text))}</summary>\n\n"
+
+
+#: Ends what is folded away.
+_FOLDED: Final = "\n</details>\n"
+
+
+def table_row(cells: Sequence[str]) -> str:
+    """Return a row of a table; its cells are safe."""
+    return f"| {' | '.join(cells)} |\n"
+
+
+def _heading_rows(titles: Sequence[str], *, right: frozenset[int] = frozenset()) -> str:
+    """Return the first two rows of a table; the columns in ``right`` are aligned so."""
+    rules = ("---:" if index in right else "---" for index in range(len(titles)))
+    return table_row(titles) + f"|{'|'.join(rules)}|\n"
+
+
+def _fence(commands: Sequence[str]) -> tuple[str, str]:
+    """Return what opens and closes a block of commands, longer than anything in them."""
+    longest = max((len(run) for text in commands for run in re.findall("`+", text)), default=0)
+    ticks = "`" * max(3, longest + 1)
+    return f"{ticks}sh\n", f"{ticks}\n"
+
+
+def _fenced(commands: Sequence[str]) -> str:
+    """Return commands in a block that can be copied."""
+    opening, closing = _fence(commands)
+    return opening + "".join(f"{visible(command)}\n" for command in commands) + closing
+
+
+#: What a comment on a pull request may have, and what a step's summary may have.
+COMMENT_BYTES: Final = 65_536
+SUMMARY_BYTES: Final = 1_048_576
+#: Room that is kept for saying what was left out.
+_NOTE_BYTES: Final = 300
+
+
+class Section(NamedTuple):
+    """A part of a report: ``items`` may be left out from the end, the rest goes with them."""
+
+    head: str
+    items: tuple[str, ...] = ()
+    tail: str = ""
+    noun: str = "line"
+
+    @property
+    def text(self) -> str:
+        """All of it."""
+        return self.head + "".join(self.items) + self.tail
+
+
+def _fit_to_size(
+    sections: Iterable[Section], closing: str, *, most_bytes: int, whole: str | None
+) -> str:
+    """Return the sections, as many of their items as there is room for, and what closes them.
+
+    What comes first is cut last. ``whole`` is where all of it can be read.
+    """
+    where = f"; the whole is in {whole}" if whole else ""
+    room = most_bytes - _size(closing) - _NOTE_BYTES - _size(where)
+    parts: list[str] = []
+    omitted = 0
+    for section in sections:
+        # A note of its own may follow each section that is cut, and one that counts the others.
+        kept = _cut(section, room - _NOTE_BYTES - _size(where))
+        if kept is None or (section.items and not kept.items):
+            omitted += max(1, len(section.items))
+            continue
+        left = len(section.items) - len(kept.items)
+        note = f"\n*{left:,} of {len(section.items):,} {section.noun}s left out{where}.*\n"
+        parts.append(kept.text + (note if left else ""))
+        room -= _size(parts[-1])
+    if omitted:
+        parts.append(f"\n*{omitted:,} more lines left out{where}.*\n")
+    text = re.sub(r"\n{3,}", "\n\n", "".join(parts) + closing)
+    return text if _size(text) <= most_bytes else ""
+
+
+def _cut(section: Section, room: int) -> Section | None:
+    """Return a section with the items that fit; None if not even its frame does."""
+    used = _size(section.head) + _size(section.tail)
+    if used > room:
+        return None
+    kept = 0
+    for item in section.items:
+        used += _size(item)
+        if used > room:
+            break
+        kept += 1
+    return section._replace(items=section.items[:kept])
+
+
+def _size(text: str) -> int:
+    return len(text.encode("utf-8", errors="replace"))
+
+
 #: How many tests with the same finding are named; the others are counted.
 _MOST_TESTS: Final = 10
 #: How many findings of one rule are told; tests often differ in their numbers only.
@@ -52,19 +193,22 @@ _MOST_FINDINGS: Final = 5
 
 def findings_section(report: CiReport) -> Section | None:
     """Lay out what was found, rule by rule, errors first; None if nothing was."""
-    rules = _by_rule(report)
-    if not rules:
+    rules: dict[Level, dict[str, dict[Finding, list[str]]]] = {Level.ERROR: {}, Level.WARNING: {}}
+    for judged in report.tests:
+        for finding in judged.findings:
+            level = report.level_of_finding(finding)
+            if level is not None:  # just the same in several tests is said once
+                same = rules[level].setdefault(finding.code, {})
+                same.setdefault(finding, []).append(judged.observation.test)
+    counts = ", ".join(counted(len(found), k.value) for k, found in rules.items() if found)
+    if not counts:
         return None
-    levels = Counter(report.level_of_finding(next(iter(found))) for found in rules.values())
-    kinds = (Level.ERROR, Level.WARNING)
-    told_counts = ", ".join(counted(levels[k], k.value) for k in kinds if levels[k])
-    items = [
-        _rule(report, found)
-        for kind in kinds
-        for found in rules.values()
-        if report.level_of_finding(next(iter(found))) is kind
-    ]
-    return Section(f"\n### Checklist: {told_counts}\n\n", tuple(items), noun="rule")
+    items = (
+        _rule(found, is_open=level is Level.ERROR)
+        for level, by_code in rules.items()
+        for found in by_code.values()
+    )
+    return Section(f"\n### Checklist: {counts}\n\n", tuple(items), noun="rule")
 
 
 def progress_section(report: CiReport) -> Section | None:
@@ -72,141 +216,110 @@ def progress_section(report: CiReport) -> Section | None:
     progress = report.summary_options.progress
     if not progress:
         return None
-    head = summary("Optimization progress") + heading_rows((*PROGRESS_TITLES, "first"))
+    head = _summary("Optimization progress") + _heading_rows((*PROGRESS_TITLES, "first"))
     rows = (
-        row((code(test), *progress_cells(each), prose("; ".join(first_step(each)) or "-")))
+        table_row((code(test), *progress_cells(each), prose("; ".join(first_step(each)) or "-")))
         for test, each in progress
     )
-    return Section(f"\n{head}", tuple(rows), FOLDED, noun="row")
+    return Section(f"\n{head}", tuple(rows), _FOLDED, noun="row")
 
 
-def _by_rule(report: CiReport) -> dict[tuple[str, Level | None], dict[Finding, list[str]]]:
-    """Return what asks for attention, by rule; just the same in several tests is said once."""
-    found: dict[tuple[str, Level | None], dict[Finding, list[str]]] = {}
-    for judged in report.tests:
-        for finding in judged.findings:
-            level = report.level_of_finding(finding)
-            if level is not None:
-                same = found.setdefault((finding.code, level), {})
-                same.setdefault(finding, []).append(judged.observation.test)
-    return found
-
-
-def _rule(report: CiReport, found: dict[Finding, list[str]]) -> str:
+def _rule(found: dict[Finding, list[str]], *, is_open: bool) -> str:
     first = next(iter(found))
     tests = list(dict.fromkeys(test for names in found.values() for test in names))
     shown = f"{first.code} {first.name} ({first.severity.value}): {counted(len(tests), 'test')}"
-    opened = summary(shown)
-    if report.level_of_finding(first) is Level.ERROR:
+    opened = _summary(shown)
+    if is_open:
         opened = opened.replace("<details>", "<details open>", 1)
     lines = [opened]
     for finding, names in list(found.items())[:_MOST_FINDINGS]:
         what = title(finding).partition("): ")[2]
-        lines.append(f"- {spans(what)}\n  - in {_named(names)}\n")
+        named, more = ", ".join(map(code, names[:_MOST_TESTS])), len(names) - _MOST_TESTS
+        named += f" and {more:,} more" if more > 0 else ""
+        lines.append(f"- {spans(what)}\n  - in {named}\n")
         lines += [f"  - {spans(text.strip())}\n" for text in evidence_lines(finding)]
     more = len(found) - _MOST_FINDINGS
     lines += [f"- and {more:,} more like these\n"] if more > 0 else []
-    lines += list(_advice(first))
-    return "".join([*lines, FOLDED, "\n"])
-
-
-def _advice(finding: Finding) -> Iterator[str]:
-    for text in advice_lines(finding):
+    for text in advice_lines(first):
         kind, _, rest = text.strip().partition(": ")
-        yield f"\n{kind.capitalize()}: {code(rest) if kind == 'see' else spans(rest)}\n"
+        lines.append(f"\n{kind.capitalize()}: {code(rest) if kind == 'see' else spans(rest)}\n")
+    return "".join([*lines, _FOLDED, "\n"])
 
 
-def _named(tests: list[str]) -> str:
-    more = len(tests) - _MOST_TESTS
-    named = ", ".join(map(code, tests[:_MOST_TESTS]))
-    return f"{named} and {more:,} more" if more > 0 else named
-
-
-_TITLES: Final = ("test", "metric", "baseline", "now", "change", "limit", "verdict")
-_NUMERIC: Final = frozenset({2, 3, 4, 5})
+_HEADING: Final = _heading_rows(
+    ("test", "metric", "baseline", "now", "change", "limit", "verdict"),
+    right=frozenset({2, 3, 4, 5}),
+)
 #: So many failures are told in full; those after them are folded away.
 _OPEN: Final = 3
 
 
 def failed_sections(report: CiReport) -> Iterator[Section]:
     """Lay out what failed: a table first, then each test with what did it and what to run."""
-    failing = [(judged, _failing(report, judged)) for judged in report.tests]
-    failing = [(judged, found) for judged, found in failing if found or judged.observation.problems]
+    failing = []
+    for judged in report.tests:
+        worse = [v for v in _at(report, judged, Level.ERROR) if v.outcome not in WITHOUT_BASELINE]
+        if worse or judged.observation.problems:
+            failing.append((judged, worse))
     if not failing:
         return
-    rows = [text for judged, found in failing for text in _failed_rows(judged, found)]
-    yield Section("\n### Failed\n\n" + _heading(), tuple(rows), noun="row")
+    rows = []
+    for judged, worse in failing:
+        test = code(judged.observation.test)
+        rows += [table_row((test, *["-"] * 5, prose(text))) for text in judged.observation.problems]
+        rows += [_row(judged, verdict) for verdict in worse]
+    yield Section("\n### Failed\n\n" + _HEADING, tuple(rows), noun="row")
     blocks = [_block(report, judged, found) for judged, found in failing]
     yield Section("\n", tuple(blocks[:_OPEN]), noun="test")
     if blocks[_OPEN:]:
-        more = summary(f"What to run for {counted(len(blocks) - _OPEN, 'more test')}")
-        yield Section(f"\n{more}", tuple(blocks[_OPEN:]), FOLDED, noun="test")
+        more = _summary(f"What to run for {counted(len(blocks) - _OPEN, 'more test')}")
+        yield Section(f"\n{more}", tuple(blocks[_OPEN:]), _FOLDED, noun="test")
 
 
 def improved_sections(report: CiReport) -> Iterator[Section]:
     """Lay out what got better, with the commands that keep it."""
-    better = _at(report, Level.NOTICE)
+    better = [j for j in report.tests if _at(report, j, Level.NOTICE)]
     if not better:
         return
-    rows = [_row(judged, verdict) for judged, found in better for verdict in found]
-    yield Section("\n### Improved\n\n" + _heading(), tuple(rows), noun="row")
+    rows = [_row(judged, v) for judged in better for v in _at(report, judged, Level.NOTICE)]
+    yield Section("\n### Improved\n\n" + _HEADING, tuple(rows), noun="row")
     rerun = report.summary_options.rerun
-    commands = [rerun.updates(judged.observation.test).keep for judged, _ in better]
+    commands = [rerun.updates(judged.observation.test).keep for judged in better]
     yield from _commands("\nKeep it with:\n\n", commands)
 
 
 def missing_sections(report: CiReport) -> Iterator[Section]:
     """Lay out the tests that there is nothing to compare with."""
-    found = [
-        (judged, [v for v in judged.verdicts if v.outcome in MISSING and report.level(judged, v)])
-        for judged in report.tests
-    ]
-    found = [(judged, verdicts) for judged, verdicts in found if verdicts]
+    found = []
+    for judged in report.tests:
+        missing = [v for v in judged.verdicts if v.outcome in WITHOUT_BASELINE]
+        verdicts = [verdict for verdict in missing if report.level(judged, verdict)]
+        found += [(judged, verdicts)] if verdicts else []
     if not found:
         return
     fails = any(report.level(judged, v) is Level.ERROR for judged, vs in found for v in vs)
     title = f"Without a baseline: {counted(len(found), 'test')}{', failed' if fails else ''}"
-    rows = [row((code(j.observation.test), _names(vs), prose(sentence(vs[0])))) for j, vs in found]
-    table = heading_rows(("test", "metrics", "why"))
-    yield Section(f"\n### {title}\n\n{summary('Which')}{table}", tuple(rows), FOLDED, noun="row")
-    commands = [
-        each.command
-        for judged, verdicts in found
-        if (
-            each := remedy_of(
-                verdicts[0], report.summary_options.rerun.updates(judged.observation.test)
-            )
-        )
-        and each.command
-    ]
+    rows, commands = [], []
+    for judged, verdicts in found:
+        test, first = judged.observation.test, verdicts[0]
+        metrics = ", ".join(code(verdict.metric.name) for verdict in verdicts)
+        rows.append(table_row((code(test), metrics, prose(sentence(first)))))
+        remedy = remedy_of(first, report.summary_options.rerun.updates(test))
+        commands += [remedy.command] if remedy and remedy.command else []
+    table = _heading_rows(("test", "metrics", "why"))
+    yield Section(f"\n### {title}\n\n{_summary('Which')}{table}", tuple(rows), _FOLDED, noun="row")
     yield from _commands("\nRecord them with:\n\n", commands)
 
 
 def metrics_section(report: CiReport) -> Section:
     """Lay out everything that was judged, folded away."""
     rows = tuple(_row(judged, each) for judged in report.tests for each in judged.verdicts)
-    head = summary(f"All metrics: {len(rows):,}")
-    return Section(f"\n{head}{_heading()}", rows, FOLDED, noun="row")
+    head = _summary(f"All metrics: {len(rows):,}")
+    return Section(f"\n{head}{_HEADING}", rows, _FOLDED, noun="row")
 
 
-def _failing(report: CiReport, judged: JudgedTest) -> list[Verdict]:
-    return [
-        verdict
-        for verdict in judged.verdicts
-        if report.level(judged, verdict) is Level.ERROR and verdict.outcome not in MISSING
-    ]
-
-
-def _at(report: CiReport, level: Level) -> list[tuple[JudgedTest, list[Verdict]]]:
-    found = [
-        (judged, [v for v in judged.verdicts if report.level(judged, v) is level])
-        for judged in report.tests
-    ]
-    return [(judged, verdicts) for judged, verdicts in found if verdicts]
-
-
-def _heading() -> str:
-    return heading_rows(_TITLES, right=_NUMERIC)
+def _at(report: CiReport, judged: JudgedTest, level: Level) -> list[Verdict]:
+    return [verdict for verdict in judged.verdicts if report.level(judged, verdict) is level]
 
 
 def _row(judged: JudgedTest, verdict: Verdict) -> str:
@@ -217,14 +330,7 @@ def _row(judged: JudgedTest, verdict: Verdict) -> str:
         format_fraction(verdict.limit_as_read),
     )
     test, name = code(judged.observation.test), code(verdict.metric.name)
-    return row((test, name, *map(prose, cells), verdict.outcome.value))
-
-
-def _failed_rows(judged: JudgedTest, found: Sequence[Verdict]) -> Iterator[str]:
-    for problem in judged.observation.problems:
-        yield row((code(judged.observation.test), "-", "-", "-", "-", "-", prose(problem)))
-    for verdict in found:
-        yield _row(judged, verdict)
+    return table_row((test, name, *map(prose, cells), verdict.outcome.value))
 
 
 def _block(report: CiReport, judged: JudgedTest, found: Sequence[Verdict]) -> str:
@@ -238,25 +344,21 @@ def _block(report: CiReport, judged: JudgedTest, found: Sequence[Verdict]) -> st
     rerun = report.summary_options.rerun
     if not observation.problems:  # a mistake in the test comes first
         updates = rerun.updates(observation.test)
-        for each in dict.fromkeys(filter(None, (remedy_of(v, updates) for v in found))):
-            advice = each.advice[:1].upper() + each.advice[1:]
-            lines.append(f"\n{prose(advice)}{':' if each.command else '.'}\n")
-            lines += [f"\n{fenced([each.command])}"] if each.command else []
+        for remedy in dict.fromkeys(filter(None, (remedy_of(v, updates) for v in found))):
+            advice = remedy.advice[:1].upper() + remedy.advice[1:]
+            lines.append(f"\n{prose(advice)}{':' if remedy.command else '.'}\n")
+            lines += [f"\n{_fenced([remedy.command])}"] if remedy.command else []
     profile = rerun.full_profile(observation)
-    lines += [f"\nFull profile:\n\n{fenced([profile])}"] if profile else []
+    lines += [f"\nFull profile:\n\n{_fenced([profile])}"] if profile else []
     return "".join([*lines, "\n"])
 
 
 def _commands(head: str, commands: Iterable[str]) -> Iterator[Section]:
     unique = list(dict.fromkeys(map(visible, commands)))
     if unique:
-        opening, closing = fence(unique)
+        opening, closing = _fence(unique)
         lines = tuple(f"{command}\n" for command in unique)
         yield Section(head + opening, lines, closing, noun="command")
-
-
-def _names(verdicts: Iterable[Verdict]) -> str:
-    return ", ".join(code(verdict.metric.name) for verdict in verdicts)
 
 
 _PASSED: Final = "✅"
@@ -275,7 +377,7 @@ def markdown_text(report: CiReport, *, most_bytes: int = COMMENT_BYTES) -> str:
     folded = [part for part in (progress_section(report), _drifts(report)) if part]
     sections = [Section(_headline(report, quiet=quiet)), *parts, *environment, *folded, *metrics]
     whole = code(report.record) if report.record else None
-    return fit_to_size(sections, _closing(report), most_bytes=most_bytes, whole=whole)
+    return _fit_to_size(sections, _closing(report), most_bytes=most_bytes, whole=whole)
 
 
 def _parts(report: CiReport) -> Iterator[Section]:
@@ -327,16 +429,16 @@ def _machine(report: CiReport) -> Iterator[Section]:
     if summary_options.shift is not None:
         text = f"\n### Environment shifted\n\n{prose(shift_line(summary_options.shift))}\n"
         turns = "The machine, or a change that all tests share? Compare in turns:"
-        text += f"\n{turns}\n\n{fenced(['ttnn-perf ab REF'])}"
+        text += f"\n{turns}\n\n{_fenced(['ttnn-perf ab REF'])}"
         yield Section(
-            f"{text}\nIf it is to stay:\n\n{fenced([summary_options.rerun.accept_all()])}"
+            f"{text}\nIf it is to stay:\n\n{_fenced([summary_options.rerun.accept_all()])}"
         )
 
 
 def _drifts(report: CiReport) -> Section | None:
     drifts = report.summary_options.drifts
     lines = tuple(f"- {prose(drift_line(drift))}\n" for drift in drifts)
-    return Section(f"\n{summary(f'Drift: {len(drifts)}')}", lines, FOLDED) if drifts else None
+    return Section(f"\n{_summary(f'Drift: {len(drifts)}')}", lines, _FOLDED) if drifts else None
 
 
 def _environment(report: CiReport) -> str:
@@ -355,8 +457,8 @@ def _environment(report: CiReport) -> str:
     if not facts:
         return ""
     differs = "; ".join(map(prose, report.differences))
-    said = f"Not as when the baselines were accepted: {differs}.\n" if differs else ""
-    return f"\n**Environment:** {' · '.join(facts)}\n{said}"
+    changed = f"Not as when the baselines were accepted: {differs}.\n" if differs else ""
+    return f"\n**Environment:** {' · '.join(facts)}\n{changed}"
 
 
 def _closing(report: CiReport) -> str:

@@ -12,7 +12,7 @@ from pytest_ttnn_perf._base.dataclass import dataclass
 from pytest_ttnn_perf._base.text import counted, shortened, visible, visible_lines
 from pytest_ttnn_perf.records.metric import Source
 from pytest_ttnn_perf.records.settings import Missing, Update
-from pytest_ttnn_perf.records.verdict import HEALTHY, BaselineHealth, Outcome, Reason
+from pytest_ttnn_perf.records.verdict import HEALTHY, QUIET, BaselineHealth, Outcome, Reason
 from pytest_ttnn_perf.report.checklist import (
     drift_line,
     finding_lines,
@@ -145,7 +145,7 @@ class SummaryOptions:
 
     failed: frozenset[str] = frozenset()
     rerun: Rerun = Rerun()
-    silent: frozenset[Outcome] = frozenset({Outcome.WITHIN, Outcome.SHIFTED})
+    silent: frozenset[Outcome] = QUIET
     shift: Shift | None = None
     drifts: tuple[Drifting, ...] = ()
     update: Update | None = None

@@ -13,7 +13,7 @@ from pytest_ttnn_perf.records.finding import ModelKind, NeedlessWaiver, RuleOutc
 from pytest_ttnn_perf.records.metric import KERNEL_TIME, Kind
 from pytest_ttnn_perf.records.observation import JudgedTest
 from pytest_ttnn_perf.records.settings import Checklist, Missing
-from pytest_ttnn_perf.records.verdict import Drifting, Outcome, Reason
+from pytest_ttnn_perf.records.verdict import QUIET, WITHOUT_BASELINE, Drifting, Outcome, Reason
 from pytest_ttnn_perf.report.terminal import SummaryOptions
 
 if TYPE_CHECKING:
@@ -250,10 +250,7 @@ def summary_options_of(
     tests: Sequence[JudgedTest], settings: Settings, *, rerun: Rerun, shift: Shift | None
 ) -> SummaryOptions:
     """Return how a judged run is told."""
-    # What only the machine did is told once for all tests.
-    silent = {Outcome.WITHIN, Outcome.SHIFTED}
-    if settings.missing is Missing.IGNORE:
-        silent |= {Outcome.NO_BASELINE, Outcome.NOT_COMPARABLE}
+    silent = QUIET | WITHOUT_BASELINE if settings.missing is Missing.IGNORE else QUIET
     names = frozenset(judged.observation.test for judged in tests if is_failed(judged, settings))
     progress = {judged.observation.test: progress_of_test(judged) for judged in tests}
     known = tuple((test, steps) for test, steps in progress.items() if steps is not None)
@@ -261,7 +258,7 @@ def summary_options_of(
     return SummaryOptions(
         names,
         rerun,
-        frozenset(silent),
+        silent,
         shift,
         drifts,
         progress=known,

@@ -149,8 +149,7 @@ def report_writers(report: CiReport, settings: Settings) -> Iterator[Callable[[]
 
 def _add_to_step_summary(file: Path, report: CiReport) -> None:
     """Add a report to the summary of this step, which others may have begun."""
-    from pytest_ttnn_perf.report.markdown import markdown_text
-    from pytest_ttnn_perf.report.markup import SUMMARY_BYTES
+    from pytest_ttnn_perf.report.markdown import SUMMARY_BYTES, markdown_text
 
     try:
         taken = file.stat().st_size if file.exists() else 0

@@ -22,8 +22,7 @@ from pytest_ttnn_perf.report.ci import (
     gitlab_text,
     property_pairs,
 )
-from pytest_ttnn_perf.report.markdown import markdown_text
-from pytest_ttnn_perf.report.markup import COMMENT_BYTES, code, prose, row
+from pytest_ttnn_perf.report.markdown import COMMENT_BYTES, code, markdown_text, prose, table_row
 from pytest_ttnn_perf.report.terminal import summary_lines
 from tests.harness.ci_report import finding, judged, told, verdict
 
@@ -70,7 +69,7 @@ def a_run(test: str, metric: str, text: str) -> CiReport:
 @example(["a\\|b"])
 def test_row_is_one_line_with_its_columns_whatever_is_in_it(texts: list[str]) -> None:
     for cell in (code, prose):
-        line = row([cell(text) for text in texts])
+        line = table_row([cell(text) for text in texts])
         assert line.splitlines() == [line[:-1]]
         for pairs in (False, True):
             assert cells_of(line[:-1], pairs=pairs) == len(texts)

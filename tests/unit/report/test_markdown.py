@@ -11,8 +11,7 @@ from pytest_ttnn_perf.records.finding import Evidence, Severity
 from pytest_ttnn_perf.records.hardware import Environment
 from pytest_ttnn_perf.records.settings import Missing
 from pytest_ttnn_perf.records.verdict import Outcome, Shift
-from pytest_ttnn_perf.report.markdown import markdown_text
-from pytest_ttnn_perf.report.markup import COMMENT_BYTES
+from pytest_ttnn_perf.report.markdown import COMMENT_BYTES, markdown_text
 from tests.harness.ci_report import finding, judged, told, verdict
 
 if TYPE_CHECKING:
