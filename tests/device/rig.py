@@ -120,6 +120,15 @@ class Rig:
         )  # fmt: skip
         return Ran(done.returncode, clean(done.stdout), clean(done.stderr))
 
+    def steady_wall_times(self) -> None:
+        """Store wall times as a machine would that does nothing else: a busy one is too noisy."""
+        for file in (self.project / "baselines").rglob("*.json"):
+            document = json.loads(file.read_text())
+            for test in document["tests"].values():
+                middle, _, count = test["metrics"]["wall_time"]["sessions"][0]
+                test["metrics"]["wall_time"]["sessions"] = [[middle, 0, count]] * 3
+            file.write_text(json.dumps(document))
+
     def record(self) -> dict[str, Any]:
         """Return the newest run record."""
         files = (self.project / ".ttnn_perf" / "runs").glob("*.json")

@@ -107,24 +107,29 @@ def test_what_happens_is_said_while_it_happens(project: Project) -> None:
 
 
 def test_only_what_is_in_question_is_run_again(project: Project) -> None:
-    names = ("slow", "cleared", "fine", "faster")
-    write_turns(project, **{each: latencies(10) for each in names})
+    names = ("slow", "cleared", "fine", "also_fine", "faster", "rate")
+    rate = {"unit": "tok/s", "kind": "throughput", "better": "higher"}
+    known = {each: latencies(10) for each in names[:-1]}
+    write_turns(project, **known, rate=[{"speed": metric(100, **rate)}])
     project.pytest("--ttnn-perf-update=new")
     write_turns(
         project,
         slow=latencies(20),
         cleared=latencies(20, 10),
         fine=latencies(10),
+        also_fine=latencies(10),
         faster=latencies(5),
+        rate=[{"speed": metric(50, **rate)}, {"speed": metric(99, **rate)}],
     )
 
     done = gate(project)
 
-    assert counts_of(done) == "1 failed, 3 passed"
-    assert [ran(project, name) for name in names] == [3, 2, 1, 1]
+    assert counts_of(done) == "1 failed, 5 passed"
+    assert [ran(project, name) for name in names] == [3, 2, 1, 1, 1, 2]
+    assert f"{id_of('rate')}: speed 50.0 % lower: to be measured again" in said(done)
     headings = [line for line in said(done) if line.startswith("confirm pass")]
     assert headings == [
-        "confirm pass 1 of 2: measuring 2 tests again in a fresh process",
+        "confirm pass 1 of 2: measuring 3 tests again in a fresh process",
         "confirm pass 2 of 2: measuring 1 test again in a fresh process",
     ]
 
@@ -158,18 +163,6 @@ def test_what_is_no_matter_of_luck_is_judged_at_once(project: Project) -> None:
     assert counts_of(done) == "7 failed"
     assert [ran(project, name) for name in known] == [1] * 7
     assert said(done) == []
-
-
-def test_throughput_that_fell_is_measured_again(project: Project) -> None:
-    rate = {"unit": "tok/s", "kind": "throughput", "better": "higher"}
-    write_turns(project, model=[{"speed": metric(100, **rate)}])
-    project.pytest("--ttnn-perf-update=new")
-    write_turns(project, model=[{"speed": metric(50, **rate)}, {"speed": metric(99, **rate)}])
-
-    done = gate(project)
-
-    assert (counts_of(done), ran(project)) == ("1 passed", 2)
-    assert said(done)[0] == f"{id_of('model')}: speed 50.0 % lower: to be measured again"
 
 
 @pytest.mark.parametrize(("passes", "stored"), [("0", [10]), ("2", [10, 11, 12])])

@@ -87,7 +87,7 @@ def test_run_without_measured_tests_does_not_look_like_a_pass(project: Project) 
 def test_summary_of_github_is_added_to(slower: Project, summary: Path) -> None:
     summary.write_text("of another step\n")
 
-    slower.pytest_process("--ttnn-perf", "--ttnn-perf-isolate=process", "--ttnn-perf-confirm=1")
+    slower.pytest("--ttnn-perf", "--ttnn-perf-isolate=process", "--ttnn-perf-confirm=1")
 
     before, _, after = summary.read_text().partition("## ❌ ttnn-perf: 1 of 1 test failed\n")
     assert before == "of another step\n"

@@ -28,11 +28,10 @@ def profiler_of(ran: Ran) -> str:
 @pytest.mark.parametrize(
     ("value", "sources", "workers"),
     [
-        ("off", set(), ["1-wall"]),
         ("realtime", {"realtime"}, ["1-wall"]),
         ("device", {"device"}, ["1-device", "2-wall"]),
     ],
-    ids=["off", "realtime", "device"],
+    ids=["realtime", "device"],
 )
 def test_device_times_come_from_where_they_are_asked_for(
     tmp_path: Path, value: str, sources: set[str], workers: list[str]
