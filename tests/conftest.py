@@ -10,6 +10,7 @@ from pathlib import Path
 
 # A run in this process forgets what it imported: what is loaded here is not loaded anew each time.
 import filelock  # noqa: F401
+import hypothesis
 import pytest
 import tabulate  # noqa: F401
 
@@ -20,6 +21,10 @@ from tests.harness.project import Project, Ran
 
 for module in pkgutil.walk_packages(pytest_ttnn_perf.__path__, "pytest_ttnn_perf."):
     importlib.import_module(module.name)
+
+# A shared machine may stall for longer than any deadline.
+hypothesis.settings.register_profile("shared machine", deadline=None)
+hypothesis.settings.load_profile("shared machine")
 
 # What a run says must not depend on what else this machine does.
 os.environ["TTNN_PERF_HOST"] = str(Path(__file__).parent / "harness" / "idle_host")

@@ -19,10 +19,9 @@ if TYPE_CHECKING:
 
     from pytest_ttnn_perf.records.verdict import Verdict
 
-#: A shared machine may stall for longer than any deadline.
-FEW = settings(max_examples=40, deadline=None)
-SOME = settings(max_examples=80, deadline=None)
-MANY = settings(max_examples=150, deadline=None)
+FEW = settings(max_examples=40)
+SOME = settings(max_examples=80)
+MANY = settings(max_examples=150)
 
 DIRECTIONS = st.sampled_from([Better.LOWER, Better.HIGHER])
 #: What the gate compares by ratio, in every unit that has a rule of its own and in one that has
