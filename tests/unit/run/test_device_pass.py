@@ -124,6 +124,13 @@ def test_a_test_that_told_nothing_says_why(observed: object, why: str) -> None:
     assert heard.observations == {"a": given_up("a", why)}
 
 
+def test_a_test_that_was_skipped_is_not_missed_and_one_that_runs_again_is_waited_for() -> None:
+    heard = Heard("skipped", "rerun")
+    heard.receive(reported("skipped", outcome="skipped"))
+    heard.receive(reported("rerun", encode(told("rerun")), outcome="rerun"))
+    assert (heard.observations, list(heard.waiting)) == ({}, ["rerun"])
+
+
 @pytest.mark.parametrize(
     ("message", "why"),
     [

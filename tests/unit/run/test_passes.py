@@ -112,7 +112,11 @@ def test_a_worker_that_goes_on_after_its_end_has_come_to_it(scene: Scene) -> Non
     assert not (scene.path / "passes").exists()
 
 
-@pytest.mark.parametrize("last", ["raw(b'no JSON\\n')", "raw(b'{')"], ids=["damaged", "cut"])
+@pytest.mark.parametrize(
+    "last",
+    ["raw(b'no JSON\\n')", "raw(b'{')", 'raw(b\'{"kind": "Sung"}\\n\')'],
+    ids=["damaged", "cut", "no message"],
+)
 def test_a_worker_whose_stream_broke_after_its_end_is_a_loss(scene: Scene, last: str) -> None:
     listener = scene.run(f"collect(['a']); run('a'); close(); {last}")
     assert [loss.tests for loss in listener.losses] == [()]
