@@ -120,7 +120,11 @@ def layouts_of(file: Path, names: Sequence[str]) -> tuple[Layout, ...]:
     """
     columns = {name: at for at, name in enumerate(names)}
     if not is_header(names):
-        raise InputError(file, _not_ours(columns), line=1)
+        problem = f"not an ops CSV: expected columns {OP_CODE!r} and {OP_TYPE!r} in the first line"
+        if CALL in columns and OP_CODE not in columns:
+            # What the profiler writes when it was told to leave the host out.
+            problem = "a report of the device alone, without op names: profile with the host's data"
+        raise InputError(file, problem, line=1)
     if len(columns) < len(names):
         twice = next(name for at, name in enumerate(names) if columns[name] != at)
         raise InputError(file, f"the column {twice!r} stands twice in the header", line=1)
@@ -132,13 +136,6 @@ def layouts_of(file: Path, names: Sequence[str]) -> tuple[Layout, ...]:
         problem = f"expected a column {_KERNEL_TIMES[0][0]!r} in the header, found no time at all"
         raise InputError(file, problem, line=1)
     return tuple(_layout(columns, choice) for choice in times)
-
-
-def _not_ours(columns: dict[str, int]) -> str:
-    if CALL in columns and OP_CODE not in columns:
-        # What the profiler writes when it was told to leave the host out.
-        return "a report of the device alone, without op names: profile with the host's data"
-    return f"not an ops CSV: expected columns {OP_CODE!r} and {OP_TYPE!r} in the first line"
 
 
 def _layout(columns: dict[str, int], times: tuple[str, ...]) -> Layout:

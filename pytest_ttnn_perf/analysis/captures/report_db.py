@@ -20,7 +20,6 @@ from pytest_ttnn_perf.analysis.captures.report_db_text import (
 from pytest_ttnn_perf.records.json_value import describe
 from pytest_ttnn_perf.records.ttnn_report import (
     Comparison,
-    Device,
     Edge,
     OperationError,
     Report,
@@ -164,7 +163,10 @@ def _report(tables: Tables, ranks: tuple[int, ...], rank: int) -> Report:
         schema_version=_schema_version(tables),
         ranks=ranks,
         rank=rank,
-        devices=tuple(_device(row) for row in tables.kept("devices", "device_id", *_DEVICE)),
+        devices=tuple(
+            device_of(row.identity("device_id"), row.size)
+            for row in tables.kept("devices", "device_id", *_DEVICE)
+        ),
         operations=operations,
         tensors=_tensors(tables),
         edges=edges,
@@ -185,10 +187,6 @@ def _schema_version(tables: Tables) -> str | None:
     ]
     tables.rank = rank
     return found[0] if found else None
-
-
-def _device(row: Row) -> Device:
-    return device_of(row.identity("device_id"), row.size)
 
 
 def _tensors(tables: Tables) -> dict[int, TensorRecord]:

@@ -318,8 +318,5 @@ def _add_graphs(tables: Tables, parts: dict[int, _Parts]) -> None:
             for node in nodes_of(Value(loads(text))):
                 part.inside.add(node)
         except (DecodeError, ValueError) as cause:
-            raise InputError(tables.file, f"{place}: {_problem(cause)}") from cause
-
-
-def _problem(cause: DecodeError | ValueError) -> str:
-    return str(cause) if isinstance(cause, DecodeError) else f"not valid JSON: {cause}"
+            problem = cause if isinstance(cause, DecodeError) else f"not valid JSON: {cause}"
+            raise InputError(tables.file, f"{place}: {problem}") from cause

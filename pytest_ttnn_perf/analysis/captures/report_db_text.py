@@ -178,11 +178,10 @@ def conv_of(arguments: Mapping[str, str]) -> ConvConfig | None:
     """Return the configuration that a convolution was given, by keyword or by position."""
     named = arguments.get("conv_config", "")
     texts = (named, *arguments.values())
-    found = next((text for text in texts if _CONV.search(text, 0, _LONGEST)), None)
-    return None if found is None else _conv(found[:_LONGEST])
-
-
-def _conv(text: str) -> ConvConfig:
+    found = next((each for each in texts if _CONV.search(each, 0, _LONGEST)), None)
+    if found is None:
+        return None
+    text = found[:_LONGEST]
     activation = attribute(text, "activation") or ""
     return ConvConfig(
         weights_dtype=bare_name(attribute(text, "weights_dtype")),

@@ -50,12 +50,9 @@ def bounded_text(file: Path, *, largest: int = LARGEST_FILE) -> str:
     if not text.strip():
         raise InputError(file, "the file is empty")
     if "\0" in text:
-        raise InputError(file, "expected text, found a NUL byte", line=_line_of(text, "\0"))
+        line = text.count("\n", 0, text.index("\0")) + 1
+        raise InputError(file, "expected text, found a NUL byte", line=line)
     return text
-
-
-def _line_of(text: str, what: str) -> int:
-    return text.count("\n", 0, text.index(what)) + 1
 
 
 def plain_lines(text: str) -> list[str]:

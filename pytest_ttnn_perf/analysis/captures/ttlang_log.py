@@ -108,17 +108,8 @@ G = TypeVar("G")
 _FINDER: Final = json.JSONDecoder()
 
 
-def read_flow_graph(lines: Lines) -> FlowGraph | None:
+def _read_graph(lines: Lines, decode: Callable[[Value], G], *, what: str) -> G | None:
     """Read the graph below its heading; None, and a problem, where there is none."""
-    return _graph(lines, _flow_graph, what="FLOW GRAPH")
-
-
-def read_pipe_graph(lines: Lines) -> PipeGraph | None:
-    """Read the graph below its heading; None, and a problem, where there is none."""
-    return _graph(lines, _pipe_graph, what="PIPE GRAPH")
-
-
-def _graph(lines: Lines, decode: Callable[[Value], G], *, what: str) -> G | None:
     start = lines.number
     lines.begin()
     while lines.peek() == "":
@@ -276,9 +267,9 @@ class _Found:
         if line in {PERF_SUMMARY, OLD_PERF_SUMMARY} or is_program(line):
             self.perf_summaries.append(read_perf_summary(lines))
         elif line in FLOW_GRAPHS:
-            self.flow_graphs.append(read_flow_graph(lines))
+            self.flow_graphs.append(_read_graph(lines, _flow_graph, what="FLOW GRAPH"))
         elif line == PIPE_GRAPH:
-            self.pipe_graphs.append(read_pipe_graph(lines))
+            self.pipe_graphs.append(_read_graph(lines, _pipe_graph, what="PIPE GRAPH"))
         elif line == AUTO_PROFILE:
             self.auto_profiles.append(read_auto_profile(lines))
         elif line == SIGNPOST_PROFILE:

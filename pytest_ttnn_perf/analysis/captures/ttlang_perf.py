@@ -73,10 +73,6 @@ def _grid(found: re.Match[str]) -> dict[str, object]:
     return {"grid": (whole(x), whole(y)), "cores": whole(cores)}
 
 
-def _duration(found: re.Match[str]) -> dict[str, object]:
-    return {"duration": _span(*found.groups())}
-
-
 _MOVED: Final = {
     "DRAM read": "dram_read",
     "DRAM write": "dram_write",
@@ -94,10 +90,6 @@ def _moved(found: re.Match[str]) -> dict[str, object]:
 def _targets(found: re.Match[str]) -> dict[str, object]:
     cores, x, y = map(whole, found.groups())
     return {"l1_targets": cores, "l1_target_grid": (x, y)}
-
-
-def _bandwidth(found: re.Match[str]) -> dict[str, object]:
-    return {"bandwidth_gb_s": float(found[1])}
 
 
 def _sizes(found: re.Match[str]) -> dict[str, object]:
@@ -125,28 +117,19 @@ def _noc(found: re.Match[str]) -> dict[str, object]:
     return {f"noc_{found[1]}": tuple(counts)} if len(counts) == len(parts) else {}
 
 
-def _semaphores(found: re.Match[str]) -> dict[str, object]:
-    return {"semaphore_events": whole(found[1])}
-
-
-def _channels(found: re.Match[str]) -> dict[str, object]:
-    return {"dram_channels": whole(found[1])}
-
-
-def _kernel_times(_: re.Match[str]) -> dict[str, object]:
-    return {_KERNEL_TIMES: ()}
-
-
 #: No two of the quantifiers beside each other match the same: time grows with length, no faster.
 _FIELDS: Final[tuple[tuple[re.Pattern[str], Callable[[re.Match[str]], dict[str, object]]], ...]] = (
     (re.compile(rf"grid: ({WHOLE})x({WHOLE}) \(({WHOLE}) (?:cores|nodes)\)"), _grid),
-    (re.compile(rf"duration: {_SPAN}"), _duration),
+    (re.compile(rf"duration: {_SPAN}"), lambda found: {"duration": _span(*found.groups())}),
     (re.compile(rf"  ({'|'.join(_MOVED)}): +{_SIZE} +\(({WHOLE}) transfers(?:, pipe)?\)"), _moved),
     (
         re.compile(rf"  L1 targets: +({WHOLE}) (?:cores|nodes) \(({WHOLE})x({WHOLE})\)"),
         _targets,
     ),
-    (re.compile(rf"  effective BW: +({DECIMAL}) GB/s(?: \(.*\))?"), _bandwidth),
+    (
+        re.compile(rf"  effective BW: +({DECIMAL}) GB/s(?: \(.*\))?"),
+        lambda found: {"bandwidth_gb_s": float(found[1])},
+    ),
     (re.compile(r"  transfer sizes?: +(\S.*)"), _sizes),
     (
         re.compile(
@@ -155,10 +138,13 @@ _FIELDS: Final[tuple[tuple[re.Pattern[str], Callable[[re.Match[str]], dict[str, 
         ),
         _barriers,
     ),
-    (re.compile(rf"  semaphores: +({WHOLE}) events"), _semaphores),
+    (
+        re.compile(rf"  semaphores: +({WHOLE}) events"),
+        lambda found: {"semaphore_events": whole(found[1])},
+    ),
     (re.compile(r"  noc (reads|writes):(?: +(\S.*))?"), _noc),
-    (re.compile(rf"  DRAM channels: +({WHOLE})"), _channels),
-    (re.compile(r"  kernel time:"), _kernel_times),
+    (re.compile(rf"  DRAM channels: +({WHOLE})"), lambda found: {"dram_channels": whole(found[1])}),
+    (re.compile(r"  kernel time:"), lambda _: {_KERNEL_TIMES: ()}),
 )
 
 

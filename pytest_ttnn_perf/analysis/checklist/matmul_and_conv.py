@@ -345,7 +345,7 @@ def core_ops(table: OpTable, *, shortest_us: float) -> list[Op]:
     least_ns = shortest_us * 1000
     return [
         op
-        for op in ops_like(table, _is_no_collective)
+        for op in ops_like(table, lambda one: category_of(one.op) is not Category.COLLECTIVE)
         if op.kernel_ns > 0 and op.kernel_ns >= least_ns and not is_dram_sharded(op)
     ]
 
@@ -353,7 +353,3 @@ def core_ops(table: OpTable, *, shortest_us: float) -> list[Op]:
 def none_long_enough(shortest_us: float) -> str:
     """Say why rules about cores say nothing of a program without such ops."""
     return f"no op of {shortest_us:g} µs or more that is to be counted"
-
-
-def _is_no_collective(signature: Signature) -> bool:
-    return category_of(signature.op) is not Category.COLLECTIVE

@@ -279,7 +279,8 @@ def gaps_of(subject: Subject) -> Gaps | str:
     if not waits and any(len(sequence) > 1 for sequence in sequences):
         return _NO_GAPS
     return Gaps(
-        waited_ns=sum(_gap(table, at) for at in waits),
+        # A gap below zero is an artefact of the profiler's clocks.
+        waited_ns=sum(max(gaps[at] or 0.0, 0.0) for at in waits),
         worked_ns=sum(table.columns.kernel_ns[at] for each in sequences for at in each),
         executions=len(windows) or len({key[1:] for key in replays}),
         replayed=bool(replays),
@@ -291,11 +292,6 @@ def longest_gaps(table: OpTable, gaps: Gaps) -> Iterator[Evidence]:
     """Return before which ops the devices waited most."""
     waits = map(table.op, gaps.waits)
     return worst_ops(waits, lambda op: max(op.gap_ns or 0.0, 0.0), of=gaps.whole_ns)
-
-
-def _gap(table: OpTable, at: int) -> float:
-    """Return a gap; one below zero is an artefact of the profiler's clocks."""
-    return max(table.columns.gap_ns[at] or 0.0, 0.0)
 
 
 def _replays(table: OpTable) -> dict[tuple[int, int, int], OpPlaces]:

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from pytest_ttnn_perf.analysis.checklist.rule import Answer, Rule
     from pytest_ttnn_perf.records.finding import Finding, Subject, Unanswered
-    from pytest_ttnn_perf.records.ops import Op, OpTable
+    from pytest_ttnn_perf.records.ops import OpTable
     from pytest_ttnn_perf.records.ttlang import TtlangLog
 
 
@@ -249,7 +249,11 @@ def _memory(use: float) -> Bottleneck:
 
 def _compute(table: OpTable) -> Bottleneck | None:
     """Return whether most of the time goes into ops that are near what the device can do."""
-    modelled = [op for op in device_ops(table) if _is_work(op)]
+    modelled = [
+        op
+        for op in device_ops(table)
+        if op.ideal_ns is not None and category_of(op.signature.op) in _WORK
+    ]
     if sum(op.kernel_ns for op in modelled) <= kernel_ns(table) / 2:
         return None
     reached = judged_efficiency(modelled, _BOUND, named="op", of=kernel_ns(table))
@@ -258,10 +262,6 @@ def _compute(table: OpTable) -> Bottleneck | None:
     kind = BottleneckKind.COMPUTE
     sentence = f"{kind.value}: the ops that compute reach {percent(reached.value)} of their ideal"
     return Bottleneck(kind, sentence, reached.value, _BOUND.value, reached.unit)
-
-
-def _is_work(op: Op) -> bool:
-    return op.ideal_ns is not None and category_of(op.signature.op) in _WORK
 
 
 def _said(kind: BottleneckKind, answer: Answer) -> Bottleneck | None:

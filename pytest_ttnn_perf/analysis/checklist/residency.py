@@ -28,6 +28,7 @@ from pytest_ttnn_perf.records.ttnn_report import BufferType
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    from pytest_ttnn_perf.records.finding import Subject
     from pytest_ttnn_perf.records.ops import Op, OpTable, Signature, Tensor
     from pytest_ttnn_perf.records.ttnn_report import Edge, Operation, Report
 
@@ -81,11 +82,21 @@ def activation_reads(table: OpTable) -> Sequence[Reads]:
     return tuple(Reads(ops[key], activations) for key, activations in found.items())
 
 
-def activation_operands(table: OpTable) -> Iterator[Operand]:
-    """Yield the activations that ops of devices read, by what people call these ops."""
-    for ops, activations in activation_reads(table):
-        name = described(ops[0])
-        yield from (Operand(name, tensor, len(ops), given=False) for tensor in activations)
+def activation_operands(subject: Subject, *, with_producer: bool = False) -> Iterator[Operand]:
+    """Yield the activations that ops read, by what people call these ops.
+
+    They are those of the op table or, without one, of the report, which also tells what made them.
+    """
+    if subject.ops is not None:
+        for ops, activations in activation_reads(subject.ops):
+            name = described(ops[0])
+            yield from (Operand(name, tensor, len(ops), given=False) for tensor in activations)
+    elif subject.report is not None:
+        names = {operation.id: operation.name for operation in subject.report.operations}
+        for edge, tensor in activation_edges(subject.report):
+            producer = f"{names[edge.producer]} → " if with_producer else ""
+            shape = shape_text(tensor.logical or tensor.padded)
+            yield Operand(f"{producer}{names[edge.consumer]} {shape}", tensor, 1, given=False)
 
 
 def _kind(tensor: Tensor) -> tuple[object, ...]:

@@ -110,18 +110,15 @@ def as_configured(
     """Apply the severities and waivers that the project and the test configure."""
     if not rules and not waived:
         return findings
-    return tuple(
-        _as_configured(finding, rules.get(finding.code, _USUAL), (waived or {}).get(finding.code))
-        for finding in findings
-    )
-
-
-def _as_configured(finding: Finding, rule: RuleSettings, waived: str | None) -> Finding:
-    return replace(
-        finding,
-        severity=rule.severity or finding.severity,
-        waived=(waived or rule.waive) if finding.outcome is RuleOutcome.FOUND else None,
-    )
+    configured: list[Finding] = []
+    for finding in findings:
+        rule = rules.get(finding.code, _USUAL)
+        waiver = (waived or {}).get(finding.code) or rule.waive
+        if finding.outcome is not RuleOutcome.FOUND:
+            waiver = None
+        severity = rule.severity or finding.severity
+        configured.append(replace(finding, severity=severity, waived=waiver))
+    return tuple(configured)
 
 
 def select_rules(

@@ -413,13 +413,16 @@ def attribute(before: OpTable, after: OpTable) -> Attribution:
     the tables negates all of them.
     """
     (our_lanes, our_host), (their_lanes, their_host) = lanes_of(before), lanes_of(after)
-    unit_ns = _unit_ns([*our_lanes, *their_lanes])
+    total_ns = sum(sum(lane.kernel_ns) for lane in (*our_lanes, *their_lanes))
+    unit_ns = 2.0 ** max(_FINEST, math.frexp(total_ns)[1] - _EXACT_BITS)
     catalogue = Catalogue()
 
     def strands(table: OpTable, lanes: Iterable[Lane]) -> list[Strand]:
         variant_of = catalogue.numbered(table).__getitem__
         return [
-            Strand(tuple(map(variant_of, lane.rows)), _units(lane.kernel_ns, unit_ns))
+            Strand(
+                tuple(map(variant_of, lane.rows)), [round(ns / unit_ns) for ns in lane.kernel_ns]
+            )
             for lane in lanes
         ]
 
@@ -451,15 +454,6 @@ def attribute(before: OpTable, after: OpTable) -> Attribution:
         devices=(len(our_lanes), len(their_lanes)),
         replayed=_has_replays(before) or _has_replays(after),
     )
-
-
-def _unit_ns(lanes: Iterable[Lane]) -> float:
-    total = sum(sum(lane.kernel_ns) for lane in lanes)
-    return 2.0 ** max(_FINEST, math.frexp(total)[1] - _EXACT_BITS)
-
-
-def _units(times_ns: Iterable[float], unit_ns: float) -> list[int]:
-    return [round(time_ns / unit_ns) for time_ns in times_ns]
 
 
 def _has_replays(table: OpTable) -> bool:

@@ -50,7 +50,9 @@ def grouped(table: OpTable, chosen: Sequence[Lane] | None = None) -> OpGroups:
             median_ns=round(median(chain.from_iterable(times)), _DECIMALS),
         )
         for likeness, of_lanes in groups.items()
-        for times in (_by_time(of_lanes) if _is_bare(likeness[0]) else [of_lanes])
+        for times in (
+            [of_lanes] if likeness[0].inputs or likeness[0].outputs else _by_time(of_lanes)
+        )
     ]
     return OpGroups(table.kernel_time, tuple(sorted(found, key=_place)))
 
@@ -76,10 +78,6 @@ def _likenesses(table: OpTable, lane: Lane) -> Iterable[Likeness]:
             None if fidelity < 0 else table.fidelities[fidelity],
             "" if attributes < 0 else condensed(table.attribute_texts[attributes]),
         )
-
-
-def _is_bare(signature: Signature) -> bool:
-    return not signature.inputs and not signature.outputs
 
 
 def _by_time(of_lanes: list[list[float]]) -> Iterable[list[list[float]]]:

@@ -35,7 +35,7 @@ from pytest_ttnn_perf.records.finding import Figure, Input
 from pytest_ttnn_perf.records.ops import Category, category_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from pytest_ttnn_perf.analysis.checklist.analyses.analysis import Numbers
     from pytest_ttnn_perf.analysis.checklist.kernels import Kernel
@@ -75,19 +75,16 @@ def _settings(subject: Subject, listed: Sequence[Convolution]) -> Iterator[Secti
     }
     for heading, switches in buffers.items():
         yield section(heading, (Part(_SWITCH[on], 1) for on in switches), unit=_UNIT, of=_CONV_OF)
-    blocks = (Part(_block(each), 1) for each in _blocks(subject))
-    yield section("act_block_h", blocks, unit=_UNIT, of=_CONV_OF)
-
-
-def _blocks(subject: Subject) -> Iterator[ActBlock]:
+    blocks: Iterable[ActBlock] = ()
     if subject.ops is not None:
-        yield from blocks_in_table(subject.ops)
+        blocks = blocks_in_table(subject.ops)
     elif subject.report is not None:
-        yield from blocks_in_report(subject.report)
-
-
-def _block(block: ActBlock) -> str:
-    return f"{block.rows} of {block.most_rows} rows" if block.is_told else "not told"
+        blocks = blocks_in_report(subject.report)
+    sizes = (
+        f"{block.rows} of {block.most_rows} rows" if block.is_told else "not told"
+        for block in blocks
+    )
+    yield section("act_block_h", (Part(size, 1) for size in sizes), unit=_UNIT, of=_CONV_OF)
 
 
 def _times(subject: Subject, listed: Sequence[Convolution]) -> Iterator[Section]:

@@ -78,10 +78,10 @@ def _weights(subject: Subject) -> Iterator[Section]:
 def _products(subject: Subject) -> Iterator[Section]:
     if subject.ops is not None:
         ops = [op for op in products_in(subject.ops) if len(op.signature.inputs) > 1]
-        yield by_time("matmuls and convolutions", ops, _formats, of="of their time")
+        yield by_time("matmuls and convolutions", ops, _both_dtypes, of="of their time")
 
 
-def _formats(op: Op) -> str:
+def _both_dtypes(op: Op) -> str:
     first, second, *_ = op.signature.inputs
     return f"{first.dtype} x {second.dtype}"
 

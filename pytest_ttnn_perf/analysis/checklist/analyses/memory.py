@@ -17,14 +17,8 @@ from pytest_ttnn_perf.analysis.checklist.analyses.analysis import (
 )
 from pytest_ttnn_perf.analysis.checklist.kernels import kernels_of
 from pytest_ttnn_perf.analysis.checklist.op_times import kernel_ns, ops_like
-from pytest_ttnn_perf.analysis.checklist.operands import (
-    NO_OPERANDS,
-    Operand,
-    operands_of,
-    shape_text,
-)
+from pytest_ttnn_perf.analysis.checklist.operands import NO_OPERANDS, Operand, operands_of
 from pytest_ttnn_perf.analysis.checklist.residency import (
-    activation_edges,
     activation_operands,
     budget_bytes,
     called,
@@ -49,6 +43,7 @@ if TYPE_CHECKING:
     from pytest_ttnn_perf.records.ttnn_report import Report
 
 
+_BUDGET: Final = "L1 of a core for tensors and circular buffers"
 _LOWER: Final = "what L1 holds is a lower bound: not every operation tells its circular buffers"
 
 
@@ -57,30 +52,21 @@ def _look_at_memory(subject: Subject) -> Numbers | Answer:
     report = subject.report
     if not operands and report is None:
         return Answer.not_measured("the capture does not tell where tensors lie")
+    budget = budget_bytes(report) if report else None
+    running = [each for each in (report.operations if report else ()) if each.device_operations]
     return judged(
         subject,
         {"activations read from DRAM": "TTP303", "L1 left free": "TTP304"},
         by_bytes("operands", operands, _place, of="of operand bytes"),
         by_bytes("ops", operands, lambda each: f"{each.op} {_place(each)}", of="of operand bytes"),
         *(_alive(report) if report else ()),
-        figures=tuple(_budget(report)) if report else (),
-        notes=(_LOWER,) if report and _is_lower_bound(report) else (),
+        figures=() if budget is None else (Figure(_BUDGET, budget, "B"),),
+        notes=(_LOWER,) if any(each.cb_bytes_per_core is None for each in running) else (),
     )
 
 
 def _place(operand: Operand) -> str:
     return operand.tensor.memory.partition("_")[0] or "not told"
-
-
-def _budget(report: Report) -> Iterator[Figure]:
-    budget = budget_bytes(report)
-    if budget is not None:
-        yield Figure("L1 of a core for tensors and circular buffers", budget, "B")
-
-
-def _is_lower_bound(report: Report) -> bool:
-    running = [each for each in report.operations if each.device_operations]
-    return any(each.cb_bytes_per_core is None for each in running)
 
 
 def _alive(report: Report) -> Iterator[Section]:
@@ -106,7 +92,7 @@ def _look_at_sharding(subject: Subject) -> Numbers | Answer:
     operands = operands_of(subject)
     if not operands:
         return Answer.not_measured(NO_OPERANDS)
-    reads = list(_reads(subject))
+    reads = list(activation_operands(subject))
     whole = sum(each.size for each in reads)
     spread = (each for each in reads if is_interleaved(each.tensor))
     return judged(
@@ -126,21 +112,6 @@ def _look_at_sharding(subject: Subject) -> Numbers | Answer:
 
 def _memory(operand: Operand) -> str:
     return operand.tensor.memory or "not told"
-
-
-def _reads(subject: Subject) -> Iterator[Operand]:
-    """Yield what reads an activation, and the activation."""
-    if subject.ops is not None:
-        yield from activation_operands(subject.ops)
-    elif subject.report is not None:
-        yield from _report_reads(subject.report)
-
-
-def _report_reads(report: Report) -> Iterator[Operand]:
-    names = {operation.id: operation.name for operation in report.operations}
-    for edge, tensor in activation_edges(report):
-        name = f"{names[edge.consumer]} {shape_text(tensor.logical or tensor.padded)}"
-        yield Operand(name, tensor, 1, given=False)
 
 
 SHARDING: Final = Kind(

@@ -51,15 +51,11 @@ def row_major_compute(
     has no such times: there calls are counted.
     """
     if ops is not None and has_operands(ops):
-        return _of_table(ops, share)
+        part = share_of(ops, ops_like(ops, _on_rows))
+        return part.at_most(share, f"{part.told('op')} on row-major tensors")
     if report is not None:
         return _of_report(report, calls)
     return Answer.not_measured(NO_OPERANDS)
-
-
-def _of_table(table: OpTable, limit: Limit) -> Answer:
-    part = share_of(table, ops_like(table, _on_rows))
-    return part.at_most(limit, f"{part.told('op')} on row-major tensors")
 
 
 def _of_report(report: Report, limit: Limit) -> Answer:

@@ -10,7 +10,7 @@ from pytest_ttnn_perf.analysis.checklist.rule import Answer, Limit, rule
 from pytest_ttnn_perf.records.finding import Input, Severity
 
 if TYPE_CHECKING:
-    from pytest_ttnn_perf.records.ops import OpTable, Signature
+    from pytest_ttnn_perf.records.ops import OpTable
 
 _CONVERSION: Final = re.compile(r"tilize|to_?layout", re.IGNORECASE)
 
@@ -40,9 +40,5 @@ def layout_conversions(
     ## Where it looks
     OP CODE and the kernel time of the op table.
     """
-    part = share_of(ops, ops_like(ops, _converts))
+    part = share_of(ops, ops_like(ops, lambda one: _CONVERSION.search(one.op) is not None))
     return part.at_most(share, part.told("conversion"))
-
-
-def _converts(signature: Signature) -> bool:
-    return _CONVERSION.search(signature.op) is not None

@@ -6,12 +6,11 @@ from typing import TYPE_CHECKING
 
 from pytest_ttnn_perf._base.text import counted, percent
 from pytest_ttnn_perf.analysis.checklist.op_times import has_operands
-from pytest_ttnn_perf.analysis.checklist.operands import NO_OPERANDS, Operand, by_weight, shape_text
+from pytest_ttnn_perf.analysis.checklist.operands import NO_OPERANDS, Operand, by_weight
 from pytest_ttnn_perf.analysis.checklist.residency import (
     NO_ACTIVATIONS,
     NO_GRAPHS,
     PREFILL,
-    activation_edges,
     activation_operands,
     has_graphs,
     is_interleaved,
@@ -21,9 +20,7 @@ from pytest_ttnn_perf.analysis.checklist.rule import Answer, Limit, rule
 from pytest_ttnn_perf.records.finding import Input, Severity, Subject
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
-
-    from pytest_ttnn_perf.records.ttnn_report import Report
+    from collections.abc import Iterable
 
 
 @rule("TTP301", "interleaved-activations", Severity.WARNING, Input.OPS, Input.REPORT)
@@ -61,7 +58,7 @@ def interleaved_activations(
         return Answer.not_applicable(PREFILL)
     if subject.ops is None and subject.report is not None and not has_graphs(subject.report):
         return Answer.not_measured(NO_GRAPHS)
-    reads = list(_reads(subject))
+    reads = list(activation_operands(subject, with_producer=True))
     total = sum(each.size for each in reads)
     if not total:
         return Answer.not_applicable(NO_ACTIVATIONS)
@@ -77,18 +74,3 @@ def interleaved_activations(
 
 def _count(reads: Iterable[Operand]) -> int:
     return sum(each.times for each in reads)
-
-
-def _reads(subject: Subject) -> Iterator[Operand]:
-    if subject.ops is not None:
-        yield from activation_operands(subject.ops)
-    elif subject.report is not None:
-        yield from _report_reads(subject.report)
-
-
-def _report_reads(report: Report) -> Iterator[Operand]:
-    names = {operation.id: operation.name for operation in report.operations}
-    for edge, tensor in activation_edges(report):
-        way = f"{names[edge.producer]} → {names[edge.consumer]}"
-        name = f"{way} {shape_text(tensor.logical or tensor.padded)}"
-        yield Operand(name, tensor, 1, given=False)

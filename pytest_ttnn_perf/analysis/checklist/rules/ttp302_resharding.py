@@ -13,7 +13,7 @@ from pytest_ttnn_perf.records.finding import Evidence, Input, Severity
 from pytest_ttnn_perf.records.ttnn_report import Operation, Report, Reshard
 
 if TYPE_CHECKING:
-    from pytest_ttnn_perf.records.ops import OpTable, Signature
+    from pytest_ttnn_perf.records.ops import OpTable
 
 _MOVES: Final = re.compile(r"reshard|interleaved_?to_?sharded|sharded_?to_?interleaved", re.I)
 
@@ -55,7 +55,7 @@ def resharding(
 
 
 def _by_time(table: OpTable, limit: Limit) -> Answer:
-    part = share_of(table, ops_like(table, _moves))
+    part = share_of(table, ops_like(table, lambda one: _MOVES.search(one.op) is not None))
     time, moves = percent(part.fraction), counted(part.count, "op")
     return part.at_most(limit, f"{time} of the kernel time only moves tensors, in {moves}")
 
@@ -72,10 +72,6 @@ def _by_count(report: Report, limit: Limit) -> Answer:
         operations = counted(len(report.operations), "operation")
         return Answer.not_measured(f"what ran inside is not told by {silent} of {operations}")
     return limit.clean(count)
-
-
-def _moves(signature: Signature) -> bool:
-    return _MOVES.search(signature.op) is not None
 
 
 def _reshards(report: Report, operation: Operation) -> bool:

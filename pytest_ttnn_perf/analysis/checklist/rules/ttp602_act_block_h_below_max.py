@@ -69,15 +69,9 @@ def act_block_h_below_max(
         f"room for a larger act_block_h in {len(larger)} of {counted(len(blocks), 'convolution')}",
         (
             Evidence(f"{block.name}, act_block_h_override {block.rows} → {rows}")
-            for block, rows in sorted(larger, key=_gain)
+            for block, rows in sorted(larger, key=lambda pair: -pair[1] / (pair[0].rows or 1))
         ),
     )
-
-
-def _gain(suggestion: tuple[ActBlock, int]) -> float:
-    """Return a key that sorts by how many times larger the block becomes, most first."""
-    block, rows = suggestion
-    return -rows / (block.rows or 1)
 
 
 def _untold(blocks: Sequence[ActBlock]) -> str | None:

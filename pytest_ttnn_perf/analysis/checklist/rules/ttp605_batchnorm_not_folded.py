@@ -15,7 +15,6 @@ from pytest_ttnn_perf.records.finding import Evidence, Input, Severity, Subject
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from pytest_ttnn_perf.records.ops import Signature
 
 _BATCH_NORM: Final = re.compile(r"batch_?norm", re.IGNORECASE)
 
@@ -58,13 +57,9 @@ def batchnorm_not_folded(
 
 def _batch_norms(subject: Subject) -> tuple[int, Iterable[Evidence]]:
     if subject.ops is not None:
-        ops = ops_like(subject.ops, _is_batch_norm)
+        ops = ops_like(subject.ops, lambda one: _BATCH_NORM.search(one.op) is not None)
         return len(ops), worst_ops(ops, of=kernel_ns(subject.ops))
     report = subject.report
     assert report is not None
     operations = [each for each in report.operations if _BATCH_NORM.search(each.name)]
     return len(operations), (Evidence(called(report, each)) for each in operations)
-
-
-def _is_batch_norm(signature: Signature) -> bool:
-    return _BATCH_NORM.search(signature.op) is not None

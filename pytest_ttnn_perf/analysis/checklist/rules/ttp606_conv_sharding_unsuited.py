@@ -7,7 +7,6 @@ from math import prod
 from pytest_ttnn_perf._base.text import counted
 from pytest_ttnn_perf.analysis.checklist.matmul_and_conv import (
     NO_CONVOLUTIONS,
-    Convolution,
     convolutions,
     heaviest,
     whole_ns,
@@ -57,7 +56,11 @@ def conv_sharding_unsuited(
     told = [(each, best) for each, best in suited if best is not None]
     if not told:
         return Answer.not_measured("the capture does not tell how convolutions are sharded")
-    others = [_advised(each, best) for each, best in told if each.sharding != best]
+    others = [
+        each._replace(name=f"{each.name}, {each.sharding} → {best}")
+        for each, best in told
+        if each.sharding != best
+    ]
     return share.at_most(
         len(others) / len(told),
         f"a shape for another sharding in {len(others)} of {counted(len(told), 'convolution')}",
@@ -72,7 +75,3 @@ def _suited(shape: tuple[int, ...] | None, *, tall: float, deep: float) -> str |
     if pixels >= tall * channels:
         return "HEIGHT"
     return "WIDTH" if channels >= deep * pixels else "BLOCK"
-
-
-def _advised(each: Convolution, best: str) -> Convolution:
-    return each._replace(name=f"{each.name}, {each.sharding} → {best}")

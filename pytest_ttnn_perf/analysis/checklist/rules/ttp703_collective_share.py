@@ -5,7 +5,7 @@ from __future__ import annotations
 from pytest_ttnn_perf.analysis.checklist.op_times import ops_like, share_of
 from pytest_ttnn_perf.analysis.checklist.rule import Answer, Limit, rule
 from pytest_ttnn_perf.records.finding import Input, Severity
-from pytest_ttnn_perf.records.ops import Category, OpTable, Signature, category_of
+from pytest_ttnn_perf.records.ops import Category, OpTable, category_of
 
 
 @rule("TTP703", "collective-share", Severity.WARNING, Input.OPS)
@@ -38,9 +38,6 @@ def collective_share(
     """
     if len(ops.devices) < 2:
         return Answer.not_applicable("one device")
-    part = share_of(ops, ops_like(ops, _is_collective))
+    collectives = ops_like(ops, lambda one: category_of(one.op) is Category.COLLECTIVE)
+    part = share_of(ops, collectives)
     return part.at_most(share, part.told("collective"))
-
-
-def _is_collective(signature: Signature) -> bool:
-    return category_of(signature.op) is Category.COLLECTIVE

@@ -57,7 +57,10 @@ def grid_underused(
     return share.at_least(
         part,
         f"programs run on {percent(part)} of the cores, weighted by their time",
-        (_evidence(kernel) for kernel in sorted(known, key=_idle)),
+        (
+            Evidence(f"{kernel}: of {kernel.cores_there}", kernel.program.cores, "cores")
+            for kernel in sorted(known, key=_idle)
+        ),
     )
 
 
@@ -69,7 +72,3 @@ def _idle(kernel: Kernel) -> tuple[float, int]:
     """Sort the kernel that wastes most to the front."""
     wasted = (1 - _used(kernel)) * kernel.program.duration.cycles
     return -wasted, kernel.program.program_id
-
-
-def _evidence(kernel: Kernel) -> Evidence:
-    return Evidence(f"{kernel}: of {kernel.cores_there}", kernel.program.cores, "cores")

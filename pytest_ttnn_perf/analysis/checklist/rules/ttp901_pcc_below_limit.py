@@ -43,7 +43,10 @@ def pcc_below_limit(
     checked = pccs(observation)
     if not checked:
         return Answer.not_measured(NO_PCC)
-    limits = {each.metric.name: _limit(each, least.value) for each in checked}
+    limits = {
+        each.metric.name: least.value if each.limits.at_least is None else each.limits.at_least
+        for each in checked
+    }
     # NaN is below nothing; it comes first, then the one furthest below its limit.
     short = [each for each in checked if not worst_of(each) >= limits[each.metric.name]]
     ordered = sorted(short or checked, key=lambda each: _rank(each, limits))
@@ -58,11 +61,6 @@ def pcc_below_limit(
         unit="PCC",
         evidence=(Evidence(each.metric.name, _finite(each), "PCC") for each in ordered),
     )
-
-
-def _limit(observed: MetricObservation, usual: float) -> float:
-    asked = observed.limits.at_least
-    return usual if asked is None else asked
 
 
 def _rank(observed: MetricObservation, limits: dict[str, float]) -> float:
