@@ -16,7 +16,7 @@ from pytest_ttnn_perf.analysis.captures.device_metrics import (
     gated_ops,
     graph_metrics,
     log_metrics,
-    recorded,
+    recorded_metric,
     report_metrics,
     sim_metrics,
 )
@@ -236,5 +236,5 @@ def _as_replayed(observed: MetricObservation) -> MetricObservation:
 
 
 def _nothing(why: str) -> Artifact:
-    time = recorded(KERNEL_TIME, Kind.TIME, source=Source.REPLAY)
+    time = recorded_metric(KERNEL_TIME, Kind.TIME, source=Source.REPLAY)
     return Artifact((MetricObservation(time, (), note=why),))

@@ -19,7 +19,7 @@ from pytest_ttnn_perf.analysis.captures.device_metrics import (
     OP_COUNT,
     device_metrics,
     gated_ops,
-    recorded,
+    recorded_metric,
 )
 from pytest_ttnn_perf.device.host import telemetry
 from pytest_ttnn_perf.device.profilers import (
@@ -87,14 +87,14 @@ def profile_artifact(profile: Profile, *, source: Source, report: OpTable | None
     A sample per iteration, of the slowest chip. Iterations that ran different numbers of programs
     are told as such: data was dropped, or the model does not do the same each time.
     """
-    time = recorded(KERNEL_TIME, Kind.TIME, source=source)
+    time = recorded_metric(KERNEL_TIME, Kind.TIME, source=source)
     problem = profile.problem or _uneven(profile)
     if problem is not None:
         return Artifact((MetricObservation(time, (), note=problem),))
     metrics = [
         MetricObservation(time, tuple(iteration.kernel_ns for iteration in profile.iterations)),
         MetricObservation(
-            recorded(OP_COUNT, Kind.COUNT, source=source),
+            recorded_metric(OP_COUNT, Kind.COUNT, source=source),
             (float(profile.iterations[-1].op_count),),
         ),
     ]
@@ -144,7 +144,7 @@ def _categories(table: OpTable, source: Source) -> Iterator[MetricObservation]:
     """Yield the times by category; the whole and the count are known from all iterations."""
     for observed in device_metrics(table, file="report"):
         if observed.metric.is_part_of_kernel_time:
-            metric = recorded(observed.metric.name, Kind.TIME, source=source)
+            metric = recorded_metric(observed.metric.name, Kind.TIME, source=source)
             yield MetricObservation(metric, observed.samples)
 
 
@@ -378,7 +378,7 @@ class Printing(_Profiled):
         artifact = Instruments.read_output(self, text)
         if artifact.metrics:
             return artifact
-        time = recorded(_OF_KERNELS, Kind.TIME)
+        time = recorded_metric(_OF_KERNELS, Kind.TIME)
         why = "tt-lang printed no profile: no kernel of its own ran"
         return Artifact((MetricObservation(time, (), note=why),))
 
@@ -429,4 +429,4 @@ def _of_device(observation: Observation) -> Observation:
 
 
 def _no_data(why: str) -> Artifact:
-    return Artifact((MetricObservation(recorded(KERNEL_TIME, Kind.TIME), (), note=why),))
+    return Artifact((MetricObservation(recorded_metric(KERNEL_TIME, Kind.TIME), (), note=why),))

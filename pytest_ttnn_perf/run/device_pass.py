@@ -12,7 +12,11 @@ from typing import TYPE_CHECKING, Final
 from pytest_ttnn_perf._base.dataclass import dataclass
 from pytest_ttnn_perf._base.errors import DecodeError, TtnnPerfError
 from pytest_ttnn_perf.analysis.captures.detect import op_table_of
-from pytest_ttnn_perf.analysis.captures.device_metrics import device_metrics, gated_ops, recorded
+from pytest_ttnn_perf.analysis.captures.device_metrics import (
+    device_metrics,
+    gated_ops,
+    recorded_metric,
+)
 from pytest_ttnn_perf.analysis.captures.ops_rows import window
 from pytest_ttnn_perf.observe.checklist import join_answers
 from pytest_ttnn_perf.observe.devices import SIGNPOST_BEGIN, SIGNPOST_END
@@ -154,7 +158,7 @@ class _DeviceListener(ResultListener):
 
 def unavailable(test: str, why: str, source: Source = Source.DEVICE) -> Observation:
     """Return what is known of a test whose device told nothing: why."""
-    time = recorded(KERNEL_TIME, Kind.TIME, source=source)
+    time = recorded_metric(KERNEL_TIME, Kind.TIME, source=source)
     return Observation(test, {KERNEL_TIME: MetricObservation(time, (), note=why)})
 
 

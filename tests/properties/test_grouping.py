@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from pytest_ttnn_perf.analysis.ops.align import attribute
 from pytest_ttnn_perf.analysis.ops.catalogue import function_in, settings_in
-from pytest_ttnn_perf.analysis.ops.grouping import attribute_groups, condensed, grouped
+from pytest_ttnn_perf.analysis.ops.grouping import attribute_groups, condense_settings, group_ops
 from tests.properties.strategies import MANY, SOME
 from tests.properties.test_attribution import ops
 from tests.unit.ops.tables import table
@@ -34,7 +34,7 @@ WORDS = st.sampled_from([
 
 
 def groups_of(rows: list[Op]) -> OpGroups:
-    return grouped(table(rows))
+    return group_ops(table(rows))
 
 
 def compared(before: list[Op], after: list[Op]) -> Attribution:
@@ -106,14 +106,14 @@ def test_the_order_of_the_rows_changes_no_group(rows: list[Op], random: Random) 
 @MANY
 @given(st.lists(WORDS, max_size=8).map(" ".join))
 def test_condensed_attributes_tell_the_same(text: str) -> None:
-    short = condensed(text)
+    short = condense_settings(text)
     assert settings_in(short) == settings_in(text)
     assert function_in(short) == function_in(text)
-    assert condensed(short) == short
+    assert condense_settings(short) == short
 
 
 @SOME
 @given(st.text(alphabet="abM_0123(){}[]=;'x-, ", max_size=30))
 def test_any_text_can_be_condensed(noise: str) -> None:
     text = f"in0_block_w={noise}; per_core_M=4"
-    assert settings_in(condensed(text)) == settings_in(text)
+    assert settings_in(condense_settings(text)) == settings_in(text)

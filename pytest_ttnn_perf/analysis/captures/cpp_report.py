@@ -112,13 +112,13 @@ def _row(line: bytes, names: list[str]) -> _Row:
     if len(cells) != len(names):
         message = f"expected {len(names)} values as in the header, found {len(cells)}"
         raise CellError(message)
-    said = dict(zip(names, cells, strict=True))
+    by_name = dict(zip(names, cells, strict=True))
 
     def read(name: str, as_: Callable[[bytes], float | None]) -> float | None:
-        return in_column(name, as_, said.get(name, b""))
+        return in_column(name, as_, by_name.get(name, b""))
 
     def integer(name: str, as_: Callable[[bytes], int | None] = count) -> int | None:
-        return in_column(name, as_, said.get(name, b""))
+        return in_column(name, as_, by_name.get(name, b""))
 
     device = integer(_DEVICE)
     if device is None:
@@ -126,7 +126,7 @@ def _row(line: bytes, names: list[str]) -> _Row:
         raise CellError(message)
     cycles = [integer(name) for name in _START_CYCLES]
     return _Row(
-        in_column(_OP, text, said[_OP]).strip(),
+        in_column(_OP, text, by_name[_OP]).strip(),
         device,
         read(_KERNEL, number),
         read("DEVICE FW DURATION [ns]", number),
@@ -135,7 +135,7 @@ def _row(line: bytes, names: list[str]) -> _Row:
         integer("METAL TRACE ID", whole),
         integer("METAL TRACE REPLAY SESSION ID", whole),
         next((cycle for cycle in cycles if cycle is not None), None),
-        text(said.get("DEVICE ARCH", b"")).strip().lower(),
+        text(by_name.get("DEVICE ARCH", b"")).strip().lower(),
         integer("AVAILABLE WORKER CORE COUNT"),
         *(read(name, number) for name in PER_CORE),
     )

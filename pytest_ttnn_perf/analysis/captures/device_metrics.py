@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 from pytest_ttnn_perf._base.text import counted
 from pytest_ttnn_perf.analysis.ops.align import Lane
-from pytest_ttnn_perf.analysis.ops.grouping import grouped
+from pytest_ttnn_perf.analysis.ops.grouping import group_ops
 from pytest_ttnn_perf.records.metric import CB_PEAK, KERNEL_TIME, Better, Kind, Metric, Source
 from pytest_ttnn_perf.records.observation import Limits, MetricObservation
 from pytest_ttnn_perf.records.ops import Category, category_of
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 _UNITS: Final = {Kind.TIME: "ns", Kind.BYTES: "B"}
 
 
-def recorded(
+def recorded_metric(
     name: str, kind: Kind, *, better: Better | None = None, source: Source = Source.DEVICE
 ) -> Metric:
     """Return the metric of a recorded quantity; its kind tells the unit and which way is better.
@@ -63,7 +63,7 @@ def device_metrics(table: OpTable, *, file: str) -> Iterator[MetricObservation]:
     ran different ops, has lost data: its metrics have no samples, and say why. ``file`` is the name
     of the capture.
     """
-    time = recorded(KERNEL_TIME, Kind.TIME)
+    time = recorded_metric(KERNEL_TIME, Kind.TIME)
     if table.unread:
         yield MetricObservation(time, (), note=_unread(table, file))
         return
@@ -79,12 +79,12 @@ def device_metrics(table: OpTable, *, file: str) -> Iterator[MetricObservation]:
         return
     yield MetricObservation(time, tuple(run.kernel_ns() for run in runs))
     most = float(max(run.count() for run in runs))
-    yield MetricObservation(recorded(OP_COUNT, Kind.COUNT), (most,))
+    yield MetricObservation(recorded_metric(OP_COUNT, Kind.COUNT), (most,))
     for category in Category:
         samples = tuple(run.kernel_ns(category) for run in runs)
         if any(samples):
             name = f"{KERNEL_TIME}_{category.name.lower()}"
-            yield MetricObservation(recorded(name, Kind.TIME), samples)
+            yield MetricObservation(recorded_metric(name, Kind.TIME), samples)
 
 
 def _unread(table: OpTable, file: str) -> str:
@@ -95,9 +95,9 @@ def _unread(table: OpTable, file: str) -> str:
         for why, n in reasons.items()
     ]
     several, ops = len(table.unread), len(table.unread) + table.columns.host.count(False)
-    told = f"{several} of {counted(ops, 'device op')} {'has' if several == 1 else 'have'}"
+    share = f"{several} of {counted(ops, 'device op')} {'has' if several == 1 else 'have'}"
     first = min(each.line for each in table.unread)
-    return f"{told} {' or '.join(flaws)}, first in line {first} of {file}"
+    return f"{share} {' or '.join(flaws)}, first in line {first} of {file}"
 
 
 def gated_ops(table: OpTable) -> OpGroups | None:
@@ -114,7 +114,7 @@ def gated_ops(table: OpTable) -> OpGroups | None:
     what = table.kernel_time
     what += " of one replay" if table.traces else ""
     what += " on the slowest device" if len(table.devices) > 1 else ""
-    return replace(grouped(table, middle), kernel_time=what)
+    return replace(group_ops(table, middle), kernel_time=what)
 
 
 class _Run:
@@ -175,7 +175,7 @@ def log_metrics(log: DeviceLog, *, file: str) -> Iterator[MetricObservation]:
     and what ran outside of them is none; without traces the whole log is one sample. A log that
     lacks a marker gives no samples, and says why.
     """
-    time = recorded(KERNEL_TIME, Kind.TIME)
+    time = recorded_metric(KERNEL_TIME, Kind.TIME)
     lost = _lost(log)
     if lost is not None:
         yield MetricObservation(time, (), note=f"{file}: {lost}")
@@ -183,7 +183,7 @@ def log_metrics(log: DeviceLog, *, file: str) -> Iterator[MetricObservation]:
     runs = _runs_in_log(log).values()
     yield MetricObservation(time, tuple(max(map(sum, times.values())) for times in runs))
     most = max(len(own) for times in runs for own in times.values())
-    yield MetricObservation(recorded(PROGRAM_COUNT, Kind.COUNT), (most,))
+    yield MetricObservation(recorded_metric(PROGRAM_COUNT, Kind.COUNT), (most,))
 
 
 def _lost(log: DeviceLog) -> str | None:
@@ -246,7 +246,7 @@ def _program(
     counter: str, program: Report | GraphCapture, note: str | None
 ) -> Iterator[MetricObservation]:
     operations, peaks = program.operations, program.peak_bytes_per_bank
-    count = recorded(counter, Kind.COUNT)
+    count = recorded_metric(counter, Kind.COUNT)
     # A report without operations is one of errors alone: nothing was counted.
     yield MetricObservation(count, (len(operations),) if operations else (), note=note)
     sizes = {name: peaks.get(kind, 0) for name, kind in _PEAKS.items()} if peaks else {}
@@ -255,7 +255,7 @@ def _program(
     if circular:
         sizes[CB_PEAK] = max(circular)
     for name, size in sizes.items():
-        metric = recorded(name, Kind.BYTES)
+        metric = recorded_metric(name, Kind.BYTES)
         yield MetricObservation(metric, (size,), gated=not metric.only_recorded, note=note)
 
 
@@ -274,7 +274,7 @@ def _least_pcc(scope: Scope, compared: Sequence[Comparison]) -> MetricObservatio
     limits = [(each.desired_pcc, _pcc(each)) for each in compared]
     short = [limit for limit, pcc in limits if limit is not None and pcc < limit]
     return MetricObservation(
-        recorded(f"comparison_pcc_{scope.value}", Kind.ACCURACY),
+        recorded_metric(f"comparison_pcc_{scope.value}", Kind.ACCURACY),
         (math.nan if worst.actual_pcc is None else worst.actual_pcc,),
         limits=Limits(at_least=max(short, default=worst.desired_pcc)),
         note=f"tensor {worst.tensor}, the worst of {len(compared)}",
@@ -298,15 +298,15 @@ def sim_metrics(counters: SimCounters) -> Iterator[MetricObservation]:
     They tell that a kernel does something else than before, not whether it is slower.
     """
     for counter, count in counters.counters.items():
-        yield _observed(counter, count)
+        yield _observed_counter(counter, count)
     for tensor in counters.tensors:
         if not _NAMELESS.fullmatch(tensor.name):
             for counter, count in tensor.counters.items():
-                yield _observed(counter, count, of=f"_{tensor.name}")
+                yield _observed_counter(counter, count, of=f"_{tensor.name}")
 
 
-def _observed(counter: str, count: int, *, of: str = "") -> MetricObservation:
+def _observed_counter(counter: str, count: int, *, of: str = "") -> MetricObservation:
     name = f"{_PREFIX}{counter.removeprefix(_PREFIX)}{of}"
     kind = Kind.BYTES if counter.endswith("_bytes") else Kind.COUNT
-    metric = recorded(name, kind, better=Better.EQUAL, source=Source.SIM)
+    metric = recorded_metric(name, kind, better=Better.EQUAL, source=Source.SIM)
     return MetricObservation(metric, (count,))

@@ -274,15 +274,15 @@ def text(cell: bytes) -> str:
 
 def number(cell: bytes) -> float | None:
     """Return a number; None for a cell that says nothing."""
-    said = text(cell).strip()
-    if said.lower() in _NOTHING:
+    content = text(cell).strip()
+    if content.lower() in _NOTHING:
         return None
     try:
-        value = float(said)
+        value = float(content)
     except ValueError:
         value = LARGEST * 10
     if not abs(value) <= LARGEST:
-        message = f"expected a number, found {shortened(said)}"
+        message = f"expected a number, found {shorten(content)}"
         raise CellError(message)
     return value
 
@@ -293,7 +293,7 @@ def whole(cell: bytes) -> int | None:
     if value is None:
         return None
     if not value.is_integer():
-        message = f"expected a whole number, found {shortened(text(cell))}"
+        message = f"expected a whole number, found {shorten(text(cell))}"
         raise CellError(message)
     try:
         return int(text(cell))
@@ -316,10 +316,10 @@ def extent(cell: bytes) -> tuple[int, int | None]:
     >>> extent(b"448[147]"), extent(b"384.0")
     ((448, 147), (384, None))
     """
-    said = text(cell).strip()
-    found = _EXTENT.fullmatch(said)
+    content = text(cell).strip()
+    found = _EXTENT.fullmatch(content)
     if found is None:
-        message = f"expected an extent such as 448[147], found {shortened(said)}"
+        message = f"expected an extent such as 448[147], found {shorten(content)}"
         raise CellError(message)
     padded, logical = found.groups()
     return int(padded), None if logical is None else int(logical)
@@ -334,9 +334,9 @@ def in_column(name: str, read: Callable[[C], V], cell: C) -> V:
         raise CellError(message) from cause
 
 
-def shortened(said: str) -> str:
+def shorten(content: str) -> str:
     """Quote a text for a message; a long one only in part."""
-    return repr(said if len(said) <= _MOST_SHOWN else said[:_MOST_SHOWN] + "…")
+    return repr(content if len(content) <= _MOST_SHOWN else content[:_MOST_SHOWN] + "…")
 
 
 class Decoded(dict[bytes, V]):

@@ -397,8 +397,8 @@ def _only_used(values: Sequence[Cell], numbers: list[int]) -> tuple[list[Cell], 
 
 def _only_one(values: Iterable[Cell | None]) -> Cell | None:
     """Return the value that all agree on; None where they differ or say nothing."""
-    said = {value for value in values if value is not None}
-    return said.pop() if len(said) == 1 else None
+    known = {value for value in values if value is not None}
+    return known.pop() if len(known) == 1 else None
 
 
 def is_ops_csv(head: str) -> bool:

@@ -296,7 +296,9 @@ def signature_decoder(layout: Layout) -> Callable[[bytes], Signature]:
         for operand, own, tensors in operands:
             tensor = in_column(operand.name, tensors.__getitem__, own(cells))
             (inputs if operand.is_input else outputs).append(tensor)
-        return Signature(in_column(column.OP_CODE, text, cells[0]), _given(inputs), _given(outputs))
+        return Signature(
+            in_column(column.OP_CODE, text, cells[0]), _up_to_last(inputs), _up_to_last(outputs)
+        )
 
     return decode
 
@@ -307,7 +309,7 @@ def _cells_at(places: tuple[int, ...]) -> Callable[[list[bytes]], tuple[bytes, .
     return itemgetter(*places)
 
 
-def _given(tensors: list[Tensor | None]) -> tuple[Tensor, ...]:
+def _up_to_last(tensors: list[Tensor | None]) -> tuple[Tensor, ...]:
     """Return the operands up to the last one; a hole keeps its place."""
     while tensors and tensors[-1] is None:
         tensors.pop()
@@ -372,7 +374,7 @@ def in_replay_order(columns: Columns) -> tuple[Columns, tuple[TraceReplays, ...]
             moved.update(zip(places, (at for _, at in by_cycle), strict=True))
     if moved:
         columns = columns.at([moved.get(at, at) for at in range(len(columns.device))])
-    return columns, _counted(columns, replays)
+    return columns, _count_replays(columns, replays)
 
 
 def trace_replays(columns: Columns) -> tuple[TraceReplays, ...]:
@@ -380,10 +382,10 @@ def trace_replays(columns: Columns) -> tuple[TraceReplays, ...]:
 
     A trace whose executions the capture does not tell apart is left out.
     """
-    return _counted(columns, _replays(columns))
+    return _count_replays(columns, _replays(columns))
 
 
-def _counted(columns: Columns, replays: dict[Replay, list[int]]) -> tuple[TraceReplays, ...]:
+def _count_replays(columns: Columns, replays: dict[Replay, list[int]]) -> tuple[TraceReplays, ...]:
     sequences: dict[tuple[int, int], list[tuple[int, ...]]] = {}
     for (device, trace, _), places in replays.items():
         ran = tuple([columns.signature[at] for at in places])

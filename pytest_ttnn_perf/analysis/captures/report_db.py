@@ -40,12 +40,12 @@ _HEADER_BYTES: Final = 100
 
 
 @contextmanager
-def opened(file: Path) -> Iterator[sqlite3.Connection]:
+def open_database(file: Path) -> Iterator[sqlite3.Connection]:
     """Open a database for reading; whatever SQLite finds wrong meanwhile is an InputError."""
     import sqlite3
 
     try:
-        before = _checked(file)
+        before = _check_file(file)
         # Immutable: no lock, and no file beside this one; the folder may be read-only.
         uri = f"{file.absolute().as_uri()}?mode=ro&immutable=1"
         connection = sqlite3.connect(uri, uri=True, isolation_level=None)
@@ -74,7 +74,7 @@ def _state(file: Path) -> tuple[int, int]:
     return status.st_size, status.st_mtime_ns
 
 
-def _checked(file: Path) -> tuple[int, int]:
+def _check_file(file: Path) -> tuple[int, int]:
     """Refuse what an immutable view would misread: cut files, and changes that lie elsewhere."""
     if stat.S_ISDIR(file.stat().st_mode):
         raise InputError(file, "expected a file, found a folder")
@@ -132,7 +132,7 @@ def read_report_db(file: Path, *, rank: int | None = None) -> Report:
     Raises:
         InputError: also for a database that is cut, damaged, still written, or of something else.
     """
-    with opened(file) as connection:
+    with open_database(file) as connection:
         tables = Tables(file, connection)
         _refuse_other(tables)
         ranks = set().union(*(tables.ranks(name) for name in ("operations", "devices", "errors")))

@@ -122,8 +122,8 @@ def _text(value: Value, name: str) -> str | None:
     if found is None:
         return None
     scalar = found.scalar()
-    said = str(scalar).strip()
-    return None if said.lower() in _NOTHING else said
+    content = str(scalar).strip()
+    return None if content.lower() in _NOTHING else content
 
 
 def _flag(value: Value, name: str) -> bool | None:
@@ -133,22 +133,22 @@ def _flag(value: Value, name: str) -> bool | None:
 
 def _number(value: Value, name: str) -> float | None:
     """Read a number; most are texts with spaces before them."""
-    said = _text(value, name)
-    if said is None:
+    content = _text(value, name)
+    if content is None:
         return None
     found = Value(value.members()[name], value, name)
     if not isinstance(found.raw, str):
         return float(found.number())
-    if not _NUMBER.fullmatch(said):
+    if not _NUMBER.fullmatch(content):
         raise found.refusal("a number, or N/A")
-    return float(said)
+    return float(content)
 
 
 def _register(value: Value, name: str) -> int | None:
     """Read a register: a hexadecimal text, or a number."""
-    said = _text(value, name)
-    if said is not None and _HEXADECIMAL.fullmatch(said):
-        return int(said, 16)
+    content = _text(value, name)
+    if content is not None and _HEXADECIMAL.fullmatch(content):
+        return int(content, 16)
     found = _number(value, name)
     return None if found is None else int(found)
 

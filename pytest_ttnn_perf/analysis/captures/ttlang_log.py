@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar
 
 from pytest_ttnn_perf._base.errors import DecodeError, InputError
 from pytest_ttnn_perf._base.files import loads
-from pytest_ttnn_perf.analysis.captures.device_metrics import recorded
+from pytest_ttnn_perf.analysis.captures.device_metrics import recorded_metric
 from pytest_ttnn_perf.analysis.captures.ttlang_lines import (
     AUTO_PROFILE,
     FLOW_GRAPHS,
@@ -320,11 +320,11 @@ def calls_of(summaries: Sequence[PerfSummary], doubts: Collection[ProblemKind]) 
         seen.update(new)
         if new:
             new.sort(key=lambda program: program.program_id)
-            measured = [_measured(program, summary.clock_mhz, doubts) for program in new]
+            measured = [_measure_program(program, summary.clock_mhz, doubts) for program in new]
             yield Call(names.pop() if len(names) == 1 else None, tuple(measured))
 
 
-def _measured(
+def _measure_program(
     program: ProgramPerf, clock_mhz: float | None, doubts: Collection[ProblemKind]
 ) -> Measured:
     read, write = program.dram_read, program.dram_write
@@ -450,7 +450,7 @@ def _of_calls(calls: list[Call], file: str) -> Iterator[MetricObservation]:
         for label, samples in _by_label(calls).items():
             columns = zip(*samples, strict=True)
             for (name, kind), values in zip(_KINDS.items(), columns, strict=True):
-                yield _observed(recorded(name + label, kind), values, file)
+                yield _observed_values(recorded_metric(name + label, kind), values, file)
 
 
 def _by_label(calls: list[Call]) -> Mapping[str, list[Measured]]:
@@ -469,7 +469,9 @@ def _by_label(calls: list[Call]) -> Mapping[str, list[Measured]]:
     return samples
 
 
-def _observed(metric: Metric, values: tuple[float | None, ...], file: str) -> MetricObservation:
+def _observed_values(
+    metric: Metric, values: tuple[float | None, ...], file: str
+) -> MetricObservation:
     samples = tuple(value for value in values if value is not None)
     if len(samples) == len(values):
         return MetricObservation(metric, samples)
@@ -478,4 +480,4 @@ def _observed(metric: Metric, values: tuple[float | None, ...], file: str) -> Me
 
 
 def _nothing(note: str) -> MetricObservation:
-    return MetricObservation(recorded(_TIME, Kind.TIME), (), note=note)
+    return MetricObservation(recorded_metric(_TIME, Kind.TIME), (), note=note)

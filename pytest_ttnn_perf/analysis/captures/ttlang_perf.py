@@ -153,7 +153,7 @@ class ProgramFields:
 
     def __init__(self, program_id: int, name: str | None) -> None:
         # Each entry becomes a field of the record, which has the types.
-        self._said: dict[str, Any] = {"program_id": program_id, "name": name}
+        self._values: dict[str, Any] = {"program_id": program_id, "name": name}
         self._kernel_times: list[KernelTime] = []
         self._last_line = ""
         self.closed = False
@@ -165,17 +165,17 @@ class ProgramFields:
         return understood
 
     def _read(self, line: str) -> bool:
-        if _KERNEL_TIMES in self._said:
+        if _KERNEL_TIMES in self._values:
             found = _KERNEL_TIME.fullmatch(line)
             if found is not None:
                 return self._add_kernel_time(found)
         for pattern, fields in _FIELDS:
             found = pattern.fullmatch(line)
             if found is not None:
-                said = fields(found)
-                if not said or said.keys() & self._said.keys():
+                values = fields(found)
+                if not values or values.keys() & self._values.keys():
                     return False
-                self._said.update(said)
+                self._values.update(values)
                 return True
         return False
 
@@ -194,9 +194,9 @@ class ProgramFields:
 
     def record(self) -> ProgramPerf | None:
         """Return the program; None where a line is missing that every program has."""
-        if not self.closed or any(name not in self._said for name in _REQUIRED):
+        if not self.closed or any(name not in self._values for name in _REQUIRED):
             return None
-        return ProgramPerf(**{**self._said, _KERNEL_TIMES: tuple(self._kernel_times)})
+        return ProgramPerf(**{**self._values, _KERNEL_TIMES: tuple(self._kernel_times)})
 
 
 _TITLE: Final = "PERF SUMMARY"

@@ -171,7 +171,7 @@ class RooflineLines:
 
     def __init__(self) -> None:
         self._threads: list[ThreadWork] = []
-        self._said = Roofline()
+        self._fields = Roofline()
         self._bar_begun = False
 
     def read(self, line: str) -> bool:
@@ -193,17 +193,17 @@ class RooflineLines:
             return False
         cycles, thread = whole(found[2]), found[3]
         if found[1] == "Memory":
-            self._said = replace(self._said, memory_cycles=cycles, memory_thread=thread)
+            self._fields = replace(self._fields, memory_cycles=cycles, memory_thread=thread)
         else:
-            self._said = replace(self._said, compute_cycles=cycles, compute_thread=thread)
+            self._fields = replace(self._fields, compute_cycles=cycles, compute_thread=thread)
         return True
 
     def _read_bound(self, line: str) -> bool:
         bound, cycles = _BOUND.fullmatch(line), _BAR_CYCLES.fullmatch(line)
         if bound is not None:
-            self._said = replace(self._said, bound=bound[2], bound_percent=int(bound[1]))
+            self._fields = replace(self._fields, bound=bound[2], bound_percent=int(bound[1]))
         elif line == _BALANCED:
-            self._said = replace(self._said, bound="balanced", bound_percent=0)
+            self._fields = replace(self._fields, bound="balanced", bound_percent=0)
         elif _BAR.fullmatch(line):
             self._bar_begun = True
         elif cycles is not None and self._bar_begun:
@@ -215,21 +215,21 @@ class RooflineLines:
     def _read_bar_cycles(self, compute: int, memory: int) -> bool:
         """Take in what stands below the bar; it repeats what stood above, where anything did."""
         self._bar_begun = False
-        known = self._said
-        self._said = replace(known, compute_cycles=compute, memory_cycles=memory)
+        known = self._fields
+        self._fields = replace(known, compute_cycles=compute, memory_cycles=memory)
         return known.compute_cycles in {None, compute} and known.memory_cycles in {None, memory}
 
     @property
     def complete(self) -> bool:
         """Whether nothing that was begun lacks its end."""
-        return not self._bar_begun and (self._said.bound is None) == (
-            self._said.memory_cycles is None and self._said.compute_cycles is None
+        return not self._bar_begun and (self._fields.bound is None) == (
+            self._fields.memory_cycles is None and self._fields.compute_cycles is None
         )
 
     def record(self) -> Roofline | None:
         """Return the roofline."""
-        said = replace(self._said, threads=tuple(self._threads))
-        return None if said == Roofline() else said
+        roofline = replace(self._fields, threads=tuple(self._threads))
+        return None if roofline == Roofline() else roofline
 
 
 _TITLE: Final = "AUTO-PROFILE REPORT"
@@ -342,7 +342,7 @@ class _Report:
     def record(self) -> AutoProfile:
         threads = tuple(listing.record() for listing in self._listings)
         listed = [thread.total for thread in threads]
-        told = self._operations is not None and self._longest is not None
+        has_totals = self._operations is not None and self._longest is not None
         return AutoProfile(
             self._operations,
             self._longest,
@@ -350,5 +350,8 @@ class _Report:
             threads,
             tuple(self._summary),
             self._roofline.record(),
-            complete=self.closed and told and listed == self._summary and self._roofline.complete,
+            complete=self.closed
+            and has_totals
+            and listed == self._summary
+            and self._roofline.complete,
         )

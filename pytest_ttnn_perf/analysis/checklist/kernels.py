@@ -7,7 +7,7 @@ from math import prod
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from pytest_ttnn_perf.analysis.checklist.measurements import is_on, number
-from pytest_ttnn_perf.analysis.checklist.residency import activation_edges, called
+from pytest_ttnn_perf.analysis.checklist.residency import activation_edges, operation_name
 from pytest_ttnn_perf.records.ops import Category, category_of
 from pytest_ttnn_perf.records.ttlang import ProblemKind
 
@@ -73,8 +73,8 @@ def roofline_of(log: TtlangLog) -> Roofline | str:
     if problem is not None:
         return problem
     lines = [profile.roofline for profile in log.auto_profiles if profile.roofline is not None]
-    told = [line for line in lines if line.bound is not None]
-    return max(told, key=_work) if told else _NO_ROOFLINE
+    bounded = [line for line in lines if line.bound is not None]
+    return max(bounded, key=_work) if bounded else _NO_ROOFLINE
 
 
 def _distrust(log: TtlangLog) -> str | None:
@@ -104,7 +104,7 @@ _PLACEMENTS: Final = re.compile(r"placements=\[([^\]]*)\]")
 _PLACEMENT: Final = re.compile(r"Placement(?:Shard\((-?\d{1,9})\)|Replicate\(\))")
 
 
-class Placed(NamedTuple):
+class MeshOperand(NamedTuple):
     """An operand on a mesh: by each dimension of the mesh its extent, and the dimension it cuts.
 
     None stands for a copy on every device. ``tensor`` is its id, None where not told.
@@ -126,7 +126,7 @@ def data_parallel_ways(subject: Subject) -> int:
     if stated is not None:
         return _stated_ways(subject, stated)
     operations = subject.report.operations if subject.report is not None else ()
-    inputs = (placed for operation in operations for placed in _placed(operation, _FIRST))
+    inputs = (placed for operation in operations for placed in _operands_on_mesh(operation, _FIRST))
     return max((placed.ways(0) for placed in inputs), default=1)
 
 
@@ -145,7 +145,7 @@ def _devices(subject: Subject) -> int:
     return prod(map(int, extents)) if extents else 0
 
 
-def placed_weights(report: Report) -> Iterator[Placed]:
+def weights_on_mesh(report: Report) -> Iterator[MeshOperand]:
     """Yield the second operands of matmuls and convolutions, where a report tells their place.
 
     Those that another operation computed are activations, as in attention.
@@ -154,12 +154,12 @@ def placed_weights(report: Report) -> Iterator[Placed]:
     for operation in report.operations:
         names = (operation.name.rpartition(".")[2], *operation.device_operations)
         if any(category_of(name) in _PRODUCTS for name in names):
-            for placed in _placed(operation, _SECOND):
+            for placed in _operands_on_mesh(operation, _SECOND):
                 if placed.tensor not in computed:
-                    yield placed._replace(name=called(report, operation))
+                    yield placed._replace(name=operation_name(report, operation))
 
 
-def _placed(operation: Operation, names: tuple[str, ...]) -> Iterator[Placed]:
+def _operands_on_mesh(operation: Operation, names: tuple[str, ...]) -> Iterator[MeshOperand]:
     text = next((operation.arguments[name] for name in names if name in operation.arguments), "")
     mesh, placements = _MESH.search(text), _PLACEMENTS.search(text)
     if mesh is not None and placements is not None:
@@ -167,4 +167,4 @@ def _placed(operation: Operation, names: tuple[str, ...]) -> Iterator[Placed]:
         cuts = [int(cut) if cut else None for cut in _PLACEMENT.findall(placements[1])]
         tensor = _TENSOR.search(text)
         spread = tuple(zip(extents, cuts, strict=False))
-        yield Placed(operation.name, int(tensor[1]) if tensor else None, spread)
+        yield MeshOperand(operation.name, int(tensor[1]) if tensor else None, spread)

@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from pytest_ttnn_perf._base.text import counted
 from pytest_ttnn_perf.analysis.checklist.op_times import (
-    described,
     kernel_ns,
     once_per_table,
+    op_name,
     ops_like,
 )
-from pytest_ttnn_perf.analysis.checklist.residency import budget_bytes, called, sharding_in
+from pytest_ttnn_perf.analysis.checklist.residency import budget_bytes, operation_name, sharding_in
 from pytest_ttnn_perf.analysis.checklist.rule import Answer
 from pytest_ttnn_perf.records.finding import Evidence
 from pytest_ttnn_perf.records.ops import Category, category_of
@@ -170,7 +170,7 @@ def _in_table(table: OpTable) -> Sequence[Convolution]:
 def _from_op(op: Op) -> Convolution:
     inputs, outputs = op.signature.inputs, op.signature.outputs
     return Convolution(
-        described(op),
+        op_name(op),
         op.device,
         op.kernel_ns,
         sharding_in(inputs[0].memory) if inputs else None,
@@ -187,7 +187,7 @@ def _from_operation(report: Report, operation: Operation) -> Convolution:
     # What it gives is cut as what it computes with, unless it goes back to interleaved.
     sharding = sharding_in(output.memory) if output else None
     return Convolution(
-        called(report, operation),
+        operation_name(report, operation),
         0,
         None,
         sharding or sharding_in(asked.shard_layout if asked else None),
@@ -202,7 +202,7 @@ def whole_ns(subject: Subject) -> float | None:
     return kernel_ns(subject.ops) if subject.ops is not None else None
 
 
-def judged_switches(
+def check_switches(
     switched: Iterable[tuple[Convolution, bool | None]],
     limit: Limit,
     *,
@@ -210,14 +210,14 @@ def judged_switches(
     of: float | None,
 ) -> Answer:
     """Compare the share of convolutions that have something switched off with a limit."""
-    told = [(each, on) for each, on in switched if on is not None]
-    if not told:
+    known = [(each, on) for each, on in switched if on is not None]
+    if not known:
         return Answer.not_measured(
             f"the capture does not tell whether {buffered} are double-buffered"
         )
-    off = [each for each, on in told if not on]
-    reason = f"{buffered} not double-buffered in {len(off)} of {counted(len(told), 'convolution')}"
-    return limit.at_most(len(off) / len(told), reason, heaviest(off, of=of))
+    off = [each for each, on in known if not on]
+    reason = f"{buffered} not double-buffered in {len(off)} of {counted(len(known), 'convolution')}"
+    return limit.at_most(len(off) / len(known), reason, heaviest(off, of=of))
 
 
 def heaviest(listed: Iterable[Convolution], *, of: float | None) -> Iterator[Evidence]:
@@ -255,7 +255,7 @@ class ActBlock(NamedTuple):
     l1_bytes: int | None = None
 
     @property
-    def is_told(self) -> bool:
+    def is_known(self) -> bool:
         """Whether both sizes are known."""
         return self.rows is not None and self.most_rows is not None
 
@@ -297,7 +297,7 @@ def blocks_in_table(table: OpTable) -> Iterator[ActBlock]:
         if not inputs or sharding_in(inputs[0].memory) != "WIDTH":
             height = whole(op.attributes, "act_block_h_ntiles")
             most = whole(op.attributes, "per_core_out_matrix_height_ntile")
-            yield ActBlock(described(op), _in_rows(height), _in_rows(most))
+            yield ActBlock(op_name(op), _in_rows(height), _in_rows(most))
 
 
 def _in_rows(tiles: int | None) -> int | None:
@@ -311,7 +311,7 @@ def blocks_in_report(report: Report) -> Iterator[ActBlock]:
         if output is None or sharding_in(output.memory) != "WIDTH":
             most = _rows_of_core(output)
             yield ActBlock(
-                called(report, operation),
+                operation_name(report, operation),
                 _asked_rows(operation, most),
                 most,
                 operation.bytes_per_bank.get(BufferType.L1, 0),

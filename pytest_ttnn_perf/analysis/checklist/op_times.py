@@ -32,13 +32,13 @@ def once_per_table(derive: Callable[[OpTable], _Derived]) -> Callable[[OpTable],
     """
 
     @wraps(derive)
-    def kept(table: OpTable) -> _Derived:
+    def derived_once(table: OpTable) -> _Derived:
         if derive not in table.derived:
             table.derived[derive] = derive(table)
         known: _Derived = table.derived[derive]
         return known
 
-    return kept
+    return derived_once
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +59,7 @@ class Share:
         """The part of the whole; 0 of nothing."""
         return self.part_ns / self.total_ns if self.total_ns else 0.0
 
-    def told(self, noun: str) -> str:
+    def sentence(self, noun: str) -> str:
         """Say how much of the time goes into how many of what these ops are called."""
         ops = counted(self.count, noun)
         return f"{percent(self.fraction)} of the kernel time goes into {ops}"
@@ -118,7 +118,7 @@ def worst_ops(
     weights: dict[str, float] = defaultdict(float)
     counts: dict[str, int] = defaultdict(int)
     for op in ops:
-        name = described(op)
+        name = op_name(op)
         weights[name] += weight(op)
         counts[name] += 1
     for name in sorted(weights, key=lambda name: (-weights[name], name)):
@@ -126,16 +126,16 @@ def worst_ops(
         yield Evidence(text, weights[name], unit, weights[name] / of if of else None)
 
 
-def described(op: Op) -> str:
+def op_name(op: Op) -> str:
     """Return an op as people call it: its code and the shape of what goes in first.
 
     The second operand of a matrix product is named as well: all projections take the same first.
     """
-    return _described(op.signature)
+    return _signature_name(op.signature)
 
 
 @lru_cache(maxsize=4096)
-def _described(signature: Signature) -> str:
+def _signature_name(signature: Signature) -> str:
     operands = signature.inputs or signature.outputs
     shapes = ["x".join(map(str, tensor.logical or tensor.padded)) for tensor in operands]
     named = shapes[:2] if "Matmul" in signature.op else shapes[:1]
@@ -147,7 +147,7 @@ def has_operands(table: OpTable) -> bool:
     return any(signature.inputs or signature.outputs for signature in table.signatures)
 
 
-def judged_efficiency(ops: Iterable[Op], limit: Limit, *, named: str, of: float) -> Answer:
+def check_efficiency(ops: Iterable[Op], limit: Limit, *, named: str, of: float) -> Answer:
     """Compare the ideal time of ops with the time that they took, all together.
 
     An op that beats its model counts as ideal, so that it cannot make up for another.
@@ -384,6 +384,6 @@ def _difference(table: OpTable, what: str, first: Execution, other: Execution) -
     )
     for mine, theirs in pairs:
         if mine.signature != theirs.signature:
-            return Difference(what, other.number, described(mine), described(theirs), same)
+            return Difference(what, other.number, op_name(mine), op_name(theirs), same)
     expected, found = counted(len(first.places), "op"), counted(len(other.places), "op")
     return Difference(what, other.number, expected, found, same)

@@ -136,7 +136,7 @@ def _in_report(report: Report) -> Iterator[Operand]:
                     yield Operand(operation.name, tensor, 1, given)
 
 
-def judged_float32(operands: Sequence[Operand], limit: Limit, *, what: str) -> Answer:
+def check_float32(operands: Sequence[Operand], limit: Limit, *, what: str) -> Answer:
     """Compare the share of float32 with a limit; ``what`` ops do with them: "take and give"."""
     total = sum(operand.size for operand in operands)
     if not total:

@@ -10,8 +10,8 @@ from pytest_ttnn_perf._base.dataclass import dataclass
 from pytest_ttnn_perf._base.text import percent
 from pytest_ttnn_perf.analysis.checklist.kernels import kernels_of, roofline_of
 from pytest_ttnn_perf.analysis.checklist.op_times import (
+    check_efficiency,
     device_ops,
-    judged_efficiency,
     kernel_ns,
     ops_like,
 )
@@ -191,29 +191,33 @@ def _of_test(subject: Subject, given: Mapping[str, Rule]) -> Bottleneck | None:
     """Return what keeps devices waiting."""
     without_profiler: Answer | None = None
     if subject.observation is not None:
-        transfers = _said(BottleneckKind.TRANSFER, _asked(_TRANSFER_BOUND, subject, given))
+        transfers = _as_bottleneck(
+            BottleneckKind.TRANSFER, _ask_rule(_TRANSFER_BOUND, subject, given)
+        )
         if transfers is not None:
             return transfers
-        without_profiler = _asked(_DEVICE_BEHIND_E2E, subject, given)
+        without_profiler = _ask_rule(_DEVICE_BEHIND_E2E, subject, given)
     if without_profiler is not None and without_profiler.value is not None:
-        return _said(BottleneckKind.HOST, without_profiler)
+        return _as_bottleneck(BottleneckKind.HOST, without_profiler)
     if subject.ops is None:
         return None
-    return _said(BottleneckKind.HOST, _asked(_HOST_BOUND, subject, given))
+    return _as_bottleneck(BottleneckKind.HOST, _ask_rule(_HOST_BOUND, subject, given))
 
 
 def _of_kernels(subject: Subject, log: TtlangLog, given: Mapping[str, Rule]) -> Bottleneck | None:
     """Return what a kernel lacks: cores, larger transfers, or what its roofline says."""
     line = roofline_of(log)
     bound = None if isinstance(line, str) else line.bound
-    cores = _said(BottleneckKind.CORES, _asked(_GRID_UNDERUSED, subject, given))
+    cores = _as_bottleneck(BottleneckKind.CORES, _ask_rule(_GRID_UNDERUSED, subject, given))
     if cores is not None:
         return cores
-    balance = _asked(_KERNEL_BOUND, subject, given)
+    balance = _ask_rule(_KERNEL_BOUND, subject, given)
     if bound == "compute":
-        return _said(BottleneckKind.COMPUTE, balance)
-    small = _said(BottleneckKind.SMALL_TRANSFERS, _asked(_SMALL_TRANSFERS, subject, given))
-    return small or _excess(log, balance) or _said(BottleneckKind.MEMORY, balance)
+        return _as_bottleneck(BottleneckKind.COMPUTE, balance)
+    small = _as_bottleneck(
+        BottleneckKind.SMALL_TRANSFERS, _ask_rule(_SMALL_TRANSFERS, subject, given)
+    )
+    return small or _excess(log, balance) or _as_bottleneck(BottleneckKind.MEMORY, balance)
 
 
 def _excess(log: TtlangLog, balance: Answer) -> Bottleneck | None:
@@ -235,9 +239,9 @@ def _of_ops(subject: Subject, table: OpTable, given: Mapping[str, Rule]) -> Bott
     """Return what ops lack: bandwidth, cores, or nothing but speed of compute."""
     use = dram_use(table)
     if use is not None and use > _BOUND.value:
-        hot = _asked(_HOT_DATA_IN_DRAM, subject, given)
-        return _said(BottleneckKind.DRAM_TRAFFIC, hot) or _memory(use)
-    cores = _said(BottleneckKind.CORES, _asked(_UNUSED_CORES, subject, given))
+        hot = _ask_rule(_HOT_DATA_IN_DRAM, subject, given)
+        return _as_bottleneck(BottleneckKind.DRAM_TRAFFIC, hot) or _memory(use)
+    cores = _as_bottleneck(BottleneckKind.CORES, _ask_rule(_UNUSED_CORES, subject, given))
     return cores or _compute(table)
 
 
@@ -256,7 +260,7 @@ def _compute(table: OpTable) -> Bottleneck | None:
     ]
     if sum(op.kernel_ns for op in modelled) <= kernel_ns(table) / 2:
         return None
-    reached = judged_efficiency(modelled, _BOUND, named="op", of=kernel_ns(table))
+    reached = check_efficiency(modelled, _BOUND, named="op", of=kernel_ns(table))
     if reached.outcome is not RuleOutcome.CLEAN or reached.value is None:
         return None
     kind = BottleneckKind.COMPUTE
@@ -264,7 +268,7 @@ def _compute(table: OpTable) -> Bottleneck | None:
     return Bottleneck(kind, sentence, reached.value, _BOUND.value, reached.unit)
 
 
-def _said(kind: BottleneckKind, answer: Answer) -> Bottleneck | None:
+def _as_bottleneck(kind: BottleneckKind, answer: Answer) -> Bottleneck | None:
     """Return what a rule found, as a bottleneck."""
     if answer.outcome is not RuleOutcome.FOUND or answer.value is None or answer.limit is None:
         return None
@@ -273,7 +277,7 @@ def _said(kind: BottleneckKind, answer: Answer) -> Bottleneck | None:
     return Bottleneck(kind, sentence, answer.value, answer.limit, answer.unit)
 
 
-def _asked(code: str, subject: Subject, given: Mapping[str, Rule]) -> Answer:
+def _ask_rule(code: str, subject: Subject, given: Mapping[str, Rule]) -> Answer:
     """Return what a rule says: as it was given, else with its defaults."""
     rule = given.get(code) or rule_of(code)
     return rule.check(subject)

@@ -8,11 +8,11 @@ from math import prod
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from pytest_ttnn_perf.analysis.checklist.op_times import (
-    described,
     device_ops,
     has_operands,
     kernel_ns,
     once_per_table,
+    op_name,
     signature_numbers,
 )
 from pytest_ttnn_perf.analysis.checklist.operands import (
@@ -89,7 +89,7 @@ def activation_operands(subject: Subject, *, with_producer: bool = False) -> Ite
     """
     if subject.ops is not None:
         for ops, activations in activation_reads(subject.ops):
-            name = described(ops[0])
+            name = op_name(ops[0])
             yield from (Operand(name, tensor, len(ops), given=False) for tensor in activations)
     elif subject.report is not None:
         names = {operation.id: operation.name for operation in subject.report.operations}
@@ -154,7 +154,7 @@ def _fills(text: str) -> bool:
 NO_GRAPHS: Final = "the report does not tell what ran inside its operations"
 
 
-def called(report: Report, operation: Operation) -> str:
+def operation_name(report: Report, operation: Operation) -> str:
     """Return an operation as people call it: its name, its number and the shape of its input."""
     tensors = (report.tensors.get(number) for number in operation.inputs)
     shapes = [shape_text(tensor.shape) for tensor in tensors if tensor and tensor.shape]
@@ -244,8 +244,8 @@ def _name(operation: Operation) -> str:
 
 
 def _queue(operation: Operation) -> int | None:
-    told = (_NUMBER.search(operation.arguments.get(name, "")) for name in _QUEUES)
-    return next((int(found[0]) for found in told if found), None)
+    matches = (_NUMBER.search(operation.arguments.get(name, "")) for name in _QUEUES)
+    return next((int(found[0]) for found in matches if found), None)
 
 
 #: Bytes in a nanosecond, as tt-perf-report 1.4 has them; of Blackhole, the p150's.

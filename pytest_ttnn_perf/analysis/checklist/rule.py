@@ -183,7 +183,7 @@ def rule(
     its limits, with their defaults. Its docstring is its page, under fixed headings.
     """
 
-    def made(look: Callable[..., Answer]) -> Rule:
+    def make_rule(look: Callable[..., Answer]) -> Rule:
         inputs = look.__code__.co_varnames[: look.__code__.co_argcount]
         if not _INPUTS.issuperset(inputs):
             message = (
@@ -192,7 +192,7 @@ def rule(
             raise TypeError(message)
         return Rule(code, name, severity, needs, look, inputs, look.__kwdefaults__ or {})
 
-    return made
+    return make_rule
 
 
 def finding_of(rule: Rule, answer: Answer) -> Finding:

@@ -75,7 +75,7 @@ def ask_rules(groups: Iterable[Group], subject: Subject) -> Answered:
             leave(RuleOutcome.NOT_MEASURED, _why_absent(group.needs, subject), group.codes)
             continue
         for rule in group.rules:
-            answer = _asked(rule, subject)
+            answer = _ask_rule(rule, subject)
             if answer.outcome is RuleOutcome.FOUND or answer.outcome is RuleOutcome.CLEAN:
                 findings.append(finding_of(rule, answer))
                 continue
@@ -87,10 +87,10 @@ def ask_rules(groups: Iterable[Group], subject: Subject) -> Answered:
 def _answer(rule: Rule, subject: Subject) -> Answer:
     if rule.needs and not any(map(subject.has, rule.needs)):
         return Answer.not_measured(_why_absent(rule.needs, subject))
-    return _asked(rule, subject)
+    return _ask_rule(rule, subject)
 
 
-def _asked(rule: Rule, subject: Subject) -> Answer:
+def _ask_rule(rule: Rule, subject: Subject) -> Answer:
     try:
         return rule.check(subject)
     except Exception as cause:

@@ -18,7 +18,7 @@ from pytest_ttnn_perf.analysis.ops.catalogue import (
     settings_in,
     shape_text,
 )
-from pytest_ttnn_perf.analysis.ops.match import NONE, Pairing, Strand, match, paired
+from pytest_ttnn_perf.analysis.ops.match import NONE, Pairing, Strand, match, pair_strands
 from pytest_ttnn_perf.records.attribution import Attribution, Cause, ChangeKind, Part
 from pytest_ttnn_perf.records.ops import HOST
 
@@ -169,10 +169,10 @@ def changed_groups(batches: Iterable[Batch], *, unit_ns: float) -> list[Group]:
         (listed if batch.kind.listed else matched).append(batch)
     noise = Noise.between([times for batch in bare for times in batch.times_ns])
     return [
-        *_gathered(listed).values(),
+        *_group_batches(listed).values(),
         *(
             group
-            for group in _gathered(caused).values()
+            for group in _group_batches(caused).values()
             if not _is_noise([group], noise, unit_ns=unit_ns)
         ),
         *_culprits(bare, noise, unit_ns=unit_ns),
@@ -189,7 +189,7 @@ def _culprits(batches: Iterable[Batch], noise: Noise, *, unit_ns: float) -> Iter
         went = noise.ways(batch.times_ns)
         for way in set(went):
             ways[way].append(batch.where([each == way for each in went]))
-    slower, faster, still = (_gathered(group) for group in ways.values())
+    slower, faster, still = (_group_batches(group) for group in ways.values())
     for kind in {**slower, **faster}:
         every = [groups[kind] for groups in (slower, faster, still) if kind in groups]
         both_ways = kind in slower and kind in faster
@@ -203,7 +203,7 @@ def _is_noise(groups: Sequence[Group], noise: Noise, *, unit_ns: float) -> bool:
     return noise.covers(before, after, count=sum(group.count for group in groups))
 
 
-def _gathered(batches: Iterable[Batch]) -> dict[Kind, Group]:
+def _group_batches(batches: Iterable[Batch]) -> dict[Kind, Group]:
     groups: dict[Kind, Group] = {}
     for batch in batches:
         group = groups.get(batch.kind)
@@ -428,7 +428,7 @@ def attribute(before: OpTable, after: OpTable) -> Attribution:
 
     *ours, our_fallbacks = strands(before, [*our_lanes, our_host])
     *theirs, their_fallbacks = strands(after, [*their_lanes, their_host])
-    pairings, whole = paired(ours, theirs)
+    pairings, whole = pair_strands(ours, theirs)
     fates = Fates(catalogue)
     every = [*pairings, Pairing(our_fallbacks, their_fallbacks, whole)]
     groups = changed_groups(

@@ -28,7 +28,7 @@ _APART: Final = 0.8
 _DECIMALS: Final = 3
 
 
-def grouped(table: OpTable, chosen: Sequence[Lane] | None = None) -> OpGroups:
+def group_ops(table: OpTable, chosen: Sequence[Lane] | None = None) -> OpGroups:
     """Gather the ops of a table that have the same signature and are set up alike.
 
     If lanes of devices are ``chosen``, only their ops, and the mean of what they take. What fell
@@ -65,7 +65,7 @@ def attribute_groups(before: OpGroups, after: OpGroups) -> Attribution | None:
     """
     if before.kernel_time != after.kernel_time:
         return None
-    return attribute(_expanded(before), _expanded(after))
+    return attribute(_expand_groups(before), _expand_groups(after))
 
 
 def _likenesses(table: OpTable, lane: Lane) -> Iterable[Likeness]:
@@ -76,7 +76,7 @@ def _likenesses(table: OpTable, lane: Lane) -> Iterable[Likeness]:
             table.signatures[c.signature[row]],
             c.cores[row],
             None if fidelity < 0 else table.fidelities[fidelity],
-            "" if attributes < 0 else condensed(table.attribute_texts[attributes]),
+            "" if attributes < 0 else condense_settings(table.attribute_texts[attributes]),
         )
 
 
@@ -98,7 +98,7 @@ def _place(group: OpGroup) -> tuple[object, ...]:
 
 
 @lru_cache(maxsize=1024)
-def condensed(attributes: str) -> str:
+def condense_settings(attributes: str) -> str:
     """Return what is known of an op's settings as a text that tells the same, and no more.
 
     >>> condensed("{'program_config': 'MatmulConfig(in0_block_w=2)'; 'dtype': 'BFLOAT16'}")
@@ -119,7 +119,7 @@ def condensed(attributes: str) -> str:
     return " ".join([*words, *(f"{k}={v}" for k, v in settings.items() if v)])
 
 
-def _expanded(ops: OpGroups) -> OpTable:
+def _expand_groups(ops: OpGroups) -> OpTable:
     """Return a table with each op of the groups, on one device."""
     groups = ops.groups
     rows = [place for place, group in enumerate(groups) for _ in range(group.count)]

@@ -44,7 +44,7 @@ def _pairs(a: Sequence[int], b: Sequence[int]) -> Pairs:
     head = _common(a, b)
     tail = _common(a[: head - len(a) - 1 : -1], b[: head - len(b) - 1 : -1])
     pairs = list(zip(range(head), range(head), strict=True))
-    for found in _searched(a[: len(a) - tail], b[: len(b) - tail], head):
+    for found in _search_windows(a[: len(a) - tail], b[: len(b) - tail], head):
         pairs += found
     pairs += zip(range(len(a) - tail, len(a)), range(len(b) - tail, len(b)), strict=True)
     return pairs
@@ -55,14 +55,14 @@ def _common(a: Sequence[int], b: Sequence[int]) -> int:
     return next((i for i, differ in enumerate(map(ne, a, b)) if differ), min(len(a), len(b)))
 
 
-def _searched(a: Sequence[int], b: Sequence[int], start: int) -> Iterator[Pairs]:
+def _search_windows(a: Sequence[int], b: Sequence[int], start: int) -> Iterator[Pairs]:
     """Yield the pairs of each window; the next begins where the last one's are cut off."""
     x = y = start
     while x < len(a) and y < len(b):
         fits = max(len(a) - x, len(b) - y) <= _WINDOW
         rows = _rows(a[x:] if fits else a[x : x + _WINDOW // 2], b[y : y + _WINDOW])
         cut = rows[0].bit_length() if fits else _best_cut(rows)
-        yield _traced_back(rows, cut, x, y)
+        yield _trace_back(rows, cut, x, y)
         x, y = x + len(rows) - 1, y + cut
 
 
@@ -102,7 +102,7 @@ def _best_cut(rows: Sequence[int]) -> int:
     return cut
 
 
-def _traced_back(rows: Sequence[int], cut: int, x: int, y: int) -> Pairs:
+def _trace_back(rows: Sequence[int], cut: int, x: int, y: int) -> Pairs:
     """Return a longest common subsequence of all items of ``a`` and the first ones of ``b``.
 
     ``x`` and ``y`` is where the window begins.
@@ -215,8 +215,8 @@ def match(before: Sequence[int], after: Sequence[int], catalogue: Catalogue) -> 
     in another way, so the two sequences are always searched in the same order.
     """
     if _in_order(before, after, catalogue):
-        return _matched(before, after, catalogue)
-    to, moved = _matched(after, before, catalogue)
+        return _match_in_order(before, after, catalogue)
+    to, moved = _match_in_order(after, before, catalogue)
     return Matches(_inverted(to, len(before)), {ours: theirs for theirs, ours in moved.items()})
 
 
@@ -228,7 +228,7 @@ def _in_order(before: Sequence[int], after: Sequence[int], catalogue: Catalogue)
     return len(before) <= len(after)
 
 
-def _matched(a: Sequence[int], b: Sequence[int], catalogue: Catalogue) -> Matches:
+def _match_in_order(a: Sequence[int], b: Sequence[int], catalogue: Catalogue) -> Matches:
     alike = catalogue.alike
     to = [NONE] * len(a)
     _fill(to, a, b, alike.padded)
@@ -242,7 +242,7 @@ def _matched(a: Sequence[int], b: Sequence[int], catalogue: Catalogue) -> Matche
     for way in (alike.logical, alike.ends):
         if _share(*kinds, way):
             _fill(to, a, b, way)
-    moved = _moved(to, a, b, alike.exact) if _share(*kinds, alike.exact) else {}
+    moved = _find_moved(to, a, b, alike.exact) if _share(*kinds, alike.exact) else {}
     _fill_resized(to, moved, a, b, catalogue=catalogue)
     return Matches(to, moved)
 
@@ -276,7 +276,7 @@ def _share(ours: set[int], theirs: set[int], alike: Sequence[int]) -> bool:
     return not numbers.isdisjoint(alike[variant] for variant in theirs)
 
 
-def _moved(
+def _find_moved(
     to: Sequence[int], a: Sequence[int], b: Sequence[int], alike: Sequence[int]
 ) -> dict[int, int]:
     """Match what is left and alike, whatever its place, in the order of its places."""
@@ -334,7 +334,7 @@ class Pairing(NamedTuple):
     weight: int
 
 
-def paired(before: Sequence[Strand], after: Sequence[Strand]) -> tuple[list[Pairing], int]:
+def pair_strands(before: Sequence[Strand], after: Sequence[Strand]) -> tuple[list[Pairing], int]:
     """Pair devices by their order; return the pairings and the sum of their weights.
 
     As many after as before are paired one to one. Otherwise each side is cut into equal shares of
@@ -347,7 +347,7 @@ def paired(before: Sequence[Strand], after: Sequence[Strand]) -> tuple[list[Pair
         pairing = Pairing(before[i], after[j], weight)
         key = (pairing.before.variants, pairing.after.variants)
         alike.setdefault(key, []).append(pairing)
-    return [_merged(pairings) for pairings in alike.values()], whole
+    return [_merge_pairings(pairings) for pairings in alike.values()], whole
 
 
 def _shares(n: int, m: int) -> Iterator[tuple[int, int, int]]:
@@ -365,17 +365,17 @@ def _shares(n: int, m: int) -> Iterator[tuple[int, int, int]]:
         start = end
 
 
-def _merged(pairings: Sequence[Pairing]) -> Pairing:
+def _merge_pairings(pairings: Sequence[Pairing]) -> Pairing:
     first = pairings[0]
     weights = [pairing.weight for pairing in pairings]
     return Pairing(
-        Strand(first.before.variants, _summed([p.before.units for p in pairings], weights)),
-        Strand(first.after.variants, _summed([p.after.units for p in pairings], weights)),
+        Strand(first.before.variants, _sum_columns([p.before.units for p in pairings], weights)),
+        Strand(first.after.variants, _sum_columns([p.after.units for p in pairings], weights)),
         sum(weights),
     )
 
 
-def _summed(columns: Sequence[Sequence[int]], weights: Sequence[int]) -> Sequence[int]:
+def _sum_columns(columns: Sequence[Sequence[int]], weights: Sequence[int]) -> Sequence[int]:
     if weights == [1]:
         return columns[0]
     return [

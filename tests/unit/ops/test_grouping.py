@@ -8,7 +8,7 @@ import pytest
 
 from pytest_ttnn_perf.analysis.ops.align import attribute
 from pytest_ttnn_perf.analysis.ops.catalogue import function_in, settings_in
-from pytest_ttnn_perf.analysis.ops.grouping import attribute_groups, condensed, grouped
+from pytest_ttnn_perf.analysis.ops.grouping import attribute_groups, condense_settings, group_ops
 from pytest_ttnn_perf.records.attribution import Cause, ChangeKind
 from pytest_ttnn_perf.records.ops import HOST, Op, OpGroup, OpGroups, Signature
 from tests.unit.ops.tables import MATMUL, NORM, RESHARD, op, retyped, table
@@ -43,12 +43,12 @@ def group(
 
 
 def groups_of(*ops: Op) -> list[OpGroup]:
-    return list(grouped(table(ops)).groups)
+    return list(group_ops(table(ops)).groups)
 
 
 def test_ops_that_are_set_up_alike_are_one_group() -> None:
     rows = [op(MATMUL, 10_000), op(NORM, 5_000), op(MATMUL, 12_000), op(MATMUL, 11_000)]
-    assert grouped(table(rows)) == OpGroups(
+    assert group_ops(table(rows)) == OpGroups(
         "DEVICE KERNEL DURATION [ns]",
         (group(NORM, 1, 5_000), group(MATMUL, 3, 33_000, 11_000)),
     )
@@ -200,16 +200,16 @@ def replace_shape(signature: Signature, shape: tuple[int, ...]) -> Signature:
          "ternary", "same name"],
 )  # fmt: skip
 def test_attributes_are_condensed_to_what_tells_the_same(text: str, short: str) -> None:
-    assert condensed(text) == short
+    assert condense_settings(text) == short
     assert settings_in(short) == settings_in(text)
     assert function_in(short) == function_in(text)
-    assert condensed(short) == short
+    assert condense_settings(short) == short
 
 
 def test_a_setting_without_a_value_does_not_take_the_next_for_its_own() -> None:
     text = "topology=ccl::; use_multicore=1"
     known = [(name, value) for name, value in settings_in(text) if value]
-    assert list(settings_in(condensed(text))) == known
+    assert list(settings_in(condense_settings(text))) == known
 
 
 def fused(text: str) -> str:
@@ -234,8 +234,8 @@ LAYER = [op(NORM, 5_000), op(MATMUL, 10_000, attributes=fused(GELU)), op(RESHARD
 def test_of_uniform_groups_the_same_is_said_as_of_the_tables(after: list[Op]) -> None:
     before = sorted(LAYER * 2, key=lambda row: row.signature)
     then, now = table(before), table(sorted(after, key=lambda row: row.signature))
-    assert attribute_groups(grouped(then), grouped(now)) == attribute(then, now)
-    assert attribute_groups(grouped(now), grouped(then)) == attribute(now, then)
+    assert attribute_groups(group_ops(then), group_ops(now)) == attribute(then, now)
+    assert attribute_groups(group_ops(now), group_ops(then)) == attribute(now, then)
 
 
 def test_the_cause_of_a_change_is_found_in_what_was_kept() -> None:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from pytest_ttnn_perf._base.dataclass import dataclass
 from pytest_ttnn_perf._base.text import counted
-from pytest_ttnn_perf.analysis.checklist.op_times import described
+from pytest_ttnn_perf.analysis.checklist.op_times import op_name
 from pytest_ttnn_perf.analysis.checklist.registry import rule_of
 from pytest_ttnn_perf.analysis.checklist.rule import Answer
 from pytest_ttnn_perf.analysis.checklist.runner import run_rules
@@ -58,26 +58,30 @@ class Kind:
     def analysis(self, subject: Subject) -> Analysis:
         """Return what there is to tell of a subject."""
         known = _with_ops(subject)
-        told = self._told(known)
-        if isinstance(told, Answer):
-            outcome = AnalysisOutcome(told.outcome.value)
-            return Analysis(self.name, self.title, outcome, told.reason)
+        numbers = self._numbers(known)
+        if isinstance(numbers, Answer):
+            outcome = AnalysisOutcome(numbers.outcome.value)
+            return Analysis(self.name, self.title, outcome, numbers.reason)
         of_capture = _notes(known.ops) if known.ops and Input.OPS in self.needs else ()
         return Analysis(
             self.name,
             self.title,
-            figures=told.figures,
-            sections=tuple(section for section in told.sections if section.rows),
-            notes=(*told.notes, *of_capture),
+            figures=numbers.figures,
+            sections=tuple(section for section in numbers.sections if section.rows),
+            notes=(*numbers.notes, *of_capture),
         )
 
-    def _told(self, subject: Subject) -> Numbers | Answer:
+    def _numbers(self, subject: Subject) -> Numbers | Answer:
         if not any(map(subject.has, self.needs)):
             return Answer.not_measured(self._why_absent(subject))
-        told = self.look(subject)
-        if isinstance(told, Answer) or told.figures or any(each.rows for each in told.sections):
-            return told
-        return Answer.not_measured("; ".join(told.notes) or _NOTHING)
+        numbers = self.look(subject)
+        if (
+            isinstance(numbers, Answer)
+            or numbers.figures
+            or any(each.rows for each in numbers.sections)
+        ):
+            return numbers
+        return Answer.not_measured("; ".join(numbers.notes) or _NOTHING)
 
     def _why_absent(self, subject: Subject) -> str:
         known = next((each for each in self.needs if each in subject.absent), None)
@@ -113,7 +117,7 @@ _SILENT = {
 }
 
 
-def judged(
+def with_rules(
     subject: Subject,
     rules: Mapping[str, str],
     *sections: Section,
@@ -125,12 +129,12 @@ def judged(
     A rule that cannot tell is a note; one that lacks its input is passed over.
     """
     asked = {words: rule_of(code) for words, code in rules.items()}
-    told = {
+    usable = {
         words: rule
         for words, rule in asked.items()
         if not rule.needs or any(map(subject.has, rule.needs))
     }
-    findings = dict(zip(told, run_rules(told.values(), subject), strict=True))
+    findings = dict(zip(usable, run_rules(usable.values(), subject), strict=True))
     return Numbers(
         (
             *figures,
@@ -190,7 +194,7 @@ def section(
 def by_time(
     heading: str,
     ops: Iterable[Op],
-    label: Callable[[Op], str] = described,
+    label: Callable[[Op], str] = op_name,
     *,
     of: str = "of kernel time",
     whole: float | None = None,
@@ -211,5 +215,5 @@ def by_bytes(
 def lost_time(ops: Iterable[Op], *, whole: float) -> Section:
     """Add up by how much ops miss the time that the profiler's model allows them."""
     losses = ((op, op.kernel_ns - op.ideal_ns) for op in ops if op.ideal_ns is not None)
-    parts = (Part(described(op), loss) for op, loss in losses if loss > 0)
+    parts = (Part(op_name(op), loss) for op, loss in losses if loss > 0)
     return section("time beyond the ideal", parts, unit="ns", of="of kernel time", whole=whole)

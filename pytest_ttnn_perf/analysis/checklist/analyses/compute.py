@@ -9,9 +9,9 @@ from pytest_ttnn_perf.analysis.checklist.analyses.analysis import (
     Kind,
     Part,
     by_time,
-    judged,
     lost_time,
     section,
+    with_rules,
 )
 from pytest_ttnn_perf.analysis.checklist.kernels import kernels_of, roofline_of
 from pytest_ttnn_perf.analysis.checklist.matmul_and_conv import (
@@ -27,7 +27,7 @@ from pytest_ttnn_perf.analysis.checklist.matmul_and_conv import (
     program_config,
 )
 from pytest_ttnn_perf.analysis.checklist.matmul_and_conv import whole as whole_number
-from pytest_ttnn_perf.analysis.checklist.op_times import described, device_ops, kernel_ns, ops_like
+from pytest_ttnn_perf.analysis.checklist.op_times import device_ops, kernel_ns, op_name, ops_like
 from pytest_ttnn_perf.analysis.checklist.progress import bottleneck_of
 from pytest_ttnn_perf.analysis.checklist.rule import Answer
 from pytest_ttnn_perf.records.attribution import short_code
@@ -63,7 +63,7 @@ def _look_at_conv(subject: Subject) -> Numbers | Answer:
     listed = convolutions(subject)
     if not listed:
         return Answer.not_applicable(NO_CONVOLUTIONS)
-    return judged(subject, _CONV_RULES, *_settings(subject, listed), *_times(subject, listed))
+    return with_rules(subject, _CONV_RULES, *_settings(subject, listed), *_times(subject, listed))
 
 
 def _settings(subject: Subject, listed: Sequence[Convolution]) -> Iterator[Section]:
@@ -81,7 +81,7 @@ def _settings(subject: Subject, listed: Sequence[Convolution]) -> Iterator[Secti
     elif subject.report is not None:
         blocks = blocks_in_report(subject.report)
     sizes = (
-        f"{block.rows} of {block.most_rows} rows" if block.is_told else "not told"
+        f"{block.rows} of {block.most_rows} rows" if block.is_known else "not told"
         for block in blocks
     )
     yield section("act_block_h", (Part(size, 1) for size in sizes), unit=_UNIT, of=_CONV_OF)
@@ -117,12 +117,12 @@ def _look_at_matmul(subject: Subject) -> Numbers | Answer:
     if not matmuls:
         return Answer.not_applicable(NO_MATMULS)
     whole = kernel_ns(subject.ops)
-    return judged(
+    return with_rules(
         subject,
         _MATMUL_RULES,
         by_time("program config", matmuls, _config, of=_MATMUL_OF),
         by_time("in0_block_w", matmuls, _inner, of=_MATMUL_OF),
-        by_time("matmuls", matmuls, described, whole=whole),
+        by_time("matmuls", matmuls, op_name, whole=whole),
         lost_time(ops_like(subject.ops, is_dense_matmul), whole=whole),
     )
 
@@ -162,7 +162,7 @@ def _look_at_cores(subject: Subject) -> Numbers | Answer:
     if not known and isinstance(kernels, str):
         return Answer.not_measured(kernels)
     available = _available(subject)
-    return judged(
+    return with_rules(
         subject,
         _CORES_RULES,
         by_time("cores", ops, _cores),
@@ -197,14 +197,14 @@ def _used(ops: list[Op], available: int) -> Iterator[Figure]:
 
 def _idle(ops: list[Op], available: int) -> Iterator[Section]:
     """Yield which ops leave most cores idle for longest."""
-    judged = [
+    computing = [
         op
         for op in ops
         if category_of(op.signature.op) is not Category.COLLECTIVE and not is_dram_sharded(op)
     ]
-    shares = ((op, max(0.0, 1 - (op.cores or 0) / available)) for op in judged)
+    shares = ((op, max(0.0, 1 - (op.cores or 0) / available)) for op in computing)
     parts = (
-        Part(f"{_cores(op)}, {described(op)}", op.kernel_ns * idle) for op, idle in shares if idle
+        Part(f"{_cores(op)}, {op_name(op)}", op.kernel_ns * idle) for op, idle in shares if idle
     )
     whole = sum(op.kernel_ns for op in ops)
     yield section("idle cores", parts, unit="ns", of="of kernel time", whole=whole)
@@ -231,7 +231,7 @@ def _look_at_bottlenecks(subject: Subject) -> Numbers | Answer:
         if isinstance(kernels, str) and isinstance(line, str):
             return Answer.not_measured(kernels if kernels == line else f"{kernels}; {line}")
     found = bottleneck_of(subject)
-    return judged(
+    return with_rules(
         subject,
         {"devices wait": "TTP401", "imbalance of the roofline": "TTP804"},
         *(_bottleneck_times(subject.ops) if subject.ops is not None else ()),
@@ -251,7 +251,7 @@ def _bottleneck_times(table: OpTable) -> Iterator[Section]:
     ops = list(device_ops(table))
     yield by_time("kinds of work", ops, lambda op: category_of(op.signature.op).value)
     yield by_time("op codes", ops, lambda op: short_code(op.signature.op))
-    yield by_time("ops", ops, described)
+    yield by_time("ops", ops, op_name)
 
 
 def _programs(log: TtlangLog) -> Iterator[Section]:

@@ -11,10 +11,10 @@ from pytest_ttnn_perf.analysis.checklist.analyses.analysis import (
     Part,
     by_bytes,
     by_time,
-    judged,
     section,
+    with_rules,
 )
-from pytest_ttnn_perf.analysis.checklist.op_times import described, kernel_ns, ops_like
+from pytest_ttnn_perf.analysis.checklist.op_times import kernel_ns, op_name, ops_like
 from pytest_ttnn_perf.analysis.checklist.operands import (
     BYTES,
     NO_OPERANDS,
@@ -51,7 +51,7 @@ def _look_at_dtype(subject: Subject) -> Numbers | Answer:
     if not operands:
         return Answer.not_measured(NO_OPERANDS)
     unknown = sorted({each.tensor.dtype for each in operands} - set(BYTES))
-    return judged(
+    return with_rules(
         subject,
         _DTYPE_RULES,
         by_bytes("operands", operands, lambda each: each.tensor.dtype, of="of operand bytes"),
@@ -102,12 +102,12 @@ def _look_at_fidelity(subject: Subject) -> Numbers | Answer:
         return Answer.not_applicable("no matmul and no convolution ran")
     if all(op.fidelity is None for op in products):
         return Answer.not_measured("no matmul or convolution tells its fidelity")
-    return judged(
+    return with_rules(
         subject,
         {"fidelity above what weights need": "TTP103"},
         by_time("fidelity", products, _fidelity, of=_FIDELITY_OF),
         by_time("fidelity and weights", products, _with_weights, of=_FIDELITY_OF),
-        by_time("ops", products, lambda op: f"{_fidelity(op)} {described(op)}", of=_FIDELITY_OF),
+        by_time("ops", products, lambda op: f"{_fidelity(op)} {op_name(op)}", of=_FIDELITY_OF),
         notes=(_OTHERS,),
     )
 
@@ -131,7 +131,7 @@ _CONVERTS: Final = re.compile(r"tilize|to_?layout", re.IGNORECASE)
 
 def _look_at_layout(subject: Subject) -> Numbers:
     rows = [each for each in operands_of(subject) if each.tensor.layout == "ROW_MAJOR"]
-    return judged(
+    return with_rules(
         subject,
         {"conversions": "TTP203", "computing on rows": "TTP201"},
         by_bytes("layouts", operands_of(subject), lambda each: each.tensor.layout, of=_LAYOUT_OF),
@@ -159,7 +159,7 @@ def _look_at_padding(subject: Subject) -> Numbers | Answer:
     padded = [each for each in operands_of(subject) if _padding(each) > 0]
     shapes = (Part(_shape(each), _padding(each), each.times) for each in padded)
     ops = (Part(each.op, _padding(each), each.times) for each in padded)
-    return judged(
+    return with_rules(
         subject,
         {"padding adds": "TTP202"},
         section("ops", ops, unit=_UNIT, of=_PADDING_OF),

@@ -11,16 +11,16 @@ from pytest_ttnn_perf.analysis.checklist.analyses.analysis import (
     Numbers,
     Part,
     by_time,
-    judged,
     section,
+    with_rules,
 )
 from pytest_ttnn_perf.analysis.checklist.measurements import NO_IO_TIMES
 from pytest_ttnn_perf.analysis.checklist.op_times import (
-    described,
     device_ops,
     differences,
     executions,
     gaps_of,
+    op_name,
 )
 from pytest_ttnn_perf.analysis.checklist.residency import crossings
 from pytest_ttnn_perf.analysis.checklist.rule import Answer
@@ -66,7 +66,7 @@ def _sections(table: OpTable, gaps: Gaps) -> Iterator[Section]:
     counts = {name: [ns for _, ns in waits if _length(ns) == name] for name in _LENGTHS}
     parts = (Part(name, sum(each), len(each)) for name, each in counts.items() if each)
     yield section("lengths of gaps", parts, unit="ns", of="of the gaps", ranked=False)
-    before = (Part(described(op), ns) for op, ns in waits)
+    before = (Part(op_name(op), ns) for op, ns in waits)
     yield section("waits before", before, unit="ns", of="of the gaps")
 
 
@@ -87,14 +87,12 @@ def _look_at_trace(subject: Subject) -> Numbers:
     ops = list(device_ops(table))
     outside = [op for op in ops if op.trace is None]
     partly = outside if len(outside) < len(ops) else []
-    return judged(
+    return with_rules(
         subject,
         {"waiting without a trace": "TTP402", "executions unlike the first": "TTP403"},
         by_time("ops", ops, _origin),
         _executions(table),
-        by_time(
-            "ops that are in no trace", partly, described, whole=sum(op.kernel_ns for op in ops)
-        ),
+        by_time("ops that are in no trace", partly, op_name, whole=sum(op.kernel_ns for op in ops)),
         notes=tuple(f"differs: {each}" for each in islice(differences(table), _NAMED)),
     )
 
@@ -130,7 +128,7 @@ def _look_at_queues(subject: Subject) -> Numbers | Answer:
         return Answer.not_applicable("the report has no transfer between host and device")
     ways = (Part(_way(each), each.sent) for each in crossing)
     tensors = (Part(str(each), each.sent) for each in crossing)
-    return judged(
+    return with_rules(
         subject,
         {"padding": "TTP504", "outputs to the host": "TTP505"},
         section("ways", ways, unit="B", of=_QUEUES_OF),
@@ -159,12 +157,12 @@ def _look_at_devices(subject: Subject) -> Numbers:
     exchanging = [op for op in ops if category_of(op.signature.op) is Category.COLLECTIVE]
     computing = [op for op in ops if category_of(op.signature.op) is not Category.COLLECTIVE]
     apart = computing if exchanging else []
-    return judged(
+    return with_rules(
         subject,
         {"collectives": "TTP703", "slowest device": "TTP704"},
         by_time("devices", ops, _device),
         by_time("devices without collectives", apart, _device, of="of such time"),
-        by_time("collectives", exchanging, described, whole=sum(op.kernel_ns for op in ops)),
+        by_time("collectives", exchanging, op_name, whole=sum(op.kernel_ns for op in ops)),
     )
 
 

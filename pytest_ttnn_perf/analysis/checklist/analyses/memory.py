@@ -12,8 +12,8 @@ from pytest_ttnn_perf.analysis.checklist.analyses.analysis import (
     Part,
     by_bytes,
     by_time,
-    judged,
     section,
+    with_rules,
 )
 from pytest_ttnn_perf.analysis.checklist.kernels import kernels_of
 from pytest_ttnn_perf.analysis.checklist.op_times import kernel_ns, ops_like
@@ -21,11 +21,11 @@ from pytest_ttnn_perf.analysis.checklist.operands import NO_OPERANDS, Operand, o
 from pytest_ttnn_perf.analysis.checklist.residency import (
     activation_operands,
     budget_bytes,
-    called,
     dram_use,
     has_graphs,
     in_dram,
     is_interleaved,
+    operation_name,
     used_bytes,
 )
 from pytest_ttnn_perf.analysis.checklist.rule import Answer
@@ -54,7 +54,7 @@ def _look_at_memory(subject: Subject) -> Numbers | Answer:
         return Answer.not_measured("the capture does not tell where tensors lie")
     budget = budget_bytes(report) if report else None
     running = [each for each in (report.operations if report else ()) if each.device_operations]
-    return judged(
+    return with_rules(
         subject,
         {"activations read from DRAM": "TTP303", "L1 left free": "TTP304"},
         by_bytes("operands", operands, _place, of="of operand bytes"),
@@ -77,7 +77,7 @@ def _alive(report: Report) -> Iterator[Section]:
     yield Section("most alive at one operation, per bank", "B", rows)
     if has_graphs(report):
         running = (each for each in report.operations if each.device_operations)
-        parts = (Part(called(report, each), used_bytes(each)) for each in running)
+        parts = (Part(operation_name(report, each), used_bytes(each)) for each in running)
         budget = budget_bytes(report)
         yield section("L1 of a core in use", parts, unit="B", of="of L1", whole=budget or 0)
 
@@ -95,7 +95,7 @@ def _look_at_sharding(subject: Subject) -> Numbers | Answer:
     reads = list(activation_operands(subject))
     whole = sum(each.size for each in reads)
     spread = (each for each in reads if is_interleaved(each.tensor))
-    return judged(
+    return with_rules(
         subject,
         {"interleaved activations": "TTP301"},
         by_bytes("operands", operands, _memory, of="of operand bytes"),
@@ -131,14 +131,16 @@ _WORDS: Final = {
 
 def _look_at_reshards(subject: Subject) -> Numbers:
     table, report = subject.ops, subject.report
-    by_cost = judged(subject, {"moving tensors": "TTP302"}, *(_costs(table) if table else ()))
+    by_cost = with_rules(subject, {"moving tensors": "TTP302"}, *(_costs(table) if table else ()))
     if report is None or table is None:
-        return replace(by_cost, sections=(*by_cost.sections, *(_seen(report) if report else ())))
-    counted = judged(replace(subject, ops=None), {"moves in the report": "TTP302"})
+        return replace(
+            by_cost, sections=(*by_cost.sections, *(_report_sections(report) if report else ()))
+        )
+    counted = with_rules(replace(subject, ops=None), {"moves in the report": "TTP302"})
     return replace(
         by_cost,
         figures=(*by_cost.figures, *counted.figures),
-        sections=(*by_cost.sections, *_seen(report)),
+        sections=(*by_cost.sections, *_report_sections(report)),
         notes=(*by_cost.notes, *counted.notes),
     )
 
@@ -156,13 +158,13 @@ def _way(op: Op) -> str:
     return f"{inputs[0].memory} to {outputs[0].memory}" if inputs and outputs else "not told"
 
 
-def _seen(report: Report) -> Iterator[Section]:
+def _report_sections(report: Report) -> Iterator[Section]:
     """Yield what a report tells; it knows no times."""
     operations = report.operations
     kinds = (Part(_WORDS[each.reshard], 1) for each in operations)
     yield section("operations of the report", kinds, unit="operations", of="of operations")
     moves = tuple(
-        Row(f"{called(report, each)}, {_WORDS[each.reshard]}", 1.0)
+        Row(f"{operation_name(report, each)}, {_WORDS[each.reshard]}", 1.0)
         for each in operations
         if each.reshard in {Reshard.EXPLICIT, Reshard.HIDDEN}
     )
@@ -190,12 +192,12 @@ def _look_at_dram(subject: Subject) -> Numbers | Answer:
         return Answer.not_measured(kernels)
     use = dram_use(subject.ops) if subject.ops is not None else None
     stored = [each for each in operands if in_dram(each.tensor)]
-    return judged(
+    return with_rules(
         subject,
         _DRAM_RULES,
         *(_bandwidth(subject.ops) if subject.ops is not None and use is not None else ()),
         by_bytes("operands in DRAM", stored, lambda each: each.op, of="of such bytes"),
-        *(_moved(kernels) if not isinstance(kernels, str) else ()),
+        *(_kernel_traffic(kernels) if not isinstance(kernels, str) else ()),
         figures=() if use is None else (Figure("bandwidth in use, weighted by time", use, _UNIT),),
         notes=tuple(_notes(subject.ops, use)) if subject.ops is not None and operands else (),
     )
@@ -223,7 +225,7 @@ def _bandwidth(table: OpTable) -> Iterator[Section]:
     yield Section("bandwidth while ops run", _UNIT, rows, _UNIT)
 
 
-def _moved(kernels: list[Kernel]) -> Iterator[Section]:
+def _kernel_traffic(kernels: list[Kernel]) -> Iterator[Section]:
     ways = (
         (f"{kernel}, {way}", moved)
         for kernel in kernels

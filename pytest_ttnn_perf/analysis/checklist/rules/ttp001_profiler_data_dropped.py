@@ -73,9 +73,9 @@ def _unpaired(line: LineProfile, thread: str) -> Iterator[Evidence]:
     hits = {op.op: op.hits for op in line.ops}
     for first, second in _PAIRS:
         if first in hits and second in hits and hits[first] != hits[second]:
-            told = f"{hits[first]} {first}, {hits[second]} {second}"
+            counts = f"{hits[first]} {first}, {hits[second]} {second}"
             lost = abs(hits[first] - hits[second])
-            yield Evidence(f"{thread}, source line {line.line}: {told}", lost, "zones")
+            yield Evidence(f"{thread}, source line {line.line}: {counts}", lost, "zones")
 
 
 def _was_profiled(subject: Subject) -> bool:

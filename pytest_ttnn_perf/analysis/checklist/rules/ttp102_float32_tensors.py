@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pytest_ttnn_perf.analysis.checklist.operands import judged_float32, operands_of
+from pytest_ttnn_perf.analysis.checklist.operands import check_float32, operands_of
 from pytest_ttnn_perf.analysis.checklist.rule import Answer, Limit, rule
 from pytest_ttnn_perf.records.finding import Input, Severity, Subject
 
@@ -33,4 +33,4 @@ def float32_tensors(
     ## Where it looks
     The data types of all operands of the op table, or else of a report database.
     """
-    return judged_float32(operands_of(subject), share, what="take and give")
+    return check_float32(operands_of(subject), share, what="take and give")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from pytest_ttnn_perf._base.text import counted, percent
-from pytest_ttnn_perf.analysis.checklist.op_times import described
+from pytest_ttnn_perf.analysis.checklist.op_times import op_name
 from pytest_ttnn_perf.analysis.checklist.operands import by_weight, products_in
 from pytest_ttnn_perf.analysis.checklist.rule import Answer, Limit, rule
 from pytest_ttnn_perf.records.finding import Input, Severity
@@ -80,4 +80,4 @@ def _is_above(op: Op) -> bool:
 
 def _advice(op: Op) -> str:
     dtype = op.signature.inputs[1].dtype
-    return f"{described(op)}: {op.fidelity}, {_enough(op)} is enough for {dtype}"
+    return f"{op_name(op)}: {op.fidelity}, {_enough(op)} is enough for {dtype}"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pytest_ttnn_perf.analysis.checklist.operands import judged_float32, operands_of
+from pytest_ttnn_perf.analysis.checklist.operands import check_float32, operands_of
 from pytest_ttnn_perf.analysis.checklist.rule import Answer, Limit, rule
 from pytest_ttnn_perf.records.finding import Input, Severity, Subject
 
@@ -34,4 +34,4 @@ def activations_above_bfloat16(
     weights and inputs as well.
     """
     operands = [operand for operand in operands_of(subject) if operand.given]
-    return judged_float32(operands, share, what="give")
+    return check_float32(operands, share, what="give")

@@ -52,7 +52,7 @@ def row_major_compute(
     """
     if ops is not None and has_operands(ops):
         part = share_of(ops, ops_like(ops, _on_rows))
-        return part.at_most(share, f"{part.told('op')} on row-major tensors")
+        return part.at_most(share, f"{part.sentence('op')} on row-major tensors")
     if report is not None:
         return _of_report(report, calls)
     return Answer.not_measured(NO_OPERANDS)

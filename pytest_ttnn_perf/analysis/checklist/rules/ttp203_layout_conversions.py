@@ -41,4 +41,4 @@ def layout_conversions(
     OP CODE and the kernel time of the op table.
     """
     part = share_of(ops, ops_like(ops, lambda one: _CONVERSION.search(one.op) is not None))
-    return part.at_most(share, part.told("conversion"))
+    return part.at_most(share, part.sentence("conversion"))

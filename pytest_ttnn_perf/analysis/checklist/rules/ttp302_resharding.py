@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from pytest_ttnn_perf._base.text import counted, percent
 from pytest_ttnn_perf.analysis.checklist.op_times import ops_like, share_of
-from pytest_ttnn_perf.analysis.checklist.residency import called, sharding_in
+from pytest_ttnn_perf.analysis.checklist.residency import operation_name, sharding_in
 from pytest_ttnn_perf.analysis.checklist.rule import Answer, Limit, rule
 from pytest_ttnn_perf.records.finding import Evidence, Input, Severity
 from pytest_ttnn_perf.records.ttnn_report import Operation, Report, Reshard
@@ -91,4 +91,4 @@ def _shards(report: Report, numbers: tuple[int, ...]) -> tuple[object, ...]:
 def _way(report: Report, operation: Operation) -> str:
     ends = (_shards(report, operation.inputs), _shards(report, operation.outputs))
     before, after = (str(end[0]) if end else "interleaved" for end in ends)
-    return f"{called(report, operation)}, {before} → {after}"
+    return f"{operation_name(report, operation)}, {before} → {after}"

@@ -60,4 +60,4 @@ def hot_data_in_dram(
         return Answer.not_applicable(NO_ACTIVATIONS)
     fetching = [op for each in reads if any(map(in_dram, each.activations)) for op in each.ops]
     part = share_of(ops, fetching)
-    return part.at_most(share, f"{part.told('op')} with activations read from DRAM")
+    return part.at_most(share, f"{part.sentence('op')} with activations read from DRAM")

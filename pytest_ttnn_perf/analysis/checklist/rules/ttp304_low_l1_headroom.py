@@ -8,8 +8,8 @@ from pytest_ttnn_perf._base.text import counted, percent
 from pytest_ttnn_perf.analysis.checklist.residency import (
     NO_GRAPHS,
     budget_bytes,
-    called,
     has_graphs,
+    operation_name,
     used_bytes,
 )
 from pytest_ttnn_perf.analysis.checklist.rule import Answer, Limit, rule
@@ -59,9 +59,9 @@ def low_l1_headroom(
     if left < free.value:
         return free.found(
             left,
-            f"{called(report, fullest[0])} leaves {percent(left)} of a core's L1",
+            f"{operation_name(report, fullest[0])} leaves {percent(left)} of a core's L1",
             (
-                Evidence(called(report, each), float(used_bytes(each)), "bytes")
+                Evidence(operation_name(report, each), float(used_bytes(each)), "bytes")
                 for each in fullest
                 if 1 - used_bytes(each) / budget < free.value
             ),

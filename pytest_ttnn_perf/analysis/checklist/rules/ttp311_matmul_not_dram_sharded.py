@@ -68,7 +68,7 @@ def matmul_not_dram_sharded(
         return Answer.not_measured(f"the DRAM bandwidth of {known} is not known")
     waiting = [op for op, size in streaming if size >= bound.value * peak * op.kernel_ns]
     part = share_of(ops, [op for op in waiting if not is_dram_sharded(op)])
-    sentence = f"{part.told('DRAM-bound matmul')} without a DRAM-sharded program config"
+    sentence = f"{part.sentence('DRAM-bound matmul')} without a DRAM-sharded program config"
     return part.at_most(share, sentence)
 
 

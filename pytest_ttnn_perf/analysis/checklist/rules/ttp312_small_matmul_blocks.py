@@ -56,7 +56,7 @@ def small_matmul_blocks(
         if _is_narrow(op, inner.value) or _has_small_subblocks(op, subblock.value)
     ]
     part = share_of(ops, small)
-    return part.at_most(share, f"{part.told('matmul')} with very small blocks")
+    return part.at_most(share, f"{part.sentence('matmul')} with very small blocks")
 
 
 def _is_narrow(op: Op, least: float) -> bool:

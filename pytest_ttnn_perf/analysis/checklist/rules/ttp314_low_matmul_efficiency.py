@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pytest_ttnn_perf.analysis.checklist.matmul_and_conv import is_dense_matmul
-from pytest_ttnn_perf.analysis.checklist.op_times import judged_efficiency, kernel_ns, ops_like
+from pytest_ttnn_perf.analysis.checklist.op_times import check_efficiency, kernel_ns, ops_like
 from pytest_ttnn_perf.analysis.checklist.rule import Answer, Limit, rule
 from pytest_ttnn_perf.records.finding import Input, Severity
 
@@ -43,4 +43,4 @@ def low_matmul_efficiency(
     skip. A matmul that is faster than its model counts as ideal.
     """
     matmuls = ops_like(ops, is_dense_matmul)
-    return judged_efficiency(matmuls, efficiency, named="matmul", of=kernel_ns(ops))
+    return check_efficiency(matmuls, efficiency, named="matmul", of=kernel_ns(ops))

@@ -55,6 +55,6 @@ def host_bound(
         return Answer.not_measured(gaps)
     if gaps.share <= share.value:
         return share.clean(gaps.share, reason=gaps.caveat)
-    told = f"devices wait {percent(gaps.share)} of the time for their next op, in {gaps.place}"
-    sentence = "; ".join(filter(None, [told, gaps.caveat]))
+    waiting = f"devices wait {percent(gaps.share)} of the time for their next op, in {gaps.place}"
+    sentence = "; ".join(filter(None, [waiting, gaps.caveat]))
     return share.found(gaps.share, sentence, longest_gaps(ops, gaps))

@@ -48,11 +48,11 @@ def conv_sharding_changes(
     listed = convolutions(subject)
     if not listed:
         return Answer.not_applicable(NO_CONVOLUTIONS)
-    told = [each for each in listed if each.sharding is not None]
-    if not told:
+    sharded = [each for each in listed if each.sharding is not None]
+    if not sharded:
         return Answer.not_measured("the capture does not tell how convolutions are sharded")
-    changed = _changes(told)
-    count = counted(len(told), "convolution")
+    changed = _changes(sharded)
+    count = counted(len(sharded), "convolution")
     return changes.at_most(
         float(len(changed)),
         f"sharded otherwise than the one before: {len(changed)} of {count}",

@@ -58,7 +58,7 @@ def act_block_h_below_max(
         blocks = list(blocks_in_table(ops))
     if not blocks:
         return Answer.not_applicable(NO_CONVOLUTIONS)
-    if not any(block.is_told for block in blocks):
+    if not any(block.is_known for block in blocks):
         return Answer.not_measured("the capture does not tell the blocks of convolutions")
     larger = [(block, rows) for block in blocks if (rows := block.larger(spare.value))]
     count, unavailable = float(len(larger)), _untold(blocks)
@@ -75,14 +75,14 @@ def act_block_h_below_max(
 
 
 def _untold(blocks: Sequence[ActBlock]) -> str | None:
-    told = counted(len(blocks), "convolution")
-    silent = sum(not block.is_told for block in blocks)
+    all_blocks = counted(len(blocks), "convolution")
+    silent = sum(not block.is_known for block in blocks)
     if silent:
-        return f"the block of {silent} of {told} is not told"
+        return f"the block of {silent} of {all_blocks} is not told"
     small = sum(not block.is_largest and not block.has_sizes for block in blocks)
     if small:
         return (
-            f"an act_block_h below the largest in {small} of {told}; "
+            f"an act_block_h below the largest in {small} of {all_blocks}; "
             "whether a larger one fits is not known without the L1 of a report database"
         )
     return None

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 from pytest_ttnn_perf.analysis.checklist.matmul_and_conv import (
     NO_CONVOLUTIONS,
     blocks_in_report,
+    check_switches,
     convolutions,
-    judged_switches,
     whole_ns,
 )
 from pytest_ttnn_perf.analysis.checklist.rule import Answer, Limit, rule
@@ -60,7 +60,7 @@ def act_double_buffer_off(
     if not listed:
         return Answer.not_applicable(NO_CONVOLUTIONS)
     switched = ((each, each.act_double_buffer) for each in listed)
-    answer = judged_switches(switched, share, buffered="activations", of=whole_ns(subject))
+    answer = check_switches(switched, share, buffered="activations", of=whole_ns(subject))
     computing = any(
         (each.efficiency or 0.0) >= compute_bound.value
         for each in listed

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pytest_ttnn_perf.analysis.checklist.matmul_and_conv import (
     NO_CONVOLUTIONS,
+    check_switches,
     convolutions,
-    judged_switches,
     whole_ns,
 )
 from pytest_ttnn_perf.analysis.checklist.rule import Answer, Limit, rule
@@ -44,4 +44,4 @@ def weights_double_buffer_off(
     if not listed:
         return Answer.not_applicable(NO_CONVOLUTIONS)
     switched = ((each, each.weights_double_buffer) for each in listed)
-    return judged_switches(switched, share, buffered="weights", of=whole_ns(subject))
+    return check_switches(switched, share, buffered="weights", of=whole_ns(subject))

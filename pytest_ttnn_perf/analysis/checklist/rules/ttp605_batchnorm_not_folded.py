@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 from pytest_ttnn_perf._base.text import counted
 from pytest_ttnn_perf.analysis.checklist.matmul_and_conv import NO_CONVOLUTIONS, convolutions
 from pytest_ttnn_perf.analysis.checklist.op_times import kernel_ns, ops_like, worst_ops
-from pytest_ttnn_perf.analysis.checklist.residency import called
+from pytest_ttnn_perf.analysis.checklist.residency import operation_name
 from pytest_ttnn_perf.analysis.checklist.rule import Answer, Limit, rule
 from pytest_ttnn_perf.records.finding import Evidence, Input, Severity, Subject
 
@@ -62,4 +62,4 @@ def _batch_norms(subject: Subject) -> tuple[int, Iterable[Evidence]]:
     report = subject.report
     assert report is not None
     operations = [each for each in report.operations if _BATCH_NORM.search(each.name)]
-    return len(operations), (Evidence(called(report, each)) for each in operations)
+    return len(operations), (Evidence(operation_name(report, each)) for each in operations)

@@ -53,17 +53,17 @@ def conv_sharding_unsuited(
         for each in listed
         if each.sharding
     ]
-    told = [(each, best) for each, best in suited if best is not None]
-    if not told:
+    known = [(each, best) for each, best in suited if best is not None]
+    if not known:
         return Answer.not_measured("the capture does not tell how convolutions are sharded")
     others = [
         each._replace(name=f"{each.name}, {each.sharding} → {best}")
-        for each, best in told
+        for each, best in known
         if each.sharding != best
     ]
     return share.at_most(
-        len(others) / len(told),
-        f"a shape for another sharding in {len(others)} of {counted(len(told), 'convolution')}",
+        len(others) / len(known),
+        f"a shape for another sharding in {len(others)} of {counted(len(known), 'convolution')}",
         heaviest(others, of=whole_ns(subject)),
     )
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pytest_ttnn_perf.analysis.checklist.matmul_and_conv import is_convolution
-from pytest_ttnn_perf.analysis.checklist.op_times import judged_efficiency, kernel_ns, ops_like
+from pytest_ttnn_perf.analysis.checklist.op_times import check_efficiency, kernel_ns, ops_like
 from pytest_ttnn_perf.analysis.checklist.rule import Answer, Limit, rule
 from pytest_ttnn_perf.records.finding import Input, Severity
 
@@ -42,4 +42,4 @@ def low_conv_efficiency(
     has no model, and does not count. A convolution that is faster than its model counts as ideal.
     """
     convolving = ops_like(ops, is_convolution)
-    return judged_efficiency(convolving, efficiency, named="convolution", of=kernel_ns(ops))
+    return check_efficiency(convolving, efficiency, named="convolution", of=kernel_ns(ops))

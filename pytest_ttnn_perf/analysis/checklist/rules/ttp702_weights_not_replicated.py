@@ -6,7 +6,7 @@ from pytest_ttnn_perf._base.text import counted
 from pytest_ttnn_perf.analysis.checklist.kernels import (
     NO_DATA_PARALLELISM,
     data_parallel_ways,
-    placed_weights,
+    weights_on_mesh,
 )
 from pytest_ttnn_perf.analysis.checklist.rule import Answer, Limit, rule
 from pytest_ttnn_perf.records.finding import Evidence, Input, Severity, Subject
@@ -40,7 +40,7 @@ def weights_not_replicated(
         return Answer.not_applicable(NO_DATA_PARALLELISM)
     if subject.report is None:
         return Answer.not_measured(subject.why_absent(Input.REPORT))
-    placed = list(placed_weights(subject.report))
+    placed = list(weights_on_mesh(subject.report))
     if not placed:
         return Answer.not_measured("the report does not tell how weights are placed on the mesh")
     cut = [each for each in placed if each.ways() > 1]

@@ -40,4 +40,4 @@ def collective_share(
         return Answer.not_applicable("one device")
     collectives = ops_like(ops, lambda one: category_of(one.op) is Category.COLLECTIVE)
     part = share_of(ops, collectives)
-    return part.at_most(share, part.told("collective"))
+    return part.at_most(share, part.sentence("collective"))

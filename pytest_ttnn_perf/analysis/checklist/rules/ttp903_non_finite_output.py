@@ -41,6 +41,6 @@ def non_finite_output(observation: Observation) -> Answer:
     if not checked:
         return Answer.not_measured("the test checks no output")
     bad = [each for each in checked if is_not_finite(each)]
-    said = [f"{each.metric.name}: {each.note or 'not a number'}" for each in bad]
+    problems = [f"{each.metric.name}: {each.note or 'not a number'}" for each in bad]
     evidence = (Evidence(each.metric.name) for each in bad)
-    return _NONE.at_most(len(bad), "; ".join(said), evidence)
+    return _NONE.at_most(len(bad), "; ".join(problems), evidence)
