@@ -178,7 +178,7 @@ def test_records_come_later_from_another_thread(tmp_path: Path) -> None:
     ops = (Op("add", 4000), Op("add", 1500, chips=(1,)))
     script = Script(
         chips=3, clock_mhz=1350, ops=ops,
-        realtime_missing=(2,), realtime_dropped=7, realtime_delay_s=0.5,
+        realtime_missing=(2,), realtime_dropped=7, realtime_delay_s=2.0,
     )  # fmt: skip
     machine.play(script)
     said = ask(machine, LISTENING, cwd=tmp_path)
