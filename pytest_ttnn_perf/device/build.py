@@ -186,7 +186,9 @@ def preflight(
     )
     build = _build(found, answers, tracy=kept)
     if cache is not None and kept is None and build.tracy is not None:
-        _write_cached(cache, build)
+        document = {"format": _FORMAT, "build": _stamp(build), "tracy": build.tracy}
+        with contextlib.suppress(TtnnPerfError):  # it is found out again next time
+            write_text(_file(cache), json.dumps(document) + "\n")
     return build
 
 
@@ -225,12 +227,6 @@ def _read_cached(cache: Path | None, build: Build) -> bool | None:
 def _decode(document: object) -> tuple[str, bool]:
     root = Value(document)
     return root.field("build").string(), root.field("tracy").boolean()
-
-
-def _write_cached(cache: Path, build: Build) -> None:
-    document = {"format": _FORMAT, "build": _stamp(build), "tracy": build.tracy}
-    with contextlib.suppress(TtnnPerfError):  # it is found out again next time
-        write_text(_file(cache), json.dumps(document) + "\n")
 
 
 def _file(cache: Path) -> Path:

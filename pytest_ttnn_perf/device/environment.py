@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from pytest_ttnn_perf._base.dataclass import dataclass
-from pytest_ttnn_perf.device.ttnn import installed_ttnn
 from pytest_ttnn_perf.records.hardware import Conflict
 from pytest_ttnn_perf.records.settings import ProfilerKind
 
@@ -201,8 +200,6 @@ def worker_variables(environment: Mapping[str, str], folder: Path) -> dict[str, 
 
     Opening a device writes logs: into the worker's ``folder``, not where the user stands.
     """
-    if installed_ttnn().version is None:
-        return {}
     given = {
         _LOGS_PATH: str(folder / "logs"),
         "TT_METAL_OPERATION_TIMEOUT_SECONDS": str(_OPERATION_TIMEOUT_S),

@@ -55,7 +55,9 @@ class Machine:
     dirty: Path | None = None
 
 
-_GOVERNOR: Final = Path("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor")
+#: Below the root of a host's files.
+_GOVERNOR_FILE: Final = "sys/devices/system/cpu/cpu0/cpufreq/scaling_governor"
+_GOVERNOR: Final = Path("/", _GOVERNOR_FILE)
 _CPUINFO: Final = Path("/proc/cpuinfo")
 _VERSION: Final = re.compile(r"^Version: (\S+)", re.MULTILINE)
 
@@ -75,7 +77,7 @@ def host_environment(*, now: datetime) -> Environment:
         cpu_count=os.cpu_count(),
         memory_bytes=_memory_bytes(),
         load_1m=_load(),
-        governor=_first_line(_GOVERNOR),
+        governor=_line(_GOVERNOR),
         # Runs on one host can be told apart without its name leaving the company.
         host_hash=hashlib.sha256(platform.node().encode()).hexdigest()[:12],
         pytest=installed_version("pytest"),
@@ -123,17 +125,9 @@ def _load() -> float | None:
         return None
 
 
-def _first_line(file: Path) -> str | None:
-    try:
-        return file.read_text(encoding="utf-8").strip() or None
-    except OSError:
-        return None
-
-
 #: Names the folder that holds ``proc`` and ``sys`` of the host, where a container has them.
 ROOT: Final = "TTNN_PERF_HOST"
 _LOAD: Final = "proc/loadavg"
-_LOAD_GOVERNOR: Final = "sys/devices/system/cpu/cpu0/cpufreq/scaling_governor"
 _MOST_BYTES: Final = 4096
 
 
@@ -161,7 +155,7 @@ def _processors(root: str) -> Mapping[str, Scalar]:
     """Return what stays as it is while a process runs."""
     # All that there are, not those that this process may use: the load is of all as well.
     count = os.cpu_count()
-    governor = _text(os.path.join(root, _LOAD_GOVERNOR)).decode(errors="replace").strip()  # noqa: PTH118
+    governor = _text(os.path.join(root, _GOVERNOR_FILE)).decode(errors="replace").strip()  # noqa: PTH118
     found: dict[str, Scalar] = {"cpu_count": count, "governor": governor or None}
     return {name: value for name, value in found.items() if value is not None}
 
@@ -179,7 +173,6 @@ def _text(file: str) -> bytes:
         os.close(descriptor)
 
 
-_MACHINE_GOVERNOR: Final = "sys/devices/system/cpu/cpu0/cpufreq/scaling_governor"
 _DRIVER: Final = "sys/module/tenstorrent/version"
 #: tt-metal maps pages of 1 GB.
 _HUGEPAGES: Final = "sys/kernel/mm/hugepages/hugepages-1048576kB/nr_hugepages"
@@ -207,7 +200,7 @@ def machine(
     pages = _line(root / _HUGEPAGES)
     return Machine(
         devices=chips,
-        governor=_line(root / _MACHINE_GOVERNOR),
+        governor=_line(root / _GOVERNOR_FILE),
         iommu=_iommu(root),
         hugepages=int(pages) if pages is not None and pages.isdecimal() else None,
         driver=_line(root / _DRIVER),
@@ -333,6 +326,7 @@ def _entries(folder: Path) -> list[Path]:
 
 
 def _line(file: Path) -> str | None:
+    """Return what a file of the kernel's says; None where that cannot be read, or is nothing."""
     try:
         return file.read_text(encoding="utf-8").strip() or None
     except (OSError, ValueError):
@@ -374,9 +368,6 @@ def _numbers(folders: Iterable[Path], name: str, *, per: float = 1.0) -> Iterato
 def _texts(folders: Iterable[Path], name: str) -> Iterator[str]:
     for folder in folders:
         for file in sorted(folder.glob(name)):
-            try:
-                text = file.read_text(encoding="utf-8").strip()
-            except (OSError, ValueError):
-                continue
-            if text:
+            text = _line(file)
+            if text is not None:
                 yield text

@@ -30,11 +30,10 @@ if TYPE_CHECKING:
 
 
 class ProgramRun(NamedTuple):
-    """One execution of a program on one chip; ``cores`` is None where that is not told."""
+    """One execution of a program on one chip."""
 
     chip: int
     kernel_ns: float
-    cores: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,14 +64,10 @@ class Iteration:
 
 @dataclass(frozen=True, slots=True)
 class Profile:
-    """A measured model. ``problem`` says why its numbers are none; ``dropped``, that data is lost.
-
-    What was dropped may be kept by a profiler with more room.
-    """
+    """A measured model. ``problem`` says why its numbers are none."""
 
     iterations: tuple[Iteration, ...] = ()
     problem: str | None = None
-    dropped: bool = False
 
 
 _KERNEL: Final = "DEVICE KERNEL DURATION [ns]"
@@ -151,7 +146,7 @@ def _runs(latest: dict[int, list[Any]]) -> Iterator[ProgramRun]:
             if not 0 < duration < math.inf:
                 message = f"a program of chip {chip} has a {_KERNEL} of {duration:g}"
                 raise ProfilerError(message)
-            yield ProgramRun(int(chip), duration, program.core_count)
+            yield ProgramRun(int(chip), duration)
 
 
 @dataclass(slots=True)
@@ -164,7 +159,7 @@ class RealtimeProfiler:
     devices: OpenDevices
     _records: list[Any] = field(default_factory=list)
     _dropped: int = 0
-    _heard_s: float = 0.0
+    _received_s: float = 0.0
     _handle: int | None = None
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
@@ -189,7 +184,7 @@ class RealtimeProfiler:
         assert self.devices.runtime is not None
         if self._handle is None:  # the first handle there is is 0
             register = self.devices.runtime.ttnn.device.RegisterProgramRealtimeProfilerCallback
-            self._handle = _ask(register, self._hear)
+            self._handle = _ask(register, self._receive)
         self._settle(needed=False)
         with self._lock:
             self._records.clear()
@@ -218,11 +213,11 @@ class RealtimeProfiler:
             self.devices.runtime.ttnn.device.UnregisterProgramRealtimeProfilerCallback(self._handle)
             self._handle = None
 
-    def _hear(self, batch: Any) -> None:
+    def _receive(self, batch: Any) -> None:
         with self._lock:
             self._records += batch.records
             self._dropped += batch.dropped
-            self._heard_s = time.monotonic()
+            self._received_s = time.monotonic()
 
     def _settle(self, *, needed: bool) -> None:
         """Wait until nothing has come for a while; not for ever.
@@ -233,7 +228,7 @@ class RealtimeProfiler:
         start = time.monotonic()
         while True:
             now = time.monotonic()
-            quiet_s = now - max(self._heard_s, start)
+            quiet_s = now - max(self._received_s, start)
             received = bool(self._records or self._dropped) or not needed
             if (received and quiet_s >= _SETTLED_S) or now - start >= _PATIENCE_S:
                 return

@@ -125,15 +125,11 @@ def pytest_configure(config: pytest.Config) -> None:
     """Register the marker; refuse to be on and absent."""
     config.addinivalue_line("markers", MARKER_HELP)
     asked = next((name for name in TURN_ON if getattr(config.option, attribute_of(name))), None)
-    if asked is not None and not _is_active(config):
+    roles = ("ttnn_perf_worker", "ttnn_perf_orchestrator")
+    if asked is not None and not any(map(config.pluginmanager.has_plugin, roles)):
         option = option_of(asked)
         message = f"{option}: a conftest loaded the plugin too late, or the option stands after --"
         raise pytest.UsageError(message + "; -p pytest_ttnn_perf.plugin loads it in time")
-
-
-def _is_active(config: pytest.Config) -> bool:
-    roles = ("ttnn_perf_worker", "ttnn_perf_orchestrator")
-    return any(config.pluginmanager.has_plugin(role) for role in roles)
 
 
 @pytest.fixture

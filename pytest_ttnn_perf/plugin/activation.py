@@ -17,6 +17,8 @@ from pytest_ttnn_perf.records.messages import PassKind
 from pytest_ttnn_perf.records.settings import Checklist, Isolate, ProfilerKind
 
 if TYPE_CHECKING:
+    import argparse
+
     from pytest_ttnn_perf.device.chips import Rank
     from pytest_ttnn_perf.observe.instruments import Instruments
     from pytest_ttnn_perf.processes.channel import Link
@@ -207,16 +209,19 @@ def _is_isolated(config: pytest.Config, settings: Settings, rank: Rank | None) -
     return settings.isolate is not Isolate.INLINE and not debugging and not looking
 
 
-def _is_distributed(config: pytest.Config) -> bool:
-    """Tell whether pytest-xdist will hand the tests to other processes."""
-    options = config.known_args_namespace
-    processes = getattr(options, "numprocesses", None)
-    if options.collectonly:
-        return False
-    if processes is not None:  # has the last word, also with 0
-        return bool(processes)
+def distribution_of(options: argparse.Namespace) -> str | None:
+    """Return how pytest-xdist is asked to hand tests to other processes; None if it is not."""
+    count = getattr(options, "numprocesses", None)
+    if count is not None:  # has the last word, also with 0
+        return f"-n {count}" if count else None
     asked = getattr(options, "distload", False) or getattr(options, "dist", "no") != "no"
-    return bool(asked and getattr(options, "tx", None))
+    others = getattr(options, "tx", None) if asked else None
+    return f"--tx {' '.join(others)}" if others else None
+
+
+def _is_distributed(config: pytest.Config) -> bool:
+    options = config.known_args_namespace
+    return not options.collectonly and distribution_of(options) is not None
 
 
 def _rerun(config: pytest.Config) -> Rerun:

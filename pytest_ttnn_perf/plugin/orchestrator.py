@@ -17,6 +17,7 @@ import pytest
 
 from pytest_ttnn_perf._base.errors import TtnnPerfError
 from pytest_ttnn_perf.device.chips import Touched
+from pytest_ttnn_perf.plugin.activation import distribution_of
 from pytest_ttnn_perf.plugin.hook_calls import report_run
 from pytest_ttnn_perf.plugin.relay import Relay, add_properties
 from pytest_ttnn_perf.plugin.reports import fail_report, live_logs
@@ -28,7 +29,6 @@ from pytest_ttnn_perf.run.preflight import check_chips, check_untouched, lease
 from pytest_ttnn_perf.run.workers import Pass, WorkerFactory, WorkerLauncher
 
 if TYPE_CHECKING:
-    import argparse
     from collections.abc import Generator, Mapping
 
     from pytest_ttnn_perf.plugin.reports import TestCollection
@@ -62,7 +62,7 @@ class Orchestrator:
     @pytest.hookimpl(tryfirst=True)
     def pytest_cmdline_main(self, config: pytest.Config) -> None:
         """Leave distributing to the workers."""
-        self.processes = _processes(config.option)
+        self.processes = distribution_of(config.option)
         count = getattr(config.option, "numprocesses", None)
         try:
             check_chips(os.environ, processes=count if isinstance(count, int) else 0)
@@ -154,24 +154,16 @@ class Orchestrator:
         )
 
 
-def _processes(option: argparse.Namespace) -> str | None:
-    """Return how the user asked pytest-xdist to distribute; None if that was not asked."""
-    count = getattr(option, "numprocesses", None)
-    if count is not None:
-        return f"-n {count}" if count else None
-    asked = getattr(option, "distload", False) or getattr(option, "dist", "no") != "no"
-    others = getattr(option, "tx", None) if asked else None
-    return f"--tx {' '.join(others)}" if others else None
-
-
 def _arguments(config: pytest.Config, folder: Path) -> list[str]:
-    """Return what a worker is started with: the user's own words, and what keeps it apart."""
+    """Return a worker's arguments: the user's own, and those that keep it off the user's files."""
     words = [str(word) for word in config.invocation_params.args]
     own: list[str] = []
     if config.pluginmanager.has_plugin("cacheprovider"):
         cache = folder / "cache"
         kept = os.path.expandvars(Path(config.getini("cache_dir")).expanduser())
-        _copy_cache(Path(config.rootpath, kept), cache)
+        values = Path(config.rootpath, kept, "v")
+        if values.is_dir():  # without them, --lf would not work in a worker
+            shutil.copytree(values, cache / "v")
         own += ["-o", f"cache_dir={cache}"]
     if config.pluginmanager.has_plugin("_cov"):
         own.append("--no-cov")
@@ -183,12 +175,6 @@ def _arguments(config: pytest.Config, folder: Path) -> list[str]:
     # Whatever follows a bare "--" is a file.
     end = words.index("--") if "--" in words else len(words)
     return ["-m", "pytest", *words[:end], *own, *words[end:]]
-
-
-def _copy_cache(cache: Path, copy: Path) -> None:
-    """Copy pytest's cache to a worker, so that --lf works there."""
-    if (cache / "v").is_dir():
-        shutil.copytree(cache / "v", copy / "v")
 
 
 #: Nothing failed by name, but the machine is slower as a whole.

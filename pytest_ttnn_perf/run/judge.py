@@ -63,19 +63,14 @@ def judged_by_op(judged: JudgedTest, store: BaselineStore, hardware: Hardware) -
     now = judged.observation.ops
     if now is None or not any(verdict.is_of_changed_time for verdict in judged.verdicts):
         return None
-    times_ns = next((_times_ns(v) for v in judged.verdicts if v.metric.name == KERNEL_TIME), None)
-    if times_ns is None:
+    whole = next((v for v in judged.verdicts if v.metric.name == KERNEL_TIME), None)
+    if whole is None or whole.centre is None or whole.observed is None:
         return None  # the ops are of a time that was not compared
     try:
         then = store.ops_of(hardware, judged.observation.test)
     except InputError as error:
         return f"cannot be told: {error}"
-    return None if then is None else change_by_op(then, now, times_ns)
-
-
-def _times_ns(verdict: Verdict) -> tuple[float, float] | None:
-    then, now = verdict.centre, verdict.observed
-    return None if then is None or now is None else (then, now)
+    return None if then is None else change_by_op(then, now, (whole.centre, whole.observed))
 
 
 #: A load above this share of the processors means that others were at work.

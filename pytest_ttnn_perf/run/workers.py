@@ -233,7 +233,15 @@ class WorkerLauncher:
         """
         self._started.append(kind)
         folder = self.folder / f"{len(self._started)}-{kind.value}"
-        _make(folder)
+        try:
+            for _ in range(_ATTEMPTS):
+                # Another run may have made, or discarded, the folder above since it was looked for.
+                with contextlib.suppress(FileNotFoundError, FileExistsError):
+                    folder.mkdir(parents=True)
+                    return folder
+            folder.mkdir(parents=True)
+        except OSError as cause:
+            raise WriteError(folder, cause) from cause
         return folder
 
     def _assign(
@@ -272,18 +280,6 @@ class WorkerLauncher:
         with contextlib.suppress(OSError):  # not empty, or gone: other workers, other runs
             self.folder.rmdir()
             self.folder.parent.rmdir()
-
-
-def _make(folder: Path) -> None:
-    try:
-        for _ in range(_ATTEMPTS):
-            # Another run may have made, or discarded, the folder above since it was looked for.
-            with contextlib.suppress(FileNotFoundError, FileExistsError):
-                folder.mkdir(parents=True)
-                return
-        folder.mkdir(parents=True)
-    except OSError as cause:
-        raise WriteError(folder, cause) from cause
 
 
 @dataclass(slots=True)

@@ -6,14 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from pytest_ttnn_perf.device import environment as variables
 from pytest_ttnn_perf.device.environment import (
     REPORT,
     profiler_variables,
     report_in,
     worker_variables,
 )
-from pytest_ttnn_perf.records.hardware import Build
 from pytest_ttnn_perf.records.settings import ProfilerKind
 
 FOLDER = Path("/runs/1-device")
@@ -33,17 +31,6 @@ GIVEN = {
     "TT_METAL_LOGS_PATH": "/runs/1-device/logs",
     "TT_METAL_OPERATION_TIMEOUT_SECONDS": "300",
 }
-
-
-@pytest.fixture(autouse=True)
-def ttnn(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let there be a ttnn."""
-    monkeypatch.setattr(variables, "installed_ttnn", lambda: Build("0.81.1", "/site/ttnn"))
-
-
-def test_without_ttnn_a_worker_is_given_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(variables, "installed_ttnn", lambda: Build(None))
-    assert worker_variables({"PATH": "/bin"}, FOLDER) == {}
 
 
 def test_every_worker_logs_into_its_own_folder_and_does_not_hang_for_ever() -> None:
