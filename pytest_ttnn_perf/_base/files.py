@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final, TypeVar
 from pytest_ttnn_perf._base.errors import DecodeError, InputError, WriteError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
 
 def write_text(file: Path, text: str) -> None:
@@ -110,8 +110,15 @@ def read_json(file: Path, decode: Callable[[object], T]) -> T:
 
 def read_text(file: Path) -> str:
     """Read a UTF-8 file; any failure is an InputError that names the file."""
-    try:
+    with reading(file):
         return file.read_text(encoding="utf-8")
+
+
+@contextlib.contextmanager
+def reading(file: Path) -> Iterator[None]:
+    """Turn any failure to read a UTF-8 file meanwhile into an InputError that names it."""
+    try:
+        yield
     except IsADirectoryError as cause:
         raise InputError(file, "expected a file, found a folder") from cause
     except UnicodeDecodeError as cause:

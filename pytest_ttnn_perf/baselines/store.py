@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final
 
 from pytest_ttnn_perf._base.dataclass import dataclass
 from pytest_ttnn_perf._base.errors import DecodeError, InputError, WriteError
-from pytest_ttnn_perf._base.files import read_json, remove_file, write_text
+from pytest_ttnn_perf._base.files import read_json, reading, remove_file, write_text
 from pytest_ttnn_perf.records.baseline import BaselineFile, decode_file, encode_text
 from pytest_ttnn_perf.records.json_value import Value
 from pytest_ttnn_perf.records.ops import COLUMNS, OpGroups, decode_group, group_cells
@@ -114,22 +114,15 @@ def read_ops_file(file: Path) -> OpGroups:
 
 def _text(file: Path) -> str:
     """Read a file that may have become something else since it was looked at."""
-    try:
-        with open(file, encoding="utf-8", opener=_without_waiting) as stream:
-            found = _no_table(os.fstat(stream.fileno()))
-            if found is not None:
-                raise InputError(file, f"expected a file, found {found}")
-            return stream.read()
-    except IsADirectoryError as cause:
-        raise InputError(file, "expected a file, found a folder") from cause
-    except UnicodeDecodeError as cause:
-        raise InputError(file, f"not a text file: {cause.reason} at byte {cause.start}") from cause
-    except OSError as cause:
-        raise InputError(file, f"cannot read: {cause.strerror or cause}") from cause
 
+    def without_waiting(name: str, flags: int) -> int:
+        return os.open(name, flags | os.O_NONBLOCK)  # of a pipe, otherwise, for who writes to it
 
-def _without_waiting(name: str, flags: int) -> int:
-    return os.open(name, flags | os.O_NONBLOCK)  # of a pipe, otherwise, for who writes to it
+    with reading(file), open(file, encoding="utf-8", opener=without_waiting) as stream:
+        found = _no_table(os.fstat(stream.fileno()))
+        if found is not None:
+            raise InputError(file, f"expected a file, found {found}")
+        return stream.read()
 
 
 @contextlib.contextmanager

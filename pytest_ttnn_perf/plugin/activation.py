@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from pytest_ttnn_perf.device.chips import Rank
     from pytest_ttnn_perf.observe.instruments import Instruments
-    from pytest_ttnn_perf.processes.channel import Link
+    from pytest_ttnn_perf.processes.channel import OrchestratorLink
     from pytest_ttnn_perf.records.messages import Assignment
     from pytest_ttnn_perf.records.settings import Settings
     from pytest_ttnn_perf.report.sentences import Rerun
@@ -92,7 +92,7 @@ def _share(config: pytest.Config, settings: Settings, share: Assignment) -> None
     _measure(config, settings, instruments)
 
 
-def _work(config: pytest.Config, settings: Settings, link: Link) -> None:
+def _work(config: pytest.Config, settings: Settings, link: OrchestratorLink) -> None:
     """Run tests for the orchestrator that started this process."""
     from pytest_ttnn_perf.observe.instruments import instruments_for
     from pytest_ttnn_perf.plugin.worker_session import PRINTING, AssignedTests, SessionForwarder

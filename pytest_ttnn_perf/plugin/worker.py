@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from collections.abc import Generator
 
     from pytest_ttnn_perf.observe.observer import Observer
-    from pytest_ttnn_perf.processes.channel import Link
+    from pytest_ttnn_perf.processes.channel import OrchestratorLink
     from pytest_ttnn_perf.records.messages import ComparedVersions
     from pytest_ttnn_perf.records.settings import Settings
 
@@ -174,7 +174,7 @@ def _uses_fixture(item: pytest.Item) -> bool:
 class StrayCheck:
     """Looks at what was loaded: before any test runs, and again for what tests have loaded."""
 
-    link: Link
+    link: OrchestratorLink
     versions: ComparedVersions
 
     @pytest.hookimpl(tryfirst=True)

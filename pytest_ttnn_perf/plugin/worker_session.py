@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     import warnings
     from collections.abc import Generator, Sequence
 
-    from pytest_ttnn_perf.processes.channel import Link
+    from pytest_ttnn_perf.processes.channel import OrchestratorLink
     from pytest_ttnn_perf.records.messages import Assignment, Message
 
 
@@ -136,7 +136,7 @@ _PHASES: Final = ("setup", "call", "teardown")
 class SessionForwarder:
     """Forwards every session event to the orchestrator and blocks until it is acknowledged."""
 
-    link: Link
+    link: OrchestratorLink
     session: pytest.Session | None = None
     deselected: list[str] = field(default_factory=list)
     sent_collection: bool = False

@@ -180,7 +180,7 @@ SHARE: Final = "TTNN_PERF_SHARE"
 
 
 @dataclass(frozen=True, slots=True)
-class Link:
+class OrchestratorLink:
     """A worker's assignment, the file it came in, and its channel."""
 
     file: Path
@@ -192,7 +192,7 @@ class Link:
         return None if self.channel is None else self.channel.send(message.document())
 
 
-def take_link(environment: MutableMapping[str, str]) -> Link | None:
+def take_link(environment: MutableMapping[str, str]) -> OrchestratorLink | None:
     """Return this process' link if it was started as a worker; once.
 
     Raises:
@@ -205,13 +205,13 @@ def take_link(environment: MutableMapping[str, str]) -> Link | None:
     file = Path(name)
     assignment = read_assignment(file)
     if assignment.descriptor is None:
-        return Link(file, assignment, None)
+        return OrchestratorLink(file, assignment, None)
     try:
         channel = Channel(assignment.descriptor)
     except (OSError, ValueError, OverflowError) as cause:
         problem = f"its channel {assignment.descriptor} is not open; unset {ASSIGNMENT}"
         raise InputError(file, f"{problem}, which only a worker is given") from cause
-    return Link(file, assignment, channel)
+    return OrchestratorLink(file, assignment, channel)
 
 
 def take_share(environment: MutableMapping[str, str]) -> Assignment | None:
