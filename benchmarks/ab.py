@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from benchmarks.ab_project import verdict_of_command
-from pytest_ttnn_perf.experiments.ab_rounds import after_is_first, compared
+from pytest_ttnn_perf.experiments.ab_rounds import after_is_first, compare_tests
 from pytest_ttnn_perf.gate.judge import judge_test, session_of
 from pytest_ttnn_perf.records.baseline import Accepted, MetricBaseline, TestBaseline
 from pytest_ttnn_perf.records.metric import Metric
@@ -122,7 +122,7 @@ def _in_turns(machine: Machine, change: float) -> str:
             samples = machine.samples(change if changed else 0.0)
             seen = Observation(TEST, {TIME.name: MetricObservation(TIME, samples)})
             sides[changed].append(seen)
-    (only,) = compared({TEST: sides[False]}, {TEST: sides[True]})
+    (only,) = compare_tests({TEST: sides[False]}, {TEST: sides[True]})
     return only.outcome.value
 
 

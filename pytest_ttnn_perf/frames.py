@@ -154,15 +154,15 @@ def ops(capture: File, *, start: str | None = None, end: str | None = None) -> p
         "gap_ns": columns.gap_ns,
         "ideal_ns": columns.ideal_ns,
         "cores": columns.cores,
-        "fidelity": _repeated(table.fidelities, columns.fidelity),
+        "fidelity": _categorical(table.fidelities, columns.fidelity),
         "trace": columns.trace,
         "replay": columns.replay,
         "host": columns.host,
-        "attributes": _repeated(table.attribute_texts, columns.attributes),
+        "attributes": _categorical(table.attribute_texts, columns.attributes),
     }
     for name, text_of in _SIGNATURE_TEXTS.items():
         # Once per signature: captures reach a million rows, of a few hundred signatures.
-        values[name] = _repeated(list(map(text_of, table.signatures)), columns.signature)
+        values[name] = _categorical(list(map(text_of, table.signatures)), columns.signature)
     frame = _frame("ops", values)
     frame.attrs = {
         "format": table.format,
@@ -277,7 +277,7 @@ def _column(values: Any, dtype: str | type[Enum]) -> pd.Series:
     return pd.Series(pd.Categorical(list(values), categories=choices))
 
 
-def _repeated(texts: Sequence[str], places: Sequence[int]) -> Any:
+def _categorical(texts: Sequence[str], places: Sequence[int]) -> Any:
     """Return the texts at some places as a categorical; a place of -1 has none."""
     import pandas as pd
 
@@ -285,7 +285,7 @@ def _repeated(texts: Sequence[str], places: Sequence[int]) -> Any:
     return kinds.take(list(places), allow_fill=True) if len(places) else kinds[:0]
 
 
-def _joined(part: Callable[[Tensor], str], *, outputs: bool) -> Callable[[Signature], str]:
+def _operand_text(part: Callable[[Tensor], str], *, outputs: bool) -> Callable[[Signature], str]:
     def text(signature: Signature) -> str:
         return "; ".join(map(part, signature.outputs if outputs else signature.inputs))
 
@@ -311,8 +311,12 @@ _OPERAND_TEXTS: Final[Mapping[str, Callable[[Tensor], str]]] = {
 _SIGNATURE_TEXTS: Final[Mapping[str, Callable[[Signature], str]]] = {
     "op": lambda signature: signature.op,
     "category": lambda signature: category_of(signature.op).value,
-    **{f"input_{name}": _joined(part, outputs=False) for name, part in _OPERAND_TEXTS.items()},
-    **{f"output_{name}": _joined(part, outputs=True) for name, part in _OPERAND_TEXTS.items()},
+    **{
+        f"input_{name}": _operand_text(part, outputs=False) for name, part in _OPERAND_TEXTS.items()
+    },
+    **{
+        f"output_{name}": _operand_text(part, outputs=True) for name, part in _OPERAND_TEXTS.items()
+    },
 }
 
 

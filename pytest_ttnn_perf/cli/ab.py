@@ -28,7 +28,7 @@ def run(options: argparse.Namespace) -> Result:
     from pytest_ttnn_perf.experiments.ab import Ab, ab
 
     asked = Ab(options.ref, options.rest, options.rounds, Path.cwd(), tuple(options.same))
-    settings = _decided(project_settings(), options.rest)
+    settings = _with_pytest_options(project_settings(), options.rest)
     ticker = Ticker()
     try:
         return ab(asked, settings, progress=ticker.show, shape=options.format)
@@ -36,12 +36,12 @@ def run(options: argparse.Namespace) -> Result:
         ticker.close()
 
 
-def _decided(settings: Settings, words: Sequence[str]) -> Settings:
+def _with_pytest_options(settings: Settings, argv: Sequence[str]) -> Settings:
     """Return the settings with what pytest's own options say; values it refuses, it refuses."""
     parser = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
     for name in _DECIDING:
         parser.add_argument(f"--ttnn-perf-{name}", dest=name)
-    given, _ = parser.parse_known_args(list(words))
+    given, _ = parser.parse_known_args(list(argv))
     for name, read in _DECIDING.items():
         value = getattr(given, name)
         try:

@@ -65,7 +65,7 @@ class Measured:
         return self.judged.observation
 
 
-def joined(measured: Sequence[Measured]) -> Observation:
+def join_records(measured: Sequence[Measured]) -> Observation:
     """Return the records of a test as one: each more is a confirmation of the first.
 
     Of what is compared exactly all samples count together, as nothing of it may differ. If they
@@ -74,16 +74,16 @@ def joined(measured: Sequence[Measured]) -> Observation:
     first, *rest = measured
     if not rest:
         return first.observation
-    for each in measured:
-        trouble = _trouble(each.observation)
+    for result in measured:
+        trouble = _trouble(result.observation)
         if trouble is not None:
-            return replace(first.observation, problems=(f"{each.record}: {trouble}",))
-    for each in rest:
-        difference = _difference(first, each)
+            return replace(first.observation, problems=(f"{result.record}: {trouble}",))
+    for result in rest:
+        difference = _difference(first, result)
         if difference is not None:
-            return replace(first.observation, problems=(f"{each.record}: {difference}",))
+            return replace(first.observation, problems=(f"{result.record}: {difference}",))
     metrics = {
-        name: _series([each.observation.metrics[name] for each in measured])
+        name: _series([result.observation.metrics[name] for result in measured])
         for name in first.observation.metrics
     }
     return replace(first.observation, metrics=metrics, ops=rest[-1].observation.ops)
@@ -99,13 +99,13 @@ def is_stored(measured: Measured, stored: TestBaseline | None) -> bool:
     if stored is None or any(verdict.outcome is not Outcome.WITHIN for verdict in exact):
         return False
     gated = [
-        (each, stored.metrics[name].sessions)
-        for name, each in measured.observation.metrics.items()
-        if each.metric.compared_by_ratio and name in stored.metrics
+        (observed, stored.metrics[name].sessions)
+        for name, observed in measured.observation.metrics.items()
+        if observed.metric.compared_by_ratio and name in stored.metrics
     ]
     return bool(gated) and all(
-        bool(each.samples) and session_of(each, each.samples) in sessions
-        for each, sessions in gated
+        bool(observed.samples) and session_of(observed, observed.samples) in sessions
+        for observed, sessions in gated
     )
 
 
@@ -138,9 +138,9 @@ def _difference(first: Measured, other: Measured) -> str | None:
 def _series(measured: Sequence[MetricObservation]) -> MetricObservation:
     first, *rest = measured
     if not first.metric.compared_by_ratio:
-        samples = tuple(sample for each in measured for sample in each.samples)
+        samples = tuple(sample for observed in measured for sample in observed.samples)
         return replace(first, samples=samples)
-    more = (sample for each in rest for sample in (each.samples, *each.confirmations))
+    more = (sample for observed in rest for sample in (observed.samples, *observed.confirmations))
     return replace(first, confirmations=(*first.confirmations, *more))
 
 
@@ -160,13 +160,13 @@ def refusal_of(
 
     if judged.observation.problems:
         return refused(judged.observation.problems[0], "mend that, and run the test again")
-    for each in measured:
-        for finding in violations(each.judged, settings.checklist):
+    for result in measured:
+        for finding in violations(result.judged, settings.checklist):
             why = f"{finding.code} {finding.name}: {finding.reason or 'found'}"
             return refused(why, f"what fails is no standard; see: ttnn-perf rules {finding.code}")
     blocked = [v for v in judged.verdicts if action_for(v, update) is Action.BLOCK]
     wanted = update is not Update.NEW or _adds(judged, update)
-    words = ["ttnn-perf", "baseline", "accept", *(each.record for each in measured), test]
+    words = ["ttnn-perf", "baseline", "accept", *(result.record for result in measured), test]
     command = f'{shlex.join([*words, "--update", "all", *options])} --reason "why"'
     if blocked:
         why = "; ".join(map(sentence, blocked))
@@ -278,9 +278,9 @@ def _check_together(runs: dict[Path, Run]) -> None:
             message = f"{first} is of commit {ours or 'unknown'}, {path} of {theirs or 'unknown'}"
             raise UsageError(f"{message}: accept them one after the other")
     seen: dict[str, Path] = {}
-    for path, each in runs.items():
-        if each.id is not None and seen.setdefault(each.id, path) is not path:
-            message = f"{seen[each.id]} and {path} are records of one run, {each.id}: give one"
+    for path, other in runs.items():
+        if other.id is not None and seen.setdefault(other.id, path) is not path:
+            message = f"{seen[other.id]} and {path} are records of one run, {other.id}: give one"
             raise UsageError(message)
 
 
@@ -313,7 +313,7 @@ class _Accepting:
         kept = again = 0
         for (hardware, test), measured in self._measured().items():
             stored = self.store.find(hardware, test)
-            if all(is_stored(each, stored) for each in measured):
+            if all(is_stored(result, stored) for result in measured):
                 again += 1
                 continue
             judged = self._judged(hardware, measured, update)
@@ -324,7 +324,7 @@ class _Accepting:
                 self.refusals.append(replace(refusal, key=hardware.key))
             elif change is not None:
                 change = replace(
-                    change, appended=samples_to_append(each.judged for each in measured)
+                    change, appended=samples_to_append(result.judged for result in measured)
                 )
                 self._changes.setdefault(hardware, {})[test] = change
             else:
@@ -344,7 +344,7 @@ class _Accepting:
                 before = self.store.find(hardware, test)
                 then[test] = change(before)
                 what = {
-                    name: _WORDS.get(action) or _added(before, then[test], name)
+                    name: _WORDS.get(action) or _added_text(before, then[test], name)
                     for name, action in change.actions.items()
                     if action is not Action.KEEP
                 }
@@ -387,7 +387,7 @@ class _Accepting:
         return found
 
     def _judged(self, hardware: Hardware, measured: list[Measured], update: Update) -> JudgedTest:
-        judged = judge_observation(joined(measured), self.store, hardware=hardware)
+        judged = judge_observation(join_records(measured), self.store, hardware=hardware)
         shift = next((run.shift for run in self.runs.values() if run.shift), None)
         return relabel_shifted(judged, shift) if shift and update is not Update.ALL else judged
 
@@ -400,7 +400,7 @@ class _Accepting:
             yield "the code had changes that are in no commit when this was measured"
 
 
-def _added(before: TestBaseline | None, after: TestBaseline | None, name: str) -> str:
+def _added_text(before: TestBaseline | None, after: TestBaseline | None, name: str) -> str:
     then = len(before.metrics[name].sessions) if before else 0
     now = len(after.metrics[name].sessions) if after else 0
     return f"{counted(now - then, 'session')} added"

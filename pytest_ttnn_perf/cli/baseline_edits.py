@@ -258,13 +258,13 @@ def _document(edits: Edits, *, dry_run: bool) -> dict[str, object]:
                 "test": edit.test,
                 "renamed_to": edit.renamed_to,
                 "note": edit.note,
-                "metrics": [_metric_document(each) for each in edit.metrics],
+                "metrics": [_metric_document(metric) for metric in edit.metrics],
             }
             for edit in edits.tests
         ],
         "refused": [
-            {"key": each.key, "test": each.test, "why": each.why, "remedy": each.remedy}
-            for each in edits.refusals
+            {"key": refusal.key, "test": refusal.test, "why": refusal.why, "remedy": refusal.remedy}
+            for refusal in edits.refusals
         ],
         "files": [{"path": file.path, "fate": file.fate.value} for file in edits.files],
         "remarks": list(edits.remarks),

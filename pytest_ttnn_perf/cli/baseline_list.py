@@ -123,7 +123,9 @@ def list_acceptances(root: Path, tests: Sequence[str]) -> Listing:
         own = [test for test, _ in stored_tests([file]) if test in wanted]
         if own:
             versions = _versions(file) if in_git else [_Version(file.content, None)]
-            found += [each for test in own for each in _acceptances(file, test, versions)]
+            found += [
+                acceptance for test in own for acceptance in _acceptances(file, test, versions)
+            ]
     count = counted(len(found), "accept")
     count += "" if in_git else "; no git here: only the last of each test is known"
     lines = (*_ACCEPTANCE_COLUMNS.table(found), count)

@@ -82,10 +82,10 @@ def run_install(options: argparse.Namespace) -> Result:
 def _attribute_lines(baselines: Path, root: Path) -> tuple[str, ...]:
     folder = posix(baselines, root)
     patterns = (f"{folder}/**/*.json", f"{folder}/**/*.ops/*.csv")
-    return tuple(f"{_quoted(pattern)} {_ATTRIBUTE}" for pattern in patterns)
+    return tuple(f"{_quote(pattern)} {_ATTRIBUTE}" for pattern in patterns)
 
 
-def _quoted(pattern: str) -> str:
+def _quote(pattern: str) -> str:
     """Return a pattern as git's attributes have it: a space would end it."""
     if not set(pattern) & set(' "\\'):
         return pattern
@@ -121,7 +121,9 @@ class Side:
 
 def conflict_listing(path: str, merged: Merged) -> Listing:
     """Lay out what could not be joined, with both sides' numbers, reasons and dates."""
-    sides = [(each, _side(each.ours), _side(each.theirs)) for each in merged.conflicts]
+    sides = [
+        (conflict, _side(conflict.ours), _side(conflict.theirs)) for conflict in merged.conflicts
+    ]
     lines = [f"joined the sessions of both sides: {test}" for test in merged.joined]
     for conflict, ours, theirs in sides:
         head = "resolved" if conflict.settled else "conflict"
@@ -150,13 +152,13 @@ def conflict_listing(path: str, merged: Merged) -> Listing:
             for conflict, ours, theirs in sides
         ],
     }
-    rows = tuple(row for each in sides for row in _rows(*each))
+    rows = tuple(row for conflict in sides for row in _rows(*conflict))
     return Listing(tuple(lines), document, _COLUMNS, rows)
 
 
 def _commands(path: str) -> Iterator[str]:
-    words = shlex.join(["ttnn-perf", "baseline", "merge", "--path", path, "--take", "theirs"])
-    yield f"  take theirs with: {words} && {shlex.join(['git', 'add', path])}"
+    command = shlex.join(["ttnn-perf", "baseline", "merge", "--path", path, "--take", "theirs"])
+    yield f"  take theirs with: {command} && {shlex.join(['git', 'add', path])}"
     yield f"  keep ours with: {shlex.join(['git', 'add', path])}"
 
 

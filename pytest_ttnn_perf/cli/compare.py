@@ -46,24 +46,24 @@ _NO_GATE: Final = "nothing is judged here: verdicts come from `ttnn-perf gate`"
 def comparison_listing(comparison: RunComparison, *, names: tuple[str, str]) -> Listing:
     """Lay out two runs that were read from the files ``names``."""
     before, after, pairs = comparison.before, comparison.after, comparison.pairs
-    lines = [f"before: {_told(before, names[0])}", f"after: {_told(after, names[1])}"]
+    lines = [f"before: {_run_text(before, names[0])}", f"after: {_run_text(after, names[1])}"]
     lines += [f"environment: {_environment(comparison)}", ""]
     lines += [*_COLUMNS.table(pairs), ""] if pairs else []
-    lines += [f"{each.run}: {each.test}: {each.what}" for each in comparison.troubles]
-    lines += [f"{each.test} by op: {each.sentence}" for each in comparison.by_op]
+    lines += [f"{trouble.run}: {trouble.test}: {trouble.what}" for trouble in comparison.troubles]
+    lines += [f"{change.test} by op: {change.sentence}" for change in comparison.by_op]
     document = {
         "before": _heading(before),
         "after": _heading(after),
         "metrics": _COLUMNS.objects(pairs),
         "environment": [asdict(difference) for difference in comparison.environment],
         "troubles": [asdict(trouble) for trouble in comparison.troubles],
-        "by_op": [asdict(each) for each in comparison.by_op],
+        "by_op": [asdict(change) for change in comparison.by_op],
     }
     lines += [_count_line(pairs), _NO_GATE]
     return Listing(tuple(lines), document, _COLUMNS.names, _COLUMNS.rows(pairs))
 
 
-def _told(run: Run, name: str) -> str:
+def _run_text(run: Run, name: str) -> str:
     parts = [name]
     parts += [f"run {run.id}"] if run.id is not None else []
     parts += [run.label] if run.label is not None else []
@@ -78,8 +78,8 @@ def _heading(run: Run) -> dict[str, object]:
 
 
 def _environment(comparison: RunComparison) -> str:
-    told = (f"{d.field} {_known(d.before)} → {_known(d.after)}" for d in comparison.environment)
-    return ", ".join(told) or "nothing that is recorded differs"
+    changes = (f"{d.field} {_known(d.before)} → {_known(d.after)}" for d in comparison.environment)
+    return ", ".join(changes) or "nothing that is recorded differs"
 
 
 def _known(value: Scalar) -> str:

@@ -139,12 +139,12 @@ def diagnose(
 ) -> Diagnosis:
     """Look at everything. Nothing is opened while another process might be using it."""
     environment = around.environment
-    with _announced(print_line, "asking ttnn what it can do"):
+    with _announce(print_line, "asking ttnn what it can do"):
         # Not from what was kept: that it still works is what is asked here.
         build = preflight(interpreter(), environment, None, devices=around.devices)
     host = machine(environment, root=around.root, devices=around.devices)
     chips = visible_chips(environment, around.devices)
-    with _announced(print_line, "asking tt-smi"):
+    with _announce(print_line, "asking tt-smi"):
         snapshot, mute = _snapshot(environment) if chips else (None, "there is no device")
     held = {chip: holder for chip in chips if (holder := holder_of(chip, around.locks))}
     # tt-smi sees all chips, ttnn only those that it may use.
@@ -155,7 +155,7 @@ def diagnose(
     if build.location is None or not (chips or simulated):
         hardware, unknown = host_hardware(), None
     else:
-        with _announced(print_line, "asking ttnn for the system"):
+        with _announce(print_line, "asking ttnn for the system"):
             hardware, unknown = _device(build, around, chips, board=board, occupied=occupied)
     choice = choose(ProfilerKind.AUTO, build, environment)
     facts = Facts(
@@ -209,7 +209,7 @@ def _snapshot(environment: Mapping[str, str]) -> tuple[TtSmi | None, str | None]
 
 
 @contextmanager
-def _announced(print_line: Callable[[str], None], what: str) -> Iterator[None]:
+def _announce(print_line: Callable[[str], None], what: str) -> Iterator[None]:
     """Print what is under way, if it takes more than a moment."""
     timer = Timer(_MOMENT_S, print_line, [f"{what} ..."])
     timer.start()

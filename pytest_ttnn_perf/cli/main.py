@@ -38,7 +38,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     module, _, function = options.run.partition(":")
     try:
         command = import_module(f"pytest_ttnn_perf.cli.{module}")
-        result = _told(getattr(command, function)(options))
+        result = _print(getattr(command, function)(options))
     except UsageError as error:
         return _complain(error, ExitCode.USAGE)
     except TtnnPerfError as error:
@@ -48,7 +48,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return ExitCode.SHIFTED if result.shifted else ExitCode.OK
 
 
-def _told(result: Result) -> Result:
+def _print(result: Result) -> Result:
     """Print a result, do what is to be done after it, and print what came of that."""
     try:
         sys.stdout.write(result.text)
@@ -60,7 +60,7 @@ def _told(result: Result) -> Result:
         sys.stderr.write(result.errors)
     if result.then is None:
         return result
-    after = _told(result.then())
+    after = _print(result.then())
     return replace(after, failed=after.failed or result.failed)
 
 

@@ -137,11 +137,11 @@ def _groups(table: OpTable) -> list[_Group]:
         _Group(
             op,
             category_of(op).value,
-            each,
-            sum(each) / whole,
+            own,
+            sum(own) / whole,
             (min(cores[op]), max(cores[op])) if cores[op] else None,
         )
-        for op, each in times.items()
+        for op, own in times.items()
     ]
     return sorted(groups, key=lambda group: (-group.total_ns, group.op))
 
@@ -211,7 +211,9 @@ _RUN_COLUMNS: Final[Columns[_Measured]] = Columns(
 
 def run_listing(run: Run) -> Listing:
     """Lay out what a run record holds."""
-    found = [measured for name, judged in run.tests.items() for measured in _measured(name, judged)]
+    found = [
+        measured for name, judged in run.tests.items() for measured in _metrics_of(name, judged)
+    ]
     raised = [
         f"{name} raised {judged.observation.raised}"
         for name, judged in run.tests.items()
@@ -221,7 +223,7 @@ def run_listing(run: Run) -> Listing:
     return Listing(lines, encode_run(run), _RUN_COLUMNS.names, _RUN_COLUMNS.rows(found))
 
 
-def _measured(test: str, judged: JudgedTest) -> Iterator[_Measured]:
+def _metrics_of(test: str, judged: JudgedTest) -> Iterator[_Measured]:
     outcomes = {verdict.metric.name: verdict.outcome.value for verdict in judged.verdicts}
     for name, observed in judged.observation.metrics.items():
         finite = tuple(sample for sample in observed.samples if not isnan(sample))
@@ -309,9 +311,9 @@ def _is_table(value: object) -> bool:
 
 
 def _table(rows: list[dict[str, Any]]) -> list[str]:
-    told = {column for row in rows for column, value in row.items() if value not in (None, [], {})}
+    known = {column for row in rows for column, value in row.items() if value not in (None, [], {})}
     headings = [
-        column for column in dict.fromkeys(c for row in rows for c in row) if column in told
+        column for column in dict.fromkeys(c for row in rows for c in row) if column in known
     ]
     shown = [[_cell(row.get(column)) for column in headings] for row in rows[:_MOST_ROWS]]
     more = len(rows) - _MOST_ROWS

@@ -26,7 +26,7 @@ from pytest_ttnn_perf.experiments.ab_rounds import (
     Move,
     Side,
     StrayedError,
-    compared,
+    compare_tests,
     movement,
     run_rounds,
     whole_rounds,
@@ -58,10 +58,10 @@ _PLACES: Final = frozenset({"baselines", "artifacts", "json", "replay", "lock_fo
 
 @dataclass(frozen=True, slots=True)
 class Ab:
-    """What is asked for: a commit, pytest's words, how many rounds, and what both sides share."""
+    """What is asked for: a commit, pytest's arguments, the rounds, and what both sides share."""
 
     ref: str
-    words: Sequence[str]
+    argv: Sequence[str]
     rounds: int
     cwd: Path
     shared: tuple[str, ...] = ()
@@ -87,7 +87,7 @@ def ab(
         choose_profiler(settings, os.environ), settings, isolated=True
     ).kind
     result = AbResult(asked.ref, commit, tree, asked.rounds, 0, stopped="interrupted")
-    print_line = partial(_said, progress)
+    print_line = partial(_print_line, progress)
     try:
         with signals_interrupt(), lease(settings, os.environ, print_line):
             left = remove_leftovers(repository.root)
@@ -96,33 +96,33 @@ def ab(
             with temporary_checkout(repository.root, commit.id) as other:
                 move = Move(repository.root, other, asked.cwd.resolve())
                 both = _Both(asked, settings, move, profiler, print_line)
-                result = both.measured(result, progress)
+                result = both.measure(result, progress)
         same = repository.differs_from(commit, asked.shared)
     except KeyboardInterrupt:
         same = ()
-    remarks = (*result.remarks, *_shared(asked, same))
+    remarks = (*result.remarks, *_shared_remarks(asked, same))
     result = replace(result, remarks=remarks)
     return Result(ab_listing(result).text(shape), failed=result.failed)
 
 
 def _within(root: Path, asked: Ab) -> Iterator[str]:
     """Yield the folders that both sides share as they are seen from the root."""
-    for each in asked.shared:
-        place = (asked.cwd / each).resolve()
+    for folder in asked.shared:
+        place = (asked.cwd / folder).resolve()
         if not place.is_relative_to(root) or not place.exists():
-            message = f"--same {each}: expected a file or folder of {root}"
+            message = f"--same {folder}: expected a file or folder of {root}"
             raise UsageError(message)
         yield str(place.relative_to(root))
 
 
-def _said(progress: Callable[[str, bool], None], text: str) -> None:
+def _print_line(progress: Callable[[str, bool], None], text: str) -> None:
     progress(text, _ENDED)
 
 
-def _shared(asked: Ab, differing: Sequence[str]) -> Iterator[str]:
-    for each in asked.shared:
-        differs = ", where it differs" if each in differing else ""
-        yield f"{each} was that of the working tree on both sides{differs}"
+def _shared_remarks(asked: Ab, differing: Sequence[str]) -> Iterator[str]:
+    for folder in asked.shared:
+        differs = ", where it differs" if folder in differing else ""
+        yield f"{folder} was that of the working tree on both sides{differs}"
 
 
 @dataclass(slots=True)
@@ -137,14 +137,14 @@ class _Both:
     #: pytest's root folder in the working tree, once it is known.
     root: Path | None = None
 
-    def measured(self, result: AbResult, progress: Callable[[str, bool], None]) -> AbResult:
+    def measure(self, result: AbResult, progress: Callable[[str, bool], None]) -> AbResult:
         """Run the rounds, and return the result with what they tell."""
         if not self.move.there.is_dir():
             message = f"{self.asked.ref} has no folder {self.asked.cwd.name}: nothing to compare"
             raise UsageError(message)
-        moved = self.move.words(self.asked.words)
-        after = Side(WORKING_TREE, self._crew(), Sessions(self.asked.rounds))
-        before = Side(self.asked.ref, self._other_crew(moved.words), Sessions(self.asked.rounds))
+        moved = self.move.argv(self.asked.argv)
+        after = Side(WORKING_TREE, self._tree_workers(), Sessions(self.asked.rounds))
+        before = Side(self.asked.ref, self._ref_workers(moved.argv), Sessions(self.asked.rounds))
 
         def tell(now: Progress) -> None:
             progress(progress_line(now), now.done == now.tests)
@@ -159,10 +159,10 @@ class _Both:
                 before, after, rounds=self.asked.rounds, progress=tell, begin=begin
             )
         except StrayedError as error:
-            command = ("ttnn-perf", "ab", self.asked.ref, *self.asked.words)
+            command = ("ttnn-perf", "ab", self.asked.ref, *self.asked.argv)
             stray, side = self._stray(error), error.side.name
             raise UsageError(stray_text(stray, side=side, command=command)) from error
-        return self._told(replace(result, stopped=stopped), before.found, after.found)
+        return self._result(replace(result, stopped=stopped), before.found, after.found)
 
     def _stray(self, error: StrayedError) -> StrayCode:
         first, versions = error.strays[0], error.side.factory.plain.versions
@@ -176,7 +176,7 @@ class _Both:
         folder = os.path.relpath(place, cwd)
         return StrayCode(first.name, shown, folder, len(error.strays), installed=not inside)
 
-    def _told(self, result: AbResult, before: Sessions, after: Sessions) -> AbResult:
+    def _result(self, result: AbResult, before: Sessions, after: Sessions) -> AbResult:
         if not (after.measured or before.measured or result.stopped):
             wrong = "no test was measured: mark tests with @pytest.mark.ttnn_perf, or name others"
             raise UsageError(wrong)
@@ -192,7 +192,7 @@ class _Both:
         return replace(
             result,
             whole=min((whole_rounds(left[test], right[test]) for test in both), default=0),
-            compared=tuple(compared(left, right)),
+            compared=tuple(compare_tests(left, right)),
             only_before=tuple(t for t in left if t not in after.measured) if finished else (),
             only_after=tuple(t for t in right if t not in before.measured) if finished else (),
             troubles=troubles,
@@ -229,19 +229,19 @@ class _Both:
         assert workers.versions is not None, "one of two sides"
         workers.versions = replace(workers.versions, settings=self.root)
 
-    def _crew(self) -> WorkerFactory:
+    def _tree_workers(self) -> WorkerFactory:
         versions = ComparedVersions(self.move.root, self.move.tree)
-        words, cwd = tuple(self.asked.words), self.move.cwd
-        workers = self._workers("working-tree", cwd, versions, lambda: words)
+        argv, cwd = tuple(self.asked.argv), self.move.cwd
+        workers = self._workers("working-tree", cwd, versions, lambda: argv)
         return WorkerFactory(self.settings, self.profiler, workers, self.print_line)
 
-    def _other_crew(self, words: Sequence[str]) -> WorkerFactory:
+    def _ref_workers(self, argv: Sequence[str]) -> WorkerFactory:
         versions = ComparedVersions(self.move.tree, self.move.root, self.asked.shared)
 
         def arguments() -> tuple[str, ...]:
-            given = any(word.startswith("--rootdir") for word in words)
+            given = any(word.startswith("--rootdir") for word in argv)
             root = [] if given or self.root is None else [f"--rootdir={self._moved_root()}"]
-            return (*root, *words)
+            return (*root, *argv)
 
         workers = self._workers("ref", self.move.there, versions, arguments)
         workers.environment = self.move.environment(workers.environment)
@@ -251,12 +251,12 @@ class _Both:
         return self.move.path(str(self.root))
 
     def _workers(
-        self, name: str, cwd: Path, versions: ComparedVersions, words: Callable[[], Sequence[str]]
+        self, name: str, cwd: Path, versions: ComparedVersions, argv: Callable[[], Sequence[str]]
     ) -> WorkerLauncher:
         run = f"ab-{datetime.now(timezone.utc):%Y%m%dT%H%M%SZ}-{secrets.token_hex(3)}-{name}"
         return WorkerLauncher(
             arguments=lambda folder: [
-                "-m", "pytest", "--ttnn-perf", "-o", f"cache_dir={folder / 'cache'}", *words(),
+                "-m", "pytest", "--ttnn-perf", "-o", f"cache_dir={folder / 'cache'}", *argv(),
             ],
             cwd=cwd,
             folder=self.settings.artifacts.absolute() / "passes" / run,

@@ -69,10 +69,10 @@ def ab_sentence(compared: Compared, ref: str) -> str:
         return f"{start}: it explains {verdict.detail}, which is judged"
     if verdict.reason is Reason.VALUE_CHANGED:
         return f"{start}: it must not change"
-    return f"{start}: {change_in_words(verdict)}{_judged(compared, verdict)}"
+    return f"{start}: {change_in_words(verdict)}{_limit_text(compared, verdict)}"
 
 
-def _judged(compared: Compared, verdict: Verdict) -> str:
+def _limit_text(compared: Compared, verdict: Verdict) -> str:
     low, high = compared.paired.low, compared.paired.high
     rounds = counted(compared.rounds, "round")
     if low is None or high is None:
@@ -150,23 +150,23 @@ def _lines(result: AbResult) -> Iterator[str]:
     yield from (f"only in the {WORKING_TREE}: {test}" for test in result.only_after)
     yield from result.remarks
     if result.stopped is not None:
-        yield _stopped(result)
+        yield _stopped_line(result)
     yield _count_line(result)
 
 
 def _heading(result: AbResult) -> Iterator[str]:
-    yield f"{result.ref}: {_told(result.before)}"
+    yield f"{result.ref}: {_commit_text(result.before)}"
     tree = result.after
     parts = [counted(tree.changed, "changed file")] if tree.changed else []
     parts += [counted(tree.untracked, "untracked file")] if tree.untracked else []
     state = f"with {' and '.join(parts)}" if parts else "nothing uncommitted"
-    commit = "no commit yet" if tree.commit is None else _told(tree.commit)
+    commit = "no commit yet" if tree.commit is None else _commit_text(tree.commit)
     yield f"{WORKING_TREE}: {commit}, {state}"
     if not parts and tree.commit is not None and tree.commit.id == result.before.id:
         yield "both are the same: any difference is the machine"
 
 
-def _told(commit: Commit) -> str:
+def _commit_text(commit: Commit) -> str:
     return f"{commit.short} {commit.subject}".rstrip()
 
 
@@ -218,7 +218,7 @@ def _sentences(result: AbResult) -> Iterator[str]:
         yield f"  more rounds make intervals narrower: --rounds {more}"
 
 
-def _stopped(result: AbResult) -> str:
+def _stopped_line(result: AbResult) -> str:
     rounds = f"{result.whole} of {result.wanted} rounds are whole"
     if result.whole < MIN_ROUNDS:
         return f"{result.stopped}: {rounds}, too few to judge: it takes {MIN_ROUNDS}"

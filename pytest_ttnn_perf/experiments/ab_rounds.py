@@ -47,7 +47,7 @@ if TYPE_CHECKING:
 _FAILING = frozenset({Outcome.REGRESSED, Outcome.TOO_NOISY, Outcome.NO_DATA})
 
 
-_TOLD = frozenset({Outcome.REGRESSED, Outcome.IMPROVED, Outcome.WITHIN})
+_KNOWN = frozenset({Outcome.REGRESSED, Outcome.IMPROVED, Outcome.WITHIN})
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,12 +100,12 @@ class AbResult:
     @property
     def judged_any(self) -> bool:
         """Whether anything is known to be better, worse, or as it was."""
-        return any(each.outcome in _TOLD for each in self.compared)
+        return any(metric.outcome in _KNOWN for metric in self.compared)
 
     @property
     def failed(self) -> bool:
         """Whether something is worse, or nobody can tell."""
-        bad = any(each.outcome in _FAILING for each in self.compared)
+        bad = any(metric.outcome in _FAILING for metric in self.compared)
         return bad or bool(self.troubles) or not self.judged_any
 
 
@@ -232,8 +232,8 @@ class _Listener(Listener):
         """Take notice of what a worker says."""
         match message:
             case Strayed(modules=modules):
-                told = [Stray(*each) for each in modules]
-                self.strays += [each for each in told if each not in self.strays]
+                strays = [Stray(*stray) for stray in modules]
+                self.strays += [stray for stray in strays if stray not in self.strays]
                 self._stop = "code of another version was loaded"
             case Collected(measured=None):
                 wrong = "ab measures one test at a time: leave out -n and --tx"
@@ -251,7 +251,7 @@ def whole_rounds(before: Seen, after: Seen) -> int:
     return min(len(before), len(after))
 
 
-def compared(before: Mapping[str, Seen], after: Mapping[str, Seen]) -> Iterator[Compared]:
+def compare_tests(before: Mapping[str, Seen], after: Mapping[str, Seen]) -> Iterator[Compared]:
     """Judge every gated metric of the tests that both sides have measured often enough."""
     for test, seen in after.items():
         if test not in before:
@@ -262,14 +262,14 @@ def compared(before: Mapping[str, Seen], after: Mapping[str, Seen]) -> Iterator[
 
 
 def _test(test: str, before: Seen, after: Seen) -> Iterator[Compared]:
-    merged = [_merged(seen) for seen in (before, after)]
-    told = compare_runs(*(Run(None, {test: JudgedTest(each)}) for each in merged))
-    by_op = told.by_op[0].sentence if told.by_op else None
+    merged = [_merge_rounds(seen) for seen in (before, after)]
+    comparison = compare_runs(*(Run(None, {test: JudgedTest(side)}) for side in merged))
+    by_op = comparison.by_op[0].sentence if comparison.by_op else None
     # With its own setting: one that differs is an obstacle, and told in the words of this command.
     stored = TestBaseline(Accepted(""), baselines_of(list(before)), merged[1].setting)
     exact = {verdict.metric.name: verdict for verdict in judge_test(merged[1], stored)}
-    gated = [pair for pair in told.pairs if _is_gated(pair.metric, merged)]
-    judged = [_paired(pair, before, after, exact) for pair in gated]
+    gated = [pair for pair in comparison.pairs if _is_gated(pair.metric, merged)]
+    judged = [_judge_pair(pair, before, after, exact) for pair in gated]
     verdicts = with_parts_explaining([paired.verdict for paired in judged], merged[1])
     for pair, paired, verdict in zip(gated, judged, verdicts, strict=True):
         values = [_values(pair.metric, seen) for seen in (before, after)]
@@ -285,14 +285,14 @@ def _test(test: str, before: Seen, after: Seen) -> Iterator[Compared]:
 
 
 def _is_gated(name: str, sides: Sequence[Observation]) -> bool:
-    return any(each.metrics[name].gated for each in sides if name in each.metrics)
+    return any(side.metrics[name].gated for side in sides if name in side.metrics)
 
 
-def _paired(pair: Pair, before: Seen, after: Seen, exact: Mapping[str, Verdict]) -> Paired:
+def _judge_pair(pair: Pair, before: Seen, after: Seen, exact: Mapping[str, Verdict]) -> Paired:
     name, then, now = pair.metric, pair.before, pair.after
     if then is None or now is None:
         return Paired(_one_sided(then, now))
-    missing = sum(name not in each.metrics for each in (*before, *after))
+    missing = sum(name not in observation.metrics for observation in (*before, *after))
     if missing:
         return Paired(Verdict(now.metric, Outcome.NO_DATA, Reason.NOT_RECORDED))
     if pair.obstacle is not None:
@@ -307,8 +307,8 @@ def _paired(pair: Pair, before: Seen, after: Seen, exact: Mapping[str, Verdict])
 
 def _values(name: str, seen: Seen) -> tuple[float, ...]:
     """Return what stands for a metric in each round that recorded it."""
-    observed = (each.metrics[name] for each in seen if name in each.metrics)
-    return tuple(representative(each.metric, each.samples) for each in observed if each.samples)
+    observed = (observation.metrics[name] for observation in seen if name in observation.metrics)
+    return tuple(representative(one.metric, one.samples) for one in observed if one.samples)
 
 
 def _one_sided(then: Reading | None, now: Reading | None) -> Verdict:
@@ -328,7 +328,7 @@ def _rounds(name: str, before: Seen, after: Seen) -> Iterator[Round]:
 
 def _unsteady(name: str, before: Seen) -> Verdict | None:
     """Return the verdict of a value that must not change, and did from round to round before."""
-    values = [sample for each in before for sample in each.metrics[name].samples]
+    values = [sample for observation in before for sample in observation.metrics[name].samples]
     metric = before[0].metrics[name].metric
     if metric.better is not Better.EQUAL or min(values) == max(values):
         return None
@@ -336,16 +336,16 @@ def _unsteady(name: str, before: Seen) -> Verdict | None:
     return Verdict(metric, Outcome.TOO_NOISY, Reason.SAMPLES_DIFFER, detail, centre=values[0])
 
 
-def _merged(seen: Seen) -> Observation:
+def _merge_rounds(seen: Seen) -> Observation:
     """Return what a side measured in all rounds as one observation."""
     last = seen[-1]
-    metrics = {name: each for observed in seen for name, each in observed.metrics.items()}
+    metrics = {name: metric for observed in seen for name, metric in observed.metrics.items()}
     joined = {
         name: replace(
-            each,
+            metric,
             samples=tuple(s for o in seen if name in o.metrics for s in o.metrics[name].samples),
         )
-        for name, each in metrics.items()
+        for name, metric in metrics.items()
     }
     return replace(last, metrics=joined, ops=next((o.ops for o in reversed(seen) if o.ops), None))
 
@@ -355,8 +355,8 @@ def movement(seen: Mapping[str, Seen]) -> tuple[float, str, str] | None:
     found = [
         (max(values) / min(values) - 1, test, name)
         for test, observations in seen.items()
-        for name, each in observations[0].metrics.items()
-        if each.metric.compared_by_ratio and each.gated
+        for name, observed in observations[0].metrics.items()
+        if observed.metric.compared_by_ratio and observed.gated
         if all(name in observed.metrics for observed in observations)
         for values in [[median(observed.metrics[name].samples) for observed in observations]]
     ]
@@ -374,7 +374,7 @@ _WITH_PATH: Final = frozenset({
 class Moved:
     """Words for the other side. ``narrowed``: some tests that were asked for are not there."""
 
-    words: tuple[str, ...]
+    argv: tuple[str, ...]
     narrowed: bool
 
 
@@ -398,8 +398,8 @@ class Move:
         inside = text.startswith(root) and after in {"", os.sep, ":"}
         return f"{self.tree}{text[len(root) :]}" if inside else text
 
-    def words(self, words: Sequence[str]) -> Moved:
-        """Return pytest's words; a file or test that only this project has is left out.
+    def argv(self, argv: Sequence[str]) -> Moved:
+        """Return pytest's arguments; a file or test that only this project has is left out.
 
         pytest would refuse all for the sake of one that is not there. The tests of a file are then
         chosen by their ids.
@@ -408,7 +408,7 @@ class Move:
             UsageError: none of the files that were asked for is there.
         """
         kept, missing, named = [], [], False
-        for before, word in zip(("", *words), words, strict=False):
+        for before, word in zip(("", *argv), argv, strict=False):
             file, of_test, _ = word.partition("::")
             option = word.startswith("-") or before in _WITH_PATH
             if option or not file or not (self.cwd / file).exists():

@@ -143,7 +143,7 @@ def run_sessions(
     return found
 
 
-def calibrated(sessions: Sessions, *, confirm: int) -> Iterator[Calibrated]:
+def calibrate_metrics(sessions: Sessions, *, confirm: int) -> Iterator[Calibrated]:
     """Yield what the sessions tell about every time and throughput, with ``confirm`` passes."""
     for test, seen in sessions.good().items():
         for name, baseline in baselines_of(seen).items():
@@ -267,13 +267,13 @@ _ENOUGH: Final = 10
 
 @dataclass(frozen=True, slots=True)
 class Calibration:
-    """What is asked for: pytest's words, how many sessions, whether and where to store them.
+    """What is asked for: pytest's arguments, how many sessions, whether and where to store them.
 
     ``baselines`` is None for where the tests' own pytest has them. ``reason`` accepts what is worse
     than the baseline that it replaces.
     """
 
-    words: Sequence[str]
+    argv: Sequence[str]
     sessions: int
     write: bool
     baselines: Path | None
@@ -296,7 +296,7 @@ def calibrate(
     name = f"calibrate-{datetime.now(timezone.utc):%Y%m%dT%H%M%SZ}-{secrets.token_hex(3)}"
     workers = WorkerLauncher(
         arguments=lambda folder: [
-            "-m", "pytest", "--ttnn-perf", "-o", f"cache_dir={folder / 'cache'}", *asked.words,
+            "-m", "pytest", "--ttnn-perf", "-o", f"cache_dir={folder / 'cache'}", *asked.argv,
         ],
         cwd=asked.cwd,
         folder=settings.artifacts.absolute() / "passes" / name,
@@ -305,7 +305,9 @@ def calibrate(
 
     def begin(collected: Collected) -> None:
         if asked.write:
-            _check_baselines(_completed(settings, asked, collected).baselines, collected.tests)
+            _check_baselines(
+                _worker_settings(settings, asked, collected).baselines, collected.tests
+            )
 
     def tell(now: Progress) -> None:
         progress(progress_line(now), now.done == now.tests)
@@ -317,18 +319,20 @@ def calibrate(
     if not (found.measured or found.troubles or found.stopped):
         message = "no test was measured: mark tests with @pytest.mark.ttnn_perf, or name others"
         raise UsageError(message)
-    settings = _completed(settings, asked, found.collected)
+    settings = _worker_settings(settings, asked, found.collected)
     remarks, written = list(_remarks(found)), True
     if asked.write:
-        said, written = _written(found, settings, asked)
-        remarks += said
-    rows = list(calibrated(found, confirm=settings.confirm))
+        lines, written = _write_baselines(found, settings, asked)
+        remarks += lines
+    rows = list(calibrate_metrics(found, confirm=settings.confirm))
     listing = calibration_listing(rows, found.troubles, remarks=remarks)
     failed = bool(found.troubles or found.stopped) or not written
     return Result(listing.text(shape), failed=failed)
 
 
-def _completed(settings: Settings, asked: Calibration, collected: Collected | None) -> Settings:
+def _worker_settings(
+    settings: Settings, asked: Calibration, collected: Collected | None
+) -> Settings:
     """Return the settings with what the options and the configuration of the workers say.
 
     They know pytest's root folder, and all options that are not this command's.
@@ -366,7 +370,9 @@ def _remarks(found: Sessions) -> Iterator[str]:
             yield f"nothing to calibrate in {test}: what it records is not gated"
 
 
-def _written(found: Sessions, settings: Settings, asked: Calibration) -> tuple[list[str], bool]:
+def _write_baselines(
+    found: Sessions, settings: Settings, asked: Calibration
+) -> tuple[list[str], bool]:
     """Store the sessions as baselines; return what to say about it, and whether all went well."""
     environment = environment_of(asked.cwd)
     store = BaselineStore(settings.baselines)
@@ -378,7 +384,7 @@ def _written(found: Sessions, settings: Settings, asked: Calibration) -> tuple[l
         if noisy is not None:
             refused.append(f"not written {test}: {noisy}; quiet the machine, or take more samples")
             continue
-        worse = None if asked.reason else _worse(seen, store, test)
+        worse = None if asked.reason else _what_is_worse(seen, store, test)
         if worse is not None:
             refused.append(f'not written {test}: {worse}; accept it with --reason "why"')
             continue
@@ -403,7 +409,7 @@ def _written(found: Sessions, settings: Settings, asked: Calibration) -> tuple[l
     return [*refused, *wrote], not refused
 
 
-def _worse(seen: Sequence[Observation], store: BaselineStore, test: str) -> str | None:
+def _what_is_worse(seen: Sequence[Observation], store: BaselineStore, test: str) -> str | None:
     """Return what is worse in the sessions of a test than in its baseline; None for nothing."""
     try:
         stored = store.find(seen[-1].hardware or host_hardware(), test)
@@ -412,8 +418,10 @@ def _worse(seen: Sequence[Observation], store: BaselineStore, test: str) -> str 
     if stored is None:
         return None
     metrics = {
-        name: replace(observed, samples=tuple(median(each.metrics[name].samples) for each in seen))
-        if observed.metric.compared_by_ratio and all(name in each.metrics for each in seen)
+        name: replace(
+            observed, samples=tuple(median(session.metrics[name].samples) for session in seen)
+        )
+        if observed.metric.compared_by_ratio and all(name in session.metrics for session in seen)
         else observed
         for name, observed in seen[-1].metrics.items()
     }

@@ -133,7 +133,7 @@ def _pairs(before: Run, after: Run) -> Iterator[Pair]:
         first, second = (_observation(run, test) for run in (before, after))
         obstacle = _other_hardware(before, after, test) or _other_setting(first, second)
         for name in _either(first.metrics, second.metrics):
-            then, now = (_reading(each.metrics.get(name)) for each in (first, second))
+            then, now = (_reading(observation.metrics.get(name)) for observation in (first, second))
             in_the_way = None
             if then and now:
                 in_the_way = obstacle or _other_metric(then.metric, now.metric)
@@ -144,9 +144,11 @@ def _by_op(before: Run, after: Run) -> Iterator[ByOp]:
     for test in before.tests:
         ours, theirs = _observation(before, test), _observation(after, test)
         if ours.ops and theirs.ops and _other_hardware(before, after, test) is None:
-            times = [_reading(each.metrics.get(KERNEL_TIME)) for each in (ours, theirs)]
-            told = [time.value for time in times if time and time.value is not None]
-            times_ns = (told[0], told[1]) if len(told) == len(times) else None
+            times = [
+                _reading(observation.metrics.get(KERNEL_TIME)) for observation in (ours, theirs)
+            ]
+            values = [time.value for time in times if time and time.value is not None]
+            times_ns = (values[0], values[1]) if len(values) == len(times) else None
             yield ByOp(test, change_by_op(ours.ops, theirs.ops, times_ns))
 
 

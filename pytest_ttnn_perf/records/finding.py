@@ -147,8 +147,8 @@ class Subject:
             case Input.TEST:
                 return self.observation is not None
             case Input.DEVICE:
-                told = (self.ops, self.report, self.kernels)
-                return bool(self.facts) or any(each is not None for each in told)
+                artifacts = (self.ops, self.report, self.kernels)
+                return bool(self.facts) or any(artifact is not None for artifact in artifacts)
 
     def why_absent(self, needed: Input) -> str:
         """Say why an input is not there."""

@@ -83,7 +83,7 @@ class Configuration:
 PlainConfiguration = Annotated[
     Configuration,
     Coded(
-        lambda value: Configuration({name: each.scalar() for name, each in value.items()}),
+        lambda value: Configuration({name: item.scalar() for name, item in value.items()}),
         lambda configuration: dict(configuration.values),
     ),
 ]

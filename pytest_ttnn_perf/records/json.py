@@ -249,7 +249,7 @@ def _coding(
         return lambda raw: custom(Value(raw)), write
     arguments = get_args(hint)
     if type(None) in arguments and len(arguments) == 2:
-        (hint,) = (each for each in arguments if each is not type(None))
+        (hint,) = (argument for argument in arguments if argument is not type(None))
     if hint in _PLAIN:
         return _PLAIN[hint]
     if isinstance(hint, type) and issubclass(hint, Enum):

@@ -138,7 +138,7 @@ class Observation:
     def outcomes(self) -> Mapping[str, RuleOutcome]:
         """How every rule that was asked ended, by its code."""
         answered = {finding.code: finding.outcome for finding in self.findings}
-        return answered | {code: each.outcome for each in self.unanswered for code in each.codes}
+        return answered | {code: group.outcome for group in self.unanswered for code in group.codes}
 
     @property
     def setting(self) -> Configuration:
@@ -162,9 +162,9 @@ class JudgedTest:
     @property
     def findings(self) -> tuple[Finding, ...]:
         """What the checklist says beyond what verdicts and targets say already."""
-        said = {each.metric.name for each in self.verdicts if each.outcome in _FAILING}
+        failing = {verdict.metric.name for verdict in self.verdicts if verdict.outcome in _FAILING}
         return tuple(
-            finding for finding in self.observation.findings if not _is_said(finding, said)
+            finding for finding in self.observation.findings if not _is_said(finding, failing)
         )
 
     def target_of(self, verdict: Verdict) -> float | None:

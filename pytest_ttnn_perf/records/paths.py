@@ -40,7 +40,7 @@ def baseline_path(root: Path, hardware: Hardware, test_file: str) -> Path:
 
 def key_folder(root: Path, hardware: Hardware) -> Path:
     """Return the folder of one hardware key."""
-    return root / _shortened(_escaped(hardware.key))
+    return root / _shorten(_escape(hardware.key))
 
 
 def relative_path(test_file: str) -> PurePosixPath:
@@ -57,13 +57,13 @@ def relative_path(test_file: str) -> PurePosixPath:
     """
     *folders, name = test_file.split("/")
     if name.endswith(".py") and name != ".py":
-        escaped = _escaped(name[: -len(".py")])
+        escaped = _escape(name[: -len(".py")])
     else:
-        escaped = _escaped(name, keep_dots=True)
+        escaped = _escape(name, keep_dots=True)
         if _DOT not in escaped:
             escaped += "%"
     return PurePosixPath(
-        *(_shortened(_escaped(folder)) for folder in folders), _shortened(escaped) + _SUFFIX
+        *(_shorten(_escape(folder)) for folder in folders), _shorten(escaped) + _SUFFIX
     )
 
 
@@ -75,7 +75,7 @@ def ops_path(test: str) -> PurePosixPath:
     """
     test_file, name = split_test_id(test)
     folder = relative_path(test_file).with_suffix(".ops")
-    return folder / f"{_shortened(_escaped(name))}.csv"
+    return folder / f"{_shorten(_escape(name))}.csv"
 
 
 def test_file_of(place: PurePosixPath) -> str | None:
@@ -83,13 +83,13 @@ def test_file_of(place: PurePosixPath) -> str | None:
     name = place.name[: -len(_SUFFIX)]
     if any("~" in part for part in (*place.parent.parts, name)):
         return None
-    folders = [_unescaped(part) for part in place.parent.parts]
+    folders = [_unescape(part) for part in place.parent.parts]
     if _DOT in name or name.endswith("%"):
-        return "/".join([*folders, _unescaped(name.removesuffix("%"))])
-    return "/".join([*folders, _unescaped(name) + ".py"])
+        return "/".join([*folders, _unescape(name.removesuffix("%"))])
+    return "/".join([*folders, _unescape(name) + ".py"])
 
 
-def _escaped(name: str, *, keep_dots: bool = False) -> str:
+def _escape(name: str, *, keep_dots: bool = False) -> str:
     if not name:
         return "%"  # an empty part, as in an absolute path, must not vanish
     # surrogatepass: a file name that is not valid UTF-8 still has a place of its own.
@@ -110,11 +110,11 @@ def _percent(character: str) -> str:
     return "".join(f"%{byte:02X}" for byte in character.encode("utf-8", "surrogatepass"))
 
 
-def _unescaped(name: str) -> str:
+def _unescape(name: str) -> str:
     return "" if name == "%" else unquote(name, errors="surrogatepass")
 
 
-def _shortened(escaped: str) -> str:
+def _shorten(escaped: str) -> str:
     if len(escaped) <= _MAX_NAME:
         return escaped
     digest = hashlib.sha256(escaped.encode()).hexdigest()[:_HASH_DIGITS]

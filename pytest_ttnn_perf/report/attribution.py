@@ -39,7 +39,7 @@ def shown_sum(terms_ns: Sequence[float], *, digits: int = 3) -> Sum:
     whole_digits = math.floor(math.log10(largest / factor)) + 1 if largest else 1
     decimals = max(0, digits - max(1, whole_digits))
     step = factor / 10**decimals
-    steps = _rounded([term / step for term in terms_ns], round(total / step))
+    steps = _round_to_sum([term / step for term in terms_ns], round(total / step))
 
     def shown(count: int) -> str:
         return f"{count / 10**decimals:+.{decimals}f} {unit}" if count else f"0 {unit}"
@@ -47,7 +47,7 @@ def shown_sum(terms_ns: Sequence[float], *, digits: int = 3) -> Sum:
     return Sum(shown(sum(steps)), tuple(map(shown, steps)))
 
 
-def _rounded(values: Sequence[float], total: int) -> list[int]:
+def _round_to_sum(values: Sequence[float], total: int) -> list[int]:
     """Round to whole numbers of this sum: those that are furthest from theirs take the rest."""
     rounded = [round(value) for value in values]
     left = total - sum(rounded)
@@ -71,14 +71,14 @@ def causes_text(causes: Iterable[Cause], *, most: int) -> str:
     for cause in causes:
         operand, _, what = cause.what.rpartition(" ")
         operands.setdefault((what, cause.before, cause.after), []).append(operand)
-    told = [
-        _told_in_words(*change, "/".join(filter(None, names))) for change, names in operands.items()
+    texts = [
+        _cause_text(*change, "/".join(filter(None, names))) for change, names in operands.items()
     ]
-    more = [f"{len(told) - most} more"] if len(told) > most else []
-    return ", ".join(told[:most] + more)
+    more = [f"{len(texts) - most} more"] if len(texts) > most else []
+    return ", ".join(texts[:most] + more)
 
 
-def _told_in_words(what: str, before: str, after: str, operands: str) -> str:
+def _cause_text(what: str, before: str, after: str, operands: str) -> str:
     step = f"{before.removesuffix('ProgramConfig')}→{after.removesuffix('ProgramConfig')}"
     if what == "cores":
         return f"{step} cores"
@@ -107,28 +107,28 @@ def attribution_sentence(attribution: Attribution) -> str:
     head = _head(attribution, figures)
     if not parts:
         return head
-    told = []
+    texts = []
     for part, figure in zip(parts, figures.terms, strict=False):
         why = _why(part, most=_CAUSES_IN_SENTENCE)
-        told.append(f"{_label(part)} {figure}" + (f" ({why})" if why else ""))
+        texts.append(f"{_label(part)} {figure}" + (f" ({why})" if why else ""))
     *_, smaller, unexplained = figures.terms
     if rest:
-        told.append(f"{len(rest)} smaller ones {smaller}")
+        texts.append(f"{len(rest)} smaller ones {smaller}")
     # What rounds to nothing is not worth a word; anything else has a sign.
     left = f"; {unexplained} unexplained" if unexplained.startswith(("+", "-")) else ""
-    return f"{head} = {', '.join(told)}{left}"
+    return f"{head} = {', '.join(texts)}{left}"
 
 
 def op_list_sentence(attribution: Attribution) -> str | None:
     """Say that other ops ran; None where the same did."""
-    told = _told(attribution, {ChangeKind.ADDED: "added", ChangeKind.REMOVED: "removed"})
-    return f"the op list changed: {told}" if told else None
+    changes = _sum_up(attribution, {ChangeKind.ADDED: "added", ChangeKind.REMOVED: "removed"})
+    return f"the op list changed: {changes}" if changes else None
 
 
 def op_times_sentence(attribution: Attribution) -> str | None:
     """Say that the same ops took another time; None where none did."""
     words = {ChangeKind.SLOWER: "got slower", ChangeKind.FASTER: "got faster"}
-    return _told(attribution, words) or None
+    return _sum_up(attribution, words) or None
 
 
 def attribution_document(attribution: Attribution) -> dict[str, object]:
@@ -217,15 +217,15 @@ def _basis(attribution: Attribution) -> str:
     return f" ({', '.join(basis)})" if basis else ""
 
 
-def _told(attribution: Attribution, words: dict[ChangeKind, str]) -> str:
+def _sum_up(attribution: Attribution, words: dict[ChangeKind, str]) -> str:
     """Sum up the parts of some kinds, each in its word."""
-    told = []
+    texts = []
     for change, word in words.items():
         parts = [part for part in attribution.parts if part.change is change]
         if parts:
             amount = shown_sum([sum(part.delta_ns for part in parts)]).total
-            told.append(f"{counted(sum(part.count for part in parts), 'op')} {word} ({amount})")
-    return ", ".join(told)
+            texts.append(f"{counted(sum(part.count for part in parts), 'op')} {word} ({amount})")
+    return ", ".join(texts)
 
 
 def _label(part: Part) -> str:

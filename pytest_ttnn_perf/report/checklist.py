@@ -46,11 +46,11 @@ def progress_lines(progress: Sequence[tuple[str, Progress]]) -> Iterator[Line]:
         return
     yield Line("optimization progress")
     rows = [
-        (shortened(visible(test), _LONGEST_ID), *progress_cells(each)) for test, each in progress
+        (shortened(visible(test), _LONGEST_ID), *progress_cells(steps)) for test, steps in progress
     ]
     yield from map(Line, table_lines(PROGRESS_TITLES, rows))
-    for test, each in progress:
-        yield from (Line(f"{test}: {line}") for line in first_step(each))
+    for test, steps in progress:
+        yield from (Line(f"{test}: {line}") for line in first_step(steps))
     yield Line("")
 
 
@@ -147,8 +147,8 @@ def confirm_line(test: str, verdict: Verdict) -> str:
         return f"ttnn-perf: {test}: {verdict.metric.name} could not be confirmed"
     value = format_value(verdict.metric, verdict.confirmed[-1], beside=verdict.centre)
     then = format_value(verdict.metric, verdict.centre)
-    said = _CONFIRMED.get(verdict.outcome, "within its limit now")
-    return f"ttnn-perf: {test}: {verdict.metric.name} {value}, baseline {then}: {said}"
+    result = _CONFIRMED.get(verdict.outcome, "within its limit now")
+    return f"ttnn-perf: {test}: {verdict.metric.name} {value}, baseline {then}: {result}"
 
 
 def shift_line(shift: Shift) -> str:
@@ -253,10 +253,10 @@ def advice_lines(finding: Finding) -> Iterator[str]:
 def count_line(findings: Iterable[Finding]) -> str:
     """Count the outcomes, so that what was not measured never looks clean."""
     outcomes = Counter(finding.outcome for finding in findings)
-    told = ", ".join(
+    counts = ", ".join(
         f"{outcomes[outcome]} {outcome.value}" for outcome in RuleOutcome if outcomes[outcome]
     )
-    return f"{counted(sum(outcomes.values()), 'rule')}: {told}"
+    return f"{counted(sum(outcomes.values()), 'rule')}: {counts}"
 
 
 def _quiet(findings: Iterable[Finding]) -> Iterator[str]:
@@ -283,12 +283,12 @@ def finding_document(finding: Finding) -> dict[str, object]:
         "unit": finding.unit,
         "evidence": [
             {
-                "subject": each.subject,
-                "value": each.value,
-                "unit": each.unit,
-                "share": each.share,
+                "subject": evidence.subject,
+                "value": evidence.value,
+                "unit": evidence.unit,
+                "share": evidence.share,
             }
-            for each in finding.evidence
+            for evidence in finding.evidence
         ],
         "fix": finding.fix,
         "waived": finding.waived,
@@ -329,7 +329,7 @@ def findings_lines(tests: Sequence[JudgedTest]) -> Iterator[Line]:
     """Lay out what was found, one finding that several tests share once, and what to do."""
     lines = [*_bottlenecks(tests)]
     advised: set[str] = set()
-    shared = _shared(tests)
+    shared = _by_finding(tests)
     for severity in _ORDER:
         for finding, names in shared.items():
             if finding.severity is severity:
@@ -344,10 +344,12 @@ def findings_lines(tests: Sequence[JudgedTest]) -> Iterator[Line]:
 def findings_count(tests: Sequence[JudgedTest]) -> str:
     """Count what was found, by severity; nothing if there is nothing."""
     found = Counter(
-        finding.severity for judged in tests for finding in _told(judged) if finding.stands
+        finding.severity for judged in tests for finding in _found(judged) if finding.stands
     )
-    told = ", ".join(counted(found[each], each.value) for each in _ORDER[:2] if found[each])
-    return told and f"checklist: {told}"
+    counts = ", ".join(
+        counted(found[severity], severity.value) for severity in _ORDER[:2] if found[severity]
+    )
+    return counts and f"checklist: {counts}"
 
 
 def _bottlenecks(tests: Sequence[JudgedTest]) -> Iterator[Line]:
@@ -356,16 +358,16 @@ def _bottlenecks(tests: Sequence[JudgedTest]) -> Iterator[Line]:
             yield Line(f"{judged.observation.test}: bottleneck: {judged.observation.bottleneck}")
 
 
-def _shared(tests: Sequence[JudgedTest]) -> dict[Finding, list[str]]:
+def _by_finding(tests: Sequence[JudgedTest]) -> dict[Finding, list[str]]:
     """Return every finding, with the tests that have just the same."""
     found: dict[Finding, list[str]] = {}
     for judged in tests:
-        for finding in _told(judged):
+        for finding in _found(judged):
             found.setdefault(finding, []).append(judged.observation.test)
     return found
 
 
-def _told(judged: JudgedTest) -> Iterator[Finding]:
+def _found(judged: JudgedTest) -> Iterator[Finding]:
     for finding in judged.findings:
         if finding.outcome is RuleOutcome.FOUND:
             yield finding

@@ -119,12 +119,12 @@ def annotation_lines(report: CiReport, *, failures: bool = True) -> Iterator[str
 
     ``failures``: also of tests that failed, unless something else annotates those.
     """
-    of_tests = [each for judged in report.tests for each in _of_test(report, judged)]
+    of_tests = [annotation for judged in report.tests for annotation in _of_test(report, judged)]
     found = [*_of_run(report), *of_tests, *_of_rules(report)]
     for level in Level:
-        own = [each for each in found if each.level is level]
+        own = [annotation for annotation in found if annotation.level is level]
         if level is Level.ERROR and not failures:
-            own = [each for each in own if each.file is None]
+            own = [annotation for annotation in own if annotation.file is None]
         if len(own) > _MOST:
             kept = own[: _MOST - 1]
             left = counted(len(own) - len(kept), f"more {level.value}")
@@ -178,7 +178,7 @@ def _of_test(report: CiReport, judged: JudgedTest) -> Iterator[Annotation]:
         names = [verdict.outcome.value for verdict in verdicts] + [f.code for f in findings]
         if lines:
             what = ", ".join(dict.fromkeys(names)) or "ttnn-perf"
-            yield _placed(report, judged, Annotation(level, what, tuple(lines)))
+            yield _place(report, judged, Annotation(level, what, tuple(lines)))
 
 
 def _of_rules(report: CiReport) -> Iterator[Annotation]:
@@ -194,7 +194,7 @@ def _of_rules(report: CiReport) -> Iterator[Annotation]:
     for code, ((judged, finding), *others) in found.items():
         more = [f"  also in {counted(len(others), 'other test')}"] if others else []
         lines = (*_finding_lines(finding), *more)
-        yield _placed(report, judged, Annotation(Level.WARNING, code, lines))
+        yield _place(report, judged, Annotation(Level.WARNING, code, lines))
 
 
 def _finding_lines(finding: Finding) -> Iterator[str]:
@@ -215,7 +215,7 @@ def _verdict_lines(report: CiReport, judged: JudgedTest, verdicts: list[Verdict]
     yield from (f"  {advice}" for advice in remedies)
 
 
-def _placed(report: CiReport, judged: JudgedTest, annotation: Annotation) -> Annotation:
+def _place(report: CiReport, judged: JudgedTest, annotation: Annotation) -> Annotation:
     test = judged.observation.test
     _, _, name = test.partition("::")
     where = report.place(judged)
@@ -318,7 +318,9 @@ def property_pairs(judged: JudgedTest, hardware: Hardware | None) -> list[tuple[
     if own is not None:
         pairs.append((f"{_PREFIX}.key", own.key))
     outcomes = {verdict.outcome for verdict in judged.verdicts}
-    pairs += [(f"{_PREFIX}.verdict", each.value) for each in _WORST if each in outcomes][:1]
+    pairs += [(f"{_PREFIX}.verdict", outcome.value) for outcome in _WORST if outcome in outcomes][
+        :1
+    ]
     for verdict in judged.verdicts:
         # That of a test without any data is of no metric, and said already.
         pairs += _of_verdict(verdict) if verdict.metric.name != _NO_METRIC else []

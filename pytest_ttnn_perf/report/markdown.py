@@ -113,7 +113,7 @@ def _fence(commands: Sequence[str]) -> tuple[str, str]:
     return f"{ticks}sh\n", f"{ticks}\n"
 
 
-def _fenced(commands: Sequence[str]) -> str:
+def _code_block(commands: Sequence[str]) -> str:
     """Return commands in a block that can be copied."""
     opening, closing = _fence(commands)
     return opening + "".join(f"{visible(command)}\n" for command in commands) + closing
@@ -218,8 +218,8 @@ def progress_section(report: CiReport) -> Section | None:
         return None
     head = _summary("Optimization progress") + _heading_rows((*PROGRESS_TITLES, "first"))
     rows = (
-        table_row((code(test), *progress_cells(each), prose("; ".join(first_step(each)) or "-")))
-        for test, each in progress
+        table_row((code(test), *progress_cells(steps), prose("; ".join(first_step(steps)) or "-")))
+        for test, steps in progress
     )
     return Section(f"\n{head}", tuple(rows), _FOLDED, noun="row")
 
@@ -313,7 +313,7 @@ def missing_sections(report: CiReport) -> Iterator[Section]:
 
 def metrics_section(report: CiReport) -> Section:
     """Lay out everything that was judged, folded away."""
-    rows = tuple(_row(judged, each) for judged in report.tests for each in judged.verdicts)
+    rows = tuple(_row(judged, verdict) for judged in report.tests for verdict in judged.verdicts)
     head = _summary(f"All metrics: {len(rows):,}")
     return Section(f"\n{head}{_HEADING}", rows, _FOLDED, noun="row")
 
@@ -347,9 +347,9 @@ def _block(report: CiReport, judged: JudgedTest, found: Sequence[Verdict]) -> st
         for remedy in dict.fromkeys(filter(None, (remedy_of(v, updates) for v in found))):
             advice = remedy.advice[:1].upper() + remedy.advice[1:]
             lines.append(f"\n{prose(advice)}{':' if remedy.command else '.'}\n")
-            lines += [f"\n{_fenced([remedy.command])}"] if remedy.command else []
+            lines += [f"\n{_code_block([remedy.command])}"] if remedy.command else []
     profile = rerun.full_profile(observation)
-    lines += [f"\nFull profile:\n\n{_fenced([profile])}"] if profile else []
+    lines += [f"\nFull profile:\n\n{_code_block([profile])}"] if profile else []
     return "".join([*lines, "\n"])
 
 
@@ -429,9 +429,9 @@ def _machine(report: CiReport) -> Iterator[Section]:
     if summary_options.shift is not None:
         text = f"\n### Environment shifted\n\n{prose(shift_line(summary_options.shift))}\n"
         turns = "The machine, or a change that all tests share? Compare in turns:"
-        text += f"\n{turns}\n\n{_fenced(['ttnn-perf ab REF'])}"
+        text += f"\n{turns}\n\n{_code_block(['ttnn-perf ab REF'])}"
         yield Section(
-            f"{text}\nIf it is to stay:\n\n{_fenced([summary_options.rerun.accept_all()])}"
+            f"{text}\nIf it is to stay:\n\n{_code_block([summary_options.rerun.accept_all()])}"
         )
 
 

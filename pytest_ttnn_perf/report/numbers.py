@@ -150,7 +150,7 @@ class Columns(Generic[T]):
 
     def rows(self, records: Iterable[T]) -> tuple[tuple[object, ...], ...]:
         """Return what programs read, as the rows of a CSV."""
-        return tuple(tuple(column.value(each) for column in self._named) for each in records)
+        return tuple(tuple(column.value(record) for column in self._named) for record in records)
 
     def objects(self, records: Iterable[T]) -> list[dict[str, object]]:
         """Return what programs read, as the objects of a JSON list."""

@@ -141,7 +141,7 @@ _REASONED: Final[Mapping[Reason, Callable[[Verdict], str]]] = {
 
 
 class Remedy(NamedTuple):
-    """What to do, in words, and the command that does it where there is one."""
+    """What to do, in argv, and the command that does it where there is one."""
 
     advice: str
     command: str | None = None
@@ -244,20 +244,20 @@ class Rerun:
     def updates(self, test: str) -> Updating:
         """Return the commands that take a test's result into the baselines."""
         if self.records:
-            words = ["ttnn-perf", "baseline", "accept", *self.records, test]
-            accept = shlex.join([*words, *self.baselines_option]) + " --update"
+            argv = ["ttnn-perf", "baseline", "accept", *self.records, test]
+            accept = shlex.join([*argv, *self.baselines_option]) + " --update"
             # A gain that one process measured is kept by a decision only.
             whatever = f'{accept} all --reason "why"'
             return Updating(whatever, f"{accept} new", whatever)
-        words = ["pytest", posixpath.join(self.folder, test), *self.options]
-        run = f"{shlex.join(words)} --ttnn-perf-update"
+        argv = ["pytest", posixpath.join(self.folder, test), *self.options]
+        run = f"{shlex.join(argv)} --ttnn-perf-update"
         return Updating(run, f"{run}=new", f'{run}=all --ttnn-perf-reason "why"')
 
     @property
     def baselines_option(self) -> tuple[str, ...]:
         """What commands of ``ttnn-perf`` need to be told to find the baselines of this run."""
-        words = dict(zip(self.options[::2], self.options[1::2], strict=True))
-        folder = words.get("--ttnn-perf-baselines")
+        argv = dict(zip(self.options[::2], self.options[1::2], strict=True))
+        folder = argv.get("--ttnn-perf-baselines")
         return () if folder is None else ("--baselines", folder)
 
     def full_profile(self, observation: Observation) -> str | None:
@@ -265,15 +265,15 @@ class Rerun:
         path = posixpath.join(self.folder, observation.test)
         if observation.has_kernels:  # not with a perf dump beside it, which changes what is timed
             return f"{_AUTO_PROFILE} {shlex.join(['pytest', '-s', path])}"
-        if any(each.metric.source in OF_DEVICE for each in observation.metrics.values()):
+        if any(observed.metric.source in OF_DEVICE for observed in observation.metrics.values()):
             return shlex.join(["python", "-m", "tracy", "-r", "-p", "-v", "-m", "pytest", path])
         return None
 
     def accept_all(self) -> str:
         """Return the command that accepts the results of all tests."""
         if self.records:
-            words = ["ttnn-perf", "baseline", "accept", *self.records, *self.baselines_option]
-            return f'{shlex.join(words)} --update all --reason "why"'
+            argv = ["ttnn-perf", "baseline", "accept", *self.records, *self.baselines_option]
+            return f'{shlex.join(argv)} --update all --reason "why"'
         selection = self.selection or ((self.folder,) if self.folder else ())
-        words = ["pytest", *selection, *self.options]
-        return f'{shlex.join(words)} --ttnn-perf-update=all --ttnn-perf-reason "why"'
+        argv = ["pytest", *selection, *self.options]
+        return f'{shlex.join(argv)} --ttnn-perf-update=all --ttnn-perf-reason "why"'

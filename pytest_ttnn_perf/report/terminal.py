@@ -117,17 +117,17 @@ def orphan_lines(found: Orphaned | None) -> Iterator[Line]:
         elif orphan.taken:
             yield Line(f"  {orphan.test} looks like {orphan.looks_like}, which has a baseline now")
     if found.record is not None:
-        words = ["ttnn-perf", "baseline", "prune", found.record, *found.options]
-        yield Line(f"  remove those that are gone with: {shlex.join(words)}")
+        argv = ["ttnn-perf", "baseline", "prune", found.record, *found.options]
+        yield Line(f"  remove those that are gone with: {shlex.join(argv)}")
 
 
 def renaming_texts(found: Orphaned) -> Iterator[str]:
     """Say what looks renamed, with the command that renames its baselines."""
     for renaming in found.renamings:
         tests = f" ({counted(len(renaming.orphans), 'baseline')})" if _is_place(renaming) else ""
-        words = ["ttnn-perf", "baseline", "rename", renaming.before, renaming.after, *found.options]
+        argv = ["ttnn-perf", "baseline", "rename", renaming.before, renaming.after, *found.options]
         yield (
-            f"looks like {renaming.before} renamed to {renaming.after}{tests}: {shlex.join(words)}"
+            f"looks like {renaming.before} renamed to {renaming.after}{tests}: {shlex.join(argv)}"
         )
 
 
@@ -172,12 +172,12 @@ def _summary(tests: Sequence[JudgedTest], *, summary_options: SummaryOptions) ->
     if rows:
         yield from map(Line, _COLUMNS.table(rows))
         yield Line("")
-    said = [
+    sentences = [
         line for judged in tests for line in _sentences(judged, summary_options=summary_options)
     ]
     found = list(findings_lines(tests))
-    yield from said
-    yield from [Line("")] if said and found else []
+    yield from sentences
+    yield from [Line("")] if sentences and found else []
     yield from found
     yield from progress_lines(summary_options.progress)
     yield from waiver_lines(summary_options.needless)
@@ -309,7 +309,8 @@ def _full_profile(judged: JudgedTest, rerun: Rerun) -> Iterator[str]:
     command = rerun.full_profile(judged.observation)
     if command is not None and not judged.observation.problems:
         realtime = any(
-            each.metric.source is Source.REALTIME for each in judged.observation.metrics.values()
+            observed.metric.source is Source.REALTIME
+            for observed in judged.observation.metrics.values()
         )
         yield f"  full profile{' (needs a Tracy-enabled ttnn)' if realtime else ''}: {command}"
 
@@ -325,8 +326,8 @@ class _ByOp:
         changed = any(verdict.is_of_changed_time for verdict in group.verdicts)
         if self.sentence is None or not changed:
             return []
-        said, self.sentence = self.sentence, None
-        return [f"  by op: {said}"]
+        text, self.sentence = self.sentence, None
+        return [f"  by op: {text}"]
 
 
 def _worth_saying(verdict: Verdict, judged: JudgedTest, *, summary_options: SummaryOptions) -> bool:
@@ -339,14 +340,16 @@ def _worth_saying(verdict: Verdict, judged: JudgedTest, *, summary_options: Summ
 def _sentences(judged: JudgedTest, *, summary_options: SummaryOptions) -> Iterator[Line]:
     test = judged.observation.test
     failed = test in summary_options.failed
-    said = [v for v in judged.verdicts if _worth_saying(v, judged, summary_options=summary_options)]
+    verdicts = [
+        v for v in judged.verdicts if _worth_saying(v, judged, summary_options=summary_options)
+    ]
     for problem in judged.observation.problems:
         yield Line(f"{test}: {problem}", bad=True)
     shifted = summary_options.shift is not None
     by_op = _ByOp(judged.by_op)
     blocked = failed and any(finding.fails for finding in judged.findings)
     for group in _by_remedy(
-        judged, said, rerun=summary_options.rerun, blocked=blocked, shifted=shifted
+        judged, verdicts, rerun=summary_options.rerun, blocked=blocked, shifted=shifted
     ):
         for verdict in group.verdicts:
             good = verdict.outcome is Outcome.IMPROVED or bool(judged.written)

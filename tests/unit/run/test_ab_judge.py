@@ -7,7 +7,13 @@ from typing import TYPE_CHECKING
 import pytest
 
 from pytest_ttnn_perf._base.errors import UsageError
-from pytest_ttnn_perf.experiments.ab_rounds import AbResult, Compared, _Listener, compared, movement
+from pytest_ttnn_perf.experiments.ab_rounds import (
+    AbResult,
+    Compared,
+    _Listener,
+    compare_tests,
+    movement,
+)
 from pytest_ttnn_perf.gate.paired import Paired
 from pytest_ttnn_perf.processes.git import Commit, WorkingTree
 from pytest_ttnn_perf.records.messages import Collected
@@ -40,7 +46,7 @@ def seen(*values: float | None, metric: Metric = TIME, **more: object) -> list[O
 
 
 def judged(before: Sequence[Observation], after: Sequence[Observation]) -> list[Compared]:
-    return list(compared({TEST: before}, {TEST: after}))
+    return list(compare_tests({TEST: before}, {TEST: after}))
 
 
 def outcome(before: Sequence[Observation], after: Sequence[Observation]) -> tuple[str, str | None]:
@@ -57,7 +63,7 @@ def test_only_rounds_that_both_sides_have_are_judged() -> None:
 
 
 def test_a_test_that_one_side_does_not_have_is_not_judged() -> None:
-    assert list(compared({}, {TEST: seen(10, 10, 10)})) == []
+    assert list(compare_tests({}, {TEST: seen(10, 10, 10)})) == []
 
 
 @pytest.mark.parametrize(

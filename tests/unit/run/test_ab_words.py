@@ -25,18 +25,18 @@ def move(tmp_path: Path) -> Move:
 
 def test_words_stay_as_they_are_where_they_hold_there(move: Move) -> None:
     words = ["-k", "a or b", "-x", "test_a.py", "--tb=no", "no_such_file.py"]
-    moved = move.words(words)
-    assert moved.words == tuple(words)
+    moved = move.argv(words)
+    assert moved.argv == tuple(words)
     assert not moved.narrowed
     assert move.there == move.tree / "models"
 
 
 def test_paths_into_the_project_become_paths_into_the_other(move: Move) -> None:
     root, tree = move.root, move.tree
-    moved = move.words(
+    moved = move.argv(
         [f"{root}/models/test_a.py", f"--rootdir={root}", f"{root}-2/x", "-c", f"{root}/x"]
     )
-    assert moved.words == (
+    assert moved.argv == (
         f"{tree}/models/test_a.py", f"--rootdir={tree}", f"{root}-2/x", "-c", f"{tree}/x",
     )  # fmt: skip
 
@@ -44,20 +44,20 @@ def test_paths_into_the_project_become_paths_into_the_other(move: Move) -> None:
 def test_tests_are_chosen_by_their_ids_where_only_their_file_is_sure_to_be_there(
     move: Move,
 ) -> None:
-    moved = move.words(["test_a.py::test_x[8]", "test_new.py", "-v"])
-    assert moved.words == ("test_a.py", "-v")
+    moved = move.argv(["test_a.py::test_x[8]", "test_new.py", "-v"])
+    assert moved.argv == ("test_a.py", "-v")
     assert moved.narrowed
 
 
 def test_values_of_options_are_no_tests(move: Move) -> None:
-    moved = move.words(["--ignore", "test_new.py", "-k", "test_new.py"])
-    assert moved.words == ("--ignore", "test_new.py", "-k", "test_new.py")
+    moved = move.argv(["--ignore", "test_new.py", "-k", "test_new.py"])
+    assert moved.argv == ("--ignore", "test_new.py", "-k", "test_new.py")
     assert not moved.narrowed
 
 
 def test_nothing_is_left_to_run_is_told_and_not_taken_for_everything(move: Move) -> None:
     with pytest.raises(UsageError, match=r"does not have test_new\.py, test_new\.py::test_y$"):
-        move.words(["-x", "test_new.py", "test_new.py::test_y"])
+        move.argv(["-x", "test_new.py", "test_new.py::test_y"])
 
 
 def test_modules_are_looked_for_in_the_other_project(move: Move) -> None:

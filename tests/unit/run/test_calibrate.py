@@ -6,7 +6,7 @@ from math import expm1, log
 
 import pytest
 
-from pytest_ttnn_perf.experiments.calibrate import Calibrated, calibrated
+from pytest_ttnn_perf.experiments.calibrate import Calibrated, calibrate_metrics
 from pytest_ttnn_perf.gate.judge import DEFAULT_POLICY
 from pytest_ttnn_perf.gate.power import alarm_rate, noise_of, smallest_caught
 from pytest_ttnn_perf.gate.ratios import band_of, centre_of
@@ -28,7 +28,7 @@ def timed(*milliseconds: float, limits: Limits = NO_LIMITS) -> Observation:
 
 def only_row(*observations: Observation, confirm: int = 2) -> Calibrated:
     sessions = Sessions(len(observations), measured={"t.py::t": list(observations)})
-    (row,) = calibrated(sessions, confirm=confirm)
+    (row,) = calibrate_metrics(sessions, confirm=confirm)
     return row
 
 
