@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 from pytest_ttnn_perf import __version__
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     Commands = argparse._SubParsersAction[argparse.ArgumentParser]  # noqa: SLF001 (has no other name)
 
@@ -91,7 +91,7 @@ def _ab(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--rounds",
         metavar="N",
-        type=_rounds,
+        type=_number_within(MIN_ROUNDS, MAX_ROUNDS),
         default=5,
         help=f"processes of each side, {MIN_ROUNDS} to {MAX_ROUNDS} (default: 5)",
     )
@@ -158,7 +158,7 @@ def _calibrate(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--sessions",
         metavar="N",
-        type=_sessions,
+        type=_number_within(2, MAX_SESSIONS),
         default=10,
         help=f"processes, 2 to {MAX_SESSIONS} (default: 10)",
     )
@@ -364,22 +364,16 @@ def _add_change(parser: argparse.ArgumentParser, run: str) -> None:
     parser.set_defaults(run=run)
 
 
-def _rounds(text: str) -> int:
-    from pytest_ttnn_perf.records.settings import MAX_ROUNDS, MIN_ROUNDS
+def _number_within(least: int, most: int) -> Callable[[str], int]:
+    """Return what reads a whole number within limits."""
 
-    if not text.isdecimal() or not MIN_ROUNDS <= int(text) <= MAX_ROUNDS:
-        message = f"expected a whole number from {MIN_ROUNDS} to {MAX_ROUNDS}, found {text!r}"
-        raise argparse.ArgumentTypeError(message)
-    return int(text)
+    def read(text: str) -> int:
+        if not text.isdecimal() or not least <= int(text) <= most:
+            message = f"expected a whole number from {least} to {most}, found {text!r}"
+            raise argparse.ArgumentTypeError(message)
+        return int(text)
 
-
-def _sessions(text: str) -> int:
-    from pytest_ttnn_perf.records.baseline import MAX_SESSIONS
-
-    if not text.isdecimal() or not 2 <= int(text) <= MAX_SESSIONS:
-        message = f"expected a whole number from 2 to {MAX_SESSIONS}, found {text!r}"
-        raise argparse.ArgumentTypeError(message)
-    return int(text)
+    return read
 
 
 _COMMANDS: Final = {

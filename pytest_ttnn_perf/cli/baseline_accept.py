@@ -165,7 +165,8 @@ def refusal_of(
             why = f"{finding.code} {finding.name}: {finding.reason or 'found'}"
             return refused(why, f"what fails is no standard; see: ttnn-perf rules {finding.code}")
     blocked = [v for v in judged.verdicts if action_for(v, update) is Action.BLOCK]
-    wanted = update is not Update.NEW or _adds(judged, update)
+    adds = any(action_for(verdict, update) is Action.ADD for verdict in judged.verdicts)
+    wanted = update is not Update.NEW or adds
     words = ["ttnn-perf", "baseline", "accept", *(result.record for result in measured), test]
     command = f'{shlex.join([*words, "--update", "all", *options])} --reason "why"'
     if blocked:
@@ -176,10 +177,6 @@ def refusal_of(
         why = f"{sentence(lucky[0])}: measured by one process, which may have been lucky"
         return refused(why, f"give a second record of this commit too, or: {command}")
     return None
-
-
-def _adds(judged: JudgedTest, update: Update) -> bool:
-    return any(action_for(verdict, update) is Action.ADD for verdict in judged.verdicts)
 
 
 def _seen_once(verdict: Verdict, judged: JudgedTest) -> bool:
@@ -333,7 +330,9 @@ class _Accepting:
             self.remarks.append(f"{counted(again, 'test')} already in the baselines")
         if kept:
             self.remarks.append(f"{counted(kept, 'test')} unchanged")
-        self.remarks += self._provenance()
+        if any(run.environment.dirty for run in self.runs.values()):
+            dirty = "the code had changes that are in no commit when this was measured"
+            self.remarks.append(dirty)
 
     def edits(self) -> Edits:
         """Return what is going to be written, as it would be at this moment."""
@@ -394,10 +393,6 @@ class _Accepting:
     def _accepted(self) -> Accepted:
         """Return who the numbers come from: the machine and the commit of the record."""
         return acceptance_now(next(iter(self.runs.values())).environment, self.asked.reason)
-
-    def _provenance(self) -> Iterator[str]:
-        if any(run.environment.dirty for run in self.runs.values()):
-            yield "the code had changes that are in no commit when this was measured"
 
 
 def _added_text(before: TestBaseline | None, after: TestBaseline | None, name: str) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 import re
-from dataclasses import replace
+from dataclasses import asdict, replace
 from enum import Enum
 from typing import TYPE_CHECKING, Final
 
@@ -258,27 +258,23 @@ def _document(edits: Edits, *, dry_run: bool) -> dict[str, object]:
                 "test": edit.test,
                 "renamed_to": edit.renamed_to,
                 "note": edit.note,
-                "metrics": [_metric_document(metric) for metric in edit.metrics],
+                "metrics": [
+                    {
+                        "metric": metric.metric.name,
+                        "unit": metric.metric.unit,
+                        "what": metric.what,
+                        "before": _level_document(metric.before),
+                        "after": _level_document(metric.after),
+                        "change": metric.change,
+                    }
+                    for metric in edit.metrics
+                ],
             }
             for edit in edits.tests
         ],
-        "refused": [
-            {"key": refusal.key, "test": refusal.test, "why": refusal.why, "remedy": refusal.remedy}
-            for refusal in edits.refusals
-        ],
+        "refused": [asdict(refusal) for refusal in edits.refusals],
         "files": [{"path": file.path, "fate": file.fate.value} for file in edits.files],
         "remarks": list(edits.remarks),
-    }
-
-
-def _metric_document(edit: MetricEdit) -> dict[str, object]:
-    return {
-        "metric": edit.metric.name,
-        "unit": edit.metric.unit,
-        "what": edit.what,
-        "before": _level_document(edit.before),
-        "after": _level_document(edit.after),
-        "change": edit.change,
     }
 
 

@@ -47,7 +47,8 @@ def comparison_listing(comparison: RunComparison, *, names: tuple[str, str]) -> 
     """Lay out two runs that were read from the files ``names``."""
     before, after, pairs = comparison.before, comparison.after, comparison.pairs
     lines = [f"before: {_run_text(before, names[0])}", f"after: {_run_text(after, names[1])}"]
-    lines += [f"environment: {_environment(comparison)}", ""]
+    changes = [f"{d.field} {_known(d.before)} → {_known(d.after)}" for d in comparison.environment]
+    lines += [f"environment: {', '.join(changes) or 'nothing that is recorded differs'}", ""]
     lines += [*_COLUMNS.table(pairs), ""] if pairs else []
     lines += [f"{trouble.run}: {trouble.test}: {trouble.what}" for trouble in comparison.troubles]
     lines += [f"{change.test} by op: {change.sentence}" for change in comparison.by_op]
@@ -75,11 +76,6 @@ def _run_text(run: Run, name: str) -> str:
 def _heading(run: Run) -> dict[str, object]:
     key = run.hardware.key if run.hardware else None
     return {"id": run.id, "complete": run.complete, "hardware": key}
-
-
-def _environment(comparison: RunComparison) -> str:
-    changes = (f"{d.field} {_known(d.before)} → {_known(d.after)}" for d in comparison.environment)
-    return ", ".join(changes) or "nothing that is recorded differs"
 
 
 def _known(value: Scalar) -> str:

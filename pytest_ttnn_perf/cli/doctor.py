@@ -82,17 +82,13 @@ def doctor_listing(diagnosis: Diagnosis) -> Listing:
         "profiler": diagnosis.profiler,
         "checks": [asdict(check) for check in diagnosis.checks],
     }
-    return Listing(tuple(_lines(diagnosis)), document, _FIELDS, rows)
-
-
-def _lines(diagnosis: Diagnosis) -> Iterator[str]:
     width = max(len(check.name) for check in diagnosis.checks)
+    lines = []
     for check in diagnosis.checks:
-        yield f"{_MARKS[check.ok]:<2}  {check.name:<{width}}  {check.found}"
+        lines.append(f"{_MARKS[check.ok]:<2}  {check.name:<{width}}  {check.found}")
         if check.ok is not True and check.remedy is not None:
-            yield f"{'':{width + 6}}{check.remedy}"
-    yield ""
-    yield _verdict(diagnosis)
+            lines.append(f"{'':{width + 6}}{check.remedy}")
+    return Listing((*lines, "", _verdict(diagnosis)), document, _FIELDS, rows)
 
 
 def _verdict(diagnosis: Diagnosis) -> str:

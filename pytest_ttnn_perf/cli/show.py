@@ -257,7 +257,8 @@ _WIDEST: Final = 48
 
 def record_listing(record: object, *, name: str, kind: str) -> Listing:
     """Lay out the record that was read from the file ``name``, which is ``kind``."""
-    document = {"kind": kind, **_members(plain(record))}
+    content = plain(record)
+    document = {"kind": kind, **(content if isinstance(content, dict) else {"value": content})}
     lines = [f"{name}: {kind}"]
     rows: list[dict[str, Any]] = []
     for place, value in _sections("", {f: v for f, v in document.items() if f != "kind"}):
@@ -267,7 +268,10 @@ def record_listing(record: object, *, name: str, kind: str) -> Listing:
         elif value not in (None, [], {}, ""):
             lines.append(f"{place}: {_cell(value, widest=10 * _WIDEST)}")
     headings = tuple(dict.fromkeys(column for row in rows for column in row))
-    cells = tuple(tuple(_csv(row.get(column)) for column in headings) for row in rows)
+    cells = tuple(
+        tuple(_text(cell) if isinstance(cell, (dict, list)) else cell for cell in values)
+        for values in ([row.get(column) for column in headings] for row in rows)
+    )
     return Listing(tuple(lines), document, headings, cells)
 
 
@@ -301,10 +305,6 @@ def plain(value: object) -> Any:
     return value
 
 
-def _members(document: Any) -> dict[str, Any]:
-    return document if isinstance(document, dict) else {"value": document}
-
-
 def _is_table(value: object) -> bool:
     """Tell a list of records, which are all of one kind."""
     return isinstance(value, list) and bool(value) and all(isinstance(row, dict) for row in value)
@@ -335,10 +335,6 @@ def _text(value: object) -> str:
     if isinstance(value, list):
         return ", ".join(map(_text, value))
     return f"{value:.6g}" if isinstance(value, float) else str(value)
-
-
-def _csv(value: object) -> object:
-    return _text(value) if isinstance(value, (dict, list)) else value
 
 
 _RECORDS: Final[Mapping[ArtifactKind, Callable[[Path], object]]] = {

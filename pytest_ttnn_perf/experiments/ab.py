@@ -6,7 +6,6 @@ import os
 import secrets
 from dataclasses import fields, replace
 from datetime import datetime, timezone
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -87,7 +86,10 @@ def ab(
         choose_profiler(settings, os.environ), settings, isolated=True
     ).kind
     result = AbResult(asked.ref, commit, tree, asked.rounds, 0, stopped="interrupted")
-    print_line = partial(_print_line, progress)
+
+    def print_line(text: str) -> None:
+        progress(text, _ENDED)
+
     try:
         with signals_interrupt(), lease(settings, os.environ, print_line):
             left = remove_leftovers(repository.root)
@@ -113,10 +115,6 @@ def _within(root: Path, asked: Ab) -> Iterator[str]:
             message = f"--same {folder}: expected a file or folder of {root}"
             raise UsageError(message)
         yield str(place.relative_to(root))
-
-
-def _print_line(progress: Callable[[str, bool], None], text: str) -> None:
-    progress(text, _ENDED)
 
 
 def _shared_remarks(asked: Ab, differing: Sequence[str]) -> Iterator[str]:
@@ -240,15 +238,16 @@ class _Both:
 
         def arguments() -> tuple[str, ...]:
             given = any(word.startswith("--rootdir") for word in argv)
-            root = [] if given or self.root is None else [f"--rootdir={self._moved_root()}"]
+            root = (
+                []
+                if given or self.root is None
+                else [f"--rootdir={self.move.path(str(self.root))}"]
+            )
             return (*root, *argv)
 
         workers = self._workers("ref", self.move.there, versions, arguments)
         workers.environment = self.move.environment(workers.environment)
         return WorkerFactory(self.settings, self.profiler, workers, self.print_line)
-
-    def _moved_root(self) -> str:
-        return self.move.path(str(self.root))
 
     def _workers(
         self, name: str, cwd: Path, versions: ComparedVersions, argv: Callable[[], Sequence[str]]

@@ -304,10 +304,10 @@ def calibrate(
     )  # fmt: skip
 
     def begin(collected: Collected) -> None:
-        if asked.write:
-            _check_baselines(
-                _worker_settings(settings, asked, collected).baselines, collected.tests
-            )
+        if asked.write:  # find out before any test runs whether its sessions could be stored
+            folder = _worker_settings(settings, asked, collected).baselines
+            check_writable(folder)
+            BaselineStore(folder).preload(collected.tests)
 
     def tell(now: Progress) -> None:
         progress(progress_line(now), now.done == now.tests)
@@ -344,12 +344,6 @@ def _worker_settings(
     if collected is not None and collected.baselines is not None:
         return replace(settings, baselines=Path(collected.baselines))
     return settings
-
-
-def _check_baselines(folder: Path, tests: Sequence[str]) -> None:
-    """Find out before any test runs whether its sessions could be stored."""
-    check_writable(folder)
-    BaselineStore(folder).preload(tests)
 
 
 def _remarks(found: Sessions) -> Iterator[str]:

@@ -131,7 +131,9 @@ def compare_runs(before: Run, after: Run) -> RunComparison:
 def _pairs(before: Run, after: Run) -> Iterator[Pair]:
     for test in _either(before.tests, after.tests):
         first, second = (_observation(run, test) for run in (before, after))
-        obstacle = _other_hardware(before, after, test) or _other_setting(first, second)
+        differs = first.setting.first_difference(second.setting)
+        setting = Difference(*differs) if differs else None
+        obstacle = _other_hardware(before, after, test) or setting
         for name in _either(first.metrics, second.metrics):
             then, now = (_reading(observation.metrics.get(name)) for observation in (first, second))
             in_the_way = None
@@ -168,11 +170,6 @@ def _other_hardware(before: Run, after: Run, test: str) -> Difference | None:
     return Difference("hardware", first.key, second.key)
 
 
-def _other_setting(before: Observation, after: Observation) -> Difference | None:
-    difference = before.setting.first_difference(after.setting)
-    return Difference(*difference) if difference else None
-
-
 def _other_metric(before: Metric, after: Metric) -> Difference | None:
     part = before.differs_from(after)
     if part:
@@ -201,16 +198,12 @@ def _changed_environment(before: Environment, after: Environment) -> Iterator[Di
 
 def _troubles(name: str, run: Run) -> Iterator[Trouble]:
     for test, judged in run.tests.items():
-        what = _trouble(judged.observation)
-        if what:
-            yield Trouble(name, test, what)
-
-
-def _trouble(observation: Observation) -> str | None:
-    if observation.lost is not None:
-        return f"its worker {observation.lost}"
-    if observation.raised is not None:
-        return f"the test raised {observation.raised}"
-    if observation.unconfirmed is not None:
-        return f"could not be confirmed: {observation.unconfirmed}"
-    return None if observation.metrics else "the test recorded no metric"
+        observation = judged.observation
+        if observation.lost is not None:
+            yield Trouble(name, test, f"its worker {observation.lost}")
+        elif observation.raised is not None:
+            yield Trouble(name, test, f"the test raised {observation.raised}")
+        elif observation.unconfirmed is not None:
+            yield Trouble(name, test, f"could not be confirmed: {observation.unconfirmed}")
+        elif not observation.metrics:
+            yield Trouble(name, test, "the test recorded no metric")

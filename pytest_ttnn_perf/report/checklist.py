@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Final
 
 from pytest_ttnn_perf._base.text import counted, percent, shortened, size, unit_for, visible
@@ -21,7 +22,7 @@ from pytest_ttnn_perf.report.sentences import change_in_words
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    from pytest_ttnn_perf.records.finding import Evidence, Finding, NeedlessWaiver, Progress, Step
+    from pytest_ttnn_perf.records.finding import Finding, NeedlessWaiver, Progress, Step
     from pytest_ttnn_perf.records.observation import JudgedTest
     from pytest_ttnn_perf.records.verdict import Drift, Drifting, Shift, Verdict
 
@@ -56,7 +57,10 @@ def progress_lines(progress: Sequence[tuple[str, Progress]]) -> Iterator[Line]:
 
 def progress_cells(progress: Progress) -> tuple[str, ...]:
     """Return how far one model has come, as the cells of a row."""
-    return tuple(map(_short, progress.all))
+    return tuple(
+        _SHORT[step.state] + (f" ({step.unmeasured} -)" if step.unmeasured else "")
+        for step in progress.all
+    )
 
 
 def progress_block(progress: Progress) -> Iterator[str]:
@@ -70,23 +74,11 @@ def progress_block(progress: Progress) -> Iterator[str]:
 def progress_document(progress: Progress) -> dict[str, object]:
     """Return it as plain JSON."""
     return {
-        "steps": [
-            {
-                "name": step.name,
-                "state": step.state.value,
-                "open_rules": list(step.open_rules),
-                "unmeasured": step.unmeasured,
-            }
-            for step in progress.all
-        ],
+        "steps": [asdict(step) | {"state": step.state.value} for step in progress.all],
         "model_kind": progress.kind.value if progress.kind else None,
         "first": progress.steps[progress.first - 1].name if progress.first else None,
         "invalid": list(progress.invalid),
     }
-
-
-def _short(step: Step) -> str:
-    return _SHORT[step.state] + (f" ({step.unmeasured} -)" if step.unmeasured else "")
 
 
 def _state(step: Step) -> str:
@@ -232,14 +224,20 @@ def title(finding: Finding) -> str:
     """Say in one line what was found, against which limit."""
     name = f"{finding.code} {finding.name} ({finding.severity.value})"
     waived = "" if finding.waived is None else f"; waived: {finding.waived}"
-    return f"{name}: {finding.reason}{_limit(finding)}{waived}"
+    limit = "" if finding.limit is None else f", limit {shown(finding.limit, finding.unit)}"
+    return f"{name}: {finding.reason}{limit}{waived}"
 
 
 def evidence_lines(finding: Finding) -> Iterator[str]:
     """Say where it was found, unless that is what the reason says."""
     for evidence in finding.evidence:
-        if evidence.subject != finding.reason:
-            yield f"    {_evidence(evidence)}"
+        if evidence.subject == finding.reason:
+            continue
+        value = ""
+        if evidence.value is not None:
+            share = "" if evidence.share is None else f", {percent(evidence.share)}"
+            value = f": {shown(evidence.value, evidence.unit)}{share}"
+        yield f"    {evidence.subject}{value}"
 
 
 def advice_lines(finding: Finding) -> Iterator[str]:
@@ -272,38 +270,8 @@ def _quiet(findings: Iterable[Finding]) -> Iterator[str]:
 
 def finding_document(finding: Finding) -> dict[str, object]:
     """Return a finding as plain JSON."""
-    return {
-        "code": finding.code,
-        "name": finding.name,
-        "severity": finding.severity.value,
-        "outcome": finding.outcome.value,
-        "reason": finding.reason,
-        "value": finding.value,
-        "limit": finding.limit,
-        "unit": finding.unit,
-        "evidence": [
-            {
-                "subject": evidence.subject,
-                "value": evidence.value,
-                "unit": evidence.unit,
-                "share": evidence.share,
-            }
-            for evidence in finding.evidence
-        ],
-        "fix": finding.fix,
-        "waived": finding.waived,
-    }
-
-
-def _limit(finding: Finding) -> str:
-    return "" if finding.limit is None else f", limit {shown(finding.limit, finding.unit)}"
-
-
-def _evidence(evidence: Evidence) -> str:
-    if evidence.value is None:
-        return evidence.subject
-    share = "" if evidence.share is None else f", {percent(evidence.share)}"
-    return f"{evidence.subject}: {shown(evidence.value, evidence.unit)}{share}"
+    named = {"severity": finding.severity.value, "outcome": finding.outcome.value}
+    return asdict(finding) | named
 
 
 def shown(value: float, unit: str) -> str:
@@ -327,7 +295,11 @@ _MOST_TESTS: Final = 3
 
 def findings_lines(tests: Sequence[JudgedTest]) -> Iterator[Line]:
     """Lay out what was found, one finding that several tests share once, and what to do."""
-    lines = [*_bottlenecks(tests)]
+    lines = [
+        Line(f"{judged.observation.test}: bottleneck: {judged.observation.bottleneck}")
+        for judged in tests
+        if judged.observation.bottleneck is not None
+    ]
     advised: set[str] = set()
     shared = _by_finding(tests)
     for severity in _ORDER:
@@ -350,12 +322,6 @@ def findings_count(tests: Sequence[JudgedTest]) -> str:
         counted(found[severity], severity.value) for severity in _ORDER[:2] if found[severity]
     )
     return counts and f"checklist: {counts}"
-
-
-def _bottlenecks(tests: Sequence[JudgedTest]) -> Iterator[Line]:
-    for judged in tests:
-        if judged.observation.bottleneck is not None:
-            yield Line(f"{judged.observation.test}: bottleneck: {judged.observation.bottleneck}")
 
 
 def _by_finding(tests: Sequence[JudgedTest]) -> dict[Finding, list[str]]:

@@ -313,6 +313,8 @@ _WORST: Final = (
 
 def property_pairs(judged: JudgedTest, hardware: Hardware | None) -> list[tuple[str, str]]:
     """Return what is known of a test; numbers are in the metric's own unit, as in the record."""
+    from statistics import median
+
     pairs = []
     own = judged.observation.hardware or hardware
     if own is not None:
@@ -327,7 +329,8 @@ def property_pairs(judged: JudgedTest, hardware: Hardware | None) -> list[tuple[
     judged_names = {verdict.metric.name for verdict in judged.verdicts}
     for name, observed in judged.observation.metrics.items():
         if name not in judged_names and observed.samples:
-            pairs += _of_value(name, observed.metric.unit, _middle(observed.samples))
+            middle = float(median(observed.samples))
+            pairs += _of_value(name, observed.metric.unit, middle)
     found = sorted(f.code for f in judged.findings if f.stands)
     pairs += [(f"{_PREFIX}.findings", ",".join(found))] if found else []
     # pytest takes care of values, but not of names.
@@ -350,12 +353,6 @@ def _of_value(name: str, unit: str, value: float | None) -> Iterator[tuple[str, 
     if value is not None:
         yield f"{_PREFIX}.{name}", _number(value)
         yield f"{_PREFIX}.{name}.unit", unit
-
-
-def _middle(samples: tuple[float, ...]) -> float:
-    from statistics import median
-
-    return float(median(samples))
 
 
 def _percent(fraction: float) -> str:

@@ -191,7 +191,7 @@ _MOST_TESTS: Final = 10
 _MOST_FINDINGS: Final = 5
 
 
-def findings_section(report: CiReport) -> Section | None:
+def _findings_section(report: CiReport) -> Section | None:
     """Lay out what was found, rule by rule, errors first; None if nothing was."""
     rules: dict[Level, dict[str, dict[Finding, list[str]]]] = {Level.ERROR: {}, Level.WARNING: {}}
     for judged in report.tests:
@@ -211,7 +211,7 @@ def findings_section(report: CiReport) -> Section | None:
     return Section(f"\n### Checklist: {counts}\n\n", tuple(items), noun="rule")
 
 
-def progress_section(report: CiReport) -> Section | None:
+def _progress_section(report: CiReport) -> Section | None:
     """Lay out how far each model has come, folded away; None where nothing is known."""
     progress = report.summary_options.progress
     if not progress:
@@ -254,7 +254,7 @@ _HEADING: Final = _heading_rows(
 _OPEN: Final = 3
 
 
-def failed_sections(report: CiReport) -> Iterator[Section]:
+def _failed_sections(report: CiReport) -> Iterator[Section]:
     """Lay out what failed: a table first, then each test with what did it and what to run."""
     failing = []
     for judged in report.tests:
@@ -276,7 +276,7 @@ def failed_sections(report: CiReport) -> Iterator[Section]:
         yield Section(f"\n{more}", tuple(blocks[_OPEN:]), _FOLDED, noun="test")
 
 
-def improved_sections(report: CiReport) -> Iterator[Section]:
+def _improved_sections(report: CiReport) -> Iterator[Section]:
     """Lay out what got better, with the commands that keep it."""
     better = [j for j in report.tests if _at(report, j, Level.NOTICE)]
     if not better:
@@ -288,7 +288,7 @@ def improved_sections(report: CiReport) -> Iterator[Section]:
     yield from _commands("\nKeep it with:\n\n", commands)
 
 
-def missing_sections(report: CiReport) -> Iterator[Section]:
+def _missing_sections(report: CiReport) -> Iterator[Section]:
     """Lay out the tests that there is nothing to compare with."""
     found = []
     for judged in report.tests:
@@ -311,7 +311,7 @@ def missing_sections(report: CiReport) -> Iterator[Section]:
     yield from _commands("\nRecord them with:\n\n", commands)
 
 
-def metrics_section(report: CiReport) -> Section:
+def _metrics_section(report: CiReport) -> Section:
     """Lay out everything that was judged, folded away."""
     rows = tuple(_row(judged, verdict) for judged in report.tests for verdict in judged.verdicts)
     head = _summary(f"All metrics: {len(rows):,}")
@@ -373,8 +373,8 @@ def markdown_text(report: CiReport, *, most_bytes: int = COMMENT_BYTES) -> str:
     parts = list(_parts(report))
     quiet = not parts
     environment = [Section(text) for text in [_environment(report)] if text]
-    metrics = [metrics_section(report)] if any(judged.verdicts for judged in report.tests) else []
-    folded = [part for part in (progress_section(report), _drifts(report)) if part]
+    metrics = [_metrics_section(report)] if any(judged.verdicts for judged in report.tests) else []
+    folded = [part for part in (_progress_section(report), _drifts(report)) if part]
     sections = [Section(_headline(report, quiet=quiet)), *parts, *environment, *folded, *metrics]
     whole = code(report.record) if report.record else None
     return _fit_to_size(sections, _closing(report), most_bytes=most_bytes, whole=whole)
@@ -382,14 +382,14 @@ def markdown_text(report: CiReport, *, most_bytes: int = COMMENT_BYTES) -> str:
 
 def _parts(report: CiReport) -> Iterator[Section]:
     """Yield what is worth reading; nothing where everything is as before."""
-    yield from failed_sections(report)
+    yield from _failed_sections(report)
     yield from _lost(report)
     yield from _machine(report)
-    yield from improved_sections(report)
-    found = findings_section(report)
+    yield from _improved_sections(report)
+    found = _findings_section(report)
     if found:
         yield found
-    yield from missing_sections(report)
+    yield from _missing_sections(report)
 
 
 def _headline(report: CiReport, *, quiet: bool) -> str:

@@ -121,13 +121,11 @@ def _beside_baseline(verdict: Verdict) -> str:
     return then if verdict.change is None else f"{then}: {change_in_words(verdict)}"
 
 
-def _value_changed(verdict: Verdict) -> str:
-    return f", baseline {format_value(verdict.metric, verdict.centre)}: it must not change"
-
-
 _REASONED: Final[Mapping[Reason, Callable[[Verdict], str]]] = {
     Reason.ABSOLUTE_LIMIT: _bound,
-    Reason.VALUE_CHANGED: _value_changed,
+    Reason.VALUE_CHANGED: lambda v: (
+        f", baseline {format_value(v.metric, v.centre)}: it must not change"
+    ),
     Reason.SAMPLES_DIFFER: lambda v: f" differs between samples ({v.detail}): it must not change",
     Reason.GONE: lambda v: f", baseline {format_value(v.metric, v.centre)}: no such op runs now",
     Reason.EXPLAINS: lambda v: f"{_beside_baseline(v)}; it explains {v.detail}, which is judged",

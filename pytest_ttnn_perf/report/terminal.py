@@ -36,7 +36,7 @@ from pytest_ttnn_perf.report.sentences import Rerun, remedy, sentence
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    from pytest_ttnn_perf.records.baseline import Orphaned, Renaming
+    from pytest_ttnn_perf.records.baseline import Orphaned
     from pytest_ttnn_perf.records.finding import Finding, NeedlessWaiver, Progress
     from pytest_ttnn_perf.records.observation import JudgedTest
     from pytest_ttnn_perf.records.settings import Settings
@@ -124,15 +124,12 @@ def orphan_lines(found: Orphaned | None) -> Iterator[Line]:
 def renaming_texts(found: Orphaned) -> Iterator[str]:
     """Say what looks renamed, with the command that renames its baselines."""
     for renaming in found.renamings:
-        tests = f" ({counted(len(renaming.orphans), 'baseline')})" if _is_place(renaming) else ""
+        is_place = renaming.orphans[0].test != renaming.before
+        tests = f" ({counted(len(renaming.orphans), 'baseline')})" if is_place else ""
         argv = ["ttnn-perf", "baseline", "rename", renaming.before, renaming.after, *found.options]
         yield (
             f"looks like {renaming.before} renamed to {renaming.after}{tests}: {shlex.join(argv)}"
         )
-
-
-def _is_place(renaming: Renaming) -> bool:
-    return renaming.orphans[0].test != renaming.before
 
 
 #: A longer one is cut in the middle, in the table only: it would push all else out of sight.
