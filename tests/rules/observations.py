@@ -61,3 +61,19 @@ def measured(
         raised=raised,
     )
     return Subject(observation=observation, facts=facts or {})
+
+
+def io_measured(
+    compute_ns: float,
+    transfer_ns: float,
+    both_ns: float,
+    *,
+    facts: Mapping[str, Scalar] | None = None,
+) -> Subject:
+    """Return a test that measured each alone, and both at once."""
+    return measured(
+        timed(compute_ns, name="io_compute_time"),
+        timed(transfer_ns, name="io_transfer_time"),
+        timed(both_ns, name="io_both_time"),
+        facts=facts,
+    )

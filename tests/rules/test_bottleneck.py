@@ -9,9 +9,8 @@ from pytest_ttnn_perf.analysis.checklist.rules.ttp401_host_bound import host_bou
 from pytest_ttnn_perf.records.finding import Subject
 from pytest_ttnn_perf.records.metric import KERNEL_TIME, Source
 from pytest_ttnn_perf.records.ttlang import Roofline
-from tests.rules.io_times import io_measured
 from tests.rules.kernel_logs import printed, program
-from tests.rules.observations import measured, timed
+from tests.rules.observations import io_measured, measured, timed
 from tests.rules.tables import op, table, tensor
 
 #: 32 MiB in DRAM: read in 0.12 ms at 288 GB/s.

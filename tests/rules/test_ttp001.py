@@ -21,7 +21,6 @@ from tests.rules.observations import measured, timed
 
 ask = Ask("TTP001")
 LIMIT = limit(0, "losses")
-
 CLEAN = LIMIT.clean(0)
 
 

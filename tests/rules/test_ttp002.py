@@ -6,7 +6,6 @@ from tests.rules.tables import op, table
 
 ask = Ask("TTP002")
 LIMIT = limit(0, "traces")
-
 ROW = op("MatmulDeviceOperation", replay=(7, 1))
 
 

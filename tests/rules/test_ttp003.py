@@ -8,7 +8,6 @@ from tests.rules.observations import accuracy, measured, timed
 
 ask = Ask("TTP003")
 LIMIT = limit(3, "warm-up calls")
-
 CLEAN = LIMIT.clean(3)
 GROWN = {"program_cache_entries_before": 12, "program_cache_entries_after": 14}
 

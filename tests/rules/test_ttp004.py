@@ -15,7 +15,6 @@ if TYPE_CHECKING:
 
 ask = Ask("TTP004")
 LIMIT = limit(0, "variables")
-
 WATCHER = Conflict("TT_METAL_WATCHER", "10", "makes the kernels report", "unset TT_METAL_WATCHER")
 DUMP = Conflict("TTLANG_PERF_DUMP", "1", "profiles every call", "unset TTLANG_PERF_DUMP")
 

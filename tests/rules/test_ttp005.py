@@ -5,7 +5,6 @@ from tests.rules.answers import Ask, Evidence, limit, not_applicable
 
 ask = Ask("TTP005")
 LIMIT = limit(1, "profiles")
-
 PROFILE = AutoProfile(8, 100, (), (), (), None, True)
 SIGNPOSTS = SignpostProfile((), complete=True)
 

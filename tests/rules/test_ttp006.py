@@ -13,7 +13,6 @@ if TYPE_CHECKING:
 
 ask = Ask("TTP006")
 LIMIT = limit(0.95, "of the chip's clock")
-
 N150 = Hardware("wormhole_b0", "n150", "1x1")
 
 

@@ -5,7 +5,6 @@ from tests.rules.tables import on_host, op, table
 
 ask = Ask("TTP007")
 LIMIT = limit(0, "ops")
-
 MATMUL = op("MatmulDeviceOperation")
 
 

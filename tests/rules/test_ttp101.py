@@ -8,7 +8,6 @@ from tests.rules.tables import op, table, tensor
 
 ask = Ask("TTP101")
 LIMIT = limit(0.1, "of weight bytes")
-
 MATMUL, CONV = "MatmulDeviceOperation", "Conv2dDeviceOperation"
 ROWS = tensor(1, 1, 32, 1024, memory="L1_WIDTH_SHARDED")
 WIDE = tensor(1, 1, 1024, 1024)

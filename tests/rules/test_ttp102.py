@@ -8,7 +8,6 @@ from tests.rules.tables import on_host, op, table, tensor
 
 ask = Ask("TTP102")
 LIMIT = limit(0.01, "of operand bytes")
-
 HALF, FULL = tensor(1, 1, 32, 32), tensor(1, 1, 32, 64, dtype="FLOAT32")
 HALF_BYTES, FULL_BYTES = 32 * 32 * 2, 32 * 64 * 4
 

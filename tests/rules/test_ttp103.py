@@ -13,7 +13,6 @@ if TYPE_CHECKING:
 
 ask = Ask("TTP103")
 LIMIT = limit(0.05, "of matmul and conv time")
-
 ROWS = tensor(1, 1, 32, 1024)
 
 

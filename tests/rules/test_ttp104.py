@@ -8,7 +8,6 @@ from tests.rules.tables import op, table, tensor
 
 ask = Ask("TTP104")
 LIMIT = limit(0.01, "of output bytes")
-
 HALF, FULL = tensor(1, 1, 32, 32), tensor(1, 1, 32, 32, dtype="FLOAT32")
 
 

@@ -11,7 +11,6 @@ from tests.rules.tables import op, table, tensor
 
 ask = Ask("TTP201")
 LIMIT = limit(0.02, "of kernel time")
-
 TILES, ROWS = tensor(1, 1, 32, 64), tensor(1, 1, 32, 64, layout="ROW_MAJOR")
 BINARY = "BinaryNgDeviceOperation"
 

@@ -9,7 +9,6 @@ from tests.rules.tables import on_host, op, table, tensor
 
 ask = Ask("TTP202")
 LIMIT = limit(0.1, "of the elements")
-
 FULL = tensor(1, 1, 32, 64)
 SHORT = tensor(1, 1, 32, 64, logical=(1, 1, 16, 64))
 ODD = tensor(1, 1, 160, 64, logical=(1, 1, 147, 50))

@@ -9,7 +9,6 @@ from tests.rules.tables import op, table, tensor
 
 ask = Ask("TTP203")
 LIMIT = limit(0.05, "of kernel time")
-
 INPUT = tensor(1, 1, 32, 64)
 
 

@@ -10,7 +10,6 @@ from tests.rules.tables import op, table, tensor
 
 ask = Ask("TTP301")
 LIMIT = limit(0.5, "of activation bytes")
-
 INPUT = tensor(1, 1, 64, 64)
 SPREAD = tensor(1, 1, 32, 96, memory="L1_INTERLEAVED")
 SHARDED = tensor(1, 1, 32, 32, memory="L1_WIDTH_SHARDED")

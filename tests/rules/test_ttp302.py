@@ -12,7 +12,6 @@ from tests.rules.tables import op, table, tensor
 
 ask = Ask("TTP302")
 LIMIT = limit(0.05, "of kernel time")
-
 INPUT = tensor(1, 1, 32, 64, memory="L1_WIDTH_SHARDED")
 TALL = record(1, 1, 1, 1024, 32, memory="L1_HEIGHT_SHARDED")
 BLOCK = record(2, 1, 1, 1024, 32, memory="L1_BLOCK_SHARDED")

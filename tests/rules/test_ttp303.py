@@ -7,7 +7,6 @@ from tests.rules.tables import op, table, tensor
 
 ask = Ask("TTP303")
 LIMIT = limit(0.2, "of kernel time")
-
 INPUT = tensor(1, 1, 64, 64)
 FAR = tensor(1, 1, 32, 96)
 NEAR = tensor(1, 1, 32, 96, memory="L1_INTERLEAVED")

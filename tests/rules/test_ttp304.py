@@ -11,7 +11,6 @@ from tests.rules.reports import record, report
 
 ask = Ask("TTP304")
 LIMIT = limit(0.1, "of L1")
-
 DEVICE = Device(0, 64, 8, 8, 1200, 64, 1000, None, 1100)
 
 

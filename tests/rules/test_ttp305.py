@@ -18,7 +18,6 @@ if TYPE_CHECKING:
 
 ask = Ask("TTP305")
 LIMIT = limit(0.5, "of cores")
-
 INPUT = tensor(1, 1, 32, 64)
 SHARDED = (
     "{'program_config': 'MatmulMultiCoreReuseMultiCastDRAMShardedProgramConfig(per_core_M=1)'}"

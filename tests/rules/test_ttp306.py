@@ -16,8 +16,6 @@ if TYPE_CHECKING:
 
 ask = Ask("TTP306")
 LIMIT = limit(0.05, "of kernel time")
-
-UNIT = "of kernel time"
 INPUT = tensor(1, 1, 32, 64)
 EVEN = op("Conv2dDeviceOperation", [INPUT], ns=90_000.0, per_core_ns=(80_000.0, 89_000.0))
 SHARDED = (
@@ -60,12 +58,12 @@ def test_one_core_does_the_work_of_others() -> None:
 )
 def test_what_does_not_count(other: Op, share: float) -> None:
     ops = table(EVEN, other)
-    assert ask.with_limits(share=0.0)(ops=ops) == clean(share, limit=0.0, unit=UNIT)
+    assert ask.with_limits(share=0.0)(ops=ops) == clean(share, limit=0.0, unit=LIMIT.unit)
 
 
 def test_the_limit_itself_is_clean() -> None:
     ops = table(EVEN, op("Halo", ns=10_000.0, per_core_ns=(1.0, 9_000.0)))
-    assert ask.with_limits(share=0.1)(ops=ops) == clean(0.1, limit=0.1, unit=UNIT)
+    assert ask.with_limits(share=0.1)(ops=ops) == clean(0.1, limit=0.1, unit=LIMIT.unit)
     assert ask.with_limits(share=0.099)(ops=ops).value == 0.1
 
 

@@ -14,7 +14,6 @@ if TYPE_CHECKING:
 
 ask = Ask("TTP311").with_limits(wormhole_gb_s=100, bound=0.5)
 LIMIT = limit(0.05, "of kernel time")
-
 INPUT = tensor(1, 1, 32, 1024, memory="L1_WIDTH_SHARDED")
 #: 2,097,152 bytes: 100 GB/s in 20,971.52 ns.
 WEIGHTS = tensor(1, 1, 1024, 1024)
@@ -22,7 +21,6 @@ REUSE = "{'program_config': 'MatmulMultiCoreReuseMultiCast1DProgramConfig(in0_bl
 SHARDED = (
     "{'program_config': 'MatmulMultiCoreReuseMultiCastDRAMShardedProgramConfig(in0_block_w=2)'}"
 )
-UNIT = "of kernel time"
 
 
 def matmul(gb_s: float, weights: Tensor = WEIGHTS, attributes: str = REUSE) -> Op:
@@ -42,7 +40,7 @@ def test_bound_and_not_sharded() -> None:
 
 def test_up_to_the_limit_is_clean() -> None:
     ops = table(matmul(64.0), op("UnaryDeviceOperation", ns=32_768.0))
-    assert ask.with_limits(share=0.5)(ops=ops) == clean(0.5, limit=0.5, unit=UNIT)
+    assert ask.with_limits(share=0.5)(ops=ops) == clean(0.5, limit=0.5, unit=LIMIT.unit)
 
 
 @pytest.mark.parametrize(

@@ -15,9 +15,7 @@ if TYPE_CHECKING:
 
 ask = Ask("TTP312")
 LIMIT = limit(0.05, "of kernel time")
-
 INPUT, WEIGHTS = tensor(1, 1, 32, 128), tensor(1, 1, 128, 64)
-UNIT = "of kernel time"
 
 
 def matmul(
@@ -54,7 +52,7 @@ def test_blocks_of_one_tile(small: Op) -> None:
         "50.0 % of the kernel time goes into 1 matmul with very small blocks",
         [Evidence(f"{name} 1x1x32x128 @ 1x1x128x64", 50.0, "ns", 0.5)],
     )
-    assert ask.with_limits(share=0.5)(ops=ops) == clean(0.5, limit=0.5, unit=UNIT)
+    assert ask.with_limits(share=0.5)(ops=ops) == clean(0.5, limit=0.5, unit=LIMIT.unit)
 
 
 @pytest.mark.parametrize(

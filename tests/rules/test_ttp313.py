@@ -7,12 +7,10 @@ from tests.rules.tables import op, table, tensor
 
 ask = Ask("TTP313")
 LIMIT = limit(0.05, "of kernel time")
-
 OPERANDS = (tensor(1, 1, 32, 128), tensor(1, 1, 128, 64))
 WITHOUT = op("Matmul", OPERANDS, ns=50.0, attributes="{'program_config': 'std::nullopt'}")
 WITH = op("Matmul", OPERANDS, ns=30.0, attributes="{'program_config': 'Reuse(in0_block_w=2)'}")
 MINIMAL = op("MinimalMatmulOp", OPERANDS, ns=20.0, attributes="{'config': 'Minimal(M=2)'}")
-UNIT = "of kernel time"
 
 
 def test_some_have_none() -> None:
@@ -22,7 +20,7 @@ def test_some_have_none() -> None:
         "without a program config: 1 of 3 matmuls, 50.0 % of the kernel time",
         [Evidence("Matmul 1x1x32x128 @ 1x1x128x64", 50.0, "ns", 0.5)],
     )
-    assert ask.with_limits(share=0.5)(ops=ops) == clean(0.5, limit=0.5, unit=UNIT)
+    assert ask.with_limits(share=0.5)(ops=ops) == clean(0.5, limit=0.5, unit=LIMIT.unit)
 
 
 def test_all_have_one() -> None:

@@ -16,7 +16,6 @@ if TYPE_CHECKING:
 
 ask = Ask("TTP401")
 LIMIT = limit(0.2, "of the time")
-
 X = tensor(1, 1, 32, 64)
 INFLATED = "outside a replay the profiler itself makes gaps longer"
 #: The gap before a phase: compilation, most of the time of a capture.

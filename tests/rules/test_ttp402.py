@@ -13,7 +13,6 @@ from tests.rules.tables import on_host, op, table, tensor
 
 ask = Ask("TTP402")
 LIMIT = limit(0.2, "of the time")
-
 X, Y = tensor(1, 1, 32, 64), tensor(1, 1, 64, 64)
 #: A call that waits as long as it works.
 WAITING = (op("Add", [X], ns=400, gap_ns=1e9), op("Add", [X], ns=400, gap_ns=800))

@@ -17,7 +17,6 @@ if TYPE_CHECKING:
 
 ask = Ask("TTP403")
 LIMIT = limit(0, "executions that differ")
-
 X, Y = tensor(1, 1, 32, 64), tensor(1, 1, 64, 64)
 
 

@@ -15,8 +15,6 @@ if TYPE_CHECKING:
 ask = Ask("TTP404")
 LIMIT = limit(0.2, "of the wall time")
 
-UNIT = "of the wall time"
-
 
 def times(*device_ns: float, source: Source = Source.DEVICE) -> Subject:
     wall = timed(9e6, 10e6, 60e6)
@@ -32,7 +30,7 @@ def test_a_call_that_takes_longer_than_the_device_is_found(source: Source) -> No
 
 
 def test_the_limit_itself_is_clean() -> None:
-    assert ask.with_limits(share=0.25)(times(7.5e6)) == clean(0.25, limit=0.25, unit=UNIT)
+    assert ask.with_limits(share=0.25)(times(7.5e6)) == clean(0.25, limit=0.25, unit=LIMIT.unit)
 
 
 def test_a_device_that_a_profiler_slowed_down_is_not_behind() -> None:

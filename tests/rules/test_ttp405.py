@@ -10,7 +10,6 @@ from tests.rules.tables import op, table
 
 ask = Ask("TTP405")
 LIMIT = limit(1, "B")
-
 TRACED = table(op("Add", replay=(1, 1)))
 
 

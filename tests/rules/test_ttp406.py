@@ -13,7 +13,6 @@ if TYPE_CHECKING:
 
 ask = Ask("TTP406")
 LIMIT = limit(1, "programs")
-
 VARIABLE = "TT_RUNTIME_ENABLE_PROGRAM_CACHE"
 
 

@@ -4,12 +4,10 @@ import pytest
 
 from pytest_ttnn_perf.records.finding import Subject
 from tests.rules.answers import Ask, clean, limit, not_measured
-from tests.rules.io_times import io_measured
-from tests.rules.observations import measured
+from tests.rules.observations import io_measured, measured
 
 ask = Ask("TTP501")
 LIMIT = limit(0.2, "of compute and transfers")
-
 ONE = {"num_command_queues": 1}
 
 

@@ -5,8 +5,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.rules.answers import Ask, limit, not_applicable, not_measured
-from tests.rules.io_times import io_measured
-from tests.rules.observations import measured, timed
+from tests.rules.observations import io_measured, measured, timed
 
 if TYPE_CHECKING:
     from pytest_ttnn_perf.records.finding import Subject
@@ -34,21 +33,14 @@ def test_little_to_overlap_is_not_worth_the_question() -> None:
     )
 
 
-NO_TIMES = (
-    "no profiler sees transfers: measure them with "
-    "ttnn_perf.measure_io_overlap(compute=, transfer=, both=)"
-)
-
-
 @pytest.mark.parametrize(
-    ("subject", "reason"),
-    [
-        (measured(timed(6e6, name="io_compute_time")), NO_TIMES),
-        (io_measured(6e6, 0.0, 6e6), NO_TIMES),
-    ],
+    "subject", [measured(timed(6e6, name="io_compute_time")), io_measured(6e6, 0.0, 6e6)]
 )
-def test_without_all_three_times_nothing_is_measured(subject: Subject, reason: str) -> None:
-    assert ask(subject) == not_measured(reason)
+def test_without_all_three_times_nothing_is_measured(subject: Subject) -> None:
+    assert ask(subject) == not_measured(
+        "no profiler sees transfers: measure them with "
+        "ttnn_perf.measure_io_overlap(compute=, transfer=, both=)"
+    )
 
 
 def test_a_tenth_is_worth_the_question() -> None:

@@ -8,8 +8,6 @@ from tests.rules.tables import op, table
 
 ask = Ask("TTP504")
 LIMIT = limit(0.1, "of the bytes sent")
-
-UNIT = "of the bytes sent"
 READ = Operation(1, "ttnn.to_torch", inputs=(1,), outputs=(2,))
 
 
@@ -39,7 +37,7 @@ def test_padding_that_crosses_is_found() -> None:
 
 def test_the_limit_itself_is_clean() -> None:
     subject = Subject(report=report([READ], [record(1, 1, 1, 48, 64)]))
-    assert ask.with_limits(share=0.25)(subject) == clean(0.25, limit=0.25, unit=UNIT)
+    assert ask.with_limits(share=0.25)(subject) == clean(0.25, limit=0.25, unit=LIMIT.unit)
 
 
 def test_whole_tiles_are_clean() -> None:

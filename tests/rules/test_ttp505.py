@@ -8,7 +8,6 @@ from tests.rules.answers import Ask, Evidence, clean, found, not_applicable, not
 from tests.rules.reports import record, report
 
 ask = Ask("TTP505")
-
 MIB = 2**20
 LARGE = record(1, 1, 4, 512, 512)  # 2 MiB
 

@@ -8,7 +8,6 @@ from tests.rules.tables import op, table
 
 ask = Ask("TTP601")
 LIMIT = limit(1, "changes")
-
 CHANGES = [
     Evidence("Conv2d 1x1x1024x32, HEIGHT → BLOCK"),
     Evidence("Conv2d 1x1x1024x32, BLOCK → WIDTH"),

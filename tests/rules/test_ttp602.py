@@ -17,7 +17,6 @@ if TYPE_CHECKING:
 
 ask = Ask("TTP602")
 LIMIT = limit(0, "convolutions")
-
 CLEAN = LIMIT.clean(0.0)
 
 

@@ -11,7 +11,6 @@ from tests.rules.tables import op, table, tensor
 
 ask = Ask("TTP605")
 LIMIT = limit(0, "batch norms")
-
 NORM = op("BatchNormOperation", [tensor(1, 64, 32, 32)], ns=70.0)
 
 

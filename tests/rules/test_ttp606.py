@@ -12,8 +12,6 @@ from tests.rules.tables import op, table
 ask = Ask("TTP606")
 LIMIT = limit(0.0, "of convolutions")
 
-UNIT = "of convolutions"
-
 
 @pytest.mark.parametrize(
     ("pixels", "channels", "best"),
@@ -34,7 +32,7 @@ def test_by_shape(pixels: int, channels: int, best: str) -> None:
             [Evidence(f"Conv2d 1x1x{pixels}x32, {other} → {best}", 40.0, "ns", 40 / 140)],
         )
         half = ask.with_limits(share=0.5)
-        assert half(ops=ops) == clean(0.5, limit=0.5, unit=UNIT)
+        assert half(ops=ops) == clean(0.5, limit=0.5, unit=LIMIT.unit)
 
 
 def test_a_report_without_a_table() -> None:

@@ -10,9 +10,8 @@ from pytest_ttnn_perf.records.finding import Subject
 from pytest_ttnn_perf.records.hardware import Hardware
 from pytest_ttnn_perf.records.observation import Observation
 from tests.rules.answers import Ask, clean, limit, not_applicable, not_measured
-from tests.rules.meshes import COPY, NO_DATA_PARALLELISM, linear, placed
 from tests.rules.observations import measured
-from tests.rules.reports import report
+from tests.rules.reports import COPY, NO_DATA_PARALLELISM, linear, placed, report
 from tests.rules.tables import op, table
 
 if TYPE_CHECKING:
@@ -20,7 +19,6 @@ if TYPE_CHECKING:
 
 ask = Ask("TTP701")
 LIMIT = limit(0, "samples")
-
 LEFT_OVER = LIMIT.found(2, "a batch of 10 among 4 devices leaves 2 over")
 
 

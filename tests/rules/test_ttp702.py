@@ -9,12 +9,10 @@ import pytest
 from pytest_ttnn_perf.records.finding import Subject
 from pytest_ttnn_perf.records.ttnn_report import Operation
 from tests.rules.answers import Ask, Evidence, clean, limit, not_applicable, not_measured
-from tests.rules.meshes import COPY, NO_DATA_PARALLELISM, linear, placed
-from tests.rules.reports import record, report
+from tests.rules.reports import COPY, NO_DATA_PARALLELISM, linear, placed, record, report
 
 ask = Ask("TTP702")
 LIMIT = limit(0, "weights")
-
 BATCHED = placed("2", "PlacementShard(0)")
 COPIED = placed("2", COPY)
 CUT = placed("2", "PlacementShard(3)")

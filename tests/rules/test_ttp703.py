@@ -7,7 +7,6 @@ from tests.rules.tables import op, table, tensor
 
 ask = Ask("TTP703")
 LIMIT = limit(0.2, "of kernel time")
-
 INPUT = tensor(1, 1, 32, 64)
 GATHER = "AllGatherAsyncDeviceOperation"
 

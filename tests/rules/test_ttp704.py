@@ -8,8 +8,6 @@ from tests.rules.tables import on_host, op, table
 
 ask = Ask("TTP704")
 LIMIT = limit(0.05, "above the mean")
-
-UNIT = "above the mean"
 #: In a collective the faster device waits: its time says nothing.
 WAIT = op("AllReduceDeviceOperation", ns=1000.0)
 
@@ -23,7 +21,7 @@ def test_one_device_works_longer() -> None:
         "device 3 works 50.0 % longer than the mean of 2 devices",
         [Evidence("device 3", 150.0, "ns"), Evidence("device 0", 50.0, "ns")],
     )
-    assert ask.with_limits(excess=0.5)(ops=ops) == clean(0.5, limit=0.5, unit=UNIT)
+    assert ask.with_limits(excess=0.5)(ops=ops) == clean(0.5, limit=0.5, unit=LIMIT.unit)
 
 
 def test_devices_in_step() -> None:

@@ -13,7 +13,6 @@ if TYPE_CHECKING:
 
 ask = Ask("TTP804")
 LIMIT = limit(0.1, "of the longer work")
-
 THREADS = (ThreadWork("NCRISC", 1906, 1127, 779), ThreadWork("TRISC_1", 2106, 1470, 636))
 
 

@@ -5,7 +5,6 @@ from tests.rules.answers import Ask, clean, found, not_applicable, not_measured
 from tests.rules.observations import accuracy, measured, timed
 
 ask = Ask("TTP902")
-
 FOUND = found("the test measures its model without checking the output")
 
 

@@ -14,7 +14,6 @@ if TYPE_CHECKING:
 
 ask = Ask("TTP903")
 LIMIT = limit(0, "outputs")
-
 CLEAN = LIMIT.clean(0)
 FINE, BROKEN = [1.0, 2.0, 3.0], [1.0, math.nan, math.inf]
 

@@ -17,7 +17,6 @@ if TYPE_CHECKING:
 
 ask = Ask("TTP904")
 LIMIT = limit(0.002, "PCC")
-
 NO_BASELINE = not_measured("there is no baseline of a PCC to compare with")
 
 

@@ -10,7 +10,6 @@ from tests.rules.observations import accuracy, measured, timed
 
 ask = Ask("TTP905")
 LIMIT = limit(10.0, "ns")
-
 TARGET = Limits(target=10.0)
 RATE = MetricObservation(
     Metric("rate", "tok/s", Better.HIGHER, Kind.THROUGHPUT), (8.0, 9.0, 30.0), limits=TARGET

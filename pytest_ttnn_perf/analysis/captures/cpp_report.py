@@ -172,7 +172,7 @@ def _table(rows: list[_Row]) -> OpTable:
         columns=columns,
         signatures=[Signature(op) for op in numbers],
         traces=traces,
-        dropped=Counter(each.reason for each in unread),
+        dropped=Counter(row.reason for row in unread),
         unread=tuple(unread),
         arch=next((row.arch for row in rows if row.arch), None),
         available_cores=max((row.available_cores or 0 for row in rows), default=0) or None,

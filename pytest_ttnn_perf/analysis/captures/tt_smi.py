@@ -185,15 +185,15 @@ def board_facts(snapshot: TtSmi) -> Mapping[str, Scalar]:
     telemetry = [board.telemetry for board in boards]
     types = Counter(board.board_type for board in boards if board.board_type is not None)
     firmware = {board.firmware.bundle for board in boards if board.firmware.bundle is not None}
-    throttlers = [each.throttler for each in telemetry if each.throttler is not None]
+    throttlers = [chip.throttler for chip in telemetry if chip.throttler is not None]
     facts: dict[str, Scalar] = {
         "boards": ", ".join(f"{count} x {name}" for name, count in types.items()) or None,
         "firmware": ", ".join(sorted(firmware)) or None,
         "driver": snapshot.driver,
         "tt_smi": snapshot.tt_smi,
-        "clock_mhz": _largest(each.clock_mhz for each in telemetry),
-        "power_w": _largest(each.power_w for each in telemetry),
-        "temperature_c": _largest(each.temperature_c for each in telemetry),
+        "clock_mhz": _largest(chip.clock_mhz for chip in telemetry),
+        "power_w": _largest(chip.power_w for chip in telemetry),
+        "temperature_c": _largest(chip.temperature_c for chip in telemetry),
         "throttled": any(throttlers) if throttlers else None,
         "device_processes": snapshot.processes,
     }

@@ -78,7 +78,9 @@ def roofline_of(log: TtlangLog) -> Roofline | str:
 
 
 def _distrust(log: TtlangLog) -> str | None:
-    return next((_UNTRUSTED[each.kind] for each in log.problems if each.kind in _UNTRUSTED), None)
+    return next(
+        (_UNTRUSTED[problem.kind] for problem in log.problems if problem.kind in _UNTRUSTED), None
+    )
 
 
 def _work(line: Roofline) -> int:

@@ -175,7 +175,9 @@ def accuracies(observation: Observation) -> Sequence[MetricObservation]:
 
 def pccs(observation: Observation) -> Sequence[MetricObservation]:
     """Return the accuracies that are correlations: by their name, or by what is beside them."""
-    return [each for each in accuracies(observation) if _is_pcc(each, observation.metrics)]
+    return [
+        accuracy for accuracy in accuracies(observation) if _is_pcc(accuracy, observation.metrics)
+    ]
 
 
 def worst_of(observed: MetricObservation) -> float:

@@ -143,7 +143,9 @@ def check_float32(operands: Sequence[Operand], limit: Limit, *, what: str) -> An
         return Answer.not_measured(NO_OPERANDS)
     wide = [operand for operand in operands if operand.tensor.dtype == "FLOAT32"]
     share = sum(operand.size for operand in wide) / total
-    named = ((f"{each.op} {shape_text(each.tensor.padded)}", each.size) for each in wide)
+    named = (
+        (f"{operand.op} {shape_text(operand.tensor.padded)}", operand.size) for operand in wide
+    )
     return limit.at_most(
         share,
         f"{percent(share)} of the bytes that ops {what} are float32",

@@ -110,8 +110,10 @@ class Limit:
         """Answer that a value is within the limit."""
         return Answer.clean(value, limit=self.value, unit=self.unit, reason=reason)
 
-    def found(self, value: float, sentence: str, evidence: Iterable[Evidence] = ()) -> Answer:
-        """Answer that a value is beyond the limit."""
+    def found(
+        self, value: float | None, sentence: str, evidence: Iterable[Evidence] = ()
+    ) -> Answer:
+        """Answer that a value is beyond the limit; None is one that does not exist."""
         return Answer.found(
             sentence, value=value, limit=self.value, unit=self.unit, evidence=evidence
         )

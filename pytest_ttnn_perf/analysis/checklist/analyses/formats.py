@@ -50,13 +50,16 @@ def _look_at_dtype(subject: Subject) -> Numbers | Answer:
     operands = operands_of(subject)
     if not operands:
         return Answer.not_measured(NO_OPERANDS)
-    unknown = sorted({each.tensor.dtype for each in operands} - set(BYTES))
+    unknown = sorted({operand.tensor.dtype for operand in operands} - set(BYTES))
     return with_rules(
         subject,
         _DTYPE_RULES,
-        by_bytes("operands", operands, lambda each: each.tensor.dtype, of="of operand bytes"),
+        by_bytes("operands", operands, lambda operand: operand.tensor.dtype, of="of operand bytes"),
         by_bytes(
-            "ops", operands, lambda each: f"{each.op} {each.tensor.dtype}", of="of operand bytes"
+            "ops",
+            operands,
+            lambda operand: f"{operand.op} {operand.tensor.dtype}",
+            of="of operand bytes",
         ),
         *_weights(subject),
         *_products(subject),
@@ -71,7 +74,7 @@ def _weights(subject: Subject) -> Iterator[Section]:
         found = weights_in_report(subject.report)
     if not found and subject.ops is not None:
         found, heading = weights_in_table(subject.ops), "weights, alike ones once"
-    parts = (Part(each.tensor.dtype, size_of(each.tensor)) for each in found)
+    parts = (Part(operand.tensor.dtype, size_of(operand.tensor)) for operand in found)
     yield section(heading, parts, unit="B", of="of weight bytes")
 
 
@@ -130,12 +133,16 @@ _CONVERTS: Final = re.compile(r"tilize|to_?layout", re.IGNORECASE)
 
 
 def _look_at_layout(subject: Subject) -> Numbers:
-    rows = [each for each in operands_of(subject) if each.tensor.layout == "ROW_MAJOR"]
+    rows = [operand for operand in operands_of(subject) if operand.tensor.layout == "ROW_MAJOR"]
     return with_rules(
         subject,
         {"conversions": "TTP203", "computing on rows": "TTP201"},
-        by_bytes("layouts", operands_of(subject), lambda each: each.tensor.layout, of=_LAYOUT_OF),
-        by_bytes("ops with row-major operands", rows, lambda each: each.op, of="of such bytes"),
+        by_bytes(
+            "layouts", operands_of(subject), lambda operand: operand.tensor.layout, of=_LAYOUT_OF
+        ),
+        by_bytes(
+            "ops with row-major operands", rows, lambda operand: operand.op, of="of such bytes"
+        ),
         *_conversions(subject),
     )
 
@@ -156,9 +163,9 @@ def _look_at_padding(subject: Subject) -> Numbers | Answer:
     answer = rule_of("TTP202").check(subject)
     if answer.value is None:
         return answer
-    padded = [each for each in operands_of(subject) if _padding(each) > 0]
-    shapes = (Part(_shape(each), _padding(each), each.times) for each in padded)
-    ops = (Part(each.op, _padding(each), each.times) for each in padded)
+    padded = [operand for operand in operands_of(subject) if _padding(operand) > 0]
+    shapes = (Part(_shape(operand), _padding(operand), operand.times) for operand in padded)
+    ops = (Part(operand.op, _padding(operand), operand.times) for operand in padded)
     return with_rules(
         subject,
         {"padding adds": "TTP202"},

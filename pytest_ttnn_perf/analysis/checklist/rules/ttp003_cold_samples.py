@@ -63,7 +63,7 @@ def cold_samples(
     ]
     if troubles:
         return found_troubles(troubles)
-    known = [len(each.warmup) for each in timed if _is_warmed(each)]
+    known = [len(observed.warmup) for observed in timed if _is_warmed(observed)]
     return warmup.clean(min(known, default=None))
 
 

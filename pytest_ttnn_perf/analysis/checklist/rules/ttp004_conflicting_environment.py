@@ -49,8 +49,8 @@ def conflicting_environment(
 
 def _took_times(observation: Observation) -> bool:
     return any(
-        each.samples
-        and each.metric.source is Source.WALL
-        and each.metric.kind in {Kind.TIME, Kind.THROUGHPUT}
-        for each in observation.metrics.values()
+        observed.samples
+        and observed.metric.source is Source.WALL
+        and observed.metric.kind in {Kind.TIME, Kind.THROUGHPUT}
+        for observed in observation.metrics.values()
     )

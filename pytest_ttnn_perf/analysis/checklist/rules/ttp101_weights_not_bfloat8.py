@@ -71,7 +71,7 @@ def weights_not_bfloat8(
         f"{percent(part)} of the weight bytes are wider than bfloat8_b; "
         f"as bfloat8_b they take {at_least}{saved} less, 1.88 times less than bfloat16",
         by_weight(
-            ((f"{shape_text(each.padded)} {each.dtype}", _saved(each)) for each in wide),
+            ((f"{shape_text(tensor.padded)} {tensor.dtype}", _saved(tensor)) for tensor in wide),
             unit="B saved",
         ),
     )

@@ -52,7 +52,7 @@ def tile_padding(
     operands = operands_of(subject)
     tiled = [operand for operand in operands if operand.tensor.layout == "TILE"]
     known = [operand for operand in tiled if operand.tensor.logical is not None]
-    wanted = sum(each.times * prod(each.tensor.logical or ()) for each in known)
+    wanted = sum(operand.times * prod(operand.tensor.logical or ()) for operand in known)
     if not operands:
         return Answer.not_measured(NO_OPERANDS)
     if not tiled:
@@ -64,7 +64,11 @@ def tile_padding(
         padding / wanted,
         f"padding adds {percent(padding / wanted)} to the elements of tiled tensors",
         by_weight(
-            ((_advice(each), _padding(each) / padding) for each in known if _padding(each)),
+            (
+                (_advice(operand), _padding(operand) / padding)
+                for operand in known
+                if _padding(operand)
+            ),
             unit="of the padding",
         ),
     )

@@ -59,18 +59,18 @@ def interleaved_activations(
     if subject.ops is None and subject.report is not None and not has_graphs(subject.report):
         return Answer.not_measured(NO_GRAPHS)
     reads = list(activation_operands(subject, with_producer=True))
-    total = sum(each.size for each in reads)
+    total = sum(read.size for read in reads)
     if not total:
         return Answer.not_applicable(NO_ACTIVATIONS)
-    spread = [each for each in reads if is_interleaved(each.tensor)]
-    part = sum(each.size for each in spread) / total
+    spread = [read for read in reads if is_interleaved(read.tensor)]
+    part = sum(read.size for read in spread) / total
     return share.at_most(
         part,
         f"interleaved: {_count(spread)} of {counted(_count(reads), 'activation')} that ops read"
         f", {percent(part)} of the bytes",
-        by_weight(((each.op, each.size) for each in spread), unit="bytes"),
+        by_weight(((read.op, read.size) for read in spread), unit="bytes"),
     )
 
 
 def _count(reads: Iterable[Operand]) -> int:
-    return sum(each.times for each in reads)
+    return sum(read.times for read in reads)

@@ -61,13 +61,15 @@ def _by_time(table: OpTable, limit: Limit) -> Answer:
 
 
 def _by_count(report: Report, limit: Limit) -> Answer:
-    moves = [each for each in report.operations if _reshards(report, each)]
+    moves = [operation for operation in report.operations if _reshards(report, operation)]
     count = float(len(moves))
     if count > limit.value:
-        hidden = sum(each.reshard is Reshard.HIDDEN for each in moves)
+        hidden = sum(operation.reshard is Reshard.HIDDEN for operation in moves)
         reason = f"{counted(len(moves), 'reshard')}, {hidden} hidden inside another operation"
-        return limit.found(count, reason, (Evidence(_way(report, each)) for each in moves))
-    silent = sum(each.reshard is Reshard.UNKNOWN for each in report.operations)
+        return limit.found(
+            count, reason, (Evidence(_way(report, operation)) for operation in moves)
+        )
+    silent = sum(operation.reshard is Reshard.UNKNOWN for operation in report.operations)
     if silent:
         operations = counted(len(report.operations), "operation")
         return Answer.not_measured(f"what ran inside is not told by {silent} of {operations}")

@@ -56,8 +56,8 @@ def hot_data_in_dram(
     if is_prefill(ops):
         return Answer.not_applicable(PREFILL)
     reads = activation_reads(ops)
-    if not any(each.activations for each in reads):
+    if not any(read.activations for read in reads):
         return Answer.not_applicable(NO_ACTIVATIONS)
-    fetching = [op for each in reads if any(map(in_dram, each.activations)) for op in each.ops]
+    fetching = [op for read in reads if any(map(in_dram, read.activations)) for op in read.ops]
     part = share_of(ops, fetching)
     return part.at_most(share, f"{part.sentence('op')} with activations read from DRAM")

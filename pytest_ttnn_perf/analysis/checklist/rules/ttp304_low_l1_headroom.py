@@ -53,20 +53,20 @@ def low_l1_headroom(
         return Answer.not_measured("the report does not tell how much L1 a core has")
     if not has_graphs(report):
         return Answer.not_measured(NO_GRAPHS)
-    running = [each for each in report.operations if each.device_operations]
-    fullest = sorted(running, key=lambda each: (-used_bytes(each), each.id))
+    running = [operation for operation in report.operations if operation.device_operations]
+    fullest = sorted(running, key=lambda operation: (-used_bytes(operation), operation.id))
     left = max(0.0, 1 - used_bytes(fullest[0]) / budget)
     if left < free.value:
         return free.found(
             left,
             f"{operation_name(report, fullest[0])} leaves {percent(left)} of a core's L1",
             (
-                Evidence(operation_name(report, each), float(used_bytes(each)), "bytes")
-                for each in fullest
-                if 1 - used_bytes(each) / budget < free.value
+                Evidence(operation_name(report, operation), float(used_bytes(operation)), "bytes")
+                for operation in fullest
+                if 1 - used_bytes(operation) / budget < free.value
             ),
         )
-    silent = sum(each.cb_bytes_per_core is None for each in running)
+    silent = sum(operation.cb_bytes_per_core is None for operation in running)
     if silent:
         return Answer.not_measured(
             f"circular buffers are not told by {silent} of "

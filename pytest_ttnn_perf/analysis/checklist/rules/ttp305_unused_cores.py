@@ -47,7 +47,9 @@ def unused_cores(
     before the end of 2025 do not tell the cores available; a report database of the test does.
     """
     devices = report.devices if report is not None else ()
-    available = ops.available_cores or max((each.compute_cores or 0 for each in devices), default=0)
+    available = ops.available_cores or max(
+        (device.compute_cores or 0 for device in devices), default=0
+    )
     if not available:
         return Answer.not_measured("the capture does not tell how many cores there are")
     judged = core_ops(ops, shortest_us=shortest_us.value)

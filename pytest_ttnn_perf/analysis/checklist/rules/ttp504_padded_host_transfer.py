@@ -43,14 +43,14 @@ def padded_host_transfer(
     their tensors on the device. An op table does not tell which tensors cross.
     """
     crossing = crossings(report)
-    sent = sum(each.sent for each in crossing)
+    sent = sum(transfer.sent for transfer in crossing)
     if not sent:
         return Answer.not_applicable("the report has no transfer between host and device")
-    padding = sum(each.padding for each in crossing)
+    padding = sum(transfer.padding for transfer in crossing)
     part = padding / sent
-    padded = [each for each in crossing if each.padding]
+    padded = [transfer for transfer in crossing if transfer.padding]
     return share.at_most(
         part,
         f"{percent(part)} of what is sent in {counted(len(crossing), 'transfer')} is padding",
-        by_weight(((str(each), each.padding) for each in padded), unit="B"),
+        by_weight(((str(transfer), transfer.padding) for transfer in padded), unit="B"),
     )

@@ -50,19 +50,19 @@ def output_on_compute_queue(
     `cq_id`. A call without it is on queue 0 where `num_command_queues` is 1; with more queues a
     report does not tell.
     """
-    outputs = [each for each in crossings(report) if each.outward]
+    outputs = [transfer for transfer in crossings(report) if transfer.outward]
     if not outputs:
         return Answer.not_applicable("the report has no output that is read by the host")
-    sent = sum(each.sent for each in outputs)
+    sent = sum(transfer.sent for transfer in outputs)
     if sent <= size.value:
         return size.clean(sent)
     only_one = number(settings_of(subject).get("num_command_queues")) == 1
-    if not only_one and any(each.queue is None for each in outputs):
+    if not only_one and any(transfer.queue is None for transfer in outputs):
         return Answer.not_measured(_UNTOLD)
-    slow = [each for each in outputs if not each.queue]
-    sent = sum(each.sent for each in slow)
+    slow = [transfer for transfer in outputs if not transfer.queue]
+    sent = sum(transfer.sent for transfer in slow)
     return size.at_most(
         sent,
         f"{size_text(sent)} of {counted(len(slow), 'output')} read on the queue that computes",
-        by_weight(((str(each), each.sent) for each in slow), unit="B"),
+        by_weight(((str(transfer), transfer.sent) for transfer in slow), unit="B"),
     )

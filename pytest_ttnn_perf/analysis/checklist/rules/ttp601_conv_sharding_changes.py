@@ -48,7 +48,7 @@ def conv_sharding_changes(
     listed = convolutions(subject)
     if not listed:
         return Answer.not_applicable(NO_CONVOLUTIONS)
-    sharded = [each for each in listed if each.sharding is not None]
+    sharded = [conv for conv in listed if conv.sharding is not None]
     if not sharded:
         return Answer.not_measured("the capture does not tell how convolutions are sharded")
     changed = _changes(sharded)
@@ -63,8 +63,8 @@ def conv_sharding_changes(
 def _changes(listed: Iterable[Convolution]) -> list[str]:
     """Return the changes on the device that has most of them."""
     by_device: dict[int, list[Convolution]] = defaultdict(list)
-    for each in listed:
-        by_device[each.device].append(each)
+    for conv in listed:
+        by_device[conv.device].append(conv)
     return max((list(_along(row)) for row in by_device.values()), key=len)
 
 

@@ -59,12 +59,12 @@ def act_double_buffer_off(
     listed = convolutions(subject)
     if not listed:
         return Answer.not_applicable(NO_CONVOLUTIONS)
-    switched = ((each, each.act_double_buffer) for each in listed)
+    switched = ((conv, conv.act_double_buffer) for conv in listed)
     answer = check_switches(switched, share, buffered="activations", of=whole_ns(subject))
     computing = any(
-        (each.efficiency or 0.0) >= compute_bound.value
-        for each in listed
-        if each.act_double_buffer is False
+        (conv.efficiency or 0.0) >= compute_bound.value
+        for conv in listed
+        if conv.act_double_buffer is False
     )
     if answer.outcome is not RuleOutcome.FOUND or (computing and _has_room(subject.report)):
         return answer

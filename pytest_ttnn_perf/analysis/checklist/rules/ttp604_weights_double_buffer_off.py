@@ -43,5 +43,5 @@ def weights_double_buffer_off(
     listed = convolutions(subject)
     if not listed:
         return Answer.not_applicable(NO_CONVOLUTIONS)
-    switched = ((each, each.weights_double_buffer) for each in listed)
+    switched = ((conv, conv.weights_double_buffer) for conv in listed)
     return check_switches(switched, share, buffered="weights", of=whole_ns(subject))

@@ -49,17 +49,17 @@ def conv_sharding_unsuited(
     if not listed:
         return Answer.not_applicable(NO_CONVOLUTIONS)
     suited = [
-        (each, _suited(each.output, tall=tall.value, deep=deep.value))
-        for each in listed
-        if each.sharding
+        (conv, _suited(conv.output, tall=tall.value, deep=deep.value))
+        for conv in listed
+        if conv.sharding
     ]
-    known = [(each, best) for each, best in suited if best is not None]
+    known = [(conv, best) for conv, best in suited if best is not None]
     if not known:
         return Answer.not_measured("the capture does not tell how convolutions are sharded")
     others = [
-        each._replace(name=f"{each.name}, {each.sharding} → {best}")
-        for each, best in known
-        if each.sharding != best
+        conv._replace(name=f"{conv.name}, {conv.sharding} → {best}")
+        for conv, best in known
+        if conv.sharding != best
     ]
     return share.at_most(
         len(others) / len(known),

@@ -43,9 +43,9 @@ def weights_not_replicated(
     placed = list(weights_on_mesh(subject.report))
     if not placed:
         return Answer.not_measured("the report does not tell how weights are placed on the mesh")
-    cut = [each for each in placed if each.ways() > 1]
+    cut = [weight for weight in placed if weight.ways() > 1]
     return weights.at_most(
         len(cut),
         f"cut among devices: {len(cut)} of {counted(len(placed), 'weight')}",
-        (Evidence(each.name, each.ways(), "parts") for each in cut),
+        (Evidence(weight.name, weight.ways(), "parts") for weight in cut),
     )

@@ -53,7 +53,7 @@ def small_transfers(
         return Answer.not_measured("the PERF SUMMARY does not tell the sizes of transfers")
     if whole < many.value:
         return Answer.not_applicable(f"there are few transfers: {whole}")
-    small = [each for each in sizes if each[1] <= size.value]
+    small = [sized for sized in sizes if sized[1] <= size.value]
     part = sum(count for _, _, count in small) / whole
     named = ((f"{kernel}: of {one} B", count) for kernel, one, count in small)
     return share.at_most(

@@ -52,9 +52,9 @@ def barrier_per_transfer(
         fewest,
         f"{ratios[0].what} have a barrier after every {fewest:.1f} transfers",
         (
-            Evidence(each.what, each.transfers, transfers.unit)
-            for each in ratios
-            if each.transfers < transfers.value
+            Evidence(ratio.what, ratio.transfers, transfers.unit)
+            for ratio in ratios
+            if ratio.transfers < transfers.value
         ),
     )
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from pytest_ttnn_perf.analysis.checklist.measurements import NO_PCC, pccs, worst_of
@@ -44,22 +45,20 @@ def pcc_below_limit(
     if not checked:
         return Answer.not_measured(NO_PCC)
     limits = {
-        each.metric.name: least.value if each.limits.at_least is None else each.limits.at_least
-        for each in checked
+        pcc.metric.name: least.value if pcc.limits.at_least is None else pcc.limits.at_least
+        for pcc in checked
     }
     # NaN is below nothing; it comes first, then the one furthest below its limit.
-    short = [each for each in checked if not worst_of(each) >= limits[each.metric.name]]
-    ordered = sorted(short or checked, key=lambda each: _rank(each, limits))
+    short = [pcc for pcc in checked if not worst_of(pcc) >= limits[pcc.metric.name]]
+    ordered = sorted(short or checked, key=lambda pcc: _rank(pcc, limits))
     worst = ordered[0]
-    value, bound = _finite(worst), limits[worst.metric.name]
+    bound = replace(least, value=limits[worst.metric.name])
     if not short:
-        return Answer.clean(value, limit=bound, unit="PCC")
-    return Answer.found(
-        "; ".join(_sentence(each, limits) for each in ordered),
-        value=value,
-        limit=bound,
-        unit="PCC",
-        evidence=(Evidence(each.metric.name, _finite(each), "PCC") for each in ordered),
+        return bound.clean(_finite(worst))
+    return bound.found(
+        _finite(worst),
+        "; ".join(_sentence(pcc, limits) for pcc in ordered),
+        (Evidence(pcc.metric.name, _finite(pcc), "PCC") for pcc in ordered),
     )
 
 

@@ -32,16 +32,18 @@ def pcc_not_checked(observation: Observation) -> Answer:
     """
     if pccs(observation):
         return Answer.clean()
-    held = [each.metric.name for each in accuracies(observation) if each.limits != NO_LIMITS]
+    held = [
+        observed.metric.name for observed in accuracies(observation) if observed.limits != NO_LIMITS
+    ]
     if held:
         return Answer.clean(reason=f"{', '.join(held)} checked in its place")
     if observation.raised or observation.lost:
         return Answer.not_measured("the test did not reach its end")
     if not observation.metrics:
         return Answer.not_applicable("the test measures nothing")
-    if not any(each.gated for each in observation.metrics.values()):
+    if not any(observed.gated for observed in observation.metrics.values()):
         return Answer.not_applicable("nothing of the test is gated")
-    if all(each.metric.source is not Source.WALL for each in observation.metrics.values()):
+    if all(observed.metric.source is not Source.WALL for observed in observation.metrics.values()):
         return Answer.not_measured(
             "only the device was measured: outputs are checked in another pass"
         )

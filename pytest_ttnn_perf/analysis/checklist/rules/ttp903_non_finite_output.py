@@ -40,7 +40,7 @@ def non_finite_output(observation: Observation) -> Answer:
     checked = accuracies(observation)
     if not checked:
         return Answer.not_measured("the test checks no output")
-    bad = [each for each in checked if is_not_finite(each)]
-    problems = [f"{each.metric.name}: {each.note or 'not a number'}" for each in bad]
-    evidence = (Evidence(each.metric.name) for each in bad)
+    bad = [output for output in checked if is_not_finite(output)]
+    problems = [f"{output.metric.name}: {output.note or 'not a number'}" for output in bad]
+    evidence = (Evidence(output.metric.name) for output in bad)
     return _NONE.at_most(len(bad), "; ".join(problems), evidence)

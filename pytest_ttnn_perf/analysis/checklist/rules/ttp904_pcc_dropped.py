@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from pytest_ttnn_perf.analysis.checklist.measurements import NO_PCC, pccs
-from pytest_ttnn_perf.analysis.checklist.rule import Answer, rule
+from pytest_ttnn_perf.analysis.checklist.rule import Answer, Limit, rule
 from pytest_ttnn_perf.records.finding import Evidence, Input, Severity
 from pytest_ttnn_perf.records.verdict import Outcome, Verdict
 
@@ -51,19 +51,18 @@ def pcc_dropped(observation: Observation, verdicts: tuple[Verdict, ...] | None) 
         return Answer.not_measured(NO_PCC)
     if verdicts is None:
         return Answer.not_measured("the test was not compared with its baseline")
-    drops = sorted(_drops(verdicts, names), key=lambda each: (each.allowed - each.drop, each.name))
+    drops = sorted(_drops(verdicts, names), key=lambda pcc: (pcc.allowed - pcc.drop, pcc.name))
     if not drops:
         return Answer.not_measured("there is no baseline of a PCC to compare with")
-    short = [each for each in drops if each.is_too_much]
+    short = [pcc for pcc in drops if pcc.is_too_much]
     worst = (short or drops)[0]
+    limit = Limit(worst.allowed, "PCC", "what the gate allows")
     if not short:
-        return Answer.clean(worst.drop, limit=worst.allowed, unit="PCC")
-    return Answer.found(
-        "; ".join(f"{each.name} dropped by {each.drop:.6f}" for each in short),
-        value=worst.drop,
-        limit=worst.allowed,
-        unit="PCC",
-        evidence=(Evidence(each.name, each.drop, "PCC") for each in short),
+        return limit.clean(worst.drop)
+    return limit.found(
+        worst.drop,
+        "; ".join(f"{pcc.name} dropped by {pcc.drop:.6f}" for pcc in short),
+        (Evidence(pcc.name, pcc.drop, "PCC") for pcc in short),
     )
 
 

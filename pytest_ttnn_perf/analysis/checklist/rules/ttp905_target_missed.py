@@ -7,7 +7,7 @@ from statistics import median
 from typing import TYPE_CHECKING
 
 from pytest_ttnn_perf.analysis.checklist.measurements import worst_of
-from pytest_ttnn_perf.analysis.checklist.rule import Answer, rule
+from pytest_ttnn_perf.analysis.checklist.rule import Answer, Limit, rule
 from pytest_ttnn_perf.records.finding import Evidence, Input, Severity
 from pytest_ttnn_perf.records.metric import Better, Kind
 
@@ -36,24 +36,28 @@ def target_missed(observation: Observation) -> Answer:
     against the worst.
     """
     metrics = observation.metrics.values()
-    aimed = [each for each in metrics if each.limits.target is not None]
+    aimed = [observed for observed in metrics if observed.limits.target is not None]
     if not aimed:
         return Answer.not_applicable("the test sets no target")
-    measured = [each for each in aimed if each.samples and all(map(isfinite, each.samples))]
+    measured = [
+        observed for observed in aimed if observed.samples and all(map(isfinite, observed.samples))
+    ]
     if not measured:
         return Answer.not_measured(f"{aimed[0].metric.name} has a target and no finite samples")
     ordered = sorted(measured, key=_shortfall, reverse=True)
-    missed = [each for each in ordered if not _is_reached(each)]
+    missed = [observed for observed in ordered if not _is_reached(observed)]
     worst = (missed or ordered)[0]
-    value, target, unit = _value(worst), worst.limits.target, worst.metric.unit
+    assert worst.limits.target is not None
+    target = Limit(worst.limits.target, worst.metric.unit, "the test")
     if not missed:
-        return Answer.clean(value, limit=target, unit=unit)
-    return Answer.found(
+        return target.clean(_value(worst))
+    return target.found(
+        _value(worst),
         "; ".join(map(_sentence, missed)),
-        value=value,
-        limit=target,
-        unit=unit,
-        evidence=(Evidence(each.metric.name, _value(each), each.metric.unit) for each in missed),
+        (
+            Evidence(observed.metric.name, _value(observed), observed.metric.unit)
+            for observed in missed
+        ),
     )
 
 

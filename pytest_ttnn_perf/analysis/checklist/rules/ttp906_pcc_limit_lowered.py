@@ -41,8 +41,8 @@ def pcc_limit_lowered(
     setting `pcc`.
     """
     asked = {
-        each.metric.name: least.value if each.limits.at_least is None else each.limits.at_least
-        for each in pccs(observation)
+        pcc.metric.name: least.value if pcc.limits.at_least is None else pcc.limits.at_least
+        for pcc in pccs(observation)
     }
     if not asked:
         return Answer.not_measured(NO_PCC)
