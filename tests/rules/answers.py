@@ -13,7 +13,10 @@ from pytest_ttnn_perf.records.finding import Evidence, Subject
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-__all__ = ["Ask", "Evidence", "Limit", "clean", "found", "limit", "not_applicable", "not_measured"]
+__all__ = [
+    "Ask", "Evidence", "Limit", "Subject", "clean", "found", "limit", "not_applicable",
+    "not_measured",
+]  # fmt: skip
 
 clean, found = Answer.clean, Answer.found
 not_applicable, not_measured = Answer.not_applicable, Answer.not_measured

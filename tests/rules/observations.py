@@ -13,6 +13,11 @@ if TYPE_CHECKING:
 
     from pytest_ttnn_perf.records.hardware import Hardware, Scalar
 
+__all__ = [
+    "Limits", "MetricObservation", "Observation", "accuracy", "io_measured",
+    "measured", "timed",
+]  # fmt: skip
+
 
 def timed(
     *samples: float,

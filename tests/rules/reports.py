@@ -9,6 +9,11 @@ from pytest_ttnn_perf.records.ttnn_report import Edge, Operation, Report, Tensor
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+__all__ = [
+    "COPY", "NO_DATA_PARALLELISM", "Operation", "Report", "TensorRecord",
+    "linear", "placed", "record", "report",
+]  # fmt: skip
+
 
 def record(
     number: int,

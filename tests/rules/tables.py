@@ -9,6 +9,8 @@ from pytest_ttnn_perf.records.ops import HOST, Columns, Op, OpTable, Signature, 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+__all__ = ["Op", "OpTable", "Tensor", "TraceReplays", "on_host", "op", "table", "tensor"]
+
 
 def tensor(
     *shape: int,

@@ -8,10 +8,9 @@ from pytest_ttnn_perf.analysis.checklist.analyses.compute import CORES
 from pytest_ttnn_perf.analysis.checklist.analyses.host import QUEUES
 from pytest_ttnn_perf.analysis.checklist.analyses.memory import DRAM
 from pytest_ttnn_perf.records.finding import Analysis, Figure, Subject
-from pytest_ttnn_perf.records.ttnn_report import Operation
 from tests.rules.analyses import section, why_not_measured
 from tests.rules.kernel_logs import printed, program
-from tests.rules.reports import record, report
+from tests.rules.reports import Operation, record, report
 from tests.rules.tables import op, table, tensor
 
 #: Of 2048 bytes each.

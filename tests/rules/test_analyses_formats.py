@@ -11,9 +11,8 @@ from pytest_ttnn_perf.records.finding import (
     Section,
     Subject,
 )
-from pytest_ttnn_perf.records.ttnn_report import Operation
 from tests.rules.analyses import section, why_not_measured
-from tests.rules.reports import record, report
+from tests.rules.reports import Operation, record, report
 from tests.rules.tables import on_host, op, table, tensor
 
 #: Of 1024 elements each: 2048, 1088 and 4096 bytes.

@@ -6,10 +6,10 @@ from dataclasses import replace
 
 from pytest_ttnn_perf.analysis.checklist.analyses.memory import MEMORY, RESHARDS, SHARDING
 from pytest_ttnn_perf.records.finding import Analysis, Figure, Row, Section, Subject
-from pytest_ttnn_perf.records.ttnn_report import BufferType, Operation, Reshard
+from pytest_ttnn_perf.records.ttnn_report import BufferType, Reshard
 from tests.rules.analyses import section
 from tests.rules.convolving import DEVICE
-from tests.rules.reports import record, report
+from tests.rules.reports import Operation, record, report
 from tests.rules.tables import op, table, tensor
 
 #: Of 2048 bytes each.

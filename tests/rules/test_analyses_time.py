@@ -8,12 +8,11 @@ from pytest_ttnn_perf.analysis.checklist.analyses import ANALYSES
 from pytest_ttnn_perf.analysis.checklist.analyses.compute import BOTTLENECKS, CONV, MATMUL
 from pytest_ttnn_perf.analysis.checklist.analyses.host import DEVICES, HOST_OVERHEAD, TRACE
 from pytest_ttnn_perf.records.finding import Analysis, AnalysisOutcome, Figure, Input, Row, Subject
-from pytest_ttnn_perf.records.ops import TraceReplays
 from pytest_ttnn_perf.records.ttlang import Roofline
 from tests.rules.analyses import section, why_not_measured
 from tests.rules.convolving import called, conv, convolving, output
 from tests.rules.kernel_logs import printed, program
-from tests.rules.tables import on_host, op, table, tensor
+from tests.rules.tables import TraceReplays, on_host, op, table, tensor
 
 TIME = "of kernel time"
 CUT = tensor(1, 1, 32, 32, memory="L1_HEIGHT_SHARDED")

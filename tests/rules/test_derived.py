@@ -22,11 +22,12 @@ from pytest_ttnn_perf.analysis.checklist.registry import all_rules
 from pytest_ttnn_perf.analysis.checklist.residency import activation_reads
 from pytest_ttnn_perf.analysis.checklist.runner import run_rules
 from pytest_ttnn_perf.records.finding import Subject
-from pytest_ttnn_perf.records.ops import Op, OpTable, Signature
-from tests.rules.tables import on_host, op, table, tensor
+from tests.rules.tables import Op, OpTable, on_host, op, table, tensor
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+
+    from pytest_ttnn_perf.records.ops import Signature
 
 SMALL, LARGE = tensor(1, 1, 32, 32), tensor(1, 1, 64, 64)
 

@@ -1,7 +1,5 @@
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import pytest
 
 from pytest_ttnn_perf.analysis.checklist.progress import (
@@ -19,10 +17,7 @@ from pytest_ttnn_perf.records.finding import (
     State,
     Step,
 )
-from tests.rules.tables import op, table
-
-if TYPE_CHECKING:
-    from pytest_ttnn_perf.records.ops import Op
+from tests.rules.tables import Op, op, table
 
 FOUND, CLEAN = RuleOutcome.FOUND, RuleOutcome.CLEAN
 UNKNOWN, NOT_ASKED = RuleOutcome.NOT_MEASURED, RuleOutcome.NOT_APPLICABLE

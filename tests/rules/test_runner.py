@@ -26,12 +26,11 @@ from pytest_ttnn_perf.records.finding import (
     Input,
     RuleOutcome,
     Severity,
-    Subject,
     Unanswered,
 )
 from pytest_ttnn_perf.records.observation import Observation
 from pytest_ttnn_perf.records.settings import RuleSettings
-from tests.rules.answers import Ask, clean, found, not_applicable, not_measured
+from tests.rules.answers import Ask, Subject, clean, found, not_applicable, not_measured
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

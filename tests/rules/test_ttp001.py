@@ -4,7 +4,6 @@ from dataclasses import replace
 
 import pytest
 
-from pytest_ttnn_perf.records.finding import Subject
 from pytest_ttnn_perf.records.metric import Source
 from pytest_ttnn_perf.records.ttlang import (
     AutoProfile,
@@ -16,7 +15,7 @@ from pytest_ttnn_perf.records.ttlang import (
     ThreadTotal,
     TtlangLog,
 )
-from tests.rules.answers import Ask, Evidence, limit, not_applicable
+from tests.rules.answers import Ask, Evidence, Subject, limit, not_applicable
 from tests.rules.observations import measured, timed
 
 ask = Ask("TTP001")

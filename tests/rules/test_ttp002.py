@@ -1,8 +1,7 @@
 from __future__ import annotations
 
-from pytest_ttnn_perf.records.ops import TraceReplays
 from tests.rules.answers import Ask, Evidence, limit, not_applicable, not_measured
-from tests.rules.tables import op, table
+from tests.rules.tables import TraceReplays, op, table
 
 ask = Ask("TTP002")
 LIMIT = limit(0, "traces")

@@ -1,17 +1,13 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 import pytest
 
 from pytest_ttnn_perf.records.hardware import Conflict
 from pytest_ttnn_perf.records.metric import Source
 from tests.rules.answers import Ask, Evidence, limit, not_applicable, not_measured
-from tests.rules.observations import accuracy, measured, timed
-
-if TYPE_CHECKING:
-    from pytest_ttnn_perf.records.observation import MetricObservation
+from tests.rules.observations import MetricObservation, accuracy, measured, timed
 
 ask = Ask("TTP004")
 LIMIT = limit(0, "variables")

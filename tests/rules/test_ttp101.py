@@ -1,9 +1,8 @@
 from __future__ import annotations
 
-from pytest_ttnn_perf.records.finding import Subject
-from pytest_ttnn_perf.records.ttnn_report import ConvConfig, Operation
-from tests.rules.answers import Ask, Evidence, clean, limit, not_applicable, not_measured
-from tests.rules.reports import record, report
+from pytest_ttnn_perf.records.ttnn_report import ConvConfig
+from tests.rules.answers import Ask, Evidence, Subject, clean, limit, not_applicable, not_measured
+from tests.rules.reports import Operation, record, report
 from tests.rules.tables import op, table, tensor
 
 ask = Ask("TTP101")

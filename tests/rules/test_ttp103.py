@@ -1,15 +1,10 @@
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import pytest
 
 from pytest_ttnn_perf.records.finding import RuleOutcome
 from tests.rules.answers import Ask, Evidence, limit, not_applicable, not_measured
-from tests.rules.tables import op, table, tensor
-
-if TYPE_CHECKING:
-    from pytest_ttnn_perf.records.ops import Op
+from tests.rules.tables import Op, op, table, tensor
 
 ask = Ask("TTP103")
 LIMIT = limit(0.05, "of matmul and conv time")

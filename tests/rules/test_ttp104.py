@@ -1,9 +1,8 @@
 from __future__ import annotations
 
 from pytest_ttnn_perf.analysis.checklist.operands import NO_OPERANDS
-from pytest_ttnn_perf.records.ttnn_report import Operation
 from tests.rules.answers import Ask, Evidence, clean, limit, not_measured
-from tests.rules.reports import record, report
+from tests.rules.reports import Operation, record, report
 from tests.rules.tables import op, table, tensor
 
 ask = Ask("TTP104")

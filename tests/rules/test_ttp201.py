@@ -3,10 +3,8 @@ from __future__ import annotations
 import pytest
 
 from pytest_ttnn_perf.analysis.checklist.operands import NO_OPERANDS
-from pytest_ttnn_perf.records.finding import Subject
-from pytest_ttnn_perf.records.ttnn_report import Operation
-from tests.rules.answers import Ask, Evidence, clean, found, limit, not_measured
-from tests.rules.reports import record, report
+from tests.rules.answers import Ask, Evidence, Subject, clean, found, limit, not_measured
+from tests.rules.reports import Operation, record, report
 from tests.rules.tables import op, table, tensor
 
 ask = Ask("TTP201")

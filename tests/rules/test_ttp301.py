@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from pytest_ttnn_perf.records.finding import Subject
-from pytest_ttnn_perf.records.ttnn_report import Operation
-from tests.rules.answers import Ask, Evidence, limit, not_applicable, not_measured
-from tests.rules.reports import record, report
+from tests.rules.answers import Ask, Evidence, Subject, limit, not_applicable, not_measured
+from tests.rules.reports import Operation, record, report
 from tests.rules.tables import op, table, tensor
 
 ask = Ask("TTP301")

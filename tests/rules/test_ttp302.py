@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from pytest_ttnn_perf.records.finding import Subject
-from pytest_ttnn_perf.records.ttnn_report import CoreRange, Operation, Reshard, Shard
-from tests.rules.answers import Ask, Evidence, clean, found, limit, not_measured
-from tests.rules.reports import record, report
+from pytest_ttnn_perf.records.ttnn_report import CoreRange, Reshard, Shard
+from tests.rules.answers import Ask, Evidence, Subject, clean, found, limit, not_measured
+from tests.rules.reports import Operation, record, report
 from tests.rules.tables import op, table, tensor
 
 ask = Ask("TTP302")

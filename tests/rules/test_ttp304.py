@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from pytest_ttnn_perf.records.finding import Subject
-from pytest_ttnn_perf.records.ttnn_report import BufferType, Device, Operation, Report
-from tests.rules.answers import Ask, Evidence, clean, limit, not_measured
-from tests.rules.reports import record, report
+from pytest_ttnn_perf.records.ttnn_report import BufferType, Device
+from tests.rules.answers import Ask, Evidence, Subject, clean, limit, not_measured
+from tests.rules.reports import Operation, Report, record, report
 
 ask = Ask("TTP304")
 LIMIT = limit(0.1, "of L1")

@@ -3,18 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 import pytest
 
-from pytest_ttnn_perf.records.finding import Subject
 from pytest_ttnn_perf.records.ttnn_report import Device
-from tests.rules.answers import Ask, Evidence, found, limit, not_applicable, not_measured
+from tests.rules.answers import Ask, Evidence, Subject, found, limit, not_applicable, not_measured
 from tests.rules.reports import report
-from tests.rules.tables import op, table, tensor
-
-if TYPE_CHECKING:
-    from pytest_ttnn_perf.records.ops import Op
+from tests.rules.tables import Op, op, table, tensor
 
 ask = Ask("TTP305")
 LIMIT = limit(0.5, "of cores")

@@ -2,15 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import pytest
 
 from tests.rules.answers import Ask, Evidence, clean, limit, not_applicable, not_measured
-from tests.rules.tables import op, table, tensor
-
-if TYPE_CHECKING:
-    from pytest_ttnn_perf.records.ops import Op, Tensor
+from tests.rules.tables import Op, Tensor, op, table, tensor
 
 ask = Ask("TTP311").with_limits(wormhole_gb_s=100, bound=0.5)
 LIMIT = limit(0.05, "of kernel time")

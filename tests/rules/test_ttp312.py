@@ -2,16 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import pytest
 
-from pytest_ttnn_perf.records.finding import Subject
-from tests.rules.answers import Ask, Evidence, clean, limit, not_applicable, not_measured
-from tests.rules.tables import op, table, tensor
-
-if TYPE_CHECKING:
-    from pytest_ttnn_perf.records.ops import Op
+from tests.rules.answers import Ask, Evidence, Subject, clean, limit, not_applicable, not_measured
+from tests.rules.tables import Op, op, table, tensor
 
 ask = Ask("TTP312")
 LIMIT = limit(0.05, "of kernel time")

@@ -2,15 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import pytest
 
 from tests.rules.answers import Ask, Evidence, limit, not_applicable, not_measured
-from tests.rules.tables import op, table, tensor
-
-if TYPE_CHECKING:
-    from pytest_ttnn_perf.records.ops import Op
+from tests.rules.tables import Op, op, table, tensor
 
 LIMIT = limit(0.5, "of the ideal")
 OPERANDS = (tensor(1, 1, 32, 128), tensor(1, 1, 128, 64))

@@ -1,18 +1,14 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 import pytest
 
-from pytest_ttnn_perf.records.finding import RuleOutcome, Subject
+from pytest_ttnn_perf.records.finding import RuleOutcome
 from pytest_ttnn_perf.records.ops import Signpost
-from tests.rules.answers import Ask, Evidence, limit, not_measured
+from tests.rules.answers import Ask, Evidence, Subject, limit, not_measured
 from tests.rules.observations import measured
-from tests.rules.tables import on_host, op, table, tensor
-
-if TYPE_CHECKING:
-    from pytest_ttnn_perf.records.ops import Op
+from tests.rules.tables import Op, on_host, op, table, tensor
 
 ask = Ask("TTP401")
 LIMIT = limit(0.2, "of the time")

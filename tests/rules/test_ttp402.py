@@ -4,12 +4,11 @@ from dataclasses import replace
 
 import pytest
 
-from pytest_ttnn_perf.records.finding import Subject
 from pytest_ttnn_perf.records.metric import KERNEL_TIME, Source
-from pytest_ttnn_perf.records.ops import OpTable, Signpost
-from tests.rules.answers import Ask, Evidence, clean, limit, not_applicable, not_measured
+from pytest_ttnn_perf.records.ops import Signpost
+from tests.rules.answers import Ask, Evidence, Subject, clean, limit, not_applicable, not_measured
 from tests.rules.observations import measured, timed
-from tests.rules.tables import on_host, op, table, tensor
+from tests.rules.tables import OpTable, on_host, op, table, tensor
 
 ask = Ask("TTP402")
 LIMIT = limit(0.2, "of the time")

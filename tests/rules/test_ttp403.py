@@ -1,19 +1,15 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 import pytest
 
 from pytest_ttnn_perf.analysis.captures.ops_rows import window
 from pytest_ttnn_perf.observe.devices import signposts_of
-from pytest_ttnn_perf.records.finding import RuleOutcome, Subject
+from pytest_ttnn_perf.records.finding import RuleOutcome
 from pytest_ttnn_perf.records.ops import Signpost
-from tests.rules.answers import Ask, Evidence, found, limit, not_measured
-from tests.rules.tables import on_host, op, table, tensor
-
-if TYPE_CHECKING:
-    from pytest_ttnn_perf.records.ops import Op, Tensor
+from tests.rules.answers import Ask, Evidence, Subject, found, limit, not_measured
+from tests.rules.tables import Op, Tensor, on_host, op, table, tensor
 
 ask = Ask("TTP403")
 LIMIT = limit(0, "executions that differ")

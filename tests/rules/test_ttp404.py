@@ -1,16 +1,12 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 import pytest
 
 from pytest_ttnn_perf.records.metric import KERNEL_TIME, Source
-from tests.rules.answers import Ask, clean, limit, not_measured
+from tests.rules.answers import Ask, Subject, clean, limit, not_measured
 from tests.rules.observations import measured, timed
-
-if TYPE_CHECKING:
-    from pytest_ttnn_perf.records.finding import Subject
 
 ask = Ask("TTP404")
 LIMIT = limit(0.2, "of the wall time")

@@ -2,10 +2,9 @@ from __future__ import annotations
 
 import pytest
 
-from pytest_ttnn_perf.records.finding import Subject
 from pytest_ttnn_perf.records.hardware import Configuration, Scalar
 from pytest_ttnn_perf.records.observation import Observation
-from tests.rules.answers import Ask, clean, limit, not_applicable, not_measured
+from tests.rules.answers import Ask, Subject, clean, limit, not_applicable, not_measured
 from tests.rules.tables import op, table
 
 ask = Ask("TTP405")

@@ -4,8 +4,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from pytest_ttnn_perf.records.finding import Subject
-from tests.rules.answers import Ask, clean, found, limit, not_measured
+from tests.rules.answers import Ask, Subject, clean, found, limit, not_measured
 from tests.rules.observations import measured
 
 if TYPE_CHECKING:

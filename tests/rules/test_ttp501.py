@@ -2,8 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from pytest_ttnn_perf.records.finding import Subject
-from tests.rules.answers import Ask, clean, limit, not_measured
+from tests.rules.answers import Ask, Subject, clean, limit, not_measured
 from tests.rules.observations import io_measured, measured
 
 ask = Ask("TTP501")

@@ -1,14 +1,9 @@
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import pytest
 
-from tests.rules.answers import Ask, limit, not_applicable, not_measured
+from tests.rules.answers import Ask, Subject, limit, not_applicable, not_measured
 from tests.rules.observations import io_measured, measured, timed
-
-if TYPE_CHECKING:
-    from pytest_ttnn_perf.records.finding import Subject
 
 ask = Ask("TTP502")
 LIMIT = limit(0.5, "of the shorter one")

@@ -1,9 +1,7 @@
 from __future__ import annotations
 
-from pytest_ttnn_perf.records.finding import Subject
-from pytest_ttnn_perf.records.ttnn_report import Operation
-from tests.rules.answers import Ask, Evidence, clean, limit, not_applicable, not_measured
-from tests.rules.reports import record, report
+from tests.rules.answers import Ask, Evidence, Subject, clean, limit, not_applicable, not_measured
+from tests.rules.reports import Operation, record, report
 from tests.rules.tables import op, table
 
 ask = Ask("TTP504")

@@ -2,10 +2,8 @@ from __future__ import annotations
 
 import pytest
 
-from pytest_ttnn_perf.records.finding import Subject
-from pytest_ttnn_perf.records.ttnn_report import Operation
-from tests.rules.answers import Ask, Evidence, clean, found, not_applicable, not_measured
-from tests.rules.reports import record, report
+from tests.rules.answers import Ask, Evidence, Subject, clean, found, not_applicable, not_measured
+from tests.rules.reports import Operation, record, report
 
 ask = Ask("TTP505")
 MIB = 2**20

@@ -2,18 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import pytest
 
-from pytest_ttnn_perf.records.finding import Subject
-from tests.rules.answers import Ask, Evidence, clean, limit, not_applicable, not_measured
+from tests.rules.answers import Ask, Evidence, Subject, clean, limit, not_applicable, not_measured
 from tests.rules.convolving import NOT_ASKED, called, conv, convolving, output
-from tests.rules.reports import report
+from tests.rules.reports import Operation, report
 from tests.rules.tables import op, table
-
-if TYPE_CHECKING:
-    from pytest_ttnn_perf.records.ttnn_report import Operation
 
 ask = Ask("TTP602")
 LIMIT = limit(0, "convolutions")

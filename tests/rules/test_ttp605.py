@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from pytest_ttnn_perf.records.finding import Subject
-from pytest_ttnn_perf.records.ttnn_report import Operation
-from tests.rules.answers import Ask, Evidence, limit, not_applicable
+from tests.rules.answers import Ask, Evidence, Subject, limit, not_applicable
 from tests.rules.convolving import called, conv, convolving, output
-from tests.rules.reports import report
+from tests.rules.reports import Operation, report
 from tests.rules.tables import op, table, tensor
 
 ask = Ask("TTP605")

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pytest_ttnn_perf.records.finding import Subject
-from tests.rules.answers import Ask, Evidence, clean, limit, not_applicable, not_measured
+from tests.rules.answers import Ask, Evidence, Subject, clean, limit, not_applicable, not_measured
 from tests.rules.convolving import called, conv, convolving, output
 from tests.rules.tables import op, table
 

@@ -6,11 +6,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from pytest_ttnn_perf.records.finding import Subject
 from pytest_ttnn_perf.records.hardware import Hardware
-from pytest_ttnn_perf.records.observation import Observation
-from tests.rules.answers import Ask, clean, limit, not_applicable, not_measured
-from tests.rules.observations import measured
+from tests.rules.answers import Ask, Subject, clean, limit, not_applicable, not_measured
+from tests.rules.observations import Observation, measured
 from tests.rules.reports import COPY, NO_DATA_PARALLELISM, linear, placed, report
 from tests.rules.tables import op, table
 

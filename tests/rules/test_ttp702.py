@@ -6,10 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from pytest_ttnn_perf.records.finding import Subject
-from pytest_ttnn_perf.records.ttnn_report import Operation
-from tests.rules.answers import Ask, Evidence, clean, limit, not_applicable, not_measured
-from tests.rules.reports import COPY, NO_DATA_PARALLELISM, linear, placed, record, report
+from tests.rules.answers import Ask, Evidence, Subject, clean, limit, not_applicable, not_measured
+from tests.rules.reports import COPY, NO_DATA_PARALLELISM, Operation, linear, placed, record, report
 
 ask = Ask("TTP702")
 LIMIT = limit(0, "weights")

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from pytest_ttnn_perf.records.finding import Subject
-from tests.rules.answers import Ask, Evidence, clean, limit, not_applicable, not_measured
+from tests.rules.answers import Ask, Evidence, Subject, clean, limit, not_applicable, not_measured
 from tests.rules.tables import on_host, op, table
 
 ask = Ask("TTP704")

@@ -2,9 +2,8 @@ from __future__ import annotations
 
 import pytest
 
-from pytest_ttnn_perf.records.finding import Subject
 from pytest_ttnn_perf.records.ttlang import ProblemKind
-from tests.rules.answers import Ask, Evidence, limit, not_measured
+from tests.rules.answers import Ask, Evidence, Subject, limit, not_measured
 from tests.rules.kernel_logs import printed, program
 
 ask = Ask("TTP801")

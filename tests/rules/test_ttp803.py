@@ -1,14 +1,9 @@
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import pytest
 
-from tests.rules.answers import Ask, Evidence, limit, not_applicable, not_measured
+from tests.rules.answers import Ask, Evidence, Subject, limit, not_applicable, not_measured
 from tests.rules.kernel_logs import printed, program
-
-if TYPE_CHECKING:
-    from pytest_ttnn_perf.records.finding import Subject
 
 ask = Ask("TTP803")
 LIMIT = limit(0.5, "of the transfers")

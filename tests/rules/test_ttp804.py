@@ -1,15 +1,10 @@
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import pytest
 
 from pytest_ttnn_perf.records.ttlang import Roofline, ThreadWork, TtlangLog
-from tests.rules.answers import Ask, Evidence, limit, not_measured
+from tests.rules.answers import Ask, Evidence, Subject, limit, not_measured
 from tests.rules.kernel_logs import printed, program
-
-if TYPE_CHECKING:
-    from pytest_ttnn_perf.records.finding import Subject
 
 ask = Ask("TTP804")
 LIMIT = limit(0.1, "of the longer work")

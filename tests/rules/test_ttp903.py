@@ -1,16 +1,12 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from pytest_ttnn_perf.measure.pcc import compare
 from tests.rules.answers import Ask, Evidence, limit, not_measured
-from tests.rules.observations import accuracy, measured, timed
-
-if TYPE_CHECKING:
-    from pytest_ttnn_perf.records.observation import MetricObservation
+from tests.rules.observations import MetricObservation, accuracy, measured, timed
 
 ask = Ask("TTP903")
 LIMIT = limit(0, "outputs")

@@ -2,18 +2,13 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 import pytest
 
 from pytest_ttnn_perf.gate.judge import judge_test
 from pytest_ttnn_perf.records.baseline import Accepted, MetricBaseline, Session, TestBaseline
-from tests.rules.answers import Ask, Evidence, clean, limit, not_measured
-from tests.rules.observations import accuracy, measured, timed
-
-if TYPE_CHECKING:
-    from pytest_ttnn_perf.records.finding import Subject
-    from pytest_ttnn_perf.records.observation import MetricObservation
+from tests.rules.answers import Ask, Evidence, Subject, clean, limit, not_measured
+from tests.rules.observations import MetricObservation, accuracy, measured, timed
 
 ask = Ask("TTP904")
 LIMIT = limit(0.002, "PCC")

@@ -4,9 +4,8 @@ import math
 from dataclasses import replace
 
 from pytest_ttnn_perf.records.metric import Better, Kind, Metric
-from pytest_ttnn_perf.records.observation import Limits, MetricObservation
 from tests.rules.answers import Ask, Evidence, clean, limit, not_applicable, not_measured
-from tests.rules.observations import accuracy, measured, timed
+from tests.rules.observations import Limits, MetricObservation, accuracy, measured, timed
 
 ask = Ask("TTP905")
 LIMIT = limit(10.0, "ns")
