@@ -6,6 +6,7 @@ from collections import Counter
 from typing import TYPE_CHECKING, BinaryIO, Final, NamedTuple
 
 from pytest_ttnn_perf._base.errors import InputError
+from pytest_ttnn_perf._base.files import reading
 from pytest_ttnn_perf.analysis.captures.ops_cells import (
     PER_CORE,
     CellError,
@@ -56,13 +57,8 @@ def read_cpp_report(file: Path) -> OpTable:
     Raises:
         InputError: with file and line; also for a file that is cut, or has no row.
     """
-    try:
-        with file.open("rb") as stream:
-            return _read(file, stream)
-    except IsADirectoryError as cause:
-        raise InputError(file, "expected a file, found a folder") from cause
-    except OSError as cause:
-        raise InputError(file, f"cannot read: {cause.strerror or cause}") from cause
+    with reading(file), file.open("rb") as stream:
+        return _read(file, stream)
 
 
 class _Row(NamedTuple):

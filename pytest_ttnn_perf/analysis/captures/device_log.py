@@ -7,6 +7,7 @@ from array import array
 from typing import TYPE_CHECKING, BinaryIO, Final, NamedTuple
 
 from pytest_ttnn_perf._base.errors import InputError
+from pytest_ttnn_perf._base.files import reading
 from pytest_ttnn_perf.records.ttnn_report import DeviceLog, ProgramTime, RiscTime
 
 if TYPE_CHECKING:
@@ -165,13 +166,8 @@ def read_device_log(file: Path) -> DeviceLog:
     Raises:
         InputError: with file and line; also for a log that is cut inside a line, or has no row.
     """
-    try:
-        with file.open("rb") as stream:
-            return _Reader(file, stream).read()
-    except IsADirectoryError as cause:
-        raise InputError(file, "expected a file, found a folder") from cause
-    except OSError as cause:
-        raise InputError(file, f"cannot read: {cause.strerror or cause}") from cause
+    with reading(file), file.open("rb") as stream:
+        return _Reader(file, stream).read()
 
 
 class _Places(NamedTuple):

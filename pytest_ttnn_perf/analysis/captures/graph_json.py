@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import re
-import stat
 from collections import Counter
 from typing import TYPE_CHECKING, Final
 
 from pytest_ttnn_perf._base.errors import InputError
-from pytest_ttnn_perf._base.files import parse_json
+from pytest_ttnn_perf._base.files import parse_json, reading
 from pytest_ttnn_perf.analysis.captures.report_db_graph import (
     Inside,
     device_of,
@@ -59,21 +58,16 @@ def read_graph_json(file: Path) -> GraphCapture:
 
 def _text(file: Path) -> str:
     try:
-        if stat.S_ISDIR(file.stat().st_mode):
-            raise InputError(file, "expected a file, found a folder")
-        with file.open("rb") as stream:
-            content = stream.read(LARGEST_FILE_BYTES + 1)
-        if len(content) > LARGEST_FILE_BYTES:
-            raise InputError(
-                file,
-                f"larger than {LARGEST_FILE_BYTES // 10**6} MB: import it with ttnn.graph_report, "
-                "and give the db.sqlite that this writes",
-            )
-        return content.decode("utf-8")
-    except UnicodeDecodeError as cause:
-        raise InputError(file, f"not a text file: {cause.reason} at byte {cause.start}") from cause
-    except OSError as cause:
-        raise InputError(file, f"cannot read: {cause.strerror or cause}") from cause
+        with reading(file):
+            with file.open("rb") as stream:
+                content = stream.read(LARGEST_FILE_BYTES + 1)
+            if len(content) > LARGEST_FILE_BYTES:
+                problem = (
+                    f"larger than {LARGEST_FILE_BYTES // 10**6} MB: import it with "
+                    "ttnn.graph_report, and give the db.sqlite that this writes"
+                )
+                raise InputError(file, problem)
+            return content.decode("utf-8")
     except ValueError as cause:  # a null character in the name
         raise InputError(file, f"cannot read: {cause}") from cause
 

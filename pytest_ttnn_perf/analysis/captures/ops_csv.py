@@ -8,6 +8,7 @@ from operator import itemgetter
 from typing import TYPE_CHECKING, Any, BinaryIO, Final, TypeVar
 
 from pytest_ttnn_perf._base.errors import InputError
+from pytest_ttnn_perf._base.files import reading
 from pytest_ttnn_perf.analysis.captures.ops_cells import (
     ATTRIBUTES,
     NO_TEXT,
@@ -416,7 +417,7 @@ def read_ops_csv(file: Path) -> OpTable:
     Raises:
         InputError: with file and line; also for a file that is cut, or has no row at all.
     """
-    try:
+    with reading(file):
         with file.open("rb", buffering=READ_AT_ONCE) as stream:
             layouts = layouts_of(file, read_header(file, stream))
             first = _read(file, stream, layouts[0])
@@ -424,10 +425,6 @@ def read_ops_csv(file: Path) -> OpTable:
             return first
         others = (_read_again(file, layout) for layout in layouts[1:])
         return next((table for table in others if table.devices), first)
-    except IsADirectoryError as cause:
-        raise InputError(file, "expected a file, found a folder") from cause
-    except OSError as cause:
-        raise InputError(file, f"cannot read: {cause.strerror or cause}") from cause
 
 
 def _read_again(file: Path, layout: Layout) -> OpTable:

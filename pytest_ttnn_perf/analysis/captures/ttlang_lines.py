@@ -6,7 +6,7 @@ import re
 from typing import TYPE_CHECKING, Final
 
 from pytest_ttnn_perf._base.errors import InputError
-from pytest_ttnn_perf._base.files import read_text
+from pytest_ttnn_perf._base.files import read_text, reading
 from pytest_ttnn_perf.records.ttlang import Problem, ProblemKind
 
 if TYPE_CHECKING:
@@ -40,10 +40,8 @@ def bounded_text(file: Path, *, largest: int = LARGEST_FILE) -> str:
     Raises:
         InputError: it is, or cannot be read, or is no text, or is empty.
     """
-    try:
+    with reading(file):
         size = file.stat().st_size
-    except OSError as cause:
-        raise InputError(file, f"cannot read: {cause.strerror or cause}") from cause
     if size > largest:
         raise InputError(file, f"too large: {size:,} bytes, of at most {largest:,}")
     text = read_text(file)

@@ -9,7 +9,7 @@ from collections import Counter
 from typing import TYPE_CHECKING, BinaryIO, Final, NamedTuple, cast
 
 from pytest_ttnn_perf._base.errors import DecodeError, InputError
-from pytest_ttnn_perf._base.files import loads
+from pytest_ttnn_perf._base.files import loads, reading
 from pytest_ttnn_perf.analysis.captures.ttlang_lines import bounded_text, is_rule, plain_lines
 from pytest_ttnn_perf.records.json_value import Value
 from pytest_ttnn_perf.records.ttlang import SimCounters, SimTensor
@@ -279,19 +279,15 @@ def read_sim_trace(file: Path) -> SimCounters:
         InputError: with file and line; also for a trace that is cut, or has no event.
     """
     try:
-        with file.open("rb") as plain:
+        with reading(file), file.open("rb") as plain:
             packed = plain.read(len(_GZIP_MAGIC)) == _GZIP_MAGIC
             plain.seek(0)
             if not packed:
                 return _read_events(file, plain)
             with gzip.GzipFile(fileobj=plain) as unpacked:
                 return _read_events(file, cast("BinaryIO", unpacked))
-    except IsADirectoryError as cause:
-        raise InputError(file, "expected a file, found a folder") from cause
     except (EOFError, zlib.error) as cause:
         raise InputError(file, f"not a whole gzip file: {cause}") from cause
-    except OSError as cause:
-        raise InputError(file, f"cannot read: {cause.strerror or cause}") from cause
 
 
 def _read_events(file: Path, stream: BinaryIO) -> SimCounters:
