@@ -210,10 +210,6 @@ def _count(edits: Edits, *, dry_run: bool) -> str:
     return "; ".join(parts) + ("; dry run: nothing is written" if dry_run else "")
 
 
-def _test_text(edit: TestEdit) -> str:
-    return edit.test if edit.renamed_to is None else f"{edit.test} → {edit.renamed_to}"
-
-
 def _level(edit: MetricEdit, level: Level | None) -> str:
     if level is None:
         return "-"
@@ -233,7 +229,8 @@ def _change_text(edit: MetricEdit) -> str:
 
 _COLUMNS: Final[Columns[tuple[TestEdit, MetricEdit]]] = Columns(
     Column("key", lambda row: row[0].key, "key", once=True),
-    Column("test", lambda row: row[0].test, "test", lambda row: _test_text(row[0]), once=True),
+    Column("test", lambda row: row[0].test, "test",
+           lambda row: " → ".join(filter(None, (row[0].test, row[0].renamed_to))), once=True),
     Column("renamed_to", lambda row: row[0].renamed_to),
     Column("metric", lambda row: row[1].metric.name, "metric"),
     Column("what", lambda row: row[1].what),

@@ -83,17 +83,13 @@ def run(options: argparse.Namespace) -> Result:
     if options.tests:
         message = f"tests are named with --log: ttnn-perf baseline list --log {options.tests[0]}"
         raise UsageError(message)
-    return Result(list_baselines(root).text(options.format))
-
-
-def list_baselines(root: Path) -> Listing:
-    """List every stored metric: its centre, how many sessions it rests on, and why it is there."""
     found = [stored for file in BaselineStore(root).all_files() for stored in _stored_in(file)]
     tests = len({(stored.key, stored.test) for stored in found})
     count = f"{counted(len(found), 'metric')} of {counted(tests, 'test')}"
     lines = (*_STORED_COLUMNS.table(found), count)
     document = {"baselines": _STORED_COLUMNS.objects(found)}
-    return Listing(lines, document, _STORED_COLUMNS.names, _STORED_COLUMNS.rows(found))
+    listing = Listing(lines, document, _STORED_COLUMNS.names, _STORED_COLUMNS.rows(found))
+    return Result(listing.text(options.format))
 
 
 def _stored_in(file: StoredFile) -> Iterator[_Stored]:

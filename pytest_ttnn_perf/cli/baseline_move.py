@@ -75,7 +75,14 @@ def run_prune(options: argparse.Namespace) -> Result:
     remarks = [f"kept: {text}" for text in renaming_texts(found)]
     remarks += _kept(run, files, key=key)
     edits = _edits(gone, store, remarks=remarks)
-    return show_then_write(edits, options, lambda: _remove(store, gone))
+
+    def write() -> tuple[str, ...]:
+        for hardware in dict.fromkeys(orphan.hardware for orphan in gone):
+            own = (orphan.test for orphan in gone if orphan.hardware == hardware)
+            store.amend(hardware, dict.fromkeys(own, lambda _: None))
+        return ()
+
+    return show_then_write(edits, options, write)
 
 
 def _full_run(record: Path, *, full: bool) -> Run:
@@ -131,13 +138,6 @@ def _edits(gone: list[Orphan], store: BaselineStore, *, remarks: list[str]) -> E
     return Edits(tuple(tests), files, remarks=tuple(remarks))
 
 
-def _remove(store: BaselineStore, gone: list[Orphan]) -> tuple[str, ...]:
-    for hardware in dict.fromkeys(orphan.hardware for orphan in gone):
-        own = (orphan.test for orphan in gone if orphan.hardware == hardware)
-        store.amend(hardware, dict.fromkeys(own, lambda _: None))
-    return ()
-
-
 _Moves = dict["Hardware", dict[str, str]]
 
 
@@ -159,10 +159,15 @@ def run_rename(options: argparse.Namespace) -> Result:
             stored = store.find(hardware, old)
             assert stored is not None, f"{old} was found, and is not there"
             what = dict.fromkeys(stored.metrics, "renamed")
-            note = _table_note(root, hardware, stored)
+            table = key_folder(root, hardware) / (stored.ops or "")
+            note, moved = None, replace(stored, ops=None)
+            if stored.ops is not None and table.exists():
+                moved = replace(stored, op_table=read_ops_file(table))
+            elif stored.ops is not None:
+                note = f"its op table {stored.ops} is missing; it goes on without one"
             edit = metric_edits(stored, stored, what)
             tests.append(TestEdit(hardware.key, old, edit, renamed_to=new, note=note))
-            then |= {old: None, new: _with_table(root, hardware, stored)}
+            then |= {old: None, new: moved}
         changes.append((hardware, then))
     edits = Edits(tuple(tests), file_edits(store, changes, cwd=Path.cwd()))
 
@@ -210,16 +215,3 @@ def _kind(name: str) -> str:
         return "test"
     # Of baselines that other programs record, a file may have any name.
     return "file" if name.endswith("::") or "." in place.rpartition("/")[2] else "folder or file"
-
-
-def _with_table(root: Path, hardware: Hardware, test: TestBaseline) -> TestBaseline:
-    file = key_folder(root, hardware) / (test.ops or "")
-    if test.ops is None or not file.exists():
-        return replace(test, ops=None)
-    return replace(test, op_table=read_ops_file(file))
-
-
-def _table_note(root: Path, hardware: Hardware, test: TestBaseline) -> str | None:
-    if test.ops is None or (key_folder(root, hardware) / test.ops).exists():
-        return None
-    return f"its op table {test.ops} is missing; it goes on without one"

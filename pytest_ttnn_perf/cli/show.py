@@ -96,9 +96,7 @@ def ops_listing(table: OpTable, *, name: str) -> Listing:
     lines = [f"{name}: {table.format}{arch}; {counted(len(table), 'op')} on {devices}", ""]
     if groups:
         lines += [*_OP_COLUMNS.table(groups), "", _categories(groups), ""]
-    lines += [*_devices(table), *_traces(table), *_signposts(table)]
-    reasons = ", ".join(f"{count} {reason}" for reason, count in table.dropped.items() if count)
-    lines.append(f"rows: {table.rows}; dropped: {reasons or 'none'}")
+    lines += _notes(table)
     document = {
         "format": table.format,
         "arch": table.arch,
@@ -154,24 +152,20 @@ def _categories(groups: Sequence[_Group]) -> str:
     return "by category: " + ", ".join(f"{name} {share * 100:.1f} %" for name, share in parts)
 
 
-def _devices(table: OpTable) -> Iterator[str]:
+def _notes(table: OpTable) -> Iterator[str]:
     totals = [f"{d}: {format_ns(ns)}" for d, ns in table.kernel_ns_by_device.items()]
     if totals:
         yield "kernel time by device: " + ", ".join(totals)
-
-
-def _traces(table: OpTable) -> Iterator[str]:
     for trace in table.traces:
         state = "complete" if trace.complete else "INCOMPLETE: replays ran different ops"
         replays = counted(trace.replays, "replay")
         yield f"trace {trace.trace} on device {trace.device}: {replays}, {state}"
-
-
-def _signposts(table: OpTable) -> Iterator[str]:
     if table.signposts:
         marks = ", ".join(f"{mark.name} (after {mark.position})" for mark in table.signposts[:20])
         more = len(table.signposts) - 20
         yield f"signposts: {marks}" + (f", and {more} more" if more > 0 else "")
+    reasons = ", ".join(f"{count} {reason}" for reason, count in table.dropped.items() if count)
+    yield f"rows: {table.rows}; dropped: {reasons or 'none'}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -235,10 +235,6 @@ def _rate(rate: float | None) -> str:
     return f"< {_LEAST_RATE * 100:.2f} %" if rate < _LEAST_RATE else f"{rate * 100:.2f} %"
 
 
-def _value(row: Calibrated) -> str:
-    return format_value(row.baseline.metric, row.centre)
-
-
 def _as_read(row: Calibrated, change: float | None) -> str:
     """Return a change as the gate's own table has it: half the throughput is a loss of 50 %."""
     return format_fraction(row.baseline.metric.as_read(change))
@@ -249,7 +245,8 @@ _COLUMNS: Final[Columns[Calibrated]] = Columns(
     Column("metric", lambda r: r.baseline.metric.name, "metric"),
     Column("unit", lambda r: r.baseline.metric.unit),
     Column("sessions", lambda r: len(r.baseline.sessions)),
-    Column("median", lambda r: r.centre, "median", _value, right=True),
+    Column("median", lambda r: r.centre, "median",
+           lambda r: format_value(r.baseline.metric, r.centre), right=True),
     Column("within_sd", lambda r: r.within, "within", lambda r: _percent(r.within), right=True),
     Column("between_sd", lambda r: r.between, "between", lambda r: _percent(r.between), right=True),
     Column("limit", lambda r: r.limit, "limit", lambda r: _as_read(r, r.limit), right=True),
@@ -392,7 +389,7 @@ def _write_baselines(
         if metrics:
             hardware = seen[0].hardware or host_hardware()
             baseline = TestBaseline(accepted, metrics, seen[0].setting, op_table=seen[-1].ops)
-            changes.setdefault(hardware, {})[test] = _replacement(baseline)
+            changes.setdefault(hardware, {})[test] = partial(_replace, baseline)
     if not changes:
         return [*refused, "nothing was written"], False
     try:
@@ -424,5 +421,5 @@ def _what_is_worse(seen: Sequence[Observation], store: BaselineStore, test: str)
     return next(worse, None)
 
 
-def _replacement(baseline: TestBaseline) -> Callable[[TestBaseline | None], TestBaseline]:
-    return lambda _: baseline
+def _replace(baseline: TestBaseline, _: TestBaseline | None) -> TestBaseline:
+    return baseline

@@ -71,8 +71,7 @@ def progress_block(progress: Progress) -> Iterator[str]:
     yield from first_step(progress)
 
 
-def progress_document(progress: Progress) -> dict[str, object]:
-    """Return it as plain JSON."""
+def _progress_document(progress: Progress) -> dict[str, object]:
     return {
         "steps": [asdict(step) | {"state": step.state.value} for step in progress.all],
         "model_kind": progress.kind.value if progress.kind else None,
@@ -208,7 +207,7 @@ def checklist_listing(
     document = {
         "rules": [finding_document(finding) for finding in findings],
         "bottleneck": bottleneck,
-        "progress": progress_document(progress) if progress else None,
+        "progress": _progress_document(progress) if progress else None,
     }
     return Listing((*lines, count_line(findings)), document, _FIELDS, rows)
 

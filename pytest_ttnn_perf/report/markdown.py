@@ -191,8 +191,8 @@ _MOST_TESTS: Final = 10
 _MOST_FINDINGS: Final = 5
 
 
-def _findings_section(report: CiReport) -> Section | None:
-    """Lay out what was found, rule by rule, errors first; None if nothing was."""
+def _findings_section(report: CiReport) -> Iterator[Section]:
+    """Lay out what was found, rule by rule, errors first."""
     rules: dict[Level, dict[str, dict[Finding, list[str]]]] = {Level.ERROR: {}, Level.WARNING: {}}
     for judged in report.tests:
         for finding in judged.findings:
@@ -202,26 +202,26 @@ def _findings_section(report: CiReport) -> Section | None:
                 same.setdefault(finding, []).append(judged.observation.test)
     counts = ", ".join(counted(len(found), k.value) for k, found in rules.items() if found)
     if not counts:
-        return None
+        return
     items = (
         _rule(found, is_open=level is Level.ERROR)
         for level, by_code in rules.items()
         for found in by_code.values()
     )
-    return Section(f"\n### Checklist: {counts}\n\n", tuple(items), noun="rule")
+    yield Section(f"\n### Checklist: {counts}\n\n", tuple(items), noun="rule")
 
 
-def _progress_section(report: CiReport) -> Section | None:
-    """Lay out how far each model has come, folded away; None where nothing is known."""
+def _progress_section(report: CiReport) -> Iterator[Section]:
+    """Lay out how far each model has come, folded away."""
     progress = report.summary_options.progress
     if not progress:
-        return None
+        return
     head = _summary("Optimization progress") + _heading_rows((*PROGRESS_TITLES, "first"))
     rows = (
         table_row((code(test), *progress_cells(steps), prose("; ".join(first_step(steps)) or "-")))
         for test, steps in progress
     )
-    return Section(f"\n{head}", tuple(rows), _FOLDED, noun="row")
+    yield Section(f"\n{head}", tuple(rows), _FOLDED, noun="row")
 
 
 def _rule(found: dict[Finding, list[str]], *, is_open: bool) -> str:
@@ -311,13 +311,6 @@ def _missing_sections(report: CiReport) -> Iterator[Section]:
     yield from _commands("\nRecord them with:\n\n", commands)
 
 
-def _metrics_section(report: CiReport) -> Section:
-    """Lay out everything that was judged, folded away."""
-    rows = tuple(_row(judged, verdict) for judged in report.tests for verdict in judged.verdicts)
-    head = _summary(f"All metrics: {len(rows):,}")
-    return Section(f"\n{head}{_HEADING}", rows, _FOLDED, noun="row")
-
-
 def _at(report: CiReport, judged: JudgedTest, level: Level) -> list[Verdict]:
     return [verdict for verdict in judged.verdicts if report.level(judged, verdict) is level]
 
@@ -373,9 +366,15 @@ def markdown_text(report: CiReport, *, most_bytes: int = COMMENT_BYTES) -> str:
     parts = list(_parts(report))
     quiet = not parts
     environment = [Section(text) for text in [_environment(report)] if text]
-    metrics = [_metrics_section(report)] if any(judged.verdicts for judged in report.tests) else []
-    folded = [part for part in (_progress_section(report), _drifts(report)) if part]
-    sections = [Section(_headline(report, quiet=quiet)), *parts, *environment, *folded, *metrics]
+    folded = [*_progress_section(report)]
+    if report.summary_options.drifts:
+        lines = [f"- {prose(drift_line(drift))}\n" for drift in report.summary_options.drifts]
+        folded.append(Section(f"\n{_summary(f'Drift: {len(lines)}')}", tuple(lines), _FOLDED))
+    rows = [_row(judged, verdict) for judged in report.tests for verdict in judged.verdicts]
+    if rows:
+        head = f"\n{_summary(f'All metrics: {len(rows):,}')}{_HEADING}"
+        folded.append(Section(head, tuple(rows), _FOLDED, noun="row"))
+    sections = [Section(_headline(report, quiet=quiet)), *parts, *environment, *folded]
     whole = code(report.record) if report.record else None
     return _fit_to_size(sections, _closing(report), most_bytes=most_bytes, whole=whole)
 
@@ -386,9 +385,7 @@ def _parts(report: CiReport) -> Iterator[Section]:
     yield from _lost(report)
     yield from _machine(report)
     yield from _improved_sections(report)
-    found = _findings_section(report)
-    if found:
-        yield found
+    yield from _findings_section(report)
     yield from _missing_sections(report)
 
 
@@ -433,12 +430,6 @@ def _machine(report: CiReport) -> Iterator[Section]:
         yield Section(
             f"{text}\nIf it is to stay:\n\n{_code_block([summary_options.rerun.accept_all()])}"
         )
-
-
-def _drifts(report: CiReport) -> Section | None:
-    drifts = report.summary_options.drifts
-    lines = tuple(f"- {prose(drift_line(drift))}\n" for drift in drifts)
-    return Section(f"\n{_summary(f'Drift: {len(drifts)}')}", lines, _FOLDED) if drifts else None
 
 
 def _environment(report: CiReport) -> str:

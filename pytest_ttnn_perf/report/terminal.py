@@ -227,7 +227,10 @@ def count_line(tests: Sequence[JudgedTest], *, failed: int) -> str:
     )
     outcome_counts = ", ".join(f"{outcomes[o]} {o.value}" for o in Outcome if outcomes[o])
     gated = sum(1 for judged in tests if judged.verdicts)
-    recorded = sum(len(set(j.observation.metrics) - _judged_metrics(j)) for j in tests)
+    recorded = 0
+    for judged in tests:
+        names = {v.metric.name for v in judged.verdicts if v.reason is not Reason.EXPLAINS}
+        recorded += len(set(judged.observation.metrics) - names)
     parts = [f"{counted(gated, 'test')} gated"]
     parts += [f"{failed} failed"] if failed else []
     written = sum(1 for judged in tests if judged.written)
@@ -236,11 +239,6 @@ def count_line(tests: Sequence[JudgedTest], *, failed: int) -> str:
     parts += [f"{recorded} recorded only"] if recorded else []
     parts += filter(None, [findings_count(tests)])
     return "; ".join(parts)
-
-
-def _judged_metrics(judged: JudgedTest) -> set[str]:
-    explains = Reason.EXPLAINS
-    return {verdict.metric.name for verdict in judged.verdicts if verdict.reason is not explains}
 
 
 def _name(text: str) -> str:
