@@ -180,7 +180,7 @@ def refusal_of(
 
 
 def _seen_once(verdict: Verdict, judged: JudgedTest) -> bool:
-    """Return whether a gain rests on one process where another could have told otherwise."""
+    """Return whether a gain was measured by one process only, though another may differ."""
     observed = judged.observation.metrics.get(verdict.metric.name)
     by_luck = verdict.metric.compared_by_ratio and verdict.metric.source not in MEASURED_ONCE
     gained = verdict.outcome is Outcome.IMPROVED and observed is not None
@@ -391,7 +391,7 @@ class _Accepting:
         return relabel_shifted(judged, shift) if shift and update is not Update.ALL else judged
 
     def _accepted(self) -> Accepted:
-        """Return who the numbers come from: the machine and the commit of the record."""
+        """Return the provenance of the numbers: the machine and the commit of the first record."""
         return acceptance_now(next(iter(self.runs.values())).environment, self.asked.reason)
 
 

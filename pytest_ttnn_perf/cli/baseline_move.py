@@ -100,7 +100,7 @@ def _full_run(record: Path, *, full: bool) -> Run:
 
 
 def _kept(run: Run, files: Sequence[StoredFile], *, key: str | None) -> Iterator[str]:
-    """Say of which baselines nothing is known, so that silence does not look like an answer."""
+    """Name the baselines that are kept because the run does not show whether they are in use."""
     assert run.coverage is not None, "without it, nothing is known of any"
     existing, used = {*run.tests, *run.coverage.others}, hardware_of(run)
     functions = run.coverage.functions(run.tests)

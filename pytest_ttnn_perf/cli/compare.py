@@ -93,7 +93,7 @@ def _after_cell(pair: Pair) -> str:
 
 
 def _note(pair: Pair) -> str:
-    """Say which way a metric went, or why nobody can tell."""
+    """Return better, worse, different or unchanged, or why two values are not comparable."""
     if pair.before is None:
         return "only after"
     if pair.after is None:

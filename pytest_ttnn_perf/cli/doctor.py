@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """One thing that was looked at. ``ok`` is None where it could not be told.
+    """One thing that was looked at. ``ok`` is None where it is not known.
 
     ``blocks`` says that a gate would fail here for it; others only make it worse.
     """
@@ -56,7 +56,7 @@ class Check:
 
 @dataclass(frozen=True, slots=True)
 class Diagnosis:
-    """``key`` is None where the hardware could not be told; ``profiler`` is what auto chooses."""
+    """``key`` is None where the hardware is not known; ``profiler`` is what auto chooses."""
 
     key: str | None
     build: Build

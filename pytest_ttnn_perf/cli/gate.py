@@ -80,7 +80,7 @@ def gate_document(
 
 @dataclass(frozen=True, slots=True)
 class Gate:
-    """How recorded runs are judged, and for whom."""
+    """The settings that recorded runs are judged by, and the CI job that reads the result."""
 
     settings: Settings
     rerun: Rerun

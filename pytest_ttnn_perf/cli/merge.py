@@ -42,7 +42,7 @@ class Part:
         return f"{self.hardware.key}, {self.first.label}" if self.first.label else self.hardware.key
 
     def takes(self, hardware: Hardware, run: Run, tests: dict[str, JudgedTest]) -> bool:
-        """Tell whether tests can be another shard of it."""
+        """Return whether tests can be another shard of it."""
         same = self.hardware == hardware and self.first.label == run.label
         return same and self.tests.keys().isdisjoint(tests)
 
@@ -98,7 +98,7 @@ def run(options: argparse.Namespace) -> Result:
 
 
 def parts_of(runs: Iterator[tuple[Path, Run]]) -> list[Part]:
-    """Sort the tests of records by system, label, and so that no test counts for another."""
+    """Group the tests of records by system and label; a test that comes twice starts a new part."""
     parts: list[Part] = []
     for record, run in runs:
         by_hardware: dict[Hardware, dict[str, JudgedTest]] = {}

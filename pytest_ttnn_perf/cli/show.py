@@ -300,7 +300,7 @@ def plain(value: object) -> Any:
 
 
 def _is_table(value: object) -> bool:
-    """Tell a list of records, which are all of one kind."""
+    """Return whether a value is a list of objects."""
     return isinstance(value, list) and bool(value) and all(isinstance(row, dict) for row in value)
 
 
@@ -363,7 +363,7 @@ def show_file(file: Path, *, start: str | None, end: str | None, shape: str) -> 
 
 
 def presumed_kind_of(file: Path) -> ArtifactKind:
-    """Return the format of a file; what only calls itself JSON is told what a record should be."""
+    """Return the format of a file; unknown JSON counts as a run record, whose reader says more."""
     try:
         return kind_of(file)
     except InputError:

@@ -104,14 +104,14 @@ class AbResult:
 
     @property
     def failed(self) -> bool:
-        """Whether something is worse, or nobody can tell."""
+        """Whether something is worse, or could not be judged."""
         bad = any(metric.outcome in _FAILING for metric in self.compared)
         return bad or bool(self.troubles) or not self.judged_any
 
 
 @dataclass(slots=True)
 class Side:
-    """One of the two versions: what it is called, who measures it, and what that found.
+    """One of the two versions: its name, the workers that measure it, and their results.
 
     ``tests`` are those to run in the first round; None for all that are collected.
     """
@@ -132,7 +132,7 @@ class StrayedError(UsageError):
 
 
 def after_is_first(number: int) -> bool:
-    """Tell which side is measured first in a round: the working tree in those of odd number."""
+    """Return whether the working tree is measured first: in rounds of odd number."""
     return number % 2 == 1
 
 
@@ -218,7 +218,7 @@ def _run_session(
 
 @dataclass(slots=True)
 class _Listener(Listener):
-    """Hears a side's workers, and stops them if they do not run that side's code."""
+    """Receives what a side's workers send, and stops them if they do not run that side's code."""
 
     session_listener: SessionListener
     strays: list[Stray] = field(default_factory=list)

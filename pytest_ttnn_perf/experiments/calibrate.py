@@ -76,7 +76,7 @@ class Progress:
 
     @property
     def left_s(self) -> float | None:
-        """The time that the rest will take if it goes on like this; None while nobody can tell."""
+        """The time that the rest will take at this pace; None before anything is done."""
         return self.elapsed_s * (1 / self.fraction - 1) if self.fraction else None
 
 
@@ -144,7 +144,7 @@ def run_sessions(
 
 
 def calibrate_metrics(sessions: Sessions, *, confirm: int) -> Iterator[Calibrated]:
-    """Yield what the sessions tell about every time and throughput, with ``confirm`` passes."""
+    """Yield the noise and the limit of every time and throughput, with ``confirm`` passes."""
     for test, seen in sessions.good().items():
         for name, baseline in baselines_of(seen).items():
             if not baseline.metric.compared_by_ratio:

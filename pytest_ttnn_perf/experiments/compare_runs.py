@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """Something that is not the same in both runs; None where a run does not tell it."""
+    """A field that is not the same in both runs; None where a run does not have it."""
 
     field: str
     before: Scalar

@@ -61,7 +61,7 @@ def _round_to_sum(values: Sequence[float], total: int) -> list[int]:
 
 
 def causes_text(causes: Iterable[Cause], *, most: int) -> str:
-    """Tell the first causes; what several operands have in common is told once.
+    """Return the first causes in words; a cause that several operands share is named once.
 
     >>> from pytest_ttnn_perf.records.attribution import Cause
     >>> causes_text([Cause("cores", "64", "32"), Cause("in0_block_w", "2", "1")], most=2)
@@ -241,7 +241,7 @@ def _label(part: Part) -> str:
 
 
 def _why(part: Part, *, most: int) -> str:
-    """Tell the causes; that there are so many more or fewer stands in the label."""
+    """Return the causes in words, but for a changed count, which stands in the label."""
     return causes_text([cause for cause in part.causes if cause.what != "count"], most=most)
 
 

@@ -1,4 +1,4 @@
-"""The checklist in words: findings, progress, and what is said while a run is under way."""
+"""Findings and progress of the checklist, and the lines that are printed during a run."""
 
 from __future__ import annotations
 
@@ -248,7 +248,7 @@ def advice_lines(finding: Finding) -> Iterator[str]:
 
 
 def count_line(findings: Iterable[Finding]) -> str:
-    """Count the outcomes, so that what was not measured never looks clean."""
+    """Count the outcomes of rules, also of those that were not measured."""
     outcomes = Counter(finding.outcome for finding in findings)
     counts = ", ".join(
         f"{outcomes[outcome]} {outcome.value}" for outcome in RuleOutcome if outcomes[outcome]

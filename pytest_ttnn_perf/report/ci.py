@@ -38,7 +38,7 @@ class Level(Enum):
 
 @dataclass(frozen=True, slots=True)
 class CiReport:
-    """A judged run, and how it is told.
+    """A judged run, and how it is reported.
 
     ``differences`` is what is not as it was when the baselines were accepted; ``record`` where the
     whole run can be read. ``enforced``: errors of the checklist fail their test.
@@ -235,7 +235,7 @@ _LONGEST_ID: Final = 200
 
 
 def gitlab_text(report: CiReport) -> str:
-    """Return the report: what got worse or could not be told, and what the checklist found."""
+    """Return the code quality report: what got worse or has no result, and all findings."""
     issues = [issue for judged in report.tests for issue in _issues(report, judged)]
     return json.dumps(issues, indent=2) + "\n"
 

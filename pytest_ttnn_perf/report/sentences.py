@@ -253,7 +253,7 @@ class Rerun:
 
     @property
     def baselines_option(self) -> tuple[str, ...]:
-        """What commands of ``ttnn-perf`` need to be told to find the baselines of this run."""
+        """The option with which commands of ``ttnn-perf`` find the baselines of this run."""
         argv = dict(zip(self.options[::2], self.options[1::2], strict=True))
         folder = argv.get("--ttnn-perf-baselines")
         return () if folder is None else ("--baselines", folder)

@@ -138,7 +138,7 @@ _LONGEST_ID: Final = 160
 
 @dataclass(frozen=True, slots=True)
 class SummaryOptions:
-    """How a run is told: which tests failed, how to run one again, what needs no sentence."""
+    """What a summary needs beside the tests: what failed, how to run it again, what is silent."""
 
     failed: frozenset[str] = frozenset()
     rerun: Rerun = Rerun()
@@ -218,7 +218,7 @@ def failure_text(
 
 
 def count_line(tests: Sequence[JudgedTest], *, failed: int) -> str:
-    """Count what was judged and what was only recorded, so that silence never looks like a pass."""
+    """Count the tests that were gated, the outcomes of metrics, and what was only recorded."""
     outcomes = Counter(
         verdict.outcome
         for judged in tests
