@@ -1,1 +1,1 @@
-"""One format per file, told by content, and the metrics of each."""
+"""Readers of captures, one format per file, recognised by content; and their metrics."""

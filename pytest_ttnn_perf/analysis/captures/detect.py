@@ -1,4 +1,4 @@
-"""Which format a file has, by its content: names and folders of captures are the user's own."""
+"""Recognises the format of a file by its content, and reads run records and op tables."""
 
 from __future__ import annotations
 

@@ -34,7 +34,7 @@ class Marker(NamedTuple):
 
 
 class Programs:
-    """The programs so far.
+    """Collects programs from markers.
 
     Memory counts here: a core of a program is one array, the start and the end of each processor.
     """

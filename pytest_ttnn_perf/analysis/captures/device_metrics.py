@@ -1,4 +1,4 @@
-"""The times of a device, from a capture, as metrics that are gated like any other."""
+"""Metrics of captures: op tables, device logs, reports, graphs and the simulator."""
 
 from __future__ import annotations
 
@@ -282,7 +282,7 @@ def _least_pcc(scope: Scope, compared: Sequence[Comparison]) -> MetricObservatio
 
 
 def _pcc(comparison: Comparison) -> float:
-    """Return the PCC, below all others if it is none: a database has no other word for NaN."""
+    """Return the PCC; minus infinity where it is NaN, or NULL, as a database stores NaN."""
     pcc = comparison.actual_pcc
     return -math.inf if pcc is None or math.isnan(pcc) else pcc
 

@@ -157,7 +157,7 @@ def _place(buffer: Value) -> tuple[int, BufferType]:
 
 
 class _Live:
-    """The buffers that the nodes so far leave allocated.
+    """Tracks which buffers are allocated, node by node.
 
     Only releases that tell the size per bank can be summed; without it nothing is known.
     """

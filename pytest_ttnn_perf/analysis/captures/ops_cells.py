@@ -326,7 +326,7 @@ def extent(cell: bytes) -> tuple[int, int | None]:
 
 
 def in_column(name: str, read: Callable[[C], V], cell: C) -> V:
-    """Read a cell; what is wrong with it is said with the name of its column."""
+    """Read a cell; an error names its column."""
     try:
         return read(cell)
     except CellError as cause:

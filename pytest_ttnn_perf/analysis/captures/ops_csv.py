@@ -181,7 +181,7 @@ _Call = tuple[int | None, int, bytes]
 
 
 class Collector:
-    """The ops so far. ``rows`` counts all rows, whatever became of them."""
+    """Collects ops from rows. ``rows`` counts all of them, also those that are dropped."""
 
     def __init__(self, file: Path, layout: Layout) -> None:
         self._file = file
@@ -328,7 +328,7 @@ class Collector:
         self._dropped[reason] = self._dropped.get(reason, 0) + 1
 
     def table(self) -> OpTable:
-        """Return what was gathered."""
+        """Return the table of all ops."""
         signatures, shared, attributes, replays = self._numbers
         kinds, times = self._shared.known, self._times
         blank = [unread for call, unread in self._blank if call not in self._replayed]

@@ -41,7 +41,7 @@ _HEADER_BYTES: Final = 100
 
 @contextmanager
 def open_database(file: Path) -> Iterator[sqlite3.Connection]:
-    """Open a database for reading; whatever SQLite finds wrong meanwhile is an InputError."""
+    """Open a database for reading; any error of SQLite becomes an InputError."""
     import sqlite3
 
     try:
@@ -425,7 +425,7 @@ class Tables:
         return {row.identity("rank") for row in rows}
 
     def is_filled(self, table: str) -> bool:
-        """Return whether there is such a table with a row, of whatever rank."""
+        """Return whether there is such a table with a row of any rank."""
         if not self._has(table):
             return False
         query = f"SELECT 1 FROM {table} LIMIT 1"

@@ -1,4 +1,4 @@
-"""What a captured graph says of one operation: its device operations and circular buffers."""
+"""The operations of a report: device operations and circular buffers from their captured graphs."""
 
 from __future__ import annotations
 
@@ -102,7 +102,7 @@ class Inside:
         self._circular.clear()
 
     def work(self) -> Work:
-        """Return what all nodes so far say together."""
+        """Return the sum over all nodes added."""
         self._release()
         functions = [function for function in self._functions if function.on_device]
         telling = [function for function in self._functions if function.fidelities]
@@ -223,7 +223,7 @@ LONGEST_GRAPH: Final = 32_000_000
 
 @dataclass(slots=True)
 class _Parts:
-    """What was found of an operation so far."""
+    """Collects the parts of one operation from several tables."""
 
     id: int
     name: str

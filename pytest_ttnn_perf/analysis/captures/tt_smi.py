@@ -1,4 +1,4 @@
-"""The JSON that ``tt-smi -s`` writes: which boards a machine has, and how they are."""
+"""The JSON that ``tt-smi -s`` writes: the boards of a machine, their firmware and telemetry."""
 
 from __future__ import annotations
 
@@ -108,7 +108,7 @@ def _limits(part: Value) -> BoardLimits:
 
 
 def _part(value: Value, name: str) -> Value:
-    """Return an object; one that is missing is as good as an empty one."""
+    """Return an object; an empty one where it is missing."""
     found = value.optional(name)
     if found is None:
         return Value({}, value, name)

@@ -1,4 +1,4 @@
-"""The lines of a tt-lang log: without colours, with a place among them, and what is wrong."""
+"""The lines of a tt-lang log, without colours, and a reader that collects problems."""
 
 from __future__ import annotations
 
@@ -98,12 +98,12 @@ class Lines:
         return self._numbered[at][0] if self._numbered else 1
 
     def take(self) -> None:
-        """Go on to the next line: this one is understood."""
+        """Go on to the next line."""
         self._at += 1
         self._unread_in_a_row = 0
 
     def skip_unread(self, section: str) -> None:
-        """Go on to the next line: this one belongs to a section, but nobody understands it."""
+        """Go on to the next line, and report this one as not understood."""
         shown = self._numbered[self._at][1].strip()[:_MOST_SHOWN]
         self.report(ProblemKind.UNREAD, f"{section}: not understood: {shown}")
         self._at += 1

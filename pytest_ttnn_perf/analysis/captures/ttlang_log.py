@@ -253,7 +253,7 @@ def _admission(line: str) -> ProblemKind | None:
 
 @dataclass
 class _Found:
-    """The sections so far."""
+    """Collects the sections of a log."""
 
     perf_summaries: list[PerfSummary] = field(default_factory=list)
     auto_profiles: list[AutoProfile] = field(default_factory=list)

@@ -149,7 +149,7 @@ _FIELDS: Final[tuple[tuple[re.Pattern[str], Callable[[re.Match[str]], dict[str, 
 
 
 class ProgramFields:
-    """What the lines of one program said so far."""
+    """Collects the fields of one program from its lines."""
 
     def __init__(self, program_id: int, name: str | None) -> None:
         # Each entry becomes a field of the record, which has the types.
@@ -240,7 +240,7 @@ def read_perf_summary(lines: Lines) -> PerfSummary:
 
 
 class _Section:
-    """What the lines of a summary said so far."""
+    """Collects the programs of a summary from its lines."""
 
     def __init__(self) -> None:
         self.chip: tuple[str, float, int] | None = None

@@ -275,7 +275,7 @@ def read_auto_profile(lines: Lines) -> AutoProfile:
 
 
 class _Report:
-    """What the lines of a report said so far."""
+    """Collects the parts of a report from its lines."""
 
     def __init__(self) -> None:
         self.closed = False

@@ -1,4 +1,4 @@
-"""What tt-lang's simulator counted: from its trace, or from the tables made of one."""
+"""Counters of tt-lang's simulator, read from its trace or from its tables of statistics."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def tensor_names() -> tuple[str, ...]:
 
 
 class Events:
-    """The counters so far.
+    """Counts the events of a trace.
 
     Ticks begin at 0 in each operation, so the ticks of a trace are the sum of its operations'.
     Names of buffers are addresses, and change between runs: nothing is counted by them.

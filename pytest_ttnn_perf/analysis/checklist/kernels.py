@@ -1,4 +1,4 @@
-"""The programs of a tt-lang log, as far as their numbers can be trusted."""
+"""The programs of a tt-lang log, and operands that are spread over a mesh of devices."""
 
 from __future__ import annotations
 

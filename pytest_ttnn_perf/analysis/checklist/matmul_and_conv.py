@@ -1,4 +1,4 @@
-"""What rules know of matrix products and convolutions: their set-up, blocks and cores."""
+"""Matrix products and convolutions: their configuration, blocks and cores."""
 
 from __future__ import annotations
 
@@ -221,7 +221,7 @@ def check_switches(
 
 
 def heaviest(listed: Iterable[Convolution], *, of: float | None) -> Iterator[Evidence]:
-    """Yield what is to be said of convolutions, like ones as one, the slowest first."""
+    """Yield evidence of convolutions, those of one name together, the slowest first."""
     times: dict[str, list[float | None]] = defaultdict(list)
     for each in listed:
         times[each.name].append(each.kernel_ns)

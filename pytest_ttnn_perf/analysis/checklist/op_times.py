@@ -111,7 +111,7 @@ def worst_ops(
     of: float | None,
     unit: str = "ns",
 ) -> Iterator[Evidence]:
-    """Yield what is to be said of ops, those of one signature as one, the heaviest first.
+    """Yield evidence of ops, those of one signature together, the heaviest first.
 
     ``of`` is the whole that they are shares of: the kernel time of a table, mostly.
     """

@@ -1,4 +1,4 @@
-"""Sums findings up: which steps of optimizing a model are done, and which to take first."""
+"""The steps of optimizing a model that are done, the one to take first, and the bottleneck."""
 
 from __future__ import annotations
 

@@ -87,7 +87,7 @@ class CustomRule:
     needs: tuple[Input, ...] = ()
 
     def problem(self) -> str | None:
-        """Say what is wrong with the rule itself; None for nothing."""
+        """Return what is wrong with the rule itself; None if nothing is."""
         code: object = self.code
         if not isinstance(code, str) or not _CODE.fullmatch(code):
             return f"a code is three capital letters and three digits, found {code!r}"

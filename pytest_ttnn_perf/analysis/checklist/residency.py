@@ -1,4 +1,4 @@
-"""Where the tensors are that one op makes and another reads: activations, not weights."""
+"""Where activations are, which one op makes and another reads; L1, DRAM and host transfers."""
 
 from __future__ import annotations
 

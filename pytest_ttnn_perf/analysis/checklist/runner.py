@@ -1,4 +1,4 @@
-"""Asks every rule, and turns whatever it says into a finding."""
+"""Selects rules, asks them about a test, and turns their answers into findings."""
 
 from __future__ import annotations
 

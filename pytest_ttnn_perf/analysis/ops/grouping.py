@@ -1,4 +1,4 @@
-"""Op tables in few rows, and what can still be said of two of them."""
+"""Groups of like ops, as baselines store them, and the change between two such tables."""
 
 from __future__ import annotations
 

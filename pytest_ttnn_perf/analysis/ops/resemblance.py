@@ -1,4 +1,4 @@
-"""Which new test an old one may have become: by its ops and its numbers first."""
+"""Which new test a missing one may have become, by their ops, metrics and names."""
 
 from __future__ import annotations
 

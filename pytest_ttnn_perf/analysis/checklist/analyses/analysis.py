@@ -1,4 +1,4 @@
-"""What an analysis is: a name, the inputs it can use, and a look at them."""
+"""What an analysis is: a name, the inputs it can use, and the function that looks at them."""
 
 from __future__ import annotations
 
@@ -99,7 +99,7 @@ def _with_ops(subject: Subject) -> Subject:
 
 
 def _notes(table: OpTable) -> Iterator[str]:
-    """Yield what is to be known of a capture, whatever is looked at."""
+    """Yield notes on a capture that every analysis of it has."""
     on_host = sum(table.columns.host)
     if on_host:
         yield f"{counted(on_host, 'op')} ran on the host: not counted (TTP007)"
