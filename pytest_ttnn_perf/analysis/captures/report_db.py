@@ -134,7 +134,12 @@ def read_report_db(file: Path, *, rank: int | None = None) -> Report:
     """
     with open_database(file) as connection:
         tables = Tables(file, connection)
-        _refuse_other(tables)
+        missing = {"operation_id", "name"} - set(tables.columns("operations"))
+        if missing:
+            names = ", ".join(tables.names[:8]) or "no table"
+            expected = f"a table operations with a column {min(missing)}"
+            problem = f"not a report of TTNN: expected {expected}, found {names}"
+            raise InputError(file, " ".join(problem.split())[:400])
         ranks = set().union(*(tables.ranks(name) for name in ("operations", "devices", "errors")))
         if not tables.is_filled("operations") and not tables.is_filled("errors"):
             raise InputError(file, "no operations: nothing was captured")
@@ -144,15 +149,6 @@ def read_report_db(file: Path, *, rank: int | None = None) -> Report:
         tables.lowest = min(ranks)
         tables.rank = tables.lowest if rank is None else rank
         return _report(tables, tuple(sorted(ranks)), tables.rank)
-
-
-def _refuse_other(tables: Tables) -> None:
-    missing = {"operation_id", "name"} - set(tables.columns("operations"))
-    if missing:
-        found = ", ".join(tables.names[:8]) or "no table"
-        expected = f"a table operations with a column {min(missing)}"
-        problem = f"not a report of TTNN: expected {expected}, found {found}"
-        raise InputError(tables.file, " ".join(problem.split())[:400])
 
 
 def _report(tables: Tables, ranks: tuple[int, ...], rank: int) -> Report:

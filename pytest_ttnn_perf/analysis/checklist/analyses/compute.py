@@ -40,7 +40,6 @@ if TYPE_CHECKING:
     from pytest_ttnn_perf.analysis.checklist.analyses.analysis import Numbers
     from pytest_ttnn_perf.analysis.checklist.kernels import Kernel
     from pytest_ttnn_perf.analysis.checklist.matmul_and_conv import ActBlock, Convolution
-    from pytest_ttnn_perf.analysis.checklist.progress import Bottleneck
     from pytest_ttnn_perf.records.finding import Section, Subject
     from pytest_ttnn_perf.records.ops import Op, OpTable
     from pytest_ttnn_perf.records.ttlang import TtlangLog
@@ -231,20 +230,20 @@ def _look_at_bottlenecks(subject: Subject) -> Numbers | Answer:
         if isinstance(kernels, str) and isinstance(line, str):
             return Answer.not_measured(kernels if kernels == line else f"{kernels}; {line}")
     found = bottleneck_of(subject)
+    figures: tuple[Figure, ...] = ()
+    if found is not None:
+        figures = (
+            Figure(f"bottleneck, {found.kind.value}", found.value, found.unit),
+            Figure("its limit", found.limit, found.unit),
+        )
     return with_rules(
         subject,
         {"devices wait": "TTP401", "imbalance of the roofline": "TTP804"},
         *(_bottleneck_times(subject.ops) if subject.ops is not None else ()),
         *(_programs(log) if log is not None else ()),
-        figures=tuple(_deciding(found)),
+        figures=figures,
         notes=(found.sentence if found else "no bottleneck can be named from this",),
     )
-
-
-def _deciding(found: Bottleneck | None) -> Iterator[Figure]:
-    if found is not None:
-        yield Figure(f"bottleneck, {found.kind.value}", found.value, found.unit)
-        yield Figure("its limit", found.limit, found.unit)
 
 
 def _bottleneck_times(table: OpTable) -> Iterator[Section]:

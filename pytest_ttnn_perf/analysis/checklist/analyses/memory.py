@@ -192,6 +192,10 @@ def _look_at_dram(subject: Subject) -> Numbers | Answer:
         return Answer.not_measured(kernels)
     use = dram_use(subject.ops) if subject.ops is not None else None
     stored = [each for each in operands if in_dram(each.tensor)]
+    notes: tuple[str, ...] = ()
+    if subject.ops is not None and operands:
+        unknown = _UNKNOWN.format(subject.ops.arch or "an unnamed architecture")
+        notes = (unknown if use is None else _ESTIMATE,)
     return with_rules(
         subject,
         _DRAM_RULES,
@@ -199,13 +203,8 @@ def _look_at_dram(subject: Subject) -> Numbers | Answer:
         by_bytes("operands in DRAM", stored, lambda each: each.op, of="of such bytes"),
         *(_kernel_traffic(kernels) if not isinstance(kernels, str) else ()),
         figures=() if use is None else (Figure("bandwidth in use, weighted by time", use, _UNIT),),
-        notes=tuple(_notes(subject.ops, use)) if subject.ops is not None and operands else (),
+        notes=notes,
     )
-
-
-def _notes(table: OpTable, use: float | None) -> Iterator[str]:
-    arch = table.arch or "an unnamed architecture"
-    yield _ESTIMATE if use is not None else _UNKNOWN.format(arch)
 
 
 def _bandwidth(table: OpTable) -> Iterator[Section]:

@@ -43,17 +43,14 @@ def profiler_data_dropped(subject: Subject) -> Answer:
     ## Where it looks
     What the profiled pass of the test said of its profiler, and the output of tt-lang.
     """
-    losses = [*_of_test(subject), *(_of_kernels(subject.kernels) if subject.kernels else ())]
+    losses = list(_of_kernels(subject.kernels)) if subject.kernels else []
+    if subject.observation is not None and subject.observation.dropped:
+        losses.insert(0, Evidence("the device profiler ran out of room and dropped markers"))
     if losses:
         others = f", and {len(losses) - 1} more" if len(losses) > 1 else ""
         sentence = f"profiler data are not whole: {losses[0].subject}{others}"
         return _NONE.found(len(losses), sentence, losses)
     return _NONE.clean(0) if _was_profiled(subject) else Answer.not_applicable("no profiler ran")
-
-
-def _of_test(subject: Subject) -> Iterator[Evidence]:
-    if subject.observation is not None and subject.observation.dropped:
-        yield Evidence("the device profiler ran out of room and dropped markers")
 
 
 def _of_kernels(log: TtlangLog) -> Iterator[Evidence]:

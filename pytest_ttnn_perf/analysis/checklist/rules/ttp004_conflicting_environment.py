@@ -39,18 +39,14 @@ def conflicting_environment(
     The environment of the process that took the samples. The profiled pass takes no wall times: its
     environment is not looked at.
     """
-    if observation is not None and not _took_times(observation):
+    if observation is not None and not any(
+        observed.samples
+        and observed.metric.source is Source.WALL
+        and observed.metric.kind in {Kind.TIME, Kind.THROUGHPUT}
+        for observed in observation.metrics.values()
+    ):
         return Answer.not_applicable("no wall time was taken")
     if conflicts is None:
         return Answer.not_measured("the environment in which the times were taken is not known")
     sentences = [str(conflict) for conflict in conflicts]
     return _NONE.at_most(len(conflicts), "; ".join(sentences), map(Evidence, sentences))
-
-
-def _took_times(observation: Observation) -> bool:
-    return any(
-        observed.samples
-        and observed.metric.source is Source.WALL
-        and observed.metric.kind in {Kind.TIME, Kind.THROUGHPUT}
-        for observed in observation.metrics.values()
-    )

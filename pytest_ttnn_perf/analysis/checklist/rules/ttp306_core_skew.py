@@ -63,14 +63,14 @@ def core_skew(
         part.fraction,
         f"uneven cores in {len(skewed)} of {counted(len(known), 'op')}, {time} of "
         f"the kernel time: one works more than {ratio.value:g} times as long as another",
-        worst_ops(skewed, _waited_ns, of=part.total_ns),
+        worst_ops(
+            skewed,
+            lambda op: (op.core_max_ns or 0.0) - (op.core_min_ns or 0.0),
+            of=part.total_ns,
+        ),
     )
 
 
 def _ratio(op: Op) -> float:
     least, most = op.core_min_ns or 0.0, op.core_max_ns or 0.0
     return most / least if least > 0 else (inf if most > 0 else 1.0)
-
-
-def _waited_ns(op: Op) -> float:
-    return (op.core_max_ns or 0.0) - (op.core_min_ns or 0.0)

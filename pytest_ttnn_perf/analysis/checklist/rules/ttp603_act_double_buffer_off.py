@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 from pytest_ttnn_perf.analysis.checklist.matmul_and_conv import (
     NO_CONVOLUTIONS,
@@ -14,9 +13,6 @@ from pytest_ttnn_perf.analysis.checklist.matmul_and_conv import (
 )
 from pytest_ttnn_perf.analysis.checklist.rule import Answer, Limit, rule
 from pytest_ttnn_perf.records.finding import Input, RuleOutcome, Severity, Subject
-
-if TYPE_CHECKING:
-    from pytest_ttnn_perf.records.ttnn_report import Report
 
 
 @rule("TTP603", "act-double-buffer-off", Severity.WARNING, Input.OPS, Input.REPORT)
@@ -66,12 +62,8 @@ def act_double_buffer_off(
         for conv in listed
         if conv.act_double_buffer is False
     )
-    if answer.outcome is not RuleOutcome.FOUND or (computing and _has_room(subject.report)):
+    blocks = list(blocks_in_report(subject.report)) if subject.report is not None else []
+    has_room = bool(blocks) and all(block.has_room_for_another for block in blocks)
+    if answer.outcome is not RuleOutcome.FOUND or (computing and has_room):
         return answer
     return replace(answer, severity=Severity.INFO)
-
-
-def _has_room(report: Report | None) -> bool:
-    """Tell whether all convolutions of a report are known to leave room for another buffer."""
-    blocks = list(blocks_in_report(report)) if report is not None else []
-    return bool(blocks) and all(block.has_room_for_another for block in blocks)
