@@ -10,8 +10,13 @@ from typing import TYPE_CHECKING
 from pytest_ttnn_perf._base.dataclass import dataclass
 from pytest_ttnn_perf._base.errors import InputError, UsageError
 from pytest_ttnn_perf.baselines.store import BaselineStore
-from pytest_ttnn_perf.records.baseline import MAX_SESSIONS, MetricBaseline, TestBaseline
-from pytest_ttnn_perf.records.paths import key_folder, split_test_id
+from pytest_ttnn_perf.records.baseline import (
+    MAX_SESSIONS,
+    MetricBaseline,
+    TestBaseline,
+    key_folder,
+    split_test_id,
+)
 from pytest_ttnn_perf.records.settings import Take
 
 if TYPE_CHECKING:

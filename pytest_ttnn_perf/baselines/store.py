@@ -16,17 +16,19 @@ from typing import TYPE_CHECKING, Final
 from pytest_ttnn_perf._base.dataclass import dataclass
 from pytest_ttnn_perf._base.errors import DecodeError, InputError, WriteError
 from pytest_ttnn_perf._base.files import read_json, reading, remove_file, write_text
-from pytest_ttnn_perf.records.baseline import BaselineFile, decode_file, encode_text
-from pytest_ttnn_perf.records.json_value import Value
-from pytest_ttnn_perf.records.ops import COLUMNS, OpGroups, decode_group, group_cells
-from pytest_ttnn_perf.records.paths import (
+from pytest_ttnn_perf.records.baseline import (
+    BaselineFile,
     baseline_path,
+    decode_file,
+    encode_text,
     key_folder,
     ops_path,
     relative_path,
     split_test_id,
     test_file_of,
 )
+from pytest_ttnn_perf.records.json_value import Value
+from pytest_ttnn_perf.records.ops import COLUMNS, OpGroups, decode_group, group_cells
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator, Mapping

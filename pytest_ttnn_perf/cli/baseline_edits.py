@@ -11,11 +11,10 @@ from typing import TYPE_CHECKING, Final
 from pytest_ttnn_perf._base.dataclass import dataclass
 from pytest_ttnn_perf._base.errors import TtnnPerfError, UsageError
 from pytest_ttnn_perf._base.text import counted
-from pytest_ttnn_perf.cli.shared import project_settings
 from pytest_ttnn_perf.gate.ratios import centre_of
+from pytest_ttnn_perf.records.baseline import baseline_path, key_folder, ops_path, split_test_id
 from pytest_ttnn_perf.records.metric import Better
 from pytest_ttnn_perf.records.observation import lies_in
-from pytest_ttnn_perf.records.paths import baseline_path, key_folder, ops_path, split_test_id
 from pytest_ttnn_perf.records.verdict import Outcome, Verdict
 from pytest_ttnn_perf.report.numbers import (
     Column,
@@ -26,6 +25,7 @@ from pytest_ttnn_perf.report.numbers import (
 )
 from pytest_ttnn_perf.report.sentences import change_in_words
 from pytest_ttnn_perf.report.terminal import shown_path
+from pytest_ttnn_perf.run.settings import project_settings
 
 if TYPE_CHECKING:
     import argparse

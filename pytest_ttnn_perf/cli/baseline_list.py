@@ -10,7 +10,6 @@ from pytest_ttnn_perf._base.files import parse_json
 from pytest_ttnn_perf._base.text import counted
 from pytest_ttnn_perf.baselines.store import BaselineStore
 from pytest_ttnn_perf.cli.baseline_edits import select_tests
-from pytest_ttnn_perf.cli.shared import project_settings
 from pytest_ttnn_perf.gate.ratios import centre_of
 from pytest_ttnn_perf.processes.git import contents, history, top_level
 from pytest_ttnn_perf.records.baseline import Accepted, MetricBaseline, decode_file
@@ -22,6 +21,7 @@ from pytest_ttnn_perf.report.numbers import (
     format_value,
 )
 from pytest_ttnn_perf.run.health import stored_tests
+from pytest_ttnn_perf.run.settings import project_settings
 
 if TYPE_CHECKING:
     import argparse

@@ -12,13 +12,12 @@ from pytest_ttnn_perf._base.files import parse_json, read_text, write_text
 from pytest_ttnn_perf._base.text import counted
 from pytest_ttnn_perf.baselines.changes import Merged, merge_files
 from pytest_ttnn_perf.baselines.store import strange
-from pytest_ttnn_perf.cli.shared import project_settings
 from pytest_ttnn_perf.gate.ratios import centre_of
 from pytest_ttnn_perf.processes.git import posix, set_setting, setting, staged_version, top_level
-from pytest_ttnn_perf.records.baseline import decode_file, encode_text
-from pytest_ttnn_perf.records.paths import ops_path
+from pytest_ttnn_perf.records.baseline import decode_file, encode_text, ops_path
 from pytest_ttnn_perf.records.settings import Take
 from pytest_ttnn_perf.report.numbers import Listing, Result, format_value
+from pytest_ttnn_perf.run.settings import project_settings
 
 if TYPE_CHECKING:
     import argparse

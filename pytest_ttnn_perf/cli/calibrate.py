@@ -5,8 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pytest_ttnn_perf.cli.shared import Ticker, project_settings
 from pytest_ttnn_perf.experiments.calibrate import Calibration, calibrate
+from pytest_ttnn_perf.report.terminal import Ticker
+from pytest_ttnn_perf.run.settings import project_settings
 
 if TYPE_CHECKING:
     import argparse

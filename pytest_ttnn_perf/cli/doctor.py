@@ -18,7 +18,6 @@ from pytest_ttnn_perf._base.errors import InputError, UsageError, WriteError
 from pytest_ttnn_perf._base.files import check_writable
 from pytest_ttnn_perf._base.text import counted
 from pytest_ttnn_perf.analysis.captures.tt_smi import board_facts, board_of, read_tt_smi
-from pytest_ttnn_perf.cli.shared import project_settings
 from pytest_ttnn_perf.device.build import Question, ask_ttnn, preflight
 from pytest_ttnn_perf.device.chips import holder_of, is_simulated, lock_folder, take, visible_chips
 from pytest_ttnn_perf.device.environment import conflicts
@@ -28,6 +27,7 @@ from pytest_ttnn_perf.records.hardware import Hardware, member_name
 from pytest_ttnn_perf.records.settings import ProfilerKind
 from pytest_ttnn_perf.report.numbers import Listing, Result
 from pytest_ttnn_perf.run.preflight import choose, devices_of
+from pytest_ttnn_perf.run.settings import project_settings
 
 if TYPE_CHECKING:
     import argparse

@@ -13,7 +13,6 @@ from pytest_ttnn_perf._base.text import counted
 from pytest_ttnn_perf.analysis.captures.detect import read_run
 from pytest_ttnn_perf.baselines.store import BaselineStore
 from pytest_ttnn_perf.cli.arguments import CI_SHAPES
-from pytest_ttnn_perf.cli.shared import project_settings
 from pytest_ttnn_perf.records.finding import RuleOutcome
 from pytest_ttnn_perf.records.settings import Checklist, Missing
 from pytest_ttnn_perf.records.verdict import Reason
@@ -24,7 +23,7 @@ from pytest_ttnn_perf.report.terminal import summary_lines
 from pytest_ttnn_perf.run.health import health_of
 from pytest_ttnn_perf.run.judge import judge_run, summary_options_of
 from pytest_ttnn_perf.run.record import ci_job
-from pytest_ttnn_perf.run.settings import find_root
+from pytest_ttnn_perf.run.settings import find_root, project_settings
 
 if TYPE_CHECKING:
     import argparse

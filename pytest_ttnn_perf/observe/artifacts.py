@@ -33,10 +33,10 @@ from pytest_ttnn_perf.analysis.captures.ttlang_log import (
 from pytest_ttnn_perf.analysis.captures.ttlang_perf import read_perf_summary_json
 from pytest_ttnn_perf.analysis.captures.ttlang_sim import read_sim_stats, read_sim_trace
 from pytest_ttnn_perf.observe.custom_formats import read_custom_format
+from pytest_ttnn_perf.records.baseline import ops_path, split_test_id
 from pytest_ttnn_perf.records.hardware import Hardware
 from pytest_ttnn_perf.records.metric import KERNEL_TIME, Kind, Source
 from pytest_ttnn_perf.records.observation import NO_ARTIFACT, Artifact, MetricObservation
-from pytest_ttnn_perf.records.paths import ops_path, split_test_id
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping

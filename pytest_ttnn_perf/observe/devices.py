@@ -36,10 +36,10 @@ from pytest_ttnn_perf.device.profilers import (
 )
 from pytest_ttnn_perf.measure.timing import Timings, measure, warm_up
 from pytest_ttnn_perf.observe.instruments import Instruments, Plan
+from pytest_ttnn_perf.records.baseline import ops_path
 from pytest_ttnn_perf.records.hardware import Configuration
 from pytest_ttnn_perf.records.metric import KERNEL_TIME, Kind, Source
 from pytest_ttnn_perf.records.observation import NO_ARTIFACT, Artifact, MetricObservation
-from pytest_ttnn_perf.records.paths import ops_path
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shlex
+import sys
 from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
@@ -378,3 +379,24 @@ def _targets(judged: JudgedTest) -> Iterator[Line]:
         yield Line(
             f"target {judged.observation.test}: {verdict.metric.name} {now}, target {goal}: {state}"
         )
+
+
+@dataclass(slots=True)
+class Ticker:
+    """Shows progress on stderr: one line that is rewritten, or a line per milestone in a log."""
+
+    width: int = 0
+
+    def show(self, line: str, milestone: bool) -> None:  # noqa: FBT001 (called by position)
+        """Show how far it is."""
+        if sys.stderr.isatty():
+            sys.stderr.write(f"\r{line:<{self.width}}")
+            self.width = len(line)
+        elif milestone:
+            sys.stderr.write(f"{line}\n")
+        sys.stderr.flush()
+
+    def close(self) -> None:
+        """Leave the line that was rewritten."""
+        if self.width:
+            sys.stderr.write("\n")

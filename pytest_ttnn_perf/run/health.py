@@ -19,10 +19,9 @@ from pytest_ttnn_perf._base.files import read_json
 from pytest_ttnn_perf.gate.judge import representative
 from pytest_ttnn_perf.gate.ratios import centre_of
 from pytest_ttnn_perf.processes.worker import interpreter
-from pytest_ttnn_perf.records.baseline import Orphan, Orphaned, Renaming, Traits
+from pytest_ttnn_perf.records.baseline import Orphan, Orphaned, Renaming, Traits, split_test_id
 from pytest_ttnn_perf.records.json import decode
 from pytest_ttnn_perf.records.observation import Coverage, function_of
-from pytest_ttnn_perf.records.paths import split_test_id
 from pytest_ttnn_perf.records.verdict import BaselineHealth, Reason, Stale
 
 if TYPE_CHECKING:

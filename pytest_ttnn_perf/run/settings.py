@@ -56,6 +56,11 @@ def load_settings(root: Path) -> Settings:
         raise InputError(file, _complaint(error, file.name)) from error
 
 
+def project_settings() -> Settings:
+    """Return what the project around the current folder configures."""
+    return load_settings(find_root(Path.cwd()))
+
+
 def find_root(start: Path) -> Path:
     """Return the nearest folder above ``start`` that configures us; ``start`` when none does."""
     for folder in (start, *start.parents):

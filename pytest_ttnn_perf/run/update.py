@@ -16,8 +16,8 @@ from pytest_ttnn_perf.records.baseline import (
     Accepted,
     MetricBaseline,
     TestBaseline,
+    split_test_id,
 )
-from pytest_ttnn_perf.records.paths import split_test_id
 from pytest_ttnn_perf.records.settings import Update
 from pytest_ttnn_perf.records.verdict import Outcome, Reason, Verdict
 

@@ -20,11 +20,11 @@ from pytest_ttnn_perf.records.baseline import (
     MetricBaseline,
     Session,
     TestBaseline,
+    baseline_path,
     encode_text,
 )
 from pytest_ttnn_perf.records.hardware import Hardware
 from pytest_ttnn_perf.records.metric import Metric
-from pytest_ttnn_perf.records.paths import baseline_path
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -16,7 +16,7 @@ from pytest_ttnn_perf._base.errors import InputError, WriteError
 from pytest_ttnn_perf.baselines import store as store_module
 from pytest_ttnn_perf.baselines.changes import move
 from pytest_ttnn_perf.baselines.store import BaselineStore
-from pytest_ttnn_perf.records.paths import key_folder
+from pytest_ttnn_perf.records.baseline import key_folder
 from tests.faults.amender import FILE, HARDWARE, stored
 from tests.faults.refusals import UNREADABLE, assert_refused
 from tests.faults.test_op_tables import TEST, amend, table

@@ -10,8 +10,8 @@ import pytest
 from pytest_ttnn_perf._base.errors import InputError, WriteError
 from pytest_ttnn_perf.baselines import store as store_module
 from pytest_ttnn_perf.baselines.store import BaselineStore, ops_text
+from pytest_ttnn_perf.records.baseline import key_folder
 from pytest_ttnn_perf.records.ops import OpGroup, OpGroups, Signature
-from pytest_ttnn_perf.records.paths import key_folder
 from tests.faults.amender import FILE, HARDWARE, stored
 
 if TYPE_CHECKING:

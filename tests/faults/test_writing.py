@@ -16,7 +16,7 @@ import pytest
 from pytest_ttnn_perf._base.errors import WriteError
 from pytest_ttnn_perf.baselines import store as store_module
 from pytest_ttnn_perf.baselines.store import BaselineStore
-from pytest_ttnn_perf.records.paths import baseline_path
+from pytest_ttnn_perf.records.baseline import baseline_path
 from tests.faults import amender
 from tests.faults.amender import FILE, HARDWARE, appending, stored, text_of
 

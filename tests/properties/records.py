@@ -13,6 +13,7 @@ from pytest_ttnn_perf.records.baseline import (
     MetricBaseline,
     Session,
     TestBaseline,
+    ops_path,
 )
 from pytest_ttnn_perf.records.finding import Evidence, Finding, RuleOutcome, Severity, Unanswered
 from pytest_ttnn_perf.records.hardware import Configuration, Environment, Hardware
@@ -28,7 +29,6 @@ from pytest_ttnn_perf.records.observation import (
     Run,
 )
 from pytest_ttnn_perf.records.ops import OpGroup, OpGroups, Signature, Tensor
-from pytest_ttnn_perf.records.paths import ops_path
 from pytest_ttnn_perf.records.verdict import Outcome, Reason, Verdict
 
 if TYPE_CHECKING:

@@ -16,10 +16,15 @@ from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
 from pytest_ttnn_perf.baselines.store import BaselineStore
-from pytest_ttnn_perf.records import paths
-from pytest_ttnn_perf.records.baseline import Accepted, TestBaseline
+from pytest_ttnn_perf.records import baseline
+from pytest_ttnn_perf.records.baseline import (
+    Accepted,
+    TestBaseline,
+    key_folder,
+    relative_path,
+    split_test_id,
+)
 from pytest_ttnn_perf.records.hardware import Hardware
-from pytest_ttnn_perf.records.paths import key_folder, relative_path, split_test_id
 from tests.properties.strategies import FEW, MANY
 
 if TYPE_CHECKING:
@@ -114,9 +119,9 @@ def test_no_file_is_also_a_folder_of_another() -> None:
 def test_a_place_that_is_not_shortened_tells_its_test_file(name: str) -> None:
     place = relative_path(name)
     if "~" in str(place):
-        assert paths.test_file_of(place) is None
+        assert baseline.test_file_of(place) is None
     else:
-        assert paths.test_file_of(place) == name
+        assert baseline.test_file_of(place) == name
 
 
 @FEW
