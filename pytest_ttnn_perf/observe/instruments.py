@@ -111,6 +111,13 @@ def error_text(kind: str, text: str) -> str:
     return f"{kind}: {lines[0]}" if lines else kind
 
 
+def _has_ttnn() -> bool:
+    try:
+        return find_spec("ttnn") is not None
+    except ValueError:  # something that is no package stands in for it, such as a simulator
+        return False
+
+
 def instruments_for(
     settings: Settings,
     profiler: ProfilerKind,
@@ -128,23 +135,6 @@ def instruments_for(
         return Replaying(settings.replay)
     if not _has_ttnn():
         return Instruments()
-    return _beside_devices(settings, profiler, assignment, own, opened)
-
-
-def _has_ttnn() -> bool:
-    try:
-        return find_spec("ttnn") is not None
-    except ValueError:  # something that is no package stands in for it, such as a simulator
-        return False
-
-
-def _beside_devices(
-    settings: Settings,
-    profiler: ProfilerKind,
-    assignment: Assignment | None,
-    own: Path | None,
-    opened: Callable[[], None] | None,
-) -> Instruments:
     from pytest_ttnn_perf.device.environment import report_in
     from pytest_ttnn_perf.device.host import kernels_cached
     from pytest_ttnn_perf.device.ttnn import OpenDevices

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import secrets
 from dataclasses import field, replace
 from datetime import datetime, timezone
@@ -26,7 +27,7 @@ from pytest_ttnn_perf.report.terminal import (
     summary_lines,
 )
 from pytest_ttnn_perf.run.confirm import add_confirmation, in_question, mark_unconfirmed
-from pytest_ttnn_perf.run.health import find_orphans, health_of, with_commands
+from pytest_ttnn_perf.run.health import find_orphans, health_of
 from pytest_ttnn_perf.run.judge import (
     check_against_verdicts,
     failing_verdicts,
@@ -134,7 +135,9 @@ class RunResult:
         if not run.tests:
             return health_lines(self.health)
         found = find_orphans(run, self.store)
-        found = with_commands(found, context.rerun, self.records, cwd=context.cwd)
+        if found is not None:  # what the commands about them must be given
+            record = os.path.relpath(self.records[0], context.cwd) if self.records else None
+            found = replace(found, record=record, options=context.rerun.baselines_option)
         options = replace(self.summary_options(), update=context.settings.update, orphaned=found)
         return summary_lines(list(run.tests.values()), summary_options=options)
 

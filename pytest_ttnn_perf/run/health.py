@@ -32,7 +32,6 @@ if TYPE_CHECKING:
     from pytest_ttnn_perf.records.hardware import Hardware
     from pytest_ttnn_perf.records.observation import JudgedTest, Observation, Run
     from pytest_ttnn_perf.records.settings import Settings
-    from pytest_ttnn_perf.report.sentences import Rerun
 
 
 def find_orphans(run: Run, store: BaselineStore) -> Orphaned | None:
@@ -47,16 +46,6 @@ def find_orphans(run: Run, store: BaselineStore) -> Orphaned | None:
     except TtnnPerfError:
         return None
     return describe_orphans(orphans, run, store) if orphans else None
-
-
-def with_commands(
-    found: Orphaned | None, rerun: Rerun, records: Sequence[Path], *, cwd: Path
-) -> Orphaned | None:
-    """Return orphans with what the commands about them must be told, from where the user is."""
-    if found is None:
-        return None
-    record = os.path.relpath(records[0], cwd) if records else None
-    return replace(found, record=record, options=rerun.baselines_option)
 
 
 def describe_orphans(orphans: Sequence[Orphan], run: Run, store: BaselineStore) -> Orphaned:
