@@ -38,7 +38,7 @@ def recorded_metric(
 ) -> Metric:
     """Return the metric of a recorded quantity; its kind tells the unit and which way is better.
 
-    >>> recorded("l1_peak_bytes", Kind.BYTES).unit
+    >>> recorded_metric("l1_peak_bytes", Kind.BYTES).unit
     'B'
     """
     return Metric(name, _UNITS.get(kind, ""), better or kind.usual_direction, kind, source)

@@ -101,7 +101,7 @@ def _place(group: OpGroup) -> tuple[object, ...]:
 def condense_settings(attributes: str) -> str:
     """Return what is known of an op's settings as a text that tells the same, and no more.
 
-    >>> condensed("{'program_config': 'MatmulConfig(in0_block_w=2)'; 'dtype': 'BFLOAT16'}")
+    >>> condense_settings("{'program_config': 'MatmulConfig(in0_block_w=2)'; 'dtype': 'BFLOAT16'}")
     'activation=none program_config=MatmulConfig in0_block_w=2'
     """
     if not attributes:
