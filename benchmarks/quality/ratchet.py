@@ -11,8 +11,9 @@ import numpy as np
 from benchmarks.quality.noise import Noise, draw
 from benchmarks.quality.ours import metric_of
 from pytest_ttnn_perf.gate.judge import DEFAULT_POLICY, judge_test
-from pytest_ttnn_perf.gate.ratios import band_of, median
+from pytest_ttnn_perf.gate.ratios import band_of
 from pytest_ttnn_perf.records.baseline import MAX_SESSIONS, Accepted, TestBaseline
+from pytest_ttnn_perf.records.metric import median
 from pytest_ttnn_perf.records.observation import (
     NO_LIMITS,
     JudgedTest,

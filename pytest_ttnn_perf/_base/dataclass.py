@@ -15,7 +15,7 @@ from operator import attrgetter
 from reprlib import recursive_repr
 from typing import TYPE_CHECKING, Any
 
-__all__ = ["dataclass"]
+__all__ = ["dataclass", "defaults_of"]
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -132,6 +132,19 @@ def _compiled_init(cls: Any, declared: _Fields) -> Any:
     init = names["__init__"]
     init.__qualname__ = f"{cls.__qualname__}.__init__"
     return init
+
+
+def defaults_of(cls: Any) -> dict[str, object]:
+    """Return the defaults of a class' fields, in less time than ``dataclasses.fields`` takes."""
+    found: dict[str, object] = {}
+    for name, default in cls.__dict__["_declared"].defaults.items():
+        if not isinstance(default, Field):
+            found[name] = default
+        elif default.default is not MISSING:
+            found[name] = default.default
+        elif default.default_factory is not MISSING:
+            found[name] = default.default_factory()
+    return found
 
 
 @cache

@@ -19,11 +19,10 @@ from pytest_ttnn_perf.experiments.calibrate import Progress
 from pytest_ttnn_perf.experiments.compare_runs import compare_runs
 from pytest_ttnn_perf.gate.judge import judge_test, representative, with_parts_explaining
 from pytest_ttnn_perf.gate.paired import Paired, Round, judge_rounds
-from pytest_ttnn_perf.gate.ratios import median
 from pytest_ttnn_perf.observe.strays import Stray
 from pytest_ttnn_perf.records.baseline import Accepted, TestBaseline
 from pytest_ttnn_perf.records.messages import Collected, PassKind, Strayed
-from pytest_ttnn_perf.records.metric import Better
+from pytest_ttnn_perf.records.metric import Better, median
 from pytest_ttnn_perf.records.observation import JudgedTest, Run
 from pytest_ttnn_perf.records.settings import MIN_ROUNDS
 from pytest_ttnn_perf.records.verdict import Outcome, Reason, Verdict

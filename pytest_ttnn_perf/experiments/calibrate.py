@@ -21,9 +21,10 @@ from pytest_ttnn_perf.device.environment import worker_variables
 from pytest_ttnn_perf.device.host import host_hardware
 from pytest_ttnn_perf.gate.judge import DEFAULT_POLICY, judge_test
 from pytest_ttnn_perf.gate.power import alarm_rate, noise_of, smallest_caught
-from pytest_ttnn_perf.gate.ratios import band_of, centre_of, median
+from pytest_ttnn_perf.gate.ratios import band_of, centre_of
 from pytest_ttnn_perf.records.baseline import Accepted, TestBaseline
 from pytest_ttnn_perf.records.messages import PassKind
+from pytest_ttnn_perf.records.metric import median
 from pytest_ttnn_perf.records.verdict import Outcome
 from pytest_ttnn_perf.report.numbers import (
     Column,

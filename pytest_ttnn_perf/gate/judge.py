@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Final
 
 from pytest_ttnn_perf._base.dataclass import dataclass
 from pytest_ttnn_perf._base.text import NANOSECONDS_IN
-from pytest_ttnn_perf.gate.ratios import judge_ratio, mad, median
+from pytest_ttnn_perf.gate.ratios import judge_ratio, mad
 from pytest_ttnn_perf.records.baseline import Session
 from pytest_ttnn_perf.records.json_value import LARGEST
-from pytest_ttnn_perf.records.metric import Better, Kind, Metric, Source
+from pytest_ttnn_perf.records.metric import Better, Kind, Metric, Source, median
 from pytest_ttnn_perf.records.observation import NO_LIMITS
 from pytest_ttnn_perf.records.verdict import Outcome, Reason, Verdict
 

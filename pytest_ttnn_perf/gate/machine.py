@@ -8,9 +8,8 @@ from math import comb, expm1, inf, log, log1p, sqrt
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from pytest_ttnn_perf.gate.judge import DEFAULT_POLICY, Policy
-from pytest_ttnn_perf.gate.ratios import median, median_of_sorted
 from pytest_ttnn_perf.records.json_value import LARGEST
-from pytest_ttnn_perf.records.metric import Better
+from pytest_ttnn_perf.records.metric import Better, median, median_of_sorted
 from pytest_ttnn_perf.records.verdict import Drift, DriftKind, Outcome, Reason, Shift, Verdict
 
 if TYPE_CHECKING:

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from pytest_ttnn_perf._base.dataclass import dataclass
 from pytest_ttnn_perf.gate.judge import DEFAULT_POLICY, Policy
-from pytest_ttnn_perf.gate.ratios import MAD_TO_SIGMA, MEDIAN_ERROR, mad, median, t_quantile
-from pytest_ttnn_perf.records.metric import Better, Source
+from pytest_ttnn_perf.gate.ratios import MAD_TO_SIGMA, MEDIAN_ERROR, mad, t_quantile
+from pytest_ttnn_perf.records.metric import Better, Source, median
 from pytest_ttnn_perf.records.verdict import Outcome, Verdict
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ from math import exp, expm1, hypot, log, log1p, log2, sqrt
 from operator import truediv
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from pytest_ttnn_perf.records.metric import Better, Source
+from pytest_ttnn_perf.records.metric import Better, Source, median, median_of_sorted
 from pytest_ttnn_perf.records.verdict import Outcome, Verdict
 
 if TYPE_CHECKING:
@@ -23,21 +23,6 @@ if TYPE_CHECKING:
 MAD_TO_SIGMA: Final = 1.4826
 #: Standard error of a median over that of a mean, for normal noise: √(π/2).
 MEDIAN_ERROR: Final = 1.2533
-
-
-def median(values: Iterable[float]) -> float:
-    """Return the median of at least one value."""
-    return median_of_sorted(sorted(values))
-
-
-def median_of_sorted(ordered: Sequence[float]) -> float:
-    """Return the median of at least one value, given in ascending order."""
-    middle = len(ordered) // 2
-    high = ordered[middle]
-    if len(ordered) % 2:
-        return high
-    low = ordered[middle - 1]
-    return high if low == high else (low + high) / 2
 
 
 def mad(values: Iterable[float], centre: float) -> float:

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Mapping
-from dataclasses import MISSING, fields, is_dataclass
 from enum import Enum
 from functools import cache
 from inspect import get_annotations
@@ -28,6 +27,7 @@ from typing import (
     get_type_hints,
 )
 
+from pytest_ttnn_perf._base.dataclass import defaults_of
 from pytest_ttnn_perf._base.errors import DecodeError
 from pytest_ttnn_perf.records.json_value import LARGEST, LARGEST_COUNT, Value
 
@@ -209,7 +209,7 @@ _codec_of: Final[Callable[[Any], _Codec]] = cache(_Codec)
 
 def _hints(kind: Any) -> dict[str, Any]:
     """Return the annotations of a named tuple's fields, or of a dataclass'."""
-    if not is_dataclass(kind):
+    if _is_named_tuple(kind):
         return get_type_hints(kind, include_extras=True)
     # In half the time of get_type_hints, which also looks for names within what it evaluates.
     found: dict[str, Any] = {}
@@ -220,15 +220,7 @@ def _hints(kind: Any) -> dict[str, Any]:
 
 def _defaults(kind: Any) -> dict[str, object]:
     """Return the defaults of a named tuple's fields, or of a dataclass'."""
-    if not is_dataclass(kind):
-        return dict(kind._field_defaults)
-    found: dict[str, object] = {}
-    for field in fields(kind):
-        if field.default is not MISSING:
-            found[field.name] = field.default
-        elif field.default_factory is not MISSING:
-            found[field.name] = field.default_factory()
-    return found
+    return dict(kind._field_defaults) if _is_named_tuple(kind) else defaults_of(kind)
 
 
 def _there(raw: dict[str, object], member: str) -> object:
@@ -316,8 +308,13 @@ def _members_reader(read: Callable[..., Any], *, keyed: bool) -> Callable[[objec
     return members
 
 
+def _is_named_tuple(hint: Any) -> bool:
+    return hasattr(hint, "_field_defaults")
+
+
 def _is_record(hint: Any) -> bool:
-    return is_dataclass(hint) or hasattr(hint, "_field_defaults")
+    # Not is_dataclass, which has the fields of each class described.
+    return _is_named_tuple(hint) or "__dataclass_fields__" in getattr(hint, "__dict__", ())
 
 
 def _enum_reader(kind: type[Enum]) -> _Read:

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from enum import Enum
-from typing import Annotated, Final
+from typing import TYPE_CHECKING, Annotated, Final
 
 from pytest_ttnn_perf._base.dataclass import dataclass
 from pytest_ttnn_perf._base.text import BYTES_IN, NANOSECONDS_IN
 from pytest_ttnn_perf.records.json import Mark
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
 
 #: Units of throughput that do not say "per second" by "/s".
 _RATES: Final = frozenset({"fps", "FPS", "ips", "qps", "Hz"})
@@ -167,3 +170,22 @@ class Metric:
     def part(self, name: str) -> str:
         """Return the part of the definition that ``differs_from`` named, as text."""
         return {"unit": self.unit, "better": self.better.value, "kind": self.kind.value}[name]
+
+
+# Of the standard library's statistics nothing else is needed, and to import them takes as long as
+# three modules of ours.
+
+
+def median(values: Iterable[float]) -> float:
+    """Return the median of at least one value."""
+    return median_of_sorted(sorted(values))
+
+
+def median_of_sorted(ordered: Sequence[float]) -> float:
+    """Return the median of at least one value, given in ascending order."""
+    middle = len(ordered) // 2
+    high = ordered[middle]
+    if len(ordered) % 2:
+        return high
+    low = ordered[middle - 1]
+    return high if low == high else (low + high) / 2

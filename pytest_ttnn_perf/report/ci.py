@@ -11,7 +11,7 @@ from pytest_ttnn_perf._base.dataclass import dataclass
 from pytest_ttnn_perf._base.text import counted, shortened, visible
 from pytest_ttnn_perf.records.finding import Severity
 from pytest_ttnn_perf.records.hardware import CiJob
-from pytest_ttnn_perf.records.metric import Kind
+from pytest_ttnn_perf.records.metric import Kind, median
 from pytest_ttnn_perf.records.observation import Location
 from pytest_ttnn_perf.records.settings import Missing
 from pytest_ttnn_perf.records.verdict import QUIET, WITHOUT_BASELINE, Outcome, Reason
@@ -313,8 +313,6 @@ _WORST: Final = (
 
 def property_pairs(judged: JudgedTest, hardware: Hardware | None) -> list[tuple[str, str]]:
     """Return what is known of a test; numbers are in the metric's own unit, as in the record."""
-    from statistics import median
-
     pairs = []
     own = judged.observation.hardware or hardware
     if own is not None:

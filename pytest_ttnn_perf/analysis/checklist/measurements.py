@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import math
 import re
-from statistics import median
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from pytest_ttnn_perf._base.text import NANOSECONDS_IN
-from pytest_ttnn_perf.records.metric import KERNEL_TIME, Better, Kind, Source
+from pytest_ttnn_perf.records.metric import KERNEL_TIME, Better, Kind, Source, median
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from statistics import median
 from typing import TYPE_CHECKING, Final
 
 from pytest_ttnn_perf._base.text import counted
 from pytest_ttnn_perf.analysis.checklist.rule import Answer, Limit, Trouble, found_troubles, rule
 from pytest_ttnn_perf.records.finding import Input, Severity
-from pytest_ttnn_perf.records.metric import Kind, Source
+from pytest_ttnn_perf.records.metric import Kind, Source, median
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence

@@ -11,7 +11,6 @@ from pytest_ttnn_perf.analysis.checklist.measurements import (
     settings_of,
     uses_trace,
 )
-from pytest_ttnn_perf.analysis.checklist.op_times import first_difference, gaps_of, longest_gaps
 from pytest_ttnn_perf.analysis.checklist.rule import Answer, Limit, rule
 from pytest_ttnn_perf.records.finding import Evidence, Input, Severity, Subject
 
@@ -68,10 +67,14 @@ def trace_not_used(
 
 def _obstacle(subject: Subject) -> str | None:
     """Say why no trace can hold the model."""
-    fallbacks = sum(subject.ops.columns.host) if subject.ops is not None else 0
-    if fallbacks:
-        return f"no trace can hold ops that run on the host: {counted(fallbacks, 'op')}"
-    differs = subject.ops is not None and first_difference(subject.ops) is not None
+    differs = False
+    if subject.ops is not None:
+        from pytest_ttnn_perf.analysis.checklist.op_times import first_difference
+
+        fallbacks = sum(subject.ops.columns.host)
+        if fallbacks:
+            return f"no trace can hold ops that run on the host: {counted(fallbacks, 'op')}"
+        differs = first_difference(subject.ops) is not None
     if differs or is_on(settings_of(subject).get("dynamic_shapes")):
         return "no trace can hold shapes that change from call to call"
     return None
@@ -82,8 +85,12 @@ def _waiting(subject: Subject) -> tuple[float, str, Iterable[Evidence]] | str:
     times = call_times(subject) if subject.observation is not None else ""
     if not isinstance(times, str):
         return times.waiting, "the wall time", ()
+    if subject.ops is None:
+        return times or subject.why_absent(Input.OPS)
+    from pytest_ttnn_perf.analysis.checklist.op_times import gaps_of, longest_gaps
+
     gaps = gaps_of(subject)
-    if subject.ops is None or isinstance(gaps, str):
-        return times or str(gaps)
+    if isinstance(gaps, str):
+        return times or gaps
     where = "; ".join(filter(None, [f"the time in {gaps.place}", gaps.caveat]))
     return gaps.share, where, longest_gaps(subject.ops, gaps)

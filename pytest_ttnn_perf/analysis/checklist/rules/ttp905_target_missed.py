@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from math import isfinite
-from statistics import median
 from typing import TYPE_CHECKING
 
 from pytest_ttnn_perf.analysis.checklist.measurements import worst_of
 from pytest_ttnn_perf.analysis.checklist.rule import Answer, Limit, rule
 from pytest_ttnn_perf.records.finding import Evidence, Input, Severity
-from pytest_ttnn_perf.records.metric import Better, Kind
+from pytest_ttnn_perf.records.metric import Better, Kind, median
 
 if TYPE_CHECKING:
     from pytest_ttnn_perf.records.observation import MetricObservation, Observation
