@@ -147,18 +147,21 @@ def read_recorded(root: Path, test: str) -> Artifact:
         places = dict.fromkeys(f"{place.relative_to(root)}.*" for place in _places(root, test))
         wanted = " or ".join(places)
         return _nothing(f"nothing is recorded of this test in {root.name}: expected {wanted}")
+    kinds = dict(_known(files))
     by_kind: dict[ArtifactKind, list[Path]] = defaultdict(list)
-    for file, kind in _known(files):
+    for file, kind in kinds.items():
         by_kind[kind].append(file)
-    if not by_kind:
-        return _nothing(f"{files[0].name}: no artifact of a known format is recorded of this test")
     for same in _SAME:
         for doubled in [kind for kind in same if kind in by_kind][1:]:
             del by_kind[doubled]
     try:
         read = {file: read_artifact(file) for group in by_kind.values() for file in group}
+        custom = {file: read_custom_format(file) for file in files if file not in kinds}
     except TtnnPerfError as error:
         return _nothing(str(error))
+    read |= {file: artifact for file, artifact in custom.items() if artifact is not None}
+    if not read:
+        return _nothing(f"{files[0].name}: no artifact of a known format is recorded of this test")
     problem = _told_twice(read)
     if problem is not None:
         return _nothing(problem)

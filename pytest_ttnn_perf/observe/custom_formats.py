@@ -1,4 +1,4 @@
-"""Capture formats of other plugins and of conftest files, for ``attach``."""
+"""Capture formats of other plugins and of conftest files, for ``attach`` and replays."""
 
 from __future__ import annotations
 
@@ -52,10 +52,18 @@ def use_capture_formats(formats: Sequence[tuple[CaptureFormat, str]]) -> None:
 def read_custom_format(file: Path) -> Artifact | None:
     """Return what a file of another plugin's format tells; None if none of them knows it.
 
+    Nobody knows a file that is empty or cannot be read.
+
     Raises:
         InputError: several know it, or its reader failed.
     """
-    if not _formats or not (head := head_of(file)):
+    if not _formats:
+        return None
+    try:
+        head = head_of(file)
+    except InputError:
+        return None
+    if not head:
         return None
     known = list(_recognised(file, head))
     if not known:

@@ -31,7 +31,7 @@ def pytest_ttnn_perf_rules(config: pytest.Config) -> Sequence[CustomRule]:  # ty
 def pytest_ttnn_perf_capture_formats(  # type: ignore[empty-body]
     config: pytest.Config,
 ) -> Sequence[CaptureFormat]:
-    """Return formats that ``ttnn_perf.attach`` can read beside ours.
+    """Return formats that ``ttnn_perf.attach`` and replays can read beside ours.
 
     Called once in every process of a gated run, before tests are collected.
     """

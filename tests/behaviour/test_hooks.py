@@ -199,6 +199,20 @@ def test_a_file_of_another_format_is_attached(project: Project, isolate: str) ->
     assert (metric["samples"], metric["kind"], metric["source"]) == ([700, 700], "count", "device")
 
 
+def test_a_file_of_another_format_is_replayed(project: Project) -> None:
+    project.write(conftest=FORMATS, test_model=MODEL)
+    recorded = project.path / "recorded" / "test_model" / "test_model"
+    recorded.mkdir(parents=True)
+    (recorded / "trace.json").write_text('{"acme": 1, "cycles": 700}')
+    (recorded / "notes.gz").write_bytes(b"\x1f\x8b no whole file")  # left beside it, of no format
+
+    ran = gate(project, "--ttnn-perf-replay=recorded")
+
+    assert counts_of(ran) == "1 passed", ran.text
+    metric = record_of(project)["tests"][TEST]["metrics"]["sim_cycles"]
+    assert (metric["samples"], metric["source"]) == ([700], "replay")
+
+
 @pytest.mark.parametrize(
     ("content", "message"),
     [
