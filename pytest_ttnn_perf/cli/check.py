@@ -10,6 +10,7 @@ from pytest_ttnn_perf.analysis.captures.detect import op_table_of
 from pytest_ttnn_perf.analysis.captures.report_db import read_report_db
 from pytest_ttnn_perf.analysis.captures.ttlang_log import read_ttlang_log
 from pytest_ttnn_perf.analysis.checklist.progress import bottleneck_of, model_kind, progress_of
+from pytest_ttnn_perf.analysis.checklist.registry import codes
 from pytest_ttnn_perf.analysis.checklist.runner import as_configured, run_rules, select_rules
 from pytest_ttnn_perf.records.finding import Subject
 from pytest_ttnn_perf.report.checklist import checklist_listing
@@ -28,11 +29,15 @@ def run(options: argparse.Namespace) -> Result:
         UsageError: nothing to look at, or a rule, limit or window that does not exist.
     """
     settings = project_settings()
-    select = _codes(options.select) or settings.select
-    ignore = _codes(options.ignore) or settings.ignore
-    subject = read_subject(options)
+    select = _codes("select", options.select) or settings.select
+    ignore = _codes("ignore", options.ignore) or settings.ignore
     groups = select_rules(select, ignore, settings.rules)
     rules = sorted((rule for group in groups for rule in group.rules), key=attrgetter("code"))
+    if not rules:
+        names = ", ".join(select)
+        message = f"select: {names}: rules of other plugins are asked in test runs alone"
+        raise UsageError(message)
+    subject = read_subject(options)
     findings = as_configured(run_rules(rules, subject), settings.rules)
     bottleneck = bottleneck_of(subject)
     # Of steps that nobody asked for, nothing is known.
@@ -45,12 +50,16 @@ def run(options: argparse.Namespace) -> Result:
     return Result(listing.text(options.format), failed=any(finding.fails for finding in findings))
 
 
-def _codes(text: str | None) -> tuple[str, ...]:
+def _codes(option: str, text: str | None) -> tuple[str, ...]:
     """Return the codes in a list with commas, of which one that is given must have some."""
     found = tuple(code.strip().upper() for code in (text or "").split(",") if code.strip())
     if text is not None and not found:
         message = f"expected codes of rules, such as TTP6,TTP203, found {text!r}"
         raise UsageError(message)
+    for code in found:
+        if not any(known.startswith(code) for known in codes()):
+            message = f"{option}: no rule begins with {code!r}; `ttnn-perf rules` lists them"
+            raise UsageError(message)
     return found
 
 

@@ -107,6 +107,16 @@ def test_progress_is_data_too(captured: Project) -> None:
     assert states["final PCC"] == states["baseline measured"] == "not measured"
 
 
+def test_rules_of_other_plugins_alone_are_no_clean_checklist(captured: Project) -> None:
+    (captured.path / "pyproject.toml").write_text('[tool.ttnn_perf]\nselect = ["ACM"]\n')
+
+    ran = captured.cli("check", "--csv", "cnn.csv")
+
+    assert (ran.code, ran.text) == (2, "")
+    expected = "ttnn-perf: select: ACM: rules of other plugins are asked in test runs alone"
+    assert ran.errors.strip() == expected
+
+
 @pytest.mark.parametrize(
     ("words", "complaint"),
     [
@@ -118,6 +128,10 @@ def test_progress_is_data_too(captured: Project) -> None:
         (
             ("--csv", "cnn.csv", "--select", "TTP21"),
             "ttnn-perf: select: no rule begins with 'TTP21'; `ttnn-perf rules` lists them",
+        ),
+        (
+            ("--csv", "cnn.csv", "--select", "TTP2,ACM9"),  # nobody else's rules are known here
+            "ttnn-perf: select: no rule begins with 'ACM9'; `ttnn-perf rules` lists them",
         ),
         (
             ("--csv", "cnn.csv", "--select", "ttp2", "--ignore", "ttp2"),
