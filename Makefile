@@ -70,13 +70,9 @@ test-matrix:  ## the wheel, on every supported Python with the oldest and the ne
 
 benchmarks: $(READY)  ## side by side with pytest-benchmark, and the bars
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --group benchmark
-	$(BIN)/python benchmarks/gate.py
-	$(BIN)/python benchmarks/measure.py
-	$(BIN)/python benchmarks/startup.py
-	$(BIN)/python benchmarks/pcc.py
-	$(BIN)/python benchmarks/capture.py
-	$(BIN)/python benchmarks/checklist.py
-	$(BIN)/python benchmarks/ab.py
+	@missed=; for name in gate measure startup pcc capture checklist ab; do \
+		$(BIN)/python benchmarks/$$name.py || missed="$$missed $$name"; \
+	done; test -z "$$missed" || { echo "missed a bar:$$missed"; exit 1; }
 
 gate-quality: $(READY)  ## how often the gate is wrong, beside other tools' rules; writes the page
 	$(BIN)/python benchmarks/gate_quality.py --trials 20000 --seed 20261116 \
