@@ -12,12 +12,12 @@ import re
 import sys
 from dataclasses import field
 from enum import Enum
-from importlib import metadata
 from importlib.abc import Loader, MetaPathFinder
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, cast
 
 from pytest_ttnn_perf._base.dataclass import dataclass
+from pytest_ttnn_perf.device.host import installed_version
 from pytest_ttnn_perf.records.hardware import Build, Hardware
 
 if TYPE_CHECKING:
@@ -376,8 +376,5 @@ def installed_ttnn() -> Build:
     # A folder of that name is no package; a simulator that stands in for it has another name.
     if spec is None or spec.origin is None or spec.name != "ttnn":
         return Build(None)
-    try:
-        version = metadata.version("ttnn")
-    except metadata.PackageNotFoundError:
-        version = "unknown"  # used from its source tree
+    version = installed_version("ttnn") or "unknown"  # used from its source tree
     return Build(version, str(Path(spec.origin).parent))
