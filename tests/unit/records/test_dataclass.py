@@ -75,6 +75,8 @@ def test_instances_are_as_the_standard_ones(make: Any) -> None:
     assert (made.both, made.SIZE, made.kept, cls.__doc__) == ((1, 0), 2, [], "A place.")
     assert made == cls(1, 0, {"a": "b"}, unit="mm") != cls(1, 0, {"a": "b"})
     assert made != (1, 0)
+    made.kept.append(1)
+    assert made == cls(1, 0, {"a": "b"}, unit="mm")  # what is kept does not count
     assert dataclasses.replace(made, y=3) == cls(1, 3, {"a": "b"}, unit="mm")
     assert [item.name for item in dataclasses.fields(cls)] == ["x", "y", "labels", "kept", "unit"]
     assert dataclasses.asdict(made)["labels"] == {"a": "b"}
