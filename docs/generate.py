@@ -15,8 +15,7 @@ from pytest_ttnn_perf._base.configuration import OPTIONS, option_of
 from pytest_ttnn_perf.analysis.captures.detect import ArtifactKind, kind_of
 from pytest_ttnn_perf.analysis.captures.ops_csv import read_ops_csv
 from pytest_ttnn_perf.analysis.captures.report_db import read_report_db
-from pytest_ttnn_perf.analysis.checklist.registry import all_rules
-from pytest_ttnn_perf.analysis.checklist.runner import run_rules
+from pytest_ttnn_perf.analysis.checklist.runner import all_rules, run_rules
 from pytest_ttnn_perf.cli.rules import rule_pages
 from pytest_ttnn_perf.records.finding import RuleOutcome, Subject
 

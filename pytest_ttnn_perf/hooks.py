@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from pytest_ttnn_perf.analysis.checklist.registry import CustomRule
 from pytest_ttnn_perf.analysis.checklist.rule import Answer
+from pytest_ttnn_perf.analysis.checklist.runner import CustomRule
 from pytest_ttnn_perf.observe.custom_formats import CaptureFormat
 from pytest_ttnn_perf.observe.series import metric_of, numbers_of
 from pytest_ttnn_perf.records.finding import Evidence, Input, Severity, Subject

@@ -10,8 +10,7 @@ from pytest_ttnn_perf.analysis.captures.detect import op_table_of
 from pytest_ttnn_perf.analysis.captures.report_db import read_report_db
 from pytest_ttnn_perf.analysis.captures.ttlang_log import read_ttlang_log
 from pytest_ttnn_perf.analysis.checklist.progress import bottleneck_of, model_kind, progress_of
-from pytest_ttnn_perf.analysis.checklist.registry import codes
-from pytest_ttnn_perf.analysis.checklist.runner import as_configured, run_rules, select_rules
+from pytest_ttnn_perf.analysis.checklist.runner import as_configured, codes, run_rules, select_rules
 from pytest_ttnn_perf.records.finding import Subject
 from pytest_ttnn_perf.report.checklist import checklist_listing
 from pytest_ttnn_perf.report.numbers import Result

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from pytest_ttnn_perf._base.dataclass import dataclass
 from pytest_ttnn_perf._base.errors import UsageError
-from pytest_ttnn_perf.analysis.checklist.registry import all_rules
+from pytest_ttnn_perf.analysis.checklist.runner import all_rules
 from pytest_ttnn_perf.report.numbers import Column, Columns, Listing, Result
 
 if TYPE_CHECKING:

@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING, Final
 from pytest_ttnn_perf._base.dataclass import dataclass
 
 if TYPE_CHECKING:
-    from pytest_ttnn_perf.measure.pcc import Pair
-    from pytest_ttnn_perf.measure.tensors import Array
+    from pytest_ttnn_perf.measure.pcc import Array, Pair
 
 
 # Elements per chunk: below the 10,000 at which OpenBLAS starts threads for a dot product.

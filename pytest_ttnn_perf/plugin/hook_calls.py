@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from pluggy import HookImpl
 
-    from pytest_ttnn_perf.analysis.checklist.registry import CustomRule
+    from pytest_ttnn_perf.analysis.checklist.runner import CustomRule
     from pytest_ttnn_perf.observe.custom_formats import CaptureFormat
     from pytest_ttnn_perf.records.observation import Observation, Run
     from pytest_ttnn_perf.records.settings import Settings
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 
 _UNKNOWN: Final = "unknown"
-_CUSTOM_RULES: Final = "pytest_ttnn_perf.analysis.checklist.registry"
+_CUSTOM_RULES: Final = "pytest_ttnn_perf.analysis.checklist.runner"
 _CUSTOM_FORMATS: Final = "pytest_ttnn_perf.observe.custom_formats"
 #: What an implementation may end with; pytest's outcomes are no Exceptions.
 _RAISED: Final = (Exception, SystemExit, pytest.fail.Exception, pytest.skip.Exception)
@@ -53,7 +53,7 @@ class Extensions:
     def __post_init__(self) -> None:
         # An earlier run of this process may have had some of others.
         if _CUSTOM_RULES in sys.modules:
-            from pytest_ttnn_perf.analysis.checklist.registry import use_custom_rules
+            from pytest_ttnn_perf.analysis.checklist.runner import use_custom_rules
 
             use_custom_rules(None)
         if _CUSTOM_FORMATS in sys.modules:
@@ -75,13 +75,15 @@ class Extensions:
         # Most runs have none, and pay for none.
         if not named and not _implementations(config, "pytest_ttnn_perf_rules"):
             return
-        from pytest_ttnn_perf.analysis.checklist.registry import CustomRule, use_custom_rules
-        from pytest_ttnn_perf.analysis.checklist.runner import forget_selections, select_rules
+        from pytest_ttnn_perf.analysis.checklist.runner import (
+            CustomRule,
+            select_rules,
+            use_custom_rules,
+        )
 
         rules = _all_of(config, "pytest_ttnn_perf_rules", CustomRule)
         _refuse_double_codes(rules)
         use_custom_rules(rules)
-        forget_selections()
         select_rules(settings.select, settings.ignore, settings.rules)
 
     def _take_formats(self, config: pytest.Config) -> None:

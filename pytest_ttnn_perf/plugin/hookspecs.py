@@ -12,7 +12,7 @@ import pytest
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from pytest_ttnn_perf.analysis.checklist.registry import CustomRule
+    from pytest_ttnn_perf.analysis.checklist.runner import CustomRule
     from pytest_ttnn_perf.observe.custom_formats import CaptureFormat
     from pytest_ttnn_perf.records.hardware import Hardware
     from pytest_ttnn_perf.records.observation import Run

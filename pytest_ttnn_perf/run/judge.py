@@ -304,7 +304,7 @@ def _needless_of(judged: JudgedTest) -> Iterator[NeedlessWaiver]:
     observation = judged.observation
     if not observation.waived or not (outcomes := observation.outcomes):
         return
-    from pytest_ttnn_perf.analysis.checklist.registry import codes
+    from pytest_ttnn_perf.analysis.checklist.runner import codes
 
     known = codes()
     for code in observation.waived:

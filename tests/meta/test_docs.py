@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from pytest_ttnn_perf.analysis.checklist import registry
+from pytest_ttnn_perf.analysis.checklist import runner
 from pytest_ttnn_perf.analysis.checklist.rules.ttp203_layout_conversions import layout_conversions
 from tests.harness.corpus import corpus, corpus_folder
 
@@ -102,7 +102,7 @@ def test_missing_and_superfluous_pages_are_found_and_mended(
 
 def test_every_rule_has_a_page_and_a_line_in_the_index() -> None:
     folder = ROOT / "docs" / "rules"
-    codes = list(registry.codes())
+    codes = list(runner.codes())
     assert sorted(file.stem for file in folder.glob("TTP*.md")) == codes
     index = (folder / "index.md").read_text(encoding="utf-8")
     assert [line[3:9] for line in index.splitlines() if line.startswith("| [TTP")] == codes

@@ -7,9 +7,9 @@ from dataclasses import replace
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_ttnn_perf.analysis.ops.resemblance import LIKELY, pair_up, resemblance
 from pytest_ttnn_perf.records.baseline import Traits
 from pytest_ttnn_perf.records.metric import Metric
+from pytest_ttnn_perf.run.health import LIKELY, Face, pair_up
 from tests.properties.records import OPS
 from tests.properties.strategies import SOME, between
 
@@ -17,6 +17,10 @@ METRICS = st.sampled_from([Metric(name, "ms") for name in ("wall", "device", "fi
 VALUES = st.dictionaries(METRICS, between(-1e6, 1e6), min_size=1, max_size=3)
 TRAITS = st.builds(Traits, VALUES, st.none() | OPS)
 NAMED = st.dictionaries(st.sampled_from("abcdef"), TRAITS, max_size=4)
+
+
+def resemblance(ours: Traits, theirs: Traits) -> float:
+    return Face.of(ours).like(Face.of(theirs))
 
 
 @SOME

@@ -5,9 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
-from pytest_ttnn_perf.analysis.checklist.registry import rule_of
 from pytest_ttnn_perf.analysis.checklist.rule import Answer, Limit
-from pytest_ttnn_perf.analysis.checklist.runner import run_rules
+from pytest_ttnn_perf.analysis.checklist.runner import rule_of, run_rules
 from pytest_ttnn_perf.records.finding import Evidence, Subject
 
 if TYPE_CHECKING:

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from pytest_ttnn_perf.analysis.checklist.analyses.compute import CORES
-from pytest_ttnn_perf.analysis.checklist.analyses.host import QUEUES
-from pytest_ttnn_perf.analysis.checklist.analyses.memory import DRAM
+from pytest_ttnn_perf.analysis.checklist.analyses.tensors import DRAM
+from pytest_ttnn_perf.analysis.checklist.analyses.times import CORES, QUEUES
 from pytest_ttnn_perf.records.finding import Analysis, Figure, Subject
 from tests.rules.analyses import section, why_not_measured
 from tests.rules.kernel_logs import printed, program

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pytest_ttnn_perf.analysis.checklist.analyses.formats import DTYPE, FIDELITY, LAYOUT, PADDING
+from pytest_ttnn_perf.analysis.checklist.analyses.tensors import DTYPE, FIDELITY, LAYOUT, PADDING
 from pytest_ttnn_perf.records.finding import (
     Analysis,
     AnalysisOutcome,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from pytest_ttnn_perf.analysis.checklist.analyses.memory import MEMORY, RESHARDS, SHARDING
+from pytest_ttnn_perf.analysis.checklist.analyses.tensors import MEMORY, RESHARDS, SHARDING
 from pytest_ttnn_perf.records.finding import Analysis, Figure, Row, Section, Subject
 from pytest_ttnn_perf.records.ttnn_report import BufferType, Reshard
 from tests.rules.analyses import section

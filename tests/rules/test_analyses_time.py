@@ -5,8 +5,14 @@ from __future__ import annotations
 import pytest
 
 from pytest_ttnn_perf.analysis.checklist.analyses import ANALYSES
-from pytest_ttnn_perf.analysis.checklist.analyses.compute import BOTTLENECKS, CONV, MATMUL
-from pytest_ttnn_perf.analysis.checklist.analyses.host import DEVICES, HOST_OVERHEAD, TRACE
+from pytest_ttnn_perf.analysis.checklist.analyses.times import (
+    BOTTLENECKS,
+    CONV,
+    DEVICES,
+    HOST_OVERHEAD,
+    MATMUL,
+    TRACE,
+)
 from pytest_ttnn_perf.records.finding import Analysis, AnalysisOutcome, Figure, Input, Row, Subject
 from pytest_ttnn_perf.records.ttlang import Roofline
 from tests.rules.analyses import section, why_not_measured

@@ -18,9 +18,8 @@ from pytest_ttnn_perf.analysis.checklist.op_times import (
 )
 from pytest_ttnn_perf.analysis.checklist.operands import used_signatures
 from pytest_ttnn_perf.analysis.checklist.progress import bottleneck_of
-from pytest_ttnn_perf.analysis.checklist.registry import all_rules
 from pytest_ttnn_perf.analysis.checklist.residency import activation_reads
-from pytest_ttnn_perf.analysis.checklist.runner import run_rules
+from pytest_ttnn_perf.analysis.checklist.runner import all_rules, run_rules
 from pytest_ttnn_perf.records.finding import Subject
 from tests.rules.tables import Op, OpTable, on_host, op, table, tensor
 

@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING
 import pytest
 
 from pytest_ttnn_perf._base.errors import RuleError, UsageError
-from pytest_ttnn_perf.analysis.checklist import registry, rules
-from pytest_ttnn_perf.analysis.checklist.registry import all_rules
+from pytest_ttnn_perf.analysis.checklist import rules, runner
 from pytest_ttnn_perf.analysis.checklist.rule import Answer, Limit, Rule, rule
 from pytest_ttnn_perf.analysis.checklist.runner import (
     Answered,
     Group,
+    all_rules,
     ask_rules,
     run_rules,
     select_rules,
@@ -196,7 +196,7 @@ def test_what_a_rule_can_do_without_may_be_none(each: Rule) -> None:
 def test_the_table_of_rules_says_what_files_there_are_and_what_they_need() -> None:
     listed = {name for names in rules.BY_NEEDS.values() for name in names}
     assert listed == {module.name for module in iter_modules(rules.__path__)}
-    assert {each.code: registry.needs_of(each.code) for each in all_rules()} == {
+    assert {each.code: runner.needs_of(each.code) for each in all_rules()} == {
         each.code: each.needs for each in all_rules()
     }
 
@@ -231,12 +231,12 @@ def test_without_input_a_rule_says_what_it_needs(code: str, needed: str) -> None
 
 def test_all_other_rules_need_nothing() -> None:
     asked = {code for codes in NEEDS.values() for code in codes.split()}
-    assert {each.code for each in all_rules() if not each.needs} == set(registry.codes()) - asked
+    assert {each.code for each in all_rules() if not each.needs} == set(runner.codes()) - asked
 
 
 def test_a_rule_of_another_project(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert "ABC301" not in registry.codes()
-    monkeypatch.setitem(registry._REGISTERED, "ABC301", many_facts)
+    assert "ABC301" not in runner.codes()
+    monkeypatch.setitem(runner._REGISTERED, "ABC301", many_facts)
     (group,) = select_rules(("ABC",), (), {"ABC301": RuleSettings(limits={"most": 3})})
     assert [each.limits["most"].value for each in group.rules] == [3]
 

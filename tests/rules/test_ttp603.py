@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from pytest_ttnn_perf.analysis.checklist.registry import rule_of
+from pytest_ttnn_perf.analysis.checklist.runner import rule_of
 from pytest_ttnn_perf.records.finding import RuleOutcome, Severity
 from tests.rules.answers import Ask, Evidence, Subject, clean, limit, not_applicable, not_measured
 from tests.rules.convolving import NOT_ASKED, called, conv, convolving, output

@@ -15,9 +15,9 @@ from pytest_ttnn_perf.analysis.checklist.op_times import (
     kernel_ns,
     ops_like,
 )
-from pytest_ttnn_perf.analysis.checklist.registry import rule_of
 from pytest_ttnn_perf.analysis.checklist.residency import dram_use
 from pytest_ttnn_perf.analysis.checklist.rule import Limit
+from pytest_ttnn_perf.analysis.checklist.runner import rule_of
 from pytest_ttnn_perf.records.finding import ModelKind, Progress, RuleOutcome, Severity, State, Step
 from pytest_ttnn_perf.records.ops import Category, category_of
 

@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 
 from pytest_ttnn_perf._base.errors import UsageError
-from pytest_ttnn_perf.measure.pcc import Agreement, compare, compare_in_chunks
-from pytest_ttnn_perf.measure.tensors import operand
+from pytest_ttnn_perf.measure.pcc import Agreement, compare, compare_in_chunks, operand
 
 SAME = Agreement(1.0, max_abs_error=0.0, relative_l2=0.0)
 STEPS = np.arange(24.0).reshape(2, 3, 4)

@@ -4,10 +4,26 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from pytest_ttnn_perf.analysis.checklist.analyses.compute import BOTTLENECKS, CONV, CORES, MATMUL
-from pytest_ttnn_perf.analysis.checklist.analyses.formats import DTYPE, FIDELITY, LAYOUT, PADDING
-from pytest_ttnn_perf.analysis.checklist.analyses.host import DEVICES, HOST_OVERHEAD, QUEUES, TRACE
-from pytest_ttnn_perf.analysis.checklist.analyses.memory import DRAM, MEMORY, RESHARDS, SHARDING
+from pytest_ttnn_perf.analysis.checklist.analyses.tensors import (
+    DRAM,
+    DTYPE,
+    FIDELITY,
+    LAYOUT,
+    MEMORY,
+    PADDING,
+    RESHARDS,
+    SHARDING,
+)
+from pytest_ttnn_perf.analysis.checklist.analyses.times import (
+    BOTTLENECKS,
+    CONV,
+    CORES,
+    DEVICES,
+    HOST_OVERHEAD,
+    MATMUL,
+    QUEUES,
+    TRACE,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
