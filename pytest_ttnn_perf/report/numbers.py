@@ -93,6 +93,32 @@ def table_lines(
     headings: Sequence[str], rows: Sequence[Sequence[str]], *, right: frozenset[int] = frozenset()
 ) -> list[str]:
     """Lay rows out under their headings; the columns in ``right`` are aligned to the right."""
+    if not rows or not all(_is_plain(cell) for row in (headings, *rows) for cell in row):
+        return _wide_table_lines(headings, rows, right=right)
+    columns = [[cell.strip() for cell in column] for column in zip(*rows, strict=True)]
+    widths = [
+        max(len(heading) + _PADDING, *map(len, column))
+        for heading, column in zip(headings, columns, strict=True)
+    ]
+    places = [">" if index in right else "<" for index in range(len(headings))]
+    layout = "  ".join(f"{{:{place}{width}}}" for place, width in zip(places, widths, strict=True))
+    lines = (headings, ["-" * width for width in widths], *zip(*columns, strict=True))
+    return [layout.format(*line).rstrip() for line in lines]
+
+
+#: As tabulate has it: a column is this much wider than its heading.
+_PADDING: Final = 2
+
+
+def _is_plain(cell: str) -> bool:
+    """Return whether a cell is as wide as it has characters, and one line."""
+    return cell.isascii() and cell.isprintable()
+
+
+def _wide_table_lines(
+    headings: Sequence[str], rows: Sequence[Sequence[str]], *, right: frozenset[int]
+) -> list[str]:
+    """Lay out what is wider than its letters, which takes longer to load than most tables."""
     from tabulate import tabulate
 
     align = ["right" if index in right else "left" for index in range(len(headings))]
