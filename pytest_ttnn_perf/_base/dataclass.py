@@ -1,9 +1,10 @@
 """``dataclass`` as in the standard library, for classes that cost little until they are used.
 
 The standard one writes and compiles up to seven methods per class when a module is imported, and a
-gated run imports about 120 records of which it makes 50. Here a class gets its ``__init__`` with
-its first instance, and shares the other methods with all classes. ``fields``, ``replace`` and
-``asdict`` work as ever. For classes with slots only.
+gated run imports about 120 records, makes 50 of them, and most of these once. Here the first
+instances of a class are filled field by field, then it gets its ``__init__``; it shares the other
+methods with all classes. ``fields``, ``replace`` and ``asdict`` work as ever. For classes with
+slots only.
 """
 
 from __future__ import annotations
@@ -13,12 +14,12 @@ from dataclasses import MISSING, Field, FrozenInstanceError
 from functools import cache
 from operator import attrgetter
 from reprlib import recursive_repr
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 __all__ = ["dataclass", "defaults_of"]
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
     from dataclasses import dataclass
 else:
 
@@ -52,19 +53,38 @@ class _Fields:
         self.owner: Any = None
 
     def __get__(self, instance: object, owner: object) -> dict[str, Field[Any]]:
-        # What they are is for dataclasses to say, of a class with these fields and no methods. It
-        # has a docstring, or one would be written from its signature.
-        namespace = {
-            **self.defaults,
-            "__annotations__": self.annotations,
-            "__doc__": self.owner.__name__,
-            "__module__": self.owner.__module__,
-        }
-        twin = type(self.owner.__name__, (), namespace)
-        of_twin: Any = dataclasses.dataclass(init=False, repr=False, eq=False)(twin)
-        found: dict[str, Any] = of_twin.__dataclass_fields__
+        found = {}
+        for name, declared in self.described():
+            # What the standard library notes of a field, in the place where it does.
+            declared.name, declared.type = name, self.annotations[name]
+            declared.kw_only = declared.kw_only is True
+            declared._field_type = _FIELD_TYPE  # type: ignore[attr-defined]  # noqa: SLF001
+            found[name] = declared
         self.owner.__dataclass_fields__ = found
         return found
+
+    def described(self) -> Iterator[tuple[str, Field[Any]]]:
+        """Yield the fields by name."""
+        for name in self.annotations:
+            default = self.defaults.get(name, MISSING)
+            yield (
+                name,
+                default if isinstance(default, Field) else dataclasses.field(default=default),
+            )
+
+
+@dataclasses.dataclass(init=False, repr=False, eq=False)
+class _Standard:
+    """A class as the standard library makes it."""
+
+    one: int
+
+
+#: How the standard library tells a field from what only looks like one, such as a ``ClassVar``.
+_FIELD_TYPE: Final = dataclasses.fields(_Standard)[0]._field_type  # type: ignore[attr-defined]  # noqa: SLF001
+#: So many instances of a class are made before its ``__init__`` is compiled, which takes as long as
+#: filling thirty. A run makes most of its records once or twice, and some with every test.
+_FEW: Final = 3
 
 
 def _made_anew(cls: type, methods: dict[str, Any]) -> type:
@@ -91,9 +111,12 @@ def _made_anew(cls: type, methods: dict[str, Any]) -> type:
     for name in ("__dict__", "__weakref__"):  # what a class without slots has
         namespace.pop(name, None)
 
+    few = iter(range(_FEW))
+
     def init(self: object, *args: Any, **kwargs: Any) -> None:
-        made.__init__ = _compiled_init(made, declared)
-        made.__init__(self, *args, **kwargs)
+        if next(few, None) is None or not _fill(self, declared, args, kwargs):
+            made.__init__ = _compiled_init(made, declared)
+            made.__init__(self, *args, **kwargs)
 
     made: Any = type(cls)(cls.__name__, cls.__bases__, {"__init__": init, **methods, **namespace})
     made.__qualname__ = cls.__qualname__
@@ -101,14 +124,35 @@ def _made_anew(cls: type, methods: dict[str, Any]) -> type:
     return made  # type: ignore[no-any-return]
 
 
+def _fill(self: Any, declared: _Fields, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
+    """Do what a compiled ``__init__`` does; False if the arguments are not what it takes."""
+    by_place, by_name = list(reversed(args)), dict(kwargs)
+    for name, field in declared.described():
+        if field.init and by_place and field.kw_only is not True:
+            value = by_place.pop()
+        elif field.init and name in by_name:
+            value = by_name.pop(name)
+        elif field.default_factory is not MISSING:
+            value = field.default_factory()
+        elif field.default is not MISSING:
+            value = field.default
+        elif field.init:
+            return False
+        else:
+            continue
+        object.__setattr__(self, name, value)
+    if by_place or by_name:
+        return False
+    if hasattr(self, "__post_init__"):
+        self.__post_init__()
+    return True
+
+
 def _compiled_init(cls: Any, declared: _Fields) -> Any:
     """Write and compile the ``__init__`` of a class."""
     names: dict[str, Any] = {"MISSING": MISSING}
     positional, by_keyword, body = ["self"], ["*"], []
-    for name in declared.annotations:
-        field = declared.defaults.get(name, MISSING)
-        if not isinstance(field, Field):
-            field = dataclasses.field(default=field)
+    for name, field in declared.described():
         parameter, value = name, name
         if field.default_factory is not MISSING:
             names[f"new_{name}"] = field.default_factory

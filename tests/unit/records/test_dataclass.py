@@ -140,13 +140,35 @@ def test_copies_and_pickles_of_frozen_instances_are_equal() -> None:
     assert hash(pickle.loads(pickle.dumps(made))) == hash(made)
 
 
-def test_nothing_is_compiled_before_the_first_instance() -> None:
+def test_nothing_is_compiled_for_the_first_instances() -> None:
     cls = point(dataclass)
     waiting = cls.__init__
 
-    cls(1)
-    compiled = cls.__init__
-    cls(2)
+    few = [cls(number) for number in range(3)]
+    assert cls.__init__ is waiting
+    many = [cls(number) for number in range(3)]
 
-    assert compiled is not waiting
-    assert cls.__init__ is compiled
+    assert cls.__init__ is not waiting
+    assert few == many
+
+
+@BOTH
+@pytest.mark.parametrize("before", [0, 5], ids=["first", "later"])
+def test_wrong_names_are_refused_in_the_same_words(make: Any, before: int) -> None:
+    cls = point(make)
+    for number in range(before):
+        cls(number)
+
+    with pytest.raises(TypeError, match="got an unexpected keyword argument 'z'"):
+        cls(1, z=2)
+    with pytest.raises(TypeError, match="got an unexpected keyword argument 'kept'"):
+        cls(1, kept=[2])
+    with pytest.raises(TypeError, match="got multiple values for argument 'x'"):
+        cls(1, x=2)
+
+
+def test_fields_are_described_as_the_standard_library_does() -> None:
+    ours, standard = (
+        dataclasses.fields(point(make)) for make in (dataclass, dataclasses.dataclass)
+    )
+    assert list(map(repr, ours)) == list(map(repr, standard))
