@@ -49,14 +49,10 @@ class FileFate(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Level:
-    """What a metric is compared with: the centre, in its unit, and the sessions it is taken of.
-
-    ``spread`` counts the sessions before the last accept, which tell the spread only.
-    """
+    """What a metric is compared with: the centre, in its unit, and the sessions it is taken of."""
 
     centre: float
     sessions: int
-    spread: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,7 +135,7 @@ def _metric_edit(
 def _level_of(baseline: MetricBaseline | None) -> Level | None:
     if baseline is None:
         return None
-    return Level(centre_of(baseline), len(baseline.current), baseline.since)
+    return Level(centre_of(baseline), len(baseline.current))
 
 
 def _worsening(metric: Metric, before: float, after: float) -> float | None:
@@ -260,8 +256,8 @@ def _document(edits: Edits, *, dry_run: bool) -> dict[str, object]:
                         "metric": metric.metric.name,
                         "unit": metric.metric.unit,
                         "what": metric.what,
-                        "before": _level_document(metric.before),
-                        "after": _level_document(metric.after),
+                        "before": metric.before and asdict(metric.before),
+                        "after": metric.after and asdict(metric.after),
                         "change": metric.change,
                     }
                     for metric in edit.metrics
@@ -273,12 +269,6 @@ def _document(edits: Edits, *, dry_run: bool) -> dict[str, object]:
         "files": [{"path": file.path, "fate": file.fate.value} for file in edits.files],
         "remarks": list(edits.remarks),
     }
-
-
-def _level_document(level: Level | None) -> dict[str, object] | None:
-    if level is None:
-        return None
-    return {"centre": level.centre, "sessions": level.sessions}
 
 
 def edited_settings(options: argparse.Namespace) -> Settings:

@@ -38,7 +38,7 @@ def run(options: argparse.Namespace) -> Result:
         raise UsageError(message)
     subject = read_subject(options)
     findings = as_configured(run_rules(rules, subject), settings.rules)
-    bottleneck = bottleneck_of(subject)
+    bottleneck = bottleneck_of(subject, settings.rules)
     # Of steps that nobody asked for, nothing is known.
     progress = None
     if not select and not ignore:

@@ -92,7 +92,7 @@ def check_test(
         return checked  # a time alone does not tell what it is made of
     from pytest_ttnn_perf.analysis.checklist.progress import bottleneck_of, model_kind
 
-    bottleneck = bottleneck_of(subject)
+    bottleneck = bottleneck_of(subject, settings.rules)
     kind = model_kind(subject.ops, bottleneck)
     return replace(
         checked,

@@ -170,7 +170,7 @@ _TIMEOUT_S: Final = 60.0
 #: What every run waits for is waited for less: the commit is recorded as unknown then.
 _STATE_TIMEOUT_S: Final = 5.0
 _BETWEEN: Final = "\x00"
-_FIELDS: Final = "%x00".join(("%H", "%an", "%aI", "%s"))
+_FIELDS: Final = "%x00".join(("%H", "%an", "%aI"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,7 +180,6 @@ class Committed:
     commit: str
     author: str
     date: str
-    subject: str
     path: str
 
 
@@ -231,10 +230,10 @@ def history(file: Path) -> list[Committed]:
     answer = _bytes(top, *words, f"--format=%x01{_FIELDS}", "--name-only", "-z", "--", name)
     found = []
     for entry in (answer or b"").decode("utf-8", "surrogateescape").split("\x01")[1:]:
-        commit, author, date, subject, *names = entry.split(_BETWEEN)
+        commit, author, date, *names = entry.split(_BETWEEN)
         path = next((name.strip("\n") for name in names if name.strip("\n")), "")
         if path:
-            found.append(Committed(commit, author, date, subject, path))
+            found.append(Committed(commit, author, date, path))
     return found
 
 

@@ -9,6 +9,7 @@ import pytest
 
 from tests.behaviour.findings import ERROR, WARNING, checklist_of, write_model
 from tests.behaviour.model import MODEL, configure, counts_of, entry_of, refusal_of
+from tests.harness.captures import capture, op, signpost
 
 if TYPE_CHECKING:
     from tests.harness.project import Project
@@ -138,6 +139,23 @@ def test_a_project_sets_limits(project: Project) -> None:
     configure(project, "[tool.ttnn_perf.rules.TTP701]", "left_over = 2")
 
     assert counts_of(project.pytest("--ttnn-perf-update=new")) == "1 passed"
+
+
+@pytest.mark.parametrize(("share", "waits"), [(0.2, True), (0.9, False)])
+def test_a_limit_that_a_project_sets_decides_on_the_bottleneck_too(
+    project: Project, share: float, waits: bool
+) -> None:
+    late = op("UnaryDeviceOperation", 1_000, {"OP TO OP LATENCY [ns]": "1000"})
+    rows = (signpost("RUN"), late, late, late, signpost("RUN_END"))
+    (project.path / "ops.csv").write_text(capture(*rows))
+    project.write(test_model="def test_model(ttnn_perf): ttnn_perf.attach('ops.csv')")
+    configure(project, "[tool.ttnn_perf.rules.TTP401]", f"share = {share}")
+
+    project.pytest("--ttnn-perf-update=new")
+
+    assert ("host-bound" in (entry_of(project).get("bottleneck") or "")) is waits
+    checked = project.cli("check", "--csv", "ops.csv")
+    assert ("bottleneck: host-" in checked.text) is waits
 
 
 def test_a_waived_rule_is_told_beside_the_verdict_and_left_out_of_reports(project: Project) -> None:

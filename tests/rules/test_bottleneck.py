@@ -4,8 +4,8 @@ from dataclasses import replace
 
 import pytest
 
-from pytest_ttnn_perf.analysis.checklist.progress import Bottleneck, BottleneckKind, bottleneck_of
-from pytest_ttnn_perf.analysis.checklist.rules.ttp401_host_bound import host_bound
+from pytest_ttnn_perf.analysis.checklist import progress
+from pytest_ttnn_perf.analysis.checklist.progress import Bottleneck, BottleneckKind
 from pytest_ttnn_perf.records.finding import Subject
 from pytest_ttnn_perf.records.metric import KERNEL_TIME, Source
 from pytest_ttnn_perf.records.ttlang import Roofline
@@ -18,6 +18,10 @@ WEIGHTS = tensor(1, 1, 4096, 4096)
 SMALL = tensor(1, 1, 32, 32, memory="L1_INTERLEAVED")
 WAITING = (op("Add", ns=400, gap_ns=9, replay=(1, 1)), op("Add", ns=400, gap_ns=800, replay=(1, 1)))
 MEMORY, COMPUTE = Roofline("memory", 18, 779, "N", 636, "T"), Roofline("compute", 30, 70, "N", 100)
+
+
+def bottleneck_of(subject: Subject) -> Bottleneck | None:
+    return progress.bottleneck_of(subject, {})
 
 
 def test_transfers_come_first() -> None:
@@ -39,10 +43,6 @@ def test_the_host_comes_next() -> None:
         0.2,
         "of the time",
     )
-
-
-def test_a_limit_that_was_set_holds() -> None:
-    assert bottleneck_of(Subject(ops=table(*WAITING)), [host_bound.with_limits(share=0.6)]) is None
 
 
 @pytest.mark.parametrize("device_ns", [0.5e6, 1e6])

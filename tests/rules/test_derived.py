@@ -93,7 +93,7 @@ def test_all_rules_together_read_the_rows_once(monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setattr(OpTable, "__iter__", counting)
     subject = Subject(ops=small_table())
     run_rules(all_rules(), subject)
-    bottleneck_of(subject)
+    bottleneck_of(subject, {})
     assert reads == 1
 
 

@@ -124,8 +124,8 @@ def is_report_db(head: bytes) -> bool:
     return head.startswith(MAGIC)
 
 
-def read_report_db(file: Path, *, rank: int | None = None) -> Report:
-    """Read one rank of a report: the lowest where none is asked for.
+def read_report_db(file: Path) -> Report:
+    """Read the lowest rank of a report.
 
     The user's sources, which a report may embed, are not read.
 
@@ -143,22 +143,18 @@ def read_report_db(file: Path, *, rank: int | None = None) -> Report:
         ranks = set().union(*(tables.ranks(name) for name in ("operations", "devices", "errors")))
         if not tables.is_filled("operations") and not tables.is_filled("errors"):
             raise InputError(file, "no operations: nothing was captured")
-        if rank is not None and rank not in ranks:
-            known = ", ".join(str(known) for known in sorted(ranks))
-            raise InputError(file, f"expected rank {rank}, found only {known}")
-        tables.lowest = min(ranks)
-        tables.rank = tables.lowest if rank is None else rank
-        return _report(tables, tuple(sorted(ranks)), tables.rank)
+        tables.rank = min(ranks)
+        return _report(tables, tuple(sorted(ranks)))
 
 
-def _report(tables: Tables, ranks: tuple[int, ...], rank: int) -> Report:
+def _report(tables: Tables, ranks: tuple[int, ...]) -> Report:
     operations = read_operations(tables)
     edges, edges_backwards = _edges(operations)
     details = ("buffer_chunks", "buffer_pages")
     return Report(
         schema_version=_schema_version(tables),
         ranks=ranks,
-        rank=rank,
+        rank=ranks[0],
         devices=tuple(
             device_of(row.identity("device_id"), row.size)
             for row in tables.kept("devices", "device_id", *_DEVICE)
@@ -174,14 +170,11 @@ def _report(tables: Tables, ranks: tuple[int, ...], rank: int) -> Report:
 
 
 def _schema_version(tables: Tables) -> str | None:
-    # It is the one table that all ranks share.
-    rank, tables.rank = tables.rank, tables.lowest
     found = [
         row.text("value")
         for row in tables.kept("report_metadata", "key", "value", longest=100)
         if row.text("key") == "schema_version"
     ]
-    tables.rank = rank
     return found[0] if found else None
 
 
@@ -337,14 +330,13 @@ class Row(NamedTuple):
 class Tables:
     """The tables of one rank, read row by row.
 
-    ``rank`` is None until it is chosen; then rows of other ranks are left out. A table without a
-    column for it is of the time when there was one rank, and belongs to the ``lowest``.
+    ``rank`` is None until it is known; then rows of other ranks are left out. A table without a
+    column for it is of the time when there was one rank.
     """
 
     def __init__(self, file: Path, connection: sqlite3.Connection) -> None:
         self.file = file
         self.rank: int | None = None
-        self.lowest: int | None = None
         self._connection = connection
         self._kinds = {
             str(name): (str(kind), str(sql))
@@ -389,14 +381,13 @@ class Tables:
         Only the first ``longest`` characters of the last wanted column are read, and one more.
         """
         present = self.columns(table)
-        without_rank = "rank" not in present
-        if not present or (without_rank and self.rank != self.lowest):
+        if not present:
             return
         parts = [column if column in present else "NULL" for column in wanted]
         if longest and parts[-1] != "NULL":
             parts[-1] = f"substr({parts[-1]}, 1, {longest + 1})"
         query = f"SELECT {', '.join(parts)} FROM {table} NOT INDEXED"
-        if self.rank is not None and not without_rank:
+        if self.rank is not None and "rank" in present:
             query += f" WHERE rank = {self.rank}"
         query += f" ORDER BY {order}" if order in present else ""
         places = {column: index for index, column in enumerate(wanted)}

@@ -22,12 +22,16 @@ from pytest_ttnn_perf.records.finding import ModelKind, Progress, RuleOutcome, S
 from pytest_ttnn_perf.records.ops import Category, category_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Callable, Iterable, Mapping
 
-    from pytest_ttnn_perf.analysis.checklist.rule import Answer, Rule
+    from pytest_ttnn_perf.analysis.checklist.rule import Answer
     from pytest_ttnn_perf.records.finding import Finding, Subject, Unanswered
     from pytest_ttnn_perf.records.ops import OpTable
+    from pytest_ttnn_perf.records.settings import RuleSettings
     from pytest_ttnn_perf.records.ttlang import TtlangLog
+
+    #: Returns what the rule of a code says of the subject.
+    _Ask = Callable[[str], Answer]
 
 
 class BottleneckKind(Enum):
@@ -173,50 +177,52 @@ _READS_PER_WRITE: Final = 4.0
 _WORK: Final = frozenset({Category.MATMUL, Category.CONV, Category.ATTENTION})
 
 
-def bottleneck_of(subject: Subject, rules: Iterable[Rule] = ()) -> Bottleneck | None:
+def bottleneck_of(subject: Subject, settings: Mapping[str, RuleSettings]) -> Bottleneck | None:
     """Return what holds a subject back; None where that cannot be told.
 
-    ``rules`` are those with limits that a user has set; others have their defaults.
+    ``settings`` have the limits that a project sets, by the code of their rule.
     """
-    given = {rule.code: rule for rule in rules}
-    found = _of_test(subject, given)
+
+    def ask(code: str) -> Answer:
+        rule = rule_of(code)
+        if code in settings:
+            rule = rule.with_limits(**settings[code].limits)
+        return rule.check(subject)
+
+    found = _of_test(subject, ask)
     if found is None and subject.kernels is not None:
-        found = _of_kernels(subject, subject.kernels, given)
+        found = _of_kernels(subject.kernels, ask)
     if found is None and subject.ops is not None:
-        found = _of_ops(subject, subject.ops, given)
+        found = _of_ops(subject.ops, ask)
     return found
 
 
-def _of_test(subject: Subject, given: Mapping[str, Rule]) -> Bottleneck | None:
+def _of_test(subject: Subject, ask: _Ask) -> Bottleneck | None:
     """Return what keeps devices waiting."""
     without_profiler: Answer | None = None
     if subject.observation is not None:
-        transfers = _as_bottleneck(
-            BottleneckKind.TRANSFER, _ask_rule(_TRANSFER_BOUND, subject, given)
-        )
+        transfers = _as_bottleneck(BottleneckKind.TRANSFER, ask(_TRANSFER_BOUND))
         if transfers is not None:
             return transfers
-        without_profiler = _ask_rule(_DEVICE_BEHIND_E2E, subject, given)
+        without_profiler = ask(_DEVICE_BEHIND_E2E)
     if without_profiler is not None and without_profiler.value is not None:
         return _as_bottleneck(BottleneckKind.HOST, without_profiler)
     if subject.ops is None:
         return None
-    return _as_bottleneck(BottleneckKind.HOST, _ask_rule(_HOST_BOUND, subject, given))
+    return _as_bottleneck(BottleneckKind.HOST, ask(_HOST_BOUND))
 
 
-def _of_kernels(subject: Subject, log: TtlangLog, given: Mapping[str, Rule]) -> Bottleneck | None:
+def _of_kernels(log: TtlangLog, ask: _Ask) -> Bottleneck | None:
     """Return what a kernel lacks: cores, larger transfers, or what its roofline says."""
     line = roofline_of(log)
     bound = None if isinstance(line, str) else line.bound
-    cores = _as_bottleneck(BottleneckKind.CORES, _ask_rule(_GRID_UNDERUSED, subject, given))
+    cores = _as_bottleneck(BottleneckKind.CORES, ask(_GRID_UNDERUSED))
     if cores is not None:
         return cores
-    balance = _ask_rule(_KERNEL_BOUND, subject, given)
+    balance = ask(_KERNEL_BOUND)
     if bound == "compute":
         return _as_bottleneck(BottleneckKind.COMPUTE, balance)
-    small = _as_bottleneck(
-        BottleneckKind.SMALL_TRANSFERS, _ask_rule(_SMALL_TRANSFERS, subject, given)
-    )
+    small = _as_bottleneck(BottleneckKind.SMALL_TRANSFERS, ask(_SMALL_TRANSFERS))
     return small or _excess(log, balance) or _as_bottleneck(BottleneckKind.MEMORY, balance)
 
 
@@ -235,13 +241,13 @@ def _excess(log: TtlangLog, balance: Answer) -> Bottleneck | None:
     return Bottleneck(kind, sentence, ratio, _READS_PER_WRITE, "bytes read per byte written")
 
 
-def _of_ops(subject: Subject, table: OpTable, given: Mapping[str, Rule]) -> Bottleneck | None:
+def _of_ops(table: OpTable, ask: _Ask) -> Bottleneck | None:
     """Return what ops lack: bandwidth, cores, or nothing but speed of compute."""
     use = dram_use(table)
     if use is not None and use > _BOUND.value:
-        hot = _ask_rule(_HOT_DATA_IN_DRAM, subject, given)
+        hot = ask(_HOT_DATA_IN_DRAM)
         return _as_bottleneck(BottleneckKind.DRAM_TRAFFIC, hot) or _memory(use)
-    cores = _as_bottleneck(BottleneckKind.CORES, _ask_rule(_UNUSED_CORES, subject, given))
+    cores = _as_bottleneck(BottleneckKind.CORES, ask(_UNUSED_CORES))
     return cores or _compute(table)
 
 
@@ -275,9 +281,3 @@ def _as_bottleneck(kind: BottleneckKind, answer: Answer) -> Bottleneck | None:
     reason = (answer.reason or "").removeprefix(f"{kind.value}: ")
     sentence = f"{kind.value}: {reason}"
     return Bottleneck(kind, sentence, answer.value, answer.limit, answer.unit)
-
-
-def _ask_rule(code: str, subject: Subject, given: Mapping[str, Rule]) -> Answer:
-    """Return what a rule says: as it was given, else with its defaults."""
-    rule = given.get(code) or rule_of(code)
-    return rule.check(subject)

@@ -243,7 +243,7 @@ def _look_at_bottlenecks(subject: Subject) -> Numbers | Answer:
         kernels, line = kernels_of(log), roofline_of(log)
         if isinstance(kernels, str) and isinstance(line, str):
             return Answer.not_measured(kernels if kernels == line else f"{kernels}; {line}")
-    found = bottleneck_of(subject)
+    found = bottleneck_of(subject, {})
     figures: tuple[Figure, ...] = ()
     if found is not None:
         figures = (
