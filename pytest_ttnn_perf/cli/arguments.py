@@ -75,16 +75,17 @@ def _merge(parser: argparse.ArgumentParser) -> None:
 
 
 def _ab(parser: argparse.ArgumentParser) -> None:
-    from pytest_ttnn_perf.records.settings import MAX_ROUNDS, MIN_ROUNDS
+    from pytest_ttnn_perf.records.settings import MAX_ROUNDS, MIN_ROUNDS, USUAL_ROUNDS
 
     parser.usage = (
         "ttnn-perf ab REF [TESTS] [--rounds N] [--same DIR] [options of this or of pytest]"
     )
     parser.description = (
         "Check REF out beside the working tree, and measure both in turns, each time "
-        "in a fresh process. Rounds are judged pair by pair, so that a machine that drifts does "
-        "not matter. No baseline is needed, and none is written. What is not an option of this "
-        "command is passed on to pytest."
+        "in a fresh process, until it is known what changed. Rounds are judged pair by pair, so "
+        "that a machine that drifts does not matter. No baseline is needed, and none is written. "
+        "What is not an option of this command is passed on to pytest. Exit code 7: not all "
+        "could be told."
     )
     parser.allow_abbrev = False
     parser.add_argument("ref", metavar="REF", help="a branch, a tag or a commit")
@@ -92,8 +93,9 @@ def _ab(parser: argparse.ArgumentParser) -> None:
         "--rounds",
         metavar="N",
         type=_number_within(MIN_ROUNDS, MAX_ROUNDS),
-        default=5,
-        help=f"processes of each side, {MIN_ROUNDS} to {MAX_ROUNDS} (default: 5)",
+        default=USUAL_ROUNDS,
+        help="processes of each side at most, "
+        f"{MIN_ROUNDS} to {MAX_ROUNDS} (default: {USUAL_ROUNDS})",
     )
     parser.add_argument(
         "--same",

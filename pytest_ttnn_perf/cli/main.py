@@ -26,6 +26,7 @@ class ExitCode(IntEnum):
     USAGE = 2
     UNREADABLE = 3
     SHIFTED = 6
+    INCONCLUSIVE = 7
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -45,6 +46,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return _complain(error, ExitCode.UNREADABLE)
     if result.failed:
         return ExitCode.GATE_FAILED
+    if result.inconclusive:
+        return ExitCode.INCONCLUSIVE
     return ExitCode.SHIFTED if result.shifted else ExitCode.OK
 
 

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import shlex
 from collections import Counter
+from dataclasses import field
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Final
 
 from pytest_ttnn_perf._base.dataclass import dataclass
 from pytest_ttnn_perf._base.text import counted
+from pytest_ttnn_perf.experiments.calibrate import bar, duration
+from pytest_ttnn_perf.experiments.compare_rounds import INCONCLUSIVE
 from pytest_ttnn_perf.records.settings import MAX_ROUNDS, MIN_ROUNDS
 from pytest_ttnn_perf.records.verdict import Outcome, Reason
 from pytest_ttnn_perf.report.numbers import (
@@ -22,10 +25,11 @@ from pytest_ttnn_perf.report.numbers import (
 from pytest_ttnn_perf.report.sentences import change_in_words
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
-    from pytest_ttnn_perf.experiments.ab_rounds import AbResult, Compared
-    from pytest_ttnn_perf.processes.git import Commit
+    from pytest_ttnn_perf.experiments.compare_rounds import Compared
+    from pytest_ttnn_perf.experiments.rounds import RoundProgress
+    from pytest_ttnn_perf.processes.git import Commit, WorkingTree
     from pytest_ttnn_perf.records.verdict import Verdict
 
 
@@ -45,15 +49,52 @@ class StrayCode:
 
 WORKING_TREE: Final = "working tree"
 
+#: What can never be judged is no pass.
+_FAILING: Final = frozenset({Outcome.REGRESSED, Outcome.TOO_NOISY, Outcome.NO_DATA})
+_KNOWN: Final = frozenset({Outcome.REGRESSED, Outcome.IMPROVED, Outcome.WITHIN})
 
-def ab_sentence(compared: Compared, ref: str) -> str:
+
+@dataclass(frozen=True, slots=True)
+class AbResult:
+    """What rounds tell. ``ref`` is the commit as the user named it.
+
+    There are ``whole`` rounds of the tests that took most, of ``wanted`` at most; ``stopped`` says
+    why there are no more although not all is known. ``troubles`` say why a test has no result.
+    """
+
+    ref: str
+    before: Commit
+    after: WorkingTree
+    wanted: int
+    whole: int
+    compared: tuple[Compared, ...] = ()
+    only_before: tuple[str, ...] = ()
+    only_after: tuple[str, ...] = ()
+    troubles: Mapping[str, str] = field(default_factory=dict)
+    stopped: str | None = None
+    remarks: tuple[str, ...] = ()
+
+    @property
+    def inconclusive(self) -> bool:
+        """Whether there is something of which more rounds could tell."""
+        return any(metric.is_undecided for metric in self.compared)
+
+    @property
+    def failed(self) -> bool:
+        """Whether something is worse, or cannot be judged, however many rounds there are."""
+        outcomes = {metric.outcome for metric in self.compared if not metric.is_undecided}
+        nothing = not self.inconclusive and outcomes.isdisjoint(_KNOWN)
+        return nothing or bool(self.troubles) or not outcomes.isdisjoint(_FAILING)
+
+
+def ab_sentence(compared: Compared, ref: str, *, after: str = WORKING_TREE) -> str:
     """Say what was found for one metric, against the commit that is called ``ref``."""
     verdict = compared.verdict
     name = verdict.metric.name
     if verdict.outcome is Outcome.NO_DATA:
         return f"{name} was not recorded in every round"
     if verdict.reason is Reason.NEW_METRIC:
-        return f"{name} is recorded in the {WORKING_TREE} only"
+        return f"{name} is recorded in the {after} only"
     if verdict.reason is Reason.NOT_RECORDED:
         return f"{name} is recorded in {ref} only"
     if compared.obstacle is not None:
@@ -73,15 +114,15 @@ def ab_sentence(compared: Compared, ref: str) -> str:
 
 
 def _limit_text(compared: Compared, verdict: Verdict) -> str:
-    low, high = compared.paired.low, compared.paired.high
     rounds = counted(compared.rounds, "round")
-    if low is None or high is None:
-        limit = format_fraction(verdict.limit_as_read) if verdict.limit else "no change"
+    limit = format_fraction(verdict.limit_as_read) if verdict.limit else "no change"
+    if compared.paired.low is None:
         return f", limit {limit}"
-    if verdict.outcome is Outcome.TOO_NOISY:
-        reach = format_fraction(verdict.limit_as_read)
-        return f"; too noisy to judge: after {rounds} a change of {reach} could hide"
-    return f", limit {format_fraction(verdict.limit_as_read)} ({rounds})"
+    if compared.is_undecided:
+        return f"; after {rounds} it may be {_interval(compared)}, and {limit} is not excluded"
+    if verdict.outcome is Outcome.WITHIN:
+        return f", {limit} is excluded ({rounds})"
+    return f", limit {limit} ({rounds})"
 
 
 def stray_text(stray: StrayCode, *, side: str, command: Sequence[str]) -> str:
@@ -119,6 +160,7 @@ def ab_listing(result: AbResult) -> Listing:
         "rounds_wanted": result.wanted,
         "stopped": result.stopped,
         "failed": result.failed,
+        "inconclusive": result.inconclusive,
         "verdicts": [
             {
                 **members,
@@ -186,10 +228,10 @@ def _columns(ref: str) -> Columns[Compared]:
                                       beside=c.verdict.centre), right=True),
         Column("change", lambda c: c.verdict.change, "change",
                lambda c: format_change(c.verdict.change_as_read), right=True),
-        Column("low", lambda c: c.paired.low, "99 % interval", _interval, right=True),
+        Column("low", lambda c: c.paired.low, "interval", _interval, right=True),
         Column("high", lambda c: c.paired.high),
         Column("limit", lambda c: c.verdict.limit),
-        Column("outcome", lambda c: c.outcome.value, "verdict"),
+        Column("outcome", lambda c: c.word, "verdict"),
         Column("rounds", lambda c: c.rounds),
         Column("sentence", lambda c: ab_sentence(c, ref)),
         Column("by_op", lambda c: c.by_op),
@@ -209,33 +251,51 @@ def _sentences(result: AbResult) -> Iterator[str]:
     for compared in result.compared:
         if compared.outcome is Outcome.WITHIN:
             continue
-        yield f"{compared.outcome.value} {compared.test}: {ab_sentence(compared, result.ref)}"
+        yield f"{compared.word} {compared.test}: {ab_sentence(compared, result.ref)}"
         if compared.by_op is not None and compared.test != explained:
             explained = compared.test
             yield f"  by op: {compared.by_op}"
-    if any(compared.outcome is Outcome.TOO_NOISY for compared in result.compared):
-        more = min(2 * result.wanted, MAX_ROUNDS)
-        yield f"  more rounds make intervals narrower: --rounds {more}"
+    if result.inconclusive and result.stopped is None and result.wanted < MAX_ROUNDS:
+        yield f"  more rounds tell more: --rounds {min(2 * result.wanted, MAX_ROUNDS)}"
 
 
 def _stopped_line(result: AbResult) -> str:
-    rounds = f"{result.whole} of {result.wanted} rounds are whole"
+    be = "is" if result.whole == 1 else "are"
+    rounds = f"{counted(result.whole, 'round')} of at most {result.wanted} {be} whole"
     if result.whole < MIN_ROUNDS:
         return f"{result.stopped}: {rounds}, too few to judge: it takes {MIN_ROUNDS}"
     return f"{result.stopped}: {rounds}, and were judged"
 
 
 def _count_line(result: AbResult) -> str:
-    outcomes = Counter(compared.outcome for compared in result.compared)
+    outcomes = Counter(compared.word for compared in result.compared)
     tests = len({compared.test for compared in result.compared})
     parts = [f"{counted(tests, 'test')} compared in {counted(result.whole, 'round')}"]
     parts += [f"{len(result.troubles)} failed"] if result.troubles else []
-    counts = ", ".join(f"{outcomes[o]} {o.value}" for o in Outcome if outcomes[o])
+    words = (*(outcome.value for outcome in Outcome), INCONCLUSIVE)
+    counts = ", ".join(f"{outcomes[word]} {word}" for word in words if outcomes[word])
     parts += [f"metrics: {counts}"] if counts else ["nothing was judged"]
     parts += [f"{len(result.only_before)} only in {result.ref}"] if result.only_before else []
     if result.only_after:
         parts.append(f"{len(result.only_after)} only in the {WORKING_TREE}")
     return "; ".join(parts)
+
+
+def round_line(progress: RoundProgress) -> str:
+    """Say what is being measured, when it will be looked at, and how long it takes at most."""
+    tests = "" if progress.tests is None else f", test {progress.done} of {progress.tests}"
+    left = "" if progress.left_s is None else f", up to {duration(progress.left_s)} left"
+    where = f"round {progress.number}, look at {progress.next_look}, {progress.version}"
+    return f"{bar(progress.fraction, width=12)} {where}{tests}{left}"
+
+
+def look_line(number: int, undecided: int, of: int, *, most: int) -> str:
+    """Say what is known after a round."""
+    look = f"look after {counted(number, 'round')}"
+    if not undecided:
+        return f"{look}: all is known of {counted(of, 'test')}"
+    on = f"measured on, at most {most} rounds" if number < most else "and it was the last"
+    return f"{look}: {undecided} of {counted(of, 'test')} undecided, {on}"
 
 
 def movement_line(ref: str, moved: float, test: str, metric: str) -> str:

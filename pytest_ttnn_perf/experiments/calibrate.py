@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import os
-import secrets
 import time
 from dataclasses import replace
-from datetime import datetime, timezone
 from functools import partial
 from math import expm1, log1p
 from pathlib import Path
@@ -19,6 +17,7 @@ from pytest_ttnn_perf._base.text import counted
 from pytest_ttnn_perf.baselines.store import BaselineStore
 from pytest_ttnn_perf.device.environment import worker_variables
 from pytest_ttnn_perf.device.host import host_hardware
+from pytest_ttnn_perf.experiments.versions import experiment_workers
 from pytest_ttnn_perf.gate.judge import DEFAULT_POLICY, judge_test
 from pytest_ttnn_perf.gate.power import alarm_rate, noise_of, smallest_caught
 from pytest_ttnn_perf.gate.ratios import band_of, centre_of
@@ -38,7 +37,7 @@ from pytest_ttnn_perf.report.sentences import sentence
 from pytest_ttnn_perf.run.preflight import lease
 from pytest_ttnn_perf.run.record import environment_of
 from pytest_ttnn_perf.run.sessions import SessionListener, Sessions, baselines_of
-from pytest_ttnn_perf.run.workers import Pass, WorkerLauncher
+from pytest_ttnn_perf.run.workers import Pass
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -48,32 +47,24 @@ if TYPE_CHECKING:
     from pytest_ttnn_perf.records.messages import Collected
     from pytest_ttnn_perf.records.observation import Observation
     from pytest_ttnn_perf.records.settings import Settings
+    from pytest_ttnn_perf.run.workers import WorkerLauncher
 
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """How far sessions have come. ``tests`` is None before the first collection.
-
-    Where each is of several processes, ``side`` names the one under way, ``sides`` is how many
-    there are, and ``sides_done`` how many of them are over.
-    """
+    """How far sessions have come. ``tests`` is None before the first collection."""
 
     session: int
     sessions: int
     done: int
     tests: int | None
     elapsed_s: float
-    word: str = "session"
-    side: str | None = None
-    sides: int = 1
-    sides_done: int = 0
 
     @property
     def fraction(self) -> float:
         """The part of the work that is done."""
         within = self.done / self.tests if self.tests else 0.0
-        of_session = (self.sides_done + within) / self.sides
-        return min((self.session - 1 + of_session) / self.sessions, 1.0)
+        return min((self.session - 1 + within) / self.sessions, 1.0)
 
     @property
     def left_s(self) -> float | None:
@@ -210,16 +201,24 @@ def calibration_listing(
 
 def progress_line(progress: Progress) -> str:
     """Return a bar, what is under way, and how long the rest will take."""
-    filled = round(progress.fraction * _BAR)
-    bar = "#" * filled + "-" * (_BAR - filled)
     tests = "" if progress.tests is None else f", test {progress.done} of {progress.tests}"
-    left = "" if progress.left_s is None else f", about {_duration(progress.left_s)} left"
-    side = "" if progress.side is None else f", {progress.side}"
-    session = f"{progress.word} {progress.session} of {progress.sessions}{side}"
-    return f"[{bar}] {session}{tests}{left}"
+    left = "" if progress.left_s is None else f", about {duration(progress.left_s)} left"
+    session = f"session {progress.session} of {progress.sessions}"
+    return f"{bar(progress.fraction)} {session}{tests}{left}"
 
 
-def _duration(seconds: float) -> str:
+def bar(fraction: float, *, width: int = _BAR) -> str:
+    """Return a bar that is filled as far.
+
+    >>> bar(0.25, width=8)
+    '[##------]'
+    """
+    filled = round(fraction * width)
+    return f"[{'#' * filled}{'-' * (width - filled)}]"
+
+
+def duration(seconds: float) -> str:
+    """Return a time as long as people wait, without false precision."""
     if seconds < _MINUTE_S:
         return f"{seconds:.0f} s"
     minutes = seconds / _MINUTE_S
@@ -291,15 +290,8 @@ def calibrate(
         InputError, WriteError: the baselines cannot be read or written.
     """
     check_writable(settings.artifacts)
-    name = f"calibrate-{datetime.now(timezone.utc):%Y%m%dT%H%M%SZ}-{secrets.token_hex(3)}"
-    workers = WorkerLauncher(
-        arguments=lambda folder: [
-            "-m", "pytest", "--ttnn-perf", "-o", f"cache_dir={folder / 'cache'}", *asked.argv,
-        ],
-        cwd=asked.cwd,
-        folder=settings.artifacts.absolute() / "passes" / name,
-        variables=partial(worker_variables, os.environ),
-    )  # fmt: skip
+    workers = experiment_workers("calibrate", settings, asked.cwd, lambda: asked.argv)
+    workers.variables = partial(worker_variables, os.environ)
 
     def begin(collected: Collected) -> None:
         if asked.write:  # find out before any test runs whether its sessions could be stored

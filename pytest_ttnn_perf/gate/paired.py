@@ -1,22 +1,25 @@
-"""Two versions measured in turns: each round gives one ratio, and drift is in both of its halves.
+"""Two versions measured in turns, and judged at looks until it is known what changed.
 
-A change must stand out from how much the rounds differ, by an interval of Student's that holds
-with 99 %. A floor of the spread keeps a few lucky, equal rounds from making it tiny.
+Each round gives one ratio, and what drifts is in both of its halves. Rounds are judged after some
+of them, and once more after the last. A verdict needs an interval of Student's; the chance to be
+wrong is spent over the looks, as much in each as it has new rounds, so that to look often is no
+way to find something.
 """
 
 from __future__ import annotations
 
+from itertools import pairwise
 from math import exp, expm1, hypot, log, log1p, sqrt
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from pytest_ttnn_perf._base.dataclass import dataclass
 from pytest_ttnn_perf.gate.judge import DEFAULT_POLICY, Policy
 from pytest_ttnn_perf.gate.ratios import MAD_TO_SIGMA, MEDIAN_ERROR, mad, t_quantile
-from pytest_ttnn_perf.records.metric import Better, Source, median
-from pytest_ttnn_perf.records.verdict import Outcome, Verdict
+from pytest_ttnn_perf.records.metric import Better, median
+from pytest_ttnn_perf.records.verdict import Outcome, Reason, Verdict
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from pytest_ttnn_perf.records.metric import Metric
     from pytest_ttnn_perf.records.observation import Limits
@@ -25,7 +28,7 @@ if TYPE_CHECKING:
 class Round(NamedTuple):
     """What two processes, one right after the other, measured of one metric.
 
-    ``before_first`` says which of them was the first: a machine that drifts is worse for the other.
+    ``before_first`` says which of them was the first: it may be faster for that alone.
     """
 
     before: tuple[float, ...]
@@ -33,9 +36,35 @@ class Round(NamedTuple):
     before_first: bool
 
 
+#: Rounds after which is looked; later looks are further apart, as a round then tells less.
+_LOOKS: Final = (4, 6, 8, 10, 14, 20, 28, 40)
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """At most so many ``rounds``, and so many ``comparisons`` that share one chance to be wrong."""
+
+    rounds: int
+    comparisons: int = 1
+
+    def looks(self, done: int | None = None) -> tuple[int, ...]:
+        """Return the rounds after which is looked, if ``done`` are all there are.
+
+        >>> Plan(20).looks(), Plan(5).looks(), Plan(20).looks(done=7)
+        ((4, 6, 8, 10, 14, 20), (4, 5), (4, 6, 7))
+        """
+        last = self.rounds if done is None else done
+        return (*(look for look in _LOOKS if look < last), last)
+
+    def shares(self, done: int) -> Iterator[tuple[int, float]]:
+        """Yield the looks, and which part of the chance to be wrong each of them may spend."""
+        for before, look in pairwise((0, *self.looks(done))):
+            yield look, (look - before) / max(self.rounds, done)
+
+
 @dataclass(frozen=True, slots=True)
 class Paired:
-    """A verdict on rounds, with the interval that its change lies in.
+    """A verdict on rounds, with the interval that its change lies in, and the rounds it took.
 
     ``low`` and ``high`` are fractions as the verdict's ``change`` is one: plus is worse. None where
     a metric is not compared by ratio.
@@ -44,86 +73,148 @@ class Paired:
     verdict: Verdict
     low: float | None = None
     high: float | None = None
+    rounds: int | None = None
+
+    @property
+    def is_undecided(self) -> bool:
+        """Whether more rounds could tell."""
+        return self.verdict.reason is Reason.UNDECIDED
 
 
-#: One-sided. There is no confirm pass: the same code must practically never get a verdict.
-_LEVEL: Final = 0.995
-#: Rounds that the prior weighs as, as in a baseline.
-_PRIOR_WEIGHT: Final = 3
+#: The chance that any metric of a command gets a verdict without having changed.
+_FALSE_ALARM: Final = 0.005
+#: The chance that a change is called excluded, of each comparison. It is that of the command too:
+#: one that has nothing to report would have to be wrong about each metric that has changed.
+_FALSE_ALL_CLEAR: Final = 0.05
+#: WITHIN means that a change of this many floors, or of the usual floors, is excluded: 3 %.
+_EXCLUDED_FLOORS: Final = 1.5
 _ROOT_2: Final = sqrt(2)
 #: Logarithms beyond this have no exponential; as a change it means "beyond any measure".
 _LARGEST_LOG: Final = 700.0
 
 
-class _Estimate(NamedTuple):
-    """Natural logarithms: both sides, the change, and how far it may be off; plus is worse."""
-
-    before: float
-    after: float
-    change: float
-    reach: float
-
-
 def judge_rounds(
-    metric: Metric, rounds: Sequence[Round], limits: Limits, *, policy: Policy = DEFAULT_POLICY
+    metric: Metric,
+    rounds: Sequence[Round],
+    limits: Limits,
+    *,
+    plan: Plan,
+    policy: Policy = DEFAULT_POLICY,
 ) -> Paired:
-    """Judge a time or a throughput whose samples are all above zero, from two rounds on."""
-    found = _estimate(metric, rounds, policy)
-    limit, gain = _limits(metric, found, limits, policy)
-    if found.change > limit:
-        outcome = Outcome.REGRESSED
-    elif found.change < -gain:
+    """Judge a time or a throughput whose samples are all above zero, from three rounds on.
+
+    What one look has established stays, whatever later rounds would say.
+    """
+    judged = None
+    for look, share in plan.shares(len(rounds)):
+        found = estimate(metric, rounds[:look], policy=policy)
+        judged = _judge(metric, found, limits, share, plan.comparisons, policy)
+        if not judged.is_undecided:
+            break
+    assert judged is not None, "there is a look after the last round"
+    return judged
+
+
+def _judge(
+    metric: Metric,
+    found: Estimate,
+    limits: Limits,
+    share: float,
+    comparisons: int,
+    policy: Policy,
+) -> Paired:
+    noise = found.reach(share * _FALSE_ALARM / 2 / comparisons)
+    reach = found.reach(share * _FALSE_ALL_CLEAR)
+    floor, worse = _floors(metric, found, limits, policy)
+    limit = log1p(_EXCLUDED_FLOORS * max(floor, policy.floor))
+    outcome: Outcome = Outcome.TOO_NOISY
+    reason: Reason | None = Reason.UNDECIDED
+    if found.change > max(noise, log1p(worse)):
+        outcome, reason, limit = Outcome.REGRESSED, None, max(noise, log1p(worse))
+    elif found.change < -max(noise, log1p(floor)):
         # The limit it is beyond, which may not be the one for what gets worse.
-        outcome, limit = Outcome.IMPROVED, gain
-    # As for a baseline, a tolerance above the usual bound is the author's word.
-    elif found.reach > log1p(max(policy.too_noisy, limits.tolerance or 0.0)):
-        outcome = Outcome.TOO_NOISY
-    else:
-        outcome = Outcome.WITHIN
+        outcome, reason, limit = Outcome.IMPROVED, None, max(noise, log1p(floor))
+    elif abs(found.change) + reach < limit:
+        outcome, reason = Outcome.WITHIN, None
     verdict = Verdict(
         metric,
         outcome,
+        reason,
         observed=exp(found.after),
         centre=exp(found.before),
         change=_fraction(found.change),
         limit=_fraction(limit),
-        samples=sum(len(taken.after) for taken in rounds),
-        sessions=len(rounds),
+        samples=found.samples,
+        sessions=found.rounds,
     )
-    low, high = found.change - found.reach, found.change + found.reach
-    return Paired(verdict, _fraction(low), _fraction(high))
+    low, high = found.change - reach, found.change + reach
+    return Paired(verdict, _fraction(low), _fraction(high), found.rounds)
 
 
-def _estimate(metric: Metric, rounds: Sequence[Round], policy: Policy) -> _Estimate:
+class _Spread(NamedTuple):
+    """How much rounds differ, a standard deviation, and the degrees of freedom it rests on."""
+
+    deviation: float
+    degrees: int
+
+
+class Estimate(NamedTuple):
+    """Natural logarithms: both sides, and the change, where plus is worse.
+
+    ``spreads`` are two ways to tell how much rounds differ: by the ratios alone, and, with more
+    degrees of freedom, also by how the machine moved from round to round, which may be more.
+    """
+
+    before: float
+    after: float
+    change: float
+    spreads: tuple[_Spread, _Spread]
+    weight: float
+    rounds: int
+    samples: int
+
+    def reach(self, level: float) -> float:
+        """Return how far the change may be off on one side, but for a chance of ``level``.
+
+        Each of the two spreads has half of it, so that the better one may be taken.
+        """
+        return self.weight * min(
+            t_quantile(1 - level / 2, spread.degrees) * spread.deviation for spread in self.spreads
+        )
+
+
+def estimate(
+    metric: Metric, rounds: Sequence[Round], *, policy: Policy = DEFAULT_POLICY
+) -> Estimate:
+    """Estimate the change of a metric from three rounds or more.
+
+    What makes the second process of a round slower, or an even drift, adds to the ratio of a round
+    and takes as much from that of the next, where the order is the other. So it is taken out of
+    the change, and out of how much rounds differ.
+    """
     before = [log(median(taken.before)) for taken in rounds]
     after = [log(median(taken.after)) for taken in rounds]
+    orders = [taken.before_first for taken in rounds]
+    weights = _weights(orders)
     changes = [now - then for then, now in zip(before, after, strict=True)]
-    weights = _weights([taken.before_first for taken in rounds])
-    count = len(rounds)
-    change = _weighted(changes, weights)
-    mean = sum(changes) / count
-    shown = hypot(*(change - mean for change in changes)) / sqrt(count - 1)
-    prior = policy.prior_wall if metric.source is Source.WALL else policy.prior_device
+    both = [now + then for then, now in zip(before, after, strict=True)]
+    shown, degrees = _about_orders(changes, orders), len(rounds) - len(set(orders))
+    moved, more = hypot(shown, _about_line(both)), degrees + len(rounds) - 2
     # Two processes differ by the noise of both.
-    assumed = max(_ROOT_2 * prior, _within(rounds))
-    spread = hypot(sqrt(count - 1) * shown, sqrt(_PRIOR_WEIGHT) * assumed)
-    spread /= sqrt(count - 1 + _PRIOR_WEIGHT)
-    # The first alone holds for noise of any size; with few rounds that agree it would be a razor.
-    reach = max(
-        t_quantile(_LEVEL, count - 1) * shown,
-        t_quantile(_LEVEL, count - 1 + _PRIOR_WEIGHT) * spread,
-    ) * hypot(*weights)
+    least = max(_ROOT_2 * policy.least_noise, _within(rounds))
+    spreads = (
+        _Spread(max(shown / sqrt(degrees), least), degrees),
+        _Spread(max(moved / sqrt(more), least), more),
+    )
     sign = -1.0 if metric.better is Better.HIGHER else 1.0
-    return _Estimate(_weighted(before, weights), _weighted(after, weights), sign * change, reach)
+    change = sign * _weighted(changes, weights)
+    sides = _weighted(before, weights), _weighted(after, weights)
+    samples = sum(len(taken.after) for taken in rounds)
+    return Estimate(*sides, change, spreads, hypot(*weights), len(rounds), samples)
 
 
 def _weights(before_first: Sequence[bool]) -> list[float]:
-    """Return the weight of each round: rounds of either order weigh the same together.
-
-    What drifts evenly is worse for the second of a round: by the same amount in every round, for
-    one side in some of them and for the other in the rest. So it cancels, also where one order is
-    more frequent by a round.
-    """
+    """Return the weight of each round: rounds of either order weigh the same together."""
     first = sum(before_first)
     second = len(before_first) - first
     if not first or not second:
@@ -133,6 +224,24 @@ def _weights(before_first: Sequence[bool]) -> list[float]:
 
 def _weighted(values: Sequence[float], weights: Sequence[float]) -> float:
     return sum(value * weight for value, weight in zip(values, weights, strict=True))
+
+
+def _about_orders(changes: Sequence[float], before_first: Sequence[bool]) -> float:
+    """Return the root of the squares of what is left of the changes without that of their order."""
+    left: list[float] = []
+    for order in set(before_first):
+        alike = [c for c, first in zip(changes, before_first, strict=True) if first is order]
+        mean = sum(alike) / len(alike)
+        left += [change - mean for change in alike]
+    return hypot(*left)
+
+
+def _about_line(values: Sequence[float]) -> float:
+    """Return the root of the squares of what is left of values without an even drift."""
+    middle, mean = (len(values) - 1) / 2, sum(values) / len(values)
+    places = [number - middle for number in range(len(values))]
+    slope = _weighted(values, places) / sum(place * place for place in places)
+    return hypot(*(v - mean - slope * place for v, place in zip(values, places, strict=True)))
 
 
 def _within(rounds: Sequence[Round]) -> float:
@@ -150,21 +259,17 @@ def _error(samples: Sequence[float]) -> float:
     return MEDIAN_ERROR * MAD_TO_SIGMA * mad(samples, centre) / centre / sqrt(len(samples))
 
 
-def _limits(
-    metric: Metric, found: _Estimate, limits: Limits, policy: Policy
-) -> tuple[float, float]:
-    """Return the limits for worse and for better.
+def _floors(metric: Metric, found: Estimate, limits: Limits, policy: Policy) -> tuple[float, float]:
+    """Return the least change that counts, as fractions: for better, and for worse.
 
-    A ``max_regression`` lowers the floor and not the interval: a verdict within the noise would be
-    one about the machine.
+    A ``max_regression`` lowers the second and not the interval: a verdict within the noise would
+    be one about the machine.
     """
-    floor = log1p(policy.floor if limits.tolerance is None else limits.tolerance)
+    floor = policy.floor if limits.tolerance is None else limits.tolerance
     # Of the smaller side: so it is the same difference whichever side is called the first.
-    floor = max(floor, log1p(policy.absolute_floor(metric) / exp(min(found.before, found.after))))
-    worse = floor
-    if limits.max_regression is not None:
-        worse = min(floor, log1p(limits.max_regression))
-    return max(found.reach, worse), max(found.reach, floor)
+    floor = max(floor, policy.absolute_floor(metric) / exp(min(found.before, found.after)))
+    worse = floor if limits.max_regression is None else min(floor, limits.max_regression)
+    return floor, worse
 
 
 def _fraction(change: float) -> float:

@@ -18,9 +18,10 @@ if TYPE_CHECKING:
     from pytest_ttnn_perf.records.finding import Severity
 
 
-#: Rounds of ``ttnn-perf ab``; fewer say next to nothing of how much rounds differ.
+#: Rounds of ``ttnn-perf ab`` at most; fewer say next to nothing of how much rounds differ.
 MIN_ROUNDS: Final = 3
 MAX_ROUNDS: Final = 50
+USUAL_ROUNDS: Final = 20
 
 
 class Checklist(Enum):

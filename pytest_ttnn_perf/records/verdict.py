@@ -55,6 +55,7 @@ class Reason(Enum):
     OTHER_CONFIGURATION = "other configuration"
     OTHER_SOURCE = "other source"
     OTHER_DEFINITION = "other definition"
+    UNDECIDED = "undecided"
 
 
 def _metric_of(members: dict[str, object], name: str) -> Metric:

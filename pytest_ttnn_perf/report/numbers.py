@@ -217,13 +217,15 @@ class Line(NamedTuple):
 class Result:
     """The text to print, and whether it is bad news for the shell.
 
-    ``shifted``: no test is to blame, but the machine is slower as a whole. ``errors`` is what goes
-    to stderr. ``then`` is what is done once the text is out, so that a change is read before it is
-    made; what it returns is printed after it.
+    ``shifted``: no test is to blame, but the machine is slower as a whole. ``inconclusive``: it is
+    not known whether there is bad news. ``errors`` is what goes to stderr. ``then`` is what is done
+    once the text is out, so that a change is read before it is made; what it returns is printed
+    after it.
     """
 
     text: str
     failed: bool = False
     shifted: bool = False
+    inconclusive: bool = False
     errors: str = ""
     then: Callable[[], Result] | None = None

@@ -7,20 +7,21 @@ from typing import TYPE_CHECKING
 import pytest
 
 from pytest_ttnn_perf._base.errors import UsageError
-from pytest_ttnn_perf.experiments.ab_rounds import (
-    AbResult,
+from pytest_ttnn_perf.experiments.ab_report import AbResult
+from pytest_ttnn_perf.experiments.compare_rounds import (
     Compared,
-    _Listener,
     compare_tests,
     movement,
+    undecided_tests,
 )
+from pytest_ttnn_perf.experiments.rounds import _Listener, run_rounds
 from pytest_ttnn_perf.gate.paired import Paired
 from pytest_ttnn_perf.processes.git import Commit, WorkingTree
 from pytest_ttnn_perf.records.messages import Collected
 from pytest_ttnn_perf.records.metric import Better, Kind, Metric
 from pytest_ttnn_perf.records.observation import MetricObservation, Observation
 from pytest_ttnn_perf.records.verdict import Outcome, Reason, Verdict
-from pytest_ttnn_perf.run.sessions import SessionListener, Sessions
+from pytest_ttnn_perf.run.sessions import Sessions
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -46,7 +47,7 @@ def seen(*values: float | None, metric: Metric = TIME, **more: object) -> list[O
 
 
 def judged(before: Sequence[Observation], after: Sequence[Observation]) -> list[Compared]:
-    return list(compare_tests({TEST: before}, {TEST: after}))
+    return compare_tests({TEST: before}, {TEST: after}, rounds=20)
 
 
 def outcome(before: Sequence[Observation], after: Sequence[Observation]) -> tuple[str, str | None]:
@@ -63,7 +64,7 @@ def test_only_rounds_that_both_sides_have_are_judged() -> None:
 
 
 def test_a_test_that_one_side_does_not_have_is_not_judged() -> None:
-    assert list(compare_tests({}, {TEST: seen(10, 10, 10)})) == []
+    assert compare_tests({}, {TEST: seen(10, 10, 10)}, rounds=20) == []
 
 
 @pytest.mark.parametrize(
@@ -131,6 +132,76 @@ def test_the_machine_is_told_by_how_far_the_same_code_moved() -> None:
     assert movement({"a": seen(7, 9, 7, metric=COUNT)}) is None
 
 
+def test_two_metrics_share_one_chance_of_a_false_alarm() -> None:
+    """Beside more tests the same rounds tell less: any of them might be the lucky one."""
+    slower = [1.043, 1.067, 1.057, 1.053]
+    alone = compare_tests({"a": seen(1, 1, 1, 1)}, {"a": seen(*slower)}, rounds=4)
+    many = {f"t{number}": seen(1, 1, 1, 1) for number in range(30)}
+    beside = compare_tests({"a": seen(1, 1, 1, 1), **many}, {"a": seen(*slower), **many}, rounds=4)
+    assert [each.word for each in alone] == ["REGRESSED"]
+    assert beside[0].word == "INCONCLUSIVE"
+    assert undecided_tests(beside) == ("a",)
+
+
+def test_a_verdict_that_is_established_stays_while_its_test_is_measured_on() -> None:
+    """Another metric of it is not known yet."""
+
+    def both(times: Sequence[float], others: Sequence[float]) -> list[Observation]:
+        other = Metric("other", "ms")
+        return [
+            Observation(
+                TEST,
+                {
+                    TIME.name: MetricObservation(TIME, (time,)),
+                    other.name: MetricObservation(other, (each,)),
+                },
+            )
+            for time, each in zip(times, others, strict=True)
+        ]
+
+    wild = [1.0, 1.2, 0.9, 1.1, 0.8, 1.0]
+    before = both([1.0] * 6, [1.0] * 6)
+    time, other = judged(before, both([2.0] * 4 + [1.0] * 2, wild))
+    assert (time.word, time.rounds, len(time.after)) == ("REGRESSED", 4, 6)
+    assert (other.word, other.rounds) == ("INCONCLUSIVE", 6)
+
+
+class Scripted:
+    """Rounds that were measured before: of each test, so many that none fails."""
+
+    def __init__(self, *tests: str) -> None:
+        self.before, self.after = Sessions(20), Sessions(20)
+        self.tests = tests
+        self.asked: list[tuple[str, ...]] = []
+
+    def run(self, number: int, tests: Sequence[str] | None) -> str | None:
+        self.asked.append(tuple(self.tests if tests is None else tests))
+        for test in self.asked[-1]:
+            for found in (self.before, self.after):
+                found.measured.setdefault(test, []).extend(seen(1))
+        if number == 11:
+            raise KeyboardInterrupt
+        return None
+
+
+def test_tests_of_which_all_is_known_are_not_measured_on() -> None:
+    turns, looks = Scripted("a", "b", "c"), []
+
+    def look(number: int) -> Sequence[str]:
+        looks.append(number)
+        return {4: ("b", "c"), 6: ("c",), 8: ()}[number]
+
+    assert run_rounds(turns, rounds=20, look=look) is None
+    assert looks == [4, 6, 8]
+    assert turns.asked == [("a", "b", "c")] * 4 + [("b", "c")] * 2 + [("c",)] * 2
+
+
+def test_ctrl_c_keeps_what_was_measured() -> None:
+    turns = Scripted("a")
+    assert run_rounds(turns, rounds=20, look=lambda _: ("a",)) == "interrupted"
+    assert len(turns.asked) == 11
+
+
 @pytest.mark.parametrize(
     ("outcomes", "failed"),
     [
@@ -148,6 +219,18 @@ def test_what_nobody_can_tell_is_no_pass(outcomes: list[str], failed: bool) -> N
     all_of_them = tuple(Compared(TEST, each, 3) for each in verdicts)
     result = AbResult("main", START, WorkingTree(START), 3, 3, all_of_them)
     assert result.failed is failed
+    assert not result.inconclusive
+
+
+@pytest.mark.parametrize(
+    ("others", "failed"), [([], False), (["WITHIN"], False), (["REGRESSED"], True)]
+)
+def test_what_is_not_known_is_neither_a_pass_nor_a_failure(others: list[str], failed: bool) -> None:
+    undecided = Verdict(TIME, Outcome.TOO_NOISY, Reason.UNDECIDED)
+    verdicts = [undecided, *(Verdict(TIME, Outcome(each)) for each in others)]
+    compared = tuple(Compared(TEST, Paired(verdict), 3) for verdict in verdicts)
+    result = AbResult("main", START, WorkingTree(START), 3, 3, compared)
+    assert (result.inconclusive, result.failed) == (True, failed)
 
 
 def test_a_test_that_failed_is_no_pass() -> None:
@@ -158,6 +241,6 @@ def test_a_test_that_failed_is_no_pass() -> None:
 
 
 def test_tests_that_run_side_by_side_are_refused() -> None:
-    listener = _Listener(SessionListener(Sessions(3), 1, lambda _done, _of: None))
+    listener = _Listener(Sessions(3), 1, lambda _done, _of: None)
     with pytest.raises(UsageError, match="leave out -n and --tx"):
         listener.receive(Collected([TEST], None, [], []))

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from pytest_ttnn_perf._base.errors import UsageError
-from pytest_ttnn_perf.experiments.ab_rounds import Move
+from pytest_ttnn_perf.experiments.versions import Move
 
 if TYPE_CHECKING:
     from pathlib import Path
