@@ -31,8 +31,13 @@ from pytest_ttnn_perf.analysis.captures.ttlang_sim import (
 )
 from pytest_ttnn_perf.records.ttlang import ProblemKind
 from tests.properties.strategies import FEW, MANY
-from tests.unit.captures import test_cpp_report, test_device_log, test_tt_smi, test_ttlang_sim
-from tests.unit.captures import test_ttlang_perf_json as perf_json
+from tests.unit.captures import (
+    test_cpp_report,
+    test_device_log,
+    test_tt_smi,
+    test_ttlang_log,
+    test_ttlang_sim,
+)
 from tests.unit.captures import ttlang_text as sample
 
 if TYPE_CHECKING:
@@ -46,7 +51,8 @@ READERS: dict[str, tuple[Callable[[Path], object], Callable[[str], bool], str]] 
         read_perf_summary_json,
         is_perf_summary_json,
         json.dumps({
-            "arch": "a", "freq_mhz": 1, "max_compute_cores": 2, "programs": [perf_json.PROGRAM],
+            "arch": "a", "freq_mhz": 1, "max_compute_cores": 2,
+            "programs": [test_ttlang_log.PROGRAM],
         }),
     ),
     "trace": (read_sim_trace, is_sim_trace, test_ttlang_sim.text(test_ttlang_sim.OPERATION)),

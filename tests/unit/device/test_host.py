@@ -1,18 +1,30 @@
-"""The host's identity and state, without a slow call."""
+"""The host: what it is, its load, its boards, and the machine around them."""
 
 from __future__ import annotations
 
+import fcntl
+import os
 import platform
 from datetime import datetime, timezone
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
 from pytest_ttnn_perf.device import host
-from pytest_ttnn_perf.device.host import host_environment
+from pytest_ttnn_perf.device.host import (
+    ROOT,
+    Tenant,
+    host_environment,
+    host_load,
+    machine,
+    telemetry,
+    tt_smi_snapshot,
+)
 
 if TYPE_CHECKING:
-    from pathlib import Path
+    from collections.abc import Mapping
+
 
 NOON = datetime(2026, 11, 16, 12, 0, tzinfo=timezone.utc)
 
@@ -26,8 +38,260 @@ def test_what_is_true_of_this_host() -> None:
     assert platform.node() not in environment.host_hash
 
 
-def test_a_machine_that_tells_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_host_that_tells_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     nowhere = tmp_path / "nowhere"
     monkeypatch.setattr(host, "_GOVERNOR", nowhere)
     monkeypatch.setattr(host, "_CPUINFO", nowhere)
     assert host_environment(now=NOON).governor is None
+
+
+def write_load(
+    root: Path, *, load: str | None = None, governor: str | None = None
+) -> dict[str, str]:
+    """Write the files of a host; return the environment that names them."""
+    for name, text in (
+        ("proc/loadavg", load),
+        ("sys/devices/system/cpu/cpu0/cpufreq/scaling_governor", governor),
+    ):
+        if text is not None:
+            file = root / name
+            file.parent.mkdir(parents=True)
+            file.write_text(text)
+    return {ROOT: str(root)}
+
+
+def test_load_threads_processors_and_governor(tmp_path: Path) -> None:
+    around = write_load(tmp_path, load="12.50 3.10 1.05 9/1234 4242\n", governor="powersave\n")
+    assert host_load(around) == {
+        "load_1m": 12.5,
+        "runnable_threads": 8,  # the one that asks is none of them
+        "cpu_count": os.cpu_count(),
+        "governor": "powersave",
+    }
+
+
+@pytest.mark.parametrize("load", [None, "", "12.50", "12.50 3.10 1.05 many/1234 4242", "a b c 1/2"])
+def test_what_is_not_told_is_left_out(tmp_path: Path, load: str | None) -> None:
+    assert host_load(write_load(tmp_path, load=load)) == {"cpu_count": os.cpu_count()}
+
+
+@pytest.mark.parametrize("environment", [{}, {ROOT: ""}])
+def test_without_a_folder_this_machine_is_asked(environment: dict[str, str]) -> None:
+    if not os.path.exists("/proc/loadavg"):  # noqa: PTH110 (the file itself is the point)
+        pytest.skip("this system has no /proc/loadavg")
+    told = host_load(environment)
+    assert isinstance(told["load_1m"], float)
+    assert isinstance(told["runnable_threads"], int)
+
+
+def write_chip(system: Path, chip: int, **files: str) -> None:
+    """Write the files of a chip; those of its sensors are named with ``hwmon_``."""
+    for name, text in files.items():
+        sensor = name.removeprefix("hwmon_")
+        place = f"device/hwmon/hwmon{chip}/{sensor}" if sensor != name else name
+        file = system / "class" / "tenstorrent" / f"tenstorrent!{chip}" / place
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(text)
+
+
+def test_of_several_chips_the_worst_is_told(tmp_path: Path) -> None:
+    for chip, clock, watts, degrees in ((0, 1000, 31.5, 44.0), (1, 800, 60.0, 40.5)):
+        write_chip(
+            tmp_path, chip, tt_aiclk=f"{clock}\n", hwmon_power1_input=f"{watts * 1e6:.0f}\n",
+            hwmon_temp1_input=f"{degrees * 1e3:.0f}\n", tt_therm_trip_count=f"{chip}\n",
+            tt_fw_bundle_ver="19.2.0\n",
+        )  # fmt: skip
+    (tmp_path / "module" / "tenstorrent").mkdir(parents=True)
+    (tmp_path / "module" / "tenstorrent" / "version").write_text("2.4.1\n")
+    assert telemetry(tmp_path) == {
+        "clock_mhz": 800.0,
+        "power_w": 60.0,
+        "temperature_c": 44.0,
+        "thermal_trips": 1.0,
+        "firmware": "19.2.0",
+        "driver": "2.4.1",
+    }
+
+
+def test_different_firmwares_are_all_told(tmp_path: Path) -> None:
+    write_chip(tmp_path, 0, tt_fw_bundle_ver="19.2.0")
+    write_chip(tmp_path, 1, tt_fw_bundle_ver="18.1.0")
+    assert telemetry(tmp_path) == {"firmware": "18.1.0, 19.2.0"}
+
+
+def test_what_is_no_number_or_not_there_is_left_out(tmp_path: Path) -> None:
+    assert telemetry(tmp_path) == {}
+    write_chip(tmp_path, 0, tt_aiclk="N/A\n", hwmon_power1_input="\n")
+    assert telemetry(tmp_path) == {}
+
+
+GOVERNOR = "sys/devices/system/cpu/cpu0/cpufreq/scaling_governor"
+PAGES = "sys/kernel/mm/hugepages/hugepages-1048576kB/nr_hugepages"
+
+
+def write(root: Path, files: Mapping[str, str]) -> None:
+    for name, text in files.items():
+        (root / name).parent.mkdir(parents=True, exist_ok=True)
+        (root / name).write_text(text)
+
+
+def process(root: Path, pid: int, *targets: str, command: str = "") -> None:
+    descriptors = root / f"proc/{pid}/fd"
+    descriptors.mkdir(parents=True)
+    for number, target in enumerate(targets):
+        (descriptors / str(number)).symlink_to(target)
+    write(root, {f"proc/{pid}/cmdline": command})
+
+
+def smi(folder: Path, script: str) -> dict[str, str]:
+    """Put a tt-smi on a PATH that has nothing else."""
+    program = folder / "tt-smi"
+    program.write_text(f"#!/bin/sh\n{script}\n")
+    program.chmod(0o755)
+    return {"PATH": str(folder)}
+
+
+def test_a_machine_that_tells_nothing(tmp_path: Path) -> None:
+    found = machine({}, root=tmp_path)
+    assert (found.devices, found.tenants, found.tenants_known) == ((), (), True)
+    assert (found.governor, found.iommu, found.hugepages, found.driver) == (None,) * 4
+    assert (found.locked, found.dirty) == (None, None)
+    assert found.kernel_cache == Path("/.cache/tt-metal-cache")
+
+
+def test_what_files_tell(tmp_path: Path) -> None:
+    write(tmp_path, {
+        GOVERNOR: "powersave\n",
+        PAGES: "4\n",
+        "sys/module/tenstorrent/version": "2.4.1\n",
+        "dev/tenstorrent/0": "",
+        "dev/tenstorrent/1": "",
+        "dev/tenstorrent/by-id/x": "",
+    })  # fmt: skip
+    found = machine({}, root=tmp_path)
+    assert (found.governor, found.hugepages, found.driver) == ("powersave", 4, "2.4.1")
+    assert found.devices == (0, 1)
+
+
+@pytest.mark.parametrize(
+    ("files", "iommu"),
+    [
+        ({"sys/kernel/x": ""}, False),
+        ({"sys/kernel/iommu_groups/0/type": "DMA-FQ\n"}, True),
+        ({"sys/kernel/iommu_groups/0/type": "identity\n"}, False),
+        (
+            {
+                "sys/kernel/iommu_groups/0/type": "DMA-FQ\n",
+                "sys/class/tenstorrent/tenstorrent!0/device/iommu_group/type": "identity\n",
+            },
+            False,
+        ),
+        ({"sys/class/tenstorrent/tenstorrent!0/device/iommu_group/type": "DMA\n"}, True),
+    ],
+)
+def test_an_iommu_counts_when_it_translates(
+    tmp_path: Path, files: dict[str, str], iommu: bool
+) -> None:
+    write(tmp_path, files)
+    assert machine({}, root=tmp_path).iommu is iommu
+
+
+@pytest.mark.parametrize("text", ["", "many\n"])
+def test_a_number_that_is_none_is_unknown(tmp_path: Path, text: str) -> None:
+    write(tmp_path, {PAGES: text})
+    assert machine({}, root=tmp_path).hugepages is None
+
+
+def test_who_has_a_chip_open(tmp_path: Path) -> None:
+    write(tmp_path, {"dev/tenstorrent/0": "", "dev/tenstorrent/1": "", "proc/meminfo": ""})
+    process(tmp_path, 7, "/dev/null", "/dev/tenstorrent/1", command="/usr/bin/python\0serve.py\0")
+    process(tmp_path, 8, "/dev/tenstorrent/0/x", "/dev/null")
+    process(tmp_path, os.getpid(), "/dev/tenstorrent/0")
+    (tmp_path / "proc/9").mkdir()  # it has ended meanwhile
+    found = machine({}, root=tmp_path)
+    assert found.tenants == (Tenant(1, 7, "python serve.py"),)
+    assert found.tenants_known
+
+
+def test_the_driver_knows_who_has_a_chip_open(tmp_path: Path) -> None:
+    write(tmp_path, {
+        "dev/tenstorrent/0": "",
+        "proc/driver/tenstorrent/0/pids": f"12\n{os.getpid()}\n",
+        "proc/12/cmdline": "python\0" + "x" * 100,
+    })  # fmt: skip
+    found = machine({}, root=tmp_path)
+    assert found.tenants == (Tenant(0, 12, "python " + "x" * 52 + "…"),)
+    write(tmp_path, {"proc/driver/tenstorrent/0/pids": "12\n", "proc/12/cmdline": ""})
+    assert machine({}, root=tmp_path).tenants == (Tenant(0, 12, "unknown"),)
+
+
+def test_processes_of_others_may_be_hidden(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write(tmp_path, {"dev/tenstorrent/0": ""})
+    process(tmp_path, 7, "/dev/tenstorrent/0")
+    real = Path.iterdir
+
+    def refused(folder: Path) -> object:
+        if folder.name == "fd":
+            raise PermissionError
+        return real(folder)
+
+    monkeypatch.setattr(Path, "iterdir", refused)
+    found = machine({}, root=tmp_path)
+    assert (found.tenants, found.tenants_known) == ((), False)
+
+
+def test_the_kernel_cache(tmp_path: Path) -> None:
+    home = {"HOME": str(tmp_path / "home")}
+    found = machine(home, root=tmp_path)
+    assert found.kernel_cache == tmp_path / "home/.cache/tt-metal-cache"
+    assert not found.kernels_cached
+
+    write(tmp_path, {"shared/tt-metal-cache/1234/kernels": ""})
+    found = machine({**home, "TT_METAL_CACHE": str(tmp_path / "shared")}, root=tmp_path)
+    assert (found.kernel_cache, found.kernels_cached) == (tmp_path / "shared/tt-metal-cache", True)
+
+
+def test_what_another_runner_left(tmp_path: Path) -> None:
+    write(tmp_path, {"tmp/tt-device.lock": "", "tmp/tt-device.dirty": ""})
+    found = machine({}, root=tmp_path)
+    assert (found.locked, found.dirty) == (None, tmp_path / "tmp/tt-device.dirty")
+    with (tmp_path / "tmp/tt-device.lock").open() as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        assert machine({}, root=tmp_path).locked == tmp_path / "tmp/tt-device.lock"
+
+
+def test_tt_smi_that_is_not_there(tmp_path: Path) -> None:
+    assert tt_smi_snapshot({"PATH": str(tmp_path)}) == (None, "tt-smi is not on PATH")
+    assert tt_smi_snapshot({}) == (None, "tt-smi is not on PATH")
+
+
+def test_what_tt_smi_prints(tmp_path: Path) -> None:
+    environment = smi(tmp_path, 'echo "a warning"; echo "{\\"asked\\": \\"$1\\"}"')
+    assert tt_smi_snapshot(environment) == ('{"asked": "-s"}\n', None)
+
+
+@pytest.mark.parametrize(
+    ("script", "problem"),
+    [
+        (
+            "echo No chips detected >&2; exit 1",
+            "tt-smi -s ended with exit code 1: No chips detected",
+        ),
+        ("exit 3", "tt-smi -s ended with exit code 3"),
+        ("echo Gathering", "tt-smi -s ended with exit code 0: Gathering"),
+        ("exec /bin/sleep 60", "tt-smi -s did not answer within 0.3 s"),
+    ],
+)
+def test_a_tt_smi_that_does_not_answer(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, script: str, problem: str
+) -> None:
+    monkeypatch.setattr(host, "_SMI_TIMEOUT_S", 0.3 if "sleep" in script else 30)
+    assert tt_smi_snapshot(smi(tmp_path, script)) == (None, problem)
+
+
+def test_a_tt_smi_that_cannot_be_started(tmp_path: Path) -> None:
+    (tmp_path / "tt-smi").write_text("#!/does/not/exist\n")
+    (tmp_path / "tt-smi").chmod(0o755)
+    text, problem = tt_smi_snapshot({"PATH": str(tmp_path)})
+    assert text is None
+    assert problem == f"{tmp_path}/tt-smi cannot be started: No such file or directory"

@@ -1,9 +1,11 @@
-"""Device times inside the process: what is trusted, and what is a problem instead of a number."""
+"""Profilers: their data, their reports, and the memory of a device."""
 
 from __future__ import annotations
 
 import math
+import os
 from dataclasses import dataclass, field
+from pathlib import Path
 from types import ModuleType, SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
@@ -16,12 +18,17 @@ from pytest_ttnn_perf.device.profilers import (
     ProgramProfiler,
     ProgramRun,
     RealtimeProfiler,
+    memory_report,
+    ops_reports_since,
+    ran_out_of_memory,
+    trace_report,
 )
 from pytest_ttnn_perf.device.ttnn import OpenDevices, Runtime, UsedDevice
 from pytest_ttnn_perf.records.hardware import Hardware
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
 
 NO_TIME = "the real-time profiler told a time that is none"
 KERNEL = "DEVICE KERNEL DURATION [ns]"
@@ -301,3 +308,144 @@ def test_where_it_is_not_there_it_says_why(realtime: Realtime) -> None:
         with pytest.raises(ProfilerError, match=f"^{why}$"):
             profiler.begin()
     assert realtime.heard_by == {}
+
+
+USUAL = Path("generated/profiler/reports/2026_01_01")
+
+
+def write(folder: Path, name: str, written_s: float) -> Path:
+    folder.mkdir(parents=True, exist_ok=True)
+    file = folder / name
+    file.write_text("OP CODE\n", encoding="utf-8")
+    os.utime(file, (written_s, written_s))
+    return file
+
+
+def test_the_oldest_is_first_and_what_was_there_before_is_left_out(tmp_path: Path) -> None:
+    folder = tmp_path / USUAL
+    before = write(folder, "ops_perf_results_0.csv", 99.5)
+    second = write(folder, "ops_perf_results_a.csv", 200.0)
+    first = write(folder / "deeper", "ops_perf_results_z.csv", 100.0)
+    assert ops_reports_since(100.0, {}, tmp_path) == [first, second]
+    assert ops_reports_since(99.5, {}, tmp_path) == [before, first, second]
+    assert ops_reports_since(200.5, {}, tmp_path) == []
+
+
+def test_of_the_same_moment_the_names_decide(tmp_path: Path) -> None:
+    second, first = (write(tmp_path / USUAL, f"ops_perf_results_{n}.csv", 5.0) for n in "ba")
+    assert ops_reports_since(5.0, {}, tmp_path) == [first, second]
+
+
+def test_other_files_and_folders_are_no_reports(tmp_path: Path) -> None:
+    folder = tmp_path / USUAL
+    for name in ("profile_log_device.csv", "ops_perf_results.txt", "my_ops_perf_results.csv"):
+        write(folder, name, 5.0)
+    (folder / "ops_perf_results_folder.csv").mkdir()
+    plain = write(folder, "ops_perf_results.csv", 5.0)
+    assert ops_reports_since(0.0, {}, tmp_path) == [plain]
+
+
+@pytest.mark.parametrize(
+    ("variables", "found"),
+    [
+        ({}, "cwd"),
+        ({"TT_METAL_HOME": ""}, "cwd"),
+        ({"TT_METAL_HOME": "{home}"}, "home"),
+        ({"TT_METAL_PROFILER_DIR": "{own}"}, "own"),
+        ({"TT_METAL_HOME": "{home}", "TT_METAL_PROFILER_DIR": "{own}"}, "own"),
+    ],
+    ids=["current folder", "empty home", "home", "own", "own before home"],
+)
+def test_where_reports_are_looked_for(
+    tmp_path: Path, variables: dict[str, str], found: str
+) -> None:
+    places = {name: tmp_path / name for name in ("cwd", "home", "own")}
+    for name, place in places.items():
+        write(place / ("reports" if name == "own" else USUAL), f"ops_perf_results_{name}.csv", 5.0)
+    environment = {name: text.format(**places) for name, text in variables.items()}
+    assert [file.stem for file in ops_reports_since(0.0, environment, places["cwd"])] == [
+        f"ops_perf_results_{found}"
+    ]
+
+
+def test_a_folder_that_is_named_emptily_is_not_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    here, cwd = tmp_path / "here", tmp_path / "cwd"
+    write(here, "ops_perf_results_here.csv", 5.0)
+    expected = write(cwd / USUAL, "ops_perf_results_cwd.csv", 5.0)
+    monkeypatch.chdir(here)
+    assert ops_reports_since(0.0, {"TT_METAL_PROFILER_DIR": ""}, cwd) == [expected]
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("Out of Memory: Not enough space to allocate 65536 B L1 buffer", True),
+        ("Statically allocated circular buffers in program 3 clash with L1 buffers", True),
+        ("circular buffers on core range grow to 1600000 B which is beyond max L1 size", True),
+        ("Input tensor A must be on device", False),
+    ],
+)
+def test_the_errors_that_say_so_are_known(text: str, expected: bool) -> None:
+    assert ran_out_of_memory(text) is expected
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Creating trace buffers of size 751616B on MeshDevice 1, but only 4096B is allocated for "
+        "trace region.",
+        "TT_FATAL @ trace_buffer.cpp:12: size <= region\ninfo:\nCreating trace buffers of size "
+        "751616B on MeshDevice 1,\nbut only 4096B is allocated for trace region.\nbacktrace:\n",
+    ],
+    ids=["one line", "as raised"],
+)
+def test_a_trace_that_did_not_fit_says_how_much_it_needs(text: str) -> None:
+    assert not ran_out_of_memory(text)
+    assert trace_report(text) == (
+        "the trace takes 751,616 bytes, and 4,096 are set aside: open the device with "
+        "trace_region_size=751616"
+    )
+
+
+def test_other_errors_are_none_of_a_trace() -> None:
+    assert trace_report("Out of Memory: Not enough space to allocate 65536 B TRACE buffer") is None
+
+
+def view(used: int, total: int) -> SimpleNamespace:
+    return SimpleNamespace(
+        num_banks=64,
+        total_bytes_per_bank=total,
+        total_bytes_allocated_per_bank=used,
+        largest_contiguous_bytes_free_per_bank=total - used,
+    )
+
+
+def runtime(**views: SimpleNamespace) -> Runtime:
+    """Return a ttnn that tells of these kinds of memory, and raises for all others."""
+
+    def get_memory_view(_device: object, kind: str) -> SimpleNamespace:
+        if kind not in views:
+            raise RuntimeError(kind)
+        return views[kind]
+
+    ttnn = ModuleType("ttnn")
+    kinds = SimpleNamespace(L1="L1", DRAM="DRAM", TRACE="TRACE")
+    vars(ttnn).update(BufferType=kinds, get_memory_view=get_memory_view)
+    return Runtime(ttnn)
+
+
+def test_the_report_says_how_full_it_is_and_what_has_helped() -> None:
+    lines = memory_report(runtime(L1=view(1000, 1500), TRACE=view(0, 0)), ["device"]).splitlines()
+    assert lines[0] == (
+        "L1: 1,000 of 1,500 bytes used in each of 64 banks; the largest free block has 500"
+    )
+    assert all(line.startswith("- ") for line in lines[1:])
+    remedies = "\n".join(lines[1:])
+    for known in ("act_block_h", "DRAM", "skip connections", "bfloat8_b"):
+        assert known in remedies
+
+
+def test_a_ttnn_that_tells_nothing_still_has_remedies() -> None:
+    assert memory_report(Runtime(ModuleType("ttnn")), ["device"]).startswith("- ")

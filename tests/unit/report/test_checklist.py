@@ -1,10 +1,21 @@
-"""A finding as it is printed, and its numbers in their units."""
+"""Findings as they are printed, and what is said while a run is under way."""
 
 from __future__ import annotations
 
 import pytest
 
-from pytest_ttnn_perf.report.checklist import shown
+from pytest_ttnn_perf.records.metric import Metric
+from pytest_ttnn_perf.records.verdict import (
+    Outcome,
+    Reason,
+    Shift,
+    Verdict,
+)
+from pytest_ttnn_perf.report.checklist import (
+    confirm_line,
+    shift_line,
+    shown,
+)
 
 
 @pytest.mark.parametrize(
@@ -29,3 +40,46 @@ from pytest_ttnn_perf.report.checklist import shown
 )
 def test_a_number_in_its_unit(value: float, unit: str, text: str) -> None:
     assert shown(value, unit) == text
+
+
+TIME = Metric("latency", "ms")
+SUSPECT = Verdict(
+    TIME, Outcome.REGRESSED, observed=12.0, centre=10.0, change=0.2, limit=0.05, confirmed=(11.0,)
+)
+
+
+@pytest.mark.parametrize(
+    ("outcome", "said"),
+    [
+        (Outcome.REGRESSED, "beyond its limit again"),
+        (Outcome.WITHIN, "within its limit now"),
+        (Outcome.SHIFTED, "only as slow as the machine"),
+        (Outcome.TOO_NOISY, "within its limit now"),
+    ],
+)
+def test_confirm_line_shows_the_newest_value_beside_the_baseline(
+    outcome: Outcome, said: str
+) -> None:
+    verdict = SUSPECT._replace(outcome=outcome, confirmed=(11.0, 0.25))
+    assert confirm_line("t.py::t", verdict) == (
+        f"ttnn-perf: t.py::t: latency 0.2500 ms, baseline 10.00 ms: {said}"
+    )
+
+
+@pytest.mark.parametrize(
+    "verdict",
+    [Verdict(TIME, Outcome.NO_DATA, Reason.NOT_CONFIRMED), SUSPECT._replace(confirmed=())],
+    ids=["no data", "no pass"],
+)
+def test_confirm_line_of_what_could_not_be_measured_again(verdict: Verdict) -> None:
+    assert confirm_line("t.py::t", verdict) == (
+        "ttnn-perf: t.py::t: latency could not be confirmed"
+    )
+
+
+def test_shift_says_how_much_of_how_many_and_what_differs() -> None:
+    shift = Shift(0.123, 4, 6, ("governor powersave, at the baselines performance", "load 9 on 8"))
+    assert shift_line(shift) == (
+        "environment shifted: 12.3 % slower as a whole (4 of 6 tests moved the same way); "
+        "governor powersave, at the baselines performance; load 9 on 8"
+    )

@@ -1,8 +1,11 @@
-"""What a tt-lang log says, section by section."""
+"""A log of tt-lang: its sections, its exact form, and its problems."""
 
 from __future__ import annotations
 
+import json
+import re
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -12,12 +15,17 @@ from pytest_ttnn_perf.analysis.captures.ttlang_log import (
     parse_ttlang,
     read_ttlang_log,
 )
+from pytest_ttnn_perf.analysis.captures.ttlang_perf import (
+    is_perf_summary_json,
+    read_perf_summary_json,
+)
 from pytest_ttnn_perf.records.ttlang import (
     Barriers,
     Bytes,
     KernelTime,
     NocCount,
     Pipe,
+    Problem,
     ProblemKind,
     Signpost,
     Span,
@@ -26,6 +34,9 @@ from pytest_ttnn_perf.records.ttlang import (
     TtlangLog,
 )
 from tests.unit.captures import ttlang_text as sample
+
+if TYPE_CHECKING:
+    from pytest_ttnn_perf.records.ttlang import PerfSummary
 
 
 def parse(text: str) -> TtlangLog:
@@ -255,3 +266,201 @@ def test_a_log_is_known_by_its_sections(text: str) -> None:
 
 def test_other_texts_are_no_logs() -> None:
     assert not is_ttlang_log("=== PERF SUMMARY === below\n{}\n")
+
+
+PROGRAM: dict[str, Any] = {
+    "program_id": 7, "grid": [3, 2], "num_cores": 6, "duration_cycles": 1500, "duration_us": 1.11,
+    "dram_bytes_read": 98_305, "dram_bytes_written": 11, "l1_bytes_read": 12,
+    "l1_bytes_written": 13, "multicast_bytes": 14, "dram_read_count": 48, "dram_write_count": 16,
+    "l1_read_count": 17, "l1_write_count": 18, "read_barriers": 6, "write_barriers": 4,
+    "dram_channels": 12, "transfer_sizes": {"2048": 47, "64": 1}, "name": "scale",
+}  # fmt: skip
+
+
+def read(tmp_path: Path, program: dict[str, Any], **more: object) -> PerfSummary:
+    head = {"arch": "blackhole", "freq_mhz": 1350, "max_compute_cores": 110}
+    file = tmp_path / "summary.json"
+    file.write_text(json.dumps({**head, "programs": [program], **more}), encoding="utf-8")
+    assert is_perf_summary_json(file.read_text(encoding="utf-8"))
+    return read_perf_summary_json(file)
+
+
+def test_all_it_says(tmp_path: Path) -> None:
+    summary = read(tmp_path, PROGRAM)
+    assert summary.exact
+    assert summary.complete
+    assert (summary.arch, summary.clock_mhz, summary.max_compute_cores) == ("blackhole", 1350, 110)
+    (program,) = summary.programs
+    assert (program.program_id, program.name, program.grid, program.cores) == (
+        7,
+        "scale",
+        (3, 2),
+        6,
+    )
+    assert program.duration == Span(1500, 1.11)
+    assert program.dram_read == Transfers(Bytes(98_305), 48)
+    assert program.dram_write == Transfers(Bytes(11), 16)
+    assert program.l1_read == Transfers(Bytes(12), 17)
+    assert program.l1_write == Transfers(Bytes(13), 18)
+    assert program.multicast == Transfers(Bytes(14), None)
+    assert (program.read_barriers, program.write_barriers) == (Barriers(6), Barriers(4))
+    assert program.dram_channels == 12
+    assert program.transfer_sizes == (TransferSize(Bytes(64), 1), TransferSize(Bytes(2048), 47))
+
+
+def test_a_chip_that_tt_lang_did_not_know(tmp_path: Path) -> None:
+    summary = read(tmp_path, PROGRAM, arch="unknown", freq_mhz=1000, max_compute_cores=0)
+    assert (summary.arch, summary.clock_mhz, summary.max_compute_cores) == (None, None, None)
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "problem"),
+    [
+        ("grid", [1], "two extents of the grid"),
+        ("num_cores", "6", "a whole number"),
+        ("duration_us", None, "a number, found null"),
+        ("transfer_sizes", {"2 KB": 1}, "a size in bytes"),
+        ("dram_bytes_read", -1, "a whole number of at least 0"),
+        ("dram_bytes_read", 10**30, "a whole number of at least 0"),
+    ],
+)
+def test_what_it_cannot_say(tmp_path: Path, field: str, value: object, problem: str) -> None:
+    with pytest.raises(InputError, match=problem):
+        read(tmp_path, {**PROGRAM, field: value})
+
+
+@pytest.mark.parametrize("field", sorted(set(PROGRAM) - {"name"}))
+def test_a_field_that_is_missing(tmp_path: Path, field: str) -> None:
+    program = {name: value for name, value in PROGRAM.items() if name != field}
+    with pytest.raises(InputError, match="the field is missing"):
+        read(tmp_path, program)
+
+
+def test_a_nameless_program(tmp_path: Path) -> None:
+    nameless = {name: value for name, value in PROGRAM.items() if name != "name"}
+    assert read(tmp_path, nameless).programs[0].name is None
+
+
+@pytest.mark.parametrize(
+    ("line", "kind"),
+    [
+        ("[Auto-profile] TT_METAL_HOME not set, cannot find profile CSV", ProblemKind.NO_PROFILE),
+        ("[Auto-profile] No signpost results found in profile CSV", ProblemKind.NO_PROFILE),
+        ("[signpost_profile] No user-defined signpost zones found", ProblemKind.NO_PROFILE),
+        ("UserWarning: signpost('x') ignored: user-defined signposts", ProblemKind.NO_PROFILE),
+        (
+            "[perf_dump] WARNING: TT_METAL_PROFILER_MID_RUN_DUMP=1 not set, may be stale",
+            ProblemKind.STALE,
+        ),
+        ("[perf_summary] WARNING: no CSV", ProblemKind.WARNING),
+        (
+            "2026-01-01 | warning | Metal | Profiler DRAM buffers were full, markers were dropped! "
+            "device 0, worker core 1, 2, Risc BRISC,  bufferEndIndex = 9.",
+            ProblemKind.DROPPED,
+        ),
+    ],
+)
+def test_what_tt_lang_admits(line: str, kind: ProblemKind) -> None:
+    assert parse(f"start\n{line}\n").problems == (Problem(2, kind, line),)
+    # Amid a section it is a problem of the log, and the section is whole.
+    torn = sample.PERF_SUMMARY.replace("  semaphores", f"{line}\n  semaphores")
+    log = parse(torn)
+    assert kinds(log) == [kind]
+    assert log.perf_summaries == parse(sample.PERF_SUMMARY).perf_summaries
+
+
+def test_a_line_that_nobody_knows() -> None:
+    new = sample.PERF_SUMMARY.replace("  semaphores", "  new figure:     3\n  semaphores")
+    log = parse(new)
+    assert log.perf_summaries == parse(sample.PERF_SUMMARY).perf_summaries
+    (problem,) = log.problems
+    assert problem == (17, ProblemKind.UNREAD, "PERF SUMMARY: not understood: new figure:     3")
+
+
+def test_a_figure_that_stands_twice() -> None:
+    line = "  DRAM channels:  12\n"
+    log = parse(sample.PERF_SUMMARY.replace(line, line * 2))
+    assert kinds(log) == [ProblemKind.UNREAD]
+
+
+def test_a_program_that_is_missing() -> None:
+    log = parse(sample.PERF_SUMMARY.replace("programs: 2", "programs: 3"))
+    assert not log.perf_summaries[0].complete
+    (problem,) = log.problems
+    assert problem.kind is ProblemKind.CUT
+    assert "2 of 3 programs are whole" in problem.text
+
+
+@pytest.mark.parametrize("line", ["grid: 3x2", "duration: 1,5", "  DRAM read: ", "  DRAM write: "])
+def test_a_program_without_a_line_that_all_have(line: str) -> None:
+    kept = [text for text in sample.PERF_SUMMARY.split("\n") if not text.startswith(line)]
+    summary = parse("\n".join(kept)).perf_summaries[0]
+    assert not summary.complete
+    assert 7 not in {program.program_id for program in summary.programs}
+
+
+def test_a_summary_that_gives_way_to_other_output() -> None:
+    text = sample.PERF_SUMMARY.partition("  DRAM write")[0] + "Traceback:\n  a\n  b\n  c\n  d\n"
+    log = parse(text)
+    assert not log.perf_summaries[0].complete
+    assert not log.perf_summaries[0].programs
+    assert kinds(log).count(ProblemKind.UNREAD) == 3
+
+
+LAST = "    TRISC_2  900 cycles (0.9 us) - 950 cycles (1.0 us)\n"
+
+
+@pytest.mark.parametrize(
+    "whole",
+    [
+        # Behind the last program only an empty line follows.
+        sample.PERF_SUMMARY.rstrip("\n") + "\n",
+        sample.PROGRAM + LAST,
+        sample.AUTO_PROFILE.rstrip("=\n"),
+        sample.SIGNPOSTS.rstrip("=\n"),
+        sample.FLOW_GRAPH.rstrip("\n"),
+    ],
+    ids=["summary", "headless program", "report", "signposts", "graph"],
+)
+def test_a_section_cut_anywhere_is_not_complete(whole: str) -> None:
+    for cut in range(len(whole)):
+        log = parse(whole[:cut])
+        assert not log.flow_graphs
+        assert not any(summary.complete for summary in log.perf_summaries)
+        assert not any(report.complete for report in log.auto_profiles)
+        assert not any(profile.complete for profile in log.signpost_profiles)
+
+
+def test_programs_of_a_summary_that_is_cut_anywhere_are_whole() -> None:
+    programs = set(parse(sample.PERF_SUMMARY).perf_summaries[0].programs)
+    for cut in range(len(sample.PERF_SUMMARY)):
+        for summary in parse(sample.PERF_SUMMARY[:cut]).perf_summaries:
+            assert set(summary.programs) <= programs
+    assert parse(sample.PROGRAM + LAST).perf_summaries[0].complete
+
+
+def test_a_summary_of_threads_that_were_not_listed() -> None:
+    log = parse(f"{sample.HEAD}{sample.SUMMARY}{sample.RULE}\n")
+    assert not log.auto_profiles[0].complete
+    assert kinds(log) == [ProblemKind.CUT]
+
+
+@pytest.mark.parametrize(
+    ("document", "problem"),
+    [
+        ("nothing", "expected JSON below the heading"),
+        ('{"circular_buffers":[', "cannot be read: Expecting value"),
+        ('{"circular_buffers":3}', "expected a list, found 3"),
+        ('{"circular_buffers":[{"cb_index":-4}]}', "a whole number of at least 0"),
+        ('{"a":1,"a":2}', "'a' stands twice in one object"),
+        ("{" + '"a":[' * 100_000, "recursion|nested|Expecting"),
+        ('{"circular_buffers":' + "9" * 10_000 + "}", "digits|expected a list"),
+    ],
+)
+def test_a_graph_that_is_none(document: str, problem: str) -> None:
+    log = parse(f"=== CB FLOW GRAPH ===\n{document}\n{sample.PERF_SUMMARY}")
+    assert not log.flow_graphs
+    assert log.perf_summaries[0].complete
+    (found,) = log.problems
+    assert (found.line, found.kind) == (1, ProblemKind.CUT)
+    assert re.search(problem, found.text)

@@ -1,0 +1,327 @@
+"""Rows of an op table: cores, replays, windows, and new architectures."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from pytest_ttnn_perf._base.errors import InputError, UsageError
+from pytest_ttnn_perf.analysis.captures.cpp_report import read_cpp_report
+from pytest_ttnn_perf.analysis.captures.ops_cells import PER_CORE
+from pytest_ttnn_perf.analysis.captures.ops_rows import TimeCells, usual_times, window
+from pytest_ttnn_perf.records.ops import Signpost, TraceReplays
+from tests.unit.captures.ops_text import (
+    FW,
+    GAP,
+    HEADER,
+    KERNEL,
+    REPLAY,
+    Row,
+    fallback,
+    op,
+    read,
+    signpost,
+    text,
+)
+from tests.unit.captures.test_cpp_report import HEADER as REPORT_HEADER
+from tests.unit.captures.test_cpp_report import ROW as REPORT_ROW
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from pytest_ttnn_perf.records.ops import OpTable
+
+
+WITH_CORES = (*HEADER, *PER_CORE, "LAST")
+
+
+def told(least: object, most: object, **cells: object) -> Row:
+    """Return an op whose cores took at least and at most so long."""
+    return {**op(**cells), PER_CORE[0]: str(least), PER_CORE[1]: str(most)}  # type: ignore[arg-type]
+
+
+def cores(table: OpTable) -> list[tuple[float | None, float | None]]:
+    return [(row.core_min_ns, row.core_max_ns) for row in table]
+
+
+@pytest.mark.parametrize("header", [WITH_CORES, WITH_CORES[:-1]], ids=["inside", "at the end"])
+def test_columns_that_are_filled(tmp_path: Path, header: tuple[str, ...]) -> None:
+    rows = [told(1, 900), signpost("A"), fallback(), told(2.5, 990.5), op(kernel="")]
+    table = read(tmp_path, text(rows, header=header))
+    assert cores(table) == [(1.0, 900.0), (None, None), (2.5, 990.5)]
+
+
+@pytest.mark.parametrize("header", [HEADER, WITH_CORES, (*HEADER, PER_CORE[0])])
+def test_columns_that_are_empty_or_not_there(tmp_path: Path, header: tuple[str, ...]) -> None:
+    rows = [op(), {**op(), PER_CORE[0]: ""}]
+    table = read(tmp_path, text(rows, header=header))
+    assert (table.columns.core_min_ns, table.columns.core_max_ns) == ((), ())
+    assert cores(table.select([1])) == [(None, None)]
+
+
+def test_one_column_without_the_other_tells_nothing(tmp_path: Path) -> None:
+    table = read(tmp_path, text([told(1, 2)], header=(*HEADER, PER_CORE[0])))
+    assert cores(table) == [(None, None)]
+
+
+def test_some_rows_are_not_told(tmp_path: Path) -> None:
+    rows = [told(1, 900), op(), told("nan", "None"), told(3, 800)]
+    table = read(tmp_path, text(rows, header=WITH_CORES))
+    assert cores(table) == [(1.0, 900.0), (None, None), (None, None), (3.0, 800.0)]
+    assert table.columns.kernel_ns == [1000.0] * 4
+
+
+def test_replays_and_windows_keep_each_op_with_its_own(tmp_path: Path) -> None:
+    rows = [told(1, 10, trace=1, replay=1, cycle=9), told(2, 20, trace=1, replay=1, cycle=5)]
+    table = read(tmp_path, text(rows, header=WITH_CORES))
+    assert cores(table) == [(2.0, 20.0), (1.0, 10.0)]
+    assert cores(table.select([1])) == [(1.0, 10.0)]
+
+
+def test_what_is_no_number_is_refused_with_its_column_and_line(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"csv:3: .*PER CORE MAX .*found 'fast'"):
+        read(tmp_path, text([told(1, 2), told(1, "fast")], header=WITH_CORES))
+
+
+def test_the_report_of_a_device(tmp_path: Path) -> None:
+    def report(*values: str) -> OpTable:
+        file = tmp_path / "cpp_device_perf_report.csv"
+        header = f"{REPORT_HEADER.strip()},{','.join(PER_CORE)}\n"
+        rows = "".join(f"{REPORT_ROW.strip()},{value}\n" for value in values)
+        file.write_text(header + rows)
+        return read_cpp_report(file)
+
+    assert cores(report("5,900", ",")) == [(5.0, 900.0), (None, None)]
+    assert report(",").columns.core_max_ns == ()
+
+
+def test_empty_columns_do_not_make_reading_slow() -> None:
+    cells = TimeCells([b"9"], [], [], [], [b""], [b""])
+    assert usual_times(cells) is not None  # otherwise rows are read one by one
+
+
+DM = "DEVICE QUASAR_DM KERNEL DURATION [ns]"
+TRISC = "DEVICE QUASAR_NEO_TRISC KERNEL DURATION [ns]"
+DM_FW = "DEVICE DM FW DURATION [ns]"
+TRISC_FW = "DEVICE TRISC FW DURATION [ns]"
+DM_GAP = "OP TO OP DM LATENCY [ns]"
+LEAST = ("OP CODE", "OP TYPE", "DEVICE ID", "DEVICE ARCH")
+
+
+def row(**times: str) -> Row:
+    """Return an op with times of its own, by the names of the columns here."""
+    plain = {k: v for k, v in op(device_arch="quasar").items() if k not in {KERNEL, FW, GAP}}
+    columns = {"dm": DM, "trisc": TRISC, "dm_fw": DM_FW, "trisc_fw": TRISC_FW, "gap": DM_GAP}
+    return plain | {columns[name]: cell for name, cell in times.items()}
+
+
+def test_the_slower_processor_counts(tmp_path: Path) -> None:
+    rows = [
+        row(dm="300", trisc="1000", dm_fw="350", trisc_fw="1100"),
+        row(dm="500", trisc="", dm_fw="600"),
+        row(),
+    ]
+    table = read(tmp_path, text(rows, header=(*LEAST, DM, TRISC, DM_FW, TRISC_FW, "X")))
+    assert table.columns.kernel_ns == [1000.0, 500.0]
+    assert table.columns.fw_ns == [1100.0, 600.0]
+    assert table.dropped == {"no kernel duration": 1}
+    assert table.kernel_time == f"the longer of {DM} and {TRISC}"
+    assert (table.format, table.arch) == ("v2.1, Quasar", "quasar")
+
+
+def test_a_column_that_was_never_filled_is_passed_over(tmp_path: Path) -> None:
+    rows = [row(dm="300", trisc="200", gap="44"), signpost("a")]
+    table = read(tmp_path, text(rows, header=(*LEAST, KERNEL, DM, TRISC, DM_GAP, "X")))
+    assert (table.columns.kernel_ns, table.columns.gap_ns) == ([300.0], [44.0])
+    assert table.signposts == (Signpost("a", 1),)
+    assert table.kernel_time == f"the longer of {DM} and {TRISC}"
+
+
+def test_the_usual_column_comes_first(tmp_path: Path) -> None:
+    rows = [row(dm="300") | {KERNEL: "250"}]
+    table = read(tmp_path, text(rows, header=(*LEAST, KERNEL, DM, TRISC, "X")))
+    assert (table.columns.kernel_ns, table.kernel_time) == ([250.0], KERNEL)
+
+
+def test_firmware_times_alone_are_said_to_be_that(tmp_path: Path) -> None:
+    rows = [row(dm_fw="500", trisc_fw="300")]
+    table = read(tmp_path, text(rows, header=(*LEAST, DM_FW, TRISC_FW, "X")))
+    assert table.columns.kernel_ns == [500.0]
+    assert table.kernel_time == f"the longer of {DM_FW} and {TRISC_FW}"
+    alone = read(tmp_path, text(rows, header=(*LEAST, DM_FW, "X")))
+    assert alone.kernel_time == DM_FW
+
+
+def test_no_time_in_any_column(tmp_path: Path) -> None:
+    table = read(tmp_path, text([row()], header=(*LEAST, KERNEL, DM, "X")))
+    assert table.dropped == {"no kernel duration": 1}
+    assert table.kernel_time == KERNEL
+
+
+def replay(number: int, codes: str, *, device: int = 0, trace: int = 0) -> list[Row]:
+    """Return the ops of one replay, one letter each."""
+    return [op(code, device=device, trace=trace, replay=number) for code in codes]
+
+
+@pytest.mark.parametrize(
+    ("replays", "complete"),
+    [(["AB", "AB", "AB"], True), (["AB", "AB", "A"], False), (["AB", "BA"], False)],
+    ids=["equal", "one lacks an op", "other ops"],
+)
+def test_replays_are_complete_if_they_are_equal(
+    tmp_path: Path, replays: list[str], complete: bool
+) -> None:
+    rows = [row for number, codes in enumerate(replays, start=1) for row in replay(number, codes)]
+    (found,) = read(tmp_path, text([op("A"), *rows])).traces
+    assert found == TraceReplays(0, 0, len(replays), complete=complete)
+
+
+def test_a_dropped_op_makes_its_replay_incomplete(tmp_path: Path) -> None:
+    rows = [*replay(1, "AB"), *replay(2, "A"), op("B", kernel=-1, trace=0, replay=2)]
+    table = read(tmp_path, text(rows))
+    assert [trace.complete for trace in table.traces] == [False]
+    assert table.dropped == {"negative kernel duration": 1}
+
+
+def test_traces_and_devices_are_apart(tmp_path: Path) -> None:
+    rows = [
+        *replay(1, "AB", device=1),
+        *replay(1, "C", device=0),
+        *replay(1, "A", device=1, trace=5),
+        *replay(2, "AB", device=1),
+        *replay(2, "CC", device=0),
+    ]
+    assert read(tmp_path, text(rows)).traces == (
+        TraceReplays(0, 0, 2, complete=False),
+        TraceReplays(1, 0, 2, complete=True),
+        TraceReplays(1, 5, 1, complete=True),
+    )
+
+
+def test_the_device_says_in_which_order_a_replay_ran(tmp_path: Path) -> None:
+    def at(cycle: object, code: str, number: int) -> Row:
+        return op(code, cycle=cycle, trace=0, replay=number, attributes=f"{code}{number}")
+
+    rows = [
+        op("X", cycle=900),
+        at(30, "C", 1), at(10, "A", 1), at(50, "B", 2),
+        signpost("between"),
+        at(20, "B", 1), at(40, "A", 2), at(60, "C", 2),
+        op("Y", cycle=1),
+    ]  # fmt: skip
+    table = read(tmp_path, text(rows))
+    ops = [(only.signature.op, only.replay, only.attributes) for only in table]
+    assert ops == [
+        ("X", None, ""), ("A", 1, "A1"), ("B", 1, "B1"), ("A", 2, "A2"),
+        ("C", 1, "C1"), ("B", 2, "B2"), ("C", 2, "C2"), ("Y", None, ""),
+    ]  # fmt: skip
+    assert [trace.complete for trace in table.traces] == [True]
+    assert table.signposts[0].position == 4
+
+
+def test_without_cycles_the_file_says_in_which_order(tmp_path: Path) -> None:
+    rows = [*replay(1, "BA"), *replay(2, "BA")]
+    rows[0]["DEVICE FW START CYCLE"] = ""
+    table = read(tmp_path, text(rows))
+    assert [only.signature.op for only in table] == ["B", "A", "B", "A"]
+
+
+def test_replays_that_are_not_told_apart_are_not_counted(tmp_path: Path) -> None:
+    header = tuple(name for name in HEADER if name != REPLAY)
+    table = read(tmp_path, text([*replay(1, "AB"), *replay(2, "A")], header=header))
+    assert table.traces == ()
+    assert table.columns.trace == [0, 0, 0]
+
+
+@pytest.fixture
+def table(tmp_path: Path) -> OpTable:
+    """Return a capture of two prefills around a decode, and of what is before and after them."""
+    words = "a PREFILL b b PREFILL_END c DECODE d g inner d PREFILL e PREFILL_END f"
+    rows = [
+        op(word, kernel="" if word == "g" else 1000) if len(word) == 1 else signpost(word)
+        for word in words.split()
+    ]
+    return read(tmp_path, text(rows))
+
+
+def test_where_each_of_several_windows_begins(table: OpTable) -> None:
+    assert window(table, "PREFILL", None).calls == (0, 2)
+    assert window(table, "DECODE", None).calls == ()
+
+
+def codes(table: OpTable) -> str:
+    """Return the codes of the ops, one letter each."""
+    return "".join(only.signature.op for only in table)
+
+
+@pytest.mark.parametrize(
+    ("start", "end", "expected"),
+    [
+        ("PREFILL", None, "bbe"),
+        ("PREFILL", "PREFILL_END", "bbe"),
+        ("DECODE", None, "ddef"),
+        ("DECODE", "PREFILL", "dd"),
+        (None, "DECODE", "abbc"),
+        ("PREFILL_END", None, "cddef"),
+        ("PREFILL", "PREFILL", "bbcdd"),
+        (None, None, "abbcddef"),
+    ],
+)
+def test_what_lies_between(
+    table: OpTable, start: str | None, end: str | None, expected: str
+) -> None:
+    part = window(table, start, end)
+    assert codes(part) == expected
+    assert part.rows == table.rows == 15
+    assert len(part) + len(part.signposts) + sum(part.dropped.values()) == part.rows
+
+
+def test_what_is_left_out_is_counted(table: OpTable) -> None:
+    part = window(table, "DECODE", "PREFILL")
+    assert part.dropped == {"no kernel duration": 1, "outside the window": 11}
+    assert part.signposts == (Signpost("inner", 1),)
+
+
+def test_signposts_inside_keep_their_places(table: OpTable) -> None:
+    part = window(table, "PREFILL_END", None)
+    assert part.signposts == (
+        Signpost("DECODE", 1), Signpost("inner", 2), Signpost("PREFILL", 3),
+        Signpost("PREFILL_END", 4),
+    )  # fmt: skip
+
+
+def test_what_could_not_be_read_is_told_of_the_window_that_it_is_in(table: OpTable) -> None:
+    (unread,) = table.unread
+    assert (unread.line, unread.signposts) == (10, 3)
+    assert window(table, "PREFILL", None).unread == ()
+    assert window(table, "DECODE", "PREFILL").unread == (unread._replace(signposts=0),)
+    inner = window(window(table, "PREFILL_END", None), "DECODE", None)
+    assert inner.unread == (unread._replace(signposts=0),)
+
+
+def test_replays_are_judged_by_what_is_inside(tmp_path: Path) -> None:
+    rows = [op(code, trace=0, replay=number) for number in (1, 2) for code in "ab"]
+    table = read(tmp_path, text([*rows[:3], signpost("CUT"), rows[3]]))
+    assert table.traces[0].complete
+    assert not window(table, None, "CUT").traces[0].complete
+
+
+@pytest.mark.parametrize(
+    ("start", "end", "problem"),
+    [
+        ("PREFIL", None, "no signpost 'PREFIL'; its signposts: 'PREFILL', 'PREFILL_END', 'DECODE'"),
+        ("DECODE", "END", "no signpost 'END'; its signposts: 'PREFILL', "),
+        ("PREFILL", "DECODE", "the last signpost 'PREFILL' is not followed by 'DECODE'"),
+    ],
+)
+def test_a_window_that_is_not_there(
+    table: OpTable, start: str | None, end: str | None, problem: str
+) -> None:
+    with pytest.raises(UsageError, match=problem):
+        window(table, start, end)
+
+
+def test_a_capture_without_signposts(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="no signpost 'A'; its signposts: none"):
+        window(read(tmp_path, text([op()])), "A", None)

@@ -1,0 +1,350 @@
+"""Who may use a chip: locks, tt-metal's own script, ranks, and calls that touch one."""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import shutil
+import signal
+import stat
+import subprocess
+import sys
+import threading
+from contextlib import contextmanager
+from types import ModuleType, SimpleNamespace
+from typing import TYPE_CHECKING
+
+import pytest
+
+from pytest_ttnn_perf._base.errors import UsageError
+from pytest_ttnn_perf.device.chips import (
+    DIRTY,
+    LOCKED,
+    Rank,
+    Touched,
+    holder_of,
+    in_the_way,
+    is_held,
+    rank_of,
+    take,
+    take_one,
+    visible_chips,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+
+#: Holds a chip until its stdin ends.
+HOLD = """
+import sys
+from pathlib import Path
+from pytest_ttnn_perf.device.chips import take
+sys.argv = ["/usr/bin/pytest", "models/test_resnet.py"]
+lease = take([int(c) for c in {chips!r}], Path({folder!r}), timeout_s=0, print_line=print)
+print("held", flush=True)
+sys.stdin.read()
+"""
+
+
+@contextmanager
+def holding(folder: Path, chips: str = "0") -> Iterator[subprocess.Popen[str]]:
+    code = HOLD.format(chips=chips, folder=str(folder))
+    with subprocess.Popen(
+        [sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "held\n"
+        yield process
+        process.kill()
+
+
+def never(line: str) -> None:
+    pytest.fail(f"said {line!r}")
+
+
+def test_a_free_chip_is_taken_without_a_word(tmp_path: Path) -> None:
+    with take([0], tmp_path / "locks", timeout_s=0, print_line=never) as lease:
+        assert lease.chips == (0,)
+        assert is_held(tmp_path / "locks" / "chip-0.lock")
+        told = json.loads((tmp_path / "locks" / "chip-0.holder").read_text())
+        assert told["pid"] == os.getpid()
+    assert holder_of(0, tmp_path / "locks") is None
+    with take([0], tmp_path / "locks", timeout_s=0, print_line=never):
+        pass
+
+
+def test_who_does_not_get_all_chips_keeps_none(tmp_path: Path) -> None:
+    with holding(tmp_path, "1"):
+        with pytest.raises(UsageError, match="chip 1: held by pid"):
+            take([1, 0], tmp_path, timeout_s=0, print_line=never)
+        assert holder_of(0, tmp_path) is None
+
+
+def test_a_crash_gives_chips_back(tmp_path: Path) -> None:
+    with holding(tmp_path) as process:
+        assert holder_of(0, tmp_path) is not None
+        process.send_signal(signal.SIGKILL)
+        process.wait()
+        # What it wrote down is still there, and not believed.
+        assert (tmp_path / "chip-0.holder").read_text() != ""
+        assert holder_of(0, tmp_path) is None
+        with take([0], tmp_path, timeout_s=0, print_line=never):
+            assert holder_of(0, tmp_path) == _me(tmp_path)
+
+
+def _me(folder: Path) -> str:
+    told = json.loads((folder / "chip-0.holder").read_text())
+    return f"pid {os.getpid()} ({told['command']}) since {told['since']}"
+
+
+@pytest.mark.parametrize("damage", ["", "{", "[]", '{"pid": 1}'])
+def test_a_holder_that_has_not_said_who_it_is(tmp_path: Path, damage: str) -> None:
+    with holding(tmp_path):
+        (tmp_path / "chip-0.holder").write_text(damage)
+        assert holder_of(0, tmp_path) == "a process that has not said who it is"
+
+
+def test_chips_are_taken_in_one_order_and_once(tmp_path: Path) -> None:
+    with take([2, 0, 2], tmp_path, timeout_s=0, print_line=never) as lease:
+        assert lease.chips == (0, 2)
+        assert lease.environment == {"TT_VISIBLE_DEVICES": "0,2"}
+
+
+def test_one_worker_of_several_takes_the_first_free_chip(tmp_path: Path) -> None:
+    chips = [0, 1, 2]
+    with (
+        holding(tmp_path, "0"),
+        take_one(chips, tmp_path, timeout_s=0, print_line=never) as first,
+        take_one(chips, tmp_path, timeout_s=0, print_line=never) as second,
+    ):
+        assert (first.chips, second.chips) == ((1,), (2,))
+        assert second.environment == {"TT_VISIBLE_DEVICES": "2"}
+        with pytest.raises(UsageError, match=r"waited 0 s for chip 0: held by .*; chip 1: held by"):
+            take_one(chips, tmp_path, timeout_s=0, print_line=never)
+        said: list[str] = []
+        threading.Timer(0.5, first.release).start()
+        with take_one(chips, tmp_path, timeout_s=60, print_line=said.append) as third:
+            assert third.chips == (1,)
+        assert len(said) == 1
+
+
+def test_every_user_can_use_the_folder(tmp_path: Path) -> None:
+    before = os.umask(0o077)
+    try:
+        with take([0], tmp_path / "a" / "locks", timeout_s=0, print_line=never):
+            pass
+    finally:
+        os.umask(before)
+    folder = tmp_path / "a" / "locks"
+    assert stat.S_IMODE(folder.stat().st_mode) == 0o1777
+    assert {stat.S_IMODE(file.stat().st_mode) for file in folder.iterdir()} == {0o666}
+
+
+def test_a_folder_that_cannot_be_made_is_named(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(UsageError) as refused:
+        take([3], tmp_path / "file" / "locks", timeout_s=0, print_line=never)
+    assert str(refused.value) == (
+        f"{tmp_path}/file/locks/chip-3.lock: cannot lock chip 3: Not a directory: name a folder "
+        "that every user of the chip can write to"
+    )
+
+
+@pytest.mark.parametrize(
+    ("variables", "chips"),
+    [
+        ({}, (0, 1, 10)),
+        ({"TT_VISIBLE_DEVICES": ""}, (0, 1, 10)),
+        ({"TT_VISIBLE_DEVICES": "1"}, (1,)),
+        ({"TT_VISIBLE_DEVICES": " 10 ,0,"}, (0, 10)),
+        ({"TT_VISIBLE_DEVICES": "7"}, ()),
+        ({"TT_VISIBLE_DEVICES": "0000:01:00.0"}, (0, 1, 10)),
+        ({"TT_VISIBLE_DEVICES": "0,0000:01:00.0"}, (0, 1, 10)),
+        ({"TT_METAL_MOCK_CLUSTER_DESC_PATH": "n150.yaml"}, ()),
+        ({"TT_METAL_SIMULATOR": "/sim.so"}, ()),
+    ],
+)
+def test_the_chips_that_a_process_would_use(
+    tmp_path: Path, variables: dict[str, str], chips: tuple[int, ...]
+) -> None:
+    for name in ("0", "1", "10", "by-id"):
+        (tmp_path / name).touch()
+    assert visible_chips(variables, tmp_path) == chips
+
+
+def test_a_machine_without_devices_has_no_chips(tmp_path: Path) -> None:
+    assert visible_chips({}, tmp_path / "none") == ()
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    (tmp_path / "tmp").mkdir()
+    (tmp_path / "proc").mkdir()
+    return tmp_path
+
+
+@pytest.fixture
+def lock(root: Path) -> Iterator[Path]:
+    file = root / LOCKED
+    with file.open("w") as stream:
+        fcntl.flock(stream, fcntl.LOCK_EX)
+        yield file
+
+
+def held_by(root: Path, lock: Path, pid: int) -> None:
+    line = f"1: FLOCK  ADVISORY  WRITE {pid} 08:01:{lock.stat().st_ino} 0 EOF\n"
+    (root / "proc" / "locks").write_text(f"2: POSIX  ADVISORY  WRITE 1 08:01:1 0 EOF\n{line}")
+
+
+def process(root: Path, pid: int, parent: int) -> None:
+    (root / "proc" / str(pid)).mkdir()
+    (root / "proc" / str(pid) / "stat").write_text(f"{pid} (a) b) S {parent} 1 1")
+
+
+def test_nothing_is_against_it_without_the_files(root: Path) -> None:
+    assert in_the_way(root) is None
+
+
+def test_a_mark_without_a_lock_is_a_device_left_behind(root: Path) -> None:
+    (root / DIRTY).touch()
+    assert in_the_way(root) == (
+        f"{root / DIRTY}: a run on the devices was cut short: tt-smi -r && rm {root / DIRTY}"
+    )
+
+
+def test_another_process_with_the_lock_is_waited_for(root: Path, lock: Path) -> None:
+    (root / DIRTY).touch()
+    held_by(root, lock, 4_000_000)
+    assert in_the_way(root) == (
+        f"{lock} is held by pid 4000000, which runs tests on the devices: let it end"
+    )
+
+
+def test_a_run_that_the_script_started_is_not_in_its_own_way(root: Path, lock: Path) -> None:
+    held_by(root, lock, 77)
+    process(root, os.getpid(), 88)
+    process(root, 88, 77)
+    assert in_the_way(root) is None
+
+
+def test_a_holder_that_the_kernel_does_not_name_is_told_as_such(root: Path, lock: Path) -> None:
+    assert in_the_way(root) == (
+        f"{lock} is held by a process that cannot be seen here, such as one of another container: "
+        "let it end"
+    )
+
+
+#: Says what stands against a run below a folder that takes the place of the machine's.
+ASK = "import sys, pathlib; from pytest_ttnn_perf.device.chips import in_the_way; "
+ASK += "print(in_the_way(pathlib.Path(sys.argv[1])))"
+
+
+@pytest.fixture
+def real(root: Path) -> Path:
+    """Return a folder with the processes and locks of this machine."""
+    (root / "proc").rmdir()
+    (root / "proc").symlink_to("/proc")
+    return root
+
+
+def told(real: Path, script: str) -> str:
+    """Return what is said below a shell script; it has the command ``ask``, and ``$lock``."""
+    names = {"lock": str(real / LOCKED), "root": str(real), "python": sys.executable, "code": ASK}
+    environment, ask = {**os.environ, **names}, 'ask() { "$python" -c "$code" "$root"; }; '
+    done = subprocess.run(
+        ["bash", "-c", ask + script], env=environment, capture_output=True, text=True, check=True
+    )
+    return done.stdout.strip()
+
+
+needs_flock = pytest.mark.skipif(shutil.which("flock") is None, reason="needs util-linux")
+
+
+@needs_flock
+@pytest.mark.parametrize(
+    "script",
+    [
+        'exec 9>"$lock"; flock 9; ask',  # as run_safe_pytest.sh does: flock has ended
+        'exec 9>"$lock"; flock 9; exec "$python" -c "$code" "$root"',  # no shell is left either
+        'exec 9>"$lock"; flock 9; ask 9>&-',  # a wrapper between closes descriptors
+        'exec 9>"$lock"; flock 9; (ask 9>&-)',
+        'export -f ask; flock "$lock" bash -c "ask; true"',
+        'export -f ask; flock --close "$lock" bash -c "ask; true"',
+    ],
+)
+def test_a_lock_that_a_shell_took_is_the_run_s_own(real: Path, script: str) -> None:
+    assert told(real, script) == "None"
+
+
+@needs_flock
+@pytest.mark.parametrize("itself_open", ["", 'exec 8>>"$lock"; '])
+def test_a_lock_that_another_shell_took_is_not(real: Path, itself_open: str) -> None:
+    other = '(exec 9>"$lock"; flock 9; echo $BASHPID >holder; exec sleep 60) & '
+    wait = "until [ -s holder ]; do sleep 0.05; done; "
+    script = f"cd {real}; {other}{wait}{itself_open}ask; kill $!; cat holder"
+
+    said, _, holder = told(real, script).rpartition("\n")
+
+    locked = real / LOCKED
+    assert said == (
+        f"{locked} is held by pid {holder}, which runs tests on the devices: let it end"
+    )
+
+
+@pytest.fixture
+def ttnn(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
+    """Return a ttnn that is loaded and watched by nobody yet."""
+    module = ModuleType("ttnn")
+    vars(module).update(
+        get_num_devices=lambda: 2,
+        open_device=lambda *, device_id: f"device {device_id}",
+        get_arch_name=lambda: "blackhole",
+        cluster=SimpleNamespace(get_cluster_type=lambda: "P150"),
+    )
+    monkeypatch.setitem(sys.modules, "ttnn", module)
+    return module
+
+
+def watched() -> Touched:
+    touched = Touched()
+    touched.watch()
+    return touched
+
+
+def test_the_first_call_is_told_with_its_place(ttnn: ModuleType) -> None:
+    touched = watched()
+    line = sys._getframe().f_lineno + 1
+    assert ttnn.get_num_devices() == 2
+    assert ttnn.open_device(device_id=0) == "device 0"
+    assert touched.by == f"ttnn.get_num_devices in {__file__}:{line}"
+
+
+def test_a_question_to_the_cluster_takes_the_chips_too(ttnn: ModuleType) -> None:
+    touched = watched()
+    assert ttnn.cluster.get_cluster_type() == "P150"
+    assert touched.by is not None
+    assert touched.by.startswith(f"ttnn.cluster.get_cluster_type in {__file__}:")
+
+
+@pytest.mark.parametrize(
+    ("environment", "rank"),
+    [
+        ({}, None),
+        ({"OMPI_COMM_WORLD_RANK": "0", "OMPI_COMM_WORLD_SIZE": "1"}, None),
+        ({"OMPI_COMM_WORLD_RANK": "0", "OMPI_COMM_WORLD_SIZE": "2"}, Rank(0, 2)),
+        ({"OMPI_COMM_WORLD_RANK": "3", "OMPI_COMM_WORLD_SIZE": "4"}, Rank(3, 4)),
+        ({"PMI_RANK": "1", "PMI_SIZE": "2"}, Rank(1, 2)),
+        ({"MV2_COMM_WORLD_RANK": "1", "MV2_COMM_WORLD_SIZE": "2"}, Rank(1, 2)),
+        ({"SLURM_PROCID": "1", "SLURM_STEP_NUM_TASKS": "2"}, Rank(1, 2)),
+        # In an allocation of several, a process that was started by hand is the only one.
+        ({"SLURM_PROCID": "0", "SLURM_NTASKS": "8"}, None),
+        ({"OMPI_COMM_WORLD_RANK": "first", "OMPI_COMM_WORLD_SIZE": "2"}, None),
+        ({"OMPI_COMM_WORLD_SIZE": "2"}, None),
+    ],
+    ids=str,
+)
+def test_a_rank_is_one_of_at_least_two(environment: dict[str, str], rank: Rank | None) -> None:
+    assert rank_of(environment) == rank

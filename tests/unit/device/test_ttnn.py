@@ -1,0 +1,413 @@
+"""ttnn as it is found: imported later, its errors, and what it tells of devices."""
+
+from __future__ import annotations
+
+import enum
+import importlib
+import importlib.resources
+import importlib.util
+import inspect
+import pkgutil
+import sys
+from dataclasses import dataclass
+from types import ModuleType, SimpleNamespace
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from pytest_ttnn_perf.device.ttnn import (
+    Runtime,
+    cause_of,
+    chips_of,
+    mesh_of,
+    plain,
+    settings_of,
+    when_imported,
+)
+from pytest_ttnn_perf.records.hardware import Hardware
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+    from pathlib import Path
+
+
+#: The module that is waited for; no package is called so.
+NAME = "awaited_by_a_test"
+SOURCE = "VALUE = 1\n\n\ndef answer():\n    return 42\n"
+
+
+@pytest.fixture
+def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """Return a folder whose modules are found; afterwards nothing is left of them."""
+    meta_path = list(sys.meta_path)
+    monkeypatch.setattr(sys, "dont_write_bytecode", True)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    yield tmp_path
+    sys.meta_path[:] = meta_path
+    for name in [name for name in sys.modules if name.partition(".")[0] == NAME]:
+        del sys.modules[name]
+
+
+@pytest.fixture
+def noticed(site: Path) -> list[ModuleType]:  # noqa: ARG001 (what is left of it goes with the folder)
+    """Return what is noticed of the module from now on."""
+    found: list[ModuleType] = []
+    when_imported(NAME, found.append)
+    return found
+
+
+def write_module(site: Path, source: str = SOURCE) -> None:
+    (site / f"{NAME}.py").write_text(source, encoding="utf-8")
+    importlib.invalidate_caches()
+
+
+def write_package(site: Path, source: str = SOURCE) -> None:
+    package = site / NAME
+    (package / "part").mkdir(parents=True)
+    (package / "__init__.py").write_text(source, encoding="utf-8")
+    (package / "part" / "__init__.py").write_text("DEEP = 2\n", encoding="utf-8")
+    (package / "data.txt").write_text("beside", encoding="utf-8")
+    importlib.invalidate_caches()
+
+
+def test_a_module_that_is_loaded_is_noticed_at_once(site: Path) -> None:
+    write_module(site)
+    module, before = importlib.import_module(NAME), list(sys.meta_path)
+    noticed: list[ModuleType] = []
+    when_imported(NAME, noticed.append)
+    assert noticed == [module]
+    assert sys.meta_path == before
+
+
+def test_a_module_that_is_loaded_later_is_noticed_once_it_is_whole(site: Path) -> None:
+    write_module(site)
+    before = list(sys.meta_path)
+    noticed: list[tuple[ModuleType, int]] = []
+    when_imported(NAME, lambda module: noticed.append((module, module.VALUE)))
+    assert NAME not in sys.modules
+    assert noticed == []
+
+    module = importlib.import_module(NAME)
+    assert noticed == [(module, 1)]
+    assert sys.meta_path == before
+    assert importlib.import_module(NAME) is module
+    assert len(noticed) == 1
+
+
+def test_other_modules_are_none_of_its_business(site: Path, noticed: list[ModuleType]) -> None:
+    write_module(site)
+    (site / f"{NAME}_too.py").write_text("", encoding="utf-8")
+    other = importlib.import_module(f"{NAME}_too")
+    sys.modules.pop(f"{NAME}_too")
+    assert noticed == []
+    assert type(other.__loader__).__name__ == "SourceFileLoader"
+
+
+def test_a_module_that_is_absent_may_come_later(site: Path, noticed: list[ModuleType]) -> None:
+    for _ in range(2):
+        with pytest.raises(ModuleNotFoundError, match=f"^No module named '{NAME}'$"):
+            importlib.import_module(NAME)
+    assert importlib.util.find_spec(NAME) is None
+    write_module(site)
+    assert [importlib.import_module(NAME)] == noticed
+
+
+def test_a_folder_of_that_name_is_not_taken_for_it(site: Path, noticed: list[ModuleType]) -> None:
+    (site / NAME).mkdir()
+    importlib.invalidate_caches()
+    assert importlib.import_module(NAME).__file__ is None
+    assert noticed == []
+
+    del sys.modules[NAME]
+    (site / NAME / "__init__.py").write_text("", encoding="utf-8")
+    importlib.invalidate_caches()
+    assert [importlib.import_module(NAME)] == noticed
+
+
+def test_a_module_whose_import_raises_raises_as_it_would(
+    site: Path, noticed: list[ModuleType]
+) -> None:
+    write_module(site, "raise RuntimeError('libcudnn.so.9: cannot open')")
+    with pytest.raises(RuntimeError, match=r"^libcudnn\.so\.9: cannot open$"):
+        importlib.import_module(NAME)
+    assert noticed == []
+    assert NAME not in sys.modules
+
+
+def test_a_module_that_is_imported_at_the_second_attempt_is_noticed(
+    site: Path, noticed: list[ModuleType]
+) -> None:
+    write_module(site, "import os; VALUE = os.environ['NOT_YET_SET_BY_THIS_TEST']")
+    with pytest.raises(KeyError):
+        importlib.import_module(NAME)
+    write_module(site, "VALUE = 'set now, and longer than before'")
+    assert [importlib.import_module(NAME)] == noticed
+
+
+def test_a_package_that_imports_its_own_parts_is_noticed_after_them(site: Path) -> None:
+    write_package(site, f"from {NAME} import part\nDEEP = part.DEEP\n")
+    noticed: list[int] = []
+    when_imported(NAME, lambda module: noticed.append(module.DEEP))
+    importlib.import_module(NAME)
+    assert noticed == [2]
+
+
+def test_two_who_wait_for_one_module_are_both_told_once(site: Path) -> None:
+    write_module(site)
+    before = list(sys.meta_path)
+    noticed: list[str] = []
+    for who in ("first", "second"):
+        when_imported(NAME, lambda _, who=who: noticed.append(who))  # type: ignore[misc]
+    importlib.import_module(NAME)
+    assert sorted(noticed) == ["first", "second"]
+    assert sys.meta_path == before
+
+
+def test_the_module_can_still_be_looked_into(site: Path) -> None:
+    write_package(site)
+    when_imported(NAME, lambda _: None)
+    module = importlib.import_module(NAME)
+    file = site / NAME / "__init__.py"
+
+    assert inspect.getsource(module) == SOURCE
+    assert inspect.getsource(module.answer) == "def answer():\n    return 42\n"
+    assert repr(module) == f"<module {NAME!r} from {str(file)!r}>"
+    assert (module.__file__, module.__path__) == (str(file), [str(file.parent)])
+    assert module.__spec__ is not None
+    assert module.__spec__.has_location
+    assert importlib.util.find_spec(NAME) is module.__spec__
+
+    assert importlib.resources.files(NAME).joinpath("data.txt").read_text() == "beside"
+    assert pkgutil.get_data(NAME, "data.txt") == b"beside"
+    assert [found.name for found in pkgutil.iter_modules(module.__path__)] == ["part"]
+    loader = module.__loader__
+    assert loader.get_filename(NAME) == str(file)  # type: ignore[union-attr]
+    assert loader.is_package(NAME) is True  # type: ignore[union-attr]
+
+
+def test_the_module_can_be_loaded_anew(site: Path, noticed: list[ModuleType]) -> None:
+    write_module(site)
+    module = importlib.import_module(NAME)
+    vars(module)["VALUE"] = 7
+    assert importlib.reload(module) is module
+    assert (module.VALUE, noticed) == (1, [module])
+
+
+NO_CHIPS = """\
+RuntimeError: TT_FATAL @ /project/tt_metal/llrt/tt_cluster.cpp:129: num_chips > 0
+info:
+No chips detected in the cluster
+backtrace:
+ --- /lib/python3.12/site-packages/ttnn/build/lib/_ttnncpp.so(+0xb233e8) [0x7fd467d233e8]
+ --- tt::Cluster::get_cluster_type_from_cluster_desc(tt::llrt::RunTimeOptions const&)
+"""
+
+
+@pytest.mark.parametrize(
+    ("text", "cause"),
+    [
+        (NO_CHIPS, "No chips detected in the cluster"),
+        (
+            "TT_THROW @ build.cpp:291: tt::exception\ninfo:\nsfpi not found at\n  /opt/sfpi\n"
+            "backtrace:\n --- f()",
+            "sfpi not found at /opt/sfpi",
+        ),
+        ("TT_FATAL @ a.cpp:1: x\ninfo:\nwithout a backtrace", "without a backtrace"),
+        ("TT_FATAL @ a.cpp:1: x > 0\ninfo:\nbacktrace:\n --- f()", "TT_FATAL @ a.cpp:1: x > 0"),
+        ("TT_FATAL @ a.cpp:1: x > 0\nbacktrace:\n --- f()", "TT_FATAL @ a.cpp:1: x > 0"),
+        ("log\nlog\n" + NO_CHIPS + "log\n", "No chips detected in the cluster"),
+        (
+            "RuntimeError: Cluster descriptor file does not exist at path: /no.yaml\n"
+            "Location: /project/umd/cluster_descriptor.cpp:125\n 1. f\n 2. g\n",
+            "RuntimeError: Cluster descriptor file does not exist at path: /no.yaml",
+        ),
+        ("ImportError: libcudnn.so.9: no such file", "ImportError: libcudnn.so.9: no such file"),
+        ("ValueError: two\nlines", "ValueError: two\nlines"),
+        ("info:\nnot of tt-metal\nbacktrace:", "info:\nnot of tt-metal\nbacktrace:"),
+        ("", ""),
+    ],
+)
+def test_the_cause_of_an_error(text: str, cause: str) -> None:
+    assert cause_of(text) == cause
+
+
+Arch = enum.Enum("Arch", "WORMHOLE_B0 BLACKHOLE")
+ClusterType = enum.Enum("ClusterType", "N150 P150_X4")
+NUMBERED = enum.IntEnum("NUMBERED", "FIRST")
+
+
+class Shape:
+    """A shape that can be gone through."""
+
+    def __init__(self, *sizes: int) -> None:
+        self._sizes = sizes
+
+    def __iter__(self) -> Iterator[int]:
+        return iter(self._sizes)
+
+
+@dataclass(frozen=True)
+class Shown:
+    """A shape that can only be printed."""
+
+    text: str
+
+    def __str__(self) -> str:
+        return self.text
+
+
+def runtime(**attributes: Any) -> Runtime:
+    ttnn = ModuleType("ttnn")
+    vars(ttnn).update(attributes)
+    return Runtime(ttnn)
+
+
+def answering(answer: object) -> Callable[..., Any]:
+    """Return a function that answers so, or raises that."""
+
+    def asked(*_: object) -> object:
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
+
+    return asked
+
+
+def device(**methods: object) -> Any:
+    return SimpleNamespace(**{name: answering(answer) for name, answer in methods.items()})
+
+
+@pytest.mark.parametrize(
+    ("shape", "mesh"),
+    [
+        (Shape(1, 1), "1x1"),
+        (Shape(1, 8), "1x8"),
+        (Shape(2, 2, 4), "2x2x4"),
+        (Shape(), "1x1"),
+        ((8, 4), "8x4"),
+        (Shown("MeshShape([1, 8])"), "1x8"),
+        (Shown("MeshShape([4])"), "4"),
+        (Shown("MeshShape([])"), "1x1"),
+        (None, "1x1"),
+    ],
+    ids=["chip", "row", "3-d", "empty", "tuple", "shown", "shown line", "shown empty", "none"],
+)
+def test_the_shape_of_a_mesh(shape: object, mesh: str) -> None:
+    assert mesh_of(SimpleNamespace(shape=shape)) == mesh
+
+
+def test_a_release_and_a_device_that_tell_nothing() -> None:
+    assert (mesh_of(object()), chips_of(object()), runtime().board) == ("1x1", (), "unknown")
+    assert runtime().grid(object()) is None
+    assert runtime().program_cache_entries([object()]) is None
+
+
+def test_a_shape_that_tells_nothing_does_not_become_one() -> None:
+    shapes = [Shown(f"<MeshShape object at {address}>") for address in ("0x7f01", "0x7f02")]
+    first, second = (mesh_of(SimpleNamespace(shape=shape)) for shape in shapes)
+    assert first == second
+
+
+@pytest.mark.parametrize(
+    ("ids", "chips"),
+    [
+        ([0], (0,)),
+        ([4, 0, 7], (4, 0, 7)),
+        ([], ()),
+        (None, ()),
+        (RuntimeError("closed"), ()),
+    ],
+    ids=["one", "several", "none", "no list", "error"],
+)
+def test_the_chips_of_a_mesh(ids: object, chips: tuple[int, ...]) -> None:
+    assert chips_of(device(get_device_ids=ids)) == chips
+
+
+@pytest.mark.parametrize(
+    ("cluster", "board"),
+    [
+        (device(get_cluster_type=ClusterType.N150), "n150"),
+        (device(get_cluster_type=ClusterType.P150_X4), "p150_x4"),
+        (device(get_cluster_type="tt::ClusterType.T3K"), "t3k"),
+        (device(get_cluster_type=RuntimeError("No chips detected")), "unknown"),
+        (device(), "unknown"),
+        (None, "unknown"),
+    ],
+    ids=["n150", "p150_x4", "text", "error", "older", "no cluster"],
+)
+def test_the_board_is_the_cluster_s_name_or_unknown(cluster: object, board: str) -> None:
+    assert runtime(cluster=cluster).board == board
+
+
+def test_the_hardware_of_a_device() -> None:
+    mesh = device(arch=Arch.BLACKHOLE)
+    mesh.shape = Shape(1, 4)
+    found = runtime(cluster=device(get_cluster_type=ClusterType.P150_X4)).hardware(mesh)
+    assert found == Hardware("blackhole", "p150_x4", "1x4")
+    assert found.key == "blackhole-p150_x4-1x4"
+    assert runtime().hardware(device(arch="wormhole_b0")).key == "wormhole_b0-unknown-1x1"
+
+
+@pytest.mark.parametrize(
+    ("size", "grid"),
+    [
+        (SimpleNamespace(x=8, y=7), "8x7"),
+        (SimpleNamespace(x=13), None),
+        (RuntimeError("closed"), None),
+    ],
+    ids=["told", "half", "error"],
+)
+def test_the_grid_of_a_device(size: object, grid: str | None) -> None:
+    assert runtime().grid(device(compute_with_storage_grid_size=size)) == grid
+
+
+@pytest.mark.parametrize(
+    ("entries", "total"),
+    [([], 0), ([0], 0), ([5], 5), ([5, 7], 12), ([5, RuntimeError("closed")], None)],
+    ids=["no device", "empty", "one", "two", "error"],
+)
+def test_the_programs_in_the_caches(entries: Sequence[object], total: int | None) -> None:
+    devices = [device(num_program_cache_entries=number) for number in entries]
+    assert runtime().program_cache_entries(devices) == total
+
+
+@pytest.mark.parametrize(
+    ("captured", "is_capturing"),
+    [([], False), ([False], False), ([False, True], True)],
+    ids=["no device", "no", "one of two"],
+)
+def test_whether_a_trace_is_being_captured(captured: list[bool], is_capturing: bool) -> None:
+    assert runtime(is_trace_capture_active=bool).is_capturing_trace(captured) is is_capturing
+
+
+@pytest.mark.parametrize("error", [TypeError("one argument"), RuntimeError("closed")], ids=repr)
+def test_where_nothing_tells_no_trace_is_being_captured(error: Exception) -> None:
+    asked = runtime(is_trace_capture_active=answering(error))
+    assert asked.is_capturing_trace([object()]) is False
+    assert runtime().is_capturing_trace([object()]) is False
+
+
+@pytest.mark.parametrize(
+    ("value", "scalar"),
+    [
+        (None, None),
+        (True, True),
+        (0, 0),
+        (0.5, 0.5),
+        ("Row.MAJOR", "Row.MAJOR"),
+        (Arch.WORMHOLE_B0, "wormhole_b0"),
+        (Shown("DispatchCoreType.ETH"), "eth"),
+        (NUMBERED.FIRST, "first"),
+    ],
+    ids=repr,
+)
+def test_an_argument_as_a_record_can_hold_it(value: object, scalar: object) -> None:
+    assert plain(value) == scalar
+    assert type(plain(value)) is type(scalar)
+
+
+def test_settings_are_those_that_have_a_default_and_no_others() -> None:
+    defaults = {"queues": 1, "size": 0, "arch": None}
+    assert settings_of({}, defaults) == defaults
+    given = {"size": 64, "arch": Arch.BLACKHOLE, "device_id": 3}
+    assert settings_of(given, defaults) == {"queues": 1, "size": 64, "arch": "blackhole"}
