@@ -134,10 +134,16 @@ _PHASES: Final = ("setup", "call", "teardown")
 
 @dataclass(eq=False)
 class SessionForwarder:
-    """Forwards every session event to the orchestrator and blocks until it is acknowledged."""
+    """Forwards every session event to the orchestrator.
+
+    Waits until it is acknowledged, so that nothing is printed or judged while a test is timed, and
+    that no test follows the last one that is wanted. What changes neither is left as a note.
+    """
 
     link: OrchestratorLink
     session: pytest.Session | None = None
+    #: The tests that are timed; None where other processes run them.
+    measured: frozenset[str] | None = None
     deselected: list[str] = field(default_factory=list)
     sent_collection: bool = False
 
@@ -193,6 +199,7 @@ class SessionForwarder:
         settings = settings_of(config)
         measured = [item.nodeid for item in items if is_measured(item, settings)]
         tests = [item.nodeid for item in items]
+        self.measured = frozenset(measured)
         known = (str(settings.baselines), settings.confirm, str(config.rootpath))
         self._send(Collected(tests, measured, self.deselected, lines, *known))
 
@@ -221,12 +228,12 @@ class SessionForwarder:
 
     def pytest_runtest_logstart(self, nodeid: str, location: tuple[str, int | None, str]) -> None:
         """Send that a test starts."""
-        self._send(Started(self._id(nodeid), list(location)))
+        self._send(Started(self._id(nodeid), list(location)), wait=False)
 
     @pytest.hookimpl(trylast=True)
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         """Send how a phase of a test ended."""
-        self._send(Reported(self._serialise(report)))
+        self._send(Reported(self._serialise(report)), wait=self._waits_after(report))
         if report.when not in _PHASES:  # of a process that is gone: this test never finishes
             self.pytest_runtest_logfinish(report.nodeid, report.location)
 
@@ -292,15 +299,23 @@ class SessionForwarder:
             data["user_properties"] = [(n, _sendable(v)) for n, v in data["user_properties"]]
         return data
 
+    def _waits_after(self, report: pytest.TestReport) -> bool:
+        """Tell whether what follows a report must not begin before it is acknowledged."""
+        if report.when == "setup":  # then the call is timed
+            return self.measured is None or report.nodeid in self.measured
+        # pytest takes all fixtures down with the last test of a session: it must know.
+        assert self.session is not None
+        return report.when == "call" and bool(self.session.config.getoption("maxfail"))
+
     def _id(self, test: str) -> str:
         assert self.session is not None
         grouped = getattr(self.session.config.option, "dist", None) == "loadgroup"
         return own_id(test, grouped=grouped)
 
-    def _send(self, message: Message) -> None:
+    def _send(self, message: Message, *, wait: bool = True) -> None:
         for stream in (sys.stdout, sys.stderr):
             stream.flush()
-        stop = self.link.send(message)
+        stop = self.link.send(message, wait=wait)
         if stop is None or self.session is None:
             return
         self.session.shouldstop = stop

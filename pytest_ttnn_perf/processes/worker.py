@@ -16,7 +16,7 @@ from dataclasses import field
 from typing import IO, TYPE_CHECKING, Final, TextIO
 
 from pytest_ttnn_perf._base.dataclass import dataclass
-from pytest_ttnn_perf.processes.channel import STACK
+from pytest_ttnn_perf.processes.channel import NOTE_BYTES, STACK
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -152,6 +152,7 @@ class WorkerProcess:
     #: It sent what cannot be read: nothing more is read from it, nor is it answered.
     damaged: bool = False
     _socket: socket.socket = field(kw_only=True)
+    _notes: socket.socket = field(kw_only=True)
     _outputs: Mapping[int, Output] = field(kw_only=True)
     _buffer: bytearray = field(default_factory=bytearray)
     _silent_s: float | None = None
@@ -180,6 +181,9 @@ class WorkerProcess:
             last_read_s = time.monotonic()
             while not self.damaged:
                 ready = self._ready(selector)
+                for document in self._read_notes():
+                    yield document
+                    last_read_s = time.monotonic()
                 if self._socket.fileno() in ready:
                     part = self._receive()
                     if not part:
@@ -188,6 +192,7 @@ class WorkerProcess:
                         yield from self._answer_lines()
                     last_read_s = time.monotonic()
                 elif self.process.poll() is not None:
+                    yield from self._read_notes()  # what it left since
                     return
                 elif silence_s and time.monotonic() - last_read_s > silence_s:
                     self._silent_s = silence_s
@@ -227,19 +232,32 @@ class WorkerProcess:
         self._buffer += part
         return part
 
+    def _read_notes(self) -> Iterator[object]:
+        """Yield what the worker left to be read; it does not wait meanwhile."""
+        while not self.damaged:
+            try:
+                note = self._notes.recv(NOTE_BYTES, socket.MSG_DONTWAIT)
+            except OSError:  # no more
+                return
+            yield from self._document(note)
+
     def _answer_lines(self) -> Iterator[object]:
-        while b"\n" in self._buffer:
+        while b"\n" in self._buffer and not self.damaged:
             line, _, rest = bytes(self._buffer).partition(b"\n")
             self._buffer[:] = rest
             self._forward()  # what was printed before was printed first
-            try:
-                document = json.loads(line)
-            except (ValueError, RecursionError):
-                self.damaged = True
-                return
-            yield document
+            yield from self._document(line)
             with contextlib.suppress(OSError):
                 self._socket.sendall(json.dumps(self.stop).encode() + b"\n")
+
+    def _document(self, text: bytes) -> Iterator[object]:
+        """Yield the document of a text; none if it is no JSON."""
+        try:
+            document = json.loads(text)
+        except (ValueError, RecursionError):
+            self.damaged = True
+        else:
+            yield document
 
     def _forward(self) -> None:
         for output in self._outputs.values():
@@ -276,6 +294,7 @@ class WorkerProcess:
 
     def _close(self) -> None:
         self._socket.close()
+        self._notes.close()
         for output in self._outputs.values():
             output.close()
 
@@ -287,14 +306,14 @@ def interpreter() -> list[str]:
 
 
 def start(
-    command: Callable[[int], Sequence[str]],
+    command: Callable[[int, int], Sequence[str]],
     *,
     cwd: Path,
     environment: Mapping[str, str],
     log: Path,
     shown: bool,
 ) -> WorkerProcess:
-    """Start a worker; ``command`` is given the descriptor of its end of the channel.
+    """Start a worker; ``command`` is given the descriptors of its channel, and of its notes.
 
     What it prints goes to ``log``, and when ``shown`` also where this process prints.
 
@@ -302,17 +321,20 @@ def start(
         OSError: there is no room for its log, or for another process.
     """
     ours, theirs = socket.socketpair()
+    notes, notes_end = socket.socketpair(type=socket.SOCK_DGRAM)
     with contextlib.ExitStack() as failed:
         failed.enter_context(ours)
-        with theirs, log.open("ab") as written:
+        failed.enter_context(notes)
+        with theirs, notes_end, log.open("ab") as written:
+            descriptors = theirs.fileno(), notes_end.fileno()
             process = subprocess.Popen(
-                command(theirs.fileno()),
+                command(*descriptors),
                 cwd=str(cwd),
                 env=environment,
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.PIPE if shown else written,
                 stderr=subprocess.PIPE if shown else written,
-                pass_fds=(theirs.fileno(),),
+                pass_fds=descriptors,
                 start_new_session=True,  # a group to be killed as one; Ctrl-C reaches us alone
             )
         failed.pop_all()
@@ -322,4 +344,4 @@ def start(
         for pipe, stream in streams
         if pipe is not None
     }
-    return WorkerProcess(process, log, _socket=ours, _outputs=outputs)
+    return WorkerProcess(process, log, _socket=ours, _notes=notes, _outputs=outputs)

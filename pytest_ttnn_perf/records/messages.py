@@ -215,6 +215,7 @@ class Assignment:
     """One worker's task, which it reads from a file: thousands of ids fit no command line.
 
     ``descriptor`` is its end of the channel; None for one that has nobody to tell anything.
+    ``notes`` is where it leaves what needs no answer; None where all is answered.
     ``folder`` is its own, for what would otherwise overwrite the user's files. ``tests`` are the
     ids to run, None for all. ``first`` says that it is the first worker of the run, whose
     by-products (log files, durations) are the user's. ``cwd_on_path``: whether the user's pytest
@@ -230,3 +231,4 @@ class Assignment:
     cwd_on_path: bool
     profiler: ProfilerKind = ProfilerKind.OFF
     versions: ComparedVersions | None = None
+    notes: int | None = None

@@ -190,8 +190,9 @@ class WorkerLauncher:
         """
         folder = self.next_folder(kind)
 
-        def command(descriptor: int) -> list[str]:
-            self._assign(folder, kind, descriptor, tests)
+        def command(descriptor: int, notes: int) -> list[str]:
+            # What it prints is shown in its place among what it says: then all is said aloud.
+            self._assign(folder, kind, descriptor, tests, notes=None if self.shown else notes)
             return [*interpreter(), *self.arguments(folder)]
 
         log, environment = folder / "worker.log", self._environment(folder)
@@ -250,6 +251,8 @@ class WorkerLauncher:
         kind: PassKind,
         descriptor: int | None,
         tests: Sequence[str] | None,
+        *,
+        notes: int | None = None,
     ) -> None:
         # The by-products of the first worker are the user's; not those of a profiled one.
         others, given = set(self._started[:-1]), self.cwd_on_path
@@ -262,6 +265,7 @@ class WorkerLauncher:
             cwd_on_path=finds_modules_in(self.cwd) if given is None else given,
             profiler=self.profiler,
             versions=self.versions,
+            notes=notes,
         )
         file = folder / _FILE
         file.write_text(json.dumps(encode(assignment)), encoding="utf-8")

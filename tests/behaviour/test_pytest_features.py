@@ -205,3 +205,25 @@ def test_own_failure_and_verdict_do_not_mix(project: Project) -> None:
 
     assert "UsageError: other: sample 0 is not a number: 'text'" in failure_of(ran)
     assert "REGRESSED" not in ran.text
+
+
+@pytest.mark.skipif(pytest.version_tuple < (8, 0), reason="pytest did not do so before")
+def test_after_a_verdict_that_ends_the_run_all_fixtures_are_taken_down_with_its_test(
+    project: Project,
+) -> None:
+    project.write(
+        test_model="""
+        import pytest
+
+        @pytest.fixture(scope="module", autouse=True)
+        def device():
+            yield
+            raise RuntimeError("cannot be closed")
+
+        def test_new(ttnn_perf): ttnn_perf.record("latency", 1.0, unit="ms")
+        def test_never(ttnn_perf): ttnn_perf.record("latency", 1.0, unit="ms")
+        """
+    )
+    ran = project.pytest("--ttnn-perf", "-x", "--ttnn-perf-isolate=process")
+    assert "ERROR at teardown of test_new" in ran.text
+    assert (counts_of(ran), ran.code) == ("1 failed, 1 error", 1)

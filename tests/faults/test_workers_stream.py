@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 #: A test that reaches for the channel of its worker, between two that do not.
 REACHING = """
-    import os
+    import os, time
 
     def test_before(ttnn_perf):
         ttnn_perf.record("latency", 1.0, unit="ms")
@@ -35,7 +35,7 @@ _UNESCAPED = "disable_test_id_escaping_and_forfeit_all_rights_to_community_suppo
 #: What a test does to the channel, and how its worker is said to have ended.
 DAMAGE = {
     "no JSON": (
-        r'channel.sendall(b"no JSON\n")',
+        r'channel.sendall(b"no JSON\n"); time.sleep(1000)',
         "sent a message that cannot be read, killed",
     ),
     "cut": (
@@ -56,6 +56,25 @@ def test_a_damaged_stream_costs_the_test_that_was_running(project: Project, dama
     assert (counts_of(ran), ran.code) == ("1 failed, 2 passed", 1)
     assert outcome_of(the_record(project), "test_reaches") == "NO_DATA"
     assert_no_traceback(ran)
+
+
+@pytest.mark.parametrize("damage", [b"no JSON", b"{}", b"\xff"])
+def test_a_note_that_cannot_be_read_costs_the_test_that_was_running(
+    project: Project, damage: bytes
+) -> None:
+    act = f"stream.link.channel._notes.send({damage!r}); time.sleep(1000)"
+    write_tests(project, REACHING.format(act=act))
+    ran = run(project)
+    said = told(failure_of(ran, "test_reaches"), project).splitlines()[0]
+    assert said.startswith("its worker sent a message that cannot be read, killed; log: ")
+    assert (counts_of(ran), ran.code) == ("1 failed, 2 passed", 1)
+    assert_no_traceback(ran)
+
+
+def test_a_test_that_closes_the_notes_changes_nothing(project: Project) -> None:
+    write_tests(project, REACHING.format(act="stream.link.channel._notes.close()"))
+    ran = run(project)
+    assert (counts_of(ran), ran.code) == ("3 passed", 0)
 
 
 def test_a_message_of_many_megabytes_is_heard(project: Project) -> None:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from pytest_ttnn_perf.processes.channel import GONE, Channel
+from pytest_ttnn_perf.processes.channel import GONE, NOTE_BYTES, Channel
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -55,6 +55,57 @@ def test_the_answer_says_why_to_stop(ends: Ends, answer: bytes, stop: str | None
     ends.other.sendall(answer)
     assert ends.channel.send({"kind": "Ended", "status": 0}) == stop
     assert ends.other.recv(100) == b'{"kind": "Ended", "status": 0}\n'
+
+
+@pytest.fixture
+def noted() -> Iterator[tuple[Ends, socket.socket]]:
+    """Return a channel with notes, and the other ends of both."""
+    ours, theirs = socket.socketpair()
+    read, left = socket.socketpair(type=socket.SOCK_DGRAM)
+    channel = Channel(theirs.detach(), left.detach())
+    with ours, read:
+        yield Ends(channel, ours), read
+    for end in (channel._socket, channel._notes):
+        if end is not None:
+            end.close()
+
+
+def test_what_need_not_wait_is_left_as_a_note(noted: tuple[Ends, socket.socket]) -> None:
+    ends, notes = noted
+    assert ends.channel.send({"kind": "Started"}, wait=False) is None
+    assert notes.recv(100) == b'{"kind": "Started"}'
+    ends.other.sendall(b'"enough"\n')
+    assert ends.channel.send({"kind": "Finished"}) == "enough"
+    assert ends.other.recv(100) == b'{"kind": "Finished"}\n'
+
+
+@pytest.mark.parametrize("size", [NOTE_BYTES, 10 * NOTE_BYTES])
+def test_what_is_too_long_for_a_note_is_said_aloud(
+    noted: tuple[Ends, socket.socket], size: int
+) -> None:
+    ends, _ = noted
+    ends.other.sendall(b'"enough"\n')
+    reader = threading.Thread(target=lambda: ends.other.makefile("rb").readline())
+    reader.start()
+    assert ends.channel.send({"long": "x" * size}, wait=False) == "enough"
+    reader.join()
+
+
+def test_what_there_is_no_room_for_among_the_notes_is_said_aloud(
+    noted: tuple[Ends, socket.socket],
+) -> None:
+    ends, _ = noted
+    ends.other.sendall(b'"enough"\n')
+    answers = (ends.channel.send({"n": n, "x": "x" * 60_000}, wait=False) for n in range(10_000))
+    assert next(answer for answer in answers if answer is not None) == "enough"
+    assert b'"n": ' in ends.other.recv(100)
+
+
+def test_nobody_there_to_read_notes_is_a_reason_to_stop(noted: tuple[Ends, socket.socket]) -> None:
+    ends, notes = noted
+    ends.other.close()
+    notes.close()
+    assert [ends.channel.send({}, wait=False) for _ in range(2)] == [GONE, GONE]
 
 
 def test_an_answer_in_pieces_is_waited_for(ends: Ends) -> None:

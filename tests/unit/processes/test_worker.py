@@ -53,6 +53,43 @@ def test_the_reason_to_stop_is_in_the_next_answer(tmp_path: Path) -> None:
     assert said == ["first", None, "then", "enough"]
 
 
+def test_notes_are_read_before_what_is_said_after_them(tmp_path: Path) -> None:
+    source = "say(1); note(2); note(3); say(4); note(5); note(6)"
+    assert heard(started(tmp_path, source))[0] == [1, 2, 3, 4, 5, 6]
+
+
+def test_notes_of_a_worker_that_dies_are_read(tmp_path: Path) -> None:
+    source = "say(1); note(2); os.kill(os.getpid(), signal.SIGKILL)"
+    assert heard(started(tmp_path, source)) == ([1, 2], "was killed by SIGKILL")
+
+
+def test_notes_of_a_worker_whose_child_keeps_the_channel_are_read(tmp_path: Path) -> None:
+    source = f"""
+        if os.fork() == 0:
+            {FOR_EVER}
+        note(1)
+        os._exit(5)
+    """
+    assert heard(started(tmp_path, source), silence_s=0) == ([1], "ended with exit code 5")
+
+
+def test_a_note_is_read_while_the_worker_says_nothing(tmp_path: Path) -> None:
+    with started(tmp_path, f"note(1); {FOR_EVER}") as child:
+        assert next(child.documents(silence_s=PATIENCE_S)) == 1
+
+
+def test_a_note_is_a_sign_of_life(tmp_path: Path) -> None:
+    child = started(tmp_path, "for n in range(5): time.sleep(0.7); note(n)")
+    assert heard(child, silence_s=3) == ([0, 1, 2, 3, 4], "ended with exit code 0")
+
+
+@pytest.mark.parametrize("note", ["b'no JSON'", "b'\\xff'", "b''"])
+def test_a_note_that_is_no_document_ends_the_conversation(tmp_path: Path, note: str) -> None:
+    source = f"say(1); note(2); notes.send({note}); note(3); {FOR_EVER}"
+    said = "sent a message that cannot be read, killed"
+    assert heard(started(tmp_path, source)) == ([1, 2], said)
+
+
 def test_documents_in_pieces_and_several_at_once_are_told_apart(tmp_path: Path) -> None:
     source = """
         for piece in ('[1', ']\\n', '"caf\\u00e9"\\n"two"\\n"th', 'ree"\\n'):
@@ -101,7 +138,7 @@ def test_a_worker_that_is_dead_is_not_heard_through_its_child(tmp_path: Path) ->
 
 
 def test_a_worker_that_cannot_be_started_leaves_no_descriptor_behind(tmp_path: Path) -> None:
-    def command(_: int) -> list[str]:
+    def command(*_: int) -> list[str]:
         return [str(tmp_path / "no such program")]
 
     before = _descriptors()
