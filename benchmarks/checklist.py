@@ -24,8 +24,8 @@ from typing import TYPE_CHECKING, Final
 from pytest_ttnn_perf.analysis.captures.ops_csv import read_ops_csv
 from pytest_ttnn_perf.analysis.checklist.matmul_and_conv import setting
 from pytest_ttnn_perf.analysis.checklist.runner import all_rules, run_rules
-from pytest_ttnn_perf.cli.arguments import parse
 from pytest_ttnn_perf.cli.check import run
+from pytest_ttnn_perf.cli.main import parse
 from pytest_ttnn_perf.records.finding import Subject
 
 if TYPE_CHECKING:

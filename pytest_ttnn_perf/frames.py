@@ -16,10 +16,9 @@ from pytest_ttnn_perf._base.text import counted
 from pytest_ttnn_perf.analysis.captures.detect import attribute_captures, op_table_of, read_run
 from pytest_ttnn_perf.baselines.store import BaselineStore
 from pytest_ttnn_perf.gate.judge import NO_METRIC, session_of
-from pytest_ttnn_perf.records.attribution import ChangeKind
 from pytest_ttnn_perf.records.finding import RuleOutcome, Severity
 from pytest_ttnn_perf.records.metric import Better, Kind, Source
-from pytest_ttnn_perf.records.ops import HOST, Category, category_of
+from pytest_ttnn_perf.records.ops import HOST, Category, ChangeKind, category_of
 from pytest_ttnn_perf.records.verdict import Outcome
 
 if TYPE_CHECKING:

@@ -12,7 +12,6 @@ from pytest_ttnn_perf._base.errors import InputError
 from pytest_ttnn_perf._base.text import counted
 from pytest_ttnn_perf.analysis.captures.detect import read_run
 from pytest_ttnn_perf.baselines.store import BaselineStore
-from pytest_ttnn_perf.cli.arguments import CI_SHAPES
 from pytest_ttnn_perf.records.finding import RuleOutcome
 from pytest_ttnn_perf.records.settings import Checklist, Missing
 from pytest_ttnn_perf.records.verdict import Reason
@@ -182,12 +181,14 @@ def run(options: argparse.Namespace) -> Result:
     gate, shape = gate_of(options), options.format
     store = gate.store()
     gated = gate.judge(read_run(options.record), store, records=[options.record])
-    if shape in CI_SHAPES:
-        from pytest_ttnn_perf.report.ci import gitlab_text
+    if shape == "markdown":
         from pytest_ttnn_perf.report.markdown import markdown_text
 
-        report = gate.ci_report(gated, store)
-        text = markdown_text(report) if shape == "markdown" else gitlab_text(report)
+        text = markdown_text(gate.ci_report(gated, store))
+    elif shape == "gitlab":
+        from pytest_ttnn_perf.report.ci import gitlab_text
+
+        text = gitlab_text(gate.ci_report(gated, store))
     else:
         text = gated.listing().text(shape)
     return Result(text, failed=not gated.passed, shifted=gated.is_slower)

@@ -1,21 +1,28 @@
-"""``ttnn-perf``: parse, run one command, return an exit code."""
+"""``ttnn-perf``: the words of every command, and the function that runs it.
+
+Commands are imported once they are asked for: ``--help`` and a mistyped word cost none.
+"""
 
 from __future__ import annotations
 
+import argparse
 import io
 import sys
 from dataclasses import replace
 from enum import IntEnum
 from importlib import import_module
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
 
+from pytest_ttnn_perf import __version__
 from pytest_ttnn_perf._base.errors import TtnnPerfError, UsageError
-from pytest_ttnn_perf.cli.arguments import parse
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from pytest_ttnn_perf.report.numbers import Result
+
+    Commands = argparse._SubParsersAction[argparse.ArgumentParser]  # noqa: SLF001 (has no other name)
 
 
 class ExitCode(IntEnum):
@@ -70,6 +77,381 @@ def _print(result: Result) -> Result:
 def _complain(error: TtnnPerfError, code: ExitCode) -> int:
     sys.stderr.write(f"ttnn-perf: {error}\n")
     return code
+
+
+def parse(arguments: Sequence[str]) -> argparse.Namespace:
+    """Return what a command line says; ``run`` names the module and function of its command.
+
+    What a command does not know is in ``rest`` for those that pass it on to pytest.
+    """
+    parser = command_parser(arguments[0] if arguments else None)
+    options, rest = parser.parse_known_args(arguments)
+    options.rest = rest
+    if rest and not getattr(options, "passes_on", False):
+        parser.error(f"unrecognized arguments: {' '.join(rest)}")
+    return options
+
+
+def command_parser(asked: str | None = None) -> argparse.ArgumentParser:
+    """Return the parser of all commands; with the arguments of one alone if it is ``asked`` for."""
+    parser = argparse.ArgumentParser(prog="ttnn-perf", description="Performance gates for TTNN.")
+    parser.add_argument("--version", action="version", version=f"ttnn-perf {__version__}")
+    commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
+    for name, (summary, declare) in _COMMANDS.items():
+        command = commands.add_parser(name, help=summary)
+        if asked is None or asked == name:
+            declare(command)
+    return parser
+
+
+def _gate(parser: argparse.ArgumentParser) -> None:
+    parser.description = "Judge a run record against baselines, with no pytest and no hardware."
+    parser.add_argument(
+        "record",
+        metavar="RUN.json",
+        type=Path,
+        help="a run record, or the journal of a run that was cut short",
+    )
+    _add_gate(parser)
+    parser.set_defaults(run="gate:run")
+
+
+def _merge(parser: argparse.ArgumentParser) -> None:
+    parser.description = (
+        "Join the run records of several shards and hardware keys into one report and "
+        "one verdict, with no pytest and no hardware."
+    )
+    parser.add_argument("records", metavar="RUN.json", type=Path, nargs="+", help="run records")
+    parser.add_argument(
+        "--expect",
+        metavar="N",
+        type=int,
+        help="how many records there should be: a shard that is missing fails",
+    )
+    _add_gate(parser)
+    parser.set_defaults(run="merge:run")
+
+
+def _ab(parser: argparse.ArgumentParser) -> None:
+    from pytest_ttnn_perf.records.settings import MAX_ROUNDS, MIN_ROUNDS, USUAL_ROUNDS
+
+    parser.usage = (
+        "ttnn-perf ab REF [TESTS] [--rounds N] [--same DIR] [options of this or of pytest]"
+    )
+    parser.description = (
+        "Check REF out beside the working tree, and measure both in turns, each time "
+        "in a fresh process, until it is known what changed. Rounds are judged pair by pair, so "
+        "that a machine that drifts does not matter. No baseline is needed, and none is written. "
+        "What is not an option of this command is passed on to pytest. Exit code 7: not all "
+        "could be told."
+    )
+    parser.allow_abbrev = False
+    parser.add_argument("ref", metavar="REF", help="a branch, a tag or a commit")
+    parser.add_argument(
+        "--rounds",
+        metavar="N",
+        type=_number_within(MIN_ROUNDS, MAX_ROUNDS),
+        default=USUAL_ROUNDS,
+        help="processes of each side at most, "
+        f"{MIN_ROUNDS} to {MAX_ROUNDS} (default: {USUAL_ROUNDS})",
+    )
+    parser.add_argument(
+        "--same",
+        metavar="DIR",
+        action="append",
+        default=[],
+        help="code that both sides take from the working tree, such as a build in it",
+    )
+    _add_format(parser)
+    # No argument is declared for the tests: pytest's options and their values stay in order.
+    parser.set_defaults(run="ab:run", passes_on=True)
+
+
+def _check(parser: argparse.ArgumentParser) -> None:
+    parser.description = (
+        "Ask every rule of the optimization checklist about what a profiler and ttnn "
+        "recorded: what was found, what is clean, and what could not be told."
+    )
+    _add_artifacts(parser)
+    parser.add_argument("--select", metavar="CODES", help="only these rules, or prefixes: TTP6")
+    parser.add_argument("--ignore", metavar="CODES", help="not these rules, or prefixes")
+    _add_format(parser)
+    parser.set_defaults(run="check:run")
+
+
+def _analyze(parser: argparse.ArgumentParser) -> None:
+    from pytest_ttnn_perf.records.finding import NAMES
+
+    parser.description = (
+        "Show the numbers behind the optimization checklist, from what a profiler and "
+        "ttnn recorded: how things are distributed, and what weighs most."
+    )
+    parser.add_argument("what", metavar="WHAT", choices=NAMES, help=", ".join(NAMES))
+    _add_artifacts(parser)
+    _add_format(parser)
+    parser.set_defaults(run="analyze:run")
+
+
+def _rules(parser: argparse.ArgumentParser) -> None:
+    parser.description = (
+        "List the rules of the optimization checklist; with a code or a name, explain "
+        "what one finds, why it matters, what to do, and its limits."
+    )
+    parser.add_argument("code", metavar="CODE", nargs="?", help="such as TTP203")
+    _add_format(parser)
+    parser.set_defaults(run="rules:run")
+
+
+def _calibrate(parser: argparse.ArgumentParser) -> None:
+    from pytest_ttnn_perf.records.baseline import MAX_SESSIONS
+
+    parser.usage = (
+        "ttnn-perf calibrate TESTS [--sessions N] [--write] [options of this or of pytest]"
+    )
+    parser.description = (
+        "Run the same tests in one fresh process after another. Prints per metric the "
+        "noise within and between sessions, the limit that follows, the estimated rate of false "
+        "alarms, and the smallest regression that is caught in 80 % of runs. What is not an "
+        "option of this command is passed on to pytest."
+    )
+    parser.allow_abbrev = False
+    parser.add_argument(
+        "--sessions",
+        metavar="N",
+        type=_number_within(2, MAX_SESSIONS),
+        default=10,
+        help=f"processes, 2 to {MAX_SESSIONS} (default: 10)",
+    )
+    parser.add_argument("--write", action="store_true", help="store the sessions as the baseline")
+    parser.add_argument(
+        "--reason", metavar="TEXT", help="why results worse than the stored ones are accepted"
+    )
+    _add_baselines(parser)
+    _add_format(parser)
+    # No argument is declared for the tests: pytest's options and their values stay in order.
+    parser.set_defaults(run="calibrate:run", passes_on=True)
+
+
+def _show(parser: argparse.ArgumentParser) -> None:
+    parser.description = (
+        "Show what a file holds. Of a run record: metrics, spread, verdicts, "
+        "environment. Of an ops_perf_results CSV: the op table, by op and category, per device, "
+        "with traces, signposts, and the rows that were dropped."
+    )
+    parser.add_argument("file", metavar="FILE", type=Path, help="told by its content")
+    _add_window(parser)
+    _add_format(parser)
+    parser.set_defaults(run="show:run")
+
+
+def _compare(parser: argparse.ArgumentParser) -> None:
+    parser.description = (
+        "Of two run records, put every metric side by side, without judging it. Of "
+        "two ops_perf_results CSVs, align the ops and say which ones changed, by how much, and "
+        "why; the parts add up to the change of the kernel time."
+    )
+    parser.add_argument("before", metavar="BEFORE", type=Path, help="told by its content")
+    parser.add_argument("after", metavar="AFTER", type=Path, help="of the same kind")
+    _add_window(parser)
+    _add_format(parser)
+    parser.set_defaults(run="compare:run")
+
+
+def _baseline(parser: argparse.ArgumentParser) -> None:
+    actions = parser.add_subparsers(title="actions", metavar="ACTION", required=True)
+    listing = actions.add_parser(
+        "list",
+        help="list every stored metric, or who accepted it",
+        description="List every stored metric: its centre, its sessions, when and why accepted.",
+    )
+    listing.add_argument(
+        "--log", action="store_true", help="who accepted what and why, from the files and from git"
+    )
+    listing.add_argument(
+        "tests", metavar="TEST", nargs="*", help="with --log: only these, by id, file, or * and ?"
+    )
+    _add_baselines(listing)
+    _add_format(listing)
+    listing.set_defaults(run="baseline_list:run")
+    _accept(actions)
+    _prune(actions)
+    _rename(actions)
+    _merge_baselines(actions)
+
+
+def _accept(actions: Commands) -> None:
+    from pytest_ttnn_perf.records.settings import Update
+
+    accept = actions.add_parser(
+        "accept",
+        usage="ttnn-perf baseline accept RUN.json [RUN.json ...] [TEST ...] [options]",
+        help="take the results of recorded runs into the baselines",
+        description="Take the results of recorded runs, say of a CI job, into the baselines. "
+        "Several records of one commit give several sessions.",
+    )
+    accept.add_argument("words", metavar="RUN.json", nargs="+", help="run records, then tests")
+    accept.add_argument(
+        "--update",
+        choices=[choice.value for choice in Update],
+        default=Update.IMPROVED.value,
+        help="what to take: what is new, also what improved (default), also what got worse",
+    )
+    accept.add_argument("--reason", metavar="TEXT", help="why it is right; needed with all")
+    _add_change(accept, "baseline_accept:run")
+    accept.set_defaults(passes_on=True)  # tests may stand after the options
+
+
+def _prune(actions: Commands) -> None:
+    prune = actions.add_parser(
+        "prune",
+        help="remove baselines whose test is gone",
+        description="Remove baselines whose test is gone. Which tests there are is told by the "
+        "record of a full run, or by collecting them here.",
+    )
+    prune.add_argument(
+        "record", metavar="RUN.json", type=Path, nargs="?", help="the record of a full run"
+    )
+    prune.add_argument("--collect", action="store_true", help="ask pytest --collect-only instead")
+    prune.add_argument("--full", action="store_true", help="the record has all tests there are")
+    prune.add_argument("--key", metavar="KEY", help="only baselines of this hardware")
+    _add_change(prune, "baseline_move:run_prune")
+
+
+def _rename(actions: Commands) -> None:
+    rename = actions.add_parser(
+        "rename",
+        help="give baselines the new name of their test, file or folder",
+        description="Give baselines the new name of their test, on all hardware: a test with its "
+        "parameters, a class, a file, or a folder that ends in /.",
+    )
+    rename.add_argument("before", metavar="OLD")
+    rename.add_argument("after", metavar="NEW")
+    _add_change(rename, "baseline_move:run_rename")
+
+
+def _merge_baselines(actions: Commands) -> None:
+    from pytest_ttnn_perf.records.settings import Take
+
+    merge = actions.add_parser(
+        "merge",
+        usage="ttnn-perf baseline merge BASE OURS THEIRS [--path P] [--take SIDE], or "
+        "ttnn-perf baseline merge --path P --take SIDE",
+        help="merge a baseline file that two branches changed; exit 1 for conflicts",
+        description="Merge three versions of a baseline file, by test and session, into OURS. "
+        "Without them: those of a file that git has in conflict.",
+    )
+    merge.add_argument("files", metavar="BASE OURS THEIRS", type=Path, nargs="*", help="versions")
+    merge.add_argument("--path", metavar="P", type=Path, help="the file's name in the repository")
+    merge.add_argument(
+        "--take",
+        choices=[side.value for side in Take],
+        help="whose baseline to take of a test that both sides accepted (default: report it)",
+    )
+    _add_format(merge)
+    merge.set_defaults(run="baseline_merge:run_merge")
+    install = actions.add_parser(
+        "install-merge-driver",
+        help="let git merge baselines with this command",
+        description="Let git merge baselines with ttnn-perf: writes the settings of this clone and "
+        "lines in .gitattributes. Doing it again changes nothing.",
+    )
+    install.add_argument("--dry-run", action="store_true", help="show it, and write nothing")
+    _add_baselines(install)
+    _add_format(install)
+    install.set_defaults(run="baseline_merge:run_install")
+
+
+def _doctor(parser: argparse.ArgumentParser) -> None:
+    parser.description = (
+        "Look at ttnn, devices, host, variables and folders, and say what stands in "
+        "the way of a gate, and what to do about it. No device is opened that another process "
+        "might be using."
+    )
+    _add_format(parser)
+    parser.set_defaults(run="doctor:run")
+
+
+def _add_format(parser: argparse.ArgumentParser, *more: str) -> None:
+    """Declare ``--format``, with shapes that only one command has."""
+    choices = ("table", "json", "csv", *more)
+    parser.add_argument("--format", choices=choices, default="table", help="default: table")
+
+
+def _add_window(parser: argparse.ArgumentParser) -> None:
+    """Declare the window of a capture: ``--start`` and ``--end``."""
+    parser.add_argument("--start", metavar="SIGNPOST", help="of a capture, what follows this one")
+    parser.add_argument("--end", metavar="SIGNPOST", help="up to this one (default: its _END)")
+
+
+def _add_baselines(parser: argparse.ArgumentParser) -> None:
+    """Declare ``--baselines``."""
+    parser.add_argument(
+        "--baselines", metavar="DIR", type=Path, help="where baselines live (default: baselines)"
+    )
+
+
+def _add_gate(parser: argparse.ArgumentParser) -> None:
+    """Declare how recorded runs are judged."""
+    from pytest_ttnn_perf.records.settings import Checklist, Missing
+
+    _add_baselines(parser)
+    parser.add_argument(
+        "--missing",
+        choices=[choice.value for choice in Missing],
+        help="what a test without a comparable baseline does (default: fail)",
+    )
+    parser.add_argument(
+        "--checklist",
+        choices=[choice.value for choice in Checklist],
+        help="what errors of the checklist do (default: enforce)",
+    )
+    _add_format(parser, "markdown", "gitlab")
+
+
+def _add_artifacts(parser: argparse.ArgumentParser) -> None:
+    """Declare what is looked at."""
+    parser.add_argument("--csv", metavar="FILE", type=Path, help="an ops_perf_results CSV")
+    parser.add_argument("--db", metavar="FILE", type=Path, help="a report database, db.sqlite")
+    parser.add_argument("--log", metavar="FILE", type=Path, help="output of tt-lang")
+    parser.add_argument("--start", metavar="SIGNPOST", help="of the CSV, what follows this one")
+    parser.add_argument("--end", metavar="SIGNPOST", help="up to this one (default: its _END)")
+
+
+def _add_change(parser: argparse.ArgumentParser, run: str) -> None:
+    parser.add_argument("--dry-run", action="store_true", help="show it, and write nothing")
+    _add_baselines(parser)
+    _add_format(parser)
+    parser.set_defaults(run=run)
+
+
+def _number_within(least: int, most: int) -> Callable[[str], int]:
+    """Return what reads a whole number within limits."""
+
+    def read(text: str) -> int:
+        if not text.isdecimal() or not least <= int(text) <= most:
+            message = f"expected a whole number from {least} to {most}, found {text!r}"
+            raise argparse.ArgumentTypeError(message)
+        return int(text)
+
+    return read
+
+
+_COMMANDS: Final = {
+    "gate": ("judge a run record against baselines; exit 1 when it fails", _gate),
+    "merge": ("judge the records of several shards and systems as one", _merge),
+    "ab": (
+        "compare a commit with the working tree, in turns on this machine; exit 1 when worse",
+        _ab,
+    ),
+    "check": ("check artifacts against the optimization checklist; exit 1 on errors", _check),
+    "analyze": ("show the numbers behind the checklist: distributions and top offenders", _analyze),
+    "rules": ("list the rules of the optimization checklist, or explain one", _rules),
+    "calibrate": ("measure how noisy tests are, and what a gate can see in them", _calibrate),
+    "show": ("show what a run record or a capture holds", _show),
+    "compare": ("say what changed between two run records, or two captures", _compare),
+    "baseline": ("look at stored baselines, and change them", _baseline),
+    "doctor": ("say what this machine can measure; exit 1 when a gate would fail", _doctor),
+}
 
 
 if __name__ == "__main__":

@@ -6,14 +6,14 @@ import math
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from pytest_ttnn_perf._base.text import counted
-from pytest_ttnn_perf.records.attribution import Attribution, ChangeKind, Part, short_code
 from pytest_ttnn_perf.records.metric import Metric
+from pytest_ttnn_perf.records.ops import Attribution, ChangeKind, Part, short_code
 from pytest_ttnn_perf.report.numbers import Listing, format_change, format_value, table_lines
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from pytest_ttnn_perf.records.attribution import Cause
+    from pytest_ttnn_perf.records.ops import Cause
 
 
 #: Display units, longest first, with their nanoseconds.
@@ -63,7 +63,7 @@ def _round_to_sum(values: Sequence[float], total: int) -> list[int]:
 def causes_text(causes: Iterable[Cause], *, most: int) -> str:
     """Return the first causes in words; a cause that several operands share is named once.
 
-    >>> from pytest_ttnn_perf.records.attribution import Cause
+    >>> from pytest_ttnn_perf.records.ops import Cause
     >>> causes_text([Cause("cores", "64", "32"), Cause("in0_block_w", "2", "1")], most=2)
     '64→32 cores, in0_block_w 2→1'
     """

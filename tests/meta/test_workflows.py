@@ -12,7 +12,7 @@ import pytest
 import yaml
 
 from pytest_ttnn_perf._base.configuration import OPTIONS, option_of
-from pytest_ttnn_perf.cli.arguments import command_parser
+from pytest_ttnn_perf.cli.main import command_parser
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -27,9 +27,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from pytest_ttnn_perf.records.attribution import Attribution
     from pytest_ttnn_perf.records.observation import Run
-    from pytest_ttnn_perf.records.ops import OpTable
+    from pytest_ttnn_perf.records.ops import Attribution, OpTable
 
 
 #: How the first line of a journal ends.

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar
 from pytest_ttnn_perf._base.dataclass import dataclass
 from pytest_ttnn_perf._base.text import counted, percent
 from pytest_ttnn_perf.analysis.checklist.rule import Answer
-from pytest_ttnn_perf.records.attribution import short_code
 from pytest_ttnn_perf.records.finding import Evidence, Input
+from pytest_ttnn_perf.records.ops import short_code
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence

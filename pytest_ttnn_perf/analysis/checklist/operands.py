@@ -10,9 +10,8 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from pytest_ttnn_perf._base.text import percent
 from pytest_ttnn_perf.analysis.checklist.op_times import once_per_table, ops_like, signature_numbers
 from pytest_ttnn_perf.analysis.checklist.rule import Answer
-from pytest_ttnn_perf.records.attribution import short_code
 from pytest_ttnn_perf.records.finding import Evidence
-from pytest_ttnn_perf.records.ops import Category, Tensor, category_of
+from pytest_ttnn_perf.records.ops import Category, Tensor, category_of, short_code
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence

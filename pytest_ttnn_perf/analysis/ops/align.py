@@ -19,8 +19,7 @@ from pytest_ttnn_perf.analysis.ops.catalogue import (
     shape_text,
 )
 from pytest_ttnn_perf.analysis.ops.match import NONE, Pairing, Strand, match, pair_strands
-from pytest_ttnn_perf.records.attribution import Attribution, Cause, ChangeKind, Part
-from pytest_ttnn_perf.records.ops import HOST
+from pytest_ttnn_perf.records.ops import HOST, Attribution, Cause, ChangeKind, Part
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence

@@ -8,7 +8,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from pytest_ttnn_perf._base.dataclass import dataclass
-from pytest_ttnn_perf.records.attribution import short_code
+from pytest_ttnn_perf.records.ops import short_code
 
 if TYPE_CHECKING:
     from collections.abc import Hashable

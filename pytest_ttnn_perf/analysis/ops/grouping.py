@@ -16,8 +16,7 @@ from pytest_ttnn_perf.records.ops import Columns, OpGroup, OpGroups, OpTable
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from pytest_ttnn_perf.records.attribution import Attribution
-    from pytest_ttnn_perf.records.ops import Signature
+    from pytest_ttnn_perf.records.ops import Attribution, Signature
 
     Likeness = tuple[Signature, int | None, str | None, str]
 

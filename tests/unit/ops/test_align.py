@@ -15,8 +15,7 @@ from pytest_ttnn_perf.analysis.ops.align import (
     causes_between,
 )
 from pytest_ttnn_perf.analysis.ops.catalogue import Variant, function_in, settings_in
-from pytest_ttnn_perf.records.attribution import Attribution, ChangeKind, short_code
-from pytest_ttnn_perf.records.ops import HOST, Op, Signature
+from pytest_ttnn_perf.records.ops import HOST, Attribution, ChangeKind, Op, Signature, short_code
 from tests.unit.ops.tables import ACTIVATION, MATMUL, NORM, RESHARD, op, retyped, table
 
 

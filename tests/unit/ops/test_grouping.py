@@ -9,8 +9,7 @@ import pytest
 from pytest_ttnn_perf.analysis.ops.align import attribute
 from pytest_ttnn_perf.analysis.ops.catalogue import function_in, settings_in
 from pytest_ttnn_perf.analysis.ops.grouping import attribute_groups, condense_settings, group_ops
-from pytest_ttnn_perf.records.attribution import Cause, ChangeKind
-from pytest_ttnn_perf.records.ops import HOST, Op, OpGroup, OpGroups, Signature
+from pytest_ttnn_perf.records.ops import HOST, Cause, ChangeKind, Op, OpGroup, OpGroups, Signature
 from tests.unit.ops.tables import MATMUL, NORM, RESHARD, op, retyped, table
 
 FOLD = Signature("Fold")

@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from pytest_ttnn_perf.records.attribution import Attribution, Cause, ChangeKind, Part
+from pytest_ttnn_perf.records.ops import Attribution, Cause, ChangeKind, Part
 from pytest_ttnn_perf.report.attribution import (
     attribution_listing,
     attribution_sentence,

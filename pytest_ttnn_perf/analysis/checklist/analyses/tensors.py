@@ -42,8 +42,8 @@ from pytest_ttnn_perf.analysis.checklist.residency import (
 )
 from pytest_ttnn_perf.analysis.checklist.rule import Answer
 from pytest_ttnn_perf.analysis.checklist.runner import rule_of
-from pytest_ttnn_perf.records.attribution import short_code
 from pytest_ttnn_perf.records.finding import Figure, Input, Row, Section
+from pytest_ttnn_perf.records.ops import short_code
 from pytest_ttnn_perf.records.ttnn_report import Reshard
 
 if TYPE_CHECKING:

@@ -43,9 +43,8 @@ from pytest_ttnn_perf.analysis.checklist.op_times import (
 from pytest_ttnn_perf.analysis.checklist.progress import bottleneck_of
 from pytest_ttnn_perf.analysis.checklist.residency import crossings
 from pytest_ttnn_perf.analysis.checklist.rule import Answer
-from pytest_ttnn_perf.records.attribution import short_code
 from pytest_ttnn_perf.records.finding import Figure, Input, Row, Section
-from pytest_ttnn_perf.records.ops import Category, category_of
+from pytest_ttnn_perf.records.ops import Category, category_of, short_code
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
