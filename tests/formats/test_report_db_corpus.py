@@ -1,4 +1,4 @@
-"""Real reports, held against plain queries of the same files and what is known of the programs."""
+"""Real reports and captures of graphs, held against plain queries of the databases."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from pytest_ttnn_perf.analysis.captures.graph_json import is_graph_json, read_graph_json
 from pytest_ttnn_perf.analysis.captures.report_db import is_report_db, read_report_db
 from pytest_ttnn_perf.records.ttnn_report import BufferType, Edge, Reshard, Scope
 from tests.harness.corpus import corpus
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from pytest_ttnn_perf.records.ttnn_report import ConvConfig, Operation, Report
+
 
 CAPTURED = ["cnn_small", "comparison", "mlp_bf16", "mlp_bfp8"]
 FILES = [*(f"{name}/db.sqlite" for name in CAPTURED), "linear_legacy.sqlite"]
@@ -282,3 +284,28 @@ def test_the_oldest_layout() -> None:
     assert (report.schema_version, of("cnn_small").schema_version) == (None, "3.5")
     assert [op.name for op in report.operations] == ["ttnn.ones"] * 3 + ["ttnn.linear"]
     assert [(e.producer, e.consumer) for e in report.edges] == [(1, 4), (2, 4), (3, 4)]
+
+
+@pytest.mark.parametrize("name", CAPTURED)
+def test_a_captured_graph_agrees_with_its_database(name: str) -> None:
+    file = corpus(f"report_db/{name}/graph_capture.json")
+    assert is_graph_json(file.read_text(encoding="utf-8")[:4000])
+    python_io = file.with_name("graph_capture.python_io.json").read_text(encoding="utf-8")
+    assert not is_graph_json(python_io[:4000])
+    capture = {operation.id: operation for operation in read_graph_json(file).operations}
+    nodes = query(file.with_name("db.sqlite"), "SELECT operation_id, unique_id FROM nodes")
+    report = by_id(of(name))
+    compared = 0
+    for identity, node in nodes:
+        if node in capture:
+            own, other = report[identity], capture[node]
+            assert own.device_operations == other.device_operations
+            assert (own.name, own.fidelity, own.reshard) == (
+                other.name,
+                other.fidelity,
+                other.reshard,
+            )
+            assert own.cb_bytes_per_core == other.cb_bytes_per_core
+            assert own.bytes_per_bank == other.bytes_per_bank
+            compared += 1
+    assert compared >= len(report) - 2
