@@ -113,7 +113,7 @@ class Channel:
 def _text(document: Mapping[str, object]) -> str:
     """Return a document as JSON; what a plugin put there that JSON cannot hold, by its text."""
     try:
-        return json.dumps(document, default=_describe)
+        return _ENCODER.encode(document)
     except _NO_JSON:
         return json.dumps(_plain(document, depth=_DEEPEST))
 
@@ -138,6 +138,10 @@ def _describe(value: object) -> str:
         return repr(value)
     except Exception:  # noqa: BLE001 (somebody else's class)
         return f"<{type(value).__name__}>"
+
+
+#: Made once: each ``json.dumps`` with an option makes its own.
+_ENCODER: Final = json.JSONEncoder(default=_describe)
 
 
 _PR_SET_PDEATHSIG: Final = 1

@@ -19,6 +19,7 @@ from typing import (
     Any,
     Final,
     NamedTuple,
+    TypeGuard,
     TypeVar,
     Union,
     cast,
@@ -261,8 +262,8 @@ def _collection_coding(
         return _scalar, None
     if arguments[0] is str and origin is not Mapping:
         if origin is tuple:
-            return lambda raw: Value(raw).strings(), list
-        return lambda raw: frozenset(Value(raw).strings()), sorted
+            return _strings, list
+        return lambda raw: frozenset(_strings(raw)), sorted
     if by_key:
         codec = _codec_of(arguments[0])
         key_of, read_all = attrgetter(codec.key_path), _members_reader(codec.decode, keyed=True)
@@ -334,6 +335,14 @@ def _string(raw: object) -> str:
     return raw if isinstance(raw, str) else Value(raw).string()
 
 
+def _strings(raw: object) -> tuple[str, ...]:
+    return tuple(raw) if _is_strings(raw) else Value(raw).strings()
+
+
+def _is_strings(raw: object) -> TypeGuard[list[str]]:
+    return type(raw) is list and set(map(type, raw)) <= _STRINGS
+
+
 def _number(raw: object) -> float:
     return raw if type(raw) is float and -LARGEST <= raw <= LARGEST else Value(raw).number()
 
@@ -352,6 +361,7 @@ def _list(raw: object) -> list[Any]:
     return raw
 
 
+_STRINGS: Final = frozenset({str})
 _PLAIN: Final[Mapping[Any, tuple[_Read, _Write | None]]] = {
     str: (_string, None),
     float: (_number, None),

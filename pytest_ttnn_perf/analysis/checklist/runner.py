@@ -27,6 +27,7 @@ _CODE: Final = re.compile(r"[A-Z]{3}\d{3}")
 _REGISTERED: Final[dict[str, Rule]] = {}
 
 
+@cache  # until other rules are registered
 def codes() -> tuple[str, ...]:
     """Return the codes of all rules in their order."""
     return tuple(sorted((*_modules(), *_REGISTERED)))
@@ -126,6 +127,7 @@ def use_custom_rules(rules: Sequence[tuple[CustomRule, str]] | None) -> None:
     _known = rules is not None
     _REGISTERED.clear()
     _REGISTERED.update((rule.code, _as_rule(rule, owner)) for rule, owner in rules or ())
+    codes.cache_clear()
     _select_rules.cache_clear()
 
 
