@@ -363,7 +363,16 @@ def _judge_difference(
         provisional=False,
         samples=len(observed.samples),
         sessions=len(baseline.current),
+        worst=_worst_session(baseline, centre),
     )
+
+
+def _worst_session(baseline: MetricBaseline, centre: float) -> float | None:
+    """Return the worst of an accuracy's sessions; None where it is the centre."""
+    if baseline.metric.kind is not Kind.ACCURACY:
+        return None
+    worst = representative(baseline.metric, tuple(each.median for each in baseline.current))
+    return None if worst == centre else worst
 
 
 def _judge_equal(observed: MetricObservation, baseline: MetricBaseline) -> Verdict:

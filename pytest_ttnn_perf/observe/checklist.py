@@ -60,8 +60,8 @@ def _answers_by_code(observation: Observation) -> Mapping[str, Finding | Unanswe
     return answered | {code: answer for answer in observation.unanswered for code in answer.codes}
 
 
-#: The rule that compares a PCC with its baseline, as the gate does.
-_OF_VERDICTS: Final = "TTP904"
+#: The rules that look at what the gate says of a PCC.
+_OF_VERDICTS: Final = ("TTP904", "TTP907")
 
 
 def check_test(
@@ -113,13 +113,15 @@ def check_numbers_again(observation: Observation, settings: Settings) -> Observa
 
 
 def check_verdicts(judged: JudgedTest, settings: Settings) -> JudgedTest:
-    """Ask the rule that looks at what the gate says of a PCC, where rules were asked at all."""
+    """Ask the rules that look at what the gate says of a PCC: those that the test was asked."""
     observation = judged.observation
-    if _OF_VERDICTS not in observation.outcomes:
+    outcomes = observation.outcomes
+    asked = tuple(code for code in _OF_VERDICTS if code in outcomes)
+    if not asked:
         return judged
     subject = Subject(observation=observation, verdicts=judged.verdicts)
     try:
-        again = _ask(subject, replace(settings, select=(_OF_VERDICTS,), ignore=()))
+        again = _ask(subject, replace(settings, select=asked, ignore=()))
     except RuleError as error:
         return replace(judged, observation=_with_problem(observation, error))
     return replace(judged, observation=_replace_answers(observation, again))

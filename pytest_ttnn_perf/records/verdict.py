@@ -6,7 +6,7 @@ from enum import Enum
 from typing import Annotated, Final, NamedTuple
 
 from pytest_ttnn_perf._base.dataclass import dataclass
-from pytest_ttnn_perf.records.json import Inline, decode
+from pytest_ttnn_perf.records.json import Inline, Omit, decode
 from pytest_ttnn_perf.records.metric import Metric
 
 
@@ -74,7 +74,8 @@ class Verdict(NamedTuple):
     nothing was compared. ``observed`` and ``centre`` are in the metric's unit; ``confirmed`` are
     the medians of the confirm passes. ``detail`` completes ``reason`` (the keys that exist, the
     field that differs). ``provisional``: the baseline rests on one session. ``bound`` is the
-    absolute limit that was broken.
+    absolute limit that was broken. ``worst`` is the worst of the sessions that ``centre`` is of,
+    for accuracies; None where it is the centre.
     """
 
     metric: Annotated[Metric, Inline(_metric_of)]
@@ -90,6 +91,7 @@ class Verdict(NamedTuple):
     sessions: int = 0
     confirmed: tuple[float, ...] = ()
     bound: float | None = None
+    worst: Omit[float | None] = None
 
     @property
     def is_of_changed_time(self) -> bool:

@@ -6,7 +6,7 @@ from dataclasses import field, replace
 from datetime import datetime, timezone
 from enum import Enum, auto
 from math import log, log1p
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from pytest_ttnn_perf._base.dataclass import dataclass
 from pytest_ttnn_perf._base.errors import TtnnPerfError
@@ -18,6 +18,7 @@ from pytest_ttnn_perf.records.baseline import (
     TestBaseline,
     split_test_id,
 )
+from pytest_ttnn_perf.records.metric import Kind
 from pytest_ttnn_perf.records.settings import Update
 from pytest_ttnn_perf.records.verdict import Outcome, Reason, Verdict
 
@@ -148,6 +149,8 @@ def actions_of(judged: JudgedTest, update: Update) -> Mapping[str, Action]:
     for name, action in actions.items():
         if action is Action.APPEND and name not in added:
             actions[name] = Action.KEEP
+    for name in _less_accurate(judged):
+        actions[name] = Action.ACCEPT if update is Update.ALL else Action.KEEP
     for verdict in judged.verdicts:
         if verdict.reason is Reason.EXPLAINS and verdict.detail in actions:
             measured = verdict.metric.name in judged.observation.metrics
@@ -157,6 +160,22 @@ def actions_of(judged: JudgedTest, update: Update) -> Mapping[str, Action]:
     if judged.observation.problems or Action.BLOCK in chosen or chosen <= {Action.KEEP}:
         return {}
     return actions
+
+
+#: The rule that finds a PCC whose error grew, though the gate lets it pass.
+_ERROR_GREW: Final = "TTP907"
+
+
+def _less_accurate(judged: JudgedTest) -> Iterator[str]:
+    """Yield the accuracies of a test that pass, where the checklist warns of one.
+
+    That is no noise to learn from: a session more would be the error that the next run is compared
+    with, and nobody would have accepted it. A finding names some only, so all of them are meant.
+    """
+    if any(each.code == _ERROR_GREW and each.stands for each in judged.observation.findings):
+        for verdict in judged.verdicts:
+            if verdict.outcome is Outcome.WITHIN and verdict.metric.kind is Kind.ACCURACY:
+                yield verdict.metric.name
 
 
 def action_for(verdict: Verdict, update: Update) -> Action:

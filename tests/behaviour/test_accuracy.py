@@ -2,11 +2,20 @@
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.behaviour.model import counts_of, entry_of, failure_of, outcomes
+from tests.behaviour.findings import checklist_of
+from tests.behaviour.model import (
+    configure,
+    counts_of,
+    entry_of,
+    failure_of,
+    outcomes,
+    stored_metric,
+)
 
 if TYPE_CHECKING:
     from tests.harness.project import Project
@@ -195,6 +204,88 @@ def test_drop_against_the_baseline_fails_above_the_limit_too(project: Project) -
         "REGRESSED: top1 0.84, baseline 0.875: 4.0 % lower, limit 0.2 % "
         "(1 sample against 1 session)"
     )
+
+
+def write_pcc(project: Project, pcc: float) -> None:
+    """Write a test whose PCC is a number."""
+    write_lines(project, f"ttnn_perf.check_accuracy(pcc={pcc!r}, at_least=0.99)")
+
+
+def sessions_of(project: Project) -> list[float]:
+    """Return the PCCs that are stored since the last accept."""
+    stored = stored_metric(project, "pcc")
+    return [session[0] for session in stored["sessions"][stored["since"] :]]
+
+
+GREW = (
+    "test_model.py::test_model: TTP907 pcc-error-grew (warning): pcc 0.998000, baseline 0.999900: "
+    "20 times the error (0.002000 against 0.000100), limit 3 times"
+)
+
+
+def test_a_pcc_that_passes_with_twenty_times_the_error_is_warned_of(project: Project) -> None:
+    write_pcc(project, 0.9999)
+    project.pytest("--ttnn-perf-update=new")
+    write_pcc(project, 0.998)
+
+    ran = project.pytest("--ttnn-perf", "--ttnn-perf-json=run.json")
+
+    assert (ran.code, counts_of(ran)) == (0, "1 passed")
+    assert outcomes(project) == {"pcc": "WITHIN"}
+    first, evidence, fix, see = checklist_of(ran)
+    assert (first, evidence) == (GREW, "    pcc: 20 times")
+    assert fix.endswith('accept it with `--ttnn-perf-update=all --ttnn-perf-reason "why"`.')
+    assert see == "    see: ttnn-perf rules TTP907"
+    assert "checklist: 1 warning" in ran.text
+
+    # The record says it too, and by what is accepted when it is judged.
+    gated = project.cli("gate", "run.json")
+    assert (gated.code, GREW in gated.text) == (0, True)
+    document = json.loads(project.cli("gate", "run.json", "--format", "json").text)
+    assert [(each["code"], each["value"]) for each in document["findings"]] == [("TTP907", 20.0)]
+
+
+def test_an_error_that_grew_is_accepted_with_a_reason_only(project: Project) -> None:
+    write_pcc(project, 0.9999)
+    project.pytest("--ttnn-perf-update=new")
+    write_pcc(project, 0.998)
+
+    project.pytest("--ttnn-perf-update")
+    assert sessions_of(project) == [0.9999]
+    assert checklist_of(project.pytest("--ttnn-perf"))[0] == GREW
+
+    accepted = project.pytest("--ttnn-perf-update=all", "--ttnn-perf-reason", "bfloat8_b")
+    assert counts_of(accepted) == "1 passed"
+    assert sessions_of(project) == [0.998]
+    assert project.stored()["test_model"]["accepted"]["reason"] == "bfloat8_b"
+    assert checklist_of(project.pytest("--ttnn-perf")) == []
+
+
+def test_a_pcc_that_fails_is_not_warned_of_too(project: Project) -> None:
+    write_pcc(project, 0.9999)
+    project.pytest("--ttnn-perf-update=new")
+
+    for pcc in (0.9978, 0.98):  # dropped by too much; below its limit
+        write_pcc(project, pcc)
+        ran = project.pytest("--ttnn-perf")
+        assert (ran.code, counts_of(ran)) == (1, "1 failed")
+        assert outcomes(project) == {"pcc": "REGRESSED"}
+        assert checklist_of(ran) == []
+        found = {each["code"] for each in entry_of(project)["findings"]}
+        assert found
+        assert "TTP907" not in found
+
+
+def test_a_waived_growth_is_shown_with_its_reason_and_learnt_from(project: Project) -> None:
+    write_pcc(project, 0.9999)
+    project.pytest("--ttnn-perf-update=new")
+    configure(project, "[tool.ttnn_perf.rules.TTP907]", 'waive = "other inputs in every run"')
+    write_pcc(project, 0.998)
+
+    ran = project.pytest("--ttnn-perf-update")
+
+    assert checklist_of(ran) == [f"{GREW}; waived: other inputs in every run"]
+    assert sessions_of(project) == [0.9999, 0.998]
 
 
 def test_constant_tensors_that_agree_pass_with_a_note(project: Project) -> None:

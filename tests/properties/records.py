@@ -140,6 +140,7 @@ def verdicts(draw: DrawFn) -> Verdict:
         sessions=draw(COUNTS),
         confirmed=tuple(draw(st.lists(NUMBERS, max_size=2))),
         bound=draw(st.none() | NUMBERS),
+        worst=draw(st.none() | NUMBERS),
     )
 
 

@@ -207,7 +207,9 @@ NEEDS = {
         "TTP002 TTP007 TTP103 TTP203 TTP303 TTP305 TTP306 TTP311 TTP312 TTP313 TTP314 "
         "TTP401 TTP403 TTP607 TTP703 TTP704"
     ),
-    "a measured test": "TTP003 TTP404 TTP502 TTP503 TTP901 TTP902 TTP903 TTP904 TTP905 TTP906",
+    "a measured test": (
+        "TTP003 TTP404 TTP502 TTP503 TTP901 TTP902 TTP903 TTP904 TTP905 TTP906 TTP907"
+    ),
     "output of tt-lang": "TTP005 TTP801 TTP803 TTP804 TTP805",
     "a report database or an op table": "TTP101",
     "an op table or a report database": (

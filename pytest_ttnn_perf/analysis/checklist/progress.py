@@ -68,7 +68,7 @@ _STEPS: Final = {
     7: "several devices",
 }
 _PCC_LIMIT: Final = "TTP901"
-_PCC: Final = frozenset({_PCC_LIMIT, "TTP902", "TTP903", "TTP904"})
+_PCC: Final = frozenset({_PCC_LIMIT, "TTP902", "TTP903", "TTP904", "TTP907"})
 #: Which steps pay first, by kind of model; the others follow in their order.
 _FOCUS: Final[Mapping[ModelKind, tuple[int, ...]]] = {
     ModelKind.HOST_BOUND: (4, 5),

@@ -39,6 +39,7 @@ BY_NEEDS: Final[dict[tuple[Input, ...], tuple[str, ...]]] = {
         "ttp904_pcc_dropped",
         "ttp905_target_missed",
         "ttp906_pcc_limit_lowered",
+        "ttp907_pcc_error_grew",
     ),
     (): (
         "ttp004_conflicting_environment",
