@@ -261,6 +261,34 @@ def test_an_error_that_grew_is_accepted_with_a_reason_only(project: Project) -> 
     assert checklist_of(project.pytest("--ttnn-perf")) == []
 
 
+def test_all_that_grew_is_accepted_from_a_record_however_many(project: Project) -> None:
+    def write(pcc: float, time_ms: float) -> None:
+        write_lines(
+            project,
+            f"ttnn_perf.record('latency', {time_ms}, unit='ms')",
+            f"values = {{f'layer{{each}}_pcc': {pcc} for each in range(7)}}",
+            "ttnn_perf.check_accuracy(**values, at_least=0.99)",
+        )
+
+    write(0.9999, 5.0)
+    project.pytest("--ttnn-perf-update=new")
+    write(0.9985, 5.01)
+    ran = project.pytest("--ttnn-perf-update", "--ttnn-perf-json=run.json")
+    assert "15 times the error (0.001500 against 0.000100); 6 more grew, too, limit" in ran.text
+    assert len(stored_metric(project)["sessions"]) == 2
+    assert stored_metric(project, "layer6_pcc")["sessions"] == [[0.9999, 0, 1]]
+
+    write(0.9985, 5.02)
+    project.pytest("--ttnn-perf", "--ttnn-perf-json=run.json")
+    why = ("--update", "all", "--reason", "bfloat8_b")
+    accepted = project.cli("baseline", "accept", "run.json", *why)
+
+    assert accepted.code == 0, accepted.text
+    assert stored_metric(project, "layer6_pcc")["since"] == 1
+    assert project.stored()["test_model"]["accepted"]["reason"] == "bfloat8_b"
+    assert checklist_of(project.pytest("--ttnn-perf")) == []
+
+
 def test_a_pcc_that_fails_is_not_warned_of_too(project: Project) -> None:
     write_pcc(project, 0.9999)
     project.pytest("--ttnn-perf-update=new")

@@ -54,9 +54,9 @@ def test_several_the_most_grown_first() -> None:
     answer = ask(subject)
     assert answer.reason == (
         "b_pcc 0.998500, baseline 0.999900: 15 times the error (0.001500 against 0.000100); "
-        "a_pcc 0.999000, baseline 0.999800: 5 times the error (0.001000 against 0.000200)"
+        "1 more grew, too"
     )
-    assert [each.subject for each in answer.evidence] == ["b_pcc", "a_pcc"]
+    assert answer.evidence == (Evidence("b_pcc", 15.0, "times"), Evidence("a_pcc", 5.0, "times"))
 
 
 @pytest.mark.parametrize(
