@@ -56,10 +56,10 @@ class Machine:
     drift: float = 0.0
     walk: float = 0.0
 
-    def rounds(self, chance: random.Random) -> list[Round]:
+    def rounds(self, chance: random.Random, count: int = USUAL_ROUNDS) -> list[Round]:
         """Return what a command could measure of the same code."""
         found, level = [], 0.0
-        for number in range(1, USUAL_ROUNDS + 1):
+        for number in range(1, count + 1):
             pair = []
             for place in (0, 1):
                 level += self.drift + chance.gauss(0, self.walk)

@@ -29,7 +29,7 @@ def run(options: argparse.Namespace) -> Result:
     from pytest_ttnn_perf.experiments.ab import Ab, ab
 
     asked = Ab(options.ref, options.rest, options.rounds, Path.cwd(), tuple(options.same))
-    settings = _with_pytest_options(project_settings(), options.rest)
+    settings = with_pytest_options(project_settings(), options.rest)
     ticker = Ticker()
     try:
         return ab(asked, settings, progress=ticker.show, shape=options.format)
@@ -37,7 +37,7 @@ def run(options: argparse.Namespace) -> Result:
         ticker.close()
 
 
-def _with_pytest_options(settings: Settings, argv: Sequence[str]) -> Settings:
+def with_pytest_options(settings: Settings, argv: Sequence[str]) -> Settings:
     """Return the settings with what pytest's own options say; values it refuses, it refuses."""
     parser = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
     for name in _DECIDING:

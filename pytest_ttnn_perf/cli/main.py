@@ -133,7 +133,7 @@ def _merge(parser: argparse.ArgumentParser) -> None:
 
 
 def _ab(parser: argparse.ArgumentParser) -> None:
-    from pytest_ttnn_perf.records.settings import MAX_ROUNDS, MIN_ROUNDS, USUAL_ROUNDS
+    from pytest_ttnn_perf.records.settings import USUAL_ROUNDS
 
     parser.usage = (
         "ttnn-perf ab REF [TESTS] [--rounds N] [--same DIR] [options of this or of pytest]"
@@ -147,24 +147,54 @@ def _ab(parser: argparse.ArgumentParser) -> None:
     )
     parser.allow_abbrev = False
     parser.add_argument("ref", metavar="REF", help="a branch, a tag or a commit")
+    _add_rounds(parser, "processes of each side at most", USUAL_ROUNDS)
+    _add_same(parser, "code that both sides take from the working tree, such as a build in it")
+    _add_format(parser)
+    # No argument is declared for the tests: pytest's options and their values stay in order.
+    parser.set_defaults(run="ab:run", passes_on=True)
+
+
+def _bisect(parser: argparse.ArgumentParser) -> None:
+    from pytest_ttnn_perf.records.settings import MAX_ROUNDS
+
+    parser.usage = (
+        "ttnn-perf bisect GOOD [BAD] [TESTS] [--metric NAME] [--rounds N] [--same DIR] "
+        "[options of this or of pytest]"
+    )
+    parser.description = (
+        "Find the commit that made a test slower. Commits after GOOD up to BAD (default: HEAD), by "
+        "first parents, are measured in turns with GOOD, in folders of their own. The same command "
+        "goes on after Ctrl-C. What is not an option of this command is passed on to pytest. Exit "
+        "code 1: BAD is not slower. 7: it could not be told, or was interrupted."
+    )
+    parser.allow_abbrev = False
+    parser.add_argument("good", metavar="GOOD", help="a branch, a tag or a commit that is fast")
+    parser.add_argument(
+        "--metric", metavar="NAME", help="the metric to follow (default: the clearest)"
+    )
+    _add_rounds(parser, "processes of each commit at most", MAX_ROUNDS)
+    _add_same(parser, "code that all commits take from the working tree, such as a build in it")
+    _add_format(parser)
+    # BAD and the tests are not declared: pytest's options and their values stay in order.
+    parser.set_defaults(run="bisect:run", passes_on=True)
+
+
+def _add_rounds(parser: argparse.ArgumentParser, text: str, usual: int) -> None:
+    """Declare ``--rounds``."""
+    from pytest_ttnn_perf.records.settings import MAX_ROUNDS, MIN_ROUNDS
+
     parser.add_argument(
         "--rounds",
         metavar="N",
         type=_number_within(MIN_ROUNDS, MAX_ROUNDS),
-        default=USUAL_ROUNDS,
-        help="processes of each side at most, "
-        f"{MIN_ROUNDS} to {MAX_ROUNDS} (default: {USUAL_ROUNDS})",
+        default=usual,
+        help=f"{text}, {MIN_ROUNDS} to {MAX_ROUNDS} (default: {usual})",
     )
-    parser.add_argument(
-        "--same",
-        metavar="DIR",
-        action="append",
-        default=[],
-        help="code that both sides take from the working tree, such as a build in it",
-    )
-    _add_format(parser)
-    # No argument is declared for the tests: pytest's options and their values stay in order.
-    parser.set_defaults(run="ab:run", passes_on=True)
+
+
+def _add_same(parser: argparse.ArgumentParser, text: str) -> None:
+    """Declare ``--same``."""
+    parser.add_argument("--same", metavar="DIR", action="append", default=[], help=text)
 
 
 def _check(parser: argparse.ArgumentParser) -> None:
@@ -443,6 +473,7 @@ _COMMANDS: Final = {
         "compare a commit with the working tree, in turns on this machine; exit 1 when worse",
         _ab,
     ),
+    "bisect": ("find the commit that made a test slower, measured in turns", _bisect),
     "check": ("check artifacts against the optimization checklist; exit 1 on errors", _check),
     "analyze": ("show the numbers behind the checklist: distributions and top offenders", _analyze),
     "rules": ("list the rules of the optimization checklist, or explain one", _rules),

@@ -27,7 +27,8 @@ from pytest_ttnn_perf.experiments.versions import Measuring, Move, Version
 from pytest_ttnn_perf.gate.judge import DEFAULT_POLICY
 from pytest_ttnn_perf.observe.strays import import_root, own_place
 from pytest_ttnn_perf.processes.channel import signals_interrupt
-from pytest_ttnn_perf.processes.git import Repository, remove_leftovers, temporary_checkout
+from pytest_ttnn_perf.processes.checkouts import remove_leftovers, temporary_checkout
+from pytest_ttnn_perf.processes.git import Repository
 from pytest_ttnn_perf.records.messages import ComparedVersions
 from pytest_ttnn_perf.report.numbers import Result
 from pytest_ttnn_perf.run.preflight import choose_profiler, lease, restrict_to_passes
@@ -72,7 +73,8 @@ def ab(
     repository = Repository.around(asked.cwd)
     commit = repository.commit(asked.ref)
     tree = repository.working_tree()
-    asked = replace(asked, shared=tuple(_within(repository.root, asked)))
+    shared = shared_within(repository.root, asked.cwd, asked.shared)
+    asked = replace(asked, shared=shared)
     check_writable(settings.artifacts)
     profiler = restrict_to_passes(
         choose_profiler(settings, os.environ), settings, isolated=True
@@ -109,14 +111,18 @@ def ab(
     return Result(text, failed=result.failed, inconclusive=result.inconclusive)
 
 
-def _within(root: Path, asked: Ab) -> Iterator[str]:
-    """Yield the folders that both sides share as they are seen from the root."""
-    for folder in asked.shared:
-        place = (asked.cwd / folder).resolve()
+def shared_within(root: Path, cwd: Path, folders: Iterable[str]) -> tuple[str, ...]:
+    """Return folders that versions share as they are seen from the root.
+
+    Raises:
+        UsageError: one of them is not there.
+    """
+    places = [((cwd / folder).resolve(), folder) for folder in folders]
+    for place, folder in places:
         if not place.is_relative_to(root) or not place.exists():
             message = f"--same {folder}: expected a file or folder of {root}"
             raise UsageError(message)
-        yield str(place.relative_to(root))
+    return tuple(str(place.relative_to(root)) for place, _ in places)
 
 
 def _shared_remarks(asked: Ab, differing: Sequence[str]) -> Iterator[str]:
@@ -141,8 +147,7 @@ class _Both:
             stopped = run_rounds(self.turns, rounds=self.asked.rounds, look=self._look)
         except StrayedError as error:
             command = ("ttnn-perf", "ab", self.asked.ref, *self.asked.argv)
-            stray, side = self._stray(error), error.version.name
-            raise UsageError(stray_text(stray, side=side, command=command)) from error
+            raise UsageError(strayed_text(error, command)) from error
         return self._result(replace(result, stopped=stopped))
 
     def _compare(self) -> list[Compared]:
@@ -155,18 +160,6 @@ class _Both:
         of = len({each.test for each in compared})
         self.measuring.print_line(look_line(number, len(undecided), of, most=self.asked.rounds))
         return undecided
-
-    def _stray(self, error: StrayedError) -> StrayCode:
-        first, cwd = error.strays[0], self.move.cwd
-        file = Path(first.file)
-        inside = file.is_relative_to(self.move.root)
-        if inside:
-            shown, place = os.path.relpath(file, cwd), import_root(first)
-        else:
-            own = ComparedVersions(self.move.root, error.version.other, error.version.shared)
-            shown, place = first.file, own_place(first, own, cwd)
-        folder = os.path.relpath(place, cwd)
-        return StrayCode(first.name, shown, folder, len(error.strays), installed=not inside)
 
     def _result(self, result: AbResult) -> AbResult:
         before, after = self.turns.before, self.turns.after
@@ -219,3 +212,18 @@ def troubles_of(sides: Iterable[tuple[str, Sessions]]) -> dict[str, str]:
             others = f"{troubles[test]}; " if test in troubles else ""
             troubles[test] = f"{others}{name}, {why}"
     return troubles
+
+
+def strayed_text(error: StrayedError, command: Sequence[str]) -> str:
+    """Say that a version ran code that is not its own; ``command`` is the user's."""
+    first, move = error.strays[0], error.version.move
+    file = Path(first.file)
+    inside = file.is_relative_to(move.root)
+    if inside:
+        shown, place = os.path.relpath(file, move.cwd), import_root(first)
+    else:
+        own = ComparedVersions(move.root, error.version.other, error.version.shared)
+        shown, place = first.file, own_place(first, own, move.cwd)
+    folder = os.path.relpath(place, move.cwd)
+    stray = StrayCode(first.name, shown, folder, len(error.strays), installed=not inside)
+    return stray_text(stray, side=error.version.name, command=command)

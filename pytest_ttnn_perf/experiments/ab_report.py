@@ -119,7 +119,7 @@ def _limit_text(compared: Compared, verdict: Verdict) -> str:
     if compared.paired.low is None:
         return f", limit {limit}"
     if compared.is_undecided:
-        return f"; after {rounds} it may be {_interval(compared)}, and {limit} is not excluded"
+        return f"; after {rounds} it may be {interval_text(compared)}, and {limit} is not excluded"
     if verdict.outcome is Outcome.WITHIN:
         return f", {limit} is excluded ({rounds})"
     return f", limit {limit} ({rounds})"
@@ -228,7 +228,7 @@ def _columns(ref: str) -> Columns[Compared]:
                                       beside=c.verdict.centre), right=True),
         Column("change", lambda c: c.verdict.change, "change",
                lambda c: format_change(c.verdict.change_as_read), right=True),
-        Column("low", lambda c: c.paired.low, "interval", _interval, right=True),
+        Column("low", lambda c: c.paired.low, "interval", interval_text, right=True),
         Column("high", lambda c: c.paired.high),
         Column("limit", lambda c: c.verdict.limit),
         Column("outcome", lambda c: c.word, "verdict"),
@@ -238,7 +238,8 @@ def _columns(ref: str) -> Columns[Compared]:
     )  # fmt: skip
 
 
-def _interval(compared: Compared) -> str:
+def interval_text(compared: Compared) -> str:
+    """Return where the change lies, as a reader finds it by dividing two values."""
     low, high = compared.paired.low, compared.paired.high
     if low is None or high is None:
         return "-"

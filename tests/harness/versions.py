@@ -51,7 +51,7 @@ TESTS = """
 _CHECKING_OUT = """
 import os, signal, sys
 from pathlib import Path
-from pytest_ttnn_perf.processes.git import temporary_checkout
+from pytest_ttnn_perf.processes.checkouts import temporary_checkout
 with temporary_checkout(Path(sys.argv[1]), "HEAD") as tree:
     print(tree, flush=True)
     if sys.argv[2] == "die":
@@ -123,8 +123,14 @@ class Versions:
 
     def ab(self, *words: str, python_path: tuple[str, ...] = ("src",), **variables: str) -> Ran:
         """Run ``ttnn-perf ab``; without the time that is left, which is anyone's guess."""
+        return self.command("ab", *words, python_path=python_path, **variables)
+
+    def command(
+        self, *words: str, python_path: tuple[str, ...] = ("src",), **variables: str
+    ) -> Ran:
+        """Run ``ttnn-perf``."""
         done = subprocess.run(
-            [sys.executable, "-m", "pytest_ttnn_perf.cli.main", "ab", *words],
+            [sys.executable, "-m", "pytest_ttnn_perf.cli.main", *words],
             cwd=self.root, env=self.environment(*python_path, **variables), text=True,
             capture_output=True, timeout=300, check=False,
         )  # fmt: skip

@@ -9,8 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from pytest_ttnn_perf._base.errors import InputError
-from pytest_ttnn_perf.processes.git import Git, Repository, remove_leftovers, temporary_checkout
+from pytest_ttnn_perf._base.errors import InputError, UsageError
+from pytest_ttnn_perf.processes.checkouts import remove_leftovers, temporary_checkout
+from pytest_ttnn_perf.processes.git import Git, Repository
 from tests.harness.versions import Versions
 
 
@@ -155,3 +156,38 @@ def test_files_that_are_not_committed_are_counted(versions: Versions) -> None:
     assert (tree.changed, tree.untracked) == (2, 1)
     assert clean.commit is not None
     assert repository.differs_from(clean.commit, ["src", "test_model.py"]) == ("src",)
+
+
+def test_history_is_told_by_first_parents_oldest_first(versions: Versions) -> None:
+    """A merge is one commit: what its branch has is not listed."""
+    start = Repository(versions.root).commit("HEAD")
+    versions.git("checkout", "--quiet", "-b", "side")
+    versions.model(a={"latency": 2.0})
+    versions.commit("On the side")
+    versions.git("checkout", "--quiet", "work")
+    versions.write("notes.txt", "")
+    versions.commit("On the way")
+    versions.git("merge", "--quiet", "--no-ff", "-m", "Merge the side", "side")
+    repository = Repository(versions.root)
+
+    found = repository.between(start, repository.commit("HEAD"))
+
+    assert [each.commit.subject for each in found] == ["On the way", "Merge the side"]
+    assert [len(each.parents) for each in found] == [1, 2]
+    assert found[0].date == "2026-11-16T10:00:00+00:00"
+    assert found[1].commit == repository.commit("HEAD")
+    assert repository.between(start, start) == []
+
+
+def test_what_is_no_ancestor_is_refused_with_the_one_that_is(versions: Versions) -> None:
+    repository = Repository(versions.root)
+    start = repository.commit("HEAD")
+    for branch in ("one", "two"):
+        versions.git("checkout", "--quiet", "-b", branch, start.id)
+        versions.write(branch, "")
+        versions.commit(branch)
+    one, two = (repository.commit(name) for name in ("one", "two"))
+    with pytest.raises(UsageError) as told:
+        repository.between(one, two)
+    common = f"try the commit where they part: {start.id[:12]}"
+    assert str(told.value) == f"{one.short} is no ancestor of {two.short}: {common}"
