@@ -17,13 +17,14 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from pytest_ttnn_perf._base.dataclass import dataclass
 from pytest_ttnn_perf._base.errors import UsageError
+from pytest_ttnn_perf._base.text import visible
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
 
 class Commit(NamedTuple):
-    """A commit: its full and its short name, and the first line of its message."""
+    """A commit: its full and its short name, and the first line of its message, printable."""
 
     id: str
     short: str
@@ -352,7 +353,8 @@ class Repository:
         for line in listed.split("\n"):
             if line:
                 commit, short, date, parents, subject = line.split(_BETWEEN, 4)
-                found.append(DatedCommit(Commit(commit, short, subject), date, parents.split()))
+                known = Commit(commit, short, visible(subject))
+                found.append(DatedCommit(known, date, parents.split()))
         return found
 
     @property
@@ -365,4 +367,4 @@ class Repository:
             or commit[:12]
         )
         short, _, subject = line.partition("\n")
-        return Commit(commit, short, subject)
+        return Commit(commit, short, visible(subject))

@@ -139,21 +139,32 @@ def test_a_run_tells_the_commit_of_the_users_repository(project: Project, marker
     assert not marker.exists()
 
 
-def test_versions_are_compared_without_running_anything(tmp_path: Path, marker: Path) -> None:
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (("ab", "HEAD"), "1 test compared in 3 rounds"),
+        (("bisect", "HEAD~1"), ": nothing to look for"),
+    ],
+)
+def test_versions_are_compared_without_running_anything(
+    tmp_path: Path, marker: Path, words: tuple[str, str], told: str
+) -> None:
     versions = Versions(tmp_path)
     versions.model(fast={"latency": 10.0})
     plant(versions.root / "models", marker=marker)
     shutil.move(versions.root / "test_model.py", versions.root / "models" / "test_model.py")
     versions.commit("Start")
+    versions.write("notes.txt", "")
+    versions.commit("Notes")
 
     environment = versions.environment(str(versions.root / "src"))
-    command = [sys.executable, "-m", "pytest_ttnn_perf.cli.main", "ab", "HEAD", "--rounds", "3"]
+    command = [sys.executable, "-m", "pytest_ttnn_perf.cli.main", *words, "--rounds", "3"]
     done = subprocess.run(
         [*command, "--same", "../src"], cwd=versions.root / "models", env=environment, text=True,
         capture_output=True, timeout=300, check=False,
     )  # fmt: skip
 
-    assert "1 test compared in 3 rounds" in done.stdout, done.stdout + done.stderr
+    assert told in done.stdout, done.stdout + done.stderr
     assert not marker.exists()
 
 

@@ -191,3 +191,13 @@ def test_what_is_no_ancestor_is_refused_with_the_one_that_is(versions: Versions)
         repository.between(one, two)
     common = f"try the commit where they part: {start.id[:12]}"
     assert str(told.value) == f"{one.short} is no ancestor of {two.short}: {common}"
+
+
+def test_a_subject_that_would_paint_the_terminal_is_spelt_out(versions: Versions) -> None:
+    start = Repository(versions.root).commit("HEAD")
+    versions.write("notes.txt", "")
+    versions.commit("Red \x1b[31m alert")
+    repository = Repository(versions.root)
+    (only,) = repository.between(start, repository.commit("HEAD"))
+    assert only.commit == repository.commit("HEAD")
+    assert only.commit.subject == "Red \\x1b[31m alert"
