@@ -36,10 +36,11 @@ STEPS = (
     Step("1. Record baselines", "--ttnn-perf-update=new", "NO_BASELINE"),
     Step("2. Gate the same models: all WITHIN", "--ttnn-perf", "WITHIN"),
     Step(
-        "3. Gate again, the attention model slowed by 30 %: it must fail",
+        "3. Gate again, the attention model slowed by 50 %: it must fail",
         "--ttnn-perf",
         "WITHIN",
-        slowdown="1.3",
+        # Beyond its tolerance of 15 % also if the baseline was recorded in a slow minute.
+        slowdown="1.5",
         slowed="REGRESSED",
     ),
 )
@@ -68,7 +69,7 @@ def _run(step: Step) -> None:
     environment = {**os.environ, "TTNN_PERF_DEMO_SLOWDOWN": step.slowdown}
     command = [sys.executable, "-m", "pytest", *arguments, "--ttnn-perf-json", RECORD]
     done = subprocess.run(command, env=environment, cwd=ROOT, check=False)
-    if done.returncode not in {0, 1}:
+    if done.returncode not in {0, 1, 6}:  # passed, failed, slower as a whole: outcomes tell
         sys.exit(f"pytest itself ended with exit code {done.returncode}")
 
 

@@ -98,6 +98,7 @@ COLUMNS: Final[Mapping[str, Mapping[str, str | type[Enum]]]] = {
         "median": "float64",
         "mad": "float64",
         "n": "Int64",
+        "run": "string",
         "accepted_at": _TIME,
         "commit": "string",
         "reason": "string",
@@ -402,4 +403,5 @@ def _session_rows(folder: Path) -> Iterator[tuple[object, ...]]:
             for metric, baseline in sorted(stored.metrics.items()):
                 start = (file.content.hardware.key, test, metric, *_definition(baseline.metric))
                 for at, session in enumerate(baseline.sessions):
-                    yield (*start, at, at >= baseline.since, *session, *provenance)
+                    numbers = (session.median, session.mad, session.n, session.run or None)
+                    yield (*start, at, at >= baseline.since, *numbers, *provenance)

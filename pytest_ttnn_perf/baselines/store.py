@@ -198,6 +198,17 @@ class BaselineStore:
         file = self._found[hardware, test_file]
         return file.tests.get(name) if file else None
 
+    def neighbours(self, hardware: Hardware) -> Iterator[TestBaseline]:
+        """Yield every baseline on ``hardware`` that can be read.
+
+        All of them and not those of a run's tests: what they teach must not depend on which tests
+        were selected. A broken file of another test is that test's trouble.
+        """
+        for path in sorted(key_folder(self.root, hardware).rglob("*.json")):
+            with contextlib.suppress(InputError):
+                file = self._file(path)
+                yield from file.tests.values() if file else ()
+
     def ops_of(self, hardware: Hardware, test: str) -> OpGroups | None:
         """Return the op table beside a test's baseline; None if there is none.
 

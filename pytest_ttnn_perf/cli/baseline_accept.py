@@ -29,14 +29,21 @@ from pytest_ttnn_perf.records.verdict import Outcome, Reason
 from pytest_ttnn_perf.report.checklist import shift_line
 from pytest_ttnn_perf.report.sentences import sentence
 from pytest_ttnn_perf.run.confirm import MEASURED_ONCE
-from pytest_ttnn_perf.run.judge import judge_observation, judge_run, relabel_shifted, violations
+from pytest_ttnn_perf.run.judge import (
+    Policies,
+    judge_observation,
+    judge_run,
+    relabel_shifted,
+    violations,
+)
 from pytest_ttnn_perf.run.update import (
     Action,
     Updates,
     acceptance_now,
     action_for,
     plan,
-    samples_to_append,
+    sessions_of,
+    sessions_to_append,
 )
 
 if TYPE_CHECKING:
@@ -58,6 +65,7 @@ class Measured:
 
     record: str
     judged: JudgedTest
+    run: str
 
     @property
     def observation(self) -> Observation:
@@ -104,7 +112,12 @@ def is_stored(measured: Measured, stored: TestBaseline | None) -> bool:
         if observed.metric.compared_by_ratio and name in stored.metrics
     ]
     return bool(gated) and all(
-        bool(observed.samples) and session_of(observed, observed.samples) in sessions
+        bool(observed.samples)
+        and any(
+            session[:3] == session_of(observed, observed.samples)[:3]
+            and session.run in {"", measured.run}
+            for session in sessions
+        )
         for observed, sessions in gated
     )
 
@@ -141,7 +154,18 @@ def _series(measured: Sequence[MetricObservation]) -> MetricObservation:
         samples = tuple(sample for observed in measured for sample in observed.samples)
         return replace(first, samples=samples)
     more = (sample for observed in rest for sample in (observed.samples, *observed.confirmations))
-    return replace(first, confirmations=(*first.confirmations, *more))
+    machine = tuple(move for observed in measured for move in _moves(observed))
+    known = machine if any(move is not None for move in machine) else ()
+    return replace(first, confirmations=(*first.confirmations, *more), machine=known)
+
+
+def _moves(observed: MetricObservation) -> tuple[float | None, ...]:
+    """Return what is known of the machine in each measurement, None for those that nothing tells.
+
+    A test that was not suspect was measured once, beside no controls.
+    """
+    measurements = 1 + len(observed.confirmations)
+    return (*observed.machine, *[None] * measurements)[:measurements]
 
 
 def refusal_of(
@@ -307,23 +331,21 @@ class _Accepting:
     def decide(self) -> None:
         """Find out what each test changes, or why it must not."""
         update = self._update()
+        policies = Policies(self.store)
         kept = again = 0
         for (hardware, test), measured in self._measured().items():
             stored = self.store.find(hardware, test)
             if all(is_stored(result, stored) for result in measured):
                 again += 1
                 continue
-            judged = self._judged(hardware, measured, update)
+            judged = self._judged(hardware, measured, update, policies)
             options = self.asked.options
             refusal = refusal_of(judged, measured, update, settings=self.settings, options=options)
-            change = plan(judged, update, accepted=self._accepted())
+            change = plan(judged, update, accepted=self._accepted(), run=measured[0].run)
             if refusal is not None:
                 self.refusals.append(replace(refusal, key=hardware.key))
             elif change is not None:
-                change = replace(
-                    change, appended=samples_to_append(result.judged for result in measured)
-                )
-                self._changes.setdefault(hardware, {})[test] = change
+                self._changes.setdefault(hardware, {})[test] = _of_records(change, measured)
             else:
                 kept += 1
         if again:
@@ -381,18 +403,33 @@ class _Accepting:
                 if test in run.tests:
                     hardware = run.tests[test].observation.hardware or run.hardware
                     assert hardware is not None, f"{test} has no hardware"
-                    measured = Measured(str(path), run.tests[test])
+                    name = run.id or f"{path.name} of {run.environment.started_at}"
+                    measured = Measured(str(path), run.tests[test], name)
                     found.setdefault((hardware, test), []).append(measured)
         return found
 
-    def _judged(self, hardware: Hardware, measured: list[Measured], update: Update) -> JudgedTest:
-        judged = judge_observation(join_records(measured), self.store, hardware=hardware)
+    def _judged(
+        self, hardware: Hardware, measured: list[Measured], update: Update, policies: Policies
+    ) -> JudgedTest:
+        judged = judge_observation(join_records(measured), policies, hardware=hardware)
         shift = next((run.shift for run in self.runs.values() if run.shift), None)
         return relabel_shifted(judged, shift) if shift and update is not Update.ALL else judged
 
     def _accepted(self) -> Accepted:
         """Return the provenance of the numbers: the machine and the commit of the first record."""
         return acceptance_now(next(iter(self.runs.values())).environment, self.asked.reason)
+
+
+def _of_records(change: Change, measured: Sequence[Measured]) -> Change:
+    """Return a change whose timings are the sessions of several records, each of its own run."""
+    records = [(result.run, result.judged) for result in measured]
+    timings = {
+        name: sessions
+        for name, sessions in sessions_of(records).items()
+        if change.observation.metrics[name].metric.compared_by_ratio
+    }
+    joined = {**change.measured, **timings}
+    return replace(change, measured=joined, appended=sessions_to_append(records))
 
 
 def _added_text(before: TestBaseline | None, after: TestBaseline | None, name: str) -> str:

@@ -10,7 +10,7 @@ from pytest_ttnn_perf._base.files import parse_json
 from pytest_ttnn_perf._base.text import counted
 from pytest_ttnn_perf.baselines.store import BaselineStore
 from pytest_ttnn_perf.cli.baseline_edits import select_tests
-from pytest_ttnn_perf.gate.ratios import centre_of
+from pytest_ttnn_perf.gate.ratios import RUNS_FOR_SPREAD, centre_of
 from pytest_ttnn_perf.processes.git import contents, history, top_level
 from pytest_ttnn_perf.records.baseline import Accepted, MetricBaseline, decode_file
 from pytest_ttnn_perf.report.numbers import (
@@ -20,6 +20,7 @@ from pytest_ttnn_perf.report.numbers import (
     Result,
     format_value,
 )
+from pytest_ttnn_perf.report.sentences import runs_seen
 from pytest_ttnn_perf.run.health import stored_tests
 from pytest_ttnn_perf.run.settings import project_settings
 
@@ -49,8 +50,9 @@ class _Stored:
 
     @property
     def sessions_text(self) -> str:
-        only = len(self.baseline.sessions) == 1
-        return "1 (provisional)" if only else str(len(self.baseline.current))
+        sessions, runs = len(self.baseline.current), self.baseline.runs
+        provisional = self.baseline.metric.compared_by_ratio and runs < RUNS_FOR_SPREAD
+        return f"{sessions} ({runs_seen(runs)})" if provisional else str(sessions)
 
 
 _STORED_COLUMNS: Final[Columns[_Stored]] = Columns(
@@ -62,6 +64,7 @@ _STORED_COLUMNS: Final[Columns[_Stored]] = Columns(
     Column("unit", lambda s: s.baseline.metric.unit),
     Column("sessions", lambda s: len(s.baseline.sessions), "sessions", lambda s: s.sessions_text,
            right=True),
+    Column("runs", lambda s: s.baseline.runs),
     Column("since", lambda s: s.baseline.since),
     Column("current", lambda s: len(s.baseline.current)),
     Column("accepted", lambda s: s.accepted.at, "accepted", lambda s: s.accepted.at or "-"),

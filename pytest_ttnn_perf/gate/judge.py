@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
+from itertools import takewhile
 from typing import TYPE_CHECKING, Final
 
 from pytest_ttnn_perf._base.dataclass import dataclass
@@ -28,26 +29,33 @@ class Policy:
 
     #: No regression below this is ever reported, however quiet a test looks.
     floor: float = 0.02
-    #: Between-session noise assumed before sessions show it; weighs as three of them.
+    #: Noise between runs that is assumed before runs show it; weighs as six of them.
     prior_wall: float = 0.015
     prior_device: float = 0.005
-    #: Least noise believed, so that a few identical sessions do not make a razor.
+    #: Least noise believed, so that a few identical runs do not make a razor.
     least_noise: float = 0.003
-    #: One-sided level of the limit for one measurement.
-    level: float = 0.95
-    #: A change lies this many times as far out (in logarithms) as the furthest stored sessions on
-    #: its side: the next one of a rare kind may be a little further out than the one stored.
+    #: The limit, in standard deviations of how far the next run may be off. So far out because
+    #: what is off in a run may stay so in all its processes: measuring again cannot tell it then.
+    deviations: float = 3.4
+    #: A first measurement beyond this part of the limit is measured again, ...
+    screen: float = 0.7
+    #: ... and cleared by a measurement that is within this part of it.
+    agree: float = 0.5
+    #: A change lies this many times as far out (in logarithms) as the furthest stored runs on its
+    #: side: the next one of a rare kind may be a little further out than those stored.
     guard: float = 1.1
-    #: One far session may be an accident, and it stays in the baseline: by itself it lifts a limit
-    #: to this at most. Two are a kind of session, and lift it up to the bound of TOO_NOISY.
-    guard_of_one: float = 0.04
+    #: One far run may be an accident, and it stays in the baseline: it lifts no limit. Two lift it
+    #: to this at most. Three are a kind of run, and lift it up to the bound of TOO_NOISY.
+    guard_of_two: float = 0.04
     #: Where noise alone makes the limit exceed this, a regression of this size could have passed.
     too_noisy: float = 0.20
     #: Shorter differences than this mean nothing on a device clock.
     device_floor_ns: float = 1_000.0
-    #: From this many tests on, and if this share of them moved the same way, the machine did.
-    shift_tests: int = 5
+    #: If this share of this many tests moved the same way, the machine did; of fewer, all must.
+    shift_tests: int = 8
     shift_share: float = 0.6
+    #: Fewer tests than this say nothing of the machine.
+    least_shift_tests: int = 3
     bytes_tolerance: float = 0.02
     #: Largest drop in accuracy, in its own unit; scaled up for metrics beyond 1 (percentages).
     accuracy_drop: float = 0.002
@@ -182,14 +190,14 @@ def _absent(baseline: MetricBaseline, observation: Observation) -> Verdict | Non
     return Verdict(metric, Outcome.IMPROVED, reason=Reason.GONE, observed=0.0, centre=centre)
 
 
-def session_of(observed: MetricObservation, samples: tuple[float, ...]) -> Session:
+def session_of(observed: MetricObservation, samples: tuple[float, ...], run: str = "") -> Session:
     """Return the session that samples, of the run or of a confirmation, are stored as."""
     centre = representative(observed.metric, samples)
     spread = mad(samples, centre)
     if observed.metric.compared_by_ratio:
         # Digits far below any limit would only make the stored file's diffs longer.
         centre, spread = float(f"{centre:.7g}"), float(f"{spread:.7g}")
-    return Session(centre, min(spread, LARGEST), len(samples))
+    return Session(centre, min(spread, LARGEST), len(samples), run)
 
 
 def _obstacle(
@@ -270,12 +278,23 @@ def _judge_again(
     policy: Policy,
     unconfirmed: str | None,
 ) -> Verdict:
-    """Judge a metric that was measured again; where that failed, say what was seen once."""
+    """Judge a metric that was measured again; where that failed, say what was seen before.
+
+    It passes only if that was within its limits at first, and with each pass that did not fail.
+    """
     why = _not_confirmed(observed, unconfirmed)
     if why is None:
         return _judge_metric(observed, baseline, obstacle, policy)
-    once = _judge_metric(replace(observed, confirmations=()), baseline, obstacle, policy)
-    return once._replace(outcome=Outcome.NO_DATA, reason=Reason.NOT_CONFIRMED, detail=why)
+    counted = takewhile(lambda samples: not _flaw(observed.metric, samples), observed.confirmations)
+    known = replace(observed, confirmations=tuple(counted))
+    once, so_far = (
+        _judge_metric(seen, baseline, obstacle, policy)
+        for seen in (replace(observed, confirmations=()), known)
+    )
+    if once.outcome is so_far.outcome is Outcome.WITHIN:
+        return once  # near its limit, and no further
+    seen = so_far if once.outcome is Outcome.WITHIN else once
+    return seen._replace(outcome=Outcome.NO_DATA, reason=Reason.NOT_CONFIRMED, detail=why)
 
 
 def _not_confirmed(observed: MetricObservation, why: str | None) -> str | None:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import math
 from functools import lru_cache
+from itertools import groupby
 from math import exp, expm1, hypot, log, log1p, log2, sqrt
-from operator import truediv
+from operator import itemgetter, truediv
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from pytest_ttnn_perf.records.metric import Better, Source, median, median_of_sorted
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from pytest_ttnn_perf.gate.judge import Policy
-    from pytest_ttnn_perf.records.baseline import MetricBaseline
+    from pytest_ttnn_perf.records.baseline import MetricBaseline, TestBaseline
     from pytest_ttnn_perf.records.observation import Limits, MetricObservation
 
 
@@ -76,14 +77,21 @@ def _distribution(t: float, degrees: int) -> float:
     return 0.5 + ((angle + inside) / math.pi if odd else inside / 2)
 
 
-#: Sessions that the prior weighs as.
-_PRIOR_WEIGHT: Final = 3
-_ROOT_OF_WEIGHT: Final = sqrt(_PRIOR_WEIGHT)
-#: From here on the MAD of sessions says something the standard deviation does not.
-_SESSIONS_FOR_MAD: Final = 5
+#: Runs that show how much runs differ; fewer leave it to the prior.
+RUNS_FOR_SPREAD: Final = 3
+#: Runs that the prior weighs as.
+_PRIOR_WEIGHT: Final = 6
+#: A run further out than this many robust deviations tells no more than one that is as far: one
+#: wild night must not widen the limit for good. Fewer runs show no robust deviation.
+_CLIP: Final = 2.5
+_RUNS_FOR_CLIP: Final = 5
 #: Logarithms beyond this have no exponential; as a change it means "beyond any measure".
 _LARGEST_LOG: Final = 700.0
 _LOG_2: Final = log(2)
+#: Noise within a session that samples do not show, as a part of that between runs, ...
+_UNSEEN_WITHIN: Final = 2 / 3
+#: ... and what both make together.
+_WITH_UNSEEN: Final = hypot(1, _UNSEEN_WITHIN)
 #: What every metric asks for: on Python 3.11 a member takes ten times as long to get by its class.
 _HIGHER: Final = Better.HIGHER
 _WALL: Final = Source.WALL
@@ -91,17 +99,21 @@ _WITHIN: Final = Outcome.WITHIN
 
 
 class Band(NamedTuple):
-    """The baseline's centre and how far from it a measurement may be; natural logarithms.
+    """The baseline's centre and how far from it a run may be; natural logarithms.
 
     ``limit`` bounds what is worse; ``gain`` bounds what is better, which no ``max_regression``
     narrows: noise must not become the new centre. ``noise`` is the part of both that follows from
-    the spread alone: without the furthest sessions, any floor or cap.
+    the spread alone: without the furthest runs, any floor or cap. ``runs`` is how many runs the
+    baseline has seen. ``assumed``: its samples show no noise within a session, single or equal as
+    they are, so that is assumed.
     """
 
     centre: float
     limit: float
     gain: float
     noise: float
+    runs: int
+    assumed: bool
 
 
 def judge_ratio(
@@ -109,19 +121,29 @@ def judge_ratio(
 ) -> Verdict:
     """Judge a time or a throughput whose samples are all above zero.
 
-    Worse or better only if all confirm passes agree: one measurement within the limit clears a
-    suspect, and one that is no better is enough to doubt a gain.
+    The first measurement is compared as it is. Once there are confirm passes, all measurements
+    count, each less what the controls beside it show of the machine: their mean must be beyond
+    the limit, and every confirm pass beyond half of it.
     """
     limits, samples = observed.limits, observed.samples
-    centre, limit, gain, noise = band_of(baseline, limits, policy=policy)
+    centre, limit, gain, noise, runs, assumed = band_of(
+        baseline, limits, policy=policy, samples=len(samples)
+    )
     sign = -1.0 if baseline.metric.better is _HIGHER else 1.0
     value = median(samples)
     change = sign * (log(value) - centre)
+    machine: float | None = None
     confirmed: tuple[float, ...] = ()
     if observed.confirmations:
         confirmed = tuple(map(median, observed.confirmations))
-        again = [(sign * (log(value) - centre), value) for value in confirmed]
-        change, value = _agreed((change, value), again, limit=limit, gain=gain)
+        found = [change, *(sign * (log(measured) - centre) for measured in confirmed)]
+        worse = sum(found) > 0
+        moves = _excused(found, observed.machine, worse=worse)
+        changes = [seen - move for seen, move in zip(found, moves, strict=True)]
+        change, move = _agreed(changes, moves, limit=limit, gain=gain, agree=policy.agree)
+        change = max(change, -gain) if worse else min(change, limit)
+        value = exp(centre + sign * (change + move))
+        machine = None if all(known is None for known in observed.machine) else expm1(move)
     if change > limit:
         outcome = Outcome.REGRESSED
     elif change < -gain:
@@ -132,7 +154,6 @@ def judge_ratio(
         outcome, limit = Outcome.TOO_NOISY, max(limit, noise)
     else:
         outcome = _WITHIN
-    stored = len(baseline.sessions)
     return Verdict(
         observed.metric,
         outcome,
@@ -142,115 +163,221 @@ def judge_ratio(
         exp(centre),
         expm1(change if change < _LARGEST_LOG else _LARGEST_LOG),
         expm1(limit if limit < _LARGEST_LOG else _LARGEST_LOG),
-        stored == 1,
+        runs < RUNS_FOR_SPREAD,
         len(samples),
-        stored - baseline.since,
+        len(baseline.sessions) - baseline.since,
         confirmed,
+        None,
+        runs,
+        machine,
+        assumed,
     )
 
 
-def _agreed(
-    first: tuple[float, float],
-    again: Sequence[tuple[float, float]],
-    *,
-    limit: float,
-    gain: float,
-) -> tuple[float, float]:
-    """Return the change, and its value, that a suspect or a gain is left with when confirmed.
+def _excused(
+    changes: Sequence[float], machine: Sequence[float | None], *, worse: bool
+) -> list[float]:
+    """Return how much of each change the machine explains, as logarithms; 0 where nothing is known.
 
-    The first one if it is within its limits, or if every confirm pass is beyond them on the same
-    side. Otherwise the one nearest to the baseline, held to the limits: what contradicts itself
-    is neither.
+    A slow machine excuses what is ``worse``, and a fast one makes a gain doubtful. Neither does
+    more: that others got faster is nothing to blame a test for, and what was slower is no gain.
     """
-    worse = first[0] > 0
-    if -gain <= first[0] <= limit or all(
-        change > limit if worse else change < -gain for change, _ in again
-    ):
-        return first
-    change, value = min((first, *again), key=lambda pair: abs(pair[0]))
-    return max(-gain, min(change, limit)), value
+    known = [0.0 if move is None else log1p(move) for move in machine[: len(changes)]]
+    moves = known + [0.0] * (len(changes) - len(known))
+    return [
+        max(min(move, change), 0.0) if worse else min(max(move, change), 0.0)
+        for change, move in zip(changes, moves, strict=True)
+    ]
+
+
+def _agreed(
+    changes: Sequence[float], moves: Sequence[float], *, limit: float, gain: float, agree: float
+) -> tuple[float, float]:
+    """Return the change that all measurements amount to, and what is the machine's beside it.
+
+    Their mean, unless that is beyond the limit and a confirm pass does not bear it out: then what
+    that pass measured.
+    """
+    mean, move = sum(changes) / len(changes), sum(moves) / len(moves)
+    nearest = min(zip(changes[1:], moves[1:], strict=True), key=lambda pair: abs(pair[0]))
+    refuted = (mean > limit and min(changes[1:]) <= agree * limit) or (
+        mean < -gain and max(changes[1:]) >= -agree * gain
+    )
+    if not refuted:
+        return mean, move
+    return max(-gain, min(nearest[0], limit)), nearest[1]
+
+
+def is_open(
+    verdict: Verdict, observed: MetricObservation, *, policy: Policy, shift: float = 0.0
+) -> bool:
+    """Return whether a metric may be worse than its limit, so that measuring it again decides.
+
+    A first measurement near the limit is enough for that, without the ``shift`` of the whole
+    machine (a fraction). A confirm pass that is back within half of the limit ends it, and so does
+    one without a number.
+    """
+    if verdict.change is None or verdict.limit is None or not verdict.centre:
+        return False
+    if not all(samples and min(samples) > 0 for samples in observed.confirmations):
+        return False
+    limit = log1p(verdict.limit)
+    sign = -1.0 if verdict.metric.better is _HIGHER else 1.0
+    found = [
+        sign * log(median(samples) / verdict.centre)
+        for samples in (observed.samples, *observed.confirmations)
+    ]
+    if not observed.confirmations:
+        return found[0] - log1p(shift) > policy.screen * limit
+    moves = _excused(found, observed.machine, worse=True)
+    left = [change - move for change, move in zip(found, moves, strict=True)]
+    return min(left[1:]) > policy.agree * limit
 
 
 def centre_of(baseline: MetricBaseline) -> float:
     """Return the value that new measurements are compared with, in the metric's unit."""
-    medians = [session.median for session in baseline.current]
     if not baseline.metric.compared_by_ratio:
-        return median(medians)
-    return exp(median(map(log2, medians)) * _LOG_2)
+        return median([session.median for session in baseline.current])
+    medians, _, _, runs = zip(*baseline.current)  # noqa: B905 (all are as long)
+    return exp(median(_run_values(list(map(log2, medians)), runs)) * _LOG_2)
 
 
-def band_of(baseline: MetricBaseline, limits: Limits, *, policy: Policy) -> Band:
-    """Return where the baseline's centre is and how far from it is too far."""
+def _run_values(logs: Sequence[float], runs: Sequence[str]) -> Sequence[float]:
+    """Return one value per run: the median of its sessions, which stand side by side.
+
+    Processes of one run share the state of the machine that hour. They agree with each other
+    better than with the next run, so they are one witness and not several.
+    """
+    if len(set(runs)) == len(runs):
+        return logs
+    pairs = groupby(zip(logs, runs, strict=True), key=itemgetter(1))
+    return [median([log for log, _ in sessions]) for _, sessions in pairs]
+
+
+def band_of(
+    baseline: MetricBaseline, limits: Limits, *, policy: Policy, samples: int | None = None
+) -> Band:
+    """Return where the baseline's centre is and how far from it is too far.
+
+    ``samples`` is how many the new measurement has; None for as many as the stored ones.
+    """
     metric, since = baseline.metric, baseline.since
-    medians, mads, counts = zip(*baseline.sessions)  # noqa: B905 (triples all)
+    medians, mads, counts, runs = zip(*baseline.sessions)  # noqa: B905 (all are as long)
     # To base 2, which costs half as much; turned natural below. Sorted once: every median then
-    # finds its values in order, or nearly so, and the furthest sessions are at the ends.
-    current = sorted(map(log2, medians[since:]))
+    # finds its values in order, or nearly so, and the furthest runs are at the ends.
+    logs = list(map(log2, medians))
+    current = sorted(_run_values(logs[since:], runs[since:]))
     middle = median_of_sorted(current)
     centre = middle * _LOG_2
     residuals = [value - middle for value in current]
+    degrees = len(current) - 1
     if since:
-        before = sorted(map(log2, medians[:since]))
+        before = sorted(_run_values(logs[:since], runs[:since]))
         middle = median_of_sorted(before)
         residuals += [value - middle for value in before]
         residuals.sort()
+        degrees += len(before) - 1
     # What the spread within a session leaves in its median.
-    within = MEDIAN_ERROR * MAD_TO_SIGMA * sum(map(truediv, mads, medians)) / len(medians)
     alike = counts.count(counts[0]) == len(counts)
-    within /= sqrt(counts[0] if alike else median_of_sorted(sorted(counts)))
+    usual = counts[0] if alike else median_of_sorted(sorted(counts))
+    within = MEDIAN_ERROR * MAD_TO_SIGMA * sum(map(truediv, mads, medians)) / len(medians)
+    within /= sqrt(usual)
     on_device = metric.source is not _WALL
-    spread = _spread(residuals, within, policy.prior_device if on_device else policy.prior_wall)
-    spread = policy.least_noise if policy.least_noise > spread else spread
-    noise = t_quantile(policy.level, len(medians) + 2) * spread * sqrt(1 + 1 / len(current))
+    prior = policy.prior_device if on_device else policy.prior_wall
+    # Single or equal samples show no noise within a session, which is not to say there is none.
+    prior = max(prior, within) if within else _WITH_UNSEEN * prior
+    spread = max(_spread(residuals, degrees, prior), within, policy.least_noise)
+    if samples is not None and samples < usual:
+        spread = sqrt(spread * spread + within * within * (usual / samples - 1))
+    noise = policy.deviations * spread * sqrt(1 + 1 / len(current))
     floor = policy.floor if limits.tolerance is None else limits.tolerance
     if on_device:
         floor = max(floor, policy.absolute_floor(metric) / exp(centre))
     least = log1p(floor)
     least = noise if noise > least else least
-    high = _clear_of(residuals[-1], residuals[-2:][0], least, policy)
-    low = _clear_of(-residuals[0], -residuals[:2][-1], least, policy)
+    high = _clear_of(residuals[-3:-1], least, policy)
+    low = _clear_of([-value for value in residuals[2:0:-1]], least, policy)
     limit, gain = (low, high) if metric.better is _HIGHER else (high, low)
     if limits.max_regression is not None:
         limit = min(limit, log1p(limits.max_regression))
-    return Band(centre, limit, gain, noise)
+    return Band(centre, limit, gain, noise, len(residuals), not within)
 
 
-def _clear_of(furthest: float, second: float, least: float, policy: Policy) -> float:
-    """Return the limit on one side, clear of the two furthest sessions there (to base 2).
+#: Tests that tell how quiet the others of their kind are.
+_TESTS_TO_LEARN: Final = 8
+#: Deviations beyond this many times the usual one are cut off there.
+_FAR_NOISIER: Final = 3.0
 
-    Where sessions come in two kinds, a fast and a slow one, the spread stays small as long as one
-    kind is rare; the next session of that kind is still no change.
 
-    A baseline keeps its sessions. So one far session alone counts up to a small bound: without
-    one, it would hide a regression of its own size for ever. Two that are as far count up to the
-    bound of TOO_NOISY, which therefore looks at the spread alone.
+def learned_prior(tests: Iterable[TestBaseline], *, policy: Policy) -> float | None:
+    """Return the noise between runs that quiet metrics of a suite show: device times.
+
+    The root mean square over its tests, so that noisy ones count most: a test with few runs is
+    taken to be like the others. One that is far noisier than most counts as three times the usual:
+    it is no pattern for them. None where fewer than eight tests tell.
     """
-    reach = policy.guard * _LOG_2
+    shown = [variance for test in tests if (variance := _variance_shown(test)) is not None]
+    if len(shown) < _TESTS_TO_LEARN:
+        return None
+    most = _FAR_NOISIER**2 * median(shown)
+    prior = sqrt(sum(min(variance, most) for variance in shown) / len(shown))
+    return max(prior, policy.least_noise)
+
+
+def _variance_shown(test: TestBaseline) -> float | None:
+    """Return how much runs of a test's device time vary, as a squared fraction; None if unknown.
+
+    Of a single run, its processes tell: runs are taken to vary twice as much as they do.
+    """
+    for baseline in test.metrics.values():
+        metric = baseline.metric
+        if metric.source is _WALL or not metric.compared_by_ratio or metric.totals:
+            continue
+        logs = [log(session.median) for session in baseline.current]
+        values = _run_values(logs, [session.run for session in baseline.current])
+        factor = 1.0
+        if len(values) == 1:
+            values, factor = logs, 2.0
+        if len(values) == 1:
+            continue
+        middle = median(values)
+        return factor * sum((value - middle) ** 2 for value in values) / (len(values) - 1)
+    return None
+
+
+def _clear_of(furthest: Sequence[float], least: float, policy: Policy) -> float:
+    """Return the limit on one side, clear of the third and second furthest run there (to base 2).
+
+    Where runs come in two kinds, a fast and a slow one, the spread stays small as long as one
+    kind is rare; the next run of that kind is still no change.
+
+    A baseline keeps its runs. So the furthest alone counts for nothing, or it would hide a
+    regression of its own size for ever. Two that are as far count up to a small bound, three up
+    to the bound of TOO_NOISY, which therefore looks at the spread alone.
+    """
     limit = least
-    if furthest * reach > limit:
-        limit = max(limit, min(furthest * reach, log1p(policy.guard_of_one)))
-        limit = max(limit, min(second * reach, log1p(policy.too_noisy)))
+    bounds = (policy.guard_of_two, policy.too_noisy)
+    for residual, bound in zip(reversed(furthest), bounds, strict=False):
+        reach = residual * policy.guard * _LOG_2
+        if reach > limit:
+            limit = max(limit, min(reach, log1p(bound)))
     return limit
 
 
-def _spread(residuals: Sequence[float], within: float, prior: float) -> float:
-    """Return the standard deviation to expect between sessions, as a fraction.
+def _spread(residuals: Sequence[float], degrees: int, prior: float) -> float:
+    """Return the standard deviation to expect between runs, as a fraction.
 
-    What the sessions show (``residuals`` to base 2), shrunk towards a prior that weighs as three
-    sessions; never below what the spread within a session leaves.
+    What the runs show (``residuals`` to base 2, in order), shrunk towards a prior that weighs as
+    six runs; the prior alone where fewer than three runs were seen.
     """
-    prior = prior if prior > within else within
-    count = len(residuals)
-    if count == 1:
+    if len(residuals) < RUNS_FOR_SPREAD:
         return prior
-    # Root of the sum of squares about the mean, which lies near zero: residuals are deviations
-    # from a median already.
-    root, mean = hypot(*residuals), sum(residuals) / count
-    squares = root * root - count * mean * mean
-    shown = sqrt(squares) * _LOG_2 if squares > 0 else 0.0
-    if count >= _SESSIONS_FOR_MAD:
+    shown = hypot(*residuals) * _LOG_2
+    assumed = prior * sqrt(_PRIOR_WEIGHT)
+    weight = sqrt(degrees + _PRIOR_WEIGHT)
+    if len(residuals) >= _RUNS_FOR_CLIP:
         typical = MAD_TO_SIGMA * median_of_sorted(sorted(map(abs, residuals))) * _LOG_2
-        typical *= sqrt(count - 1)
-        shown = typical if typical > shown else shown
-    spread = hypot(shown, prior * _ROOT_OF_WEIGHT) / sqrt(count + _PRIOR_WEIGHT - 1)
-    return spread if spread > within else within
+        most = _CLIP * hypot(typical * sqrt(degrees), assumed) / weight / _LOG_2
+        if residuals[-1] > most or residuals[0] < -most:
+            shown = hypot(*(max(-most, min(value, most)) for value in residuals)) * _LOG_2
+    return hypot(shown, assumed) / weight

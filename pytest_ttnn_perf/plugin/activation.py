@@ -141,14 +141,14 @@ def _lead(config: pytest.Config, settings: Settings, rank: Rank | None) -> None:
     """Judge the tests of this run, and run them here or in workers."""
     from pytest_ttnn_perf.plugin.orchestrator import InlineJudge, Orchestrator, RunSummary
     from pytest_ttnn_perf.plugin.reports import TestCollection
-    from pytest_ttnn_perf.run.gate_run import GateRun, RunContext
+    from pytest_ttnn_perf.run.gate_run import GateRun
     from pytest_ttnn_perf.run.preflight import (
         check_paths,
         choose_profiler,
         has_devices,
         restrict_to_passes,
     )
-    from pytest_ttnn_perf.run.record import ci_job
+    from pytest_ttnn_perf.run.record import RunContext, ci_job
 
     isolated = _is_isolated(config, settings, rank)
     forked = getattr(config.known_args_namespace, "forked", False)  # of pytest-forked

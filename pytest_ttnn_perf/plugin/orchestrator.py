@@ -24,8 +24,8 @@ from pytest_ttnn_perf.plugin.reports import fail_report, live_logs
 from pytest_ttnn_perf.plugin.settings import is_measured
 from pytest_ttnn_perf.records.messages import OBSERVATION
 from pytest_ttnn_perf.run.confirm import run_confirm_passes
-from pytest_ttnn_perf.run.gate_run import RunResult
 from pytest_ttnn_perf.run.preflight import check_chips, check_untouched, lease
+from pytest_ttnn_perf.run.record import RunResult
 from pytest_ttnn_perf.run.workers import Pass, WorkerFactory, WorkerLauncher
 
 if TYPE_CHECKING:

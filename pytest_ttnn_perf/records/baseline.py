@@ -19,7 +19,7 @@ from pytest_ttnn_perf.records.metric import Metric
 from pytest_ttnn_perf.records.ops import OpGroups
 
 #: The version of the baseline file's schema that this code writes.
-BASELINE_FORMAT: Final = 1
+BASELINE_FORMAT: Final = 2
 #: Sessions kept on each side of the last accept. A full list is never rolled: dropping the
 #: oldest session for the newest would let the centre creep by steps too small to fail.
 MAX_SESSIONS: Final = 20
@@ -28,12 +28,17 @@ MAX_SESSIONS: Final = 20
 class Session(NamedTuple):
     """What one process measured: median and MAD (unscaled) in the metric's unit, of n samples.
 
+    ``run`` is the run that the process belonged to; sessions of one run stand side by side. It is
+    empty where that is not known, as in files of format 1: such sessions count as one run on each
+    side of the last accept.
+
     A tuple, as it is in the file: the gate turns thousands of them into columns.
     """
 
     median: float
     mad: float
     n: int
+    run: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,32 +67,47 @@ class MetricBaseline:
         """The sessions since the last accept: the ones the centre is taken of."""
         return self.sessions[self.since :]
 
+    @property
+    def runs(self) -> int:
+        """How many runs the sessions are of, on both sides of the last accept."""
+        sides = (self.sessions[: self.since], self.current)
+        return sum(len({session.run for session in side}) for side in sides)
+
 
 _NUMBER: Final = frozenset({int, float})
 
 
 def _read_session(value: Value, metric: Metric) -> Session:
     raw = value.raw
-    if not isinstance(raw, list) or len(raw) != 3:
-        raise value.refusal("a session: [median, MAD, n]")
-    median, mad, n = raw
+    if not isinstance(raw, list) or not 3 <= len(raw) <= 4:
+        raise value.refusal("a session: [median, MAD, n, run]")
+    median, mad, n, *rest = raw
+    run = rest[0] if rest else ""
     least = 0.0 if metric.compared_by_ratio else -LARGEST
     # Most sessions are right, and there are thousands: look closer only at those that are not.
-    numbers = type(median) in _NUMBER and type(mad) in _NUMBER and type(n) is int
-    if numbers and least < median <= LARGEST and 0 <= mad <= LARGEST and 1 <= n <= LARGEST_COUNT:
+    typed = type(median) in _NUMBER and type(mad) in _NUMBER and type(n) is int
+    if (
+        typed
+        and type(run) is str
+        and least < median <= LARGEST
+        and 0 <= mad <= LARGEST
+        and 1 <= n <= LARGEST_COUNT
+    ):
         # Floats for what is compared by ratio, which is quicker; a checksum stays whole.
-        return Session(float(median), float(mad), n) if least == 0 else Session(median, mad, n)
+        whole = least != 0
+        return Session(median if whole else float(median), mad if whole else float(mad), n, run)
     return _read_odd_session(value, metric)
 
 
 def _read_odd_session(value: Value, metric: Metric) -> Session:
     """Read a session number by number, to say which of them is not what it should be."""
-    median, mad, n = value.array()
+    median, mad, n, *run = value.array()
     if metric.compared_by_ratio and median.number() <= 0:
         raise median.refusal(f"a {metric.kind.value} above 0")
     if mad.number() < 0:
         raise mad.refusal("a spread of at least 0")
-    return Session(median.number(), mad.number(), n.integer(at_least=1))
+    name = run[0].string() if run else ""
+    return Session(median.number(), mad.number(), n.integer(at_least=1), name)
 
 
 def _read_place(value: Value) -> str:
@@ -181,19 +201,20 @@ def _test_lines(test: TestBaseline) -> Iterator[str]:
 
 
 def _metric_lines(baseline: MetricBaseline) -> Iterator[str]:
-    members = encode(baseline.metric)
+    metric = encode(baseline.metric)
     yield (
-        f'          "better": {json.dumps(members["better"])},'
-        f' "kind": {json.dumps(members["kind"])}, "sessions": ['
+        f'          "better": {json.dumps(metric["better"])},'
+        f' "kind": {json.dumps(metric["kind"])}, "sessions": ['
     )
     last = len(baseline.sessions) - 1
     for index, session in enumerate(baseline.sessions):
         comma = "" if index == last else ","
-        numbers = [_shortest(session.median), _shortest(session.mad), session.n]
-        yield f"            {json.dumps(numbers)}{comma}"
+        numbers = (_shortest(session.median), _shortest(session.mad), session.n)
+        members = (*numbers, session.run) if session.run else numbers
+        yield f"            {json.dumps(members)}{comma}"
     yield (
-        f'          ], "since": {baseline.since}, "source": {json.dumps(members["source"])},'
-        f' "unit": {json.dumps(members["unit"])}'
+        f'          ], "since": {baseline.since}, "source": {json.dumps(metric["source"])},'
+        f' "unit": {json.dumps(metric["unit"])}'
     )
 
 

@@ -77,13 +77,30 @@ def _write_samples(samples: Iterable[float]) -> list[float | None]:
 Samples = Annotated[tuple[float, ...], Coded(_read_samples, _write_samples)]
 
 
+def _read_moves(value: Value) -> tuple[float | None, ...]:
+    return tuple(None if item.raw is None else _read_move(item) for item in value.array())
+
+
+def _read_move(value: Value) -> float:
+    move = value.number()
+    if move <= -1:
+        raise value.refusal("a change above -1")
+    return move
+
+
 @dataclass(frozen=True, slots=True)
 class MetricObservation:
-    """The samples of one metric, in the order they were taken. NaN stands for "not finite"."""
+    """The samples of one metric, in the order they were taken. NaN stands for "not finite".
+
+    ``machine`` is, once there are ``confirmations``, how much worse tests that were not suspect
+    were in the first pass and in each confirm pass than their baselines say (0.05 = 5 %); None for
+    a pass that has nothing to tell it by.
+    """
 
     metric: Annotated[Metric, INLINE]
     samples: Samples
     confirmations: tuple[Samples, ...] = ()
+    machine: Annotated[tuple[float | None, ...], Mark.OMIT, Coded(_read_moves, list)] = ()
     warmup: Omit[Samples] = ()
     limits: Annotated[Limits, INLINE] = NO_LIMITS
     gated: Omit[bool] = True
@@ -195,7 +212,8 @@ class Run:
     """One run of the gate. A test without hardware of its own ran on ``hardware``.
 
     A run that is not ``complete`` was cut short: some of its tests may be missing. ``coverage`` is
-    what it has collected; None where that is not known.
+    what it has collected; None where that is not known. ``shift_refuted``: most tests had moved
+    together, and controls showed that it was not the machine.
     """
 
     hardware: Hardware | None
@@ -206,6 +224,7 @@ class Run:
     id: str | None = None
     complete: Omit[bool] = True
     shift: Omit[Shift | None] = None
+    shift_refuted: Omit[bool] = False
     coverage: Annotated[Coverage | None, "collected", Mark.OMIT] = None
 
 

@@ -73,9 +73,12 @@ class Verdict(NamedTuple):
     ``change`` and ``limit`` are fractions, positive is worse (0.05 = 5 % worse), None where
     nothing was compared. ``observed`` and ``centre`` are in the metric's unit; ``confirmed`` are
     the medians of the confirm passes. ``detail`` completes ``reason`` (the keys that exist, the
-    field that differs). ``provisional``: the baseline rests on one session. ``bound`` is the
-    absolute limit that was broken. ``worst`` is the worst of the sessions that ``centre`` is of,
-    for accuracies; None where it is the centre.
+    field that differs). ``provisional``: the baseline has seen too few ``runs`` to show how much
+    they differ. ``bound`` is the absolute limit that was broken. ``machine`` is how much worse the
+    controls of the confirm passes were, which ``change`` is without; None where nothing tells.
+    ``assumed``: samples that are single or equal show no noise, so some is assumed.
+    ``worst`` is the worst of the sessions that ``centre`` is of, for accuracies; None where it is
+    the centre.
     """
 
     metric: Annotated[Metric, Inline(_metric_of)]
@@ -91,6 +94,9 @@ class Verdict(NamedTuple):
     sessions: int = 0
     confirmed: tuple[float, ...] = ()
     bound: float | None = None
+    runs: Omit[int] = 0
+    machine: Omit[float | None] = None
+    assumed: Omit[bool] = False
     worst: Omit[float | None] = None
 
     @property

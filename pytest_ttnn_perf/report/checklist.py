@@ -12,6 +12,7 @@ from pytest_ttnn_perf.records.verdict import DriftKind, Outcome
 from pytest_ttnn_perf.report.numbers import (
     Line,
     Listing,
+    format_change,
     format_fraction,
     format_ns,
     format_value,
@@ -126,10 +127,30 @@ def device_pass_line(*, done: int, of: int, left_s: float) -> str:
     return f"ttnn-perf: device pass: {done} of {counted(of, 'test')}, about {left} left"
 
 
-def confirm_heading(tests: int, *, number: int, passes: int) -> str:
+def confirm_heading(tests: int, controls: int, *, number: int, passes: int) -> str:
     """Say that a confirm pass begins."""
-    again = f"measuring {counted(tests, 'test')} again in a fresh process"
+    what = [counted(tests, "test")] if tests else []
+    what += [counted(controls, "control")] if controls else []
+    again = f"measuring {' and '.join(what)} again in a fresh process"
     return f"ttnn-perf: confirm pass {number} of {passes}: {again}"
+
+
+def controls_line(controls: int, move: float) -> str:
+    """Say what tests that are not suspect show of the machine."""
+    whose = "its baseline" if controls == 1 else "their baselines"
+    return f"ttnn-perf: {counted(controls, 'control')}: {_way(move)} {whose}"
+
+
+def shift_refuted_line(shift: Shift) -> str:
+    """Say that it is not the machine after all."""
+    moved = f"{shift.moved} of {counted(shift.voting, 'test')}"
+    return f"ttnn-perf: not the environment: {moved} moved, and the controls did not"
+
+
+def _way(move: float) -> str:
+    if format_change(move) == format_change(0):
+        return "as fast as"
+    return f"{format_fraction(abs(move))} {'slower' if move > 0 else 'faster'} than"
 
 
 def confirm_line(test: str, verdict: Verdict) -> str:

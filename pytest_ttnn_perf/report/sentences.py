@@ -70,8 +70,26 @@ def _basis(verdict: Verdict) -> str:
     basis = f"{samples} against {sessions}"
     if verdict.confirmed:
         medians = ", ".join(format_value(verdict.metric, value) for value in verdict.confirmed)
-        basis += f"; confirm passes: {medians}"
-    return basis + ("; provisional baseline" if verdict.provisional else "")
+        basis += f"; confirm passes: {medians}{_machine(verdict)}"
+    if verdict.assumed and verdict.outcome is not Outcome.WITHIN:
+        basis += "; sample noise assumed"
+    return basis + (f"; {runs_seen(verdict.runs)} seen" if verdict.provisional else "")
+
+
+def runs_seen(runs: int) -> str:
+    """Say how few runs a provisional baseline rests on."""
+    return "one run" if runs == 1 else f"{runs} runs"
+
+
+def _machine(verdict: Verdict) -> str:
+    """Say what the machine did meanwhile, which is not in the change."""
+    move = verdict.machine
+    if move is None:
+        return "; nothing to compare the machine with"
+    if format_change(move) == format_change(0):
+        return ""
+    way = "slower" if move > 0 else "faster"
+    return f", without {format_fraction(abs(move))} that the machine was {way}"
 
 
 def _no_data(verdict: Verdict) -> str:

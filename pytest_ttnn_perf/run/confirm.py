@@ -1,25 +1,36 @@
-"""Confirm passes: which results are measured again, and what that does to an observation."""
+"""Confirm passes: what is measured again, beside which controls, and what that decides."""
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import field, replace
 from typing import TYPE_CHECKING, Final
 
 from pytest_ttnn_perf._base.dataclass import dataclass
 from pytest_ttnn_perf._base.errors import DecodeError
+from pytest_ttnn_perf.gate.judge import DEFAULT_POLICY
+from pytest_ttnn_perf.gate.ratios import is_open
+from pytest_ttnn_perf.records.json import decode
 from pytest_ttnn_perf.records.messages import PassKind
 from pytest_ttnn_perf.records.metric import Source
+from pytest_ttnn_perf.records.observation import Observation
 from pytest_ttnn_perf.records.verdict import Outcome, Reason
-from pytest_ttnn_perf.report.checklist import confirm_heading, confirm_line, suspicion_line
+from pytest_ttnn_perf.report.checklist import (
+    confirm_heading,
+    confirm_line,
+    controls_line,
+    shift_refuted_line,
+    suspicion_line,
+)
 from pytest_ttnn_perf.run.update import Action, actions_of
 from pytest_ttnn_perf.run.workers import Pass, ResultListener, WorkerLauncher
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Collection, Iterable, Sequence
 
-    from pytest_ttnn_perf.records.observation import JudgedTest, MetricObservation, Observation
+    from pytest_ttnn_perf.records.observation import JudgedTest
     from pytest_ttnn_perf.records.settings import Update
     from pytest_ttnn_perf.records.verdict import Verdict
+    from pytest_ttnn_perf.run.controls import MachineMoves
     from pytest_ttnn_perf.run.gate_run import GateRun
 
 
@@ -29,11 +40,14 @@ MEASURED_ONCE: Final = frozenset({Source.REPLAY, Source.TRACY})
 _DECISIVE: Final = frozenset({Action.ADD, Action.ACCEPT, Action.REPLACE})
 
 
-def in_question(judged: JudgedTest, update: Update | None, *, passes: int) -> frozenset[str]:
+def in_question(
+    judged: JudgedTest, update: Update | None, *, passes: int, shift: float = 0.0
+) -> frozenset[str]:
     """Return the metrics of a test that are measured again before anything is decided.
 
-    Those that look slower, and those that would become a baseline. Times and throughputs only:
-    what is compared exactly has no luck. Each ``passes`` times at most.
+    Those that may be worse than their limit, and those that would become a baseline. Times and
+    throughputs only: what is compared exactly has no luck. Each ``passes`` times at most. A
+    ``shift`` of the whole machine to the worse (a fraction) makes none a suspect.
     """
     observation = judged.observation
     if observation.problems or observation.raised is not None or observation.unconfirmed:
@@ -47,15 +61,26 @@ def in_question(judged: JudgedTest, update: Update | None, *, passes: int) -> fr
         and verdict.metric.source not in MEASURED_ONCE
         # A part is accepted with its total, and that is what is measured again.
         and verdict.reason is not Reason.EXPLAINS
-        and (is_suspect(verdict) or actions.get(verdict.metric.name) in _DECISIVE)
+        and (
+            _is_suspect(verdict, observation, shift)
+            or actions.get(verdict.metric.name) in _DECISIVE
+        )
         and len(observation.metrics[verdict.metric.name].confirmations) < passes
     )
 
 
-def is_suspect(verdict: Verdict) -> bool:
-    """Return whether a metric looks worse by its numbers, which may be bad luck."""
-    by_ratio = verdict.metric.compared_by_ratio
-    return by_ratio and verdict.outcome is Outcome.REGRESSED and verdict.reason is None
+#: What more measurements may turn into the other.
+_BY_NUMBERS: Final = frozenset({Outcome.WITHIN, Outcome.REGRESSED})
+
+
+def _is_suspect(verdict: Verdict, observation: Observation, shift: float = 0.0) -> bool:
+    """Return whether a metric may be worse than its limit by its numbers, which may be luck."""
+    if verdict.outcome not in _BY_NUMBERS or verdict.reason is not None:
+        return False
+    observed = observation.metrics.get(verdict.metric.name)
+    if observed is None or not verdict.metric.compared_by_ratio:
+        return False
+    return is_open(verdict, observed, policy=DEFAULT_POLICY, shift=shift)
 
 
 def _without_suspects(judged: JudgedTest) -> JudgedTest:
@@ -65,34 +90,56 @@ def _without_suspects(judged: JudgedTest) -> JudgedTest:
     few passes left for the gain.
     """
     verdicts = (
-        verdict._replace(outcome=Outcome.WITHIN) if is_suspect(verdict) else verdict
+        verdict._replace(outcome=Outcome.WITHIN)
+        if _is_suspect(verdict, judged.observation)
+        else verdict
         for verdict in judged.verdicts
     )
     return replace(judged, verdicts=tuple(verdicts))
 
 
 def add_confirmation(
-    observation: Observation, names: Iterable[str], again: Observation, *, number: int
+    observation: Observation,
+    names: Iterable[str],
+    again: Observation,
+    *,
+    number: int,
+    moves: tuple[MachineMoves, MachineMoves],
 ) -> Observation:
-    """Return an observation with what confirm pass ``number`` measured of the metrics ``names``."""
-    failed = _why_not_counted(observation, again)
+    """Return an observation with what confirm pass ``number`` measured of the metrics ``names``.
+
+    ``moves`` is what the machine did in the first pass and in this one.
+    """
+    failed = why_not_counted(observation, again)
     if failed is not None:
         return mark_unconfirmed(observation, names, f"confirm pass {number}: {failed}")
     for name in names:
         if name not in again.metrics:
             why = f"confirm pass {number}: the test did not record it"
             return mark_unconfirmed(observation, names, why)
-    samples = {name: again.metrics[name].samples for name in names}
-    return _with_samples(observation, samples)
+    metrics = dict(observation.metrics)
+    for name in names:
+        observed = metrics[name]
+        first, now = (move.of(observed.metric.source) for move in moves)
+        metrics[name] = replace(
+            observed,
+            confirmations=(*observed.confirmations, again.metrics[name].samples),
+            machine=(*(observed.machine or (first,)), now),
+        )
+    return replace(observation, metrics=metrics)
 
 
 def mark_unconfirmed(observation: Observation, names: Iterable[str], why: str) -> Observation:
     """Return an observation whose metrics ``names`` could not be measured again."""
-    nothing: dict[str, tuple[float, ...]] = dict.fromkeys(names, ())
-    return replace(_with_samples(observation, nothing), unconfirmed=why)
+    metrics = dict(observation.metrics)
+    for name in names:
+        observed = metrics[name]
+        metrics[name] = replace(observed, confirmations=(*observed.confirmations, ()))
+    return replace(observation, metrics=metrics, unconfirmed=why)
 
 
-def _why_not_counted(observation: Observation, again: Observation) -> str | None:
+def why_not_counted(observation: Observation, again: Observation) -> str | None:
+    """Return why what was measured again does not count; None if it does."""
     if again.raised is not None:
         return f"the test raised {again.raised}"
     if again.problems:
@@ -104,19 +151,9 @@ def _why_not_counted(observation: Observation, again: Observation) -> str | None
     return None
 
 
-def _with_samples(observation: Observation, samples: dict[str, tuple[float, ...]]) -> Observation:
-    def more(name: str, observed: MetricObservation) -> MetricObservation:
-        if name not in samples:
-            return observed
-        return replace(observed, confirmations=(*observed.confirmations, samples[name]))
-
-    metrics = {name: more(name, observed) for name, observed in observation.metrics.items()}
-    return replace(observation, metrics=metrics)
-
-
 def suspicion(judged: JudgedTest) -> str | None:
     """Say what makes a test look slower; None if it is only to be recorded."""
-    suspects = [verdict for verdict in judged.verdicts if is_suspect(verdict)]
+    suspects = [v for v in judged.verdicts if _is_suspect(v, judged.observation)]
     return suspicion_line(judged.observation.test, suspects) if suspects else None
 
 
@@ -136,59 +173,105 @@ def run_confirm_passes(
 ) -> None:
     """Measure tests again until they are cleared, or as often as the settings ask for.
 
+    Beside them, controls that were not suspect show what the machine does meanwhile. A shift of
+    the environment is believed only if they bear it out; if not, the tests that it had explained
+    are measured again as well.
+
     ``profiling`` are the workers whose tests are profiled, if the run has such a pass. What the
     gate knows of each test is complete afterwards.
     """
     passes, timeout_s = gate.settings.confirm, gate.settings.timeout
     patience_s = max(_PATIENCE * first_pass_s, _LEAST_PATIENCE_S)
     silence_s = min(timeout_s or patience_s, patience_s)
-    for number in range(1, passes + 1):
-        left = [test for test in tests if gate.in_question(test)]
-        if not left:
-            return
-        print_line(confirm_heading(len(left), number=number, passes=passes))
+    launchers = ((workers, False), (profiling, True))
+    number = 0
+    while number < passes and ([t for t in tests if gate.in_question(t)] or gate.doubts_shift):
+        number += 1
+        doubted = gate.doubts_shift
         # Each metric as it was measured at first.
-        for launcher, profiled in ((workers, False), (profiling, True)):
+        for launcher, profiled in launchers:
             again = [test for test in tests if gate.in_question(test, profiled=profiled)]
-            if not again or launcher is None:
+            alone = doubted and not profiled
+            controls = gate.controls(again, profiled=profiled) if again or alone else ()
+            if launcher is None or not (again or controls):
                 continue
-            listener = _ConfirmListener(print_line, dict.fromkeys(again), gate, number, profiled)
+            print_line(confirm_heading(len(again), len(controls), number=number, passes=passes))
+            waiting = dict.fromkeys((*again, *controls))
+            listener = _ConfirmListener(print_line, waiting, gate, number, profiled, controls)
             one = Pass(PassKind.CONFIRM, launcher, listener, silence_s)
-            one.run(again)
+            one.run(list(waiting))
             if one.stopped:
                 listener.trouble = f"a worker before it {one.stopped}"
             listener.close("the test did not run again")
+            listener.decide()
             if one.stopped:
                 print_line(f"ttnn-perf: a worker {one.stopped}")
                 return
+        if doubted and gate.shift is None:
+            passes = max(passes, 1 + gate.settings.confirm)
 
 
 @dataclass(slots=True)
 class _ConfirmListener(ResultListener):
-    """Takes in what one confirm pass measures; its reports are not emitted."""
+    """Takes in what one confirm pass measures; its reports are not emitted.
+
+    Nothing is decided before all of it was measured: what a suspect shows depends on the controls.
+    """
 
     gate: GateRun
     number: int
     profiled: bool
+    controls: Collection[str]
+    _measured: dict[str, Observation] = field(default_factory=dict)
 
     def give_up(self, test: str, why: str) -> None:
-        """Record that a test could not be measured again."""
+        """Record that a test could not be measured again; a control tells nothing then."""
         if test in self.waiting:
             del self.waiting[test]
-            self.gate.cannot_confirm(test, f"confirm pass {self.number}: {why}")
+            if test not in self.controls:
+                self.gate.cannot_confirm(test, f"confirm pass {self.number}: {why}")
 
     def take(self, test: str, observed: dict[str, object]) -> None:
-        """Add an observation to its test."""
+        """Keep what a test measured."""
         if test not in self.waiting:
             return
-        del self.waiting[test]
-        before = self.gate.judged(test)
-        suspects = [v.metric.name for v in before.verdicts if is_suspect(v)] if before else []
-        asked = self.gate.in_question(test, profiled=self.profiled)
         try:
-            judged = self.gate.confirm(test, observed, number=self.number, profiled=self.profiled)
+            self._measured[test] = decode(Observation, observed, key=test)
         except DecodeError as error:
-            judged = self.gate.cannot_confirm(test, f"confirm pass {self.number}: {error}")
+            self.give_up(test, str(error))
+        else:
+            del self.waiting[test]
+
+    def decide(self) -> None:
+        """Judge the suspects anew, beside what the controls show; say both."""
+        measured = self._measured
+        controls = {test: again for test, again in measured.items() if test in self.controls}
+        moves = self.gate.moves_of(controls)
+        if moves.controls and moves.overall is not None:
+            self.print_line(controls_line(moves.controls, moves.overall))
+        if self.gate.doubts_shift and not self.profiled:
+            refuted = self.gate.check_shift(moves.overall)
+            if refuted is not None:
+                self.print_line(shift_refuted_line(refuted))
+                moves = self.gate.moves_of(controls)  # a refuted shift excuses nothing
+        both = (self.gate.first_moves(), moves)
+        for test, again in measured.items():
+            if test not in self.controls:
+                self._confirm(test, again, both)
+
+    def _confirm(
+        self, test: str, again: Observation, moves: tuple[MachineMoves, MachineMoves]
+    ) -> None:
+        before = self.gate.judged(test)
+        asked = self.gate.in_question(test, profiled=self.profiled)
+        suspects = before and {
+            verdict.metric.name
+            for verdict in before.verdicts
+            if _is_suspect(verdict, before.observation)
+        }
+        judged = self.gate.confirm(
+            test, again, number=self.number, profiled=self.profiled, moves=moves
+        )
         for verdict in judged.verdicts:
-            if verdict.metric.name in suspects and verdict.metric.name in asked:
+            if verdict.metric.name in asked & (suspects or set()):
                 self.print_line(confirm_line(test, verdict))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import secrets
 from dataclasses import field, replace
 from datetime import datetime, timezone
@@ -12,35 +11,33 @@ from typing import TYPE_CHECKING
 from pytest_ttnn_perf._base.dataclass import dataclass
 from pytest_ttnn_perf._base.errors import TtnnPerfError
 from pytest_ttnn_perf.baselines.store import BaselineStore
-from pytest_ttnn_perf.device.host import host_hardware
+from pytest_ttnn_perf.gate.machine import bears_out
 from pytest_ttnn_perf.records.json import decode, encode
 from pytest_ttnn_perf.records.observation import Location, Observation, Run
 from pytest_ttnn_perf.records.settings import Update
-from pytest_ttnn_perf.records.verdict import HEALTHY, BaselineHealth
-from pytest_ttnn_perf.report.checklist import shift_advice, shift_line, shift_size
-from pytest_ttnn_perf.report.terminal import (
-    closing_lines,
-    failure_text,
-    heading_line,
-    health_lines,
-    shown_path,
-    summary_lines,
+from pytest_ttnn_perf.report.checklist import shift_line
+from pytest_ttnn_perf.report.terminal import failure_text
+from pytest_ttnn_perf.run.confirm import (
+    MEASURED_ONCE,
+    add_confirmation,
+    in_question,
+    mark_unconfirmed,
 )
-from pytest_ttnn_perf.run.confirm import add_confirmation, in_question, mark_unconfirmed
-from pytest_ttnn_perf.run.health import find_orphans, health_of
+from pytest_ttnn_perf.run.health import health_of
 from pytest_ttnn_perf.run.judge import (
+    Policies,
     check_against_verdicts,
     failing_verdicts,
     is_failed,
     judge_observation,
     machine_shift,
     relabel_shifted,
-    summary_options_of,
     violations,
 )
 from pytest_ttnn_perf.run.record import (
     Journal,
-    ci_report,
+    RunContext,
+    RunResult,
     environment_of,
     report_writers,
     write_run,
@@ -49,124 +46,13 @@ from pytest_ttnn_perf.run.update import Updates, acceptance_now
 from pytest_ttnn_perf.run.workers import DeviceResults
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterator, Sequence
+    from collections.abc import Callable, Collection, Mapping, Sequence
     from pathlib import Path
 
-    from pytest_ttnn_perf.records.hardware import CiJob, Hardware
     from pytest_ttnn_perf.records.observation import Coverage, JudgedTest
     from pytest_ttnn_perf.records.settings import Settings
-    from pytest_ttnn_perf.report.ci import CiReport
-    from pytest_ttnn_perf.report.numbers import Line
-    from pytest_ttnn_perf.report.sentences import Rerun
-    from pytest_ttnn_perf.report.terminal import SummaryOptions
-
-
-@dataclass(frozen=True, slots=True)
-class RunContext:
-    """What is known of a run before its first test."""
-
-    settings: Settings
-    project: Path
-    cwd: Path
-    rerun: Rerun
-    job: CiJob
-    #: Whether tests run in workers.
-    isolated: bool
-    #: The profiler, and why it was chosen.
-    profiler: str
-    has_devices: bool
-    hardware: Hardware = field(default_factory=host_hardware)
-
-    def heading(self) -> str:
-        """Return one line on what this run does."""
-        return heading_line(
-            self.settings,
-            None if self.has_devices else self.hardware.key,
-            cwd=self.cwd,
-            inline=not self.isolated,
-            profiler=self.profiler,
-        )
-
-
-@dataclass(frozen=True, slots=True)
-class RunResult:
-    """A run that is over: what was judged and written, and what could not be written."""
-
-    context: RunContext
-    run: Run
-    store: BaselineStore
-    health: BaselineHealth = HEALTHY
-    #: The baseline files that were changed.
-    written: Sequence[Path] = ()
-    records: Sequence[Path] = ()
-    errors: list[str] = field(default_factory=list)
-    #: What the reports for CI are made of; None if none of them is wanted.
-    ci_report: CiReport | None = None
-
-    def summary_options(self) -> SummaryOptions:
-        """Return how the run is summarised, on every surface."""
-        context, run = self.context, self.run
-        options = summary_options_of(
-            list(run.tests.values()), context.settings, rerun=context.rerun, shift=run.shift
-        )
-        return replace(options, health=self.health)
-
-    def with_ci_report(self) -> RunResult:
-        """Return the result with its report for CI, if that is wanted in any form."""
-        settings, job = self.context.settings, self.context.job
-        files = settings.markdown or settings.gitlab
-        shown = settings.step_summary and job.step_summary
-        if not (files or shown or (job.annotates and settings.annotations)):
-            return self
-        record = shown_path(self.records[0], self.context.cwd) if self.records else None
-        report = ci_report(
-            self.run,
-            settings,
-            self.store,
-            summary_options=self.summary_options(),
-            job=job,
-            record=record,
-        )
-        return replace(self, ci_report=report)
-
-    def summary(self) -> Iterator[Line]:
-        """Return the lines of the terminal's summary; without tests, what fails such a run."""
-        context, run = self.context, self.run
-        if not run.tests:
-            return health_lines(self.health)
-        found = find_orphans(run, self.store)
-        if found is not None:  # what the commands about them must be given
-            record = os.path.relpath(self.records[0], context.cwd) if self.records else None
-            found = replace(found, record=record, options=context.rerun.baselines_option)
-        options = replace(self.summary_options(), update=context.settings.update, orphaned=found)
-        return summary_lines(list(run.tests.values()), summary_options=options)
-
-    def closing(self) -> Iterator[str]:
-        """Return the lines that say where the results went."""
-        baselines = self.context.settings.baselines
-        return closing_lines(
-            missing=None if baselines.is_dir() else baselines,
-            written=self.written,
-            records=self.records,
-            cwd=self.context.cwd,
-        )
-
-    def annotations(self, *, failures: bool) -> Iterator[str]:
-        """Return the lines that GitHub turns into annotations, if they are wanted."""
-        wanted = self.context.job.annotates and self.context.settings.annotations
-        if self.ci_report is None or not wanted:
-            return iter(())
-        from pytest_ttnn_perf.report.ci import annotation_lines
-
-        return annotation_lines(self.ci_report, failures=failures)
-
-    def shift_text(self) -> str | None:
-        """Return what fails a run whose machine is slower as a whole; None if it is not."""
-        shift = self.run.shift
-        if shift is None or not shift.worse:
-            return None
-        advice = shift_advice(shift, self.context.rerun.accept_all(), failed=False)
-        return "\n  ".join([shift_size(shift), *advice])
+    from pytest_ttnn_perf.records.verdict import Shift
+    from pytest_ttnn_perf.run.controls import MachineMoves
 
 
 @dataclass(slots=True)
@@ -177,12 +63,15 @@ class GateRun:
     #: What the device pass measured, which is over before the first test is judged.
     device: DeviceResults = DeviceResults()
     _store: BaselineStore = field(init=False)
+    _policies: Policies = field(init=False)
     _updates: Updates = field(init=False)
     _journal: Journal = field(init=False)
     _run: Run = field(init=False)
     _tests: dict[str, JudgedTest] = field(default_factory=dict)
     _errors: list[str] = field(default_factory=list)
     _begun: bool = False
+    #: Whether a shift is still to be borne out by controls.
+    doubts_shift: bool = False
     #: The test that was asked about last, and what JUnit is told of it.
     _properties: tuple[JudgedTest | None, list[tuple[str, str]]] = (None, [])
 
@@ -191,6 +80,7 @@ class GateRun:
         # Sorts by time, and two runs that start in one second still differ.
         identifier = f"{now:%Y%m%dT%H%M%SZ}-{secrets.token_hex(3)}"
         self._store = BaselineStore(settings.baselines)
+        self._policies = Policies(self._store)
         self._updates = Updates(self._store, settings.update)
         self._journal = Journal(settings.artifacts / "runs" / f"{identifier}.jsonl")
         self._run = Run(self.context.hardware, {}, label=settings.label, id=identifier)
@@ -248,7 +138,7 @@ class GateRun:
         return self._judge(observation)
 
     def _judge(self, observation: Observation) -> JudgedTest:
-        judged = judge_observation(observation, self._store, hardware=self.context.hardware)
+        judged = judge_observation(observation, self._policies, hardware=self.context.hardware)
         judged = check_against_verdicts(judged, self.settings)
         if self._run.shift is not None:
             judged = relabel_shifted(judged, self._run.shift)
@@ -263,6 +153,7 @@ class GateRun:
             judged,
             hardware=self.context.hardware,
             accepted=partial(acceptance_now, self._run.environment, self.settings.reason),
+            run=str(self._run.id),
         )
 
     def record_lost(self, test: str, why: str, location: Location | None = None) -> JudgedTest:
@@ -279,12 +170,15 @@ class GateRun:
         Only those that the device pass told, or only those that it did not, if ``profiled`` says.
         """
         judged, passes = self._tests[test], self.settings.confirm
-        names = in_question(judged, self._updates.update, passes=passes)
+        shift = max(self._shift_so_far or 0.0, 0.0)
+        names = in_question(judged, self._updates.update, passes=passes, shift=shift)
         if profiled is None or not names:
             return names
+        return frozenset(name for name in names if self._is_of_device(test, name) is profiled)
+
+    def _is_of_device(self, test: str, metric: str) -> bool:
         observed = self.device.observations.get(test)
-        of_device = frozenset(observed.metrics) if observed else frozenset()
-        return names & of_device if profiled else names - of_device
+        return observed is not None and metric in observed.metrics
 
     def has_baseline(self, test: str) -> bool:
         """Return whether a test has a baseline on this hardware."""
@@ -295,23 +189,72 @@ class GateRun:
         """Where the workers of this run have their folders."""
         return self.settings.artifacts.absolute() / "passes" / str(self._run.id)
 
+    def controls(self, suspects: Sequence[str], *, profiled: bool) -> tuple[str, ...]:
+        """Return the tests to measure again beside ``suspects``, to see what the machine does.
+
+        None beside tests that are new: there is nothing that they are compared with.
+        """
+        from pytest_ttnn_perf.run.controls import choose_controls
+
+        device = self.device.observations
+        judged = {t: j for t, j in self._tests.items() if not profiled or t in device}
+        sources = {
+            verdict.metric.source
+            for test in (judged if self.doubts_shift else suspects)
+            for verdict in judged[test].verdicts
+            if verdict.centre is not None
+            and verdict.metric.source not in MEASURED_ONCE
+            and self._is_of_device(test, verdict.metric.name) is profiled
+        }
+        in_question = {test for test in judged if self.in_question(test)}
+        return choose_controls(judged, {*suspects, *in_question}, sources)
+
+    def moves_of(self, controls: Mapping[str, Observation]) -> MachineMoves:
+        """Return what controls that were measured again show of the machine."""
+        from pytest_ttnn_perf.run.controls import MachineMoves, moves_of_control
+
+        moves = (moves_of_control(self._tests[test], again) for test, again in controls.items())
+        return MachineMoves(moves, otherwise=self._shift_so_far)
+
+    def first_moves(self) -> MachineMoves:
+        """Return what the first pass shows of the machine, by tests that are not in question."""
+        from pytest_ttnn_perf.run.controls import moves_at_first
+
+        steady = (judged for test, judged in self._tests.items() if not self.in_question(test))
+        return moves_at_first(steady, self._shift_so_far)
+
+    @property
+    def _shift_so_far(self) -> float | None:
+        return self._run.shift.change if self._run.shift else None
+
     def confirm(
-        self, test: str, observed: dict[str, object], *, number: int, profiled: bool
+        self,
+        test: str,
+        again: Observation,
+        *,
+        number: int,
+        profiled: bool,
+        moves: tuple[MachineMoves, MachineMoves],
     ) -> JudgedTest:
         """Add what confirm pass ``number`` measured of what is in question, and judge anew.
 
-        Raises:
-            DecodeError: it is not an observation.
+        ``moves`` is what the machine did in the first pass and in this one.
         """
-        again = decode(Observation, observed, key=test)
         observation = self._tests[test].observation
         names = self.in_question(test, profiled=profiled)
-        return self.judge_again(add_confirmation(observation, names, again, number=number))
+        return self.judge_again(
+            add_confirmation(observation, names, again, number=number, moves=moves)
+        )
 
     def cannot_confirm(self, test: str, why: str) -> JudgedTest:
         """Note that a test could not be measured again, and judge anew."""
         observation = self._tests[test].observation
         return self.judge_again(mark_unconfirmed(observation, self.in_question(test), why))
+
+    @property
+    def shift(self) -> Shift | None:
+        """How the machine has shifted as a whole; None if it has not."""
+        return self._run.shift
 
     def assess_machine(self) -> str | None:
         """Find out, once all tests are measured, whether they moved together; say so.
@@ -328,11 +271,27 @@ class GateRun:
         if shift is None:
             return None
         self._run = replace(run, shift=shift)
+        self.doubts_shift = shift.worse and self.settings.confirm > 0
         self._updates.only_new()
         for test, judged in self._tests.items():
             anew = relabel_shifted(replace(judged, written=frozenset()), shift)
             self._tests[test] = self._decided(anew)
         return "ttnn-perf: " + shift_line(shift)
+
+    def check_shift(self, move: float | None) -> Shift | None:
+        """Hold a shift against how controls moved; return it if they did not move with it.
+
+        Then every test is judged by itself again. Where no control tells, the votes stand.
+        """
+        self.doubts_shift = False
+        shift = self._run.shift
+        if shift is None or move is None or bears_out(shift, move):
+            return None
+        self._run = replace(self._run, shift=None, shift_refuted=True)
+        self._updates = Updates(self._store, self.settings.update)
+        for judged in tuple(self._tests.values()):
+            self._judge(judged.observation)
+        return shift
 
     def withdraw(self, test: str) -> None:
         """Do not write a test's result after all: what came after its call went wrong."""

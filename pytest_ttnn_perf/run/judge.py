@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import replace
+from dataclasses import field, replace
 from typing import TYPE_CHECKING, Final
 
+from pytest_ttnn_perf._base.dataclass import dataclass
 from pytest_ttnn_perf._base.errors import InputError
-from pytest_ttnn_perf.gate.judge import judge_test
+from pytest_ttnn_perf.gate.judge import DEFAULT_POLICY, judge_test
 from pytest_ttnn_perf.gate.machine import drift_of, explain_by_shift, shift_of
+from pytest_ttnn_perf.gate.ratios import learned_prior
 from pytest_ttnn_perf.records.finding import ModelKind, NeedlessWaiver, RuleOutcome, State
-from pytest_ttnn_perf.records.metric import KERNEL_TIME, Kind
+from pytest_ttnn_perf.records.metric import KERNEL_TIME, Kind, Source
 from pytest_ttnn_perf.records.observation import JudgedTest
 from pytest_ttnn_perf.records.settings import Checklist, Missing
 from pytest_ttnn_perf.records.verdict import QUIET, WITHOUT_BASELINE, Drifting, Outcome, Reason
@@ -20,9 +22,10 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from pytest_ttnn_perf.baselines.store import BaselineStore
+    from pytest_ttnn_perf.gate.judge import Policy
     from pytest_ttnn_perf.records.finding import Finding, Progress
     from pytest_ttnn_perf.records.hardware import Environment, Hardware
-    from pytest_ttnn_perf.records.observation import Observation, Run
+    from pytest_ttnn_perf.records.observation import MetricObservation, Observation, Run
     from pytest_ttnn_perf.records.ops import OpGroups
     from pytest_ttnn_perf.records.settings import Settings
     from pytest_ttnn_perf.records.verdict import Shift, Verdict
@@ -85,9 +88,16 @@ def machine_shift(
     hardware: Hardware | None,
     environment: Environment,
 ) -> Shift | None:
-    """Return how the machine has shifted since the baselines were accepted; None if it has not."""
+    """Return how the machine has shifted since the baselines were accepted; None if it has not.
+
+    A machine that is a little slower, and no test beyond its limit, is noise that limits are for.
+    """
     shift = shift_of(judged.verdicts for judged in tests.values())
     if shift is None:
+        return None
+    verdicts = (verdict for judged in tests.values() for verdict in judged.verdicts)
+    beyond = (v for v in verdicts if v.outcome is Outcome.REGRESSED and v.reason is None)
+    if shift.worse and not any(verdict.metric.compared_by_ratio for verdict in beyond):
         return None
     differs = environment_differences(tests, store, hardware=hardware, environment=environment)
     return replace(shift, differences=(*differs, *_load(environment)))
@@ -157,16 +167,36 @@ def drifts_of(tests: Iterable[JudgedTest]) -> Iterator[Drifting]:
         yield Drifting(None, None, len(ratios), drift)
 
 
+@dataclass(slots=True)
+class Policies:
+    """The gate's constants for each hardware key, as its baselines in ``store`` teach them."""
+
+    store: BaselineStore
+    _learned: dict[Hardware, Policy] = field(default_factory=dict)
+
+    def of(self, hardware: Hardware, metrics: Iterable[MetricObservation]) -> Policy:
+        """Return the constants for a test with these metrics."""
+        if all(observed.metric.source is Source.WALL for observed in metrics):
+            return DEFAULT_POLICY
+        if hardware not in self._learned:
+            prior = learned_prior(self.store.neighbours(hardware), policy=DEFAULT_POLICY)
+            usual = DEFAULT_POLICY.prior_device
+            learned = replace(DEFAULT_POLICY, prior_device=usual if prior is None else prior)
+            self._learned[hardware] = learned
+        return self._learned[hardware]
+
+
 def judge_observation(
-    observation: Observation, store: BaselineStore, *, hardware: Hardware | None
+    observation: Observation, policies: Policies, *, hardware: Hardware | None
 ) -> JudgedTest:
     """Judge one test on the hardware it ran on: its own, else ``hardware``."""
-    own = observation.hardware or hardware
+    store, own = policies.store, observation.hardware or hardware
     # Decoding refuses a record that lacks both: no test may drop out of the judging here.
     assert own is not None, f"{observation.test} has no hardware"
     baseline = store.find(own, observation.test)
     other_keys = () if baseline else store.keys_with(observation.test)
-    verdicts = judge_test(observation, baseline, other_keys=other_keys)
+    policy = policies.of(own, observation.metrics.values()) if baseline else DEFAULT_POLICY
+    verdicts = judge_test(observation, baseline, other_keys=other_keys, policy=policy)
     judged = JudgedTest(observation, verdicts)
     if observation.ops is None:
         return judged
@@ -189,13 +219,16 @@ def judge_run(run: Run, store: BaselineStore, settings: Settings) -> Run:
     What the checklist says of verdicts is asked anew too: the record has what it said of others.
     """
     observations = [judged.observation for judged in run.tests.values()]
-    tests = _judge_all(observations, store, run)
+    policies = Policies(store)
+    tests = _judge_all(observations, policies, run)
     at_first = {
         **tests,
-        **_judge_all(filter(None, map(_before_confirming, observations)), store, run),
+        **_judge_all(filter(None, map(_before_confirming, observations)), policies, run),
     }
-    environment = run.environment
-    shift = machine_shift(at_first, store, hardware=run.hardware, environment=environment)
+    shift = None
+    if not run.shift_refuted:
+        environment = run.environment
+        shift = machine_shift(at_first, store, hardware=run.hardware, environment=environment)
     if shift is not None:
         tests = {name: relabel_shifted(judged, shift) for name, judged in tests.items()}
     tests = {name: check_against_verdicts(judged, settings) for name, judged in tests.items()}
@@ -203,10 +236,10 @@ def judge_run(run: Run, store: BaselineStore, settings: Settings) -> Run:
 
 
 def _judge_all(
-    observations: Iterable[Observation], store: BaselineStore, run: Run
+    observations: Iterable[Observation], policies: Policies, run: Run
 ) -> dict[str, JudgedTest]:
     return {
-        observation.test: judge_observation(observation, store, hardware=run.hardware)
+        observation.test: judge_observation(observation, policies, hardware=run.hardware)
         for observation in observations
     }
 
@@ -216,7 +249,9 @@ def _before_confirming(observation: Observation) -> Observation | None:
     metrics = observation.metrics
     if not any(observed.confirmations for observed in metrics.values()):
         return None
-    first = {name: replace(observed, confirmations=()) for name, observed in metrics.items()}
+    first = {
+        name: replace(observed, confirmations=(), machine=()) for name, observed in metrics.items()
+    }
     return replace(observation, metrics=first, unconfirmed=None)
 
 

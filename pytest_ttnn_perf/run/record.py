@@ -1,10 +1,11 @@
-"""What a run leaves behind: its journal, its record, and its reports for CI."""
+"""What a run is told and leaves behind: its journal, its record, its result and its reports."""
 
 from __future__ import annotations
 
 import contextlib
 import json
-from dataclasses import replace
+import os
+from dataclasses import field, replace
 from datetime import datetime, timezone
 from functools import partial
 from pathlib import Path
@@ -13,22 +14,34 @@ from typing import TYPE_CHECKING, Final, TextIO
 from pytest_ttnn_perf._base.dataclass import dataclass
 from pytest_ttnn_perf._base.errors import WriteError
 from pytest_ttnn_perf._base.files import write_text
-from pytest_ttnn_perf.device.host import host_environment
+from pytest_ttnn_perf.device.host import host_environment, host_hardware
 from pytest_ttnn_perf.records.hardware import CiJob
 from pytest_ttnn_perf.records.json import encode
 from pytest_ttnn_perf.records.observation import encode_heading
 from pytest_ttnn_perf.records.settings import Checklist
+from pytest_ttnn_perf.records.verdict import HEALTHY, BaselineHealth
+from pytest_ttnn_perf.report.checklist import shift_advice, shift_size
 from pytest_ttnn_perf.report.sentences import sentence
-from pytest_ttnn_perf.run.judge import environment_differences
+from pytest_ttnn_perf.report.terminal import (
+    closing_lines,
+    heading_line,
+    health_lines,
+    shown_path,
+    summary_lines,
+)
+from pytest_ttnn_perf.run.health import find_orphans
+from pytest_ttnn_perf.run.judge import environment_differences, summary_options_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from pytest_ttnn_perf.baselines.store import BaselineStore
-    from pytest_ttnn_perf.records.hardware import Environment
+    from pytest_ttnn_perf.records.hardware import Environment, Hardware
     from pytest_ttnn_perf.records.observation import JudgedTest, Run
     from pytest_ttnn_perf.records.settings import Settings
     from pytest_ttnn_perf.report.ci import CiReport
+    from pytest_ttnn_perf.report.numbers import Line
+    from pytest_ttnn_perf.report.sentences import Rerun
     from pytest_ttnn_perf.report.terminal import SummaryOptions
 
 
@@ -196,3 +209,111 @@ def environment_of(project: Path) -> Environment:
 
     commit, dirty = state(project)
     return replace(host_environment(now=datetime.now(timezone.utc)), commit=commit, dirty=dirty)
+
+
+@dataclass(frozen=True, slots=True)
+class RunContext:
+    """What is known of a run before its first test."""
+
+    settings: Settings
+    project: Path
+    cwd: Path
+    rerun: Rerun
+    job: CiJob
+    #: Whether tests run in workers.
+    isolated: bool
+    #: The profiler, and why it was chosen.
+    profiler: str
+    has_devices: bool
+    hardware: Hardware = field(default_factory=host_hardware)
+
+    def heading(self) -> str:
+        """Return one line on what this run does."""
+        return heading_line(
+            self.settings,
+            None if self.has_devices else self.hardware.key,
+            cwd=self.cwd,
+            inline=not self.isolated,
+            profiler=self.profiler,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class RunResult:
+    """A run that is over: what was judged and written, and what could not be written."""
+
+    context: RunContext
+    run: Run
+    store: BaselineStore
+    health: BaselineHealth = HEALTHY
+    #: The baseline files that were changed.
+    written: Sequence[Path] = ()
+    records: Sequence[Path] = ()
+    errors: list[str] = field(default_factory=list)
+    #: What the reports for CI are made of; None if none of them is wanted.
+    ci_report: CiReport | None = None
+
+    def summary_options(self) -> SummaryOptions:
+        """Return how the run is summarised, on every surface."""
+        context, run = self.context, self.run
+        options = summary_options_of(
+            list(run.tests.values()), context.settings, rerun=context.rerun, shift=run.shift
+        )
+        return replace(options, health=self.health)
+
+    def with_ci_report(self) -> RunResult:
+        """Return the result with its report for CI, if that is wanted in any form."""
+        settings, job = self.context.settings, self.context.job
+        files = settings.markdown or settings.gitlab
+        shown = settings.step_summary and job.step_summary
+        if not (files or shown or (job.annotates and settings.annotations)):
+            return self
+        record = shown_path(self.records[0], self.context.cwd) if self.records else None
+        report = ci_report(
+            self.run,
+            settings,
+            self.store,
+            summary_options=self.summary_options(),
+            job=job,
+            record=record,
+        )
+        return replace(self, ci_report=report)
+
+    def summary(self) -> Iterator[Line]:
+        """Return the lines of the terminal's summary; without tests, what fails such a run."""
+        context, run = self.context, self.run
+        if not run.tests:
+            return health_lines(self.health)
+        found = find_orphans(run, self.store)
+        if found is not None:  # what the commands about them must be given
+            record = os.path.relpath(self.records[0], context.cwd) if self.records else None
+            found = replace(found, record=record, options=context.rerun.baselines_option)
+        options = replace(self.summary_options(), update=context.settings.update, orphaned=found)
+        return summary_lines(list(run.tests.values()), summary_options=options)
+
+    def closing(self) -> Iterator[str]:
+        """Return the lines that say where the results went."""
+        baselines = self.context.settings.baselines
+        return closing_lines(
+            missing=None if baselines.is_dir() else baselines,
+            written=self.written,
+            records=self.records,
+            cwd=self.context.cwd,
+        )
+
+    def annotations(self, *, failures: bool) -> Iterator[str]:
+        """Return the lines that GitHub turns into annotations, if they are wanted."""
+        wanted = self.context.job.annotates and self.context.settings.annotations
+        if self.ci_report is None or not wanted:
+            return iter(())
+        from pytest_ttnn_perf.report.ci import annotation_lines
+
+        return annotation_lines(self.ci_report, failures=failures)
+
+    def shift_text(self) -> str | None:
+        """Return what fails a run whose machine is slower as a whole; None if it is not."""
+        shift = self.run.shift
+        if shift is None or not shift.worse:
+            return None
+        advice = shift_advice(shift, self.context.rerun.accept_all(), failed=False)
+        return "\n  ".join([shift_size(shift), *advice])

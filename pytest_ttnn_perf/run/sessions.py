@@ -199,14 +199,14 @@ def _last_line(report: dict[str, object]) -> str:
     return lines[-1].removeprefix("E  ").strip()  # pytest's mark of an error's own lines
 
 
-def baselines_of(seen: list[Observation]) -> dict[str, MetricBaseline]:
-    """Return what sessions are stored as: every gated metric that all of them recorded."""
+def baselines_of(seen: list[Observation], run: str = "") -> dict[str, MetricBaseline]:
+    """Return what sessions of one run are stored as: gated metrics that all of them recorded."""
     first = seen[0]
     return {
         name: MetricBaseline(
             observed.metric,
             tuple(
-                session_of(observation.metrics[name], observation.metrics[name].samples)
+                session_of(observation.metrics[name], observation.metrics[name].samples, run)
                 for observation in seen
             ),
         )

@@ -15,6 +15,7 @@ from pytest_ttnn_perf.records.baseline import (
     MAX_SESSIONS,
     Accepted,
     MetricBaseline,
+    Session,
     TestBaseline,
     split_test_id,
 )
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
 
     from pytest_ttnn_perf.baselines.store import BaselineStore
     from pytest_ttnn_perf.records.hardware import Environment, Hardware
+    from pytest_ttnn_perf.records.metric import Metric
     from pytest_ttnn_perf.records.observation import JudgedTest, MetricObservation, Observation
 
 
@@ -50,8 +52,10 @@ class Change:
     observation: Observation
     actions: Mapping[str, Action]
     accepted: Accepted
-    #: The samples that each metric within its limits appends: of each record, the first ones.
-    appended: Mapping[str, tuple[tuple[float, ...], ...]]
+    #: All that was measured of each metric: what a new centre is made of.
+    measured: Mapping[str, tuple[Session, ...]]
+    #: What each metric within its limits appends: of each record, the first measurement.
+    appended: Mapping[str, tuple[Session, ...]]
 
     @property
     def metrics(self) -> frozenset[str]:
@@ -70,8 +74,9 @@ class Change:
                 metrics.pop(name, None)
             elif action is not Action.KEEP:
                 observed = self.observation.metrics[name]
-                added = self.appended.get(name, ())
-                metrics[name] = _change_metric(metrics.get(name), observed, action, added)
+                sessions = self.appended if action is Action.APPEND else self.measured
+                added = sessions.get(name, ())
+                metrics[name] = _change_metric(metrics.get(name), observed.metric, action, added)
         if stored is None:
             ops = self.observation.ops
             return TestBaseline(self.accepted, metrics, self.observation.setting, op_table=ops)
@@ -99,31 +104,47 @@ def acceptance_now(environment: Environment, reason: str | None) -> Accepted:
     )
 
 
-def plan(judged: JudgedTest, update: Update, *, accepted: Accepted) -> Change | None:
-    """Return what a test's result changes; None for nothing.
+def plan(judged: JudgedTest, update: Update, *, accepted: Accepted, run: str) -> Change | None:
+    """Return what a test's result, of the run with this id, changes; None for nothing.
 
     All of a test or nothing: a gain in speed is not written beside a loss in accuracy.
     """
     actions = actions_of(judged, update)
     if not actions:
         return None
-    return Change(judged.observation, actions, accepted, samples_to_append([judged]))
+    records = [(run, judged)]
+    measured, appended = sessions_of(records), sessions_to_append(records)
+    return Change(judged.observation, actions, accepted, measured, appended)
 
 
-def samples_to_append(tests: Iterable[JudgedTest]) -> Mapping[str, tuple[tuple[float, ...], ...]]:
-    """Return the samples that each metric within its limits adds, by record of one test.
+def sessions_of(records: Iterable[tuple[str, JudgedTest]]) -> Mapping[str, tuple[Session, ...]]:
+    """Return all that records of one test, each with its run, have measured of each metric."""
+    found: dict[str, tuple[Session, ...]] = {}
+    for run, judged in records:
+        for name, observed in judged.observation.metrics.items():
+            taken = filter(None, (observed.samples, *observed.confirmations))
+            sessions = (session_of(observed, samples, run) for samples in taken)
+            found[name] = (*found.get(name, ()), *sessions)
+    return found
+
+
+def sessions_to_append(
+    records: Iterable[tuple[str, JudgedTest]],
+) -> Mapping[str, tuple[Session, ...]]:
+    """Return what each metric within its limits adds, by record of one test.
 
     Of a result that was measured again it is the first measurement, not the one that cleared it.
     Only what lies far out is measured again, until it does not: keeping the last would cut the
     noise off at the limit, and a limit that follows from cut noise fails too often.
     """
-    found: dict[str, tuple[tuple[float, ...], ...]] = {}
-    for judged in tests:
+    found: dict[str, tuple[Session, ...]] = {}
+    for run, judged in records:
         for verdict in judged.verdicts:
             name = verdict.metric.name
             observed = judged.observation.metrics.get(name)
             if observed is not None and _adds_a_session(verdict, observed):
-                found[name] = (*found.get(name, ()), observed.samples)
+                added = session_of(observed, observed.samples, run)
+                found[name] = (*found.get(name, ()), added)
     return found
 
 
@@ -143,7 +164,7 @@ def _adds_a_session(verdict: Verdict, observed: MetricObservation) -> bool:
 
 def actions_of(judged: JudgedTest, update: Update) -> Mapping[str, Action]:
     """Return what becomes of each metric; nothing at all if the test's result is not written."""
-    added = samples_to_append([judged])
+    added = sessions_to_append([("", judged)])
     own = (v for v in judged.verdicts if v.reason is not Reason.EXPLAINS)
     actions = {v.metric.name: action_for(v, update) for v in own}
     for name, action in actions.items():
@@ -190,7 +211,7 @@ def action_for(verdict: Verdict, update: Update) -> Action:
                 return Action.ADD
             return Action.REPLACE if update is Update.ALL else Action.BLOCK
         case Outcome.WITHIN:
-            room = verdict.sessions < MAX_SESSIONS
+            room = min(verdict.sessions, verdict.runs or verdict.sessions) < MAX_SESSIONS
             return Action.APPEND if room and update is not Update.NEW else Action.KEEP
         case Outcome.SHIFTED:
             return Action.KEEP
@@ -216,23 +237,22 @@ def _following(part: Verdict, total: Action, *, measured: bool) -> Action:
 
 
 def _change_metric(
-    stored: MetricBaseline | None,
-    observed: MetricObservation,
-    action: Action,
-    added: tuple[tuple[float, ...], ...],
+    stored: MetricBaseline | None, metric: Metric, action: Action, added: tuple[Session, ...]
 ) -> MetricBaseline:
-    samples = (observed.samples, *observed.confirmations)
-    sessions = tuple(session_of(observed, taken) for taken in samples[:MAX_SESSIONS])
     if stored is None or action is Action.REPLACE:
-        return MetricBaseline(observed.metric, sessions)
+        return MetricBaseline(metric, added[:MAX_SESSIONS])
     if action is Action.ACCEPT:
-        # The centre starts anew; the sessions before it still tell the spread. Those of one
-        # accept only, the one with more of them: two would tell the step between them.
-        before = max(stored.current, stored.sessions[: stored.since], key=len)
-        return MetricBaseline(observed.metric, (*before, *sessions), since=len(before))
-    new = tuple(session_of(observed, samples) for samples in added)
-    room = MAX_SESSIONS - len(stored.current)
-    return replace(stored, sessions=(*stored.sessions, *new[: max(room, 0)]))
+        # The centre starts anew; the runs before it still tell the spread. Those of one accept
+        # only, the one with more of them: two would tell the step between them.
+        before = max(stored.current, stored.sessions[: stored.since], key=_runs_and_sessions)
+        return MetricBaseline(metric, (*before, *added[:MAX_SESSIONS]), since=len(before))
+    # Many sessions of one run, as a calibration has them, leave room for those of other runs.
+    room = MAX_SESSIONS - len({session.run for session in stored.current})
+    return replace(stored, sessions=(*stored.sessions, *added[: max(room, 0)]))
+
+
+def _runs_and_sessions(side: tuple[Session, ...]) -> tuple[int, int]:
+    return len({session.run for session in side}), len(side)
 
 
 @dataclass(frozen=True, slots=True)
@@ -252,14 +272,14 @@ class Updates:
     _changes: dict[tuple[Hardware, str], dict[str, Change]] = field(default_factory=dict)
 
     def decide(
-        self, judged: JudgedTest, *, hardware: Hardware, accepted: Callable[[], Accepted]
+        self, judged: JudgedTest, *, hardware: Hardware, accepted: Callable[[], Accepted], run: str
     ) -> JudgedTest:
-        """Return a judged test with the metrics of it that will be written."""
+        """Return a judged test with the metrics of it that will be written; ``run`` is its run."""
         if self.update is None:
             return judged
         test = judged.observation.test
         self.withdraw(test)  # a test that is run again counts once, as it ended
-        change = plan(judged, self.update, accepted=accepted())
+        change = plan(judged, self.update, accepted=accepted(), run=run)
         if change is None:
             return judged
         self.add(judged.observation.hardware or hardware, test, change)

@@ -89,7 +89,8 @@ def store_sessions(
     """Replace the stored sessions of one metric, as if that many runs had been kept."""
     file = project.baseline()
     document = json.loads(file.read_text())
-    document["tests"][test]["metrics"][name].update(sessions=sessions, since=since)
+    kept = [[*session, f"run-{number}"] for number, session in enumerate(sessions)]
+    document["tests"][test]["metrics"][name].update(sessions=kept, since=since)
     file.write_text(json.dumps(document))
 
 

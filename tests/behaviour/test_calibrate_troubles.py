@@ -129,7 +129,7 @@ INTERRUPT = "os.kill(os.getppid(), signal.SIGINT); time.sleep(60)"
 
 
 def test_ctrl_c_keeps_what_was_measured_and_stores_it(project: Project) -> None:
-    write_turns(project, a=latencies(10, 11), b=[*latencies(20), INTERRUPT])
+    write_turns(project, a=latencies(10, 10.1), b=[*latencies(20), INTERRUPT])
 
     ran = project.cli_process("calibrate", "--sessions", "20", "--write")
 
@@ -137,7 +137,7 @@ def test_ctrl_c_keeps_what_was_measured_and_stores_it(project: Project) -> None:
     assert "Traceback" not in ran.errors
     assert rows_of(ran) == ["a", "b"]
     assert "interrupted: 2 tests, at least 1 of 20 sessions each" in ran.text.splitlines()
-    assert sessions_of(project, "a") == [[10, 0, 1], [11, 0, 1]]
+    assert sessions_of(project, "a") == [[10, 0, 1], [10.1, 0, 1]]
     assert sessions_of(project, "b") == [[20, 0, 1]]
 
 

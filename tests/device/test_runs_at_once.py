@@ -89,7 +89,7 @@ def test_two_runs_in_one_checkout_read_what_they_have_captured_themselves(tmp_pa
         assert metrics["report_op_count"]["samples"] == [ops], side
     (file,) = (rig.project / "baselines").rglob("test_side.json")
     stored = json.loads(file.read_text())["tests"]["test_side"]["metrics"]
-    assert stored["report_op_count"]["sessions"] == [[2, 0, 1]]
+    assert [session[:3] for session in stored["report_op_count"]["sessions"]] == [[2, 0, 1]]
 
 
 RAISING = """

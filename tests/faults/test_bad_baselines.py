@@ -27,7 +27,8 @@ WRONG_VALUES: dict[str, tuple[tuple[str | int, ...], str | None, str]] = {
     "negative since": ((*METRIC, "since"), "-1", "expected a whole number of at least 0, found -1"),
     "since past the end": ((*METRIC, "since"), "1", "expected an index into the 1 sessions"),
     "no sessions": ((*METRIC, "sessions"), "[]", "expected at least one session, found a list"),
-    "short session": (SESSION, "[1, 2]", "expected a session: [median, MAD, n], found a list of 2"),
+    "short session": (SESSION, "[1, 2]", "expected a session: [median, MAD, n, run], found a list"),
+    "run of a number": ((*SESSION, 3), "7", "expected a string, found 7"),
     "session of words": (SESSION, '["1", 2, 3]', "['sessions'][0]"),
     "session of no samples": ((*SESSION, 2), "0", "expected a whole number of at least 1, found 0"),
     "boolean median": ((*SESSION, 0), "true", "expected a number, found True"),
@@ -88,9 +89,9 @@ def test_a_test_that_stands_twice_is_refused(scene: Scene, refuse: Callable[...,
 def test_a_wrong_value_is_found_on_its_line(scene: Scene) -> None:
     text = scene.baseline.read_text()
     number = next(
-        n for n, line in enumerate(text.splitlines(), 1) if line.strip() == "[1000, 10, 3]"
+        n for n, line in enumerate(text.splitlines(), 1) if line.strip().startswith("[1000, 10, 3")
     )
-    damage(scene.baseline, text.replace("[1000, 10, 3]", '[1000, "10", 3]'))
+    damage(scene.baseline, text.replace("[1000, 10, 3", '[1000, "10", 3'))
     ran = run_command("gate", "run.json")
     assert_refused(ran, code=UNREADABLE, says=(f"{scene.baseline}:{number}: ['tests']",))
 

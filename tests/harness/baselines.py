@@ -34,8 +34,11 @@ def ops(*codes: str) -> OpGroups:
 
 
 def times(*medians_ms: float, name: str = "latency", since: int = 0) -> MetricBaseline:
-    """Return a stored time with one session per median."""
-    sessions = tuple(Session(median, median / 1000, 10) for median in medians_ms)
+    """Return a stored time with one session per median, each of a run of its own."""
+    sessions = tuple(
+        Session(median, median / 1000, 10, f"night-{number}")
+        for number, median in enumerate(medians_ms, start=1)
+    )
     return MetricBaseline(Metric(name, "ms", kind=Kind.TIME), sessions, since)
 
 

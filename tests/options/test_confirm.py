@@ -52,7 +52,7 @@ def said(ran: Ran) -> list[str]:
 def sessions(project: Project, name: str = "model") -> list[float]:
     """Return the medians of the stored sessions."""
     stored = project.stored()[f"test_model[{name}]"]["metrics"]["latency"]["sessions"]
-    return [median for median, _, _ in stored]
+    return [session[0] for session in stored]
 
 
 def counting(project: Project, name: str) -> list[float]:
@@ -78,11 +78,64 @@ def test_suspect_fails_once_that_many_fresh_processes_agree(
     done = gate(project, *arguments)
 
     assert counts_of(done) == "1 failed"
+    # All measurements count: what is told is their mean.
+    mean, change = ("21.49 ms", "114.9 %") if arguments else ("21.98 ms", "119.8 %")
     assert failure_of(done, "test_model[model]").splitlines()[0] == (
-        "REGRESSED: latency 21.00 ms, baseline 10.00 ms: 110.0 % slower, limit 5.1 % "
-        f"(1 sample against 1 session{medians}; provisional baseline)"
+        f"REGRESSED: latency {mean}, baseline 10.00 ms: {change} slower, limit 9.1 % "
+        f"(1 sample against 1 session{medians}; nothing to compare the machine with; "
+        "sample noise assumed; one run seen)"
     )
     assert ran(project) == 1 + medians.count(" ms")
+
+
+def test_near_the_limit_is_measured_again_and_may_fail(project: Project) -> None:
+    write_turns(project, near=latencies(10), over=latencies(10), far=latencies(10))
+    project.pytest("--ttnn-perf-update=new")
+    # The limit is 9.1 %. One that is near it turns out to be beyond it; one is refuted.
+    turns = {"near": (10.8, 11.2, 11.3), "over": (11.2, 10.3), "far": (10,)}
+    write_turns(project, **{name: latencies(*ms) for name, ms in turns.items()})
+
+    done = gate(project)
+
+    assert {name: outcomes(project, id_of(name))["latency"] for name in turns} == {
+        "near": "REGRESSED", "over": "WITHIN", "far": "WITHIN"
+    }  # fmt: skip
+    assert [ran(project, name) for name in turns] == [3, 2, 3]  # the last is a control
+    assert "confirm pass 1 of 2: measuring 2 tests and 1 control again in a fresh process" in said(
+        done
+    )
+
+
+def test_what_the_machine_does_to_controls_is_not_held_against_a_suspect(project: Project) -> None:
+    """It got slower after the first tests had run: the last of them is slow in every pass."""
+    names = [f"t{number}" for number in range(9)]
+    write_turns(project, **{name: latencies(10) for name in names})
+    project.pytest("--ttnn-perf-update=new")
+    turns: dict[str, list[Turn]] = {name: latencies(10, 12) for name in names[:-1]}
+    write_turns(project, **turns, t8=latencies(12))
+
+    done = gate(project, "--ttnn-perf-json=run.json")
+
+    assert counts_of(done) == "9 passed"
+    assert "8 controls: 19.9 % slower than their baselines" in said(done)
+    verdict = entry_of(project, id_of("t8"))["verdicts"]["latency"]
+    assert (verdict["outcome"], verdict["observed"]) == ("WITHIN", 12)
+    machine = entry_of(project, id_of("t8"))["metrics"]["latency"]["machine"]
+    assert (machine[0], verdict["machine"]) == (0, pytest.approx(machine[1]))
+    assert project.cli("gate", "run.json").code == 0
+
+
+def test_a_lone_test_is_judged_by_its_own_numbers_and_says_so(project: Project) -> None:
+    """What else could be timed on the host tells nothing of the test: a busy host excuses all."""
+    write_turns(project, model=latencies(10))
+    assert gate(project, "--ttnn-perf-update=new").code == 0
+    write_turns(project, model=latencies(20))
+
+    done = gate(project)
+
+    assert counts_of(done) == "1 failed"
+    assert "nothing to compare the machine with" in done.text
+    assert entry_of(project, id_of("model"))["metrics"]["latency"]["machine"] == [None] * 3
 
 
 def test_what_happens_is_said_while_it_happens(project: Project) -> None:
@@ -92,15 +145,17 @@ def test_what_happens_is_said_while_it_happens(project: Project) -> None:
 
     done = gate(project, "-q")
 
-    assert done.text.splitlines()[:6] == [
+    assert done.text.splitlines()[:8] == [
         f"ttnn-perf: {id_of('model')}: latency 100.0 % slower: to be measured again",
         ".",
-        "ttnn-perf: confirm pass 1 of 2: measuring 1 test again in a fresh process",
+        "ttnn-perf: confirm pass 1 of 2: measuring 1 test and 1 control again in a fresh process",
+        "ttnn-perf: 1 control: as fast as its baseline",
         f"ttnn-perf: {id_of('model')}: latency 19.00 ms, baseline 10.00 ms: beyond its limit again",
-        "ttnn-perf: confirm pass 2 of 2: measuring 1 test again in a fresh process",
+        "ttnn-perf: confirm pass 2 of 2: measuring 1 test and 1 control again in a fresh process",
+        "ttnn-perf: 1 control: as fast as its baseline",
         f"ttnn-perf: {id_of('model')}: latency 10.00 ms, baseline 10.00 ms: within its limit now",
     ]
-    assert done.text.splitlines()[6].split() == [".", "[100%]"]
+    assert done.text.splitlines()[8].split() == [".", "[100%]"]
     assert outcomes(project, id_of("model")) == {"latency": "WITHIN"}
     latency = entry_of(project, id_of("model"))["metrics"]["latency"]
     assert (latency["samples"], latency["confirmations"]) == ([20], [[19], [10]])
@@ -125,12 +180,13 @@ def test_only_what_is_in_question_is_run_again(project: Project) -> None:
     done = gate(project)
 
     assert counts_of(done) == "1 failed, 5 passed"
-    assert [ran(project, name) for name in names] == [3, 2, 1, 1, 1, 2]
+    # What is fine is measured beside it, to see what the machine does; what changed tells nothing.
+    assert [ran(project, name) for name in names] == [3, 2, 3, 3, 1, 2]
     assert f"{id_of('rate')}: speed 50.0 % lower: to be measured again" in said(done)
     headings = [line for line in said(done) if line.startswith("confirm pass")]
     assert headings == [
-        "confirm pass 1 of 2: measuring 3 tests again in a fresh process",
-        "confirm pass 2 of 2: measuring 1 test again in a fresh process",
+        "confirm pass 1 of 2: measuring 3 tests and 2 controls again in a fresh process",
+        "confirm pass 2 of 2: measuring 1 test and 2 controls again in a fresh process",
     ]
 
 
@@ -194,8 +250,8 @@ def test_new_baseline_has_a_session_for_every_process(
         ),
         (
             ["--ttnn-perf-update=all", "--ttnn-perf-reason", "more layers"],
-            {"confirmed": (20, 21, 22), "unlucky": (11, 10.1), "accident": (20, 10.1)},
-            {"confirmed": [20, 21, 22], "unlucky": [10, 11], "accident": [10]},
+            {"confirmed": (20, 21, 22), "unlucky": (11.5, 10.1), "accident": (20, 10.1)},
+            {"confirmed": [20, 21, 22], "unlucky": [10, 11.5], "accident": [10]},
         ),
     ],
     ids=["gain", "loss"],

@@ -73,8 +73,8 @@ def test_test_that_cannot_be_compared(project: Project, missing: str, counts: st
     [
         (
             metric(25.5),
-            "REGRESSED: latency 25.50 ms, baseline 12.50 ms: 104.0 % slower, limit 5.1 % "
-            "(1 sample against 1 session; provisional baseline)",
+            "REGRESSED: latency 25.50 ms, baseline 12.50 ms: 104.0 % slower, limit 9.1 % "
+            "(1 sample against 1 session; sample noise assumed; one run seen)",
         ),
         (metric(12.5, float("nan")), "NO_DATA: latency is not a finite number: sample 2 of 2"),
         (

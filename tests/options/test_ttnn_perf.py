@@ -26,8 +26,8 @@ def test_regression_fails_the_test_with_the_whole_sentence(project: Project) -> 
 
     assert (ran.code, counts_of(ran)) == (1, "1 failed")
     assert failure_of(ran).splitlines()[0] == (
-        "REGRESSED: latency 15.25 ms, baseline 12.50 ms: 22.0 % slower, limit 5.1 % "
-        "(2 samples against 1 session; provisional baseline)"
+        "REGRESSED: latency 15.25 ms, baseline 12.50 ms: 22.0 % slower, limit 9.1 % "
+        "(2 samples against 1 session; sample noise assumed; one run seen)"
     )
 
 

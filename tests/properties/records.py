@@ -141,6 +141,9 @@ def verdicts(draw: DrawFn) -> Verdict:
         confirmed=tuple(draw(st.lists(NUMBERS, max_size=2))),
         bound=draw(st.none() | NUMBERS),
         worst=draw(st.none() | NUMBERS),
+        runs=draw(COUNTS),
+        machine=draw(st.none() | NUMBERS),
+        assumed=draw(st.booleans()),
     )
 
 
@@ -178,6 +181,7 @@ def _observed(name: str) -> st.SearchStrategy[MetricObservation]:
         metric=metrics(name),
         samples=SAMPLES,
         confirmations=st.lists(SAMPLES, max_size=2).map(tuple),
+        machine=st.lists(st.none() | st.floats(-0.99, LARGEST), max_size=3).map(tuple),
         warmup=SAMPLES,
         limits=LIMITS,
         gated=st.booleans(),
@@ -200,7 +204,17 @@ def runs(draw: DrawFn, *, judged: bool = True) -> Run:
     complete = draw(st.booleans())
     coverage = draw(st.none() | COVERAGES)
     environment = draw(ENVIRONMENTS)
-    return Run(hardware, tests, environment, label, identifier, complete, coverage=coverage)
+    refuted = draw(st.booleans())
+    return Run(
+        hardware,
+        tests,
+        environment,
+        label,
+        identifier,
+        complete,
+        shift_refuted=refuted,
+        coverage=coverage,
+    )
 
 
 @st.composite
@@ -208,7 +222,7 @@ def _metric_baselines(draw: DrawFn, name: str) -> MetricBaseline:
     metric = draw(metrics(name))
     medians = POSITIVE if metric.compared_by_ratio else NUMBERS
     spreads = NUMBERS.map(abs).map(float)
-    session = st.builds(Session, medians.map(float), spreads, st.integers(1, 10**6))
+    session = st.builds(Session, medians.map(float), spreads, st.integers(1, 10**6), TEXTS)
     sessions = draw(st.lists(session, min_size=1, max_size=4))
     return MetricBaseline(metric, tuple(sessions), draw(st.integers(0, len(sessions) - 1)))
 

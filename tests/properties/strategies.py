@@ -68,9 +68,12 @@ class Case:
         """Return the case with other samples."""
         return replace(self, run=replace(self.run, samples=samples))
 
-    def with_confirmations(self, *confirmations: tuple[float, ...]) -> Case:
-        """Return the case with other confirm passes."""
-        return replace(self, run=replace(self.run, confirmations=confirmations))
+    def with_confirmations(
+        self, *confirmations: tuple[float, ...], machine: tuple[float | None, ...] = ()
+    ) -> Case:
+        """Return the case with other confirm passes, and what the machine did in each pass."""
+        run = replace(self.run, confirmations=confirmations, machine=machine)
+        return replace(self, run=run)
 
 
 def judged(
@@ -86,17 +89,22 @@ def judged(
 
 @st.composite
 def baselines(draw: DrawFn, metric: Metric, *, spread: float) -> MetricBaseline:
-    """Draw a baseline whose sessions differ by at most a factor of exp(2 · ``spread``)."""
+    """Draw a baseline whose sessions differ by at most a factor of exp(2 · ``spread``).
+
+    Sessions of one run stand side by side, and no run is on both sides of the last accept.
+    """
     base = 10 ** draw(between(1, 9))
     medians = [
         base * math.exp(noise)
         for noise in draw(st.lists(between(-spread, spread), min_size=1, max_size=25))
     ]
-    sessions = tuple(
-        Session(median, median * draw(between(0, spread)), draw(st.integers(1, 50)))
-        for median in medians
-    )
-    return MetricBaseline(metric, sessions, since=draw(st.integers(0, len(sessions) - 1)))
+    since = draw(st.integers(0, len(medians) - 1))
+    number, sessions = 0, []
+    for place, median in enumerate(medians):
+        number += place == since or draw(st.sampled_from([0, 1, 1]))
+        within, count = draw(between(0, spread)), draw(st.integers(1, 50))
+        sessions.append(Session(median, median * within, count, f"run-{number}"))
+    return MetricBaseline(metric, tuple(sessions), since)
 
 
 @st.composite

@@ -52,7 +52,8 @@ def stored_tests(draw: DrawFn) -> list[Stored]:
 def _baseline(metric: Metric, rng: Random) -> MetricBaseline:
     base = 10 ** rng.uniform(1, 6)
     medians = [base * math.exp(rng.gauss(0, 0.01)) for _ in range(rng.randint(1, 6))]
-    return MetricBaseline(metric, tuple(Session(median, 0.0, 10) for median in medians))
+    sessions = (Session(median, 0.0, 10, f"run-{k}") for k, median in enumerate(medians))
+    return MetricBaseline(metric, tuple(sessions))
 
 
 def run_at(stored: Stored, *worse: float) -> tuple[Verdict, ...]:
@@ -153,7 +154,9 @@ def _turned(baseline: MetricBaseline) -> MetricBaseline:
     """Return the baseline of the same sessions, measured as their reciprocal."""
     metric = baseline.metric
     better = Better.LOWER if metric.better is Better.HIGHER else Better.HIGHER
-    sessions = tuple(Session(1 / s.median, s.mad / s.median**2, s.n) for s in baseline.sessions)
+    sessions = tuple(
+        Session(1 / s.median, s.mad / s.median**2, s.n, s.run) for s in baseline.sessions
+    )
     return MetricBaseline(replace(metric, better=better), sessions)
 
 
@@ -166,13 +169,15 @@ ANY_VERDICTS = st.builds(
     reason=st.sampled_from([None, Reason.ABSOLUTE_LIMIT, Reason.SHIFTED]),
     change=st.none() | st.just(-1.0) | between(-1, 1e100) | between(-0.2, 0.2),
     limit=st.none() | st.just(0.0) | between(0, 1e100) | between(0, 0.2),
+    confirmed=st.just(()) | st.just((1.0,)),
+    machine=st.none() | between(-0.5, 1.0),
 )
 
 
 @MANY
 @given(st.lists(st.lists(ANY_VERDICTS, max_size=2), max_size=8))
 @example([[Verdict(METRICS[0], Outcome.IMPROVED, change=-1.0, limit=0.02)]] * ENOUGH)
-def test_whatever_the_verdicts_are_a_shift_only_takes_suspicions_away(
+def test_whatever_the_verdicts_are_a_shift_explains_what_is_beyond_its_limit_and_no_more(
     run: list[list[Verdict]],
 ) -> None:
     shift = shift_of(run)
@@ -181,6 +186,8 @@ def test_whatever_the_verdicts_are_a_shift_only_takes_suspicions_away(
     for verdicts in run:
         for before, after in zip(verdicts, explain_by_shift(verdicts, shift), strict=True):
             if after != before:
-                assert (before.outcome, before.reason) == (Outcome.REGRESSED, None)
+                # Once measured again, controls have cleared it, and it says what by.
+                suspect = Outcome.WITHIN if before.confirmed else Outcome.REGRESSED
+                assert (before.outcome, before.reason) == (suspect, None)
                 assert (after.outcome, after.reason) == (Outcome.SHIFTED, Reason.SHIFTED)
                 assert shift.worse

@@ -10,10 +10,14 @@ import pandas as pd
 import pytest
 
 from pytest_ttnn_perf import frames
+from pytest_ttnn_perf.records.baseline import MetricBaseline, Session
+from pytest_ttnn_perf.records.metric import Metric
+from tests.harness.baselines import stored
 
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from tests.harness.baselines import Desk
     from tests.harness.project import Project
 
 MODEL = """
@@ -82,15 +86,23 @@ def test_one_record_is_the_same_as_its_folder(model: Project) -> None:
 def test_sessions_of_baselines(model: Project) -> None:
     frame = frames.baselines()
 
-    stored = model.stored()["test_model"]["metrics"]["latency"]["sessions"]
+    sessions = model.stored()["test_model"]["metrics"]["latency"]["sessions"]
     latency = frame[frame["metric"] == "latency"]
-    assert latency[["median", "mad", "n"]].to_numpy().tolist() == stored
+    assert latency[["median", "mad", "n"]].to_numpy().tolist() == sessions
     assert latency["session"].tolist() == [0]
+    recorded = [record["id"] for record in model.records() if record["label"] == "first"]
+    assert latency["run"].tolist() == recorded
     assert latency["current"].all()
     assert latency["test"].tolist() == [TEST]
     assert latency["accepted_at"].notna().all()
     assert latency["better"].tolist() == ["lower"]
     assert set(frame["test"]) == {TEST, "test_model.py::test_broken"}
+
+
+def test_a_session_of_an_unknown_run_has_none(desk: Desk) -> None:
+    old = MetricBaseline(Metric("latency", "ms"), (Session(10, 0, 3), Session(11, 0, 3, "night")))
+    desk.store(TEST, stored(old))
+    assert frames.baselines(desk.root)["run"].isna().tolist() == [True, False]
 
 
 def test_findings_are_rows_with_their_numbers(model: Project) -> None:

@@ -2,12 +2,21 @@
 
 from __future__ import annotations
 
-from math import exp, expm1
+from dataclasses import replace
+from math import expm1, log, nan
 
 import pytest
 
-from pytest_ttnn_perf.gate.machine import explain_by_shift, shift_of
-from pytest_ttnn_perf.records.metric import Better, Kind, Metric
+from pytest_ttnn_perf.gate.machine import (
+    Move,
+    bears_out,
+    explain_by_shift,
+    machine_move,
+    moved_again,
+    shift_of,
+    vote_of,
+)
+from pytest_ttnn_perf.records.metric import Better, Kind, Metric, Source
 from pytest_ttnn_perf.records.verdict import Outcome, Reason, Shift, Verdict
 
 TIME = Metric("latency", "ms")
@@ -31,59 +40,133 @@ def shift_by(*limits: float) -> Shift | None:
     return shift_of([moved(each)] for each in limits)
 
 
-def test_five_tests_that_move_together_are_a_shift_and_four_are_none() -> None:
-    assert shift_by(2, 2, 2, 2) is None
-    shift = shift_by(2, 2, 2, 2, 2)
-    assert shift is not None
-    assert shift.change == pytest.approx(expm1(2 * LOG_LIMIT))
-    assert (shift.moved, shift.voting, shift.worse) == (5, 5, True)
-
-
 @pytest.mark.parametrize(
-    ("moving", "still", "is_shift"), [(3, 2, True), (5, 4, False), (6, 4, True), (59, 41, False)]
+    ("moving", "still", "is_shift"),
+    [
+        (2, 0, False),  # two tests say nothing of the machine
+        (3, 0, True),
+        (7, 0, True),
+        (6, 1, False),  # of fewer than eight, all must move
+        (5, 3, True),
+        (4, 4, False),
+        (6, 4, True),
+        (59, 41, False),
+        (60, 40, True),
+    ],
 )
-def test_sixty_per_cent_must_move(moving: int, still: int, is_shift: bool) -> None:
-    shift = shift_by(*[2.0] * moving, *[0.0] * still)
-    assert (shift is not None) == is_shift
-    if shift is not None:
-        assert (shift.moved, shift.voting) == (moving, moving + still)
+def test_all_of_a_few_tests_must_move_and_sixty_per_cent_of_many(
+    moving: int, still: int, is_shift: bool
+) -> None:
+    for way in (1, -1):
+        shift = shift_by(*[2.0 * way] * moving, *[0.0] * still)
+        assert (shift is not None) == is_shift
+        if shift is not None:
+            assert (shift.moved, shift.voting) == (moving, moving + still)
+            assert shift.worse == (way > 0)
+            assert shift.change == pytest.approx(expm1(2 * way * LOG_LIMIT))
 
 
 def test_moving_means_beyond_half_the_limit_of_logarithms() -> None:
-    assert shift_by(*[0.4999] * 5) is None
-    assert shift_by(*[0.5001] * 5) is not None
+    assert shift_by(*[0.4999] * 8) is None
+    assert shift_by(*[0.5001] * 8) is not None
 
 
-@pytest.mark.parametrize(("better", "worse"), [(2, 3), (3, 2)])
-def test_tests_that_move_apart_are_no_shift(better: int, worse: int) -> None:
-    assert shift_by(*[2.0] * worse, *[-2.0] * better, 0.0) is None
+def test_tests_that_move_apart_are_no_shift() -> None:
+    assert shift_by(*[2.0] * 4, *[-2.0] * 4) is None
+    assert shift_by(2.0, 2.0, -2.0) is None
 
 
 def test_the_shift_is_the_median_of_all_votes_not_only_of_those_that_moved() -> None:
-    shift = shift_by(0, 0, 1, 2, 3)
+    shift = shift_by(0, 0, 0, 1, 1.2, 2, 3, 4)
     assert shift is not None
-    assert shift.change == pytest.approx(LIMIT)
+    assert shift.change == pytest.approx(expm1(1.1 * LOG_LIMIT))
 
 
-def test_a_test_votes_once_with_what_moved_most_for_its_limit() -> None:
-    # 8 % of a limit of 16 % is half of it; 6 % of a limit of 4 % is more, though less in itself.
-    wide, narrow = moved(0.5, limit=0.16), moved(1.5, limit=0.04)
-    shift = shift_of([(wide, narrow)] * 5)
-    assert shift is not None
-    assert shift.change == pytest.approx(expm1(0.06))
-    assert shift.voting == 5
+@pytest.mark.parametrize(
+    ("moves", "vote"),
+    [
+        # (limits, limit): 6 % of a limit of 16 % is less than 2 % of one of 4 %.
+        ([(0.375, 0.16), (0.5, 0.04), (3.0, 0.04)], (0.02, 0.04)),
+        ([(3.0, 0.04), (0.1, 0.04)], (0.004, 0.04)),
+        ([(-3.0, 0.04), (-0.1, 0.04)], (-0.004, 0.04)),
+        ([(-3.0, 0.04), (-1.0, 0.04), (1.0, 0.04), (3.0, 0.04)], (-0.04, 0.04)),
+        ([(2.0, 0.04)], (0.08, 0.04)),
+        ([], None),
+    ],
+    ids=["three", "two worse", "two better", "either way", "one", "none"],
+)
+def test_a_test_votes_once_with_its_timing_in_the_middle(
+    moves: list[tuple[float, float]], vote: tuple[float, float] | None
+) -> None:
+    found = vote_of(moved(limits, limit=limit) for limits, limit in moves)
+    assert found == (None if vote is None else pytest.approx(vote))
+
+
+def test_a_vote_may_be_of_one_source() -> None:
+    kernel = moved(2, metric=replace(TIME, source=Source.DEVICE))
+    verdicts = [kernel, moved(0.1)]
+    assert vote_of(verdicts, Source.DEVICE) == pytest.approx((0.08, LOG_LIMIT))
+    assert vote_of(verdicts, Source.WALL) == pytest.approx((0.004, LOG_LIMIT))
+    assert vote_of(verdicts, Source.REALTIME) is None
+
+
+@pytest.mark.parametrize(("move", "does"), [(0.039, False), (0.041, True), (-0.2, False)])
+def test_controls_bear_a_shift_out_from_half_of_it_on(move: float, does: bool) -> None:
+    assert bears_out(Shift(expm1(0.08), 5, 8), expm1(move)) is does
+
+
+@pytest.mark.parametrize(
+    ("changes", "limit", "move"),
+    [
+        # The error is 1.2533 · limit / 3.4 / sqrt(controls): 1.2533 %, then half and a third of it.
+        ([0.02], 0.034, 0.02 - 0.012533**2 / 0.02),
+        ([-0.02], 0.034, -(0.02 - 0.012533**2 / 0.02)),
+        ([0.0125], 0.034, 0.0),
+        ([0.01, 0.02, 0.04, 0.02], 0.034, 0.02 - 0.0062665**2 / 0.02),
+        ([0.006] * 4, 0.034, 0.0),
+        ([0.0] * 4 + [0.5] * 5, 0.034, 0.5 - (0.012533 / 3) ** 2 / 0.5),
+    ],
+)
+def test_controls_are_believed_as_far_as_they_stand_out_from_their_error(
+    changes: list[float], limit: float, move: float
+) -> None:
+    found = machine_move([Move(change, limit) for change in changes])
+    assert found == pytest.approx(expm1(move), rel=1e-9)
+
+
+def test_no_controls_show_nothing() -> None:
+    assert machine_move([]) is None
+
+
+@pytest.mark.parametrize(
+    ("metric", "samples", "move"),
+    [
+        (TIME, (110.0, 120.0, 130.0), log(1.2)),
+        (RATE, (80.0,), log(1 / 0.8)),
+        (TIME, (), None),
+        (TIME, (110.0, nan), None),
+        (TIME, (0.0,), None),
+        (COUNT, (110.0,), None),
+    ],
+)
+def test_how_far_a_metric_moved_when_it_was_measured_again(
+    metric: Metric, samples: tuple[float, ...], move: float | None
+) -> None:
+    verdict = moved(0.1, metric=metric)._replace(centre=100.0)
+    found = moved_again(verdict, samples)
+    assert found == (None if move is None else pytest.approx((move, LOG_LIMIT)))
 
 
 @pytest.mark.parametrize("metric", [COUNT, CHECKSUM, Metric("pcc", "", kind=Kind.ACCURACY)])
 def test_what_is_not_compared_by_ratio_says_nothing_about_the_machine(metric: Metric) -> None:
-    assert shift_of([[moved(2, metric=metric)]] * 5) is None
+    assert shift_of([[moved(2, metric=metric)]] * 8) is None
 
 
 def test_tests_without_a_comparison_have_no_vote() -> None:
     without = [Verdict(TIME, Outcome.NO_BASELINE, Reason.NEW_TEST, observed=5.0)]
-    shift = shift_of([*[[moved(2)]] * 5, *[without] * 20, []])
+    shift = shift_of([*[[moved(2)]] * 3, *[without] * 20, []])
     assert shift is not None
-    assert shift.voting == 5
+    assert shift.voting == 3
 
 
 @pytest.mark.parametrize(
@@ -127,18 +210,21 @@ def test_a_shift_is_taken_off_as_a_ratio() -> None:
     assert after.reason is Reason.SHIFTED
 
 
-@pytest.mark.parametrize("metric", [TIME, RATE], ids=["time", "rate"])
 @pytest.mark.parametrize(
-    ("again", "outcome"),
-    [((3.5, 2.9), Outcome.SHIFTED), ((3.5, 3.1), Outcome.REGRESSED)],
-    ids=["as slow as the machine", "slower each time"],
+    ("change", "machine", "before", "outcome"),
+    [
+        (0.5, 0.6, Outcome.WITHIN, Outcome.SHIFTED),  # beyond its limit, but not of itself
+        (0.5, 0.4, Outcome.WITHIN, Outcome.WITHIN),
+        (0.9, None, Outcome.WITHIN, Outcome.WITHIN),
+        (1.1, 2.0, Outcome.REGRESSED, Outcome.REGRESSED),  # its controls did not clear it
+        (1.1, None, Outcome.REGRESSED, Outcome.REGRESSED),
+        (-1.1, 3.0, Outcome.IMPROVED, Outcome.IMPROVED),
+    ],
 )
-def test_the_shift_is_taken_off_every_measurement(
-    metric: Metric, again: tuple[float, ...], outcome: Outcome
+def test_once_measured_again_the_controls_decide(
+    change: float, machine: float | None, before: Outcome, outcome: Outcome
 ) -> None:
-    """Four limits off on a machine that is two limits slower, and measured again on it."""
-    sign = -1 if metric is RATE else 1
-    confirmed = tuple(100 * exp(sign * limits * LOG_LIMIT) for limits in again)
-    verdict = moved(4, metric=metric)._replace(centre=100.0, confirmed=confirmed)
+    slower = None if machine is None else expm1(machine * LOG_LIMIT)
+    verdict = moved(change)._replace(outcome=before, confirmed=(100.0,), machine=slower)
     (after,) = explain_by_shift([verdict], Shift(expm1(2 * LOG_LIMIT), 5, 5))
     assert after.outcome is outcome

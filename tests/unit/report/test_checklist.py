@@ -12,8 +12,11 @@ from pytest_ttnn_perf.records.verdict import (
     Verdict,
 )
 from pytest_ttnn_perf.report.checklist import (
+    confirm_heading,
     confirm_line,
+    controls_line,
     shift_line,
+    shift_refuted_line,
     shown,
 )
 
@@ -82,4 +85,32 @@ def test_shift_says_how_much_of_how_many_and_what_differs() -> None:
     assert shift_line(shift) == (
         "environment shifted: 12.3 % slower as a whole (4 of 6 tests moved the same way); "
         "governor powersave, at the baselines performance; load 9 on 8"
+    )
+
+
+@pytest.mark.parametrize(
+    ("tests", "controls", "what"),
+    [(1, 0, "1 test"), (2, 3, "2 tests and 3 controls"), (0, 1, "1 control")],
+)
+def test_a_confirm_pass_says_what_it_measures(tests: int, controls: int, what: str) -> None:
+    assert confirm_heading(tests, controls, number=1, passes=2) == (
+        f"ttnn-perf: confirm pass 1 of 2: measuring {what} again in a fresh process"
+    )
+
+
+@pytest.mark.parametrize(
+    ("controls", "move", "text"),
+    [
+        (3, 0.021, "3 controls: 2.1 % slower than their baselines"),
+        (1, -0.021, "1 control: 2.1 % faster than its baseline"),
+        (8, 0.0001, "8 controls: as fast as their baselines"),
+    ],
+)
+def test_controls_say_what_the_machine_does(controls: int, move: float, text: str) -> None:
+    assert controls_line(controls, move) == f"ttnn-perf: {text}"
+
+
+def test_a_shift_that_controls_refute() -> None:
+    assert shift_refuted_line(Shift(0.1, 5, 8)) == (
+        "ttnn-perf: not the environment: 5 of 8 tests moved, and the controls did not"
     )

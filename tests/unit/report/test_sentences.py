@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from pytest_ttnn_perf.records.metric import Metric, Source
 from pytest_ttnn_perf.records.observation import MetricObservation, Observation
 from pytest_ttnn_perf.records.verdict import Outcome, Reason, Verdict
-from pytest_ttnn_perf.report.sentences import Rerun, remedy
+from pytest_ttnn_perf.report.sentences import Rerun, remedy, sentence
 
 RERUN = "pytest t.py::t --ttnn-perf-update"
 UPDATES = Rerun().updates("t.py::t")
@@ -94,3 +96,45 @@ def test_kernels_are_profiled_by_ttlang_without_a_perf_dump() -> None:
 @pytest.mark.parametrize("source", [Source.WALL, Source.REPLAY, Source.SIM])
 def test_what_ran_on_no_device_has_no_profile(source: Source) -> None:
     assert Rerun().full_profile(observed(source)) is None
+
+
+SLOWER = Verdict(
+    Metric("t", "ms"),
+    Outcome.REGRESSED,
+    observed=12.0,
+    centre=10.0,
+    change=0.2,
+    limit=0.05,
+    samples=5,
+    sessions=4,
+    runs=4,
+)
+
+
+@pytest.mark.parametrize(
+    ("change", "basis"),
+    [
+        ({}, ""),
+        ({"provisional": True, "runs": 1}, "; one run seen"),
+        ({"provisional": True, "runs": 2}, "; 2 runs seen"),
+        ({"assumed": True}, "; sample noise assumed"),
+        ({"confirmed": (11.0, 13.0), "machine": 0.0}, "; confirm passes: 11.00 ms, 13.00 ms"),
+        (
+            {"confirmed": (11.0,), "machine": 0.034},
+            "; confirm passes: 11.00 ms, without 3.4 % that the machine was slower",
+        ),
+        (
+            {"confirmed": (11.0,), "machine": -0.034},
+            "; confirm passes: 11.00 ms, without 3.4 % that the machine was faster",
+        ),
+        (
+            {"confirmed": (11.0,)},
+            "; confirm passes: 11.00 ms; nothing to compare the machine with",
+        ),
+    ],
+)
+def test_a_sentence_says_what_it_rests_on(change: dict[str, Any], basis: str) -> None:
+    assert sentence(SLOWER._replace(**change)) == (
+        "t 12.00 ms, baseline 10.00 ms: 20.0 % slower, limit 5.0 % "
+        f"(5 samples against 4 sessions{basis})"
+    )

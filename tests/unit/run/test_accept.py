@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
 import pytest
 
+from pytest_ttnn_perf.cli.baseline_accept import Measured, join_records
 from pytest_ttnn_perf.gate.judge import judge_test
 from pytest_ttnn_perf.records.baseline import (
     Accepted,
@@ -15,7 +19,18 @@ from pytest_ttnn_perf.records.metric import Kind, Metric, Source
 from pytest_ttnn_perf.records.observation import JudgedTest, MetricObservation, Observation
 from pytest_ttnn_perf.records.settings import Update
 from pytest_ttnn_perf.records.verdict import Outcome, Reason, Verdict
-from pytest_ttnn_perf.run.update import Action, action_for, plan
+from pytest_ttnn_perf.run.update import (
+    Action,
+    action_for,
+    plan,
+    sessions_of,
+    sessions_to_append,
+)
+from tests.harness.baselines import stored as stored_test
+from tests.harness.baselines import times
+
+if TYPE_CHECKING:
+    from tests.harness.baselines import Desk
 
 METRIC = Metric("t", "ms")
 NOW = Accepted("2026-11-16T00:00:00Z", reason="because")
@@ -49,18 +64,20 @@ def test_every_outcome_under_every_update(
     assert [action_for(verdict, update) for update in updates] == [new, improved, everything]
 
 
-def after(stored: TestBaseline | None, value: float, update: Update) -> TestBaseline | None:
+def after(
+    stored: TestBaseline | None, value: float, update: Update, run_id: str = "run"
+) -> TestBaseline | None:
     """Return the baseline after one more run; None when nothing is written."""
     run = Observation("t.py::t", {"t": MetricObservation(METRIC, (value,))})
-    change = plan(JudgedTest(run, judge_test(run, stored)), update, accepted=NOW)
+    change = plan(JudgedTest(run, judge_test(run, stored)), update, accepted=NOW, run=run_id)
     return change(stored) if change else None
 
 
 def grown(*values: float, update: Update = Update.IMPROVED) -> MetricBaseline:
     """Return the baseline that runs with an update each leave behind."""
     stored: TestBaseline | None = None
-    for value in values:
-        stored = after(stored, value, update) or stored
+    for number, value in enumerate(values):
+        stored = after(stored, value, update, f"run-{number}") or stored
     assert stored is not None
     return stored.metrics["t"]
 
@@ -76,13 +93,75 @@ def test_one_accept_after_another_does_not_make_the_steps_look_like_noise() -> N
 def test_the_longer_of_two_histories_tells_the_spread() -> None:
     stored = grown(100, 101, 100, 80, 60)
     assert [session.median for session in stored.sessions] == [100, 101, 100, 60]
+    assert [session.run for session in stored.sessions] == ["run-0", "run-1", "run-2", "run-4"]
+
+
+def test_two_runs_are_a_longer_history_than_many_sessions_of_one() -> None:
+    night = [Session(100, 1, 5, "night")] * 10
+    since = [Session(80, 1, 5, run) for run in ("a", "b")]
+    stored = TestBaseline(NOW, {"t": MetricBaseline(METRIC, (*night, *since), since=10)})
+    changed = after(stored, 50, Update.IMPROVED, "c")
+    assert changed is not None
+    assert [session.run for session in changed.metrics["t"].sessions] == ["a", "b", "c"]
+
+
+def seen(*values: float) -> JudgedTest:
+    """Return a test that was measured once, and again as often as there are more values."""
+    first, *again = ((value,) for value in values)
+    run = Observation("t.py::t", {"t": MetricObservation(METRIC, first, tuple(again))})
+    stored = TestBaseline(NOW, {"t": grown(100, 100, 100)})
+    return JudgedTest(run, judge_test(run, stored))
+
+
+def test_what_becomes_a_baseline_is_stored_with_its_run() -> None:
+    judged = seen(50, 51, 52)
+    change = plan(judged, Update.IMPROVED, accepted=NOW, run="night")
+    assert change is not None
+    stored = change(None).metrics["t"]
+    assert stored.sessions == tuple(Session(value, 0, 1, "night") for value in (50, 51, 52))
+    assert stored.runs == 1
+
+
+def test_records_of_several_runs_give_sessions_of_each() -> None:
+    records = [("a", seen(101, 100.5)), ("b", seen(102)), ("c", seen(150))]
+    told = {name: [(s.median, s.run) for s in each] for name, each in sessions_of(records).items()}
+    assert told == {"t": [(101, "a"), (100.5, "a"), (102, "b"), (150, "c")]}
+    # Only what is within its limits is appended, and of that the first measurement.
+    added = {
+        name: [(s.median, s.run) for s in each]
+        for name, each in sessions_to_append(records).items()
+    }
+    assert added == {"t": [(101, "a"), (102, "b")]}
+
+
+def test_records_joined_keep_what_the_machine_did_in_each() -> None:
+    """The second record's suspect was measured beside controls; the first was none."""
+    steady, suspect = seen(100), seen(130, 131)
+    moved = replace(suspect.observation.metrics["t"], machine=(0.3, 0.31))
+    suspect = replace(suspect, observation=replace(suspect.observation, metrics={"t": moved}))
+    records = [Measured("a.json", steady, "a"), Measured("b.json", suspect, "b")]
+    joined = join_records(records).metrics["t"]
+    assert list(joined.confirmations) == [(130,), (131,)]
+    assert list(joined.machine) == [None, 0.3, 0.31]
+    assert not join_records([records[0]] * 2).metrics["t"].machine
+
+
+def test_several_records_are_accepted_as_the_runs_they_are(desk: Desk) -> None:
+    desk.store("t.py::t", stored_test(times(10, 10, 10)))
+    for name, values in (("a", [20, 20.2, 20]), ("b", [21, 21, 21.1])):
+        desk.record(f"{name}.json", tests={"t.py::t": values}, id=name)
+    ran = desk.run("accept", "a.json", "b.json", "--update", "all", "--reason", "batch 8")
+    assert ran.code == 0
+    found = desk.find("t.py::t")
+    assert found is not None
+    assert [(s.median, s.run) for s in found.metrics["latency"].current] == [(20, "a"), (21, "b")]
 
 
 @pytest.mark.parametrize(
     ("measured", "added"),
     [
-        ((106.0, 100.5), [106]),
-        ((100.0 / 1.06, 100.5), [94.33962]),
+        ((110.0, 100.5), [110]),
+        ((100.0 / 1.1, 100.5), [90.90909]),
         ((119.0, 100.5), [119]),
         ((121.0, 100.5), []),
         ((100.0 / 1.21, 100.5), []),
@@ -98,7 +177,7 @@ def test_what_was_cleared_adds_the_first_measurement_not_the_one_that_cleared_it
     run = Observation("t.py::t", {"t": observed})
     judged = JudgedTest(run, judge_test(run, stored))
     assert judged.verdicts[0].outcome is Outcome.WITHIN
-    change = plan(judged, Update.IMPROVED, accepted=NOW)
+    change = plan(judged, Update.IMPROVED, accepted=NOW, run="run")
     result = change(stored) if change else stored
     assert result is not None
     assert [session.median for session in result.metrics["t"].sessions] == [100, *added]
@@ -115,6 +194,6 @@ def test_what_depends_on_other_tests_is_not_judged_and_leaves_the_file(value: fl
     verdicts = judge_test(run, stored)
 
     assert [verdict.metric.name for verdict in verdicts] == ["t"]
-    change = plan(JudgedTest(run, verdicts), Update.IMPROVED, accepted=NOW)
+    change = plan(JudgedTest(run, verdicts), Update.IMPROVED, accepted=NOW, run="run")
     assert change is not None
     assert list(change(stored).metrics) == ["t"]

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from math import expm1, log
+from math import expm1, hypot, inf, log, sqrt
 
 import pytest
 
 from pytest_ttnn_perf.experiments.calibrate import Calibrated, calibrate_metrics
 from pytest_ttnn_perf.gate.judge import DEFAULT_POLICY
-from pytest_ttnn_perf.gate.power import alarm_rate, noise_of, smallest_caught
+from pytest_ttnn_perf.gate.power import Seeing, noise_of
 from pytest_ttnn_perf.gate.ratios import band_of, centre_of
 from pytest_ttnn_perf.records.metric import Kind, Metric
 from pytest_ttnn_perf.records.observation import NO_LIMITS, Limits, MetricObservation, Observation
@@ -43,8 +43,9 @@ def test_columns_follow_from_the_limit_and_the_noise_of_the_sessions(confirm: in
     limit = band_of(stored, NO_LIMITS, policy=DEFAULT_POLICY).limit
     assert noise.between_sd is not None
     assert noise.centre_sd is not None
-    gate = {"limit": limit, "session_sd": noise.between_sd, "centre_sd": noise.centre_sd}
-    caught = smallest_caught(**gate, measurements=1 + confirm)
+    # That nights differ by 1.5 % is in the baseline, which is of one, and in the next run.
+    centre_sd = hypot(noise.centre_sd, 0.015)
+    seeing = Seeing(limit, noise.between_sd, 0.015, centre_sd, 1 + confirm)
     assert row == Calibrated(
         test="t.py::t",
         baseline=stored,
@@ -52,8 +53,8 @@ def test_columns_follow_from_the_limit_and_the_noise_of_the_sessions(confirm: in
         within=noise.within_sd,
         between=noise.between_sd,
         limit=expm1(limit),
-        false_alarms=alarm_rate(**gate, measurements=1 + confirm),
-        caught=expm1(caught),
+        false_alarms=seeing.alarm_rate(),
+        caught=expm1(seeing.smallest_caught()),
     )
     # By hand: scaled MADs of 1 %, and the deviation of three logarithms.
     assert row.within == pytest.approx(1.4826 * 0.01, rel=0.02)
@@ -62,7 +63,7 @@ def test_columns_follow_from_the_limit_and_the_noise_of_the_sessions(confirm: in
 
 def test_one_session_tells_a_limit_and_nothing_of_the_noise_between_sessions() -> None:
     row = only_row(RUNS[0])
-    assert row.limit == pytest.approx(0.0512, rel=0.01)
+    assert row.limit == pytest.approx(expm1(3.4 * 0.015 * sqrt(2)))
     assert (row.between, row.false_alarms, row.caught) == (None, None, None)
 
 
@@ -75,6 +76,5 @@ def test_limits_of_the_test_count() -> None:
 
 def test_noise_beyond_any_measure_has_a_number() -> None:
     row = only_row(timed(1e-90), timed(1e90))
-    assert row.limit > 1e100
     assert row.caught is not None
-    assert row.caught >= row.limit
+    assert 1e100 < row.caught < inf

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
-from math import nan
+from math import exp, hypot, log, nan
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from pytest_ttnn_perf.gate.judge import judge_test
+from pytest_ttnn_perf.gate.machine import Move
 from pytest_ttnn_perf.records.baseline import Accepted, MetricBaseline, Session, TestBaseline
 from pytest_ttnn_perf.records.hardware import Configuration
 from pytest_ttnn_perf.records.metric import Better, Kind, Metric, Source
@@ -17,9 +18,12 @@ from pytest_ttnn_perf.records.observation import JudgedTest, Limits, MetricObser
 from pytest_ttnn_perf.records.settings import Update
 from pytest_ttnn_perf.records.verdict import Outcome, Reason
 from pytest_ttnn_perf.run.confirm import add_confirmation, in_question
+from pytest_ttnn_perf.run.controls import MachineMoves
 from tests.behaviour.turns import IN_WORKERS, id_of, latencies, write_turns
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from pytest_ttnn_perf.records.verdict import Verdict
     from tests.harness.project import Project
 
@@ -48,7 +52,8 @@ def observed(**values: float) -> Observation:
 
 def stored(*names: str) -> TestBaseline:
     """Return a baseline of 100 for each metric."""
-    metrics = {name: MetricBaseline(metric(name), (Session(100, 0, 1),) * 3) for name in names}
+    runs = tuple(Session(100, 0, 1, run) for run in "abc")
+    metrics = {name: MetricBaseline(metric(name), runs) for name in names}
     return TestBaseline(Accepted("now"), metrics)
 
 
@@ -70,6 +75,21 @@ def passes_of(observation: Observation, name: str) -> list[list[float]]:
 
 def verdict_on(observation: Observation, name: str) -> Verdict:
     return {verdict.metric.name: verdict for verdict in judged(observation).verdicts}[name]
+
+
+#: No control tells.
+UNKNOWN = (MachineMoves(()), MachineMoves(()))
+
+
+def confirmed(
+    before: Observation,
+    names: Iterable[str],
+    again: Observation,
+    *,
+    number: int = 1,
+    moves: tuple[MachineMoves, MachineMoves] = UNKNOWN,
+) -> Observation:
+    return add_confirmation(before, names, again, number=number, moves=moves)
 
 
 MIXED = observed(slow=120, rate_slow=80, fast=50, rate_fast=200, same=100, new=5)
@@ -110,7 +130,9 @@ def test_a_gain_that_is_blocked_is_not_measured_again(beside: dict[str, float]) 
     run = replace(run, metrics=changed)
     baseline = stored(*(name for name in run.metrics if name != "new"))
     if "noisy" in beside:
-        noisy = MetricBaseline(metric("noisy"), tuple(Session(m, 0, 1) for m in (50, 100, 200)))
+        noisy = MetricBaseline(
+            metric("noisy"), tuple(Session(m, 0, 1, str(m)) for m in (50, 100, 200))
+        )
         baseline = replace(baseline, metrics={**baseline.metrics, "noisy": noisy})
     test = JudgedTest(run, judge_test(run, baseline))
     found = [in_question(test, update, passes=2) for update in (Update.NEW, Update.IMPROVED)]
@@ -122,7 +144,7 @@ def test_a_gain_beside_a_suspect_is_measured_along_with_it() -> None:
     run = observed(slow=120, fast=50)
     for number in (1, 2):
         names = in_question(judged(run), Update.IMPROVED, passes=2)
-        run = add_confirmation(run, names, observed(slow=100, fast=50), number=number)
+        run = confirmed(run, names, observed(slow=100, fast=50), number=number)
     assert [len(each.confirmations) for each in run.metrics.values()] == [1, 2]
     assert not in_question(judged(run), Update.IMPROVED, passes=2)
     assert verdict_on(run, "fast").outcome is Outcome.IMPROVED
@@ -140,7 +162,7 @@ def test_a_test_that_went_wrong_is_not_measured_again(change: dict[str, Any]) ->
 def test_only_what_is_in_question_is_taken_from_a_confirm_pass() -> None:
     before = observed(slow=120, same=100, count=100)
     again = observed(slow=121, same=500, count=7, more=1)
-    after = add_confirmation(before, ["slow"], again, number=1)
+    after = confirmed(before, ["slow"], again)
     assert after.metrics.keys() == before.metrics.keys()
     assert passes_of(after, "slow") == [[121]]
     for name in ("same", "count"):
@@ -165,7 +187,7 @@ def test_only_what_is_in_question_is_taken_from_a_confirm_pass() -> None:
     ids=["raised", "problem", "configuration", "not recorded"],
 )
 def test_a_pass_that_goes_wrong_confirms_nothing(again: Observation, why: str) -> None:
-    run = add_confirmation(observed(slow=120, same=100), ["slow"], again, number=2)
+    run = confirmed(observed(slow=120, same=100), ["slow"], again, number=2)
     assert run.unconfirmed == f"confirm pass 2: {why}"
     verdict = verdict_on(run, "slow")
     assert (verdict.outcome, verdict.reason) == (Outcome.NO_DATA, Reason.NOT_CONFIRMED)
@@ -175,12 +197,77 @@ def test_a_pass_that_goes_wrong_confirms_nothing(again: Observation, why: str) -
 
 def test_a_pass_without_a_number_confirms_nothing() -> None:
     again = replace(observed(slow=100), metrics={"slow": MetricObservation(metric("slow"), (nan,))})
-    run = add_confirmation(observed(slow=120), ["slow"], again, number=1)
+    run = confirmed(observed(slow=120), ["slow"], again)
     verdict = verdict_on(run, "slow")
     assert (verdict.outcome, verdict.detail) == (
         Outcome.NO_DATA,
         "confirm pass 1: not finite",
     )
+
+
+#: Three equal runs of single samples: the limit is 3.4 · 0.015 · sqrt(1 + 4/9), a logarithm.
+LIMIT = 3.4 * 0.015 * hypot(1, 2 / 3)
+
+
+def at(limits: float) -> float:
+    """Return the time that is worse than its baseline by so many limits."""
+    return 100 * exp(limits * LIMIT)
+
+
+@pytest.mark.parametrize(
+    ("measured", "asked"),
+    [
+        ((0.69,), False),
+        ((0.71,), True),
+        ((0.9, 0.51), True),
+        ((3.0, 0.49), False),
+        ((3.0, 2.0), True),
+        ((3.0, 2.0, 2.0), False),  # there are no more passes
+    ],
+)
+def test_a_first_measurement_near_the_limit_is_in_question_until_one_is_far_from_it(
+    measured: tuple[float, ...], asked: bool
+) -> None:
+    run = observed(t=at(measured[0]))
+    for limits in measured[1:]:
+        run = confirmed(run, ["t"], observed(t=at(limits)))
+    assert questions(run)[0] == ({"t"} if asked else set())
+
+
+@pytest.mark.parametrize(
+    ("passed", "outcome"),
+    [
+        ((0.9,), Outcome.WITHIN),
+        ((1.1,), Outcome.NO_DATA),
+        ((0.9, 0.6), Outcome.WITHIN),
+        ((0.9, 2.0), Outcome.NO_DATA),  # together beyond the limit, which nothing refutes
+        ((2.0, 0.6), Outcome.NO_DATA),
+    ],
+)
+@pytest.mark.parametrize("failed", [(), (nan,), (0.0,), (-1.0,)], ids=str)
+def test_a_pass_that_fails_leaves_only_what_was_plainly_within_its_limit(
+    failed: tuple[float, ...], passed: tuple[float, ...], outcome: Outcome
+) -> None:
+    run = observed(t=at(passed[0]))
+    for limits in passed[1:]:
+        run = confirmed(run, ["t"], observed(t=at(limits)))
+    last = replace(run, metrics={"t": MetricObservation(metric("t"), failed)})
+    run = confirmed(run, ["t"], last)
+    assert verdict_on(run, "t").outcome is outcome
+    assert questions(run) == [set()] * 4
+
+
+def test_each_pass_is_told_with_what_the_machine_did() -> None:
+    first, again = (
+        MachineMoves([{Source.WALL: Move(change, 1e-6)}]) for change in (log(1.1), log(1.2))
+    )
+    kernel = MetricObservation(replace(metric("kernel"), source=Source.DEVICE), (130.0,))
+    run = observed(slow=130)
+    run = replace(run, metrics={**run.metrics, "kernel": kernel})
+    run = confirmed(run, ["slow", "kernel"], run, moves=(first, again))
+    run = confirmed(run, ["slow"], run, number=2, moves=(again, first))
+    assert run.metrics["slow"].machine == pytest.approx((0.1, 0.2, 0.1))
+    assert run.metrics["kernel"].machine == (None, None)
 
 
 def test_a_record_is_judged_anew_as_it_was_judged_in_the_run(project: Project) -> None:
