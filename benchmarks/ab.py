@@ -108,7 +108,8 @@ def _both(scene: Scene, chance: random.Random) -> tuple[str, str]:
     """Return what either way says of one run."""
     quiet = Machine(chance)
     sessions = tuple(
-        session_of(MetricObservation(TIME, ()), quiet.samples(0.0)) for _ in range(SESSIONS)
+        session_of(MetricObservation(TIME, ()), quiet.samples(0.0), f"night {number}")
+        for number in range(SESSIONS)
     )
     drifted = math.copysign(DRIFTED, scene.drift)
     turns = _in_turns(Machine(chance, scene.drift, drifted), scene.change)

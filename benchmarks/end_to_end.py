@@ -1,7 +1,7 @@
 """The real gate on work of a known amount: more work must fail by name, the same must pass.
 
-    python benchmarks/end_to_end.py [--changed 20] [--unchanged 50] [--sessions 10]
-        [--work device|compute] [--models 3] [--seed N]
+    python benchmarks/end_to_end.py [--work neighbour|device|compute] [--changed 20]
+        [--unchanged 30] [--models 8] [--runs 10] [--sessions 3] [--seed N]
         [--out PAGE.md] [--note TEXT] [--keep DIR]
 
 Drives ``ttnn-perf calibrate`` and ``pytest --ttnn-perf`` in a temporary project, one real process
@@ -32,7 +32,10 @@ if TYPE_CHECKING:
 
     from benchmarks.e2e.project import Project
 
-MORE: Final = 0.15
+#: How much more work is done, by kind of work; and the usual numbers of changed and unchanged runs
+#: and of tests.
+MORE: Final = {"device": 0.15, "compute": 0.15, "neighbour": 0.10}
+USUAL: Final = {"device": (20, 50, 3), "compute": (20, 50, 3), "neighbour": (20, 30, 8)}
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -41,10 +44,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     command = (
         f"python benchmarks/end_to_end.py --work {options.work} --changed {options.changed} "
-        f"--unchanged {options.unchanged} --sessions {options.sessions} "
+        f"--unchanged {options.unchanged} --sessions {options.sessions} --runs {options.runs} "
         f"--models {options.models} --seed {options.seed}"
     )
-    found = Findings(command, options.work, MORE, options.note)
+    found = Findings(command, options.work, MORE[options.work], options.note)
     try:
         with tempfile.TemporaryDirectory() as name:
             folder = options.keep or Path(name)
@@ -62,16 +65,20 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(description="The real gate on work of a known amount")
-    parser.add_argument("--changed", type=int, default=20, help="runs with one test slowed")
-    parser.add_argument("--unchanged", type=int, default=50, help="runs with the same work")
-    parser.add_argument("--sessions", type=int, default=10, help="sessions in the baseline")
-    parser.add_argument("--work", choices=projects.KINDS, default="device")
-    parser.add_argument("--models", type=int, default=3, help="tests in the project")
+    parser.add_argument("--changed", type=int, help="runs with one test slowed")
+    parser.add_argument("--unchanged", type=int, help="runs with the same work")
+    parser.add_argument("--sessions", type=int, default=3, help="sessions of the first run")
+    parser.add_argument("--runs", type=int, default=10, help="runs in the baseline")
+    parser.add_argument("--work", choices=projects.KINDS, default="neighbour")
+    parser.add_argument("--models", type=int, help="tests in the project")
     parser.add_argument("--seed", type=int, default=20261116, help="of the order of runs")
     parser.add_argument("--out", type=Path, help="the page to write")
     parser.add_argument("--note", default="", help="what readers of the page must know of this run")
     parser.add_argument("--keep", type=Path, help="a new folder for the project")
     options = parser.parse_args(arguments)
+    for name, usual in zip(("changed", "unchanged", "models"), USUAL[options.work], strict=True):
+        if getattr(options, name) is None:
+            setattr(options, name, usual)
     if not 2 <= options.models <= projects.MOST_MODELS:
         parser.error(f"--models: expected 2 to {projects.MOST_MODELS}, found {options.models}")
     if min(options.changed, options.unchanged) < 1:
@@ -88,15 +95,21 @@ def _measure(project: Project, found: Findings, options: argparse.Namespace) -> 
     plan: list[str | None] = [chance.choice(project.tests) for _ in range(options.changed)]
     plan += [None] * options.unchanged
     chance.shuffle(plan)
-    _say(f"baseline of {options.sessions} sessions")
+    _say(f"baseline of {options.runs} runs, the first of {options.sessions} sessions")
     start_s = time.monotonic()
     found.calibration = project.calibrate(options.sessions)
+    quiet_s = project.update(options.runs - 1)
     found.calibration_s = time.monotonic() - start_s
     records = project.folder / "records"
     records.mkdir()
     for number, slowed in enumerate(plan, start=1):
         record = records / f"{number:04}.json"
-        attempt = run_once(project, slowed, more=MORE, record=record)
+        after_s = None
+        if options.work == "neighbour":
+            after_s = quiet_s * chance.uniform(*projects.BEGINS)
+        attempt = run_once(
+            project, slowed, more=found.more, record=record, neighbour_after_s=after_s
+        )
         found.attempts.append(attempt)
         name = slowed.rpartition("::")[2] if slowed else "no test"
         _say(

@@ -1,10 +1,12 @@
-"""How often the gate is wrong, beside the rules of other tools: a simulation.
+"""How often the gate is wrong: night after night, and beside the rules of other tools.
 
-    python benchmarks/gate_quality.py [--trials 20000] [--seed N] [--out PAGE.md] [--formulas]
+    python benchmarks/gate_quality.py [--suites 4] [--nights 90] [--seeds N,N,...]
+        [--trials 20000] [--walks 2000] [--seed N] [--out PAGE.md] [--formulas]
 
-Prints a line per noise model, then the report; ``--out`` also writes it, with a plot beside it.
-Interrupted, it prints what it has and writes nothing. ``--formulas`` compares other forms of the
-gate's limit instead. Exit code 1 if a bar is not met.
+Simulates kinds of runners over many nights, then single tests of several noise models, then the
+ratchet of nightly updates. Prints a line for each as it is done, then the report; ``--out`` also
+writes it, with a plot beside it. Interrupted, it prints what it has and writes nothing.
+``--formulas`` compares other forms of the gate's limit instead. Exit code 1 if a bar is not met.
 """
 
 from __future__ import annotations
@@ -19,9 +21,10 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from benchmarks.quality import machine, ours, ratchet, report, tables, trials
+from benchmarks.quality import nights, ours, package_night, ratchet, report, tables, trials
 from benchmarks.quality.noise import MODELS, WILD
 from benchmarks.quality.plot import power_curves
+from benchmarks.quality.runners import RUNNERS, Runner
 from benchmarks.quality.study import Study
 
 if TYPE_CHECKING:
@@ -34,22 +37,47 @@ OTHERS = tuple(trials.Setting(*each) for each in ((10, 3), (10, 1), (5, 5), (30,
 #: The plot needs more points than the tables show.
 MAIN_EFFECTS = (0.0, 0.01, 0.02, 0.03, 0.04, 0.05, 0.06, 0.08, 0.10)
 EFFECTS = (0.0, 0.02, 0.03, 0.05, 0.10)
-#: By how much a whole machine is slower, and the noise of the tests on it.
-SLOWER = (0.03, 0.07, 0.15)
-SHIFTED_MODELS = frozenset({"session 1 %", "session 2 %", "bimodal sessions", "mixture"})
+#: The models of the ratchet: those whose sessions differ, and the plain ones.
+RATCHETED = {noise.name for noise in MODELS if noise.basic} | {
+    "AR(0.9) + session", "bad host", "bimodal sessions", "mixture",
+}  # fmt: skip
+#: Suites as small as these are judged by the package's own run as well.
+CHECKED = (
+    Runner("noisy", "", tests=12, session_sd=0.02),
+    Runner("several timings", "", tests=6, timings=3, session_sd=0.02),
+    Runner("throttled", "", tests=12, throttle=0.05),
+    Runner("throttled within the run", "", tests=20, throttle=0.07, begins="within"),
+    Runner("few", "", tests=4, throttle=0.06),
+    Runner("machine", "", tests=9, timings=2, machine_sd=0.03),
+    Runner("two kinds", "", tests=10, slow_share=0.3, slow=0.05),
+)
+#: Suites that are judged by the package, of each of these; and the most that live side by side.
+CHECKED_SUITES, MOST_SUITES = 6, 120
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description="How often the gate is wrong: a simulation")
+    parser.add_argument("--suites", type=int, default=4, help="of 200 tests, per runner and seed")
+    parser.add_argument("--nights", type=int, default=nights.NIGHTS, help="per suite")
+    parser.add_argument("--seeds", type=_seeds, default=(11, 12, 13), help="of the nights")
     parser.add_argument("--trials", type=int, default=20_000, help="per model and setting")
     parser.add_argument("--walks", type=int, default=2_000, help="tests per model in the ratchet")
-    parser.add_argument("--seed", type=int, default=20261116)
+    parser.add_argument("--seed", type=int, default=20261116, help="of all but the nights")
     parser.add_argument("--out", type=Path, help="the page to write; the plot goes beside it")
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1)
     parser.add_argument("--formulas", action="store_true", help="compare other limits instead")
     options = parser.parse_args(arguments)
-    command = f"python benchmarks/gate_quality.py --trials {options.trials} --seed {options.seed}"
-    found = report.Findings(command, walks=options.walks)
+    words = {
+        "suites": options.suites, "nights": options.nights,
+        "seeds": ",".join(map(str, options.seeds)), "trials": options.trials,
+        "walks": options.walks, "seed": options.seed,
+    }  # fmt: skip
+    command = " ".join(
+        ["python benchmarks/gate_quality.py", *(f"--{name} {word}" for name, word in words.items())]
+    )
+    found = report.Findings(
+        command, walks=options.walks, nights=options.nights, seeds=options.seeds
+    )
     # Interrupts are for this process alone: it stops its workers and keeps what they gave.
     with ProcessPoolExecutor(options.jobs, initializer=_ignore_interrupts) as workers:
         try:
@@ -78,6 +106,7 @@ def _simulate(
     workers: ProcessPoolExecutor, found: report.Findings, options: argparse.Namespace
 ) -> None:
     start = time.monotonic()
+    _live(workers, found, options, start=start)
     for number, setting in enumerate((MAIN, *OTHERS)):
         effects = EFFECTS if number else MAIN_EFFECTS
         study = Study(setting, effects, options.trials)
@@ -90,7 +119,7 @@ def _simulate(
         }
         for count in (1, 2, 3, 5, 10, 20)
     }
-    for formula in (ours.SHIPPED, ours.PLAIN, ours.ONE_COUNTS):
+    for formula in (ours.SHIPPED, ours.PLAIN, ours.UNCLIPPED):
         result = trials.run(
             WILD, FULL, report.WILD_EFFECTS, trials=options.trials, seed=(options.seed, 98),
             formula=formula,
@@ -98,19 +127,54 @@ def _simulate(
         found.wild.append((formula.name, result))
     print(f"{_clock(start)} {WILD.name}", flush=True)
     work = partial(ratchet.run, walks=options.walks, drift=0.001, seed=(options.seed, 99))
-    for each in workers.map(work, [noise for noise in MODELS if not noise.walk]):
+    for each in workers.map(work, [noise for noise in MODELS if noise.name in RATCHETED]):
         found.ratchets.append(each)
         print(f"{_clock(start)} ratchet {each.noise.name}", flush=True)
+
+
+def _live(
+    workers: ProcessPoolExecutor,
+    found: report.Findings,
+    options: argparse.Namespace,
+    *,
+    start: float,
+) -> None:
+    """Let suites live on every kind of runner; seeds of one runner are parts of one row."""
     jobs = [
-        workers.submit(machine.run, noise, slower=by, runs=200, seed=(options.seed, 97, number))
-        for noise in MODELS
-        if noise.name in SHIFTED_MODELS
-        for number, by in enumerate(SLOWER)
+        [
+            workers.submit(
+                nights.run, runner, suites=_suites(runner, options.suites), nights=options.nights,
+                seed=(seed, number),
+            )
+            for seed in options.seeds
+        ]
+        for number, runner in enumerate(RUNNERS)
+    ]  # fmt: skip
+    checks = [
+        workers.submit(package_night.check, runner, suites=CHECKED_SUITES, seed=(seed, number))
+        for seed in options.seeds
+        for number, runner in enumerate(CHECKED)
     ]
-    for job in jobs:
-        shifted = job.result()
-        found.machines.append(shifted)
-        print(f"{_clock(start)} slower machine, {shifted.noise.name}", flush=True)
+    for parts in jobs:
+        row = nights.joined([part.result() for part in parts])
+        found.rows.append(row)
+        reds, low, high = row.reds_a_month()
+        print(
+            f"{_clock(start)} {row.runner.name}: {reds:.2f} ({low:.2f}-{high:.2f}) false reds a "
+            f"month, found at 5 %: {row.power(0.05):.1%}",
+            flush=True,
+        )
+    found.checked = sum(check.result() for check in checks)
+
+
+def _suites(runner: Runner, wanted: int) -> int:
+    """Return how many suites live side by side, for about as many test-nights of each runner."""
+    many = wanted * 200 // runner.tests // max(1, runner.timings // 2)
+    return max(2, min(many, MOST_SUITES))
+
+
+def _seeds(text: str) -> tuple[int, ...]:
+    return tuple(map(int, text.split(",")))
 
 
 def _fill(

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 from benchmarks.quality.study import wilson
 from benchmarks.quality.tables import table
+from pytest_ttnn_perf.gate.judge import DEFAULT_POLICY
 from pytest_ttnn_perf.records.verdict import Outcome
 
 if TYPE_CHECKING:
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
 TITLES: Final = {
     "device": "Waiting for a device",
     "compute": "Computing on the host",
+    "neighbour": "Beside a neighbour that begins in the middle of the run",
 }
 _WORDS: Final = {
     "device": """\
@@ -30,6 +32,12 @@ processor time of a few calls before the baseline is recorded, and stays the sam
 needs processors that are otherwise idle. Where other processes take turns on them, unchanged work
 does take longer, sessions of the baseline differ by as much, and the bars are missed: read the
 figures beside the share that others took.""",
+    "neighbour": """\
+The same work in shorter calls, recorded on a quiet machine. In every run that counts, one busy
+process per processor begins at some moment between 20 % and 80 % of the time that a quiet run
+takes, and stays until the run ends: tests before it are as fast as ever, those after it are much
+slower, and so is everything that is measured again. An unchanged run may end with exit code 6, for
+the machine is slower as a whole; no test may fail.""",
 }
 _OPENING: Final = """\
 # End to end
@@ -39,14 +47,15 @@ test that does more fail by its name, and do those that do the same pass? `bench
 measured every figure on this page and wrote it; the command stands above each set of figures.
 Another machine, or another hour, gives other figures.
 
-- In a temporary project, `ttnn-perf calibrate --write` records a baseline. Then come runs of
-  `pytest --ttnn-perf` with all settings at their defaults, **changed** and **unchanged** in random
-  order. In a changed run one of the tests, drawn at random, does more work.
+- In a temporary project, `ttnn-perf calibrate --write` records a first run, and
+  `pytest --ttnn-perf --ttnn-perf-update` some more. Then come runs of `pytest --ttnn-perf` with all
+  settings at their defaults, **changed** and **unchanged** in random order. In a changed run one of
+  the tests, drawn at random, does more work.
 - Outcomes come from the run records, never from printed text; exit code and JUnit report of pytest
   must agree with them.
 - A **first alarm** is a test that the gate would have failed on its first measurement: the record
   judged again without its confirm passes, as with `--ttnn-perf-confirm 0`. A **cleared** suspect is
-  one that a confirm pass found within its limit.
+  one that confirm passes took that back of.
 - Brackets hold a 95 % bound: the rule of three (3 / N) for none of N, Wilson's interval otherwise.
 
 What it shows: the parts work together, from the test's process to the exit code, and they do so
@@ -148,7 +157,7 @@ def _counts(found: Findings) -> str:
             )
         ),
     ]
-    note = "" if len(found.calibration) >= 5 else _NO_SHIFT
+    note = "" if len(found.calibration) >= DEFAULT_POLICY.least_shift_tests else _NO_SHIFT
     unchanged = found.runs(changed=False)
     wrong = sum(not each.right for each in unchanged)
     first = sum(map(_is_alarm, unchanged))
@@ -159,7 +168,7 @@ def _counts(found: Findings) -> str:
     return f"{table(head, rows)}\n{table(runs[0], runs[1:])}\n{_filled(rates + note)}"
 
 
-_NO_SHIFT: Final = " Of fewer than five tests the gate never says that the environment shifted."
+_NO_SHIFT: Final = " Of so few tests the gate never says that the environment shifted."
 
 
 def _noise(found: Findings) -> str:

@@ -11,11 +11,16 @@ import shutil
 import signal
 import subprocess
 import sys
+import threading
 import time
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from string import ascii_lowercase
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 ACCELERATOR: Final = Path(__file__).parents[2] / "examples" / "accelerator.py"
 LEAST_CALL_MS: Final = 50
@@ -23,6 +28,10 @@ LEAST_CALL_MS: Final = 50
 STEP_MS: Final = 10
 #: Above the least: what the amount is set by may have been a moment of slow clocks.
 COMPUTE_MS: Final = 60
+#: Runs beside a neighbour must be short; a call is still longer than a turn on a processor.
+NEIGHBOUR_MS: Final = 20
+#: The neighbour begins within this part of the time that a quiet run takes.
+BEGINS: Final = (0.2, 0.8)
 #: No command here takes nearly as long unless it hangs.
 PATIENCE_S: Final = 1800.0
 STOPPING_S: Final = 20.0
@@ -43,7 +52,7 @@ AMOUNTS = json.loads(Path(__file__).with_name("amounts.json").read_text())
 def test_model(ttnn_perf, name):
 """
 #: The test file by kind of work. Amounts: µs of device time, rounds of hashing.
-_TESTS: Final = {
+_TESTS: Final[dict[str, str]] = {
     "device": f"""{_HEAD}import numpy as np
 from accelerator import Accelerator
 {_BODY}    device, x = Accelerator(), np.eye(8)
@@ -55,6 +64,8 @@ from accelerator import Accelerator
 {_BODY}    ttnn_perf.measure(pbkdf2_hmac, "sha256", b"model", b"salt", AMOUNTS[name])
 """,
 }
+#: The same work, with a busy process per processor from the middle of the run on.
+_TESTS["neighbour"] = _TESTS["compute"]
 KINDS: Final = tuple(_TESTS)
 
 
@@ -111,15 +122,30 @@ class Project:
         assert [row["test"] for row in found] == list(self.tests), found
         return list(found)
 
-    def gate(self, record: Path) -> Ran:
-        """Run the gate as a user does.
+    def update(self, runs: int) -> float:
+        """Add so many runs to the baseline, as on as many nights; return the seconds of one."""
+        seconds = 0.0
+        for number in range(runs):
+            log = self.folder / f"update-{number}.log"
+            start_s = time.monotonic()
+            code = self._run(["pytest", "--ttnn-perf", "--ttnn-perf-update"], log)
+            seconds = time.monotonic() - start_s
+            if code not in {0, 6}:
+                told = log.read_text(encoding="utf-8")
+                message = f"pytest --ttnn-perf-update ended with exit code {code}\n{told}"
+                raise SystemExit(message)
+        return seconds
+
+    def gate(self, record: Path, *, neighbour_after_s: float | None = None) -> Ran:
+        """Run the gate as a user does; if asked, with a neighbour from some moment on.
 
         Beside the record it leaves pytest's own report of what failed, as JUnit XML.
         """
         log, junit = record.with_suffix(".log"), record.with_suffix(".xml")
         start_s, used_s, busy_s = time.monotonic(), _children_s(), _busy_s()
         words = ["pytest", "--ttnn-perf", "--ttnn-perf-json", str(record), "--junitxml", str(junit)]
-        code = self._run(words, log, errors=subprocess.STDOUT)
+        with _neighbour(neighbour_after_s):
+            code = self._run(words, log, errors=subprocess.STDOUT)
         seconds = time.monotonic() - start_s
         others = None
         if busy_s is not None:
@@ -146,6 +172,30 @@ class Project:
                 raise
 
 
+@contextmanager
+def _neighbour(after_s: float | None) -> Iterator[None]:
+    """Keep all processors busy from ``after_s`` on; not at all for None."""
+    if after_s is None:
+        yield
+        return
+    busy: list[subprocess.Popen[bytes]] = []
+
+    def begin() -> None:
+        words = [sys.executable, "-c", "while True: pass"]
+        busy.extend(subprocess.Popen(words) for _ in range(os.cpu_count() or 1))
+
+    timer = threading.Timer(after_s, begin)
+    timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()
+        timer.join()
+        for process in busy:
+            process.kill()
+            process.wait()
+
+
 def make(folder: Path, kind: str, *, models: int) -> Project:
     """Write the project. How much each model works is settled here, once and for all."""
     names = ascii_lowercase[:models]
@@ -153,8 +203,10 @@ def make(folder: Path, kind: str, *, models: int) -> Project:
         amounts = {name: 1000 * (LEAST_CALL_MS + STEP_MS * i) for i, name in enumerate(names)}
     else:
         round_ms = _round_ms()
+        least_ms = least_call_ms(kind) + COMPUTE_MS - LEAST_CALL_MS
+        step_ms = 0 if kind == "neighbour" else STEP_MS
         amounts = {
-            name: math.ceil((COMPUTE_MS + STEP_MS * i) / round_ms) for i, name in enumerate(names)
+            name: math.ceil((least_ms + step_ms * i) / round_ms) for i, name in enumerate(names)
         }
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "test_models.py").write_text(_TESTS[kind], encoding="utf-8")
@@ -163,6 +215,11 @@ def make(folder: Path, kind: str, *, models: int) -> Project:
     text = "[tool.pytest.ini_options]\n[tool.ttnn_perf]\n"
     (folder / "pyproject.toml").write_text(text, encoding="utf-8")
     return Project(folder, amounts)
+
+
+def least_call_ms(kind: str) -> int:
+    """Return how long every call of this kind of work takes at least."""
+    return NEIGHBOUR_MS if kind == "neighbour" else LEAST_CALL_MS
 
 
 def _round_ms() -> float:

@@ -6,7 +6,7 @@ import xml.etree.ElementTree as ET
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
-from benchmarks.e2e.project import LEAST_CALL_MS
+from benchmarks.e2e.project import least_call_ms
 from pytest_ttnn_perf.analysis.captures.detect import read_run
 from pytest_ttnn_perf.baselines.store import BaselineStore
 from pytest_ttnn_perf.records.settings import Settings
@@ -61,6 +61,7 @@ class Attempt:
     fastest_ms: float | None = None
     environment: Environment | None = None
     trouble: str | None = None
+    neighbour: bool = False
 
     @property
     def caught(self) -> bool:
@@ -84,7 +85,10 @@ class Attempt:
         """Whether the run ended as it must, exit code and all."""
         if self.accused or not self.consistent:
             return False
-        return self.caught if self.slowed else self.ran.code == PASSED
+        if self.slowed:
+            return self.caught
+        # With a neighbour on it, the machine is slower: that is the answer then.
+        return self.ran.code == PASSED or (self.neighbour and self.ran.code == SHIFTED)
 
     @property
     def words(self) -> str:
@@ -101,10 +105,18 @@ class Attempt:
         return "; ".join(parts)
 
 
-def run_once(project: Project, slowed: str | None, *, more: float, record: Path) -> Attempt:
+def run_once(
+    project: Project,
+    slowed: str | None,
+    *,
+    more: float,
+    record: Path,
+    neighbour_after_s: float | None = None,
+) -> Attempt:
     """Run the gate with ``slowed`` doing more work, and read the record that it leaves."""
     project.set_work(slowed, more=more)
-    attempt = Attempt(slowed, project.gate(record))
+    ran = project.gate(record, neighbour_after_s=neighbour_after_s)
+    attempt = Attempt(slowed, ran, neighbour=neighbour_after_s is not None)
     if not record.exists():
         return replace(attempt, trouble=f"no run record; see {record.with_suffix('.log')}")
     reported = _failed_in_pytest(record.with_suffix(".xml"))
@@ -224,7 +236,7 @@ class Findings:
         accusing = sum(bool(each.accused) for each in changed)
         failures = sum(not each.right for each in unchanged)
         same = sum(each.consistent and each.reproduced for each in self.attempts)
-        fastest = self.fastest_ms
+        fastest, least = self.fastest_ms, least_call_ms(self.kind)
         shown = "not measured" if fastest is None else f"{fastest:.1f} ms"
         runs, total = f"of {len(changed)} runs", len(self.attempts)
         return [
@@ -243,7 +255,7 @@ class Findings:
                 0 < same == total,
             ),
             (
-                f"the shortest of all calls took {shown} (at least {LEAST_CALL_MS} ms)",
-                fastest is not None and fastest >= LEAST_CALL_MS,
+                f"the shortest of all calls took {shown} (at least {least} ms)",
+                fastest is not None and fastest >= least,
             ),
         ]

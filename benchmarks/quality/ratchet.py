@@ -1,4 +1,4 @@
-"""250 nightly updates of one test, by the package's own judge and planner: does the centre walk?"""
+"""Nightly updates of one test, by the package's own judge and planner: does the centre walk?"""
 
 from __future__ import annotations
 
@@ -11,9 +11,8 @@ import numpy as np
 from benchmarks.quality.noise import Noise, draw
 from benchmarks.quality.ours import metric_of
 from pytest_ttnn_perf.gate.judge import DEFAULT_POLICY, judge_test
-from pytest_ttnn_perf.gate.ratios import band_of
+from pytest_ttnn_perf.gate.ratios import band_of, centre_of, is_open
 from pytest_ttnn_perf.records.baseline import MAX_SESSIONS, Accepted, TestBaseline
-from pytest_ttnn_perf.records.metric import median
 from pytest_ttnn_perf.records.observation import (
     NO_LIMITS,
     JudgedTest,
@@ -28,7 +27,7 @@ if TYPE_CHECKING:
     from benchmarks.quality import Array
     from pytest_ttnn_perf.records.metric import Metric
 
-NIGHTS = 250
+NIGHTS = 180
 #: A night measures once, and again up to twice.
 PASSES = 3
 SAMPLES = 10
@@ -92,12 +91,11 @@ def _walk(nights: Array, metric: Metric, truth: float, *, until_caught: bool = F
             if until_caught:
                 break
         accepts += verdict.outcome is Outcome.IMPROVED
-        change = plan(judged, Update.IMPROVED, accepted=ACCEPTED)
+        change = plan(judged, Update.IMPROVED, accepted=ACCEPTED, run=f"night {number}")
         baseline = change(baseline) if change else baseline
         number += 1
     assert baseline is not None
-    current = baseline.metrics[metric.name].current
-    centre = median([math.log(session.median) for session in current])
+    centre = math.log(centre_of(baseline.metrics[metric.name]))
     return Walk(math.expm1(centre - truth), accepts, failures, caught)
 
 
@@ -106,31 +104,32 @@ def _next_that_matters(
 ) -> int:
     """Return the next night that can fail or change anything; the number of nights for none.
 
-    Once a baseline is full, a night within its limits is a pass that is not even written.
+    Once a baseline is full, a night that is not measured again is a pass, not even written.
     """
     if baseline is None or len(baseline.metrics[metric.name].current) < MAX_SESSIONS:
         return number
-    centre, limit, gain, noise = band_of(
-        baseline.metrics[metric.name], NO_LIMITS, policy=DEFAULT_POLICY
-    )
-    if noise > math.log1p(DEFAULT_POLICY.too_noisy):
+    policy = DEFAULT_POLICY
+    of = band_of(baseline.metrics[metric.name], NO_LIMITS, policy=policy)
+    if of.noise > math.log1p(policy.too_noisy):
         return number
-    changes = firsts[number:] - centre
-    (beyond,) = np.nonzero((changes > limit) | (changes < -gain))
+    changes = firsts[number:] - of.centre
+    (beyond,) = np.nonzero((changes > policy.screen * of.limit) | (changes < -of.gain))
     return number + int(beyond[0]) if len(beyond) else len(firsts)
 
 
 def _judge(
     passes: list[tuple[float, ...]], metric: Metric, baseline: TestBaseline | None
 ) -> JudgedTest:
-    """Judge a night as a run does: what is beyond the limit, or new, is measured again."""
+    """Judge a night as a run does: what is near the limit, better or new, is measured again."""
     again = len(passes) if baseline is None else 1
     while True:
         observed = MetricObservation(metric, passes[0], confirmations=tuple(passes[1:again]))
         observation = Observation("test", {metric.name: observed})
         verdicts = judge_test(observation, baseline)
+        (verdict,) = verdicts
         # Confirming stops at the first measurement that does not agree.
-        beyond = verdicts[0].outcome in {Outcome.REGRESSED, Outcome.IMPROVED}
-        if not beyond or again == len(passes):
+        by_numbers = verdict.outcome in {Outcome.REGRESSED, Outcome.WITHIN}
+        doubtful = by_numbers and is_open(verdict, observed, policy=DEFAULT_POLICY)
+        if again == len(passes) or not (doubtful or verdict.outcome is Outcome.IMPROVED):
             return JudgedTest(observation, verdicts)
         again += 1

@@ -13,7 +13,6 @@ from benchmarks.quality.trials import ABLATIONS, OURS
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from benchmarks.quality.machine import Shifted
     from benchmarks.quality.ratchet import Ratchet, Walk
     from benchmarks.quality.trials import Result
 
@@ -143,7 +142,7 @@ def sizes(studies: Sequence[Study]) -> str:
 
 def limits(found: Mapping[int, Mapping[float, float]]) -> str:
     spreads = list(next(iter(found.values())))
-    head = ["sessions", *(f"{100 * spread:g} %" for spread in spreads)]
+    head = ["runs", *(f"{100 * spread:g} %" for spread in spreads)]
     rows = [
         [str(count), *(f"{100 * limit:.1f} %" for limit in by_spread.values())]
         for count, by_spread in found.items()
@@ -186,25 +185,6 @@ def ratchets(found: Sequence[Ratchet]) -> str:
                 slower,
             ]
         )
-    return table(head, rows)
-
-
-def machines(found: Sequence[Shifted]) -> str:
-    head = [
-        "noise", "machine slower by", "shift seen", "unchanged tests that fail",
-        "the same, confirms as they are", "slowed test named",
-    ]  # fmt: skip
-    rows = [
-        [
-            each.noise.name,
-            f"{each.slower:.0%}".replace("%", " %"),
-            f"{each.seen} of {each.runs}",
-            f"{each.innocent / each.runs:.2f}",
-            f"{each.innocent_without / each.runs:.2f}",
-            f"{each.named} of {each.runs}",
-        ]
-        for each in found
-    ]
     return table(head, rows)
 
 
