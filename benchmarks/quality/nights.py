@@ -126,18 +126,15 @@ class _Gate:
         self.stored = Histories(int(np.prod(self.shape)), runner.samples)
         self.by_session = name != GATES[0]
         self.counts = Counts([0] * suites)
-        #: What a reference computation showed of the machine when a test was last accepted.
-        self.reference: Array = np.zeros(self.shape[:2])
 
-    def record(self, times: Array, shown: Array) -> None:
+    def record(self, times: Array) -> None:
         """Begin all baselines anew with (sessions, suites, tests, timings, samples) times."""
         everywhere = np.ones(self.stored.runs.shape[1], dtype=bool)
         self.stored.replace(everywhere, *self._sessions(times), as_runs=self.by_session)
-        self.reference[:] = shown[:, -1:]
 
     def append(self, times: Array, where: Array | None = None) -> None:
         """Add the first of the measurements where there is room."""
-        room = self.stored.sessions[SINCE] < MAX_SESSIONS
+        room = self.stored.runs[SINCE] < MAX_SESSIONS
         chosen = room if where is None else room & where.ravel()
         logs, mads = self._sessions(times[:1])
         self.stored.append(chosen, logs[chosen], mads[chosen], as_runs=self.by_session)
@@ -152,21 +149,18 @@ class _Gate:
         of = previous.band(self.stored) if self.by_session else ours.band(self.stored, metric)
         return of.shaped(*self.shape)
 
-    def judge(
-        self, of: Band, logs: Array, weather: Weather, shown: Array, at: Array | None = None
-    ) -> Night:
+    def judge(self, of: Band, logs: Array, weather: Weather, at: Array | None = None) -> Night:
         """Judge tonight's run of each suite, or of those ``at`` some places: bands and logs too."""
         changes = [each - of.centre for each in logs]
         updates = self.runner.updates
         if self.by_session:
             return previous.judge(of, changes, updates=updates)
         chosen = slice(None) if at is None else at
-        reference = (shown - self.reference.mean(axis=1)[:, None])[chosen]
-        return suite.judge(of, changes, weather.seconds[chosen], reference, updates=updates)
+        return suite.judge(of, changes, weather.seconds[chosen], updates=updates)
 
-    def live(self, of: Band, times: Array, logs: Array, weather: Weather, shown: Array) -> None:
+    def live(self, of: Band, times: Array, logs: Array, weather: Weather) -> None:
         """Judge a night of unchanged code, count, and update the baselines if that is due."""
-        night = self.judge(of, logs, weather, shown)
+        night = self.judge(of, logs, weather)
         counts = self.counts
         for at, number in enumerate(night.red.sum(axis=1)):
             counts.reds[at] += int(number)
@@ -184,12 +178,8 @@ class _Gate:
             where = night.accepted.ravel()
             logs_by_cell, mads = self._sessions(times[: 1 + suite.PASSES])
             self.stored.accept(where, logs_by_cell[where], mads[where], as_runs=self.by_session)
-            tests = night.accepted.any(axis=2)
-            self.reference = np.where(tests, shown[:, -1:], self.reference)
 
-    def try_regressions(
-        self, of: Band, logs: Array, weather: Weather, shown: Array, slowed: Array
-    ) -> None:
+    def try_regressions(self, of: Band, logs: Array, weather: Weather, slowed: Array) -> None:
         """Count the nights on which one test of a suite, slower by some share, is named.
 
         In suites of many tests a larger regression is taken to be found where a smaller one is, and
@@ -207,7 +197,7 @@ class _Gate:
                 slower = logs[:, at].copy()
                 slower[:, np.arange(len(at)), slowed[at]] += log1p(effect)
                 part = Band(*(each[at] for each in of))
-                night = self.judge(part, slower, weather, shown, at)
+                night = self.judge(part, slower, weather, at)
                 found[at] = night.red[np.arange(len(at)), slowed[at]]
             self.counts.found[effect] = self.counts.found.get(effect, 0) + int(found.sum())
         self.counts.tried += len(suites)
@@ -221,18 +211,18 @@ def run(runner: Runner, *, suites: int, nights: int, seed: tuple[int, ...]) -> R
     _record(gates, weather)
     for number in range(nights):
         weather.next_night()
-        times, shown = weather.measure(suite.MEASUREMENTS)
+        times = weather.measure(suite.MEASUREMENTS)
         if runner.anew and number and number % MONTH == 0:
             for gate in gates:
-                gate.record(times[: 1 + suite.PASSES], shown)
+                gate.record(times[: 1 + suite.PASSES])
             continue
         logs = np.log(np.median(times, axis=-1))
         slowed = chance.integers(0, runner.tests, suites)
         for gate in gates:
             of = gate.band()
             if number % TRIED_EVERY == 0:
-                gate.try_regressions(of, logs, weather, shown, slowed)
-            gate.live(of, times, logs, weather, shown)
+                gate.try_regressions(of, logs, weather, slowed)
+            gate.live(of, times, logs, weather)
     return Row(runner, {gate.name: gate.counts for gate in gates})
 
 
@@ -240,12 +230,12 @@ def _record(gates: list[_Gate], weather: Weather) -> None:
     """Record baselines: a new one is measured three times in its night, then once each night."""
     runner = weather.runner
     count = runner.one_hour or 1 + suite.PASSES
-    times, shown = weather.measure(count, calm=True)
+    times = weather.measure(count, calm=True)
     for gate in gates:
-        gate.record(times, shown)
+        gate.record(times)
     for _ in range(runner.recorded - 1 if not runner.one_hour else 0):
         for _ in range(runner.apart):
             weather.next_night()
-        times, _ = weather.measure(1, calm=True)
+        times = weather.measure(1, calm=True)
         for gate in gates:
             gate.append(times)

@@ -165,8 +165,7 @@ What these figures stand on:
 - A red test stays red in the next nights if its deviation does: each night counts.
 - Regressions are tried in one test per suite, drawn at random, on every second night, and are
   forgotten afterwards. All timings of the test are slower.
-- A suite of one test has no controls. There a reference computation shows the whole machine's
-  part, with an error of 1 %.
+- A suite of one test has no controls: nothing there tells the machine from the test.
 - Runners are seeded with {seeds}. The constants of the gate were chosen with other seeds.
 - The simulation judges whole suites at once. On {checked} tests of small suites it was held against
   the package's own run: the same tests fail, the same shifts are believed, the same results are

@@ -106,7 +106,10 @@ def _next_that_matters(
 
     Once a baseline is full, a night that is not measured again is a pass, not even written.
     """
-    if baseline is None or len(baseline.metrics[metric.name].current) < MAX_SESSIONS:
+    if baseline is None:
+        return number
+    current = baseline.metrics[metric.name].current
+    if len({session.run for session in current}) < MAX_SESSIONS:
         return number
     policy = DEFAULT_POLICY
     of = band_of(baseline.metrics[metric.name], NO_LIMITS, policy=policy)

@@ -24,8 +24,6 @@ BASE_NS = 1e6
 POOL = (-0.03, -0.01, 0.01, 0.03)
 #: One night in so many is one on which something happens.
 EVERY = 3
-#: The error of a reference computation, as a logarithm.
-REFERENCE_SD = 0.01
 
 
 @dataclass(frozen=True)
@@ -148,19 +146,15 @@ class Weather:
             by_pass[:, 1:] += np.log1p(runner.throttle)
         return at_first[..., None], by_pass
 
-    def measure(self, count: int, *, calm: bool = False) -> tuple[Array, Array]:
-        """Return (measurements, suites, tests, timings, samples) times, and what a reference shows.
-
-        The latter is (suites, measurements), as logarithms.
-        """
+    def measure(self, count: int, *, calm: bool = False) -> Array:
+        """Return (measurements, suites, tests, timings, samples) times."""
         at_first, by_pass = self.levels(calm=calm)
         last = MEASUREMENTS - 1
         passes = [
             self._one_pass(by_pass[:, min(number, last)], 0.0 if number else at_first)
             for number in range(count)
         ]
-        shown = by_pass + REFERENCE_SD * self.chance.standard_normal(by_pass.shape)
-        return np.stack(passes), shown
+        return np.stack(passes)
 
     def _one_pass(self, machine: Array, happening: Array | float) -> Array:
         runner, shape = self.runner, self.test.shape

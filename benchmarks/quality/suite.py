@@ -33,8 +33,6 @@ MEASUREMENTS = 2 + PASSES
 MOST_CONTROLS, LEAST_CONTROLS = 8, 3
 #: Controls that take no longer than this, all together, are not worth saving.
 CHEAP_S = 1.0
-#: How far a reference computation is believed, as the limit of a control would be.
-REFERENCE_LIMIT = log1p(0.05)
 
 
 @dataclass
@@ -53,14 +51,11 @@ class Night:
     again: Array
 
 
-def judge(
-    of: Band, changes: Sequence[Array], seconds: Array, reference: Array, *, updates: bool
-) -> Night:
+def judge(of: Band, changes: Sequence[Array], seconds: Array, *, updates: bool) -> Night:
     """Judge one run of suites.
 
     Bands and changes are (suites, tests, timings), a change array for each measurement that may be
-    taken; ``seconds`` (suites, tests) is how long tests take, and ``reference`` (suites, passes)
-    what a reference computation shows of the machine.
+    taken; ``seconds`` (suites, tests) is how long tests take.
     """
     first = changes[0]
     flat = Band(*(part.ravel() for part in of))
@@ -84,7 +79,7 @@ def judge(
     for at in np.nonzero((near | better).any(axis=(1, 2)) | worse)[0].tolist():
         run = _Run(
             Band(*(part[at] for part in of)), limit[at], outcome[at].copy(), seconds[at],
-            [each[at] for each in changes], reference[at], vote[at], vote_limit[at],
+            [each[at] for each in changes], vote[at], vote_limit[at],
             updates=updates,
         )  # fmt: skip
         run.confirm(float(move[at]) if moved[at] else None)
@@ -130,7 +125,6 @@ class _Run:
     outcome: Array
     seconds: Array
     changes: list[Array]
-    reference: Array
     vote: Array
     vote_limit: Array
     updates: bool
@@ -175,16 +169,17 @@ class _Run:
                     self.explained[:] = False
                     passes = 1 + PASSES
             asked = self.in_question()
-            moves = self._first_move(asked), now
+            moves = (self._first_move(asked), now)
             if now is None and self.shift is None:
-                moves = (self._reference_move(number),) * 2
+                moves = (None, None)  # nothing to compare the machine with
             otherwise = self.shift.change if self.shift else 0.0
             first, later = (otherwise if each is None else each for each in moves)
             self._take(asked & suspects[:, None], number, first, later)
 
     def in_question(self) -> Array:
         """Return the timings that the package would measure again."""
-        at_first = self.changes[0] > POLICY.screen * self.of.limit
+        shift = log1p(max(self.shift.change, 0.0)) if self.shift else 0.0
+        at_first = self.changes[0] - shift > POLICY.screen * self.of.limit
         again = self.least > POLICY.agree * self.of.limit
         near = np.where(self.counts == 0, at_first, again)
         by_numbers = (self.outcome == WITHIN) | (self.outcome == REGRESSED)
@@ -221,9 +216,6 @@ class _Run:
     def _first_move(self, asked: Array) -> float | None:
         steady = ~asked.any(axis=1) & self._steady()
         return _moved(self.vote[steady], self.vote_limit[steady])
-
-    def _reference_move(self, number: int) -> float | None:
-        return machine_move([Move(float(self.reference[number]), REFERENCE_LIMIT)])
 
     def _take(self, asked: Array, number: int, first: float, now: float) -> None:
         tests, timings = np.nonzero(asked)
