@@ -33,11 +33,13 @@ needs processors that are otherwise idle. Where other processes take turns on th
 does take longer, sessions of the baseline differ by as much, and the bars are missed: read the
 figures beside the share that others took.""",
     "neighbour": """\
-The same work in shorter calls, recorded on a quiet machine. In every run that counts, one busy
-process per processor begins at some moment between 20 % and 80 % of the time that a quiet run
-takes, and stays until the run ends: tests before it are as fast as ever, those after it are much
-slower, and so is everything that is measured again. An unchanged run may end with exit code 6, for
-the machine is slower as a whole; no test may fail.""",
+Calls that wait 20 ms for a stand-in of a device and hash on the host for about a millisecond,
+recorded on a quiet machine. In every run that counts, one busy process per processor begins at some
+moment between 20 % and 80 % of the time that a quiet run takes, and stays until the run ends: tests
+before it are as fast as ever, the host's part of those after it is slower, and so it is in all that
+is measured again. An unchanged run may end with exit code 6, for the machine is slower as a whole;
+no test may fail.
+""",
 }
 _OPENING: Final = """\
 # End to end
