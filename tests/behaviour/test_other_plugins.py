@@ -197,7 +197,7 @@ def test_all_processes_have_the_seed_that_is_shown(beside: Beside) -> None:
 
     (shown,) = re.findall(r"--randomly-seed=(\d+)", ran.text)
     seeds = (beside.project.path / "seeds").read_text().split()
-    assert seeds == [shown] * 4
+    assert seeds == [shown] * 6  # what is fine is measured again beside what is slow
 
 
 @plugin("pytest_sugar", "sugar")
