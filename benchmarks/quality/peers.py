@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from pytest_ttnn_perf.gate.ratios import t_quantile
+from pytest_ttnn_perf.gate.paired import t_quantile
 
 if TYPE_CHECKING:
     from benchmarks.quality import Array

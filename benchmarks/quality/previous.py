@@ -16,7 +16,7 @@ import numpy as np
 from benchmarks.quality.history import SINCE, Histories, middle
 from benchmarks.quality.ours import Band
 from benchmarks.quality.suite import PASSES, Night
-from pytest_ttnn_perf.gate.ratios import t_quantile
+from pytest_ttnn_perf.gate.paired import t_quantile
 
 if TYPE_CHECKING:
     from benchmarks.quality import Array

@@ -20,8 +20,9 @@ from pytest_ttnn_perf.records.ops import OpGroups
 
 #: The version of the baseline file's schema that this code writes.
 BASELINE_FORMAT: Final = 2
-#: Sessions kept on each side of the last accept. A full list is never rolled: dropping the
-#: oldest session for the newest would let the centre creep by steps too small to fail.
+#: Sessions kept on each side of the last accept; those of one run count as one. A full list is
+#: never rolled: dropping the oldest for the newest would let the centre creep by steps too small
+#: to fail.
 MAX_SESSIONS: Final = 20
 
 

@@ -211,8 +211,7 @@ def action_for(verdict: Verdict, update: Update) -> Action:
                 return Action.ADD
             return Action.REPLACE if update is Update.ALL else Action.BLOCK
         case Outcome.WITHIN:
-            room = min(verdict.sessions, verdict.runs or verdict.sessions) < MAX_SESSIONS
-            return Action.APPEND if room and update is not Update.NEW else Action.KEEP
+            return Action.APPEND if _has_room(verdict) and update is not Update.NEW else Action.KEEP
         case Outcome.SHIFTED:
             return Action.KEEP
         case Outcome.IMPROVED:
@@ -224,11 +223,16 @@ def action_for(verdict: Verdict, update: Update) -> Action:
             return Action.ACCEPT if acceptable else Action.BLOCK
 
 
+def _has_room(verdict: Verdict) -> bool:
+    """Return whether a baseline takes a session more: many of one run are one of twenty."""
+    return min(verdict.sessions, verdict.runs or verdict.sessions) < MAX_SESSIONS
+
+
 def _following(part: Verdict, total: Action, *, measured: bool) -> Action:
     """Return what becomes of a part that changed: it is accepted with its total, and only then."""
     if total not in {Action.ACCEPT, Action.REPLACE}:
         room = part.observed is not None and part.centre is not None and measured
-        return total if room and part.sessions < MAX_SESSIONS else Action.KEEP
+        return total if room and _has_room(part) else Action.KEEP
     if not measured:
         return Action.REMOVE
     if part.observed is None:

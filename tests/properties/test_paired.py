@@ -10,8 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pytest_ttnn_perf.gate.judge import DEFAULT_POLICY
-from pytest_ttnn_perf.gate.paired import Paired, Plan, Round, estimate, judge_rounds
-from pytest_ttnn_perf.gate.ratios import t_quantile
+from pytest_ttnn_perf.gate.paired import Paired, Plan, Round, estimate, judge_rounds, t_quantile
 from pytest_ttnn_perf.records.metric import Better, Metric, Source
 from pytest_ttnn_perf.records.observation import NO_LIMITS, Limits
 from pytest_ttnn_perf.records.verdict import Outcome

@@ -113,6 +113,17 @@ def seen(*values: float) -> JudgedTest:
     return JudgedTest(run, judge_test(run, stored))
 
 
+def test_twenty_sessions_of_one_run_leave_room_for_nineteen_other_runs() -> None:
+    """A calibration fills a baseline with one run, which alone would stay provisional for good."""
+    one_run = tuple(Session(10.0, 0.01, 10, "calibrated") for _ in range(20))
+    baseline: TestBaseline | None = TestBaseline(NOW, {"t": MetricBaseline(METRIC, one_run)})
+    for night in range(19):
+        baseline = after(baseline, 10.0, Update.IMPROVED, f"night {night}")
+        assert baseline is not None
+    assert (len(baseline.metrics["t"].sessions), baseline.metrics["t"].runs) == (39, 20)
+    assert after(baseline, 10.0, Update.IMPROVED, "another") is None
+
+
 def test_what_becomes_a_baseline_is_stored_with_its_run() -> None:
     judged = seen(50, 51, 52)
     change = plan(judged, Update.IMPROVED, accepted=NOW, run="night")
