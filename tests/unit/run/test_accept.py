@@ -119,7 +119,7 @@ def test_twenty_sessions_of_one_run_leave_room_for_nineteen_other_runs() -> None
     baseline: TestBaseline | None = TestBaseline(NOW, {"t": MetricBaseline(METRIC, one_run)})
     for night in range(19):
         baseline = after(baseline, 10.0, Update.IMPROVED, f"night {night}")
-        assert baseline is not None
+    assert baseline is not None
     assert (len(baseline.metrics["t"].sessions), baseline.metrics["t"].runs) == (39, 20)
     assert after(baseline, 10.0, Update.IMPROVED, "another") is None
 
