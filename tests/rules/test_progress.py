@@ -60,6 +60,32 @@ def test_the_whole_progress() -> None:
     )
 
 
+@pytest.mark.parametrize(
+    ("findings", "number", "state"),
+    [
+        # A program cache that is on does not tell whether the host is in the way.
+        ([finding(401, UNKNOWN), finding(402, UNKNOWN), finding(406, CLEAN)], 4, UNKNOWN),
+        ([finding(401, UNKNOWN), finding(402, CLEAN), finding(406, CLEAN)], 4, CLEAN),
+        ([finding(102, CLEAN), finding(101, UNKNOWN), finding(103, UNKNOWN)], 1, UNKNOWN),
+        ([finding(102, CLEAN), finding(101, NOT_ASKED), finding(103, UNKNOWN)], 1, UNKNOWN),
+        ([finding(102, CLEAN), finding(101, NOT_ASKED), finding(103, NOT_ASKED)], 1, CLEAN),
+        ([finding(202, CLEAN), finding(201, UNKNOWN), finding(203, UNKNOWN)], 2, UNKNOWN),
+        ([finding(302, CLEAN), finding(301, UNKNOWN), finding(303, UNKNOWN)], 3, UNKNOWN),
+        ([finding(501, CLEAN), finding(504, CLEAN), finding(502, UNKNOWN)], 5, UNKNOWN),
+        ([finding(605, CLEAN), finding(601, UNKNOWN), finding(607, UNKNOWN)], 6, UNKNOWN),
+        ([finding(701, CLEAN), finding(703, UNKNOWN), finding(704, UNKNOWN)], 7, UNKNOWN),
+        # What was found, if it does not count, was at least looked at.
+        ([finding(102, CLEAN), finding(103, FOUND, Severity.INFO)], 1, CLEAN),
+    ],
+)
+def test_a_step_is_done_only_if_a_rule_that_looks_at_it_could_tell(
+    findings: list[Finding], number: int, state: RuleOutcome
+) -> None:
+    states = {CLEAN: State.DONE, UNKNOWN: State.NOT_MEASURED}
+    progress = progress_of(findings, has_baseline=True)
+    assert progress.steps[number - 1].state is states[state]
+
+
 def test_nothing_is_known_of_nothing() -> None:
     progress = progress_of([], has_baseline=None)
     assert {step.state for step in progress.all} == {State.NOT_MEASURED}

@@ -67,6 +67,17 @@ _STEPS: Final = {
     6: "convolutions",
     7: "several devices",
 }
+#: The rules that look at what a step is about. Others of it look at settings and at what is left to
+#: do: while all of these are silent, nothing that they say makes the step done.
+_DECIDING: Final[Mapping[int, frozenset[str]]] = {
+    1: frozenset({"TTP101", "TTP103"}),
+    2: frozenset({"TTP201", "TTP203"}),
+    3: frozenset({"TTP301", "TTP303", "TTP305"}),
+    4: frozenset({"TTP401", "TTP402", "TTP404"}),
+    5: frozenset({"TTP502", "TTP503"}),
+    6: frozenset({"TTP601", "TTP602", "TTP603", "TTP606", "TTP607"}),
+    7: frozenset({"TTP703", "TTP704"}),
+}
 _PCC_LIMIT: Final = "TTP901"
 _PCC: Final = frozenset({_PCC_LIMIT, "TTP902", "TTP903", "TTP904", "TTP907"})
 #: Which steps pay first, by kind of model; the others follow in their order.
@@ -102,7 +113,10 @@ def progress_of(
     by_step: dict[str, dict[str, State | None]] = defaultdict(dict)
     for code, state in states.items():
         by_step[code[3]][code] = state
-    steps = {number: _step(name, by_step[str(number)]) for number, name in _STEPS.items()}
+    steps = {
+        number: _step(name, by_step[str(number)], _DECIDING[number])
+        for number, name in _STEPS.items()
+    }
     baseline = {True: State.DONE, False: State.OPEN, None: State.NOT_MEASURED}[has_baseline]
     order = (*_FOCUS.get(kind, ()), *_STEPS) if kind is not None else tuple(_STEPS)
     first = next((number for number in order if steps[number].state is State.OPEN), None)
@@ -133,11 +147,15 @@ def _kernel_ns(ops: OpTable | None, category: Category) -> float:
     return sum(op.kernel_ns for op in ops_like(ops, lambda one: category_of(one.op) is category))
 
 
-def _step(name: str, states: Mapping[str, State | None]) -> Step:
+def _step(
+    name: str, states: Mapping[str, State | None], deciding: frozenset[str] = frozenset()
+) -> Step:
+    """Return a step; it is done only if one of its ``deciding`` rules could tell, if any apply."""
     known = set(states.values())
     if State.OPEN in known:
         return Step(name, State.OPEN, tuple(c for c, s in states.items() if s is State.OPEN))
-    if State.DONE in known:
+    told = {states[code] for code in deciding & states.keys()} - {State.NOT_APPLICABLE}
+    if State.DONE in known and told != {State.NOT_MEASURED}:
         unmeasured = sum(state is State.NOT_MEASURED for state in states.values())
         return Step(name, State.DONE, unmeasured=unmeasured)
     if known == {State.NOT_APPLICABLE}:
