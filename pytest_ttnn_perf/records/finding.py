@@ -80,6 +80,9 @@ class Finding:
     """The outcome of one rule on one test; ``value`` and ``limit`` are in ``unit``.
 
     ``fix`` says what to do about what was found, ``waived`` why the project does without that.
+    ``region`` is the part of a capture that it is of. ``saving_ns`` is what doing so is estimated
+    to save of a step, by the ``arithmetic``; None where that cannot be said. ``adds_ns`` is how
+    much of it no finding with a larger saving has saved already.
     """
 
     code: str
@@ -93,6 +96,10 @@ class Finding:
     evidence: Omit[tuple[Evidence, ...]] = ()
     fix: Omit[str | None] = None
     waived: Omit[str | None] = None
+    region: Omit[str] = ""
+    saving_ns: Omit[float | None] = None
+    adds_ns: Omit[float | None] = None
+    arithmetic: Omit[str | None] = None
 
     @property
     def stands(self) -> bool:
@@ -119,11 +126,11 @@ class Input(Enum):
 class Subject:
     """The inputs of a checklist; None for those that there are none of.
 
-    ``ops`` are of one window: of a test, its measured call. ``facts`` are what the author stated
-    and what was observed of the device (``num_command_queues``, ``use_trace`` ...). ``conflicts``
-    are variables that were set while times were taken; None where nobody looked. ``verdicts`` are
-    what the gate says of the test's metrics; None where it was not judged yet. ``absent`` says why
-    an input is not there, if that is known.
+    ``ops`` are of one ``region``: of a test, its measured calls. ``facts`` are what the author
+    stated and what was observed of the device (``num_command_queues``, ``use_trace`` ...).
+    ``conflicts`` are variables that were set while times were taken; None where nobody looked.
+    ``verdicts`` are what the gate says of the test's metrics; None where it was not judged yet.
+    ``absent`` says why an input is not there, if that is known.
     """
 
     ops: OpTable | None = None
@@ -134,6 +141,7 @@ class Subject:
     conflicts: tuple[Conflict, ...] | None = None
     verdicts: tuple[Verdict, ...] | None = None
     absent: Mapping[Input, str] = field(default_factory=dict)
+    region: str = ""
 
     def has(self, needed: Input) -> bool:
         """Tell whether an input is there; a table without ops of a device is none."""

@@ -17,7 +17,7 @@ from pytest_ttnn_perf.analysis.captures.device_metrics import (
     gated_ops,
     recorded_metric,
 )
-from pytest_ttnn_perf.analysis.captures.ops_rows import window
+from pytest_ttnn_perf.analysis.ops.windows import window
 from pytest_ttnn_perf.observe.checklist import join_answers
 from pytest_ttnn_perf.observe.devices import SIGNPOST_BEGIN, SIGNPOST_END
 from pytest_ttnn_perf.observe.series import told_twice

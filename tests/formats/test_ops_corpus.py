@@ -11,12 +11,12 @@ import pytest
 
 from pytest_ttnn_perf.analysis.captures.device_metrics import device_metrics, gated_ops
 from pytest_ttnn_perf.analysis.captures.ops_csv import read_ops_csv
-from pytest_ttnn_perf.analysis.captures.ops_rows import window
 from pytest_ttnn_perf.analysis.captures.report_db_text import (
     attribute,
     attribute_flag,
     attribute_int,
 )
+from pytest_ttnn_perf.analysis.ops.windows import window
 from tests.harness.corpus import corpus, corpus_folder
 
 if TYPE_CHECKING:

@@ -12,7 +12,6 @@ import pytest
 from pytest_ttnn_perf.analysis.checklist.op_times import (
     device_ops,
     kernel_ns,
-    once_per_table,
     ops_like,
     signature_numbers,
 )
@@ -20,6 +19,7 @@ from pytest_ttnn_perf.analysis.checklist.operands import used_signatures
 from pytest_ttnn_perf.analysis.checklist.progress import bottleneck_of
 from pytest_ttnn_perf.analysis.checklist.residency import activation_reads
 from pytest_ttnn_perf.analysis.checklist.runner import all_rules, run_rules
+from pytest_ttnn_perf.analysis.ops.regions import once_per_table
 from pytest_ttnn_perf.records.finding import Subject
 from tests.rules.tables import Op, OpTable, on_host, op, table, tensor
 

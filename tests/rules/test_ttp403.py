@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from pytest_ttnn_perf.analysis.captures.ops_rows import window
+from pytest_ttnn_perf.analysis.ops.windows import window
 from pytest_ttnn_perf.observe.devices import signposts_of
 from pytest_ttnn_perf.records.finding import RuleOutcome
 from pytest_ttnn_perf.records.ops import Signpost

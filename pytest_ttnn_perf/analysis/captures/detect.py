@@ -14,13 +14,13 @@ from pytest_ttnn_perf.analysis.captures.cpp_report import is_cpp_report, read_cp
 from pytest_ttnn_perf.analysis.captures.device_log import is_device_log
 from pytest_ttnn_perf.analysis.captures.graph_json import is_graph_json
 from pytest_ttnn_perf.analysis.captures.ops_csv import is_ops_csv, read_ops_csv
-from pytest_ttnn_perf.analysis.captures.ops_rows import window
 from pytest_ttnn_perf.analysis.captures.report_db import is_report_db
 from pytest_ttnn_perf.analysis.captures.tt_smi import is_tt_smi
 from pytest_ttnn_perf.analysis.captures.ttlang_log import is_ttlang_log
 from pytest_ttnn_perf.analysis.captures.ttlang_perf import is_perf_summary_json
 from pytest_ttnn_perf.analysis.captures.ttlang_sim import is_sim_stats, is_sim_trace
 from pytest_ttnn_perf.analysis.ops.align import attribute
+from pytest_ttnn_perf.analysis.ops.windows import window
 from pytest_ttnn_perf.records.observation import decode_run
 
 if TYPE_CHECKING:

@@ -1,14 +1,12 @@
-"""The rows of an ops CSV: their times, operands and shared values, replays of traces, windows."""
+"""The rows of an ops CSV: their times, operands and shared values, in the order of replays."""
 
 from __future__ import annotations
 
-from dataclasses import replace
 from enum import IntEnum
 from functools import partial
 from operator import itemgetter
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar
 
-from pytest_ttnn_perf._base.errors import UsageError
 from pytest_ttnn_perf.analysis.captures import ops_cells as column
 from pytest_ttnn_perf.analysis.captures.ops_cells import (
     PER_CORE,
@@ -24,22 +22,16 @@ from pytest_ttnn_perf.analysis.captures.ops_cells import (
     text,
     whole,
 )
+from pytest_ttnn_perf.analysis.ops.windows import count_replays, replays_in
 from pytest_ttnn_perf.records.json_value import LARGEST
-from pytest_ttnn_perf.records.ops import (
-    Columns,
-    OpTable,
-    Signature,
-    Signpost,
-    Tensor,
-    TraceReplays,
-    Unread,
-)
+from pytest_ttnn_perf.records.ops import Columns, Signature, Tensor
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from pytest_ttnn_perf.analysis.captures.ops_cells import Layout
     from pytest_ttnn_perf.analysis.captures.ops_csv import Rows
+    from pytest_ttnn_perf.records.ops import TraceReplays
 
 
 NO_KERNEL_TIME: Final = "no kernel duration"
@@ -356,16 +348,13 @@ def _without_mesh_device(memory: str) -> str:
     return rest if memory.startswith(_MESH_DEVICE) and number_.isdecimal() else memory
 
 
-Replay = tuple[int, int, int]  # device, trace, replay
-
-
 def in_replay_order(columns: Columns) -> tuple[Columns, tuple[TraceReplays, ...]]:
     """Return the ops with those of each replay in the order the device began them; the replays.
 
     A replay has one host time for all its ops, so a file may have them in any order. Each replay
     keeps the places that it has: what ran between signposts still stands between them.
     """
-    replays = _replays(columns)
+    replays = replays_in(columns)
     moved: dict[int, int] = {}
     for places in replays.values():
         known = [cycle for at in places if (cycle := columns.start_cycle[at]) is not None]
@@ -374,109 +363,4 @@ def in_replay_order(columns: Columns) -> tuple[Columns, tuple[TraceReplays, ...]
             moved.update(zip(places, (at for _, at in by_cycle), strict=True))
     if moved:
         columns = columns.at([moved.get(at, at) for at in range(len(columns.device))])
-    return columns, _count_replays(columns, replays)
-
-
-def trace_replays(columns: Columns) -> tuple[TraceReplays, ...]:
-    """Count the executions of each trace on each device; complete if all have the same ops.
-
-    A trace whose executions the capture does not tell apart is left out.
-    """
-    return _count_replays(columns, _replays(columns))
-
-
-def _count_replays(columns: Columns, replays: dict[Replay, list[int]]) -> tuple[TraceReplays, ...]:
-    sequences: dict[tuple[int, int], list[tuple[int, ...]]] = {}
-    for (device, trace, _), places in replays.items():
-        ran = tuple([columns.signature[at] for at in places])
-        sequences.setdefault((device, trace), []).append(ran)
-    return tuple(
-        TraceReplays(device, trace, len(ran), complete=len(set(ran)) == 1)
-        for (device, trace), ran in sorted(sequences.items())
-    )
-
-
-def _replays(columns: Columns) -> dict[Replay, list[int]]:
-    """Return the places of the ops of each replay."""
-    found: dict[Replay, list[int]] = {}
-    traced = zip(columns.device, columns.trace, columns.replay, strict=True)
-    for at, (device, trace, replay) in enumerate(traced):
-        if trace is not None and replay is not None:
-            found.setdefault((device, trace, replay), []).append(at)
-    return found
-
-
-OUTSIDE: Final = "outside the window"
-#: By convention, what NAME begins ends at NAME_END.
-_END: Final = "_END"
-Span = tuple[int, int]  # positions among a table's signposts; the last may be behind the last
-
-
-def window(table: OpTable, start: str | None, end: str | None) -> OpTable:
-    """Return the ops after each signpost ``start`` and before the next ``end``.
-
-    Without ``end``, that is ``start`` + ``_END`` if there is one, else the end of the capture;
-    without ``start``, its beginning. What is left out is counted as dropped.
-
-    Raises:
-        UsageError: no such signpost, or a start that no end follows.
-    """
-    names = [signpost.name for signpost in table.signposts]
-    for name in (start, end):
-        if name is not None and name not in names:
-            known = ", ".join(map(repr, dict.fromkeys(names))) or "none"
-            message = f"the capture has no signpost {name!r}; its signposts: {known}"
-            raise UsageError(message)
-    if end is None and start is not None and start + _END in names:
-        end = start + _END
-    return _between(table, _spans(names, start, end))
-
-
-def _spans(names: Sequence[str], start: str | None, end: str | None) -> list[Span]:
-    spans: list[Span] = []
-    opened = -1 if start is None else None
-    for at, name in enumerate(names):
-        if opened is not None and name == end:
-            spans.append((opened, at))
-            opened = None
-        elif opened is None and name == start:
-            opened = at
-    if opened is not None:
-        if end is not None:
-            message = f"the last signpost {start!r} is not followed by {end!r}"
-            raise UsageError(message)
-        spans.append((opened, len(names)))
-    return spans
-
-
-def _between(table: OpTable, spans: list[Span]) -> OpTable:
-    indices: list[int] = []
-    signposts: list[Signpost] = []
-    calls: list[int] = []
-    unread: list[Unread] = []
-    for first, last in spans:
-        calls.append(len(indices))
-        begin = 0 if first < 0 else table.signposts[first].position
-        stop = len(table) if last == len(table.signposts) else table.signposts[last].position
-        shift = len(indices) - begin
-        unread += [
-            each._replace(signposts=each.signposts - first - 1 + len(signposts))
-            for each in table.unread
-            if first < each.signposts <= last
-        ]
-        inner = table.signposts[first + 1 : last]
-        signposts += [Signpost(post.name, post.position + shift) for post in inner]
-        indices += range(begin, stop)
-    chosen = table.select(indices)
-    outside = len(table) + len(table.signposts) - len(indices) - len(signposts)
-    dropped = {**table.dropped, OUTSIDE: table.dropped.get(OUTSIDE, 0) + outside}
-    return replace(
-        chosen,
-        rows=table.rows,
-        signposts=tuple(signposts),
-        traces=trace_replays(chosen.columns),
-        dropped={reason: count for reason, count in dropped.items() if count},
-        unread=tuple(unread),
-        windowed=True,
-        calls=tuple(calls) if len(calls) > 1 else (),
-    )
+    return columns, count_replays(columns, replays)

@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from pytest_ttnn_perf._base.text import counted
 from pytest_ttnn_perf.analysis.checklist.op_times import (
     kernel_ns,
-    once_per_table,
     op_name,
     ops_like,
 )
 from pytest_ttnn_perf.analysis.checklist.residency import budget_bytes, operation_name, sharding_in
 from pytest_ttnn_perf.analysis.checklist.rule import Answer
+from pytest_ttnn_perf.analysis.ops.regions import once_per_table
 from pytest_ttnn_perf.records.finding import Evidence
 from pytest_ttnn_perf.records.ops import Category, category_of
 from pytest_ttnn_perf.records.ttnn_report import BufferType

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-import re
 from collections import defaultdict
-from functools import lru_cache, wraps
-from itertools import compress, pairwise
-from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar
+from functools import lru_cache
+from itertools import compress
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from pytest_ttnn_perf._base.dataclass import dataclass
 from pytest_ttnn_perf._base.text import counted, percent
 from pytest_ttnn_perf.analysis.checklist.rule import Answer
+from pytest_ttnn_perf.analysis.ops.regions import once_per_table
+from pytest_ttnn_perf.analysis.ops.windows import measured_calls, signpost_windows
 from pytest_ttnn_perf.records.finding import Evidence, Input
 from pytest_ttnn_perf.records.ops import short_code
 
@@ -18,27 +19,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from pytest_ttnn_perf.analysis.checklist.rule import Limit
+    from pytest_ttnn_perf.analysis.ops.windows import Window
     from pytest_ttnn_perf.records.finding import Subject
-    from pytest_ttnn_perf.records.ops import Op, OpTable, Signature, Signpost
-
-
-_Derived = TypeVar("_Derived")
-
-
-def once_per_table(derive: Callable[[OpTable], _Derived]) -> Callable[[OpTable], _Derived]:
-    """Keep what a function makes of a table with that table, so that it goes when the table goes.
-
-    Whoever asks gets the same object: it must be one that nobody changes.
-    """
-
-    @wraps(derive)
-    def derived_once(table: OpTable) -> _Derived:
-        if derive not in table.derived:
-            table.derived[derive] = derive(table)
-        known: _Derived = table.derived[derive]
-        return known
-
-    return derived_once
+    from pytest_ttnn_perf.records.ops import Op, OpTable, Signature
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,50 +155,6 @@ def check_efficiency(ops: Iterable[Op], limit: Limit, *, named: str, of: float) 
 
 def _lost_ns(op: Op) -> float:
     return max(0.0, op.kernel_ns - (op.ideal_ns or 0.0))
-
-
-#: By convention, what NAME begins ends at NAME_END.
-_END: Final = "_END"
-#: The plugin's own signposts number the calls of a test.
-_OURS: Final = re.compile(r"ttnn-perf begin (?P<number>\d+\.\d+) (?P<test>.*)", re.DOTALL)
-_MEASURED: Final = "measured call"
-
-
-class Window(NamedTuple):
-    """The ops from ``start`` to before ``stop``. Windows of one name are calls of one thing."""
-
-    name: str
-    start: int
-    stop: int
-
-
-def measured_calls(table: OpTable) -> list[Window]:
-    """Return the calls of a table: all of it where it is windowed and does not tell them apart."""
-    if not table.windowed:
-        return signpost_windows(table)
-    bounds = (*(table.calls or (0,)), len(table))
-    return [Window(_MEASURED, start, stop) for start, stop in pairwise(bounds) if start < stop]
-
-
-def signpost_windows(table: OpTable) -> list[Window]:
-    """Return what stands between NAME and NAME_END; a window inside another is part of that."""
-    last = {signpost.name: at for at, signpost in enumerate(table.signposts)}
-    windows: list[Window] = []
-    opened: Signpost | None = None
-    for at, signpost in enumerate(table.signposts):
-        if opened is None:
-            opened = signpost if last.get(_end_of(signpost.name), -1) > at else None
-        elif signpost.name == _end_of(opened.name):
-            ours = _OURS.fullmatch(opened.name)
-            name = ours["test"] if ours else opened.name
-            windows.append(Window(name, opened.position, signpost.position))
-            opened = None
-    return [window for window in windows if window.start < window.stop]
-
-
-def _end_of(name: str) -> str:
-    ours = _OURS.fullmatch(name)
-    return f"ttnn-perf end {ours['number']} {ours['test']}" if ours else name + _END
 
 
 _NEITHER: Final = (

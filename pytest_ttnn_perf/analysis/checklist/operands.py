@@ -8,8 +8,9 @@ from math import prod
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from pytest_ttnn_perf._base.text import percent
-from pytest_ttnn_perf.analysis.checklist.op_times import once_per_table, ops_like, signature_numbers
+from pytest_ttnn_perf.analysis.checklist.op_times import ops_like, signature_numbers
 from pytest_ttnn_perf.analysis.checklist.rule import Answer
+from pytest_ttnn_perf.analysis.ops.regions import once_per_table
 from pytest_ttnn_perf.records.finding import Evidence
 from pytest_ttnn_perf.records.ops import Category, Tensor, category_of, short_code
 

@@ -11,7 +11,6 @@ from pytest_ttnn_perf.analysis.checklist.op_times import (
     device_ops,
     has_operands,
     kernel_ns,
-    once_per_table,
     op_name,
     signature_numbers,
 )
@@ -23,6 +22,7 @@ from pytest_ttnn_perf.analysis.checklist.operands import (
     size_of,
     used_signatures,
 )
+from pytest_ttnn_perf.analysis.ops.regions import once_per_table
 from pytest_ttnn_perf.records.ttnn_report import BufferType
 
 if TYPE_CHECKING:

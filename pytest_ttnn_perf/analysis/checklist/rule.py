@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 import re
-from dataclasses import fields, replace
+from dataclasses import field, fields, replace
 from functools import cache
 from typing import TYPE_CHECKING, Final, NamedTuple
 
@@ -35,14 +35,17 @@ STEPS: Final = {
 }
 _SENTENCE_END: Final = re.compile(r"(?<=\.)\s")
 #: What the function of a rule can take: a part of the subject by its name, or all of it.
-_INPUTS: Final = frozenset({"subject", *(field.name for field in fields(Subject))})
+#: ``step`` is the op table of one step, on all devices, of the region that ``ops`` are of.
+_INPUTS: Final = frozenset({"subject", "step", *(part.name for part in fields(Subject))})
 
 
 @dataclass(frozen=True, slots=True)
 class Answer:
     """What a rule says of one subject; ``value`` against ``limit``, both in ``unit``.
 
-    ``severity`` is set where it is other than the rule's own.
+    ``severity`` is set where it is other than the rule's own. ``savings`` are estimates of what
+    doing as the rule says would save of each op: nanoseconds of one step by row of its table.
+    ``arithmetic`` says in a line how they come about.
     """
 
     outcome: RuleOutcome
@@ -52,6 +55,8 @@ class Answer:
     unit: str = ""
     evidence: tuple[Evidence, ...] = ()
     severity: Severity | None = None
+    savings: Mapping[int, float] = field(default_factory=dict)
+    arithmetic: str | None = None
 
     @classmethod
     def clean(
@@ -78,6 +83,12 @@ class Answer:
         """Answer that something is wrong; the evidence that weighs most comes first."""
         most = tuple(evidence)[:MOST_EVIDENCE]
         return cls(RuleOutcome.FOUND, reason, value, limit, unit, most)
+
+    def saving(self, savings: Mapping[int, float], arithmetic: str) -> Answer:
+        """Return this with what it would save, if it is a finding."""
+        if self.outcome is not RuleOutcome.FOUND:
+            return self
+        return replace(self, savings=savings, arithmetic=arithmetic)
 
     @classmethod
     def not_measured(cls, reason: str) -> Answer:
@@ -136,8 +147,7 @@ class Rule:
 
     def check(self, subject: Subject) -> Answer:
         """Answer for a subject that has at least one of the inputs needed."""
-        parts = [subject if name == "subject" else getattr(subject, name) for name in self.inputs]
-        return self.look(*parts, **self.limits)
+        return self.look(*(_part(subject, name) for name in self.inputs), **self.limits)
 
     def with_limits(self, **values: float) -> Rule:
         """Return the rule with other limits.
@@ -197,7 +207,17 @@ def rule(
     return make_rule
 
 
-def finding_of(rule: Rule, answer: Answer) -> Finding:
+def _part(subject: Subject, name: str) -> object:
+    if name == "subject":
+        return subject
+    if name == "step":
+        from pytest_ttnn_perf.analysis.ops.regions import step_of
+
+        return None if subject.ops is None else step_of(subject.ops)
+    return getattr(subject, name)
+
+
+def finding_of(rule: Rule, answer: Answer, *, region: str = "") -> Finding:
     """Return an answer as the finding of its rule."""
     return Finding(
         rule.code,
@@ -210,6 +230,9 @@ def finding_of(rule: Rule, answer: Answer) -> Finding:
         answer.unit,
         answer.evidence,
         rule.fix if answer.outcome is RuleOutcome.FOUND else None,
+        region=region,
+        saving_ns=sum(answer.savings.values()) if answer.savings else None,
+        arithmetic=answer.arithmetic,
     )
 
 

@@ -9,7 +9,8 @@ import pytest
 from pytest_ttnn_perf._base.errors import InputError, UsageError
 from pytest_ttnn_perf.analysis.captures.cpp_report import read_cpp_report
 from pytest_ttnn_perf.analysis.captures.ops_cells import PER_CORE
-from pytest_ttnn_perf.analysis.captures.ops_rows import TimeCells, usual_times, window
+from pytest_ttnn_perf.analysis.captures.ops_rows import TimeCells, usual_times
+from pytest_ttnn_perf.analysis.ops.windows import window
 from pytest_ttnn_perf.records.ops import Signpost, TraceReplays
 from tests.unit.captures.ops_text import (
     FW,
