@@ -19,8 +19,8 @@ from pytest_ttnn_perf._base.files import check_writable
 from pytest_ttnn_perf._base.text import counted
 from pytest_ttnn_perf.analysis.captures.tt_smi import board_facts, board_of, read_tt_smi
 from pytest_ttnn_perf.device.build import Question, ask_ttnn, preflight
-from pytest_ttnn_perf.device.chips import holder_of, is_simulated, lock_folder, take, visible_chips
-from pytest_ttnn_perf.device.environment import conflicts
+from pytest_ttnn_perf.device.chips import holder_of, lock_folder, take, visible_chips
+from pytest_ttnn_perf.device.environment import conflicts, is_simulated
 from pytest_ttnn_perf.device.host import host_hardware, machine, tt_smi_snapshot
 from pytest_ttnn_perf.processes.worker import interpreter
 from pytest_ttnn_perf.records.hardware import Hardware, member_name
@@ -188,7 +188,8 @@ def _device(
     system = member_name(answers.says.get(Question.CLUSTER, "invalid"))
     if system in _NO_SYSTEM:
         return None, answers.errors.get(Question.CLUSTER) or answers.problem or "ttnn cannot tell"
-    return Hardware(build.arch, system, _ONE_DEVICE), None
+    simulated = is_simulated(around.environment)
+    return Hardware(build.arch, system, _ONE_DEVICE, simulated=simulated), None
 
 
 def _snapshot(environment: Mapping[str, str]) -> tuple[TtSmi | None, str | None]:

@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, Final
 from pytest_ttnn_perf._base.dataclass import dataclass
 from pytest_ttnn_perf._base.errors import TtnnPerfError
 from pytest_ttnn_perf._base.files import read_json, write_text
-from pytest_ttnn_perf.device.chips import DEVICES, is_simulated
+from pytest_ttnn_perf.device.chips import DEVICES
+from pytest_ttnn_perf.device.environment import is_simulated
 from pytest_ttnn_perf.device.ttnn import cause_of, installed_ttnn
 from pytest_ttnn_perf.processes.commands import run_bounded
 from pytest_ttnn_perf.records.hardware import Build, member_name

@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from pytest_ttnn_perf._base.dataclass import dataclass
 from pytest_ttnn_perf._base.errors import UsageError
+from pytest_ttnn_perf.device.environment import is_simulated
 from pytest_ttnn_perf.device.ttnn import put_in_place, when_imported
 
 if TYPE_CHECKING:
@@ -33,8 +34,6 @@ if TYPE_CHECKING:
 
 DEVICES: Final = Path("/dev/tenstorrent")
 VISIBLE: Final = "TT_VISIBLE_DEVICES"
-#: Any of them stands in for chips that are not there.
-_SIMULATED: Final = ("TT_METAL_MOCK_CLUSTER_DESC_PATH", "TT_METAL_SIMULATOR")
 _POLL_S: Final = 0.2
 #: Everybody may make a lock there, and nobody remove another's.
 _SHARED_FOLDER: Final = 0o777 | stat.S_ISVTX
@@ -75,11 +74,6 @@ class Lease:
 def lock_folder(temporary: Path | None = None) -> Path:
     """Return where locks are kept unless another folder is named: the same for all users."""
     return (temporary or Path(tempfile.gettempdir())) / "ttnn-perf-locks"
-
-
-def is_simulated(environment: Mapping[str, str]) -> bool:
-    """Tell whether ttnn is asked to leave the hardware alone."""
-    return any(environment.get(name) for name in _SIMULATED)
 
 
 def visible_chips(environment: Mapping[str, str], devices: Path = DEVICES) -> tuple[int, ...]:

@@ -18,6 +18,11 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
 
+#: Either of them stands in for chips that are not there; the second is taken where both are set.
+MOCK: Final = "TT_METAL_MOCK_CLUSTER_DESC_PATH"
+SIMULATOR: Final = "TT_METAL_SIMULATOR"
+#: Programs go out one by one, even where it is set to 0.
+SLOW_DISPATCH: Final = "TT_METAL_SLOW_DISPATCH_MODE"
 _OVERRIDES: Final = "TTNN_CONFIG_OVERRIDES"
 _PRINT: Final = "TT_METAL_DPRINT_"
 #: They say how to print, not that something is printed.
@@ -36,6 +41,11 @@ _SLOWING_SETTINGS: Final = {
     "enable_detailed_tensor_report": True,
     "enable_fast_runtime_mode": False,
 }
+
+
+def is_simulated(environment: Mapping[str, str]) -> bool:
+    """Tell whether ttnn is asked to leave the hardware alone."""
+    return any(environment.get(name) for name in (MOCK, SIMULATOR))
 
 
 def _present(_value: str) -> bool:
@@ -143,8 +153,8 @@ def _combinations(environment: Mapping[str, str]) -> Iterator[Conflict]:
 
 
 def _is_on(name: str, environment: Mapping[str, str]) -> bool:
-    if name == "TT_METAL_SLOW_DISPATCH_MODE":
-        return not environment.get("TT_METAL_SIMULATOR")  # which has no other mode
+    if name == SLOW_DISPATCH:
+        return not is_simulated(environment)  # which has no times that it could spoil
     if name.startswith(_PRINT):
         return name not in _PRINT_SETTINGS
     option = _ALONE.get(name)
@@ -154,7 +164,7 @@ def _is_on(name: str, environment: Mapping[str, str]) -> bool:
 def _alone(name: str, environment: Mapping[str, str]) -> Conflict:
     if name.startswith(_PRINT):
         why = "makes the kernels print"
-    elif name == "TT_METAL_SLOW_DISPATCH_MODE":
+    elif name == SLOW_DISPATCH:
         why = "sends every program by itself, even as 0"
     else:
         why = _ALONE[name].why

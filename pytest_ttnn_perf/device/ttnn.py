@@ -8,6 +8,7 @@ from __future__ import annotations
 import functools
 import importlib.util
 import inspect
+import os
 import re
 import sys
 from dataclasses import field
@@ -17,6 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, cast
 
 from pytest_ttnn_perf._base.dataclass import dataclass
+from pytest_ttnn_perf.device.environment import MOCK, SIMULATOR, SLOW_DISPATCH, is_simulated
 from pytest_ttnn_perf.device.host import installed_version
 from pytest_ttnn_perf.records.hardware import Build, Hardware
 
@@ -48,7 +50,8 @@ class Runtime:
 
     def hardware(self, device: Any) -> Hardware:
         """Return what a test runs on that opened this device, which is open."""
-        return Hardware(_name(device.arch()), self.board, mesh_of(device))
+        simulated = is_simulated(os.environ)
+        return Hardware(_name(device.arch()), self.board, mesh_of(device), simulated=simulated)
 
     @property
     def board(self) -> str:
@@ -328,6 +331,11 @@ class OpenDevices:
                 yield f"dispatch_core_{part}", plain(getattr(dispatch, part))
         if self._fabric not in {None, "disabled"}:
             yield "fabric", self._fabric
+        # Said only where they hold: what was stored without them stays comparable.
+        if SLOW_DISPATCH in os.environ:
+            yield "slow_dispatch", True
+        if os.environ.get(MOCK) and not os.environ.get(SIMULATOR):
+            yield "mock_cluster", True
 
 
 def _arguments(

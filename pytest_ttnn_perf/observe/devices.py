@@ -237,7 +237,7 @@ class BesideDevices(Instruments):
         if used is None:
             return observation
         return replace(
-            observation,
+            _without_gated_times(observation) if used.hardware.simulated else observation,
             hardware=used.hardware,
             configuration=Configuration(used.configuration),
             environment={**observation.environment, **artifact.environment, **self._facts},
@@ -417,6 +417,21 @@ class Signposting(_Profiled):
             self.devices.synchronize()
             signpost(after)
         return result
+
+
+#: Why a time by the clock says nothing: where there is no device, it is one of the host.
+_SIMULATED: Final = "the device is simulated: its times are recorded, not gated"
+
+
+def _without_gated_times(observation: Observation) -> Observation:
+    """Return an observation whose times by the clock are recorded only."""
+    metrics = {
+        name: replace(observed, gated=False, note=observed.note or _SIMULATED)
+        if observed.metric.source is Source.WALL and observed.metric.compared_by_ratio
+        else observed
+        for name, observed in observation.metrics.items()
+    }
+    return replace(observation, metrics=metrics)
 
 
 def _of_device(observation: Observation) -> Observation:

@@ -20,16 +20,22 @@ Scalar = str | int | float | bool | None
 
 @dataclass(frozen=True, slots=True)
 class Hardware:
-    """The physical system and the mesh that a test opened; ``mesh`` is None without a device."""
+    """The physical system and the mesh that a test opened; ``mesh`` is None without a device.
+
+    ``simulated``: a mock or a simulator stands in for it.
+    """
 
     arch: str
     board: str
     mesh: Omit[str | None] = None
+    simulated: Omit[bool] = False
 
     @classmethod
-    def from_json(cls, arch: str, board: str, mesh: str | None = None) -> Hardware:
+    def from_json(
+        cls, arch: str, board: str, mesh: str | None = None, *, simulated: bool = False
+    ) -> Hardware:
         """Return hardware; an empty mesh means none."""
-        return cls(arch, board, mesh or None)
+        return cls(arch, board, mesh or None, simulated)
 
     @property
     def key(self) -> str:
@@ -37,10 +43,12 @@ class Hardware:
 
         >>> Hardware("wormhole_b0", "n150", "1x1").key
         'wormhole_b0-n150-1x1'
+        >>> Hardware("wormhole_b0", "n150", "1x1", simulated=True).key
+        'wormhole_b0-n150-1x1-sim'
         >>> Hardware("host", "x86_64").key
         'host-x86_64'
         """
-        parts = (self.arch, self.board, self.mesh)
+        parts = (self.arch, self.board, self.mesh, "sim" if self.simulated else None)
         return "-".join(part for part in parts if part is not None)
 
 

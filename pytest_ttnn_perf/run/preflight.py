@@ -13,12 +13,12 @@ from pytest_ttnn_perf.device.chips import (
     DEVICES,
     Touched,
     in_the_way,
-    is_simulated,
     lock_folder,
     take,
     take_one,
     visible_chips,
 )
+from pytest_ttnn_perf.device.environment import is_simulated
 from pytest_ttnn_perf.device.ttnn import installed_ttnn
 from pytest_ttnn_perf.processes.worker import interpreter
 from pytest_ttnn_perf.records.settings import PassChoice, ProfilerKind

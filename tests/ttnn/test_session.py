@@ -122,9 +122,11 @@ def test_a_model_on_a_device_is_measured(tmp_path: Path, cluster: Cluster, isola
 
     assert ran.code == 0, ran.text[-6000:]
     assert "1 passed" in ran.text
-    samples = ran.metrics["wall_time"]["samples"]
-    assert len(samples) == 5
-    assert min(samples) > 0
+    wall_time = ran.metrics["wall_time"]
+    assert len(wall_time["samples"]) == 5
+    assert min(wall_time["samples"]) > 0
+    assert wall_time["gated"] is False
+    assert "report_op_count" in ran.test["verdicts"]
 
 
 @pytest.mark.parametrize("cluster", CLUSTERS, ids=str)
@@ -135,7 +137,9 @@ def test_the_key_names_the_system_and_the_configuration_the_device(
 
     assert ran.code == 0, ran.text[-6000:]
     board = cluster.type.lower()
-    assert ran.test["hardware"] == {"arch": cluster.arch, "board": board, "mesh": "1x1"}
+    assert ran.test["hardware"] == {
+        "arch": cluster.arch, "board": board, "mesh": "1x1", "simulated": True,
+    }  # fmt: skip
     width, height = cluster.grid
     assert ran.test["configuration"]["grid"] == f"{width}x{height}"
     assert ran.test["configuration"]["l1_small_size"] == 24576
@@ -146,7 +150,9 @@ def test_a_model_on_a_mesh_has_the_shape_of_the_mesh_in_its_key(tmp_path: Path) 
 
     assert ran.code == 0, ran.text[-6000:]
     assert ran.metrics["wall_time"]["samples"]
-    assert ran.test["hardware"] == {"arch": "wormhole_b0", "board": "n300", "mesh": "1x2"}
+    assert ran.test["hardware"] == {
+        "arch": "wormhole_b0", "board": "n300", "mesh": "1x2", "simulated": True,
+    }  # fmt: skip
 
 
 def test_the_report_database_of_a_model_is_stored(tmp_path: Path) -> None:

@@ -109,8 +109,9 @@ def test_settings_of_ttnn_that_are_none(text: str) -> None:
     assert conflict.remedy == "correct or unset TTNN_CONFIG_OVERRIDES"
 
 
-def test_a_simulator_has_no_other_way_to_dispatch() -> None:
-    assert variables(TT_METAL_SLOW_DISPATCH_MODE="1", TT_METAL_SIMULATOR="/sim.so") == []
+@pytest.mark.parametrize("name", ["TT_METAL_SIMULATOR", "TT_METAL_MOCK_CLUSTER_DESC_PATH"])
+def test_a_simulated_device_may_dispatch_slowly(name: str) -> None:
+    assert variables(TT_METAL_SLOW_DISPATCH_MODE="1", **{name: "/sim"}) == []
 
 
 @pytest.mark.parametrize(
