@@ -11,6 +11,7 @@ from pytest_ttnn_perf._base.text import percent
 from pytest_ttnn_perf.analysis.checklist.op_times import ops_like, signature_numbers
 from pytest_ttnn_perf.analysis.checklist.rule import Answer
 from pytest_ttnn_perf.analysis.ops.regions import once_per_table
+from pytest_ttnn_perf.analysis.ops.roofline import in_dram, size_of
 from pytest_ttnn_perf.records.finding import Evidence
 from pytest_ttnn_perf.records.ops import Category, Tensor, category_of, short_code
 
@@ -25,17 +26,6 @@ if TYPE_CHECKING:
 
 #: Rows and columns of a tile.
 TILE: Final = 32
-#: Bytes of an element. Block formats share an exponent among 16 elements.
-BYTES: Final = {
-    "FLOAT32": 4.0,
-    "INT32": 4.0,
-    "UINT32": 4.0,
-    "BFLOAT16": 2.0,
-    "UINT16": 2.0,
-    "BFLOAT8_B": 1.0625,
-    "UINT8": 1.0,
-    "BFLOAT4_B": 0.5625,
-}
 #: Why rules about tensors cannot tell, with a capture that names none.
 NO_OPERANDS: Final = "the capture tells nothing of the tensors that ops take and give"
 
@@ -87,11 +77,6 @@ def in_tiles(shape: tuple[int, ...]) -> tuple[int, ...]:
     """
     *outer, rows, columns = (*(1,) * (2 - len(shape)), *shape)
     return (*outer, -(-rows // TILE) * TILE, -(-columns // TILE) * TILE)
-
-
-def size_of(tensor: Tensor) -> float:
-    """Return the bytes of a tensor, padding included; 0 for a format of unknown size."""
-    return prod(tensor.padded) * BYTES.get(tensor.dtype, 0.0)
 
 
 def by_weight(
@@ -180,7 +165,7 @@ def weights_in_table(table: OpTable) -> frozenset[Weight]:
             continue
         second = signature.inputs[1]
         activation = second in given or prod(second.padded[:-3]) > 1
-        if _in_dram(second) and (category is Category.CONV or not activation):
+        if in_dram(second) and (category is Category.CONV or not activation):
             found.add(Weight(second, second))
     return frozenset(found)
 
@@ -200,7 +185,7 @@ def weights_in_report(report: Report) -> frozenset[Weight]:
         elif _runs_product(operation) and len(operation.inputs) > 1:
             number = operation.inputs[1]
             tensor = device_tensor(report.tensors.get(number))
-            if tensor is not None and _in_dram(tensor) and number not in computed:
+            if tensor is not None and in_dram(tensor) and number not in computed:
                 found.add(Weight(number, tensor))
     return frozenset(found)
 
@@ -239,7 +224,3 @@ def _of_convolution(operation: Operation) -> Iterator[Weight]:
         dtype = operation.conv.weights_dtype
         tensor = Tensor(in_tiles(logical), logical, "TILE", dtype, "DRAM_INTERLEAVED")
         yield Weight(number[1] if number else operation.id, tensor)
-
-
-def _in_dram(tensor: Tensor) -> bool:
-    return tensor.memory.startswith("DRAM")

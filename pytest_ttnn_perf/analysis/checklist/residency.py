@@ -15,14 +15,13 @@ from pytest_ttnn_perf.analysis.checklist.op_times import (
     signature_numbers,
 )
 from pytest_ttnn_perf.analysis.checklist.operands import (
-    BYTES,
     Operand,
     device_tensor,
     shape_text,
-    size_of,
     used_signatures,
 )
 from pytest_ttnn_perf.analysis.ops.regions import once_per_table
+from pytest_ttnn_perf.analysis.ops.roofline import BYTES, board_of, rooflines, size_of
 from pytest_ttnn_perf.records.ttnn_report import BufferType
 
 if TYPE_CHECKING:
@@ -110,11 +109,6 @@ def activation_edges(report: Report) -> Iterator[tuple[Edge, Tensor]]:
         tensor = device_tensor(report.tensors.get(edge.tensor))
         if tensor is not None and {edge.producer, edge.consumer} <= computing:
             yield edge, tensor
-
-
-def in_dram(tensor: Tensor) -> bool:
-    """Tell whether a tensor lies in DRAM."""
-    return tensor.memory.startswith("DRAM")
 
 
 def is_interleaved(tensor: Tensor) -> bool:
@@ -248,30 +242,13 @@ def _queue(operation: Operation) -> int | None:
     return next((int(found[0]) for found in matches if found), None)
 
 
-#: Bytes in a nanosecond, as tt-perf-report 1.4 has them; of Blackhole, the p150's.
-_PEAK: Final = {"wormhole": 288.0, "blackhole": 512.0}
-#: These read a part of what their operands hold.
-_PARTIAL: Final = re.compile(r"sparse|embedding|gather|slice|cache", re.IGNORECASE)
-
-
 def dram_use(table: OpTable) -> float | None:
     """Return the share of the bandwidth that ops use, weighted by their time; None if unknown.
 
-    Every operand in DRAM counts once. An op that reads only a part of its operands counts as none
-    of it, and no op as more than all of the bandwidth.
+    An op that reads an unknown part of its operands counts as none of it, and so does one whose
+    shapes are not its own.
     """
-    peak = _PEAK.get((table.arch or "").lower().partition("_")[0])
     time = kernel_ns(table)
-    if peak is None or not time or not has_operands(table):
+    if board_of(table) is None or not time or not has_operands(table):
         return None
-    numbers = signature_numbers(table)
-    least_ns = {number: _bytes(table.signatures[number]) / peak for number in set(numbers)}
-    rows = zip(device_ops(table), numbers, strict=True)
-    return sum(min(least_ns[number], op.kernel_ns) for op, number in rows) / time
-
-
-def _bytes(signature: Signature) -> float:
-    if _PARTIAL.search(signature.op):
-        return 0.0
-    operands = (*signature.inputs, *signature.outputs)
-    return sum(size_of(tensor) for tensor in operands if in_dram(tensor))
+    return sum(line.kernel_ns * (line.dram_fraction or 0.0) for line in rooflines(table)) / time

@@ -19,14 +19,12 @@ from pytest_ttnn_perf.analysis.checklist.analyses.analysis import (
 from pytest_ttnn_perf.analysis.checklist.kernels import kernels_of
 from pytest_ttnn_perf.analysis.checklist.op_times import kernel_ns, op_name, ops_like
 from pytest_ttnn_perf.analysis.checklist.operands import (
-    BYTES,
     NO_OPERANDS,
     Operand,
     Weight,
     operands_of,
     products_in,
     shape_text,
-    size_of,
     weights_in_report,
     weights_in_table,
 )
@@ -35,13 +33,13 @@ from pytest_ttnn_perf.analysis.checklist.residency import (
     budget_bytes,
     dram_use,
     has_graphs,
-    in_dram,
     is_interleaved,
     operation_name,
     used_bytes,
 )
 from pytest_ttnn_perf.analysis.checklist.rule import Answer
 from pytest_ttnn_perf.analysis.checklist.runner import rule_of
+from pytest_ttnn_perf.analysis.ops.roofline import BYTES, in_dram, size_of
 from pytest_ttnn_perf.records.finding import Figure, Input, Row, Section
 from pytest_ttnn_perf.records.ops import short_code
 from pytest_ttnn_perf.records.ttnn_report import Reshard

@@ -7,16 +7,15 @@ from typing import TYPE_CHECKING, Final
 
 from pytest_ttnn_perf._base.text import percent, size
 from pytest_ttnn_perf.analysis.checklist.operands import (
-    BYTES,
     Weight,
     by_weight,
     operands_of_products,
     shape_text,
-    size_of,
     weights_in_report,
     weights_in_table,
 )
 from pytest_ttnn_perf.analysis.checklist.rule import Answer, Limit, rule
+from pytest_ttnn_perf.analysis.ops.roofline import BYTES, size_of
 from pytest_ttnn_perf.records.finding import Input, Severity, Subject
 
 if TYPE_CHECKING:

@@ -10,10 +10,10 @@ from pytest_ttnn_perf.analysis.checklist.residency import (
     NO_ACTIVATIONS,
     PREFILL,
     activation_reads,
-    in_dram,
     is_prefill,
 )
 from pytest_ttnn_perf.analysis.checklist.rule import Answer, Limit, rule
+from pytest_ttnn_perf.analysis.ops.roofline import in_dram
 from pytest_ttnn_perf.records.finding import Input, Severity
 
 if TYPE_CHECKING:

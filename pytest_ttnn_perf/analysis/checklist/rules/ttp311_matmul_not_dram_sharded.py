@@ -10,9 +10,10 @@ from pytest_ttnn_perf.analysis.checklist.matmul_and_conv import (
     is_matmul,
 )
 from pytest_ttnn_perf.analysis.checklist.op_times import has_operands, share_of
-from pytest_ttnn_perf.analysis.checklist.operands import NO_OPERANDS, size_of, used_signatures
-from pytest_ttnn_perf.analysis.checklist.residency import activation_reads, in_dram
+from pytest_ttnn_perf.analysis.checklist.operands import NO_OPERANDS, used_signatures
+from pytest_ttnn_perf.analysis.checklist.residency import activation_reads
 from pytest_ttnn_perf.analysis.checklist.rule import Answer, Limit, rule
+from pytest_ttnn_perf.analysis.ops.roofline import in_dram, size_of
 from pytest_ttnn_perf.records.finding import Input, Severity
 
 if TYPE_CHECKING:

@@ -1,0 +1,319 @@
+"""What an op has to move and to compute, the least time that takes, and which of the two binds."""
+
+from __future__ import annotations
+
+import re
+from enum import Enum
+from functools import lru_cache
+from math import prod
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from pytest_ttnn_perf.analysis.ops.regions import once_per_table
+from pytest_ttnn_perf.records.ops import Category, category_of, short_code
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from pytest_ttnn_perf.records.ops import OpTable, Signature, Tensor
+
+
+#: Bytes of an element. Block formats share an exponent among 16 elements.
+BYTES: Final = {
+    "FLOAT32": 4.0,
+    "INT32": 4.0,
+    "UINT32": 4.0,
+    "BFLOAT16": 2.0,
+    "UINT16": 2.0,
+    "BFLOAT8_B": 1.0625,
+    "UINT8": 1.0,
+    "BFLOAT4_B": 0.5625,
+}
+#: An op is bound by DRAM, or by computing, from this part of the peak on: tt-perf-report 1.4.
+BOUND_FROM: Final = 0.65
+#: A measured time may be that much shorter than the least: clocks and counters are not exact.
+_TOLERANCE: Final = 1.05
+
+
+def size_of(tensor: Tensor) -> float:
+    """Return the bytes of a tensor, padding included; 0 for a format of unknown size."""
+    return prod(tensor.padded) * BYTES.get(tensor.dtype, 0.0)
+
+
+def in_dram(tensor: Tensor) -> bool:
+    """Tell whether a tensor lies in DRAM."""
+    return tensor.memory.startswith("DRAM")
+
+
+class Board(NamedTuple):
+    """The peaks of a chip: ``dram_gb_s`` is also bytes in a ns, ``tflops`` are those of a core.
+
+    A matmul with DRAM-sharded weights computes on one core per bank of DRAM.
+    """
+
+    dram_gb_s: float
+    dram_banks: int
+    tflops: Mapping[str, float]
+
+
+#: From tt-perf-report 1.4. An n300 has two chips, each as that of an n150. Of Blackhole it is the
+#: p150: a p100 has 7 banks and 448 GB/s, and no capture tells which of the two it is of.
+_BOARDS: Final = {
+    "wormhole": Board(
+        288.0, 12, {"LoFi": 262 / 72, "HiFi2": 148 / 72, "HiFi3": 74 / 54, "HiFi4": 74 / 72}
+    ),
+    "blackhole": Board(
+        512.0,
+        8,
+        {"LoFi": 5.5296, "HiFi2": 5.5296 / 2, "HiFi3": 5.5296 / 3, "HiFi4": 5.5296 / 4},
+    ),
+}
+
+
+def board_of(table: OpTable) -> Board | None:
+    """Return the peaks of the architecture that a capture names; None for one not known."""
+    return _BOARDS.get((table.arch or "").lower().partition("_")[0])
+
+
+class Bound(Enum):
+    """What an op cannot go below; ``NEITHER`` is slow for another reason."""
+
+    DRAM = "DRAM"
+    COMPUTE = "compute"
+    BOTH = "both"
+    NEITHER = "slow"
+
+
+class Work(NamedTuple):
+    """What an op moves and computes; None where its operands do not tell.
+
+    With ``at_most`` it reads a part of its operands, as of a cache, and bytes are an upper bound.
+    """
+
+    dram_bytes: float | None
+    at_most: bool
+    flops: float | None
+
+
+class Roofline(NamedTuple):
+    """The time of one op beside the least that its work takes; None where that is not known.
+
+    What is ``stale`` has shapes that are not its own, and nothing can be told of it: with them an
+    op would be faster than the chip. Those of a cached program are of the call that made it.
+    """
+
+    kernel_ns: float
+    work: Work
+    dram_ns: float | None
+    compute_ns: float | None
+    stale: bool = False
+
+    @property
+    def dram_fraction(self) -> float | None:
+        """The part of the DRAM bandwidth that it used; None where that is not known."""
+        if self.dram_ns is None or self.work.at_most or self.stale or not self.kernel_ns:
+            return None
+        return self.dram_ns / self.kernel_ns
+
+    @property
+    def compute_fraction(self) -> float | None:
+        """The part that it used of what its cores compute at its fidelity; None if not known."""
+        if self.compute_ns is None or self.stale or not self.kernel_ns:
+            return None
+        return self.compute_ns / self.kernel_ns
+
+    @property
+    def least_ns(self) -> float | None:
+        """The least time, where both moving and computing are known."""
+        if self.dram_fraction is None or self.compute_fraction is None:
+            return None
+        return max(self.dram_ns or 0.0, self.compute_ns or 0.0)
+
+    @property
+    def bound(self) -> Bound | None:
+        """What binds it; None where that is not known."""
+        dram, compute = self.dram_fraction, self.compute_fraction
+        by_dram = dram is not None and dram >= BOUND_FROM
+        by_compute = compute is not None and compute >= BOUND_FROM
+        if by_dram and by_compute:
+            return Bound.BOTH
+        if by_dram or by_compute:
+            return Bound.DRAM if by_dram else Bound.COMPUTE
+        return None if dram is None or compute is None else Bound.NEITHER
+
+
+@once_per_table
+def rooflines(table: OpTable) -> Sequence[Roofline]:
+    """Return the roofline of each row of a table.
+
+    Ops of the host, and those of a chip or with operands that are not known, have one that says
+    nothing.
+    """
+    columns, board = table.columns, board_of(table)
+    kinds = zip(columns.signature, columns.attributes, columns.cores, columns.fidelity, strict=True)
+    known: dict[tuple[int, int, int | None, int], _Least] = {}
+    found, stale = [], set()
+    for kind, host, kernel_ns in zip(kinds, columns.host, columns.kernel_ns, strict=True):
+        least = _NOTHING if host else known.get(kind)
+        if least is None:
+            number, attributes, cores, fidelity = kind
+            least = known[kind] = _least(
+                board,
+                table.signatures[number],
+                table.attribute_texts[attributes] if attributes >= 0 else "",
+                cores,
+                table.fidelities[fidelity] if fidelity >= 0 else None,
+            )
+        found.append(Roofline(kernel_ns, *least))
+        if _is_too_fast(kernel_ns, *least):
+            stale.add(kind[0])
+    if not stale:
+        return tuple(found)
+    # One that is too fast tells of all with these shapes: some may have them, which is not told.
+    return tuple(
+        line._replace(stale=number in stale)
+        for line, number in zip(found, columns.signature, strict=True)
+    )
+
+
+def _is_too_fast(
+    kernel_ns: float, work: Work, dram_ns: float | None, compute_ns: float | None
+) -> bool:
+    least = max(dram_ns or 0.0 if not work.at_most else 0.0, compute_ns or 0.0)
+    return least > kernel_ns * _TOLERANCE and kernel_ns > 0
+
+
+_Least = tuple["Work", "float | None", "float | None"]
+_NOTHING: Final[_Least] = (Work(None, at_most=False, flops=None), None, None)
+
+
+def _least(
+    board: Board | None,
+    signature: Signature,
+    attributes: str,
+    cores: int | None,
+    fidelity: str | None,
+) -> _Least:
+    work = work_of(signature, attributes)
+    if board is None:
+        return work, None, None
+    dram_ns = None if work.dram_bytes is None else work.dram_bytes / board.dram_gb_s
+    working = board.dram_banks if is_dram_sharded(attributes) else cores
+    tflops = board.tflops.get(fidelity or "", 0.0) * (working or 0)
+    compute_ns = work.flops / (tflops * 1000) if work.flops is not None and tflops else None
+    return work, dram_ns, compute_ns
+
+
+def is_dram_sharded(attributes: str) -> bool:
+    """Tell whether a matmul reads weights that are cut to the banks of DRAM.
+
+    One core per bank computes then: the profiler's number of cores is not that.
+    """
+    return "DRAMShardedProgramConfig" in attributes
+
+
+#: These touch a part of what their operands hold, and shapes do not tell which.
+_PARTIAL: Final = re.compile(
+    r"sparse|gather|scatter|cache|decode|paged|rotary|embed|index|fill|sample|non_?zero|moe|"
+    r"slice_?write|partial|joint|view",
+    re.IGNORECASE,
+)
+#: These take so many tensors; one more is where their result goes, and is not read.
+_TAKES: Final = {"Unary": 1, "Copy": 1, "Typecast": 1, "BinaryNg": 2, "Binary": 2, "Ternary": 3}
+_SCALAR: Final = re.compile(r"'scalar':\s*'[-+.\d]")
+_LOOKUP: Final = re.compile(r"^Embeddings?$")
+_SLICE: Final = re.compile(r"^(?:Padded)?Slice$")
+#: Attention over all of its keys, which are its second operand.
+_ATTENTION: Final = re.compile(r"^(?:SDPA|ScaledDotProductAttention)$")
+_CAUSAL: Final = re.compile(r"is_causal'?\s*[=:]\s*'?(?:true|1)")
+_WINDOW: Final = re.compile(r"sliding_window(?:_size)?'?\s*[=:]\s*'?\d")
+
+
+@lru_cache(maxsize=4096)
+def work_of(signature: Signature, attributes: str = "") -> Work:
+    """Return what an op of some operands moves between DRAM and cores, and what it computes."""
+    code = short_code(signature.op)
+    operands = (*_read(code, signature, attributes), *signature.outputs)
+    if not operands or any(in_dram(each) and each.dtype not in BYTES for each in operands):
+        return Work(None, at_most=False, flops=_flops(signature, attributes))
+    if _LOOKUP.search(code) or _SLICE.search(code):
+        moved = _picked_bytes(signature, looked_up=not _SLICE.search(code))
+        return Work(moved, at_most=False, flops=None)
+    moved = sum(size_of(tensor) for tensor in operands if in_dram(tensor))
+    at_most = (
+        category_of(signature.op) is Category.COLLECTIVE
+        or _PARTIAL.search(code) is not None
+        or _reads_pages(signature)
+    )
+    return Work(moved, at_most and moved > 0, _flops(signature, attributes))
+
+
+def _read(code: str, signature: Signature, attributes: str) -> tuple[Tensor, ...]:
+    takes = _TAKES.get(code)
+    if takes == 2 and _SCALAR.search(attributes):
+        takes = 1
+    return signature.inputs[:takes]
+
+
+def _picked_bytes(signature: Signature, *, looked_up: bool) -> float:
+    """Return the bytes of a slice or of a lookup: of the operand picked from, what comes out."""
+    picked = sum(prod(tensor.logical or tensor.padded) for tensor in signature.outputs)
+    given = sum(size_of(tensor) for tensor in signature.outputs if in_dram(tensor))
+    at = 1 if looked_up else 0
+    others = (tensor for place, tensor in enumerate(signature.inputs) if place != at)
+    source = signature.inputs[at : at + 1]
+    read = sum(picked * BYTES[tensor.dtype] for tensor in source if in_dram(tensor))
+    return given + read + sum(size_of(tensor) for tensor in others if in_dram(tensor))
+
+
+def _reads_pages(signature: Signature) -> bool:
+    """Tell whether attention takes its keys from the pages of a cache."""
+    inputs = signature.inputs
+    return (
+        category_of(signature.op) is Category.ATTENTION
+        and len(inputs) > 1
+        and inputs[0].padded[:1] != inputs[1].padded[:1]
+    )
+
+
+def _flops(signature: Signature, attributes: str) -> float | None:
+    if len(signature.inputs) < 2:
+        return None
+    match category_of(signature.op):
+        case Category.MATMUL if "sparse" not in signature.op.lower():
+            return _matmul_flops(*signature.inputs[:2])
+        case Category.CONV:
+            weights = signature.inputs[1].padded
+            given = prod(signature.outputs[0].padded) if signature.outputs else 0
+            return 2.0 * given * weights[-2] if given and len(weights) > 1 else None
+        case Category.ATTENTION if _ATTENTION.search(short_code(signature.op)):
+            return _attention_flops(signature, attributes)
+    return None
+
+
+def _matmul_flops(first: Tensor, second: Tensor) -> float | None:
+    """Return the products and sums of whole tiles, the padding of which is computed as well."""
+    if len(first.padded) < 2 or len(second.padded) < 2:
+        return None
+    *batches, rows, inner = first.padded
+    *others, height, width = second.padded
+    if inner == height:
+        columns = width
+    elif inner == width:  # the second is transposed
+        columns = height
+    elif rows == height:  # the first is
+        rows, inner, columns = inner, rows, width
+    else:
+        return None
+    return 2.0 * max(prod(batches), prod(others)) * rows * inner * columns
+
+
+def _attention_flops(signature: Signature, attributes: str) -> float | None:
+    tensors = signature.inputs[:3]
+    if len(tensors) < 3 or any(len(tensor.padded) < 2 for tensor in tensors):
+        return None
+    if _reads_pages(signature) or _WINDOW.search(attributes):
+        return None
+    query, key, value = (tensor.padded for tensor in tensors)
+    pairs = prod(query[:-1]) * key[-2]
+    half = 0.5 if _CAUSAL.search(attributes) and query[-2] == key[-2] else 1.0
+    return 2.0 * half * pairs * (query[-1] + value[-1])
