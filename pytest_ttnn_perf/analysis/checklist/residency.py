@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from pytest_ttnn_perf.records.finding import Subject
-    from pytest_ttnn_perf.records.ops import Op, OpTable, Signature, Tensor
+    from pytest_ttnn_perf.records.ops import Op, OpTable, Tensor
     from pytest_ttnn_perf.records.ttnn_report import Edge, Operation, Report
 
 
