@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from pytest_ttnn_perf.analysis.checklist.progress import (
@@ -157,3 +159,15 @@ def test_the_step_to_take_first(
         ),
     )
     assert progress.first == first
+
+
+def test_what_saves_most_comes_first_and_the_path_breaks_ties() -> None:
+    def saving(code: int, ns: float | None, severity: Severity = Severity.WARNING) -> Finding:
+        return replace(finding(code, FOUND, severity), saving_ns=ns)
+
+    found = [saving(101, 100.0), saving(203, None), saving(305, 900.0), saving(401, 900.0)]
+    assert progress_of(found, has_baseline=None).first == 3
+    assert progress_of(found, has_baseline=None, kind=ModelKind.LLM).first == 4
+    known = [*found, saving(602, 9e9, Severity.INFO)]
+    assert progress_of(known, has_baseline=None).first == 3
+    assert progress_of([saving(203, None), saving(401, None)], has_baseline=None).first == 2

@@ -31,11 +31,13 @@ from pytest_ttnn_perf.records.finding import (
 from pytest_ttnn_perf.records.observation import Observation
 from pytest_ttnn_perf.records.settings import RuleSettings
 from tests.rules.answers import Ask, Subject, clean, found, not_applicable, not_measured
+from tests.rules.tables import op, table
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from pytest_ttnn_perf.records.hardware import Scalar
+    from pytest_ttnn_perf.records.ops import OpTable
 
 
 @rule("TTP998", "of-tests", Severity.WARNING, Input.TEST)
@@ -266,3 +268,28 @@ print(*sorted(name.rpartition(".")[2] for name in sys.modules if ".rules.ttp" in
 def test_rules_without_inputs_are_not_imported(asked: tuple[str, ...], imported: str) -> None:
     command = [sys.executable, "-c", IMPORTED, *asked]
     assert subprocess.check_output(command, text=True).strip() == imported
+
+
+@rule("TTP996", "removes-the-first-op", Severity.WARNING, Input.OPS)
+def removes_the_first_op(step: OpTable) -> Answer:
+    return found("one op").saving({0: step.op(0).kernel_ns, 1: 1e9}, "its time", waiting_ns=50.0)
+
+
+@rule("TTP997", "halves-all-ops", Severity.WARNING, Input.OPS)
+def halves_all_ops(step: OpTable) -> Answer:
+    return found("all ops").saving({at: op.kernel_ns / 2 for at, op in enumerate(step)}, "half")
+
+
+def test_findings_say_what_they_would_save_of_one_step_on_its_slowest_device() -> None:
+    replays = [
+        op("Unary", ns=ns, device=device, replay=(0, replay))
+        for replay in (1, 2, 3)
+        for device, ns in ((0, 400.0), (1, 100.0), (0, 200.0))
+    ]
+    first, second = run_rules(
+        (removes_the_first_op, halves_all_ops), Subject(ops=table(*replays), region="decode")
+    )
+    assert (first.saving_ns, first.adds_ns, first.arithmetic) == (450.0, 450.0, "its time")
+    assert (second.saving_ns, second.adds_ns) == (300.0, 100.0)
+    assert first.region == "decode"
+    assert run_rules([of_tests], MEASURED)[0].saving_ns is None

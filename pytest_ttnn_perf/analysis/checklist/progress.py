@@ -119,7 +119,10 @@ def progress_of(
     }
     baseline = {True: State.DONE, False: State.OPEN, None: State.NOT_MEASURED}[has_baseline]
     order = (*_FOCUS.get(kind, ()), *_STEPS) if kind is not None else tuple(_STEPS)
-    first = next((number for number in order if steps[number].state is State.OPEN), None)
+    savings = _savings(listed)
+    # What saves most comes first; the path of the kind decides where nothing can be said.
+    open_steps = [number for number in dict.fromkeys(order) if steps[number].state is State.OPEN]
+    first = max(open_steps, key=lambda number: savings[number], default=None)
     return Progress(
         Step("baseline measured", baseline),
         tuple(steps.values()),
@@ -161,6 +164,16 @@ def _step(
     if known == {State.NOT_APPLICABLE}:
         return Step(name, State.NOT_APPLICABLE)
     return Step(name, State.NOT_MEASURED)
+
+
+def _savings(findings: Iterable[Finding]) -> Mapping[int, float]:
+    """Return the largest saving that the findings of each step would bring."""
+    savings = dict.fromkeys(_STEPS, 0.0)
+    for finding in findings:
+        number = int(finding.code[3])
+        if number in savings and _state(finding) is State.OPEN:
+            savings[number] = max(savings[number], finding.saving_ns or 0.0)
+    return savings
 
 
 def _final_pcc(states: Mapping[str, State | None]) -> Step:

@@ -15,6 +15,7 @@ from pytest_ttnn_perf.records.finding import Evidence, Finding, RuleOutcome, Sev
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
+    from pytest_ttnn_perf.analysis.checklist.savings import Saving
     from pytest_ttnn_perf.records.finding import Input
 
 
@@ -44,8 +45,9 @@ class Answer:
     """What a rule says of one subject; ``value`` against ``limit``, both in ``unit``.
 
     ``severity`` is set where it is other than the rule's own. ``savings`` are estimates of what
-    doing as the rule says would save of each op: nanoseconds of one step by row of its table.
-    ``arithmetic`` says in a line how they come about.
+    doing as the rule says would save of each op: nanoseconds of one step by row of its table;
+    ``waiting_ns`` is what it would save of the time in which no op runs. ``arithmetic`` says in a
+    line how they come about; None where no saving can be said.
     """
 
     outcome: RuleOutcome
@@ -56,6 +58,7 @@ class Answer:
     evidence: tuple[Evidence, ...] = ()
     severity: Severity | None = None
     savings: Mapping[int, float] = field(default_factory=dict)
+    waiting_ns: float = 0.0
     arithmetic: str | None = None
 
     @classmethod
@@ -84,11 +87,13 @@ class Answer:
         most = tuple(evidence)[:MOST_EVIDENCE]
         return cls(RuleOutcome.FOUND, reason, value, limit, unit, most)
 
-    def saving(self, savings: Mapping[int, float], arithmetic: str) -> Answer:
+    def saving(
+        self, savings: Mapping[int, float], arithmetic: str, *, waiting_ns: float = 0.0
+    ) -> Answer:
         """Return this with what it would save, if it is a finding."""
         if self.outcome is not RuleOutcome.FOUND:
             return self
-        return replace(self, savings=savings, arithmetic=arithmetic)
+        return replace(self, savings=savings, waiting_ns=waiting_ns, arithmetic=arithmetic)
 
     @classmethod
     def not_measured(cls, reason: str) -> Answer:
@@ -217,7 +222,9 @@ def _part(subject: Subject, name: str) -> object:
     return getattr(subject, name)
 
 
-def finding_of(rule: Rule, answer: Answer, *, region: str = "") -> Finding:
+def finding_of(
+    rule: Rule, answer: Answer, *, region: str = "", saving: Saving | None = None
+) -> Finding:
     """Return an answer as the finding of its rule."""
     return Finding(
         rule.code,
@@ -231,7 +238,8 @@ def finding_of(rule: Rule, answer: Answer, *, region: str = "") -> Finding:
         answer.evidence,
         rule.fix if answer.outcome is RuleOutcome.FOUND else None,
         region=region,
-        saving_ns=sum(answer.savings.values()) if answer.savings else None,
+        saving_ns=None if saving is None else saving.saving_ns,
+        adds_ns=None if saving is None else saving.adds_ns,
         arithmetic=answer.arithmetic,
     )
 

@@ -196,7 +196,7 @@ def run_rules(rules: Iterable[Rule], subject: Subject) -> tuple[Finding, ...]:
     Raises:
         RuleError: one raised.
     """
-    return tuple(finding_of(rule, _answer(rule, subject)) for rule in rules)
+    return _findings([(rule, _answer(rule, subject)) for rule in rules], subject)
 
 
 def ask_rules(groups: Iterable[Group], subject: Subject) -> Answered:
@@ -205,7 +205,7 @@ def ask_rules(groups: Iterable[Group], subject: Subject) -> Answered:
     Raises:
         RuleError: one raised.
     """
-    findings: list[Finding] = []
+    answers: list[tuple[Rule, Answer]] = []
     without: dict[tuple[RuleOutcome, str], tuple[str, ...]] = {}
 
     def leave(outcome: RuleOutcome, why: str, codes: tuple[str, ...]) -> None:
@@ -218,11 +218,28 @@ def ask_rules(groups: Iterable[Group], subject: Subject) -> Answered:
         for rule in group.rules:
             answer = _ask_rule(rule, subject)
             if answer.outcome is RuleOutcome.FOUND or answer.outcome is RuleOutcome.CLEAN:
-                findings.append(finding_of(rule, answer))
+                answers.append((rule, answer))
                 continue
             leave(answer.outcome, answer.reason or "", (rule.code,))
     unanswered = (Unanswered(*why, codes) for why, codes in without.items())
-    return Answered(tuple(findings), tuple(unanswered))
+    return Answered(_findings(answers, subject), tuple(unanswered))
+
+
+def _findings(answers: Sequence[tuple[Rule, Answer]], subject: Subject) -> tuple[Finding, ...]:
+    """Return answers as findings, with what each would save beside the others."""
+    savings = {}
+    claiming = [(rule, answer) for rule, answer in answers if answer.arithmetic is not None]
+    if claiming:
+        from pytest_ttnn_perf.analysis.checklist.savings import Claim, critical_ns, rank_savings
+        from pytest_ttnn_perf.analysis.ops.regions import step_of
+
+        times_ns = {} if subject.ops is None else critical_ns(step_of(subject.ops))
+        claims = {rule.code: Claim(one.savings, one.waiting_ns) for rule, one in claiming}
+        savings = rank_savings(claims, times_ns)
+    return tuple(
+        finding_of(rule, answer, region=subject.region, saving=savings.get(rule.code))
+        for rule, answer in answers
+    )
 
 
 def _answer(rule: Rule, subject: Subject) -> Answer:
