@@ -30,7 +30,7 @@ from typing import TYPE_CHECKING, Final
 
 from pytest_ttnn_perf.analysis.captures.ops_csv import read_ops_csv
 from pytest_ttnn_perf.analysis.ops.align import attribute
-from pytest_ttnn_perf.analysis.ops.catalogue import settings_in
+from pytest_ttnn_perf.analysis.ops.settings import settings_in
 
 if TYPE_CHECKING:
     from collections.abc import Callable

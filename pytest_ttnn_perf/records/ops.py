@@ -446,9 +446,10 @@ class Cause:
 class Part:
     """A group of like ops that changed alike. ``delta_ns`` is the change they make to the total.
 
-    ``op`` is the op's code, ``signature`` its operands in one line and ``shape`` the shape to call
-    it by; those of after, unless it was removed. ``count`` is per device, where it is largest;
-    ``moved`` of them run at another place of the sequence. ``before_ns`` is what they took before.
+    ``op`` is the op's code, ``signature`` its operands in one line, ``shape`` the shape to call it
+    by and ``name`` what people call it; those of after, unless it was removed. ``count`` is per
+    device, where it is largest; ``moved`` of them run at another place of the sequence.
+    ``before_ns`` is what they took before. ``beside``: where a conversion came or went.
     """
 
     change: ChangeKind
@@ -460,6 +461,8 @@ class Part:
     moved: int = 0
     shape: str = ""
     before_ns: float = 0.0
+    name: str = ""
+    beside: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -467,8 +470,8 @@ class Attribution:
     """The change of a total in parts: ``after − before = sum of parts + unexplained``, exactly.
 
     The totals are kernel times of one device: the mean where there are several. ``unexplained_ns``
-    is what ops that match and changed within noise amount to. ``devices`` counts those before and
-    after; ``replayed`` tells that one replay of each trace stands for all of them.
+    is what ``unexplained_ops`` ops amount to that match and changed within noise. ``devices``
+    counts those before and after; ``replayed`` tells that one replay of each trace stands for all.
     """
 
     before_ns: float
@@ -477,6 +480,7 @@ class Attribution:
     unexplained_ns: float = 0.0
     devices: tuple[int, int] = (1, 1)
     replayed: bool = False
+    unexplained_ops: int = 0
 
     @property
     def delta_ns(self) -> float:

@@ -7,13 +7,11 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from pytest_ttnn_perf._base.text import counted
 from pytest_ttnn_perf.records.metric import Metric
-from pytest_ttnn_perf.records.ops import Attribution, ChangeKind, Part, short_code
+from pytest_ttnn_perf.records.ops import Attribution, Cause, ChangeKind, Part, short_code
 from pytest_ttnn_perf.report.numbers import Listing, format_change, format_value, table_lines
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
-
-    from pytest_ttnn_perf.records.ops import Cause
 
 
 #: Display units, longest first, with their nanoseconds.
@@ -65,10 +63,10 @@ def causes_text(causes: Iterable[Cause], *, most: int) -> str:
 
     >>> from pytest_ttnn_perf.records.ops import Cause
     >>> causes_text([Cause("cores", "64", "32"), Cause("in0_block_w", "2", "1")], most=2)
-    '64→32 cores, in0_block_w 2→1'
+    '64 → 32 cores, in0_block_w 2 → 1'
     """
     operands: dict[tuple[str, str, str], list[str]] = {}
-    for cause in causes:
+    for cause in _with_shards(list(causes)):
         operand, _, what = cause.what.rpartition(" ")
         operands.setdefault((what, cause.before, cause.after), []).append(operand)
     texts = [
@@ -78,14 +76,41 @@ def causes_text(causes: Iterable[Cause], *, most: int) -> str:
     return ", ".join(texts[:most] + more)
 
 
+def _with_shards(causes: list[Cause]) -> list[Cause]:
+    """Tell cores and shape of shards as one cause; cores that follow from them are not repeated."""
+    cores, shape = (
+        next((cause for cause in causes if cause.what == what), None)
+        for what in ("shard cores", "shard shape")
+    )
+    if cores is None:
+        return causes
+    sizes = f", {shape.before} → {shape.after}" if shape else ""
+    told = Cause("shards", cores.before, f"{cores.after} cores{sizes}")
+    same = Cause("cores", cores.before, cores.after)
+    left = [cause for cause in causes if cause not in {shape, same}]
+    return [told if cause is cores else cause for cause in left]
+
+
 def _cause_text(what: str, before: str, after: str, operands: str) -> str:
-    step = f"{before.removesuffix('ProgramConfig')}→{after.removesuffix('ProgramConfig')}"
+    step = f"{_short_config(before)} → {_short_config(after)}"
     if what == "cores":
         return f"{step} cores"
     if what == "fidelity":
         return step
+    if operands == "shard":
+        return f"shard {what} {step}"
     # A dtype, a memory or a shape says by itself what it is.
     return f"{operands} {step}" if operands else f"{what} {step}"
+
+
+def _short_config(value: str) -> str:
+    """Return a value; of a program config, what tells it from others.
+
+    >>> _short_config("MatmulMultiCoreReuseMultiCast1DProgramConfig"), _short_config("LoFi")
+    ('MultiCast1D', 'LoFi')
+    """
+    short = value.removesuffix("ProgramConfig")
+    return short.removeprefix("MatmulMultiCoreReuse") or short
 
 
 _TIME: Final = Metric("kernel_time", "ns")
@@ -115,7 +140,8 @@ def attribution_sentence(attribution: Attribution) -> str:
     if rest:
         texts.append(f"{len(rest)} smaller ones {smaller}")
     # What rounds to nothing is not worth a word; anything else has a sign.
-    left = f"; {unexplained} unexplained" if unexplained.startswith(("+", "-")) else ""
+    told = unexplained.startswith(("+", "-"))
+    left = f"; {_others(attribution)} {unexplained}" if told else ""
     return f"{head} = {', '.join(texts)}{left}"
 
 
@@ -137,6 +163,8 @@ def attribution_document(attribution: Attribution) -> dict[str, object]:
         {
             "change": part.change.value,
             "op": part.op,
+            "name": part.name,
+            "beside": part.beside,
             "signature": part.signature,
             "count": part.count,
             "delta_ns": part.delta_ns,
@@ -152,6 +180,7 @@ def attribution_document(attribution: Attribution) -> dict[str, object]:
         "delta_ns": attribution.delta_ns,
         "parts": parts,
         "unexplained_ns": attribution.unexplained_ns,
+        "unexplained_ops": attribution.unexplained_ops,
         "op_list_changed": attribution.op_list_changed,
         "devices": list(attribution.devices),
         "one_replay_per_trace": attribution.replayed,
@@ -166,13 +195,13 @@ def attribution_listing(attribution: Attribution) -> Listing:
     lines = [f"kernel time{_basis(attribution)} {before} → {after}: {_head(attribution, figures)}"]
     lines += filter(None, (op_list_sentence(attribution), op_times_sentence(attribution)))
     cells = [
-        (figure, _relative(part), _label(part), _why(part, most=_CAUSES_IN_TABLE))
+        (figure, _relative(part), _label(part), _why(part, most=_CAUSES_IN_TABLE) or _still(part))
         for part, figure in zip(parts, figures.terms, strict=False)
     ]
     if rest:
         cells.append((figures.terms[-2], "", f"{len(rest)} smaller ones", ""))
     if parts:
-        cells.append((figures.terms[-1], "", "unexplained", ""))
+        cells.append((figures.terms[-1], "", _others(attribution), ""))
         headings = ("change", "of before", "op", "why")
         lines += table_lines(headings, cells, right=frozenset({0, 1}))
     fields = ("change", "op", "signature", "count", "delta_ns", "causes")
@@ -180,7 +209,8 @@ def attribution_listing(attribution: Attribution) -> Listing:
     for part in attribution.parts:
         why = "; ".join(map(str, part.causes))
         rows.append((part.change.value, part.op, part.signature, part.count, part.delta_ns, why))
-    rows.append(("unexplained", "", "", "", attribution.unexplained_ns, ""))
+    left_ns = attribution.unexplained_ns
+    rows.append(("unexplained", "", "", attribution.unexplained_ops, left_ns, ""))
     return Listing(tuple(lines), attribution_document(attribution), fields, tuple(rows))
 
 
@@ -229,7 +259,7 @@ def _sum_up(attribution: Attribution, words: dict[ChangeKind, str]) -> str:
 
 
 def _label(part: Part) -> str:
-    name = " ".join(filter(None, (short_code(part.op), part.shape)))
+    name = part.name or " ".join(filter(None, (short_code(part.op), part.shape)))
     moved = f", {part.moved} moved" if part.moved else ""
     count = next((cause for cause in part.causes if cause.what == "count"), None)
     if part.change is ChangeKind.ADDED:
@@ -240,9 +270,24 @@ def _label(part: Part) -> str:
     return f"{part.count} x {name}{moved}" if part.count > 1 else f"{name}{moved}"
 
 
+def _others(attribution: Attribution) -> str:
+    """Say what no part explains; an attribution that was made of parts alone tells no number."""
+    if not attribution.unexplained_ops:
+        return "other ops, each within its noise"
+    each = "each " if attribution.unexplained_ops > 1 else ""
+    return f"{counted(attribution.unexplained_ops, 'other op')}, {each}within its noise"
+
+
 def _why(part: Part, *, most: int) -> str:
     """Return the causes in words, but for a changed count, which stands in the label."""
-    return causes_text([cause for cause in part.causes if cause.what != "count"], most=most)
+    causes = [cause for cause in part.causes if cause.what != "count"]
+    return causes_text(causes, most=most) or part.beside
+
+
+def _still(part: Part) -> str:
+    """Say that an op changed by itself, if the capture tells how it is set up."""
+    matched = part.change in {ChangeKind.SLOWER, ChangeKind.FASTER}
+    return "no setting changed" if matched and part.signature else ""
 
 
 def _relative(part: Part) -> str:

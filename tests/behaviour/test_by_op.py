@@ -70,7 +70,7 @@ def test_a_regression_names_its_ops_once(model: Project) -> None:
     ran = model.pytest("--ttnn-perf")
 
     by_op = (
-        "by op: +39.1 % (+79.0 us) = Conv2d 1x1x1000x512 +61.0 us (64→32 cores), "
+        "by op: +39.1 % (+79.0 us) = Conv2d 1x1x1000x512 +61.0 us (64 → 32 cores), "
         "1 new Reshard 1x1x1000x512 +18.0 us"
     )
     assert ran.code == 1
@@ -153,7 +153,7 @@ def test_a_run_judged_elsewhere_names_the_ops_as_well(model: Project) -> None:
 
     ran = model.cli("gate", "run.json")
 
-    assert "  by op: +30.2 % (+61.0 us) = Conv2d 1x1x1000x512 +61.0 us (64→32 cores)" in ran.text
+    assert "  by op: +30.2 % (+61.0 us) = Conv2d 1x1x1000x512 +61.0 us (64 → 32 cores)" in ran.text
     shown = model.cli("gate", "run.json", "--format", "json")
     assert '"by_op": "+30.2 % (+61.0 us) = Conv2d' in shown.text
 
@@ -237,5 +237,8 @@ def test_what_sessions_differ_by_is_part_of_the_change(model: Project) -> None:
 
     # 203.1 us in the middle of what was measured before, 202.0 us in the table.
     assert "baseline 203.1 us: 29.5 % slower" in ran.text
-    by_op = "+29.5 % (+59.9 us) = Conv2d 1x1x1000x512 +61.0 us (64→32 cores); -1.1 us unexplained"
+    by_op = (
+        "+29.5 % (+59.9 us) = Conv2d 1x1x1000x512 +61.0 us (64 → 32 cores); "
+        "2 other ops, each within its noise -1.1 us"
+    )
     assert f"by op: {by_op}" in ran.text

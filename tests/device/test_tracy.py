@@ -95,7 +95,7 @@ def test_a_slower_op_fails_its_test_with_its_operands(
         "REGRESSED: device_kernel_time 7.700 ms, baseline 6.500 ms: 18.5 % slower, limit 2.9 % "
         "(3 samples against 1 session; sample noise assumed; one run seen)"
     )
-    assert lines[1] == "  by op: +18.5 % (+1.20 ms) = Matmul 1x1x32x32 +1.20 ms (64→32 cores)"
+    assert lines[1] == "  by op: +18.5 % (+1.20 ms) = Matmul 1x1x32x32 +1.20 ms (64 → 32 cores)"
     # Not measured again: a report comes at the end of all tests, not after one.
     assert rig.workers() == ["1-device", "2-wall"]
 

@@ -95,7 +95,7 @@ def mirrored(part: Part) -> Part:
 
 
 def nameless(part: Part) -> Part:
-    return replace(part, op="", signature="", shape="", before_ns=0.0)
+    return replace(part, op="", signature="", shape="", before_ns=0.0, name="")
 
 
 @MANY

@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pytest_ttnn_perf.analysis.ops.align import attribute
-from pytest_ttnn_perf.analysis.ops.catalogue import function_in, settings_in
-from pytest_ttnn_perf.analysis.ops.grouping import attribute_groups, condense_settings, group_ops
+from pytest_ttnn_perf.analysis.ops.grouping import attribute_groups, group_ops
+from pytest_ttnn_perf.analysis.ops.settings import condense_settings, function_in, settings_in
 from tests.properties.strategies import MANY, SOME
 from tests.properties.test_attribution import ops
 from tests.unit.ops.tables import table

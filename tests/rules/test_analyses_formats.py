@@ -104,7 +104,7 @@ def test_fidelity_is_of_matmuls_and_convolutions_by_their_time() -> None:
             "not told, weights not told",
         ),
         "ops": (
-            "HiFi4 Matmul 1x1x32x32 @ 1x1x32x32",
+            "HiFi4 Matmul 1x1x32x32 @ 32x32",
             "LoFi Conv2d 1x1x32x32",
             "not told Matmul 1x1x32x32",
         ),
@@ -163,7 +163,12 @@ def test_layout() -> None:
                 ("BinaryNg", 2048.0, 0.5),
                 ("Tilize", 2048.0, 0.5),
             ),
-            section("conversions", "ns", "of kernel time", ("Tilize 1x1x32x32", 100.0, 0.1)),
+            section(
+                "conversions",
+                "ns",
+                "of kernel time",
+                ("Tilize 1x1x32x32 ROW_MAJOR → TILE", 100.0, 0.1),
+            ),
         ),
         notes=("1 op ran on the host: not counted (TTP007)",),
     )

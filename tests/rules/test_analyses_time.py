@@ -164,7 +164,7 @@ def test_matmul() -> None:
         "without a program config (TTP313)": pytest.approx(0.1),
         "very small blocks (TTP312)": 0.0,
     }
-    name = "Matmul 1x1x32x32 @ 1x1x32x32"
+    name = "Matmul 1x1x32x32 @ 32x32"
     assert found.sections == (
         section(
             "program config",

@@ -23,7 +23,7 @@ def test_ops_more_precise_than_their_weights() -> None:
         product("HiFi4", "BFLOAT16", ns=1000.0),
         op("ReshardDeviceOperation", [ROWS], ns=90_000.0, fidelity="HiFi4"),
     )
-    name = "Matmul 1x1x32x1024 @ 1x1x1024x1024"
+    name = "Matmul 1x1x32x1024 @ 1024x1024"
     assert ask(ops=ops) == LIMIT.found(
         0.9,
         "90.0 % of the matmul and conv time goes into 2 ops with a higher fidelity "

@@ -44,7 +44,7 @@ def test_blocks_of_one_tile(small: Op) -> None:
     assert ask(ops=ops) == LIMIT.found(
         0.5,
         "50.0 % of the kernel time goes into 1 matmul with very small blocks",
-        [Evidence(f"{name} 1x1x32x128 @ 1x1x128x64", 50.0, "ns", 0.5)],
+        [Evidence(f"{name} 1x1x32x128 @ 128x64", 50.0, "ns", 0.5)],
     )
     assert ask.with_limits(share=0.5)(ops=ops) == clean(0.5, limit=0.5, unit=LIMIT.unit)
 

@@ -24,7 +24,7 @@ def working(code: str, ns: float, ideal_ns: float | None) -> Op:
 @BOTH
 def test_far_from_the_ideal(ask: Ask, code: str, noun: str) -> None:
     slow = working(code, 100.0, 20.0), working(code, 60.0, 20.0)
-    name = "Matmul 1x1x32x128 @ 1x1x128x64" if code == "Matmul" else "Conv2d 1x1x32x128"
+    name = "Matmul 1x1x32x128 @ 128x64" if code == "Matmul" else "Conv2d 1x1x32x128"
     assert ask(ops=table(*slow, op("Unary", ns=1.0, ideal_ns=1000.0))) == LIMIT.found(
         0.25,
         f"2 {noun}s at 25.0 % of what the profiler's model allows",

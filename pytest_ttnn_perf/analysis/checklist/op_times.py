@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from functools import lru_cache
 from itertools import compress
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from pytest_ttnn_perf._base.dataclass import dataclass
 from pytest_ttnn_perf._base.text import counted, percent
 from pytest_ttnn_perf.analysis.checklist.rule import Answer
+from pytest_ttnn_perf.analysis.ops import names
 from pytest_ttnn_perf.analysis.ops.regions import once_per_table
 from pytest_ttnn_perf.analysis.ops.windows import measured_calls, signpost_windows
 from pytest_ttnn_perf.records.finding import Evidence, Input
-from pytest_ttnn_perf.records.ops import short_code
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -110,19 +109,8 @@ def worst_ops(
 
 
 def op_name(op: Op) -> str:
-    """Return an op as people call it: its code and the shape of what goes in first.
-
-    The second operand of a matrix product is named as well: all projections take the same first.
-    """
-    return _signature_name(op.signature)
-
-
-@lru_cache(maxsize=4096)
-def _signature_name(signature: Signature) -> str:
-    operands = signature.inputs or signature.outputs
-    shapes = ["x".join(map(str, tensor.logical or tensor.padded)) for tensor in operands]
-    named = shapes[:2] if "Matmul" in signature.op else shapes[:1]
-    return " ".join([short_code(signature.op), " @ ".join(named)]).strip()
+    """Return an op as people call it: what it computes, and on what."""
+    return names.op_name(op.signature, op.attributes)
 
 
 def has_operands(table: OpTable) -> bool:

@@ -6,26 +6,28 @@ import math
 from collections import Counter, defaultdict
 from dataclasses import field
 from functools import cache
-from itertools import chain, compress
+from itertools import compress
 from statistics import median, median_low
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from pytest_ttnn_perf._base.dataclass import dataclass
-from pytest_ttnn_perf.analysis.ops.catalogue import (
-    Catalogue,
-    calling_shape,
-    operands_text,
-    settings_in,
-    shape_text,
-)
+from pytest_ttnn_perf.analysis.ops.catalogue import Catalogue
+from pytest_ttnn_perf.analysis.ops.causes import causes_between
+from pytest_ttnn_perf.analysis.ops.conversions import between_text, is_conversion, neighbours
 from pytest_ttnn_perf.analysis.ops.match import NONE, Pairing, Strand, match, pair_strands
+from pytest_ttnn_perf.analysis.ops.names import (
+    calling_shape,
+    op_and_function,
+    op_name,
+    operands_text,
+)
 from pytest_ttnn_perf.records.ops import HOST, Attribution, Cause, ChangeKind, Part
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from pytest_ttnn_perf.analysis.ops.catalogue import Variant
-    from pytest_ttnn_perf.records.ops import Columns, OpTable, Signature, Tensor
+    from pytest_ttnn_perf.records.ops import Columns, OpTable, Signature
 
 
 #: Between two replays of one trace (768 pairs of ops in seven captures of Blackhole chips) an op
@@ -79,10 +81,13 @@ def _usual(kernel_ns: float) -> float:
 class Kind:
     """What changes alike have in common; equal only to itself, so that it is found quickly.
 
-    ``listed`` tells that the op came or went. ``signature`` is that of after, if there is one.
+    ``listed`` tells that the op came or went. ``variant`` is that of after, if there is one;
+    ``name`` what people call it, ``beside`` between which ops it stands.
     """
 
-    signature: Signature
+    variant: Variant
+    name: str
+    beside: str
     listed: ChangeKind | None = None
     causes: tuple[Cause, ...] = ()
 
@@ -212,52 +217,15 @@ def _group_batches(batches: Iterable[Batch]) -> dict[Kind, Group]:
     return groups
 
 
-def causes_between(before: Variant, after: Variant) -> tuple[Cause, ...]:
-    """Return the differences; what one side does not tell is no difference."""
-    both = _both(before, after)
-    return tuple(Cause(what, then, now) for what, then, now in both if then and now and now != then)
-
-
-def _both(before: Variant, after: Variant) -> Iterator[tuple[str, str | None, str | None]]:
-    """Yield what may differ: its name, and its value before and after."""
-    yield "cores", str(before.cores or ""), str(after.cores or "")
-    yield "fidelity", before.fidelity, after.fidelity
-    if before.signature != after.signature:
-        ours, theirs = before.signature, after.signature
-        yield from _operands("in", ours.inputs, theirs.inputs)
-        yield from _operands("out", ours.outputs, theirs.outputs)
-    if before.attributes != after.attributes:
-        now = dict(settings_in(after.attributes))
-        for key, value in settings_in(before.attributes):
-            yield key, value, now.get(key)
-
-
-def _operands(
-    side: str, before: tuple[Tensor, ...], after: tuple[Tensor, ...]
-) -> Iterator[tuple[str, str, str]]:
-    if len(before) != len(after):
-        yield f"{side}puts", str(len(before)), str(len(after))
-    for place, (then, now) in enumerate(zip(before, after, strict=False)):
-        if then != now:
-            name = f"{side}{place}"
-            yield f"{name} dtype", then.dtype, now.dtype
-            yield f"{name} memory", then.memory, now.memory
-            yield f"{name} layout", then.layout, now.layout
-            yield f"{name} shape", *_shapes(then, now)
-
-
-def _shapes(before: Tensor, after: Tensor) -> tuple[str, str]:
-    """Return logical shapes where both sides tell them; padding follows from the layout."""
-    if before.logical is None or after.logical is None:
-        return shape_text(before.padded), shape_text(after.padded)
-    return shape_text(before.logical), shape_text(after.logical)
-
-
 class Fates:
-    """Tells what became of the ops of pairings; like changes are of the same kind."""
+    """Tells what became of the ops of pairings; like changes are of the same kind.
 
-    def __init__(self, catalogue: Catalogue) -> None:
+    In strands that are not ``ordered`` no op stands beside another.
+    """
+
+    def __init__(self, catalogue: Catalogue, *, ordered: bool) -> None:
         self._catalogue = catalogue
+        self._ordered = ordered
         self._kinds: dict[object, Kind] = {}
 
     def of(self, pairing: Pairing, *, lane: int, unit_ns: float) -> Iterator[Batch]:
@@ -288,21 +256,23 @@ class Fates:
         for (one, other), units in by_variants.items():
             ours, theirs = self._catalogue.variants[one], self._catalogue.variants[other]
             causes = causes_between(ours, theirs)
-            kind = self._kind(theirs.signature, None, causes, before=ours.signature)
+            kind = self._kind(theirs, None, causes, before=ours.signature)
             before_units, after_units = zip(*units, strict=True)
             yield kind, before_units, after_units
 
     def _kind(
         self,
-        signature: Signature,
+        variant: Variant,
         listed: ChangeKind | None,
         causes: tuple[Cause, ...],
         *,
         before: Signature | None = None,
+        beside: str = "",
     ) -> Kind:
         """Return the kind that all changes like this one share."""
-        key = (before, signature, listed, causes)
-        return self._kinds.setdefault(key, Kind(signature, listed, causes))
+        name = op_name(variant.signature, variant.attributes)
+        key = (before, variant.signature, name, beside, listed, causes)
+        return self._kinds.setdefault(key, Kind(variant, name, beside, listed, causes))
 
     def _listed(
         self, strand: Strand, places: Iterable[int], change: ChangeKind
@@ -313,20 +283,38 @@ class Fates:
         """
         by_variant: defaultdict[int, list[int]] = defaultdict(list)
         variants, units_of = strand
-        for place in places:
-            by_variant[variants[place]].append(units_of[place])
+        for place in sorted(places):
+            by_variant[variants[place]].append(place)
         if not by_variant:
             return
         exact = self._catalogue.alike.exact
         present = Counter(map(exact.__getitem__, variants))
         matched = present.copy()
-        for variant, units in by_variant.items():
-            matched[exact[variant]] -= len(units)
-        for variant, units in by_variant.items():
+        for variant, own in by_variant.items():
+            matched[exact[variant]] -= len(own)
+        for variant, own in by_variant.items():
             counts = str(present[exact[variant]]), str(matched[exact[variant]])
             cause = Cause("count", *(counts if change is ChangeKind.REMOVED else counts[::-1]))
-            signature = self._catalogue.variants[variant].signature
-            yield self._kind(signature, change, (cause,)), units
+            beside = self._beside(own, variants)
+            kind = self._kind(self._catalogue.variants[variant], change, (cause,), beside=beside)
+            yield kind, [units_of[place] for place in own]
+
+    def _beside(self, places: Sequence[int], variants: Sequence[int]) -> str:
+        """Say between which ops conversions of one kind stand; of other ops, nothing."""
+        known = self._catalogue.variants
+        if not self._ordered or not is_conversion(known[variants[places[0]]].signature.op):
+            return ""
+
+        def name_at(at: int | None) -> str | None:
+            if at is None:
+                return None
+            return op_and_function(known[variants[at]].signature.op, known[variants[at]].attributes)
+
+        def signature_at(at: int) -> Signature:
+            return known[variants[at]].signature
+
+        found = (neighbours(place, len(variants), signature_at) for place in places)
+        return between_text(Counter(tuple(map(name_at, pair)) for pair in found))
 
 
 class Lane(NamedTuple):
@@ -393,6 +381,8 @@ def _complete(c: Columns, replays: Mapping[int, Sequence[int]]) -> list[Sequence
     return [rows for ops, rows in whole if ops == usual]
 
 
+#: The format of a table of which only groups are known: its ops have no order.
+GROUPED: Final = "grouped"
 #: Times are counted in units of 2⁻¹⁰ ns, finer than any capture tells them ...
 _FINEST: Final = -10
 #: ... or in coarser ones, if the sum of all would need more bits than a float adds up exactly.
@@ -428,14 +418,14 @@ def attribute(before: OpTable, after: OpTable) -> Attribution:
     *ours, our_fallbacks = strands(before, [*our_lanes, our_host])
     *theirs, their_fallbacks = strands(after, [*their_lanes, their_host])
     pairings, whole = pair_strands(ours, theirs)
-    fates = Fates(catalogue)
+    fates = Fates(catalogue, ordered=GROUPED not in {before.format, after.format})
     every = [*pairings, Pairing(our_fallbacks, their_fallbacks, whole)]
-    groups = changed_groups(
-        chain.from_iterable(
-            fates.of(pairing, lane=lane, unit_ns=unit_ns) for lane, pairing in enumerate(every)
-        ),
-        unit_ns=unit_ns / whole,
-    )
+    batches = [
+        batch
+        for lane, pairing in enumerate(every)
+        for batch in fates.of(pairing, lane=lane, unit_ns=unit_ns)
+    ]
+    groups = changed_groups(batches, unit_ns=unit_ns / whole)
 
     def mean_ns(units: int) -> float:
         # To the nearest unit, halves to the even one: so the sign makes no difference.
@@ -452,7 +442,18 @@ def attribute(before: OpTable, after: OpTable) -> Attribution:
         (after_ns - before_ns) - sum(part.delta_ns for part in parts),
         devices=(len(our_lanes), len(their_lanes)),
         replayed=_has_replays(before) or _has_replays(after),
+        unexplained_ops=_others(batches, groups),
     )
+
+
+def _others(batches: Iterable[Batch], groups: Iterable[Group]) -> int:
+    """Return how many ops are in no group, on the device where they are most."""
+    counts: Counter[int] = Counter()
+    for batch in batches:
+        counts[batch.lane] += batch.ops
+    for group in groups:
+        counts.subtract(group.counts)
+    return max(counts.values(), default=0)
 
 
 def _has_replays(table: OpTable) -> bool:
@@ -460,28 +461,33 @@ def _has_replays(table: OpTable) -> bool:
 
 
 def _parts(groups: Iterable[Group], mean_ns: Callable[[int], float]) -> Iterator[Part]:
-    words_of = cache(_words)  # many parts may be of one op
+    operands_of = cache(operands_text)  # many parts may be of one op
     for group in groups:
-        signature = group.kind.signature
-        operands, shape = words_of(signature)
+        signature, _, _, attributes = group.kind.variant
         yield Part(
             group.change,
             signature.op,
-            operands,
+            operands_of(signature),
             group.count,
             mean_ns(group.delta_units),
             group.kind.causes,
             max(group.moves.values()),
-            shape,
+            calling_shape(signature, attributes),
             mean_ns(group.before_units),
+            group.kind.name,
+            group.kind.beside,
         )
-
-
-def _words(signature: Signature) -> tuple[str, str]:
-    return operands_text(signature), calling_shape(signature)
 
 
 def _rank(part: Part) -> tuple[object, ...]:
     """Order by size; what is of the same size by its name, so that the order is always the same."""
     causes = [str(cause) for cause in part.causes]
-    return -abs(part.delta_ns), part.change.value, part.op, part.signature, causes
+    return (
+        -abs(part.delta_ns),
+        part.change.value,
+        part.op,
+        part.name,
+        part.beside,
+        part.signature,
+        causes,
+    )

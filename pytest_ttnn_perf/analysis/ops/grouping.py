@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import math
 from collections import Counter, defaultdict
-from functools import lru_cache
 from itertools import chain, pairwise, repeat
 from statistics import median
 from typing import TYPE_CHECKING, Final
 
-from pytest_ttnn_perf.analysis.ops.align import Lane, attribute, lanes_of
-from pytest_ttnn_perf.analysis.ops.catalogue import function_in, settings_in
+from pytest_ttnn_perf.analysis.ops.align import GROUPED, Lane, attribute, lanes_of
+from pytest_ttnn_perf.analysis.ops.settings import condense_settings
 from pytest_ttnn_perf.records.ops import Columns, OpGroup, OpGroups, OpTable
 
 if TYPE_CHECKING:
@@ -96,28 +95,6 @@ def _place(group: OpGroup) -> tuple[object, ...]:
     return signature.op, shapes, repr(signature), -group.median_ns, setup
 
 
-@lru_cache(maxsize=1024)
-def condense_settings(attributes: str) -> str:
-    """Return what is known of an op's settings as a text that tells the same, and no more.
-
-    >>> condense_settings("{'program_config': 'MatmulConfig(in0_block_w=2)'; 'dtype': 'BFLOAT16'}")
-    'activation=none program_config=MatmulConfig in0_block_w=2'
-    """
-    if not attributes:
-        return ""
-    settings = dict(settings_in(attributes))
-    function, activation = function_in(attributes), settings.pop("activation")
-    words = [f"activation={activation}"]
-    if activation != "none":
-        unary = function.split("+")
-        applied = unary if list(dict.fromkeys(unary)) == activation.split("+") else None
-        function = "" if applied else function
-        words = [f"op_type=UnaryOpType::{name}" for name in applied or activation.split("+")]
-    if function:
-        words.append(f"binary_op_type=BinaryOpType::{function}")
-    return " ".join([*words, *(f"{k}={v}" for k, v in settings.items() if v)])
-
-
 def _expand_groups(ops: OpGroups) -> OpTable:
     """Return a table with each op of the groups, on one device."""
     groups = ops.groups
@@ -126,7 +103,7 @@ def _expand_groups(ops: OpGroups) -> OpTable:
     numbers = {fidelity: number for number, fidelity in enumerate(fidelities)}
     unknown = list(repeat(None, len(rows)))
     return OpTable(
-        format="grouped",
+        format=GROUPED,
         rows=len(rows),
         columns=Columns(
             signature=rows,

@@ -12,9 +12,10 @@ from pytest_ttnn_perf.analysis.ops.align import (
     NOISE_NS,
     Noise,
     attribute,
-    causes_between,
 )
-from pytest_ttnn_perf.analysis.ops.catalogue import Variant, function_in, settings_in
+from pytest_ttnn_perf.analysis.ops.catalogue import Variant
+from pytest_ttnn_perf.analysis.ops.causes import causes_between
+from pytest_ttnn_perf.analysis.ops.settings import function_in, settings_in
 from pytest_ttnn_perf.records.ops import HOST, Attribution, ChangeKind, Op, Signature, short_code
 from tests.unit.ops.tables import ACTIVATION, MATMUL, NORM, RESHARD, op, retyped, table
 

@@ -35,25 +35,44 @@ RESHARD = Part(
 )
 
 
-def of(*parts: Part, unexplained: float = 0.0, before: float = 2_220_000.0) -> Attribution:
+def of(
+    *parts: Part, unexplained: float = 0.0, before: float = 2_220_000.0, others: int = 41
+) -> Attribution:
     delta = sum(part.delta_ns for part in parts) + unexplained
-    return Attribution(before, before + delta, parts, unexplained)
+    return Attribution(before, before + delta, parts, unexplained, unexplained_ops=others)
 
 
 def test_the_sentence_of_a_verdict() -> None:
     assert attribution_sentence(of(CONV, RESHARD, unexplained=12_000.0)) == (
-        "+4.1 % (+91.0 us) = Conv2d 1x512x1024x3 +61.0 us (64→32 cores), 3 new Reshard +18.0 us;"
-        " +12.0 us unexplained"
+        "+4.1 % (+91.0 us) = Conv2d 1x512x1024x3 +61.0 us (64 → 32 cores), 3 new Reshard +18.0 us;"
+        " 41 other ops, each within its noise +12.0 us"
     )
+
+
+@pytest.mark.parametrize(
+    ("others", "told"),
+    [
+        (2, "2 other ops, each within its noise +12.0 us"),
+        (1, "1 other op, within its noise +12.0 us"),
+        (0, "other ops, each within its noise +12.0 us"),
+    ],
+)
+def test_what_no_part_explains_is_counted(others: int, told: str) -> None:
+    change = of(CONV, unexplained=12_000.0, others=others)
+    assert attribution_sentence(change).rpartition("; ")[2] == told
+    assert attribution_listing(change).lines[-1].endswith(told.removesuffix(" +12.0 us"))
+    document = attribution_listing(change).document
+    assert isinstance(document, dict)
+    assert (document["unexplained_ns"], document["unexplained_ops"]) == (12_000.0, others)
 
 
 @pytest.mark.parametrize(
     ("part", "told"),
     [
-        (CONV, "Conv2d 1x512x1024x3 +61.0 us (64→32 cores)"),
+        (CONV, "Conv2d 1x512x1024x3 +61.0 us (64 → 32 cores)"),
         (
             Part(FASTER, "Matmul", "", 24, -61_000.0, (Cause("fidelity", "HiFi4", "HiFi2"),)),
-            "24 x Matmul -61.0 us (HiFi4→HiFi2)",
+            "24 x Matmul -61.0 us (HiFi4 → HiFi2)",
         ),
         (Part(SLOWER, "Matmul", "", 24, 61_000.0, moved=2), "24 x Matmul, 2 moved +61.0 us"),
         (Part(SLOWER, "Matmul", "", 1, 61_000.0, moved=1), "Matmul, 1 moved +61.0 us"),
@@ -137,11 +156,38 @@ def test_what_operands_have_in_common_is_told_once() -> None:
         Cause("inputs", "2", "3"),
     ]
     assert causes_text(causes, most=4) == (
-        "in0/in1 BFLOAT16→BFLOAT8_B, in0 L1_INTERLEAVED→DRAM_INTERLEAVED,"
-        " program_config MatmulMultiCore→Matmul, inputs 2→3"
+        "in0/in1 BFLOAT16 → BFLOAT8_B, in0 L1_INTERLEAVED → DRAM_INTERLEAVED,"
+        " program_config MatmulMultiCore → Matmul, inputs 2 → 3"
     )
-    assert causes_text(causes, most=1) == "in0/in1 BFLOAT16→BFLOAT8_B, 3 more"
+    assert causes_text(causes, most=1) == "in0/in1 BFLOAT16 → BFLOAT8_B, 3 more"
     assert causes_text([], most=1) == ""
+
+
+def test_shards_are_one_cause_and_their_cores_are_told_once() -> None:
+    cores, shape = Cause("shard cores", "8", "109"), Cause("shard shape", "32x2176", "32x160")
+    told = "shards 8 → 109 cores, 32x2176 → 32x160"
+    assert causes_text([cores, shape], most=1) == told
+    assert causes_text([Cause("cores", "8", "109"), cores, shape], most=1) == told
+    other = Cause("cores", "80", "110")
+    assert causes_text([cores, shape, other], most=2) == f"{told}, 80 → 110 cores"
+    assert causes_text([cores], most=1) == "shards 8 → 109 cores"
+    assert causes_text([shape], most=1) == "shard shape 32x2176 → 32x160"
+
+
+def test_an_op_that_changed_by_itself_is_said_to_have() -> None:
+    alone = Part(SLOWER, "Op", "1x1x32x64 BFLOAT16", 1, 1_000.0, before_ns=10_000.0)
+    bare = Part(SLOWER, "Op", "", 1, 1_000.0, before_ns=10_000.0)
+    listed = attribution_listing(of(alone, bare)).lines
+    assert [line.endswith("no setting changed") for line in listed[4:6]] == [True, False]
+    assert attribution_sentence(of(alone)).endswith(" = Op +1.00 us")
+
+
+def test_a_conversion_that_came_says_where_it_stands() -> None:
+    came = Part(
+        ADDED, "Reshard", "", 1, 1_000.0, name="Reshard 32x64 DRAM → L1", beside="before Matmul"
+    )
+    told = "1 new Reshard 32x64 DRAM → L1 +1.00 us (before Matmul)"
+    assert attribution_sentence(of(came)).endswith(told)
 
 
 def test_a_listing_says_what_the_total_is() -> None:

@@ -1,0 +1,207 @@
+"""Why an op takes another time: every spelling of what it is set up by, and what is told first."""
+
+from __future__ import annotations
+
+import pytest
+
+from pytest_ttnn_perf.analysis.captures.detect import op_table_of
+from pytest_ttnn_perf.analysis.ops.align import attribute
+from pytest_ttnn_perf.analysis.ops.catalogue import Variant
+from pytest_ttnn_perf.analysis.ops.causes import causes_between
+from pytest_ttnn_perf.analysis.ops.grouping import attribute_groups, group_ops
+from pytest_ttnn_perf.analysis.ops.settings import condense_settings, settings_in
+from pytest_ttnn_perf.records.ops import Attribution, ChangeKind, Signature
+from tests.harness.corpus import corpus
+from tests.unit.ops.tables import ACTIVATION, MATMUL, NORM, OUTPUT, WEIGHT, op, table
+
+ROUND = (
+    "{{'{key}': 'MemoryConfig(memory_layout=TensorMemoryLayout::WIDTH_SHARDED;buffer_type="
+    "BufferType::L1;shard_spec=ShardSpec(grid={grid};shape={{32; 672}};orientation="
+    "ShardOrientation::ROW_MAJOR);nd_shard_spec=std::nullopt;created_with_nd_shard_spec=0)'}}"
+)
+#: As TTNN prints it: the brace of the last range is not closed.
+JSON = (
+    "{'memory_config': 'MemoryConfig(memory_layout=TensorMemoryLayout::WIDTH_SHARDED;buffer_type="
+    'BufferType::L1;shard_spec=ShardSpec{grid=[{"start":{"x":0;"y":0};"end":{"x":7;"y":0}]; '
+    "shape=[32; 672]; orientation=ShardOrientation::ROW_MAJOR};nd_shard_spec=std::nullopt)'}"
+)
+TWO_RANGES = JSON.replace(
+    '"end":{"x":7;"y":0}', '"end":{"x":10;"y":1}; {"start":{"x":0;"y":2};"end":{"x":1;"y":2}'
+).replace("672", "224")
+ND = (
+    "{'output_mem_config': 'MemoryConfig(memory_layout=TensorMemoryLayout::WIDTH_SHARDED;"
+    "buffer_type=BufferType::L1;shard_spec=std::nullopt;nd_shard_spec=NdShardSpec(shard_shape="
+    "Shape([32; 672]);grid={[(x=0;y=0) - (x=7;y=0)]};orientation=ShardOrientation::ROW_MAJOR;"
+    "shard_distribution_strategy=ShardDistributionStrategy::ROUND_ROBIN_1D))'}"
+)
+EIGHT = {
+    "shards_grid": "8x1",
+    "shards_shape": "32x672",
+    "shards_orientation": "ROW_MAJOR",
+}
+INTERLEAVED = (
+    "{'memory_config': 'MemoryConfig(memory_layout=TensorMemoryLayout::INTERLEAVED;buffer_type="
+    "BufferType::DRAM;shard_spec=std::nullopt;nd_shard_spec=std::nullopt)'}"
+)
+
+
+def shards(text: str) -> dict[str, str]:
+    return {key: value for key, value in settings_in(text) if key.startswith("shards")}
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        *(
+            ROUND.format(key=key, grid="{[(x=0;y=0) - (x=7;y=0)]}")
+            for key in ("memory_config", "output_mem_config", "output_memory_config",
+                        "memory_config_", "output_memory_config_", "m_output_mem_config")
+        ),
+        ROUND.format(key="memory_config", grid="{[0-0 - 7-0]}"),
+        JSON,
+        ND,
+        "{'shard_spec': 'ShardSpec(grid={[0-0 - 7-0]};shape={32; 672};orientation=ROW_MAJOR)'}",
+    ],
+)  # fmt: skip
+def test_shards_in_every_spelling(text: str) -> None:
+    assert shards(text) == EIGHT
+    assert shards(condense_settings(text)) == EIGHT
+
+
+def test_several_ranges_are_one_grid() -> None:
+    assert shards(TWO_RANGES)["shards_grid"] == "11x2+2x1@0-2"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        INTERLEAVED,
+        "{'optional_intermediate_mem_config': 'std::nullopt'}",
+        JSON.replace("shape=[32; 672]", "shape=[0; 0]").replace('"x":7', '"x"'),
+    ],
+)
+def test_what_is_not_told_is_no_shard(text: str) -> None:
+    assert not {"shards_grid", "shards_shape"} & shards(text).keys()
+
+
+def told(before: str, after: str, *, cores: tuple[int, int] = (110, 110)) -> list[str]:
+    ours, theirs = (
+        Variant(NORM, count, "HiFi4", text)
+        for count, text in zip(cores, (before, after), strict=True)
+    )
+    return [str(cause) for cause in causes_between(ours, theirs)]
+
+
+def test_other_shards_are_a_cause() -> None:
+    assert told(JSON, TWO_RANGES) == ["shard cores 8 → 24", "shard shape 32x672 → 32x224"]
+    columns = JSON.replace("ROW_MAJOR", "COL_MAJOR")
+    assert told(JSON, columns) == ["shard orientation ROW_MAJOR → COL_MAJOR"]
+    upright = JSON.replace('"x":7;"y":0', '"x":0;"y":7')
+    assert told(JSON, upright) == ["shard grid 8x1 → 1x8"]
+    assert told(JSON, TWO_RANGES, cores=(8, 24))[0] == "cores 8 → 24"
+
+
+def test_shards_on_one_side_alone_are_told_by_where_the_output_lies() -> None:
+    assert told(JSON, INTERLEAVED) == told(INTERLEAVED, JSON) == []
+
+
+def test_a_baseline_that_does_not_know_of_shards_makes_no_cause_of_them() -> None:
+    assert told("activation=none", JSON) == told("activation=none", condense_settings(JSON)) == []
+    assert told("activation=none shards_grid=odd", JSON) == []
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "cause"),
+    [
+        ("'worker_grid': '{[0-0 - 7-7]}'", "'worker_grid': '{[0-0 - 10-9]}'",
+         "worker_grid 8x8 → 11x10"),
+        ("'sub_core_grids': 'std::nullopt'", "'sub_core_grids': '{[(x=1;y=0) - (x=3;y=9)]}'",
+         "sub_core_grids none → 3x10@1-0"),
+        ("sub_core_grids={[0-0 - 7-3]};in0_block_w=2", "sub_core_grid={[0-0 - 7-1]};in0_block_w=2",
+         "sub_core_grids 8x4 → 8x2"),
+        ("'is_sfpu': 'false'", "'is_sfpu': 'true'", "is_sfpu off → on"),
+        ("throttle_level=ThrottleLevel::NO_THROTTLE", "throttle_level=ThrottleLevel::LEVEL_1",
+         "throttle_level NO_THROTTLE → LEVEL_1"),
+        ("'program_config': 'std::nullopt'", "'program_config': 'SDPAProgramConfig(exp=0)'",
+         "program_config none → SDPAProgramConfig"),
+        ("'input_tensor_shape': '{1; 98; 1280; 3}'", "'input_tensor_shape': '{1; 99; 1280; 3}'",
+         "input_tensor_shape 1x98x1280x3 → 1x99x1280x3"),
+    ],
+)  # fmt: skip
+def test_other_settings(before: str, after: str, cause: str) -> None:
+    assert told(before, after) == [cause]
+    assert told(condense_settings(before), condense_settings(after)) == [cause]
+
+
+def matmul(*, sharded: bool, program: str, block: int) -> Variant:
+    weight = WEIGHT._replace(memory="DRAM_WIDTH_SHARDED") if sharded else WEIGHT
+    given = ACTIVATION if sharded else ACTIVATION._replace(memory="DRAM_INTERLEAVED")
+    fidelity = "LoFi" if sharded else "HiFi2"
+    text = f"{{'program_config': 'Matmul{program}ProgramConfig(in0_block_w={block})'}}"
+    signature = Signature(MATMUL.op, (given, weight), (OUTPUT,))
+    return Variant(signature, 80 if sharded else 64, fidelity, text)
+
+
+def test_what_usually_costs_most_is_told_first() -> None:
+    plain = matmul(sharded=False, program="MultiCast1D", block=2)
+    other = plain._replace(
+        cores=80, fidelity="LoFi", attributes=plain.attributes.replace("=2", "=3").replace("1D", "")
+    )
+    assert [cause.what for cause in causes_between(plain, other)] == [
+        "cores", "fidelity", "program_config", "in0_block_w",
+    ]  # fmt: skip
+
+
+def test_cores_that_read_from_all_banks_are_told_last() -> None:
+    plain = matmul(sharded=False, program="MultiCast1D", block=2)
+    banks = matmul(sharded=True, program="MultiCastDRAMSharded", block=3)
+    assert [cause.what for cause in causes_between(plain, banks)] == [
+        "in1 memory", "in0 memory", "fidelity", "program_config", "in0_block_w", "cores",
+    ]  # fmt: skip
+
+
+def pair_of_gemma() -> tuple[Attribution, Attribution]:
+    """Return the change of a decode step as two captures tell it, and as baselines do."""
+    before, after = (
+        op_table_of(
+            corpus(f"ops_perf/gemma_sliding_decode_{name}.csv"),
+            start="MC_sliding_attention_DECODE",
+            end=None,
+        )
+        for name in ("replicated_v1", "final")
+    )
+    grouped = attribute_groups(group_ops(before), group_ops(after))
+    assert grouped is not None
+    return attribute(before, after), grouped
+
+
+def test_a_real_optimization_is_told_by_its_causes() -> None:
+    attribution, grouped = pair_of_gemma()
+    assert attribution.delta_ns / attribution.before_ns == pytest.approx(-0.105, abs=0.001)
+    for change in (attribution, grouped):
+        wide, narrow, multiply = change.parts[:3]
+        for part in (wide, narrow):
+            assert part.name.startswith("Matmul 1x1x1x")
+            assert [str(cause) for cause in part.causes[:4]] == [
+                "in1 memory DRAM_INTERLEAVED → DRAM_WIDTH_SHARDED",
+                "in0 memory DRAM_INTERLEAVED → L1_WIDTH_SHARDED",
+                "out0 memory DRAM_INTERLEAVED → L1_WIDTH_SHARDED",
+                "fidelity HiFi2 → LoFi",
+            ]
+        assert multiply.name == "BinaryNg MUL 1x1x1x5376"
+        assert list(map(str, multiply.causes)) == [
+            "shard cores 8 → 24",
+            "shard shape 32x672 → 32x224",
+        ]
+    came = {part.name: part.beside for part in attribution.parts if part.change is ChangeKind.ADDED}
+    assert came["InterleavedToSharded 1x1x1x2048 DRAM → L1_WIDTH_SHARDED"] == (
+        "between Slice and Matmul"
+    )
+    assert sum(abs(part.delta_ns) for part in attribution.parts if not part.causes) < 1_000
+
+
+def test_an_op_on_other_shards_is_the_same_op() -> None:
+    before = [op(NORM), op(NORM, attributes=JSON), op()]
+    after = [op(NORM), op(NORM, 4_000, attributes=TWO_RANGES), op()]
+    (part,) = attribute(table(before), table(after)).parts
+    assert (part.change, part.delta_ns) == (ChangeKind.FASTER, -6_000)
