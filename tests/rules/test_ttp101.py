@@ -1,6 +1,18 @@
 from __future__ import annotations
 
+import pytest
+
+from pytest_ttnn_perf.analysis.captures.ops_csv import read_ops_csv
+from pytest_ttnn_perf.analysis.checklist.operands import (
+    Weight,
+    weights_by_row,
+    weights_in_report,
+    weights_in_table,
+)
+from pytest_ttnn_perf.analysis.ops.regions import step_of
+from pytest_ttnn_perf.analysis.ops.roofline import size_of
 from pytest_ttnn_perf.records.ttnn_report import ConvConfig
+from tests.harness.corpus import corpus
 from tests.rules.answers import Ask, Evidence, Subject, clean, limit, not_applicable, not_measured
 from tests.rules.reports import Operation, record, report
 from tests.rules.tables import op, table, tensor
@@ -52,6 +64,68 @@ def test_what_an_op_gives_is_an_activation() -> None:
         op("TransposeDeviceOperation", [ROWS], [keys]), op(MATMUL, [tensor(1, 12, 384, 64), keys])
     )
     assert ask(ops=ops) == not_applicable("no weights lie in DRAM")
+
+
+def test_weights_that_are_tilized_converted_and_moved_on_the_device_are_weights() -> None:
+    rows = WIDE._replace(layout="ROW_MAJOR", dtype="FLOAT32")
+    tiles, sharded = rows._replace(layout="TILE"), WIDE._replace(memory="DRAM_WIDTH_SHARDED")
+    hidden = tensor(1, 1, 32, 1024)
+    ops = table(
+        op("TilizeDeviceOperation", [rows], [tiles]),
+        op("TypecastDeviceOperation", [tiles], [WIDE]),
+        op("InterleavedToShardedDeviceOperation", [WIDE], [sharded]),
+        op(MATMUL, [hidden, sharded], [hidden]),
+        op(MATMUL, [hidden, WIDE], [hidden]),
+    )
+    assert weights_in_table(ops) == {Weight(sharded, sharded), Weight(WIDE, WIDE)}
+
+
+def test_what_is_converted_of_something_computed_is_an_activation() -> None:
+    hidden, keys = tensor(1, 1, 1024, 1024), tensor(1, 1, 1024, 1024, dtype="BFLOAT8_B")
+    ops = table(
+        op("LayerNormDeviceOperation", [ROWS], [hidden]),
+        op("TypecastDeviceOperation", [hidden], [keys]),
+        op(MATMUL, [ROWS, keys], [ROWS]),
+    )
+    assert ask(ops=ops) == not_applicable("no weights lie in DRAM")
+
+
+def test_a_report_follows_weights_through_conversions() -> None:
+    loaded = Operation(1, "ttnn.from_torch", outputs=(1,))
+    tiled = Operation(2, "ttnn.to_layout", inputs=(1,), outputs=(2,))
+    moved = Operation(3, "ttnn.to_memory_config", inputs=(2,), outputs=(3,))
+    linear = Operation(4, "ttnn.linear", inputs=(9, 3), outputs=(4,), device_operations=(MATMUL,))
+    turned = Operation(5, "ttnn.permute", inputs=(4,), outputs=(5,))
+    scores = Operation(6, "ttnn.matmul", inputs=(4, 5), device_operations=(MATMUL,))
+    tensors = [record(number, 64, 64) for number in (1, 2, 3, 4, 5, 9)]
+    made = report([loaded, tiled, moved, linear, turned, scores], tensors)
+    assert {weight.key for weight in weights_in_report(made)} == {3}
+
+
+# Hand-checked: the products of one step, and the bytes of their second operands by format. rt_detr
+# loads its weights as float32, tilizes and converts them on the device, in the same capture.
+@pytest.mark.parametrize(
+    ("name", "products", "shares"),
+    [
+        ("gemma_sliding_decode_final.csv", 5, {"BFLOAT8_B": 0.418, "BFLOAT4_B": 0.582}),
+        ("north_mini_moe_rope_decode_b1_trace.csv", 6, {"BFLOAT8_B": 0.999, "BFLOAT16": 0.001}),
+        ("qwen_27b_linear_incomplete_replays.csv", 5, {"BFLOAT4_B": 1.0}),
+        ("blackhole_clip_encoder.csv", 144, {"BFLOAT16": 1.0}),
+        ("rt_detr.csv", 136, {"BFLOAT16": 1.0}),
+    ],
+)
+def test_weights_of_real_captures(name: str, products: int, shares: dict[str, float]) -> None:
+    step = step_of(read_ops_csv(corpus(f"ops_perf/{name}")))
+    found = [
+        tensor
+        for row, tensor in weights_by_row(step).items()
+        if step.columns.device[row] == step.devices[0]
+    ]
+    assert len(found) == products
+    total = sum(map(size_of, found))
+    for dtype, share in shares.items():
+        part = sum(size_of(each) for each in found if each.dtype == dtype)
+        assert part / total == pytest.approx(share, abs=0.0005)
 
 
 def test_what_has_a_batch_or_lies_in_l1_is_an_activation() -> None:

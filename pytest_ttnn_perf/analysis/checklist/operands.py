@@ -16,7 +16,7 @@ from pytest_ttnn_perf.records.finding import Evidence
 from pytest_ttnn_perf.records.ops import Category, Tensor, category_of, short_code
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from pytest_ttnn_perf.analysis.checklist.rule import Limit
     from pytest_ttnn_perf.records.finding import Subject
@@ -154,30 +154,72 @@ class Weight(NamedTuple):
     tensor: Tensor
 
 
+#: Ops that leave the values of their operand as they are: what they make of a weight is a weight.
+_CONVERTS: Final = re.compile(
+    r"tilize|to_?layout|to_memory_config|to_dtype|typecast|copy|move|clone|interleaved_?to|"
+    r"sharded_?to|reshard|permute|transpose|reshape|view|pad|slice|split|concat|repeat|squeeze",
+    re.IGNORECASE,
+)
+
+
+@once_per_table
+def weights_by_row(table: OpTable) -> Mapping[int, Tensor]:
+    """Return the weights that matmuls and convolutions read from DRAM, by the row of these.
+
+    A capture does not name tensors. The second operand of a convolution is always a weight, that
+    of a matmul unless it looks like what an op before it computed on the same device, as in
+    attention, or has a matrix for each head of each user, as a state. What ops make of a tensor
+    that none of them computed, by tilizing, converting or moving it, was not computed either: that
+    is how weights are loaded.
+    """
+    columns = table.columns
+    computed: dict[int, set[tuple[object, ...]]] = defaultdict(set)
+    found: dict[int, Tensor] = {}
+    for row, (number, device) in enumerate(zip(columns.signature, columns.device, strict=True)):
+        if columns.host[row]:
+            continue
+        signature, known = table.signatures[number], computed[device]
+        category = category_of(signature.op)
+        if category in PRODUCTS and len(signature.inputs) > 1:
+            second = signature.inputs[1]
+            if in_dram(second) and (category is Category.CONV or _is_weight(second, known)):
+                found[row] = second
+        if category in PRODUCTS or not _only_converts(signature, known):
+            known.update(map(look_of, signature.outputs))
+    return found
+
+
+def _is_weight(second: Tensor, computed: set[tuple[object, ...]]) -> bool:
+    return prod(second.padded[:-3]) == 1 and look_of(second) not in computed
+
+
+def look_of(tensor: Tensor) -> tuple[object, ...]:
+    """Return what a capture tells tensors apart by; views of one may have other logical shapes."""
+    return (tensor.padded, tensor.dtype, tensor.memory)
+
+
+def _only_converts(signature: Signature, computed: set[tuple[object, ...]]) -> bool:
+    # Weights are loaded to DRAM: what lies in L1 at the beginning is an activation.
+    return _CONVERTS.search(signature.op) is not None and all(
+        in_dram(tensor) and look_of(tensor) not in computed for tensor in signature.inputs
+    )
+
+
 def weights_in_table(table: OpTable) -> frozenset[Weight]:
     """Return the weights, those that look the same as one: a table does not tell them apart."""
-    used = [signature for signature, _ in used_signatures(table)]
-    given = {tensor for signature in used for tensor in signature.outputs}
-    found = set()
-    for signature in used:
-        category = category_of(signature.op)
-        if category not in PRODUCTS or len(signature.inputs) < 2:
-            continue
-        second = signature.inputs[1]
-        activation = second in given or prod(second.padded[:-3]) > 1
-        if in_dram(second) and (category is Category.CONV or not activation):
-            found.add(Weight(second, second))
-    return frozenset(found)
+    return frozenset(Weight(tensor, tensor) for tensor in set(weights_by_row(table).values()))
 
 
 def weights_in_report(report: Report) -> frozenset[Weight]:
     """Return the weights, each once."""
-    operations = {operation.id: operation for operation in report.operations}
-    computed = {
-        edge.tensor
-        for edge in report.edges
-        if not _LOADS.search(operations[edge.producer].name.rpartition(".")[2])
-    }
+    computed: set[int] = set()
+    for operation in report.operations:
+        name = operation.name.rpartition(".")[2]
+        loaded = _LOADS.search(name) is not None or (
+            _CONVERTS.search(name) is not None and computed.isdisjoint(operation.inputs)
+        )
+        if not loaded:
+            computed.update(operation.outputs)
     found: set[Weight] = set()
     for operation in report.operations:
         if operation.conv is not None:

@@ -10,14 +10,12 @@ from pytest_ttnn_perf._base.dataclass import dataclass
 from pytest_ttnn_perf._base.text import percent
 from pytest_ttnn_perf.analysis.checklist.kernels import kernels_of, roofline_of
 from pytest_ttnn_perf.analysis.checklist.op_times import (
-    check_efficiency,
-    device_ops,
-    kernel_ns,
     ops_like,
 )
-from pytest_ttnn_perf.analysis.checklist.residency import dram_use
 from pytest_ttnn_perf.analysis.checklist.rule import Limit
 from pytest_ttnn_perf.analysis.checklist.runner import rule_of
+from pytest_ttnn_perf.analysis.ops.regions import step_of
+from pytest_ttnn_perf.analysis.ops.roofline import BOUND_FROM, Bound, rooflines
 from pytest_ttnn_perf.records.finding import ModelKind, Progress, RuleOutcome, Severity, State, Step
 from pytest_ttnn_perf.records.ops import Category, category_of
 
@@ -44,6 +42,7 @@ class BottleneckKind(Enum):
     DRAM_TRAFFIC = "excess DRAM traffic"
     MEMORY = "memory-bound"
     COMPUTE = "compute-bound"
+    SLOW = "slow ops"
 
 
 @dataclass(frozen=True, slots=True)
@@ -192,8 +191,13 @@ def _state(finding: Finding) -> State | None:
     return State.DONE if finding.outcome is RuleOutcome.CLEAN else _WITHOUT_ANSWER[finding.outcome]
 
 
-#: An op is bound by DRAM, or by compute, from here.
-_BOUND: Final = Limit(0.65, "of the ideal", "tt-perf-report 1.4")
+#: What binds ops is what binds a step from here.
+_MOST: Final = Limit(0.5, "of kernel time", "most of it")
+_REACHING: Final = {
+    BottleneckKind.MEMORY: f"that use {percent(BOUND_FROM)} or more of the DRAM bandwidth",
+    BottleneckKind.COMPUTE: f"at {percent(BOUND_FROM)} or more of what their cores compute",
+    BottleneckKind.SLOW: "that come near neither the DRAM bandwidth nor what their cores compute",
+}
 #: The rules that tell a bottleneck.
 _HOT_DATA_IN_DRAM: Final = "TTP303"
 _UNUSED_CORES: Final = "TTP305"
@@ -205,7 +209,6 @@ _SMALL_TRANSFERS: Final = "TTP803"
 _KERNEL_BOUND: Final = "TTP804"
 #: Bytes that a kernel reads for each that it writes: more than three inputs for an output.
 _READS_PER_WRITE: Final = 4.0
-_WORK: Final = frozenset({Category.MATMUL, Category.CONV, Category.ATTENTION})
 
 
 def bottleneck_of(subject: Subject, settings: Mapping[str, RuleSettings]) -> Bottleneck | None:
@@ -273,36 +276,33 @@ def _excess(log: TtlangLog, balance: Answer) -> Bottleneck | None:
 
 
 def _of_ops(table: OpTable, ask: _Ask) -> Bottleneck | None:
-    """Return what ops lack: bandwidth, cores, or nothing but speed of compute."""
-    use = dram_use(table)
-    if use is not None and use > _BOUND.value:
-        hot = ask(_HOT_DATA_IN_DRAM)
-        return _as_bottleneck(BottleneckKind.DRAM_TRAFFIC, hot) or _memory(use)
+    """Return what the ops of a step run into: DRAM, what cores compute, too few cores, or none."""
+    times = _times_by_bound(step_of(table))
+    whole = sum(times.values())
+    if not whole:
+        return None
+    by_dram, by_compute = times[Bound.DRAM], times[Bound.COMPUTE]
+    bound = by_dram + by_compute + times[Bound.BOTH]
+    if bound / whole > _MOST.value and by_dram >= by_compute:
+        hot = _as_bottleneck(BottleneckKind.DRAM_TRAFFIC, ask(_HOT_DATA_IN_DRAM))
+        return hot or _bound(BottleneckKind.MEMORY, (by_dram + times[Bound.BOTH]) / whole)
+    if bound / whole > _MOST.value:
+        return _bound(BottleneckKind.COMPUTE, (by_compute + times[Bound.BOTH]) / whole)
     cores = _as_bottleneck(BottleneckKind.CORES, ask(_UNUSED_CORES))
-    return cores or _compute(table)
+    slow = times[Bound.NEITHER] / whole
+    return cores or (_bound(BottleneckKind.SLOW, slow) if slow > _MOST.value else None)
 
 
-def _memory(use: float) -> Bottleneck:
-    kind = BottleneckKind.MEMORY
-    sentence = f"{kind.value}: ops use {percent(use)} of the bandwidth of DRAM"
-    return Bottleneck(kind, sentence, use, _BOUND.value, "of the DRAM bandwidth")
+def _times_by_bound(step: OpTable) -> Mapping[Bound | None, float]:
+    times: dict[Bound | None, float] = dict.fromkeys((*Bound, None), 0.0)
+    for line in rooflines(step):
+        times[line.bound] += line.kernel_ns
+    return times
 
 
-def _compute(table: OpTable) -> Bottleneck | None:
-    """Return whether most of the time goes into ops that are near what the device can do."""
-    modelled = [
-        op
-        for op in device_ops(table)
-        if op.ideal_ns is not None and category_of(op.signature.op) in _WORK
-    ]
-    if sum(op.kernel_ns for op in modelled) <= kernel_ns(table) / 2:
-        return None
-    reached = check_efficiency(modelled, _BOUND, named="op", of=kernel_ns(table))
-    if reached.outcome is not RuleOutcome.CLEAN or reached.value is None:
-        return None
-    kind = BottleneckKind.COMPUTE
-    sentence = f"{kind.value}: the ops that compute reach {percent(reached.value)} of their ideal"
-    return Bottleneck(kind, sentence, reached.value, _BOUND.value, reached.unit)
+def _bound(kind: BottleneckKind, share: float) -> Bottleneck:
+    sentence = f"{kind.value}: {percent(share)} of the kernel time goes into ops {_REACHING[kind]}"
+    return Bottleneck(kind, sentence, share, _MOST.value, _MOST.unit)
 
 
 def _as_bottleneck(kind: BottleneckKind, answer: Answer) -> Bottleneck | None:
