@@ -32,6 +32,7 @@ from pytest_ttnn_perf.analysis.captures.ttlang_log import (
 )
 from pytest_ttnn_perf.analysis.captures.ttlang_perf import read_perf_summary_json
 from pytest_ttnn_perf.analysis.captures.ttlang_sim import read_sim_stats, read_sim_trace
+from pytest_ttnn_perf.analysis.captures.validity import why_invalid
 from pytest_ttnn_perf.observe.custom_formats import read_custom_format
 from pytest_ttnn_perf.records.baseline import ops_path, split_test_id
 from pytest_ttnn_perf.records.hardware import Hardware
@@ -64,10 +65,9 @@ def read_artifact(file: Path) -> Artifact:
 
 def _op_table(file: Path) -> Artifact:
     table = op_table_of(file)
-    complete = not table.unread and all(trace.complete for trace in table.traces)
     return Artifact(
         tuple(device_metrics(table, file=file.name)),
-        ops=gated_ops(table) if complete else None,
+        ops=gated_ops(table) if why_invalid(table, file.name) is None else None,
         arch=table.arch,
         devices=len(table.devices) or None,
         table=table,

@@ -21,6 +21,7 @@ from pytest_ttnn_perf.analysis.captures.device_metrics import (
     gated_ops,
     recorded_metric,
 )
+from pytest_ttnn_perf.analysis.captures.validity import why_invalid
 from pytest_ttnn_perf.device.host import telemetry
 from pytest_ttnn_perf.device.profilers import (
     CapturedGraph,
@@ -101,6 +102,9 @@ def profile_artifact(profile: Profile, *, source: Source, report: OpTable | None
     named = _middle_iteration(profile, report) if report is not None else None
     if named is None:
         return Artifact(tuple(metrics))
+    invalid = why_invalid(named, "the profiler's report")
+    if invalid is not None:
+        return Artifact((MetricObservation(time, (), note=invalid),), table=named)
     metrics += _categories(named, source)
     return Artifact(tuple(metrics), ops=gated_ops(named), table=named)
 

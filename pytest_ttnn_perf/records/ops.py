@@ -143,7 +143,8 @@ class OpTable:
     ``rows`` is what the file holds, signposts included; ``format`` names its version, and
     ``kernel_time`` the column that ``kernel_ns`` was taken from: times of different columns are
     different quantities. ``windowed``: it holds measured calls and nothing around them. ``calls``
-    are the places at which these begin, where there are several.
+    are the places at which these begin, where there are several. ``processors``: whether any kernel
+    of a single processor has a time; None where a capture has no columns for that.
     """
 
     format: str
@@ -161,6 +162,7 @@ class OpTable:
     kernel_time: str = "DEVICE KERNEL DURATION [ns]"
     windowed: bool = False
     calls: tuple[int, ...] = ()
+    processors: bool | None = None
     #: What others worked out from the table; kept with it, so that it lives no longer.
     derived: dict[object, Any] = field(default_factory=dict, init=False, repr=False, compare=False)
 
@@ -218,6 +220,7 @@ class OpTable:
             arch=self.arch,
             available_cores=self.available_cores,
             kernel_time=self.kernel_time,
+            processors=self.processors,
         )
 
 

@@ -202,3 +202,13 @@ def test_what_a_capture_tells_is_not_recorded_beside_it(project: Project) -> Non
     assert ran.code == 1
     told = "op_count is told by attach('capture.csv'); record yours under another name"
     assert f"UsageError: {told}" in ran.text
+
+
+def test_times_that_are_all_alike_never_become_a_baseline(model: Project) -> None:
+    attach(model, *(op(code, 1000) for code in ("Conv2d", "Matmul") for _ in range(4)))
+
+    ran = model.pytest("--ttnn-perf-update=new")
+
+    assert (ran.code, counts_of(ran)) == (1, "1 failed")
+    assert "capture.csv: 8 of 8 ops took exactly 1000 ns: not measured" in ran.text
+    assert not (model.path / "baselines").exists()

@@ -39,20 +39,22 @@ AFTER = (
 def captured(project: Project) -> Project:
     (project.path / "before.csv").write_text(capture(*BEFORE))
     (project.path / "after.csv").write_text(capture(*AFTER))
+    timed = [row for row in BEFORE if row["OP CODE"] != "SoftmaxDeviceOperation"]
+    (project.path / "timed.csv").write_text(capture(*timed))
     return project
 
 
 @pytest.mark.parametrize("shape", ["table", "json", "csv"])
 @pytest.mark.parametrize("command", ["show", "compare"])
 def test_command_in_every_shape(captured: Project, command: str, shape: str) -> None:
-    files = ("before.csv",) if command == "show" else ("before.csv", "after.csv")
+    files = ("before.csv",) if command == "show" else ("timed.csv", "after.csv")
     ran = captured.cli(command, *files, "--start", "PERF", "--format", shape)
     assert (ran.code, ran.errors) == (0, "")
     assert_golden(f"{command}_capture_{shape}", ran.text)
 
 
 def test_parts_of_a_comparison_add_up(captured: Project) -> None:
-    found = json.loads(captured.cli("compare", "before.csv", "after.csv", "--format", "json").text)
+    found = json.loads(captured.cli("compare", "timed.csv", "after.csv", "--format", "json").text)
     assert found["delta_ns"] == 3 * 61_000 + 18_000
     parts = sum(part["delta_ns"] for part in found["parts"])
     assert parts + found["unexplained_ns"] == found["delta_ns"]
@@ -78,8 +80,12 @@ def test_windows_and_formats_that_do_not_fit_are_refused(captured: Project) -> N
             "ops_perf_results CSV, run.json is a run record"
         ),
         ("compare", "lost.csv", "before.csv"): (
-            "ttnn-perf: lost.csv: trace 0 on device 0 is incomplete: its 2 replays ran different "
-            "ops; capture it again"
+            "ttnn-perf: lost.csv: the replays of trace 0 on device 0 ran different ops; capture it "
+            "again"
+        ),
+        ("compare", "after.csv", "before.csv"): (
+            "ttnn-perf: before.csv: 1 of 6 device ops has no kernel duration, first in line 9; "
+            "capture it again"
         ),
     }
     said = {words: captured.cli(*words).errors for words in refusals}

@@ -206,8 +206,8 @@ def test_the_table_of_rules_says_what_files_there_are_and_what_they_need() -> No
 NEEDS = {
     "a measured test or output of tt-lang": "TTP001",
     "an op table": (
-        "TTP002 TTP007 TTP103 TTP203 TTP303 TTP305 TTP306 TTP311 TTP312 TTP313 TTP314 "
-        "TTP401 TTP403 TTP607 TTP703 TTP704"
+        "TTP002 TTP007 TTP008 TTP009 TTP010 TTP011 TTP103 TTP203 TTP303 TTP305 TTP306 TTP311 "
+        "TTP312 TTP313 TTP314 TTP401 TTP403 TTP607 TTP703 TTP704"
     ),
     "a measured test": (
         "TTP003 TTP404 TTP502 TTP503 TTP901 TTP902 TTP903 TTP904 TTP905 TTP906 TTP907"

@@ -8,7 +8,7 @@ from pytest_ttnn_perf.records.finding import RuleOutcome
 from pytest_ttnn_perf.records.ops import Signpost
 from tests.rules.answers import Ask, Evidence, Subject, limit, not_measured
 from tests.rules.observations import measured
-from tests.rules.tables import Op, on_host, op, table, tensor
+from tests.rules.tables import Op, TraceReplays, on_host, op, table, tensor
 
 ask = Ask("TTP401")
 LIMIT = limit(0.2, "of the time")
@@ -108,3 +108,31 @@ def test_an_empty_window_and_a_trace_of_unknown_replays_are_none() -> None:
     ops = table(*(row._replace(trace=7) for row in call(300)))
     posts = (Signpost("EMPTY", 1), Signpost("EMPTY_END", 1))
     assert ask(Subject(ops=replace(ops, signposts=posts))).outcome is RuleOutcome.NOT_MEASURED
+
+
+def incomplete(*replays: tuple[int, ...]) -> Subject:
+    """Return replays with these gaps, of a trace that lost ops in some of them."""
+    rows = [
+        op("Matmul" if at == 0 else "Add", [X], ns=400, gap_ns=gap, replay=(7, number))
+        for number, gaps in enumerate(replays)
+        for at, gap in enumerate(gaps)
+    ]
+    traces = (TraceReplays(device=0, trace=7, replays=len(replays), complete=False),)
+    return Subject(ops=table(*rows, traces=traces))
+
+
+def test_replays_that_lost_ops_have_no_gaps_to_count() -> None:
+    """Where an op is lost, its time looks like a gap."""
+    subject = incomplete((0, 300, 300), (0, 300, 300), (0, 9000))
+    assert ask(subject) == LIMIT.found(
+        1200 / 3600,
+        "devices wait 33.3 % of the time for their next op, in 2 complete replays",
+        [Evidence("4 x Add 1x1x32x64", 1200.0, "ns", 1200 / 3600)],
+    )
+
+
+def test_no_replay_is_known_to_be_whole() -> None:
+    subject = incomplete((0, 300, 300), (0, 9000))
+    assert ask(subject) == not_measured(
+        "every replay of a trace ran other ops (TTP002): none is known to be whole"
+    )

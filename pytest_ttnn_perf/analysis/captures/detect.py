@@ -19,6 +19,7 @@ from pytest_ttnn_perf.analysis.captures.tt_smi import is_tt_smi
 from pytest_ttnn_perf.analysis.captures.ttlang_log import is_ttlang_log
 from pytest_ttnn_perf.analysis.captures.ttlang_perf import is_perf_summary_json
 from pytest_ttnn_perf.analysis.captures.ttlang_sim import is_sim_stats, is_sim_trace
+from pytest_ttnn_perf.analysis.captures.validity import why_invalid
 from pytest_ttnn_perf.analysis.ops.align import attribute
 from pytest_ttnn_perf.analysis.ops.windows import window
 from pytest_ttnn_perf.records.observation import decode_run
@@ -185,7 +186,7 @@ def attribute_captures(
     """Say which ops make up the change between two captures with op tables, or their windows.
 
     Raises:
-        InputError: one holds no op table, is damaged, or has an incomplete trace.
+        InputError: one holds no op table, is damaged, or cannot be what a device did.
         UsageError: they hold different times, or do not have the window.
     """
     first, second = (op_table_of(file, start=start, end=end) for file in (before, after))
@@ -196,11 +197,7 @@ def attribute_captures(
         )
         raise UsageError(message)
     for file, table in ((before, first), (after, second)):
-        for trace in table.traces:
-            if not trace.complete:  # its replays lost data, and no op of theirs can be trusted
-                problem = (
-                    f"trace {trace.trace} on device {trace.device} is incomplete: its "
-                    f"{trace.replays} replays ran different ops; capture it again"
-                )
-                raise InputError(file, problem)
+        problem = why_invalid(table)
+        if problem is not None:  # no op of it can be trusted
+            raise InputError(file, f"{problem}; capture it again")
     return attribute(first, second)

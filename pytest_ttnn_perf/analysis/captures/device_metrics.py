@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import math
 import re
-from collections import Counter, defaultdict
+from collections import defaultdict
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
-from pytest_ttnn_perf._base.text import counted
+from pytest_ttnn_perf.analysis.captures.validity import why_invalid
 from pytest_ttnn_perf.analysis.ops.align import Lane
 from pytest_ttnn_perf.analysis.ops.grouping import group_ops
 from pytest_ttnn_perf.records.metric import CB_PEAK, KERNEL_TIME, Better, Kind, Metric, Source
@@ -45,12 +45,6 @@ def recorded_metric(
 
 
 OP_COUNT: Final = "op_count"
-#: Why ops have no time, with the article that a sentence wants.
-_FLAWS: Final = {
-    "negative kernel duration": "a negative kernel duration",
-    "kernel duration of 0": "a kernel duration of 0",
-    "impossible gap": "an impossible gap",
-}
 #: An execution of the program: a replay of its traces, or, without any, all there is.
 Replay = int | None
 
@@ -59,19 +53,13 @@ def device_metrics(table: OpTable, *, file: str) -> Iterator[MetricObservation]:
     """Yield the metrics of an op table: kernel time, op count, and the time of every category.
 
     One sample per replay of the traces, of the slowest device: the devices of a mesh run side by
-    side. Without traces there is one sample. A capture in which ops lack a time, or whose replays
-    ran different ops, has lost data: its metrics have no samples, and say why. ``file`` is the name
-    of the capture.
+    side. Without traces there is one sample. The metrics of an invalid capture have no samples, and
+    say why. ``file`` is the name of the capture.
     """
     time = recorded_metric(KERNEL_TIME, Kind.TIME)
-    if table.unread:
-        yield MetricObservation(time, (), note=_unread(table, file))
-        return
-    incomplete = [trace for trace in table.traces if not trace.complete]
-    if incomplete:
-        first = incomplete[0]
-        why = f"the replays of trace {first.trace} on device {first.device} ran different ops"
-        yield MetricObservation(time, (), note=f"{file}: {why}")
+    invalid = why_invalid(table, file)
+    if invalid is not None:
+        yield MetricObservation(time, (), note=invalid)
         return
     runs = _runs(table)
     if not runs:
@@ -85,19 +73,6 @@ def device_metrics(table: OpTable, *, file: str) -> Iterator[MetricObservation]:
         if any(samples):
             name = f"{KERNEL_TIME}_{category.name.lower()}"
             yield MetricObservation(recorded_metric(name, Kind.TIME), samples)
-
-
-def _unread(table: OpTable, file: str) -> str:
-    """Say how many ops have no time that could be summed, and where the first of them is."""
-    reasons = Counter(each.reason for each in table.unread)
-    flaws = [
-        f"{_FLAWS.get(why, why)} ({n})" if len(reasons) > 1 else _FLAWS.get(why, why)
-        for why, n in reasons.items()
-    ]
-    several, ops = len(table.unread), len(table.unread) + table.columns.host.count(False)
-    share = f"{several} of {counted(ops, 'device op')} {'has' if several == 1 else 'have'}"
-    first = min(each.line for each in table.unread)
-    return f"{share} {' or '.join(flaws)}, first in line {first} of {file}"
 
 
 def gated_ops(table: OpTable) -> OpGroups | None:

@@ -47,6 +47,11 @@ PER_CORE: Final = (
     "DEVICE KERNEL DURATION PER CORE MIN [ns]",
     "DEVICE KERNEL DURATION PER CORE MAX [ns]",
 )
+#: The times of single processors: every op has at least one of them.
+_PROCESSORS: Final = tuple(
+    f"DEVICE {name} KERNEL DURATION [ns]"
+    for name in ("BRISC", "NCRISC", "TRISC0", "TRISC1", "TRISC2", "ERISC")
+)
 _GAPS: Final = (("OP TO OP LATENCY [ns]",), ("OP TO OP DM LATENCY [ns]",))
 _PADDED_AND_LOGICAL: Final = "_PAD[LOGICAL]"
 _TENSOR: Final = re.compile(r"(INPUT|OUTPUT)_([0-9]{1,4})_(?:([WZYX])(_PAD\[LOGICAL\])?|[A-Z]+)")
@@ -93,6 +98,7 @@ class Layout:
     fw: tuple[int, ...]
     gap: tuple[int, ...]
     per_core: tuple[int, ...]
+    processors: tuple[int, ...]
 
     @property
     def values(self) -> int:
@@ -166,6 +172,7 @@ def _layout(columns: dict[str, int], times: tuple[str, ...]) -> Layout:
         fw=_first_present(places, _FW_TIMES),
         gap=_first_present(places, _GAPS),
         per_core=tuple(places[name] for name in PER_CORE) if places.keys() >= {*PER_CORE} else (),
+        processors=tuple(places[name] for name in _PROCESSORS if name in places),
     )
 
 

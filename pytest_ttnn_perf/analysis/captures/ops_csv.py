@@ -202,6 +202,7 @@ class Collector:
         self._signposts: list[Signpost] = []
         self._numbers: _Numbers = ([], [], [], [])
         self._times = Times([], [], [], [], [], [])
+        self._processors = False if layout.processors else None
 
     def add(self, rows: Rows, lines: list[int]) -> None:
         """Take in rows of the header's width, with the lines they begin on."""
@@ -209,6 +210,8 @@ class Collector:
         if self._last_cell_is_used:
             for row in rows:
                 row[-1] = row[-1].rstrip(b"\r\n")
+        if self._processors is False:  # looked for until found: mostly in the first row
+            self._processors = self._tells_processors(rows)
         numbers = self._numbers_of(rows, lines)
         cells = time_cells(rows, self._layout)
         places = list(zip(lines, _column(rows, self._layout.call), strict=True))
@@ -219,6 +222,10 @@ class Collector:
             self._add_other(numbers, at, cells, places[at])
             start = at + 1
         self._add_ops(numbers, cells, places, part=slice(start, len(rows)))
+
+    def _tells_processors(self, rows: Rows) -> bool:
+        places = self._layout.processors
+        return any(row[at].strip(b'" \r\n') not in NO_TEXT for row in rows for at in places)
 
     def _note_replayed(self, numbers: _Numbers, places: list[_Place]) -> None:
         """Remember the calls that a replay of a trace ran."""
@@ -367,6 +374,7 @@ class Collector:
             arch=_only_one(kind.arch for kind in kinds),
             available_cores=_only_one(kind.available_cores for kind in kinds),
             kernel_time=self._layout.kernel_time,
+            processors=self._processors,
         )
 
 

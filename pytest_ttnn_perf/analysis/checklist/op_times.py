@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from itertools import compress
 from typing import TYPE_CHECKING, Final, NamedTuple
 
@@ -149,6 +149,7 @@ _NEITHER: Final = (
     "the capture has neither replays of a trace nor a window of signposts (NAME … NAME_END): gaps "
     "of a whole capture are compilation and idle time"
 )
+_NONE_COMPLETE: Final = "every replay of a trace ran other ops (TTP002): none is known to be whole"
 _NO_GAPS: Final = "the capture does not tell the gaps between ops"
 INFLATED: Final = "outside a replay the profiler itself makes gaps longer"
 #: The places of the ops that one device ran one after the other.
@@ -156,13 +157,17 @@ OpPlaces = list[int]
 
 
 class Gaps(NamedTuple):
-    """What devices waited and worked inside ``executions`` replays, or windows."""
+    """What devices waited and worked inside ``executions`` replays, or windows.
+
+    ``incomplete`` replays lost ops, so that their gaps are no gaps: they are left out.
+    """
 
     waited_ns: float
     worked_ns: float
     executions: int
     replayed: bool
     waits: tuple[int, ...]
+    incomplete: int = 0
 
     @property
     def share(self) -> float:
@@ -177,7 +182,7 @@ class Gaps(NamedTuple):
     @property
     def place(self) -> str:
         """Where the gaps were counted, in words."""
-        kind = "replay" if self.replayed else "window"
+        kind = "complete replay" if self.incomplete else "replay" if self.replayed else "window"
         return counted(self.executions, kind)
 
     @property
@@ -191,12 +196,16 @@ def gaps_of(subject: Subject) -> Gaps | str:
 
     Between phases of a program lie compilation and idle time, so that the gaps of a whole capture
     are nearly all of its time. Counted are gaps inside replays of traces, else inside windows; the
-    gap before the first op of each is not inside.
+    gap before the first op of each is not inside. Of replays that ran different ops, those that
+    lost some are left out.
     """
     table = subject.ops
     if table is None:
         return subject.why_absent(Input.OPS)
-    replays = _replays(table)
+    all_replays = _replays(table)
+    replays = _complete(table, all_replays)
+    if all_replays and not replays:
+        return _NONE_COMPLETE
     windows = [] if replays else measured_calls(table)
     sequences = list(replays.values()) or _in_windows(table, windows)
     if not sequences:
@@ -212,6 +221,7 @@ def gaps_of(subject: Subject) -> Gaps | str:
         executions=len(windows) or len({key[1:] for key in replays}),
         replayed=bool(replays),
         waits=waits,
+        incomplete=len(all_replays) - len(replays),
     )
 
 
@@ -221,9 +231,35 @@ def longest_gaps(table: OpTable, gaps: Gaps) -> Iterator[Evidence]:
     return worst_ops(waits, lambda op: max(op.gap_ns or 0.0, 0.0), of=gaps.whole_ns)
 
 
-def _replays(table: OpTable) -> dict[tuple[int, int, int], OpPlaces]:
+#: Of a replay: device, trace, and which execution it is.
+_Replay = tuple[int, int, int]
+
+
+def _complete(table: OpTable, replays: dict[_Replay, OpPlaces]) -> dict[_Replay, OpPlaces]:
+    """Leave out the replays of incomplete traces that are not like another one with most ops.
+
+    The profiler loses ops and adds none, so that the longest are whole where several agree.
+    """
+    broken = {(trace.device, trace.trace) for trace in table.traces if not trace.complete}
+    if not broken:
+        return replays
+    ran = {
+        key: tuple([table.columns.signature[at] for at in places])
+        for key, places in replays.items()
+        if key[:2] in broken
+    }
+    whole: set[_Replay] = set()
+    for kind in broken:
+        sequences = Counter(sequence for key, sequence in ran.items() if key[:2] == kind)
+        longest = max(sequences, key=lambda each: (len(each), sequences[each]))
+        if sequences[longest] > 1:
+            whole |= {key for key, sequence in ran.items() if sequence == longest}
+    return {key: places for key, places in replays.items() if key not in ran or key in whole}
+
+
+def _replays(table: OpTable) -> dict[_Replay, OpPlaces]:
     """Return the ops of each replay of each trace on each device."""
-    found: dict[tuple[int, int, int], OpPlaces] = {}
+    found: dict[_Replay, OpPlaces] = {}
     columns = table.columns
     rows = zip(columns.device, columns.trace, columns.replay, strict=True)
     for at, (device, trace, replay) in enumerate(rows):

@@ -13,6 +13,10 @@ BY_NEEDS: Final[dict[tuple[Input, ...], tuple[str, ...]]] = {
     (Input.OPS,): (
         "ttp002_incomplete_trace_replay",
         "ttp007_host_fallback",
+        "ttp008_durations_alike",
+        "ttp009_no_processor_times",
+        "ttp010_ops_without_time",
+        "ttp011_devices_differ",
         "ttp103_fidelity_above_need",
         "ttp203_layout_conversions",
         "ttp303_hot_data_in_dram",

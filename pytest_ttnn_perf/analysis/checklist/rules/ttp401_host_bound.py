@@ -36,16 +36,18 @@ def host_bound(
     faster.
 
     ## What to do
-    Capture a trace and replay it, so that the host no longer sends every op. Fuse small ops: a gap
-    costs as much before a short kernel as before a long one. Move work of the host out of the
-    model.
+    Fuse small ops, and replay a trace where there is none yet. A gap costs as much before a short
+    kernel as before a long one. Inside a replay the host sends nothing: gaps there are what it
+    takes to start kernels, and fewer, larger ops are the only way. Outside of one, a trace saves
+    the host from sending every op; move its other work out of the model.
 
     ## When it is no problem
     Outside a replay the profiler itself makes gaps longer: the share is then an upper bound.
     Compare with TTP404, which knows the time without a profiler.
 
     ## Where it looks
-    OP TO OP LATENCY and the kernel time of the op table. Without replays it looks at windows: the
+    OP TO OP LATENCY and the kernel time of the op table. Of replays that ran different ops
+    (TTP002), those count that are whole. Without replays it looks at windows: the
     measured call of a test, the part that a capture was cut to, or what stands between the
     signposts NAME and NAME_END. A capture with neither is not measured: most of its gaps are
     compilation.

@@ -1,0 +1,67 @@
+"""Real captures are valid, but for one that lost data; what would make them invalid is seen."""
+
+from __future__ import annotations
+
+import csv
+from typing import TYPE_CHECKING
+
+import pytest
+
+from pytest_ttnn_perf.analysis.captures.detect import op_table_of
+from pytest_ttnn_perf.analysis.captures.validity import most_common_duration, why_invalid
+from tests.harness.corpus import corpus
+from tests.rules.captures import TABLES
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+BROKEN = "qwen_27b_linear_incomplete_replays.csv"
+KERNEL = "DEVICE KERNEL DURATION [ns]"
+
+
+@pytest.mark.parametrize("name", TABLES)
+def test_every_real_capture(name: str) -> None:
+    table = op_table_of(corpus(f"ops_perf/{name}"))
+    flaw = why_invalid(table, name)
+    lost = f"{BROKEN}: the replays of trace 0 on device 3 ran different ops"
+    assert flaw == (lost if name == BROKEN else None)
+    alike = most_common_duration(table)
+    assert alike is None or alike.share < 0.15
+
+
+def altered(tmp_path: Path, alter: Callable[[dict[str, str]], dict[str, str]]) -> str | None:
+    """Return why a real capture is invalid once its rows are altered."""
+    with corpus("ops_perf/llama_8b_final_decode.csv").open() as stream:
+        rows = list(csv.DictReader(stream))
+    file = tmp_path / "ops.csv"
+    with file.open("w", newline="") as stream:
+        writer = csv.DictWriter(stream, list(rows[0]))
+        writer.writeheader()
+        writer.writerows(map(alter, rows))
+    return why_invalid(op_table_of(file), "ops.csv")
+
+
+def test_the_same_time_everywhere(tmp_path: Path) -> None:
+    flaw = altered(tmp_path, lambda row: {**row, KERNEL: "1000" if row[KERNEL] else ""})
+    assert flaw == "ops.csv: 36 of 36 ops took exactly 1000 ns: not measured"
+
+
+def test_no_kernel_of_any_processor(tmp_path: Path) -> None:
+    def without(row: dict[str, str]) -> dict[str, str]:
+        return {name: "" if "RISC" in name else cell for name, cell in row.items()}
+
+    told = "ops.csv: no processor ran a kernel, though ops have kernel durations"
+    assert altered(tmp_path, without) == told
+
+
+def test_a_report_of_kernel_durations_alone_is_valid(tmp_path: Path) -> None:
+    """As tt-metal's device performance tests make them."""
+
+    def only_kernel(row: dict[str, str]) -> dict[str, str]:
+        return {
+            name: "" if name.startswith(("DEVICE F", "DEVICE B", "DEVICE N", "DEVICE T")) else cell
+            for name, cell in row.items()
+        }
+
+    assert altered(tmp_path, only_kernel) is None
