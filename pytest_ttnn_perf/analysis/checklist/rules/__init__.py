@@ -17,6 +17,7 @@ BY_NEEDS: Final[dict[tuple[Input, ...], tuple[str, ...]]] = {
         "ttp009_no_processor_times",
         "ttp010_ops_without_time",
         "ttp011_devices_differ",
+        "ttp012_stale_shapes",
         "ttp103_fidelity_above_need",
         "ttp203_layout_conversions",
         "ttp303_hot_data_in_dram",

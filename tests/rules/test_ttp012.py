@@ -1,0 +1,37 @@
+"""Shapes with which an op would be faster than the chip."""
+
+from __future__ import annotations
+
+from tests.rules.answers import Ask, Evidence, limit, not_measured
+from tests.rules.tables import Op, op, table, tensor
+
+ask = Ask("TTP012")
+LIMIT = limit(0.01, "of kernel time")
+#: 2 MiB each: in, in and out take 21.8 us at the 288 GB/s of Wormhole.
+X = tensor(1, 1, 1024, 1024)
+
+
+def add(ns: float) -> Op:
+    return op("BinaryNgDeviceOperation", [X, X], [X], ns=ns)
+
+
+def test_an_op_that_would_move_more_than_dram_can() -> None:
+    slow = op("SoftmaxDeviceOperation", [X], [X], ns=970_000.0)
+    answer = ask(ops=table(add(10_000.0), add(20_000.0), slow))
+    ratio = 3 * 2 * 1024 * 1024 / 288 / 10_000.0
+    assert answer == LIMIT.found(
+        0.03,
+        "3.0 % of the kernel time goes into 2 ops that would be faster than the chip: their shapes "
+        "are not their own",
+        [Evidence("2 x BinaryNg 1x1x1024x1024", ratio, "x the peak")],
+    )
+    assert ask.with_limits(share=0.03)(ops=table(add(10_000.0), add(20_000.0), slow)).evidence == ()
+
+
+def test_at_the_peak_is_possible() -> None:
+    assert ask(ops=table(add(21_000.0))) == LIMIT.clean(0.0)
+
+
+def test_a_chip_that_is_not_known() -> None:
+    answer = ask(ops=table(add(10.0), arch="quasar"))
+    assert answer == not_measured("neither the chip's peaks nor what ops move is known")
