@@ -16,9 +16,18 @@ from typing import TYPE_CHECKING, Final
 
 from pytest_ttnn_perf import __version__
 from pytest_ttnn_perf._base.errors import TtnnPerfError, UsageError
+from pytest_ttnn_perf.cli.words import (
+    add_artifacts,
+    add_baselines,
+    add_change,
+    add_format,
+    add_gate,
+    add_window,
+    number_within,
+)
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
 
     from pytest_ttnn_perf.report.numbers import Result
 
@@ -112,7 +121,7 @@ def _gate(parser: argparse.ArgumentParser) -> None:
         type=Path,
         help="a run record, or the journal of a run that was cut short",
     )
-    _add_gate(parser)
+    add_gate(parser)
     parser.set_defaults(run="gate:run")
 
 
@@ -128,7 +137,7 @@ def _merge(parser: argparse.ArgumentParser) -> None:
         type=int,
         help="how many records there should be: a shard that is missing fails",
     )
-    _add_gate(parser)
+    add_gate(parser)
     parser.set_defaults(run="merge:run")
 
 
@@ -149,7 +158,7 @@ def _ab(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("ref", metavar="REF", help="a branch, a tag or a commit")
     _add_rounds(parser, "processes of each side at most", USUAL_ROUNDS)
     _add_same(parser, "code that both sides take from the working tree, such as a build in it")
-    _add_format(parser)
+    add_format(parser)
     # No argument is declared for the tests: pytest's options and their values stay in order.
     parser.set_defaults(run="ab:run", passes_on=True)
 
@@ -174,7 +183,7 @@ def _bisect(parser: argparse.ArgumentParser) -> None:
     )
     _add_rounds(parser, "processes of each commit at most", MAX_ROUNDS)
     _add_same(parser, "code that all commits take from the working tree, such as a build in it")
-    _add_format(parser)
+    add_format(parser)
     # BAD and the tests are not declared: pytest's options and their values stay in order.
     parser.set_defaults(run="bisect:run", passes_on=True)
 
@@ -186,7 +195,7 @@ def _add_rounds(parser: argparse.ArgumentParser, text: str, usual: int) -> None:
     parser.add_argument(
         "--rounds",
         metavar="N",
-        type=_number_within(MIN_ROUNDS, MAX_ROUNDS),
+        type=number_within(MIN_ROUNDS, MAX_ROUNDS),
         default=usual,
         help=f"{text}, {MIN_ROUNDS} to {MAX_ROUNDS} (default: {usual})",
     )
@@ -202,10 +211,10 @@ def _check(parser: argparse.ArgumentParser) -> None:
         "Ask every rule of the optimization checklist about what a profiler and ttnn "
         "recorded: what was found, what is clean, and what could not be told."
     )
-    _add_artifacts(parser)
+    add_artifacts(parser)
     parser.add_argument("--select", metavar="CODES", help="only these rules, or prefixes: TTP6")
     parser.add_argument("--ignore", metavar="CODES", help="not these rules, or prefixes")
-    _add_format(parser)
+    add_format(parser)
     parser.set_defaults(run="check:run")
 
 
@@ -217,8 +226,8 @@ def _analyze(parser: argparse.ArgumentParser) -> None:
         "ttnn recorded: how things are distributed, and what weighs most."
     )
     parser.add_argument("what", metavar="WHAT", choices=NAMES, help=", ".join(NAMES))
-    _add_artifacts(parser)
-    _add_format(parser)
+    add_artifacts(parser)
+    add_format(parser)
     parser.set_defaults(run="analyze:run")
 
 
@@ -228,7 +237,7 @@ def _rules(parser: argparse.ArgumentParser) -> None:
         "what one finds, why it matters, what to do, and its limits."
     )
     parser.add_argument("code", metavar="CODE", nargs="?", help="such as TTP203")
-    _add_format(parser)
+    add_format(parser)
     parser.set_defaults(run="rules:run")
 
 
@@ -248,7 +257,7 @@ def _calibrate(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--sessions",
         metavar="N",
-        type=_number_within(2, MAX_SESSIONS),
+        type=number_within(2, MAX_SESSIONS),
         default=10,
         help=f"processes, 2 to {MAX_SESSIONS} (default: 10)",
     )
@@ -256,8 +265,8 @@ def _calibrate(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--reason", metavar="TEXT", help="why results worse than the stored ones are accepted"
     )
-    _add_baselines(parser)
-    _add_format(parser)
+    add_baselines(parser)
+    add_format(parser)
     # No argument is declared for the tests: pytest's options and their values stay in order.
     parser.set_defaults(run="calibrate:run", passes_on=True)
 
@@ -269,8 +278,8 @@ def _show(parser: argparse.ArgumentParser) -> None:
         "with traces, signposts, and the rows that were dropped."
     )
     parser.add_argument("file", metavar="FILE", type=Path, help="told by its content")
-    _add_window(parser)
-    _add_format(parser)
+    add_window(parser)
+    add_format(parser)
     parser.set_defaults(run="show:run")
 
 
@@ -282,8 +291,8 @@ def _compare(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("before", metavar="BEFORE", type=Path, help="told by its content")
     parser.add_argument("after", metavar="AFTER", type=Path, help="of the same kind")
-    _add_window(parser)
-    _add_format(parser)
+    add_window(parser)
+    add_format(parser)
     parser.set_defaults(run="compare:run")
 
 
@@ -300,8 +309,8 @@ def _baseline(parser: argparse.ArgumentParser) -> None:
     listing.add_argument(
         "tests", metavar="TEST", nargs="*", help="with --log: only these, by id, file, or * and ?"
     )
-    _add_baselines(listing)
-    _add_format(listing)
+    add_baselines(listing)
+    add_format(listing)
     listing.set_defaults(run="baseline_list:run")
     _accept(actions)
     _prune(actions)
@@ -327,7 +336,7 @@ def _accept(actions: Commands) -> None:
         help="what to take: what is new, also what improved (default), also what got worse",
     )
     accept.add_argument("--reason", metavar="TEXT", help="why it is right; needed with all")
-    _add_change(accept, "baseline_accept:run")
+    add_change(accept, "baseline_accept:run")
     accept.set_defaults(passes_on=True)  # tests may stand after the options
 
 
@@ -344,7 +353,7 @@ def _prune(actions: Commands) -> None:
     prune.add_argument("--collect", action="store_true", help="ask pytest --collect-only instead")
     prune.add_argument("--full", action="store_true", help="the record has all tests there are")
     prune.add_argument("--key", metavar="KEY", help="only baselines of this hardware")
-    _add_change(prune, "baseline_move:run_prune")
+    add_change(prune, "baseline_move:run_prune")
 
 
 def _rename(actions: Commands) -> None:
@@ -356,7 +365,7 @@ def _rename(actions: Commands) -> None:
     )
     rename.add_argument("before", metavar="OLD")
     rename.add_argument("after", metavar="NEW")
-    _add_change(rename, "baseline_move:run_rename")
+    add_change(rename, "baseline_move:run_rename")
 
 
 def _merge_baselines(actions: Commands) -> None:
@@ -377,7 +386,7 @@ def _merge_baselines(actions: Commands) -> None:
         choices=[side.value for side in Take],
         help="whose baseline to take of a test that both sides accepted (default: report it)",
     )
-    _add_format(merge)
+    add_format(merge)
     merge.set_defaults(run="baseline_merge:run_merge")
     install = actions.add_parser(
         "install-merge-driver",
@@ -386,8 +395,8 @@ def _merge_baselines(actions: Commands) -> None:
         "lines in .gitattributes. Doing it again changes nothing.",
     )
     install.add_argument("--dry-run", action="store_true", help="show it, and write nothing")
-    _add_baselines(install)
-    _add_format(install)
+    add_baselines(install)
+    add_format(install)
     install.set_defaults(run="baseline_merge:run_install")
 
 
@@ -397,73 +406,8 @@ def _doctor(parser: argparse.ArgumentParser) -> None:
         "the way of a gate, and what to do about it. No device is opened that another process "
         "might be using."
     )
-    _add_format(parser)
+    add_format(parser)
     parser.set_defaults(run="doctor:run")
-
-
-def _add_format(parser: argparse.ArgumentParser, *more: str) -> None:
-    """Declare ``--format``, with shapes that only one command has."""
-    choices = ("table", "json", "csv", *more)
-    parser.add_argument("--format", choices=choices, default="table", help="default: table")
-
-
-def _add_window(parser: argparse.ArgumentParser) -> None:
-    """Declare the window of a capture: ``--start`` and ``--end``."""
-    parser.add_argument("--start", metavar="SIGNPOST", help="of a capture, what follows this one")
-    parser.add_argument("--end", metavar="SIGNPOST", help="up to this one (default: its _END)")
-
-
-def _add_baselines(parser: argparse.ArgumentParser) -> None:
-    """Declare ``--baselines``."""
-    parser.add_argument(
-        "--baselines", metavar="DIR", type=Path, help="where baselines live (default: baselines)"
-    )
-
-
-def _add_gate(parser: argparse.ArgumentParser) -> None:
-    """Declare how recorded runs are judged."""
-    from pytest_ttnn_perf.records.settings import Checklist, Missing
-
-    _add_baselines(parser)
-    parser.add_argument(
-        "--missing",
-        choices=[choice.value for choice in Missing],
-        help="what a test without a comparable baseline does (default: fail)",
-    )
-    parser.add_argument(
-        "--checklist",
-        choices=[choice.value for choice in Checklist],
-        help="what errors of the checklist do (default: enforce)",
-    )
-    _add_format(parser, "markdown", "gitlab")
-
-
-def _add_artifacts(parser: argparse.ArgumentParser) -> None:
-    """Declare what is looked at."""
-    parser.add_argument("--csv", metavar="FILE", type=Path, help="an ops_perf_results CSV")
-    parser.add_argument("--db", metavar="FILE", type=Path, help="a report database, db.sqlite")
-    parser.add_argument("--log", metavar="FILE", type=Path, help="output of tt-lang")
-    parser.add_argument("--start", metavar="SIGNPOST", help="of the CSV, what follows this one")
-    parser.add_argument("--end", metavar="SIGNPOST", help="up to this one (default: its _END)")
-
-
-def _add_change(parser: argparse.ArgumentParser, run: str) -> None:
-    parser.add_argument("--dry-run", action="store_true", help="show it, and write nothing")
-    _add_baselines(parser)
-    _add_format(parser)
-    parser.set_defaults(run=run)
-
-
-def _number_within(least: int, most: int) -> Callable[[str], int]:
-    """Return what reads a whole number within limits."""
-
-    def read(text: str) -> int:
-        if not text.isdecimal() or not least <= int(text) <= most:
-            message = f"expected a whole number from {least} to {most}, found {text!r}"
-            raise argparse.ArgumentTypeError(message)
-        return int(text)
-
-    return read
 
 
 _COMMANDS: Final = {
