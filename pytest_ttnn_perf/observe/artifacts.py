@@ -12,6 +12,7 @@ from pytest_ttnn_perf._base.errors import InputError, TtnnPerfError
 from pytest_ttnn_perf.analysis.captures.detect import ArtifactKind, kind_of, op_table_of
 from pytest_ttnn_perf.analysis.captures.device_log import read_device_log
 from pytest_ttnn_perf.analysis.captures.device_metrics import (
+    call_metrics,
     device_metrics,
     gated_ops,
     graph_metrics,
@@ -21,6 +22,7 @@ from pytest_ttnn_perf.analysis.captures.device_metrics import (
     sim_metrics,
 )
 from pytest_ttnn_perf.analysis.captures.graph_json import read_graph_json
+from pytest_ttnn_perf.analysis.captures.report_calls import group_calls
 from pytest_ttnn_perf.analysis.captures.report_db import read_report_db
 from pytest_ttnn_perf.analysis.captures.tt_smi import board_facts, board_of, read_tt_smi
 from pytest_ttnn_perf.analysis.captures.ttlang_log import (
@@ -92,7 +94,22 @@ def _ttlang(file: Path) -> Artifact:
 
 def _report(file: Path) -> Artifact:
     report = read_report_db(file)
-    return Artifact(tuple(report_metrics(report)), report=report)
+    return Artifact(tuple(report_metrics(report)), ops=group_calls(report), report=report)
+
+
+def _graph(file: Path) -> Artifact:
+    graph = read_graph_json(file)
+    return Artifact(tuple(graph_metrics(graph)), ops=group_calls(graph), report=graph)
+
+
+def read_captured_call(file: Path) -> Artifact:
+    """Return what the report database of one call of a model tells.
+
+    Raises:
+        InputError: it is damaged, or has no call.
+    """
+    report = read_report_db(file)
+    return Artifact(tuple(call_metrics(report)), ops=group_calls(report), report=report)
 
 
 def _boards(file: Path) -> Artifact:
@@ -106,7 +123,7 @@ ARTIFACTS: Final[Mapping[ArtifactKind, Callable[[Path], Artifact]]] = {
     ArtifactKind.CPP_REPORT: _op_table,
     ArtifactKind.DEVICE_LOG: _device_log,
     ArtifactKind.REPORT_DB: _report,
-    ArtifactKind.GRAPH_JSON: lambda file: Artifact(tuple(graph_metrics(read_graph_json(file)))),
+    ArtifactKind.GRAPH_JSON: _graph,
     ArtifactKind.PERF_SUMMARY_JSON: _summary,
     ArtifactKind.TTLANG_LOG: _ttlang,
     ArtifactKind.SIM_TRACE: lambda file: Artifact(tuple(sim_metrics(read_sim_trace(file)))),

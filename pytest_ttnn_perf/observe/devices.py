@@ -271,10 +271,10 @@ class BesideDevices(Instruments):
             self._facts["graph_capture"] = captured.problem
         if captured.database is None:
             return NO_ARTIFACT
-        from pytest_ttnn_perf.observe.artifacts import read_artifact
+        from pytest_ttnn_perf.observe.artifacts import read_captured_call
 
         try:
-            return read_artifact(captured.database)
+            return read_captured_call(captured.database)
         except TtnnPerfError as error:
             # Where it is going to be, for who looks.
             place = str(self._place(self._test))

@@ -10,7 +10,14 @@ from typing import TYPE_CHECKING, Final, SupportsFloat, TypeVar
 from pytest_ttnn_perf._base.dataclass import dataclass
 from pytest_ttnn_perf._base.errors import UsageError
 from pytest_ttnn_perf._base.text import plain, quantity
-from pytest_ttnn_perf.records.metric import THROUGHPUT_TIME, WALL_TIME, Better, Kind, Metric
+from pytest_ttnn_perf.records.metric import (
+    COUNTED_IN_GRAPHS,
+    THROUGHPUT_TIME,
+    WALL_TIME,
+    Better,
+    Kind,
+    Metric,
+)
 from pytest_ttnn_perf.records.observation import Limits, MetricObservation
 
 if TYPE_CHECKING:
@@ -178,10 +185,10 @@ SECOND_CALL: Final = "second_call_time"
 def told_twice(names: Sequence[str], first: str, second: str) -> str:
     """Say that two captures of one test tell the same metrics, and what to do."""
     more = f" and {len(names) - 1} more" if len(names) > 1 else ""
-    return (
-        f"{names[0]}{more}: told by {first} and by {second}; leave out one of them: an attach, or "
-        "the profiler with --ttnn-perf-profiler off"
-    )
+    told = f"{names[0]}{more}: told by {first} and by {second}; leave out"
+    if any(name.endswith(of_graph) for name in names for of_graph in COUNTED_IN_GRAPHS):
+        return f"{told} an attach: the run captures the graph of a model that it measures itself"
+    return f"{told} one of them: an attach, or the profiler with --ttnn-perf-profiler off"
 
 
 class SeriesTable(dict[str, Series]):

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterator, Mapping
-from dataclasses import field
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import field, replace
 from pathlib import Path, PurePosixPath
 from typing import Annotated, Final, NamedTuple
 from urllib.parse import unquote
@@ -149,6 +149,24 @@ class TestBaseline:
     configuration: PlainConfiguration = Configuration()
     ops: Annotated[str | None, Coded(_read_place)] = None
     op_table: Annotated[OpGroups | None, Mark.ABSENT] = None
+
+    def named_as(self, measured: Iterable[Metric]) -> TestBaseline:
+        """Return this with metrics that were measured under another name since called by that."""
+        names = [(metric.former_name, metric.name) for metric in measured]
+        measured_names = {now for _, now in names}
+        renamed = {
+            former: now
+            for former, now in names
+            if former is not None
+            if former in self.metrics and former not in measured_names and now not in self.metrics
+        }
+        if not renamed:
+            return self
+        metrics = dict(self.metrics)
+        for former, now in renamed.items():
+            stored = metrics.pop(former)
+            metrics[now] = replace(stored, metric=replace(stored.metric, name=now))
+        return replace(self, metrics=metrics)
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,12 +18,16 @@ _RATES: Final = frozenset({"fps", "FPS", "ips", "qps", "Hz"})
 KERNEL_TIME: Final = "device_kernel_time"
 #: What circular buffers held, on the fullest core.
 CB_PEAK: Final = "cb_peak_bytes"
+#: The most that a call holds of its own at one time, per bank; and what baselines called it before.
+L1_ADDED: Final = "l1_added_bytes"
+DRAM_ADDED: Final = "dram_added_bytes"
+_ADDED, _PEAK = "_added_bytes", "_peak_bytes"
 #: The times of calls of a model, by the clock.
 WALL_TIME: Final = "wall_time"
 THROUGHPUT_TIME: Final = "throughput_time"
 #: How many ops a profiler saw, and how many calls a graph has.
 _COUNTED_BY_PROFILERS: Final = ("op_count", "program_count")
-_COUNTED_IN_GRAPHS: Final = ("report_op_count", "graph_op_count")
+COUNTED_IN_GRAPHS: Final = ("report_op_count", "graph_op_count")
 
 
 class Better(Enum):
@@ -106,9 +110,18 @@ class Metric:
         """Whether no baseline makes it a gated metric: it tells of more than the test itself.
 
         What circular buffers held is told only of programs that were compiled meanwhile. Those that
-        an earlier test left in the cache of a shared device are not among them.
+        an earlier test left in the cache of a shared device are not among them. Nor are dataflow
+        buffers, which most ops use.
         """
         return self.name.endswith(CB_PEAK) and self.source is not Source.WALL
+
+    @property
+    def former_name(self) -> str | None:
+        """What older baselines call the same quantity; None for what has had one name only."""
+        name = self.name
+        if not name.endswith((L1_ADDED, DRAM_ADDED)) or self.source is Source.WALL:
+            return None
+        return name.removesuffix(_ADDED) + _PEAK
 
     @property
     def totals(self) -> tuple[str, ...]:
@@ -124,7 +137,7 @@ class Metric:
             return (model + KERNEL_TIME,)
         if not self.name.endswith("_count"):
             return ()
-        for counters, of_graph in ((_COUNTED_IN_GRAPHS, True), (_COUNTED_BY_PROFILERS, False)):
+        for counters, of_graph in ((COUNTED_IN_GRAPHS, True), (_COUNTED_BY_PROFILERS, False)):
             for counter in counters:
                 model = self.name.removesuffix(counter)
                 if model != self.name and model[-1:] in {"", "_"}:
@@ -132,6 +145,11 @@ class Metric:
                     by_clock = (model[:-1],) if model else (WALL_TIME, THROUGHPUT_TIME)
                     return (model + KERNEL_TIME, *(by_clock if of_graph else ()))
         return ()
+
+    @property
+    def counts_ops(self) -> bool:
+        """Whether it is a number of ops that a graph or a profiler tells."""
+        return self.kind is Kind.COUNT and bool(self.totals)
 
     def _of_model(self, start: str) -> str | None:
         """Return the model that a metric is of, as its name has it, if it then goes on so."""

@@ -19,7 +19,7 @@ from pytest_ttnn_perf.records.hardware import (
 from pytest_ttnn_perf.records.json import INLINE, Coded, Mark, Omit, decode, decode_known, encode
 from pytest_ttnn_perf.records.json_value import LARGEST, Value, decode_format
 from pytest_ttnn_perf.records.metric import Better, Metric, Source
-from pytest_ttnn_perf.records.ops import OpGroups, decode_groups, encode_groups
+from pytest_ttnn_perf.records.ops import CALLS, OpGroups, decode_groups, encode_groups
 from pytest_ttnn_perf.records.verdict import Outcome, Shift, Verdict
 
 if TYPE_CHECKING:
@@ -351,7 +351,7 @@ class Artifact:
         """Return both as one; of what only one can tell, the first keeps the word."""
         return Artifact(
             metrics=(*self.metrics, *other.metrics),
-            ops=self.ops or other.ops,
+            ops=_with_times(self.ops, other.ops),
             arch=self.arch or other.arch,
             board=self.board or other.board,
             devices=self.devices or other.devices,
@@ -360,6 +360,13 @@ class Artifact:
             report=self.report or other.report,
             kernels=self.kernels or other.kernels,
         )
+
+
+def _with_times(first: OpGroups | None, second: OpGroups | None) -> OpGroups | None:
+    """Return the first table that has times; a list of calls is better than none."""
+    tables = [table for table in (first, second) if table is not None]
+    timed = (table for table in tables if table.kernel_time != CALLS)
+    return next(timed, tables[0] if tables else None)
 
 
 #: What a test without artifacts has.

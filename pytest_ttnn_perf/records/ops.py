@@ -241,9 +241,16 @@ class OpGroup:
     median_ns: float
 
 
+#: Stands for the column of times in a list of calls, which have none.
+CALLS: Final = "calls"
+
+
 @dataclass(frozen=True, slots=True)
 class OpGroups:
-    """The groups of a table, sorted. ``kernel_time`` names the column that the times are from."""
+    """The groups of a table, sorted. ``kernel_time`` names the column that the times are from.
+
+    It is ``CALLS`` for the calls of a captured graph, which has none.
+    """
 
     kernel_time: str
     groups: tuple[OpGroup, ...]

@@ -181,7 +181,9 @@ class OperationError(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """One rank of a report database. ``schema_version`` None is the time before there was one.
+    """One rank of a report database, or a captured graph.
+
+    ``schema_version`` is None for a graph, and for databases of the time before there was one.
 
     ``edges`` lead from the last operation before it that gave the tensor. Tensors that came in from
     the host have no producer. ``edges_backwards`` are those whose only producer stands later in the
@@ -204,22 +206,6 @@ class Report:
     @property
     def peak_bytes_per_bank(self) -> Mapping[BufferType, int]:
         """The most that was alive at one op, per type; each op lists all that is alive."""
-        return _peaks(self.operations)
-
-
-@dataclass(frozen=True, slots=True)
-class GraphCapture:
-    """A capture of the graph alone; its operations are numbered by their node.
-
-    They have neither arguments nor tensors: a graph does not name them as the program did.
-    """
-
-    devices: tuple[Device, ...]
-    operations: tuple[Operation, ...]
-
-    @property
-    def peak_bytes_per_bank(self) -> Mapping[BufferType, int]:
-        """The most that was alive at the end of one op, per type."""
         return _peaks(self.operations)
 
 

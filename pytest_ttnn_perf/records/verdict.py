@@ -73,10 +73,11 @@ class Verdict(NamedTuple):
     ``change`` and ``limit`` are fractions, positive is worse (0.05 = 5 % worse), None where
     nothing was compared. ``observed`` and ``centre`` are in the metric's unit; ``confirmed`` are
     the medians of the confirm passes. ``detail`` completes ``reason`` (the keys that exist, the
-    field that differs). ``provisional``: the baseline has seen too few ``runs`` to show how much
-    they differ. ``bound`` is the absolute limit that was broken. ``machine`` is how much worse the
-    controls of the confirm passes were, which ``change`` is without; None where nothing tells.
-    ``assumed``: samples that are single or equal show no noise, so some is assumed.
+    field that differs); without one it says which ops a changed number of them is of.
+    ``provisional``: the baseline has seen too few ``runs`` to show how much they differ. ``bound``
+    is the absolute limit that was broken. ``machine`` is how much worse the controls of the confirm
+    passes were, which ``change`` is without; None where nothing tells. ``assumed``: samples that
+    are single or equal show no noise, so some is assumed.
     ``worst`` is the worst of the sessions that ``centre`` is of, for accuracies; None where it is
     the centre.
     """
@@ -104,6 +105,12 @@ class Verdict(NamedTuple):
         """Whether it tells of a time that changed: the ops may say why."""
         changed = self.outcome in {Outcome.REGRESSED, Outcome.IMPROVED}
         return changed and self.metric.compared_by_ratio
+
+    @property
+    def is_of_changed_ops(self) -> bool:
+        """Whether it tells that a model runs more or fewer ops: their list may say which."""
+        changed = self.outcome in {Outcome.REGRESSED, Outcome.IMPROVED} and self.reason is None
+        return changed and self.metric.counts_ops
 
     @property
     def change_as_read(self) -> float | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from pytest_ttnn_perf._base.text import counted
@@ -12,6 +13,8 @@ from pytest_ttnn_perf.report.numbers import Listing, format_change, format_value
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
+
+    from pytest_ttnn_perf.records.ops import OpGroups
 
 
 #: Display units, longest first, with their nanoseconds.
@@ -143,6 +146,47 @@ def attribution_sentence(attribution: Attribution) -> str:
     told = unexplained.startswith(("+", "-"))
     left = f"; {_others(attribution)} {unexplained}" if told else ""
     return f"{head} = {', '.join(texts)}{left}"
+
+
+def calls_sentence(before: OpGroups, after: OpGroups) -> str | None:
+    """Say which ops there are more or fewer of than before; None where there are as many of each.
+
+    An op is named with its first operand where that is the same of all that came or went.
+    """
+    then, now = _calls_by_name(before), _calls_by_name(after)
+    texts = []
+    for word, changed, table, other in (
+        ("added", now - then, after, before),
+        ("removed", then - now, before, after),
+    ):
+        shown = [
+            f"{count} {short_code(name)}{_first_shape(name, table, other)}"
+            for name, count in changed.most_common()
+        ]
+        rest = len(shown) - _IN_SENTENCE
+        shown[_IN_SENTENCE:] = [f"{rest} other kinds"] if rest > 0 else []
+        texts += [f"{word}: {', '.join(shown)}"] if shown else []
+    return "; ".join(texts) or None
+
+
+def _calls_by_name(ops: OpGroups) -> Counter[str]:
+    counts: Counter[str] = Counter()
+    for group in ops.groups:
+        counts[group.signature.op] += group.count
+    return counts
+
+
+def _first_shape(name: str, table: OpGroups, other: OpGroups) -> str:
+    """Return the shape of the ops of a name that one table has and the other has not."""
+    shapes: Counter[str] = Counter()
+    for ops, sign in ((table, 1), (other, -1)):
+        for group in ops.groups:
+            operands = group.signature.inputs or group.signature.outputs
+            if group.signature.op == name and operands:
+                shape = "x".join(map(str, operands[0].logical or operands[0].padded))
+                shapes[shape] += sign * group.count
+    more = [shape for shape, count in shapes.items() if count > 0]
+    return f" {more[0]}" if len(more) == 1 else ""
 
 
 def op_list_sentence(attribution: Attribution) -> str | None:

@@ -44,7 +44,8 @@ def sentence(verdict: Verdict) -> str:
     if verdict.outcome is Outcome.TOO_NOISY:
         return f"{compared}; too noisy to judge: noise alone reaches {_limit(verdict)}"
     shifted = ": only as slow as the machine" if verdict.outcome is Outcome.SHIFTED else ""
-    return f"{compared}, limit {_limit(verdict)}{shifted} ({_basis(verdict)})"
+    ops = f"; {verdict.detail}" if verdict.detail and verdict.reason is None else ""
+    return f"{compared}, limit {_limit(verdict)}{shifted} ({_basis(verdict)}){ops}"
 
 
 def change_in_words(verdict: Verdict) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import field, replace
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TypeGuard
 
 from pytest_ttnn_perf._base.dataclass import dataclass
 from pytest_ttnn_perf._base.errors import InputError
@@ -14,6 +14,7 @@ from pytest_ttnn_perf.gate.ratios import learned_prior
 from pytest_ttnn_perf.records.finding import ModelKind, NeedlessWaiver, RuleOutcome, State
 from pytest_ttnn_perf.records.metric import KERNEL_TIME, Kind, Source
 from pytest_ttnn_perf.records.observation import JudgedTest
+from pytest_ttnn_perf.records.ops import CALLS
 from pytest_ttnn_perf.records.settings import Checklist, Missing
 from pytest_ttnn_perf.records.verdict import QUIET, WITHOUT_BASELINE, Drifting, Outcome, Reason
 from pytest_ttnn_perf.report.terminal import SummaryOptions
@@ -45,8 +46,10 @@ def change_by_op(
     besides is unexplained.
     """
     from pytest_ttnn_perf.analysis.ops.grouping import attribute_groups
-    from pytest_ttnn_perf.report.attribution import attribution_sentence
+    from pytest_ttnn_perf.report.attribution import attribution_sentence, calls_sentence
 
+    if before.kernel_time == after.kernel_time == CALLS:
+        return calls_sentence(before, after) or "the same calls"
     attribution = attribute_groups(before, after)
     if attribution is None:
         return f"cannot be told: {before.kernel_time} then, {after.kernel_time} now"
@@ -66,6 +69,8 @@ def judged_by_op(judged: JudgedTest, store: BaselineStore, hardware: Hardware) -
     now = judged.observation.ops
     if now is None or not any(verdict.is_of_changed_time for verdict in judged.verdicts):
         return None
+    if now.kernel_time == CALLS:
+        return _changed_calls(judged.observation.test, now, store, hardware)
     whole = next((v for v in judged.verdicts if v.metric.name == KERNEL_TIME), None)
     if whole is None or whole.centre is None or whole.observed is None:
         return None  # the ops are of a time that was not compared
@@ -74,6 +79,20 @@ def judged_by_op(judged: JudgedTest, store: BaselineStore, hardware: Hardware) -
     except InputError as error:
         return f"cannot be told: {error}"
     return None if then is None else change_by_op(then, now, (whole.centre, whole.observed))
+
+
+def _changed_calls(
+    test: str, now: OpGroups, store: BaselineStore, hardware: Hardware
+) -> str | None:
+    """Say which calls a model makes that it did not make before; None where it makes the same."""
+    from pytest_ttnn_perf.report.attribution import calls_sentence
+
+    try:
+        then = store.ops_of(hardware, test)
+    except InputError as error:
+        return f"cannot be told: {error}"
+    changed = calls_sentence(then, now) if _are_alike(then, now) else None
+    return f"no times of ops, but other calls; {changed}" if changed else None
 
 
 #: A load above this share of the processors means that others were at work.
@@ -200,8 +219,32 @@ def judge_observation(
     judged = JudgedTest(observation, verdicts)
     if observation.ops is None:
         return judged
-
+    judged = _with_changed_ops(judged, store, own)
     return replace(judged, by_op=judged_by_op(judged, store, own))
+
+
+def _with_changed_ops(judged: JudgedTest, store: BaselineStore, hardware: Hardware) -> JudgedTest:
+    """Return a judged test whose verdicts on numbers of ops name those that came and went."""
+    now = judged.observation.ops
+    if now is None or not any(verdict.is_of_changed_ops for verdict in judged.verdicts):
+        return judged
+    from pytest_ttnn_perf.report.attribution import calls_sentence
+
+    try:
+        then = store.ops_of(hardware, judged.observation.test)
+    except InputError:
+        return judged  # it costs the names, not the verdict
+    changed = calls_sentence(then, now) if _are_alike(then, now) else None
+    verdicts = (
+        verdict._replace(detail=changed) if verdict.is_of_changed_ops else verdict
+        for verdict in judged.verdicts
+    )
+    return replace(judged, verdicts=tuple(verdicts))
+
+
+def _are_alike(then: OpGroups | None, now: OpGroups) -> TypeGuard[OpGroups]:
+    """Tell whether two tables are both of calls, or both of what a profiler saw."""
+    return then is not None and (then.kernel_time == CALLS) == (now.kernel_time == CALLS)
 
 
 def check_against_verdicts(judged: JudgedTest, settings: Settings) -> JudgedTest:

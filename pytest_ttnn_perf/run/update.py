@@ -19,7 +19,8 @@ from pytest_ttnn_perf.records.baseline import (
     TestBaseline,
     split_test_id,
 )
-from pytest_ttnn_perf.records.metric import Kind
+from pytest_ttnn_perf.records.metric import KERNEL_TIME, Kind
+from pytest_ttnn_perf.records.ops import CALLS
 from pytest_ttnn_perf.records.settings import Update
 from pytest_ttnn_perf.records.verdict import Outcome, Reason, Verdict
 
@@ -65,6 +66,9 @@ class Change:
 
     def __call__(self, stored: TestBaseline | None) -> TestBaseline:
         """Return the baseline after the change."""
+        if stored is not None:
+            measured = self.observation.metrics.values()
+            stored = stored.named_as(observed.metric for observed in measured)
         before = stored.metrics if stored else {}
         metrics = {
             name: stored for name, stored in before.items() if not stored.metric.only_recorded
@@ -83,13 +87,17 @@ class Change:
         only_sessions = set(self.actions.values()) <= {Action.KEEP, Action.APPEND}
         # The table is of the run that was accepted, as the centre is: a session more changes none.
         new_table = not only_sessions or stored.ops is None
+        # Nor does a list of calls replace one of times that are still gated.
+        ops = self.observation.ops
+        if ops is not None and ops.kernel_time == CALLS and KERNEL_TIME in metrics:
+            new_table = stored.ops is None
         return replace(
             stored,
             metrics=metrics,
             configuration=self.observation.setting,
             # A session more is not a decision: who accepted the numbers, and why, stays.
             accepted=stored.accepted if only_sessions else self.accepted,
-            op_table=self.observation.ops if new_table else None,
+            op_table=ops if new_table else None,
         )
 
 

@@ -76,3 +76,53 @@ def test_slow_and_fast_dispatch_are_different_configurations(
     assert "slow_dispatch" not in fast["configuration"]
     assert {v["outcome"] for v in fast["verdicts"].values()} == {"NOT_COMPARABLE"}
     assert "slow_dispatch is None, in the baseline True" in fast["text"]
+
+
+def test_an_op_count_that_changed_names_the_ops(rig: Rig) -> None:
+    run(rig, *UPDATE, **SIMULATOR)
+    (table,) = rig.project.rglob("baselines/**/*.ops/*.csv")
+    assert table.read_text().splitlines()[1:] == [
+        "ttnn.matmul,32x32 TILE BFLOAT16 DRAM_INTERLEAVED; 32x32 TILE BFLOAT16 DRAM_INTERLEAVED,"
+        "32x32 TILE BFLOAT16 DRAM_INTERLEAVED,,,,1,0,0,calls",
+        "ttnn.relu,32x32 TILE BFLOAT16 DRAM_INTERLEAVED,"
+        "32x32 TILE BFLOAT16 DRAM_INTERLEAVED,,,,1,0,0,calls",
+    ]
+    twice = "ttnn.add(ttnn.add(ttnn.matmul(x, x), x), x)"
+    more = MODELS.replace("ttnn.relu(ttnn.matmul(x, x))", twice)
+    assert more != MODELS
+    rig.write(test_models=more)
+
+    changed = run(rig, **SIMULATOR)
+
+    assert not changed["passed"]
+    assert (
+        "report_op_count 3, baseline 2: 50.0 % higher, limit no change (1 sample against 1 "
+        "session); added: 2 ttnn.add 32x32; removed: 1 ttnn.relu 32x32"
+    ) in " ".join(changed["text"].split())
+
+
+def test_what_lies_there_before_the_call_is_gated(rig: Rig) -> None:
+    recorded = run(rig, *UPDATE, **SIMULATOR)
+    assert recorded["metrics"]["dram_resident_bytes"]["samples"] == [2048]
+    assert recorded["metrics"]["l1_resident_bytes"]["samples"] == [0]
+    rig.write(test_models=MODELS.replace("np.ones((32, 32)", "np.ones((4, 32, 32)"))
+
+    larger = run(rig, **SIMULATOR)
+
+    assert larger["verdicts"]["dram_resident_bytes"]["outcome"] == "REGRESSED"
+    assert larger["verdicts"]["dram_resident_bytes"]["observed"] == 4 * 2048
+
+
+def test_a_baseline_that_calls_a_size_by_its_former_name_is_compared_with(rig: Rig) -> None:
+    run(rig, *UPDATE, **SIMULATOR)
+    (file,) = rig.project.rglob("baselines/*/*.json")
+    text = file.read_text()
+    assert "dram_added_bytes" in text
+    file.write_text(text.replace("_added_bytes", "_peak_bytes"))
+
+    again = run(rig, "--ttnn-perf-update=improved", **SIMULATOR)
+
+    assert again["passed"], again["text"]
+    assert again["verdicts"]["dram_added_bytes"]["outcome"] == "WITHIN"
+    assert "dram_peak_bytes" not in again["verdicts"]
+    assert "_peak_bytes" not in file.read_text()

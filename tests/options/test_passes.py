@@ -36,8 +36,10 @@ OF_DEVICE = {
 #: Told by a graph, which is captured in whichever pass there is.
 OF_GRAPH = {
     "report_op_count",
-    "l1_peak_bytes",
-    "dram_peak_bytes",
+    "l1_added_bytes",
+    "dram_added_bytes",
+    "l1_resident_bytes",
+    "dram_resident_bytes",
     "trace_buffer_bytes",
 }
 

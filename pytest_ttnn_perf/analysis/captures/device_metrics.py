@@ -8,10 +8,20 @@ from collections import defaultdict
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
+from pytest_ttnn_perf.analysis.captures.report_calls import resident_bytes
 from pytest_ttnn_perf.analysis.captures.validity import why_invalid
 from pytest_ttnn_perf.analysis.ops.align import Lane
 from pytest_ttnn_perf.analysis.ops.grouping import group_ops
-from pytest_ttnn_perf.records.metric import CB_PEAK, KERNEL_TIME, Better, Kind, Metric, Source
+from pytest_ttnn_perf.records.metric import (
+    CB_PEAK,
+    DRAM_ADDED,
+    KERNEL_TIME,
+    L1_ADDED,
+    Better,
+    Kind,
+    Metric,
+    Source,
+)
 from pytest_ttnn_perf.records.observation import Limits, MetricObservation
 from pytest_ttnn_perf.records.ops import Category, category_of
 from pytest_ttnn_perf.records.ttnn_report import BufferType, Scope
@@ -24,7 +34,6 @@ if TYPE_CHECKING:
     from pytest_ttnn_perf.records.ttnn_report import (
         Comparison,
         DeviceLog,
-        GraphCapture,
         OperationError,
         Report,
     )
@@ -189,10 +198,26 @@ def _runs_in_log(log: DeviceLog) -> Mapping[int | None, Mapping[int, list[float]
     return runs
 
 
+#: What a report lists as alive, at the op that has most of it.
 _PEAKS: Final = {
     "l1_peak_bytes": BufferType.L1,
     "dram_peak_bytes": BufferType.DRAM,
     "trace_buffer_bytes": BufferType.TRACE,
+}
+#: A capture of one call lists only what that call allocates.
+_ADDED: Final = {
+    L1_ADDED: BufferType.L1,
+    DRAM_ADDED: BufferType.DRAM,
+    "trace_buffer_bytes": BufferType.TRACE,
+}
+#: Why what circular buffers held is no number to gate.
+_AT_LEAST: Final = (
+    "recorded, not gated: programs from the cache tell no circular buffers, and none tells its "
+    "dataflow buffers"
+)
+_RESIDENT: Final = {
+    "l1_resident_bytes": BufferType.L1,
+    "dram_resident_bytes": BufferType.DRAM,
 }
 
 
@@ -200,38 +225,58 @@ def report_metrics(report: Report) -> Iterator[MetricObservation]:
     """Yield the calls, the memory and, where tensors were compared, the least PCC of one rank.
 
     A report does not tell how many banks a buffer takes: its sizes are those in one bank, and so
-    are these. Memory is left out where no buffer was recorded.
+    are its peaks. Memory is left out where no buffer was recorded. A program in which an operation
+    failed was not run to its end: its metrics have no samples, and say why.
     """
-    yield from _program("report_op_count", report, _failures(report.errors))
+    yield from _program("report_op_count", report, _PEAKS)
     for scope in Scope:
         compared = [each for each in report.comparisons if each.scope is scope]
         if compared:
             yield _least_pcc(scope, compared)
 
 
-def graph_metrics(graph: GraphCapture) -> Iterator[MetricObservation]:
+def call_metrics(report: Report) -> Iterator[MetricObservation]:
+    """Yield the metrics of one call of a model: its calls, what it adds, what it finds there.
+
+    What a capture lists was allocated after it began, in bytes per bank. Weights and inputs lay
+    there before: those that the call reads are counted with all their bytes on one device.
+    """
+    yield from _program("report_op_count", report, _ADDED)
+    note = _failures(report.errors)
+    resident = resident_bytes(report)
+    for name, kind in _RESIDENT.items():
+        if kind in resident:
+            metric, samples = recorded_metric(name, Kind.BYTES), (resident[kind],)
+            yield MetricObservation(metric, () if note else samples, note=note)
+
+
+def graph_metrics(graph: Report) -> Iterator[MetricObservation]:
     """Yield the calls and the memory of a captured graph; bytes are those in one bank.
 
     It has calls that a report made of it leaves out: their numbers are metrics of their own.
     """
-    yield from _program("graph_op_count", graph, None)
+    yield from _program("graph_op_count", graph, _PEAKS)
 
 
 def _program(
-    counter: str, program: Report | GraphCapture, note: str | None
+    counter: str, program: Report, named: Mapping[str, BufferType]
 ) -> Iterator[MetricObservation]:
     operations, peaks = program.operations, program.peak_bytes_per_bank
+    note = _failures(program.errors)
     count = recorded_metric(counter, Kind.COUNT)
     # A report without operations is one of errors alone: nothing was counted.
-    yield MetricObservation(count, (len(operations),) if operations else (), note=note)
-    sizes = {name: peaks.get(kind, 0) for name, kind in _PEAKS.items()} if peaks else {}
+    counted = (len(operations),) if operations and note is None else ()
+    yield MetricObservation(count, counted, note=note)
+    sizes = {name: peaks.get(kind, 0) for name, kind in named.items()} if peaks else {}
     # Only some device operations tell: this is what the fullest core held at least.
     circular = [op.cb_bytes_per_core for op in operations if op.cb_bytes_per_core is not None]
     if circular:
         sizes[CB_PEAK] = max(circular)
     for name, size in sizes.items():
         metric = recorded_metric(name, Kind.BYTES)
-        yield MetricObservation(metric, (size,), gated=not metric.only_recorded, note=note)
+        why = note or (_AT_LEAST if metric.only_recorded else None)
+        samples = () if note else (size,)
+        yield MetricObservation(metric, samples, gated=not metric.only_recorded, note=why)
 
 
 def _failures(errors: Sequence[OperationError]) -> str | None:

@@ -1,9 +1,13 @@
-"""The graph of a program as TTNN captured it: ``graph_capture.json``, or the bare list of nodes."""
+"""The graph of a program as TTNN captured it: ``graph_capture.json``, or the bare list of nodes.
+
+It becomes a report, as the database that is made of it would be.
+"""
 
 from __future__ import annotations
 
 import re
 from collections import Counter
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from pytest_ttnn_perf._base.errors import InputError
@@ -11,17 +15,25 @@ from pytest_ttnn_perf._base.files import parse_json, reading
 from pytest_ttnn_perf.analysis.captures.report_db_graph import (
     Inside,
     device_of,
+    edges_of,
     fullest_device,
     nodes_of,
+    reason_in,
     reshard_of,
     whole,
 )
-from pytest_ttnn_perf.analysis.captures.report_db_text import buffer_type
+from pytest_ttnn_perf.analysis.captures.report_db_text import (
+    bare_name,
+    buffer_type,
+    memory_of,
+    shape_of,
+    shard_of,
+)
 from pytest_ttnn_perf.records.json_value import Value
-from pytest_ttnn_perf.records.ttnn_report import GraphCapture, Operation
+from pytest_ttnn_perf.records.ttnn_report import Operation, OperationError, Report, TensorRecord
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator
     from pathlib import Path
 
     from pytest_ttnn_perf.analysis.captures.report_db_graph import Node
@@ -47,8 +59,12 @@ def is_graph_json(text_head: str) -> bool:
     return bool(_REPORT.match(head) or _NODES.match(head))
 
 
-def read_graph_json(file: Path) -> GraphCapture:
+def read_graph_json(file: Path) -> Report:
     """Read a capture: the operations the program called, with what ran inside each.
+
+    Operations and tensors are numbered by their nodes; a graph does not name the arguments as the
+    program did. A tensor is known by where it lies, so one at an address is the same until an
+    operation puts another one there.
 
     Raises:
         InputError: with file, line and what was expected; also for a file that is too large.
@@ -72,22 +88,37 @@ def _text(file: Path) -> str:
         raise InputError(file, f"cannot read: {cause}") from cause
 
 
-def _decode(raw: object) -> GraphCapture:
+def _decode(raw: object) -> Report:
     document = Value(raw)
     if isinstance(raw, list):
-        operations = _operations(document, None)
+        graph, snapshots = document, None
     elif isinstance(raw, dict):
-        operations = _operations(
-            document.field("graph"), document.optional("per_operation_buffers")
-        )
+        graph, snapshots = document.field("graph"), document.optional("per_operation_buffers")
     else:
         raise document.refusal("a captured graph: a list of nodes, or an object that holds it")
-    if not operations:
+    nodes = list(nodes_of(graph))
+    tensors = _Tensors(nodes)
+    calls, errors = _calls(nodes, snapshots, tensors)
+    if not calls:
         raise document.refusal("the calls of a program in the captured graph")
+    operations = tuple(
+        replace(call, inputs=tensors.inputs(call.id), outputs=tensors.outputs(call.id))
+        for call in calls
+    )
     devices = document.optional("devices") if isinstance(raw, dict) else None
-    return GraphCapture(
-        () if devices is None else tuple(_device(device) for device in devices.array()),
-        tuple(operations),
+    edges, edges_backwards = edges_of(operations)
+    return Report(
+        schema_version=None,
+        ranks=(0,),
+        rank=0,
+        devices=() if devices is None else tuple(map(_device, devices.array())),
+        operations=operations,
+        tensors=tensors.records,
+        edges=edges,
+        edges_backwards=edges_backwards,
+        comparisons=(),
+        errors=tuple(errors),
+        has_buffer_details=False,
     )
 
 
@@ -99,18 +130,25 @@ def _device(device: Value) -> Device:
     return device_of(whole(device.field("device_id")), read)
 
 
-def _operations(graph: Value, snapshots: Value | None) -> list[Operation]:
+def _calls(
+    nodes: Iterable[Node], snapshots: Value | None, tensors: _Tensors
+) -> tuple[list[Operation], list[OperationError]]:
+    """Return the calls, without their tensors, which are left with ``tensors``; and what failed."""
     operations: list[Operation] = []
+    errors: list[OperationError] = []
     live = _Live()
     inside, depth = Inside(), 0
     first: Node | None = None
-    for node in nodes_of(graph):
+    for node in nodes:
         live.add(node)
         if node.kind == "function_start":
             first = first or node
             depth += 1
         if first is not None:
             inside.add(node)
+            tensors.add(node, _number(first))
+        if node.kind == "error":
+            errors.append(_error(node, first))
         if node.kind == "function_end" and first is not None:
             depth -= 1
             if depth == 0:
@@ -120,13 +158,28 @@ def _operations(graph: Value, snapshots: Value | None) -> list[Operation]:
     if first is not None:
         # The program failed in here, or the capture was ended.
         operations.append(_operation(first, None, inside, live, snapshots))
-    return operations
+    return operations, errors
+
+
+def _number(node: Node) -> int:
+    return whole(node.value.field("counter"))
+
+
+def _error(node: Node, first: Node | None) -> OperationError:
+    def told(name: str) -> str | None:
+        value = node.params.optional(name) if node.params is not None else None
+        return None if value is None else str(value.raw)
+
+    message = told("error_message") or told("message") or ""
+    name = told("error_operation") or (first.name if first else None)
+    number = None if first is None else _number(first)
+    return OperationError(number, name, told("error_type"), reason_in(message))
 
 
 def _operation(
     first: Node, last: Node | None, inside: Inside, live: _Live, snapshots: Value | None
 ) -> Operation:
-    number = whole(first.value.field("counter"))
+    number = _number(first)
     duration = None if last is None else last.value.optional("duration_ns")
     snapshot = None if snapshots is None else snapshots.optional(str(number))
     work = inside.work()
@@ -185,3 +238,91 @@ class _Live:
     def totals(self) -> dict[BufferType, int]:
         used: Iterable[tuple[tuple[int, BufferType], int]] = self._totals.items()
         return fullest_device({place: size for place, size in used if size and self._is_known})
+
+
+class _Tensors:
+    """Tracks which call made the tensor at an address, and which calls read it."""
+
+    def __init__(self, nodes: Iterable[Node]) -> None:
+        self.records: dict[int, TensorRecord] = {}
+        self._nodes = {_number(node): node for node in nodes if node.kind == "tensor"}
+        #: The number of the tensor that lies in a place, and the call that put it there.
+        self._there: dict[object, tuple[int, int | None]] = {}
+        self._made: dict[int, dict[int, None]] = {}
+        self._given: dict[int, list[int]] = {}
+        self._read: dict[int, dict[int, None]] = {}
+
+    def add(self, node: Node, call: int) -> None:
+        """Take the next node of a call."""
+        if node.kind == "function_start":
+            for record in self._linked(node, "input_tensors"):
+                place = _place_of(record)
+                if record.address is None and place not in self._there:
+                    continue  # its buffer is gone: what the call let go of itself
+                number, maker = self._there.setdefault(place, (record.id, None))
+                self.records.setdefault(number, record)
+                if maker != call:
+                    self._read.setdefault(call, {})[number] = None
+        elif node.kind == "function_end":
+            given = [self._make(call, record) for record in self._linked(node, "connections")]
+            if given:
+                # What the last function of a call gives is what the call gives.
+                self._given[call] = given
+
+    def inputs(self, call: int) -> tuple[int, ...]:
+        """Return what a call reads, in the order in which it does."""
+        return tuple(self._read.get(call, ()))
+
+    def outputs(self, call: int) -> tuple[int, ...]:
+        """Return what a call gives, and what else of it others read."""
+        read = {number for numbers in self._read.values() for number in numbers}
+        others = (number for number in self._made.get(call, ()) if number in read)
+        return tuple(dict.fromkeys((*self._given.get(call, ()), *others)))
+
+    def _make(self, call: int, record: TensorRecord) -> int:
+        number, maker = self._there.get(_place_of(record), (record.id, None))
+        if maker != call:
+            number = record.id
+            self._there[_place_of(record)] = number, call
+        self.records[number] = record._replace(id=number)
+        self._made.setdefault(call, {})[number] = None
+        return number
+
+    def _linked(self, node: Node, name: str) -> Iterator[TensorRecord]:
+        numbers = node.value.optional(name)
+        for number in () if numbers is None else map(whole, numbers.array()):
+            linked = self._nodes.get(number)
+            if linked is not None and linked.params is not None:
+                record = _record(number, linked.params)
+                if record.memory is not None:  # those of the host are nobody's business
+                    yield record
+
+
+def _record(number: int, params: Value) -> TensorRecord:
+    def text(name: str) -> str | None:
+        value = params.optional(name)
+        return None if value is None else str(value.raw)
+
+    def integer(name: str) -> int | None:
+        value = params.optional(name)
+        return None if value is None else whole(value)
+
+    config = text("memory_config")
+    return TensorRecord(
+        id=number,
+        shape=shape_of(text("shape")),
+        dtype=bare_name(text("dtype")),
+        layout=bare_name(text("layout")),
+        memory=memory_of(config),
+        shard=shard_of(config),
+        device=integer("device_id"),
+        address=integer("address"),
+        storage=bare_name(text("storage_type")),
+    )
+
+
+def _place_of(record: TensorRecord) -> object:
+    """Return where a tensor lies; a view that tells no address is known by what it looks like."""
+    if record.address is None:
+        return record.shape, record.dtype, record.layout, record.memory
+    return record.device, (record.memory or "").partition("_")[0], record.address

@@ -9,7 +9,12 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from pytest_ttnn_perf._base.errors import InputError
-from pytest_ttnn_perf.analysis.captures.report_db_graph import device_of, read_operations
+from pytest_ttnn_perf.analysis.captures.report_db_graph import (
+    device_of,
+    edges_of,
+    read_operations,
+    reason_in,
+)
 from pytest_ttnn_perf.analysis.captures.report_db_text import (
     bare_name,
     buffer_type,
@@ -20,7 +25,6 @@ from pytest_ttnn_perf.analysis.captures.report_db_text import (
 from pytest_ttnn_perf.records.json_value import describe
 from pytest_ttnn_perf.records.ttnn_report import (
     Comparison,
-    Edge,
     OperationError,
     Report,
     Scope,
@@ -30,8 +34,6 @@ from pytest_ttnn_perf.records.ttnn_report import (
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
-
-    from pytest_ttnn_perf.records.ttnn_report import Operation
 
 
 MAGIC: Final = b"SQLite format 3\x00"
@@ -149,7 +151,7 @@ def read_report_db(file: Path) -> Report:
 
 def _report(tables: Tables, ranks: tuple[int, ...]) -> Report:
     operations = read_operations(tables)
-    edges, edges_backwards = _edges(operations)
+    edges, edges_backwards = edges_of(operations)
     details = ("buffer_chunks", "buffer_pages")
     return Report(
         schema_version=_schema_version(tables),
@@ -211,26 +213,6 @@ def _tensor(row: Row) -> TensorRecord:
     )
 
 
-def _edges(operations: tuple[Operation, ...]) -> tuple[tuple[Edge, ...], tuple[Edge, ...]]:
-    edges: list[Edge] = []
-    waiting: list[tuple[int, int]] = []
-    # An op may give back the tensor it was given, so the last producer so far is the one.
-    producers: dict[int, int] = {}
-    for operation in operations:
-        for tensor in dict.fromkeys(operation.inputs):
-            if tensor in producers:
-                edges.append(Edge(tensor, producers[tensor], operation.id))
-            else:
-                waiting.append((tensor, operation.id))
-        producers.update(dict.fromkeys(operation.outputs, operation.id))
-    backwards = (
-        Edge(tensor, producers[tensor], consumer)
-        for tensor, consumer in waiting
-        if producers.get(tensor, consumer) != consumer
-    )
-    return tuple(edges), tuple(backwards)
-
-
 def _comparisons(tables: Tables) -> Iterator[Comparison]:
     wanted = ("tensor_id", "golden_tensor_id", "matches", "desired_pcc", "actual_pcc")
     for scope in Scope:
@@ -253,15 +235,8 @@ def _errors(tables: Tables) -> Iterator[OperationError]:
             row.whole("operation_id"),
             row.text("operation_name"),
             row.text("error_type"),
-            _reason(row.text("error_message") or ""),
+            reason_in(row.text("error_message") or ""),
         )
-
-
-def _reason(message: str) -> str | None:
-    """Return the line after ``info:``, where TTNN says what was wrong; else the first line."""
-    lines = [line.strip() for line in message.splitlines() if line.strip()]
-    after = lines[lines.index("info:") + 1 :] if "info:" in lines else lines
-    return next(iter(after or lines), None)
 
 
 #: Kept rows of one table; a report of the largest models has some ten thousand.

@@ -13,7 +13,14 @@ from pytest_ttnn_perf._base.errors import DecodeError, InputError
 from pytest_ttnn_perf._base.files import loads
 from pytest_ttnn_perf.analysis.captures.report_db_text import buffer_type, conv_of, core_ranges
 from pytest_ttnn_perf.records.json_value import Value
-from pytest_ttnn_perf.records.ttnn_report import BufferType, CoreRange, Device, Operation, Reshard
+from pytest_ttnn_perf.records.ttnn_report import (
+    BufferType,
+    CoreRange,
+    Device,
+    Edge,
+    Operation,
+    Reshard,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -213,6 +220,34 @@ def _fullest_core(sizes: Mapping[CoreRange, int]) -> int:
         column = [before + step for before, step in zip(column, own, strict=True)]
         fullest = max(fullest, *accumulate(column))
     return fullest
+
+
+def edges_of(operations: tuple[Operation, ...]) -> tuple[tuple[Edge, ...], tuple[Edge, ...]]:
+    """Return the tensors on their way, and those whose only producer stands later in the list."""
+    edges: list[Edge] = []
+    waiting: list[tuple[int, int]] = []
+    # An op may give back the tensor it was given, so the last producer so far is the one.
+    producers: dict[int, int] = {}
+    for operation in operations:
+        for tensor in dict.fromkeys(operation.inputs):
+            if tensor in producers:
+                edges.append(Edge(tensor, producers[tensor], operation.id))
+            else:
+                waiting.append((tensor, operation.id))
+        producers.update(dict.fromkeys(operation.outputs, operation.id))
+    backwards = (
+        Edge(tensor, producers[tensor], consumer)
+        for tensor, consumer in waiting
+        if producers.get(tensor, consumer) != consumer
+    )
+    return tuple(edges), tuple(backwards)
+
+
+def reason_in(message: str) -> str | None:
+    """Return the line after ``info:``, where TTNN says what was wrong; else the first line."""
+    lines = [line.strip() for line in message.splitlines() if line.strip()]
+    after = lines[lines.index("info:") + 1 :] if "info:" in lines else lines
+    return next(iter(after or lines), None)
 
 
 #: What an argument longer than this begins with; a tensor may print all its values.

@@ -8,6 +8,7 @@ from math import prod
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from pytest_ttnn_perf._base.text import percent
+from pytest_ttnn_perf.analysis.captures.report_calls import device_tensor, in_tiles
 from pytest_ttnn_perf.analysis.checklist.op_times import ops_like, signature_numbers
 from pytest_ttnn_perf.analysis.checklist.rule import Answer
 from pytest_ttnn_perf.analysis.ops.regions import once_per_table
@@ -21,11 +22,9 @@ if TYPE_CHECKING:
     from pytest_ttnn_perf.analysis.checklist.rule import Limit
     from pytest_ttnn_perf.records.finding import Subject
     from pytest_ttnn_perf.records.ops import Op, OpTable, Signature
-    from pytest_ttnn_perf.records.ttnn_report import Operation, Report, TensorRecord
+    from pytest_ttnn_perf.records.ttnn_report import Operation, Report
 
 
-#: Rows and columns of a tile.
-TILE: Final = 32
 #: Why rules about tensors cannot tell, with a capture that names none.
 NO_OPERANDS: Final = "the capture tells nothing of the tensors that ops take and give"
 
@@ -55,28 +54,6 @@ def used_signatures(table: OpTable) -> Sequence[tuple[Signature, int]]:
     """Return the signatures of the ops that ran on a device, and how many have each."""
     counts = Counter(signature_numbers(table))
     return tuple((table.signatures[number], count) for number, count in counts.items())
-
-
-def device_tensor(record: TensorRecord | None) -> Tensor | None:
-    """Return a tensor of a report as an op table would have it; None for one on the host.
-
-    A report tells no padding: tiles are taken to be of 32 by 32.
-    """
-    if record is None or record.shape is None or record.memory is None:
-        return None
-    layout = record.layout or ""
-    padded = in_tiles(record.shape) if layout == "TILE" else record.shape
-    return Tensor(padded, record.shape, layout, record.dtype or "", record.memory)
-
-
-def in_tiles(shape: tuple[int, ...]) -> tuple[int, ...]:
-    """Return a shape with its last two extents rounded up to whole tiles.
-
-    >>> in_tiles((1, 1, 50, 100)), in_tiles((7,))
-    ((1, 1, 64, 128), (32, 32))
-    """
-    *outer, rows, columns = (*(1,) * (2 - len(shape)), *shape)
-    return (*outer, -(-rows // TILE) * TILE, -(-columns // TILE) * TILE)
 
 
 def by_weight(

@@ -7,6 +7,7 @@ from collections import defaultdict
 from math import prod
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from pytest_ttnn_perf.analysis.captures.report_calls import device_tensor
 from pytest_ttnn_perf.analysis.checklist.op_times import (
     device_ops,
     has_operands,
@@ -16,7 +17,6 @@ from pytest_ttnn_perf.analysis.checklist.op_times import (
 )
 from pytest_ttnn_perf.analysis.checklist.operands import (
     Operand,
-    device_tensor,
     shape_text,
     used_signatures,
 )

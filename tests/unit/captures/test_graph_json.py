@@ -16,7 +16,7 @@ from tests.unit.captures.report_db_tables import RELEASE, circular, function
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from pytest_ttnn_perf.records.ttnn_report import GraphCapture
+    from pytest_ttnn_perf.records.ttnn_report import Report
 
 
 def numbered(*nodes: dict[str, Any]) -> list[dict[str, Any]]:
@@ -36,7 +36,7 @@ def buffer(kind: str, address: int, size: int | None = None, where: object = 1) 
     return {"node_type": f"buffer_{kind}", "params": params}
 
 
-def read(folder: Path, document: object) -> GraphCapture:
+def read(folder: Path, document: object) -> Report:
     """Write a document and read it."""
     file = folder / "graph_capture.json"
     file.write_text(document if isinstance(document, str) else json.dumps(document))
@@ -143,3 +143,71 @@ def test_files_that_cannot_be_read(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     file.write_bytes(b" " * (10**6 + 1))
     with pytest.raises(InputError, match="larger than 1 MB: import it"):
         read_graph_json(file)
+
+
+def tensor(address: int | None, *, memory: str | None = "DRAM", rows: int = 32) -> dict[str, Any]:
+    """Return the node of a tensor, on the host without a memory."""
+    place = f"memory_layout=TensorMemoryLayout::INTERLEAVED,buffer_type=BufferType::{memory}"
+    params = {
+        "address": address, "device_id": 1, "shape": f"Shape([1, 1, {rows}, 32])",
+        "dtype": "DataType::BFLOAT16", "layout": "Layout::TILE", "storage_type": "DEVICE",
+        "memory_config": None if memory is None else f"MemoryConfig({place})",
+    }  # fmt: skip
+    return {"node_type": "tensor", "params": params}
+
+
+def call(
+    name: str, taken: list[dict[str, Any]], given: list[dict[str, Any]]
+) -> list[dict[str, Any]]:
+    """Return a call with one program; links are places in the list, see ``linked``."""
+    start, end = function(f"{name}DeviceOperation")
+    start = {**start, "takes": len(taken)}
+    return function(f"ttnn.{name}", start, *taken, {**end, "gives": len(given)}, *given)
+
+
+def linked(*nodes: dict[str, Any]) -> list[dict[str, Any]]:
+    """Number nodes, and let functions name the tensors that stand after them."""
+    whole = numbered(*nodes)
+    for node in whole:
+        follow = [node["counter"] + 1 + place for place in range(node.pop("takes", 0))]
+        given = [node["counter"] + 1 + place for place in range(node.pop("gives", 0))]
+        node["input_tensors"] = follow
+        node["connections"] = given
+    return whole
+
+
+def test_tensors_are_followed_by_where_they_lie(tmp_path: Path) -> None:
+    report = read(
+        tmp_path,
+        linked(
+            *call("matmul", [tensor(64), tensor(128)], [tensor(256, memory="L1")]),
+            *call("relu", [tensor(256, memory="L1")], [tensor(None, rows=64)]),
+            *call("add", [tensor(None, rows=64), tensor(64), tensor(None, memory=None)],
+                  [tensor(256, memory="L1")]),
+            *call("exp", [tensor(256, memory="L1"), tensor(None, rows=96)], [tensor(512)]),
+        ),
+    )  # fmt: skip
+
+    matmul, relu, add, exp = report.operations
+    assert (len(matmul.inputs), relu.inputs, exp.inputs) == (2, matmul.outputs, add.outputs)
+    assert add.inputs == (*relu.outputs, matmul.inputs[0])  # nothing of the host
+    assert add.outputs != matmul.outputs  # another tensor in the same place
+    assert [(edge.producer, edge.consumer) for edge in report.edges] == [
+        (matmul.id, relu.id), (relu.id, add.id), (add.id, exp.id),
+    ]  # fmt: skip
+    made = report.tensors[matmul.outputs[0]]
+    assert (made.shape, made.dtype, made.layout, made.memory) == (
+        (1, 1, 32, 32), "BFLOAT16", "TILE", "L1_INTERLEAVED",
+    )  # fmt: skip
+
+
+def test_what_failed_is_told_as_in_a_report(tmp_path: Path) -> None:
+    params = {"error_type": "exception", "error_message": "TT_FATAL @ a\ninfo:\nOut of Memory: x\n"}
+    report = read(
+        tmp_path, numbered(*function("ttnn.add", {"node_type": "error", "params": params}))
+    )
+
+    (error,) = report.errors
+    assert (error.operation, error.name, error.kind, error.reason) == (
+        1, "ttnn.add", "exception", "Out of Memory: x",
+    )  # fmt: skip

@@ -3,20 +3,28 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
+from typing import Any
 
 import pytest
 
-from pytest_ttnn_perf.analysis.captures.device_metrics import graph_metrics, report_metrics
+from pytest_ttnn_perf.analysis.captures.device_metrics import (
+    call_metrics,
+    graph_metrics,
+    report_metrics,
+)
 from pytest_ttnn_perf.records.metric import Better, Kind, Metric, Source
 from pytest_ttnn_perf.records.observation import Limits, MetricObservation
 from pytest_ttnn_perf.records.ttnn_report import (
     BufferType,
     Comparison,
-    GraphCapture,
+    CoreRange,
     Operation,
     OperationError,
     Report,
     Scope,
+    Shard,
+    TensorRecord,
 )
 
 OPERATIONS = (
@@ -42,9 +50,11 @@ def counted(
     return MetricObservation(metric, counts, note=note)
 
 
-def sized(name: str, size: int, *, gated: bool = True) -> MetricObservation:
+def sized(name: str, size: float, *, gated: bool = True) -> MetricObservation:
     metric = Metric(name, "B", Better.LOWER, Kind.BYTES, Source.DEVICE)
-    return MetricObservation(metric, (size,), gated=gated)
+    why = "programs from the cache tell no circular buffers, and none tells its dataflow buffers"
+    note = None if gated else f"recorded, not gated: {why}"
+    return MetricObservation(metric, (size,), gated=gated, note=note)
 
 
 def compared(actual: float | None, desired: float | None, tensor: int = 1) -> Comparison:
@@ -64,7 +74,7 @@ def test_the_peaks_of_a_program() -> None:
         sized("cb_peak_bytes", 80, gated=False),
     ]
     assert list(report_metrics(report(*OPERATIONS))) == [counted(3), *memory]
-    assert list(graph_metrics(GraphCapture((), OPERATIONS))) == [
+    assert list(graph_metrics(report(*OPERATIONS))) == [
         counted(3, name="graph_op_count"),
         *memory,
     ]
@@ -73,7 +83,7 @@ def test_the_peaks_of_a_program() -> None:
 def test_a_trace_has_a_buffer() -> None:
     traced = Operation(1, "ttnn.add", bytes_per_bank={BufferType.TRACE: 6})
 
-    assert sized("trace_buffer_bytes", 6) in list(graph_metrics(GraphCapture((), (traced,))))
+    assert sized("trace_buffer_bytes", 6) in list(graph_metrics(report(traced)))
 
 
 def test_memory_that_was_not_recorded_is_not_said_to_be_none() -> None:
@@ -99,14 +109,56 @@ def test_circular_buffers_of_no_memory_of_their_own() -> None:
     ],
     ids=["reason", "kind", "nothing told", "several"],
 )
-def test_operations_that_failed_are_noted(
+def test_a_program_in_which_operations_failed_has_no_numbers(
     errors: list[tuple[int | None, str | None, str | None, str | None]], note: str
 ) -> None:
     failed = tuple(OperationError(*error) for error in errors)
-    found = list(report_metrics(report(*OPERATIONS, errors=failed)))
+    for metrics in (report_metrics, graph_metrics, call_metrics):
+        found = list(metrics(report(*OPERATIONS, errors=failed)))
 
-    assert found[0] == counted(3, note=f"an operation failed: {note}")
-    assert {each.note for each in found} == {f"an operation failed: {note}"}
+        assert {each.note for each in found} == {f"an operation failed: {note}"}
+        assert {each.samples for each in found} == {()}
+
+
+def tensor(number: int, *, address: int | None, **known: Any) -> TensorRecord:
+    described = {
+        "shape": (1, 1, 50, 100), "dtype": "BFLOAT8_B", "layout": "TILE",
+        "memory": "DRAM_INTERLEAVED", "shard": None, "device": 1, "storage": "DEVICE",
+    }  # fmt: skip
+    return TensorRecord(number, address=address, **{**described, **known})
+
+
+def test_what_a_call_finds_there_and_what_it_adds() -> None:
+    cut = Shard((32, 64), (CoreRange(0, 0, 7, 0),))
+    tensors = [
+        tensor(1, address=64),
+        tensor(2, address=64),  # the same under another number
+        tensor(3, address=128, dtype="BFLOAT16", memory="L1_HEIGHT_SHARDED", shard=cut),
+        tensor(4, address=256),  # made by the call, and read by another
+        tensor(5, address=256, shape=(1, 100, 50)),  # a view of it
+        tensor(6, address=None),  # told by nobody where it is
+        tensor(7, address=None, memory=None, storage="HOST"),
+        tensor(8, address=512, dtype="FLOAT32", layout="ROW_MAJOR", shape=(3, 5)),
+    ]
+    operations = (
+        Operation(1, "ttnn.matmul", inputs=(1, 3), outputs=(4,),
+                  bytes_per_bank={BufferType.DRAM: 400}),
+        Operation(2, "ttnn.add", inputs=(2, 5, 6, 7, 8), outputs=(9,)),
+    )  # fmt: skip
+    called = replace(report(*operations), tensors={each.id: each for each in tensors})
+
+    assert list(call_metrics(called)) == [
+        counted(2),
+        sized("l1_added_bytes", 0),
+        sized("dram_added_bytes", 400),
+        sized("trace_buffer_bytes", 0),
+        sized("l1_resident_bytes", 8 * 32 * 64 * 2),
+        sized("dram_resident_bytes", 64 * 128 * 1.0625 + 3 * 5 * 4),
+    ]
+
+
+def test_a_call_that_tells_no_operands_finds_nothing_that_could_be_told() -> None:
+    assert list(call_metrics(report(*BARE))) == [counted(1)]
 
 
 def test_errors_alone_count_nothing() -> None:

@@ -6,8 +6,9 @@ import re
 from typing import TYPE_CHECKING, Final
 
 from pytest_ttnn_perf._base.text import counted
+from pytest_ttnn_perf.analysis.captures.report_calls import device_tensor
 from pytest_ttnn_perf.analysis.checklist.op_times import has_operands, ops_like, share_of
-from pytest_ttnn_perf.analysis.checklist.operands import NO_OPERANDS, by_weight, device_tensor
+from pytest_ttnn_perf.analysis.checklist.operands import NO_OPERANDS, by_weight
 from pytest_ttnn_perf.analysis.checklist.rule import Answer, Limit, rule
 from pytest_ttnn_perf.records.finding import Input, Severity
 from pytest_ttnn_perf.records.ops import Category, OpTable, Signature, Tensor, category_of

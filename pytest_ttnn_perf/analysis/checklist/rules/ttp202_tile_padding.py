@@ -5,9 +5,9 @@ from __future__ import annotations
 from math import prod
 
 from pytest_ttnn_perf._base.text import percent
+from pytest_ttnn_perf.analysis.captures.report_calls import TILE
 from pytest_ttnn_perf.analysis.checklist.operands import (
     NO_OPERANDS,
-    TILE,
     Operand,
     by_weight,
     operands_of,

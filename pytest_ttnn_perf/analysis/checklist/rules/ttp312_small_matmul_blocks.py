@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from pytest_ttnn_perf.analysis.captures.report_calls import TILE
 from pytest_ttnn_perf.analysis.checklist.matmul_and_conv import NO_MATMULS, is_matmul, whole
 from pytest_ttnn_perf.analysis.checklist.op_times import ops_like, share_of
-from pytest_ttnn_perf.analysis.checklist.operands import TILE
 from pytest_ttnn_perf.analysis.checklist.rule import Answer, Limit, rule
 from pytest_ttnn_perf.records.finding import Input, Severity
 
