@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import contextlib
+import io
 import json
 import os
 import tempfile
 from collections import Counter
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, TypeVar
+from typing import TYPE_CHECKING, BinaryIO, Final, TypeVar
 
 from pytest_ttnn_perf._base.errors import DecodeError, InputError, WriteError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+
+    from _typeshed import WriteableBuffer
 
 
 def write_text(file: Path, text: str) -> None:
@@ -109,9 +112,14 @@ def read_json(file: Path, decode: Callable[[object], T]) -> T:
 
 
 def read_text(file: Path) -> str:
-    """Read a UTF-8 file; any failure is an InputError that names the file."""
-    with reading(file):
-        return file.read_text(encoding="utf-8")
+    """Read a UTF-8 file, packed or not; any failure is an InputError that names the file."""
+    with reading(file), unpacked(file) as stream:
+        return with_plain_ends(stream.read().decode("utf-8"))
+
+
+def with_plain_ends(text: str) -> str:
+    """Return a text whose lines end as they do here, wherever it was written."""
+    return text.replace("\r\n", "\n").replace("\r", "\n") if "\r" in text else text
 
 
 @contextlib.contextmanager
@@ -125,6 +133,63 @@ def reading(file: Path) -> Iterator[None]:
         raise InputError(file, f"not a text file: {cause.reason} at byte {cause.start}") from cause
     except OSError as cause:
         raise InputError(file, f"cannot read: {cause.strerror or cause}") from cause
+
+
+_GZIP: Final = b"\x1f\x8b"
+#: Captures shrink to a thirtieth at best; what grows by more than this was made to fill a disk.
+_MOST_GROWTH: Final = 200
+_ALWAYS_FINE: Final = 2**26
+
+
+@contextlib.contextmanager
+def unpacked(file: Path, *, buffering: int = io.DEFAULT_BUFFER_SIZE) -> Iterator[BinaryIO]:
+    """Open a file to be read as bytes, unpacked if gzip packed it, whatever it is called.
+
+    Reading it raises InputError where a packed file is cut or damaged, or unpacks to far more than
+    any capture does; opening it what ``open`` raises.
+    """
+    with io.BufferedReader(io.FileIO(file), buffering) as plain:
+        if plain.peek(len(_GZIP))[: len(_GZIP)] != _GZIP:
+            yield plain
+            return
+        most = max(_ALWAYS_FINE, _MOST_GROWTH * file.stat().st_size)
+        with io.BufferedReader(_Unpacked(file, plain, most), buffering) as stream:
+            yield stream
+
+
+class _Unpacked(io.RawIOBase):
+    """What a packed file holds, up to so many bytes."""
+
+    def __init__(self, file: Path, packed: BinaryIO, most_bytes: int) -> None:
+        import gzip  # few files are packed
+
+        super().__init__()
+        self._file = file
+        self._stream = gzip.GzipFile(fileobj=packed)
+        self._most_bytes = most_bytes
+        self._bytes = 0
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: WriteableBuffer) -> int:
+        import zlib
+
+        try:
+            count: int = self._stream.readinto(buffer)
+        except (EOFError, OSError, zlib.error) as cause:
+            raise InputError(self._file, f"not a whole gzip file: {cause}") from cause
+        self._bytes += count
+        if self._bytes > self._most_bytes:
+            most = f"{self._most_bytes:,} bytes, {_MOST_GROWTH} times its size"
+            if self._most_bytes == _ALWAYS_FINE:
+                most = f"{self._most_bytes:,} bytes"
+            raise InputError(self._file, f"it unpacks to more than {most}: no capture does")
+        return count
+
+    def close(self) -> None:
+        self._stream.close()
+        super().close()
 
 
 def parse_json(text: str, decode: Callable[[object], T], *, file: Path) -> T:

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import fields, is_dataclass
 from enum import Enum
 from math import isnan
+from pathlib import Path
 from statistics import median
 from typing import TYPE_CHECKING, Any, Final
 
@@ -44,7 +45,6 @@ from pytest_ttnn_perf.report.numbers import (
 if TYPE_CHECKING:
     import argparse
     from collections.abc import Callable, Iterator, Sequence
-    from pathlib import Path
 
     from pytest_ttnn_perf.records.baseline import Session
     from pytest_ttnn_perf.records.observation import JudgedTest, MetricObservation, Run
@@ -367,7 +367,7 @@ def presumed_kind_of(file: Path) -> ArtifactKind:
     try:
         return kind_of(file)
     except InputError:
-        if file.suffix in {".json", ".jsonl"}:
+        if Path(file.name.removesuffix(".gz")).suffix in {".json", ".jsonl"}:
             return ArtifactKind.RUN_RECORD
         raise
 

@@ -231,11 +231,15 @@ def _recorded_files(root: Path, test: str) -> list[Path]:
         if place.is_dir():
             return sorted(file for file in place.rglob("*") if file.is_file())
         if place.parent.is_dir():
-            beside = (file for file in place.parent.iterdir() if file.stem == place.name)
+            beside = (file for file in place.parent.iterdir() if _stem(file) == place.name)
             found = sorted(file for file in beside if file.is_file())
             if found:
                 return found
     return []
+
+
+def _stem(file: Path) -> str:
+    return Path(file.name.removesuffix(".gz")).stem
 
 
 def _known(files: list[Path]) -> Iterator[tuple[Path, ArtifactKind]]:

@@ -139,7 +139,6 @@ class OpTable:
     """A capture of one program. Nothing is dropped in silence: ``dropped`` counts rows by reason.
 
     ``unread`` are those of them that are ops of a device: without them no sum of times is whole.
-
     ``rows`` is what the file holds, signposts included; ``format`` names its version, and
     ``kernel_time`` the column that ``kernel_ns`` was taken from: times of different columns are
     different quantities. ``windowed``: it holds measured calls and nothing around them. ``calls``
@@ -407,14 +406,9 @@ def _tensor(text: str, value: Value) -> Tensor:
         raise value.refusal("operands such as '1x1x32[1]x64 TILE BFLOAT16 L1_INTERLEAVED'")
     found = [match for match in dimensions if match is not None]
     layout, dtype, memory = ("" if word == _NOTHING else word for word in formats)
+    padded = tuple(int(match[1]) for match in found)
     logical = tuple(int(match[2] or match[1]) for match in found)
-    return Tensor(
-        padded=tuple(int(match[1]) for match in found),
-        logical=None if shape.endswith(_UNKNOWN) else logical,
-        layout=layout,
-        dtype=dtype,
-        memory=memory,
-    )
+    return Tensor(padded, None if shape.endswith(_UNKNOWN) else logical, layout, dtype, memory)
 
 
 #: How TTNN ends the codes of its device operations, the longest first.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 from typing import TYPE_CHECKING
 
 import pytest
@@ -212,3 +213,14 @@ def test_times_that_are_all_alike_never_become_a_baseline(model: Project) -> Non
     assert (ran.code, counts_of(ran)) == (1, "1 failed")
     assert "capture.csv: 8 of 8 ops took exactly 1000 ns: not measured" in ran.text
     assert not (model.path / "baselines").exists()
+
+
+def test_a_packed_capture_is_the_same_capture(model: Project) -> None:
+    attach(model, op("Matmul", 100_000), op("Softmax", 50_000))
+    model.pytest("--ttnn-perf-update=new")
+    plain = model.path / "capture.csv"
+    plain.write_bytes(gzip.compress(plain.read_bytes()))
+
+    ran = model.pytest("--ttnn-perf")
+
+    assert (ran.code, counts_of(ran)) == (0, "1 passed")

@@ -6,7 +6,7 @@ from collections import Counter
 from typing import TYPE_CHECKING, BinaryIO, Final, NamedTuple
 
 from pytest_ttnn_perf._base.errors import InputError
-from pytest_ttnn_perf._base.files import reading
+from pytest_ttnn_perf._base.files import reading, unpacked
 from pytest_ttnn_perf.analysis.captures.ops_cells import (
     PER_CORE,
     CellError,
@@ -57,7 +57,7 @@ def read_cpp_report(file: Path) -> OpTable:
     Raises:
         InputError: with file and line; also for a file that is cut, or has no row.
     """
-    with reading(file), file.open("rb") as stream:
+    with reading(file), unpacked(file) as stream:
         return _read(file, stream)
 
 

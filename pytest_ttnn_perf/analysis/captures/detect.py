@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import gzip
-import zlib
 from dataclasses import replace
 from enum import Enum
 from typing import TYPE_CHECKING, Final
 
 from pytest_ttnn_perf._base.errors import DecodeError, InputError, UsageError
-from pytest_ttnn_perf._base.files import loads, parse_json, read_text
+from pytest_ttnn_perf._base.files import loads, parse_json, read_text, reading, unpacked
 from pytest_ttnn_perf.analysis.captures.cpp_report import is_cpp_report, read_cpp_report
 from pytest_ttnn_perf.analysis.captures.device_log import is_device_log
 from pytest_ttnn_perf.analysis.captures.graph_json import is_graph_json
@@ -85,7 +83,6 @@ def _object(line: str) -> dict[str, object] | None:
 
 #: Enough to know every format by; logs may begin with other output.
 _HEAD: Final = 1 << 18
-_GZIP: Final = b"\x1f\x8b"
 
 
 class ArtifactKind(Enum):
@@ -145,18 +142,10 @@ def head_of(file: Path) -> bytes:
         InputError: it cannot be read.
     """
     try:
-        with file.open("rb") as stream:
-            head = stream.read(_HEAD)
-            if not head.startswith(_GZIP):
-                return head
-            stream.seek(0)
-            with gzip.GzipFile(fileobj=stream) as unpacked:
-                return unpacked.read(_HEAD)
-    except IsADirectoryError as cause:
-        raise InputError(file, "expected a file, found a folder") from cause
-    except (OSError, EOFError, zlib.error, ValueError) as cause:
-        reason = getattr(cause, "strerror", None) or str(cause)
-        raise InputError(file, f"cannot read: {reason}") from cause
+        with reading(file), unpacked(file) as stream:
+            return stream.read(_HEAD)
+    except ValueError as cause:  # a null character in the name
+        raise InputError(file, f"cannot read: {cause}") from cause
 
 
 #: The formats that hold one, and who reads them.

@@ -7,7 +7,7 @@ from array import array
 from typing import TYPE_CHECKING, BinaryIO, Final, NamedTuple
 
 from pytest_ttnn_perf._base.errors import InputError
-from pytest_ttnn_perf._base.files import reading
+from pytest_ttnn_perf._base.files import reading, unpacked
 from pytest_ttnn_perf.records.ttnn_report import DeviceLog, ProgramTime, RiscTime
 
 if TYPE_CHECKING:
@@ -166,7 +166,7 @@ def read_device_log(file: Path) -> DeviceLog:
     Raises:
         InputError: with file and line; also for a log that is cut inside a line, or has no row.
     """
-    with reading(file), file.open("rb") as stream:
+    with reading(file), unpacked(file) as stream:
         return _Reader(file, stream).read()
 
 

@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from pytest_ttnn_perf._base.errors import InputError
-from pytest_ttnn_perf._base.files import parse_json, reading
+from pytest_ttnn_perf._base.files import parse_json, reading, unpacked
 from pytest_ttnn_perf.analysis.captures.report_db_graph import (
     Inside,
     device_of,
@@ -75,7 +75,7 @@ def read_graph_json(file: Path) -> Report:
 def _text(file: Path) -> str:
     try:
         with reading(file):
-            with file.open("rb") as stream:
+            with unpacked(file) as stream:
                 content = stream.read(LARGEST_FILE_BYTES + 1)
             if len(content) > LARGEST_FILE_BYTES:
                 problem = (

@@ -8,7 +8,7 @@ from operator import itemgetter
 from typing import TYPE_CHECKING, Any, BinaryIO, Final, TypeVar
 
 from pytest_ttnn_perf._base.errors import InputError
-from pytest_ttnn_perf._base.files import reading
+from pytest_ttnn_perf._base.files import reading, unpacked
 from pytest_ttnn_perf.analysis.captures.ops_cells import (
     ATTRIBUTES,
     NO_TEXT,
@@ -426,7 +426,7 @@ def read_ops_csv(file: Path) -> OpTable:
         InputError: with file and line; also for a file that is cut, or has no row at all.
     """
     with reading(file):
-        with file.open("rb", buffering=READ_AT_ONCE) as stream:
+        with unpacked(file, buffering=READ_AT_ONCE) as stream:
             layouts = layouts_of(file, read_header(file, stream))
             first = _read(file, stream, layouts[0])
         if first.devices:
@@ -436,7 +436,7 @@ def read_ops_csv(file: Path) -> OpTable:
 
 
 def _read_again(file: Path, layout: Layout) -> OpTable:
-    with file.open("rb", buffering=READ_AT_ONCE) as stream:
+    with unpacked(file, buffering=READ_AT_ONCE) as stream:
         read_header(file, stream)
         return _read(file, stream, layout)
 

@@ -37,6 +37,7 @@ if TYPE_CHECKING:
 
 
 MAGIC: Final = b"SQLite format 3\x00"
+_GZIP: Final = b"\x1f\x8b"
 _JOURNAL_MAGIC: Final = bytes.fromhex("d9d505f920a163d7")
 _HEADER_BYTES: Final = 100
 
@@ -85,6 +86,8 @@ def _check_file(file: Path) -> tuple[int, int]:
         header = stream.read(_HEADER_BYTES)
     if not header:
         raise InputError(file, "the file is empty")
+    if header.startswith(_GZIP):
+        raise InputError(file, f"packed with gzip: unpack it first, with `gunzip -k {file.name}`")
     if not header.startswith(MAGIC):
         raise InputError(file, "not an SQLite database: it does not begin as one")
     _refuse_cut(file, header, state[0])

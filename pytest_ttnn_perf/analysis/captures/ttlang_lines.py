@@ -6,7 +6,7 @@ import re
 from typing import TYPE_CHECKING, Final
 
 from pytest_ttnn_perf._base.errors import InputError
-from pytest_ttnn_perf._base.files import read_text, reading
+from pytest_ttnn_perf._base.files import reading, unpacked, with_plain_ends
 from pytest_ttnn_perf.records.ttlang import Problem, ProblemKind
 
 if TYPE_CHECKING:
@@ -41,10 +41,11 @@ def bounded_text(file: Path, *, largest: int = LARGEST_FILE) -> str:
         InputError: it is, or cannot be read, or is no text, or is empty.
     """
     with reading(file):
-        size = file.stat().st_size
-    if size > largest:
-        raise InputError(file, f"too large: {size:,} bytes, of at most {largest:,}")
-    text = read_text(file)
+        with unpacked(file) as stream:
+            content = stream.read(largest + 1)
+        if len(content) > largest:
+            raise InputError(file, f"too large: more than {largest:,} bytes")
+        text = with_plain_ends(content.decode("utf-8"))
     if not text.strip():
         raise InputError(file, "the file is empty")
     if "\0" in text:

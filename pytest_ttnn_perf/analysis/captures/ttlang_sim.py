@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import gzip
 import re
-import zlib
 from collections import Counter
-from typing import TYPE_CHECKING, BinaryIO, Final, NamedTuple, cast
+from typing import TYPE_CHECKING, BinaryIO, Final, NamedTuple
 
 from pytest_ttnn_perf._base.errors import DecodeError, InputError
-from pytest_ttnn_perf._base.files import loads, reading
+from pytest_ttnn_perf._base.files import loads, reading, unpacked
 from pytest_ttnn_perf.analysis.captures.ttlang_lines import bounded_text, is_rule, plain_lines
 from pytest_ttnn_perf.records.json_value import Value
 from pytest_ttnn_perf.records.ttlang import SimCounters, SimTensor
@@ -256,7 +254,6 @@ class _Table:
             raise self._refusal(f"{self._title}: the rows do not add up to the total")
 
 
-_GZIP_MAGIC: Final = b"\x1f\x8b"
 #: No event is longer: what is, is no trace.
 _LONGEST_LINE: Final = 2**16
 
@@ -273,21 +270,13 @@ def is_sim_stats(head: str) -> bool:
 
 
 def read_sim_trace(file: Path) -> SimCounters:
-    """Read a trace: a JSON document per line, also compressed with gzip.
+    """Read a trace: a JSON document per line.
 
     Raises:
         InputError: with file and line; also for a trace that is cut, or has no event.
     """
-    try:
-        with reading(file), file.open("rb") as plain:
-            packed = plain.read(len(_GZIP_MAGIC)) == _GZIP_MAGIC
-            plain.seek(0)
-            if not packed:
-                return _read_events(file, plain)
-            with gzip.GzipFile(fileobj=plain) as unpacked:
-                return _read_events(file, cast("BinaryIO", unpacked))
-    except (EOFError, zlib.error) as cause:
-        raise InputError(file, f"not a whole gzip file: {cause}") from cause
+    with reading(file), unpacked(file) as stream:
+        return _read_events(file, stream)
 
 
 def _read_events(file: Path, stream: BinaryIO) -> SimCounters:

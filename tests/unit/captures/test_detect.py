@@ -61,8 +61,8 @@ def test_a_database_is_known_by_its_magic(tmp_path: Path) -> None:
         (b"", "expected a capture or a run record, found an empty file"),
         (b"hello\n", "its content is none that is known: a run record, an ops_perf_results CSV"),
         (bytes(range(256)), "its content is none that is known"),
-        (b"\x1f\x8b" + b"x" * 30, "cannot read: Unknown compression method"),
-        (gzip.compress(b"x" * 9999)[:-20], "cannot read: Compressed file ended before"),
+        (b"\x1f\x8b" + b"x" * 30, "not a whole gzip file: Unknown compression method"),
+        (gzip.compress(b"x" * 9999)[:-20], "not a whole gzip file: Compressed file ended before"),
     ],
     ids=["empty", "text", "binary", "not packed", "packed and cut"],  # packing stamps the time
 )

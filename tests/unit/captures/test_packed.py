@@ -1,0 +1,83 @@
+"""Any format is read as it is, or packed with gzip."""
+
+from __future__ import annotations
+
+import gzip
+from typing import TYPE_CHECKING
+
+import pytest
+
+from pytest_ttnn_perf._base import files
+from pytest_ttnn_perf._base.errors import InputError
+from pytest_ttnn_perf.analysis.captures.detect import kind_of
+from pytest_ttnn_perf.analysis.captures.ops_csv import read_ops_csv
+from pytest_ttnn_perf.analysis.captures.report_db import read_report_db
+from pytest_ttnn_perf.cli.show import show_file
+from tests.harness.captures import capture, op
+from tests.harness.corpus import corpus
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+def packed(tmp_path: Path, content: bytes, name: str = "capture.csv.gz") -> Path:
+    file = tmp_path / name
+    file.write_bytes(gzip.compress(content))
+    return file
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "ops_perf/llama_8b_final_decode.csv",
+        "ttlang/v1_1_1_perf_summary.txt",
+        "ttlang/v1_1_1_perf_summary.json",
+        "ttlang/v1_1_1_auto_profile.ansi.txt",
+        "ttlang/sim/mm4_small.stats.txt",
+        "report_db/mlp_bf16/graph_capture.json",
+    ],
+)
+def test_a_real_capture_shows_the_same_packed(tmp_path: Path, name: str) -> None:
+    plain = corpus(name)
+    file = packed(tmp_path, plain.read_bytes(), plain.name)  # known by content, not by name
+    assert kind_of(file) is kind_of(plain)
+    assert show_file(file, start=None, end=None, shape="json") == show_file(
+        plain, start=None, end=None, shape="json"
+    )
+
+
+def test_a_run_record(tmp_path: Path) -> None:
+    file = packed(tmp_path, b'{"format": 1, "tests": {}}\n', "run.json.gz")
+    assert show_file(file, start=None, end=None, shape="table").startswith("tests: 0")
+
+
+def test_a_device_report(tmp_path: Path) -> None:
+    text = b"GLOBAL CALL COUNT,DEVICE ID,OP NAME,DEVICE KERNEL DURATION [ns]\n1,0,Matmul,1000\n"
+    shown = show_file(packed(tmp_path, text), start=None, end=None, shape="table")
+    assert "1 op on 1 device" in shown
+
+
+def test_what_is_cut_or_damaged(tmp_path: Path) -> None:
+    whole = gzip.compress(capture(*[op("Matmul", ns) for ns in range(1, 5000)]).encode())
+    file = tmp_path / "ops.csv.gz"
+    file.write_bytes(whole[:-20])
+    with pytest.raises(InputError, match=r"ops\.csv\.gz: not a whole gzip file: "):
+        read_ops_csv(file)
+    file.write_bytes(whole[:100] + b"\0" * 50 + whole[150:])
+    with pytest.raises(InputError, match="not a whole gzip file: "):
+        read_ops_csv(file)
+
+
+def test_a_bomb_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(files, "_ALWAYS_FINE", 2**16)
+    rows = capture(op("Matmul", 1)).encode() + b"\n" * 2**22
+    file = packed(tmp_path, rows)
+    most = f"{max(2**16, 200 * file.stat().st_size):,} bytes"
+    with pytest.raises(InputError, match=f"it unpacks to more than {most}"):
+        read_ops_csv(file)
+
+
+def test_a_database_is_to_be_unpacked_first(tmp_path: Path) -> None:
+    file = packed(tmp_path, b"SQLite format 3\x00" + b"\0" * 200, "db.sqlite.gz")
+    with pytest.raises(InputError, match=r"unpack it first, with `gunzip -k db\.sqlite\.gz`"):
+        read_report_db(file)
