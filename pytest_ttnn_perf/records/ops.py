@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from pytest_ttnn_perf.records.json_value import Value
 
 
+#: The ``kernel_time`` of a list of calls, which have none: of a captured graph.
+CALLS: Final = "calls"
 #: The device of an op that ran on the host; no device has that number.
 HOST: Final = -1
 
@@ -240,16 +242,9 @@ class OpGroup:
     median_ns: float
 
 
-#: Stands for the column of times in a list of calls, which have none.
-CALLS: Final = "calls"
-
-
 @dataclass(frozen=True, slots=True)
 class OpGroups:
-    """The groups of a table, sorted. ``kernel_time`` names the column that the times are from.
-
-    It is ``CALLS`` for the calls of a captured graph, which has none.
-    """
+    """The groups of a table, sorted. ``kernel_time`` names the column that the times are from."""
 
     kernel_time: str
     groups: tuple[OpGroup, ...]
