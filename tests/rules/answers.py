@@ -47,6 +47,12 @@ class Ask:
             finding.evidence,
         )
 
+    def saving(self, subject: Subject = NOTHING, **parts: Any) -> tuple[Any, str | None]:
+        """Return what a finding would save of a step, and how that comes about."""
+        rule = rule_of(self.code).with_limits(**self.limits)
+        (finding,) = run_rules([rule], replace(subject, **parts))
+        return finding.saving_ns, finding.arithmetic
+
     def with_limits(self, **limits: float) -> Ask:
         """Return the same with limits that a user sets."""
         return replace(self, limits={**self.limits, **limits})

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+from dataclasses import replace
 from functools import cache
 
 from pytest_ttnn_perf.analysis.captures.ops_csv import read_ops_csv
@@ -26,6 +27,13 @@ REPORTS = [
 def ops_of(name: str) -> Subject:
     """Return a capture."""
     return Subject(ops=read_ops_csv(corpus(f"ops_perf/{name}")))
+
+
+def without_chip(name: str) -> Subject:
+    """Return a capture that does not tell its architecture."""
+    ops = ops_of(name).ops
+    assert ops is not None
+    return Subject(ops=replace(ops, arch=None))
 
 
 def report_of(name: str) -> Subject:

@@ -116,9 +116,9 @@ def test_conv() -> None:
     ops = table(fast, conv("BLOCK", ns=100.0), op(BINARY, [CUT], ns=600.0))
     found = CONV.analysis(Subject(ops=ops))
     assert {figure.label: figure.value for figure in found.figures} == {
-        "efficiency (TTP607)": pytest.approx(2 / 3),
+        "slices of convolutions (TTP608)": 0.0,
         "changes of sharding (TTP601)": 1.0,
-        "sharding unsuited to the shape (TTP606)": 0.5,
+        "sharding unsuited to the shape (TTP606)": 0.0,
         "activations not double-buffered (TTP603)": 0.0,
         "not folded (TTP605)": 0,
     }
@@ -129,12 +129,20 @@ def test_conv() -> None:
         section("weight double buffer", unit, of, ("not told", 2.0, 1.0, 2)),
         section("act_block_h", unit, of, ("64 of 128 rows", 1.0, 0.5), ("not told", 1.0, 0.5)),
         section("convolutions", "ns", TIME, ("Conv2d 1x1x1024x32", 400.0, 0.4, 2)),
-        section("time beyond the ideal", "ns", TIME, ("Conv2d 1x1x1024x32", 100.0, 0.1)),
     )
     assert [note.partition(": ")[0] for note in found.notes] == [
+        "slow convolutions (TTP607)",
         "weights not double-buffered (TTP604)",
         "room for a larger act_block_h (TTP602)",
     ]
+
+
+def test_time_beyond_the_roofline() -> None:
+    computing = 2 * 1024 * 64 * 288 / (64 * 148 / 72 * 1000)
+    ops = table(conv(ns=computing + 700.0)._replace(fidelity="HiFi2"))
+    lost = CONV.analysis(Subject(ops=ops)).sections[-1]
+    assert (lost.heading, lost.rows[0].label) == ("time beyond the roofline", "Conv2d 1x1x1024x32")
+    assert lost.rows[0].value == pytest.approx(700.0)
 
 
 def test_conv_of_a_report_has_no_times() -> None:
@@ -160,9 +168,7 @@ def test_matmul() -> None:
     )
     found = MATMUL.analysis(Subject(ops=ops))
     assert {figure.label: figure.value for figure in found.figures} == {
-        "efficiency (TTP314)": pytest.approx(1 / 3),
-        "without a program config (TTP313)": pytest.approx(0.1),
-        "very small blocks (TTP312)": 0.0,
+        "weights read slowly, not DRAM-sharded (TTP311)": 0.0,
     }
     name = "Matmul 1x1x32x32 @ 32x32"
     assert found.sections == (
@@ -181,11 +187,12 @@ def test_matmul() -> None:
             ("not told", 100.0, 0.25),
         ),
         section("matmuls", "ns", TIME, (name, 400.0, 0.4, 2)),
-        section("time beyond the ideal", "ns", TIME, (name, 200.0, 0.2)),
     )
+    untold = "not measured: no matmul tells its operands, cores and fidelity"
     assert found.notes == (
-        "bound by DRAM, not DRAM-sharded (TTP311): not applicable: no matmul reads weights from "
-        "DRAM",
+        f"slow for no other reason (TTP314): {untold}",
+        f"without a program config (TTP313): {untold}",
+        f"very small blocks (TTP312): {untold}",
     )
 
 

@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from pytest_ttnn_perf.analysis.checklist.analyses.tensors import PADDING
 from pytest_ttnn_perf.records.finding import RuleOutcome
 from tests.rules.answers import Ask
-from tests.rules.captures import KERNEL, device_rows, ops_of, report_of
+from tests.rules.captures import device_rows, ops_of, report_of, without_chip
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -49,9 +50,18 @@ def test_padding(name: str, percent: float) -> None:
             if layout == "TILE":
                 padded_elements += prod(padded)
                 elements += prod(logical)
-    answer = Ask("TTP202")(ops_of(name))
-    assert answer.value == pytest.approx(padded_elements / elements - 1)
-    assert answer.value == pytest.approx(percent / 100, abs=0.0005)
+    found = PADDING.analysis(ops_of(name)).figures[0]
+    assert found.label == "padding adds"
+    assert found.value == pytest.approx(padded_elements / elements - 1)
+    assert found.value == pytest.approx(percent / 100, abs=0.0005)
+
+
+def test_rows_of_users_that_fill_a_tile_each() -> None:
+    # 32 users with a row each: all matmuls of the step, and more, work on 31 rows of padding.
+    answer = Ask("TTP202")(ops_of("qwen3_32b_fused_decode.csv"))
+    assert answer.value == pytest.approx(0.96, abs=0.005)
+    decode = Ask("TTP202")(ops_of("gemma_sliding_decode_final.csv"))
+    assert decode.outcome is RuleOutcome.CLEAN
 
 
 @pytest.mark.parametrize(
@@ -64,22 +74,14 @@ def test_share_of_float32(name: str) -> None:
         for slot, padded, _, _, dtype in operands_of(row):
             sizes[slot.partition("_")[0], dtype] += prod(padded) * BYTES[dtype]
     everything = sizes["INPUT", "FLOAT32"] + sizes["OUTPUT", "FLOAT32"]
-    given = sum(size for (role, _), size in sizes.items() if role == "OUTPUT")
-    subject = ops_of(name)
-    assert Ask("TTP102")(subject).value == pytest.approx(everything / sum(sizes.values()))
-    assert Ask("TTP104")(subject).value == pytest.approx(sizes["OUTPUT", "FLOAT32"] / given)
+    value = Ask("TTP102")(without_chip(name)).value
+    assert value == pytest.approx(everything / sum(sizes.values()))
 
 
 def test_fidelity_above_need() -> None:
-    name = "oft_2025_09_v2.csv"
-    above = total = 0.0
-    for row in device_rows(name):
-        if row["OP CODE"] in {"Matmul", "OptimizedConvNew"}:
-            total += float(row[KERNEL])
-            if row["INPUT_1_DATATYPE"] == "BFLOAT8_B" and row["MATH FIDELITY"] == "HiFi4":
-                above += float(row[KERNEL])
-    assert Ask("TTP103")(ops_of(name)).value == pytest.approx(above / total)
-    assert Ask("TTP103")(ops_of("falcon3_7b_tp4.csv")).value == 0.0
+    # Matmuls of long prompts compute most of the time, at the fidelity that bfloat8_b needs.
+    for name in ("falcon3_7b_tp4.csv", "blackhole_deepseek_8dev.csv"):
+        assert Ask("TTP103")(ops_of(name)).value == 0.0
 
 
 def test_weights_of_an_encoder_are_told_from_its_attention() -> None:
@@ -93,7 +95,7 @@ def test_weights_of_an_encoder_are_told_from_its_attention() -> None:
         if slot == "INPUT_1" and padded[1] == 1
     }
     saved = sum(prod(shape) * (2 - 1.0625) for shape in shapes)
-    answer = Ask("TTP101")(ops_of(name))
+    answer = Ask("TTP101")(without_chip(name))
     assert answer.value == 1.0
     assert len(answer.evidence) == len(shapes) == 3
     assert sum(each.value or 0 for each in answer.evidence) == pytest.approx(saved)

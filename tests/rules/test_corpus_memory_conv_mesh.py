@@ -17,7 +17,7 @@ from pytest_ttnn_perf.analysis.captures.report_db_text import attribute_flag, at
 from pytest_ttnn_perf.analysis.checklist.matmul_and_conv import flag, whole
 from pytest_ttnn_perf.records.finding import RuleOutcome
 from tests.rules.answers import Ask, clean
-from tests.rules.captures import KERNEL, TABLES, device_rows, ops_of, report_of
+from tests.rules.captures import KERNEL, TABLES, device_rows, ops_of, report_of, without_chip
 
 CONV = re.compile("Conv2dDeviceOperation|OptimizedConvNew")
 MOVES = re.compile("Reshard|InterleavedToSharded|ShardedToInterleaved")
@@ -93,23 +93,23 @@ def test_double_buffers(name: str, count: int) -> None:
         ("TTP604", "weights", "enable_weights_double_buffer"),
     ):
         assert sum(f"'{key}': 'true'" in text for text in convolutions) == 0
-        answer = Ask(rule)(ops_of(name))
+        answer = Ask(rule)(without_chip(name))
         reason = f"{buffered} not double-buffered in {count} of {count} convolutions"
         assert (answer.reason, answer.value, answer.limit) == (reason, 1.0, 0.0)
 
 
-@pytest.mark.parametrize(("name", "ideal"), [(OFT, 0.683), (OLD_OFT, 0.094)])
-def test_efficiency_of_convolutions(name: str, ideal: float) -> None:
-    modelled = [
-        row
-        for row in device_rows(name)
-        if CONV.search(row["OP CODE"]) and float(row["PM IDEAL [ns]"] or 1) > 1
-    ]
-    reached = sum(float(row["PM IDEAL [ns]"]) for row in modelled) / time_of(modelled)
-    assert reached == pytest.approx(ideal, abs=5e-4)
-    answer = Ask("TTP607")(ops_of(name))
-    assert answer.value == pytest.approx(reached)
-    assert (answer.outcome is RuleOutcome.FOUND) is (ideal < 0.5)
+def test_efficiency_of_convolutions_without_an_architecture() -> None:
+    modelled = [row for row in device_rows(OLD_OFT) if CONV.search(row["OP CODE"])]
+    # Of the first region, which is a window of signposts.
+    answer = Ask("TTP607")(ops_of(OLD_OFT))
+    convolutions = modelled[:20]
+    lost = sum(
+        max(0.0, float(row[KERNEL]) - max(2 * float(row["PM IDEAL [ns]"]), 2_000))
+        for row in convolutions
+    )
+    assert answer.reason == "20 convolutions at 15.8 % of the roofline"
+    assert sum(each.value or 0.0 for each in answer.evidence) <= lost
+    assert Ask("TTP607").saving(ops_of(OLD_OFT))[0] == pytest.approx(lost)
 
 
 @pytest.mark.parametrize(("name", "changes", "largest"), [(OFT, 0, 5), (OLD_OFT, 4, 3)])
@@ -150,28 +150,23 @@ def test_devices(name: str, share: float, excess: float) -> None:
 def test_matmuls_without_a_program_config() -> None:
     matmuls = [row for row in device_rows(CLIP) if "Matmul" in row["OP CODE"]]
     without = [row for row in matmuls if "'program_config': 'std::nullopt'" in row["ATTRIBUTES"]]
-    answer = Ask("TTP313")(ops_of(CLIP))
     assert (len(without), len(matmuls)) == (48, 192)
-    assert answer.value == pytest.approx(time_of(without) / time_of(device_rows(CLIP)))
+    reason = Ask("TTP313")(ops_of(CLIP)).reason
+    assert reason is not None
+    assert reason.startswith("without a program config, and slow: 48 of 192 matmuls, 967.6 µs")
 
 
 @pytest.mark.parametrize(
     ("name", "waits"),
-    [("gemma_31b_fused_final.csv", 20), ("north_mini_dense_decode_b1_trace.csv", 0)],
+    [
+        ("gemma_31b_fused_final.csv", False),  # bfloat16 at 79 to 81 % of the bandwidth
+        ("north_mini_dense_decode_b1_trace.csv", False),  # DRAM-sharded
+        ("gemma_sliding_decode_replicated_v1.csv", True),
+        ("gemma_sliding_decode_final.csv", False),
+    ],
 )
-def test_matmuls_that_wait_for_dram(name: str, waits: int) -> None:
-    size = {"BFLOAT16": 2.0, "BFLOAT8_B": 1.0625, "BFLOAT4_B": 0.5625}
-    waiting = []
-    for row in device_rows(name):
-        if "Matmul" in row["OP CODE"] and "DRAMSharded" not in row["ATTRIBUTES"]:
-            elements = 1
-            for axis in "WZYX":
-                elements *= int(row[f"INPUT_1_{axis}_PAD[LOGICAL]"].partition("[")[0])
-            rate = elements * size[row["INPUT_1_DATATYPE"]] / float(row[KERNEL])
-            waiting += [row] if rate >= 0.65 * 512 else []
-    assert len(waiting) == waits
-    answer = Ask("TTP311")(ops_of(name))
-    assert answer.value == pytest.approx(time_of(waiting) / time_of(device_rows(name)))
+def test_matmuls_that_read_weights_slowly(name: str, waits: bool) -> None:
+    assert (Ask("TTP311")(ops_of(name)).outcome is RuleOutcome.FOUND) is waits
 
 
 def test_a_prompt_is_told_from_a_decode_step() -> None:

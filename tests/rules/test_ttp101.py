@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import pytest
 
+from pytest_ttnn_perf._base.text import percent
 from pytest_ttnn_perf.analysis.captures.ops_csv import read_ops_csv
 from pytest_ttnn_perf.analysis.checklist.operands import (
     Weight,
@@ -9,8 +10,10 @@ from pytest_ttnn_perf.analysis.checklist.operands import (
     weights_in_report,
     weights_in_table,
 )
+from pytest_ttnn_perf.analysis.checklist.runner import rule_of
 from pytest_ttnn_perf.analysis.ops.regions import step_of
 from pytest_ttnn_perf.analysis.ops.roofline import size_of
+from pytest_ttnn_perf.records.finding import Severity
 from pytest_ttnn_perf.records.ttnn_report import ConvConfig
 from tests.harness.corpus import corpus
 from tests.rules.answers import Ask, Evidence, Subject, clean, limit, not_applicable, not_measured
@@ -18,7 +21,7 @@ from tests.rules.reports import Operation, record, report
 from tests.rules.tables import op, table, tensor
 
 ask = Ask("TTP101")
-LIMIT = limit(0.1, "of weight bytes")
+LIMIT, STEP = limit(0.1, "of weight bytes"), limit(0.02, "of a step")
 MATMUL, CONV = "MatmulDeviceOperation", "Conv2dDeviceOperation"
 ROWS = tensor(1, 1, 32, 1024, memory="L1_WIDTH_SHARDED")
 WIDE = tensor(1, 1, 1024, 1024)
@@ -27,35 +30,51 @@ NARROW = tensor(1, 1, 1024, 2048, dtype="BFLOAT8_B")
 SAVED, SAVED_32 = 1024 * 1024 * 0.9375, 1024 * 1024 * 2.9375
 
 
-def test_wide_weights_in_an_op_table() -> None:
+def test_what_wide_weights_take_of_a_step() -> None:
+    out = tensor(1, 1, 32, 1024, memory="L1_WIDTH_SHARDED")
     ops = table(
-        op(MATMUL, [ROWS, WIDE]),
-        op(MATMUL, [ROWS, WIDE], device=1),
-        op(CONV, [ROWS, WIDE._replace(dtype="FLOAT32")]),
-        op(MATMUL, [ROWS, NARROW]),
+        op(MATMUL, [ROWS, WIDE], [out], ns=40_000.0),
+        op(MATMUL, [ROWS, WIDE], [out], ns=10_000.0, device=1),
+        op(CONV, [ROWS, WIDE._replace(dtype="FLOAT32")], [out], ns=50_000.0),
+        op(MATMUL, [ROWS, NARROW], [tensor(1, 1, 32, 2048, memory="L1_INTERLEAVED")], ns=10_000.0),
     )
     wide, narrow = 6 * 1024 * 1024, 2 * 1024 * 1024 * 1.0625
-    share = wide / (wide + narrow)
-    assert ask(ops=ops) == LIMIT.found(
-        share,
-        "73.8 % of the weight bytes are wider than bfloat8_b; "
-        "as bfloat8_b they take at least 3.875 MiB less, 1.88 times less than bfloat16",
-        [
-            Evidence("1x1x1024x1024 FLOAT32", SAVED_32, "B saved"),
-            Evidence("1x1x1024x1024 BFLOAT16", SAVED, "B saved"),
-        ],
+    assert percent(wide / (wide + narrow)) == "73.8 %"
+    answer = ask(ops=ops)
+    assert answer.reason == "73.8 % of the weight bytes that a step reads are wider than bfloat8_b"
+    assert answer.value == pytest.approx((SAVED + SAVED_32) / 288 / 100_000)
+    assert answer.evidence == (
+        Evidence("Conv2d 1x1x32x1024", SAVED_32 / 288, "ns", SAVED_32 / 288 / 100_000),
+        Evidence("Matmul 1x1x32x1024 @ 1024x1024", SAVED / 288, "ns", SAVED / 288 / 100_000),
     )
+    assert ask.saving(ops=ops) == (
+        pytest.approx((SAVED + SAVED_32) / 288),
+        "3.875 MiB less ÷ 288 GB/s, where reading binds: 14.1 µs",
+    )
+
+
+def test_nothing_is_saved_of_what_computing_binds() -> None:
+    rows = tensor(1, 1, 1024, 1024, memory="L1_BLOCK_SHARDED")
+    computing = 2 * 1024**3 / (64 * 74 / 72 * 1000)
+    row = op(MATMUL, [rows, WIDE], [rows], ns=computing * 1.1, fidelity="HiFi4")
+    assert ask(ops=table(row)) == STEP.clean(0.0)
 
 
 def test_narrow_weights_are_clean() -> None:
-    assert ask(ops=table(op(MATMUL, [ROWS, NARROW]))) == LIMIT.clean(0.0)
+    assert ask(ops=table(op(MATMUL, [ROWS, NARROW], ns=50_000.0))) == STEP.clean(0.0)
 
 
-def test_a_share_at_the_limit_is_clean() -> None:
-    ops = table(op(MATMUL, [ROWS, WIDE]), op(MATMUL, [ROWS, NARROW]))
+def test_on_a_chip_that_is_not_known_the_share_of_bytes_decides_for_information() -> None:
+    ops = table(op(MATMUL, [ROWS, WIDE]), op(MATMUL, [ROWS, NARROW]), arch=None)
     share = 2 / (2 + 2.125)
-    answer = ask.with_limits(share=share)(ops=ops)
-    assert answer == clean(share, limit=share, unit="of weight bytes")
+    answer = rule_of("TTP101").check(Subject(ops=ops))
+    assert (answer.value, answer.severity) == (share, Severity.INFO)
+    assert answer.reason == (
+        "48.5 % of the weight bytes are wider than bfloat8_b; as bfloat8_b they take at least "
+        "960.0 KiB less, 1.88 times less than bfloat16"
+    )
+    at_limit = ask.with_limits(wide=share)(ops=ops)
+    assert at_limit == clean(share, limit=share, unit="of weight bytes")
 
 
 def test_what_an_op_gives_is_an_activation() -> None:
@@ -173,4 +192,4 @@ def test_a_report_tells_the_weights_of_a_convolution_by_its_arguments() -> None:
 
 def test_a_report_without_weights_leaves_it_to_the_op_table() -> None:
     subject = Subject(report=report([]), ops=table(op(MATMUL, [ROWS, NARROW])))
-    assert ask(subject) == LIMIT.clean(0.0)
+    assert ask(subject) == STEP.clean(0.0)

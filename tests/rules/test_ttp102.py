@@ -1,4 +1,4 @@
-"""Tensors in float32: all operands (TTP102), and outputs alone (TTP104)."""
+"""Tensors in float32."""
 
 from __future__ import annotations
 
@@ -9,40 +9,54 @@ from tests.rules.answers import Ask, Evidence, clean, limit, not_measured
 from tests.rules.reports import Operation, record, report
 from tests.rules.tables import on_host, op, table, tensor
 
-operands, outputs = Ask("TTP102"), Ask("TTP104")
-OF_OPERANDS, OF_OUTPUTS = limit(0.01, "of operand bytes"), limit(0.01, "of output bytes")
+ask = Ask("TTP102")
+STEP, OF_OPERANDS = limit(0.02, "of a step"), limit(0.01, "of operand bytes")
 #: Of 2048 and 8192 bytes.
 HALF, FULL = tensor(1, 1, 32, 32), tensor(1, 1, 32, 64, dtype="FLOAT32")
-UNARY = op("UnaryDeviceOperation", [FULL], [HALF])
+#: 4 MiB: 14.6 µs at the bandwidth of Wormhole.
+LARGE = tensor(1, 1, 1024, 1024, dtype="FLOAT32")
+BESIDE = op("UnaryDeviceOperation", [HALF], [HALF], ns=40_000.0)
 
 
-def test_operands() -> None:
-    assert operands(ops=table(UNARY, UNARY)) == OF_OPERANDS.found(
+def test_half_of_the_bytes_and_all_of_the_conversions() -> None:
+    moved = op("UnaryDeviceOperation", [LARGE], [LARGE], ns=50_000.0)
+    back = op("TypecastDeviceOperation", [LARGE], [LARGE._replace(dtype="BFLOAT16")], ns=10_000.0)
+    ops = table(moved, back, BESIDE)
+    half = 4 * 1024 * 1024 / 288
+    answer = ask(ops=ops)
+    assert answer.reason == "85.7 % of the bytes that ops of a step take and give are float32"
+    assert answer.value == pytest.approx((half + 10_000) / 100_000)
+    assert [each.value for each in answer.evidence] == pytest.approx([half, 10_000])
+    assert ask.saving(ops=ops) == (
+        pytest.approx(half + 10_000),
+        "4.000 MiB less ÷ 288 GB/s + 10.0 µs of 1 conversion",
+    )
+
+
+def test_converting_what_is_loaded_is_no_part_of_a_step() -> None:
+    loaded = op("TypecastDeviceOperation", [LARGE], [LARGE._replace(dtype="BFLOAT16")], ns=40_000.0)
+    assert ask(ops=table(loaded, BESIDE)) == STEP.clean(0.0)
+
+
+def test_float32_in_l1_and_integers_are_clean() -> None:
+    indices = tensor(1, 1, 32, 32, dtype="UINT32", layout="ROW_MAJOR")
+    near = LARGE._replace(memory="L1_BLOCK_SHARDED")
+    ops = table(
+        op("EmbeddingsDeviceOperation", [indices, HALF], [HALF]),
+        op("UnaryDeviceOperation", [near], [near]),
+    )
+    assert ask(ops=ops) == STEP.clean(0.0)
+
+
+def test_on_a_chip_that_is_not_known_the_share_of_bytes_decides() -> None:
+    unary = op("UnaryDeviceOperation", [FULL], [HALF])
+    assert ask(ops=table(unary, unary, arch=None)) == OF_OPERANDS.found(
         0.8,
         "80.0 % of the bytes that ops take and give are float32",
         [Evidence("Unary 1x1x32x64", 2 * 8192, "B")],
     )
-    at_limit = operands.with_limits(share=0.8)(ops=table(UNARY))
+    at_limit = ask.with_limits(wide=0.8)(ops=table(unary, arch=None))
     assert at_limit == clean(0.8, limit=0.8, unit="of operand bytes")
-
-
-def test_outputs() -> None:
-    typecast = op("TypecastDeviceOperation", [HALF], [FULL])
-    assert outputs(ops=table(typecast, UNARY)) == OF_OUTPUTS.found(
-        0.8,
-        "80.0 % of the bytes that ops give are float32",
-        [Evidence("Typecast 1x1x32x64", 8192, "B")],
-    )
-    split = table(op("SplitDeviceOperation", [HALF], [FULL, HALF]))
-    at_limit = outputs.with_limits(share=0.8)(ops=split)
-    assert at_limit == clean(0.8, limit=0.8, unit="of output bytes")
-    assert outputs(ops=table(UNARY)) == OF_OUTPUTS.clean(0.0)  # inputs do not count
-
-
-def test_bfloat16_and_integers_are_clean() -> None:
-    indices = tensor(1, 1, 32, 32, dtype="UINT32", layout="ROW_MAJOR")
-    ops = table(op("EmbeddingsDeviceOperation", [indices, HALF], [HALF]))
-    assert operands(ops=ops) == OF_OPERANDS.clean(0.0)
 
 
 def test_a_report_counts_tensors_on_the_device() -> None:
@@ -53,21 +67,13 @@ def test_a_report_counts_tensors_on_the_device() -> None:
         record(3, 50, 100, dtype="FLOAT32", memory=None),
     ]
     wide, narrow = 64 * 128 * 4, 50 * 100 * 2
-    assert operands(report=report([call], tensors)) == OF_OPERANDS.found(
+    assert ask(report=report([call], tensors)) == OF_OPERANDS.found(
         wide / (wide + narrow),
         "76.6 % of the bytes that ops take and give are float32",
         [Evidence("ttnn.to_torch 64x128", wide, "B")],
     )
 
 
-def test_outputs_in_a_report() -> None:
-    call = Operation(1, "ttnn.softmax", inputs=(1,), outputs=(2,))
-    tensors = [record(1, 32, 32), record(2, 32, 32, dtype="FLOAT32")]
-    answer = outputs(report=report([call], tensors))
-    assert (answer.value, answer.evidence) == (1.0, (Evidence("ttnn.softmax 32x32", 4096, "B"),))
-
-
-@pytest.mark.parametrize("ask", [operands, outputs])
-def test_a_capture_without_operands(ask: Ask) -> None:
+def test_a_capture_without_operands() -> None:
     ops = table(op("UnaryDeviceOperation"), on_host("(torch) cat"))
     assert ask(ops=ops) == not_measured(NO_OPERANDS)

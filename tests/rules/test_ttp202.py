@@ -1,52 +1,47 @@
 from __future__ import annotations
 
-from pytest_ttnn_perf._base.text import percent
+import pytest
+
 from pytest_ttnn_perf.analysis.checklist.operands import NO_OPERANDS
-from tests.rules.answers import Ask, Evidence, clean, limit, not_applicable, not_measured
+from tests.rules.answers import Ask, Evidence, limit, not_applicable, not_measured
 from tests.rules.reports import Operation, record, report
-from tests.rules.tables import on_host, op, table, tensor
+from tests.rules.tables import Op, op, table, tensor
 
 ask = Ask("TTP202")
-LIMIT = limit(0.1, "of the elements")
 FULL = tensor(1, 1, 32, 64)
 SHORT = tensor(1, 1, 32, 64, logical=(1, 1, 16, 64))
-ODD = tensor(1, 1, 160, 64, logical=(1, 1, 147, 50))
-SHARDED = tensor(1, 1, 64, 64, logical=(1, 1, 32, 64))
+#: 32 users, each with a tile of its own for a single row.
+APART = tensor(1, 32, 32, 64, logical=(1, 32, 1, 64))
+STEP = limit(0.02, "of a step")
 
 
-def test_padding_with_better_extents() -> None:
+def test_single_rows_that_could_be_one_matrix() -> None:
+    weights = tensor(1, 1, 64, 4096)
     ops = table(
-        op("MatmulDeviceOperation", [SHORT], [FULL]),
-        op("MatmulDeviceOperation", [SHORT], [FULL]),
-        op("Conv2dDeviceOperation", [ODD]),
-        op("UnaryDeviceOperation", [SHARDED]),
-        on_host("(torch) cat"),
+        op("MatmulDeviceOperation", [APART, weights], [APART], ns=60_000.0),
+        op("UnaryDeviceOperation", [APART], [APART], ns=20_000.0),
+        op("UnaryDeviceOperation", [FULL], [FULL], ns=20_000.0),
     )
-    short, odd, sharded = 2 * 16 * 64, 160 * 64 - 147 * 50, 32 * 64
-    wanted = 2 * 16 * 64 + 2 * 32 * 64 + 147 * 50 + 32 * 64
-    padding = short + odd + sharded
-    assert ask(ops=ops) == LIMIT.found(
-        padding / wanted,
-        f"padding adds {percent(padding / wanted)} to the elements of tiled tensors",
-        [
-            Evidence(
-                "Conv2d 1x1x147x50: 147 → 128 or 160, 50 → 32 or 64",
-                odd / padding,
-                "of the padding",
-            ),
-            Evidence("Matmul 1x1x16x64: 16 → 32", short / padding, "of the padding"),
-            Evidence("Unary 1x1x32x64: padded to 1x1x64x64", sharded / padding, "of the padding"),
-        ],
-    )
+    saved = 80_000 * 31 / 32
+    answer = ask(ops=ops)
+    assert answer.reason == "96.9 % of the tiles that 2 ops work on hold nothing but padding"
+    assert answer.value == pytest.approx(saved / 100_000)
+    assert answer.evidence[0] == Evidence("Matmul 1x32x1x64 → 32x64", 58_125.0, "ns", 0.58125)
+    assert ask.saving(ops=ops) == (saved, "that part of 80.0 µs: 77.5 µs")
 
 
-def test_shapes_that_fit_are_clean() -> None:
-    assert ask(ops=table(op("UnaryDeviceOperation", [FULL], [FULL]))) == LIMIT.clean(0.0)
-
-
-def test_padding_at_the_limit_is_clean() -> None:
-    answer = ask.with_limits(extra=1.0)(ops=table(op("UnaryDeviceOperation", [SHORT])))
-    assert answer == clean(1.0, limit=1.0, unit="of the elements")
+@pytest.mark.parametrize(
+    "row",
+    [
+        op("UnaryDeviceOperation", [SHORT], [SHORT]),
+        op("MatmulDeviceOperation", [APART, tensor(1, 32, 64, 64)], [APART]),
+        op("SdpaDecodeDeviceOperation", [APART], [APART]),
+        op("UnaryDeviceOperation", [tensor(1, 12, 32, 64, logical=(1, 12, 19, 64))]),
+    ],
+    ids=["one tile of rows", "a matrix for each", "attention", "more than one row"],
+)
+def test_padding_that_is_no_advice(row: Op) -> None:
+    assert ask(ops=table(row)) == STEP.clean(0.0)
 
 
 def test_rows_have_no_padding_to_count() -> None:

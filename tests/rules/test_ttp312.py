@@ -1,70 +1,128 @@
-"""Blocks of matmuls."""
+"""Matmuls: small blocks (TTP312), no program config (TTP313), slow for no reason (TTP314)."""
 
 from __future__ import annotations
 
 import pytest
 
-from tests.rules.answers import Ask, Evidence, Subject, clean, limit, not_applicable, not_measured
+from tests.rules.answers import Ask, Evidence, limit, not_applicable, not_measured
 from tests.rules.tables import Op, op, table, tensor
 
-ask = Ask("TTP312")
-LIMIT = limit(0.05, "of kernel time")
-INPUT, WEIGHTS = tensor(1, 1, 32, 128), tensor(1, 1, 128, 64)
+blocks, config, slow = Ask("TTP312"), Ask("TTP313"), Ask("TTP314")
+LIMIT = limit(0.02, "of a step")
+ROWS = tensor(1, 1, 1024, 1024, memory="L1_BLOCK_SHARDED")
+WEIGHTS = tensor(1, 1, 1024, 1024, dtype="BFLOAT8_B")
+NAME = "Matmul 1x1x1024x1024 @ 1024x1024"
+#: 2.1 GFLOP at HiFi2 on 64 cores of Wormhole.
+LEAST_NS = 2 * 1024**3 / (64 * 148 / 72 * 1000)
+WELL = "Config(in0_block_w=4;out_subblock_h=1;out_subblock_w=4;per_core_M=4;per_core_N=4)"
 
 
-def matmul(
-    *, inner: int = 2, height: int = 1, width: int = 2, per_core: tuple[int, int] = (1, 4)
-) -> Op:
-    """Return a matmul with blocks of these tiles."""
-    config = (
-        f"MatmulMultiCoreReuseMultiCast1DProgramConfig(in0_block_w={inner};out_subblock_h={height};"
-        f"out_subblock_w={width};per_core_M={per_core[0]};per_core_N={per_core[1]})"
+def matmul(program: str | None = WELL, *, ns: float = 100_000.0, ideal: float | None = None) -> Op:
+    attributes = "" if program is None else f"{{'program_config': '{program}'}}"
+    return op(
+        "MatmulDeviceOperation",
+        [ROWS, WEIGHTS],
+        [ROWS],
+        ns=ns,
+        fidelity="HiFi2",
+        attributes=attributes,
+        ideal_ns=ideal,
     )
-    attributes = f"{{'bcast_batch': '1'; 'program_config': '{config}'}}"
-    return op("MatmulDeviceOperation", [INPUT, WEIGHTS], ns=50.0, attributes=attributes)
+
+
+SAVED = 100_000 - LEAST_NS / 0.5
 
 
 @pytest.mark.parametrize(
-    "small",
+    "program",
     [
-        matmul(inner=1),
-        matmul(width=1),
-        op(
-            "MinimalMatmulOp",
-            [INPUT, WEIGHTS],
-            ns=50.0,
-            attributes="{'config': 'Minimal(K_block_size=1;subblock_h=2;subblock_w=2)'}",
-        ),
+        WELL.replace("in0_block_w=4", "in0_block_w=1"),
+        WELL.replace("out_subblock_w=4", "out_subblock_w=1"),
+        "Config(K_block_size=1)",
     ],
-    ids=["inner", "subblock", "minimal matmul"],
 )
-def test_blocks_of_one_tile(small: Op) -> None:
-    name = "MinimalMatmulOp" if small.signature.op == "MinimalMatmulOp" else "Matmul"
-    ops = table(small, op("UnaryDeviceOperation", ns=50.0))
-    assert ask(ops=ops) == LIMIT.found(
-        0.5,
-        "50.0 % of the kernel time goes into 1 matmul with very small blocks",
-        [Evidence(f"{name} 1x1x32x128 @ 128x64", 50.0, "ns", 0.5)],
+def test_very_small_blocks(program: str) -> None:
+    ops = table(matmul(program), op("UnaryDeviceOperation", ns=100_000.0))
+    assert blocks(ops=ops) == LIMIT.found(
+        SAVED / 200_000,
+        "1 matmul with very small blocks, 100.0 µs of a step",
+        [Evidence(NAME, SAVED, "ns", SAVED / 200_000)],
     )
-    assert ask.with_limits(share=0.5)(ops=ops) == clean(0.5, limit=0.5, unit=LIMIT.unit)
+    assert blocks.saving(ops=ops) == (SAVED, "at most 100.0 µs − 32.6 µs at 50.0 % of the roofline")
+    assert slow(ops=ops) == LIMIT.clean(0.0)
 
 
 @pytest.mark.parametrize(
-    "other",
+    "program",
     [
-        matmul(),
-        matmul(width=1, per_core=(1, 1)),
-        matmul(inner=1)._replace(
-            signature=matmul().signature._replace(inputs=(tensor(1, 1, 32, 32), WEIGHTS))
-        ),
+        WELL,
+        "Config(in0_block_w=4;out_subblock_h=1;out_subblock_w=1;per_core_M=1;per_core_N=1)",
     ],
-    ids=["two tiles", "one output tile", "one inner tile"],
+    ids=["large", "no more tiles"],
 )
-def test_blocks_that_are_as_large_as_they_can_be(other: Op) -> None:
-    assert ask(ops=table(other)) == LIMIT.clean(0.0)
+def test_blocks_that_are_well(program: str) -> None:
+    assert blocks(ops=table(matmul(program))) == LIMIT.clean(0.0)
 
 
-def test_inputs_that_do_not_tell() -> None:
-    assert ask(Subject(ops=table(op("Unary")))) == not_applicable("no matmuls")
-    silent = Subject(ops=table(op("Matmul", attributes="{'program_config': 'std::nullopt'}")))
-    assert ask(silent) == not_measured("the attributes of matmuls do not tell the sizes of blocks")
+def test_limits_of_blocks_can_be_set() -> None:
+    assert blocks.with_limits(inner=8)(ops=table(matmul())).value == SAVED / 100_000
+
+
+def test_small_blocks_of_a_fast_matmul_cost_nothing() -> None:
+    fast = matmul(WELL.replace("in0_block_w=4", "in0_block_w=1"), ns=LEAST_NS * 1.9)
+    assert blocks(ops=table(fast)) == LIMIT.clean(0.0)
+
+
+def test_without_a_program_config() -> None:
+    ops = table(matmul("std::nullopt"), matmul(), matmul("std::nullopt", ns=LEAST_NS * 1.5))
+    whole = 200_000 + LEAST_NS * 1.5
+    assert config(ops=ops) == LIMIT.found(
+        SAVED / whole,
+        "without a program config, and slow: 1 of 3 matmuls, 100.0 µs of a step",
+        [Evidence(NAME, SAVED, "ns", SAVED / whole)],
+    )
+    assert slow(ops=ops).value == SAVED / whole  # the other one
+
+
+def test_slow_for_no_other_reason() -> None:
+    ops = table(matmul(), op("UnaryDeviceOperation", ns=100_000.0))
+    assert slow(ops=ops) == LIMIT.found(
+        SAVED / 200_000,
+        "1 matmul at 16.3 % of the roofline",
+        [Evidence(NAME, SAVED, "ns", SAVED / 200_000)],
+    )
+    assert slow.saving(ops=ops) == (SAVED, "at most 100.0 µs − 32.6 µs at 50.0 % of the roofline")
+    assert slow(ops=table(matmul(ns=LEAST_NS * 2))) == LIMIT.clean(0.0)
+
+
+def test_without_an_architecture_the_ideal_of_the_profiler_stands_in() -> None:
+    ops = table(matmul(ideal=10_000.0), arch=None)
+    assert slow.saving(ops=ops)[0] == 80_000.0
+    narrow = matmul(ideal=10_000.0)
+    first, weights = narrow.signature.inputs
+    narrow = narrow._replace(
+        signature=narrow.signature._replace(inputs=(first, weights._replace(dtype="BFLOAT4_B")))
+    )
+    assert slow(ops=table(narrow, arch=None)) == not_measured(
+        "the peaks of an unnamed architecture are not known"
+    )
+
+
+@pytest.mark.parametrize("ask", [blocks, config, slow])
+def test_what_cannot_be_told(ask: Ask) -> None:
+    assert ask(ops=table(op("UnaryDeviceOperation"))) == not_applicable("no matmuls")
+    assert ask(ops=table(matmul(), arch="quasar")) == not_measured(
+        "the peaks of quasar are not known"
+    )
+
+
+def test_attributes_that_do_not_tell() -> None:
+    assert blocks(ops=table(matmul(None))) == not_measured(
+        "the attributes of matmuls do not tell the sizes of blocks"
+    )
+    assert config(ops=table(matmul(None))) == not_measured(
+        "the attributes of matmuls do not tell a program config"
+    )
+    assert slow(ops=table(op("Matmul"))) == not_measured(
+        "no matmul tells its operands, cores and fidelity"
+    )

@@ -22,16 +22,31 @@ LIMIT = limit(0.0, "of convolutions")
     ],
 )
 def test_by_shape(pixels: int, channels: int, best: str) -> None:
-    assert ask(Subject(ops=table(conv(best, pixels, channels)))) == LIMIT.clean(0.0)
+    well = table(conv(best, pixels, channels), arch=None)
+    assert ask(Subject(ops=well)) == LIMIT.clean(0.0)
     for other in {"HEIGHT", "BLOCK", "WIDTH"} - {best}:
-        ops = table(conv(best, pixels, channels), conv(other, pixels, channels, ns=40.0))
+        ops = table(conv(best, pixels, channels), conv(other, pixels, channels, ns=40.0), arch=None)
         assert ask(ops=ops) == LIMIT.found(
             0.5,
             "a shape for another sharding in 1 of 2 convolutions",
             [Evidence(f"Conv2d 1x1x{pixels}x32, {other} → {best}", 40.0, "ns", 40 / 140)],
         )
-        half = ask.with_limits(share=0.5)
+        half = ask.with_limits(unsuited=0.5)
         assert half(ops=ops) == clean(0.5, limit=0.5, unit=LIMIT.unit)
+
+
+def test_what_an_unsuited_sharding_can_cost() -> None:
+    computing = 2 * 1024 * 64 * 288 / (64 * 148 / 72 * 1000)
+    slow = conv("BLOCK", ns=50_000.0)._replace(fidelity="HiFi2")
+    fast = conv("BLOCK", ns=computing * 1.5)._replace(fidelity="HiFi2")
+    ops = table(slow, fast, conv(ns=50_000.0 - computing * 1.5))
+    answer = ask(ops=ops)
+    assert answer.reason == "a shape for another sharding in 2 of 3 convolutions"
+    saved = 50_000 - 2_000  # twice its computing is less than launching takes
+    assert answer.evidence == (
+        Evidence("Conv2d 1x1x1024x32, BLOCK → HEIGHT", saved, "ns", saved / 100_000),
+    )
+    assert ask.saving(ops=ops)[0] == saved
 
 
 def test_a_report_without_a_table() -> None:

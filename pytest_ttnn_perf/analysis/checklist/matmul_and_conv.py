@@ -16,6 +16,7 @@ from pytest_ttnn_perf.analysis.checklist.op_times import (
 from pytest_ttnn_perf.analysis.checklist.residency import budget_bytes, operation_name, sharding_in
 from pytest_ttnn_perf.analysis.checklist.rule import Answer
 from pytest_ttnn_perf.analysis.ops.regions import once_per_table
+from pytest_ttnn_perf.analysis.ops.roofline import is_dram_sharded
 from pytest_ttnn_perf.records.finding import Evidence
 from pytest_ttnn_perf.records.ops import Category, category_of
 from pytest_ttnn_perf.records.ttnn_report import BufferType
@@ -99,16 +100,12 @@ def program_config(op: Op) -> str | None:
     return setting(op.attributes, "config") if found is None else found
 
 
-def is_dram_sharded(op: Op) -> bool:
-    """Tell whether a product reads weights that are cut to the banks of DRAM."""
-    return "DRAMSharded" in (program_config(op) or "")
-
-
 #: Why rules about convolutions say nothing of a program without any.
 NO_CONVOLUTIONS: Final = "no convolutions"
 _NAME: Final = re.compile(r"(?:^|\.)conv(?:_transpose)?[123]d$")
-_ACTIVATIONS: Final = "enable_act_double_buffer"
-_WEIGHTS: Final = "enable_weights_double_buffer"
+#: What ATTRIBUTES call the switches of second buffers.
+ACT_BUFFER: Final = "enable_act_double_buffer"
+WEIGHTS_BUFFER: Final = "enable_weights_double_buffer"
 
 
 class Convolution(NamedTuple):
@@ -125,12 +122,6 @@ class Convolution(NamedTuple):
     output: tuple[int, ...] | None
     act_double_buffer: bool | None
     weights_double_buffer: bool | None
-    ideal_ns: float | None = None
-
-    @property
-    def efficiency(self) -> float | None:
-        """The ideal time of the profiler's model as a share of the time that it took."""
-        return self.ideal_ns / self.kernel_ns if self.ideal_ns and self.kernel_ns else None
 
 
 def convolutions(subject: Subject) -> Sequence[Convolution]:
@@ -175,9 +166,8 @@ def _from_op(op: Op) -> Convolution:
         op.kernel_ns,
         sharding_in(inputs[0].memory) if inputs else None,
         (outputs[0].logical or outputs[0].padded) if outputs else None,
-        flag(op.attributes, _ACTIVATIONS),
-        flag(op.attributes, _WEIGHTS),
-        op.ideal_ns,
+        flag(op.attributes, ACT_BUFFER),
+        flag(op.attributes, WEIGHTS_BUFFER),
     )
 
 
@@ -346,7 +336,7 @@ def core_ops(table: OpTable, *, shortest_us: float) -> list[Op]:
     return [
         op
         for op in ops_like(table, lambda one: category_of(one.op) is not Category.COLLECTIVE)
-        if op.kernel_ns > 0 and op.kernel_ns >= least_ns and not is_dram_sharded(op)
+        if op.kernel_ns > 0 and op.kernel_ns >= least_ns and not is_dram_sharded(op.attributes)
     ]
 
 

@@ -7,10 +7,8 @@ from collections import Counter, defaultdict
 from math import prod
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from pytest_ttnn_perf._base.text import percent
 from pytest_ttnn_perf.analysis.captures.report_calls import device_tensor, in_tiles
 from pytest_ttnn_perf.analysis.checklist.op_times import ops_like, signature_numbers
-from pytest_ttnn_perf.analysis.checklist.rule import Answer
 from pytest_ttnn_perf.analysis.ops.regions import once_per_table
 from pytest_ttnn_perf.analysis.ops.roofline import in_dram, size_of
 from pytest_ttnn_perf.records.finding import Evidence
@@ -19,7 +17,6 @@ from pytest_ttnn_perf.records.ops import Category, Tensor, category_of, short_co
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-    from pytest_ttnn_perf.analysis.checklist.rule import Limit
     from pytest_ttnn_perf.records.finding import Subject
     from pytest_ttnn_perf.records.ops import Op, OpTable, Signature
     from pytest_ttnn_perf.records.ttnn_report import Operation, Report
@@ -98,23 +95,6 @@ def _in_report(report: Report) -> Iterator[Operand]:
                     yield Operand(operation.name, tensor, 1, given)
 
 
-def check_float32(operands: Sequence[Operand], limit: Limit, *, what: str) -> Answer:
-    """Compare the share of float32 with a limit; ``what`` ops do with them: "take and give"."""
-    total = sum(operand.size for operand in operands)
-    if not total:
-        return Answer.not_measured(NO_OPERANDS)
-    wide = [operand for operand in operands if operand.tensor.dtype == "FLOAT32"]
-    share = sum(operand.size for operand in wide) / total
-    named = (
-        (f"{operand.op} {shape_text(operand.tensor.padded)}", operand.size) for operand in wide
-    )
-    return limit.at_most(
-        share,
-        f"{percent(share)} of the bytes that ops {what} are float32",
-        by_weight(named, unit="B"),
-    )
-
-
 #: Ops that multiply with weights.
 PRODUCTS: Final = frozenset({Category.MATMUL, Category.CONV})
 #: Operations of a report that bring a tensor onto the device, or fill one, and compute nothing.
@@ -139,7 +119,6 @@ _CONVERTS: Final = re.compile(
 )
 
 
-@once_per_table
 def weights_by_row(table: OpTable) -> Mapping[int, Tensor]:
     """Return the weights that matmuls and convolutions read from DRAM, by the row of these.
 
@@ -149,9 +128,25 @@ def weights_by_row(table: OpTable) -> Mapping[int, Tensor]:
     that none of them computed, by tilizing, converting or moving it, was not computed either: that
     is how weights are loaded.
     """
+    return _followed(table).weights
+
+
+def loading_rows(table: OpTable) -> frozenset[int]:
+    """Return the rows that only convert or move what no op before them computed, as weights."""
+    return _followed(table).loading
+
+
+class _Followed(NamedTuple):
+    weights: Mapping[int, Tensor]
+    loading: frozenset[int]
+
+
+@once_per_table
+def _followed(table: OpTable) -> _Followed:
     columns = table.columns
     computed: dict[int, set[tuple[object, ...]]] = defaultdict(set)
     found: dict[int, Tensor] = {}
+    loading: set[int] = set()
     for row, (number, device) in enumerate(zip(columns.signature, columns.device, strict=True)):
         if columns.host[row]:
             continue
@@ -161,9 +156,11 @@ def weights_by_row(table: OpTable) -> Mapping[int, Tensor]:
             second = signature.inputs[1]
             if in_dram(second) and (category is Category.CONV or _is_weight(second, known)):
                 found[row] = second
-        if category in PRODUCTS or not _only_converts(signature, known):
+        if category not in PRODUCTS and _only_converts(signature, known):
+            loading.add(row)
+        else:
             known.update(map(look_of, signature.outputs))
-    return found
+    return _Followed(found, frozenset(loading))
 
 
 def _is_weight(second: Tensor, computed: set[tuple[object, ...]]) -> bool:

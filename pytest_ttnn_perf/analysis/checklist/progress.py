@@ -281,13 +281,14 @@ def _of_ops(table: OpTable, ask: _Ask) -> Bottleneck | None:
     whole = sum(times.values())
     if not whole:
         return None
-    by_dram, by_compute = times[Bound.DRAM], times[Bound.COMPUTE]
-    bound = by_dram + by_compute + times[Bound.BOTH]
-    if bound / whole > _MOST.value and by_dram >= by_compute:
+    by_dram = (times[Bound.DRAM] + times[Bound.BOTH]) / whole
+    by_compute = (times[Bound.COMPUTE] + times[Bound.BOTH]) / whole
+    bound = by_dram + by_compute - times[Bound.BOTH] / whole
+    if bound > _MOST.value and by_dram >= by_compute:
         hot = _as_bottleneck(BottleneckKind.DRAM_TRAFFIC, ask(_HOT_DATA_IN_DRAM))
-        return hot or _bound(BottleneckKind.MEMORY, (by_dram + times[Bound.BOTH]) / whole)
-    if bound / whole > _MOST.value:
-        return _bound(BottleneckKind.COMPUTE, (by_compute + times[Bound.BOTH]) / whole)
+        return hot or _bound(BottleneckKind.MEMORY, by_dram, (BottleneckKind.COMPUTE, by_compute))
+    if bound > _MOST.value:
+        return _bound(BottleneckKind.COMPUTE, by_compute, (BottleneckKind.MEMORY, by_dram))
     cores = _as_bottleneck(BottleneckKind.CORES, ask(_UNUSED_CORES))
     slow = times[Bound.NEITHER] / whole
     return cores or (_bound(BottleneckKind.SLOW, slow) if slow > _MOST.value else None)
@@ -300,8 +301,14 @@ def _times_by_bound(step: OpTable) -> Mapping[Bound | None, float]:
     return times
 
 
-def _bound(kind: BottleneckKind, share: float) -> Bottleneck:
+def _bound(
+    kind: BottleneckKind, share: float, other: tuple[BottleneckKind, float] | None = None
+) -> Bottleneck:
+    """Return what binds; where that alone is not most of the time, with what else does."""
     sentence = f"{kind.value}: {percent(share)} of the kernel time goes into ops {_REACHING[kind]}"
+    if other is not None and share <= _MOST.value:
+        sentence += f", {percent(other[1])} into ops {_REACHING[other[0]]}"
+        share += other[1]
     return Bottleneck(kind, sentence, share, _MOST.value, _MOST.unit)
 
 

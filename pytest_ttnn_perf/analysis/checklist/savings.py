@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from math import isfinite
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
+from pytest_ttnn_perf.analysis.checklist.op_times import op_name
 from pytest_ttnn_perf.analysis.ops.regions import once_per_table
+from pytest_ttnn_perf.records.finding import Evidence
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
-    from pytest_ttnn_perf.records.ops import OpTable
+    from pytest_ttnn_perf.analysis.checklist.rule import Answer, Limit
+    from pytest_ttnn_perf.records.ops import Op, OpTable
 
 
 class Claim(NamedTuple):
@@ -78,3 +82,69 @@ def critical_ns(step: OpTable) -> Mapping[int, float]:
         if not columns.host[row]:
             by_device.setdefault(device, {})[row] = ns
     return max(by_device.values(), key=lambda times: sum(times.values()), default={})
+
+
+#: What launching an op takes, however little it has to do: real replays have no shorter ones.
+LAUNCH_NS: Final = 2_000.0
+#: Why rules ask for that much: less is lost among what two runs of a step differ in.
+WORTH: Final = "steps of one capture differ by up to 1 %"
+
+
+class Placed(NamedTuple):
+    """An op of a step, and its row."""
+
+    row: int
+    op: Op
+
+
+@once_per_table
+def critical_ops(step: OpTable) -> Sequence[Placed]:
+    """Return the ops of the device that takes longest, in their order."""
+    return tuple(Placed(row, step.op(row)) for row in critical_ns(step))
+
+
+def step_ns(step: OpTable) -> float:
+    """Return the kernel time of a step: that of the device that takes longest."""
+    return sum(critical_ns(step).values())
+
+
+def check_savings(
+    step: OpTable,
+    saved: Mapping[int, float],
+    share: Limit,
+    *,
+    sentence: str,
+    arithmetic: str,
+    name: Callable[[Placed], str] = lambda placed: op_name(placed.op),
+) -> Answer:
+    """Answer with a finding where what can be saved is more than a share of the step.
+
+    The evidence are the ops that it is saved of, those of one name together.
+    """
+    whole = step_ns(step)
+    part = sum(saved.values()) / whole if whole else 0.0
+    return share.at_most(part, sentence, _evidence(step, saved, whole, name)).saving(
+        saved, arithmetic
+    )
+
+
+def _evidence(
+    step: OpTable, saved: Mapping[int, float], whole: float, name: Callable[[Placed], str]
+) -> Iterator[Evidence]:
+    weights: dict[str, list[float]] = defaultdict(list)
+    for row, ns in saved.items():
+        weights[name(Placed(row, step.op(row)))].append(ns)
+    totals = {text: sum(each) for text, each in weights.items()}
+    for text in sorted(totals, key=lambda text: (-totals[text], text)):
+        count = len(weights[text])
+        times = f"{count} x {text}" if count > 1 else text
+        yield Evidence(times, totals[text], "ns", totals[text] / whole if whole else None)
+
+
+def microseconds(ns: float) -> str:
+    """Return a time as it stands in an arithmetic.
+
+    >>> microseconds(1_234_567)
+    '1,234.6 µs'
+    """
+    return f"{ns / 1000:,.1f} µs"

@@ -10,6 +10,7 @@ from pytest_ttnn_perf._base.text import counted
 from pytest_ttnn_perf.analysis.checklist.op_times import op_name
 from pytest_ttnn_perf.analysis.checklist.rule import Answer
 from pytest_ttnn_perf.analysis.checklist.runner import rule_of, run_rules
+from pytest_ttnn_perf.analysis.ops.roofline import rooflines
 from pytest_ttnn_perf.records.finding import (
     Analysis,
     AnalysisOutcome,
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
 
     from pytest_ttnn_perf.analysis.checklist.operands import Operand
     from pytest_ttnn_perf.records.finding import Subject
-    from pytest_ttnn_perf.records.ops import Op, OpTable
+    from pytest_ttnn_perf.records.ops import Op, OpTable, Signature
 
 
 _NOTHING: Final = "what there is to look at does not tell"
@@ -211,8 +212,12 @@ def by_bytes(
     return section(heading, parts, unit="B", of=of)
 
 
-def lost_time(ops: Iterable[Op], *, whole: float) -> Section:
-    """Add up by how much ops miss the time that the profiler's model allows them."""
-    losses = ((op, op.kernel_ns - op.ideal_ns) for op in ops if op.ideal_ns is not None)
-    parts = (Part(op_name(op), loss) for op, loss in losses if loss > 0)
-    return section("time beyond the ideal", parts, unit="ns", of="of kernel time", whole=whole)
+def lost_time(table: OpTable, chosen: Callable[[Signature], bool], *, whole: float) -> Section:
+    """Add up by how much ops miss the time that their roofline allows them."""
+    losses = (
+        (row, line.kernel_ns - line.least_ns)
+        for row, line in enumerate(rooflines(table))
+        if line.least_ns is not None and chosen(table.signatures[table.columns.signature[row]])
+    )
+    parts = (Part(op_name(table.op(row)), loss) for row, loss in losses if loss > 0)
+    return section("time beyond the roofline", parts, unit="ns", of="of kernel time", whole=whole)

@@ -57,7 +57,7 @@ if TYPE_CHECKING:
 _DTYPE_RULES: Final = {
     "weights wider than bfloat8_b": "TTP101",
     "float32": "TTP102",
-    "outputs wider than bfloat16": "TTP104",
+    "activations wider than bfloat8_b": "TTP104",
 }
 
 
@@ -181,11 +181,18 @@ def _look_at_padding(subject: Subject) -> Numbers | Answer:
     padded = [operand for operand in operands_of(subject) if _padding(operand) > 0]
     shapes = (Part(_shape(operand), _padding(operand), operand.times) for operand in padded)
     ops = (Part(operand.op, _padding(operand), operand.times) for operand in padded)
+    wanted = sum(
+        operand.times * prod(operand.tensor.logical)
+        for operand in operands_of(subject)
+        if operand.tensor.layout == "TILE" and operand.tensor.logical is not None
+    )
+    adds = sum(map(_padding, padded)) / wanted if wanted else 0.0
     return with_rules(
         subject,
-        {"padding adds": "TTP202"},
+        {"single rows that could be one matrix": "TTP202"} if subject.ops is not None else {},
         section("ops", ops, unit=_PADDING_UNIT, of=_PADDING_OF),
         section("shapes", shapes, unit=_PADDING_UNIT, of=_PADDING_OF),
+        figures=(Figure("padding adds", adds, "of the elements"),),
     )
 
 
@@ -344,7 +351,7 @@ _ESTIMATE: Final = (
 _UNKNOWN: Final = "what part of the DRAM bandwidth of {} ops use cannot be told"
 _DRAM_RULES: Final = {
     "ops that read activations from DRAM": "TTP303",
-    "matmuls bound by DRAM, not DRAM-sharded": "TTP311",
+    "matmuls that read weights slowly, not DRAM-sharded": "TTP311",
 }
 
 

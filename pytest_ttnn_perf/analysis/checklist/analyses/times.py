@@ -25,7 +25,6 @@ from pytest_ttnn_perf.analysis.checklist.matmul_and_conv import (
     convolutions,
     is_convolution,
     is_dense_matmul,
-    is_dram_sharded,
     is_matmul,
     program_config,
 )
@@ -43,6 +42,7 @@ from pytest_ttnn_perf.analysis.checklist.op_times import (
 from pytest_ttnn_perf.analysis.checklist.progress import bottleneck_of
 from pytest_ttnn_perf.analysis.checklist.residency import crossings
 from pytest_ttnn_perf.analysis.checklist.rule import Answer
+from pytest_ttnn_perf.analysis.ops.roofline import is_dram_sharded
 from pytest_ttnn_perf.records.finding import Figure, Input, Row, Section
 from pytest_ttnn_perf.records.ops import Category, category_of, short_code
 
@@ -61,7 +61,8 @@ if TYPE_CHECKING:
 _UNIT, _CONV_OF = "convolutions", "of convolutions"
 _SWITCH: Final = {True: "on", False: "off", None: "not told"}
 _CONV_RULES: Final = {
-    "efficiency": "TTP607",
+    "slow convolutions": "TTP607",
+    "slices of convolutions": "TTP608",
     "changes of sharding": "TTP601",
     "sharding unsuited to the shape": "TTP606",
     "activations not double-buffered": "TTP603",
@@ -105,7 +106,7 @@ def _times(subject: Subject, listed: Sequence[Convolution]) -> Iterator[Section]
         whole, of = kernel_ns(subject.ops), "of kernel time"
         parts = (Part(each.name, each.kernel_ns or 0.0) for each in listed)
         yield section("convolutions", parts, unit="ns", of=of, whole=whole)
-        yield lost_time(ops_like(subject.ops, is_convolution), whole=whole)
+        yield lost_time(subject.ops, is_convolution, whole=whole)
 
 
 CONV: Final = Kind(
@@ -115,10 +116,10 @@ CONV: Final = Kind(
     _look_at_conv,
 )
 _MATMUL_RULES: Final = {
-    "efficiency": "TTP314",
+    "slow for no other reason": "TTP314",
     "without a program config": "TTP313",
     "very small blocks": "TTP312",
-    "bound by DRAM, not DRAM-sharded": "TTP311",
+    "weights read slowly, not DRAM-sharded": "TTP311",
 }
 _MATMUL_OF: Final = "of matmul time"
 
@@ -135,7 +136,7 @@ def _look_at_matmul(subject: Subject) -> Numbers | Answer:
         by_time("program config", matmuls, _config, of=_MATMUL_OF),
         by_time("in0_block_w", matmuls, _inner, of=_MATMUL_OF),
         by_time("matmuls", matmuls, op_name, whole=whole),
-        lost_time(ops_like(subject.ops, is_dense_matmul), whole=whole),
+        lost_time(subject.ops, is_dense_matmul, whole=whole),
     )
 
 
@@ -212,7 +213,8 @@ def _idle(ops: list[Op], available: int) -> Iterator[Section]:
     computing = [
         op
         for op in ops
-        if category_of(op.signature.op) is not Category.COLLECTIVE and not is_dram_sharded(op)
+        if category_of(op.signature.op) is not Category.COLLECTIVE
+        and not is_dram_sharded(op.attributes)
     ]
     shares = ((op, max(0.0, 1 - (op.cores or 0) / available)) for op in computing)
     parts = (

@@ -19,6 +19,7 @@ BY_NEEDS: Final[dict[tuple[Input, ...], tuple[str, ...]]] = {
         "ttp011_devices_differ",
         "ttp012_stale_shapes",
         "ttp103_fidelity_above_need",
+        "ttp104_activations_not_bfloat8",
         "ttp203_layout_conversions",
         "ttp303_hot_data_in_dram",
         "ttp305_unused_cores",
@@ -30,6 +31,7 @@ BY_NEEDS: Final[dict[tuple[Input, ...], tuple[str, ...]]] = {
         "ttp401_host_bound",
         "ttp403_dynamic_shapes",
         "ttp607_low_conv_efficiency",
+        "ttp608_sliced_convolutions",
         "ttp703_collective_share",
         "ttp704_device_imbalance",
     ),
@@ -60,7 +62,6 @@ BY_NEEDS: Final[dict[tuple[Input, ...], tuple[str, ...]]] = {
     (Input.REPORT, Input.OPS): ("ttp101_weights_not_bfloat8",),
     (Input.OPS, Input.REPORT): (
         "ttp102_float32_tensors",
-        "ttp104_activations_above_bfloat16",
         "ttp201_row_major_compute",
         "ttp202_tile_padding",
         "ttp301_interleaved_activations",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from math import prod
 from typing import TYPE_CHECKING, Final
 
@@ -14,12 +15,21 @@ from pytest_ttnn_perf.analysis.checklist.operands import (
     weights_in_report,
     weights_in_table,
 )
+from pytest_ttnn_perf.analysis.checklist.products import (
+    products_of,
+)
 from pytest_ttnn_perf.analysis.checklist.rule import Answer, Limit, rule
-from pytest_ttnn_perf.analysis.ops.roofline import BYTES, size_of
+from pytest_ttnn_perf.analysis.checklist.savings import WORTH, check_savings, microseconds
+from pytest_ttnn_perf.analysis.ops.regions import step_of
+from pytest_ttnn_perf.analysis.ops.roofline import BYTES, Bound, board_of, size_of
 from pytest_ttnn_perf.records.finding import Input, Severity, Subject
 
 if TYPE_CHECKING:
-    from pytest_ttnn_perf.records.ops import Tensor
+    from pytest_ttnn_perf.analysis.checklist.products import (
+        Product,
+    )
+    from pytest_ttnn_perf.analysis.ops.roofline import Board
+    from pytest_ttnn_perf.records.ops import OpTable, Tensor
 
 _WIDE: Final = frozenset({"BFLOAT16", "FLOAT32"})
 
@@ -28,15 +38,16 @@ _WIDE: Final = frozenset({"BFLOAT16", "FLOAT32"})
 def weights_not_bfloat8(
     subject: Subject,
     *,
-    share: Limit = Limit(
+    share: Limit = Limit(0.02, "of a step", WORTH),
+    wide: Limit = Limit(
         0.1, "of weight bytes", "real models: a bfloat16 router 0.1 %, others 15 to 100 %"
     ),
 ) -> Answer:
     """Weights are stored in bfloat16 or float32.
 
     ## What it finds
-    The share of the weights' memory that is in bfloat16 or float32, and how much less memory they
-    would take as bfloat8_b: 1.88 times less than as bfloat16, since 16 elements share an exponent.
+    The share of the weights' memory that is in bfloat16 or float32, and what reading it takes. As
+    bfloat8_b it is 1.88 times less than as bfloat16, since 16 elements share an exponent.
 
     ## Why it matters
     Weights are read from DRAM once per use. A matmul with few rows takes as long as that.
@@ -45,35 +56,75 @@ def weights_not_bfloat8(
     Load weights with `dtype=ttnn.bfloat8_b` (convolutions: `weights_dtype` of Conv2dConfig), then
     check PCC again. Feed-forward weights often stand bfloat4_b as well.
 
+    ## What it saves
+    The bytes saved, by the peak bandwidth of DRAM: at most down to what computing takes, and
+    nothing of ops that are bound by computing. On Blackhole, interleaved bfloat8_b is read slower
+    than bfloat16: cut such weights to the banks of DRAM as well (TTP311).
+
     ## When it is no problem
     Small weights, as of a router or of a norm, and layers whose PCC does not stand it.
 
     ## Where it looks
-    The second operand of matmuls and convolutions, where it lies in DRAM. With a report database
-    each weight counts once, and the sum is exact. An op table does not name tensors: weights that
-    look the same count as one, so the sum is the least that is saved, and what looks like the
-    output of some op is taken for an activation, as in attention.
+    The second operand of matmuls and convolutions, where it lies in DRAM, in one step of the op
+    table on the slowest device. An op table does not name tensors: what looks like the result of an
+    op that computes is taken for an activation, as in attention; what ops make of a tensor that
+    none of them computed, by tilizing, converting or moving it, is taken for a weight. With a
+    report database alone, or a chip that is not known, the share of the bytes decides.
     """
+    step = step_of(subject.ops) if subject.ops is not None else None
+    board = board_of(step) if step is not None else None
+    if step is not None and board is not None and any(each.weights for each in products_of(step)):
+        return _of_step(step, board, share)
     weights, at_least = frozenset[Weight](), ""
     if subject.report is not None:
         weights = weights_in_report(subject.report)
-    if not weights and subject.ops is not None:
-        weights, at_least = weights_in_table(subject.ops), "at least "
+    if not weights and step is not None:
+        weights, at_least = weights_in_table(step), "at least "
     total = sum(size_of(weight.tensor) for weight in weights)
     if not total:
         return _without_weights(subject)
-    wide = [weight.tensor for weight in weights if weight.tensor.dtype in _WIDE]
-    part = sum(map(size_of, wide)) / total
-    saved = size(sum(map(_saved, wide)))
-    return share.at_most(
+    found = [weight.tensor for weight in weights if weight.tensor.dtype in _WIDE]
+    part = sum(map(size_of, found)) / total
+    saved = size(sum(map(_saved_bytes, found)))
+    answer = wide.at_most(
         part,
         f"{percent(part)} of the weight bytes are wider than bfloat8_b; "
         f"as bfloat8_b they take {at_least}{saved} less, 1.88 times less than bfloat16",
         by_weight(
-            ((f"{shape_text(tensor.padded)} {tensor.dtype}", _saved(tensor)) for tensor in wide),
+            (
+                (f"{shape_text(tensor.padded)} {tensor.dtype}", _saved_bytes(tensor))
+                for tensor in found
+            ),
             unit="B saved",
         ),
     )
+    # An op table has times: where they do not say what it saves, it may be nothing.
+    return answer if subject.ops is None else replace(answer, severity=Severity.INFO)
+
+
+def _of_step(step: OpTable, board: Board, share: Limit) -> Answer:
+    read = [each for each in products_of(step) if each.weights is not None]
+    total = sum(size_of(each.weights) for each in read if each.weights is not None)
+    wide = [each for each in read if each.weights is not None and each.weights.dtype in _WIDE]
+    part = sum(size_of(each.weights) for each in wide if each.weights is not None) / total
+    less = sum(_saved_bytes(each.weights) for each in wide if each.weights is not None)
+    saved = {each.row: _saved_ns(each, board) for each in wide}
+    return check_savings(
+        step,
+        {row: ns for row, ns in saved.items() if ns},
+        share,
+        sentence=f"{percent(part)} of the weight bytes that a step reads are wider than bfloat8_b",
+        arithmetic=f"{size(less)} less ÷ {board.dram_gb_s:g} GB/s, where reading binds: "
+        f"{microseconds(sum(saved.values()))}",
+    )
+
+
+def _saved_ns(product: Product, board: Board) -> float:
+    line = product.line
+    if product.weights is None or line.stale or line.work.at_most or line.bound is Bound.COMPUTE:
+        return 0.0
+    saved = _saved_bytes(product.weights) / board.dram_gb_s
+    return min(saved, max(0.0, line.kernel_ns - (line.compute_ns or 0.0)))
 
 
 def _without_weights(subject: Subject) -> Answer:
@@ -85,5 +136,5 @@ def _without_weights(subject: Subject) -> Answer:
     return Answer.not_applicable("no weights lie in DRAM")
 
 
-def _saved(tensor: Tensor) -> float:
+def _saved_bytes(tensor: Tensor) -> float:
     return prod(tensor.padded) * (BYTES[tensor.dtype] - BYTES["BFLOAT8_B"])

@@ -1,4 +1,4 @@
-"""Matmuls and convolutions that compute more precisely than their weights are."""
+"""Matmuls and convolutions that compute more precisely than they may need."""
 
 from __future__ import annotations
 
@@ -6,67 +6,101 @@ from typing import TYPE_CHECKING, Final
 
 from pytest_ttnn_perf._base.text import counted, percent
 from pytest_ttnn_perf.analysis.checklist.op_times import op_name
-from pytest_ttnn_perf.analysis.checklist.operands import by_weight, products_in
+from pytest_ttnn_perf.analysis.checklist.products import (
+    products_of,
+    unknown_chip,
+)
 from pytest_ttnn_perf.analysis.checklist.rule import Answer, Limit, rule
+from pytest_ttnn_perf.analysis.checklist.savings import (
+    WORTH,
+    check_savings,
+    microseconds,
+    step_ns,
+)
+from pytest_ttnn_perf.analysis.ops.roofline import board_of
 from pytest_ttnn_perf.records.finding import Input, Severity
 
 if TYPE_CHECKING:
+    from pytest_ttnn_perf.analysis.checklist.products import (
+        Product,
+    )
+    from pytest_ttnn_perf.analysis.checklist.savings import Placed
+    from pytest_ttnn_perf.analysis.ops.roofline import Board
     from pytest_ttnn_perf.records.ops import Op, OpTable
 
 #: Fidelities from the fastest to the slowest: each takes one pass more than the one before it.
 _ORDER: Final = ("LoFi", "HiFi2", "HiFi3", "HiFi4")
-#: The fidelity that uses all bits of a weight.
-_ENOUGH: Final = {
-    "BFLOAT4_B": "LoFi",
-    "BFLOAT8_B": "HiFi2",
-    "BFLOAT16": "HiFi4",
-    "FLOAT32": "HiFi4",
-}
+#: The fidelity that uses the bits of a weight; of bfloat16, HiFi2 drops the last bit or two.
+_ENOUGH: Final = {"BFLOAT4_B": "LoFi", "BFLOAT8_B": "HiFi2", "BFLOAT16": "HiFi2"}
+#: An op gets shorter with its products where these take most of its time.
+_COMPUTES: Final = 0.5
 
 
 @rule("TTP103", "fidelity-above-need", Severity.INFO, Input.OPS)
-def fidelity_above_need(
-    ops: OpTable,
-    *,
-    share: Limit = Limit(0.05, "of matmul and conv time", "less is not worth a search for PCC"),
-) -> Answer:
-    """Math fidelity is above what the weights can use.
+def fidelity_above_need(step: OpTable, *, share: Limit = Limit(0.02, "of a step", WORTH)) -> Answer:
+    """Math fidelity is above what the weights need, in ops that compute most of their time.
 
     ## What it finds
-    The share of the time of matmuls and convolutions whose fidelity is higher than the format of
-    their second operand needs: LoFi for bfloat4_b, HiFi2 for bfloat8_b, HiFi4 for bfloat16.
+    Matmuls and convolutions that are bound by computing, at a higher fidelity than the format of
+    their second operand needs: LoFi for bfloat4_b, HiFi2 for bfloat8_b and, mostly, for bfloat16.
 
     ## Why it matters
     Fidelity is the number of passes over the mantissa: HiFi4 takes four times the multiplications
     of LoFi, for bits that a narrow weight does not have.
 
     ## What to do
-    Pass a compute kernel config with the lower `math_fidelity`, then check PCC and time again.
-    These are candidates: only measuring tells whether an op gets faster, and whether PCC holds.
+    Pass a compute kernel config with the lower `math_fidelity`, then check PCC and time again. It
+    is quickest to begin with LoFi everywhere, and to raise it only in the layers whose PCC asks
+    for it.
+
+    ## What it saves
+    What computing takes at full speed on the cores that the op runs on, less what it takes at the
+    lower fidelity. Ops that compute for less than half of their time wait for something else, and
+    do not count.
 
     ## When it is no problem
-    Ops that wait for memory do not get faster. Some layers lose PCC through the activations.
+    Some layers lose PCC through the activations. Sums of many products in bfloat16 may need HiFi4.
 
     ## Where it looks
-    MATH FIDELITY, the data type of the second operand and the kernel time of matmuls and
-    convolutions in the op table. Other ops are left out: those that move data report a fidelity
-    that they do not use.
+    MATH FIDELITY, CORE COUNT, DEVICE ARCH, the operands and the kernel time of matmuls and
+    convolutions in the op table, on the slowest device. Other ops are left out: those that move
+    data report a fidelity that they do not use.
     """
-    products = list(products_in(ops))
+    products, board = products_of(step), board_of(step)
     if not products:
         return Answer.not_applicable("no matmul and no convolution ran")
-    known = [op for op in products if _enough(op) and op.fidelity in _ORDER]
-    total = sum(op.kernel_ns for op in known)
-    if not total:
+    known = [each for each in products if _enough(each.op) and each.op.fidelity in _ORDER]
+    if not known:
         return Answer.not_measured("no matmul or convolution tells its fidelity and its weights")
-    above = [op for op in known if _is_above(op)]
-    part = sum(op.kernel_ns for op in above) / total
-    return share.at_most(
-        part,
-        f"{percent(part)} of the matmul and conv time goes into {counted(len(above), 'op')} "
-        "with a higher fidelity than the weights need",
-        by_weight(((_advice(op), op.kernel_ns) for op in above), unit="ns", of=total),
+    if board is None:
+        return Answer.not_measured(unknown_chip(step))
+    saved = {each.row: _saved_ns(each, board) for each in known}
+    above = [each for each in known if saved[each.row]]
+    took = sum(each.op.kernel_ns for each in above)
+    computing = sum(each.line.compute_ns or 0.0 for each in above)
+    whole = step_ns(step) or 1.0
+    return check_savings(
+        step,
+        {each.row: saved[each.row] for each in above},
+        share,
+        sentence=f"{percent(took / whole)} of a step goes into {counted(len(above), 'op')} bound "
+        "by computing, with a higher fidelity than the weights need",
+        arithmetic=f"computing in {microseconds(computing - sum(saved.values()))} instead of "
+        f"{microseconds(computing)} at full speed",
+        name=_advice,
     )
+
+
+def _saved_ns(product: Product, board: Board) -> float:
+    op, line = product.op, product.line
+    enough, fraction = _enough(op), line.compute_fraction
+    if enough is None or fraction is None or fraction < _COMPUTES or line.compute_ns is None:
+        return 0.0
+    if _ORDER.index(op.fidelity or "") <= _ORDER.index(enough):
+        return 0.0
+    shorter = line.compute_ns * board.tflops[op.fidelity or ""] / board.tflops[enough]
+    # Moving the operands does not get shorter.
+    return max(0.0, line.compute_ns - max(shorter, line.dram_ns or 0.0))
 
 
 def _enough(op: Op) -> str | None:
@@ -74,10 +108,7 @@ def _enough(op: Op) -> str | None:
     return _ENOUGH.get(inputs[1].dtype) if len(inputs) > 1 else None
 
 
-def _is_above(op: Op) -> bool:
-    return _ORDER.index(op.fidelity or "") > _ORDER.index(_enough(op) or "")
-
-
-def _advice(op: Op) -> str:
+def _advice(placed: Placed) -> str:
+    op = placed.op
     dtype = op.signature.inputs[1].dtype
     return f"{op_name(op)}: {op.fidelity}, {_enough(op)} is enough for {dtype}"

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from math import prod
+from math import ceil, prod
+from typing import TYPE_CHECKING, Final
 
-from pytest_ttnn_perf._base.text import percent
+from pytest_ttnn_perf._base.text import counted, percent
 from pytest_ttnn_perf.analysis.captures.report_calls import TILE
+from pytest_ttnn_perf.analysis.checklist.op_times import has_operands
 from pytest_ttnn_perf.analysis.checklist.operands import (
     NO_OPERANDS,
     Operand,
@@ -14,13 +16,29 @@ from pytest_ttnn_perf.analysis.checklist.operands import (
     shape_text,
 )
 from pytest_ttnn_perf.analysis.checklist.rule import Answer, Limit, rule
+from pytest_ttnn_perf.analysis.checklist.savings import (
+    WORTH,
+    check_savings,
+    critical_ops,
+    microseconds,
+)
+from pytest_ttnn_perf.analysis.ops.regions import step_of
+from pytest_ttnn_perf.analysis.ops.roofline import rooflines
 from pytest_ttnn_perf.records.finding import Input, Severity, Subject
+from pytest_ttnn_perf.records.ops import Category, category_of, short_code
+
+if TYPE_CHECKING:
+    from pytest_ttnn_perf.records.ops import Op, OpTable, Tensor
+
+#: Ops that want their operands in the shape they have.
+_SHAPED: Final = frozenset({Category.ATTENTION, Category.COLLECTIVE})
 
 
 @rule("TTP202", "tile-padding", Severity.WARNING, Input.OPS, Input.REPORT)
 def tile_padding(
     subject: Subject,
     *,
+    share: Limit = Limit(0.02, "of a step", WORTH),
     extra: Limit = Limit(
         0.10, "of the elements", "real models: 1 to 7 %, with short sequences 15 to 27 %"
     ),
@@ -28,8 +46,10 @@ def tile_padding(
     """Tiles are filled up with padding.
 
     ## What it finds
-    How many more elements tiled tensors have than their shapes ask for, over everything that ops
-    take and give. The evidence names the shapes that add most, with extents that fit.
+    Ops on many matrices of a single row, as a batch of 32 that is laid out as 32 matrices of one
+    row: each fills tiles of its own, 31 of 32 rows of which are padding. With a report database
+    alone, how many more elements tiled tensors have than their shapes ask for, over everything that
+    ops take and give.
 
     ## Why it matters
     A tile has 32 rows and 32 columns. A tensor of 19 rows takes the memory, the transfers and the
@@ -40,15 +60,22 @@ def tile_padding(
     model, heads and channels in multiples of 32, or a permutation that brings an extent of 1
     forward.
 
+    ## What it saves
+    Of each op, the part of the tiles of its largest operand that would go if all rows were one
+    matrix: 1x32x1x4096 as 1x1x32x4096.
+
     ## When it is no problem
-    Decoding with a batch of 1 leaves 31 of 32 rows empty, whatever the shapes; up to a batch of 32
-    the others cost nothing. A bias is a single row by nature.
+    Decoding with a batch of 1 leaves 31 of 32 rows empty, whatever the shapes: rows of a last tile
+    cost nothing, and do not count. Ops of attention, and matmuls with a matrix for each of these
+    rows, want them apart, and do not count either. A bias is a single row by nature.
 
     ## Where it looks
-    The padded and logical shapes of tiled operands in the op table. Captures of before August 2025
-    tell no logical shapes. A report database tells only those: there tiles are taken to be of 32 by
-    32.
+    The padded and logical shapes of tiled operands and the kernel time of the op table, on the
+    slowest device. Captures of before August 2025 tell no logical shapes. A report database tells
+    only those: there tiles are taken to be of 32 by 32.
     """
+    if subject.ops is not None and has_operands(subject.ops):
+        return _of_step(step_of(subject.ops), share)
     operands = operands_of(subject)
     tiled = [operand for operand in operands if operand.tensor.layout == "TILE"]
     known = [operand for operand in tiled if operand.tensor.logical is not None]
@@ -72,6 +99,66 @@ def tile_padding(
             unit="of the padding",
         ),
     )
+
+
+def _of_step(step: OpTable, share: Limit) -> Answer:
+    tensors = {row: _tiled(op) for row, op in critical_ops(step)}
+    if not any(tensors.values()):
+        return Answer.not_applicable("no tensor is in tiles")
+    if all(each.logical is None for listed in tensors.values() for each in listed):
+        return Answer.not_measured("the capture tells no logical shapes")
+    saved: dict[int, float] = {}
+    shapes: dict[int, Tensor] = {}
+    for row, op in critical_ops(step):
+        if tensors[row] and not _wants_rows_apart(op) and not rooflines(step)[row].stale:
+            largest = max(tensors[row], key=lambda tensor: prod(tensor.padded))
+            empty = 1 - _needed_tiles(largest) / _tiles(largest)
+            if empty > 0:
+                saved[row], shapes[row] = op.kernel_ns * empty, largest
+    took = sum(step.columns.kernel_ns[row] for row in saved)
+    part = sum(saved.values()) / took if took else 0.0
+    return check_savings(
+        step,
+        saved,
+        share,
+        sentence=f"{percent(part)} of the tiles that {counted(len(saved), 'op')} work on hold "
+        "nothing but padding",
+        arithmetic=f"that part of {microseconds(took)}: {microseconds(sum(saved.values()))}",
+        name=lambda placed: f"{short_code(placed.op.signature.op)} {_folded(shapes[placed.row])}",
+    )
+
+
+def _wants_rows_apart(op: Op) -> bool:
+    category, inputs = category_of(op.signature.op), op.signature.inputs
+    if category is Category.MATMUL and len(inputs) > 1:
+        return prod(inputs[1].padded[:-2]) > 1
+    return category in _SHAPED
+
+
+def _tiled(op: Op) -> list[Tensor]:
+    inputs = op.signature.inputs
+    if category_of(op.signature.op) is Category.MATMUL:
+        inputs = inputs[:1]  # the others are weights and a bias
+    operands = (*inputs, *op.signature.outputs)
+    return [each for each in operands if each.layout == "TILE" and all(each.padded)]
+
+
+def _tiles(tensor: Tensor) -> int:
+    return max(1, prod(tensor.padded) // (TILE * TILE))
+
+
+def _needed_tiles(tensor: Tensor) -> int:
+    """Return the tiles of a tensor with all its rows in one matrix, if they are single ones."""
+    shape: tuple[int, ...] = tensor.logical or tensor.padded
+    if len(shape) < 3 or shape[-2] != 1:
+        return _tiles(tensor)
+    rows, columns = prod(shape[:-1]), shape[-1]
+    return min(_tiles(tensor), ceil(rows / TILE) * ceil(columns / TILE))
+
+
+def _folded(tensor: Tensor) -> str:
+    shape: tuple[int, ...] = tensor.logical or tensor.padded
+    return f"{shape_text(shape)} → {shape_text((prod(shape[:-1]), shape[-1]))}"
 
 
 def _padding(operand: Operand) -> int:

@@ -4,30 +4,43 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pytest_ttnn_perf.analysis.captures.report_calls import TILE
-from pytest_ttnn_perf.analysis.checklist.matmul_and_conv import NO_MATMULS, is_matmul, whole
-from pytest_ttnn_perf.analysis.checklist.op_times import ops_like, share_of
+from pytest_ttnn_perf._base.text import counted, percent
+from pytest_ttnn_perf.analysis.checklist.matmul_and_conv import (
+    NO_MATMULS,
+)
+from pytest_ttnn_perf.analysis.checklist.products import (
+    gains_from_dram_sharding,
+    has_small_blocks,
+    inner_block,
+    matmuls_of,
+    no_roofline,
+    output_subblock,
+    shortfall_ns,
+)
 from pytest_ttnn_perf.analysis.checklist.rule import Answer, Limit, rule
+from pytest_ttnn_perf.analysis.checklist.savings import WORTH, check_savings, microseconds
+from pytest_ttnn_perf.analysis.ops.roofline import board_of
 from pytest_ttnn_perf.records.finding import Input, Severity
 
 if TYPE_CHECKING:
-    from pytest_ttnn_perf.records.ops import Op, OpTable
+    from pytest_ttnn_perf.records.ops import OpTable
 
 
 @rule("TTP312", "small-matmul-blocks", Severity.WARNING, Input.OPS)
 def small_matmul_blocks(
-    ops: OpTable,
+    step: OpTable,
     *,
-    share: Limit = Limit(0.05, "of kernel time", "a judgement: less is not worth it"),
+    share: Limit = Limit(0.02, "of a step", WORTH),
     inner: Limit = Limit(2, "tiles", "tt-perf-report 1.4: in0_block_w below 2"),
     subblock: Limit = Limit(2, "tiles", "tt-perf-report 1.4: out_subblock below 2"),
+    efficiency: Limit = Limit(0.5, "of the roofline", "see TTP314"),
 ) -> Answer:
     """Matmuls work in very small blocks.
 
     ## What it finds
-    The share of the kernel time in matmuls whose inner block, `in0_block_w`, or output subblock,
-    `out_subblock_h` times `out_subblock_w`, is smaller than two tiles although the matmul has more
-    tiles to put there.
+    Matmuls far from what the device allows, whose inner block, `in0_block_w`, or output subblock,
+    `out_subblock_h` times `out_subblock_w`, is smaller than two tiles although they have more tiles
+    to put there.
 
     ## Why it matters
     Every block costs a round of waiting for data and of setting up the engine. With one tile at a
@@ -37,47 +50,40 @@ def small_matmul_blocks(
     Raise `in0_block_w` to a larger divisor of the inner dimension in tiles, and the subblock to up
     to eight tiles, or four with `fp32_dest_acc_en`.
 
+    ## What it saves
+    At most the time of the matmul, less twice what moving its operands or computing takes at full
+    speed.
+
     ## When it is no problem
     A sharded first input limits `in0_block_w` to a divisor of its shard's width, and blocks have to
-    fit into L1.
+    fit into L1. Matmuls that gain from DRAM-sharded weights are left to TTP311.
 
     ## Where it looks
-    The program config in ATTRIBUTES, the shape of the first input, and the kernel time of the op
-    table.
+    The program config in ATTRIBUTES, the operands and the kernel time of the op table, on the
+    slowest device.
     """
-    matmuls = ops_like(ops, is_matmul)
+    matmuls, board = matmuls_of(step), board_of(step)
     if not matmuls:
         return Answer.not_applicable(NO_MATMULS)
-    if all(_inner(op) is None and _subblock(op) is None for op in matmuls):
+    if all(inner_block(each.op) is None and output_subblock(each.op) is None for each in matmuls):
         return Answer.not_measured("the attributes of matmuls do not tell the sizes of blocks")
+    if all(each.least_ns is None for each in matmuls):
+        return Answer.not_measured(no_roofline(step, "matmul"))
     small = [
-        op
-        for op in matmuls
-        if _is_narrow(op, inner.value) or _has_small_subblocks(op, subblock.value)
+        each
+        for each in matmuls
+        if has_small_blocks(each.op, inner.value, subblock.value)
+        and not gains_from_dram_sharding(each, board)
+        and shortfall_ns(each, efficiency.value)
     ]
-    part = share_of(ops, small)
-    return part.at_most(share, f"{part.sentence('matmul')} with very small blocks")
-
-
-def _is_narrow(op: Op, least: float) -> bool:
-    inner = _inner(op)
-    shape = op.signature.inputs[0].padded if op.signature.inputs else ()
-    can_be_wide = not shape or shape[-1] > TILE
-    return inner is not None and inner < least and can_be_wide
-
-
-def _has_small_subblocks(op: Op, least: float) -> bool:
-    subblock = _subblock(op)
-    outputs = [whole(op.attributes, key) for key in ("per_core_M", "per_core_N")]
-    can_be_large = outputs != [1, 1]
-    return subblock is not None and subblock < least and can_be_large
-
-
-def _inner(op: Op) -> int | None:
-    return whole(op.attributes, "in0_block_w", "K_block_size")
-
-
-def _subblock(op: Op) -> int | None:
-    height = whole(op.attributes, "out_subblock_h", "subblock_h")
-    width = whole(op.attributes, "out_subblock_w", "subblock_w")
-    return None if height is None or width is None else height * width
+    took = sum(each.op.kernel_ns for each in small)
+    saved = {each.row: shortfall_ns(each, efficiency.value) for each in small}
+    return check_savings(
+        step,
+        saved,
+        share,
+        sentence=f"{counted(len(small), 'matmul')} with very small blocks, "
+        f"{microseconds(took)} of a step",
+        arithmetic=f"at most {microseconds(took)} − {microseconds(took - sum(saved.values()))} at "
+        f"{percent(efficiency.value)} of the roofline",
+    )

@@ -2,21 +2,30 @@
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
 from itertools import pairwise
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from pytest_ttnn_perf._base.text import counted
 from pytest_ttnn_perf.analysis.checklist.matmul_and_conv import (
     NO_CONVOLUTIONS,
     Convolution,
     convolutions,
+    is_convolution,
 )
+from pytest_ttnn_perf.analysis.checklist.residency import sharding_in
 from pytest_ttnn_perf.analysis.checklist.rule import Answer, Limit, rule
+from pytest_ttnn_perf.analysis.checklist.savings import critical_ops, microseconds
+from pytest_ttnn_perf.analysis.ops.regions import step_of
 from pytest_ttnn_perf.records.finding import Evidence, Input, Severity, Subject
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
+
+    from pytest_ttnn_perf.records.ops import OpTable
+
+_MOVE: Final = re.compile(r"reshard|interleaved_?to|sharded_?to", re.IGNORECASE)
 
 
 @rule("TTP601", "conv-sharding-changes", Severity.WARNING, Input.OPS, Input.REPORT)
@@ -37,6 +46,9 @@ def conv_sharding_changes(
     Keep one `shard_layout` for a run of convolutions. Where the shape asks for another, change it
     once, at the place where the activation is smallest.
 
+    ## What it saves
+    The time of the ops that move the activation, between convolutions that are sharded differently.
+
     ## When it is no problem
     Most networks need one change, from many pixels to many channels. Branches that run in turn look
     like changes, as convolutions are compared in the order in which they run.
@@ -53,11 +65,32 @@ def conv_sharding_changes(
         return Answer.not_measured("the capture does not tell how convolutions are sharded")
     changed = _changes(sharded)
     count = counted(len(sharded), "convolution")
-    return changes.at_most(
+    answer = changes.at_most(
         float(len(changed)),
         f"sharded otherwise than the one before: {len(changed)} of {count}",
         map(Evidence, changed),
     )
+    if subject.ops is None:
+        return answer
+    moves = _moves(step_of(subject.ops))
+    took = microseconds(sum(moves.values()))
+    return answer.saving(moves, f"the time of {counted(len(moves), 'move')} between them: {took}")
+
+
+def _moves(step: OpTable) -> dict[int, float]:
+    """Return the ops between convolutions of different shardings that only move tensors."""
+    found: dict[int, float] = {}
+    since: dict[int, float] = {}
+    before: str | None = None
+    for row, op in critical_ops(step):
+        if is_convolution(op.signature):
+            sharding = sharding_in(op.signature.inputs[0].memory) if op.signature.inputs else None
+            if before is not None and sharding is not None and sharding != before:
+                found.update(since)
+            since, before = {}, sharding or before
+        elif _MOVE.search(op.signature.op):
+            since[row] = op.kernel_ns
+    return found
 
 
 def _changes(listed: Iterable[Convolution]) -> list[str]:

@@ -4,11 +4,19 @@ from __future__ import annotations
 
 from pytest_ttnn_perf.analysis.checklist.matmul_and_conv import (
     NO_CONVOLUTIONS,
+    WEIGHTS_BUFFER,
     check_switches,
     convolutions,
     whole_ns,
 )
+from pytest_ttnn_perf.analysis.checklist.products import (
+    Product,
+    check_double_buffers,
+    step_on_known_chip,
+)
 from pytest_ttnn_perf.analysis.checklist.rule import Answer, Limit, rule
+from pytest_ttnn_perf.analysis.checklist.savings import WORTH
+from pytest_ttnn_perf.analysis.ops.roofline import board_of, size_of
 from pytest_ttnn_perf.records.finding import Input, Severity, Subject
 
 
@@ -16,14 +24,15 @@ from pytest_ttnn_perf.records.finding import Input, Severity, Subject
 def weights_double_buffer_off(
     subject: Subject,
     *,
-    share: Limit = Limit(
+    share: Limit = Limit(0.02, "of a step", WORTH),
+    switched: Limit = Limit(
         0.0, "of convolutions", "TTNN's guide to convolutions: on if memory allows it"
     ),
 ) -> Answer:
     """Convolutions do not double-buffer their weights.
 
     ## What it finds
-    The share of convolutions that run with `enable_weights_double_buffer` off.
+    Convolutions that run with `enable_weights_double_buffer` off, and what reading weights costs.
 
     ## Why it matters
     With a second buffer, the next block of weights is read while the one before is in use.
@@ -32,16 +41,39 @@ def weights_double_buffer_off(
     Set `enable_weights_double_buffer=True` in `Conv2dConfig` if L1 has room for it. Try it on
     block-sharded convolutions first.
 
+    ## What it saves
+    What reading the weights once takes at the peak bandwidth of DRAM.
+
     ## When it is no problem
     Where L1 has no room for it, and for height-sharded convolutions, which mostly keep all their
     weights in L1.
 
     ## Where it looks
-    ATTRIBUTES of convolutions in the op table, which tell what ran. Without a table, the
-    `Conv2dConfig` in a report database, which tells what was asked for.
+    ATTRIBUTES, weights and the kernel time of convolutions in the op table, on the slowest device.
+    Without a table, or with a chip that is not known, how many convolutions have it off: in a
+    report database the `Conv2dConfig`, which tells what was asked for.
     """
     listed = convolutions(subject)
     if not listed:
         return Answer.not_applicable(NO_CONVOLUTIONS)
-    switched = ((conv, conv.weights_double_buffer) for conv in listed)
-    return check_switches(switched, share, buffered="weights", of=whole_ns(subject))
+    step = step_on_known_chip(subject)
+    board = board_of(step) if step is not None else None
+    if step is None or board is None:
+        flags = ((conv, conv.weights_double_buffer) for conv in listed)
+        return check_switches(flags, switched, buffered="weights", of=whole_ns(subject))
+    peak = board.dram_gb_s
+
+    def hidden_ns(convolution: Product) -> float:
+        weights, line = convolution.weights, convolution.line
+        if weights is None or line.compute_fraction is None:
+            return 0.0
+        return min(size_of(weights) / peak, line.kernel_ns - (line.compute_ns or 0.0))
+
+    return check_double_buffers(
+        step,
+        WEIGHTS_BUFFER,
+        share,
+        hidden_ns,
+        buffered="weights",
+        arithmetic=f"the bytes of their weights ÷ {peak:g} GB/s",
+    )

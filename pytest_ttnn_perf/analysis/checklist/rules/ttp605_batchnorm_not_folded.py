@@ -10,6 +10,8 @@ from pytest_ttnn_perf.analysis.checklist.matmul_and_conv import NO_CONVOLUTIONS,
 from pytest_ttnn_perf.analysis.checklist.op_times import kernel_ns, ops_like, worst_ops
 from pytest_ttnn_perf.analysis.checklist.residency import operation_name
 from pytest_ttnn_perf.analysis.checklist.rule import Answer, Limit, rule
+from pytest_ttnn_perf.analysis.checklist.savings import critical_ops, microseconds
+from pytest_ttnn_perf.analysis.ops.regions import step_of
 from pytest_ttnn_perf.records.finding import Evidence, Input, Severity, Subject
 
 if TYPE_CHECKING:
@@ -36,6 +38,9 @@ def batchnorm_not_folded(
     Fold the batch norms into the weights before these are loaded, for instance with
     `fold_batch_norm2d_into_conv2d` of `ttnn.model_preprocessing`.
 
+    ## What it saves
+    The time of the batch norms of a step.
+
     ## When it is no problem
     A batch norm that no convolution precedes, or whose statistics change, cannot be folded.
 
@@ -52,7 +57,16 @@ def batchnorm_not_folded(
         reason = "no evidence: a batch norm written as products and sums is not seen"
         return batch_norms.clean(count, reason=reason)
     beside = counted(len(listed), "convolution")
-    return batch_norms.found(count, f"{counted(count, 'batch norm')} beside {beside}", evidence)
+    answer = batch_norms.found(count, f"{counted(count, 'batch norm')} beside {beside}", evidence)
+    if subject.ops is None:
+        return answer
+    saved = {
+        row: op.kernel_ns
+        for row, op in critical_ops(step_of(subject.ops))
+        if _BATCH_NORM.search(op.signature.op)
+    }
+    took = microseconds(sum(saved.values()))
+    return answer.saving(saved, f"the time of {counted(len(saved), 'batch norm')}: {took}")
 
 
 def _batch_norms(subject: Subject) -> tuple[int, Iterable[Evidence]]:

@@ -4,9 +4,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pytest_ttnn_perf.analysis.checklist.matmul_and_conv import is_convolution
-from pytest_ttnn_perf.analysis.checklist.op_times import check_efficiency, kernel_ns, ops_like
+from pytest_ttnn_perf._base.text import counted, percent
+from pytest_ttnn_perf.analysis.checklist.matmul_and_conv import (
+    NO_CONVOLUTIONS,
+)
+from pytest_ttnn_perf.analysis.checklist.products import (
+    convolutions_of,
+    no_roofline,
+    shortfall_ns,
+)
 from pytest_ttnn_perf.analysis.checklist.rule import Answer, Limit, rule
+from pytest_ttnn_perf.analysis.checklist.savings import WORTH, check_savings, microseconds
 from pytest_ttnn_perf.records.finding import Input, Severity
 
 if TYPE_CHECKING:
@@ -15,31 +23,52 @@ if TYPE_CHECKING:
 
 @rule("TTP607", "low-conv-efficiency", Severity.WARNING, Input.OPS)
 def low_conv_efficiency(
-    ops: OpTable,
+    step: OpTable,
     *,
+    share: Limit = Limit(0.02, "of a step", WORTH),
     efficiency: Limit = Limit(
-        0.5, "of the ideal", "ttnn-visualizer-cli calls less low; real: 9 and 68 %"
+        0.5, "of the roofline", "ttnn-visualizer-cli calls less low; real: 17 to 90 %"
     ),
 ) -> Answer:
     """Convolutions take much longer than they have to.
 
     ## What it finds
-    The ideal time of all convolutions as a share of the time that they took. The ideal is the
-    profiler's: the longer of computing and of moving the operands, at full speed.
+    Convolutions that take more than twice what the chip allows: the longer of reading their
+    operands from DRAM, and of computing on the cores that they run on, at their fidelity.
 
     ## Why it matters
     Convolutions are most of the work of a vision model. What they fall short of can be gained.
 
     ## What to do
     Begin with the convolutions that are named, which lose most time: larger `act_block_h_override`,
-    double buffering, weights in bfloat8_b, a lower math fidelity where the accuracy allows it.
+    double buffering, weights in bfloat8_b, a sharding that goes with the shape.
+
+    ## What it saves
+    At most the time of the convolution, less twice what it takes at full speed.
 
     ## When it is no problem
-    A first convolution with few channels pads them to a tile and cannot come near its ideal.
+    Small convolutions end before the device is up to speed.
 
     ## Where it looks
-    `PM IDEAL [ns]` and the kernel time of the op table. An ideal of 1 ns means that the profiler
-    has no model, and does not count. A convolution that is faster than its model counts as ideal.
+    Operands, CORE COUNT, MATH FIDELITY, DEVICE ARCH and the kernel time of the op table, on the
+    slowest device. The products are those that the engine computes: all rows of the weights as
+    they are laid out, so that channels that are padded count. Where DEVICE ARCH is missing, PM
+    IDEAL stands in for the roofline.
     """
-    convolving = ops_like(ops, is_convolution)
-    return check_efficiency(convolving, efficiency, named="convolution", of=kernel_ns(ops))
+    convolving = convolutions_of(step)
+    if not convolving:
+        return Answer.not_applicable(NO_CONVOLUTIONS)
+    if all(each.least_ns is None for each in convolving):
+        return Answer.not_measured(no_roofline(step, "convolution"))
+    slow = [each for each in convolving if shortfall_ns(each, efficiency.value)]
+    took = sum(each.op.kernel_ns for each in slow)
+    saved = {each.row: shortfall_ns(each, efficiency.value) for each in slow}
+    reached = sum(each.least_ns or 0.0 for each in slow) / took if took else 1.0
+    return check_savings(
+        step,
+        saved,
+        share,
+        sentence=f"{counted(len(slow), 'convolution')} at {percent(reached)} of the roofline",
+        arithmetic=f"at most {microseconds(took)} − {microseconds(took - sum(saved.values()))} at "
+        f"{percent(efficiency.value)} of the roofline",
+    )
