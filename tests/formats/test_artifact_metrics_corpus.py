@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import json
 import re
+from collections import Counter
 from typing import TYPE_CHECKING
 
 import pytest
@@ -26,11 +27,13 @@ from pytest_ttnn_perf.analysis.captures.ttlang_sim import read_sim_stats, read_s
 from tests.formats.test_report_db_corpus import CAPTURED, FILES, query
 from tests.formats.test_ttlang_corpus import SAMPLES, number
 from tests.harness.corpus import corpus
+from tests.harness.project import run_command
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from pytest_ttnn_perf.records.observation import MetricObservation
+    from pytest_ttnn_perf.records.ttnn_report import Report
 
 Values = dict[str, tuple[float, ...]]
 
@@ -175,3 +178,46 @@ def test_a_captured_graph_has_the_memory_of_its_report(name: str) -> None:
     assert {metric: captured[metric] for metric in memory} == {
         metric: reported[metric] for metric in memory
     }
+
+
+ERRORS = "report_db/error_case/db.sqlite"
+
+
+def test_a_report_of_a_program_that_failed_has_no_numbers() -> None:
+    found = list(report_metrics(read_report_db(corpus(ERRORS))))
+
+    assert {each.samples for each in found} == {()}
+    (why,) = {each.note for each in found}
+    assert why is not None
+    assert why.startswith("an operation failed: ttnn.matmul: The width of the first tensor")
+    assert why.endswith(", and 4 more")
+
+
+def test_check_of_a_program_that_failed_fails() -> None:
+    ran = run_command("check", "--db", corpus(ERRORS), "--format", "json")
+
+    assert ran.code == 1
+    (found,) = (each for each in json.loads(ran.text)["rules"] if each["code"] == "TTP016")
+    assert found["outcome"] == "FOUND"
+    assert found["value"] == query(corpus(ERRORS), "SELECT count(*) FROM errors")[0][0]
+    assert found["evidence"][0]["subject"] == (
+        "ttnn.from_torch (operation 3): out of memory: asked for 128.0 MiB of L1, 1.779 MiB in "
+        "each of 72 banks of 1.298 MiB; the largest free block has 1.298 MiB"
+    )
+
+
+@pytest.mark.parametrize("name", ["cnn_small", "mlp_bfp8", "mlp_bf16", "comparison"])
+def test_a_captured_graph_hands_on_the_tensors_that_its_report_does(name: str) -> None:
+    """But for those that were loaded, and those that are only let go of: reports leave them out."""
+
+    def handed_on(report: Report) -> Counter[object]:
+        names = {operation.id: operation.name for operation in report.operations}
+        return Counter(
+            (names[edge.producer], names[edge.consumer], *report.tensors[edge.tensor][1:5])
+            for edge in report.edges
+            if names[edge.producer] != "ttnn.from_torch"
+            if names[edge.consumer] != "ttnn.deallocate"
+        )
+
+    graph = read_graph_json(corpus(f"report_db/{name}/graph_capture.json"))
+    assert handed_on(graph) == handed_on(read_report_db(corpus(f"report_db/{name}/db.sqlite")))

@@ -220,7 +220,7 @@ NEEDS = {
     "a device, or facts that are stated of one": (
         "TTP105 TTP405 TTP406 TTP407 TTP501 TTP701 TTP702"
     ),
-    "a report database": "TTP304 TTP504 TTP505",
+    "a report database": "TTP016 TTP304 TTP504 TTP505",
     "an op table or a measured test": "TTP402",
 }
 

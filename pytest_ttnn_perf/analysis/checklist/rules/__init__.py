@@ -83,6 +83,7 @@ BY_NEEDS: Final[dict[tuple[Input, ...], tuple[str, ...]]] = {
         "ttp702_weights_not_replicated",
     ),
     (Input.REPORT,): (
+        "ttp016_operation_failed",
         "ttp304_low_l1_headroom",
         "ttp504_padded_host_transfer",
         "ttp505_output_on_compute_queue",
