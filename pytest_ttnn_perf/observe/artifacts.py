@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
 from dataclasses import replace
 from functools import reduce
+from hashlib import blake2b
+from math import prod
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from pytest_ttnn_perf._base.errors import InputError, TtnnPerfError
+from pytest_ttnn_perf._base.files import reading
 from pytest_ttnn_perf.analysis.captures.detect import ArtifactKind, kind_of, op_table_of
 from pytest_ttnn_perf.analysis.captures.device_log import read_device_log
 from pytest_ttnn_perf.analysis.captures.device_metrics import (
@@ -36,9 +40,9 @@ from pytest_ttnn_perf.analysis.captures.ttlang_perf import read_perf_summary_jso
 from pytest_ttnn_perf.analysis.captures.ttlang_sim import read_sim_stats, read_sim_trace
 from pytest_ttnn_perf.analysis.captures.validity import why_invalid
 from pytest_ttnn_perf.observe.custom_formats import read_custom_format
-from pytest_ttnn_perf.records.baseline import ops_path, split_test_id
+from pytest_ttnn_perf.records.baseline import CAPTURE, ops_path, split_test_id
 from pytest_ttnn_perf.records.hardware import Hardware
-from pytest_ttnn_perf.records.metric import KERNEL_TIME, Kind, Source
+from pytest_ttnn_perf.records.metric import KERNEL_TIME, THROUGHPUT_TIME, WALL_TIME, Kind, Source
 from pytest_ttnn_perf.records.observation import NO_ARTIFACT, Artifact, MetricObservation
 
 if TYPE_CHECKING:
@@ -63,6 +67,35 @@ def read_artifact(file: Path) -> Artifact:
             raise
         return artifact
     return ARTIFACTS[kind](file)
+
+
+#: Files have the time of the last tick of the system's clock.
+_TICK_S: Final = 0.02
+
+
+def read_attached(file: Path, *, began_s: float) -> Artifact:
+    """Return what an artifact tells; one that was there before a moment is named by its content.
+
+    Raises:
+        InputError: as ``read_artifact``.
+    """
+    artifact = read_artifact(file)
+    return named_by_content(artifact, file) if _is_older(file, began_s) else artifact
+
+
+def _is_older(file: Path, moment_s: float) -> bool:
+    with reading(file):
+        return file.stat().st_mtime < moment_s - _TICK_S
+
+
+def named_by_content(artifact: Artifact, file: Path) -> Artifact:
+    """Return what a file tells, named by its content: it says the same however often it is read."""
+    digest = blake2b(digest_size=6)
+    with reading(file), file.open("rb") as stream:
+        while part := stream.read(2**20):
+            digest.update(part)
+    name = f"{CAPTURE}{digest.hexdigest()}"
+    return replace(artifact, metrics=tuple(replace(m, capture=name) for m in artifact.metrics))
 
 
 def _op_table(file: Path) -> Artifact:
@@ -172,7 +205,11 @@ def read_recorded(root: Path, test: str) -> Artifact:
         for doubled in [kind for kind in same if kind in by_kind][1:]:
             del by_kind[doubled]
     try:
-        read = {file: read_artifact(file) for group in by_kind.values() for file in group}
+        read = {
+            file: named_by_content(read_artifact(file), file)
+            for group in by_kind.values()
+            for file in group
+        }
         custom = {file: read_custom_format(file) for file in files if file not in kinds}
     except TtnnPerfError as error:
         return _nothing(str(error))
@@ -199,6 +236,60 @@ def _told_twice(read: Mapping[Path, Artifact]) -> str | None:
     return None
 
 
+def hardware_of(artifact: Artifact) -> Hardware | None:
+    """Return the hardware that an artifact tells; None where it tells nothing of it."""
+    if not (artifact.arch or artifact.board or artifact.devices):
+        return None
+    mesh = f"1x{artifact.devices or 1}"
+    return Hardware(artifact.arch or _UNKNOWN, artifact.board or _UNKNOWN, mesh)
+
+
+#: What this machine's clock told, also without a warm-up.
+_BY_THE_CLOCK: Final = frozenset({WALL_TIME, THROUGHPUT_TIME, "call_time"})
+
+
+def on_hardware_told(observation: Observation, artifact: Artifact) -> Observation:
+    """Return an observation of a test that opened no device as one of the hardware it was told of.
+
+    What this machine took is gated beside captures made meanwhile. Beside one that was there
+    before, which may be of any machine, it is recorded only.
+    """
+    hardware = hardware_of(artifact)
+    if hardware is None or artifact.arch is None:
+        return observation
+    metrics = observation.metrics
+    if any(observed.capture is not None for observed in metrics.values()):
+        note = f"of this machine, while the capture is of {hardware.key}: recorded only"
+        metrics = {
+            name: replace(observed, gated=False, note=observed.note or note)
+            if observed.warmup or name in _BY_THE_CLOCK
+            else observed
+            for name, observed in metrics.items()
+        }
+    return replace(observation, metrics=metrics, hardware=hardware)
+
+
+def other_hardware(opened: Hardware, artifact: Artifact) -> str | None:
+    """Say that an artifact cannot be of the device that a test opened; None if it may be."""
+    told = hardware_of(artifact)
+    if told is None:
+        return None
+    if artifact.arch is not None and artifact.arch.lower() != opened.arch.lower():
+        found = f"a capture of {artifact.arch}"
+    elif artifact.devices is not None and artifact.devices > _devices_of(opened):
+        found = f"a capture of {artifact.devices} devices"
+    else:
+        return None
+    return (
+        f"{found} is attached, and the test opened {opened.key}: attach one of that hardware, or "
+        "gate it in a test of its own that opens no device"
+    )
+
+
+def _devices_of(hardware: Hardware) -> int:
+    return prod(int(extent) for extent in re.findall(r"\d+", hardware.mesh or "1"))
+
+
 def without_own_times(observation: Observation, artifact: Artifact) -> Observation:
     """Return an observation as one of the recorded hardware.
 
@@ -209,11 +300,7 @@ def without_own_times(observation: Observation, artifact: Artifact) -> Observati
         for name, observed in observation.metrics.items()
         if observed.metric.source is not Source.WALL or not observed.metric.compared_by_ratio
     }
-    hardware = None
-    if artifact.arch or artifact.board or artifact.devices:
-        mesh = f"1x{artifact.devices or 1}"
-        hardware = Hardware(artifact.arch or _UNKNOWN, artifact.board or _UNKNOWN, mesh)
-    return replace(observation, metrics=metrics, hardware=hardware)
+    return replace(observation, metrics=metrics, hardware=hardware_of(artifact))
 
 
 def _places(root: Path, test: str) -> Iterator[Path]:

@@ -239,7 +239,13 @@ class BesideDevices(Instruments):
         """Return the observation as one of the device that the test used."""
         used = self.devices.used
         if used is None:
-            return observation
+            return Instruments.complete(self, observation, artifact)
+        if artifact.arch or artifact.devices:
+            from pytest_ttnn_perf.observe.artifacts import other_hardware
+
+            problem = other_hardware(used.hardware, artifact)
+            if problem is not None:
+                observation = replace(observation, problems=(*observation.problems, problem))
         return replace(
             _without_gated_times(observation) if used.hardware.simulated else observation,
             hardware=used.hardware,

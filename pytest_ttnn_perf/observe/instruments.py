@@ -72,9 +72,13 @@ class Instruments:
         """Return what is known of an error that ended a test; None for nothing."""
         return None
 
-    def complete(self, observation: Observation, artifact: Artifact) -> Observation:  # noqa: ARG002
+    def complete(self, observation: Observation, artifact: Artifact) -> Observation:
         """Return an observation with what is known of the hardware."""
-        return observation
+        if artifact.arch is None:
+            return observation
+        from pytest_ttnn_perf.observe.artifacts import on_hardware_told
+
+        return on_hardware_told(observation, artifact)
 
 
 class Replaying(Instruments):

@@ -72,7 +72,7 @@ class Observer:
     """Collects what one test measures.
 
     ``instruments`` are what it measures with; ``turn`` waits for other processes that measure at
-    the same time.
+    the same time. The test's set-up began at ``began_s``, by the clock.
     """
 
     test: str
@@ -80,6 +80,7 @@ class Observer:
     run: Settings
     instruments: Instruments = field(default_factory=Instruments)
     turn: Turn = field(default_factory=nullcontext)
+    began_s: float = 0.0
     _series: SeriesTable = field(default_factory=SeriesTable)
     _facts: dict[str, Scalar] = field(default_factory=dict)
     _artifact: Artifact = NO_ARTIFACT
@@ -230,10 +231,10 @@ class Observer:
         __tracebackhide__ = True
         if not self.instruments.takes_artifacts:
             return
-        from pytest_ttnn_perf.observe.artifacts import read_artifact
+        from pytest_ttnn_perf.observe.artifacts import read_attached
 
         try:
-            artifact = read_artifact(file)
+            artifact = read_attached(file, began_s=self.began_s)
         except TtnnPerfError as error:
             # A mistake in the test, or in its files: where we found it helps nobody.
             raise error.with_traceback(None) from None

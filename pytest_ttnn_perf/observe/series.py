@@ -39,7 +39,8 @@ EVERY: Final = "*"
 class Series:
     """A metric with the samples it has so far; none of them counts if some were ``lost``.
 
-    ``origin`` is what told it, if that is a capture and not the test itself.
+    ``origin`` is what told it, if that is a capture and not the test itself; ``capture`` names one
+    that was there before the test.
     """
 
     metric: Metric
@@ -49,6 +50,7 @@ class Series:
     note: str | None = None
     lost: str | None = None
     origin: str | None = None
+    capture: str | None = None
     at_least: float | None = None
     at_most: float | None = None
 
@@ -146,6 +148,7 @@ def _observed(item: Series, settings: TestSettings, *, target: float | None) -> 
         ),
         gated=item.gated,
         note=item.lost or item.note,
+        capture=item.capture,
     )
 
 
@@ -238,7 +241,7 @@ class SeriesTable(dict[str, Series]):
                 doubled.setdefault(known.origin or "record", []).append(observed.metric.name)
                 continue
             series = self.of(observed.metric, gated=observed.gated)
-            series.origin = origin
+            series.origin, series.capture = origin, observed.capture
             series.gated |= observed.gated
             series.samples.extend(observed.samples)
             series.note = observed.note

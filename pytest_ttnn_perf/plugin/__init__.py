@@ -43,6 +43,8 @@ from pytest_ttnn_perf._base.configuration import (  # noqa: E402 (is not to be r
 )
 
 OBSERVER: pytest.StashKey[Observer] = pytest.StashKey()
+#: When the set-up of a test began, by the clock.
+BEGAN: pytest.StashKey[float] = pytest.StashKey()
 #: Where several processes measure at once: the turn that each timed section waits for.
 TURN: pytest.StashKey[Turn] = pytest.StashKey()
 #: What the tests of this process are measured with.
@@ -153,5 +155,6 @@ def observer_for(item: pytest.Item) -> Observer:
     observer = kind(item.nodeid, test_settings(item, settings), settings)
     observer.turn = item.config.stash.get(TURN, observer.turn)
     observer.instruments = item.config.stash.get(INSTRUMENTS, observer.instruments)
+    observer.began_s = item.stash.get(BEGAN, observer.began_s)
     item.stash[OBSERVER] = observer
     return observer

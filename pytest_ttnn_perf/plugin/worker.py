@@ -14,7 +14,7 @@ import pytest
 
 from pytest_ttnn_perf._base.text import text_of
 from pytest_ttnn_perf.observe.instruments import error_text
-from pytest_ttnn_perf.plugin import INSTRUMENTS, OBSERVER, observer_for
+from pytest_ttnn_perf.plugin import BEGAN, INSTRUMENTS, OBSERVER, observer_for
 from pytest_ttnn_perf.plugin.hook_calls import with_hardware
 from pytest_ttnn_perf.plugin.reports import place_of
 from pytest_ttnn_perf.plugin.settings import (
@@ -61,6 +61,7 @@ class Worker:
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtest_setup(self, item: pytest.Item) -> None:
         """Start anew: a test that is run again must not add to what it observed before."""
+        item.stash[BEGAN] = time()
         if OBSERVER in item.stash:
             del item.stash[OBSERVER]
         instruments = item.config.stash.get(INSTRUMENTS, None)

@@ -33,6 +33,8 @@ class Session(NamedTuple):
     empty where that is not known, as in files of format 1: such sessions count as one run on each
     side of the last accept.
 
+    A capture that was there before the test stands for its run: in all runs it is the same.
+
     A tuple, as it is in the file: the gate turns thousands of them into columns.
     """
 
@@ -40,6 +42,10 @@ class Session(NamedTuple):
     mad: float
     n: int
     run: str = ""
+
+
+#: What stands before the content of a capture in the name of its session's run.
+CAPTURE: Final = "capture-"
 
 
 @dataclass(frozen=True, slots=True)

@@ -94,7 +94,8 @@ class MetricObservation:
 
     ``machine`` is, once there are ``confirmations``, how much worse tests that were not suspect
     were in the first pass and in each confirm pass than their baselines say (0.05 = 5 %); None for
-    a pass that has nothing to tell it by.
+    a pass that has nothing to tell it by. ``capture`` names, by its content, the file that samples
+    were read from, if it was there before the test: they are the same however often it is read.
     """
 
     metric: Annotated[Metric, INLINE]
@@ -105,6 +106,7 @@ class MetricObservation:
     limits: Annotated[Limits, INLINE] = NO_LIMITS
     gated: Omit[bool] = True
     note: Omit[str | None] = None
+    capture: Omit[str | None] = None
 
 
 @dataclass(frozen=True, slots=True)

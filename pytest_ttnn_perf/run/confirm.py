@@ -59,6 +59,7 @@ def in_question(
         if verdict.metric.compared_by_ratio
         # What was recorded is the same however often it is read; Tracy reports at its end alone.
         and verdict.metric.source not in MEASURED_ONCE
+        and not _is_static(observation, verdict)
         # A part is accepted with its total, and that is what is measured again.
         and verdict.reason is not Reason.EXPLAINS
         and (
@@ -67,6 +68,12 @@ def in_question(
         )
         and len(observation.metrics[verdict.metric.name].confirmations) < passes
     )
+
+
+def _is_static(observation: Observation, verdict: Verdict) -> bool:
+    """Tell whether a metric was read from a file that is the same however often it is read."""
+    observed = observation.metrics.get(verdict.metric.name)
+    return observed is not None and observed.capture is not None
 
 
 #: What more measurements may turn into the other.

@@ -12,6 +12,7 @@ from pytest_ttnn_perf._base.dataclass import dataclass
 from pytest_ttnn_perf._base.errors import TtnnPerfError
 from pytest_ttnn_perf.gate.judge import DEFAULT_POLICY, session_of
 from pytest_ttnn_perf.records.baseline import (
+    CAPTURE,
     MAX_SESSIONS,
     Accepted,
     MetricBaseline,
@@ -131,7 +132,8 @@ def sessions_of(records: Iterable[tuple[str, JudgedTest]]) -> Mapping[str, tuple
     for run, judged in records:
         for name, observed in judged.observation.metrics.items():
             taken = filter(None, (observed.samples, *observed.confirmations))
-            sessions = (session_of(observed, samples, run) for samples in taken)
+            its_run = observed.capture or run
+            sessions = (session_of(observed, samples, its_run) for samples in taken)
             found[name] = (*found.get(name, ()), *sessions)
     return found
 
@@ -151,7 +153,7 @@ def sessions_to_append(
             name = verdict.metric.name
             observed = judged.observation.metrics.get(name)
             if observed is not None and _adds_a_session(verdict, observed):
-                added = session_of(observed, observed.samples, run)
+                added = session_of(observed, observed.samples, observed.capture or run)
                 found[name] = (*found.get(name, ()), added)
     return found
 
@@ -258,6 +260,9 @@ def _change_metric(
         # only, the one with more of them: two would tell the step between them.
         before = max(stored.current, stored.sessions[: stored.since], key=_runs_and_sessions)
         return MetricBaseline(metric, (*before, *added[:MAX_SESSIONS]), since=len(before))
+    # A capture that is read again tells nothing more.
+    known = {session.run for session in stored.current if session.run.startswith(CAPTURE)}
+    added = tuple(session for session in added if session.run not in known)
     # Many sessions of one run, as a calibration has them, leave room for those of other runs.
     room = MAX_SESSIONS - len({session.run for session in stored.current})
     return replace(stored, sessions=(*stored.sessions, *added[: max(room, 0)]))

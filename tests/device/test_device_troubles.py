@@ -264,3 +264,33 @@ def test_a_capture_attached_beside_the_profiler_is_an_error_that_names_both(rig:
         "device_kernel_time and 2 more: told by attach('other.csv') and by what the run observed "
         "itself; leave out one of them: an attach, or the profiler with --ttnn-perf-profiler off"
     )
+
+
+ATTACHING = """
+    import ttnn
+
+    def test_other(ttnn_perf, device):
+        ttnn_perf.attach("capture.csv")
+        ttnn_perf.measure(lambda: ttnn.synchronize_device(device))
+"""
+
+
+@pytest.mark.parametrize(
+    ("cells", "found"),
+    [
+        ({"DEVICE ARCH": "blackhole"}, "a capture of blackhole"),
+        ({"DEVICE ID": "1"}, "a capture of 2 devices"),
+    ],
+)
+def test_a_capture_of_other_hardware_than_the_test_opened(
+    tmp_path: Path, cells: dict[str, str], found: str
+) -> None:
+    rig = Rig(tmp_path).write(conftest=CONFTEST, test_models=ATTACHING)
+    rows = [op("Matmul", 100_000, cells), op("Matmul", 100_000, {**cells, "DEVICE ID": "0"})]
+    (rig.project / "capture.csv").write_text(capture(*rows))
+
+    ran = rig.pytest(play(), *UPDATE, "--ttnn-perf-profiler=off")
+
+    assert ran.code == 1
+    assert f"{found} is attached, and the test opened wormhole_b0-n150-1x1" in ran.text
+    assert not (rig.project / "baselines").exists()

@@ -27,6 +27,7 @@ _FEWEST_OPS: Final = 8
 _FEWEST_KINDS: Final = 2
 #: Of real captures, the most common duration is that of one op in a hundred, mostly.
 MOST_ALIKE: Final = 0.9
+_MOST_KINDS: Final = 0.5
 
 
 def why_invalid(table: OpTable, file: str | None = None) -> str | None:
@@ -71,16 +72,25 @@ def different_replays(table: OpTable) -> str | None:
 
 
 class Alike(NamedTuple):
-    """The most common duration of the ops of devices, and how many of all ``ops`` have it."""
+    """The most common duration of the ops of devices, and how many of all ``ops`` have it.
+
+    ``kinds`` is the part of the kinds of ops that have it.
+    """
 
     duration_ns: float
     having_it: int
     ops: int
+    kinds: float
 
     @property
     def share(self) -> float:
         """The part of the ops that has it."""
         return self.having_it / self.ops
+
+    @property
+    def is_made_up(self) -> bool:
+        """Whether nearly all ops have it, and not only one kind that runs very often."""
+        return self.share >= MOST_ALIKE and self.kinds > _MOST_KINDS
 
 
 def most_common_duration(table: OpTable) -> Alike | None:
@@ -91,13 +101,15 @@ def most_common_duration(table: OpTable) -> Alike | None:
     if len(ran) < _FEWEST_OPS or len({kind for kind, _ in ran}) < _FEWEST_KINDS:
         return None
     ((duration_ns, count),) = Counter(kernel_ns for _, kernel_ns in ran).most_common(1)
-    return Alike(duration_ns, count, len(ran))
+    all_kinds = {kind for kind, _ in ran}
+    kinds = {kind for kind, kernel_ns in ran if kernel_ns == duration_ns}
+    return Alike(duration_ns, count, len(ran), len(kinds) / len(all_kinds))
 
 
 def alike_durations(table: OpTable) -> str | None:
     """Say that ops of different kinds all took the same time: that was not measured."""
     alike = most_common_duration(table)
-    if alike is None or alike.share < MOST_ALIKE:
+    if alike is None or not alike.is_made_up:
         return None
     return (
         f"{alike.having_it} of {alike.ops} ops took exactly {alike.duration_ns:g} ns: not measured"

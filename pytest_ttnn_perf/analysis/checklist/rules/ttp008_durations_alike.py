@@ -21,7 +21,7 @@ def durations_alike(ops: OpTable) -> Answer:
 
     ## What it finds
     The most common kernel duration, as a share of the ops that have it, where there are at least
-    eight ops of at least two kinds.
+    eight ops of at least two kinds, and more than half of the kinds have it.
 
     ## Why it matters
     A matmul and a slice do not take the same number of nanoseconds. Such numbers were filled in, by
@@ -40,7 +40,7 @@ def durations_alike(ops: OpTable) -> Answer:
     alike = most_common_duration(ops)
     if alike is None:
         return Answer.not_applicable("fewer than 8 ops, or all of one kind")
-    if alike.share < _SHARE.value:
+    if not alike.is_made_up:
         return _SHARE.clean(alike.share)
     told = f"{percent(alike.share)} of {alike.ops} ops took exactly the same time: not measured"
     return _SHARE.found(alike.share, told, [Evidence("the time of each", alike.duration_ns, "ns")])
