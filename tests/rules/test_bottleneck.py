@@ -157,6 +157,28 @@ def test_ops_that_compute_all_the_time() -> None:
     )
 
 
+def test_what_binds_together_is_said_together() -> None:
+    rows = [matmul(150_000), matmul(1.1e6, cores=1)]
+    beside = op("Unary", [SMALL], [SMALL], ns=1.15e6)
+    found = bottleneck_of(Subject(ops=table(*rows, beside)))
+    assert found is not None
+    assert found.kind is BottleneckKind.COMPUTE
+    assert found.value == pytest.approx(1.25 / 2.4)
+    assert found.sentence == (
+        "compute-bound: 45.8 % of the kernel time goes into ops at 65.0 % or more of what their "
+        "cores compute, 6.2 % into ops that use 65.0 % or more of the DRAM bandwidth"
+    )
+
+
+def test_weights_are_no_excess_traffic() -> None:
+    # They are read once: what comes next reads as well what the matmul made, and is small.
+    made = tensor(1, 1, 32, 4096)
+    row = op("Matmul", [made, WEIGHTS], [made], ns=150_000, fidelity="HiFi4")
+    found = bottleneck_of(Subject(ops=table(row, row, row)))
+    assert found is not None
+    assert found.kind is BottleneckKind.MEMORY
+
+
 def test_ops_that_come_near_nothing() -> None:
     assert bottleneck_of(Subject(ops=table(matmul(1e6)))) == Bottleneck(
         BottleneckKind.SLOW,

@@ -12,10 +12,11 @@ from pytest_ttnn_perf.analysis.checklist.kernels import kernels_of, roofline_of
 from pytest_ttnn_perf.analysis.checklist.op_times import (
     ops_like,
 )
+from pytest_ttnn_perf.analysis.checklist.operands import weights_by_row
 from pytest_ttnn_perf.analysis.checklist.rule import Limit
 from pytest_ttnn_perf.analysis.checklist.runner import rule_of
 from pytest_ttnn_perf.analysis.ops.regions import step_of
-from pytest_ttnn_perf.analysis.ops.roofline import BOUND_FROM, Bound, rooflines
+from pytest_ttnn_perf.analysis.ops.roofline import BOUND_FROM, Bound, rooflines, size_of
 from pytest_ttnn_perf.records.finding import ModelKind, Progress, RuleOutcome, Severity, State, Step
 from pytest_ttnn_perf.records.ops import Category, category_of
 
@@ -277,7 +278,8 @@ def _excess(log: TtlangLog, balance: Answer) -> Bottleneck | None:
 
 def _of_ops(table: OpTable, ask: _Ask) -> Bottleneck | None:
     """Return what the ops of a step run into: DRAM, what cores compute, too few cores, or none."""
-    times = _times_by_bound(step_of(table))
+    step = step_of(table)
+    times = _times_by_bound(step)
     whole = sum(times.values())
     if not whole:
         return None
@@ -285,7 +287,9 @@ def _of_ops(table: OpTable, ask: _Ask) -> Bottleneck | None:
     by_compute = (times[Bound.COMPUTE] + times[Bound.BOTH]) / whole
     bound = by_dram + by_compute - times[Bound.BOTH] / whole
     if bound > _MOST.value and by_dram >= by_compute:
-        hot = _as_bottleneck(BottleneckKind.DRAM_TRAFFIC, ask(_HOT_DATA_IN_DRAM))
+        hot = None
+        if _moves_more_than_weights(step):
+            hot = _as_bottleneck(BottleneckKind.DRAM_TRAFFIC, ask(_HOT_DATA_IN_DRAM))
         return hot or _bound(BottleneckKind.MEMORY, by_dram, (BottleneckKind.COMPUTE, by_compute))
     if bound > _MOST.value:
         return _bound(BottleneckKind.COMPUTE, by_compute, (BottleneckKind.MEMORY, by_dram))
@@ -299,6 +303,17 @@ def _times_by_bound(step: OpTable) -> Mapping[Bound | None, float]:
     for line in rooflines(step):
         times[line.bound] += line.kernel_ns
     return times
+
+
+def _moves_more_than_weights(step: OpTable) -> bool:
+    """Tell whether most of what ops that DRAM binds move are activations."""
+    weights = weights_by_row(step)
+    moved = [
+        (line.work.dram_bytes or 0.0, size_of(weights[row]) if row in weights else 0.0)
+        for row, line in enumerate(rooflines(step))
+        if line.bound in {Bound.DRAM, Bound.BOTH}
+    ]
+    return sum(each for each, _ in moved) > 2 * sum(each for _, each in moved)
 
 
 def _bound(
