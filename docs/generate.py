@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import importlib.util
 import os
 import re
 import sys
@@ -26,6 +27,7 @@ DOCS: Final = Path(__file__).parent
 OPTIONS_PAGE: Final = Path("reference", "options.md")
 RULES_FOLDER: Final = Path("rules")
 CORPUS_PAGE: Final = RULES_FOLDER / "corpus.md"
+SAVINGS_PAGE: Final = RULES_FOLDER / "savings.md"
 
 INTRODUCTION: Final = """\
 # Options
@@ -50,7 +52,8 @@ that matters, what to do, when it is no problem, where it looks, and its limits.
 
 [Use the checklist](../how-to/use-the-checklist.md) tells how to run them, change their limits and
 waive them, [The checklist](../explanation/checklist.md) what their answers mean. How often each
-answers what, over real captures, is in [Rules over the corpus](corpus.md).
+answers what, over real captures, is in [Rules over the corpus](corpus.md); what their estimates of
+savings are worth, in [Savings, estimated and gained](savings.md).
 """
 
 CORPUS_INTRODUCTION: Final = """\
@@ -132,12 +135,23 @@ def _corpus_row(code: str, name: str, found: Mapping[tuple[str, RuleOutcome], in
     return f"| [{code}]({code}.md) | {name} | {counts} |"
 
 
+def savings_page() -> str | None:
+    """Hold estimates of savings beside what was gained; None where there is no corpus."""
+    spec = importlib.util.spec_from_file_location("docs_savings", DOCS / "savings.py")
+    assert spec is not None
+    assert spec.loader is not None
+    savings = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(savings)
+    text: str | None = savings.page(corpus_folder() / "ops_perf")
+    return text
+
+
 def generated_pages() -> dict[Path, str]:
     """Return every page that follows from the code, by its place; the corpus's where it is."""
     pages = {OPTIONS_PAGE: options_page(), RULES_FOLDER / "index.md": rules_index()}
     pages |= {RULES_FOLDER / f"{page.code}.md": page.markdown() for page in rule_pages()}
-    corpus = corpus_page()
-    return pages if corpus is None else {**pages, CORPUS_PAGE: corpus}
+    of_corpus = {CORPUS_PAGE: corpus_page(), SAVINGS_PAGE: savings_page()}
+    return {**pages, **{place: text for place, text in of_corpus.items() if text is not None}}
 
 
 def main(arguments: Sequence[str] | None = None, *, docs: Path = DOCS) -> int:

@@ -10,9 +10,9 @@ from tests.rules.tables import Op, Tensor, op, table, tensor
 ask = Ask("TTP311")
 LIMIT = limit(0.02, "of a step")
 ROW = tensor(1, 1, 32, 4096, memory="L1_WIDTH_SHARDED")
-#: 17,825,792 bytes: 61,895 ns at the 288 GB/s of Wormhole, 82,527 ns at three quarters of that.
+#: 17,825,792 bytes: 61,895 ns at the 288 GB/s of Wormhole, 68,772 ns at nine tenths of that.
 WEIGHTS = tensor(1, 1, 4096, 4096, dtype="BFLOAT8_B")
-SHARDED_NS = 17_825_792 / 288 / 0.75 + 2_000
+SHARDED_NS = 17_825_792 / 288 / 0.9 + 5_000
 REUSE = "{'program_config': 'MatmulMultiCoreReuseMultiCast1DProgramConfig(in0_block_w=2)'}"
 SHARDED = (
     "{'program_config': 'MatmulMultiCoreReuseMultiCastDRAMShardedProgramConfig(in0_block_w=2)'}"
@@ -35,7 +35,7 @@ def test_far_below_the_bandwidth() -> None:
     )
     assert ask.saving(ops=ops) == (
         saved,
-        "120.0 µs − 84.5 µs, what DRAM-sharded weights take at 75.0 % of 288 GB/s or of 12 cores",
+        "120.0 µs − 73.8 µs: 90.0 % of 288 GB/s or 80.0 % of 12 cores, and 5 µs",
     )
 
 
@@ -44,12 +44,21 @@ def test_far_below_the_bandwidth() -> None:
     [
         matmul(120_000.0, attributes=SHARDED),
         matmul(SHARDED_NS),
+        matmul(17_825_792 / 288 / 0.75),
         matmul(120_000.0, rows=tensor(1, 1, 64, 4096)),
         matmul(120_000.0, weights=tensor(1, 8, 4096, 4096)),
         matmul(1_000.0),
         matmul(120_000.0, weights=WEIGHTS._replace(memory="L1_INTERLEAVED")),
     ],
-    ids=["DRAM-sharded", "as fast as that", "many rows", "a batch", "stale shapes", "in L1"],
+    ids=[
+        "DRAM-sharded",
+        "as fast as that",
+        "not far below",
+        "many rows",
+        "a batch",
+        "stale shapes",
+        "in L1",
+    ],
 )
 def test_matmuls_that_have_nothing_to_gain(other: Op) -> None:
     assert ask(ops=table(other)) == LIMIT.clean(0.0)
@@ -57,7 +66,7 @@ def test_matmuls_that_have_nothing_to_gain(other: Op) -> None:
 
 def test_on_blackhole_eight_cores_do_not_keep_up_with_bfloat4() -> None:
     weights = WEIGHTS._replace(dtype="BFLOAT4_B")
-    computing = 2 * 32 * 4096 * 4096 / (8 * 5.5296 * 1000) / 0.75 + 2_000
+    computing = 2 * 32 * 4096 * 4096 / (8 * 5.5296 * 1000) / 0.8 + 5_000
     assert ask(ops=table(matmul(computing, weights), arch="blackhole")) == LIMIT.clean(0.0)
     saved, _ = ask.saving(ops=table(matmul(computing + 5_000, weights), arch="blackhole"))
     assert saved == pytest.approx(5_000)

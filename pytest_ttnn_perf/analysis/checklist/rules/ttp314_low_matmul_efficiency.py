@@ -35,7 +35,7 @@ def low_matmul_efficiency(
     *,
     share: Limit = Limit(0.02, "of a step", WORTH),
     efficiency: Limit = Limit(
-        0.5, "of the roofline", "ttnn-visualizer-cli calls less low; real models: 2 to 81 %"
+        0.5, "of the roofline", "ttnn-visualizer-cli calls less low; real models: 2 to 89 %"
     ),
 ) -> Answer:
     """Matmuls take much longer than they have to.

@@ -27,7 +27,7 @@ def low_conv_efficiency(
     *,
     share: Limit = Limit(0.02, "of a step", WORTH),
     efficiency: Limit = Limit(
-        0.5, "of the roofline", "ttnn-visualizer-cli calls less low; real: 17 to 90 %"
+        0.5, "of the roofline", "ttnn-visualizer-cli calls less low; real: 9 to 68 %"
     ),
 ) -> Answer:
     """Convolutions take much longer than they have to.
