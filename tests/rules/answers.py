@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pytest_ttnn_perf.analysis.checklist.rule import Answer, Limit
 from pytest_ttnn_perf.analysis.checklist.runner import rule_of, run_rules
@@ -27,6 +27,13 @@ def limit(value: float, unit: str) -> Limit:
     return Limit(value, unit, "")
 
 
+class Saved(NamedTuple):
+    """The saving of a finding; None for one that says none."""
+
+    ns: Any
+    arithmetic: str | None
+
+
 @dataclass(frozen=True)
 class Ask:
     """Asks the rule of a code about a subject, or about one with the parts that are given."""
@@ -47,11 +54,11 @@ class Ask:
             finding.evidence,
         )
 
-    def saving(self, subject: Subject = NOTHING, **parts: Any) -> tuple[Any, str | None]:
-        """Return what a finding would save of a step, and how that comes about."""
+    def saving(self, subject: Subject = NOTHING, **parts: Any) -> Saved:
+        """Return what it would save of a step, in ns, and by which arithmetic."""
         rule = rule_of(self.code).with_limits(**self.limits)
         (finding,) = run_rules([rule], replace(subject, **parts))
-        return finding.saving_ns, finding.arithmetic
+        return Saved(finding.saving_ns, finding.arithmetic)
 
     def with_limits(self, **limits: float) -> Ask:
         """Return the same with limits that a user sets."""

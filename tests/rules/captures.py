@@ -9,6 +9,7 @@ from functools import cache
 from pytest_ttnn_perf.analysis.captures.ops_csv import read_ops_csv
 from pytest_ttnn_perf.analysis.captures.report_db import read_report_db
 from pytest_ttnn_perf.analysis.captures.ttlang_log import read_ttlang_log
+from pytest_ttnn_perf.analysis.ops.regions import region_table, regions_of
 from pytest_ttnn_perf.records.finding import Subject
 from tests.harness.corpus import corpus, corpus_folder
 
@@ -34,6 +35,16 @@ def without_chip(name: str) -> Subject:
     ops = ops_of(name).ops
     assert ops is not None
     return Subject(ops=replace(ops, arch=None))
+
+
+@cache
+def region_of(name: str, region: str | None = None) -> Subject:
+    """Return a region of a capture, by its name; the only one without."""
+    table = ops_of(name).ops
+    assert table is not None
+    found = {each.name: each for each in regions_of(table).regions}
+    (chosen,) = found.values() if region is None else (found[region],)
+    return Subject(ops=region_table(table, chosen), region=chosen.name)
 
 
 def report_of(name: str) -> Subject:

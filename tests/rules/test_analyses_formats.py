@@ -144,8 +144,8 @@ def test_layout() -> None:
         "layout",
         "layouts of tensors, and conversions",
         figures=(
-            Figure("conversions (TTP203)", 0.1, "of kernel time"),
-            Figure("computing on rows (TTP201)", 0.2, "of kernel time"),
+            Figure("conversions that can go (TTP203)", 0.0, "of a step"),
+            Figure("in tiles instead of rows (TTP201)", 0.01, "of a step"),
         ),
         sections=(
             section(

@@ -23,7 +23,7 @@ def test_sharding() -> None:
     assert SHARDING.analysis(Subject(ops=ops)) == Analysis(
         "sharding",
         "memory layouts of operands and activations",
-        figures=(Figure("interleaved activations (TTP301)", 1 / 3, "of activation bytes"),),
+        figures=(Figure("interleaved activations", 1 / 3, "of activation bytes"),),
         sections=(
             section(
                 "operands",
@@ -76,7 +76,7 @@ def test_reshards_by_cost_and_in_the_report() -> None:
         "reshards",
         "ops that only cut tensors anew",
         figures=(
-            Figure("moving tensors (TTP302)", 0.4, of),
+            Figure("moves that can go (TTP302)", 0.3, "of a step"),
             Figure("moves in the report (TTP302)", 2.0, "reshards"),
         ),
         sections=(
@@ -125,7 +125,7 @@ def reported() -> tuple[Section, ...]:
 
 def test_reshards_of_a_report_alone() -> None:
     found = RESHARDS.analysis(Subject(report=report(MOVES)))
-    assert found.figures == (Figure("moving tensors (TTP302)", 2.0, "reshards"),)
+    assert found.figures == (Figure("moves that can go (TTP302)", 2.0, "reshards"),)
     assert found.sections == reported()
 
 

@@ -200,18 +200,19 @@ def test_devices() -> None:
     ops = table(
         op(BINARY, [CUT], ns=300.0),
         op(BINARY, [CUT], ns=100.0, device=1),
-        op("AllGatherDeviceOperation", [CUT], ns=400.0, device=1),
+        op("AllGatherDeviceOperation", [CUT], ns=100.0),
+        op("AllGatherDeviceOperation", [CUT], ns=300.0, device=1),
     )
     assert DEVICES.analysis(Subject(ops=ops)) == Analysis(
         "devices",
         "kernel time by device, and collectives",
         figures=(
-            Figure("collectives (TTP703)", 0.5, TIME),
-            Figure("slowest device (TTP704)", 0.5, "above the mean"),
+            Figure("fewer, narrower exchanges (TTP703)", 0.0, "of a step"),
+            Figure("even work on all devices (TTP704)", 0.25, "of a step"),
         ),
         sections=(
             section(
-                "devices", "ns", TIME, ("device 1", 500.0, 0.625, 2), ("device 0", 300.0, 0.375)
+                "devices", "ns", TIME, ("device 0", 400.0, 0.5, 2), ("device 1", 400.0, 0.5, 2)
             ),
             section(
                 "devices without collectives",
@@ -220,37 +221,40 @@ def test_devices() -> None:
                 ("device 0", 300.0, 0.75),
                 ("device 1", 100.0, 0.25),
             ),
-            section("collectives", "ns", TIME, ("AllGather 1x1x32x32", 400.0, 0.5)),
+            section("collectives", "ns", TIME, ("AllGather 1x1x32x32", 400.0, 0.5, 2)),
         ),
     )
 
 
 def test_bottlenecks() -> None:
-    ops = table(op(BINARY, [CUT], ns=9000.0, cores=8), op("Softmax", [CUT], ns=6000.0, cores=8))
+    wide = tensor(1, 1, 32, 2048, memory="L1_INTERLEAVED")
+    add = op(BINARY, [wide, wide], [wide], ns=90_000.0, cores=8)
+    ops = table(add, op("Softmax", [CUT], ns=60_000.0, cores=8))
     found = BOTTLENECKS.analysis(Subject(ops=ops))
     assert found.figures == (
-        Figure("bottleneck, underutilised cores", 0.125, "of cores"),
-        Figure("its limit", 0.5, "of cores"),
+        Figure("bottleneck, underutilised cores", 0.525, "of a step"),
+        Figure("its limit", 0.2, "of a step"),
     )
     assert found.sections == (
         section(
             "kinds of work",
             "ns",
             TIME,
-            ("elementwise", 9000.0, 0.6),
-            ("norm and reduce", 6000.0, 0.4),
+            ("elementwise", 90_000.0, 0.6),
+            ("norm and reduce", 60_000.0, 0.4),
         ),
-        section("op codes", "ns", TIME, ("BinaryNg", 9000.0, 0.6), ("Softmax", 6000.0, 0.4)),
+        section("op codes", "ns", TIME, ("BinaryNg", 90_000.0, 0.6), ("Softmax", 60_000.0, 0.4)),
         section(
             "ops",
             "ns",
             TIME,
-            ("BinaryNg 1x1x32x32", 9000.0, 0.6),
-            ("Softmax 1x1x32x32", 6000.0, 0.4),
+            ("BinaryNg 1x1x32x2048", 90_000.0, 0.6),
+            ("Softmax 1x1x32x32", 60_000.0, 0.4),
         ),
     )
     assert found.notes[0] == (
-        "underutilised cores: 12.5 % of 64 cores in use, weighted by the time of 2 ops"
+        "underutilised cores: 1 op of 90.0 µs on less than 50.0 % of the cores that have work for "
+        "them"
     )
 
 

@@ -125,24 +125,26 @@ def test_ops_that_wait_for_dram() -> None:
 
 
 def test_ops_that_fetch_activations_from_dram() -> None:
-    rows = [op("Add", [WEIGHTS], [WEIGHTS], ns=300_000) for _ in range(2)]
-    assert bottleneck_of(Subject(ops=table(*rows))) == Bottleneck(
-        BottleneckKind.DRAM_TRAFFIC,
-        "excess DRAM traffic: 50.0 % of the kernel time goes into 1 op with activations read from "
-        "DRAM",
-        0.5,
-        0.2,
-        "of kernel time",
+    passed = tensor(1, 1, 2048, 2048)  # 29.1 µs at full bandwidth
+    rows = [op("Add", [passed], [passed], ns=60_000) for _ in range(2)]
+    found = bottleneck_of(Subject(ops=table(*rows)))
+    assert found is not None
+    assert (found.kind, found.limit, found.unit) == (BottleneckKind.DRAM_TRAFFIC, 0.2, "of a step")
+    assert found.value == pytest.approx(0.9 * 2 * 29_127 / 120_000, rel=1e-3)
+    assert found.sentence == (
+        "excess DRAM traffic: 16.00 MiB of activations go through DRAM, in 2 ops: up to 43.7 % of "
+        "a step"
     )
 
 
 def test_ops_on_few_cores() -> None:
     assert bottleneck_of(Subject(ops=table(matmul(1e6, cores=8)))) == Bottleneck(
         BottleneckKind.CORES,
-        "underutilised cores: 12.5 % of 64 cores in use, weighted by the time of 1 op",
-        0.125,
-        0.5,
-        "of cores",
+        "underutilised cores: 1 op of 1,000.0 µs on less than 50.0 % of the cores that have work "
+        "for them",
+        1 - 2 * 4096**2 / 288 / 0.75 / 1e6,
+        0.2,
+        "of a step",
     )
 
 

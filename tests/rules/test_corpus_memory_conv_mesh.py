@@ -8,25 +8,46 @@ from __future__ import annotations
 
 import itertools
 import re
-from collections import defaultdict
+from typing import TYPE_CHECKING
 
 import pytest
 
-from pytest_ttnn_perf._base.text import percent
 from pytest_ttnn_perf.analysis.captures.report_db_text import attribute_flag, attribute_int
 from pytest_ttnn_perf.analysis.checklist.matmul_and_conv import flag, whole
+from pytest_ttnn_perf.analysis.ops.regions import step_of
 from pytest_ttnn_perf.records.finding import RuleOutcome
 from tests.rules.answers import Ask, clean
-from tests.rules.captures import KERNEL, TABLES, device_rows, ops_of, report_of, without_chip
+from tests.rules.captures import (
+    KERNEL,
+    TABLES,
+    device_rows,
+    ops_of,
+    region_of,
+    report_of,
+    without_chip,
+)
+
+if TYPE_CHECKING:
+    from tests.rules.tables import Op
 
 CONV = re.compile("Conv2dDeviceOperation|OptimizedConvNew")
 MOVES = re.compile("Reshard|InterleavedToSharded|ShardedToInterleaved")
 CLIP, FALCON = "blackhole_clip_encoder.csv", "falcon3_7b_tp4.csv"
+PREFILL = "gemma_31b_sliding_prefill_multichip.csv"
 OFT, OLD_OFT, DEEPSEEK = (
     "blackhole_oft_conv.csv",
     "oft_2025_09_v2.csv",
     "blackhole_deepseek_8dev.csv",
 )
+
+
+def region_step(name: str, region: str) -> list[Op]:
+    """Return the ops of one step on its slowest device."""
+    table = region_of(name, region).ops
+    assert table is not None
+    step = step_of(table)
+    by_device = [[op for op in step if op.device == device] for device in step.devices]
+    return max(by_device, key=lambda ops: sum(op.kernel_ns for op in ops))
 
 
 def time_of(chosen: list[dict[str, str]]) -> float:
@@ -45,43 +66,35 @@ def test_attributes_read_as_the_capture_reads_them(name: str) -> None:
             assert flag(text, key) == attribute_flag(text, key)
 
 
-@pytest.mark.parametrize(
-    ("name", "all_ops", "counted"), [(CLIP, 0.659, 0.617), (FALCON, 0.301, 0.165)]
-)
-def test_cores_in_use(name: str, all_ops: float, counted: float) -> None:
-    def share(chosen: list[dict[str, str]]) -> float:
-        used = sum(float(row["CORE COUNT"]) * float(row[KERNEL]) for row in chosen)
-        return used / (float(chosen[0]["AVAILABLE WORKER CORE COUNT"]) * time_of(chosen))
-
-    left = [
-        row
-        for row in device_rows(name)
-        if float(row[KERNEL]) >= 5000
-        and "DRAMSharded" not in row["ATTRIBUTES"]
-        and not re.search("AllGather|ReduceScatter", row["OP CODE"])
+def test_ops_on_one_core() -> None:
+    # Norms of 19 rows, 24 tiles wide, of two encoders with 25 norms each.
+    norms = [
+        float(row[KERNEL])
+        for row in device_rows(CLIP)
+        if "LayerNorm" in row["OP CODE"] and row["CORE COUNT"] == "1"
     ]
-    assert share(device_rows(name)) == pytest.approx(all_ops, abs=5e-4)
-    assert share(left) == pytest.approx(counted, abs=5e-4)
-    assert Ask("TTP305")(ops_of(name)).value == pytest.approx(share(left))
+    evidence = {each.subject: each.value for each in Ask("TTP305")(ops_of(CLIP)).evidence}
+    assert len(norms) == 50
+    saved = sum(time - max(time / 24, 5_000) for time in norms)
+    assert evidence["50 x LayerNorm 1x1x19x768 on 1 of 24 cores"] == pytest.approx(saved)
 
 
-def test_cores_in_use_by_all_ops() -> None:
-    # It has neither collectives nor DRAM-sharded matmuls, so that only short ops are left out.
-    assert Ask("TTP305").with_limits(shortest_us=0)(ops_of(CLIP)).value == pytest.approx(
-        0.659, abs=5e-4
-    )
-
-
-@pytest.mark.parametrize(("name", "count"), [(OFT, 117), (FALCON, 240), (CLIP, 0)])
-def test_reshards(name: str, count: int) -> None:
-    moves = [row for row in device_rows(name) if MOVES.search(row["OP CODE"])]
-    share = time_of(moves) / time_of(device_rows(name))
+@pytest.mark.parametrize(
+    ("name", "region", "count"), [(FALCON, "multichip_decode", 14), (OFT, "topdown", 0)]
+)
+def test_reshards(name: str, region: str, count: int) -> None:
+    step = region_step(name, region)
+    moves = [op for op in step[1:-1] if MOVES.search(op.signature.op)]
+    copies = [
+        op
+        for op in step[1:-1]
+        if "Copy" in op.signature.op
+        and op.signature.inputs[0].memory != op.signature.outputs[0].memory
+    ]
     assert len(moves) == count
-    answer = Ask("TTP302").with_limits(share=0.001)(ops_of(name))
-    assert answer.value == pytest.approx(share)
-    if count:
-        told = f"{percent(share)} of the kernel time only moves tensors, in {count} ops"
-        assert answer.reason == told
+    answer = Ask("TTP302").with_limits(share=0)(region_of(name, region))
+    moved = sum(op.kernel_ns for op in (*moves, *copies))
+    assert answer.value == pytest.approx(moved / sum(op.kernel_ns for op in step))
 
 
 @pytest.mark.parametrize(("name", "count"), [(OFT, 90), (OLD_OFT, 54)])
@@ -130,21 +143,31 @@ def test_shardings_and_blocks_of_convolutions(name: str, changes: int, largest: 
 
 
 @pytest.mark.parametrize(
-    ("name", "share", "excess"), [(DEEPSEEK, 0.153, 0.203), (FALCON, 0.202, 0.001)]
+    ("name", "exchanged", "excess"), [(DEEPSEEK, 1_446_500, 1_706_800), (PREFILL, 153_100, 1_433)]
 )
-def test_devices(name: str, share: float, excess: float) -> None:
+def test_devices(name: str, exchanged: float, excess: float) -> None:
+    table = region_of(name).ops
+    assert table is not None
+    by_device = {device: [op for op in table if op.device == device] for device in table.devices}
     exchanging = re.compile("AllGather|ReduceScatter")
-    collectives = [row for row in device_rows(name) if exchanging.search(row["OP CODE"])]
-    answer = Ask("TTP703")(ops_of(name))
-    assert answer.value == pytest.approx(time_of(collectives) / time_of(device_rows(name)))
-    assert answer.value == pytest.approx(share, abs=5e-4)
-    times: dict[str, float] = defaultdict(float)
-    for row in device_rows(name):
-        if not exchanging.search(row["OP CODE"]):
-            times[row["DEVICE ID"]] += float(row[KERNEL])
-    longest = max(times.values()) * len(times) / sum(times.values()) - 1
-    assert Ask("TTP704")(ops_of(name)).value == pytest.approx(longest)
-    assert longest == pytest.approx(excess, abs=5e-4)
+    fastest = sum(
+        min(op.kernel_ns for op in same)
+        for same in zip(*by_device.values(), strict=True)
+        if exchanging.search(same[0].signature.op)
+    )
+    assert fastest == pytest.approx(exchanged, rel=1e-3)
+    words = Ask("TTP703").saving(region_of(name)).arithmetic
+    assert words is not None
+    assert f" {fastest / 1000:,.1f} µs → " in words
+    times = [
+        sum(op.kernel_ns for op in ops if not exchanging.search(op.signature.op))
+        for ops in by_device.values()
+    ]
+    above = max(times) - sum(times) / len(times)
+    assert above == pytest.approx(excess, rel=0.1)
+    answer = Ask("TTP704").with_limits(excess=0)(region_of(name))
+    step = max(sum(op.kernel_ns for op in ops) for ops in by_device.values())
+    assert answer.value == pytest.approx(above / step)
 
 
 def test_matmuls_without_a_program_config() -> None:
@@ -167,20 +190,6 @@ def test_matmuls_without_a_program_config() -> None:
 )
 def test_matmuls_that_read_weights_slowly(name: str, waits: bool) -> None:
     assert (Ask("TTP311")(ops_of(name)).outcome is RuleOutcome.FOUND) is waits
-
-
-def test_a_prompt_is_told_from_a_decode_step() -> None:
-    prompts = {
-        name for name in TABLES if Ask("TTP303")(ops_of(name)).outcome is RuleOutcome.NOT_APPLICABLE
-    }
-    if not TABLES:
-        pytest.skip("the corpus has no captures: set TTNN_PERF_CORPUS to its folder")
-    assert prompts == {
-        DEEPSEEK,
-        "gemma_31b_sliding_prefill_multichip.csv",
-        "north_mini_dense_prefill_b1.csv",
-        "qwen3_32b_fused_prefill.csv",
-    }
 
 
 def test_a_small_vision_model() -> None:

@@ -10,7 +10,7 @@ from tests.rules.reports import Operation, record, report
 from tests.rules.tables import op, table, tensor
 
 ask = Ask("TTP302")
-LIMIT = limit(0.05, "of kernel time")
+LIMIT = limit(0.02, "of a step")
 INPUT = tensor(1, 1, 32, 64, memory="L1_WIDTH_SHARDED")
 TALL = record(1, 1, 1, 1024, 32, memory="L1_HEIGHT_SHARDED")
 BLOCK = record(2, 1, 1, 1024, 32, memory="L1_BLOCK_SHARDED")
@@ -27,19 +27,41 @@ SPREAD = record(3, 1, 1, 1024, 32)
     ],
 )
 def test_moves_that_take_long(code: str) -> None:
-    ops = table(op("Matmul", ns=900.0), op(code, [INPUT], ns=60.0), op(code, [INPUT], ns=40.0))
+    moves = [op(code, [INPUT], ns=60.0), op(code, [INPUT], ns=40.0)]
+    ops = table(op("Matmul", ns=800.0), *moves, op("Matmul", ns=100.0))
     name = code.removesuffix("DeviceOperation")
     assert ask(ops=ops) == LIMIT.found(
         0.1,
-        "10.0 % of the kernel time only moves tensors, in 2 ops",
+        "10.0 % of a step only moves tensors, in 2 ops",
         [Evidence(f"2 x {name} 1x1x32x64", 100.0, "ns", 0.1)],
     )
+    assert ask.saving(ops=ops) == (100.0, "the time of 2 moves: 0.1 µs")
 
 
-@pytest.mark.parametrize("ns", [5.0, 0.0])
+def test_a_move_is_named_with_its_ends() -> None:
+    far = INPUT._replace(memory="DRAM_INTERLEAVED")
+    ops = table(
+        op("LayerNormDeviceOperation", [INPUT], [INPUT]),
+        op("ShardedToInterleavedDeviceOperation", [INPUT], [far]),
+        op("MatmulDeviceOperation", [far, far], [far]),
+        op("CopyDeviceOperation", [far], [INPUT]),
+        op("CopyDeviceOperation", [INPUT], [INPUT]),
+    )
+    assert [each.subject for each in ask(ops=ops).evidence] == [
+        "Copy 1x1x32x64 DRAM → L1_WIDTH_SHARDED, between Matmul and Copy",
+        "ShardedToInterleaved 1x1x32x64 L1_WIDTH_SHARDED → DRAM, between LayerNorm and Matmul",
+    ]
+
+
+@pytest.mark.parametrize("ns", [2.0, 0.0])
 def test_up_to_the_limit_is_clean(ns: float) -> None:
-    ops = table(op("Matmul", ns=100.0 - ns), op("ReshardDeviceOperation", ns=ns))
+    ops = table(op("Matmul", ns=99.0 - ns), op("ReshardDeviceOperation", ns=ns), op("Add", ns=1.0))
     assert ask(ops=ops) == LIMIT.clean(ns / 100)
+
+
+def test_what_begins_and_ends_a_step_does_not_count() -> None:
+    ends = op("InterleavedToShardedDeviceOperation", [INPUT])
+    assert ask(ops=table(ends, op("Matmul"), ends)) == LIMIT.clean(0.0)
 
 
 def test_a_table_comes_before_a_report() -> None:

@@ -16,7 +16,6 @@ from pytest_ttnn_perf.analysis.checklist.op_times import (
 from pytest_ttnn_perf.analysis.checklist.residency import budget_bytes, operation_name, sharding_in
 from pytest_ttnn_perf.analysis.checklist.rule import Answer
 from pytest_ttnn_perf.analysis.ops.regions import once_per_table
-from pytest_ttnn_perf.analysis.ops.roofline import is_dram_sharded
 from pytest_ttnn_perf.records.finding import Evidence
 from pytest_ttnn_perf.records.ops import Category, category_of
 from pytest_ttnn_perf.records.ttnn_report import BufferType
@@ -324,20 +323,6 @@ def _asked_rows(operation: Operation, most: int | None) -> int | None:
         return None
     # With a sharding of the author's, 0 is the largest block; otherwise TTNN may choose the least.
     return asked.act_block_h_override or (most if asked.shard_layout else None)
-
-
-def core_ops(table: OpTable, *, shortest_us: float) -> list[Op]:
-    """Return the ops of a device that take at least so long.
-
-    Not collectives, which wait for links, and not matmuls with DRAM-sharded weights, whose cores
-    follow the banks of DRAM.
-    """
-    least_ns = shortest_us * 1000
-    return [
-        op
-        for op in ops_like(table, lambda one: category_of(one.op) is not Category.COLLECTIVE)
-        if op.kernel_ns > 0 and op.kernel_ns >= least_ns and not is_dram_sharded(op.attributes)
-    ]
 
 
 def none_long_enough(shortest_us: float) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from dataclasses import replace
 from enum import Enum
 from typing import TYPE_CHECKING, Final
 
@@ -208,6 +209,8 @@ _TRANSFER_BOUND: Final = "TTP503"
 _GRID_UNDERUSED: Final = "TTP801"
 _SMALL_TRANSFERS: Final = "TTP803"
 _KERNEL_BOUND: Final = "TTP804"
+#: What must be saved of a step by what is called its bottleneck.
+_LARGE: Final = 0.2
 #: Bytes that a kernel reads for each that it writes: more than three inputs for an output.
 _READS_PER_WRITE: Final = 4.0
 
@@ -289,11 +292,11 @@ def _of_ops(table: OpTable, ask: _Ask) -> Bottleneck | None:
     if bound > _MOST.value and by_dram >= by_compute:
         hot = None
         if _moves_more_than_weights(step):
-            hot = _as_bottleneck(BottleneckKind.DRAM_TRAFFIC, ask(_HOT_DATA_IN_DRAM))
+            hot = _large(BottleneckKind.DRAM_TRAFFIC, ask(_HOT_DATA_IN_DRAM))
         return hot or _bound(BottleneckKind.MEMORY, by_dram, (BottleneckKind.COMPUTE, by_compute))
     if bound > _MOST.value:
         return _bound(BottleneckKind.COMPUTE, by_compute, (BottleneckKind.MEMORY, by_dram))
-    cores = _as_bottleneck(BottleneckKind.CORES, ask(_UNUSED_CORES))
+    cores = _large(BottleneckKind.CORES, ask(_UNUSED_CORES))
     slow = times[Bound.NEITHER] / whole
     return cores or (_bound(BottleneckKind.SLOW, slow) if slow > _MOST.value else None)
 
@@ -334,3 +337,9 @@ def _as_bottleneck(kind: BottleneckKind, answer: Answer) -> Bottleneck | None:
     reason = (answer.reason or "").removeprefix(f"{kind.value}: ")
     sentence = f"{kind.value}: {reason}"
     return Bottleneck(kind, sentence, answer.value, answer.limit, answer.unit)
+
+
+def _large(kind: BottleneckKind, answer: Answer) -> Bottleneck | None:
+    """Return what a rule found as a bottleneck, if it would save a good part of a step."""
+    found = _as_bottleneck(kind, answer)
+    return replace(found, limit=_LARGE) if found is not None and found.value > _LARGE else None

@@ -71,10 +71,10 @@ def kernel_times(found: dict[str, Observation]) -> dict[str, tuple[float, ...]]:
 
 
 def test_the_checklist_is_asked_of_the_last_window_alone() -> None:
-    content = measured(TEST, [op(MATMUL, 40)], [op(RESHARD, 40)])
+    content = measured(TEST, [op(MATMUL, 40)], [op(MATMUL, 40), op(RESHARD, 80), op(MATMUL, 40)])
     found = dict(_read_report(capture(*content), Settings(select=("TTP302", "TTP004"))))[TEST]
     (resharding,) = found.findings
-    assert (resharding.code, resharding.value) == ("TTP302", 1.0)
+    assert (resharding.code, resharding.value) == ("TTP302", 0.5)
     assert found.outcomes["TTP004"] is RuleOutcome.NOT_APPLICABLE
 
 

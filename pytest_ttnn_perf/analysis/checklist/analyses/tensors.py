@@ -151,7 +151,7 @@ def _look_at_layout(subject: Subject) -> Numbers:
     rows = [operand for operand in operands_of(subject) if operand.tensor.layout == "ROW_MAJOR"]
     return with_rules(
         subject,
-        {"conversions": "TTP203", "computing on rows": "TTP201"},
+        {"conversions that can go": "TTP203", "in tiles instead of rows": "TTP201"},
         by_bytes(
             "layouts", operands_of(subject), lambda operand: operand.tensor.layout, of=_LAYOUT_OF
         ),
@@ -226,7 +226,7 @@ def _look_at_memory(subject: Subject) -> Numbers | Answer:
     running = [each for each in (report.operations if report else ()) if each.device_operations]
     return with_rules(
         subject,
-        {"activations read from DRAM": "TTP303", "L1 left free": "TTP304"},
+        {"activations in L1 instead of DRAM": "TTP303", "L1 left free": "TTP304"},
         by_bytes("operands", operands, _place, of="of operand bytes"),
         by_bytes("ops", operands, lambda each: f"{each.op} {_place(each)}", of="of operand bytes"),
         *(_alive(report) if report else ()),
@@ -264,10 +264,11 @@ def _look_at_sharding(subject: Subject) -> Numbers | Answer:
         return Answer.not_measured(NO_OPERANDS)
     reads = list(activation_operands(subject))
     whole = sum(each.size for each in reads)
-    spread = (each for each in reads if is_interleaved(each.tensor))
+    spread = [each for each in reads if is_interleaved(each.tensor)]
+    part = sum(each.size for each in spread) / whole if whole else 0.0
     return with_rules(
         subject,
-        {"interleaved activations": "TTP301"},
+        {},
         by_bytes("operands", operands, _memory, of="of operand bytes"),
         by_bytes("activations that ops read", reads, _memory, of=_SHARDING_OF),
         section(
@@ -277,6 +278,7 @@ def _look_at_sharding(subject: Subject) -> Numbers | Answer:
             of=_SHARDING_OF,
             whole=whole,
         ),
+        figures=(Figure("interleaved activations", part, _SHARDING_OF),) if whole else (),
     )
 
 
@@ -301,7 +303,9 @@ _WORDS: Final = {
 
 def _look_at_reshards(subject: Subject) -> Numbers:
     table, report = subject.ops, subject.report
-    by_cost = with_rules(subject, {"moving tensors": "TTP302"}, *(_costs(table) if table else ()))
+    by_cost = with_rules(
+        subject, {"moves that can go": "TTP302"}, *(_costs(table) if table else ())
+    )
     if report is None or table is None:
         return replace(
             by_cost, sections=(*by_cost.sections, *(_report_sections(report) if report else ()))
@@ -350,7 +354,7 @@ _ESTIMATE: Final = (
 )
 _UNKNOWN: Final = "what part of the DRAM bandwidth of {} ops use cannot be told"
 _DRAM_RULES: Final = {
-    "ops that read activations from DRAM": "TTP303",
+    "activations in L1 instead of DRAM": "TTP303",
     "matmuls that read weights slowly, not DRAM-sharded": "TTP311",
 }
 

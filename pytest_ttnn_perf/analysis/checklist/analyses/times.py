@@ -158,8 +158,8 @@ MATMUL: Final = Kind(
     "matmul", "program configs, blocks and times of matmuls", (Input.OPS,), _look_at_matmul
 )
 _CORES_RULES: Final = {
-    "cores in use, ops that count": "TTP305",
-    "times of single cores": "TTP306",
+    "more cores for ops on few": "TTP305",
+    "even work on all cores": "TTP306",
     "cores in use, kernels": "TTP801",
 }
 _UNTOLD: Final = "the capture does not tell how many cores ops ran on"
@@ -406,7 +406,7 @@ def _look_at_devices(subject: Subject) -> Numbers:
     apart = computing if exchanging else []
     return with_rules(
         subject,
-        {"collectives": "TTP703", "slowest device": "TTP704"},
+        {"fewer, narrower exchanges": "TTP703", "even work on all devices": "TTP704"},
         by_time("devices", ops, _device),
         by_time("devices without collectives", apart, _device, of="of such time"),
         by_time("collectives", exchanging, op_name, whole=sum(op.kernel_ns for op in ops)),

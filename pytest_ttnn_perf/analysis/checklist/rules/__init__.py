@@ -24,6 +24,8 @@ BY_NEEDS: Final[dict[tuple[Input, ...], tuple[str, ...]]] = {
         "ttp303_hot_data_in_dram",
         "ttp305_unused_cores",
         "ttp306_core_skew",
+        "ttp307_data_movement",
+        "ttp308_search_on_few_cores",
         "ttp311_matmul_not_dram_sharded",
         "ttp312_small_matmul_blocks",
         "ttp313_matmul_without_program_config",

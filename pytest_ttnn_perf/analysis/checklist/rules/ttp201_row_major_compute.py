@@ -5,11 +5,18 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Final
 
-from pytest_ttnn_perf._base.text import counted
+from pytest_ttnn_perf._base.text import counted, percent
 from pytest_ttnn_perf.analysis.captures.report_calls import device_tensor
-from pytest_ttnn_perf.analysis.checklist.op_times import has_operands, ops_like, share_of
+from pytest_ttnn_perf.analysis.checklist.op_times import has_operands
 from pytest_ttnn_perf.analysis.checklist.operands import NO_OPERANDS, by_weight
 from pytest_ttnn_perf.analysis.checklist.rule import Answer, Limit, rule
+from pytest_ttnn_perf.analysis.checklist.savings import (
+    WORTH,
+    check_savings,
+    critical_ops,
+    microseconds,
+    step_ns,
+)
 from pytest_ttnn_perf.records.finding import Input, Severity
 from pytest_ttnn_perf.records.ops import Category, OpTable, Signature, Tensor, category_of
 
@@ -19,15 +26,17 @@ if TYPE_CHECKING:
 _COMPUTES: Final = frozenset({Category.MATMUL, Category.ELEMENTWISE, Category.NORM})
 #: Ops that are made for rows: pooling, and searching them.
 _MADE_FOR_ROWS: Final = re.compile(r"pool|arg_?max|top_?k|sampling", re.IGNORECASE)
+#: What ops on rows save in tiles: of two captures of one model, GroupNorm is that much faster.
+_IN_TILES: Final = 0.05
 _FLOATS: Final = frozenset({"FLOAT32", "BFLOAT16"})
 
 
 @rule("TTP201", "row-major-compute", Severity.WARNING, Input.OPS, Input.REPORT)
 def row_major_compute(
-    ops: OpTable | None,
+    step: OpTable | None,
     report: Report | None,
     *,
-    share: Limit = Limit(0.02, "of kernel time", "real models in tiles: 0 %"),
+    share: Limit = Limit(0.02, "of a step", WORTH),
     calls: Limit = Limit(0.02, "of compute calls", "as of the kernel time"),
 ) -> Answer:
     """Ops compute on row-major tensors.
@@ -43,6 +52,9 @@ def row_major_compute(
     Convert once, with `ttnn.to_layout(x, ttnn.TILE_LAYOUT)`, before the first of such ops, and let
     tensors stay in tiles.
 
+    ## What it saves
+    A twentieth of the time of these ops: norms of one model took 3 to 8 % less in tiles.
+
     ## When it is no problem
     Convolutions and pooling take rows by design, and are not counted; nor are indices, nor gammas
     and page tables, which are no first operands.
@@ -51,12 +63,24 @@ def row_major_compute(
     OP CODE, the layout of the first operand and the kernel time in the op table. A report database
     has no such times: there calls are counted.
     """
-    if ops is not None and has_operands(ops):
-        part = share_of(ops, ops_like(ops, _on_rows))
-        return part.at_most(share, f"{part.sentence('op')} on row-major tensors")
+    if step is not None and has_operands(step):
+        return _of_step(step, share)
     if report is not None:
         return _of_report(report, calls)
     return Answer.not_measured(NO_OPERANDS)
+
+
+def _of_step(step: OpTable, share: Limit) -> Answer:
+    on_rows = [placed for placed in critical_ops(step) if _on_rows(placed.op.signature)]
+    took, ops = sum(op.kernel_ns for _, op in on_rows), counted(len(on_rows), "op")
+    time = percent(took / (step_ns(step) or 1.0))
+    return check_savings(
+        step,
+        {row: op.kernel_ns * _IN_TILES for row, op in on_rows},
+        share,
+        sentence=f"{time} of a step goes into {ops} on row-major tensors",
+        arithmetic=f"{percent(_IN_TILES)} of the {microseconds(took)} of {ops}",
+    )
 
 
 def _of_report(report: Report, limit: Limit) -> Answer:

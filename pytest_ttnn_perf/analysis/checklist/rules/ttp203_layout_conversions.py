@@ -5,40 +5,78 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Final
 
-from pytest_ttnn_perf.analysis.checklist.op_times import ops_like, share_of
+from pytest_ttnn_perf._base.text import counted, percent
 from pytest_ttnn_perf.analysis.checklist.rule import Answer, Limit, rule
+from pytest_ttnn_perf.analysis.checklist.savings import (
+    WORTH,
+    check_savings,
+    critical_ops,
+    microseconds,
+    step_ns,
+)
+from pytest_ttnn_perf.analysis.ops.conversions import neighbours
 from pytest_ttnn_perf.records.finding import Input, Severity
+from pytest_ttnn_perf.records.ops import short_code
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from pytest_ttnn_perf.analysis.checklist.savings import Placed
     from pytest_ttnn_perf.records.ops import OpTable
 
 _CONVERSION: Final = re.compile(r"tilize|to_?layout", re.IGNORECASE)
+_ON_ROWS: Final = re.compile(r"arg_?max|top_?k|sampling|pool|grid_?sample|upsample", re.IGNORECASE)
 
 
 @rule("TTP203", "layout-conversions", Severity.WARNING, Input.OPS)
 def layout_conversions(
-    ops: OpTable,
+    step: OpTable,
     *,
-    share: Limit = Limit(0.05, "of kernel time", "real convolution models: 15 to 17 %"),
+    share: Limit = Limit(0.02, "of a step", WORTH),
 ) -> Answer:
-    """Much of the time goes into changing layouts.
+    """Time goes into changing layouts.
 
     ## What it finds
-    The share of the kernel time in ops that turn row-major tensors into tiles and back: tilize,
-    untilize, to_layout.
+    The part of a step in ops that turn row-major tensors into tiles and back: tilize, untilize,
+    to_layout. The first and the last op of a step do not count, nor do those before and after ops
+    that work on rows by nature: argmax, top-k, pooling, grid sampling.
 
     ## Why it matters
     A conversion computes nothing. Each reads and writes a whole tensor.
 
     ## What to do
-    Keep tensors in one layout from op to op: convert weights once when they are loaded, ask for the
-    layout an op works in, and remove conversions between ops that both take tiles.
+    Keep tensors in one layout from op to op: convert weights and tables once when they are loaded,
+    ask for the layout an op works in, and remove conversions between ops that both take tiles.
+
+    ## What it saves
+    The time of the conversions.
 
     ## When it is no problem
     A model that is fed with row-major images has to convert them once.
 
     ## Where it looks
-    OP CODE and the kernel time of the op table.
+    OP CODE and the kernel time of the op table, on the slowest device.
     """
-    part = share_of(ops, ops_like(ops, lambda one: _CONVERSION.search(one.op) is not None))
-    return part.at_most(share, part.sentence("conversion"))
+    found = _avoidable(critical_ops(step))
+    took = sum(found.values())
+    conversions = counted(len(found), "layout conversion")
+    return check_savings(
+        step,
+        found,
+        share,
+        sentence=f"{percent(took / (step_ns(step) or 1.0))} of a step goes into {conversions}",
+        arithmetic=f"the time of {conversions}: {microseconds(took)}",
+    )
+
+
+def _avoidable(ops: Sequence[Placed]) -> dict[int, float]:
+    """Return the times of conversions, without those that begin or end a step or serve rows."""
+    signatures = [placed.op.signature for placed in ops]
+    found = {}
+    for at, (row, op) in enumerate(ops[1:-1], start=1):
+        if _CONVERSION.search(op.signature.op):
+            places = neighbours(at, len(ops), signatures.__getitem__)
+            beside = (short_code(signatures[place].op) for place in places if place is not None)
+            if not any(map(_ON_ROWS.search, beside)):
+                found[row] = op.kernel_ns
+    return found

@@ -5,16 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pytest_ttnn_perf._base.text import counted, percent
-from pytest_ttnn_perf.analysis.checklist.op_times import has_operands
-from pytest_ttnn_perf.analysis.checklist.operands import NO_OPERANDS, Operand, by_weight
+from pytest_ttnn_perf.analysis.checklist.operands import Operand, by_weight
 from pytest_ttnn_perf.analysis.checklist.residency import (
     NO_ACTIVATIONS,
     NO_GRAPHS,
-    PREFILL,
     activation_operands,
     has_graphs,
     is_interleaved,
-    is_prefill,
 )
 from pytest_ttnn_perf.analysis.checklist.rule import Answer, Limit, rule
 from pytest_ttnn_perf.records.finding import Input, Severity, Subject
@@ -22,10 +19,13 @@ from pytest_ttnn_perf.records.finding import Input, Severity, Subject
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from pytest_ttnn_perf.records.ttnn_report import Report
+
 
 @rule("TTP301", "interleaved-activations", Severity.WARNING, Input.OPS, Input.REPORT)
 def interleaved_activations(
     subject: Subject,
+    report: Report | None,
     *,
     share: Limit = Limit(0.5, "of activation bytes", "ttnn-visualizer-cli warns above half"),
 ) -> Answer:
@@ -33,8 +33,7 @@ def interleaved_activations(
 
     ## What it finds
     The share of activations, by bytes read, that are interleaved and not sharded. Activations are
-    tensors that one op of the window makes and another one reads. Weights do not count, nor caches
-    of keys and values.
+    tensors that one op makes and another one reads. Weights do not count.
 
     ## Why it matters
     The pages of an interleaved tensor lie on all banks, so every core fetches most of its input
@@ -46,17 +45,15 @@ def interleaved_activations(
 
     ## When it is no problem
     Activations that do not fit into L1 have to be interleaved in DRAM, as those of a long prompt
-    are: for a window that only fills a cache of keys and values the rule does not apply.
+    are.
 
     ## Where it looks
-    Shapes, formats and memory of inputs and outputs in the op table: an input that looks like an
-    earlier output is taken for it. Without a table, the tensors that a report database follows.
+    The tensors that a report database follows. With an op table, which tells times, TTP303 says
+    what activations in DRAM cost, and this rule does not apply.
     """
-    if subject.ops is not None and not has_operands(subject.ops):
-        return Answer.not_measured(NO_OPERANDS)
-    if subject.ops is not None and is_prefill(subject.ops):
-        return Answer.not_applicable(PREFILL)
-    if subject.ops is None and subject.report is not None and not has_graphs(subject.report):
+    if subject.ops is not None or report is None:
+        return Answer.not_applicable("an op table tells what that costs: TTP303")
+    if not has_graphs(report):
         return Answer.not_measured(NO_GRAPHS)
     reads = list(activation_operands(subject, with_producer=True))
     total = sum(read.size for read in reads)

@@ -6,58 +6,112 @@ import re
 from typing import TYPE_CHECKING, Final
 
 from pytest_ttnn_perf._base.text import counted, percent
-from pytest_ttnn_perf.analysis.checklist.op_times import ops_like, share_of
+from pytest_ttnn_perf.analysis.checklist.op_times import op_name
 from pytest_ttnn_perf.analysis.checklist.residency import operation_name, sharding_in
 from pytest_ttnn_perf.analysis.checklist.rule import Answer, Limit, rule
+from pytest_ttnn_perf.analysis.checklist.savings import (
+    WORTH,
+    check_savings,
+    critical_ops,
+    microseconds,
+    step_ns,
+)
+from pytest_ttnn_perf.analysis.ops.conversions import between_text, neighbours
 from pytest_ttnn_perf.records.finding import Evidence, Input, Severity
+from pytest_ttnn_perf.records.ops import short_code
 from pytest_ttnn_perf.records.ttnn_report import Operation, Report, Reshard
 
 if TYPE_CHECKING:
-    from pytest_ttnn_perf.records.ops import OpTable
+    from collections.abc import Sequence
+
+    from pytest_ttnn_perf.analysis.checklist.savings import Placed
+    from pytest_ttnn_perf.records.ops import OpTable, Signature
 
 _MOVES: Final = re.compile(r"reshard|interleaved_?to_?sharded|sharded_?to_?interleaved", re.I)
+#: Ops that give what they take, in the same format: in another memory, if that differs.
+_COPIES: Final = re.compile(r"copy|clone|to_?memory_?config", re.I)
 
 
 @rule("TTP302", "resharding", Severity.WARNING, Input.OPS, Input.REPORT)
 def resharding(
-    ops: OpTable | None,
+    step: OpTable | None,
     report: Report | None,
     *,
-    share: Limit = Limit(0.05, "of kernel time", "real decode models: 0 to 6 %"),
+    share: Limit = Limit(0.02, "of a step", WORTH),
     reshards: Limit = Limit(0, "reshards", "a report tells no cost, so each is named"),
 ) -> Answer:
-    """Tensors are moved from one sharding to another.
+    """Tensors are moved from one sharding, or memory, to another.
 
     ## What it finds
-    The share of the kernel time in ops that only cut a tensor anew: reshard, interleaved to sharded
-    and sharded to interleaved. With a report database alone, the number of operations that
-    move a tensor from one sharding to another, also those that do so unasked on their way, as a
-    convolution may. Moves between interleaved and sharded are not counted there.
+    The part of a step in ops that only cut a tensor anew or bring it elsewhere: reshard,
+    interleaved to sharded and back, copies between L1 and DRAM. With a report database alone, the
+    number of operations that move a tensor from one sharding to another, also those that do so
+    unasked on their way, as a convolution may. Moves between interleaved and sharded are not
+    counted there.
 
     ## Why it matters
-    A reshard computes nothing. It sends a whole tensor from core to core.
+    A move computes nothing. It sends a whole tensor from core to core, or to DRAM and back.
 
     ## What to do
     Choose one sharding for a run of ops, and let each op give what the next one takes. Set
     `shard_layout` of neighbouring convolutions alike.
 
+    ## What it saves
+    The time of the moves, if all can go. Where one op needs another sharding to be fast, its move
+    stays.
+
     ## When it is no problem
-    Where one op needs another sharding to be fast, the move may cost less than it saves.
+    Where one op needs another sharding to be fast, the move may cost less than it saves. The first
+    and the last op of a step do not count: what comes in and goes out is interleaved, mostly.
 
     ## Where it looks
-    OP CODE and the kernel time of the op table. In a report database the memory configs of inputs
-    and outputs, and the captured graph of each operation.
+    OP CODE, the memory of inputs and outputs and the kernel time of the op table, on the slowest
+    device. In a report database the memory configs of inputs and outputs, and the captured graph of
+    each operation.
     """
-    if ops is not None:
-        return _by_time(ops, share)
+    if step is not None:
+        return _by_time(step, share)
     assert report is not None
     return _by_count(report, reshards)
 
 
-def _by_time(table: OpTable, limit: Limit) -> Answer:
-    part = share_of(table, ops_like(table, lambda one: _MOVES.search(one.op) is not None))
-    time, moves = percent(part.fraction), counted(part.count, "op")
-    return part.at_most(limit, f"{time} of the kernel time only moves tensors, in {moves}")
+def _by_time(step: OpTable, limit: Limit) -> Answer:
+    names = _between(critical_ops(step))
+    moves = {row: op.kernel_ns for row, op in critical_ops(step)[1:-1] if row in names}
+    took, count = sum(moves.values()), counted(len(moves), "op")
+    time = percent(took / (step_ns(step) or 1.0))
+    return check_savings(
+        step,
+        moves,
+        limit,
+        sentence=f"{time} of a step only moves tensors, in {count}",
+        arithmetic=f"the time of {counted(len(moves), 'move')}: {microseconds(took)}",
+        name=lambda placed: names[placed.row],
+    )
+
+
+def _moves(signature: Signature) -> bool:
+    if _MOVES.search(signature.op):
+        return True
+    if not signature.inputs or not signature.outputs or not _COPIES.search(signature.op):
+        return False
+    before, after = signature.inputs[0], signature.outputs[0]
+    return before.memory != after.memory and before.dtype == after.dtype
+
+
+def _between(ops: Sequence[Placed]) -> dict[int, str]:
+    """Name each move with from where to where it goes, and between which ops it stands."""
+    signatures = [placed.op.signature for placed in ops]
+    named = {}
+    for at, (row, op) in enumerate(ops):
+        if _moves(op.signature):
+            places = neighbours(at, len(ops), signatures.__getitem__)
+            codes = [
+                None if place is None else short_code(signatures[place].op) for place in places
+            ]
+            between = between_text({tuple(codes): 1})
+            named[row] = ", ".join(filter(None, [op_name(op), between]))
+    return named
 
 
 def _by_count(report: Report, limit: Limit) -> Answer:

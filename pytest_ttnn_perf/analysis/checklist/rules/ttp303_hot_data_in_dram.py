@@ -1,39 +1,50 @@
-"""Time in ops that fetch activations from DRAM."""
+"""What fetching activations from DRAM costs."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import re
+from typing import TYPE_CHECKING, Final, NamedTuple
 
-from pytest_ttnn_perf.analysis.checklist.op_times import has_operands, share_of
+from pytest_ttnn_perf._base.text import counted, percent
+from pytest_ttnn_perf._base.text import size as size_text
+from pytest_ttnn_perf.analysis.checklist.op_times import has_operands
 from pytest_ttnn_perf.analysis.checklist.operands import NO_OPERANDS
-from pytest_ttnn_perf.analysis.checklist.residency import (
-    NO_ACTIVATIONS,
-    PREFILL,
-    activation_reads,
-    is_prefill,
-)
+from pytest_ttnn_perf.analysis.checklist.residency import NO_ACTIVATIONS
 from pytest_ttnn_perf.analysis.checklist.rule import Answer, Limit, rule
-from pytest_ttnn_perf.analysis.ops.roofline import in_dram
+from pytest_ttnn_perf.analysis.checklist.savings import (
+    WORTH,
+    check_savings,
+    critical_ops,
+    microseconds,
+    step_ns,
+)
+from pytest_ttnn_perf.analysis.ops.conversions import is_conversion
+from pytest_ttnn_perf.analysis.ops.roofline import Bound, board_of, in_dram, rooflines, size_of
 from pytest_ttnn_perf.records.finding import Input, Severity
 
 if TYPE_CHECKING:
-    from pytest_ttnn_perf.records.ops import OpTable
+    from collections.abc import Sequence
+
+    from pytest_ttnn_perf.analysis.checklist.savings import Placed
+    from pytest_ttnn_perf.records.ops import OpTable, Tensor
+
+#: Of the L1 of all cores, what one tensor may take: others, and circular buffers, need room too.
+_ROOM: Final = 0.25
+_L1_BYTES: Final = 1.4e6
+#: What L1 takes of the time of DRAM: all cores read their own at once.
+_L1_TIME: Final = 0.1
+_CACHE: Final = re.compile(r"cache", re.IGNORECASE)
+_BOUND_BY_COMPUTE: Final = frozenset({Bound.COMPUTE, Bound.BOTH})
 
 
 @rule("TTP303", "hot-data-in-dram", Severity.WARNING, Input.OPS)
-def hot_data_in_dram(
-    ops: OpTable,
-    *,
-    share: Limit = Limit(
-        0.2, "of kernel time", "well sharded decode models: 2 to 12 %; others: 40 % and more"
-    ),
-) -> Answer:
-    """Ops fetch from DRAM what other ops have just made.
+def hot_data_in_dram(step: OpTable, *, share: Limit = Limit(0.02, "of a step", WORTH)) -> Answer:
+    """Ops hand activations on through DRAM that would fit into L1.
 
     ## What it finds
-    The share of the kernel time in ops that read an activation from DRAM: a tensor that another op
-    of the window made. Weights that stream in from DRAM do not count, nor caches of keys and
-    values.
+    The time that writing activations to DRAM and reading them again can cost: tensors that one op
+    of the step makes and another one reads, and that are small enough for L1. Weights do not count,
+    nor caches of keys and values.
 
     ## Why it matters
     L1 is next to the cores; all cores together share the bandwidth of DRAM, which weights need.
@@ -42,22 +53,90 @@ def hot_data_in_dram(
     Give the op that makes the tensor an L1 memory config, sharded where the next op takes that.
     Free tensors that are used no more with `ttnn.deallocate`, so that others have room.
 
+    ## What it saves
+    The bytes written and read, by the peak bandwidth of DRAM, less a tenth, which L1 takes. Nothing
+    of ops that are bound by computing, nor of conversions, which TTP203 and TTP302 remove.
+
     ## When it is no problem
-    Tensors that are larger than L1, or that are read much later, as those of a skip connection.
-    For a window that only fills a cache of keys and values the rule does not apply: activations are
-    as long as the prompt.
+    Tensors that are larger than a quarter of all L1 stay in DRAM, and do not count. Those that are
+    read much later, as those of a skip connection, may have to.
 
     ## Where it looks
-    Shapes, formats and memory of inputs and outputs in the op table: an input that looks like an
-    earlier output is taken for it. The kernel times are those of the ops that read.
+    Shapes, formats and memory of inputs and outputs in the op table, on the slowest device: an
+    input that looks like an earlier output is taken for it.
     """
-    if not has_operands(ops):
+    if not has_operands(step):
         return Answer.not_measured(NO_OPERANDS)
-    if is_prefill(ops):
-        return Answer.not_applicable(PREFILL)
-    reads = activation_reads(ops)
-    if not any(read.activations for read in reads):
+    board = board_of(step)
+    if board is None or not step.available_cores:
+        return Answer.not_measured("the capture does not tell the chip and its cores")
+    passed = _passed(critical_ops(step))
+    if not any(each.read for each in passed):
         return Answer.not_applicable(NO_ACTIVATIONS)
-    fetching = [op for read in reads if any(map(in_dram, read.activations)) for op in read.ops]
-    part = share_of(ops, fetching)
-    return part.at_most(share, f"{part.sentence('op')} with activations read from DRAM")
+    most = step.available_cores * _L1_BYTES * _ROOM
+    lines = rooflines(step)
+    moved: dict[int, float] = {}
+    for row, written, read in passed:
+        line = lines[row]
+        free = not line.stale and not line.work.at_most and line.bound not in _BOUND_BY_COMPUTE
+        if free and not is_conversion(step.signatures[step.columns.signature[row]].op):
+            sizes = (size_of(each) for each in (*written, *read) if in_dram(each))
+            moved[row] = sum(size for size in sizes if size <= most)
+    saved = {
+        row: min(size / board.dram_gb_s * (1 - _L1_TIME), lines[row].kernel_ns)
+        for row, size in moved.items()
+        if size
+    }
+    through = size_text(sum(moved.values()))
+    part = percent(sum(saved.values()) / (step_ns(step) or 1.0))
+    return check_savings(
+        step,
+        saved,
+        share,
+        sentence=f"{through} of activations go through DRAM, in {counted(len(saved), 'op')}: "
+        f"up to {part} of a step",
+        arithmetic=f"{through} ÷ {board.dram_gb_s:g} GB/s, less a tenth: "
+        f"{microseconds(sum(saved.values()))}",
+    )
+
+
+class _Passed(NamedTuple):
+    """What an op writes for others to read, and what it reads of others."""
+
+    row: int
+    written: tuple[Tensor, ...]
+    read: tuple[Tensor, ...]
+
+
+def _passed(ops: Sequence[Placed]) -> list[_Passed]:
+    """Return the activations of each op.
+
+    A capture does not name tensors: one that has the shape, dtype and memory of an earlier output
+    is taken for it. Caches, which ops write in place and which stay where they are, do not count.
+    """
+    caches = {
+        _kind(tensor)
+        for _, op in ops
+        if _CACHE.search(op.signature.op)
+        for tensor in op.signature.outputs
+    }
+    made: set[tuple[object, ...]] = set()
+    reads = []
+    for _, op in ops:
+        reads.append(tuple(each for each in op.signature.inputs if _kind(each) in made))
+        made.update({_kind(each) for each in op.signature.outputs} - caches)
+    passed: list[_Passed] = []
+    wanted: set[tuple[object, ...]] = set()
+    for (row, op), read in zip(reversed(ops), reversed(reads), strict=True):
+        written = tuple(
+            each
+            for each in op.signature.outputs
+            if _kind(each) in wanted and _kind(each) not in caches
+        )
+        passed.append(_Passed(row, written, read))
+        wanted.update(map(_kind, op.signature.inputs))
+    return passed[::-1]
+
+
+def _kind(tensor: Tensor) -> tuple[object, ...]:
+    return (tensor.padded, tensor.dtype, tensor.memory)

@@ -1,43 +1,115 @@
-"""Time in collectives."""
+"""Time that links take."""
 
 from __future__ import annotations
 
-from pytest_ttnn_perf.analysis.checklist.op_times import ops_like, share_of
+import re
+from typing import TYPE_CHECKING, Final
+
+from pytest_ttnn_perf._base.text import counted, percent
+from pytest_ttnn_perf.analysis.checklist.meshes import ops_on_mesh
 from pytest_ttnn_perf.analysis.checklist.rule import Answer, Limit, rule
+from pytest_ttnn_perf.analysis.checklist.savings import (
+    WORTH,
+    check_savings,
+    microseconds,
+    step_ns,
+)
+from pytest_ttnn_perf.analysis.ops.roofline import BYTES, size_of
 from pytest_ttnn_perf.records.finding import Input, Severity
-from pytest_ttnn_perf.records.ops import Category, OpTable, category_of
+from pytest_ttnn_perf.records.ops import short_code
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from pytest_ttnn_perf.analysis.checklist.meshes import OnMesh
+    from pytest_ttnn_perf.records.ops import OpTable, Signature
+
+_NARROW: Final = "BFLOAT8_B"
+#: What a collective takes however little it exchanges: real ones of a few KiB take 9 to 11 µs.
+_LATENCY_NS: Final = 10_000.0
+#: What one all-reduce exchanges in L1 in one go; a longer prompt takes two steps anyway.
+_SMALL_BYTES: Final = 2**20
+#: How far behind a reduce-scatter its all-gather may stand.
+_NEAR: Final = 5
+_SCATTER: Final = re.compile(r"reduce_?scatter", re.IGNORECASE)
+_GATHER: Final = re.compile(r"all_?gather", re.IGNORECASE)
+OTHER_OPS: Final = "devices ran different ops"
 
 
 @rule("TTP703", "collective-share", Severity.WARNING, Input.OPS)
-def collective_share(
-    ops: OpTable,
-    *,
-    share: Limit = Limit(0.2, "of kernel time", "real tensor-parallel models: 5 to 20 %"),
-) -> Answer:
-    """Much of the time goes into collectives.
+def collective_share(step: OpTable, *, share: Limit = Limit(0.02, "of a step", WORTH)) -> Answer:
+    """Devices exchange more, or more often, than they have to.
 
     ## What it finds
-    The share of the kernel time in ops that exchange data among devices: all-gather,
-    reduce-scatter, all-reduce, all-to-all, sending and receiving. A collective that is fused into a
-    matmul counts as a matmul.
+    What ops that exchange data among devices take on the device that comes last, and so waits for
+    links alone: all-gather, reduce-scatter, all-reduce, all-to-all, sending and receiving. It finds
+    wide formats, and a reduce-scatter with the all-gather of the same small tensor behind it. A
+    collective that is fused into a matmul counts as a matmul.
 
     ## Why it matters
-    In a collective, devices wait for links and for each other. More devices do not make it faster.
+    More devices do not make a collective faster.
 
     ## What to do
-    Use all links with `num_links`, exchange bfloat8_b, fuse the collective with the matmul beside
-    it, and cut tensors along the dimension that needs fewer exchanges.
+    Exchange bfloat8_b, use all links with `num_links`, replace a reduce-scatter and the all-gather
+    behind it by one `all_reduce_async` in L1, fuse the collective with the matmul beside it, and
+    cut tensors along the dimension that needs fewer exchanges.
+
+    ## What it saves
+    Of each collective what the fastest device takes beyond 10 µs × (1 − 1.0625 ÷ bytes of an
+    element): what bfloat8_b leaves out. An all-gather of up to 1 MiB right behind a reduce-scatter
+    is saved as a whole: one all-reduce does both. What devices wait for each other is imbalance,
+    and for TTP704.
 
     ## When it is no problem
-    A small model on many devices exchanges more than it computes. So does a decode step with a
-    small batch, where latency is what counts.
+    Where the sum has to be exact. Exchanges of a few KiB take as long in any format.
 
     ## Where it looks
-    OP CODE and the kernel time of the op table, all devices together. Part of the time may be
-    waiting for a slower device.
+    OP CODE, the data type of inputs and the kernel time of the op table, on all devices.
     """
-    if len(ops.devices) < 2:
+    if len(step.devices) < 2:
         return Answer.not_applicable("one device")
-    collectives = ops_like(ops, lambda one: category_of(one.op) is Category.COLLECTIVE)
-    part = share_of(ops, collectives)
-    return part.at_most(share, part.sentence("collective"))
+    ops = ops_on_mesh(step)
+    if ops is None:
+        return Answer.not_measured(OTHER_OPS)
+    collectives = [each for each in ops if each.is_collective]
+    took = sum(each.fastest_ns for each in collectives)
+    saved = _saved(ops)
+    time = percent(took / (step_ns(step) or 1.0))
+    exchanges = counted(len(collectives), "collective")
+    return check_savings(
+        step,
+        saved,
+        share,
+        sentence=f"{time} of a step goes into {exchanges}, waiting left out",
+        arithmetic=f"bfloat8_b beyond 10 µs each, all-reduce for small pairs: "
+        f"{microseconds(took)} → {microseconds(took - sum(saved.values()))}",
+    )
+
+
+def _saved(ops: Sequence[OnMesh]) -> dict[int, float]:
+    """Return what each collective would save: all of it, where one before it can do its work."""
+    saved: dict[int, float] = {}
+    scattered: int | None = None
+    for at, each in enumerate(ops):
+        if not each.is_collective:
+            continue
+        signature = each.op.signature
+        code = short_code(signature.op)
+        beyond = max(0.0, each.fastest_ns - _LATENCY_NS) * _narrower(signature)
+        gathers = _GATHER.search(code) is not None
+        if gathers and scattered is not None and at - scattered <= _NEAR and _is_small(signature):
+            beyond = each.fastest_ns
+        scattered = at if _SCATTER.search(code) else None
+        if beyond:
+            saved[each.row] = beyond
+    return saved
+
+
+def _is_small(signature: Signature) -> bool:
+    return sum(map(size_of, signature.outputs)) <= _SMALL_BYTES
+
+
+def _narrower(signature: Signature) -> float:
+    """Return what part of its bytes an exchange saves in bfloat8_b."""
+    format_bytes = BYTES.get(signature.inputs[0].dtype, 0.0) if signature.inputs else 0.0
+    return max(0.0, 1 - BYTES[_NARROW] / format_bytes) if format_bytes else 0.0
