@@ -275,9 +275,13 @@ def _show(parser: argparse.ArgumentParser) -> None:
     parser.description = (
         "Show what a file holds. Of a run record: metrics, spread, verdicts, "
         "environment. Of an ops_perf_results CSV: the op table, by op and category, per device, "
-        "with traces, signposts, and the rows that were dropped."
+        "with traces, signposts, and the rows that were dropped; with --ops, every op by itself."
     )
     parser.add_argument("file", metavar="FILE", type=Path, help="told by its content")
+    parser.add_argument(
+        "--ops", action="store_true", help="each op in order: time, cores, part of the peaks, bound"
+    )
+    parser.add_argument("--region", metavar="NAME", help="with --ops, only this region")
     add_window(parser)
     add_format(parser)
     parser.set_defaults(run="show:run")

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import shutil
+import sys
 from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import fields, is_dataclass
@@ -28,6 +31,7 @@ from pytest_ttnn_perf.analysis.captures.tt_smi import read_tt_smi
 from pytest_ttnn_perf.analysis.captures.ttlang_log import read_ttlang_log
 from pytest_ttnn_perf.analysis.captures.ttlang_perf import read_perf_summary_json
 from pytest_ttnn_perf.analysis.captures.ttlang_sim import read_sim_stats, read_sim_trace
+from pytest_ttnn_perf.analysis.ops.regions import regions_of
 from pytest_ttnn_perf.gate.judge import session_of
 from pytest_ttnn_perf.records.observation import encode_run
 from pytest_ttnn_perf.records.ops import category_of
@@ -41,6 +45,7 @@ from pytest_ttnn_perf.report.numbers import (
     format_value,
     table_lines,
 )
+from pytest_ttnn_perf.report.op_listing import Style, op_listing
 
 if TYPE_CHECKING:
     import argparse
@@ -244,6 +249,8 @@ def _run_heading(run: Run) -> Iterator[str]:
     yield f"tests: {len(run.tests)}" + ("" if run.complete else " (the run was cut short)")
 
 
+#: What is not printed to a terminal may be so wide.
+_PIPED: Final = 200
 #: What a terminal shows of a long list; JSON and CSV have all of it.
 _MOST_ROWS: Final = 40
 _WIDEST: Final = 48
@@ -343,6 +350,32 @@ _RECORDS: Final[Mapping[ArtifactKind, Callable[[Path], object]]] = {
 }
 
 
+def show_ops(
+    file: Path, *, start: str | None, end: str | None, region: str | None, shape: str
+) -> str:
+    """Show the ops of a capture one by one, of all regions or of one.
+
+    Raises:
+        InputError: the file holds no op table, or is damaged.
+        UsageError: a window or a region was named that the file does not have.
+    """
+    table = op_table_of(file, start=start, end=end)
+    if region is not None:
+        names = regions_of(table).names
+        if region not in names:
+            known = ", ".join(repr(name) for name in names if name) or "one without a name"
+            message = f"{file.name} has no region {region!r}; its regions: {known}"
+            raise UsageError(message)
+    return op_listing(table, name=file.name, style=_terminal(), region=region).text(shape)
+
+
+def _terminal() -> Style:
+    """Return how wide a line may be; what is piped has no colours, and COLUMNS or all it needs."""
+    terminal = sys.stdout.isatty()
+    colour = terminal and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
+    return Style(shutil.get_terminal_size((_PIPED, 24)).columns, colour=colour)
+
+
 def show_file(file: Path, *, start: str | None, end: str | None, shape: str) -> str:
     """Show what a file holds; of an op table, the window between two signposts if they are named.
 
@@ -373,6 +406,24 @@ def presumed_kind_of(file: Path) -> ArtifactKind:
 
 
 def run(options: argparse.Namespace) -> Result:
-    """Return the file's content."""
+    """Return the file's content.
+
+    Raises:
+        InputError: it is of no known format, or is damaged.
+        UsageError: a window or a region was named that it does not have.
+    """
+    if options.ops:
+        return Result(
+            show_ops(
+                options.file,
+                start=options.start,
+                end=options.end,
+                region=options.region,
+                shape=options.format,
+            )
+        )
+    if options.region is not None:
+        message = "--region selects ops: name --ops as well"
+        raise UsageError(message)
     text = show_file(options.file, start=options.start, end=options.end, shape=options.format)
     return Result(text)

@@ -7,7 +7,7 @@ only in their numbers. What repeats, the signature of an operation, is stored on
 from __future__ import annotations
 
 import re
-from dataclasses import field
+from dataclasses import field, replace
 from enum import Enum
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
@@ -72,7 +72,7 @@ class Op(NamedTuple):
     the profiler has no model of the op. ``replay`` counts executions of a ``trace``. ``attributes``
     is the profiler's own text. ``host`` marks a fallback on the host: its ``device`` is HOST and no
     kernel ran, so its ``kernel_ns`` is 0. ``core_min_ns`` and ``core_max_ns`` are the kernel times
-    of the cores that worked least and most.
+    of the cores that worked least and most. ``number`` is its place in the whole capture, from 1.
     """
 
     signature: Signature
@@ -90,6 +90,7 @@ class Op(NamedTuple):
     host: bool
     core_min_ns: float | None = None
     core_max_ns: float | None = None
+    number: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +100,7 @@ class Columns:
     The ops of one replay of a trace are in the order in which their device began them.
     ``signature``, ``fidelity`` and ``attributes`` are indices into the table's own lists (-1 for
     none). The others are as in ``Op``; None where nothing was recorded. Most captures tell nothing
-    of single cores: these columns are then empty.
+    of single cores: these columns are then empty. So is ``number`` of a whole capture.
     """
 
     signature: Sequence[int] = ()
@@ -117,6 +118,7 @@ class Columns:
     host: Sequence[bool] = ()
     core_min_ns: Sequence[float | None] = ()
     core_max_ns: Sequence[float | None] = ()
+    number: Sequence[int] = ()
 
     def at(self, places: Sequence[int]) -> Columns:
         """Return the rows at some places, in that order."""
@@ -204,6 +206,7 @@ class OpTable:
             host=c.host[index],
             core_min_ns=c.core_min_ns[index] if c.core_min_ns else None,
             core_max_ns=c.core_max_ns[index] if c.core_max_ns else None,
+            number=c.number[index] if c.number else index + 1,
         )
 
     def __iter__(self) -> Iterator[Op]:
@@ -211,10 +214,11 @@ class OpTable:
 
     def select(self, indices: Sequence[int]) -> OpTable:
         """Return the table of some of its ops, in that order; signposts and traces are left out."""
+        numbers = self.columns.number or range(1, len(self) + 1)
         return OpTable(
             self.format,
             len(indices),
-            self.columns.at(indices),
+            replace(self.columns.at(indices), number=[numbers[at] for at in indices]),
             self.signatures,
             self.fidelities,
             self.attribute_texts,

@@ -47,6 +47,7 @@ def test_an_op(tmp_path: Path) -> None:
             replay=None,
             start_cycle=5000,
             host=False,
+            number=1,
         )
     ]
     assert (table.arch, table.available_cores, table.rows) == ("wormhole_b0", 72, 1)

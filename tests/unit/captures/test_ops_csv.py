@@ -58,6 +58,7 @@ def test_an_op_with_all_it_says(tmp_path: Path) -> None:
             replay=2,
             start_cycle=12482573256535,
             host=False,
+            number=1,
         )
     ]
     assert (table.format, table.rows, table.dropped) == ("v2.1", 1, {})
@@ -73,7 +74,15 @@ def test_an_op_that_says_little(tmp_path: Path) -> None:
         ("fw_ns", "gap_ns", "ideal_ns", "cores", "fidelity", "trace", "replay", "start_cycle")
     )
     assert list(table) == [
-        Op(Signature("Matmul"), device=0, kernel_ns=17.5, attributes="", host=False, **nothing)
+        Op(
+            Signature("Matmul"),
+            device=0,
+            kernel_ns=17.5,
+            attributes="",
+            host=False,
+            number=1,
+            **nothing,
+        )
     ]
     assert table.format == "without tensors"
 

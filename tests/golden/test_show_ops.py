@@ -1,0 +1,139 @@
+"""The whole output of ``show --ops``: one row per op, layers once, in the width of a terminal."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from typing import TYPE_CHECKING
+
+import pytest
+
+from pytest_ttnn_perf.analysis.captures.detect import op_table_of
+from pytest_ttnn_perf.report.op_listing import Style, op_listing
+from tests.harness.captures import capture, op, signpost
+from tests.harness.corpus import corpus
+from tests.harness.golden import assert_golden
+
+if TYPE_CHECKING:
+    from tests.harness.project import Project
+
+MUL = {
+    "ATTRIBUTES": "{'binary_op_type': 'BinaryOpType::MUL'}",
+    "INPUT_0_MEMORY": "DEV_0_DRAM_INTERLEAVED",
+}
+LAYER = (
+    ("LayerNormDeviceOperation", 12_000, None, 8),
+    *(("MatmulDeviceOperation", 61_000 + 500 * each, None, 64) for each in range(3)),
+    ("SdpaDecodeDeviceOperation", 22_000, None, 64),
+    ("MatmulDeviceOperation", 40_000, None, 64),
+    ("BinaryNgDeviceOperation", 9_000, MUL, 64),
+    ("ReshardDeviceOperation", 2_000, None, 64),
+)
+CAPTURE = (
+    op("MatmulDeviceOperation", 900_000),
+    signpost("PERF_DECODE"),
+    op("EmbeddingsDeviceOperation", 5_000),
+    *(
+        op(code, ns + 100 * layer, cells, cores=cores)
+        for layer in range(4)
+        for code, ns, cells, cores in LAYER
+    ),
+    op("ArgMaxDeviceOperation", 120_000, cores=1),
+    signpost("PERF_DECODE_END"),
+    signpost("HEAD_START"),
+    op("MatmulDeviceOperation", 120_000),
+    signpost("HEAD_STOP"),
+)
+
+
+@pytest.fixture
+def captured(project: Project, monkeypatch: pytest.MonkeyPatch) -> Project:
+    monkeypatch.setenv("COLUMNS", "80")
+    (project.path / "model.csv").write_text(capture(*CAPTURE))
+    return project
+
+
+@pytest.mark.parametrize("shape", ["table", "json", "csv"])
+def test_every_op_in_every_shape(captured: Project, shape: str) -> None:
+    ran = captured.cli("show", "model.csv", "--ops", "--format", shape)
+    assert (ran.code, ran.errors) == (0, "")
+    assert_golden(f"show_ops_{shape}", ran.text)
+
+
+def test_one_region(captured: Project) -> None:
+    ran = captured.cli("show", "model.csv", "--ops", "--region", "head")
+    assert "head: 1 op, 120.0 us" in ran.text
+    assert "decode" not in ran.text
+    text = captured.cli("show", "model.csv", "--ops", "--region", "head", "--format", "csv").text
+    (row,) = csv.DictReader(io.StringIO(text))
+    assert (row["number"], row["region"], row["name"]) == ("36", "head", "Matmul 1x1x1000x512")
+
+
+def test_numbers_are_those_of_the_whole_capture_whatever_is_chosen(captured: Project) -> None:
+    def numbers(*arguments: str) -> list[int]:
+        ran = captured.cli("show", "model.csv", "--ops", "--format", "json", *arguments)
+        return [row["number"] for row in json.loads(ran.text)["ops"]]
+
+    assert numbers() == list(range(1, 37))
+    assert numbers("--region", "decode") == list(range(2, 36))
+    assert numbers("--start", "HEAD_START") == [36]
+
+
+def test_what_does_not_fit_is_refused(captured: Project) -> None:
+    (captured.path / "run.json").write_text('{"format": 1, "tests": {}}')
+    refusals = {
+        ("model.csv", "--ops", "--region", "prefill"): (
+            "ttnn-perf: model.csv has no region 'prefill'; its regions: 'decode', 'head'"
+        ),
+        ("model.csv", "--region", "head"): "ttnn-perf: --region selects ops: name --ops as well",
+    }
+    for words, message in refusals.items():
+        ran = captured.cli("show", *words)
+        assert (ran.code, ran.errors.strip()) == (2, message)
+    assert "expected a capture with an op table" in captured.cli("show", "run.json", "--ops").errors
+
+
+@pytest.mark.parametrize("width", [60, 80, 100, 132, 200])
+@pytest.mark.parametrize(
+    "name", ["blackhole_clip_encoder", "falcon3_full", "rt_detr", "tiny_transpose_quasar"]
+)
+def test_real_captures_fit_any_terminal(name: str, width: int) -> None:
+    table = op_table_of(corpus(f"ops_perf/{name}.csv"))
+    lines = op_listing(table, name=f"{name}.csv", style=Style(width)).lines
+    assert max(map(len, lines)) <= width
+    assert any("time us" in line for line in lines)
+
+
+def test_layers_of_a_real_model_are_shown_once() -> None:
+    table = op_table_of(corpus("ops_perf/blackhole_clip_encoder.csv"))
+    lines = op_listing(table, name="clip.csv", style=Style(100)).lines
+    (first, second) = [line.strip() for line in lines if "×" in line]
+    assert first.startswith("× 12 layers of 27 ops: 3.580 ms, 298.3 us each (#5 to #328")
+    assert second.startswith("× 12 layers of 27 ops: ")
+    assert len(lines) < 90
+
+
+def test_the_rows_of_a_view_add_up_to_its_time() -> None:
+    table = op_table_of(corpus("ops_perf/falcon3_full.csv"))
+    document = op_listing(table, name="f.csv", style=Style(80)).document
+    assert isinstance(document, dict)
+    times = {row["number"]: row["kernel_ns"] for row in document["ops"]}
+    for region in document["regions"]:
+        assert sum(times[number] for number in region["ops"]) == region["kernel_ns"]
+    assert len(times) == len(table)
+
+
+def test_colours_are_for_terminals_alone() -> None:
+    table = op_table_of(corpus("ops_perf/gemma_sliding_decode_final.csv"))
+    plain = op_listing(table, name="g.csv", style=Style(80)).lines
+    coloured = op_listing(table, name="g.csv", style=Style(80, colour=True)).lines
+    assert not any("\x1b" in line for line in plain)
+    assert any("\x1b[32m" in line for line in coloured)
+    assert [_bare(line) for line in coloured] == list(plain)
+
+
+def _bare(line: str) -> str:
+    for code in ("1", "31", "32", "33", "36", "0"):
+        line = line.replace(f"\x1b[{code}m", "")
+    return line
