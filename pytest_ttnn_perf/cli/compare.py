@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final
 from pytest_ttnn_perf._base.errors import UsageError
 from pytest_ttnn_perf._base.text import counted
 from pytest_ttnn_perf.analysis.captures.detect import (
+    OP_TABLES,
     ArtifactKind,
     attribute_captures,
     read_run,
@@ -82,17 +83,18 @@ def _known(value: Scalar) -> str:
     return "unknown" if value is None else str(value)
 
 
-def _cell(reading: Reading | None, *, beside: float | None = None) -> str:
+def value_cell(reading: Reading | None, *, beside: float | None = None) -> str:
+    """Return a value as people read it, in the unit of the one beside it."""
     return format_value(reading.metric, reading.value, beside=beside) if reading else "-"
 
 
-def _after_cell(pair: Pair) -> str:
+def after_cell(pair: Pair) -> str:
     """Return the value after in the unit of the one before, unless each has its own."""
     beside = pair.before.value if pair.before and pair.unit is not None else None
-    return _cell(pair.after, beside=beside)
+    return value_cell(pair.after, beside=beside)
 
 
-def _note(pair: Pair) -> str:
+def note_of(pair: Pair) -> str:
     """Return better, worse, different or unchanged, or why two values are not comparable."""
     if pair.before is None:
         return "only after"
@@ -113,10 +115,10 @@ _COLUMNS: Final[Columns[Pair]] = Columns(
     Column("metric", lambda p: p.metric, "metric"),
     Column("unit", lambda p: p.unit),
     Column("before", lambda p: p.before and p.before.value, "before",
-           lambda p: _cell(p.before), right=True),
-    Column("after", lambda p: p.after and p.after.value, "after", _after_cell, right=True),
+           lambda p: value_cell(p.before), right=True),
+    Column("after", lambda p: p.after and p.after.value, "after", after_cell, right=True),
     Column("change", lambda p: p.change, "change", lambda p: format_change(p.change), right=True),
-    Column("note", _note, "note"),
+    Column("note", note_of, "note"),
 )  # fmt: skip
 
 
@@ -136,7 +138,7 @@ def _way(metric: Metric, before: float, after: float, *, change: float | None) -
 
 
 def _count_line(pairs: Sequence[Pair]) -> str:
-    notes = Counter(_note(pair).partition(":")[0] for pair in pairs)
+    notes = Counter(note_of(pair).partition(":")[0] for pair in pairs)
     ways = ", ".join(f"{notes[way]} {way}" for way in _COMPARED if notes[way])
     compared = f"{counted(sum(notes[way] for way in _COMPARED), 'metric')} compared"
     apart = [f"{notes[why]} {why}" for why in _APART if notes[why]]
@@ -146,15 +148,23 @@ def _count_line(pairs: Sequence[Pair]) -> str:
 def compare_files(
     before: Path, after: Path, *, start: str | None, end: str | None, shape: str
 ) -> str:
-    """Say what changed between two run records, or between two captures with op tables.
+    """Say what changed between two run records, or between two captures of one kind.
 
-    Of captures, the window between two signposts is compared if they are named.
+    Of op tables, the window between two signposts is compared if they are named.
 
     Raises:
         InputError: a file is neither, or is damaged.
         UsageError: the files cannot be compared, or lack the window.
     """
     kinds = [presumed_kind_of(file) for file in (before, after)]
+    if ArtifactKind.RUN_RECORD not in kinds and not OP_TABLES.keys() & set(kinds):
+        from pytest_ttnn_perf.cli.compare_captures import captures_listing
+
+        if start or end:
+            found = f"{before.name} is {kinds[0].value}"
+            message = f"--start and --end select ops of an op table; {found}"
+            raise UsageError(message)
+        return captures_listing(before, after, kinds).text(shape)
     if ArtifactKind.RUN_RECORD not in kinds:
         change = attribute_captures(before, after, start=start, end=end)
         return attribution_listing(change).text(shape)

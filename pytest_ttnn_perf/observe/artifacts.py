@@ -112,12 +112,19 @@ def _op_table(file: Path) -> Artifact:
 def _device_log(file: Path) -> Artifact:
     log = read_device_log(file)
     devices = len({program.device for program in log.programs}) or None
-    return Artifact(tuple(log_metrics(log, file=file.name)), arch=log.arch, devices=devices)
+    return Artifact(
+        tuple(log_metrics(log, file=file.name)),
+        arch=log.arch,
+        devices=devices,
+        environment={"clock_mhz": log.clock_mhz},
+    )
 
 
 def _summary(file: Path) -> Artifact:
     summary = read_perf_summary_json(file)
-    return Artifact(tuple(summary_metrics(summary, file=file.name)), arch=summary.arch)
+    clock = {} if summary.clock_mhz is None else {"clock_mhz": summary.clock_mhz}
+    metrics = tuple(summary_metrics(summary, file=file.name))
+    return Artifact(metrics, arch=summary.arch, environment=clock)
 
 
 def _ttlang(file: Path) -> Artifact:

@@ -128,3 +128,35 @@ def test_every_capture_of_the_corpus_is_shown() -> None:
     ]
     shown = [show_file(file, start=None, end=None, shape="table") for file in files]
     assert [text.partition(": ")[0] for text in shown] == [file.name for file in files]
+
+
+def test_compare_of_two_reports(project: Project) -> None:
+    files = [corpus(f"report_db/{name}/db.sqlite") for name in ("mlp_bf16", "mlp_bfp8")]
+    for shape in ("table", "json", "csv"):
+        ran = project.cli("compare", *map(str, files), "--format", shape)
+        assert (ran.code, ran.errors) == (0, "")
+        assert_golden(f"compare_reports_{shape}", ran.text)
+
+
+def test_compare_of_two_logs_of_tt_lang(project: Project) -> None:
+    plain = corpus("ttlang/v1_1_1_perf_summary.txt").read_text()
+    (project.path / "before.txt").write_text(plain)
+    faster = plain.replace("54,311 cycles (54.3 us)", "27,311 cycles (27.3 us)")
+    faster = faster.replace("grid: 2x2 (4 cores)", "grid: 4x2 (8 cores)")
+    (project.path / "after.txt").write_text(faster)
+    ran = project.cli("compare", "before.txt", "after.txt")
+    assert (ran.code, ran.errors) == (0, "")
+    assert_golden("compare_ttlang_logs", ran.text)
+
+
+def test_captures_of_different_kinds_are_not_compared(project: Project) -> None:
+    log = corpus("ttlang/v1_1_1_perf_summary.txt")
+    report = corpus("report_db/mlp_bf16/db.sqlite")
+    assert project.cli("compare", str(log), str(report)).errors == (
+        "ttnn-perf: a capture is compared with another of its kind: v1_1_1_perf_summary.txt is a "
+        "tt-lang log, db.sqlite is a report database"
+    )
+    assert project.cli("compare", str(log), str(log), "--start", "PERF").errors == (
+        "ttnn-perf: --start and --end select ops of an op table; v1_1_1_perf_summary.txt is a "
+        "tt-lang log"
+    )

@@ -1,0 +1,104 @@
+"""What two captures of one kind differ in."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from pytest_ttnn_perf.analysis.captures.differences import (
+    CallChange,
+    ChangedCalls,
+    Told,
+    call_changes,
+    hardware_changes,
+    told_by_ops,
+)
+from pytest_ttnn_perf.analysis.captures.ttlang_changes import (
+    LineChange,
+    line_changes,
+    program_changes,
+    told_by_log,
+)
+from pytest_ttnn_perf.analysis.captures.ttlang_log import parse_ttlang, read_ttlang_log
+from tests.harness.corpus import corpus
+from tests.rules.reports import Operation, Report, record, report
+from tests.rules.tables import op, table
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+def test_what_captures_tell_of_their_hardware() -> None:
+    first = told_by_ops(table(op("Matmul"), op("Matmul", device=1)))
+    second = told_by_ops(table(op("Matmul"), arch="blackhole", available_cores=110))
+    assert hardware_changes(first, first) == ()
+    assert hardware_changes(first, second) == (
+        "architecture wormhole_b0 → blackhole",
+        "devices 2 → 1",
+        "cores 64 → 110",
+    )
+    clocks = Told(clock_mhz=1000.0), Told(clock_mhz=1350.0)
+    assert hardware_changes(*clocks) == ("clock 1000 → 1350 MHz",)
+    assert hardware_changes(Told(), Told("blackhole")) == ()
+
+
+X, Y, W = record(1, 1, 1, 32, 64), record(2, 1, 1, 32, 64), record(3, 1, 1, 64, 128)
+OUT = record(4, 1, 1, 32, 128)
+
+
+def program(*, weights: str = "BFLOAT16", fidelity: str | None = None) -> Report:
+    calls = [
+        Operation(1, "ttnn.relu", inputs=(1,), outputs=(2,)),
+        Operation(2, "ttnn.linear", inputs=(2, 3), outputs=(4,), fidelity=fidelity),
+    ]
+    return report(calls, [X, Y, W._replace(dtype=weights), OUT])
+
+
+def test_a_call_with_other_operands_is_changed() -> None:
+    assert call_changes(program(), program()) == ()
+    changes = call_changes(
+        program(fidelity="HiFi4"), program(weights="BFLOAT8_B", fidelity="HiFi2")
+    )
+    what = ("input 1 BFLOAT16 → BFLOAT8_B", "fidelity HiFi4 → HiFi2")
+    assert changes == (ChangedCalls(CallChange.CHANGED, "linear 1x1x32x64", 1, what),)
+
+
+def test_calls_that_came_and_went() -> None:
+    before, after = program(), program()
+    moves = tuple(
+        Operation(number, "ttnn.to_memory_config", inputs=(2,), outputs=(2,)) for number in (7, 8)
+    )
+    after = replace(after, operations=(after.operations[0], *moves, after.operations[1]))
+    assert call_changes(before, after) == (
+        ChangedCalls(CallChange.ADDED, "to_memory_config 1x1x32x64", 2),
+    )
+    assert call_changes(after, before) == (
+        ChangedCalls(CallChange.REMOVED, "to_memory_config 1x1x32x64", 2),
+    )
+
+
+def test_a_real_log_against_itself_with_a_slower_line(tmp_path: Path) -> None:
+    file = corpus("ttlang/v1_1_1_auto_profile.plain.txt")
+    before = read_ttlang_log(file)
+    assert line_changes(before, before) == ()
+    slower = file.read_text().replace("(x4, avg=80.2, total=321)", "(x4, avg=90.2, total=361)")
+    after = parse_ttlang(slower.replace("18% memory bound", "9% compute bound"), tmp_path)
+    assert line_changes(before, after) == (
+        LineChange("NCRISC demo_read", "tx = ttl.copy(a[r, 0], a_blk)", 321, 361),
+    )
+    assert program_changes(before, after) == ("bound: memory (18 %) → compute (9 %)",)
+
+
+def test_programs_of_real_logs(tmp_path: Path) -> None:
+    file = corpus("ttlang/v1_1_1_perf_summary.txt")
+    before = read_ttlang_log(file)
+    changed = file.read_text().replace("grid: 2x2 (4 cores)", "grid: 8x8 (64 cores)")
+    changed = changed.replace("freq: 1000 MHz", "freq: 1350 MHz").replace(
+        "2.0 KB (un", "4.0 KB (un"
+    )
+    after = parse_ttlang(changed, tmp_path)
+    assert program_changes(before, after) == (
+        "__demo_kernel: grid 2x2 → 8x8",
+        "__demo_kernel: transfers of 2048 B → 4096 B",
+    )
+    assert hardware_changes(told_by_log(before), told_by_log(after)) == ("clock 1000 → 1350 MHz",)
