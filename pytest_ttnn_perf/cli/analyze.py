@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from textwrap import wrap
 from typing import TYPE_CHECKING, Final
 
@@ -47,7 +47,8 @@ _FIELDS: Final = ("analysis", "outcome", "section", "label", "value", "unit", "s
 def analysis_listing(analysis: Analysis) -> Listing:
     """Lay an analysis out; charts show the first rows, JSON and CSV all of them."""
     rows = tuple((analysis.name, analysis.outcome.value, *cells) for cells in _rows(analysis))
-    document = asdict(analysis)
+    document = asdict(replace(analysis, picture=()))
+    document.pop("picture")
     document = {"analysis": document.pop("name"), **document, "outcome": analysis.outcome.value}
     return Listing(tuple(_lines(analysis)), document, _FIELDS, rows)
 
@@ -59,7 +60,10 @@ def _lines(analysis: Analysis) -> Iterator[str]:
     yield f"{analysis.name}: {analysis.title}"
     for figure in analysis.figures:
         yield f"  {figure.label}: {_value(figure.value, figure.unit)}"
-    for section in analysis.sections:
+    if analysis.picture:
+        yield from ("", *analysis.picture)
+    # What a picture shows need not be listed as well.
+    for section in () if analysis.picture else analysis.sections:
         yield ""
         yield from _chart(section)
     if analysis.notes:

@@ -220,6 +220,7 @@ class Progress:
 NAMES: Final = (
     *("dtype", "fidelity", "layout", "padding", "sharding", "reshards", "memory", "host-overhead"),
     *("trace", "queues", "conv", "matmul", "devices", "cores", "dram", "bottlenecks"),
+    *("mesh", "l1", "overlap"),
 )
 
 
@@ -265,7 +266,10 @@ class Section:
 
 @dataclass(frozen=True, slots=True)
 class Analysis:
-    """What is to be said on one subject; ``reason`` says why there is nothing."""
+    """What is to be said on one subject; ``reason`` says why there is nothing.
+
+    ``picture`` are lines of at most 80 columns that a terminal shows before the sections.
+    """
 
     name: str
     title: str
@@ -274,3 +278,4 @@ class Analysis:
     figures: tuple[Figure, ...] = ()
     sections: tuple[Section, ...] = ()
     notes: tuple[str, ...] = ()
+    picture: tuple[str, ...] = ()

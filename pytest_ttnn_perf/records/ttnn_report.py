@@ -134,7 +134,9 @@ class Operation:
     memory at one time; those laid over a tensor are counted with the buffers. It is a lower bound:
     not every device operation tells, and None says that none did. ``fidelity`` is that of the
     matmuls and convolutions inside, or else of whatever tells one; None if they differ.
-    ``bytes_per_bank`` sums all buffers alive at this op, per bank.
+    ``bytes_per_bank`` sums all buffers alive at this op, per bank. ``l1_by_core`` are the bytes of
+    tensors in the L1 of each core, by x and y, of the fullest device; empty where not told.
+    ``queues`` are the command queues of its programs, one for each execution.
     """
 
     id: int
@@ -149,6 +151,8 @@ class Operation:
     conv: ConvConfig | None = None
     reshard: Reshard = Reshard.UNKNOWN
     bytes_per_bank: Mapping[BufferType, int] = field(default_factory=dict)
+    l1_by_core: Mapping[tuple[int, int], int] = field(default_factory=dict)
+    queues: tuple[int, ...] = ()
 
 
 class Edge(NamedTuple):

@@ -48,6 +48,12 @@ def test_dtype() -> None:
             ),
             section("weights, alike ones once", "B", "of weight bytes", ("BFLOAT8_B", 1088.0, 1.0)),
             section(
+                "activations that ops hand on",
+                "B",
+                "of activation bytes",
+                ("BFLOAT16", 4096.0, 1.0, 2),
+            ),
+            section(
                 "matmuls and convolutions",
                 "ns",
                 "of their time",

@@ -192,6 +192,7 @@ def _operation(
         fidelity=work.fidelity,
         reshard=reshard_of(first.name, work.device_operations),
         bytes_per_bank=live.totals() if snapshot is None else _totals(snapshot),
+        queues=work.queues,
     )
 
 

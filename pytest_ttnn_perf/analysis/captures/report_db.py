@@ -372,6 +372,18 @@ class Tables:
         for values in self._connection.execute(query):
             yield Row(self.file, table, places, values)
 
+    def sums(self, table: str, *by: str, of: str) -> Iterator[Row]:
+        """Iterate over the sums of a column for rows that agree in others; none without them."""
+        present = self.columns(table)
+        if not {*by, of} <= set(present):
+            return
+        query = f"SELECT {', '.join(by)}, sum({of}) FROM {table} NOT INDEXED"
+        if self.rank is not None and "rank" in present:
+            query += f" WHERE rank = {self.rank}"
+        places = {column: index for index, column in enumerate((*by, of))}
+        for values in self._connection.execute(f"{query} GROUP BY {', '.join(by)}"):
+            yield Row(self.file, table, places, values)
+
     def kept(self, table: str, *wanted: str, order: str = "", longest: int = 0) -> Iterator[Row]:
         """Iterate over rows that will be kept: InputError for more than any report has."""
         rows = self.rows(table, *wanted, order=order, longest=longest)

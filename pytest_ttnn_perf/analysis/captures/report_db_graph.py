@@ -55,6 +55,7 @@ class Work(NamedTuple):
     fidelity: str | None
     cb_bytes_per_core: int | None
     tells_fidelity: bool
+    queues: tuple[int, ...]
 
 
 @dataclass(slots=True)
@@ -72,6 +73,7 @@ class Inside:
     _open: list[_Function] = field(default_factory=list)
     _circular: Counter[tuple[int, CoreRange]] = field(default_factory=Counter)
     _fullest: int | None = None
+    _queues: list[int] = field(default_factory=list)
 
     def add(self, node: Node) -> None:
         """Take the next node; DecodeError where it makes no sense."""
@@ -84,7 +86,10 @@ class Inside:
         elif node.kind in _OF_PROGRAMS:
             if self._open:
                 self._open[-1].on_device = True
-            if node.kind == "circular_buffer_allocate":
+            if node.kind == "program_execution":
+                queue = None if node.params is None else node.params.optional("command_queue_id")
+                self._queues += [] if queue is None else [whole(queue)]
+            elif node.kind == "circular_buffer_allocate":
                 self._allocate(node)
             elif node.kind == "circular_buffer_deallocate_all":
                 self._release()
@@ -120,6 +125,7 @@ class Inside:
             fidelities.pop() if len(fidelities) == 1 else None,
             self._fullest,
             bool(telling),
+            tuple(self._queues),
         )
 
 
@@ -268,6 +274,8 @@ class _Parts:
     outputs: list[int] = field(default_factory=list)
     inside: Inside | None = None
     buffers: Counter[tuple[int, BufferType]] = field(default_factory=Counter)
+    cores: dict[int, dict[tuple[int, int], int]] = field(default_factory=dict)
+    queues: list[int] = field(default_factory=list)
 
     def operation(self) -> Operation:
         work = None if self.inside is None else self.inside.work()
@@ -285,6 +293,8 @@ class _Parts:
             conv=conv_of(self.arguments),
             reshard=Reshard.UNKNOWN if work is None else reshard_of(self.name, operations),
             bytes_per_bank=fullest_device(self.buffers),
+            l1_by_core=max(self.cores.values(), key=lambda sizes: sum(sizes.values()), default={}),
+            queues=tuple(self.queues),
         )
 
     def _fidelity(self, work: Work | None) -> str | None:
@@ -307,6 +317,7 @@ def read_operations(tables: Tables) -> tuple[Operation, ...]:
     _add_arguments(tables, parts)
     _add_tensors(tables, parts)
     _add_buffers(tables, parts)
+    _add_cores(tables, parts)
     _add_graphs(tables, parts)
     return tuple(part.operation() for part in parts.values())
 
@@ -337,6 +348,25 @@ def _add_buffers(tables: Tables, parts: dict[int, _Parts]) -> None:
         size, kind = row.size("max_size_per_bank"), row.text("buffer_type")
         if part is not None and size is not None and kind is not None:
             part.buffers[row.whole("device_id") or 0, buffer_type(kind)] += size
+
+
+def _add_cores(tables: Tables, parts: dict[int, _Parts]) -> None:
+    """Add what lies in the L1 of each core, and the command queue of each program."""
+    by = ("operation_id", "device_id", "core_x", "core_y", "buffer_type")
+    for row in tables.sums("buffer_chunks", *by, of="chunk_size"):
+        part = parts.get(row.identity("operation_id"))
+        x, y, size = row.whole("core_x"), row.whole("core_y"), row.size("chunk_size")
+        kind = row.text("buffer_type")
+        if part is None or x is None or y is None or size is None or kind is None:
+            continue
+        if buffer_type(kind) is BufferType.L1:
+            sizes = part.cores.setdefault(row.whole("device_id") or 0, {})
+            sizes[x, y] = sizes.get((x, y), 0) + size
+    columns = ("operation_id", "command_queue_id")
+    for row in tables.rows("operation_executions", *columns):
+        part, queue = parts.get(row.identity("operation_id")), row.whole("command_queue_id")
+        if part is not None and queue is not None:
+            part.queues.append(queue)
 
 
 def _add_graphs(tables: Tables, parts: dict[int, _Parts]) -> None:

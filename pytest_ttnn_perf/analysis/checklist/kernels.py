@@ -163,10 +163,18 @@ def weights_on_mesh(report: Report) -> Iterator[MeshOperand]:
 
 def _operands_on_mesh(operation: Operation, names: tuple[str, ...]) -> Iterator[MeshOperand]:
     text = next((operation.arguments[name] for name in names if name in operation.arguments), "")
+    placed = placed_in(text, operation.name)
+    if placed is not None:
+        yield placed
+
+
+def placed_in(text: str, name: str) -> MeshOperand | None:
+    """Return how the tensor that an argument says is placed on a mesh; None where it does not."""
     mesh, placements = _MESH.search(text), _PLACEMENTS.search(text)
-    if mesh is not None and placements is not None:
-        extents = map(int, re.findall(r"\d{1,9}", mesh[1]))
-        cuts = [int(cut) if cut else None for cut in _PLACEMENT.findall(placements[1])]
-        tensor = _TENSOR.search(text)
-        spread = tuple(zip(extents, cuts, strict=False))
-        yield MeshOperand(operation.name, int(tensor[1]) if tensor else None, spread)
+    if mesh is None or placements is None:
+        return None
+    extents = map(int, re.findall(r"\d{1,9}", mesh[1]))
+    cuts = [int(cut) if cut else None for cut in _PLACEMENT.findall(placements[1])]
+    tensor = _TENSOR.search(text)
+    spread = tuple(zip(extents, cuts, strict=False))
+    return MeshOperand(name, int(tensor[1]) if tensor else None, spread)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from pytest_ttnn_perf.analysis.checklist.analyses.placements import L1, MESH, OVERLAP
 from pytest_ttnn_perf.analysis.checklist.analyses.tensors import (
     DRAM,
     DTYPE,
@@ -33,6 +34,6 @@ if TYPE_CHECKING:
 
 _KINDS: Final = (
     DTYPE, FIDELITY, LAYOUT, PADDING, SHARDING, RESHARDS, MEMORY, HOST_OVERHEAD, TRACE, QUEUES,
-    CONV, MATMUL, DEVICES, CORES, DRAM, BOTTLENECKS,
+    CONV, MATMUL, DEVICES, CORES, DRAM, BOTTLENECKS, MESH, L1, OVERLAP,
 )  # fmt: skip
 ANALYSES: Final[Mapping[str, Kind]] = {kind.name: kind for kind in _KINDS}

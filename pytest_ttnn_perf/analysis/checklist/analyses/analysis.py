@@ -40,6 +40,7 @@ class Numbers:
     figures: tuple[Figure, ...] = ()
     sections: tuple[Section, ...] = ()
     notes: tuple[str, ...] = ()
+    picture: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +70,7 @@ class Kind:
             figures=numbers.figures,
             sections=tuple(section for section in numbers.sections if section.rows),
             notes=(*numbers.notes, *of_capture),
+            picture=numbers.picture,
         )
 
     def _numbers(self, subject: Subject) -> Numbers | Answer:

@@ -77,6 +77,12 @@ def _look_at_dtype(subject: Subject) -> Numbers | Answer:
             of="of operand bytes",
         ),
         *_weights(subject),
+        by_bytes(
+            "activations that ops hand on",
+            activation_operands(subject),
+            lambda operand: operand.tensor.dtype,
+            of="of activation bytes",
+        ),
         *_products(subject),
         notes=(f"of unknown size: {', '.join(unknown)}",) if unknown else (),
     )
