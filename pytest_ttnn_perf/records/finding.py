@@ -42,13 +42,15 @@ class Evidence:
     """One place where a rule's condition holds, with its own number.
 
     ``share`` is that number as a fraction of the time that the rule weighs; None where it is no
-    time.
+    time. ``ops`` are the numbers of the ops that it is of in the whole capture, the heaviest first;
+    the same is found whatever they are.
     """
 
     subject: str
     value: float | None = None
     unit: str = ""
     share: Omit[float | None] = None
+    ops: Omit[tuple[int, ...]] = field(default=(), compare=False)
 
 
 @dataclass(frozen=True, slots=True)

@@ -219,7 +219,7 @@ def checklist_listing(
     lines: list[str] = []
     for finding in findings:
         if finding.outcome is RuleOutcome.FOUND:
-            lines += finding_lines(finding)
+            lines += finding_lines(finding, numbered=True)
     lines += [""] if lines else []
     lines += [*_quiet(findings), ""]
     lines += [f"bottleneck: {bottleneck}"] if bottleneck else []
@@ -233,10 +233,13 @@ def checklist_listing(
     return Listing((*lines, count_line(findings)), document, _FIELDS, rows)
 
 
-def finding_lines(finding: Finding) -> Iterator[str]:
-    """Lay one finding out: what was found against the limit, where, and what to do."""
+def finding_lines(finding: Finding, *, numbered: bool = False) -> Iterator[str]:
+    """Lay one finding out: what was found against the limit, where, and what to do.
+
+    Of a file, ops are ``numbered`` as ``ttnn-perf show --ops`` numbers them.
+    """
     yield title(finding)
-    yield from evidence_lines(finding)
+    yield from evidence_lines(finding, numbered=numbered)
     yield from advice_lines(finding)
 
 
@@ -248,7 +251,11 @@ def title(finding: Finding) -> str:
     return f"{name}: {finding.reason}{limit}{waived}"
 
 
-def evidence_lines(finding: Finding) -> Iterator[str]:
+#: How many ops are told by their numbers.
+_MOST_NUMBERS: Final = 3
+
+
+def evidence_lines(finding: Finding, *, numbered: bool = False) -> Iterator[str]:
     """Say where it was found, unless that is what the reason says."""
     for evidence in finding.evidence:
         if evidence.subject == finding.reason:
@@ -257,7 +264,10 @@ def evidence_lines(finding: Finding) -> Iterator[str]:
         if evidence.value is not None:
             share = "" if evidence.share is None else f", {percent(evidence.share)}"
             value = f": {shown(evidence.value, evidence.unit)}{share}"
-        yield f"    {evidence.subject}{value}"
+        listed = [f"#{number}" for number in evidence.ops[:_MOST_NUMBERS]]
+        more = ["…"] if len(evidence.ops) > _MOST_NUMBERS else []
+        ids = f" ({', '.join(listed + more)})" if numbered and listed else ""
+        yield f"    {evidence.subject}{value}{ids}"
 
 
 def advice_lines(finding: Finding) -> Iterator[str]:

@@ -137,3 +137,21 @@ def _bare(line: str) -> str:
     for code in ("1", "31", "32", "33", "36", "0"):
         line = line.replace(f"\x1b[{code}m", "")
     return line
+
+
+def test_what_the_checklist_names_is_found_by_its_number(project: Project) -> None:
+    file = str(corpus("ops_perf/gemma_sliding_decode_final.csv"))
+    text = project.cli("show", file, "--ops", "--format", "csv").text
+    names = {int(row["number"]): row["name"] for row in csv.DictReader(io.StringIO(text))}
+    rules = json.loads(project.cli("check", "--csv", file, "--format", "json").text)["rules"]
+    named = [
+        (evidence["subject"], number)
+        for rule in rules
+        for evidence in rule["evidence"]
+        for number in evidence.get("ops", ())
+    ]
+    assert named
+    assert [each for each in named if names[each[1]] not in each[0]] == []
+    printed = project.cli("check", "--csv", file).text
+    subject, number = named[0]
+    assert any(f"#{number}" in line for line in printed.splitlines() if subject in line)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from pytest_ttnn_perf._base.text import counted
 from pytest_ttnn_perf.analysis.checklist.op_times import (
+    heaviest_numbers,
     kernel_ns,
     op_name,
     ops_like,
@@ -121,6 +122,7 @@ class Convolution(NamedTuple):
     output: tuple[int, ...] | None
     act_double_buffer: bool | None
     weights_double_buffer: bool | None
+    number: int = 0
 
 
 def convolutions(subject: Subject) -> Sequence[Convolution]:
@@ -167,6 +169,7 @@ def _from_op(op: Op) -> Convolution:
         (outputs[0].logical or outputs[0].padded) if outputs else None,
         flag(op.attributes, ACT_BUFFER),
         flag(op.attributes, WEIGHTS_BUFFER),
+        op.number,
     )
 
 
@@ -212,15 +215,18 @@ def check_switches(
 def heaviest(listed: Iterable[Convolution], *, of: float | None) -> Iterator[Evidence]:
     """Yield evidence of convolutions, those of one name together, the slowest first."""
     times: dict[str, list[float | None]] = defaultdict(list)
+    weighed: dict[str, list[tuple[float, int]]] = defaultdict(list)
     for each in listed:
         times[each.name].append(each.kernel_ns)
+        weighed[each.name].append((each.kernel_ns or 0.0, each.number))
     totals = {name: sum(time or 0.0 for time in each) for name, each in times.items()}
     for name in sorted(times, key=lambda name: (-totals[name], name)):
         text = f"{len(times[name])} x {name}" if len(times[name]) > 1 else name
         if None in times[name]:
             yield Evidence(text)
         else:
-            yield Evidence(text, totals[name], "ns", totals[name] / of if of else None)
+            share = totals[name] / of if of else None
+            yield Evidence(text, totals[name], "ns", share, heaviest_numbers(weighed[name]))
 
 
 #: ``act_block_h_override`` is a multiple of this: the rows of a tile.

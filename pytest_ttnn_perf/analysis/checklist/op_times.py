@@ -97,15 +97,25 @@ def worst_ops(
 
     ``of`` is the whole that they are shares of: the kernel time of a table, mostly.
     """
-    weights: dict[str, float] = defaultdict(float)
-    counts: dict[str, int] = defaultdict(int)
+    weights: dict[str, list[tuple[float, int]]] = defaultdict(list)
     for op in ops:
-        name = op_name(op)
-        weights[name] += weight(op)
-        counts[name] += 1
-    for name in sorted(weights, key=lambda name: (-weights[name], name)):
-        text = f"{counts[name]} x {name}" if counts[name] > 1 else name
-        yield Evidence(text, weights[name], unit, weights[name] / of if of else None)
+        weights[op_name(op)].append((weight(op), op.number))
+    totals = {name: sum(each for each, _ in listed) for name, listed in weights.items()}
+    for name in sorted(weights, key=lambda name: (-totals[name], name)):
+        listed = weights[name]
+        text = f"{len(listed)} x {name}" if len(listed) > 1 else name
+        share = totals[name] / of if of else None
+        yield Evidence(text, totals[name], unit, share, heaviest_numbers(listed))
+
+
+def heaviest_numbers(weighed: Iterable[tuple[float, int]]) -> tuple[int, ...]:
+    """Return the numbers of the ops with the largest weights, those first; 0 is none."""
+    ordered = sorted(weighed, key=lambda each: (-each[0], each[1]))
+    return tuple(number for _, number in ordered[:MOST_NUMBERS] if number)
+
+
+#: Evidence names so many ops by their numbers: enough to find them, and to see what they share.
+MOST_NUMBERS: Final = 8
 
 
 def op_name(op: Op) -> str:

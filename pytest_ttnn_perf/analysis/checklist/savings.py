@@ -6,7 +6,7 @@ from collections import defaultdict
 from math import isfinite
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from pytest_ttnn_perf.analysis.checklist.op_times import op_name
+from pytest_ttnn_perf.analysis.checklist.op_times import heaviest_numbers, op_name
 from pytest_ttnn_perf.analysis.ops.regions import once_per_table
 from pytest_ttnn_perf.records.finding import Evidence
 
@@ -131,14 +131,16 @@ def check_savings(
 def _evidence(
     step: OpTable, saved: Mapping[int, float], whole: float, name: Callable[[Placed], str]
 ) -> Iterator[Evidence]:
-    weights: dict[str, list[float]] = defaultdict(list)
+    weights: dict[str, list[tuple[float, int]]] = defaultdict(list)
     for row, ns in saved.items():
-        weights[name(Placed(row, step.op(row)))].append(ns)
-    totals = {text: sum(each) for text, each in weights.items()}
+        placed = Placed(row, step.op(row))
+        weights[name(placed)].append((ns, placed.op.number))
+    totals = {text: sum(ns for ns, _ in each) for text, each in weights.items()}
     for text in sorted(totals, key=lambda text: (-totals[text], text)):
         count = len(weights[text])
         times = f"{count} x {text}" if count > 1 else text
-        yield Evidence(times, totals[text], "ns", totals[text] / whole if whole else None)
+        share = totals[text] / whole if whole else None
+        yield Evidence(times, totals[text], "ns", share, heaviest_numbers(weights[text]))
 
 
 def microseconds(ns: float) -> str:

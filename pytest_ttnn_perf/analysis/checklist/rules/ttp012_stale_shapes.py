@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pytest_ttnn_perf._base.text import counted, percent
-from pytest_ttnn_perf.analysis.checklist.op_times import kernel_ns, op_name
+from pytest_ttnn_perf.analysis.checklist.op_times import heaviest_numbers, kernel_ns, op_name
 from pytest_ttnn_perf.analysis.checklist.rule import Answer, Limit, rule
 from pytest_ttnn_perf.analysis.ops.roofline import rooflines
 from pytest_ttnn_perf.records.finding import Evidence, Input, Severity
@@ -62,17 +62,21 @@ def stale_shapes(
 def _fastest(table: OpTable, stale: Sequence[int], lines: Sequence[Roofline]) -> Sequence[Evidence]:
     """Return how far above the peak ops of one name would be, the farthest first."""
     times: dict[str, float] = {}
-    counts: dict[str, int] = {}
+    numbers: dict[str, list[tuple[float, int]]] = {}
     for at in stale:
-        line, name = lines[at], op_name(table.op(at))
+        op, line = table.op(at), lines[at]
+        name = op_name(op)
         moved_ns = 0.0 if line.work.at_most else line.dram_ns or 0.0
         ratio = max(moved_ns, line.compute_ns or 0.0) / line.kernel_ns
         times[name] = max(ratio, times.get(name, 0.0))
-        counts[name] = counts.get(name, 0) + 1
+        numbers.setdefault(name, []).append((ratio, op.number))
     ordered = sorted(times, key=lambda name: (-times[name], name))
     return [
         Evidence(
-            f"{counts[name]} x {name}" if counts[name] > 1 else name, times[name], "x the peak"
+            f"{len(numbers[name])} x {name}" if len(numbers[name]) > 1 else name,
+            times[name],
+            "x the peak",
+            ops=heaviest_numbers(numbers[name]),
         )
         for name in ordered
     ]

@@ -60,7 +60,9 @@ def core_skew(
     if not step.columns.core_max_ns:
         return Answer.not_measured("the capture does not tell times per core")
     judged = [placed for placed in critical_ops(step) if _counts(placed.op, shortest_us.value)]
-    known = [placed for placed in judged if None not in placed.op[-2:]]
+    known = [
+        placed for placed in judged if None not in {placed.op.core_min_ns, placed.op.core_max_ns}
+    ]
     if not known:
         unavailable = Answer.not_measured(
             "the capture does not tell times per core of ops that count"

@@ -67,7 +67,9 @@ def device_imbalance(step: OpTable, *, excess: Limit = Limit(0.02, "of a step", 
         f"device {last} computes {microseconds(times[last])}, {percent(above / mean)} longer than "
         f"the mean of {counted(len(times), 'device')}",
         (
-            Evidence(f"{op_name(each.op)} on device {last}", ns, "ns", ns / whole)
+            Evidence(
+                f"{op_name(each.op)} on device {last}", ns, "ns", ns / whole, (each.op.number,)
+            )
             for ns, each in late
             if ns > 0
         ),
