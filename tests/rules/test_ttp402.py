@@ -32,6 +32,16 @@ def test_a_model_that_waits_without_a_trace_is_found() -> None:
     )
 
 
+def test_a_trace_saves_what_is_beyond_the_gaps_of_a_replay() -> None:
+    rows = (*WAITING, op("Add", [X], ns=400, gap_ns=51_000.0), op("Add", [X], gap_ns=31_000.0))
+    ops = replace(table(*rows), windowed=True)
+    assert ask.saving(ops=ops) == (
+        80_000.0,
+        "gaps beyond 1.0 µs each, as in a replay: 80.0 µs",
+    )
+    assert ask.saving(called(9e6, 2e6, ops)) == (7e6, "wall − device: 9 ms − 2 ms")
+
+
 def test_the_time_without_a_profiler_counts_before_gaps() -> None:
     assert ask(called(1000, 800, table(*WAITING))) == LIMIT.clean(1 - 800 / 1000)
     assert ask(called(1000, 700, table(*WAITING))) == LIMIT.found(

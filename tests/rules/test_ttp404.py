@@ -48,3 +48,7 @@ LOST = replace(timed(name=KERNEL_TIME, source=Source.DEVICE), note="the profiler
 )
 def test_without_both_times_nothing_is_measured(subject: Subject, reason: str) -> None:
     assert ask(subject) == not_measured(reason)
+
+
+def test_it_saves_what_is_not_the_device() -> None:
+    assert ask.saving(times(2.5e6)) == (7.5e6, "wall − device: 10 ms − 2.5 ms")

@@ -40,3 +40,8 @@ def test_without_all_three_times_nothing_is_measured(subject: Subject) -> None:
 
 def test_a_tenth_is_worth_the_question() -> None:
     assert ask(io_measured(10e6, 1e6, 10e6)) == LIMIT.clean(1.0)
+
+
+def test_it_saves_what_is_beyond_the_longer_one() -> None:
+    saved = ask.saving(io_measured(6e6, 4e6, 9e6))
+    assert saved == (3e6, "both − the longer one: 9 ms − 6 ms")

@@ -22,3 +22,7 @@ def test_without_times_nothing_is_measured() -> None:
         "no profiler sees transfers: measure them with "
         "ttnn_perf.measure_io_overlap(compute=, transfer=, both=)"
     )
+
+
+def test_it_saves_what_is_beyond_compute() -> None:
+    assert ask.saving(io_measured(4e6, 6e6, 6e6)) == (2e6, "transfers − compute: 6 ms − 4 ms")

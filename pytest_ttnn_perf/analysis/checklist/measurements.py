@@ -38,6 +38,16 @@ class CallTimes(NamedTuple):
         """The part of the wall time in which no kernel runs; 0 where a profiler slowed kernels."""
         return max(0.0, 1 - self.device_ns / self.wall_ns)
 
+    @property
+    def waiting_ns(self) -> float:
+        """The time in which no kernel runs."""
+        return max(0.0, self.wall_ns - self.device_ns)
+
+    @property
+    def arithmetic(self) -> str:
+        """How that comes about, in a line."""
+        return f"wall − device: {milliseconds(self.wall_ns)} − {milliseconds(self.device_ns)}"
+
 
 class IoTimes(NamedTuple):
     """What computing and transferring take, each alone and both at once."""

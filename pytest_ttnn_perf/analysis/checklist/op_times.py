@@ -160,6 +160,9 @@ _NEITHER: Final = (
     "of a whole capture are compilation and idle time"
 )
 _NONE_COMPLETE: Final = "every replay of a trace ran other ops (TTP002): none is known to be whole"
+#: Between ops the host takes some 10 to 200 µs; the first call of a program, which compiles it,
+#: milliseconds. Gaps of real windows are of one kind or the other.
+COMPILING_NS: Final = 1e6
 _NO_GAPS: Final = "the capture does not tell the gaps between ops"
 INFLATED: Final = "outside a replay the profiler itself makes gaps longer"
 #: The places of the ops that one device ran one after the other.
@@ -206,7 +209,8 @@ def gaps_of(subject: Subject) -> Gaps | str:
 
     Between phases of a program lie compilation and idle time, so that the gaps of a whole capture
     are nearly all of its time. Counted are gaps inside replays of traces, else inside windows; the
-    gap before the first op of each is not inside. Of replays that ran different ops, those that
+    gap before the first op of each is not inside. A window in which programs were compiled tells
+    nothing of a later call. Of replays that ran different ops, those that
     lost some are left out.
     """
     table = subject.ops
@@ -224,9 +228,16 @@ def gaps_of(subject: Subject) -> Gaps | str:
     waits = tuple(at for sequence in sequences for at in sequence[1:] if gaps[at] is not None)
     if not waits and any(len(sequence) > 1 for sequence in sequences):
         return _NO_GAPS
+    # A gap below zero is an artefact of the profiler's clocks.
+    waited = [max(gaps[at] or 0.0, 0.0) for at in waits]
+    compiled = [gap for gap in waited if gap >= COMPILING_NS]
+    if not replays and sum(compiled) > sum(waited) / 2:
+        return (
+            f"{len(compiled)} of {counted(len(waited), 'gap')} are of 1 ms or more: programs were "
+            "compiled inside the window; measure a later call"
+        )
     return Gaps(
-        # A gap below zero is an artefact of the profiler's clocks.
-        waited_ns=sum(max(gaps[at] or 0.0, 0.0) for at in waits),
+        waited_ns=sum(waited),
         worked_ns=sum(table.columns.kernel_ns[at] for each in sequences for at in each),
         executions=len(windows) or len({key[1:] for key in replays}),
         replayed=bool(replays),

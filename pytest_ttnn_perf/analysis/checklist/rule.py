@@ -216,9 +216,11 @@ def _part(subject: Subject, name: str) -> object:
     if name == "subject":
         return subject
     if name == "step":
+        if subject.ops is None:
+            return None
         from pytest_ttnn_perf.analysis.ops.regions import step_of
 
-        return None if subject.ops is None else step_of(subject.ops)
+        return step_of(subject.ops)
     return getattr(subject, name)
 
 

@@ -6,7 +6,7 @@ from collections import defaultdict
 from math import isfinite
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from pytest_ttnn_perf.analysis.checklist.op_times import heaviest_numbers, op_name
+from pytest_ttnn_perf.analysis.checklist.op_times import COMPILING_NS, heaviest_numbers, op_name
 from pytest_ttnn_perf.analysis.ops.regions import once_per_table
 from pytest_ttnn_perf.records.finding import Evidence
 
@@ -106,6 +106,15 @@ def critical_ops(step: OpTable) -> Sequence[Placed]:
 def step_ns(step: OpTable) -> float:
     """Return the kernel time of a step: that of the device that takes longest."""
     return sum(critical_ns(step).values())
+
+
+def waiting_ns(step: OpTable, *, unavoidable_ns: float) -> float:
+    """Return how long the device that takes longest waits in a step for its next op.
+
+    What cannot be avoided is left out for each op, and gaps in which programs were compiled.
+    """
+    gaps = (op.gap_ns or 0.0 for _, op in critical_ops(step)[1:])
+    return sum(max(0.0, gap - unavoidable_ns) for gap in gaps if gap < COMPILING_NS)
 
 
 def check_savings(

@@ -60,15 +60,13 @@ def core_skew(
     if not step.columns.core_max_ns:
         return Answer.not_measured("the capture does not tell times per core")
     judged = [placed for placed in critical_ops(step) if _counts(placed.op, shortest_us.value)]
-    known = [
-        placed for placed in judged if None not in {placed.op.core_min_ns, placed.op.core_max_ns}
-    ]
+    known = [(row, op) for row, op in judged if _is_told(op)]
     if not known:
         unavailable = Answer.not_measured(
             "the capture does not tell times per core of ops that count"
         )
         return unavailable if judged else Answer.not_applicable(none_long_enough(shortest_us.value))
-    skewed = [placed for placed in known if _ratio(placed.op) > ratio.value]
+    skewed = [(row, op) for row, op in known if _ratio(op) > ratio.value]
     saved = {row: min(_half_of_difference(op), op.kernel_ns) for row, op in skewed}
     return check_savings(
         step,
@@ -86,6 +84,10 @@ def _counts(op: Op, shortest_us: float) -> bool:
     return (
         op.kernel_ns >= shortest_us * 1000 and not collective and not is_dram_sharded(op.attributes)
     )
+
+
+def _is_told(op: Op) -> bool:
+    return op.core_min_ns is not None and op.core_max_ns is not None
 
 
 def _half_of_difference(op: Op) -> float:

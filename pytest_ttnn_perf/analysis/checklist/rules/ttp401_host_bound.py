@@ -2,21 +2,26 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
-from pytest_ttnn_perf._base.text import percent
+from pytest_ttnn_perf._base.text import counted, percent
 from pytest_ttnn_perf.analysis.checklist.op_times import gaps_of, longest_gaps
 from pytest_ttnn_perf.analysis.checklist.rule import Answer, Limit, rule
+from pytest_ttnn_perf.analysis.checklist.savings import critical_ops, microseconds
 from pytest_ttnn_perf.records.finding import Input, Severity, Subject
 
 if TYPE_CHECKING:
     from pytest_ttnn_perf.records.ops import OpTable
+
+#: An op that is shorter than that does little: another one may do it on its way.
+_SHORT_NS: Final = 5_000.0
 
 
 @rule("TTP401", "host-bound", Severity.WARNING, Input.OPS)
 def host_bound(
     subject: Subject,
     ops: OpTable,
+    step: OpTable,
     *,
     share: Limit = Limit(
         0.2,
@@ -41,6 +46,10 @@ def host_bound(
     takes to start kernels, and fewer, larger ops are the only way. Outside of one, a trace saves
     the host from sending every op; move its other work out of the model.
 
+    ## What it saves
+    In a replay the gaps before ops of less than 5 µs, which may be part of another op. In a window
+    without a trace that is for TTP402 to say.
+
     ## When it is no problem
     Outside a replay the profiler itself makes gaps longer: the share is then an upper bound.
     Compare with TTP404, which knows the time without a profiler.
@@ -50,7 +59,7 @@ def host_bound(
     (TTP002), those count that are whole. Without replays it looks at windows: the
     measured call of a test, the part that a capture was cut to, or what stands between the
     signposts NAME and NAME_END. A capture with neither is not measured: most of its gaps are
-    compilation.
+    compilation. So is a window in which most gaps are of 1 ms or more.
     """
     gaps = gaps_of(subject)
     if isinstance(gaps, str):
@@ -59,4 +68,10 @@ def host_bound(
         return share.clean(gaps.share, reason=gaps.caveat)
     waiting = f"devices wait {percent(gaps.share)} of the time for their next op, in {gaps.place}"
     sentence = "; ".join(filter(None, [waiting, gaps.caveat]))
-    return share.found(gaps.share, sentence, longest_gaps(ops, gaps))
+    answer = share.found(gaps.share, sentence, longest_gaps(ops, gaps))
+    if not gaps.replayed:
+        return answer  # what a trace would save is for TTP402 to say
+    short = [op for _, op in critical_ops(step)[1:] if op.kernel_ns < _SHORT_NS]
+    saved = sum(max(op.gap_ns or 0.0, 0.0) for op in short)
+    words = f"gaps before {counted(len(short), 'op')} of less than {_SHORT_NS / 1000:g} µs"
+    return answer.saving({}, f"{words}: {microseconds(saved)}", waiting_ns=saved)

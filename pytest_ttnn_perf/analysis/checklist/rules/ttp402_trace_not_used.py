@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from pytest_ttnn_perf._base.text import counted, percent
 from pytest_ttnn_perf.analysis.checklist.measurements import (
@@ -12,15 +12,21 @@ from pytest_ttnn_perf.analysis.checklist.measurements import (
     uses_trace,
 )
 from pytest_ttnn_perf.analysis.checklist.rule import Answer, Limit, rule
-from pytest_ttnn_perf.records.finding import Evidence, Input, Severity, Subject
+from pytest_ttnn_perf.records.finding import Evidence, Input, RuleOutcome, Severity, Subject
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
+
+    from pytest_ttnn_perf.records.ops import OpTable
+
+#: What is left between ops in a replay.
+_IN_A_REPLAY_NS: Final = 1_000.0
 
 
 @rule("TTP402", "trace-not-used", Severity.WARNING, Input.OPS, Input.TEST)
 def trace_not_used(
     subject: Subject,
+    step: OpTable | None,
     *,
     share: Limit = Limit(0.2, "of the time", "ttnn-visualizer-cli advises a trace above 20 %"),
 ) -> Answer:
@@ -38,6 +44,10 @@ def trace_not_used(
     `ttnn.begin_trace_capture`, the model, `ttnn.end_trace_capture`. Afterwards copy inputs into the
     tensors that were captured and call `ttnn.execute_trace`. With tt-xla, set the compile option
     `enable_trace`.
+
+    ## What it saves
+    The wall time without the device's, or else the gaps of a step beyond 1 µs for each op, which
+    the profiler itself makes longer: at most so much.
 
     ## When it is no problem
     A trace holds ops of a device with fixed shapes only. With host fallbacks, or with shapes that
@@ -60,9 +70,26 @@ def trace_not_used(
     if isinstance(waiting, str):
         return Answer.not_measured(waiting)
     part, where, evidence = waiting
-    return share.at_most(
+    answer = share.at_most(
         part, f"no trace is used, and devices wait {percent(part)} of {where}", evidence
     )
+    if answer.outcome is not RuleOutcome.FOUND:
+        return answer
+    arithmetic, saved = _saving(subject, step)
+    return answer.saving({}, arithmetic, waiting_ns=saved)
+
+
+def _saving(subject: Subject, step: OpTable | None) -> tuple[str, float]:
+    """Return what a trace would save, after how that comes about."""
+    times = call_times(subject) if subject.observation is not None else ""
+    if not isinstance(times, str):
+        return times.arithmetic, times.waiting_ns
+    assert step is not None
+    from pytest_ttnn_perf.analysis.checklist.savings import microseconds, waiting_ns
+
+    saved = waiting_ns(step, unavoidable_ns=_IN_A_REPLAY_NS)
+    words = f"gaps beyond {microseconds(_IN_A_REPLAY_NS)} each, as in a replay"
+    return f"{words}: {microseconds(saved)}", saved
 
 
 def _obstacle(subject: Subject) -> str | None:

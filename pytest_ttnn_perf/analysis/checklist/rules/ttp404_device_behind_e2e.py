@@ -28,6 +28,9 @@ def device_behind_e2e(
     Use a trace (TTP402), overlap transfers with a second command queue (TTP501), move conversions
     of inputs and outputs out of the call, and look for host fallbacks (TTP007).
 
+    ## What it saves
+    The wall time without the device's, if all of it can go.
+
     ## When it is no problem
     A measured call that on purpose contains work of the host, such as loading an image. Measure the
     model alone to know it.
@@ -45,4 +48,4 @@ def device_behind_e2e(
         times.waiting,
         f"of the {wall} of a call, the slowest device works {device}: "
         f"{percent(times.waiting)} goes by without a kernel",
-    )
+    ).saving({}, times.arithmetic, waiting_ns=times.waiting_ns)

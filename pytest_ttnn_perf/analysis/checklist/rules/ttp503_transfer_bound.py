@@ -28,6 +28,9 @@ def transfer_bound(
     Send less: narrower formats, no padding (TTP504), several samples at once, only the output that
     is needed. Do pre- and postprocessing on the device. Keep weights and caches there.
 
+    ## What it saves
+    What transfers take longer than compute: shorter ones could hide behind it.
+
     ## When it is no problem
     A model so small that its inputs are most of its work.
 
@@ -43,4 +46,8 @@ def transfer_bound(
     return ratio.at_most(
         times_compute,
         f"transfers take {transfer}, compute {compute}: {times_compute:.2f} times as long",
+    ).saving(
+        {},
+        f"transfers − compute: {transfer} − {compute}",
+        waiting_ns=times.transfer_ns - times.compute_ns,
     )
