@@ -120,7 +120,7 @@ def test_efficiency_of_convolutions_without_an_architecture() -> None:
         max(0.0, float(row[KERNEL]) - max(2 * float(row["PM IDEAL [ns]"]), 2_000))
         for row in convolutions
     )
-    assert answer.reason == "20 convolutions at 15.8 % of the roofline"
+    assert answer.reason == "20 convolutions at 15.8 % of the profiler's ideal"
     assert sum(each.value or 0.0 for each in answer.evidence) <= lost
     assert Ask("TTP607").saving(ops_of(OLD_OFT))[0] == pytest.approx(lost)
 

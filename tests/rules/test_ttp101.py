@@ -60,6 +60,14 @@ def test_nothing_is_saved_of_what_computing_binds() -> None:
     assert ask(ops=table(row)) == STEP.clean(0.0)
 
 
+def test_weights_of_a_format_of_unknown_size() -> None:
+    strange = WIDE._replace(dtype="FLOAT6_NEW")
+    answer = ask(ops=table(op(MATMUL, [ROWS, strange], ns=50_000.0)))
+    assert answer == not_applicable("no weights lie in DRAM")
+    both = table(op(MATMUL, [ROWS, strange], ns=5e4), op(MATMUL, [ROWS, NARROW], ns=5e4))
+    assert ask(ops=both) == STEP.clean(0.0)
+
+
 def test_narrow_weights_are_clean() -> None:
     assert ask(ops=table(op(MATMUL, [ROWS, NARROW], ns=50_000.0))) == STEP.clean(0.0)
 

@@ -15,10 +15,26 @@ CHANGES = [
 
 
 def test_two_changes() -> None:
-    ops = table(conv("HEIGHT"), op("Unary"), conv("HEIGHT"), conv("BLOCK"), conv("WIDTH"))
+    moves = [op("ReshardDeviceOperation", ns=50.0), op("InterleavedToShardedDeviceOperation", ns=5)]
+    ops = table(
+        conv("HEIGHT"),
+        op("Reshard"),
+        conv("HEIGHT"),
+        moves[0],
+        conv("BLOCK"),
+        moves[1],
+        conv("WIDTH"),
+    )
     assert ask(ops=ops) == LIMIT.found(
         2.0, "sharded otherwise than the one before: 2 of 4 convolutions", CHANGES
     )
+    assert ask.saving(ops=ops) == (55.0, "the time of 2 moves between them: 0.1 µs")
+
+
+def test_changes_that_take_nothing_are_clean() -> None:
+    ops = table(conv("HEIGHT"), conv("BLOCK"), op("Reshard", ns=6.0), conv("WIDTH"))
+    reason = "the time of 1 move between them: 0.0 µs, 2.0 % of a step"
+    assert ask(ops=ops) == LIMIT.clean(2.0, reason=reason)
 
 
 def test_one_change_is_clean() -> None:

@@ -100,6 +100,11 @@ def no_roofline(table: OpTable, noun: str) -> str:
     return f"no {noun} tells its operands, cores and fidelity"
 
 
+def best_known(table: OpTable) -> str:
+    """Return what ops are compared with, in words."""
+    return "the profiler's ideal" if board_of(table) is None else "the roofline"
+
+
 def shortfall_ns(product: Product, efficiency: float) -> float:
     """Return how much shorter an op would be with a part of its peak; 0 if that is not known."""
     if product.least_ns is None:

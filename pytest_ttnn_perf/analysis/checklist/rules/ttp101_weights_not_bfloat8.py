@@ -25,6 +25,8 @@ from pytest_ttnn_perf.analysis.ops.roofline import BYTES, Bound, board_of, size_
 from pytest_ttnn_perf.records.finding import Input, Severity, Subject
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from pytest_ttnn_perf.analysis.checklist.products import (
         Product,
     )
@@ -73,7 +75,7 @@ def weights_not_bfloat8(
     """
     step = step_of(subject.ops) if subject.ops is not None else None
     board = board_of(step) if step is not None else None
-    if step is not None and board is not None and any(each.weights for each in products_of(step)):
+    if step is not None and board is not None and _weight_bytes(products_of(step)):
         return _of_step(step, board, share)
     weights, at_least = frozenset[Weight](), ""
     if subject.report is not None:
@@ -103,10 +105,9 @@ def weights_not_bfloat8(
 
 
 def _of_step(step: OpTable, board: Board, share: Limit) -> Answer:
-    read = [each for each in products_of(step) if each.weights is not None]
-    total = sum(size_of(each.weights) for each in read if each.weights is not None)
+    read = products_of(step)
     wide = [each for each in read if each.weights is not None and each.weights.dtype in _WIDE]
-    part = sum(size_of(each.weights) for each in wide if each.weights is not None) / total
+    part = _weight_bytes(wide) / _weight_bytes(read)
     less = sum(_saved_bytes(each.weights) for each in wide if each.weights is not None)
     saved = {each.row: _saved_ns(each, board) for each in wide}
     return check_savings(
@@ -117,6 +118,10 @@ def _of_step(step: OpTable, board: Board, share: Limit) -> Answer:
         arithmetic=f"{size(less)} less ÷ {board.dram_gb_s:g} GB/s, where reading binds: "
         f"{microseconds(sum(saved.values()))}",
     )
+
+
+def _weight_bytes(products: Iterable[Product]) -> float:
+    return sum(size_of(each.weights) for each in products if each.weights is not None)
 
 
 def _saved_ns(product: Product, board: Board) -> float:

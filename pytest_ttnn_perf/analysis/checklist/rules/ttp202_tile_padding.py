@@ -121,8 +121,8 @@ def _of_step(step: OpTable, share: Limit) -> Answer:
         step,
         saved,
         share,
-        sentence=f"{percent(part)} of the tiles that {counted(len(saved), 'op')} work on hold "
-        "nothing but padding",
+        sentence=f"{counted(len(saved), 'op')} on single rows, each in tiles of its own: "
+        f"{percent(part)} of these are not needed",
         arithmetic=f"that part of {microseconds(took)}: {microseconds(sum(saved.values()))}",
         name=lambda placed: f"{short_code(placed.op.signature.op)} {_folded(shapes[placed.row])}",
     )

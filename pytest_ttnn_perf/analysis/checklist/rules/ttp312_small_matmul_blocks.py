@@ -9,6 +9,7 @@ from pytest_ttnn_perf.analysis.checklist.matmul_and_conv import (
     NO_MATMULS,
 )
 from pytest_ttnn_perf.analysis.checklist.products import (
+    best_known,
     gains_from_dram_sharding,
     has_small_blocks,
     inner_block,
@@ -85,5 +86,5 @@ def small_matmul_blocks(
         sentence=f"{counted(len(small), 'matmul')} with very small blocks, "
         f"{microseconds(took)} of a step",
         arithmetic=f"at most {microseconds(took)} − {microseconds(took - sum(saved.values()))} at "
-        f"{percent(efficiency.value)} of the roofline",
+        f"{percent(efficiency.value)} of {best_known(step)}",
     )

@@ -10,6 +10,7 @@ from pytest_ttnn_perf.analysis.checklist.matmul_and_conv import (
     program_config,
 )
 from pytest_ttnn_perf.analysis.checklist.products import (
+    best_known,
     gains_from_dram_sharding,
     matmuls_of,
     no_roofline,
@@ -79,5 +80,5 @@ def matmul_without_program_config(
         sentence=f"without a program config, and slow: {len(without)} of "
         f"{counted(len(matmuls), 'matmul')}, {microseconds(took)} of a step",
         arithmetic=f"at most {microseconds(took)} − {microseconds(took - sum(saved.values()))} at "
-        f"{percent(efficiency.value)} of the roofline",
+        f"{percent(efficiency.value)} of {best_known(step)}",
     )

@@ -10,6 +10,7 @@ from pytest_ttnn_perf.analysis.checklist.matmul_and_conv import (
     program_config,
 )
 from pytest_ttnn_perf.analysis.checklist.products import (
+    best_known,
     gains_from_dram_sharding,
     has_small_blocks,
     matmuls_of,
@@ -85,9 +86,9 @@ def low_matmul_efficiency(
         step,
         saved,
         share,
-        sentence=f"{counted(len(slow), 'matmul')} at {percent(reached)} of the roofline",
+        sentence=f"{counted(len(slow), 'matmul')} at {percent(reached)} of {best_known(step)}",
         arithmetic=f"at most {microseconds(took)} − {microseconds(took - sum(saved.values()))} at "
-        f"{percent(efficiency.value)} of the roofline",
+        f"{percent(efficiency.value)} of {best_known(step)}",
     )
 
 

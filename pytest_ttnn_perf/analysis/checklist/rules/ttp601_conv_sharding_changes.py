@@ -7,7 +7,7 @@ from collections import defaultdict
 from itertools import pairwise
 from typing import TYPE_CHECKING, Final
 
-from pytest_ttnn_perf._base.text import counted
+from pytest_ttnn_perf._base.text import counted, percent
 from pytest_ttnn_perf.analysis.checklist.matmul_and_conv import (
     NO_CONVOLUTIONS,
     Convolution,
@@ -16,9 +16,14 @@ from pytest_ttnn_perf.analysis.checklist.matmul_and_conv import (
 )
 from pytest_ttnn_perf.analysis.checklist.residency import sharding_in
 from pytest_ttnn_perf.analysis.checklist.rule import Answer, Limit, rule
-from pytest_ttnn_perf.analysis.checklist.savings import critical_ops, microseconds
+from pytest_ttnn_perf.analysis.checklist.savings import (
+    WORTH,
+    critical_ops,
+    microseconds,
+    step_ns,
+)
 from pytest_ttnn_perf.analysis.ops.regions import step_of
-from pytest_ttnn_perf.records.finding import Evidence, Input, Severity, Subject
+from pytest_ttnn_perf.records.finding import Evidence, Input, RuleOutcome, Severity, Subject
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -33,6 +38,7 @@ def conv_sharding_changes(
     subject: Subject,
     *,
     changes: Limit = Limit(1, "changes", "from many pixels to many channels, once"),
+    share: Limit = Limit(0.02, "of a step", WORTH),
 ) -> Answer:
     """Convolutions in a row are sharded differently.
 
@@ -40,7 +46,8 @@ def conv_sharding_changes(
     How often a convolution is sharded otherwise than the one before it on the same device.
 
     ## Why it matters
-    Between two shardings the whole activation is sent from core to core.
+    Between two shardings the whole activation is sent from core to core. Where that takes next to
+    nothing of a step, nothing is found.
 
     ## What to do
     Keep one `shard_layout` for a run of convolutions. Where the shape asks for another, change it
@@ -72,9 +79,13 @@ def conv_sharding_changes(
     )
     if subject.ops is None:
         return answer
-    moves = _moves(step_of(subject.ops))
-    took = microseconds(sum(moves.values()))
-    return answer.saving(moves, f"the time of {counted(len(moves), 'move')} between them: {took}")
+    step = step_of(subject.ops)
+    moves = _moves(step)
+    took, part = sum(moves.values()), sum(moves.values()) / (step_ns(step) or 1.0)
+    told = f"the time of {counted(len(moves), 'move')} between them: {microseconds(took)}"
+    if answer.outcome is RuleOutcome.FOUND and part <= share.value:
+        return changes.clean(float(len(changed)), reason=f"{told}, {percent(part)} of a step")
+    return answer.saving(moves, told)
 
 
 def _moves(step: OpTable) -> dict[int, float]:

@@ -9,6 +9,7 @@ from pytest_ttnn_perf.analysis.checklist.matmul_and_conv import (
     NO_CONVOLUTIONS,
 )
 from pytest_ttnn_perf.analysis.checklist.products import (
+    best_known,
     convolutions_of,
     no_roofline,
     shortfall_ns,
@@ -68,7 +69,7 @@ def low_conv_efficiency(
         step,
         saved,
         share,
-        sentence=f"{counted(len(slow), 'convolution')} at {percent(reached)} of the roofline",
+        sentence=f"{counted(len(slow), 'convolution')} at {percent(reached)} of {best_known(step)}",
         arithmetic=f"at most {microseconds(took)} − {microseconds(took - sum(saved.values()))} at "
-        f"{percent(efficiency.value)} of the roofline",
+        f"{percent(efficiency.value)} of {best_known(step)}",
     )

@@ -1,0 +1,117 @@
+"""Whatever a step holds: what rules would save of an op is never more than the op takes."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+from hypothesis import Phase, find, given, settings
+from hypothesis import strategies as st
+
+from pytest_ttnn_perf.analysis.checklist.runner import rule_of
+from pytest_ttnn_perf.analysis.ops.regions import step_of
+from pytest_ttnn_perf.analysis.ops.roofline import rooflines
+from pytest_ttnn_perf.records.finding import Subject
+from tests.rules.tables import Op, OpTable, Tensor, op, table, tensor
+
+CODES = (
+    *("TTP101", "TTP102", "TTP103", "TTP104", "TTP202", "TTP311", "TTP312", "TTP313", "TTP314"),
+    *("TTP603", "TTP604", "TTP606", "TTP607", "TTP608"),
+)
+CONFIGS = (
+    *("MatmulMultiCoreReuseMultiCast1DProgramConfig", "std::nullopt"),
+    "MatmulMultiCoreReuseMultiCastDRAMShardedProgramConfig",
+)
+FORMATS = ("BFLOAT16", "FLOAT32", "BFLOAT8_B", "BFLOAT4_B", "STRANGE")
+MEMORY = ("DRAM_INTERLEAVED", "L1_BLOCK_SHARDED", "L1_HEIGHT_SHARDED")
+OTHERS = ("BinaryNg", "Typecast", "Embeddings", "PaddedSlice", "Unary")
+extents = st.sampled_from([1, 17, 32, 1024, 4096])
+
+
+@st.composite
+def activations(draw: st.DrawFn, columns: int) -> Tensor:
+    outer, row = draw(st.sampled_from([1, 32])), draw(extents)
+    return tensor(
+        *(1, outer, math.ceil(row / 32) * 32, columns),
+        logical=(1, outer, row, columns),
+        dtype=draw(st.sampled_from(FORMATS)),
+        memory=draw(st.sampled_from(MEMORY)),
+    )
+
+
+@st.composite
+def operands(draw: st.DrawFn) -> tuple[str, list[Tensor], list[Tensor]]:
+    """Return an op and what it takes and gives, in shapes that go together."""
+    inner, outer = (draw(st.sampled_from([32, 1024, 4096])) for _ in range(2))
+    taken = draw(activations(inner))
+    code = draw(st.sampled_from(("Matmul", "Conv2d", *OTHERS)))
+    if code in OTHERS:
+        kind = draw(st.sampled_from(FORMATS))
+        return code, [taken], [taken._replace(dtype=kind)]
+    weights = tensor(1, 1, inner, outer, dtype=draw(st.sampled_from(FORMATS)))
+    made = taken._replace(padded=(*taken.padded[:-1], outer), logical=None)
+    return code, [taken, weights], [made]
+
+
+@st.composite
+def rows(draw: st.DrawFn, arch: str | None) -> Op:
+    """Return an op that takes about as long as the chip allows, or much longer."""
+    code, taken, given_back = draw(operands())
+    switch = draw(st.sampled_from(["true", "false"]))
+    row = op(
+        code,
+        taken,
+        given_back,
+        ns=1.0,
+        device=draw(st.sampled_from([0, 0, 0, 1])),
+        cores=draw(st.sampled_from([None, 1, 8, 64])),
+        fidelity=draw(st.sampled_from([None, "LoFi", "HiFi2", "HiFi4", "HiFi9"])),
+        attributes=f"{{'program_config': '{draw(st.sampled_from(CONFIGS))}'; "
+        f"'in0_block_w': '{draw(st.integers(1, 4))}'; 'enable_act_double_buffer': '{switch}'; "
+        f"'enable_weights_double_buffer': '{switch}'}}",
+        ideal_ns=draw(st.one_of(st.none(), st.floats(1.0, 1e6))),
+    )
+    (line,) = rooflines(table(row, arch=arch))
+    least = max(line.dram_ns or 0.0, line.compute_ns or 0.0, 100.0)
+    return row._replace(kernel_ns=least * draw(st.sampled_from([0.0, 0.1, 1.0, 1.3, 4.0, 50.0])))
+
+
+@st.composite
+def tables(draw: st.DrawFn) -> OpTable:
+    arch = draw(st.sampled_from(["wormhole_b0", "blackhole", "blackhole", "quasar", None]))
+    return table(*draw(st.lists(rows(arch), min_size=1, max_size=5)), arch=arch)
+
+
+RULES = {code: rule_of(code).with_limits(share=-1.0) for code in CODES}
+
+
+@given(ops=tables())
+def test_no_more_than_the_op_takes(ops: OpTable) -> None:
+    times = step_of(ops).columns.kernel_ns
+    for rule in RULES.values():
+        for row, saved in rule.check(Subject(ops=ops)).savings.items():
+            assert 0 <= saved <= times[row] * (1 + 1e-9)
+
+
+@pytest.mark.parametrize("code", CODES)
+def test_the_steps_above_are_such_that_each_rule_finds_something(code: str) -> None:
+    find(
+        tables(),
+        lambda ops: any(RULES[code].check(Subject(ops=ops)).savings.values()),
+        settings=settings(
+            max_examples=5_000,
+            database=None,
+            deadline=None,
+            derandomize=True,
+            phases=[Phase.generate],
+        ),
+    )
+
+
+@given(ops=tables())
+def test_what_is_known_of_an_op_is_within_its_peaks(ops: OpTable) -> None:
+    for line in rooflines(ops):
+        for fraction in (line.dram_fraction, line.compute_fraction):
+            assert fraction is None or 0 <= fraction <= 1.05
+        if ops.arch not in {"wormhole_b0", "blackhole"}:
+            assert line.bound is None
