@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 from math import prod
 from typing import TYPE_CHECKING, Final, NamedTuple
 
@@ -74,19 +75,16 @@ def ops_on_cores(step: OpTable, available: int, *, shortest_us: float) -> Iterat
     """
     lines = rooflines(step)
     for row, op in critical_ops(step):
-        cores, work = working_cores(op), work_units(op.signature)
-        if (
-            op.kernel_ns < shortest_us * 1000
-            or not cores
-            or not work
-            or is_dram_sharded(op.attributes)
-        ):
+        if op.kernel_ns < shortest_us * 1000 or lines[row].stale:
+            continue
+        work = work_units(op.signature)
+        cores = working_cores(op) if work else None
+        if not cores or not work or is_dram_sharded(op.attributes):
             continue
         possible = max(cores, min(available, work))
-        if not lines[row].stale:
-            least = max(_shortest_ns(op), (lines[row].dram_ns or 0.0) / _REACHABLE)
-            left = max(op.kernel_ns * cores / possible, min(least, op.kernel_ns))
-            yield OnCores(row, op, cores, possible, op.kernel_ns - left)
+        least = max(_shortest_ns(op), (lines[row].dram_ns or 0.0) / _REACHABLE)
+        left = max(op.kernel_ns * cores / possible, min(least, op.kernel_ns))
+        yield OnCores(row, op, cores, possible, op.kernel_ns - left)
 
 
 def _shortest_ns(op: Op) -> float:
@@ -98,6 +96,7 @@ def searches(signature: Signature) -> bool:
     return _SEARCHES.search(short_code(signature.op)) is not None
 
 
+@lru_cache(maxsize=4096)
 def work_units(signature: Signature) -> int | None:
     """Return into how many parts an op can be cut; None where that is not known.
 

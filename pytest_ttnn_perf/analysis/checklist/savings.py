@@ -103,6 +103,7 @@ def critical_ops(step: OpTable) -> Sequence[Placed]:
     return tuple(Placed(row, step.op(row)) for row in critical_ns(step))
 
 
+@once_per_table
 def step_ns(step: OpTable) -> float:
     """Return the kernel time of a step: that of the device that takes longest."""
     return sum(critical_ns(step).values())
@@ -141,9 +142,9 @@ def _evidence(
     step: OpTable, saved: Mapping[int, float], whole: float, name: Callable[[Placed], str]
 ) -> Iterator[Evidence]:
     weights: dict[str, list[tuple[float, int]]] = defaultdict(list)
-    for row, ns in saved.items():
-        placed = Placed(row, step.op(row))
-        weights[name(placed)].append((ns, placed.op.number))
+    for placed in critical_ops(step):
+        if placed.row in saved:
+            weights[name(placed)].append((saved[placed.row], placed.op.number))
     totals = {text: sum(ns for ns, _ in each) for text, each in weights.items()}
     for text in sorted(totals, key=lambda text: (-totals[text], text)):
         count = len(weights[text])

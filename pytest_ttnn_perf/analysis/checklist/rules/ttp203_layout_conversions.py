@@ -72,10 +72,11 @@ def layout_conversions(
 def _avoidable(ops: Sequence[Placed]) -> dict[int, float]:
     """Return the times of conversions, without those that begin or end a step or serve rows."""
     signatures = [placed.op.signature for placed in ops]
+    some_on_rows = any(_ON_ROWS.search(op) for op in {signature.op for signature in signatures})
     found = {}
     for at, (row, op) in enumerate(ops[1:-1], start=1):
         if _CONVERSION.search(op.signature.op):
-            places = neighbours(at, len(ops), signatures.__getitem__)
+            places = neighbours(at, len(ops), signatures.__getitem__) if some_on_rows else ()
             beside = (short_code(signatures[place].op) for place in places if place is not None)
             if not any(map(_ON_ROWS.search, beside)):
                 found[row] = op.kernel_ns

@@ -76,8 +76,9 @@ def resharding(
 
 
 def _by_time(step: OpTable, limit: Limit) -> Answer:
-    names = _between(critical_ops(step))
-    moves = {row: op.kernel_ns for row, op in critical_ops(step)[1:-1] if row in names}
+    ops = critical_ops(step)
+    places = {row: at for at, (row, op) in enumerate(ops) if _moves(op.signature)}
+    moves = {row: op.kernel_ns for row, op in ops[1:-1] if row in places}
     took, count = sum(moves.values()), counted(len(moves), "op")
     time = percent(took / (step_ns(step) or 1.0))
     return check_savings(
@@ -86,7 +87,7 @@ def _by_time(step: OpTable, limit: Limit) -> Answer:
         limit,
         sentence=f"{time} of a step only moves tensors, in {count}",
         arithmetic=f"the time of {counted(len(moves), 'move')}: {microseconds(took)}",
-        name=lambda placed: names[placed.row],
+        name=lambda placed: _named(ops, places[placed.row]),
     )
 
 
@@ -99,19 +100,12 @@ def _moves(signature: Signature) -> bool:
     return before.memory != after.memory and before.dtype == after.dtype
 
 
-def _between(ops: Sequence[Placed]) -> dict[int, str]:
-    """Name each move with from where to where it goes, and between which ops it stands."""
-    signatures = [placed.op.signature for placed in ops]
-    named = {}
-    for at, (row, op) in enumerate(ops):
-        if _moves(op.signature):
-            places = neighbours(at, len(ops), signatures.__getitem__)
-            codes = [
-                None if place is None else short_code(signatures[place].op) for place in places
-            ]
-            between = between_text({tuple(codes): 1})
-            named[row] = ", ".join(filter(None, [op_name(op), between]))
-    return named
+def _named(ops: Sequence[Placed], at: int) -> str:
+    """Name a move, and between which ops it stands."""
+    places = neighbours(at, len(ops), lambda place: ops[place].op.signature)
+    codes = (place if place is None else short_code(ops[place].op.signature.op) for place in places)
+    between = between_text({tuple(codes): 1})
+    return ", ".join(filter(None, [op_name(ops[at].op), between]))
 
 
 def _by_count(report: Report, limit: Limit) -> Answer:

@@ -114,29 +114,32 @@ def _passed(ops: Sequence[Placed]) -> list[_Passed]:
     A capture does not name tensors: one that has the shape, dtype and memory of an earlier output
     is taken for it. Caches, which ops write in place and which stay where they are, do not count.
     """
-    caches = {
-        _kind(tensor)
-        for _, op in ops
-        if _CACHE.search(op.signature.op)
-        for tensor in op.signature.outputs
+    # Most ops share their signature with others: each is looked at once.
+    kinds = {
+        signature: (tuple(map(_kind, signature.inputs)), tuple(map(_kind, signature.outputs)))
+        for signature in {op.signature for _, op in ops}
     }
-    made: set[tuple[object, ...]] = set()
+    caches = {kind for one, (_, out) in kinds.items() if _CACHE.search(one.op) for kind in out}
+    made: set[_Kind] = set()
     reads = []
     for _, op in ops:
-        reads.append(tuple(each for each in op.signature.inputs if _kind(each) in made))
-        made.update({_kind(each) for each in op.signature.outputs} - caches)
+        taken, given = kinds[op.signature]
+        pairs = zip(op.signature.inputs, taken, strict=True)
+        reads.append(tuple(each for each, kind in pairs if kind in made))
+        made.update(set(given) - caches)
     passed: list[_Passed] = []
-    wanted: set[tuple[object, ...]] = set()
+    wanted: set[_Kind] = set()
     for (row, op), read in zip(reversed(ops), reversed(reads), strict=True):
-        written = tuple(
-            each
-            for each in op.signature.outputs
-            if _kind(each) in wanted and _kind(each) not in caches
-        )
+        taken, given = kinds[op.signature]
+        pairs = zip(op.signature.outputs, given, strict=True)
+        written = tuple(each for each, kind in pairs if kind in wanted and kind not in caches)
         passed.append(_Passed(row, written, read))
-        wanted.update(map(_kind, op.signature.inputs))
+        wanted.update(taken)
     return passed[::-1]
 
 
-def _kind(tensor: Tensor) -> tuple[object, ...]:
+_Kind = tuple[tuple[int, ...], str, str]
+
+
+def _kind(tensor: Tensor) -> _Kind:
     return (tensor.padded, tensor.dtype, tensor.memory)
