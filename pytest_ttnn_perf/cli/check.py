@@ -6,8 +6,7 @@ from operator import attrgetter
 from typing import TYPE_CHECKING
 
 from pytest_ttnn_perf._base.errors import UsageError
-from pytest_ttnn_perf.analysis.captures.detect import op_table_of
-from pytest_ttnn_perf.analysis.captures.report_db import read_report_db
+from pytest_ttnn_perf.analysis.captures.detect import op_table_of, report_of
 from pytest_ttnn_perf.analysis.captures.ttlang_log import read_ttlang_log
 from pytest_ttnn_perf.analysis.checklist.progress import bottleneck_of, model_kind, progress_of
 from pytest_ttnn_perf.analysis.checklist.runner import as_configured, codes, run_rules, select_rules
@@ -76,7 +75,7 @@ def read_subject(options: argparse.Namespace) -> Subject:
     if options.csv is not None:
         ops = op_table_of(options.csv, start=options.start, end=options.end)
     if options.db is not None:
-        report = read_report_db(options.db)
+        report = report_of(options.db)
     if options.log is not None:
         kernels = read_ttlang_log(options.log)
     return Subject(ops=ops, report=report, kernels=kernels)

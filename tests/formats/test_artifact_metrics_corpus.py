@@ -221,3 +221,18 @@ def test_a_captured_graph_hands_on_the_tensors_that_its_report_does(name: str) -
 
     graph = read_graph_json(corpus(f"report_db/{name}/graph_capture.json"))
     assert handed_on(graph) == handed_on(read_report_db(corpus(f"report_db/{name}/db.sqlite")))
+
+
+@pytest.mark.parametrize("file", ["db.sqlite", "graph_capture.json"])
+@pytest.mark.parametrize("name", ["mlp_bfp8", "mlp_bf16"])
+def test_the_pure_round_trip_of_a_layout_is_found_in_reports_and_graphs(
+    name: str, file: str
+) -> None:
+    ran = run_command("check", "--db", corpus(f"report_db/{name}/{file}"), "--format", "json")
+
+    answers = {each["code"]: each for each in json.loads(ran.text)["rules"]}
+    trip = answers["TTP203"]
+    assert (trip["outcome"], trip["value"], trip["unit"]) == ("FOUND", 1.0, "round trips")
+    assert "1x1x50x128, TILE → ROW_MAJOR → TILE" in trip["evidence"][0]["subject"]
+    in_dram = name == "mlp_bf16"  # where all lies in DRAM; in the other, in L1
+    assert answers["TTP303"]["outcome"] == ("FOUND" if in_dram else "CLEAN")

@@ -171,6 +171,8 @@ def test_memory() -> None:
         ),
         notes=(
             "what L1 holds is a lower bound: not every operation tells its circular buffers",
+            "activations in L1 instead of DRAM (TTP303): not applicable: no op reads what another "
+            "one made",
             "L1 left free (TTP304): not measured: circular buffers are not told by 1 of 2 "
             "operations; what is told leaves 50.0 % of L1",
         ),

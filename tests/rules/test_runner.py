@@ -206,7 +206,7 @@ def test_the_table_of_rules_says_what_files_there_are_and_what_they_need() -> No
 NEEDS = {
     "a measured test or output of tt-lang": "TTP001",
     "an op table": (
-        "TTP002 TTP007 TTP008 TTP009 TTP010 TTP011 TTP012 TTP103 TTP104 TTP203 TTP303 TTP305 "
+        "TTP002 TTP007 TTP008 TTP009 TTP010 TTP011 TTP012 TTP103 TTP104 TTP305 "
         "TTP306 TTP307 TTP308 TTP311 TTP312 TTP313 TTP314 TTP401 TTP403 TTP607 TTP608 TTP703 TTP704"
     ),
     "a measured test": (
@@ -215,7 +215,7 @@ NEEDS = {
     "output of tt-lang": "TTP005 TTP801 TTP803 TTP804 TTP805",
     "a report database or an op table": "TTP101",
     "an op table or a report database": (
-        "TTP102 TTP201 TTP202 TTP301 TTP302 TTP601 TTP602 TTP603 TTP604 TTP605 TTP606"
+        "TTP102 TTP201 TTP202 TTP203 TTP301 TTP302 TTP303 TTP601 TTP602 TTP603 TTP604 TTP605 TTP606"
     ),
     "a device, or facts that are stated of one": (
         "TTP105 TTP405 TTP406 TTP407 TTP501 TTP701 TTP702"

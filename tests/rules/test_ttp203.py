@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.rules.answers import Ask, Evidence, limit
+from tests.rules.reports import Operation, record, report
 from tests.rules.tables import op, table, tensor
 
 ask = Ask("TTP203")
@@ -62,3 +63,39 @@ def test_one_step_of_the_slowest_device_counts() -> None:
     ]
     assert ask(ops=table(*replays)).value == 0.1
     assert ask.saving(ops=table(*replays)).ns == 20.0
+
+
+CONVERTED = [
+    Operation(1, "ttnn.matmul", outputs=(1,), device_operations=("MatmulDeviceOperation",)),
+    Operation(2, "ttnn.to_layout", inputs=(1,), outputs=(2,)),
+    Operation(3, "ttnn.to_layout", inputs=(2,), outputs=(3,)),
+    Operation(4, "ttnn.add", inputs=(3,), device_operations=("BinaryNgDeviceOperation",)),
+]
+TENSORS = [
+    record(1, 1, 1, 50, 100),
+    record(2, 1, 1, 50, 100, layout="ROW_MAJOR"),
+    record(3, 1, 1, 50, 100),
+]
+EDGES = [(1, 1, 2), (2, 2, 3), (3, 3, 4)]
+TRIPS = limit(0, "round trips")
+
+
+def test_a_round_trip_with_nothing_between_is_found_without_times() -> None:
+    assert ask(report=report(CONVERTED, TENSORS, EDGES)) == TRIPS.found(
+        1.0,
+        "1 round trip of a layout, with nothing between",
+        [
+            Evidence(
+                "ttnn.to_layout → ttnn.to_layout (operations 2 and 3) 1x1x50x100, "
+                "TILE → ROW_MAJOR → TILE"
+            )
+        ],
+    )
+
+
+def test_what_another_op_reads_in_between_is_no_round_trip() -> None:
+    assert ask(report=report(CONVERTED, TENSORS, [*EDGES, (2, 2, 4)])) == TRIPS.clean(0.0)
+
+
+def test_a_conversion_one_way_is_none() -> None:
+    assert ask(report=report(CONVERTED[:2], TENSORS[:2], EDGES[:1])) == TRIPS.clean(0.0)

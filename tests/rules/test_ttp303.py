@@ -7,6 +7,8 @@ from dataclasses import replace
 import pytest
 
 from tests.rules.answers import Ask, Evidence, limit, not_applicable, not_measured
+from tests.rules.convolving import DEVICE
+from tests.rules.reports import Operation, Report, record, report
 from tests.rules.tables import OpTable, Tensor, op, table, tensor
 
 ask = Ask("TTP303")
@@ -79,3 +81,67 @@ def test_inputs_that_do_not_tell() -> None:
     )
     for silent in (replace(chain(FAR), arch=None), replace(chain(FAR), available_cores=None)):
         assert ask(ops=silent) == not_measured("the capture does not tell the chip and its cores")
+
+
+COPY = ("CopyDeviceOperation",)
+CALLS = [
+    Operation(1, "ttnn.matmul", outputs=(1,), device_operations=("MatmulDeviceOperation",)),
+    Operation(2, "ttnn.to_memory_config", inputs=(1,), outputs=(2,), device_operations=COPY),
+    Operation(3, "ttnn.to_memory_config", inputs=(2,), outputs=(3,), device_operations=COPY),
+    Operation(4, "ttnn.add", inputs=(3,), device_operations=("BinaryNgDeviceOperation",)),
+]
+EDGES = [(1, 1, 2), (2, 2, 3), (3, 3, 4)]
+
+
+def moved(*memories: str, columns: int = 32, l1: int | None = 10**6) -> Report:
+    """Return a program that hands tensors of 2 KiB on through these memories."""
+    tensors = [
+        record(at, 1, 1, 32, columns, memory=memory) for at, memory in enumerate(memories, start=1)
+    ]
+    device = DEVICE._replace(total_l1_bytes=l1)
+    return replace(report(CALLS, tensors, EDGES), devices=(device,))
+
+
+def test_a_round_trip_from_l1_to_dram_and_back_is_found_without_times() -> None:
+    trips = moved("L1_INTERLEAVED", "DRAM_INTERLEAVED", "L1_HEIGHT_SHARDED")
+    assert ask(report=trips) == limit(0, "round trips").found(
+        1.0,
+        "1 round trip from L1 to DRAM and back",
+        [
+            Evidence(
+                "ttnn.to_memory_config → ttnn.to_memory_config (operations 2 and 3) 1x1x32x32, "
+                "L1_INTERLEAVED → DRAM_INTERLEAVED → L1_HEIGHT_SHARDED"
+            )
+        ],
+    )
+
+
+FETCHED = limit(0.5, "of activation bytes")
+
+
+def test_activations_of_a_report_that_lie_in_dram() -> None:
+    fetched = moved("DRAM_INTERLEAVED", "DRAM_INTERLEAVED", "L1_INTERLEAVED")
+    assert ask(report=fetched) == FETCHED.found(
+        2 / 3,
+        "66.7 % of the bytes of activations that ops read lie in DRAM, and would fit into L1: 2 of "
+        "3 activations",
+        [
+            Evidence("ttnn.matmul → ttnn.to_memory_config 1x1x32x32", 2048.0, "B"),
+            Evidence("ttnn.to_memory_config → ttnn.to_memory_config 1x1x32x32", 2048.0, "B"),
+        ],
+    )
+
+
+def test_what_does_not_fit_into_l1_has_to_be_there() -> None:
+    memories = ("DRAM_INTERLEAVED",) * 3
+    assert ask(report=moved(*memories, l1=4 * 2047)) == FETCHED.clean(0.0)
+    assert ask(report=moved(*memories, l1=None)) == not_measured(
+        "the report does not tell how much L1 there is"
+    )
+
+
+def test_a_report_without_graphs_does_not_tell() -> None:
+    bare = [Operation(1, "ttnn.add"), Operation(2, "ttnn.mul")]
+    assert ask(report=report(bare)) == not_measured(
+        "the report does not tell what ran inside its operations"
+    )

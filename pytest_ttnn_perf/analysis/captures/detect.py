@@ -10,9 +10,9 @@ from pytest_ttnn_perf._base.errors import DecodeError, InputError, UsageError
 from pytest_ttnn_perf._base.files import loads, parse_json, read_text, reading, unpacked
 from pytest_ttnn_perf.analysis.captures.cpp_report import is_cpp_report, read_cpp_report
 from pytest_ttnn_perf.analysis.captures.device_log import is_device_log
-from pytest_ttnn_perf.analysis.captures.graph_json import is_graph_json
+from pytest_ttnn_perf.analysis.captures.graph_json import is_graph_json, read_graph_json
 from pytest_ttnn_perf.analysis.captures.ops_csv import is_ops_csv, read_ops_csv
-from pytest_ttnn_perf.analysis.captures.report_db import is_report_db
+from pytest_ttnn_perf.analysis.captures.report_db import is_report_db, read_report_db
 from pytest_ttnn_perf.analysis.captures.tt_smi import is_tt_smi
 from pytest_ttnn_perf.analysis.captures.ttlang_log import is_ttlang_log
 from pytest_ttnn_perf.analysis.captures.ttlang_perf import is_perf_summary_json
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
     from pytest_ttnn_perf.records.observation import Run
     from pytest_ttnn_perf.records.ops import Attribution, OpTable
+    from pytest_ttnn_perf.records.ttnn_report import Report
 
 
 #: How the first line of a journal ends.
@@ -167,6 +168,18 @@ def op_table_of(file: Path, *, start: str | None = None, end: str | None = None)
         raise InputError(file, f"expected a capture with an op table, found {kind.value}")
     table = OP_TABLES[kind](file)
     return window(table, start, end) if start or end else table
+
+
+def report_of(file: Path) -> Report:
+    """Read a report database, or the captured graph that one is made of.
+
+    Raises:
+        InputError: it is neither, or damaged.
+    """
+    head = head_of(file)
+    if not is_report_db(head) and is_graph_json(head.decode("utf-8", "replace")):
+        return read_graph_json(file)
+    return read_report_db(file)
 
 
 def attribute_captures(

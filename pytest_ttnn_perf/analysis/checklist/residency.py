@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections import defaultdict
+from collections import Counter, defaultdict
 from math import prod
 from typing import TYPE_CHECKING, Final, NamedTuple
 
@@ -109,6 +109,51 @@ def activation_edges(report: Report) -> Iterator[tuple[Edge, Tensor]]:
         tensor = device_tensor(report.tensors.get(edge.tensor))
         if tensor is not None and {edge.producer, edge.consumer} <= computing:
             yield edge, tensor
+
+
+#: Operations that only convert or move what they are given.
+_MOVES: Final = re.compile(
+    r"tilize|to_?layout|to_?memory_?config|reshard|interleaved_?to|sharded_?to|copy|move|clone",
+    re.IGNORECASE,
+)
+
+
+class RoundTrip(NamedTuple):
+    """Two operations that only convert or move, the second right what the first gave.
+
+    ``before``, ``there`` and ``after`` are the tensor on its way; nobody else reads it there.
+    """
+
+    out: Operation
+    back: Operation
+    before: Tensor
+    there: Tensor
+    after: Tensor
+
+    def told(self, stations: tuple[str, str, str]) -> str:
+        """Name both operations, the tensor, and where it was on its way."""
+        ids = f"operations {self.out.id} and {self.back.id}"
+        shape = shape_text(self.there.logical or self.there.padded)
+        return f"{self.out.name} → {self.back.name} ({ids}) {shape}, {' → '.join(stations)}"
+
+
+def round_trips(report: Report) -> Iterator[RoundTrip]:
+    """Yield the tensors that one operation moves and the next one moves on."""
+    operations = {operation.id: operation for operation in report.operations}
+    readers = Counter(edge.tensor for edge in report.edges)
+    for edge in report.edges:
+        out, back = operations[edge.producer], operations[edge.consumer]
+        if readers[edge.tensor] != 1 or not (_only_moves(out) and _only_moves(back)):
+            continue
+        numbers = (*out.inputs[:1], edge.tensor, *back.outputs[:1])
+        tensors = [device_tensor(report.tensors.get(number)) for number in numbers]
+        if len(tensors) == 3 and None not in tensors:
+            yield RoundTrip(out, back, *filter(None, tensors))
+
+
+def _only_moves(operation: Operation) -> bool:
+    names = operation.device_operations or (operation.name.rpartition(".")[2],)
+    return all(map(_MOVES.search, names))
 
 
 def is_interleaved(tensor: Tensor) -> bool:

@@ -8,8 +8,14 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from pytest_ttnn_perf._base.text import counted, percent
 from pytest_ttnn_perf._base.text import size as size_text
 from pytest_ttnn_perf.analysis.checklist.op_times import has_operands
-from pytest_ttnn_perf.analysis.checklist.operands import NO_OPERANDS
-from pytest_ttnn_perf.analysis.checklist.residency import NO_ACTIVATIONS
+from pytest_ttnn_perf.analysis.checklist.operands import NO_OPERANDS, by_weight
+from pytest_ttnn_perf.analysis.checklist.residency import (
+    NO_ACTIVATIONS,
+    NO_GRAPHS,
+    activation_operands,
+    has_graphs,
+    round_trips,
+)
 from pytest_ttnn_perf.analysis.checklist.rule import Answer, Limit, rule
 from pytest_ttnn_perf.analysis.checklist.savings import (
     WORTH,
@@ -20,13 +26,14 @@ from pytest_ttnn_perf.analysis.checklist.savings import (
 )
 from pytest_ttnn_perf.analysis.ops.conversions import is_conversion
 from pytest_ttnn_perf.analysis.ops.roofline import Bound, board_of, in_dram, rooflines, size_of
-from pytest_ttnn_perf.records.finding import Input, Severity
+from pytest_ttnn_perf.records.finding import Evidence, Input, Severity, Subject
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from pytest_ttnn_perf.analysis.checklist.savings import Placed
     from pytest_ttnn_perf.records.ops import OpTable, Tensor
+    from pytest_ttnn_perf.records.ttnn_report import Report
 
 #: Of the L1 of all cores, what one tensor may take: others, and circular buffers, need room too.
 _ROOM: Final = 0.25
@@ -37,14 +44,22 @@ _CACHE: Final = re.compile(r"cache", re.IGNORECASE)
 _BOUND_BY_COMPUTE: Final = frozenset({Bound.COMPUTE, Bound.BOTH})
 
 
-@rule("TTP303", "hot-data-in-dram", Severity.WARNING, Input.OPS)
-def hot_data_in_dram(step: OpTable, *, share: Limit = Limit(0.02, "of a step", WORTH)) -> Answer:
+@rule("TTP303", "hot-data-in-dram", Severity.WARNING, Input.OPS, Input.REPORT)
+def hot_data_in_dram(
+    step: OpTable | None,
+    report: Report | None,
+    *,
+    share: Limit = Limit(0.02, "of a step", WORTH),
+    trips: Limit = Limit(0, "round trips", "a report tells no times, so each is named"),
+    fetched: Limit = Limit(0.5, "of activation bytes", "a choice: a report tells no times"),
+) -> Answer:
     """Ops hand activations on through DRAM that would fit into L1.
 
     ## What it finds
     The time that writing activations to DRAM and reading them again can cost: tensors that one op
     of the step makes and another one reads, and that are small enough for L1. Weights do not count,
-    nor caches of keys and values.
+    nor caches of keys and values. Of a report, which tells no times, tensors that go from L1 to
+    DRAM and back, and the part of activations that are read from DRAM though they would fit.
 
     ## Why it matters
     L1 is next to the cores; all cores together share the bandwidth of DRAM, which weights need.
@@ -63,8 +78,12 @@ def hot_data_in_dram(step: OpTable, *, share: Limit = Limit(0.02, "of a step", W
 
     ## Where it looks
     Shapes, formats and memory of inputs and outputs in the op table, on the slowest device: an
-    input that looks like an earlier output is taken for it.
+    input that looks like an earlier output is taken for it. Without a table, the tensors that a
+    report database or a captured graph follows from call to call.
     """
+    if step is None:
+        assert report is not None
+        return _in_report(report, trips, fetched)
     if not has_operands(step):
         return Answer.not_measured(NO_OPERANDS)
     board = board_of(step)
@@ -97,6 +116,36 @@ def hot_data_in_dram(step: OpTable, *, share: Limit = Limit(0.02, "of a step", W
         f"up to {part} of a step",
         arithmetic=f"{through} ÷ {board.dram_gb_s:g} GB/s, less a tenth: "
         f"{microseconds(sum(saved.values()))}",
+    )
+
+
+def _in_report(report: Report, trips: Limit, limit: Limit) -> Answer:
+    """Look for round trips first: what they cost is sure, and needs no other memory config."""
+    found = [
+        trip.told((trip.before.memory, trip.there.memory, trip.after.memory))
+        for trip in round_trips(report)
+        if trip.before.memory.startswith("L1") and trip.after.memory.startswith("L1")
+        if in_dram(trip.there)
+    ]
+    if len(found) > trips.value:
+        sentence = f"{counted(len(found), 'round trip')} from L1 to DRAM and back"
+        return trips.found(float(len(found)), sentence, map(Evidence, found))
+    if not has_graphs(report):
+        return Answer.not_measured(NO_GRAPHS)
+    read = list(activation_operands(Subject(report=report), with_producer=True))
+    total = sum(each.size for each in read)
+    if not total:
+        return Answer.not_applicable(NO_ACTIVATIONS)
+    sizes = [device.total_l1_bytes for device in report.devices if device.total_l1_bytes]
+    if not sizes:
+        return Answer.not_measured("the report does not tell how much L1 there is")
+    fetched = [each for each in read if in_dram(each.tensor) and each.size <= min(sizes) * _ROOM]
+    fraction = sum(each.size for each in fetched) / total
+    return limit.at_most(
+        fraction,
+        f"{percent(fraction)} of the bytes of activations that ops read lie in DRAM, and would fit "
+        f"into L1: {len(fetched)} of {counted(len(read), 'activation')}",
+        by_weight(((each.op, each.size) for each in fetched), unit="B"),
     )
 
 
