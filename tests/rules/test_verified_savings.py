@@ -43,5 +43,13 @@ def test_the_page_says_which_and_of_which_rules_nothing_is_known(savings: Any) -
     assert "[TTP202](TTP202.md)" in text.partition("No pair in the corpus")[2]
 
 
+def test_estimates_of_parts_of_a_step_are_within_a_factor_of_two(savings: Any) -> None:
+    folder = corpus("ops_perf/gemma_sliding_decode_final.csv").parent
+    made = list(savings.changes_made(folder))
+    assert len(made) == len(savings.CHANGES)
+    assert [one.change for one in made if not one.is_good] == []
+    assert "7 of 7 are within a factor of two." in savings.page(folder)
+
+
 def test_without_a_corpus_there_is_no_page(savings: Any, tmp_path: Path) -> None:
     assert savings.page(tmp_path) is None
