@@ -7,7 +7,7 @@ import shutil
 import sys
 from collections import defaultdict
 from collections.abc import Mapping
-from dataclasses import fields, is_dataclass
+from dataclasses import fields, is_dataclass, replace
 from enum import Enum
 from math import isnan
 from pathlib import Path
@@ -35,6 +35,7 @@ from pytest_ttnn_perf.analysis.ops.regions import regions_of
 from pytest_ttnn_perf.gate.judge import session_of
 from pytest_ttnn_perf.records.observation import encode_run
 from pytest_ttnn_perf.records.ops import category_of
+from pytest_ttnn_perf.records.ttlang import TtlangLog
 from pytest_ttnn_perf.report.numbers import (
     Column,
     Columns,
@@ -254,6 +255,7 @@ _PIPED: Final = 200
 #: What a terminal shows of a long list; JSON and CSV have all of it.
 _MOST_ROWS: Final = 40
 _WIDEST: Final = 48
+_MOST_HOT: Final = 10
 
 
 def record_listing(record: object, *, name: str, kind: str) -> Listing:
@@ -392,7 +394,25 @@ def show_file(file: Path, *, start: str | None, end: str | None, shape: str) -> 
         raise UsageError(message)
     if kind is ArtifactKind.RUN_RECORD:
         return run_listing(read_run(file)).text(shape)
-    return record_listing(_RECORDS[kind](file), name=file.name, kind=kind.value).text(shape)
+    record = _RECORDS[kind](file)
+    listing = record_listing(record, name=file.name, kind=kind.value)
+    if isinstance(record, TtlangLog):
+        listing = replace(listing, lines=(*listing.lines, *_hot_lines(record)))
+    return listing.text(shape)
+
+
+def _hot_lines(log: TtlangLog) -> Iterator[str]:
+    """Yield the source lines of kernels with most cycles, where a log tells them."""
+    from pytest_ttnn_perf.analysis.checklist.kernels import hot_lines
+
+    hottest = hot_lines(log)[:_MOST_HOT]
+    if hottest:
+        cells = [
+            (f"{hot.cycles:,}", f"{hot.share * 100:.1f} %", hot.thread, str(hot.line), hot.source)
+            for hot in hottest
+        ]
+        headings = ("cycles", "of its thread", "thread", "line", "source")
+        yield from ("", "hot lines:", *table_lines(headings, cells, right=frozenset({0, 1, 3})))
 
 
 def presumed_kind_of(file: Path) -> ArtifactKind:

@@ -212,7 +212,7 @@ NEEDS = {
     "a measured test": (
         "TTP003 TTP404 TTP502 TTP503 TTP901 TTP902 TTP903 TTP904 TTP905 TTP906 TTP907"
     ),
-    "output of tt-lang": "TTP005 TTP801 TTP803 TTP804 TTP805",
+    "output of tt-lang": "TTP005 TTP801 TTP803 TTP804 TTP805 TTP806 TTP807 TTP808",
     "a report database or an op table": "TTP101",
     "an op table or a report database": (
         "TTP102 TTP201 TTP202 TTP203 TTP301 TTP302 TTP303 TTP601 TTP602 TTP603 TTP604 TTP605 TTP606"

@@ -1,7 +1,10 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
+from pytest_ttnn_perf.analysis.checklist.runner import rule_of, run_rules
 from pytest_ttnn_perf.records.ttlang import ProblemKind
 from tests.rules.answers import Ask, Evidence, Subject, limit, not_measured
 from tests.rules.kernel_logs import printed, program
@@ -46,8 +49,8 @@ NO_CORES = "tt-lang did not know the chip: the PERF SUMMARY does not say how man
     ("subject", "reason"),
     [
         (printed(), "the output has no PERF SUMMARY: set TTLANG_PERF_DUMP=1"),
-        (printed(program(cores=1), cores=0), NO_CORES),
-        (printed(program(cores=1), cores=None), NO_CORES),
+        (printed(program(cores=2), cores=0), NO_CORES),
+        (printed(program(cores=2), cores=None), NO_CORES),
         (printed(program(cores=1, cycles=0)), "no program has a duration"),
         (
             printed(program(cores=1), problem=ProblemKind.DROPPED),
@@ -61,3 +64,42 @@ NO_CORES = "tt-lang did not know the chip: the PERF SUMMARY does not say how man
 )
 def test_what_is_not_known_is_not_measured(subject: Subject, reason: str) -> None:
     assert ask(subject) == not_measured(reason)
+
+
+ONE_CORE = limit(0.1, "of the time")
+
+
+@pytest.mark.parametrize("there", [0, None])
+def test_a_grid_of_one_core_is_found_on_a_chip_that_is_not_known(there: int | None) -> None:
+    assert ask(printed(program(cores=1), cores=there)) == ONE_CORE.found(
+        1.0,
+        "100.0 % of the time goes into 1 program on a grid of 1x1",
+        [Evidence("program 1024 (kernel): of a chip that is not told", 1, "core")],
+    )
+
+
+def test_a_grid_of_one_core_is_found_beside_others_that_use_all() -> None:
+    subject = printed(program(1, cores=64, cycles=8000), program(2, cores=1, cycles=2000))
+    assert ask(subject) == ONE_CORE.found(
+        0.2,
+        "20.0 % of the time goes into 1 program on a grid of 1x1",
+        [Evidence("program 2 (kernel): of 64", 1, "core")],
+    )
+    short = printed(program(1, cores=64, cycles=9000), program(2, cores=1, cycles=1000))
+    assert ask(short).outcome.value == "CLEAN"
+
+
+def test_all_cores_save_what_dram_does_not_take() -> None:
+    """64 cores instead of 16: a quarter of the time, or what 2 MiB take at 288 GB/s."""
+    log = printed(program(cores=16, cycles=100_000)).kernels
+    assert log is not None
+    summaries = (replace(log.perf_summaries[0], arch="wormhole_b0", clock_mhz=1000.0),)
+    (finding,) = run_rules(
+        [rule_of("TTP801")], Subject(kernels=replace(log, perf_summaries=summaries))
+    )
+    assert finding.saving_ns == pytest.approx(75_000.0)
+    quick = replace(summaries[0], programs=(program(cores=16, cycles=10_000),))
+    (finding,) = run_rules(
+        [rule_of("TTP801")], Subject(kernels=replace(log, perf_summaries=(quick,)))
+    )
+    assert finding.saving_ns == pytest.approx(10_000 - 2**21 / 288)

@@ -30,14 +30,30 @@ _UNTRUSTED: Final = {
 
 
 class Kernel(NamedTuple):
-    """A program, with the cores that its chip has for kernels; None where that is not told."""
+    """A program, with the cores that its chip has for kernels, and which chip and clock that is.
+
+    None where that is not told.
+    """
 
     program: ProgramPerf
     cores_there: int | None
+    arch: str | None = None
+    clock_mhz: float | None = None
 
     def __str__(self) -> str:
         name = f" ({self.program.name})" if self.program.name else ""
         return f"program {self.program.program_id}{name}"
+
+    @property
+    def time_ns(self) -> float:
+        """How long it ran; without a clock, as it was printed."""
+        duration = self.program.duration
+        return duration.cycles * 1000 / self.clock_mhz if self.clock_mhz else duration.us * 1000
+
+    @property
+    def dram_bytes(self) -> int:
+        """What it moved from and to DRAM."""
+        return self.program.dram_read.size.bytes + self.program.dram_write.size.bytes
 
     @property
     def reads(self) -> int:
@@ -60,7 +76,9 @@ def kernels_of(log: TtlangLog) -> list[Kernel] | str:
     if problem is not None:
         return problem
     kernels = {
-        program.program_id: Kernel(program, summary.max_compute_cores or None)
+        program.program_id: Kernel(
+            program, summary.max_compute_cores or None, summary.arch, summary.clock_mhz
+        )
         for summary in log.perf_summaries
         for program in summary.programs
     }
@@ -89,6 +107,100 @@ def _work(line: Roofline) -> int:
 
 def _count(moved: Transfers | None) -> int:
     return (moved.transfers or 0) if moved is not None else 0
+
+
+class HotLine(NamedTuple):
+    """A source line of a kernel with its cycles, and their part of its thread's."""
+
+    thread: str
+    kernel: str | None
+    line: int
+    source: str
+    cycles: int
+    share: float
+
+    def __str__(self) -> str:
+        return f"{self.thread} line {self.line}: {self.source}"
+
+
+def hot_lines(log: TtlangLog) -> list[HotLine]:
+    """Return the source lines that were hit, those with most cycles first.
+
+    Cycles are sums over cores and iterations, with what the profiler adds. Lines of one thread that
+    read alike are told as one by tt-lang, each time with all their cycles: the first stands for
+    them.
+    """
+    found: dict[tuple[str, str], HotLine] = {}
+    for thread in log.auto_profiles[-1].threads if log.auto_profiles else ():
+        total = thread.total
+        for line in thread.lines or ():
+            cycles = line.total_cycles or line.longest_cycles or 0
+            source = line.source.strip()
+            if cycles and (total.thread, source) not in found:
+                part = cycles / total.cycles if total.cycles else 0.0
+                hot = HotLine(total.thread, total.kernel, line.line, source, cycles, part)
+                found[total.thread, source] = hot
+    return sorted(found.values(), key=lambda hot: (-hot.cycles, hot.thread, hot.line))
+
+
+#: What a thread does while it waits for a buffer, and what it waits for.
+_WAITS: Final = {"cb_wait": "to be filled", "cb_reserve": "to be emptied"}
+
+
+class Stall(NamedTuple):
+    """A line in which a thread waits for a buffer. ``buffer`` is None where no graph tells it."""
+
+    thread: str
+    line: int
+    cycles: int
+    what: str
+    buffer: int | None
+    awaited: str | None
+
+    def __str__(self) -> str:
+        name = "a buffer" if self.buffer is None else f"CB[{self.buffer}]"
+        behind = f", {self.awaited}" if self.awaited else ""
+        return f"{self.thread} line {self.line}: {name} {self.what}{behind}"
+
+
+def stalls_of(log: TtlangLog) -> list[Stall]:
+    """Return where threads wait for buffers, the longest first; by the last auto-profile."""
+    found: list[Stall] = []
+    for thread in log.auto_profiles[-1].threads if log.auto_profiles else ():
+        lines = thread.lines or ()
+        for line in lines:
+            waits = {op.op: op.cycles for op in line.ops if op.op in _WAITS}
+            for op, cycles in waits.items():
+                # Graphs count from the first line of the kernel's function.
+                at = line.line - lines[0].line + 1
+                buffer = _buffer_at(log, thread.total.kernel, at, op)
+                remark = next((f"by {w.awaited} at line {w.line} of {w.kernel}"
+                               for w in line.waits if op == "cb_wait"), None)  # fmt: skip
+                awaited = _pipe_into(log, buffer) or remark
+                name = thread.total.thread
+                found.append(Stall(name, line.line, cycles, _WAITS[op], buffer, awaited))
+    return sorted(found, key=lambda stall: (-stall.cycles, stall.thread, stall.line))
+
+
+def _buffer_at(log: TtlangLog, kernel: str | None, line: int, op: str) -> int | None:
+    """Return the buffer that a line of a kernel waits for, if the flow graph has just one there."""
+    graph = log.flow_graphs[-1] if log.flow_graphs else None
+    places = {
+        buffer.number
+        for buffer in (graph.buffers if graph else ())
+        for used in (*buffer.producers, *buffer.consumers)
+        if (used.kernel, used.line, used.op) == (kernel, line, op)
+    }
+    return places.pop() if len(places) == 1 else None
+
+
+def _pipe_into(log: TtlangLog, buffer: int | None) -> str | None:
+    """Say which pipe fills a buffer, if one does."""
+    for graph in log.pipe_graphs[-1:]:
+        for pipe in graph.pipes:
+            if buffer is not None and pipe.receiver_buffer == buffer:
+                return f"by a pipe from core {pipe.source[0]},{pipe.source[1]}"
+    return None
 
 
 #: Why rules about data parallelism say nothing of a program without it.

@@ -71,7 +71,12 @@ _BOARDS: Final = {
 
 def board_of(table: OpTable) -> Board | None:
     """Return the peaks of the architecture that a capture names; None for one not known."""
-    return _BOARDS.get((table.arch or "").lower().partition("_")[0])
+    return board_of_arch(table.arch)
+
+
+def board_of_arch(arch: str | None) -> Board | None:
+    """Return the peaks of an architecture; None for one not known."""
+    return _BOARDS.get((arch or "").lower().partition("_")[0])
 
 
 class Bound(Enum):

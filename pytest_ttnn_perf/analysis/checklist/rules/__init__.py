@@ -58,6 +58,9 @@ BY_NEEDS: Final[dict[tuple[Input, ...], tuple[str, ...]]] = {
         "ttp803_small_transfers",
         "ttp804_bound",
         "ttp805_barrier_per_transfer",
+        "ttp806_low_dram_bandwidth",
+        "ttp807_uneven_cores",
+        "ttp808_threads_take_turns",
     ),
     (Input.REPORT, Input.OPS): ("ttp101_weights_not_bfloat8",),
     (Input.OPS, Input.REPORT): (

@@ -4,14 +4,18 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from pytest_ttnn_perf._base.text import percent
+from pytest_ttnn_perf._base.text import counted, percent
 from pytest_ttnn_perf.analysis.checklist.kernels import Kernel, kernels_of
 from pytest_ttnn_perf.analysis.checklist.rule import Answer, Limit, rule
+from pytest_ttnn_perf.analysis.ops.roofline import board_of_arch
 from pytest_ttnn_perf.records.finding import Evidence, Input, Severity
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from pytest_ttnn_perf.records.ttlang import TtlangLog
 
+_ARITHMETIC: Final = "time − the longer of time × cores / cores there and DRAM bytes / peak"
 _NO_CORES: Final = (
     "tt-lang did not know the chip: the PERF SUMMARY does not say how many cores it has"
 )
@@ -22,12 +26,13 @@ def grid_underused(
     kernels: TtlangLog,
     *,
     share: Limit = Limit(0.5, "of the cores", "practice: fewer than half is under-parallelised"),
+    one_core: Limit = Limit(0.1, "of the time", "a choice: a tenth on one core is worth a look"),
 ) -> Answer:
     """Kernels run on few of the cores that are there.
 
     ## What it finds
     The cores that programs use, as a share of those that the chip has for kernels, weighted by how
-    long each program runs.
+    long each program runs; and programs on a grid of 1x1, whatever the chip.
 
     ## Why it matters
     A core that gets no work is lost for the whole run of the kernel. On half of the cores, a kernel
@@ -43,25 +48,63 @@ def grid_underused(
 
     ## Where it looks
     `grid`, `duration` and `max_compute_cores` of tt-lang's PERF SUMMARY. tt-lang counts the cores
-    that sent anything. Where it does not know the chip, `max_compute_cores` is 0 and nothing can be
-    told.
+    that sent anything. Where it does not know the chip, `max_compute_cores` is 0, and only a single
+    core can be told to be too few. The saving is that of all cores, down to what DRAM takes to move
+    the same bytes.
     """
     programs = kernels_of(kernels)
     if isinstance(programs, str):
         return Answer.not_measured(programs)
     known = [kernel for kernel in programs if kernel.cores_there]
-    whole = sum(kernel.program.duration.cycles for kernel in known)
+    whole = sum(kernel.program.duration.cycles for kernel in programs)
     if not whole:
-        return Answer.not_measured("no program has a duration" if known else _NO_CORES)
-    part = sum(_used(kernel) * kernel.program.duration.cycles for kernel in known) / whole
-    return share.at_least(
-        part,
-        f"programs run on {percent(part)} of the cores, weighted by their time",
-        (
-            Evidence(f"{kernel}: of {kernel.cores_there}", kernel.program.cores, "cores")
-            for kernel in sorted(known, key=_idle)
-        ),
-    )
+        return Answer.not_measured("no program has a duration")
+    known_part = _used_part(known)
+    if known_part is not None and known_part < share.value:
+        return share.found(
+            known_part,
+            f"programs run on {percent(known_part)} of the cores, weighted by their time",
+            (
+                Evidence(f"{kernel}: {_of(kernel)}", kernel.program.cores, "cores")
+                for kernel in sorted(known, key=_idle)
+            ),
+        ).saving({}, _ARITHMETIC, waiting_ns=_saved_ns(known))
+    single = [kernel for kernel in programs if kernel.program.cores == 1]
+    alone = sum(kernel.program.duration.cycles for kernel in single) / whole
+    if alone > one_core.value:
+        grid = f"{counted(len(single), 'program')} on a grid of 1x1"
+        found = one_core.found(
+            alone,
+            f"{percent(alone)} of the time goes into {grid}",
+            (
+                Evidence(f"{kernel}: {_of(kernel)}", 1, "core")
+                for kernel in sorted(single, key=_idle)
+            ),
+        )
+        return found.saving({}, _ARITHMETIC, waiting_ns=_saved_ns(single)) if known else found
+    return Answer.not_measured(_NO_CORES) if known_part is None else share.clean(known_part)
+
+
+def _used_part(kernels: Sequence[Kernel]) -> float | None:
+    """Return which part of the cores programs use, weighted by their time; None if not known."""
+    whole = sum(kernel.program.duration.cycles for kernel in kernels)
+    if not whole:
+        return None
+    return sum(_used(kernel) * kernel.program.duration.cycles for kernel in kernels) / whole
+
+
+def _of(kernel: Kernel) -> str:
+    return f"of {kernel.cores_there}" if kernel.cores_there else "of a chip that is not told"
+
+
+def _saved_ns(kernels: Sequence[Kernel]) -> float:
+    """Return what all cores would save of the time, down to what DRAM takes to move the data."""
+    saved = 0.0
+    for kernel in kernels:
+        board = board_of_arch(kernel.arch)
+        moving_ns = kernel.dram_bytes / board.dram_gb_s if board else 0.0
+        saved += max(0.0, kernel.time_ns - max(kernel.time_ns * _used(kernel), moving_ns))
+    return saved
 
 
 def _used(kernel: Kernel) -> float:
