@@ -176,6 +176,12 @@ class BesideDevices(Instruments):
     _draft: Path | None = None
 
     @property
+    def by_the_clock(self) -> bool:  # type: ignore[override]
+        """Whether times count: not those of a simulated device."""
+        used = self.devices.used
+        return used is None or not used.hardware.simulated
+
+    @property
     def sync(self) -> Callable[[], object] | None:
         """Waits for the open devices."""
         return self.devices.synchronize if self.devices.handles else None
@@ -429,14 +435,10 @@ class Signposting(_Profiled):
         return result
 
 
-#: Why a time by the clock says nothing: where there is no device, it is one of the host.
-_SIMULATED: Final = "the device is simulated: its times are recorded, not gated"
-
-
 def _without_gated_times(observation: Observation) -> Observation:
-    """Return an observation whose times by the clock are recorded only."""
+    """Return an observation whose times by the clock are recorded only: they are the host's."""
     metrics = {
-        name: replace(observed, gated=False, note=observed.note or _SIMULATED)
+        name: replace(observed, gated=False)
         if observed.metric.source is Source.WALL and observed.metric.compared_by_ratio
         else observed
         for name, observed in observation.metrics.items()

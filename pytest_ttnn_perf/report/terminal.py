@@ -237,7 +237,9 @@ def count_line(tests: Sequence[JudgedTest], *, failed: int) -> str:
     written = sum(1 for judged in tests if judged.written)
     parts += [f"{written} written"] if written else []
     parts += [f"metrics: {outcome_counts}"] if outcome_counts else []
-    parts += [f"{recorded} recorded only"] if recorded else []
+    simulated = any(j.observation.hardware and j.observation.hardware.simulated for j in tests)
+    which = ", times of simulated devices among them" if simulated else ""
+    parts += [f"{recorded} recorded only{which}"] if recorded else []
     parts += filter(None, [findings_count(tests)])
     return "; ".join(parts)
 

@@ -199,3 +199,45 @@ def test_without_hardware_the_tests_of_the_host_are_gated(tmp_path: Path) -> Non
     assert ran.code == 0, ran.text[-6000:]
     assert "profiler off (no device was found)" in ran.text
     assert ran.metrics["wall_time"]["source"] == "wall"
+
+
+#: A model whose weights have some columns, in tiles, and which converts what it gives.
+_WITH_WEIGHTS = """\
+import ttnn
+
+
+def test_model(ttnn_perf, device, tensor):
+    a = tensor(device)
+    weights = ttnn.concat([tensor(device)] * {columns}, dim=3)
+
+    def model():
+        x = ttnn.matmul(a, weights)
+        for _ in range({trips}):
+            x = ttnn.to_layout(ttnn.to_layout(x, ttnn.ROW_MAJOR_LAYOUT), ttnn.TILE_LAYOUT)
+        return x
+
+    ttnn_perf.measure(model, warmup=1, iterations=2)
+"""
+
+
+def test_larger_weights_and_more_calls_fail_by_name(tmp_path: Path) -> None:
+    update = ("--ttnn-perf-update=new", "--ttnn-perf-confirm=0")
+    first = gate(tmp_path, N150, _WITH_WEIGHTS.format(columns=1, trips=0), *update)
+    assert first.code == 0, first.text[-6000:]
+    kept = tmp_path / "home" / "baselines"
+    assert (kept / "wormhole_b0-n150-1x1-sim" / "test_model.json").is_file()
+    assert first.metrics["dram_resident_bytes"]["samples"] == [2 * 64 * 64 * 2]
+    later = tmp_path / "later"
+    later.mkdir()
+
+    changed = gate(
+        later, N150, _WITH_WEIGHTS.format(columns=2, trips=1), f"--ttnn-perf-baselines={kept}"
+    )
+
+    assert changed.code == 1
+    assert changed.metrics["dram_resident_bytes"]["samples"] == [3 * 64 * 64 * 2]
+    assert "dram_resident_bytes 24.00 KiB, baseline 16.00 KiB: 50.0 % higher" in changed.text
+    assert "report_op_count 3, baseline 1" in changed.text
+    names = changed.test["verdicts"]["report_op_count"]["detail"]
+    assert "ilize" in names or "2 ttnn.to_layout" in names  # without torch, what devices run
+    assert "TTP203 layout-conversions (warning): 1 round trip of a layout" in changed.text

@@ -210,11 +210,6 @@ _ADDED: Final = {
     DRAM_ADDED: BufferType.DRAM,
     "trace_buffer_bytes": BufferType.TRACE,
 }
-#: Why what circular buffers held is no number to gate.
-_AT_LEAST: Final = (
-    "recorded, not gated: programs from the cache tell no circular buffers, and none tells its "
-    "dataflow buffers"
-)
 _RESIDENT: Final = {
     "l1_resident_bytes": BufferType.L1,
     "dram_resident_bytes": BufferType.DRAM,
@@ -274,9 +269,8 @@ def _program(
         sizes[CB_PEAK] = max(circular)
     for name, size in sizes.items():
         metric = recorded_metric(name, Kind.BYTES)
-        why = note or (_AT_LEAST if metric.only_recorded else None)
         samples = () if note else (size,)
-        yield MetricObservation(metric, samples, gated=not metric.only_recorded, note=why)
+        yield MetricObservation(metric, samples, gated=not metric.only_recorded, note=note)
 
 
 def _failures(errors: Sequence[OperationError]) -> str | None:

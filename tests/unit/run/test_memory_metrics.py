@@ -52,9 +52,7 @@ def counted(
 
 def sized(name: str, size: float, *, gated: bool = True) -> MetricObservation:
     metric = Metric(name, "B", Better.LOWER, Kind.BYTES, Source.DEVICE)
-    why = "programs from the cache tell no circular buffers, and none tells its dataflow buffers"
-    note = None if gated else f"recorded, not gated: {why}"
-    return MetricObservation(metric, (size,), gated=gated, note=note)
+    return MetricObservation(metric, (size,), gated=gated)
 
 
 def compared(actual: float | None, desired: float | None, tensor: int = 1) -> Comparison:
