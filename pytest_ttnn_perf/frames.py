@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from pytest_ttnn_perf._base.errors import InputError, UsageError
-from pytest_ttnn_perf._base.text import counted
 from pytest_ttnn_perf.analysis.captures.detect import attribute_captures, op_table_of, read_run
+from pytest_ttnn_perf.analysis.captures.validity import why_invalid
 from pytest_ttnn_perf.baselines.store import BaselineStore
 from pytest_ttnn_perf.gate.judge import NO_METRIC, session_of
 from pytest_ttnn_perf.records.finding import RuleOutcome, Severity
@@ -321,15 +321,9 @@ _SIGNATURE_TEXTS: Final[Mapping[str, Callable[[Signature], str]]] = {
 
 
 def _warn_of_lost_ops(file: Path, table: OpTable) -> None:
-    lost = [f"{counted(len(table.unread), 'op')} without a time"] if table.unread else []
-    lost += [
-        f"trace {trace.trace} on device {trace.device}, whose replays ran different ops"
-        for trace in table.traces
-        if not trace.complete
-    ]
-    if lost:
-        message = f"{file.name} has lost data, no sum over it is whole: {', '.join(lost)}"
-        warnings.warn(message, stacklevel=3)
+    flaw = why_invalid(table)
+    if flaw is not None:
+        warnings.warn(f"no sum over {file.name} can be trusted: {flaw}", stacklevel=3)
 
 
 def _read(records: Sequence[File]) -> Iterator[Run]:

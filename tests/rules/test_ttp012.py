@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tests.rules.answers import Ask, Evidence, limit, not_measured
-from tests.rules.tables import Op, op, table, tensor
+from tests.rules.tables import Op, TraceReplays, op, table, tensor
 
 ask = Ask("TTP012")
 LIMIT = limit(0.01, "of kernel time")
@@ -35,3 +35,12 @@ def test_at_the_peak_is_possible() -> None:
 def test_a_chip_that_is_not_known() -> None:
     answer = ask(ops=table(add(10.0), arch="quasar"))
     assert answer == not_measured("neither the chip's peaks nor what ops move is known")
+
+
+def test_replays_that_lost_data() -> None:
+    """An op some of whose cores were lost looks too fast, with shapes of its own."""
+    lost = (TraceReplays(device=0, trace=7, replays=3, complete=False),)
+    assert ask(ops=table(add(10.0), traces=lost)) == not_measured(
+        "the replays of trace 7 on device 0 ran different ops (TTP002): times of theirs may be too "
+        "short"
+    )

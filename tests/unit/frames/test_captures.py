@@ -95,7 +95,7 @@ def test_real_captures_have_the_ops_and_sums_that_show_tells(name: str) -> None:
     shown = json.loads(show_file(file, start=None, end=None, shape="json"))
 
     if name == LOST:
-        with pytest.warns(UserWarning, match="has lost data, no sum over it is whole: trace 0"):
+        with pytest.warns(UserWarning, match="can be trusted: the replays of trace 0"):
             frame = frames.ops(file)
     else:
         frame = frames.ops(file)

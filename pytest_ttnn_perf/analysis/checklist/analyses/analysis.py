@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from pytest_ttnn_perf._base.dataclass import dataclass
 from pytest_ttnn_perf._base.text import counted
+from pytest_ttnn_perf.analysis.captures.validity import why_invalid
 from pytest_ttnn_perf.analysis.checklist.op_times import op_name
 from pytest_ttnn_perf.analysis.checklist.rule import Answer
 from pytest_ttnn_perf.analysis.checklist.runner import rule_of, run_rules
@@ -105,12 +106,9 @@ def _notes(table: OpTable) -> Iterator[str]:
     on_host = sum(table.columns.host)
     if on_host:
         yield f"{counted(on_host, 'op')} ran on the host: not counted (TTP007)"
-    lost = [each for each in table.traces if not each.complete]
-    for each in lost[:1]:
-        yield (
-            f"replays of trace {each.trace} on device {each.device} ran different ops: the "
-            "profiler lost data (TTP002)"
-        )
+    flaw = why_invalid(table)
+    if flaw is not None:
+        yield f"no time of this capture can be trusted: {flaw}"
 
 
 _SILENT = {

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pytest_ttnn_perf._base.text import counted, percent
+from pytest_ttnn_perf.analysis.captures.validity import different_replays
 from pytest_ttnn_perf.analysis.checklist.op_times import heaviest_numbers, kernel_ns, op_name
 from pytest_ttnn_perf.analysis.checklist.rule import Answer, Limit, rule
 from pytest_ttnn_perf.analysis.ops.roofline import rooflines
@@ -44,8 +45,12 @@ def stale_shapes(
     ## Where it looks
     The operands, the fidelity and the cores of the op table, and the peaks of its architecture,
     with 5 % of tolerance. Of a lookup or a cache, what is read is not known, and such ops are left
-    out.
+    out. In replays that lost data (TTP002) it is times that are too short: they are not measured.
     """
+    flaw = different_replays(ops)
+    if flaw is not None:
+        # Where some cores of an op lost their markers, it is its time that is not its own.
+        return Answer.not_measured(f"{flaw} (TTP002): times of theirs may be too short")
     lines = rooflines(ops)
     if all(line.dram_ns is None and line.compute_ns is None for line in lines):
         return Answer.not_measured("neither the chip's peaks nor what ops move is known")
