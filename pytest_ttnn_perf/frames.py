@@ -12,13 +12,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from pytest_ttnn_perf._base.errors import InputError, UsageError
-from pytest_ttnn_perf.analysis.captures.detect import attribute_captures, op_table_of, read_run
+from pytest_ttnn_perf.analysis.captures.compare_ops import compare_captures
+from pytest_ttnn_perf.analysis.captures.detect import op_table_of, read_run
 from pytest_ttnn_perf.analysis.captures.validity import why_invalid
 from pytest_ttnn_perf.baselines.store import BaselineStore
 from pytest_ttnn_perf.gate.judge import NO_METRIC, session_of
+from pytest_ttnn_perf.records.attribution import ChangeKind
 from pytest_ttnn_perf.records.finding import RuleOutcome, Severity
 from pytest_ttnn_perf.records.metric import Better, Kind, Source
-from pytest_ttnn_perf.records.ops import HOST, Category, ChangeKind, category_of
+from pytest_ttnn_perf.records.ops import HOST, Category, category_of
 from pytest_ttnn_perf.records.verdict import Outcome
 
 if TYPE_CHECKING:
@@ -27,6 +29,7 @@ if TYPE_CHECKING:
 
     import pandas as pd
 
+    from pytest_ttnn_perf.records.attribution import Attribution
     from pytest_ttnn_perf.records.metric import Metric
     from pytest_ttnn_perf.records.observation import JudgedTest, MetricObservation, Run
     from pytest_ttnn_perf.records.ops import OpTable, Signature, Tensor
@@ -130,6 +133,7 @@ COLUMNS: Final[Mapping[str, Mapping[str, str | type[Enum]]]] = {
         "after_ns": "float64",
         "delta_ns": "float64",
         "causes": "string",
+        "region": "string",
     },
 }
 
@@ -208,16 +212,26 @@ def compare(
 ) -> pd.DataFrame:
     """Return which ops make up the change between two captures, a row per group of like ops.
 
-    The last row is what no group explains, so that ``before_ns``, ``after_ns`` and ``delta_ns``
-    add up to the totals: kernel times of one device and one execution of each trace.
+    The last row of each region is what no group explains, so that ``before_ns``, ``after_ns`` and
+    ``delta_ns`` add up to the times of a step of it.
 
     Raises:
         InputError: a file holds no op table, is damaged, or has an incomplete trace.
         UsageError: they hold different times, or do not have the window.
     """
-    whole = attribute_captures(_path(before), _path(after), start=start, end=end)
-    rows: list[tuple[object, ...]] = [
-        (
+    found = compare_captures(_path(before), _path(after), start=start, end=end)
+    frame = _of_rows("compare", (row for each in found.regions for row in _change_rows(each)))
+    changes = [*(kind.value for kind in ChangeKind), UNEXPLAINED]
+    frame["change"] = frame["change"].cat.set_categories(changes)
+    first = found.regions[0]
+    frame.attrs = {"devices": first.devices, "replayed": first.replayed}
+    return frame
+
+
+def _change_rows(whole: Attribution) -> Iterator[tuple[object, ...]]:
+    region = whole.region or ""
+    for part in whole.parts:
+        yield (
             part.change.value,
             part.op,
             part.shape,
@@ -228,18 +242,12 @@ def compare(
             part.before_ns + part.delta_ns,
             part.delta_ns,
             "; ".join(map(str, part.causes)),
+            region,
         )
-        for part in whole.parts
-    ]
-    if rows or whole.before_ns or whole.after_ns:
+    if whole.parts or whole.before_ns or whole.after_ns:
         left_ns = whole.before_ns - sum(part.before_ns for part in whole.parts)
         times = (left_ns, left_ns + whole.unexplained_ns, whole.unexplained_ns)
-        rows.append((UNEXPLAINED, None, None, None, None, None, *times, ""))
-    frame = _of_rows("compare", rows)
-    changes = [*(kind.value for kind in ChangeKind), UNEXPLAINED]
-    frame["change"] = frame["change"].cat.set_categories(changes)
-    frame.attrs = {"devices": whole.devices, "replayed": whole.replayed}
-    return frame
+        yield (UNEXPLAINED, None, None, None, None, None, *times, "", region)
 
 
 def _path(file: object) -> Path:

@@ -28,7 +28,14 @@ from pytest_ttnn_perf.records.baseline import (
     test_file_of,
 )
 from pytest_ttnn_perf.records.json_value import Value
-from pytest_ttnn_perf.records.ops import COLUMNS, OpGroups, decode_group, group_cells
+from pytest_ttnn_perf.records.ops import (
+    COLUMNS,
+    REGION,
+    OpGroups,
+    columns_of,
+    decode_group,
+    group_cells,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
@@ -42,8 +49,8 @@ if TYPE_CHECKING:
 
 
 #: The last column names the profiler's column that the times are from; it is the same in all rows.
-_HEADER: Final = (*COLUMNS, "time")
-_TEXTS: Final = frozenset({"op", "inputs", "outputs", "settings"})
+_TIME: Final = "time"
+_TEXTS: Final = frozenset({"op", "inputs", "outputs", "settings", REGION})
 _WHOLE: Final = frozenset({"cores", "count"})
 #: Far more than any model has kinds of ops: a line for each.
 LARGEST: Final = 64 * 2**20
@@ -81,9 +88,11 @@ def ops_text(ops: OpGroups) -> str:
     """Lay groups out, a line for each."""
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(_HEADER)
+    columns = columns_of(ops)
+    writer.writerow((*columns, _TIME))
     for group in ops.groups:
-        writer.writerow([*map(_shortest, group_cells(group)), ops.kernel_time])
+        cells = group_cells(group)[: len(columns)]
+        writer.writerow([*map(_shortest, cells), ops.kernel_time])
     return text.getvalue()
 
 
@@ -96,19 +105,19 @@ def read_ops_file(file: Path) -> OpGroups:
     reader = csv.reader(io.StringIO(_text(file)), strict=True)
     groups, kernel_time = [], ""
     try:
-        header = next(reader, [])
-        if tuple(header) != _HEADER:
-            raise InputError(file, f"expected the columns {','.join(_HEADER)}", line=1)
+        *columns, last = next(reader, None) or [""]
+        if last != _TIME or tuple(columns) not in {COLUMNS, (*COLUMNS, REGION)}:
+            raise InputError(file, f"expected the columns {','.join((*COLUMNS, _TIME))}", line=1)
         for row in reader:
-            if len(row) != len(_HEADER):
-                problem = f"expected {len(_HEADER)} cells, found {len(row)}"
+            if len(row) != len(columns) + 1:
+                problem = f"expected {len(columns) + 1} cells, found {len(row)}"
                 raise InputError(file, problem, line=reader.line_num)
             *cells, kernel_time = row
-            groups.append(decode_group(Value(list(map(_parsed, COLUMNS, cells)))))
+            groups.append(decode_group(Value(list(map(_parsed, columns, cells)))))
     except csv.Error as cause:
         raise InputError(file, str(cause), line=reader.line_num) from cause
     except DecodeError as cause:
-        column = COLUMNS[int(cause.path[0])]
+        column = (*COLUMNS, REGION)[int(cause.path[0])]
         problem = f"{column}: expected {cause.expected}, found {cause.found}"
         raise InputError(file, problem, line=reader.line_num) from cause
     return OpGroups(kernel_time, tuple(groups))

@@ -7,8 +7,10 @@ from textwrap import wrap
 from typing import TYPE_CHECKING, Final
 
 from pytest_ttnn_perf.analysis.checklist.analyses import ANALYSES
+from pytest_ttnn_perf.analysis.checklist.runner import in_regions
+from pytest_ttnn_perf.analysis.ops.regions import slowest_step_of
 from pytest_ttnn_perf.cli.check import read_subject
-from pytest_ttnn_perf.records.finding import AnalysisOutcome
+from pytest_ttnn_perf.records.finding import AnalysisOutcome, Input
 from pytest_ttnn_perf.records.metric import Kind, Metric
 from pytest_ttnn_perf.report.numbers import (
     Listing,
@@ -23,7 +25,7 @@ if TYPE_CHECKING:
     import argparse
     from collections.abc import Iterator, Sequence
 
-    from pytest_ttnn_perf.records.finding import Analysis, Row, Section
+    from pytest_ttnn_perf.records.finding import Analysis, Row, Section, Subject
 
 
 def run(options: argparse.Namespace) -> Result:
@@ -33,8 +35,38 @@ def run(options: argparse.Namespace) -> Result:
         InputError: an artifact is not what it should be.
         UsageError: nothing to look at, or a window that does not exist.
     """
-    analysis = ANALYSES[options.what].analysis(read_subject(options))
-    return Result(analysis_listing(analysis).text(options.format))
+    kind = ANALYSES[options.what]
+    subject = read_subject(options)
+    subjects = in_regions(subject) if Input.OPS in kind.needs else (subject,)
+    analyses = [(each.region, kind.analysis(_of_a_step(each, kind.name))) for each in subjects]
+    return Result(regions_listing(analyses).text(options.format))
+
+
+#: Analyses that look at several steps, or at devices side by side.
+_OF_ALL_STEPS: Final = frozenset({"devices", "host-overhead", "trace", "queues", "mesh", "overlap"})
+
+
+def _of_a_step(subject: Subject, name: str) -> Subject:
+    """Return a subject with the ops of one step alone, on its slowest device, where that counts."""
+    if subject.ops is None or not subject.ops.devices or name in _OF_ALL_STEPS:
+        return subject
+    return replace(subject, ops=slowest_step_of(subject.ops))
+
+
+def regions_listing(analyses: Sequence[tuple[str, Analysis]]) -> Listing:
+    """Lay one analysis of several regions out, one below the other.
+
+    In JSON the first region stands at the top, and all of them in ``regions``.
+    """
+    listings = [(region, analysis_listing(analysis)) for region, analysis in analyses]
+    documents = [{**_document(analysis), "region": region} for region, analysis in analyses]
+    lines: list[str] = []
+    for region, each in listings:
+        lines += [""] if lines else []
+        lines += [f"region {region}", *each.lines] if region else each.lines
+    rows = tuple((*row, region) for region, each in listings for row in each.rows)
+    document = {**documents[0], "regions": documents}
+    return Listing(tuple(lines), document, (*_FIELDS, "region"), rows)
 
 
 #: Columns of a terminal, of the longest bar, and rows of a chart.
@@ -47,10 +79,13 @@ _FIELDS: Final = ("analysis", "outcome", "section", "label", "value", "unit", "s
 def analysis_listing(analysis: Analysis) -> Listing:
     """Lay an analysis out; charts show the first rows, JSON and CSV all of them."""
     rows = tuple((analysis.name, analysis.outcome.value, *cells) for cells in _rows(analysis))
+    return Listing(tuple(_lines(analysis)), _document(analysis), _FIELDS, rows)
+
+
+def _document(analysis: Analysis) -> dict[str, object]:
     document = asdict(replace(analysis, picture=()))
     document.pop("picture")
-    document = {"analysis": document.pop("name"), **document, "outcome": analysis.outcome.value}
-    return Listing(tuple(_lines(analysis)), document, _FIELDS, rows)
+    return {"analysis": document.pop("name"), **document, "outcome": analysis.outcome.value}
 
 
 def _lines(analysis: Analysis) -> Iterator[str]:

@@ -2,21 +2,31 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from operator import attrgetter
 from typing import TYPE_CHECKING
 
 from pytest_ttnn_perf._base.errors import UsageError
 from pytest_ttnn_perf.analysis.captures.detect import op_table_of, report_of
 from pytest_ttnn_perf.analysis.captures.ttlang_log import read_ttlang_log
-from pytest_ttnn_perf.analysis.checklist.progress import bottleneck_of, model_kind, progress_of
-from pytest_ttnn_perf.analysis.checklist.runner import as_configured, codes, run_rules, select_rules
+from pytest_ttnn_perf.analysis.checklist.progress import held_back, progress_of
+from pytest_ttnn_perf.analysis.checklist.runner import (
+    as_configured,
+    codes,
+    run_in_regions,
+    select_rules,
+)
+from pytest_ttnn_perf.analysis.ops.regions import regions_of, step_time
 from pytest_ttnn_perf.records.finding import Subject
-from pytest_ttnn_perf.report.checklist import checklist_listing
+from pytest_ttnn_perf.records.region import Outside
+from pytest_ttnn_perf.report.checklist import Checklist, checklist_listing
 from pytest_ttnn_perf.report.numbers import Result
 from pytest_ttnn_perf.run.settings import project_settings
 
 if TYPE_CHECKING:
     import argparse
+
+    from pytest_ttnn_perf.records.region import StepTime
 
 
 def run(options: argparse.Namespace) -> Result:
@@ -36,16 +46,25 @@ def run(options: argparse.Namespace) -> Result:
         message = f"select: {names}: rules of other plugins are asked in test runs alone"
         raise UsageError(message)
     subject = read_subject(options)
-    findings = as_configured(run_rules(rules, subject), settings.rules)
-    bottleneck = bottleneck_of(subject, settings.rules)
+    findings = as_configured(run_in_regions(rules, subject), settings.rules)
+    bottleneck, kind = held_back(subject, settings.rules)
     # Of steps that nobody asked for, nothing is known.
     progress = None
     if not select and not ignore:
-        kind = model_kind(subject.ops, bottleneck)
         progress = progress_of(findings, has_baseline=None, kind=kind)
-    sentence = bottleneck.sentence if bottleneck else None
-    listing = checklist_listing(findings, bottleneck=sentence, progress=progress)
+    # Who names rules wants to see what they say.
+    hide = not options.all and not _codes("select", options.select)
+    report = Checklist(findings, *_regions(subject, options.region), bottleneck, progress)
+    listing = checklist_listing(report, hide_quiet=hide)
     return Result(listing.text(options.format), failed=any(finding.fails for finding in findings))
+
+
+def _regions(subject: Subject, name: str | None) -> tuple[tuple[StepTime, ...], Outside]:
+    if subject.ops is None:
+        return (), Outside()
+    found = regions_of(subject.ops)
+    times = (step_time(subject.ops, region) for region in found.regions)
+    return tuple(replace(each, region=name or each.region) for each in times), found.outside
 
 
 def _codes(option: str, text: str | None) -> tuple[str, ...]:
@@ -73,7 +92,7 @@ def read_subject(options: argparse.Namespace) -> Subject:
         raise UsageError(message)
     ops = report = kernels = None
     if options.csv is not None:
-        ops = op_table_of(options.csv, start=options.start, end=options.end)
+        ops = op_table_of(options.csv, start=options.start, end=options.end, region=options.region)
     if options.db is not None:
         report = report_of(options.db)
     if options.log is not None:

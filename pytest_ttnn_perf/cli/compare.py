@@ -8,16 +8,12 @@ from typing import TYPE_CHECKING, Final
 
 from pytest_ttnn_perf._base.errors import UsageError
 from pytest_ttnn_perf._base.text import counted
-from pytest_ttnn_perf.analysis.captures.detect import (
-    OP_TABLES,
-    ArtifactKind,
-    attribute_captures,
-    read_run,
-)
+from pytest_ttnn_perf.analysis.captures.compare_ops import compare_captures
+from pytest_ttnn_perf.analysis.captures.detect import OP_TABLES, ArtifactKind, read_run
 from pytest_ttnn_perf.cli.show import presumed_kind_of
 from pytest_ttnn_perf.experiments.compare_runs import Pair, compare_runs
 from pytest_ttnn_perf.records.metric import Better
-from pytest_ttnn_perf.report.attribution import attribution_listing
+from pytest_ttnn_perf.report.attribution import op_comparison_listing
 from pytest_ttnn_perf.report.numbers import (
     Column,
     Columns,
@@ -146,11 +142,17 @@ def _count_line(pairs: Sequence[Pair]) -> str:
 
 
 def compare_files(
-    before: Path, after: Path, *, start: str | None, end: str | None, shape: str
+    before: Path,
+    after: Path,
+    *,
+    start: str | None = None,
+    end: str | None = None,
+    region: str | None = None,
+    shape: str,
 ) -> str:
     """Say what changed between two run records, or between two captures of one kind.
 
-    Of op tables, the window between two signposts is compared if they are named.
+    Of op tables, the window between two signposts, or one region, is compared if it is named.
 
     Raises:
         InputError: a file is neither, or is damaged.
@@ -160,22 +162,22 @@ def compare_files(
     if ArtifactKind.RUN_RECORD not in kinds and not OP_TABLES.keys() & set(kinds):
         from pytest_ttnn_perf.cli.compare_captures import captures_listing
 
-        if start or end:
+        if start or end or region:
             found = f"{before.name} is {kinds[0].value}"
-            message = f"--start and --end select ops of an op table; {found}"
+            message = f"--region, --start and --end select ops of an op table; {found}"
             raise UsageError(message)
         return captures_listing(before, after, kinds).text(shape)
     if ArtifactKind.RUN_RECORD not in kinds:
-        change = attribute_captures(before, after, start=start, end=end)
-        return attribution_listing(change).text(shape)
+        change = compare_captures(before, after, start=start, end=end, region=region)
+        return op_comparison_listing(change).text(shape)
     if kinds[0] is not kinds[1]:
         found = f"{before.name} is {kinds[0].value}, {after.name} is {kinds[1].value}"
         message = f"a run record is compared with another one: {found}"
         raise UsageError(message)
-    if start or end:
+    if start or end or region:
         message = (
-            f"--start and --end select ops of an op table; {before.name} and {after.name} are "
-            "run records"
+            f"--region, --start and --end select ops of an op table; {before.name} and "
+            f"{after.name} are run records"
         )
         raise UsageError(message)
     comparison = compare_runs(read_run(before), read_run(after))
@@ -185,6 +187,11 @@ def compare_files(
 def run(options: argparse.Namespace) -> Result:
     """Return the comparison."""
     text = compare_files(
-        options.before, options.after, start=options.start, end=options.end, shape=options.format
+        options.before,
+        options.after,
+        start=options.start,
+        end=options.end,
+        region=options.region,
+        shape=options.format,
     )
     return Result(text)

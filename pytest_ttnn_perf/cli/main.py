@@ -214,6 +214,9 @@ def _check(parser: argparse.ArgumentParser) -> None:
     add_artifacts(parser)
     parser.add_argument("--select", metavar="CODES", help="only these rules, or prefixes: TTP6")
     parser.add_argument("--ignore", metavar="CODES", help="not these rules, or prefixes")
+    parser.add_argument(
+        "--all", action="store_true", help="also what would save less than 1 %% of a step"
+    )
     add_format(parser)
     parser.set_defaults(run="check:run")
 
@@ -281,7 +284,6 @@ def _show(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--ops", action="store_true", help="each op in order: time, cores, part of the peaks, bound"
     )
-    parser.add_argument("--region", metavar="NAME", help="with --ops, only this region")
     add_window(parser)
     add_format(parser)
     parser.set_defaults(run="show:run")

@@ -7,7 +7,7 @@ import shutil
 import sys
 from collections import defaultdict
 from collections.abc import Mapping
-from dataclasses import fields, is_dataclass, replace
+from dataclasses import asdict, fields, is_dataclass, replace
 from enum import Enum
 from math import isnan
 from pathlib import Path
@@ -31,11 +31,13 @@ from pytest_ttnn_perf.analysis.captures.tt_smi import read_tt_smi
 from pytest_ttnn_perf.analysis.captures.ttlang_log import read_ttlang_log
 from pytest_ttnn_perf.analysis.captures.ttlang_perf import read_perf_summary_json
 from pytest_ttnn_perf.analysis.captures.ttlang_sim import read_sim_stats, read_sim_trace
-from pytest_ttnn_perf.analysis.ops.regions import regions_of
+from pytest_ttnn_perf.analysis.ops.regions import region_named, regions_of, step_time
 from pytest_ttnn_perf.gate.judge import session_of
 from pytest_ttnn_perf.records.observation import encode_run
 from pytest_ttnn_perf.records.ops import category_of
+from pytest_ttnn_perf.records.region import Basis
 from pytest_ttnn_perf.records.ttlang import TtlangLog
+from pytest_ttnn_perf.report.checklist import step_line
 from pytest_ttnn_perf.report.numbers import (
     Column,
     Columns,
@@ -55,6 +57,7 @@ if TYPE_CHECKING:
     from pytest_ttnn_perf.records.baseline import Session
     from pytest_ttnn_perf.records.observation import JudgedTest, MetricObservation, Run
     from pytest_ttnn_perf.records.ops import OpTable
+    from pytest_ttnn_perf.records.region import StepTime
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,6 +118,7 @@ def ops_listing(table: OpTable, *, name: str) -> Listing:
             {"device": t.device, "trace": t.trace, "replays": t.replays, "complete": t.complete}
             for t in table.traces
         ],
+        "regions": [asdict(each) | {"basis": each.basis.value} for each in _step_times(table)],
         "signposts": [{"name": s.name, "position": s.position} for s in table.signposts],
         "by_op": _OP_COLUMNS.objects(groups),
     }
@@ -158,7 +162,15 @@ def _categories(groups: Sequence[_Group]) -> str:
     return "by category: " + ", ".join(f"{name} {share * 100:.1f} %" for name, share in parts)
 
 
+def _step_times(table: OpTable) -> Iterator[StepTime]:
+    for region in regions_of(table).regions:
+        yield step_time(table, region)
+
+
 def _notes(table: OpTable) -> Iterator[str]:
+    for time in _step_times(table):
+        if time.basis is not Basis.WHOLE:
+            yield f"region {step_line(time)}"
     totals = [f"{d}: {format_ns(ns)}" for d, ns in table.kernel_ns_by_device.items()]
     if totals:
         yield "kernel time by device: " + ", ".join(totals)
@@ -362,13 +374,8 @@ def show_ops(
         UsageError: a window or a region was named that the file does not have.
     """
     table = op_table_of(file, start=start, end=end)
-    if region is not None:
-        names = regions_of(table).names
-        if region not in names:
-            known = ", ".join(repr(name) for name in names if name) or "one without a name"
-            message = f"{file.name} has no region {region!r}; its regions: {known}"
-            raise UsageError(message)
-    return op_listing(table, name=file.name, style=_terminal(), region=region).text(shape)
+    name = None if region is None else region_named(table, region, file.name).name
+    return op_listing(table, name=file.name, style=_terminal(), region=name).text(shape)
 
 
 def _terminal() -> Style:
@@ -378,8 +385,15 @@ def _terminal() -> Style:
     return Style(shutil.get_terminal_size((_PIPED, 24)).columns, colour=colour)
 
 
-def show_file(file: Path, *, start: str | None, end: str | None, shape: str) -> str:
-    """Show what a file holds; of an op table, the window between two signposts if they are named.
+def show_file(
+    file: Path,
+    *,
+    start: str | None = None,
+    end: str | None = None,
+    region: str | None = None,
+    shape: str,
+) -> str:
+    """Show what a file holds; of an op table, a window between signposts or a region if named.
 
     Raises:
         InputError: the file is of no known format, or is damaged.
@@ -387,10 +401,11 @@ def show_file(file: Path, *, start: str | None, end: str | None, shape: str) -> 
     """
     kind = presumed_kind_of(file)
     if kind in OP_TABLES:
-        table = op_table_of(file, start=start, end=end)
+        table = op_table_of(file, start=start, end=end, region=region)
         return ops_listing(table, name=file.name).text(shape)
-    if start or end:
-        message = f"--start and --end select ops of an op table; {file.name} is {kind.value}"
+    if start or end or region:
+        selecting = "--region, --start and --end select ops of an op table"
+        message = f"{selecting}; {file.name} is {kind.value}"
         raise UsageError(message)
     if kind is ArtifactKind.RUN_RECORD:
         return run_listing(read_run(file)).text(shape)
@@ -432,18 +447,12 @@ def run(options: argparse.Namespace) -> Result:
         InputError: it is of no known format, or is damaged.
         UsageError: a window or a region was named that it does not have.
     """
-    if options.ops:
-        return Result(
-            show_ops(
-                options.file,
-                start=options.start,
-                end=options.end,
-                region=options.region,
-                shape=options.format,
-            )
-        )
-    if options.region is not None:
-        message = "--region selects ops: name --ops as well"
-        raise UsageError(message)
-    text = show_file(options.file, start=options.start, end=options.end, shape=options.format)
+    shown = show_ops if options.ops else show_file
+    text = shown(
+        options.file,
+        start=options.start,
+        end=options.end,
+        region=options.region,
+        shape=options.format,
+    )
     return Result(text)

@@ -17,7 +17,8 @@ def add_format(parser: argparse.ArgumentParser, *more: str) -> None:
 
 
 def add_window(parser: argparse.ArgumentParser) -> None:
-    """Declare the window of a capture: ``--start`` and ``--end``."""
+    """Declare the part of a capture: ``--region``, or ``--start`` and ``--end``."""
+    parser.add_argument("--region", metavar="NAME", help="of a capture, this region: decode")
     parser.add_argument("--start", metavar="SIGNPOST", help="of a capture, what follows this one")
     parser.add_argument("--end", metavar="SIGNPOST", help="up to this one (default: its _END)")
 
@@ -52,8 +53,7 @@ def add_artifacts(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--csv", metavar="FILE", type=Path, help="an ops_perf_results CSV")
     parser.add_argument("--db", metavar="FILE", type=Path, help="a report database, db.sqlite")
     parser.add_argument("--log", metavar="FILE", type=Path, help="output of tt-lang")
-    parser.add_argument("--start", metavar="SIGNPOST", help="of the CSV, what follows this one")
-    parser.add_argument("--end", metavar="SIGNPOST", help="up to this one (default: its _END)")
+    add_window(parser)
 
 
 def add_change(parser: argparse.ArgumentParser, run: str) -> None:

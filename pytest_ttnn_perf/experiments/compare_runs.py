@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 from pytest_ttnn_perf._base.dataclass import dataclass
 from pytest_ttnn_perf.gate.judge import representative
 from pytest_ttnn_perf.records.hardware import Environment
-from pytest_ttnn_perf.records.metric import KERNEL_TIME
+from pytest_ttnn_perf.records.metric import split_metric
 from pytest_ttnn_perf.records.observation import Observation
 from pytest_ttnn_perf.run.judge import change_by_op
 
@@ -146,12 +146,21 @@ def _by_op(before: Run, after: Run) -> Iterator[ByOp]:
     for test in before.tests:
         ours, theirs = _observation(before, test), _observation(after, test)
         if ours.ops and theirs.ops and _other_hardware(before, after, test) is None:
-            times = [
-                _reading(observation.metrics.get(KERNEL_TIME)) for observation in (ours, theirs)
-            ]
-            values = [time.value for time in times if time and time.value is not None]
-            times_ns = (values[0], values[1]) if len(values) == len(times) else None
-            yield ByOp(test, change_by_op(ours.ops, theirs.ops, times_ns))
+            sentence = change_by_op(ours.ops, theirs.ops, _kernel_times_ns(ours, theirs))
+            if sentence is not None:
+                yield ByOp(test, sentence)
+
+
+def _kernel_times_ns(ours: Observation, theirs: Observation) -> dict[str, tuple[float, float]]:
+    """Return the kernel times of the regions that both have."""
+    times: dict[str, tuple[float, float]] = {}
+    for name, observed in ours.metrics.items():
+        if observed.metric.is_kernel_time:
+            readings = (_reading(observed), _reading(theirs.metrics.get(name)))
+            values = [each.value for each in readings if each and each.value is not None]
+            if len(values) == len(readings):
+                times[split_metric(name)[1]] = (values[0], values[1])
+    return times
 
 
 def _either(first: Iterable[str], second: Iterable[str]) -> Iterable[str]:

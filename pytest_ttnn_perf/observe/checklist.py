@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from dataclasses import replace
+from operator import itemgetter
 from typing import TYPE_CHECKING, Final
 
 from pytest_ttnn_perf._base.errors import RuleError
@@ -15,6 +16,7 @@ from pytest_ttnn_perf.records.finding import (
     Subject,
     Unanswered,
 )
+from pytest_ttnn_perf.records.observation import TELLS
 from pytest_ttnn_perf.records.settings import Checklist
 
 if TYPE_CHECKING:
@@ -25,39 +27,41 @@ if TYPE_CHECKING:
     from pytest_ttnn_perf.records.observation import Artifact, JudgedTest, Observation
     from pytest_ttnn_perf.records.settings import Settings
 
-
-#: Of two answers to one question the one that knows more: what was found in any pass was found.
-_WEIGHT: Final = {
-    RuleOutcome.FOUND: 3,
-    RuleOutcome.CLEAN: 2,
-    RuleOutcome.NOT_APPLICABLE: 1,
-    RuleOutcome.NOT_MEASURED: 0,
-}
+    #: The code of a rule, and the region that it was asked about.
+    _Question = tuple[str, str]
 
 
 def join_answers(ours: Observation, theirs: Observation) -> Observation:
     """Return ours with what the rules say in two passes over one test."""
-    answers: dict[str, Finding | Unanswered] = {}
+    answers: dict[_Question, Finding | Unanswered] = {}
     for observation in (ours, theirs):
-        for code, answer in _answers_by_code(observation).items():
-            if code not in answers or _WEIGHT[answer.outcome] > _WEIGHT[answers[code].outcome]:
-                answers[code] = answer
-    without: dict[tuple[RuleOutcome, str], list[str]] = {}
-    for code, answer in sorted(answers.items()):
+        for question, answer in _answers(observation).items():
+            known = answers.get(question)
+            if known is None or TELLS.index(answer.outcome) > TELLS.index(known.outcome):
+                answers[question] = answer
+    without: dict[tuple[RuleOutcome, str, str], list[str]] = {}
+    for (code, region), answer in sorted(answers.items(), key=itemgetter(0)):
         if isinstance(answer, Unanswered):
-            without.setdefault((answer.outcome, answer.reason), []).append(code)
+            without.setdefault((answer.outcome, answer.reason, region), []).append(code)
     return replace(
         ours,
         findings=tuple(
-            answer for _, answer in sorted(answers.items()) if isinstance(answer, Finding)
+            answer
+            for _, answer in sorted(answers.items(), key=itemgetter(0))
+            if isinstance(answer, Finding)
         ),
-        unanswered=tuple(Unanswered(*why, tuple(codes)) for why, codes in without.items()),
+        unanswered=tuple(
+            Unanswered(outcome, why, tuple(codes), region)
+            for (outcome, why, region), codes in without.items()
+        ),
     )
 
 
-def _answers_by_code(observation: Observation) -> Mapping[str, Finding | Unanswered]:
-    answered = {finding.code: finding for finding in observation.findings}
-    return answered | {code: answer for answer in observation.unanswered for code in answer.codes}
+def _answers(observation: Observation) -> Mapping[_Question, Finding | Unanswered]:
+    answered = {(finding.code, finding.region): finding for finding in observation.findings}
+    return answered | {
+        (code, answer.region): answer for answer in observation.unanswered for code in answer.codes
+    }
 
 
 #: The rules that look at what the gate says of a PCC.
@@ -90,15 +94,10 @@ def check_test(
     checked = replace(observation, findings=findings, unanswered=unanswered)
     if subject.ops is None and subject.kernels is None and not times_of_parts(observation):
         return checked  # a time alone does not tell what it is made of
-    from pytest_ttnn_perf.analysis.checklist.progress import bottleneck_of, model_kind
+    from pytest_ttnn_perf.analysis.checklist.progress import held_back
 
-    bottleneck = bottleneck_of(subject, settings.rules)
-    kind = model_kind(subject.ops, bottleneck)
-    return replace(
-        checked,
-        bottleneck=bottleneck.sentence if bottleneck else None,
-        model_kind=kind.value if kind else None,
-    )
+    bottleneck, kind = held_back(subject, settings.rules)
+    return replace(checked, bottleneck=bottleneck, model_kind=kind.value if kind else None)
 
 
 def check_numbers_again(observation: Observation, settings: Settings) -> Observation:
@@ -165,11 +164,15 @@ def _facts(observation: Observation) -> Mapping[str, Scalar]:
 
 def _ask(subject: Subject, settings: Settings, *, only: Input | None = None) -> Answered:
     """Ask the rules that a project selects; with ``only``, those that need just that input."""
-    from pytest_ttnn_perf.analysis.checklist.runner import as_configured, ask_rules, select_rules
+    from pytest_ttnn_perf.analysis.checklist.runner import (
+        as_configured,
+        ask_in_regions,
+        select_rules,
+    )
 
     groups = select_rules(settings.select, settings.ignore, settings.rules)
     if only is not None:
         groups = tuple(group for group in groups if group.needs == (only,))
-    answered = ask_rules(groups, subject)
+    answered = ask_in_regions(groups, subject)
     waived = subject.observation.waived if subject.observation else {}
     return answered._replace(findings=as_configured(answered.findings, settings.rules, waived))

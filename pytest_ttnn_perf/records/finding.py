@@ -57,12 +57,14 @@ class Evidence:
 class Unanswered:
     """Rules that have no answer, all for one reason: not measured, or not applicable.
 
-    Most rules say so of most tests; one record for all of a kind keeps that cheap.
+    Most rules say so of most tests; one record for all of a kind keeps that cheap. ``region`` is
+    the part of a capture that it is of.
     """
 
     outcome: RuleOutcome
     reason: str
     codes: tuple[str, ...]
+    region: Omit[str] = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +86,8 @@ class Finding:
     ``fix`` says what to do about what was found, ``waived`` why the project does without that.
     ``region`` is the part of a capture that it is of. ``saving_ns`` is what doing so is estimated
     to save of a step, by the ``arithmetic``; None where that cannot be said. ``adds_ns`` is how
-    much of it no finding with a larger saving has saved already.
+    much of it no finding with a larger saving has saved already. ``quiet``: it would save too
+    little of the step to be worth a line, or cannot say that it would save anything.
     """
 
     code: str
@@ -102,6 +105,7 @@ class Finding:
     saving_ns: Omit[float | None] = None
     adds_ns: Omit[float | None] = None
     arithmetic: Omit[str | None] = None
+    quiet: Omit[bool] = False
 
     @property
     def stands(self) -> bool:

@@ -30,6 +30,29 @@ _COUNTED_BY_PROFILERS: Final = ("op_count", "program_count")
 COUNTED_IN_GRAPHS: Final = ("report_op_count", "graph_op_count")
 
 
+#: Stands before the name of a region in that of a metric: ``device_kernel_time.decode``.
+_BEFORE_REGION: Final = "."
+
+
+def metric_in(region: str, metric: str) -> str:
+    """Return the name of a metric of a region.
+
+    >>> metric_in("decode", "op_count"), metric_in("", "op_count")
+    ('op_count.decode', 'op_count')
+    """
+    return metric + _BEFORE_REGION + region if region else metric
+
+
+def split_metric(name: str) -> tuple[str, str]:
+    """Return the name of a metric without its region, and the region.
+
+    >>> split_metric("op_count.decode"), split_metric("op_count")
+    (('op_count', 'decode'), ('op_count', ''))
+    """
+    metric, _, region = name.partition(_BEFORE_REGION)
+    return metric, region
+
+
 class Better(Enum):
     """Which way a metric improves."""
 
@@ -106,6 +129,12 @@ class Metric:
         return self._of_model(f"{KERNEL_TIME}_") is not None and self.source is not Source.WALL
 
     @property
+    def is_kernel_time(self) -> bool:
+        """Whether it is the kernel time of a region."""
+        name, _ = split_metric(self.name)
+        return name == KERNEL_TIME and self.source is not Source.WALL
+
+    @property
     def only_recorded(self) -> bool:
         """Whether no baseline makes it a gated metric: it tells of more than the test itself.
 
@@ -127,23 +156,26 @@ class Metric:
     def totals(self) -> tuple[str, ...]:
         """The times that it explains, by their names; none for most metrics.
 
-        A kernel time is made of those of its categories, and of its ops. What a graph counts of a
-        model is part of any time that the model takes. Numbers that a test records itself are none.
+        A kernel time is made of those of its categories, and of its ops, in the same region. What a
+        graph counts of a model is part of any time that the model takes. Numbers that a test
+        records itself are none.
         """
         if self.source is Source.WALL:
             return ()
         model = self._of_model(f"{KERNEL_TIME}_")
+        name, region = split_metric(self.name)
         if model is not None:
-            return (model + KERNEL_TIME,)
-        if not self.name.endswith("_count"):
+            return (metric_in(region, model + KERNEL_TIME),)
+        if not name.endswith("_count"):
             return ()
         for counters, of_graph in ((COUNTED_IN_GRAPHS, True), (_COUNTED_BY_PROFILERS, False)):
             for counter in counters:
-                model = self.name.removesuffix(counter)
-                if model != self.name and model[-1:] in {"", "_"}:
+                model = name.removesuffix(counter)
+                if model != name and model[-1:] in {"", "_"}:
                     # The call of another model than the first is timed under its name alone.
                     by_clock = (model[:-1],) if model else (WALL_TIME, THROUGHPUT_TIME)
-                    return (model + KERNEL_TIME, *(by_clock if of_graph else ()))
+                    whole = metric_in(region, model + KERNEL_TIME)
+                    return (whole, *(by_clock if of_graph else ()))
         return ()
 
     @property

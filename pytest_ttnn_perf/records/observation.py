@@ -8,7 +8,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Annotated, Final
 
 from pytest_ttnn_perf._base.dataclass import dataclass
-from pytest_ttnn_perf.records.finding import Finding, Unanswered
+from pytest_ttnn_perf.records.finding import Finding, RuleOutcome, Unanswered
 from pytest_ttnn_perf.records.hardware import (
     Configuration,
     Environment,
@@ -25,7 +25,6 @@ from pytest_ttnn_perf.records.verdict import Outcome, Shift, Verdict
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from pytest_ttnn_perf.records.finding import RuleOutcome
     from pytest_ttnn_perf.records.ops import OpTable
     from pytest_ttnn_perf.records.ttlang import TtlangLog
     from pytest_ttnn_perf.records.ttnn_report import Report
@@ -54,6 +53,13 @@ class Limits:
 _JUDGED_TOO: Final = frozenset({"TTP901", "TTP903", "TTP904"})
 _OF_TARGET: Final = "TTP905"
 _FAILING: Final = frozenset({Outcome.REGRESSED, Outcome.NO_DATA})
+#: Of two answers to one question the one that knows more comes last: what was found was found.
+TELLS: Final = (
+    RuleOutcome.NOT_MEASURED,
+    RuleOutcome.NOT_APPLICABLE,
+    RuleOutcome.CLEAN,
+    RuleOutcome.FOUND,
+)
 #: What a test that says nothing asks for.
 NO_LIMITS: Final = Limits()
 _NUMBER: Final = frozenset({int, float})
@@ -155,9 +161,10 @@ class Observation:
 
     @property
     def outcomes(self) -> Mapping[str, RuleOutcome]:
-        """How every rule that was asked ended, by its code."""
-        answered = {finding.code: finding.outcome for finding in self.findings}
-        return answered | {code: group.outcome for group in self.unanswered for code in group.codes}
+        """How every rule that was asked ended, by its code: in the region where it says most."""
+        told = [(code, group.outcome) for group in self.unanswered for code in group.codes]
+        told += [(finding.code, finding.outcome) for finding in self.findings]
+        return dict(sorted(told, key=lambda item: TELLS.index(item[1])))
 
     @property
     def setting(self) -> Configuration:

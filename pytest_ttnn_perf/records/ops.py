@@ -234,7 +234,8 @@ class OpGroup:
     """Ops of one signature that are set up alike, of one execution on one device.
 
     Of several devices, ``count`` is that of the device that runs most of them, ``total_ns`` the
-    mean. ``settings`` are those that decide how fast the op is, as ``key=value``.
+    mean. ``settings`` are those that decide how fast the op is, as ``key=value``. ``region`` is the
+    part of the capture that they are of.
     """
 
     signature: Signature
@@ -244,6 +245,7 @@ class OpGroup:
     count: int
     total_ns: float
     median_ns: float
+    region: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -252,6 +254,16 @@ class OpGroups:
 
     kernel_time: str
     groups: tuple[OpGroup, ...]
+
+    @property
+    def regions(self) -> tuple[str, ...]:
+        """The regions that they are of."""
+        return tuple(dict.fromkeys(group.region for group in self.groups))
+
+    def of(self, region: str) -> OpGroups:
+        """Return the groups of one region."""
+        own = tuple(group for group in self.groups if group.region == region)
+        return OpGroups(self.kernel_time, own)
 
 
 class Category(Enum):
@@ -306,6 +318,8 @@ def category_of(op: str) -> Category:
 COLUMNS: Final = (
     "op", "inputs", "outputs", "cores", "fidelity", "settings", "count", "total_ns", "median_ns",
 )  # fmt: skip
+#: The last one, where some group is of a region that has a name.
+REGION: Final = "region"
 #: Ends a shape of which the capture does not tell the part that is padding.
 _UNKNOWN: Final = "?"
 _NOTHING: Final = "-"
@@ -315,11 +329,17 @@ _DIMENSION: Final = re.compile(r"(\d{1,18})(?:\[(\d{1,18})\])?")
 
 def encode_groups(ops: OpGroups) -> dict[str, object]:
     """Encode groups as plain JSON."""
+    columns = columns_of(ops)
     return {
         "time": ops.kernel_time,
-        "columns": list(COLUMNS),
-        "rows": [group_cells(group) for group in ops.groups],
+        "columns": list(columns),
+        "rows": [group_cells(group)[: len(columns)] for group in ops.groups],
     }
+
+
+def columns_of(ops: OpGroups) -> tuple[str, ...]:
+    """Return what the cells of these groups are: most captures have one region, without a name."""
+    return (*COLUMNS, REGION) if any(ops.regions) else COLUMNS
 
 
 def decode_groups(value: Value) -> OpGroups:
@@ -333,7 +353,7 @@ def decode_groups(value: Value) -> OpGroups:
 
 
 def group_cells(group: OpGroup) -> list[str | float | None]:
-    """Return a group as a row."""
+    """Return a group as a row, its region last."""
     signature = group.signature
     return [
         signature.op,
@@ -345,6 +365,7 @@ def group_cells(group: OpGroup) -> list[str | float | None]:
         group.count,
         group.total_ns,
         group.median_ns,
+        group.region,
     ]
 
 
@@ -355,9 +376,9 @@ def decode_group(row: Value) -> OpGroup:
         DecodeError: a cell is missing, or not what it should be.
     """
     cells = list(row.array())
-    if len(cells) != len(COLUMNS):
-        raise row.refusal(f"a row of {len(COLUMNS)} cells")
-    op, inputs, outputs, cores, fidelity, settings, count, total, median = cells
+    if not len(COLUMNS) <= len(cells) <= len(COLUMNS) + 1:
+        raise row.refusal(f"a row of {len(COLUMNS)} cells, or one more for its region")
+    op, inputs, outputs, cores, fidelity, settings, count, total, median, *region = cells
     for time in (total, median):
         if time.number() < 0:
             raise time.refusal("a time of at least 0")
@@ -369,6 +390,7 @@ def decode_group(row: Value) -> OpGroup:
         count.integer(at_least=1),
         total.number(),
         median.number(),
+        region[0].string() if region else "",
     )
 
 
@@ -422,75 +444,3 @@ def short_code(op: str) -> str:
     """
     name = op.rpartition("::")[2]
     return next((name[: -len(end)] for end in _SUFFIXES if name.endswith(end)), name) or op
-
-
-class ChangeKind(Enum):
-    """What became of a group of ops."""
-
-    SLOWER = "slower"
-    FASTER = "faster"
-    ADDED = "added"
-    REMOVED = "removed"
-
-
-@dataclass(frozen=True, slots=True)
-class Cause:
-    """A difference between matched ops that may explain their times, e.g. cores 64 → 32."""
-
-    what: str
-    before: str
-    after: str
-
-    def __str__(self) -> str:
-        return f"{self.what} {self.before} → {self.after}"
-
-
-@dataclass(frozen=True, slots=True)
-class Part:
-    """A group of like ops that changed alike. ``delta_ns`` is the change they make to the total.
-
-    ``op`` is the op's code, ``signature`` its operands in one line, ``shape`` the shape to call it
-    by and ``name`` what people call it; those of after, unless it was removed. ``count`` is per
-    device, where it is largest; ``moved`` of them run at another place of the sequence.
-    ``before_ns`` is what they took before. ``beside``: where a conversion came or went.
-    """
-
-    change: ChangeKind
-    op: str
-    signature: str
-    count: int
-    delta_ns: float
-    causes: tuple[Cause, ...] = ()
-    moved: int = 0
-    shape: str = ""
-    before_ns: float = 0.0
-    name: str = ""
-    beside: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class Attribution:
-    """The change of a total in parts: ``after − before = sum of parts + unexplained``, exactly.
-
-    The totals are kernel times of one device: the mean where there are several. ``unexplained_ns``
-    is what ``unexplained_ops`` ops amount to that match and changed within noise. ``devices``
-    counts those before and after; ``replayed`` tells that one replay of each trace stands for all.
-    """
-
-    before_ns: float
-    after_ns: float
-    parts: tuple[Part, ...] = ()
-    unexplained_ns: float = 0.0
-    devices: tuple[int, int] = (1, 1)
-    replayed: bool = False
-    unexplained_ops: int = 0
-
-    @property
-    def delta_ns(self) -> float:
-        """The change of the total."""
-        return self.after_ns - self.before_ns
-
-    @property
-    def op_list_changed(self) -> bool:
-        """Whether other ops ran, not only slower or faster ones."""
-        return any(part.change in {ChangeKind.ADDED, ChangeKind.REMOVED} for part in self.parts)

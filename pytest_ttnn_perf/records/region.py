@@ -51,6 +51,21 @@ class Outside:
 
 
 @dataclass(frozen=True, slots=True)
+class StepTime:
+    """What a step of a region takes: the time of the middle one, of its slowest device.
+
+    ``devices_ns`` are the times of all devices in that step, ``ops`` those of the slowest.
+    """
+
+    region: str
+    basis: Basis
+    steps: int
+    ops: int
+    step_ns: float
+    devices_ns: Mapping[int, float]
+
+
+@dataclass(frozen=True, slots=True)
 class Regions:
     """The regions of a capture in the order in which they begin, and what is in none of them."""
 
@@ -63,8 +78,6 @@ class Regions:
         return tuple(region.name for region in self.regions)
 
 
-#: Stands before the name of a region in that of a metric: ``device_kernel_time.decode``.
-_BEFORE_NAME: Final = "."
 _NO_NAME: Final = re.compile(r"[^a-z0-9]+")
 #: What signposts of measurements begin with, which says nothing.
 _PREFIX: Final = "perf_"
@@ -77,22 +90,3 @@ def region_name(signpost: str) -> str:
     ('decode', 'oftnet_module')
     """
     return _NO_NAME.sub("_", signpost.lower()).strip("_").removeprefix(_PREFIX)
-
-
-def metric_in(region: str, metric: str) -> str:
-    """Return the name of a metric of a region.
-
-    >>> metric_in("decode", "op_count"), metric_in("", "op_count")
-    ('op_count.decode', 'op_count')
-    """
-    return metric + _BEFORE_NAME + region if region else metric
-
-
-def split_metric(name: str) -> tuple[str, str]:
-    """Return the name of a metric without its region, and the region.
-
-    >>> split_metric("op_count.decode"), split_metric("op_count")
-    (('op_count', 'decode'), ('op_count', ''))
-    """
-    metric, _, region = name.partition(_BEFORE_NAME)
-    return metric, region

@@ -7,13 +7,15 @@ from collections import Counter
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from pytest_ttnn_perf._base.text import counted
+from pytest_ttnn_perf.records.attribution import Attribution, Cause, ChangeKind, Part
 from pytest_ttnn_perf.records.metric import Metric
-from pytest_ttnn_perf.records.ops import Attribution, Cause, ChangeKind, Part, short_code
+from pytest_ttnn_perf.records.ops import short_code
 from pytest_ttnn_perf.report.numbers import Listing, format_change, format_value, table_lines
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
+    from pytest_ttnn_perf.records.attribution import CaptureComparison
     from pytest_ttnn_perf.records.ops import OpGroups
 
 
@@ -64,7 +66,7 @@ def _round_to_sum(values: Sequence[float], total: int) -> list[int]:
 def causes_text(causes: Iterable[Cause], *, most: int) -> str:
     """Return the first causes in words; a cause that several operands share is named once.
 
-    >>> from pytest_ttnn_perf.records.ops import Cause
+    >>> from pytest_ttnn_perf.records.attribution import Cause
     >>> causes_text([Cause("cores", "64", "32"), Cause("in0_block_w", "2", "1")], most=2)
     '64 → 32 cores, in0_block_w 2 → 1'
     """
@@ -203,41 +205,90 @@ def op_times_sentence(attribution: Attribution) -> str | None:
 
 def attribution_document(attribution: Attribution) -> dict[str, object]:
     """Return the comparison as plain JSON: ``delta_ns`` = sum of parts + ``unexplained_ns``."""
-    parts = [
-        {
-            "change": part.change.value,
-            "op": part.op,
-            "name": part.name,
-            "beside": part.beside,
-            "signature": part.signature,
-            "count": part.count,
-            "delta_ns": part.delta_ns,
-            "causes": [str(cause) for cause in part.causes],
-            "before_ns": part.before_ns,
-            "moved": part.moved,
-        }
-        for part in attribution.parts
-    ]
     return {
         "before_ns": attribution.before_ns,
         "after_ns": attribution.after_ns,
         "delta_ns": attribution.delta_ns,
-        "parts": parts,
+        "parts": [_part_document(part) for part in attribution.parts],
         "unexplained_ns": attribution.unexplained_ns,
         "unexplained_ops": attribution.unexplained_ops,
         "op_list_changed": attribution.op_list_changed,
         "devices": list(attribution.devices),
         "one_replay_per_trace": attribution.replayed,
+        "region": attribution.region,
     }
 
 
-def attribution_listing(attribution: Attribution) -> Listing:
-    """Lay the comparison out; rows and lines add up to the change."""
+def _part_document(part: Part) -> dict[str, object]:
+    return {
+        "change": part.change.value,
+        "op": part.op,
+        "name": part.name,
+        "beside": part.beside,
+        "signature": part.signature,
+        "count": part.count,
+        "delta_ns": part.delta_ns,
+        "causes": [str(cause) for cause in part.causes],
+        "before_ns": part.before_ns,
+        "moved": part.moved,
+    }
+
+
+_FIELDS: Final = ("change", "op", "signature", "count", "delta_ns", "causes", "region")
+
+
+def op_comparison_listing(comparison: CaptureComparison) -> Listing:
+    """Lay two captures out, region by region; rows and lines of each add up to its change.
+
+    In JSON the figures of one region stand at the top; of several, their sums.
+    """
+    lines: list[str] = list(comparison.notes)
+    for attribution in comparison.regions:
+        lines += [""] if lines else []
+        lines += _lines(attribution)
+    lines += [""] if comparison.unmatched else []
+    for alone in comparison.unmatched:
+        time = format_value(_TIME, alone.step_ns)
+        lines.append(f"only {alone.side}: {alone.region or 'unnamed'}, {time} a step")
+    rows = tuple(row for each in comparison.regions for row in _rows(each))
+    return Listing(tuple(lines), _comparison_document(comparison), _FIELDS, rows)
+
+
+def _comparison_document(comparison: CaptureComparison) -> dict[str, object]:
+    regions = [attribution_document(each) for each in comparison.regions]
+    document = regions[0]
+    if len(regions) > 1:
+        changes = comparison.regions
+        document = {
+            "before_ns": math.fsum(each.before_ns for each in changes),
+            "after_ns": math.fsum(each.after_ns for each in changes),
+            "delta_ns": math.fsum(each.delta_ns for each in changes),
+            "parts": [
+                _part_document(part) | {"region": each.region}
+                for each in changes
+                for part in each.parts
+            ],
+            "unexplained_ns": math.fsum(each.unexplained_ns for each in changes),
+            "unexplained_ops": sum(each.unexplained_ops for each in changes),
+            "op_list_changed": any(each.op_list_changed for each in changes),
+            "devices": list(changes[0].devices),
+            "one_replay_per_trace": any(each.replayed for each in changes),
+            "region": None,
+        }
+    alone = [
+        {"side": each.side, "region": each.region, "step_ns": each.step_ns}
+        for each in comparison.unmatched
+    ]
+    return {**document, "regions": regions, "unmatched": alone, "notes": list(comparison.notes)}
+
+
+def _lines(attribution: Attribution) -> Iterator[str]:
     parts, rest, figures = _shown(attribution, most=_IN_TABLE, digits=_DIGITS_IN_TABLE)
     before = format_value(_TIME, attribution.before_ns)
     after = format_value(_TIME, attribution.after_ns, beside=attribution.before_ns)
-    lines = [f"kernel time{_basis(attribution)} {before} → {after}: {_head(attribution, figures)}"]
-    lines += filter(None, (op_list_sentence(attribution), op_times_sentence(attribution)))
+    what = f"{attribution.region}: kernel time" if attribution.region else "kernel time"
+    yield f"{what}{_basis(attribution)} {before} → {after}: {_head(attribution, figures)}"
+    yield from filter(None, (op_list_sentence(attribution), op_times_sentence(attribution)))
     cells = [
         (figure, _relative(part), _label(part), _why(part, most=_CAUSES_IN_TABLE) or _still(part))
         for part, figure in zip(parts, figures.terms, strict=False)
@@ -247,15 +298,17 @@ def attribution_listing(attribution: Attribution) -> Listing:
     if parts:
         cells.append((figures.terms[-1], "", _others(attribution), ""))
         headings = ("change", "of before", "op", "why")
-        lines += table_lines(headings, cells, right=frozenset({0, 1}))
-    fields = ("change", "op", "signature", "count", "delta_ns", "causes")
-    rows: list[tuple[object, ...]] = []
+        yield from table_lines(headings, cells, right=frozenset({0, 1}))
+
+
+def _rows(attribution: Attribution) -> Iterator[tuple[object, ...]]:
+    region = attribution.region or ""
     for part in attribution.parts:
         why = "; ".join(map(str, part.causes))
-        rows.append((part.change.value, part.op, part.signature, part.count, part.delta_ns, why))
-    left_ns = attribution.unexplained_ns
-    rows.append(("unexplained", "", "", attribution.unexplained_ops, left_ns, ""))
-    return Listing(tuple(lines), attribution_document(attribution), fields, tuple(rows))
+        figures = (part.count, part.delta_ns, why, region)
+        yield (part.change.value, part.op, part.signature, *figures)
+    left = (attribution.unexplained_ops, attribution.unexplained_ns, "", region)
+    yield ("unexplained", "", "", *left)
 
 
 def _shown(attribution: Attribution, *, most: int, digits: int) -> Shown:
@@ -281,14 +334,18 @@ def _head(attribution: Attribution, figures: Sum) -> str:
 
 
 def _basis(attribution: Attribution) -> str:
+    """Say what the totals are of, as far as it does not go without saying."""
     before, after = attribution.devices
+    several = f"{before} devices" if before == after else f"{before} → {counted(after, 'device')}"
     basis = []
-    if (before, after) != (1, 1):
-        devices = counted(after, "device")
-        basis.append(f"mean of {devices}" if before == after else f"mean of {before} → {devices}")
-    if attribution.replayed:
-        basis.append("one replay of each trace")
-    return f" ({', '.join(basis)})" if basis else ""
+    if attribution.region is None:
+        basis += [f"mean of {several}"] if (before, after) != (1, 1) else []
+        basis += ["one replay of each trace"] if attribution.replayed else []
+    else:
+        basis += ["a replay"] if attribution.replayed else []
+        basis += [f"on the slowest of {several}"] if (before, after) != (1, 1) else []
+    between = ", " if attribution.region is None else " "
+    return f" ({between.join(basis)})" if basis else ""
 
 
 def _sum_up(attribution: Attribution, words: dict[ChangeKind, str]) -> str:

@@ -6,8 +6,11 @@ from collections import Counter
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Final
 
+from pytest_ttnn_perf._base.dataclass import dataclass
 from pytest_ttnn_perf._base.text import counted, percent, shortened, size, unit_for, visible
 from pytest_ttnn_perf.records.finding import RuleOutcome, Severity, State
+from pytest_ttnn_perf.records.observation import TELLS
+from pytest_ttnn_perf.records.region import Basis, Outside
 from pytest_ttnn_perf.records.verdict import DriftKind, Outcome
 from pytest_ttnn_perf.report.numbers import (
     Line,
@@ -25,6 +28,7 @@ if TYPE_CHECKING:
 
     from pytest_ttnn_perf.records.finding import Finding, NeedlessWaiver, Progress, Step
     from pytest_ttnn_perf.records.observation import JudgedTest
+    from pytest_ttnn_perf.records.region import StepTime
     from pytest_ttnn_perf.records.verdict import Drift, Drifting, Shift, Verdict
 
 
@@ -209,28 +213,89 @@ def _course(drift: Drift, all_of_them: str) -> str:
 
 _FIELDS: Final = (
     *("code", "name", "severity", "outcome", "reason", "value", "limit", "unit", "fix", "waived"),
+    *("region", "saving_ns", "adds_ns", "arithmetic", "quiet"),
 )
 
 
-def checklist_listing(
-    findings: Sequence[Finding], *, bottleneck: str | None, progress: Progress | None
-) -> Listing:
-    """Lay findings out in the order in which they are worth reading."""
-    lines: list[str] = []
-    for finding in findings:
-        if finding.outcome is RuleOutcome.FOUND:
-            lines += finding_lines(finding, numbered=True)
+#: The beginning of the codes of rules that ask whether a capture can be trusted.
+_VALIDITY: Final = "TTP0"
+
+
+@dataclass(frozen=True, slots=True)
+class Checklist:
+    """What the rules say of artifacts, and of which regions."""
+
+    findings: tuple[Finding, ...]
+    regions: tuple[StepTime, ...] = ()
+    outside: Outside = Outside()
+    bottleneck: str | None = None
+    progress: Progress | None = None
+
+
+def checklist_listing(report: Checklist, *, hide_quiet: bool = True) -> Listing:
+    """Lay findings out in the order in which they are worth reading, region by region."""
+    findings = report.findings
+    found = [finding for finding in findings if finding.outcome is RuleOutcome.FOUND]
+    shown_ones = [finding for finding in found if not (hide_quiet and finding.quiet)]
+    # What makes all numbers doubtful comes before them.
+    first = [one for one in shown_ones if one.code.startswith(_VALIDITY) or not report.regions]
+    lines = list(_found_lines(first))
+    for time in report.regions:
+        lines += ["", step_line(time)] if lines else [step_line(time)]
+        own = [one for one in shown_ones if one.region == time.region and one not in first]
+        lines += _found_lines(own)
+    regions = {time.region for time in report.regions}
+    others = [one for one in shown_ones if one.region not in regions and one not in first]
+    lines += _found_lines(others)
+    lines += _outside_lines(report.outside)
     lines += [""] if lines else []
+    lines += _hidden_lines([one for one in found if one not in shown_ones])
     lines += [*_quiet(findings), ""]
-    lines += [f"bottleneck: {bottleneck}"] if bottleneck else []
-    lines += progress_block(progress) if progress else ()
+    lines += [f"bottleneck: {report.bottleneck}"] if report.bottleneck else []
+    lines += progress_block(report.progress) if report.progress else ()
     rows = tuple(tuple(finding_document(f)[name] for name in _FIELDS) for f in findings)
     document = {
         "rules": [finding_document(finding) for finding in findings],
-        "bottleneck": bottleneck,
-        "progress": _progress_document(progress) if progress else None,
+        "bottleneck": report.bottleneck,
+        "progress": _progress_document(report.progress) if report.progress else None,
+        "regions": [asdict(each) | {"basis": each.basis.value} for each in report.regions],
+        "outside": asdict(report.outside),
     }
     return Listing((*lines, count_line(findings)), document, _FIELDS, rows)
+
+
+def _found_lines(findings: Sequence[Finding]) -> Iterator[str]:
+    for finding in by_saving(findings):
+        yield from finding_lines(finding, numbered=True)
+
+
+def by_saving(findings: Iterable[Finding]) -> list[Finding]:
+    """Return findings in the order to read them: errors, then what saves most, then by code."""
+    return sorted(findings, key=lambda one: (not one.fails, -(one.saving_ns or 0.0), one.code))
+
+
+def step_line(time: StepTime) -> str:
+    """Say what a region is, and what a step of it takes."""
+    name = time.region or "all ops"
+    devices = time.devices_ns
+    on = ""
+    if len(devices) > 1:
+        least, most = format_ns(min(devices.values())), format_ns(max(devices.values()))
+        on = f", slowest of {len(devices)} devices ({least} to {most})"
+    steps = "" if time.basis is Basis.WHOLE else f", {counted(time.steps, time.basis.value)}"
+    return f"{name}: {format_ns(time.step_ns)} in {counted(time.ops, 'op')}{steps}{on}"
+
+
+def _outside_lines(outside: Outside) -> Iterator[str]:
+    if outside.ops:
+        ops = counted(outside.ops, "op")
+        yield f"in no region: {format_ns(outside.kernel_ns)} in {ops} (loading, compilation)"
+
+
+def _hidden_lines(findings: Sequence[Finding]) -> Iterator[str]:
+    if findings:
+        codes = ", ".join(sorted({finding.code for finding in findings}))
+        yield f"not shown, as too little can be saved or told: {codes}; --all shows them"
 
 
 def finding_lines(finding: Finding, *, numbered: bool = False) -> Iterator[str]:
@@ -240,7 +305,21 @@ def finding_lines(finding: Finding, *, numbered: bool = False) -> Iterator[str]:
     """
     yield title(finding)
     yield from evidence_lines(finding, numbered=numbered)
+    yield from saving_lines(finding)
     yield from advice_lines(finding)
+
+
+def saving_lines(finding: Finding) -> Iterator[str]:
+    """Say what doing as the rule says would save of a step, and how that is reckoned."""
+    if finding.saving_ns is not None:
+        adds = finding.adds_ns if finding.adds_ns is not None else finding.saving_ns
+        beside = "" if _same(adds, finding.saving_ns) else f", {format_ns(adds)} beside the above"
+        how = f": {finding.arithmetic}" if finding.arithmetic else ""
+        yield f"    would save {format_ns(finding.saving_ns)} of a step{beside}{how}"
+
+
+def _same(adds_ns: float, saving_ns: float) -> bool:
+    return format_ns(adds_ns) == format_ns(saving_ns)
 
 
 def title(finding: Finding) -> str:
@@ -279,8 +358,12 @@ def advice_lines(finding: Finding) -> Iterator[str]:
 
 
 def count_line(findings: Iterable[Finding]) -> str:
-    """Count the outcomes of rules, also of those that were not measured."""
-    outcomes = Counter(finding.outcome for finding in findings)
+    """Count the outcomes of rules, also of those that were not measured.
+
+    A rule that was asked of several regions counts where it says most.
+    """
+    told = sorted(findings, key=lambda finding: TELLS.index(finding.outcome))
+    outcomes = Counter({finding.code: finding.outcome for finding in told}.values())
     counts = ", ".join(
         f"{outcomes[outcome]} {outcome.value}" for outcome in RuleOutcome if outcomes[outcome]
     )
@@ -288,12 +371,14 @@ def count_line(findings: Iterable[Finding]) -> str:
 
 
 def _quiet(findings: Iterable[Finding]) -> Iterator[str]:
-    """Say in one line each why rules could not be asked, or need not be."""
+    """Say in one line each why rules could not be asked, or need not be, of any region."""
+    listed = sorted(findings, key=lambda finding: TELLS.index(finding.outcome))
+    most = {finding.code: finding for finding in listed}
     for outcome in (RuleOutcome.NOT_MEASURED, RuleOutcome.NOT_APPLICABLE):
         reasons: dict[str, list[str]] = {}
-        for finding in findings:
-            if finding.outcome is outcome:
-                reasons.setdefault(finding.reason or "", []).append(finding.code)
+        for code in sorted(most):
+            if most[code].outcome is outcome:
+                reasons.setdefault(most[code].reason or "", []).append(code)
         for reason, codes in reasons.items():
             yield f"{outcome.value} {', '.join(codes)}: {reason}"
 
@@ -365,19 +450,21 @@ def _by_finding(tests: Sequence[JudgedTest]) -> dict[Finding, list[str]]:
 
 def _found(judged: JudgedTest) -> Iterator[Finding]:
     for finding in judged.findings:
-        if finding.outcome is RuleOutcome.FOUND:
+        if finding.outcome is RuleOutcome.FOUND and not finding.quiet:
             yield finding
 
 
 def _finding(finding: Finding, tests: Sequence[str], advised: set[str]) -> Iterator[str]:
     where = tests[0] if len(tests) == 1 else counted(len(tests), "test")
-    yield f"{where}: {title(finding)}"
+    region = f" {finding.region}" if finding.region else ""
+    yield f"{where}{region}: {title(finding)}"
     if len(tests) > 1:
         more = len(tests) - _MOST_TESTS
         yield f"    {', '.join(tests[:_MOST_TESTS])}{f' and {more} more' if more > 0 else ''}"
     if finding.waived is not None or finding.severity is Severity.INFO:
         return
     yield from evidence_lines(finding)
+    yield from saving_lines(finding)
     if finding.code not in advised:
         advised.add(finding.code)
         yield from advice_lines(finding)

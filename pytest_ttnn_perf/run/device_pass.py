@@ -5,8 +5,7 @@ from __future__ import annotations
 import re
 import time
 from dataclasses import field, replace
-from functools import reduce
-from statistics import median_low
+from itertools import pairwise
 from typing import TYPE_CHECKING, Final
 
 from pytest_ttnn_perf._base.dataclass import dataclass
@@ -17,7 +16,7 @@ from pytest_ttnn_perf.analysis.captures.device_metrics import (
     gated_ops,
     recorded_metric,
 )
-from pytest_ttnn_perf.analysis.ops.windows import window
+from pytest_ttnn_perf.analysis.ops.windows import calls_between
 from pytest_ttnn_perf.observe.checklist import join_answers
 from pytest_ttnn_perf.observe.devices import SIGNPOST_BEGIN, SIGNPOST_END
 from pytest_ttnn_perf.observe.series import told_twice
@@ -237,46 +236,29 @@ def _read_report(table: OpTable, settings: Settings) -> Iterator[tuple[str, Obse
     for test, runs in tests.items():
         names = runs[max(runs)]  # a test that ran again counts as it ended
         try:
-            windows = [
-                window(table, name, SIGNPOST_END + name.removeprefix(SIGNPOST_BEGIN))
-                for name in names
-            ]
+            marks = [(n, SIGNPOST_END + n.removeprefix(SIGNPOST_BEGIN)) for n in names]
+            calls = calls_between(table, marks)
         except TtnnPerfError as error:  # a call that raised has no end
             yield test, unavailable(test, str(error), Source.TRACY)
         else:
-            asked = Artifact(table=windows[-1])
-            observation = _observation(test, windows)
+            observation = _observation(test, calls)
+            asked = Artifact(table=calls)
             yield test, check_test(observation, asked, settings, by_the_clock=False)
 
 
-def _observation(test: str, windows: list[OpTable]) -> Observation:
-    """Return the metrics of a test: a sample for each of its windows."""
-    samples = [
-        {
-            observed.metric.name: observed
-            for observed in device_metrics(window, file="Tracy's report")
-        }
-        for window in windows
-    ]
-    counts = [len(window) for window in windows]
-    lost = [sample[KERNEL_TIME].note for sample in samples if not sample[KERNEL_TIME].samples]
-    if lost:
-        return unavailable(test, lost[0] or "no op has a time", Source.TRACY)
-    if len(set(counts)) > 1:
+def _observation(test: str, calls: OpTable) -> Observation:
+    """Return the metrics of a test: a sample for each call, or for each replay in them."""
+    bounds = (*(calls.calls or (0,)), len(calls))
+    counts = [stop - start for start, stop in pairwise(bounds)]
+    if len(set(counts)) > 1 and not calls.unread:
         listed = ", ".join(map(str, counts))
         return unavailable(
             test, f"the iterations ran different numbers of ops: {listed}", Source.TRACY
         )
-    names = reduce(lambda kept, more: [n for n in kept if n in more], samples[1:], [*samples[0]])
     metrics = {
-        name: MetricObservation(
-            replace(samples[0][name].metric, source=Source.TRACY),
-            tuple(value for sample in samples for value in sample[name].samples),
+        observed.metric.name: replace(
+            observed, metric=replace(observed.metric, source=Source.TRACY)
         )
-        for name in names
+        for observed in device_metrics(calls, file="Tracy's report")
     }
-    # The ops of a call that took the median time, the last of them if several did.
-    times_ns = [(ns, at) for at, sample in enumerate(samples) for ns in sample[KERNEL_TIME].samples]
-    middle = median_low(ns for ns, _ in times_ns)
-    chosen = max(at for ns, at in times_ns if ns == middle)
-    return Observation(test, metrics, ops=gated_ops(windows[chosen]))
+    return Observation(test, metrics, ops=gated_ops(calls))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Mapping
 from dataclasses import field, replace
 from typing import TYPE_CHECKING, Final, TypeGuard
 
@@ -12,7 +13,7 @@ from pytest_ttnn_perf.gate.judge import DEFAULT_POLICY, judge_test
 from pytest_ttnn_perf.gate.machine import drift_of, explain_by_shift, shift_of
 from pytest_ttnn_perf.gate.ratios import learned_prior
 from pytest_ttnn_perf.records.finding import ModelKind, NeedlessWaiver, RuleOutcome, State
-from pytest_ttnn_perf.records.metric import KERNEL_TIME, Kind, Source
+from pytest_ttnn_perf.records.metric import Kind, Source, split_metric
 from pytest_ttnn_perf.records.observation import JudgedTest
 from pytest_ttnn_perf.records.ops import CALLS
 from pytest_ttnn_perf.records.settings import Checklist, Missing
@@ -20,7 +21,7 @@ from pytest_ttnn_perf.records.verdict import QUIET, WITHOUT_BASELINE, Drifting, 
 from pytest_ttnn_perf.report.terminal import SummaryOptions
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from pytest_ttnn_perf.baselines.store import BaselineStore
     from pytest_ttnn_perf.gate.judge import Policy
@@ -37,48 +38,61 @@ if TYPE_CHECKING:
 _ROUNDING: Final = 1e-6
 
 
-def change_by_op(
-    before: OpGroups, after: OpGroups, times_ns: tuple[float, float] | None = None
-) -> str:
-    """Say which ops make up the change between two tables, or of a time that they are of.
+#: The time of each region then and now, in nanoseconds.
+RegionTimes = Mapping[str, tuple[float, float]]
+
+
+def change_by_op(before: OpGroups, after: OpGroups, times_ns: RegionTimes) -> str | None:
+    """Say which ops make up the change of times that they are of, region by region.
 
     The tables are of one session each, and ``times_ns`` may be of several: what these differ by
-    besides is unexplained.
+    besides is left to the other ops. None where the tables have none of these regions in common.
     """
     from pytest_ttnn_perf.analysis.ops.grouping import attribute_groups
     from pytest_ttnn_perf.report.attribution import attribution_sentence, calls_sentence
 
     if before.kernel_time == after.kernel_time == CALLS:
         return calls_sentence(before, after) or "the same calls"
-    attribution = attribute_groups(before, after)
-    if attribution is None:
-        return f"cannot be told: {before.kernel_time} then, {after.kernel_time} now"
-    then, now = times_ns or (attribution.before_ns, attribution.after_ns)
-    if abs((now - then) - attribution.delta_ns) > _ROUNDING * then:
-        explain_by_shift = sum(part.delta_ns for part in attribution.parts)
-        unexplained = (now - then) - explain_by_shift
-        attribution = replace(attribution, before_ns=then, after_ns=now, unexplained_ns=unexplained)
-    return attribution_sentence(attribution)
+    texts = []
+    for region, (then, now) in times_ns.items():
+        if region not in before.regions or region not in after.regions:
+            continue
+        attribution = attribute_groups(before.of(region), after.of(region))
+        if attribution is None:
+            return f"cannot be told: {before.kernel_time} then, {after.kernel_time} now"
+        if abs((now - then) - attribution.delta_ns) > _ROUNDING * then:
+            told = sum(part.delta_ns for part in attribution.parts)
+            attribution = replace(
+                attribution, before_ns=then, after_ns=now, unexplained_ns=(now - then) - told
+            )
+        texts.append(": ".join(filter(None, (region, attribution_sentence(attribution)))))
+    return "; ".join(texts) or None
 
 
 def judged_by_op(judged: JudgedTest, store: BaselineStore, hardware: Hardware) -> str | None:
     """Say which ops make up a change from a test's baseline; None where there is nothing to say.
 
-    A table that cannot be read costs the explanation, not the verdict.
+    Told are the regions whose kernel time changed, or all where only the clock shows a change. A
+    table that cannot be read costs the explanation, not the verdict.
     """
     now = judged.observation.ops
-    if now is None or not any(verdict.is_of_changed_time for verdict in judged.verdicts):
+    changed = [verdict for verdict in judged.verdicts if verdict.is_of_changed_time]
+    if now is None or not changed:
         return None
     if now.kernel_time == CALLS:
         return _changed_calls(judged.observation.test, now, store, hardware)
-    whole = next((v for v in judged.verdicts if v.metric.name == KERNEL_TIME), None)
-    if whole is None or whole.centre is None or whole.observed is None:
-        return None  # the ops are of a time that was not compared
+    compared = [verdict for verdict in judged.verdicts if verdict.metric.is_kernel_time]
+    of_regions = [verdict for verdict in compared if verdict in changed] or compared
+    times_ns = {
+        split_metric(verdict.metric.name)[1]: (verdict.centre, verdict.observed)
+        for verdict in of_regions
+        if verdict.centre is not None and verdict.observed is not None
+    }
     try:
         then = store.ops_of(hardware, judged.observation.test)
     except InputError as error:
         return f"cannot be told: {error}"
-    return None if then is None else change_by_op(then, now, (whole.centre, whole.observed))
+    return None if then is None else change_by_op(then, now, times_ns)
 
 
 def _changed_calls(

@@ -17,6 +17,7 @@ from pytest_ttnn_perf.analysis.captures.report_db_text import (
     attribute_int,
 )
 from pytest_ttnn_perf.analysis.ops.windows import window
+from pytest_ttnn_perf.records.metric import split_metric
 from tests.harness.corpus import corpus, corpus_folder
 
 if TYPE_CHECKING:
@@ -61,11 +62,15 @@ def test_no_time_is_missing_where_the_device_ran_an_op(file: Path) -> None:
 
 def test_the_ops_beside_a_baseline_add_up_to_its_time(file: Path) -> None:
     table = read_ops_csv(file)
-    time, *_ = device_metrics(table, file=file.name)
+    metrics = [m for m in device_metrics(table, file=file.name) if m.gated]
+    times = {split_metric(m.metric.name)[1]: m for m in metrics if m.metric.is_kernel_time}
     ops = gated_ops(table)
-    assert ops is not None
-    if time.samples:
-        total = sum(group.total_ns for group in ops.groups)
+    if ops is None:
+        assert [time.samples for time in times.values()] == [()]
+        return
+    assert set(ops.regions) == set(times)
+    for region, time in times.items():
+        total = sum(group.total_ns for group in ops.of(region).groups)
         assert total == pytest.approx(median(time.samples), rel=1e-9)
 
 

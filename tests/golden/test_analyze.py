@@ -53,7 +53,7 @@ def test_what_cannot_be_told_is_no_failure(captured: Project) -> None:
     ran = captured.cli("analyze", "queues", "--csv", "ops.csv")
     assert (ran.code, ran.text, ran.errors) == (0, f"NOT_MEASURED queues: {reason}", "")
     ran = captured.cli("analyze", "queues", "--csv", "ops.csv", "--format", "csv")
-    assert ran.text.splitlines()[1] == f"queues,NOT_MEASURED,,{reason},,,,"
+    assert ran.text.splitlines()[1] == f"queues,NOT_MEASURED,,{reason},,,,,"
 
 
 def test_wrong_input_is_refused(captured: Project) -> None:

@@ -73,7 +73,8 @@ def test_windows_and_formats_that_do_not_fit_are_refused(captured: Project) -> N
             "'PERF_END'"
         ),
         ("show", "run.json", "--start", "PERF"): (
-            "ttnn-perf: --start and --end select ops of an op table; run.json is a run record"
+            "ttnn-perf: --region, --start and --end select ops of an op table; run.json is a run "
+            "record"
         ),
         ("compare", "before.csv", "run.json"): (
             "ttnn-perf: a run record is compared with another one: before.csv is an "
@@ -157,6 +158,7 @@ def test_captures_of_different_kinds_are_not_compared(project: Project) -> None:
         "tt-lang log, db.sqlite is a report database"
     )
     assert project.cli("compare", str(log), str(log), "--start", "PERF").errors == (
-        "ttnn-perf: --start and --end select ops of an op table; v1_1_1_perf_summary.txt is a "
+        "ttnn-perf: --region, --start and --end select ops of an op table; "
+        "v1_1_1_perf_summary.txt is a "
         "tt-lang log"
     )

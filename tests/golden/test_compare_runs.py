@@ -202,7 +202,8 @@ def test_records_have_no_window(files: tuple[Path, Path], window: dict[str, str]
     with pytest.raises(UsageError) as refusal:
         _compare(files, **window)
     assert str(refusal.value) == (
-        "--start and --end select ops of an op table; before.json and after.json are run records"
+        "--region, --start and --end select ops of an op table; before.json and after.json are "
+        "run records"
     )
 
 

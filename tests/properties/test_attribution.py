@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 
 from pytest_ttnn_perf.analysis.ops.align import attribute
 from pytest_ttnn_perf.analysis.ops.match import common_subsequence
-from pytest_ttnn_perf.records.ops import HOST, Attribution, Cause, ChangeKind, Op, Part, Signature
+from pytest_ttnn_perf.records.attribution import Attribution, Cause, ChangeKind, Part
+from pytest_ttnn_perf.records.ops import HOST, Op, Signature
 from pytest_ttnn_perf.report.attribution import shown_sum
 from tests.properties.strategies import FEW, MANY, SOME
 from tests.unit.ops.tables import MATMUL, NORM, RESHARD, op, resized, retyped, table

@@ -19,7 +19,8 @@ from tests.unit.ops.tables import table
 if TYPE_CHECKING:
     from random import Random
 
-    from pytest_ttnn_perf.records.ops import Attribution, Op, OpGroups
+    from pytest_ttnn_perf.records.attribution import Attribution
+    from pytest_ttnn_perf.records.ops import Op, OpGroups
 
 ROWS = st.lists(ops(), max_size=25)
 #: Pieces of attributes as releases print them, and what is none.

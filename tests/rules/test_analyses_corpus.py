@@ -32,8 +32,8 @@ WHOLE = ("trace", "devices", "bottlenecks")
 
 def subject_of(**artifacts: Any) -> Subject:
     """Return artifacts that are named as the options of the command name them."""
-    options = {"csv": None, "db": None, "log": None, "start": None, "end": None, **artifacts}
-    return read_subject(Namespace(**options))
+    options = {"csv": None, "db": None, "log": None, "start": None, "end": None, "region": None}
+    return read_subject(Namespace(**{**options, **artifacts}))
 
 
 @cache

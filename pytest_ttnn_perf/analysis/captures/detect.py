@@ -6,7 +6,7 @@ from dataclasses import replace
 from enum import Enum
 from typing import TYPE_CHECKING, Final
 
-from pytest_ttnn_perf._base.errors import DecodeError, InputError, UsageError
+from pytest_ttnn_perf._base.errors import DecodeError, InputError
 from pytest_ttnn_perf._base.files import loads, parse_json, read_text, reading, unpacked
 from pytest_ttnn_perf.analysis.captures.cpp_report import is_cpp_report, read_cpp_report
 from pytest_ttnn_perf.analysis.captures.device_log import is_device_log
@@ -17,8 +17,7 @@ from pytest_ttnn_perf.analysis.captures.tt_smi import is_tt_smi
 from pytest_ttnn_perf.analysis.captures.ttlang_log import is_ttlang_log
 from pytest_ttnn_perf.analysis.captures.ttlang_perf import is_perf_summary_json
 from pytest_ttnn_perf.analysis.captures.ttlang_sim import is_sim_stats, is_sim_trace
-from pytest_ttnn_perf.analysis.captures.validity import why_invalid
-from pytest_ttnn_perf.analysis.ops.align import attribute
+from pytest_ttnn_perf.analysis.ops.regions import region_named, region_table
 from pytest_ttnn_perf.analysis.ops.windows import window
 from pytest_ttnn_perf.records.observation import decode_run
 
@@ -27,7 +26,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from pytest_ttnn_perf.records.observation import Run
-    from pytest_ttnn_perf.records.ops import Attribution, OpTable
+    from pytest_ttnn_perf.records.ops import OpTable
     from pytest_ttnn_perf.records.ttnn_report import Report
 
 
@@ -156,18 +155,23 @@ OP_TABLES: Final = {
 }
 
 
-def op_table_of(file: Path, *, start: str | None = None, end: str | None = None) -> OpTable:
-    """Return the op table that a capture holds, or its window between two signposts.
+def op_table_of(
+    file: Path, *, start: str | None = None, end: str | None = None, region: str | None = None
+) -> OpTable:
+    """Return the op table that a capture holds, its window between two signposts, or a region.
 
     Raises:
         InputError: it holds none, or is damaged.
-        UsageError: it does not have the window.
+        UsageError: it does not have the window or the region.
     """
     kind = kind_of(file)
     if kind not in OP_TABLES:
         raise InputError(file, f"expected a capture with an op table, found {kind.value}")
     table = OP_TABLES[kind](file)
-    return window(table, start, end) if start or end else table
+    table = window(table, start, end) if start or end else table
+    if region is None:
+        return table
+    return region_table(table, region_named(table, region, file.name))
 
 
 def report_of(file: Path) -> Report:
@@ -180,26 +184,3 @@ def report_of(file: Path) -> Report:
     if not is_report_db(head) and is_graph_json(head.decode("utf-8", "replace")):
         return read_graph_json(file)
     return read_report_db(file)
-
-
-def attribute_captures(
-    before: Path, after: Path, *, start: str | None = None, end: str | None = None
-) -> Attribution:
-    """Say which ops make up the change between two captures with op tables, or their windows.
-
-    Raises:
-        InputError: one holds no op table, is damaged, or cannot be what a device did.
-        UsageError: they hold different times, or do not have the window.
-    """
-    first, second = (op_table_of(file, start=start, end=end) for file in (before, after))
-    if first.kernel_time != second.kernel_time:
-        message = (
-            f"the captures hold different times: {before.name} has {first.kernel_time}, "
-            f"{after.name} has {second.kernel_time}"
-        )
-        raise UsageError(message)
-    for file, table in ((before, first), (after, second)):
-        problem = why_invalid(table)
-        if problem is not None:  # no op of it can be trusted
-            raise InputError(file, f"{problem}; capture it again")
-    return attribute(first, second)

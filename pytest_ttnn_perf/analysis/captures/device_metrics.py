@@ -8,10 +8,12 @@ from collections import defaultdict
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
+from pytest_ttnn_perf._base.text import counted
 from pytest_ttnn_perf.analysis.captures.report_calls import resident_bytes
 from pytest_ttnn_perf.analysis.captures.validity import why_invalid
-from pytest_ttnn_perf.analysis.ops.align import Lane
 from pytest_ttnn_perf.analysis.ops.grouping import group_ops
+from pytest_ttnn_perf.analysis.ops.lanes import middle_lanes
+from pytest_ttnn_perf.analysis.ops.regions import regions_of, step_times_ns
 from pytest_ttnn_perf.records.metric import (
     CB_PEAK,
     DRAM_ADDED,
@@ -21,15 +23,17 @@ from pytest_ttnn_perf.records.metric import (
     Kind,
     Metric,
     Source,
+    metric_in,
 )
 from pytest_ttnn_perf.records.observation import Limits, MetricObservation
-from pytest_ttnn_perf.records.ops import Category, category_of
+from pytest_ttnn_perf.records.ops import Category, OpGroups, category_of
 from pytest_ttnn_perf.records.ttnn_report import BufferType, Scope
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from pytest_ttnn_perf.records.ops import OpGroups, OpTable
+    from pytest_ttnn_perf.records.ops import OpTable
+    from pytest_ttnn_perf.records.region import Region
     from pytest_ttnn_perf.records.ttlang import SimCounters
     from pytest_ttnn_perf.records.ttnn_report import (
         Comparison,
@@ -54,98 +58,87 @@ def recorded_metric(
 
 
 OP_COUNT: Final = "op_count"
-#: An execution of the program: a replay of its traces, or, without any, all there is.
-Replay = int | None
+#: What belongs to no region, as a metric that is recorded only.
+OUTSIDE: Final = "outside"
 
 
 def device_metrics(table: OpTable, *, file: str) -> Iterator[MetricObservation]:
-    """Yield the metrics of an op table: kernel time, op count, and the time of every category.
+    """Yield the metrics of each region: kernel time, op count, and the time of every category.
 
-    One sample per replay of the traces, of the slowest device: the devices of a mesh run side by
-    side. Without traces there is one sample. The metrics of an invalid capture have no samples, and
-    say why. ``file`` is the name of the capture.
+    One sample per step, of the slowest device: the devices of a mesh run side by side. What is in
+    no region is recorded, with its size. The times of an invalid capture have no samples, and say
+    why. ``file`` is the name of the capture.
     """
-    time = recorded_metric(KERNEL_TIME, Kind.TIME)
-    invalid = why_invalid(table, file)
-    if invalid is not None:
-        yield MetricObservation(time, (), note=invalid)
+    found = regions_of(table)
+    flaw = why_invalid(table, file) or (None if found.regions else f"{file}: no op has a time")
+    if flaw is not None:
+        for name in found.names or ("",):
+            yield MetricObservation(_time_in(name), (), note=flaw)
         return
-    runs = _runs(table)
-    if not runs:
-        yield MetricObservation(time, (), note=f"{file}: no op has a time")
-        return
-    yield MetricObservation(time, tuple(run.kernel_ns() for run in runs))
-    most = float(max(run.count() for run in runs))
-    yield MetricObservation(recorded_metric(OP_COUNT, Kind.COUNT), (most,))
+    for region in found.regions:
+        yield from _region_metrics(table, region)
+    if found.outside.ops:
+        ops = counted(found.outside.ops, "op")
+        note = f"recorded, not gated: {ops} in no region (loading, compilation, warm-up)"
+        yield MetricObservation(
+            _time_in(OUTSIDE), (found.outside.kernel_ns,), gated=False, note=note
+        )
+
+
+def missing_region(name: str, known: Sequence[str], *, file: str) -> MetricObservation:
+    """Return the time of a region that a capture does not have, which says so."""
+    regions = ", ".join(filter(None, known)) or "none with a name"
+    note = f"{file} has no region {name!r}; its regions: {regions}"
+    return MetricObservation(_time_in(name), (), note=note)
+
+
+def _time_in(region: str) -> Metric:
+    return recorded_metric(metric_in(region, KERNEL_TIME), Kind.TIME)
+
+
+def _region_metrics(table: OpTable, region: Region) -> Iterator[MetricObservation]:
+    categories = [category_of(signature.op) for signature in table.signatures]
+    signature, kernel_ns = table.columns.signature, table.columns.kernel_ns
+    steps: list[dict[Category, float]] = []
+    for step in region.steps:
+        slowest: dict[Category, float] = {}
+        for rows in step.values():
+            times: dict[Category, float] = defaultdict(float)
+            for row in rows:
+                times[categories[signature[row]]] += kernel_ns[row]
+            # Of each category as well the slowest device: none waits for the sum of another.
+            slowest |= {c: max(ns, slowest.get(c, 0.0)) for c, ns in times.items()}
+        steps.append(slowest)
+    yield MetricObservation(_time_in(region.name), step_times_ns(table, region))
+    most = float(max(len(rows) for step in region.steps for rows in step.values()))
+    count = recorded_metric(metric_in(region.name, OP_COUNT), Kind.COUNT)
+    yield MetricObservation(count, (most,))
     for category in Category:
-        samples = tuple(run.kernel_ns(category) for run in runs)
-        if any(samples):
-            name = f"{KERNEL_TIME}_{category.name.lower()}"
+        samples = tuple(times.get(category, 0.0) for times in steps)
+        if all(samples):  # a category that not every step has is no time to compare
+            name = metric_in(region.name, f"{KERNEL_TIME}_{category.name.lower()}")
             yield MetricObservation(recorded_metric(name, Kind.TIME), samples)
 
 
 def gated_ops(table: OpTable) -> OpGroups | None:
-    """Return the ops that make up the kernel time of a table; None where it has none.
+    """Return the ops that make up the kernel times of a table's regions; None where it has none.
 
-    That time is the middle one of all executions, each of its slowest device: so are these, or the
-    mean of the two in the middle. Their times add up to the metric. ``kernel_time`` says what they
-    are of, as the ops of a whole capture are another quantity.
+    Such a time is that of the middle step, on its slowest device: so are these, or the mean of the
+    two in the middle. Their times add up to the metric. ``kernel_time`` says what they are of, as
+    the ops of a whole capture are another quantity.
     """
-    runs = sorted((run.slowest() for run in _runs(table)), key=lambda lane: sum(lane.kernel_ns))
-    if not runs:
+    regions = regions_of(table).regions
+    if not regions or why_invalid(table, "") is not None:
         return None
-    middle = runs[(len(runs) - 1) // 2 : len(runs) // 2 + 1]
     what = table.kernel_time
     what += " of one replay" if table.traces else ""
     what += " on the slowest device" if len(table.devices) > 1 else ""
-    return replace(group_ops(table, middle), kernel_time=what)
-
-
-class _Run:
-    """One execution: times and ops per device."""
-
-    def __init__(self) -> None:
-        self._ns: dict[int, dict[Category, float]] = defaultdict(lambda: defaultdict(float))
-        self._ops: dict[int, list[tuple[int, float]]] = defaultdict(list)
-
-    def add(self, row: int, device: int, category: Category, kernel_ns: float) -> None:
-        """Take in one op."""
-        self._ns[device][category] += kernel_ns
-        self._ops[device].append((row, kernel_ns))
-
-    def slowest(self) -> Lane:
-        """Return the ops of the slowest device."""
-        slowest = max(self._ns, key=lambda device: sum(self._ns[device].values()))
-        rows, times_ns = zip(*self._ops[slowest], strict=True)
-        return Lane(rows, times_ns)
-
-    def kernel_ns(self, category: Category | None = None) -> float:
-        """Return the time of the slowest device, in all or in one category of ops."""
-        return max(
-            sum(times.values()) if category is None else times.get(category, 0.0)
-            for times in self._ns.values()
-        )
-
-    def count(self) -> int:
-        """Return the number of ops of the device that ran most."""
-        return max(map(len, self._ops.values()))
-
-
-def _runs(table: OpTable) -> list[_Run]:
-    """Return the executions in a capture: its replays if it has traces, else the whole."""
-    columns = table.columns
-    categories = [category_of(signature.op) for signature in table.signatures]
-    replayed = bool(table.traces)
-    runs: Mapping[Replay, _Run] = defaultdict(_Run)
-    ops = zip(
-        columns.signature, columns.device, columns.kernel_ns, columns.replay, columns.host,
-        strict=True,
-    )  # fmt: skip
-    for row, (signature, device, kernel_ns, replay, host) in enumerate(ops):
-        if not host and (replay is not None or not replayed):
-            run = runs[replay if replayed else None]
-            run.add(row, device, categories[signature], kernel_ns)
-    return list(runs.values())
+    groups = [
+        replace(group, region=region.name)
+        for region in regions
+        for group in group_ops(table, middle_lanes(table, region)).groups
+    ]
+    return OpGroups(what, tuple(groups))
 
 
 PROGRAM_COUNT: Final = "program_count"

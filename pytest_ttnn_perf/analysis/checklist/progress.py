@@ -15,7 +15,7 @@ from pytest_ttnn_perf.analysis.checklist.op_times import (
 )
 from pytest_ttnn_perf.analysis.checklist.operands import weights_by_row
 from pytest_ttnn_perf.analysis.checklist.rule import Limit
-from pytest_ttnn_perf.analysis.checklist.runner import rule_of
+from pytest_ttnn_perf.analysis.checklist.runner import in_regions, rule_of
 from pytest_ttnn_perf.analysis.ops.regions import step_of
 from pytest_ttnn_perf.analysis.ops.roofline import BOUND_FROM, Bound, rooflines, size_of
 from pytest_ttnn_perf.records.finding import ModelKind, Progress, RuleOutcome, Severity, State, Step
@@ -92,6 +92,8 @@ _WITHOUT_ANSWER: Final = {
     RuleOutcome.NOT_MEASURED: State.NOT_MEASURED,
     RuleOutcome.NOT_APPLICABLE: State.NOT_APPLICABLE,
 }
+#: What a rule can say of its step, the most last.
+_SAYS: Final = (None, State.NOT_APPLICABLE, State.NOT_MEASURED, State.DONE, State.OPEN)
 _WAITING: Final = frozenset({BottleneckKind.HOST, BottleneckKind.TRANSFER})
 _MEMORY: Final = frozenset({BottleneckKind.MEMORY, BottleneckKind.DRAM_TRAFFIC})
 
@@ -108,9 +110,12 @@ def progress_of(
     ``kind`` is what kind of model it is; None where that is not known.
     """
     listed = tuple(findings)
-    states = {finding.code: _state(finding) for finding in listed}
-    for each in unanswered:
-        states.update(dict.fromkeys(each.codes, _WITHOUT_ANSWER[each.outcome]))
+    told: list[tuple[str, State | None]]
+    told = [(code, _WITHOUT_ANSWER[each.outcome]) for each in unanswered for code in each.codes]
+    told += [(finding.code, _state(finding)) for finding in listed]
+    # Of a rule that was asked of several regions, the one where it says most counts.
+    states = dict(sorted(told, key=lambda item: _SAYS.index(item[1])))
+    states = {code: states[code] for code in sorted(states)}
     by_step: dict[str, dict[str, State | None]] = defaultdict(dict)
     for code, state in states.items():
         by_step[code[3]][code] = state
@@ -132,6 +137,19 @@ def progress_of(
         first,
         tuple(each.code for each in listed if each.fails and each.code.startswith("TTP0")),
     )
+
+
+def held_back(
+    subject: Subject, settings: Mapping[str, RuleSettings]
+) -> tuple[str | None, ModelKind | None]:
+    """Say what holds each region back, and what kind of model it is; None where nothing tells."""
+    texts, kinds = [], []
+    for region in in_regions(subject):
+        bottleneck = bottleneck_of(region, settings)
+        kinds.append(model_kind(region.ops, bottleneck))
+        if bottleneck is not None:
+            texts.append(": ".join(filter(None, (region.region, bottleneck.sentence))))
+    return "; ".join(texts) or None, next(filter(None, kinds), None)
 
 
 def model_kind(ops: OpTable | None, bottleneck: Bottleneck | None) -> ModelKind | None:
@@ -189,7 +207,9 @@ def _state(finding: Finding) -> State | None:
     """Return what a rule says of its step: what was found but does not count says nothing."""
     if finding.outcome is RuleOutcome.FOUND:
         counts = finding.stands and finding.severity is not Severity.INFO
-        return State.OPEN if counts else None
+        if not counts or (finding.quiet and finding.saving_ns is None):
+            return None
+        return State.DONE if finding.quiet else State.OPEN  # what little is left is no step
     return State.DONE if finding.outcome is RuleOutcome.CLEAN else _WITHOUT_ANSWER[finding.outcome]
 
 

@@ -6,6 +6,7 @@ import re
 from dataclasses import replace
 from functools import cache, cached_property, lru_cache
 from importlib import import_module
+from itertools import chain
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from pytest_ttnn_perf._base.dataclass import dataclass
@@ -13,14 +14,22 @@ from pytest_ttnn_perf._base.errors import RuleError, UsageError
 from pytest_ttnn_perf.analysis.checklist import rules
 from pytest_ttnn_perf.analysis.checklist.rule import Answer, Rule, finding_of
 from pytest_ttnn_perf.records.finding import Input, RuleOutcome, Severity, Unanswered
+from pytest_ttnn_perf.records.region import Basis
 from pytest_ttnn_perf.records.settings import RuleSettings
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
+    from pytest_ttnn_perf.analysis.checklist.savings import Saving
     from pytest_ttnn_perf.records.finding import Finding, Subject
 
 
+#: The beginning of the codes of rules that ask whether a capture can be trusted.
+_VALIDITY: Final = "TTP0"
+#: The first digits of the rules that say how a model gets faster.
+_ADVICE: Final = "12345678"
+#: What saves less of a step is below what two runs of it differ by, and not worth a line.
+_WORTH_A_LINE: Final = 0.01
 #: The first digit of a code tells its step.
 _CODE: Final = re.compile(r"[A-Z]{3}\d{3}")
 #: Rules that are not ours, by their code.
@@ -175,6 +184,11 @@ class Group:
         self.codes = codes
         self._limits = limits
 
+    def only(self, wanted: Callable[[str, tuple[Input, ...]], bool]) -> Group:
+        """Return the rules that are wanted, by their code and what they need."""
+        codes = tuple(code for code in self.codes if wanted(code, self.needs))
+        return Group(self.needs, codes, self._limits)
+
     @cached_property
     def rules(self) -> tuple[Rule, ...]:
         """The rules, with the limits that the project sets."""
@@ -199,6 +213,59 @@ def run_rules(rules: Iterable[Rule], subject: Subject) -> tuple[Finding, ...]:
     return _findings([(rule, _answer(rule, subject)) for rule in rules], subject)
 
 
+def run_in_regions(rules: Sequence[Rule], subject: Subject) -> tuple[Finding, ...]:
+    """Return the findings of rules that look at ops for each region, and of the others once.
+
+    Raises:
+        RuleError: one raised.
+    """
+    regions = in_regions(subject)
+    if regions == (subject,):
+        return run_rules(rules, subject)
+    once = [rule for rule in rules if not _looks_at_regions(rule.code, rule.needs)]
+    each = [rule for rule in rules if _looks_at_regions(rule.code, rule.needs)]
+    in_each = (run_rules(each, region) for region in regions)
+    return (*run_rules(once, subject), *chain.from_iterable(in_each))
+
+
+def ask_in_regions(groups: Sequence[Group], subject: Subject) -> Answered:
+    """Return the same as ``ask_rules``, of rules that look at ops for each region.
+
+    Raises:
+        RuleError: one raised.
+    """
+    regions = in_regions(subject)
+    if regions == (subject,):
+        return ask_rules(groups, subject)
+    once = [group.only(lambda code, needs: not _looks_at_regions(code, needs)) for group in groups]
+    each = [group.only(_looks_at_regions) for group in groups]
+    answered = [ask_rules(once, subject), *(ask_rules(each, region) for region in regions)]
+    return Answered(
+        tuple(chain.from_iterable(one.findings for one in answered)),
+        tuple(chain.from_iterable(one.unanswered for one in answered)),
+    )
+
+
+def in_regions(subject: Subject) -> tuple[Subject, ...]:
+    """Return a subject for each region of its op table; the subject itself where it has none."""
+    if subject.ops is None or subject.region:
+        return (subject,)
+    from pytest_ttnn_perf.analysis.ops.regions import region_table, regions_of
+
+    table = subject.ops
+    regions = regions_of(table).regions
+    if not regions or regions[0].basis is Basis.WHOLE:
+        return (subject,)
+    return tuple(
+        replace(subject, ops=region_table(table, region), region=region.name) for region in regions
+    )
+
+
+def _looks_at_regions(code: str, needs: tuple[Input, ...]) -> bool:
+    """Tell whether a rule is about ops; whether a capture is valid is asked of it as a whole."""
+    return Input.OPS in needs and not code.startswith(_VALIDITY)
+
+
 def ask_rules(groups: Iterable[Group], subject: Subject) -> Answered:
     """Return the findings of the rules that have an answer, and why the others have none.
 
@@ -221,25 +288,35 @@ def ask_rules(groups: Iterable[Group], subject: Subject) -> Answered:
                 answers.append((rule, answer))
                 continue
             leave(answer.outcome, answer.reason or "", (rule.code,))
-    unanswered = (Unanswered(*why, codes) for why, codes in without.items())
+    region = subject.region
+    unanswered = (Unanswered(*why, codes, region) for why, codes in without.items() if codes)
     return Answered(_findings(answers, subject), tuple(unanswered))
 
 
 def _findings(answers: Sequence[tuple[Rule, Answer]], subject: Subject) -> tuple[Finding, ...]:
     """Return answers as findings, with what each would save beside the others."""
-    savings = {}
-    claiming = [(rule, answer) for rule, answer in answers if answer.arithmetic is not None]
-    if claiming:
+    found = [(rule, answer) for rule, answer in answers if answer.outcome is RuleOutcome.FOUND]
+    savings: Mapping[str, Saving] = {}
+    step_ns = 0.0
+    if found and (subject.ops is not None or any(one.arithmetic for _, one in found)):
         from pytest_ttnn_perf.analysis.checklist.savings import Claim, critical_ns, rank_savings
         from pytest_ttnn_perf.analysis.ops.regions import step_of
 
         times_ns = {} if subject.ops is None else critical_ns(step_of(subject.ops))
+        step_ns = sum(times_ns.values())
+        claiming = (item for item in found if item[1].arithmetic is not None)
         claims = {rule.code: Claim(one.savings, one.waiting_ns) for rule, one in claiming}
         savings = rank_savings(claims, times_ns)
-    return tuple(
-        finding_of(rule, answer, region=subject.region, saving=savings.get(rule.code))
-        for rule, answer in answers
-    )
+
+    def finding(rule: Rule, answer: Answer) -> Finding:
+        saving = savings.get(rule.code)
+        told = finding_of(rule, answer, region=subject.region, saving=saving)
+        enough = saving is not None and saving.saving_ns >= _WORTH_A_LINE * step_ns
+        advises = Input.OPS in rule.needs and step_ns > 0 and rule.code[3] in _ADVICE
+        quiet = told.outcome is RuleOutcome.FOUND and advises and not enough
+        return replace(told, quiet=True) if quiet and not told.fails else told
+
+    return tuple(finding(rule, answer) for rule, answer in answers)
 
 
 def _answer(rule: Rule, subject: Subject) -> Answer:

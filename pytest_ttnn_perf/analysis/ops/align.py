@@ -7,13 +7,14 @@ from collections import Counter, defaultdict
 from dataclasses import field
 from functools import cache
 from itertools import compress
-from statistics import median, median_low
+from statistics import median_low
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from pytest_ttnn_perf._base.dataclass import dataclass
 from pytest_ttnn_perf.analysis.ops.catalogue import Catalogue
 from pytest_ttnn_perf.analysis.ops.causes import causes_between
 from pytest_ttnn_perf.analysis.ops.conversions import between_text, is_conversion, neighbours
+from pytest_ttnn_perf.analysis.ops.lanes import Lane, lanes_of, middle_lanes
 from pytest_ttnn_perf.analysis.ops.match import NONE, Pairing, Strand, match, pair_strands
 from pytest_ttnn_perf.analysis.ops.names import (
     calling_shape,
@@ -21,13 +22,15 @@ from pytest_ttnn_perf.analysis.ops.names import (
     op_name,
     operands_text,
 )
-from pytest_ttnn_perf.records.ops import HOST, Attribution, Cause, ChangeKind, Part
+from pytest_ttnn_perf.records.attribution import Attribution, Cause, ChangeKind, Part
+from pytest_ttnn_perf.records.region import Basis
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from pytest_ttnn_perf.analysis.ops.catalogue import Variant
-    from pytest_ttnn_perf.records.ops import Columns, OpTable, Signature
+    from pytest_ttnn_perf.records.ops import OpTable, Signature
+    from pytest_ttnn_perf.records.region import Region
 
 
 #: Between two replays of one trace (768 pairs of ops in seven captures of Blackhole chips) an op
@@ -317,70 +320,6 @@ class Fates:
         return between_text(Counter(tuple(map(name_at, pair)) for pair in found))
 
 
-class Lane(NamedTuple):
-    """The ops of one device: a row of the table for each, and how long it took."""
-
-    rows: Sequence[int] = ()
-    kernel_ns: Sequence[float] = ()
-
-
-def lanes_of(table: OpTable) -> tuple[tuple[Lane, ...], Lane]:
-    """Return the lanes of a table's devices, and that of the host.
-
-    The devices are in ascending order; an empty lane stands for none. Ops that fell back to the
-    host run, but take no kernel time.
-    """
-    c = table.columns
-    rows_of: defaultdict[int, list[int]] = defaultdict(list)
-    for row, device in enumerate(c.device):
-        rows_of[device].append(row)
-    host = rows_of.pop(HOST, [])
-    devices = tuple(_lane(c, rows_of[device]) for device in sorted(rows_of))
-    return devices or (Lane(),), Lane(host, [0.0] * len(host))
-
-
-def _lane(c: Columns, rows: Sequence[int]) -> Lane:
-    """Put one replay of a trace where the trace ran first; what ran outside stays as it is.
-
-    A trace whose replays the capture does not tell apart counts as outside.
-    """
-    if {c.replay[row] for row in rows} == {None}:
-        return Lane(rows, list(map(c.kernel_ns.__getitem__, rows)))
-    replays: dict[int, dict[int, list[int]]] = {}
-    for row in rows:
-        trace, replay = c.trace[row], c.replay[row]
-        if trace is not None and replay is not None:
-            replays.setdefault(trace, {}).setdefault(replay, []).append(row)
-    kept: list[int] = []
-    kernel_ns: list[float] = []
-    done: set[int] = set()
-    for row in rows:
-        trace = c.trace[row]
-        if trace is None or c.replay[row] is None:
-            kept.append(row)
-            kernel_ns.append(c.kernel_ns[row])
-        elif trace not in done:
-            done.add(trace)
-            complete = _complete(c, replays[trace])
-            kept += complete[0]
-            places = zip(*complete, strict=True)
-            kernel_ns += [median([c.kernel_ns[each] for each in place]) for place in places]
-    return Lane(kept, kernel_ns)
-
-
-def _complete(c: Columns, replays: Mapping[int, Sequence[int]]) -> list[Sequence[int]]:
-    """Return the replays that ran the same ops as most of the longest: shorter ones lost some."""
-    longest = max(map(len, replays.values()))
-    whole = [
-        (tuple(c.signature[row] for row in rows), rows)
-        for _, rows in sorted(replays.items())
-        if len(rows) == longest
-    ]
-    # Of equally common ones the first: that is the order Counter keeps.
-    ((usual, _),) = Counter(ops for ops, _ in whole).most_common(1)
-    return [rows for ops, rows in whole if ops == usual]
-
-
 #: The format of a table of which only groups are known: its ops have no order.
 GROUPED: Final = "grouped"
 #: Times are counted in units of 2⁻¹⁰ ns, finer than any capture tells them ...
@@ -389,19 +328,21 @@ _FINEST: Final = -10
 _EXACT_BITS: Final = 52
 
 
-def attribute(before: OpTable, after: OpTable) -> Attribution:
+def attribute(
+    before: OpTable, after: OpTable, regions: tuple[Region, Region] | None = None
+) -> Attribution:
     """Attribute the change of the kernel time from one capture to another; times are finite.
 
-    The totals are of one device. Several devices are compared each with its counterpart, by
-    ascending number, and then averaged; the parts are means as well. Of a trace, one replay is
-    compared with one: each of its ops takes the median of the complete replays. What ran outside
-    of traces is taken as it is. So a total is that of one replay per trace and all the rest. Ops
-    that fell back to the host are compared, but take no kernel time.
+    Of ``regions``, the middle step on its slowest device is compared, which is what their times are
+    of. Without any, the totals are those of the whole captures: several devices are compared each
+    with its counterpart, by ascending number, and then averaged; of a trace, one replay is compared
+    with one, each of whose ops takes the median of the complete replays. Ops that fell back to the
+    host are compared, but take no kernel time.
 
     Parts and ``unexplained_ns`` add up to the change exactly, as floats and in any order. Swapping
     the tables negates all of them.
     """
-    (our_lanes, our_host), (their_lanes, their_host) = lanes_of(before), lanes_of(after)
+    (our_lanes, our_host), (their_lanes, their_host) = _compared(before, after, regions)
     total_ns = sum(sum(lane.kernel_ns) for lane in (*our_lanes, *their_lanes))
     unit_ns = 2.0 ** max(_FINEST, math.frexp(total_ns)[1] - _EXACT_BITS)
     catalogue = Catalogue()
@@ -440,9 +381,10 @@ def attribute(before: OpTable, after: OpTable) -> Attribution:
         after_ns,
         tuple(parts),
         (after_ns - before_ns) - sum(part.delta_ns for part in parts),
-        devices=(len(our_lanes), len(their_lanes)),
-        replayed=_has_replays(before) or _has_replays(after),
+        devices=(len(before.devices) or 1, len(after.devices) or 1),
+        replayed=_is_replayed(before, after, regions),
         unexplained_ops=_others(batches, groups),
+        region=None if regions is None else regions[1].name,
     )
 
 
@@ -456,8 +398,20 @@ def _others(batches: Iterable[Batch], groups: Iterable[Group]) -> int:
     return max(counts.values(), default=0)
 
 
-def _has_replays(table: OpTable) -> bool:
-    return bool(set(table.columns.replay) - {None})
+def _compared(
+    before: OpTable, after: OpTable, regions: tuple[Region, Region] | None
+) -> list[tuple[tuple[Lane, ...], Lane]]:
+    """Return the ops of devices and of the host that are compared, before and after."""
+    if regions is None:
+        return [lanes_of(before), lanes_of(after)]
+    pairs = zip((before, after), regions, strict=True)
+    return [(middle_lanes(table, region), Lane()) for table, region in pairs]
+
+
+def _is_replayed(before: OpTable, after: OpTable, regions: tuple[Region, Region] | None) -> bool:
+    if regions is not None:
+        return any(region.basis is Basis.REPLAYS for region in regions)
+    return any(set(table.columns.replay) - {None} for table in (before, after))
 
 
 def _parts(groups: Iterable[Group], mean_ns: Callable[[int], float]) -> Iterator[Part]:

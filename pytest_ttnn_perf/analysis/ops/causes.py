@@ -16,7 +16,7 @@ from pytest_ttnn_perf.analysis.ops.settings import (
     is_grid,
     settings_in,
 )
-from pytest_ttnn_perf.records.ops import Cause
+from pytest_ttnn_perf.records.attribution import Cause
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -8,14 +8,16 @@ from itertools import chain, pairwise, repeat
 from statistics import median
 from typing import TYPE_CHECKING, Final
 
-from pytest_ttnn_perf.analysis.ops.align import GROUPED, Lane, attribute, lanes_of
+from pytest_ttnn_perf.analysis.ops.align import GROUPED, attribute
+from pytest_ttnn_perf.analysis.ops.lanes import Lane, lanes_of
 from pytest_ttnn_perf.analysis.ops.settings import condense_settings
 from pytest_ttnn_perf.records.ops import Columns, OpGroup, OpGroups, OpTable
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from pytest_ttnn_perf.records.ops import Attribution, Signature
+    from pytest_ttnn_perf.records.attribution import Attribution
+    from pytest_ttnn_perf.records.ops import Signature
 
     Likeness = tuple[Signature, int | None, str | None, str]
 

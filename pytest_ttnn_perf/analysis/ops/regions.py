@@ -11,8 +11,17 @@ from dataclasses import replace
 from functools import wraps
 from typing import TYPE_CHECKING, Final, TypeVar
 
+from pytest_ttnn_perf._base.errors import UsageError
 from pytest_ttnn_perf.analysis.ops.windows import count_replays, measured_calls, replays_in
-from pytest_ttnn_perf.records.region import Basis, Outside, Region, Regions, region_name
+from pytest_ttnn_perf.records.metric import median
+from pytest_ttnn_perf.records.region import (
+    Basis,
+    Outside,
+    Region,
+    Regions,
+    StepTime,
+    region_name,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -193,6 +202,35 @@ def middle_steps(table: OpTable, region: Region) -> tuple[Step, ...]:
     return tuple(region.steps[at] for at in middle)
 
 
+def step_time(table: OpTable, region: Region) -> StepTime:
+    """Return what a step of a region takes."""
+    step = middle_steps(table, region)[0]
+    return StepTime(
+        region.name,
+        region.basis,
+        len(region.steps),
+        len(slowest_rows(table, step)),
+        median(step_times_ns(table, region)),
+        {device: _sum_ns(table, step[device]) for device in sorted(step)},
+    )
+
+
+def region_named(table: OpTable, name: str, file: str) -> Region:
+    """Return the region of a name; "" is that of a capture with one alone.
+
+    Raises:
+        UsageError: there is none.
+    """
+    regions = regions_of(table).regions
+    wanted = region_name(name)
+    for region in regions:
+        if region.name in {name, wanted}:
+            return region
+    known = ", ".join(repr(region.name) for region in regions if region.name) or "none with a name"
+    message = f"{file} has no region {name!r}; its regions: {known}"
+    raise UsageError(message)
+
+
 def region_table(table: OpTable, region: Region) -> OpTable:
     """Return the ops of a region alone, of all its steps."""
     if region.basis is Basis.WHOLE:
@@ -215,6 +253,14 @@ def step_of(table: OpTable) -> OpTable:
         return table
     step = middle_steps(table, regions[0])[0]
     return _windowed(table, sorted(row for rows in step.values() for row in rows))
+
+
+@once_per_table
+def slowest_step_of(table: OpTable) -> OpTable:
+    """Return the same of the slowest device alone: what decides how long the step takes."""
+    step = step_of(table)
+    by_device = _by_device(step, range(len(step)))
+    return _windowed(step, slowest_rows(step, by_device)) if by_device else step
 
 
 def _windowed(table: OpTable, rows: Sequence[int]) -> OpTable:

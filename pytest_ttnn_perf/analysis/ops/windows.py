@@ -135,6 +135,16 @@ def window(table: OpTable, start: str | None, end: str | None) -> OpTable:
     return _between(table, _spans(names, start, end))
 
 
+def calls_between(table: OpTable, marks: Sequence[tuple[str, str]]) -> OpTable:
+    """Return the ops between pairs of signposts, each pair a call.
+
+    Raises:
+        UsageError: a first one that no second follows.
+    """
+    names = [signpost.name for signpost in table.signposts]
+    return _between(table, [span for pair in marks for span in _spans(names, *pair)])
+
+
 def _spans(names: Sequence[str], start: str | None, end: str | None) -> list[Span]:
     spans: list[Span] = []
     opened = -1 if start is None else None

@@ -16,7 +16,8 @@ from pytest_ttnn_perf.analysis.ops.align import (
 from pytest_ttnn_perf.analysis.ops.catalogue import Variant
 from pytest_ttnn_perf.analysis.ops.causes import causes_between
 from pytest_ttnn_perf.analysis.ops.settings import function_in, settings_in
-from pytest_ttnn_perf.records.ops import HOST, Attribution, ChangeKind, Op, Signature, short_code
+from pytest_ttnn_perf.records.attribution import Attribution, ChangeKind
+from pytest_ttnn_perf.records.ops import HOST, Op, Signature, short_code
 from tests.unit.ops.tables import ACTIVATION, MATMUL, NORM, RESHARD, op, retyped, table
 
 

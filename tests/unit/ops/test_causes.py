@@ -10,7 +10,8 @@ from pytest_ttnn_perf.analysis.ops.catalogue import Variant
 from pytest_ttnn_perf.analysis.ops.causes import causes_between
 from pytest_ttnn_perf.analysis.ops.grouping import attribute_groups, group_ops
 from pytest_ttnn_perf.analysis.ops.settings import condense_settings, settings_in
-from pytest_ttnn_perf.records.ops import Attribution, ChangeKind, Signature
+from pytest_ttnn_perf.records.attribution import Attribution, ChangeKind
+from pytest_ttnn_perf.records.ops import Signature
 from tests.harness.corpus import corpus
 from tests.unit.ops.tables import ACTIVATION, MATMUL, NORM, OUTPUT, WEIGHT, op, table
 

@@ -13,7 +13,7 @@ import pytest
 
 from pytest_ttnn_perf.analysis.captures.ops_csv import read_ops_csv
 from pytest_ttnn_perf.analysis.ops.align import NOISE_FRACTION, NOISE_NS, attribute
-from pytest_ttnn_perf.records.ops import ChangeKind
+from pytest_ttnn_perf.records.attribution import ChangeKind
 from tests.harness.corpus import corpus
 
 if TYPE_CHECKING:

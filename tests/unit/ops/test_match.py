@@ -10,7 +10,8 @@ import pytest
 
 from pytest_ttnn_perf.analysis.ops.align import attribute
 from pytest_ttnn_perf.analysis.ops.match import common_subsequence
-from pytest_ttnn_perf.records.ops import Attribution, ChangeKind, Op, Signature
+from pytest_ttnn_perf.records.attribution import Attribution, ChangeKind
+from pytest_ttnn_perf.records.ops import Op, Signature
 from tests.unit.ops.tables import (
     ACTIVATION,
     MATMUL,

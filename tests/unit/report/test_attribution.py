@@ -6,11 +6,17 @@ import re
 
 import pytest
 
-from pytest_ttnn_perf.records.ops import Attribution, Cause, ChangeKind, Part
+from pytest_ttnn_perf.records.attribution import (
+    Attribution,
+    CaptureComparison,
+    Cause,
+    ChangeKind,
+    Part,
+)
 from pytest_ttnn_perf.report.attribution import (
-    attribution_listing,
     attribution_sentence,
     causes_text,
+    op_comparison_listing,
     op_list_sentence,
     op_times_sentence,
     shown_sum,
@@ -60,8 +66,12 @@ def test_the_sentence_of_a_verdict() -> None:
 def test_what_no_part_explains_is_counted(others: int, told: str) -> None:
     change = of(CONV, unexplained=12_000.0, others=others)
     assert attribution_sentence(change).rpartition("; ")[2] == told
-    assert attribution_listing(change).lines[-1].endswith(told.removesuffix(" +12.0 us"))
-    document = attribution_listing(change).document
+    assert (
+        op_comparison_listing(CaptureComparison((change,)))
+        .lines[-1]
+        .endswith(told.removesuffix(" +12.0 us"))
+    )
+    document = op_comparison_listing(CaptureComparison((change,))).document
     assert isinstance(document, dict)
     assert (document["unexplained_ns"], document["unexplained_ops"]) == (12_000.0, others)
 
@@ -177,7 +187,7 @@ def test_shards_are_one_cause_and_their_cores_are_told_once() -> None:
 def test_an_op_that_changed_by_itself_is_said_to_have() -> None:
     alone = Part(SLOWER, "Op", "1x1x32x64 BFLOAT16", 1, 1_000.0, before_ns=10_000.0)
     bare = Part(SLOWER, "Op", "", 1, 1_000.0, before_ns=10_000.0)
-    listed = attribution_listing(of(alone, bare)).lines
+    listed = op_comparison_listing(CaptureComparison((of(alone, bare),))).lines
     assert [line.endswith("no setting changed") for line in listed[4:6]] == [True, False]
     assert attribution_sentence(of(alone)).endswith(" = Op +1.00 us")
 
@@ -192,17 +202,17 @@ def test_a_conversion_that_came_says_where_it_stands() -> None:
 
 def test_a_listing_says_what_the_total_is() -> None:
     one = Attribution(1_000_000.0, 1_000_000.0, devices=(4, 4), replayed=True)
-    assert attribution_listing(one).lines == (
+    assert op_comparison_listing(CaptureComparison((one,))).lines == (
         "kernel time (mean of 4 devices, one replay of each trace) 1.000 ms → 1.000 ms:"
         " no change: the same ops took the same time",
     )
     other = Attribution(1_000_000.0, 1_000_000.0, devices=(1, 4))
-    assert "(mean of 1 → 4 devices)" in attribution_listing(other).lines[0]
+    assert "(mean of 1 → 4 devices)" in op_comparison_listing(CaptureComparison((other,))).lines[0]
 
 
 def test_a_long_listing_sums_up_the_rest() -> None:
     parts = [Part(SLOWER, "Op", "", 1, 1_000.0, before_ns=10_000.0)] * 50
-    lines = attribution_listing(of(*parts)).lines
+    lines = op_comparison_listing(CaptureComparison((of(*parts),))).lines
     assert lines[-2].split() == ["+20.000", "us", "20", "smaller", "ones"]
     shown = [
         float(found[1]) for line in lines[4:] if (found := re.match(r"\s*([-+]\d+\.\d+)", line))

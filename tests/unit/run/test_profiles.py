@@ -93,7 +93,7 @@ def test_the_last_rows_of_a_report_are_the_last_iteration(off_ns: float) -> None
     told = Artifact((time(81, 81), count(3), *categories), ops=gated_ops(table(last)))
     assert replace(found, table=None) == told
     assert found.table is not None
-    assert list(found.table) == last
+    assert [each._replace(number=0) for each in found.table] == last
 
 
 def test_categories_have_the_source_of_the_times() -> None:
@@ -131,7 +131,7 @@ def test_a_report_of_several_chips_is_cut_chip_by_chip() -> None:
         ops=gated_ops(table(last)),
     )
     assert found.table is not None
-    assert list(found.table) == last
+    assert [each._replace(number=0) for each in found.table] == last
 
 
 def test_one_chip_that_does_not_fit_takes_all_names_away() -> None:

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from pytest_ttnn_perf.analysis.captures.device_metrics import gated_ops
 from pytest_ttnn_perf.observe.devices import signposts_of
 from pytest_ttnn_perf.processes.worker import Ending
 from pytest_ttnn_perf.records.finding import RuleOutcome
@@ -70,8 +69,9 @@ def kernel_times(found: dict[str, Observation]) -> dict[str, tuple[float, ...]]:
     return {test: each.metrics["device_kernel_time"].samples for test, each in found.items()}
 
 
-def test_the_checklist_is_asked_of_the_last_window_alone() -> None:
-    content = measured(TEST, [op(MATMUL, 40)], [op(MATMUL, 40), op(RESHARD, 80), op(MATMUL, 40)])
+def test_the_checklist_is_asked_of_the_measured_calls_alone() -> None:
+    call = [op(MATMUL, 40), op(RESHARD, 80), op(MATMUL, 40)]
+    content = [op(MATMUL, 900), *measured(TEST, call, call)]
     found = dict(_read_report(capture(*content), Settings(select=("TTP302", "TTP004"))))[TEST]
     (resharding,) = found.findings
     assert (resharding.code, resharding.value) == ("TTP302", 0.5)
@@ -83,14 +83,15 @@ def test_each_window_is_a_sample() -> None:
     found = told(op(RESHARD, 900), *measured(TEST, *calls), op(RESHARD, 900))
     expected = [
         metric("device_kernel_time", 60, 62),
-        metric("op_count", 2, 2),
+        metric("op_count", 2),
         metric("device_kernel_time_matmul", 40, 42),
         metric("device_kernel_time_norm", 20, 20),
     ]
+    ops = found[TEST].ops
+    assert ops is not None
+    assert sorted(each.total_ns for each in ops.groups) == [20, 41]
     assert found == {
-        TEST: Observation(
-            TEST, {each.metric.name: each for each in expected}, ops=gated_ops(table(calls[0]))
-        )
+        TEST: Observation(TEST, {each.metric.name: each for each in expected}, ops=ops)
     }
     assert list(found[TEST].metrics) == [each.metric.name for each in expected]
 
