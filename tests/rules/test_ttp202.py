@@ -46,6 +46,13 @@ def test_padding_that_is_no_advice(row: Op) -> None:
     assert ask(ops=table(row)) == STEP.clean(0.0)
 
 
+def test_what_is_brought_into_the_shape_that_experts_want_is_no_advice() -> None:
+    experts = op("MatmulDeviceOperation", [APART, tensor(1, 32, 64, 64)], [APART])
+    brought = op("TilizeWithValPaddingDeviceOperation", [FULL], [APART])
+    assert ask(ops=table(brought)).value == pytest.approx(31 / 32)
+    assert ask(ops=table(brought, experts)) == STEP.clean(0.0)
+
+
 def test_rows_have_no_padding_to_count() -> None:
     rows = SHORT._replace(layout="ROW_MAJOR")
     answer = ask(ops=table(op("UnaryDeviceOperation", [rows])))

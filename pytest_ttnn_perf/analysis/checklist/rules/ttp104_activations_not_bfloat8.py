@@ -50,7 +50,7 @@ def activations_not_bfloat8(
     The bytes saved, by the peak bandwidth of DRAM.
 
     ## When it is no problem
-    Residual streams, norms and softmax, whose PCC needs bfloat16.
+    Residual streams, recurrent states, norms and softmax, whose PCC needs bfloat16.
 
     ## Where it looks
     The operands, DEVICE ARCH and the kernel time of the op table, on the slowest device. Weights

@@ -12,6 +12,7 @@ from pytest_ttnn_perf.analysis.checklist.operands import (
     NO_OPERANDS,
     Operand,
     by_weight,
+    look_of,
     operands_of,
     shape_text,
 )
@@ -67,7 +68,8 @@ def tile_padding(
     ## When it is no problem
     Decoding with a batch of 1 leaves 31 of 32 rows empty, whatever the shapes: rows of a last tile
     cost nothing, and do not count. Ops of attention, and matmuls with a matrix for each of these
-    rows, want them apart, and do not count either. A bias is a single row by nature.
+    rows, as of experts, want them apart: they do not count, nor does what brings their operands
+    into that shape. A bias is a single row by nature.
 
     ## Where it looks
     The padded and logical shapes of tiled operands and the kernel time of the op table, on the
@@ -107,13 +109,15 @@ def _of_step(step: OpTable, share: Limit) -> Answer:
         return Answer.not_applicable("no tensor is in tiles")
     if all(each.logical is None for listed in tensors.values() for each in listed):
         return Answer.not_measured("the capture tells no logical shapes")
+    apart = _wanted_apart(step)
     saved: dict[int, float] = {}
     shapes: dict[int, Tensor] = {}
     for row, op in critical_ops(step):
         if tensors[row] and not _wants_rows_apart(op) and not rooflines(step)[row].stale:
             largest = max(tensors[row], key=lambda tensor: prod(tensor.padded))
             empty = 1 - _needed_tiles(largest) / _tiles(largest)
-            if empty > 0:
+            is_matmul = category_of(op.signature.op) is Category.MATMUL
+            if empty > 0 and (is_matmul or look_of(largest) not in apart):
                 saved[row], shapes[row] = op.kernel_ns * empty, largest
     took = sum(step.columns.kernel_ns[row] for row in saved)
     part = sum(saved.values()) / took if took else 0.0
@@ -126,6 +130,16 @@ def _of_step(step: OpTable, share: Limit) -> Answer:
         arithmetic=f"that part of {microseconds(took)}: {microseconds(sum(saved.values()))}",
         name=lambda placed: f"{short_code(placed.op.signature.op)} {_folded(shapes[placed.row])}",
     )
+
+
+def _wanted_apart(step: OpTable) -> set[tuple[object, ...]]:
+    """Return what tensors look like that an op of the step wants with their rows apart."""
+    return {
+        look_of(tensor)
+        for _, op in critical_ops(step)
+        if _wants_rows_apart(op)
+        for tensor in (*op.signature.inputs, *op.signature.outputs)
+    }
 
 
 def _wants_rows_apart(op: Op) -> bool:
