@@ -79,6 +79,8 @@ def captures_listing(before: Path, after: Path, kinds: Sequence[ArtifactKind]) -
     differs = hardware_changes(_told(first), _told(second))
     lines = [f"not the same hardware: {', '.join(differs)}"] if differs else []
     lines += [*_METRICS.table(pairs), *_notes(first, second)]
+    if not lines:
+        lines.append("nothing that is compared differs")
     document: dict[str, object] = {
         "kind": kinds[0].value,
         "differs": list(differs),

@@ -147,7 +147,8 @@ class OpTable:
     ``kernel_time`` the column that ``kernel_ns`` was taken from: times of different columns are
     different quantities. ``windowed``: it holds measured calls and nothing around them. ``calls``
     are the places at which these begin, where there are several. ``processors``: whether any kernel
-    of a single processor has a time; None where a capture has no columns for that.
+    of a single processor has a time; None where a capture has no columns for that. ``clock_mhz`` is
+    by its cycles and times.
     """
 
     format: str
@@ -166,6 +167,7 @@ class OpTable:
     windowed: bool = False
     calls: tuple[int, ...] = ()
     processors: bool | None = None
+    clock_mhz: float | None = None
     #: What others worked out from the table; kept with it, so that it lives no longer.
     derived: dict[object, Any] = field(default_factory=dict, init=False, repr=False, compare=False)
 
@@ -226,6 +228,7 @@ class OpTable:
             available_cores=self.available_cores,
             kernel_time=self.kernel_time,
             processors=self.processors,
+            clock_mhz=self.clock_mhz,
         )
 
 

@@ -214,6 +214,12 @@ def test_times_that_are_all_alike_never_become_a_baseline(model: Project) -> Non
     assert "capture.csv: 8 of 8 ops took exactly 1000 ns: not measured" in ran.text
     assert not (model.path / "baselines").exists()
 
+    model.pytest("--ttnn-perf", "--ttnn-perf-checklist=report", "--ttnn-perf-json=run.json")
+    accepted = model.cli("baseline", "accept", "run.json", "--update", "all", "--reason", "try it")
+    assert "TTP008 durations-alike: 100.0 % of 8 ops took exactly the same time" in accepted.text
+    assert accepted.code == 1
+    assert not (model.path / "baselines").exists()
+
 
 def test_a_packed_capture_is_the_same_capture(model: Project) -> None:
     attach(model, op("Matmul", 100_000), op("Softmax", 50_000))

@@ -16,6 +16,10 @@ if TYPE_CHECKING:
     from pytest_ttnn_perf.records.ttnn_report import ConvConfig, Operation, Report, TensorRecord
 
 
+#: A clock by the time of one op is right within this part of it.
+_SAME_CLOCK: Final = 0.01
+
+
 class Told(NamedTuple):
     """What a capture tells of its hardware; None where it does not."""
 
@@ -28,7 +32,8 @@ class Told(NamedTuple):
 
 def told_by_ops(table: OpTable) -> Told:
     """Return what an op table tells of its hardware."""
-    return Told(table.arch, None, len(table.devices) or None, table.available_cores)
+    devices, cores = len(table.devices) or None, table.available_cores
+    return Told(table.arch, devices=devices, cores=cores, clock_mhz=table.clock_mhz)
 
 
 def hardware_changes(before: Told, after: Told) -> tuple[str, ...]:
@@ -42,8 +47,15 @@ def hardware_changes(before: Told, after: Told) -> tuple[str, ...]:
     return tuple(
         f"{name.replace('_mhz', '')} {_shown(then)} → {_shown(now)}{_unit(name)}"
         for name, then, now in zip(Told._fields, before, after, strict=True)
-        if then is not None and now is not None and then != now
+        if then is not None and now is not None and not _are_alike(then, now)
     )
+
+
+def _are_alike(then: str | float, now: str | float) -> bool:
+    """Tell whether two values are the same, or two clocks as far as times tell them."""
+    if isinstance(then, float) and isinstance(now, float):
+        return abs(then - now) <= _SAME_CLOCK * then
+    return then == now
 
 
 def _shown(value: str | float) -> str:

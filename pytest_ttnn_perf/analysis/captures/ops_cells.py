@@ -25,6 +25,8 @@ DEVICE: Final = "DEVICE ID"
 ATTRIBUTES: Final = "ATTRIBUTES"
 REPLAY: Final = "METAL TRACE REPLAY SESSION ID"
 START_CYCLE: Final = "DEVICE FW START CYCLE"
+#: Cycles from one to the other, and the time that these take: they tell the clock.
+_OF_CLOCK: Final = (START_CYCLE, "DEVICE FW END CYCLE", "DEVICE FW DURATION [ns]")
 ARCH: Final = "DEVICE ARCH"
 FIDELITY: Final = "MATH FIDELITY"
 CORES: Final = "CORE COUNT"
@@ -99,6 +101,7 @@ class Layout:
     gap: tuple[int, ...]
     per_core: tuple[int, ...]
     processors: tuple[int, ...]
+    clock: tuple[int, ...]
 
     @property
     def values(self) -> int:
@@ -171,9 +174,15 @@ def _layout(columns: dict[str, int], times: tuple[str, ...]) -> Layout:
         kernel=_first_present(places, (times,)),
         fw=_first_present(places, _FW_TIMES),
         gap=_first_present(places, _GAPS),
-        per_core=tuple(places[name] for name in PER_CORE) if places.keys() >= {*PER_CORE} else (),
+        per_core=_all_of(places, PER_CORE),
         processors=tuple(places[name] for name in _PROCESSORS if name in places),
+        clock=_all_of(places, _OF_CLOCK),
     )
+
+
+def _all_of(places: dict[str, int], names: tuple[str, ...]) -> tuple[int, ...]:
+    """Return the columns of some names; none if one is not there."""
+    return tuple(places[name] for name in names) if places.keys() >= {*names} else ()
 
 
 def _first_present(places: dict[str, int], choices: tuple[tuple[str, ...], ...]) -> tuple[int, ...]:

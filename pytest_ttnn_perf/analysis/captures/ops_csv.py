@@ -40,6 +40,7 @@ from pytest_ttnn_perf.analysis.captures.ops_rows import (
     unless_blank,
     usual_times,
 )
+from pytest_ttnn_perf.records.json_value import LARGEST
 from pytest_ttnn_perf.records.ops import HOST, Columns, OpTable, Signpost, Unread
 
 if TYPE_CHECKING:
@@ -58,6 +59,8 @@ READ_AT_ONCE: Final = 2**18
 #: Few enough rows that their cells stay in the processor's cache until they are decoded.
 _ROWS_AT_ONCE: Final = 64
 _BYTE_ORDER_MARK: Final = b"\xef\xbb\xbf"
+#: A nanosecond more or less is a MHz then.
+_SHORTEST_FOR_CLOCK_NS: Final = 1000.0
 _LINE_ENDS: Final = (b"\n", b"\r")
 
 
@@ -203,6 +206,7 @@ class Collector:
         self._numbers: _Numbers = ([], [], [], [])
         self._times = Times([], [], [], [], [], [])
         self._processors = False if layout.processors else None
+        self._clock_mhz: float | None = None
 
     def add(self, rows: Rows, lines: list[int]) -> None:
         """Take in rows of the header's width, with the lines they begin on."""
@@ -212,6 +216,8 @@ class Collector:
                 row[-1] = row[-1].rstrip(b"\r\n")
         if self._processors is False:  # looked for until found: mostly in the first row
             self._processors = self._tells_processors(rows)
+        if self._clock_mhz is None and self._layout.clock:
+            self._clock_mhz = _clock_mhz(rows, self._layout.clock)
         numbers = self._numbers_of(rows, lines)
         cells = time_cells(rows, self._layout)
         places = list(zip(lines, _column(rows, self._layout.call), strict=True))
@@ -375,7 +381,21 @@ class Collector:
             available_cores=_only_one(kind.available_cores for kind in kinds),
             kernel_time=self._layout.kernel_time,
             processors=self._processors,
+            clock_mhz=self._clock_mhz,
         )
+
+
+def _clock_mhz(rows: Rows, columns: tuple[int, ...]) -> float | None:
+    """Return the clock by the longest op among some rows: its time is in whole nanoseconds."""
+    longest, clock = _SHORTEST_FOR_CLOCK_NS, None
+    for row in rows:
+        try:
+            start, end, time_ns = (float(row[at]) for at in columns)
+        except ValueError:
+            continue  # blank, or nothing that this is the place to complain of
+        if longest < time_ns < LARGEST and end > start:
+            longest, clock = time_ns, float(round((end - start) / time_ns * 1000))
+    return clock
 
 
 def _place(kind: Shared) -> int:

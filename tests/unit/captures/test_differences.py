@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from pytest_ttnn_perf.analysis.captures.detect import op_table_of
 from pytest_ttnn_perf.analysis.captures.differences import (
     CallChange,
     ChangedCalls,
@@ -39,7 +40,17 @@ def test_what_captures_tell_of_their_hardware() -> None:
     )
     clocks = Told(clock_mhz=1000.0), Told(clock_mhz=1350.0)
     assert hardware_changes(*clocks) == ("clock 1000 → 1350 MHz",)
+    assert hardware_changes(Told(clock_mhz=1350.0), Told(clock_mhz=1349.0)) == ()
     assert hardware_changes(Told(), Told("blackhole")) == ()
+
+
+def test_real_op_tables_tell_their_clock() -> None:
+    names = ("gemma_sliding_decode_final.csv", "llama_8b_final_decode.csv")
+    told = [told_by_ops(op_table_of(corpus(f"ops_perf/{name}"))) for name in names]
+    assert told == [
+        Told("blackhole", None, 4, 110, 1350.0),
+        Told("wormhole_b0", None, 1, 64, 1000.0),
+    ]
 
 
 X, Y, W = record(1, 1, 1, 32, 64), record(2, 1, 1, 32, 64), record(3, 1, 1, 64, 128)
