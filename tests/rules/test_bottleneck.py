@@ -140,8 +140,8 @@ def test_ops_that_fetch_activations_from_dram() -> None:
 def test_ops_on_few_cores() -> None:
     assert bottleneck_of(Subject(ops=table(matmul(1e6, cores=8)))) == Bottleneck(
         BottleneckKind.CORES,
-        "underutilised cores: 1 op of 1,000.0 µs on less than 50.0 % of the cores that have work "
-        "for them",
+        "underutilised cores: 1 op of 1,000.0 µs on less than 50.0 % of the cores that they have "
+        "work for",
         1 - 2 * 4096**2 / 288 / 0.75 / 1e6,
         0.2,
         "of a step",

@@ -43,7 +43,7 @@ def test_each_op_on_few_of_the_cores_that_it_has_work_for() -> None:
     )
     assert ask(ops=ops) == LIMIT.found(
         0.45,
-        "2 ops of 200.0 µs on less than 50.0 % of the cores that have work for them",
+        "2 ops of 200.0 µs on less than 50.0 % of the cores that they have work for",
         [
             Evidence("LayerNorm 1x1x32x2048 on 4 of 64 cores", 150_000.0, "ns", 0.375),
             Evidence("BinaryNg 1x1x32x2048 on 16 of 64 cores", 30_000.0, "ns", 0.075),
@@ -74,6 +74,11 @@ def test_an_op_does_not_get_shorter_than_launching_or_reading_takes() -> None:
     matmul = op("MatmulDeviceOperation", [WIDE, weights], [WIDE], ns=100_000.0, cores=1)
     saved = 100_000 - 2 * 2048**2 / 288 / 0.75
     assert ask.saving(ops=table(matmul)).ns == pytest.approx(saved)
+
+
+def test_an_op_that_would_hardly_be_shorter_does_not_count() -> None:
+    sharded = op("LayerNormDeviceOperation", [WIDE], [WIDE], ns=6_000.0, cores=16)
+    assert ask(ops=table(sharded)) == LIMIT.clean(0.0)  # 5 µs at least
 
 
 def test_cores_without_a_shard_do_not_work() -> None:

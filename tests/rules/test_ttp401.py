@@ -45,6 +45,10 @@ def test_a_window_in_which_programs_were_compiled() -> None:
         "1 of 2 gaps are of 1 ms or more: programs were compiled inside the window; measure a "
         "later call"
     )
+    first = replace(table(*call(3e5), *call(1e3)[1:], *call(2e5)[1:]), windowed=True)
+    assert ask(ops=first) == not_measured(
+        "half of 3 gaps are of 200 µs or more: the window is of a first call; measure a later one"
+    )
 
 
 def test_the_limit_itself_is_clean() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from itertools import compress
+from statistics import median
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from pytest_ttnn_perf._base.dataclass import dataclass
@@ -163,6 +164,8 @@ _NONE_COMPLETE: Final = "every replay of a trace ran other ops (TTP002): none is
 #: Between ops the host takes some 10 to 200 µs; the first call of a program, which compiles it,
 #: milliseconds. Gaps of real windows are of one kind or the other.
 COMPILING_NS: Final = 1e6
+#: A host that sends op after op takes less for each, though some gaps may be longer.
+_COLD_NS: Final = 2e5
 _NO_GAPS: Final = "the capture does not tell the gaps between ops"
 INFLATED: Final = "outside a replay the profiler itself makes gaps longer"
 #: The places of the ops that one device ran one after the other.
@@ -231,10 +234,15 @@ def gaps_of(subject: Subject) -> Gaps | str:
     # A gap below zero is an artefact of the profiler's clocks.
     waited = [max(gaps[at] or 0.0, 0.0) for at in waits]
     compiled = [gap for gap in waited if gap >= COMPILING_NS]
-    if not replays and sum(compiled) > sum(waited) / 2:
+    if not replays and waited and sum(compiled) > sum(waited) / 2:
         return (
             f"{len(compiled)} of {counted(len(waited), 'gap')} are of 1 ms or more: programs were "
             "compiled inside the window; measure a later call"
+        )
+    if not replays and waited and median(waited) >= _COLD_NS:
+        return (
+            f"half of {counted(len(waited), 'gap')} are of {median(waited) / 1000:.0f} µs or more: "
+            "the window is of a first call; measure a later one"
         )
     return Gaps(
         waited_ns=sum(waited),

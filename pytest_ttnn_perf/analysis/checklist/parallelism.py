@@ -24,6 +24,8 @@ _ROWS: Final = "ROW_MAJOR"
 _REACHABLE: Final = 0.75
 #: Cores exchange what a norm sums up: the shortest of real decode steps take that long.
 _NORM_NS: Final = 5_000.0
+#: What of its time an op must save: less is lost in what more cores exchange.
+_WORTH_IT: Final = 0.25
 #: Ops that look for values along whole rows: what they give says nothing of what they read.
 _SEARCHES: Final = re.compile(r"^(?:Reduce|ArgMax|TopK|Sampling|Sort|Cum\w*|Accumulation|Prod)$")
 #: These work on a core per user, whatever the size of the tensors.
@@ -45,6 +47,11 @@ class OnCores(NamedTuple):
     def part(self) -> float:
         """The cores in use, of those that it has work for."""
         return self.cores / self.possible
+
+    @property
+    def is_worth_it(self) -> bool:
+        """Whether more cores make it a good deal shorter, and not only on paper."""
+        return self.saved_ns >= self.op.kernel_ns * _WORTH_IT
 
 
 def available_cores(step: OpTable, report: Report | None) -> int:

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from pytest_ttnn_perf.records.ttnn_report import Report
 
 #: Of the L1 of all cores, what one tensor may take: others, and circular buffers, need room too.
-_ROOM: Final = 0.25
+_ROOM: Final = 0.1
 _L1_BYTES: Final = 1.4e6
 #: What L1 takes of the time of DRAM: all cores read their own at once.
 _L1_TIME: Final = 0.1
@@ -73,7 +73,7 @@ def hot_data_in_dram(
     of ops that are bound by computing, nor of conversions, which TTP203 and TTP302 remove.
 
     ## When it is no problem
-    Tensors that are larger than a quarter of all L1 stay in DRAM, and do not count. Those that are
+    Tensors that are larger than a tenth of all L1 stay in DRAM, and do not count. Those that are
     read much later, as those of a skip connection, may have to.
 
     ## Where it looks

@@ -89,7 +89,7 @@ def unused_cores(
     ]
     if not judged:
         return Answer.not_applicable(none_long_enough(shortest_us.value))
-    few = {each.row: each for each in judged if each.part < used.value and each.saved_ns > 0}
+    few = {each.row: each for each in judged if each.part < used.value and each.is_worth_it}
     took = sum(each.op.kernel_ns for each in few.values())
     saved = {row: each.saved_ns for row, each in few.items()}
     return check_savings(
@@ -97,7 +97,7 @@ def unused_cores(
         saved,
         share,
         sentence=f"{counted(len(few), 'op')} of {microseconds(took)} on less than "
-        f"{percent(used.value)} of the cores that have work for them",
+        f"{percent(used.value)} of the cores that they have work for",
         arithmetic=f"Σ time × (1 − cores ÷ possible) over {counted(len(few), 'op')}: "
         f"{microseconds(took)} → {microseconds(took - sum(saved.values()))}",
         name=lambda placed: _on_cores(few[placed.row]),
