@@ -273,7 +273,10 @@ def test_the_first_that_knows_it_has_the_word(project: Project) -> None:
     [
         ("raise OSError('no tool')", "raised OSError: no tool"),
         ("return 'n150'", "returned 'n150': expected Hardware(arch, board, mesh)"),
-        ("return Hardware('a', '')", "returned Hardware(arch='a', board='', mesh=None): expected"),
+        (
+            "return Hardware('a', '')",
+            "returned Hardware(arch='a', board='', mesh=None, simulated=False): expected",
+        ),
     ],
 )
 def test_mistaken_hardware_fails_the_test_and_keeps_its_record(

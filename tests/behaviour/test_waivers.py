@@ -101,7 +101,7 @@ def test_a_waiver_of_the_project_for_nothing_is_reported(project: Project) -> No
         ),
         (
             ["[tool.ttnn_perf.rules.TTP203]", "shares = 0.1"],
-            "rules.TTP203: it has no limit 'shares'; its limits: share",
+            "rules.TTP203: it has no limit 'shares'; its limits: share, trips",
         ),
         (
             ["[tool.ttnn_perf.rules.TTP999]", "share = 0.1"],
