@@ -253,9 +253,10 @@ def checklist_listing(report: Checklist, *, hide_quiet: bool = True) -> Listing:
     lines += [*_quiet(findings), ""]
     lines += [f"bottleneck: {report.bottleneck}"] if report.bottleneck else []
     lines += progress_block(report.progress) if report.progress else ()
-    rows = tuple(tuple(finding_document(f)[name] for name in _FIELDS) for f in findings)
+    documents = [finding_document(finding) for finding in findings]
+    rows = tuple(tuple(each[name] for name in _FIELDS) for each in documents)
     document = {
-        "rules": [finding_document(finding) for finding in findings],
+        "rules": documents,
         "bottleneck": report.bottleneck,
         "progress": _progress_document(report.progress) if report.progress else None,
         "regions": [asdict(each) | {"basis": each.basis.value} for each in report.regions],
