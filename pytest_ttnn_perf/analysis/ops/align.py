@@ -286,7 +286,7 @@ class Fates:
         """
         by_variant: defaultdict[int, list[int]] = defaultdict(list)
         variants, units_of = strand
-        for place in sorted(places):
+        for place in places:
             by_variant[variants[place]].append(place)
         if not by_variant:
             return
@@ -316,7 +316,7 @@ class Fates:
         def signature_at(at: int) -> Signature:
             return known[variants[at]].signature
 
-        found = (neighbours(place, len(variants), signature_at) for place in places)
+        found = (neighbours(place, len(variants), signature_at) for place in sorted(places))
         return between_text(Counter(tuple(map(name_at, pair)) for pair in found))
 
 

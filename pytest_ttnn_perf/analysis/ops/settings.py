@@ -33,7 +33,8 @@ _MORE: Final = (
     "num_links", "num_workers_per_link", "num_buffers_per_channel", "chunks_per_sync", "topology",
     "ring_size", "user_core_coord", "sub_core_grids", "worker_grid", "global_cb",
     "num_global_cb_receivers", "throttle_level", "sliding_window_size", "num_slices",
-    "subtile_broadcast_type", "move_op_parallelization_strategy", "math_op", "pool_type",
+    "compute_kernel_config", "subtile_broadcast_type", "move_op_parallelization_strategy",
+    "math_op", "pool_type",
     "input_tensor_shape", "batch_size", "input_hw", "window_hw", "stride_hw", "dilation_hw",
 )  # fmt: skip
 #: Settings that are on or off, printed as 1 and 0 or as true and false.
@@ -91,10 +92,7 @@ def settings_in(attributes: str) -> Settings:
     found = {"activation": "+".join(dict.fromkeys(_functions(attributes))) or "none"}
     found.update(_shards_in(attributes))
     found.update(_shapes_in(attributes))
-    for key, ranges in _CORES.findall(attributes):
-        grid = _grid(ranges)
-        if grid:
-            found.setdefault("sub_core_grids" if key == "sub_core_grid" else key, grid)
+    found.update(_cores_in(attributes))
     for key, value in _SETTING.findall(attributes):
         # The first one: a key that stands again belongs to something inside.
         name = "sub_core_grids" if key == "sub_core_grid" else key.rstrip("_")
@@ -177,6 +175,18 @@ def _shards_in(attributes: str) -> dict[str, str]:
     return found
 
 
+def _cores_in(attributes: str) -> dict[str, str]:
+    """Return the cores that an op may use, where they are told as ranges."""
+    if "worker_grid" not in attributes and "core_grid" not in attributes:
+        return {}
+    found: dict[str, str] = {}
+    for key, ranges in _CORES.findall(attributes):
+        grid = _grid(ranges)
+        if grid:
+            found.setdefault("sub_core_grids" if key == "sub_core_grid" else key, grid)
+    return found
+
+
 def _shapes_in(attributes: str) -> dict[str, str]:
     """Return what a convolution or a pooling is given, before it is flattened."""
     if "_hw" not in attributes and "input_tensor_shape" not in attributes:
@@ -214,8 +224,10 @@ def _functions(attributes: str) -> list[str]:
 
 
 def _plain(key: str, value: str) -> str:
-    if value == "std::nullopt":
+    if value in {"std::nullopt", "none"}:
         return "none"
+    if key == "compute_kernel_config":
+        return "given"  # the name of its class depends on the chip
     if key in _SWITCHES:
         return _SPELLINGS.get(value, value)
     point = _POINT.fullmatch(value)

@@ -172,9 +172,9 @@ def replace_shape(signature: Signature, shape: tuple[int, ...]) -> Signature:
             MATMUL_TEXT.replace("FUSED", "std::nullopt"),
             "activation=none program_config=MatmulMultiCoreReuseMultiCast1DProgramConfig "
             "in0_block_w=2 out_subblock_h=1 out_subblock_w=4 per_core_M=1 per_core_N=4 "
-            "compute_with_storage_grid_size=8x7 mcast_in0=on fuse_batch=on math_approx_mode=off "
-            "fp32_dest_acc_en=off packer_l1_acc=on dst_full_sync_en=off bcast_batch=on "
-            "untilize_out=off",
+            "compute_with_storage_grid_size=8x7 compute_kernel_config=given mcast_in0=on "
+            "fuse_batch=on math_approx_mode=off fp32_dest_acc_en=off packer_l1_acc=on "
+            "dst_full_sync_en=off bcast_batch=on untilize_out=off",
         ),
         (ADD_TEXT.format(post=""), "activation=none binary_op_type=BinaryOpType::ADD is_sfpu=off"),
         (
