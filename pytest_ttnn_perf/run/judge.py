@@ -248,11 +248,16 @@ def _with_changed_ops(judged: JudgedTest, store: BaselineStore, hardware: Hardwa
         then = store.ops_of(hardware, judged.observation.test)
     except InputError:
         return judged  # it costs the names, not the verdict
-    changed = calls_sentence(then, now) if _are_alike(then, now) else None
-    verdicts = (
-        verdict._replace(detail=changed) if verdict.is_of_changed_ops else verdict
-        for verdict in judged.verdicts
-    )
+    if not _are_alike(then, now):
+        return judged
+    verdicts = []
+    for verdict in judged.verdicts:
+        if verdict.is_of_changed_ops:
+            _, region = split_metric(verdict.metric.name)
+            known = region in {*then.regions, *now.regions}
+            tables = (then.of(region), now.of(region)) if known else (then, now)
+            verdict = verdict._replace(detail=calls_sentence(*tables))  # noqa: PLW2901
+        verdicts.append(verdict)
     return replace(judged, verdicts=tuple(verdicts))
 
 

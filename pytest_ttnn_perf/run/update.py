@@ -20,7 +20,7 @@ from pytest_ttnn_perf.records.baseline import (
     TestBaseline,
     split_test_id,
 )
-from pytest_ttnn_perf.records.metric import KERNEL_TIME, Kind
+from pytest_ttnn_perf.records.metric import Kind
 from pytest_ttnn_perf.records.ops import CALLS
 from pytest_ttnn_perf.records.settings import Update
 from pytest_ttnn_perf.records.verdict import Outcome, Reason, Verdict
@@ -90,7 +90,8 @@ class Change:
         new_table = not only_sessions or stored.ops is None
         # Nor does a list of calls replace one of times that are still gated.
         ops = self.observation.ops
-        if ops is not None and ops.kernel_time == CALLS and KERNEL_TIME in metrics:
+        timed = any(kept.metric.is_kernel_time for kept in metrics.values())
+        if ops is not None and ops.kernel_time == CALLS and timed:
             new_table = stored.ops is None
         return replace(
             stored,

@@ -111,6 +111,7 @@ def test_a_part_with_a_limit_of_its_own_is_judged(model: Project) -> None:
 
     assert ran.code == 1
     assert f"REGRESSED {TEST}: op_count 4, baseline 2: 100.0 % higher, limit 60.0 %" in ran.text
+    assert "added: 1 Matmul 1x1x1000x512, 1 Reshard 1x1x1000x512" in ran.text
 
 
 def test_parts_are_accepted_with_their_total(model: Project) -> None:

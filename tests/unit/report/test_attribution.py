@@ -13,8 +13,10 @@ from pytest_ttnn_perf.records.attribution import (
     ChangeKind,
     Part,
 )
+from pytest_ttnn_perf.records.ops import CALLS, OpGroup, OpGroups, Signature, Tensor
 from pytest_ttnn_perf.report.attribution import (
     attribution_sentence,
+    calls_sentence,
     causes_text,
     op_comparison_listing,
     op_list_sentence,
@@ -218,3 +220,40 @@ def test_a_long_listing_sums_up_the_rest() -> None:
         float(found[1]) for line in lines[4:] if (found := re.match(r"\s*([-+]\d+\.\d+)", line))
     ]
     assert sum(shown) == pytest.approx(50)
+
+
+def calls(**counts: int) -> OpGroups:
+    """Return a list of calls; a shape may stand after the name, as in ``add_32x64``."""
+    groups = []
+    for name, count in counts.items():
+        op, _, shape = name.partition("_")
+        sizes = tuple(map(int, shape.split("x"))) if shape else ()
+        inputs = (Tensor(sizes, sizes, "TILE", "BFLOAT16", "L1"),) if shape else ()
+        groups.append(OpGroup(Signature(f"ttnn.{op}", inputs), None, None, "", count, 0.0, 0.0))
+    return OpGroups(CALLS, tuple(groups))
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "said"),
+    [
+        (calls(add=2), calls(add=2), None),
+        (calls(add=2), calls(add=3, relu=1), "added: 1 ttnn.add, 1 ttnn.relu"),
+        (calls(add=2, exp=1), calls(add=1), "removed: 1 ttnn.add, 1 ttnn.exp"),
+        (
+            calls(add_32x64=1, exp_8=1),
+            calls(add_32x64=1, add_64x64=2),
+            "added: 2 ttnn.add 64x64; removed: 1 ttnn.exp 8",
+        ),
+        # As many of each as before, on other operands, is no other number of ops.
+        (calls(add_32x64=1), calls(add_64x64=1), None),
+        # Of several shapes, none is named.
+        (calls(), calls(add_32x64=1, add_64x64=1), "added: 2 ttnn.add"),
+        (
+            calls(),
+            calls(a=9, b=8, c=7, d=6, e=5, f=4),
+            "added: 9 ttnn.a, 8 ttnn.b, 7 ttnn.c, 6 ttnn.d, 2 other kinds",
+        ),
+    ],
+)  # fmt: skip
+def test_calls_that_came_and_went(before: OpGroups, after: OpGroups, said: str | None) -> None:
+    assert calls_sentence(before, after) == said
