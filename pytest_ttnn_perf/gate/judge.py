@@ -77,7 +77,7 @@ def with_parts_explaining(
     """Return the verdicts of a test, those on changed parts as explanations of their total.
 
     A total that was not compared with a baseline explains nothing away, and neither does it a part
-    that the author of the test gave a limit of its own.
+    that the author of the test gave a limit of its own, or asked to be gated.
     """
     judged = tuple(verdicts)
     if not any(verdict.metric.totals for verdict in judged):
@@ -109,7 +109,7 @@ def _has_own_limit(observed: MetricObservation | None) -> bool:
         return False
     limits = observed.limits
     own = (limits.tolerance, limits.max_regression, limits.at_least, limits.at_most)
-    return any(limit is not None for limit in own)
+    return limits.alone or any(limit is not None for limit in own)
 
 
 #: Stands for the metric in the verdict of a test that has none.

@@ -11,9 +11,15 @@ from math import prod
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from pytest_ttnn_perf._base.errors import InputError, TtnnPerfError
+from pytest_ttnn_perf._base.errors import InputError, TtnnPerfError, UsageError
 from pytest_ttnn_perf._base.files import reading
-from pytest_ttnn_perf.analysis.captures.detect import ArtifactKind, kind_of, op_table_of
+from pytest_ttnn_perf.analysis.captures.detect import (
+    OP_TABLES,
+    ArtifactKind,
+    kind_of,
+    op_table_of,
+    part_of,
+)
 from pytest_ttnn_perf.analysis.captures.device_log import read_device_log
 from pytest_ttnn_perf.analysis.captures.device_metrics import (
     call_metrics,
@@ -21,6 +27,7 @@ from pytest_ttnn_perf.analysis.captures.device_metrics import (
     gated_ops,
     graph_metrics,
     log_metrics,
+    missing_region,
     recorded_metric,
     report_metrics,
     sim_metrics,
@@ -44,6 +51,7 @@ from pytest_ttnn_perf.records.baseline import CAPTURE, ops_path, split_test_id
 from pytest_ttnn_perf.records.hardware import Hardware
 from pytest_ttnn_perf.records.metric import KERNEL_TIME, THROUGHPUT_TIME, WALL_TIME, Kind, Source
 from pytest_ttnn_perf.records.observation import NO_ARTIFACT, Artifact, MetricObservation
+from pytest_ttnn_perf.records.region import EVERYTHING, RegionChoice
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -51,7 +59,7 @@ if TYPE_CHECKING:
     from pytest_ttnn_perf.records.observation import Observation
 
 
-def read_artifact(file: Path) -> Artifact:
+def read_artifact(file: Path, choice: RegionChoice = EVERYTHING) -> Artifact:
     """Return what an artifact tells.
 
     Raises:
@@ -66,6 +74,11 @@ def read_artifact(file: Path) -> Artifact:
         if artifact is None:
             raise
         return artifact
+    if kind in OP_TABLES:
+        return _op_table(file, choice)
+    if choice.start or choice.end:
+        message = f"{file.name}: start and end are signposts of op tables, found {kind.value}"
+        raise UsageError(message)
     return ARTIFACTS[kind](file)
 
 
@@ -73,13 +86,13 @@ def read_artifact(file: Path) -> Artifact:
 _TICK_S: Final = 0.02
 
 
-def read_attached(file: Path, *, began_s: float) -> Artifact:
+def read_attached(file: Path, choice: RegionChoice, *, began_s: float) -> Artifact:
     """Return what an artifact tells; one that was there before a moment is named by its content.
 
     Raises:
-        InputError: as ``read_artifact``.
+        InputError, UsageError: as ``read_artifact``.
     """
-    artifact = read_artifact(file)
+    artifact = read_artifact(file, choice)
     return named_by_content(artifact, file) if _is_older(file, began_s) else artifact
 
 
@@ -98,15 +111,17 @@ def named_by_content(artifact: Artifact, file: Path) -> Artifact:
     return replace(artifact, metrics=tuple(replace(m, capture=name) for m in artifact.metrics))
 
 
-def _op_table(file: Path) -> Artifact:
-    table = op_table_of(file)
-    return Artifact(
-        tuple(device_metrics(table, file=file.name)),
-        ops=gated_ops(table) if why_invalid(table, file.name) is None else None,
-        arch=table.arch,
-        devices=len(table.devices) or None,
-        table=table,
-    )
+def _op_table(file: Path, choice: RegionChoice = EVERYTHING) -> Artifact:
+    whole = op_table_of(file)
+    told = Artifact(arch=whole.arch, devices=len(whole.devices) or None)
+    try:
+        table = part_of(whole, choice, file=file.name)
+    except UsageError as error:
+        # The test may ask for what only this capture lacks: its baseline knows.
+        return replace(told, metrics=(missing_region(choice, str(error)),))
+    ops = gated_ops(table) if why_invalid(table, file.name) is None else None
+    metrics = tuple(device_metrics(table, file=file.name))
+    return replace(told, metrics=metrics, ops=ops, table=table)
 
 
 def _device_log(file: Path) -> Artifact:
@@ -159,8 +174,7 @@ def _boards(file: Path) -> Artifact:
 
 #: The formats that tell something of a test, and how.
 ARTIFACTS: Final[Mapping[ArtifactKind, Callable[[Path], Artifact]]] = {
-    ArtifactKind.OPS_CSV: _op_table,
-    ArtifactKind.CPP_REPORT: _op_table,
+    **dict.fromkeys(OP_TABLES, _op_table),
     ArtifactKind.DEVICE_LOG: _device_log,
     ArtifactKind.REPORT_DB: _report,
     ArtifactKind.GRAPH_JSON: _graph,
@@ -193,9 +207,10 @@ _SAME: Final = (
 _UNKNOWN: Final = "unknown"
 
 
-def read_recorded(root: Path, test: str) -> Artifact:
+def read_recorded(root: Path, test: str, region: str | None = None) -> Artifact:
     """Return what was recorded of a test, all artifacts as one; a device's numbers as replayed.
 
+    Of op tables it is that of a ``region``, if one is given.
     A test of which nothing was recorded, or something that is damaged, has a kernel time without
     samples that says so.
     """
@@ -213,7 +228,7 @@ def read_recorded(root: Path, test: str) -> Artifact:
             del by_kind[doubled]
     try:
         read = {
-            file: named_by_content(read_artifact(file), file)
+            file: named_by_content(read_artifact(file, RegionChoice(region)), file)
             for group in by_kind.values()
             for file in group
         }

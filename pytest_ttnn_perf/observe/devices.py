@@ -230,7 +230,7 @@ class BesideDevices(Instruments):
             return trace_report(error)
         return memory_report(runtime, self.devices.handles)
 
-    def end(self, test: str) -> Artifact:
+    def end(self, test: str, region: str | None) -> Artifact:
         """Keep the capture, also of a test that raised later."""
         draft, self._draft = self._draft, None
         if draft is not None and draft.exists():
@@ -239,7 +239,7 @@ class BesideDevices(Instruments):
             except OSError as error:
                 self._facts["graph_capture"] = f"not kept: {error}"
                 shutil.rmtree(draft, ignore_errors=True)
-        return Instruments.end(self, test)
+        return Instruments.end(self, test, region)
 
     def complete(self, observation: Observation, artifact: Artifact) -> Observation:
         """Return the observation as one of the device that the test used."""

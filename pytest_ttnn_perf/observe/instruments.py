@@ -64,8 +64,8 @@ class Instruments:
 
         return printed_artifact(text)
 
-    def end(self, test: str) -> Artifact:  # noqa: ARG002 (what others ask for)
-        """Return what is known of a test once it has ended."""
+    def end(self, test: str, region: str | None) -> Artifact:  # noqa: ARG002 (what others ask for)
+        """Return what is known of a test, or a region of it, once it has ended."""
         return NO_ARTIFACT
 
     def explanation(self, error: str) -> str | None:  # noqa: ARG002
@@ -94,11 +94,11 @@ class Replaying(Instruments):
         """Return nothing: what tells of this machine is not wanted."""
         return NO_ARTIFACT
 
-    def end(self, test: str) -> Artifact:
+    def end(self, test: str, region: str | None) -> Artifact:
         """Return what was recorded of a test."""
         from pytest_ttnn_perf.observe.artifacts import read_recorded
 
-        return read_recorded(self.root, test)
+        return read_recorded(self.root, test, region)
 
     def complete(self, observation: Observation, artifact: Artifact) -> Observation:
         """Return the observation as one of the recorded hardware."""

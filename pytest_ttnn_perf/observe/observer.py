@@ -219,22 +219,33 @@ class Observer:
             least = lower.get(name) if name in upper else self._least(name, lower.get(name))
             self._accuracy(name, numbers[0], at_least=least, at_most=upper.get(name))
 
-    def attach(self, path: str | os.PathLike[str]) -> None:
+    def attach(
+        self,
+        path: str | os.PathLike[str],
+        *,
+        region: str | None = None,
+        start: str | None = None,
+        end: str | None = None,
+    ) -> None:
         """Take what a recorded artifact of this test tells, as metrics of their own.
 
-        Not in a replay, which takes all of them from elsewhere.
+        Of an op table, that of a ``region``, or between the signposts ``start`` and ``end``; all
+        regions without them. Not in a replay, which takes all of them from elsewhere.
         """
         __tracebackhide__ = True
-        self._attach(Path(path), f"attach({os.fspath(path)!r})")
+        if region is None and start is None and end is None:
+            region = self.settings.region
+        self._attach(Path(path), f"attach({os.fspath(path)!r})", region, start, end)
 
-    def _attach(self, file: Path, origin: str) -> None:
+    def _attach(self, file: Path, origin: str, *choice: str | None) -> None:
         __tracebackhide__ = True
         if not self.instruments.takes_artifacts:
             return
         from pytest_ttnn_perf.observe.artifacts import read_attached
+        from pytest_ttnn_perf.records.region import RegionChoice
 
         try:
-            artifact = read_attached(file, began_s=self.began_s)
+            artifact = read_attached(file, RegionChoice(*choice), began_s=self.began_s)
         except TtnnPerfError as error:
             # A mistake in the test, or in its files: where we found it helps nobody.
             raise error.with_traceback(None) from None
@@ -251,7 +262,8 @@ class Observer:
 
         for file in ops_reports_since(moment_s, os.environ, Path.cwd()):
             if file.resolve() not in self._attached:
-                self._attach(file, "the reports of processes that it started")
+                origin = "the reports of processes that it started"
+                self._attach(file, origin, self.settings.region)
 
     def _take(self, artifact: Artifact, origin: str) -> None:
         """Add what an artifact tells; of several op tables, the first is kept."""
@@ -285,7 +297,7 @@ class Observer:
     def finish(self, *, raised: str | None = None) -> Observation:
         """Return what was observed until now; ``raised`` is the error that ended the test."""
         self._series.derive_rate(self.settings.batch)
-        self._take_at_end(self.instruments.end(self.test))
+        self._take_at_end(self.instruments.end(self.test, self.settings.region))
         metrics, problems = observed_metrics(self._series, self.settings)
         observation = Observation(
             test=self.test,
@@ -358,7 +370,7 @@ class FunctionalObserver(Observer):
 
     __slots__ = ()
 
-    def attach(self, path: str | os.PathLike[str]) -> None:
+    def attach(self, path: str | os.PathLike[str], **choice: str | None) -> None:
         """Leave a capture alone: nothing is compared, and there may be none."""
 
     def measure(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Any:

@@ -17,6 +17,7 @@ from pytest_ttnn_perf.records.metric import (
     Better,
     Kind,
     Metric,
+    split_metric,
 )
 from pytest_ttnn_perf.records.observation import Limits, MetricObservation
 
@@ -105,6 +106,12 @@ def observed_metrics(
         for name in limits
         if name != EVERY and name not in series
     ]
+    known = {*series, *(split_metric(name)[0] for name in series)} if settings.gate else set()
+    problems += [
+        f"gate names {name}, which the test did not record (recorded: {_listed(series)})"
+        for name in settings.gate
+        if name not in known
+    ]
     observed = {}
     for name, item in series.items():
         problems += _careless_fractions(item.metric, settings)
@@ -145,6 +152,7 @@ def _observed(item: Series, settings: TestSettings, *, target: float | None) -> 
             at_least=item.at_least,
             at_most=item.at_most,
             target=target,
+            alone=any(asked in {name, split_metric(name)[0]} for asked in settings.gate),
         ),
         gated=item.gated,
         note=item.lost or item.note,

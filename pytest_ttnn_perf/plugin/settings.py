@@ -167,6 +167,21 @@ def _waivers(name: str, value: object) -> Mapping[str, str]:
     return {str(code).upper(): reason for code, reason in value.items()}
 
 
+def _metric_names(name: str, value: object) -> tuple[str, ...]:
+    names = [value] if isinstance(value, str) else value
+    if not isinstance(names, (list, tuple, set, frozenset)) or not all(
+        isinstance(metric, str) and metric for metric in names
+    ):
+        raise _refuse(name, 'names of metrics, e.g. {"op_count"}', value)
+    return tuple(sorted(names))
+
+
+def _region(name: str, value: object) -> str:
+    if not isinstance(value, str) or not value.strip():
+        raise _refuse(name, 'the name of a region, e.g. "decode"', value)
+    return value
+
+
 _MARKER_READERS: Final[Mapping[str, Callable[[str, object], Any]]] = {
     "warmup": partial(whole_number, least=0),
     "iterations": partial(whole_number, least=1),
@@ -176,4 +191,6 @@ _MARKER_READERS: Final[Mapping[str, Callable[[str, object], Any]]] = {
     "max_regression": _fractions,
     "target": _goals,
     "waive": _waivers,
+    "gate": _metric_names,
+    "region": _region,
 }

@@ -39,7 +39,8 @@ class Limits:
     """What the author of a test asked for, for one metric; None means the gate's default.
 
     ``tolerance`` and ``max_regression`` are fractions (0.05 = 5 %); for accuracy, ``tolerance``
-    is the largest drop in the metric's own unit. The others are in the metric's unit.
+    is the largest drop in the metric's own unit. The others are in the metric's unit. ``alone``:
+    it is judged also where it explains a time that is judged.
     """
 
     tolerance: Omit[float | None] = None
@@ -47,6 +48,7 @@ class Limits:
     at_least: Omit[float | None] = None
     at_most: Omit[float | None] = None
     target: Omit[float | None] = None
+    alone: Omit[bool] = False
 
 
 #: Rules that ask what the gate judges too, and one that repeats the line of a target.
@@ -372,10 +374,17 @@ class Artifact:
 
 
 def _with_times(first: OpGroups | None, second: OpGroups | None) -> OpGroups | None:
-    """Return the first table that has times; a list of calls is better than none."""
+    """Return the first table that has times, with other regions of the second if that has too.
+
+    A list of calls is better than none.
+    """
     tables = [table for table in (first, second) if table is not None]
-    timed = (table for table in tables if table.kernel_time != CALLS)
-    return next(timed, tables[0] if tables else None)
+    timed = [table for table in tables if table.kernel_time != CALLS] or tables[:1]
+    if len(timed) < 2:
+        return timed[0] if timed else None
+    known = set(timed[0].regions)
+    others = tuple(group for group in timed[1].groups if group.region not in known)
+    return replace(timed[0], groups=timed[0].groups + others)
 
 
 #: What a test without artifacts has.

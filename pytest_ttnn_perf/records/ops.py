@@ -146,9 +146,9 @@ class OpTable:
     ``rows`` is what the file holds, signposts included; ``format`` names its version, and
     ``kernel_time`` the column that ``kernel_ns`` was taken from: times of different columns are
     different quantities. ``windowed``: it holds measured calls and nothing around them. ``calls``
-    are the places at which these begin, where there are several. ``processors``: whether any kernel
-    of a single processor has a time; None where a capture has no columns for that. ``clock_mhz`` is
-    by its cycles and times.
+    are the places at which these begin, where there are several, ``region`` is what they are of.
+    ``processors``: whether any kernel of a single processor has a time; None where a capture has no
+    columns for that. ``clock_mhz`` is by its cycles and times.
     """
 
     format: str
@@ -166,6 +166,7 @@ class OpTable:
     kernel_time: str = "DEVICE KERNEL DURATION [ns]"
     windowed: bool = False
     calls: tuple[int, ...] = ()
+    region: str = ""
     processors: bool | None = None
     clock_mhz: float | None = None
     #: What others worked out from the table; kept with it, so that it lives no longer.

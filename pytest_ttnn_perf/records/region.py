@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from enum import Enum
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from pytest_ttnn_perf._base.dataclass import dataclass
 
@@ -42,6 +42,20 @@ class Region:
         return sorted(row for step in self.steps for rows in step.values() for row in rows)
 
 
+class RegionChoice(NamedTuple):
+    """What of a capture a test is about: a region by its name, or what is between two signposts.
+
+    Without any of them it is all that the capture measures.
+    """
+
+    region: str | None = None
+    start: str | None = None
+    end: str | None = None
+
+
+EVERYTHING: Final = RegionChoice()
+
+
 @dataclass(frozen=True, slots=True)
 class Outside:
     """What belongs to no region: loading, compilation, warm-up. Times of the device with most."""
@@ -54,7 +68,8 @@ class Outside:
 class StepTime:
     """What a step of a region takes: the time of the middle one, of its slowest device.
 
-    ``devices_ns`` are the times of all devices in that step, ``ops`` those of the slowest.
+    Of two in the middle, the mean. ``devices_ns`` are the times of all devices in the same steps,
+    ``ops`` those of the slowest.
     """
 
     region: str

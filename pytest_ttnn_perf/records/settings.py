@@ -147,7 +147,9 @@ class Settings:
 class TestSettings:
     """What a test's marker asks for, completed by the run's settings.
 
-    A bare number in ``tolerance`` or ``max_regression`` is stored under the name ``"*"``.
+    A bare number in ``tolerance`` or ``max_regression`` is stored under the name ``"*"``. ``gate``
+    names metrics that are judged also where they only explain a time. ``region`` is the one that is
+    taken of captures.
     """
 
     __test__ = False  # a record, not something for pytest to collect
@@ -160,6 +162,8 @@ class TestSettings:
     max_regression: Mapping[str, float] = field(default_factory=dict)
     target: Mapping[str, str | float] = field(default_factory=dict)
     waive: Mapping[str, str] = field(default_factory=dict)
+    gate: tuple[str, ...] = ()
+    region: str | None = None
 
 
 def left_out(settings: Settings) -> tuple[Source, ...]:

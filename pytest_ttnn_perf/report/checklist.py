@@ -281,8 +281,8 @@ def step_line(time: StepTime) -> str:
     devices = time.devices_ns
     on = ""
     if len(devices) > 1:
-        least, most = format_ns(min(devices.values())), format_ns(max(devices.values()))
-        on = f", slowest of {len(devices)} devices ({least} to {most})"
+        least = format_ns(min(devices.values()))
+        on = f" on the slowest of {len(devices)} devices, {least} on the fastest"
     steps = "" if time.basis is Basis.WHOLE else f", {counted(time.steps, time.basis.value)}"
     return f"{name}: {format_ns(time.step_ns)} in {counted(time.ops, 'op')}{steps}{on}"
 

@@ -20,6 +20,7 @@ from pytest_ttnn_perf.analysis.captures.ttlang_sim import is_sim_stats, is_sim_t
 from pytest_ttnn_perf.analysis.ops.regions import region_named, region_table
 from pytest_ttnn_perf.analysis.ops.windows import window
 from pytest_ttnn_perf.records.observation import decode_run
+from pytest_ttnn_perf.records.region import RegionChoice
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -167,11 +168,20 @@ def op_table_of(
     kind = kind_of(file)
     if kind not in OP_TABLES:
         raise InputError(file, f"expected a capture with an op table, found {kind.value}")
-    table = OP_TABLES[kind](file)
-    table = window(table, start, end) if start or end else table
-    if region is None:
+    return part_of(OP_TABLES[kind](file), RegionChoice(region, start, end), file=file.name)
+
+
+def part_of(table: OpTable, choice: RegionChoice, *, file: str) -> OpTable:
+    """Return what was chosen of an op table.
+
+    Raises:
+        UsageError: it does not have the window or the region.
+    """
+    if choice.start or choice.end:
+        table = window(table, choice.start, choice.end)
+    if choice.region is None:
         return table
-    return region_table(table, region_named(table, region, file.name))
+    return region_table(table, region_named(table, choice.region, file))
 
 
 def report_of(file: Path) -> Report:

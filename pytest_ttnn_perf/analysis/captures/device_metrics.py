@@ -14,6 +14,7 @@ from pytest_ttnn_perf.analysis.captures.validity import why_invalid
 from pytest_ttnn_perf.analysis.ops.grouping import group_ops
 from pytest_ttnn_perf.analysis.ops.lanes import middle_lanes
 from pytest_ttnn_perf.analysis.ops.regions import regions_of, step_times_ns
+from pytest_ttnn_perf.analysis.ops.windows import window_name
 from pytest_ttnn_perf.records.metric import (
     CB_PEAK,
     DRAM_ADDED,
@@ -27,13 +28,14 @@ from pytest_ttnn_perf.records.metric import (
 )
 from pytest_ttnn_perf.records.observation import Limits, MetricObservation
 from pytest_ttnn_perf.records.ops import Category, OpGroups, category_of
+from pytest_ttnn_perf.records.region import region_name
 from pytest_ttnn_perf.records.ttnn_report import BufferType, Scope
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from pytest_ttnn_perf.records.ops import OpTable
-    from pytest_ttnn_perf.records.region import Region
+    from pytest_ttnn_perf.records.region import Region, RegionChoice
     from pytest_ttnn_perf.records.ttlang import SimCounters
     from pytest_ttnn_perf.records.ttnn_report import (
         Comparison,
@@ -77,19 +79,17 @@ def device_metrics(table: OpTable, *, file: str) -> Iterator[MetricObservation]:
         return
     for region in found.regions:
         yield from _region_metrics(table, region)
-    if found.outside.ops:
-        ops = counted(found.outside.ops, "op")
-        note = f"recorded, not gated: {ops} in no region (loading, compilation, warm-up)"
-        yield MetricObservation(
-            _time_in(OUTSIDE), (found.outside.kernel_ns,), gated=False, note=note
-        )
+    outside = found.outside
+    if outside.ops:
+        size = f"{outside.kernel_ns / 1000:,.1f} µs in {counted(outside.ops, 'op')}"
+        note = f"recorded, not gated: {size} in no region (loading, compilation, warm-up)"
+        yield MetricObservation(_time_in(OUTSIDE), (outside.kernel_ns,), gated=False, note=note)
 
 
-def missing_region(name: str, known: Sequence[str], *, file: str) -> MetricObservation:
-    """Return the time of a region that a capture does not have, which says so."""
-    regions = ", ".join(filter(None, known)) or "none with a name"
-    note = f"{file} has no region {name!r}; its regions: {regions}"
-    return MetricObservation(_time_in(name), (), note=note)
+def missing_region(choice: RegionChoice, why: str) -> MetricObservation:
+    """Return the time of what a capture does not have, which says so."""
+    name = region_name(choice.region) if choice.region else window_name(choice.start, choice.end)
+    return MetricObservation(_time_in(name), (), note=why)
 
 
 def _time_in(region: str) -> Metric:

@@ -36,7 +36,7 @@ def group_ops(table: OpTable, chosen: Sequence[Lane] | None = None) -> OpGroups:
     """
     on_devices, on_host = lanes_of(table)
     if chosen is not None:
-        on_devices, on_host = tuple(chosen), Lane() if table.traces else on_host
+        on_devices, on_host = _folded(table, chosen), Lane() if table.traces else on_host
     lanes = (*on_devices, on_host)
     groups: dict[Likeness, list[list[float]]] = defaultdict(lambda: [[] for _ in lanes])
     for place, lane in enumerate(lanes):
@@ -55,6 +55,19 @@ def group_ops(table: OpTable, chosen: Sequence[Lane] | None = None) -> OpGroups:
         )
     ]
     return OpGroups(table.kernel_time, tuple(sorted(found, key=_place)))
+
+
+def _folded(table: OpTable, lanes: Sequence[Lane]) -> tuple[Lane, ...]:
+    """Return one lane of mean times for lanes that run one program, op by op.
+
+    A collective has fewer cores at the end of a line than in its middle, and shapes may differ from
+    device to device: told apart, that would be twice as many ops that take half the time each.
+    """
+    codes = [table.signatures[number].op for number in table.columns.signature]
+    if len({tuple(codes[row] for row in lane.rows) for lane in lanes}) != 1:
+        return tuple(lanes)
+    places = zip(*(lane.kernel_ns for lane in lanes), strict=True)
+    return (Lane(lanes[0].rows, [sum(place) / len(lanes) for place in places]),)
 
 
 def attribute_groups(before: OpGroups, after: OpGroups) -> Attribution | None:

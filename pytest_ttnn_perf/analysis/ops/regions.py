@@ -68,7 +68,8 @@ def regions_of(table: OpTable) -> Regions:
     """
     scopes: dict[str, list[Window]] = defaultdict(list)
     for window in measured_calls(table):
-        scopes["" if table.windowed else region_name(window.name)].append(window)
+        name = table.region if table.windowed else region_name(window.name)
+        scopes[name].append(window)
     traces = _by_scope(table, scopes)
     found: list[Region] = []
     basis = Basis.CALLS if table.windowed else Basis.WINDOW
@@ -168,9 +169,7 @@ def _merged(replays: Iterable[Mapping[int, Sequence[int]]]) -> Step:
 def _outside(table: OpTable, regions: Iterable[Region]) -> Outside:
     rest = set(range(len(table)))
     for region in regions:
-        for step in region.steps:
-            for rows in step.values():
-                rest.difference_update(rows)
+        rest.difference_update(region.rows)
     left = _by_device(table, sorted(rest))
     if not left:
         return Outside()
@@ -204,14 +203,18 @@ def middle_steps(table: OpTable, region: Region) -> tuple[Step, ...]:
 
 def step_time(table: OpTable, region: Region) -> StepTime:
     """Return what a step of a region takes."""
-    step = middle_steps(table, region)[0]
+    middle = middle_steps(table, region)
+    devices = sorted({device for step in middle for device in step})
     return StepTime(
         region.name,
         region.basis,
         len(region.steps),
-        len(slowest_rows(table, step)),
+        len(slowest_rows(table, middle[0])),
         median(step_times_ns(table, region)),
-        {device: _sum_ns(table, step[device]) for device in sorted(step)},
+        {
+            device: sum(_sum_ns(table, step.get(device, ())) for step in middle) / len(middle)
+            for device in devices
+        },
     )
 
 
@@ -242,7 +245,7 @@ def region_table(table: OpTable, region: Region) -> OpTable:
         if region.basis is Basis.REPLAYS or len(region.steps) == 1
         else tuple(places[min(rows[0] for rows in step.values())] for step in region.steps)
     )
-    return replace(_windowed(table, rows), calls=calls)
+    return replace(_windowed(table, rows), calls=calls, region=region.name)
 
 
 @once_per_table

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from pytest_ttnn_perf._base.errors import UsageError
 from pytest_ttnn_perf.records.ops import Signpost, TraceReplays
+from pytest_ttnn_perf.records.region import region_name
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -132,7 +133,17 @@ def window(table: OpTable, start: str | None, end: str | None) -> OpTable:
     if end is None and start is not None and (opening := _mark(start)).opens:
         closing = _Mark(opening.key, opening.name, opens=False)
         end = next((name for name in names if _mark(name) == closing), None)
-    return _between(table, _spans(names, start, end))
+    part = _between(table, _spans(names, start, end))
+    return replace(part, region=window_name(start, end))
+
+
+def window_name(start: str | None, end: str | None) -> str:
+    """Return the name of the region between two signposts.
+
+    >>> window_name("PERF_DECODE_START", None), window_name("start", "stop")
+    ('decode', '')
+    """
+    return region_name(_mark(start or end or "").name)
 
 
 def calls_between(table: OpTable, marks: Sequence[tuple[str, str]]) -> OpTable:

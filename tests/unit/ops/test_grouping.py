@@ -8,6 +8,8 @@ import pytest
 
 from pytest_ttnn_perf.analysis.ops.align import attribute
 from pytest_ttnn_perf.analysis.ops.grouping import attribute_groups, group_ops
+from pytest_ttnn_perf.analysis.ops.lanes import middle_lanes
+from pytest_ttnn_perf.analysis.ops.regions import regions_of
 from pytest_ttnn_perf.analysis.ops.settings import condense_settings, function_in, settings_in
 from pytest_ttnn_perf.records.attribution import Attribution, Cause, ChangeKind
 from pytest_ttnn_perf.records.ops import HOST, Op, OpGroup, OpGroups, Signature
@@ -140,6 +142,24 @@ def test_one_operand_is_enough_not_to_go_by_time() -> None:
 def test_kinds_by_time_are_those_of_all_devices_together() -> None:
     rows = [op(FOLD, ns, device=device) for device, ns in ((0, 100), (0, 10), (1, 90), (1, 95))]
     assert groups_of(*rows) == [group(FOLD, 2, 142.5, 95), group(FOLD, 1, 5, 10)]
+
+
+def test_the_two_middle_steps_of_one_program_are_one_whatever_device_is_slowest() -> None:
+    def step(replay: int, device: int, cores: int, ns: float) -> list[Op]:
+        ran = (1, replay)
+        matmul = op(kernel_ns=100, device=device, replay=ran)
+        return [matmul, op(RESHARD, ns, device=device, cores=cores, replay=ran)]
+
+    rows = [*step(0, 0, 10, 20), *step(0, 1, 12, 19), *step(1, 0, 10, 21), *step(1, 1, 12, 22)]
+    replays = table(rows)
+    (region,) = regions_of(replays).regions
+
+    groups = group_ops(replays, middle_lanes(replays, region)).groups
+
+    assert [(each.signature.op, each.count, each.total_ns) for each in groups] == [
+        (MATMUL.op, 1, 100),
+        (RESHARD.op, 1, 21),
+    ]
 
 
 def test_groups_are_sorted_by_name_then_shape_then_time() -> None:

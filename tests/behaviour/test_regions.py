@@ -1,0 +1,257 @@
+"""Regions of a capture: each is gated, explained and missed under its own name."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from tests.behaviour.model import counts_of, outcomes, record_of, refusal_of
+from tests.harness.captures import capture, op, signpost
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from tests.harness.project import Project
+
+MODEL = """
+    import pytest
+
+    @pytest.mark.ttnn_perf({marker})
+    def test_model(ttnn_perf):
+        ttnn_perf.attach("capture.csv"{choice})
+"""
+TEST = "test_model.py::test_model"
+DECODE_NS = (40_000, 41_000, 42_000)
+
+
+def rows(
+    *, prefill_ns: float = 300_000, decode_ns: tuple[float, ...] = DECODE_NS, prefix: str = "PERF_"
+) -> list[dict[str, str]]:
+    """Return loading, a prefill of two ops, and replays of a trace on two devices."""
+    found = [
+        op("Tilize", 900_000),
+        op("Tilize", 900_000, {"DEVICE ID": "1"}),
+        signpost(f"{prefix}PREFILL"),
+        op("Matmul", prefill_ns * 2 / 3),
+        op("Softmax", prefill_ns / 3),
+        signpost(f"{prefix}PREFILL_END"),
+        signpost(f"{prefix}DECODE_START"),
+    ]
+    for replay, ns in enumerate(decode_ns):
+        for device, slower in (("0", 0), ("1", 500)):
+            traced = {
+                "METAL TRACE ID": "1",
+                "METAL TRACE REPLAY SESSION ID": str(replay),
+                "DEVICE ID": device,
+            }
+            found += [op("Matmul", ns + slower, traced), op("Reshard", 5_000, traced)]
+    return [*found, signpost(f"{prefix}DECODE_STOP")]
+
+
+def write_capture(project: Project, found: list[dict[str, str]]) -> Path:
+    file = project.path / "capture.csv"
+    file.write_text(capture(*found))
+    return file
+
+
+@pytest.fixture
+def model(project: Project) -> Project:
+    project.write(test_model=MODEL.format(marker="", choice=""))
+    write_capture(project, rows())
+    assert project.pytest("--ttnn-perf-update=new").code == 0
+    return project
+
+
+def metrics_of(project: Project) -> dict[str, list[float]]:
+    metrics: dict[str, Any] = record_of(project)["tests"][TEST]["metrics"]
+    return {name: metric["samples"] for name, metric in metrics.items()}
+
+
+def test_each_region_is_a_metric_one_sample_per_step_on_the_slowest_device(model: Project) -> None:
+    metrics = metrics_of(model)
+
+    assert metrics["device_kernel_time.prefill"] == [300_000]
+    assert metrics["device_kernel_time.decode"] == [ns + 500 + 5_000 for ns in DECODE_NS]
+    assert (metrics["op_count.prefill"], metrics["op_count.decode"]) == ([2], [2])
+    assert metrics["device_kernel_time.outside"] == [900_000]
+    stored = model.stored()["test_model"]["metrics"]
+    assert "device_kernel_time.outside" not in stored
+
+
+def test_what_is_not_gated_is_named_with_its_size(model: Project) -> None:
+    ran = model.pytest("--ttnn-perf")
+
+    assert (
+        f"note {TEST}: device_kernel_time.outside: recorded, not gated: 900.0 µs in 1 op in no "
+        "region (loading, compilation, warm-up)"
+    ) in ran.text
+
+
+def test_a_slower_prefill_is_named_beside_a_decode_that_stayed(model: Project) -> None:
+    write_capture(model, rows(prefill_ns=600_000))
+
+    ran = model.pytest("--ttnn-perf")
+
+    assert (ran.code, counts_of(ran)) == (1, "1 failed")
+    failed = [name for name, outcome in outcomes(model, TEST).items() if outcome != "WITHIN"]
+    assert failed == ["device_kernel_time.prefill"]
+    assert (
+        "by op: prefill: +100.0 % (+300 us) = Matmul 1x1x1000x512 +200 us, "
+        "Softmax 1x1x1000x512 +100 us"
+    ) in ran.text
+
+
+def test_a_slower_decode_is_named_beside_a_prefill_that_stayed(model: Project) -> None:
+    write_capture(model, rows(decode_ns=tuple(ns + 10_000 for ns in DECODE_NS)))
+
+    ran = model.pytest("--ttnn-perf")
+
+    assert ran.code == 1
+    failed = [name for name, outcome in outcomes(model, TEST).items() if outcome != "WITHIN"]
+    assert failed == ["device_kernel_time.decode"]
+    assert "by op: decode: +21.5 % (+10.0 us) = Matmul 1x1x1000x512 +10.0 us" in ran.text
+
+
+def test_a_region_that_is_gone_has_no_data(model: Project) -> None:
+    write_capture(model, rows()[:6])
+
+    ran = model.pytest("--ttnn-perf")
+
+    assert ran.code == 1
+    assert outcomes(model, TEST)["device_kernel_time.decode"] == "NO_DATA"
+    assert outcomes(model, TEST)["device_kernel_time.prefill"] == "WITHIN"
+
+
+@pytest.mark.parametrize(
+    ("marker", "choice"),
+    [
+        ("region='decode'", ""),
+        ("", ", region='PERF_DECODE'"),
+        ("region='prefill'", ", start='PERF_DECODE_START', end='PERF_DECODE_STOP'"),
+        ("", ", start='PERF_DECODE_START'"),
+    ],
+)
+def test_a_test_is_about_the_region_that_it_asks_for(
+    project: Project, marker: str, choice: str
+) -> None:
+    project.write(test_model=MODEL.format(marker=marker, choice=choice))
+    write_capture(project, rows())
+
+    assert project.pytest("--ttnn-perf-update=new").code == 0
+
+    metrics = metrics_of(project)
+    assert metrics["device_kernel_time.decode"] == [ns + 500 + 5_000 for ns in DECODE_NS]
+    assert {name.partition(".")[2] for name in metrics} == {"decode"}
+
+
+@pytest.mark.parametrize(
+    ("choice", "why"),
+    [
+        ("region='decode'", "capture.csv has no region 'decode'; its regions: 'my_prefill'"),
+        (
+            "start='PERF_DECODE_START'",
+            "the capture has no signpost 'PERF_DECODE_START'; its signposts: 'MY_PREFILL', "
+            "'MY_PREFILL_END'",
+        ),
+    ],
+)
+def test_a_region_that_a_new_capture_lacks_has_no_data_by_name(
+    project: Project, choice: str, why: str
+) -> None:
+    project.write(test_model=MODEL.format(marker="", choice=f", {choice}"))
+    write_capture(project, rows())
+    assert project.pytest("--ttnn-perf-update=new").code == 0
+    write_capture(project, rows(prefix="MY_")[:6])
+
+    ran = project.pytest("--ttnn-perf")
+
+    assert ran.code == 1
+    assert outcomes(project, TEST) == {"device_kernel_time.decode": "NO_DATA"}
+    assert f"device_kernel_time.decode has no samples: {why}" in ran.text
+
+
+def test_signposts_of_what_has_none_are_refused(project: Project) -> None:
+    project.write(test_model=MODEL.format(marker="", choice=", start='PERF'"))
+    (project.path / "capture.csv").write_text('{"device_info": []}')
+
+    ran = project.pytest("--ttnn-perf")
+
+    assert ran.code == 1
+    assert "capture.csv: start and end are signposts of op tables, found" in ran.text
+
+
+def test_a_replay_takes_the_region_of_the_marker(project: Project) -> None:
+    project.write(test_model=MODEL.format(marker="region='prefill'", choice=""))
+    recorded = project.path / "recorded" / "test_model"
+    recorded.mkdir(parents=True)
+    (recorded / "test_model.csv").write_text(capture(*rows()))
+
+    ran = project.pytest("--ttnn-perf-update=new", "--ttnn-perf-replay=recorded")
+
+    assert ran.code == 0
+    assert metrics_of(project)["device_kernel_time.prefill"] == [300_000]
+    assert "device_kernel_time.decode" not in metrics_of(project)
+
+
+def test_two_regions_may_be_attached_apart(project: Project) -> None:
+    both = MODEL + '        ttnn_perf.attach("capture.csv", region="prefill")\n'
+    project.write(test_model=both.format(marker="", choice=", region='decode'"))
+    write_capture(project, rows())
+    assert project.pytest("--ttnn-perf-update=new").code == 0
+    write_capture(project, rows(prefill_ns=600_000))
+
+    ran = project.pytest("--ttnn-perf")
+
+    assert ran.code == 1
+    assert "by op: prefill: +100.0 % (+300 us) = Matmul" in ran.text
+
+
+@pytest.mark.parametrize("gate", ["{'op_count'}", "['op_count.decode']", "'op_count'"])
+def test_a_number_of_ops_fails_a_test_that_asks_for_it(project: Project, gate: str) -> None:
+    project.write(test_model=MODEL.format(marker=f"gate={gate}", choice=""))
+    found = rows()
+    write_capture(project, found)
+    assert project.pytest("--ttnn-perf-update=new").code == 0
+    # The second op of each replay as two that take as long.
+    split = [
+        each
+        for row in found
+        for each in (
+            [{**row, "DEVICE KERNEL DURATION [ns]": "2500"}] * 2
+            if row["OP CODE"] == "Reshard"
+            else [row]
+        )
+    ]
+    write_capture(project, split)
+
+    ran = project.pytest("--ttnn-perf")
+
+    assert ran.code == 1
+    assert f"REGRESSED {TEST}: op_count.decode 3, baseline 2" in ran.text
+    assert outcomes(project, TEST)["device_kernel_time.decode"] == "WITHIN"
+
+
+def test_gating_what_is_not_recorded_is_a_mistake(project: Project) -> None:
+    project.write(test_model=MODEL.format(marker="gate={'op_cuont'}", choice=""))
+    write_capture(project, rows())
+
+    ran = project.pytest("--ttnn-perf-update=new")
+
+    assert ran.code == 1
+    assert "gate names op_cuont, which the test did not record (recorded: " in ran.text
+
+
+@pytest.mark.parametrize(
+    ("marker", "expected"),
+    [
+        ("gate=3", 'gate: expected names of metrics, e.g. {"op_count"}, found 3'),
+        ("region=''", "region: expected the name of a region, e.g. \"decode\", found ''"),
+    ],
+)
+def test_wrong_keywords_are_refused(project: Project, marker: str, expected: str) -> None:
+    project.write(test_model=MODEL.format(marker=marker, choice=""))
+
+    ran = project.pytest("--ttnn-perf")
+
+    assert expected in refusal_of(ran)
