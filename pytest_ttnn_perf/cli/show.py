@@ -37,7 +37,7 @@ from pytest_ttnn_perf.records.observation import encode_run
 from pytest_ttnn_perf.records.ops import category_of
 from pytest_ttnn_perf.records.region import Basis
 from pytest_ttnn_perf.records.ttlang import TtlangLog
-from pytest_ttnn_perf.report.checklist import step_line
+from pytest_ttnn_perf.report.checklist import outside_lines, step_line
 from pytest_ttnn_perf.report.numbers import (
     Column,
     Columns,
@@ -168,9 +168,11 @@ def _step_times(table: OpTable) -> Iterator[StepTime]:
 
 
 def _notes(table: OpTable) -> Iterator[str]:
+    outside = regions_of(table).outside
     for time in _step_times(table):
-        if time.basis is not Basis.WHOLE:
+        if time.basis is not Basis.WHOLE or outside.ops:
             yield f"region {step_line(time)}"
+    yield from outside_lines(outside)
     totals = [f"{d}: {format_ns(ns)}" for d, ns in table.kernel_ns_by_device.items()]
     if totals:
         yield "kernel time by device: " + ", ".join(totals)

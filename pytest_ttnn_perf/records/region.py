@@ -21,6 +21,7 @@ class Basis(Enum):
     REPLAYS = "replay"
     WINDOW = "window"
     CALLS = "measured call"
+    REPEATS = "call"
     WHOLE = "whole capture"
 
 

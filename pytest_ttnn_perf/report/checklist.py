@@ -247,7 +247,7 @@ def checklist_listing(report: Checklist, *, hide_quiet: bool = True) -> Listing:
     regions = {time.region for time in report.regions}
     others = [one for one in shown_ones if one.region not in regions and one not in first]
     lines += _found_lines(others)
-    lines += _outside_lines(report.outside)
+    lines += outside_lines(report.outside)
     lines += [""] if lines else []
     lines += _hidden_lines([one for one in found if one not in shown_ones])
     lines += [*_quiet(findings), ""]
@@ -287,10 +287,11 @@ def step_line(time: StepTime) -> str:
     return f"{name}: {format_ns(time.step_ns)} in {counted(time.ops, 'op')}{steps}{on}"
 
 
-def _outside_lines(outside: Outside) -> Iterator[str]:
+def outside_lines(outside: Outside) -> Iterator[str]:
+    """Say how much is in no region."""
     if outside.ops:
         ops = counted(outside.ops, "op")
-        yield f"in no region: {format_ns(outside.kernel_ns)} in {ops} (loading, compilation)"
+        yield f"in no region: {format_ns(outside.kernel_ns)} in {ops} (loading, warm-up)"
 
 
 def _hidden_lines(findings: Sequence[Finding]) -> Iterator[str]:

@@ -66,7 +66,7 @@ def test_each_call_is_found_between_its_signposts(recorded: tuple[Rig, Ran]) -> 
     # One warm call, then three between signposts: what is outside them does not count.
     assert sampled(rig.metrics(DENSE), "tracy") == {
         "device_kernel_time": ("tracy", [6.5e6] * 3),
-        "op_count": ("tracy", [2] * 3),
+        "op_count": ("tracy", [2]),
         "device_kernel_time_matmul": ("tracy", [6e6] * 3),
         "device_kernel_time_elementwise": ("tracy", [5e5] * 3),
     }

@@ -67,16 +67,16 @@ def test_attributes_read_as_the_capture_reads_them(name: str) -> None:
 
 
 def test_ops_on_one_core() -> None:
-    # Norms of 19 rows, 24 tiles wide, of two encoders with 25 norms each.
+    # Norms of 19 rows, 24 tiles wide, in the second of two calls, which compiles nothing.
     norms = [
         float(row[KERNEL])
-        for row in device_rows(CLIP)
+        for row in device_rows(CLIP)[330:]
         if "LayerNorm" in row["OP CODE"] and row["CORE COUNT"] == "1"
     ]
     evidence = {each.subject: each.value for each in Ask("TTP305")(ops_of(CLIP)).evidence}
-    assert len(norms) == 50
+    assert len(norms) == 25
     saved = sum(time - max(time / 24, 5_000) for time in norms)
-    assert evidence["50 x LayerNorm 1x1x19x768 on 1 of 24 cores"] == pytest.approx(saved)
+    assert evidence["25 x LayerNorm 1x1x19x768 on 1 of 24 cores"] == pytest.approx(saved)
 
 
 @pytest.mark.parametrize(
@@ -171,12 +171,12 @@ def test_devices(name: str, exchanged: float, excess: float) -> None:
 
 
 def test_matmuls_without_a_program_config() -> None:
-    matmuls = [row for row in device_rows(CLIP) if "Matmul" in row["OP CODE"]]
+    matmuls = [row for row in device_rows(CLIP)[330:] if "Matmul" in row["OP CODE"]]
     without = [row for row in matmuls if "'program_config': 'std::nullopt'" in row["ATTRIBUTES"]]
-    assert (len(without), len(matmuls)) == (48, 192)
+    assert (len(without), len(matmuls)) == (24, 96)
     reason = Ask("TTP313")(ops_of(CLIP)).reason
     assert reason is not None
-    assert reason.startswith("without a program config, and slow: 48 of 192 matmuls, 967.6 µs")
+    assert reason.startswith("without a program config, and slow: 24 of 96 matmuls, 483.6 µs")
 
 
 @pytest.mark.parametrize(

@@ -137,7 +137,7 @@ def test_a_report_follows_weights_through_conversions() -> None:
         ("gemma_sliding_decode_final.csv", 5, {"BFLOAT8_B": 0.418, "BFLOAT4_B": 0.582}),
         ("north_mini_moe_rope_decode_b1_trace.csv", 6, {"BFLOAT8_B": 0.999, "BFLOAT16": 0.001}),
         ("qwen_27b_linear_incomplete_replays.csv", 5, {"BFLOAT4_B": 1.0}),
-        ("blackhole_clip_encoder.csv", 144, {"BFLOAT16": 1.0}),
+        ("blackhole_clip_encoder.csv", 72, {"BFLOAT16": 1.0}),
         ("rt_detr.csv", 136, {"BFLOAT16": 1.0}),
     ],
 )

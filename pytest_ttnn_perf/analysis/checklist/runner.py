@@ -253,8 +253,8 @@ def in_regions(subject: Subject) -> tuple[Subject, ...]:
     from pytest_ttnn_perf.analysis.ops.regions import region_table, regions_of
 
     table = subject.ops
-    regions = regions_of(table).regions
-    if not regions or regions[0].basis is Basis.WHOLE:
+    regions, outside = regions_of(table).regions, regions_of(table).outside
+    if not regions or (regions[0].basis is Basis.WHOLE and not outside.ops):
         return (subject,)
     return tuple(
         replace(subject, ops=region_table(table, region), region=region.name) for region in regions

@@ -12,6 +12,7 @@ from functools import wraps
 from typing import TYPE_CHECKING, Final, TypeVar
 
 from pytest_ttnn_perf._base.errors import UsageError
+from pytest_ttnn_perf.analysis.ops.calls import after_loading, repeated_calls
 from pytest_ttnn_perf.analysis.ops.windows import count_replays, measured_calls, replays_in
 from pytest_ttnn_perf.records.metric import median
 from pytest_ttnn_perf.records.region import (
@@ -62,9 +63,9 @@ def regions_of(table: OpTable) -> Regions:
     """Return the regions of a capture, and how much is in none of them.
 
     The replays of a trace are a region, called by the window that they run in: all of them, unless
-    the trace runs in several windows. So are the other ops in windows of one name, and, if there
-    are neither replays nor windows, all ops. Traces that are replayed in turns are one region, a
-    step of which has a replay of each.
+    the trace runs in several windows. So are the other ops in windows of one name, but for those
+    that warm up a trace, and, if there are neither replays nor windows, all ops after loading.
+    Traces that are replayed in turns are one region, a step of which has a replay of each.
     """
     scopes: dict[str, list[Window]] = defaultdict(list)
     for window in measured_calls(table):
@@ -79,15 +80,41 @@ def regions_of(table: OpTable) -> Regions:
             steps = (_merged(steps),)
         own = traces.pop(name, {})
         found += _of_traces(name, own)
-        if steps:
+        if steps and not _warms_up(table, steps, own):
             found.append(Region(_joined(name, _UNTRACED) if own else name, basis, steps))
     for others in traces.values():
         found += _of_traces("", others, alone=not scopes)
     if not found:
         everything = _by_device(table, range(len(table)))
-        found = [Region("", Basis.WHOLE, (everything,))] if everything else []
+        found = [_unmarked(table, everything)] if everything else []
     found.sort(key=lambda region: min(rows[0] for rows in region.steps[0].values()))
     return Regions(tuple(found), _outside(table, found))
+
+
+def _unmarked(table: OpTable, everything: Step) -> Region:
+    """Return the region of a capture that nothing marks."""
+    loaded = after_loading(table, everything)
+    calls = repeated_calls(table, loaded)
+    return Region("", Basis.WHOLE if calls == (loaded,) else Basis.REPEATS, calls)
+
+
+def _warms_up(table: OpTable, steps: Sequence[Step], traces: Traces) -> bool:
+    """Tell whether ops run all that a trace of their window does: its call before it is captured.
+
+    What else a window runs beside its replays, as the lookup of a token, is part of the step.
+    """
+    codes = [table.signatures[number].op for number in table.columns.signature]
+
+    def ran(step: Step, device: int) -> str:
+        return "".join(f"{codes[row]};" for row in step.get(device, ()))
+
+    return any(
+        ran(replay, device) in ran(step, device)
+        for replays in traces.values()
+        for replay in list(replays.values())[:1]
+        for step in steps
+        for device in replay
+    )
 
 
 def _joined(name: str, part: str) -> str:
@@ -236,9 +263,9 @@ def region_named(table: OpTable, name: str, file: str) -> Region:
 
 def region_table(table: OpTable, region: Region) -> OpTable:
     """Return the ops of a region alone, of all its steps."""
-    if region.basis is Basis.WHOLE:
-        return table
     rows = region.rows
+    if region.basis is Basis.WHOLE and len(rows) == len(table):
+        return table
     places = {row: at for at, row in enumerate(rows)}
     calls = (
         ()

@@ -92,11 +92,13 @@ class Work(NamedTuple):
     """What an op moves and computes; None where its operands do not tell.
 
     With ``at_most`` it reads a part of its operands, as of a cache, and bytes are an upper bound.
+    ``again_bytes`` of them are read though they were read before.
     """
 
     dram_bytes: float | None
     at_most: bool
     flops: float | None
+    again_bytes: float = 0.0
 
 
 class Roofline(NamedTuple):
@@ -128,10 +130,12 @@ class Roofline(NamedTuple):
 
     @property
     def least_ns(self) -> float | None:
-        """The least time, where both moving and computing are known."""
+        """The least time, reading all once, where both moving and computing are known."""
         if self.dram_fraction is None or self.compute_fraction is None:
             return None
-        return max(self.dram_ns or 0.0, self.compute_ns or 0.0)
+        moved = self.work.dram_bytes or 0.0
+        once = 1 - self.work.again_bytes / moved if moved else 1.0
+        return max((self.dram_ns or 0.0) * once, self.compute_ns or 0.0)
 
     @property
     def bound(self) -> Bound | None:
@@ -243,13 +247,36 @@ def work_of(signature: Signature, attributes: str = "") -> Work:
     if _LOOKUP.search(code) or _SLICE.search(code):
         moved = _picked_bytes(signature, looked_up=not _SLICE.search(code))
         return Work(moved, at_most=False, flops=None)
-    moved = sum(size_of(tensor) for tensor in operands if in_dram(tensor))
+    again = _again_bytes(signature, attributes)
+    moved = sum(size_of(tensor) for tensor in operands if in_dram(tensor)) + again
     at_most = (
         category_of(signature.op) is Category.COLLECTIVE
         or _PARTIAL.search(code) is not None
         or _reads_pages(signature)
     )
-    return Work(moved, at_most and moved > 0, _flops(signature, attributes))
+    return Work(moved, at_most and moved > 0, _flops(signature, attributes), again)
+
+
+#: A core computes its part of a matmul's output block by block, if the blocks are given.
+_PART: Final = re.compile(r"\b(per_core_[MN]|out_block_[hw])=(\d+)")
+
+
+def _again_bytes(signature: Signature, attributes: str) -> float:
+    """Return what a matmul reads once more for each block of the output after the first.
+
+    Block by block, a row of blocks needs all of the second operand, a column all of the first.
+    """
+    if "out_block_" not in attributes or category_of(signature.op) is not Category.MATMUL:
+        return 0.0
+    sizes = {name: int(size) for name, size in _PART.findall(attributes)}
+    rows = _blocks(sizes.get("per_core_M"), sizes.get("out_block_h"))
+    columns = _blocks(sizes.get("per_core_N"), sizes.get("out_block_w"))
+    operands = zip(signature.inputs, (columns, rows), strict=False)
+    return sum(size_of(tensor) * (blocks - 1) for tensor, blocks in operands if in_dram(tensor))
+
+
+def _blocks(whole: int | None, block: int | None) -> int:
+    return -(-whole // block) if whole and block else 1
 
 
 def _read(code: str, signature: Signature, attributes: str) -> tuple[Tensor, ...]:
