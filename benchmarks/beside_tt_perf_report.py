@@ -47,6 +47,10 @@ BOUNDS: Final = {"DRAM": "DRAM", "FLOP": "compute", "BOTH": "both", "SLOW": "slo
 MODELLED: Final = "only ours: it has no model of this op, or, of a convolution, none of its DRAM"
 ARCH: Final = "only theirs: the capture names no architecture, and it takes Wormhole"
 BLOCKS: Final = "block formats: 1.0625 and 0.5625 bytes per element, where it takes 1 and 0.5"
+AGAIN: Final = (
+    "a matmul that computes its output block by block (`out_block_h` below `per_core_M`) reads its "
+    "weights once for each row of blocks; it counts them once"
+)
 MORE: Final = "operands beyond two inputs and an output, such as a bias, which it leaves out"
 INNER: Final = "a convolution computes the inner dimension as its weights are padded"
 STALE: Final = "stale shapes: with them the op would be faster than the chip, so we say nothing"
@@ -202,6 +206,8 @@ def _dram_reason(table: OpTable, op: Op, ours: OpRow, theirs: float | None) -> s
     if board is None or not _equal(nominal / op.kernel_ns / board.dram_gb_s * 100, theirs):
         return UNEXPLAINED
     exact = sum(_elements(each) * BYTES[each.dtype] for each in three if in_dram(each))
+    if work_of(op.signature, op.attributes).again_bytes:
+        return AGAIN
     if _equal(exact, ours.dram_bytes or 0.0):
         return BLOCKS
     every = [each for each in (*op.signature.inputs, *op.signature.outputs) if in_dram(each)]
