@@ -41,6 +41,8 @@ _L1_BYTES: Final = 1.4e6
 #: What L1 takes of the time of DRAM: all cores read their own at once.
 _L1_TIME: Final = 0.1
 _CACHE: Final = re.compile(r"cache", re.IGNORECASE)
+#: An op that uses less of the bandwidth than this waits for something else.
+_LIMITED_FROM: Final = 0.4
 _BOUND_BY_COMPUTE: Final = frozenset({Bound.COMPUTE, Bound.BOTH})
 
 
@@ -70,7 +72,8 @@ def hot_data_in_dram(
 
     ## What it saves
     The bytes written and read, by the peak bandwidth of DRAM, less a tenth, which L1 takes. Nothing
-    of ops that are bound by computing, nor of conversions, which TTP203 and TTP302 remove.
+    of ops that use less than 40 % of that bandwidth, which something else holds up, of those that
+    are bound by computing, nor of conversions, which TTP203 and TTP302 remove.
 
     ## When it is no problem
     Tensors that are larger than a tenth of all L1 stay in DRAM, and do not count. Those that are
@@ -97,8 +100,8 @@ def hot_data_in_dram(
     moved: dict[int, float] = {}
     for row, written, read in passed:
         line = lines[row]
-        free = not line.stale and not line.work.at_most and line.bound not in _BOUND_BY_COMPUTE
-        if free and not is_conversion(step.signatures[step.columns.signature[row]].op):
+        waits = (line.dram_fraction or 0.0) >= _LIMITED_FROM and line.bound not in _BOUND_BY_COMPUTE
+        if waits and not is_conversion(step.signatures[step.columns.signature[row]].op):
             sizes = (size_of(each) for each in (*written, *read) if in_dram(each))
             moved[row] = sum(size for size in sizes if size <= most)
     saved = {
