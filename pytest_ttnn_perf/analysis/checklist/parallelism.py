@@ -164,9 +164,8 @@ def few_cores(
     cores are clearly faster.
     """
     available, board = available_cores(step, report), board_of(step)
-    sharded = {
-        each.row: dram_sharded_ns(each, board) for each in (matmuls_of(step) if board else ())
-    }
+    matmuls = () if board is None else matmuls_of(step)
+    sharded = {each.row: dram_sharded_ns(each, board) for each in matmuls if board is not None}
     found: dict[int, OnCores] = {}
     for each in ops_on_cores(step, available, shortest_us=shortest_us):
         few = each.part < used or each.interleaved
@@ -290,8 +289,8 @@ def _spread_matmul(op: Op) -> Spread | None:
     batched = second is not None and prod(second.padded[:-2]) > 1
     beside = 0.0 if batched or second is None else _BESIDE_NS
     if not batched and rows < _grid_rows(op):
-        return Spread(columns, beside or LAUNCH_NS, Remedy.ONE_D)
-    return Spread(_tiles(given), beside or LAUNCH_NS, Remedy.GRID)
+        return Spread(columns, LAUNCH_NS, Remedy.ONE_D, beside)
+    return Spread(_tiles(given), LAUNCH_NS, Remedy.GRID, beside)
 
 
 def _grid_rows(op: Op) -> int:

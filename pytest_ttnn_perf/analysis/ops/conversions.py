@@ -86,6 +86,16 @@ def neighbours(
     )
 
 
+def producers(at: int, signature_at: Callable[[int], Signature]) -> list[int]:
+    """Return the places of the ops that made what an op takes, by what these tensors look like."""
+    before = range(at - 1, max(-1, at - 1 - _NEAR), -1)
+    found = (
+        _nearest(before, (tensor,), lambda place: signature_at(place).outputs)
+        for tensor in signature_at(at).inputs
+    )
+    return [place for place in found if place is not None]
+
+
 def without_producer(signatures: Sequence[Signature]) -> list[bool]:
     """Tell of each op of a step whether no op before it made what it takes first.
 

@@ -61,11 +61,11 @@ def unused_cores(
     `rotary_embedding_llama` on inputs that are sharded by height.
 
     ## What it saves
-    Time × (1 − cores ÷ possible cores), but no op gets shorter than 2 µs, a matmul than 5 µs, a
-    norm than 7 µs and 2.5 µs for moves to shards, a RotaryEmbedding than 5 µs, and none than
-    reading its operands takes at 75 % of the DRAM bandwidth, or 60 % with weights of a block format
-    that are interleaved. Of an elementwise op on the shards of its neighbours, two reshards of 2 µs
-    are subtracted.
+    Time × (1 − cores ÷ possible cores), but no op gets shorter than 2 µs, a norm than 7 µs and
+    2.5 µs for moves to shards, a RotaryEmbedding than 5 µs, and none than reading its operands
+    takes at 75 % of the DRAM bandwidth, or 60 % with weights of a block format that are
+    interleaved. A matmul takes 5 µs beside that. Of an elementwise op on the shards of its
+    neighbours, two reshards of 2 µs are subtracted.
 
     ## When it is no problem
     Small tensors have too few tiles for all cores, which the rule takes into account. Not counted

@@ -45,6 +45,7 @@ _SLOW_NS: Final = 15.0
 _IN_TILES_NS: Final = 7.0
 #: How many ops before a search are looked at, to see where its rows come from.
 _FAR: Final = 12
+_SAMPLES: Final = re.compile(r"^(?:ArgMax|TopK|Sampling|Sort)$")
 _PLACES: Final = re.compile(r"^(?:ArgMax|TopK)$")
 _IN_TWO_STEPS: Final = (
     "search in two steps: shard by width, so that each core has a part of each row, then search "
@@ -128,13 +129,14 @@ def slow_searches(
                 slow[row] = found
     took = sum(judged[row].op.kernel_ns for row in slow)
     saved = {row: each.saved_ns for row, each in slow.items()}
-    takes = "takes" if len(slow) == 1 else "take"
+    searching = (
+        "1 search along rows takes" if len(slow) == 1 else f"{len(slow)} searches along rows take"
+    )
     return check_savings(
         step,
         saved,
         share,
-        sentence=f"{counted(len(slow), 'search')} along rows {takes} {microseconds(took)}"
-        + _sampling(step, ops, slow, sampling.value),
+        sentence=f"{searching} {microseconds(took)}" + _sampling(step, ops, slow, sampling.value),
         arithmetic=f"{microseconds(took)} → {microseconds(took - sum(saved.values()))}: on all "
         "cores, in tiles, without padding and once",
         name=lambda placed: f"{op_name(placed.op)} {slow[placed.row].why}",
@@ -210,7 +212,8 @@ def _sampling(step: OpTable, ops: Sequence[Placed], slow: Mapping[int, _Slow], l
         at for at, (_, op) in enumerate(ops) if category_of(op.signature.op) is Category.MATMUL
     ]
     tail = ops[products[-1] + 1 :] if products else ()
-    if not any(row in slow for row, _ in tail):
+    samples = any(_SAMPLES.search(short_code(op.signature.op)) for _, op in tail)
+    if not samples or not any(row in slow for row, _ in tail):
         return ""
     part = sum(op.kernel_ns for _, op in tail) / (step_ns(step) or 1.0)
     return f"; sampling is {percent(part)} of a step" if part > limit else ""

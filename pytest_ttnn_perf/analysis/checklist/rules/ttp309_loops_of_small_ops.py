@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from statistics import median
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from pytest_ttnn_perf._base.text import counted, percent
@@ -113,7 +112,7 @@ def _loops(step: OpTable, least_runs: float) -> Iterator[_Loop]:
     for layers in find_layers(kinds):
         if layers.length <= _LONGEST_BLOCK and layers.times >= least_runs:
             loop = _Loop(ops[layers.start : layers.stop], layers.length)
-            if median(op.kernel_ns for _, op in loop.ops) <= _SMALL_NS:
+            if max(op.kernel_ns for _, op in loop.ops[: loop.block]) <= _SMALL_NS:
                 yield loop
 
 
