@@ -52,10 +52,10 @@ def test_an_input_of_the_host_has_to_be_converted_unless_that_is_slow() -> None:
             op("Unary", [tiles], [tiles], ns=5e4),
         )
 
-    assert ask(ops=with_input(80_000.0)) == LIMIT.clean(0.0)
-    slow = with_input(100_000.0)
+    assert ask(ops=with_input(200_000.0)) == LIMIT.clean(0.0)
+    slow = with_input(210_000.0)
     assert (ask(ops=slow).reason or "").endswith(", 1 slow input conversion among them")
-    assert ask.saving(ops=slow).ns == pytest.approx(60_000)
+    assert ask.saving(ops=slow).ns == pytest.approx(150_000)
     assert (ask.fix(ops=slow) or "").startswith("Convert inputs on the host")
 
 

@@ -84,13 +84,13 @@ def test_an_input_of_the_host_has_to_be_rearranged_unless_that_is_slow() -> None
         permute = op("PermuteDeviceOperation", [rows], [rows], ns=ns)
         return table(op("Matmul", [INPUT], [INPUT], ns=5e4), permute, op("Matmul", ns=5e4))
 
-    assert ask(ops=with_input(80_000.0)) == LIMIT.clean(0.0)
-    answer = ask(ops=with_input(100_000.0))
+    assert ask(ops=with_input(200_000.0)) == LIMIT.clean(0.0)
+    answer = ask(ops=with_input(300_000.0))
     assert answer.reason == (
-        "30.0 % of a step only rearranges data, in 1 op, 1 slow input conversion among them"
+        "60.0 % of a step only rearranges data, in 1 op, 1 slow input conversion among them"
     )
     assert answer.evidence[0].subject == "Permute 1x1x1200x1200, a slow input conversion"
-    assert answer.evidence[0].value == pytest.approx(100_000 - 2 * 20_000)
+    assert answer.evidence[0].value == pytest.approx(300_000 - 3 * 20_000)
 
 
 @pytest.mark.parametrize(

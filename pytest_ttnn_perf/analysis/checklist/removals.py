@@ -28,12 +28,12 @@ if TYPE_CHECKING:
 #: The bandwidth of DRAM where a capture does not name its chip: that of the slowest.
 _SLOWEST_GB_S: Final = 288.0
 #: What brings an input in shape is far too slow from so many times its bytes by the bandwidth on:
-#: real conversions of whole tensors take 1.2 to 2.5 times.
-_FAR_ABOVE: Final = 4.0
+#: real moves and conversions of whole tensors take 1 to 3 times, those that also pad 5 to 10.
+_FAR_ABOVE: Final = 10.0
 #: And from so long on: shorter ones are mostly launching.
 _SHORT_NS: Final = 20_000.0
 #: What such an op could take, of its bytes by the bandwidth.
-_REACHABLE: Final = 2.0
+_REACHABLE: Final = 3.0
 _SLOW_INPUT, _SLOW_OUTPUT = "slow input conversion", "slow output conversion"
 
 
@@ -64,7 +64,9 @@ def removable(step: OpTable, is_one: Callable[[Signature], bool]) -> Mapping[int
         if row not in arrives and 0 < at < len(ops) - 1:
             found[row] = Removal(op.kernel_ns)
             continue
-        moved = sum(map(size_of, (*op.signature.inputs[:1], *op.signature.outputs))) / bandwidth
+        read = sum(map(size_of, op.signature.inputs[:1]))
+        # What it gives is as large where a capture does not tell.
+        moved = (read + (sum(map(size_of, op.signature.outputs)) or read)) / bandwidth
         if op.kernel_ns > max(_FAR_ABOVE * moved, _SHORT_NS) and moved:
             left = max(_REACHABLE * moved, LAUNCH_NS)
             is_last = row not in arrives and at == len(ops) - 1 > 0

@@ -99,13 +99,14 @@ def producers(at: int, signature_at: Callable[[int], Signature]) -> list[int]:
 def without_producer(signatures: Sequence[Signature]) -> list[bool]:
     """Tell of each op of a step whether no op before it made what it takes first.
 
-    That is what comes from the host, or was there before the step: inputs, weights, tables.
+    That is what comes from the host, or was there before the step: inputs, weights, tables. Where a
+    capture does not tell what ops give, it is not known, and not said of any.
     """
     made: set[tuple[int, str, str, str]] = set()
     found = []
-    for signature in signatures:
+    for at, signature in enumerate(signatures):
         first = signature.inputs[:1]
-        found.append(bool(first) and _format(first[0]) not in made)
+        found.append(bool(first) and bool(made or at == 0) and _format(first[0]) not in made)
         made.update(map(_format, signature.outputs))
     return found
 

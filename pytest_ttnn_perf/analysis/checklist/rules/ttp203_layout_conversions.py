@@ -51,11 +51,11 @@ def layout_conversions(
 
     ## What it saves
     The time of the conversions and, inside replays, the gaps before them. Of a slow conversion of
-    an input, its time less twice its bytes by the bandwidth of DRAM.
+    an input, its time less three times its bytes by the bandwidth of DRAM.
 
     ## When it is no problem
     What comes row-major from the host has to be converted once, and so has what a step begins and
-    ends with: not counted, unless it takes more than four times its bytes by the bandwidth of DRAM.
+    ends with: not counted, unless it takes more than ten times its bytes by the bandwidth of DRAM.
 
     ## Where it looks
     OP CODE and the kernel time of the op table, on the slowest device. Without a table, the layouts

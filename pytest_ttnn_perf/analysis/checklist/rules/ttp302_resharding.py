@@ -58,7 +58,7 @@ def resharding(
     ## When it is no problem
     Where one op needs another sharding to be fast, the move may cost less than it saves. What comes
     row-major from the host, and what a step begins and ends with, has to be moved: it is counted
-    only where it takes more than four times its bytes by the bandwidth of DRAM.
+    only where it takes more than ten times its bytes by the bandwidth of DRAM.
 
     ## Where it looks
     OP CODE, the memory of inputs and outputs and the kernel time of the op table, on the slowest

@@ -63,7 +63,7 @@ def data_movement(
     Models that rearrange by design, such as windows in attention. Count what is left after each
     change. A concat that uses half of the bandwidth of DRAM or more does not count: two tensors
     have to become one. Nor does what rearranges an input from the host, or begins or ends a step,
-    unless it takes more than four times its bytes by the bandwidth of DRAM.
+    unless it takes more than ten times its bytes by the bandwidth of DRAM.
 
     ## Where it looks
     OP CODE and the kernel time of the op table, on the slowest device.
