@@ -141,7 +141,7 @@ def test_on_the_shards_of_neighbours_more_shards_cost_two_moves() -> None:
     shards = WIDE._replace(memory="L1_WIDTH_SHARDED")
     silu = op("Unary", [shards], [shards], ns=16_000.0, cores=64, attributes=ON_EIGHT)
     assert ask.saving(ops=table(silu)).ns == 16_000 - 2_000 - 4_000
-    assert (ask.fix(ops=table(silu)) or "").startswith("Elementwise ops on the shards of their")
+    assert (ask.fix(ops=table(silu)) or "").startswith("Activations on the shards of their")
     short = silu._replace(kernel_ns=7_000.0)
     assert ask(ops=table(REST, short)) == LIMIT.clean(0.0)
 

@@ -57,7 +57,7 @@ def test_inside_a_replay_the_gaps_before_ops_go_with_them() -> None:
     rows = (traced("Matmul", 9_000.0), traced("Slice", 2_000.0), traced("Matmul", 9_000.0))
     assert ask.saving(ops=table(*rows)) == (
         2_900.0,
-        "the time of 1 op: 2.0 µs and 0.9 µs of gaps before them",
+        "the time of 1 op: 2.0 µs and 0.9 µs of the gap before it",
     )
     outside = table(*(row._replace(trace=None, replay=None) for row in rows))
     assert ask.saving(ops=outside).ns == 2_000.0

@@ -73,8 +73,12 @@ class Remedy(Enum):
     CORE_GRID = "group norms: a larger `core_grid`"
     SHARDS = "cut the memory config into more shards"
     FUSE = (
-        "elementwise ops on the shards of their neighbours: fuse them into the matmul "
-        "(`fused_activation`) or the multiply beside them, or give all of them more shards"
+        "activations on the shards of their neighbours: fuse them into the matmul "
+        "(`fused_activation`) or the multiply beside them"
+    )
+    NEIGHBOURS = (
+        "elementwise ops on the shards of their neighbours: give all of them more shards, as a "
+        "reshard for one alone costs about 2 µs"
     )
     ROTARY = "RotaryEmbedding: `rotary_embedding_llama` on inputs that are sharded by height"
     MULTICORE = "conversions: `use_multicore=True`"
@@ -266,7 +270,9 @@ def _spread_elementwise(op: Op) -> Spread | None:
     tiles = max(map(_tiles, op.signature.outputs))
     ends = (op.signature.inputs[0], op.signature.outputs[0])
     if all(_SHARDED_L1.search(tensor.memory) for tensor in ends):
-        return Spread(tiles, LAUNCH_NS, Remedy.FUSE, _RESHARDS_NS)
+        alone = short_code(op.signature.op).startswith("Unary")
+        remedy = Remedy.FUSE if alone else Remedy.NEIGHBOURS
+        return Spread(tiles, LAUNCH_NS, remedy, _RESHARDS_NS)
     return Spread(tiles, LAUNCH_NS, Remedy.SHARDS)
 
 
@@ -288,12 +294,12 @@ def _spread_matmul(op: Op) -> Spread | None:
     columns = _tiles(given) // rows
     batched = second is not None and prod(second.padded[:-2]) > 1
     beside = 0.0 if batched or second is None else _BESIDE_NS
-    if not batched and rows < _grid_rows(op):
+    if not batched and rows < grid_rows(op):
         return Spread(columns, LAUNCH_NS, Remedy.ONE_D, beside)
     return Spread(_tiles(given), LAUNCH_NS, Remedy.GRID, beside)
 
 
-def _grid_rows(op: Op) -> int:
+def grid_rows(op: Op) -> int:
     """Return the rows of cores of a 2D program config; 2 without a config, 0 for any other.
 
     Each takes at least a row of tiles: with fewer of these the others are idle.

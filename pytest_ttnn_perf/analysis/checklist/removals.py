@@ -105,6 +105,14 @@ def launch_gaps_ns(step: OpTable, rows: Iterable[int]) -> float:
     return sum(min(max(gap, 0.0), LAUNCH_NS) for gap in gaps)
 
 
+def gaps_text(gaps_ns: float, ops: int) -> str:
+    """Return what the gaps before some ops add to their time, in words; "" for nothing."""
+    if not gaps_ns:
+        return ""
+    before = "the gap before it" if ops == 1 else "the gaps before them"
+    return f" and {microseconds(gaps_ns)} of {before}"
+
+
 def check_removals(
     step: OpTable,
     found: Mapping[int, Removal],
@@ -118,10 +126,10 @@ def check_removals(
     saved = {row: each.saved_ns for row, each in found.items()}
     gaps = launch_gaps_ns(step, (row for row, each in found.items() if not each.slow))
     slow = Counter(each.slow for each in found.values() if each.slow)
-    told = "".join(f", {counted(slow[kind], kind)} among them" for kind in slow)
-    launched = f" and {microseconds(gaps)} of gaps before them" if gaps else ""
-    took = microseconds(sum(saved.values()))
-    arithmetic = f"the time of {counted(len(found), noun)}: {took}{launched}"
+    kinds = " and ".join(counted(slow[kind], kind) for kind in slow)
+    told = f", {kinds} among them" if kinds else ""
+    took = microseconds(sum(saved.values())) + gaps_text(gaps, len(found))
+    arithmetic = f"the time of {counted(len(found), noun)}: {took}"
 
     def named(placed: Placed) -> str:
         text = name(placed)

@@ -24,6 +24,8 @@ from pytest_ttnn_perf.analysis.ops.roofline import board_of
 from pytest_ttnn_perf.records.finding import Input, Severity
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from pytest_ttnn_perf.analysis.checklist.parallelism import OnCores
     from pytest_ttnn_perf.records.ops import OpTable
     from pytest_ttnn_perf.records.ttnn_report import Report
@@ -99,11 +101,15 @@ def unused_cores(
         saved,
         share,
         sentence=f"{microseconds(took)} of a step in {counted(len(few), 'op')} that {use} less "
-        f"than {percent(used.value)} of the cores {they} could",
+        f"than {percent(used.value)} of the cores {they} could{_or_not_sharded(few.values())}",
         arithmetic=f"time × cores ÷ possible cores, or what each takes at least: "
         f"{microseconds(took)} → {microseconds(took - sum(saved.values()))}",
         name=lambda placed: f"{op_name(placed.op)} {few[placed.row].cores_text}",
     ).with_fix(advice_for(((_advice(each, step), each.saved_ns) for each in few.values()), most=3))
+
+
+def _or_not_sharded(few: Iterable[OnCores]) -> str:
+    return ", or are not sharded" if any(each.interleaved for each in few) else ""
 
 
 def _advice(each: OnCores, step: OpTable) -> str:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from pytest_ttnn_perf._base.text import counted, percent
 from pytest_ttnn_perf.analysis.checklist.op_times import heaviest_numbers
-from pytest_ttnn_perf.analysis.checklist.removals import launch_gaps_ns
+from pytest_ttnn_perf.analysis.checklist.removals import gaps_text, launch_gaps_ns
 from pytest_ttnn_perf.analysis.checklist.rule import Answer, Limit, rule
 from pytest_ttnn_perf.analysis.checklist.savings import (
     LAUNCH_NS,
@@ -90,7 +90,6 @@ def loops_of_small_ops(
     whole = step_ns(step)
     took = sum(loop.took_ns for loop in loops)
     gaps = launch_gaps_ns(step, saved)
-    launched = f" and {microseconds(gaps)} of gaps before them" if gaps else ""
     count = counted(sum(len(loop.ops) for loop in loops), "op")
     return share.at_most(
         sum(saved.values()) / whole if whole else 0.0,
@@ -100,7 +99,7 @@ def loops_of_small_ops(
     ).saving(
         saved,
         f"up to 2 µs for each op but those of the first turn: "
-        f"{microseconds(sum(saved.values()))}{launched}",
+        f"{microseconds(sum(saved.values()))}{gaps_text(gaps, len(saved))}",
         waiting_ns=gaps,
     )
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 from pytest_ttnn_perf._base.text import counted, percent
 from pytest_ttnn_perf.analysis.checklist.matmul_and_conv import setting
 from pytest_ttnn_perf.analysis.checklist.op_times import op_name
-from pytest_ttnn_perf.analysis.checklist.removals import advice_for, launch_gaps_ns
+from pytest_ttnn_perf.analysis.checklist.removals import advice_for, gaps_text, launch_gaps_ns
 from pytest_ttnn_perf.analysis.checklist.rule import Answer, Limit, rule
 from pytest_ttnn_perf.analysis.checklist.savings import (
     WORTH,
@@ -78,17 +78,15 @@ def unfused_activations(step: OpTable, *, share: Limit = Limit(0.02, "of a step"
     saved = {row: op.kernel_ns for row, op in ops if row in advice}
     took, gaps = sum(saved.values()), launch_gaps_ns(step, saved)
     time = percent(took / (step_ns(step) or 1.0))
-    launched = f" and {microseconds(gaps)} of gaps before them" if gaps else ""
-    arithmetic = (
-        f"at most the time of {counted(len(saved), 'activation')}: {microseconds(took)}{launched}"
-    )
+    activations = counted(len(saved), "activation")
+    beside = gaps_text(gaps, len(saved))
+    arithmetic = f"at most the time of {activations}: {microseconds(took)}{beside}"
     return (
         check_savings(
             step,
             saved,
             share,
-            sentence=f"{time} of a step goes into {counted(len(saved), 'activation')} that the op "
-            "beside could compute",
+            sentence=f"{time} of a step goes into {activations} that the op beside could compute",
             arithmetic=arithmetic,
             name=lambda placed: op_name(placed.op),
         )

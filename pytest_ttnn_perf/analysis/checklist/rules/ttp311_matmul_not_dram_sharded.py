@@ -8,7 +8,12 @@ from pytest_ttnn_perf._base.text import counted, percent
 from pytest_ttnn_perf.analysis.checklist.matmul_and_conv import (
     NO_MATMULS,
 )
-from pytest_ttnn_perf.analysis.checklist.parallelism import few_cores
+from pytest_ttnn_perf.analysis.checklist.parallelism import (
+    USED,
+    available_cores,
+    few_cores,
+    ops_on_cores,
+)
 from pytest_ttnn_perf.analysis.checklist.products import (
     COMPUTE_AT,
     READ_AT,
@@ -91,10 +96,17 @@ def matmul_not_dram_sharded(
         "bandwidth, without a DRAM-sharded program config",
         arithmetic=f"{microseconds(took)} − {microseconds(least)}: {percent(READ_AT)} of "
         f"{board.dram_gb_s:g} GB/s or {percent(COMPUTE_AT)} of {board.dram_banks} cores, and 5 µs",
-    ).with_fix(_advice(slow))
+    ).with_fix(_advice(slow, on_few=_on_few(step, report, slow)))
 
 
-def _advice(slow: Sequence[Product]) -> str:
+def _on_few(step: OpTable, report: Report | None, slow: Sequence[Product]) -> bool:
+    """Tell whether most of these matmuls run on few cores: more of them are the second best."""
+    cores = ops_on_cores(step, available_cores(step, report), shortest_us=0.0)
+    few = {each.row for each in cores if each.part < USED}
+    return sum(each.row in few for each in slow) * 2 > len(slow)
+
+
+def _advice(slow: Sequence[Product], *, on_few: bool) -> str:
     """Return what is missing: the weights in place, a program config, an input in L1, LoFi."""
     weights = [each.weights for each in slow if each.weights is not None]
     placed = [each for each in weights if "SHARDED" in each.memory]
@@ -110,4 +122,6 @@ def _advice(slow: Sequence[Product]) -> str:
         text += ", with LoFi instead of the fidelity they have"
     if placed and len(placed) == len(weights):
         text += ": the weights are sharded for it already"
+    if on_few:
+        text += "; more cores alone (TTP305) gain nearly as much"
     return f"{text[0].upper()}{text[1:]}."

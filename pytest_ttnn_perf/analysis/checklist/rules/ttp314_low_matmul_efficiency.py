@@ -13,7 +13,7 @@ from pytest_ttnn_perf.analysis.checklist.matmul_and_conv import (
     program_config,
 )
 from pytest_ttnn_perf.analysis.checklist.operands import shape_text
-from pytest_ttnn_perf.analysis.checklist.parallelism import few_cores
+from pytest_ttnn_perf.analysis.checklist.parallelism import few_cores, grid_rows
 from pytest_ttnn_perf.analysis.checklist.products import (
     best_known,
     gains_from_dram_sharding,
@@ -147,6 +147,8 @@ def _without_batch(matmul: Product) -> str:
 def _advice(matmul: Product) -> str:
     first, config = matmul.first, program_config(matmul.op) or ""
     rows = prod(first.padded[:-1]) if first is not None else 0
+    if rows and rows // TILE_ROWS < grid_rows(matmul.op):
+        return "a 1D program config (`mcast_in0=True`): few rows leave rows of a 2D grid idle"
     if "1D" in config and rows >= _MANY_ROWS * TILE_ROWS:
         return "a 2D program config instead of a 1D one, for so many rows"
     if first is not None and in_dram(first):
