@@ -371,7 +371,7 @@ PARTS: Final = """\
 The same for what is no single matmul: ops of one step, before and after. That TTP203 and TTP307
 agree says that what they name could go, and no more: they promise its time. The later OFT samples
 features in another way, and the older capture does not name its chip; norms of the same shape take
-as long in both. Some figures come from these captures, and so agree with them: that norms take 5 µs
+as long in both. Some figures come from these captures, and so agree with them: that norms take 7 µs
 at least (TTP305), that collectives take 10 µs however little they exchange (TTP703), and what norms
 save in tiles (TTP201, which therefore stands in no table).
 

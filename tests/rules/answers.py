@@ -60,6 +60,12 @@ class Ask:
         (finding,) = run_rules([rule], replace(subject, **parts))
         return Saved(finding.saving_ns, finding.arithmetic)
 
+    def fix(self, subject: Subject = NOTHING, **parts: Any) -> str | None:
+        """Return what it says is to be done."""
+        rule = rule_of(self.code).with_limits(**self.limits)
+        (finding,) = run_rules([rule], replace(subject, **parts))
+        return finding.fix
+
     def with_limits(self, **limits: float) -> Ask:
         """Return the same with limits that a user sets."""
         return replace(self, limits={**self.limits, **limits})

@@ -254,8 +254,8 @@ def test_bottlenecks() -> None:
         ),
     )
     assert found.notes[0] == (
-        "underutilised cores: 1 op of 90.0 µs on less than 50.0 % of the cores that they have "
-        "work for"
+        "underutilised cores: 90.0 µs of a step in 1 op that uses less than 50.0 % of the cores it "
+        "could"
     )
 
 

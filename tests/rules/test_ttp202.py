@@ -1,11 +1,18 @@
 from __future__ import annotations
 
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
 import pytest
 
 from pytest_ttnn_perf.analysis.checklist.operands import NO_OPERANDS
+from pytest_ttnn_perf.records.ttnn_report import Edge
 from tests.rules.answers import Ask, Evidence, limit, not_applicable, not_measured
 from tests.rules.reports import Operation, record, report
 from tests.rules.tables import Op, op, table, tensor
+
+if TYPE_CHECKING:
+    from pytest_ttnn_perf.analysis.checklist.rule import Answer
 
 ask = Ask("TTP202")
 FULL = tensor(1, 1, 32, 64)
@@ -25,11 +32,30 @@ def test_single_rows_that_could_be_one_matrix() -> None:
     saved = 80_000 * 31 / 32
     answer = ask(ops=ops)
     assert answer.reason == (
-        "2 ops on single rows, each in tiles of its own: 96.9 % of these are not needed"
+        "96.9 % of the tiles of 2 ops on single rows or narrow columns are not needed"
     )
     assert answer.value == pytest.approx(saved / 100_000)
     assert answer.evidence[0] == Evidence("Matmul 1x32x1x64 → 32x64", 58_125.0, "ns", 0.58125)
     assert ask.saving(ops=ops) == (saved, "that part of 80.0 µs: 77.5 µs")
+
+
+def test_a_narrow_last_extent_where_another_would_fill_tiles() -> None:
+    narrow = tensor(1, 32, 1024, 32, logical=(1, 32, 1024, 4))
+    ops = table(op("UnaryDeviceOperation", [narrow], [narrow], ns=80_000.0))
+    answer = ask(ops=ops)
+    assert answer.evidence[0].subject == "Unary 1x32x1024x4 → 1x32x4x1024"
+    assert answer.value == pytest.approx(7 / 8)
+    assert (ask.fix(ops=ops) or "").startswith("Bring a longer extent last")
+    assert (ask.fix(ops=table(op("Unary", [APART], [APART]))) or "").startswith("Lay single rows")
+
+
+def test_images_have_their_channels_last() -> None:
+    image = tensor(1, 640, 640, 32, logical=(1, 640, 640, 3))
+    tilize = op("TilizeWithValPaddingDeviceOperation", [image], [image])
+    conv = op("Conv2dDeviceOperation", [FULL, FULL], [FULL])
+    assert ask(ops=table(tilize, conv)) == STEP.clean(0.0)
+    sliced = op("PaddedSliceDeviceOperation", [image], [image])
+    assert ask(ops=table(sliced)) == STEP.clean(0.0)
 
 
 @pytest.mark.parametrize(
@@ -65,14 +91,26 @@ def test_a_capture_without_logical_shapes() -> None:
     assert answer == not_measured("the capture tells no logical shapes")
 
 
-def test_a_report_is_rounded_up_to_tiles() -> None:
-    call = Operation(1, "ttnn.relu", inputs=(1,))
-    answer = ask(report=report([call], [record(1, 50, 100)]))
-    extra = (64 * 128 - 5000) / 5000
-    assert (answer.value, answer.evidence) == (
-        extra,
-        (Evidence("ttnn.relu 50x100: 50 → 32 or 64, 100 → 96 or 128", 1.0, "of the padding"),),
-    )
+def of_report(rows: int, columns: int) -> Answer:
+    """Ask about what one operation makes and another reads, beside a bias that none made."""
+    made, bias = record(1, rows, columns), record(2, 1, columns)
+    first = Operation(1, "ttnn.linear", inputs=(2,), outputs=(1,), device_operations=("Matmul",))
+    then = Operation(2, "ttnn.relu", inputs=(1,), device_operations=("Unary",))
+    edges = (Edge(1, 1, 2),)
+    return ask(report=replace(report([first, then], [made, bias]), edges=edges))
+
+
+def test_the_activations_of_a_report_are_rounded_up_to_tiles() -> None:
+    extra = (64 * 8032 - 33 * 8010) / (33 * 8010)
+    answer = of_report(33, 8010)
+    assert answer.value == pytest.approx(extra)
+    assert [each.subject for each in answer.evidence] == [
+        "ttnn.relu 33x8010: 33 → 64, 8010 → 8032"  # never fewer: the elements are there
+    ]
+
+
+def test_a_little_padding_of_a_report_is_no_advice() -> None:
+    assert of_report(50, 100).value == 0.0
 
 
 def test_a_capture_without_operands() -> None:

@@ -6,7 +6,7 @@ import pytest
 
 from tests.rules.answers import Ask, Evidence, limit
 from tests.rules.reports import Operation, record, report
-from tests.rules.tables import op, table, tensor
+from tests.rules.tables import OpTable, op, table, tensor
 
 ask = Ask("TTP203")
 LIMIT = limit(0.02, "of a step")
@@ -39,6 +39,41 @@ def test_up_to_the_limit_it_is_clean(ns: float, share: float) -> None:
 def test_what_comes_in_and_goes_out_has_to_be_converted() -> None:
     ops = table(op(TILIZE, [ROWS], [INPUT]), MATMUL, op(UNTILIZE, [INPUT], [ROWS]))
     assert ask(ops=ops) == LIMIT.clean(0.0)
+
+
+def test_an_input_of_the_host_has_to_be_converted_unless_that_is_slow() -> None:
+    rows = tensor(1, 1, 1200, 1200, layout="ROW_MAJOR")  # 20 µs to read and write it
+    tiles = rows._replace(layout="TILE")
+
+    def with_input(ns: float) -> OpTable:
+        return table(
+            op("Unary", [INPUT], [INPUT], ns=5e4),
+            op(TILIZE, [rows], [tiles], ns=ns),
+            op("Unary", [tiles], [tiles], ns=5e4),
+        )
+
+    assert ask(ops=with_input(200_000.0)) == LIMIT.clean(0.0)
+    slow = with_input(210_000.0)
+    assert (ask(ops=slow).reason or "").endswith(", 1 slow input conversion among them")
+    assert ask.saving(ops=slow).ns == pytest.approx(150_000)
+    assert (ask.fix(ops=slow) or "").startswith("Convert inputs on the host")
+
+
+def test_what_to_do_is_said_of_tables_and_of_what_lies_between() -> None:
+    table_of_angles = tensor(1, 1, 128, 256)
+    made = tensor(1, 1, 1, 256, layout="ROW_MAJOR")
+    as_rows = table_of_angles._replace(layout="ROW_MAJOR")
+    ops = table(
+        op("Unary", [INPUT], [INPUT], ns=900.0),
+        op(UNTILIZE, [table_of_angles], [as_rows], ns=300.0),
+        op("EmbeddingsDeviceOperation", [as_rows], [made], ns=100.0),
+        op(TILIZE, [made], [tensor(1, 1, 32, 256)], ns=200.0),
+        op("RotaryEmbeddingDeviceOperation", [tensor(1, 1, 32, 256)], [INPUT], ns=900.0),
+    )
+    assert ask.fix(ops=ops) == (
+        "Convert weights and tables once, when they are loaded; keep one layout between "
+        "Embeddings and RotaryEmbedding."
+    )
 
 
 @pytest.mark.parametrize("code", ["ArgMaxDeviceOperation", "GridSample", "Pool2D", "TopK"])

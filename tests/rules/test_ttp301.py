@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from tests.rules.answers import Ask, Evidence, Subject, limit, not_applicable, not_measured
+from tests.rules.convolving import DEVICE
 from tests.rules.reports import Operation, record, report
 from tests.rules.tables import op, table
 
@@ -44,3 +47,15 @@ def test_inputs_that_do_not_tell() -> None:
 def test_with_an_op_table_another_rule_tells_what_it_costs() -> None:
     asked = Subject(ops=table(op("Unary")), report=report([Operation(1, "ttnn.relu")]))
     assert ask(asked) == not_applicable("an op table tells what that costs: TTP303")
+
+
+def test_what_another_rule_wants_in_l1_does_not_count() -> None:
+    operations = [
+        Operation(1, "ttnn.relu", outputs=(1,), device_operations=("Unary",)),
+        Operation(2, "ttnn.gelu", inputs=(1,), outputs=(2,), device_operations=("Unary",)),
+    ]
+    told = report(operations, [record(1, 1, 1, 32, 32)], [(1, 1, 2)])
+    assert ask(
+        report=replace(told, devices=(DEVICE._replace(total_l1_bytes=10**6),))
+    ) == LIMIT.clean(0.0)
+    assert ask(report=told).value == 1.0

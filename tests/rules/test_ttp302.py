@@ -64,6 +64,27 @@ def test_what_begins_and_ends_a_step_does_not_count() -> None:
     assert ask(ops=table(ends, op("Matmul"), ends)) == LIMIT.clean(0.0)
 
 
+def test_what_comes_in_may_be_moved_far_too_slowly() -> None:
+    rows = tensor(1, 1, 1200, 1200, layout="ROW_MAJOR")  # 20 µs to read and write it
+    move = op("InterleavedToShardedDeviceOperation", [rows], [rows], ns=1e6)
+    ops = table(move, op("Matmul", [rows], ns=1e6))
+    assert ask.saving(ops=ops).ns == pytest.approx(1e6 - 60_000)
+    assert (ask(ops=ops).reason or "").endswith(", 1 slow input conversion among them")
+
+
+def test_what_to_do_names_both_ends_and_gaps_go_with_moves() -> None:
+    near = INPUT._replace(memory="DRAM_INTERLEAVED")
+    rows = (
+        op("MatmulDeviceOperation", [INPUT, INPUT], [near], ns=9e3),
+        op("CopyDeviceOperation", [near], [INPUT], ns=2e3, gap_ns=700.0),
+        op("LayerNormDeviceOperation", [INPUT], [INPUT], ns=9e3),
+    )
+    assert ask.fix(ops=table(*rows)) == "Let Matmul give what LayerNorm takes (`memory_config`)."
+    assert ask.saving(ops=table(*rows)).ns == 2_000.0
+    traced = table(*(row._replace(trace=0, replay=1) for row in rows))
+    assert ask.saving(ops=traced).ns == 2_700.0
+
+
 def test_a_table_comes_before_a_report() -> None:
     moved = report([Operation(1, "ttnn.conv2d", reshard=Reshard.HIDDEN)])
     assert ask(Subject(ops=table(op("Matmul")), report=moved)) == LIMIT.clean(0.0)

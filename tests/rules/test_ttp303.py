@@ -21,22 +21,23 @@ WEIGHTS = tensor(1, 1, 1200, 1216)
 GIVEN = tensor(1, 1, 1200, 1216, memory="L1_INTERLEAVED")
 
 
-def chain(handed: Tensor, *, ns: float = 50_000.0) -> OpTable:
+def chain(handed: Tensor, *, ns: float = 50_000.0, first_ns: float = 25_000.0) -> OpTable:
     """An op makes what the next one reads; the last gives what nobody reads."""
     return table(
-        op("UnaryDeviceOperation", [INPUT], [handed], ns=ns),
+        op("UnaryDeviceOperation", [INPUT], [handed], ns=min(ns, first_ns)),
         op("MatmulDeviceOperation", [handed, WEIGHTS], [GIVEN], ns=ns),
         op("UnaryDeviceOperation", [GIVEN], [WEIGHTS._replace(dtype="FLOAT32")], ns=100_000.0),
     )
 
 
 def test_what_is_written_and_read_again() -> None:
+    part = 18_000 / 175_000
     assert ask(ops=chain(FAR)) == LIMIT.found(
-        0.09,
-        "5.493 MiB of activations go through DRAM, in 2 ops: up to 9.0 % of a step",
+        part,
+        "5.493 MiB of activations go through DRAM, in 2 ops: up to 10.3 % of a step",
         [
-            Evidence("Matmul 1x1x1200x1200 @ 1200x1216", 9_000.0, "ns", 0.045),
-            Evidence("Unary 1x1x64x64", 9_000.0, "ns", 0.045),
+            Evidence("Matmul 1x1x1200x1200 @ 1200x1216", 9_000.0, "ns", part / 2),
+            Evidence("Unary 1x1x64x64", 9_000.0, "ns", part / 2),
         ],
     )
     assert ask.saving(ops=chain(FAR)) == (
@@ -47,6 +48,11 @@ def test_what_is_written_and_read_again() -> None:
 
 def test_ops_that_would_be_faster_than_the_chip_do_not_count() -> None:
     assert ask(ops=chain(FAR, ns=5_000.0)) == LIMIT.clean(0.0)  # their shapes are not their own
+
+
+def test_an_op_that_dram_does_not_limit_does_not_count() -> None:
+    # The first op moves 10 µs of bytes in 26 µs, which is less than 40 % of the bandwidth.
+    assert ask.saving(ops=chain(FAR, first_ns=26_000.0)).ns == pytest.approx(9_000.0)
 
 
 def test_weights_and_caches_do_not_count() -> None:

@@ -126,3 +126,30 @@ def test_attributes_that_do_not_tell() -> None:
     assert slow(ops=table(op("Matmul"))) == not_measured(
         "no matmul tells its operands, cores and fidelity"
     )
+
+
+def test_a_batch_that_is_not_fused_is_the_first_thing_to_say() -> None:
+    batch = tensor(1, 32, 32, 4096, logical=(1, 32, 17, 4096))
+    weights = tensor(1, 1, 4096, 4096)
+    program = (
+        "{'program_config': 'MatmulMultiCoreReuseMultiCast1DProgramConfig("
+        "in0_block_w=2;out_subblock_h=1;out_subblock_w=4;per_core_M=1;per_core_N=4;fuse_batch=0)'}"
+    )
+    product = op(
+        "MatmulDeviceOperation",
+        [batch, weights],
+        [batch],
+        ns=9e6,
+        fidelity="HiFi2",
+        attributes=program,
+    )
+    fix = slow.fix(ops=table(product))
+    assert fix == (
+        "No batch in the first input: reshape it to rows (1x32x17x4096 → 1x1x544x4096, "
+        "`fuse_batch=True`), or the weights are read 32 times."
+    )
+    many = product._replace(attributes=program.replace("fuse_batch=0", "fuse_batch=1"))
+    assert (slow.fix(ops=table(many)) or "").startswith("A 2D program config")
+    on_few = product._replace(cores=4)
+    assert slow(ops=table(on_few)).value == 0.0
+    assert Ask("TTP305")(ops=table(on_few)).evidence

@@ -34,7 +34,7 @@ def test_a_narrower_format_saves_what_it_leaves_out() -> None:
     saved = 100_000 * (1 - 1.0625 / 2)
     assert ask(ops=ops) == LIMIT.found(
         saved / 250_000,
-        "44.0 % of a step goes into 1 collective, waiting left out",
+        "44.0 % of a step goes into 1 collective, without waiting for other devices",
         [Evidence("AllGatherAsync 1x1x1024x4096", saved, "ns", saved / 250_000)],
     )
     assert ask.saving(ops=ops) == (
@@ -88,3 +88,33 @@ def test_all_reduces_gained_what_was_estimated() -> None:
     assert estimated is not None
     assert 0.5 <= estimated / gained <= 2
     assert not any("AllReduce" in each.subject for each in ask(after).evidence)
+
+
+def test_whole_numbers_and_places_keep_their_format() -> None:
+    places = tensor(1, 1, 1024, 4096, dtype="UINT32")
+    found = op("ArgMaxDeviceOperation", [SMALL], [places])
+    cast = tensor(1, 1, 1024, 4096, dtype="FLOAT32")
+    joined = tensor(1, 1, 2048, 4096, dtype="FLOAT32")
+    values = tensor(1, 1, 1024, 4096, dtype="FLOAT32", memory="L1_INTERLEAVED")
+    rows = [
+        MATMUL,
+        op("ReduceDeviceOperation", [SMALL], [values]),
+        found,
+        op("TypecastDeviceOperation", [places], [cast]),
+        op("ConcatDeviceOperation", [values, cast], [joined]),
+        op(GATHER, [joined], [joined], ns=110_000.0),
+    ]
+    assert ask(ops=table(*mesh(*rows))) == LIMIT.clean(0.0)
+    assert ask(ops=table(*mesh(MATMUL, op(GATHER, [places], [places], ns=1e5)))) == LIMIT.clean(0.0)
+    assert ask(ops=table(*mesh(MATMUL, rows[-1]))).value
+
+
+def test_what_to_do_depends_on_what_was_found() -> None:
+    pair = [op(SCATTER, [SMALL], [SMALL], ns=10_000.0), op(GATHER, [SMALL], [SMALL], ns=15_000.0)]
+    assert ask.fix(ops=table(*mesh(MATMUL, *pair))) == (
+        "Replace a reduce-scatter and the all-gather behind it by one `all_reduce_async` in L1."
+    )
+    wide = op(GATHER, [LARGE], [LARGE], ns=110_000.0)
+    assert ask.fix(ops=table(*mesh(MATMUL, wide))) == (
+        "Exchange bfloat8_b, over all links (`num_links`)."
+    )

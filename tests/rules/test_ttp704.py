@@ -48,4 +48,9 @@ def test_nothing_to_look_at() -> None:
 
 def test_the_op_that_makes_a_real_device_late_is_named() -> None:
     capture = region_of("blackhole_deepseek_8dev.csv")
-    assert ask(capture).evidence[0].subject == "RingJointSDPA 1x32x3200x576 on device 7"
+    answer = ask(capture)
+    assert answer.evidence[0].subject == (
+        "RingJointSDPA 1x32x3200x576 (is_causal=true, is_balanced=false) on device 7"
+    )
+    assert (answer.reason or "").startswith("devices 4, 5, 6 and 7 compute up to 10,119.4 µs")
+    assert (ask.fix(capture) or "").startswith("Set `is_balanced=True`")

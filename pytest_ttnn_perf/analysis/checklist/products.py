@@ -115,14 +115,17 @@ def shortfall_ns(product: Product, efficiency: float) -> float:
 def dram_sharded_ns(matmul: Product, board: Board) -> float | None:
     """Return what a matmul would take with DRAM-sharded weights; None if it cannot have them.
 
-    One core per bank computes, with LoFi if weights are of a block format.
+    One core per bank computes: with LoFi if weights are of a block format, else at the fidelity
+    that the matmul has.
     """
     weights, first, flops = matmul.weights, matmul.first, matmul.line.work.flops
     if weights is None or first is None or not flops or is_dram_sharded(matmul.op.attributes):
         return None
     if prod(first.padded[:-1]) > _FEW_ROWS or prod(weights.padded[:-2]) > 1 or matmul.line.stale:
         return None
-    tflops = board.tflops["LoFi" if weights.dtype.endswith("_B") else "HiFi2"] * board.dram_banks
+    own = matmul.op.fidelity if matmul.op.fidelity in board.tflops else "HiFi2"
+    fidelity = "LoFi" if weights.dtype.endswith("_B") else own
+    tflops = board.tflops[fidelity or "HiFi2"] * board.dram_banks
     reading = size_of(weights) / board.dram_gb_s / READ_AT
     return max(reading, flops / (tflops * 1000) / COMPUTE_AT) + _BESIDE_NS
 

@@ -111,6 +111,21 @@ def activation_edges(report: Report) -> Iterator[tuple[Edge, Tensor]]:
             yield edge, tensor
 
 
+#: Of the L1 of all cores, what one tensor may take: others, and circular buffers, need room too.
+ROOM: Final = 0.1
+
+
+def l1_bytes(report: Report) -> int | None:
+    """Return how much L1 a device has; None where that is not told."""
+    sizes = (device.total_l1_bytes for device in report.devices if device.total_l1_bytes)
+    return min(sizes, default=None)
+
+
+def is_fetched(operand: Operand, l1_bytes: int) -> bool:
+    """Tell whether an activation is read from DRAM although it would fit into L1."""
+    return operand.tensor.memory.startswith("DRAM") and operand.size <= l1_bytes * ROOM
+
+
 #: Operations that only convert or move what they are given.
 _MOVES: Final = re.compile(
     r"tilize|to_?layout|to_?memory_?config|reshard|interleaved_?to|sharded_?to|copy|move|clone",

@@ -47,7 +47,8 @@ class Answer:
     ``severity`` is set where it is other than the rule's own. ``savings`` are estimates of what
     doing as the rule says would save of each op: nanoseconds of one step by row of its table;
     ``waiting_ns`` is what it would save of the time in which no op runs. ``arithmetic`` says in a
-    line how they come about; None where no saving can be said.
+    line how they come about; None where no saving can be said. ``fix`` is what to do where that
+    depends on what was found; None for what the page of the rule says.
     """
 
     outcome: RuleOutcome
@@ -60,6 +61,7 @@ class Answer:
     savings: Mapping[int, float] = field(default_factory=dict)
     waiting_ns: float = 0.0
     arithmetic: str | None = None
+    fix: str | None = None
 
     @classmethod
     def clean(
@@ -94,6 +96,10 @@ class Answer:
         if self.outcome is not RuleOutcome.FOUND:
             return self
         return replace(self, savings=savings, waiting_ns=waiting_ns, arithmetic=arithmetic)
+
+    def with_fix(self, fix: str) -> Answer:
+        """Return this with what to do about what was found, if anything was."""
+        return replace(self, fix=fix) if fix and self.outcome is RuleOutcome.FOUND else self
 
     @classmethod
     def not_measured(cls, reason: str) -> Answer:
@@ -238,7 +244,7 @@ def finding_of(
         answer.limit,
         answer.unit,
         answer.evidence,
-        rule.fix if answer.outcome is RuleOutcome.FOUND else None,
+        (answer.fix or rule.fix) if answer.outcome is RuleOutcome.FOUND else None,
         region=region,
         saving_ns=None if saving is None else saving.saving_ns,
         adds_ns=None if saving is None else saving.adds_ns,

@@ -17,7 +17,7 @@ from pytest_ttnn_perf.analysis.ops.settings import (
 from pytest_ttnn_perf.records.ops import short_code
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from pytest_ttnn_perf.records.ops import Signature, Tensor
 
@@ -84,6 +84,31 @@ def neighbours(
         _nearest(before, own.inputs[:1], lambda place: signature_at(place).outputs),
         _nearest(after, own.outputs[:1], lambda place: signature_at(place).inputs),
     )
+
+
+def producers(at: int, signature_at: Callable[[int], Signature]) -> list[int]:
+    """Return the places of the ops that made what an op takes, by what these tensors look like."""
+    before = range(at - 1, max(-1, at - 1 - _NEAR), -1)
+    found = (
+        _nearest(before, (tensor,), lambda place: signature_at(place).outputs)
+        for tensor in signature_at(at).inputs
+    )
+    return [place for place in found if place is not None]
+
+
+def without_producer(signatures: Sequence[Signature]) -> list[bool]:
+    """Tell of each op of a step whether no op before it made what it takes first.
+
+    That is what comes from the host, or was there before the step: inputs, weights, tables. Where a
+    capture does not tell what ops give, it is not known, and not said of any.
+    """
+    made: set[tuple[int, str, str, str]] = set()
+    found = []
+    for at, signature in enumerate(signatures):
+        first = signature.inputs[:1]
+        found.append(bool(first) and bool(made or at == 0) and _format(first[0]) not in made)
+        made.update(map(_format, signature.outputs))
+    return found
 
 
 def between_text(pairs: Mapping[tuple[str | None, ...], int]) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from pytest_ttnn_perf.analysis.captures.ops_csv import read_ops_csv
-from pytest_ttnn_perf.analysis.ops.conversions import neighbours
+from pytest_ttnn_perf.analysis.ops.conversions import neighbours, producers, without_producer
 from pytest_ttnn_perf.analysis.ops.names import op_name
 from pytest_ttnn_perf.analysis.ops.settings import condense_settings
 from pytest_ttnn_perf.records.ops import Signature
@@ -68,3 +68,13 @@ def test_every_op_of_a_real_model_tells_what_it_computes() -> None:
     names = {op_name(op.signature, op.attributes) for op in table}
     assert "Conv2d 1x98x1280x3" in names
     assert not [name for name in names if name.startswith(("BinaryNg 1", "Unary 1", "Pool2D 1"))]
+
+
+def test_what_no_op_before_made() -> None:
+    made, other = (NORM.inputs[0], NORM.inputs[0]._replace(dtype="UINT32"))
+    first = Signature("Unary", (made,), (made,))
+    reads = Signature("Unary", (other,), (made,))
+    assert without_producer([first, first, reads]) == [True, False, True]
+    silent = Signature("Unary", (other,))
+    assert without_producer([silent, silent]) == [True, False]
+    assert producers(2, [first, reads, Signature("Concat", (made, other))].__getitem__) == [1]

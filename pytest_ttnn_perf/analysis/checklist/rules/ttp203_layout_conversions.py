@@ -3,27 +3,23 @@
 from __future__ import annotations
 
 import re
+from collections import defaultdict
 from typing import TYPE_CHECKING, Final
 
 from pytest_ttnn_perf._base.text import counted, percent
+from pytest_ttnn_perf.analysis.checklist.removals import advice_for, check_removals, removable
 from pytest_ttnn_perf.analysis.checklist.residency import round_trips
 from pytest_ttnn_perf.analysis.checklist.rule import Answer, Limit, rule
-from pytest_ttnn_perf.analysis.checklist.savings import (
-    WORTH,
-    check_savings,
-    critical_ops,
-    microseconds,
-    step_ns,
-)
-from pytest_ttnn_perf.analysis.ops.conversions import neighbours
+from pytest_ttnn_perf.analysis.checklist.savings import WORTH, critical_ops, step_ns
+from pytest_ttnn_perf.analysis.ops.conversions import neighbours, without_producer
 from pytest_ttnn_perf.records.finding import Evidence, Input, Severity
 from pytest_ttnn_perf.records.ops import short_code
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping
 
-    from pytest_ttnn_perf.analysis.checklist.savings import Placed
-    from pytest_ttnn_perf.records.ops import OpTable
+    from pytest_ttnn_perf.analysis.checklist.removals import Removal
+    from pytest_ttnn_perf.records.ops import OpTable, Signature
     from pytest_ttnn_perf.records.ttnn_report import Report
 
 _CONVERSION: Final = re.compile(r"tilize|to_?layout", re.IGNORECASE)
@@ -42,9 +38,9 @@ def layout_conversions(
 
     ## What it finds
     The part of a step in ops that turn row-major tensors into tiles and back: tilize, untilize,
-    to_layout. The first and the last op of a step do not count, nor do those before and after ops
-    that work on rows by nature: argmax, top-k, pooling, grid sampling. Of a report, which tells no
-    times, round trips: a conversion right after the one that it undoes.
+    to_layout. Not those before and after ops that work on rows by nature: argmax, top-k, pooling,
+    grid sampling. Of a report, which tells no times, round trips: a conversion right after the one
+    that it undoes.
 
     ## Why it matters
     A conversion computes nothing. Each reads and writes a whole tensor.
@@ -54,10 +50,12 @@ def layout_conversions(
     ask for the layout an op works in, and remove conversions between ops that both take tiles.
 
     ## What it saves
-    The time of the conversions.
+    The time of the conversions and, inside replays, the gaps before them. Of a slow conversion of
+    an input, its time less three times its bytes by the bandwidth of DRAM.
 
     ## When it is no problem
-    A model that is fed with row-major images has to convert them once.
+    What comes row-major from the host has to be converted once, and so has what a step begins and
+    ends with: not counted, unless it takes more than ten times its bytes by the bandwidth of DRAM.
 
     ## Where it looks
     OP CODE and the kernel time of the op table, on the slowest device. Without a table, the layouts
@@ -66,16 +64,16 @@ def layout_conversions(
     if step is None:
         assert report is not None
         return _round_trips(report, trips)
-    found = _avoidable(critical_ops(step))
-    took = sum(found.values())
+    found = _avoidable(step)
+    took = sum(each.saved_ns for each in found.values())
     conversions = counted(len(found), "layout conversion")
-    return check_savings(
+    return check_removals(
         step,
         found,
         share,
+        noun="layout conversion",
         sentence=f"{percent(took / (step_ns(step) or 1.0))} of a step goes into {conversions}",
-        arithmetic=f"the time of {conversions}: {microseconds(took)}",
-    )
+    ).with_fix(_advice(step, found))
 
 
 def _round_trips(report: Report, limit: Limit) -> Answer:
@@ -89,15 +87,49 @@ def _round_trips(report: Report, limit: Limit) -> Answer:
     return limit.at_most(float(len(found)), sentence, map(Evidence, found))
 
 
-def _avoidable(ops: Sequence[Placed]) -> dict[int, float]:
-    """Return the times of conversions, without those that begin or end a step or serve rows."""
+def _avoidable(step: OpTable) -> dict[int, Removal]:
+    """Return the conversions, without those that serve ops on rows."""
+    ops = critical_ops(step)
     signatures = [placed.op.signature for placed in ops]
-    some_on_rows = any(_ON_ROWS.search(op) for op in {signature.op for signature in signatures})
-    found = {}
-    for at, (row, op) in enumerate(ops[1:-1], start=1):
-        if _CONVERSION.search(op.signature.op):
-            places = neighbours(at, len(ops), signatures.__getitem__) if some_on_rows else ()
-            beside = (short_code(signatures[place].op) for place in places if place is not None)
-            if not any(map(_ON_ROWS.search, beside)):
-                found[row] = op.kernel_ns
+    found = dict(removable(step, _converts))
+    if any(_ON_ROWS.search(op) for op in {signature.op for signature in signatures}):
+        for at, (row, _) in enumerate(ops):
+            if row in found:
+                places = neighbours(at, len(ops), signatures.__getitem__)
+                beside = (short_code(signatures[place].op) for place in places if place is not None)
+                if any(map(_ON_ROWS.search, beside)):
+                    del found[row]
     return found
+
+
+def _converts(signature: Signature) -> bool:
+    return _CONVERSION.search(signature.op) is not None
+
+
+_SLOW: Final = "convert inputs on the host, with a last extent that is a multiple of 32"
+_TABLE: Final = "convert weights and tables once, when they are loaded"
+_ALONE: Final = "ask the ops beside the conversions for the layout they give or take"
+
+
+def _advice(step: OpTable, found: Mapping[int, Removal]) -> str:
+    """Return what to do about what takes most: inputs, tables, or what lies between two ops."""
+    ops = critical_ops(step)
+    signatures = [placed.op.signature for placed in ops]
+    first_seen = without_producer(signatures)
+    weights: list[tuple[str, float]] = []
+    between: dict[str, float] = defaultdict(float)
+    for at, (row, _) in enumerate(ops):
+        if row not in found:
+            continue
+        saved_ns = found[row].saved_ns
+        places = neighbours(at, len(ops), signatures.__getitem__)
+        codes = [short_code(signatures[place].op) for place in places if place is not None]
+        if found[row].slow or first_seen[at]:
+            weights.append((_SLOW if found[row].slow else _TABLE, saved_ns))
+        elif len(codes) == 2:
+            between[f"{codes[0]} and {codes[1]}"] += saved_ns
+        else:
+            weights.append((_ALONE, saved_ns))
+    most = sorted(between, key=lambda ends: (-between[ends], ends))[:2]
+    kept = f"keep one layout between {', and between '.join(most)}" if most else ""
+    return advice_for([*weights, (kept, sum(between.values()))])

@@ -7,17 +7,13 @@ from typing import TYPE_CHECKING, Final
 
 from pytest_ttnn_perf._base.text import counted, percent
 from pytest_ttnn_perf.analysis.checklist.op_times import op_name
+from pytest_ttnn_perf.analysis.checklist.removals import advice_for, check_removals, removable
 from pytest_ttnn_perf.analysis.checklist.residency import operation_name, sharding_in
 from pytest_ttnn_perf.analysis.checklist.rule import Answer, Limit, rule
-from pytest_ttnn_perf.analysis.checklist.savings import (
-    check_savings,
-    critical_ops,
-    microseconds,
-    step_ns,
-)
-from pytest_ttnn_perf.analysis.ops.conversions import between_text, neighbours
+from pytest_ttnn_perf.analysis.checklist.savings import critical_ops, step_ns
+from pytest_ttnn_perf.analysis.ops.conversions import between_text, is_conversion, neighbours
 from pytest_ttnn_perf.records.finding import Evidence, Input, Severity
-from pytest_ttnn_perf.records.ops import short_code
+from pytest_ttnn_perf.records.ops import Category, category_of, short_code
 from pytest_ttnn_perf.records.ttnn_report import Operation, Report, Reshard
 
 if TYPE_CHECKING:
@@ -56,12 +52,13 @@ def resharding(
     `shard_layout` of neighbouring convolutions alike.
 
     ## What it saves
-    The time of the moves, if all can go. Where one op needs another sharding to be fast, its move
-    stays.
+    The time of the moves and, inside replays, the gaps before them, if all can go. Where one op
+    needs another sharding to be fast, its move stays.
 
     ## When it is no problem
-    Where one op needs another sharding to be fast, the move may cost less than it saves. The first
-    and the last op of a step do not count: what comes in and goes out is interleaved, mostly.
+    Where one op needs another sharding to be fast, the move may cost less than it saves. What comes
+    row-major from the host, and what a step begins and ends with, has to be moved: it is counted
+    only where it takes more than ten times its bytes by the bandwidth of DRAM.
 
     ## Where it looks
     OP CODE, the memory of inputs and outputs and the kernel time of the op table, on the slowest
@@ -76,18 +73,40 @@ def resharding(
 
 def _by_time(step: OpTable, limit: Limit) -> Answer:
     ops = critical_ops(step)
-    places = {row: at for at, (row, op) in enumerate(ops) if _moves(op.signature)}
-    moves = {row: op.kernel_ns for row, op in ops[1:-1] if row in places}
-    took, count = sum(moves.values()), counted(len(moves), "op")
+    places = {row: at for at, (row, _) in enumerate(ops)}
+    moves = removable(step, _moves)
+    took, count = sum(each.saved_ns for each in moves.values()), counted(len(moves), "op")
     time = percent(took / (step_ns(step) or 1.0))
-    return check_savings(
+    return check_removals(
         step,
         moves,
         limit,
+        noun="move",
         sentence=f"{time} of a step only moves tensors, in {count}",
-        arithmetic=f"the time of {counted(len(moves), 'move')}: {microseconds(took)}",
         name=lambda placed: _named(ops, places[placed.row]),
+    ).with_fix(
+        advice_for(
+            (_SLOW if each.slow else _advice(ops, places[row]), each.saved_ns)
+            for row, each in moves.items()
+        )
     )
+
+
+_SLOW: Final = "pad inputs on the host, and send them as the first op takes them"
+
+
+def _advice(ops: Sequence[Placed], at: int) -> str:
+    """Return how a move can go: what its producer should give, or where a tensor should lie."""
+    own = ops[at].op.signature
+    producer, consumer = _ends(ops, at)
+    if consumer and not producer:
+        place = own.outputs[0].memory if own.outputs else "the memory"
+        return f"store what only {consumer} reads as {place} when it is loaded"
+    if producer and consumer and category_of(producer) is category_of(consumer) is Category.CONV:
+        return "set `shard_layout` of neighbouring convolutions alike"
+    if producer and consumer and not is_conversion(producer) and not is_conversion(consumer):
+        return f"let {producer} give what {consumer} takes (`memory_config`)"
+    return "let one move do the work of several in a row, or choose one sharding for all of them"
 
 
 def _moves(signature: Signature) -> bool:
@@ -101,10 +120,17 @@ def _moves(signature: Signature) -> bool:
 
 def _named(ops: Sequence[Placed], at: int) -> str:
     """Name a move, and between which ops it stands."""
-    places = neighbours(at, len(ops), lambda place: ops[place].op.signature)
-    codes = (place if place is None else short_code(ops[place].op.signature.op) for place in places)
-    between = between_text({tuple(codes): 1})
+    between = between_text({_ends(ops, at): 1})
     return ", ".join(filter(None, [op_name(ops[at].op), between]))
+
+
+def _ends(ops: Sequence[Placed], at: int) -> tuple[str | None, str | None]:
+    """Return which op made what a move takes, and which takes what it gives."""
+    before, after = neighbours(at, len(ops), lambda place: ops[place].op.signature)
+    return (
+        None if before is None else short_code(ops[before].op.signature.op),
+        None if after is None else short_code(ops[after].op.signature.op),
+    )
 
 
 def _by_count(report: Report, limit: Limit) -> Answer:

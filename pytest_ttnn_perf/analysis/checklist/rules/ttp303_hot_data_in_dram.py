@@ -12,8 +12,11 @@ from pytest_ttnn_perf.analysis.checklist.operands import NO_OPERANDS, by_weight
 from pytest_ttnn_perf.analysis.checklist.residency import (
     NO_ACTIVATIONS,
     NO_GRAPHS,
+    ROOM,
     activation_operands,
     has_graphs,
+    is_fetched,
+    l1_bytes,
     round_trips,
 )
 from pytest_ttnn_perf.analysis.checklist.rule import Answer, Limit, rule
@@ -35,12 +38,12 @@ if TYPE_CHECKING:
     from pytest_ttnn_perf.records.ops import OpTable, Tensor
     from pytest_ttnn_perf.records.ttnn_report import Report
 
-#: Of the L1 of all cores, what one tensor may take: others, and circular buffers, need room too.
-_ROOM: Final = 0.1
 _L1_BYTES: Final = 1.4e6
 #: What L1 takes of the time of DRAM: all cores read their own at once.
 _L1_TIME: Final = 0.1
 _CACHE: Final = re.compile(r"cache", re.IGNORECASE)
+#: An op that uses less of the bandwidth than this waits for something else.
+_LIMITED_FROM: Final = 0.4
 _BOUND_BY_COMPUTE: Final = frozenset({Bound.COMPUTE, Bound.BOTH})
 
 
@@ -70,7 +73,8 @@ def hot_data_in_dram(
 
     ## What it saves
     The bytes written and read, by the peak bandwidth of DRAM, less a tenth, which L1 takes. Nothing
-    of ops that are bound by computing, nor of conversions, which TTP203 and TTP302 remove.
+    of ops that use less than 40 % of that bandwidth, which something else holds up, of those that
+    are bound by computing, nor of conversions, which TTP203 and TTP302 remove.
 
     ## When it is no problem
     Tensors that are larger than a tenth of all L1 stay in DRAM, and do not count. Those that are
@@ -92,13 +96,13 @@ def hot_data_in_dram(
     passed = _passed(critical_ops(step))
     if not any(each.read for each in passed):
         return Answer.not_applicable(NO_ACTIVATIONS)
-    most = step.available_cores * _L1_BYTES * _ROOM
+    most = step.available_cores * _L1_BYTES * ROOM
     lines = rooflines(step)
     moved: dict[int, float] = {}
     for row, written, read in passed:
         line = lines[row]
-        free = not line.stale and not line.work.at_most and line.bound not in _BOUND_BY_COMPUTE
-        if free and not is_conversion(step.signatures[step.columns.signature[row]].op):
+        waits = (line.dram_fraction or 0.0) >= _LIMITED_FROM and line.bound not in _BOUND_BY_COMPUTE
+        if waits and not is_conversion(step.signatures[step.columns.signature[row]].op):
             sizes = (size_of(each) for each in (*written, *read) if in_dram(each))
             moved[row] = sum(size for size in sizes if size <= most)
     saved = {
@@ -136,10 +140,10 @@ def _in_report(report: Report, trips: Limit, limit: Limit) -> Answer:
     total = sum(each.size for each in read)
     if not total:
         return Answer.not_applicable(NO_ACTIVATIONS)
-    sizes = [device.total_l1_bytes for device in report.devices if device.total_l1_bytes]
-    if not sizes:
+    size = l1_bytes(report)
+    if size is None:
         return Answer.not_measured("the report does not tell how much L1 there is")
-    fetched = [each for each in read if in_dram(each.tensor) and each.size <= min(sizes) * _ROOM]
+    fetched = [each for each in read if is_fetched(each, size)]
     fraction = sum(each.size for each in fetched) / total
     return limit.at_most(
         fraction,

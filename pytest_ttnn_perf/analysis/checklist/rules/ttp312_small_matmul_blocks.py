@@ -8,6 +8,7 @@ from pytest_ttnn_perf._base.text import counted, percent
 from pytest_ttnn_perf.analysis.checklist.matmul_and_conv import (
     NO_MATMULS,
 )
+from pytest_ttnn_perf.analysis.checklist.parallelism import few_cores
 from pytest_ttnn_perf.analysis.checklist.products import (
     best_known,
     gains_from_dram_sharding,
@@ -25,11 +26,13 @@ from pytest_ttnn_perf.records.finding import Input, Severity
 
 if TYPE_CHECKING:
     from pytest_ttnn_perf.records.ops import OpTable
+    from pytest_ttnn_perf.records.ttnn_report import Report
 
 
 @rule("TTP312", "small-matmul-blocks", Severity.WARNING, Input.OPS)
 def small_matmul_blocks(
     step: OpTable,
+    report: Report | None,
     *,
     share: Limit = Limit(0.02, "of a step", WORTH),
     inner: Limit = Limit(2, "tiles", "tt-perf-report 1.4: in0_block_w below 2"),
@@ -57,13 +60,14 @@ def small_matmul_blocks(
 
     ## When it is no problem
     A sharded first input limits `in0_block_w` to a divisor of its shard's width, and blocks have to
-    fit into L1. Matmuls that gain from DRAM-sharded weights are left to TTP311.
+    fit into L1. Matmuls that gain from DRAM-sharded weights are left
+    to TTP311, those on few cores to TTP305.
 
     ## Where it looks
     The program config in ATTRIBUTES, the operands and the kernel time of the op table, on the
     slowest device.
     """
-    matmuls, board = matmuls_of(step), board_of(step)
+    matmuls, board, on_few = matmuls_of(step), board_of(step), few_cores(step, report)
     if not matmuls:
         return Answer.not_applicable(NO_MATMULS)
     if all(inner_block(each.op) is None and output_subblock(each.op) is None for each in matmuls):
@@ -74,6 +78,7 @@ def small_matmul_blocks(
         each
         for each in matmuls
         if has_small_blocks(each.op, inner.value, subblock.value)
+        and each.row not in on_few
         and not gains_from_dram_sharding(each, board)
         and shortfall_ns(each, efficiency.value)
     ]

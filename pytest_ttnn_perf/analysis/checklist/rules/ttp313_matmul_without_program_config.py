@@ -9,6 +9,7 @@ from pytest_ttnn_perf.analysis.checklist.matmul_and_conv import (
     NO_MATMULS,
     program_config,
 )
+from pytest_ttnn_perf.analysis.checklist.parallelism import few_cores
 from pytest_ttnn_perf.analysis.checklist.products import (
     best_known,
     gains_from_dram_sharding,
@@ -23,11 +24,13 @@ from pytest_ttnn_perf.records.finding import Input, Severity
 
 if TYPE_CHECKING:
     from pytest_ttnn_perf.records.ops import OpTable
+    from pytest_ttnn_perf.records.ttnn_report import Report
 
 
 @rule("TTP313", "matmul-without-program-config", Severity.INFO, Input.OPS)
 def matmul_without_program_config(
     step: OpTable,
+    report: Report | None,
     *,
     share: Limit = Limit(0.02, "of a step", WORTH),
     efficiency: Limit = Limit(0.5, "of the roofline", "see TTP314"),
@@ -51,13 +54,14 @@ def matmul_without_program_config(
     ## When it is no problem
     Where the choice of TTNN is good already: such matmuls are not named. Some releases of TTNN
     record the config that they chose themselves, so that a matmul without one cannot be told from a
-    matmul with one. Matmuls that gain from DRAM-sharded weights are left to TTP311.
+    matmul with one. Matmuls that gain from DRAM-sharded weights are left
+    to TTP311, those on few cores to TTP305.
 
     ## Where it looks
     `program_config` in ATTRIBUTES, the operands and the kernel time of the op table, on the slowest
     device.
     """
-    matmuls, board = matmuls_of(step), board_of(step)
+    matmuls, board, on_few = matmuls_of(step), board_of(step), few_cores(step, report)
     if not matmuls:
         return Answer.not_applicable(NO_MATMULS)
     if all(program_config(each.op) is None for each in matmuls):
@@ -68,6 +72,7 @@ def matmul_without_program_config(
         each
         for each in matmuls
         if program_config(each.op) == ""
+        and each.row not in on_few
         and not gains_from_dram_sharding(each, board)
         and shortfall_ns(each, efficiency.value)
     ]

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from pytest_ttnn_perf._base.text import counted, percent
 from pytest_ttnn_perf.analysis.checklist.meshes import ops_on_mesh
+from pytest_ttnn_perf.analysis.checklist.removals import advice_for
 from pytest_ttnn_perf.analysis.checklist.rule import Answer, Limit, rule
 from pytest_ttnn_perf.analysis.checklist.savings import (
     WORTH,
@@ -14,6 +15,7 @@ from pytest_ttnn_perf.analysis.checklist.savings import (
     microseconds,
     step_ns,
 )
+from pytest_ttnn_perf.analysis.ops.conversions import producers
 from pytest_ttnn_perf.analysis.ops.roofline import BYTES, size_of
 from pytest_ttnn_perf.records.finding import Input, Severity
 from pytest_ttnn_perf.records.ops import short_code
@@ -33,6 +35,9 @@ _SMALL_BYTES: Final = 2**20
 _NEAR: Final = 5
 _SCATTER: Final = re.compile(r"reduce_?scatter", re.IGNORECASE)
 _GATHER: Final = re.compile(r"all_?gather", re.IGNORECASE)
+#: Ops that give the numbers that they take.
+_PASSES: Final = re.compile(r"concat|typecast|tilize|reshape|view|copy|to_|slice|pad", re.I)
+_PLACES: Final = re.compile(r"^(?:ArgMax|TopK|Sampling|Sort|PlusOne)", re.IGNORECASE)
 OTHER_OPS: Final = "devices ran different ops"
 
 
@@ -61,7 +66,8 @@ def collective_share(step: OpTable, *, share: Limit = Limit(0.02, "of a step", W
     and for TTP704.
 
     ## When it is no problem
-    Where the sum has to be exact. Exchanges of a few KiB take as long in any format.
+    Where the sum has to be exact. Exchanges of a few KiB take as long in any format. Integers, and
+    what comes from a search for places, such as tokens, keep their format.
 
     ## Where it looks
     OP CODE, the data type of inputs and the kernel time of the op table, on all devices.
@@ -73,36 +79,65 @@ def collective_share(step: OpTable, *, share: Limit = Limit(0.02, "of a step", W
         return Answer.not_measured(OTHER_OPS)
     collectives = [each for each in ops if each.is_collective]
     took = sum(each.fastest_ns for each in collectives)
-    saved = _saved(ops)
+    saved, joined = _saved(ops)
     time = percent(took / (step_ns(step) or 1.0))
     exchanges = counted(len(collectives), "collective")
     return check_savings(
         step,
         saved,
         share,
-        sentence=f"{time} of a step goes into {exchanges}, waiting left out",
+        sentence=f"{time} of a step goes into {exchanges}, without waiting for other devices",
         arithmetic=f"bfloat8_b beyond 10 µs each, all-reduce for small pairs: "
         f"{microseconds(took)} → {microseconds(took - sum(saved.values()))}",
-    )
+    ).with_fix(advice_for((_ONE_OP if row in joined else _WIDE, ns) for row, ns in saved.items()))
 
 
-def _saved(ops: Sequence[OnMesh]) -> dict[int, float]:
-    """Return what each collective would save: all of it, where one before it can do its work."""
+_ONE_OP: Final = (
+    "replace a reduce-scatter and the all-gather behind it by one `all_reduce_async` in L1"
+)
+_WIDE: Final = "exchange bfloat8_b, over all links (`num_links`)"
+
+
+def _saved(ops: Sequence[OnMesh]) -> tuple[dict[int, float], set[int]]:
+    """Return what each collective would save, and those whose work one before them can do."""
     saved: dict[int, float] = {}
+    joined: set[int] = set()
     scattered: int | None = None
     for at, each in enumerate(ops):
         if not each.is_collective:
             continue
         signature = each.op.signature
         code = short_code(signature.op)
-        beyond = max(0.0, each.fastest_ns - _LATENCY_NS) * _narrower(signature)
+        part = 0.0 if _holds_places(ops, at) else _narrower(signature)
+        beyond = max(0.0, each.fastest_ns - _LATENCY_NS) * part
         gathers = _GATHER.search(code) is not None
         if gathers and scattered is not None and at - scattered <= _NEAR and _is_small(signature):
             beyond = each.fastest_ns
+            joined.add(each.row)
         scattered = at if _SCATTER.search(code) else None
         if beyond:
             saved[each.row] = beyond
-    return saved
+    return saved, joined
+
+
+def _holds_places(ops: Sequence[OnMesh], at: int) -> bool:
+    """Tell whether an op exchanges what a search gave: places, which have to stay exact."""
+    signatures = [each.op.signature for each in ops[: at + 1]]
+    nearest = producers(at, signatures.__getitem__)
+    for _ in range(_NEAR):
+        if any(_gives_places(signatures[place]) for place in nearest):
+            return True
+        through = [place for place in nearest if _PASSES.search(signatures[place].op)]
+        nearest = [each for place in through for each in producers(place, signatures.__getitem__)]
+    return False
+
+
+def _gives_places(signature: Signature) -> bool:
+    return _PLACES.search(short_code(signature.op)) is not None or _is_whole_number(signature)
+
+
+def _is_whole_number(signature: Signature) -> bool:
+    return any("INT" in tensor.dtype for tensor in (*signature.inputs, *signature.outputs))
 
 
 def _is_small(signature: Signature) -> bool:
@@ -110,6 +145,8 @@ def _is_small(signature: Signature) -> bool:
 
 
 def _narrower(signature: Signature) -> float:
-    """Return what part of its bytes an exchange saves in bfloat8_b."""
+    """Return what part of its bytes an exchange saves in bfloat8_b; integers have to stay."""
+    if _is_whole_number(signature):
+        return 0.0
     format_bytes = BYTES.get(signature.inputs[0].dtype, 0.0) if signature.inputs else 0.0
     return max(0.0, 1 - BYTES[_NARROW] / format_bytes) if format_bytes else 0.0
