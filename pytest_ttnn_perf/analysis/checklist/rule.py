@@ -47,7 +47,8 @@ class Answer:
     ``severity`` is set where it is other than the rule's own. ``savings`` are estimates of what
     doing as the rule says would save of each op: nanoseconds of one step by row of its table;
     ``waiting_ns`` is what it would save of the time in which no op runs. ``arithmetic`` says in a
-    line how they come about; None where no saving can be said.
+    line how they come about; None where no saving can be said. ``always_told``: it gets its lines
+    although it says no saving, since something else hides what it would save.
     """
 
     outcome: RuleOutcome
@@ -60,6 +61,7 @@ class Answer:
     savings: Mapping[int, float] = field(default_factory=dict)
     waiting_ns: float = 0.0
     arithmetic: str | None = None
+    always_told: bool = False
 
     @classmethod
     def clean(

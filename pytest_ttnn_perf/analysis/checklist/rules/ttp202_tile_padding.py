@@ -5,16 +5,19 @@ from __future__ import annotations
 from math import ceil, prod
 from typing import TYPE_CHECKING, Final
 
-from pytest_ttnn_perf._base.text import counted, percent
-from pytest_ttnn_perf.analysis.captures.report_calls import TILE
+from pytest_ttnn_perf._base.text import counted, percent, size
+from pytest_ttnn_perf.analysis.captures.report_calls import TILE, in_tiles
 from pytest_ttnn_perf.analysis.checklist.op_times import has_operands
 from pytest_ttnn_perf.analysis.checklist.operands import (
     NO_OPERANDS,
+    WORTH_BYTES,
     Operand,
     by_weight,
+    computed_in_report,
     look_of,
     operands_of,
     shape_text,
+    too_few_bytes,
 )
 from pytest_ttnn_perf.analysis.checklist.rule import Answer, Limit, rule
 from pytest_ttnn_perf.analysis.checklist.savings import (
@@ -24,15 +27,18 @@ from pytest_ttnn_perf.analysis.checklist.savings import (
     microseconds,
 )
 from pytest_ttnn_perf.analysis.ops.regions import step_of
-from pytest_ttnn_perf.analysis.ops.roofline import rooflines
+from pytest_ttnn_perf.analysis.ops.roofline import rooflines, size_of
 from pytest_ttnn_perf.records.finding import Input, Severity, Subject
 from pytest_ttnn_perf.records.ops import Category, category_of, short_code
 
 if TYPE_CHECKING:
     from pytest_ttnn_perf.records.ops import Op, OpTable, Tensor
+    from pytest_ttnn_perf.records.ttnn_report import Report
 
 #: Ops that want their operands in the shape they have.
 _SHAPED: Final = frozenset({Category.ATTENTION, Category.COLLECTIVE})
+#: Tiles of a report that hold a quarter of what they could, or less, are worth another shape.
+_MOSTLY_EMPTY: Final = 4
 
 
 @rule("TTP202", "tile-padding", Severity.WARNING, Input.OPS, Input.REPORT)
@@ -40,17 +46,16 @@ def tile_padding(
     subject: Subject,
     *,
     share: Limit = Limit(0.02, "of a step", WORTH),
-    extra: Limit = Limit(
-        0.10, "of the elements", "real models: 1 to 7 %, with short sequences 15 to 27 %"
-    ),
+    extra: Limit = Limit(0.10, "of what is needed", "a choice: a report tells no times"),
+    worth: Limit = WORTH_BYTES,
 ) -> Answer:
     """Tiles are filled up with padding.
 
     ## What it finds
     Ops on many matrices of a single row, as a batch of 32 that is laid out as 32 matrices of one
     row: each fills tiles of its own, 31 of 32 rows of which are padding. With a report database
-    alone, how many more elements tiled tensors have than their shapes ask for, over everything that
-    ops take and give.
+    alone, activations whose tiles are mostly empty, and how much less they would take with another
+    of their extents last, and all others as rows of one matrix.
 
     ## Why it matters
     A tile has 32 rows and 32 columns. A tensor of 19 rows takes the memory, the transfers and the
@@ -74,33 +79,69 @@ def tile_padding(
     ## Where it looks
     The padded and logical shapes of tiled operands and the kernel time of the op table, on the
     slowest device. Captures of before August 2025 tell no logical shapes. A report database tells
-    only those: there tiles are taken to be of 32 by 32.
+    only those: there tiles are taken to be of 32 by 32, and padding that is moved in less than
+    launching an op takes is no finding.
     """
     if subject.ops is not None and has_operands(subject.ops):
         return _of_step(step_of(subject.ops), share)
+    if subject.report is None:
+        return Answer.not_measured(NO_OPERANDS)
+    return _of_report(subject, subject.report, extra, worth)
+
+
+def _of_report(subject: Subject, report: Report, extra: Limit, worth: Limit) -> Answer:
     operands = operands_of(subject)
-    tiled = [operand for operand in operands if operand.tensor.layout == "TILE"]
-    known = [operand for operand in tiled if operand.tensor.logical is not None]
-    wanted = sum(operand.times * prod(operand.tensor.logical or ()) for operand in known)
     if not operands:
         return Answer.not_measured(NO_OPERANDS)
+    tiled = [each for each in operands if each.tensor.layout == "TILE" and all(each.tensor.padded)]
     if not tiled:
         return Answer.not_applicable("no tensor is in tiles")
-    if not wanted:
-        return Answer.not_measured("the capture tells no logical shapes")
-    padding = sum(map(_padding, known))
-    return extra.at_most(
-        padding / wanted,
-        f"padding adds {percent(padding / wanted)} to the elements of tiled tensors",
-        by_weight(
-            (
-                (_advice(operand), _padding(operand) / padding)
-                for operand in known
-                if _padding(operand)
-            ),
-            unit="of the padding",
-        ),
+    # A weight or a bias is as it is; what was computed can be laid out otherwise.
+    laid_out = computed_in_report(report) - _shaped(report)
+    found = [each for each in tiled if each.number in laid_out and _is_narrow(each.tensor)]
+    whole = sum(each.size for each in tiled)
+    needless = sum(map(_needless_bytes, found))
+    part = needless / (whole - needless)
+    if needless and needless < worth.value:
+        return extra.clean(part, reason=too_few_bytes(f"{size(needless)} of tiles to save"))
+    told = f"{percent(needless / whole)} of the bytes in tiles are padding that another order of "
+    named = ((f"{each.op} {_rearranged(each.tensor)}", _needless_bytes(each)) for each in found)
+    return extra.at_most(part, f"{told}extents would save", by_weight(named, unit="B"))
+
+
+def _shaped(report: Report) -> frozenset[int]:
+    """Return the tensors that attention takes or gives, which wants them in the shape they have."""
+    return frozenset(
+        number
+        for call in report.completed
+        if any(category_of(name) in _SHAPED for name in (call.name, *call.device_operations))
+        for number in (*call.inputs, *call.outputs)
     )
+
+
+def _is_narrow(tensor: Tensor) -> bool:
+    """Tell whether tiles of a tensor are mostly empty, along one side or along both together."""
+    shape = tensor.logical or tensor.padded
+    rows, columns = (1, 1, *shape)[-2:]
+    return prod(tensor.padded[-2:]) >= _MOSTLY_EMPTY * rows * columns
+
+
+def _best_matrix(tensor: Tensor) -> tuple[int, int]:
+    """Return the rows and columns in which a tensor fills fewest tiles, one extent as columns."""
+    shape = tensor.logical or tensor.padded
+    matrices = [(prod(shape) // extent, extent) for extent in reversed(shape)]
+    return min(matrices, key=lambda matrix: prod(in_tiles(matrix)))
+
+
+def _rearranged(tensor: Tensor) -> str:
+    shape = tensor.logical or tensor.padded
+    return f"{shape_text(shape)} → {shape_text(_best_matrix(tensor))}"
+
+
+def _needless_bytes(operand: Operand) -> float:
+    tensor = operand.tensor
+    best = tensor._replace(padded=in_tiles(_best_matrix(tensor)))
+    return operand.times * max(0.0, size_of(tensor) - size_of(best))
 
 
 def _of_step(step: OpTable, share: Limit) -> Answer:
@@ -173,21 +214,3 @@ def _needed_tiles(tensor: Tensor) -> int:
 def _folded(tensor: Tensor) -> str:
     shape: tuple[int, ...] = tensor.logical or tensor.padded
     return f"{shape_text(shape)} → {shape_text((prod(shape[:-1]), shape[-1]))}"
-
-
-def _padding(operand: Operand) -> int:
-    tensor = operand.tensor
-    return operand.times * (prod(tensor.padded) - prod(tensor.logical or ()))
-
-
-def _advice(operand: Operand) -> str:
-    """Name an operand and extents that fit it better, e.g. 147 → 128 or 160."""
-    shape = operand.tensor.logical or ()
-    better = [f"{extent} → {_fitting(extent)}" for extent in shape[-2:] if extent % TILE]
-    advice = ", ".join(better) or f"padded to {shape_text(operand.tensor.padded)}"
-    return f"{operand.op} {shape_text(shape)}: {advice}"
-
-
-def _fitting(extent: int) -> str:
-    below = extent // TILE * TILE
-    return f"{below} or {below + TILE}" if below else str(TILE)
