@@ -11,7 +11,7 @@ from pytest_ttnn_perf.analysis.captures.report_calls import device_tensor, in_ti
 from pytest_ttnn_perf.analysis.checklist.op_times import ops_like, signature_numbers
 from pytest_ttnn_perf.analysis.checklist.rule import Limit
 from pytest_ttnn_perf.analysis.ops.regions import once_per_table
-from pytest_ttnn_perf.analysis.ops.roofline import in_dram, size_of
+from pytest_ttnn_perf.analysis.ops.roofline import in_dram, rooflines, size_of
 from pytest_ttnn_perf.records.finding import Evidence
 from pytest_ttnn_perf.records.ops import Category, Tensor, category_of, short_code
 
@@ -107,6 +107,14 @@ def _in_report(report: Report) -> Iterator[Operand]:
                 tensor = device_tensor(report.tensors.get(number))
                 if tensor is not None:
                     yield Operand(operation.name, tensor, 1, given, number)
+
+
+@once_per_table
+def stale_signatures(table: OpTable) -> frozenset[Signature]:
+    """Return the signatures of ops that are too fast for their shapes, in any step of a table."""
+    lines = rooflines(table)
+    numbers = {table.columns.signature[row] for row, line in enumerate(lines) if line.stale}
+    return frozenset(table.signatures[number] for number in numbers)
 
 
 #: Ops that multiply with weights.

@@ -131,4 +131,6 @@ def _by_count(report: Report, limit: Limit) -> Answer:
 def _way(report: Report, operation: Operation) -> str:
     ends = (first_shards(report, operation.inputs), first_shards(report, operation.outputs))
     before, after = (str(end[0]) if end else "interleaved" for end in ends)
-    return f"{operation_name(report, operation)}, {before} → {after}"
+    asked = operation.conv is not None and operation.conv.reshard_if_not_optimal
+    why = ", by reshard_if_not_optimal" if asked and operation.reshard is Reshard.HIDDEN else ""
+    return f"{operation_name(report, operation)}, {before} → {after}{why}"
