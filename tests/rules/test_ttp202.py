@@ -65,14 +65,48 @@ def test_a_capture_without_logical_shapes() -> None:
     assert answer == not_measured("the capture tells no logical shapes")
 
 
-def test_a_report_is_rounded_up_to_tiles() -> None:
-    call = Operation(1, "ttnn.relu", inputs=(1,))
-    answer = ask(report=report([call], [record(1, 50, 100)]))
-    extra = (64 * 128 - 5000) / 5000
-    assert (answer.value, answer.evidence) == (
-        extra,
-        (Evidence("ttnn.relu 50x100: 50 → 32 or 64, 100 → 96 or 128", 1.0, "of the padding"),),
-    )
+OF_TILES = limit(0.1, "of what is needed")
+RELU = Operation(1, "ttnn.relu", inputs=(1,), outputs=(2,), device_operations=("Unary",))
+
+
+@pytest.mark.parametrize(
+    ("shape", "better", "tiles", "needed"),
+    [
+        ((1, 32, 1, 4096), "32x4096", 32 * 128, 128),
+        ((1, 32, 10240, 4), "128x10240", 32 * 320, 4 * 320),
+    ],
+)
+def test_activations_of_a_report_that_another_order_would_make_smaller(
+    shape: tuple[int, ...], better: str, tiles: int, needed: int
+) -> None:
+    tensors = [record(1, *shape), record(2, *shape)]
+    needless = (tiles - needed) * 2048.0
+    answer = ask(report=report([RELU], tensors))
+    # What goes in may be a weight: only what comes out can be laid out otherwise.
+    assert answer.value == pytest.approx(needless / (2 * tiles * 2048 - needless))
+    before = "x".join(map(str, shape))
+    assert answer.evidence == (Evidence(f"ttnn.relu {before} → {better}", needless, "B"),)
+
+
+@pytest.mark.parametrize("shape", [(50, 100), (1, 12, 19, 64), (1, 1, 1, 4096), (1, 1, 64, 1)])
+def test_padding_of_a_last_tile_is_no_advice(shape: tuple[int, ...]) -> None:
+    tensors = [record(1, *shape), record(2, *shape)]
+    free = ask.with_limits(worth=0.0)
+    assert free(report=report([RELU], tensors)) == OF_TILES.clean(0.0)
+
+
+def test_weights_and_what_attention_takes_keep_their_shape() -> None:
+    apart = record(2, 1, 32, 1, 4096)
+    attends = Operation(2, "ttnn.sdpa", inputs=(2,), device_operations=("SdpaDecode",))
+    made = report([RELU, attends], [record(1, 1, 32, 1, 4096), apart], [(2, 1, 2)])
+    assert ask(report=made) == OF_TILES.clean(0.0)
+
+
+def test_a_few_tiles_of_a_report_are_no_advice() -> None:
+    tensors = [record(1, 1, 2, 1, 32), record(2, 1, 2, 1, 32)]
+    answer = ask(report=report([RELU], tensors))
+    assert answer.reason == "2.000 KiB in all: too little to matter in DRAM"
+    assert answer.value == pytest.approx(1 / 3)
 
 
 def test_a_capture_without_operands() -> None:

@@ -7,12 +7,13 @@ from collections import Counter, defaultdict
 from math import prod
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from pytest_ttnn_perf._base.text import size
 from pytest_ttnn_perf.analysis.captures.report_calls import device_tensor, in_tiles
 from pytest_ttnn_perf.analysis.checklist.op_times import ops_like, signature_numbers
-from pytest_ttnn_perf.analysis.checklist.rule import Limit
+from pytest_ttnn_perf.analysis.checklist.rule import Answer, Limit
 from pytest_ttnn_perf.analysis.ops.regions import once_per_table
 from pytest_ttnn_perf.analysis.ops.roofline import in_dram, rooflines, size_of
-from pytest_ttnn_perf.records.finding import Evidence
+from pytest_ttnn_perf.records.finding import Evidence, RuleOutcome
 from pytest_ttnn_perf.records.ops import Category, Tensor, category_of, short_code
 
 if TYPE_CHECKING:
@@ -31,9 +32,12 @@ WORTH_BYTES: Final = Limit(
 )
 
 
-def too_few_bytes(told: str) -> str:
-    """Say why a rule finds nothing in a report, although there is something."""
-    return f"{told}: moved in less than launching an op takes"
+def if_worth(answer: Answer, moved: float, worth: Limit, *, where: str = "DRAM") -> Answer:
+    """Return a finding only where that many bytes are worth advice: else it is clean."""
+    if answer.outcome is not RuleOutcome.FOUND or moved >= worth.value:
+        return answer
+    reason = f"{size(moved)} in all: too little to matter in {where}"
+    return Answer.clean(answer.value, limit=answer.limit, unit=answer.unit, reason=reason)
 
 
 class Operand(NamedTuple):

@@ -86,10 +86,10 @@ class Product(NamedTuple):
         if self.line.dram_ns is not None or work.dram_bytes is None or work.at_most:
             return self.line.least_ns
         narrow = self.weights is not None and self.weights.dtype == "BFLOAT4_B"
-        tflops = _FASTEST.get(self.op.fidelity or "")
-        if narrow or ideal_ns is None or not tflops or not self.op.cores or work.flops is None:
+        if narrow or ideal_ns is None or not self.op.cores:
             return None
-        return max(ideal_ns, work.flops / (tflops * self.op.cores * 1000))
+        tflops = _FASTEST.get(self.op.fidelity or "", _FASTEST["LoFi"]) * self.op.cores
+        return max(ideal_ns, (work.flops or 0.0) / (tflops * 1000))
 
 
 @once_per_table

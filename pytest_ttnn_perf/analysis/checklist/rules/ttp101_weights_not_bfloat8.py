@@ -12,9 +12,9 @@ from pytest_ttnn_perf.analysis.checklist.operands import (
     WORTH_BYTES,
     Weight,
     by_weight,
+    if_worth,
     operands_of_products,
     shape_text,
-    too_few_bytes,
     weights_in_report,
     weights_in_table,
 )
@@ -99,8 +99,6 @@ def weights_not_bfloat8(
     part = sum(map(size_of, found)) / total
     saved_bytes = sum(map(_saved_bytes, found))
     saved = f"as bfloat8_b, weights would take {at_least}{size(saved_bytes)} less"
-    if found and saved_bytes < worth.value:
-        return wide.clean(part, reason=too_few_bytes(saved))
     answer = wide.at_most(
         part,
         f"{percent(part)} of the weight bytes are wider than bfloat8_b: {saved}",
@@ -112,8 +110,10 @@ def weights_not_bfloat8(
             unit="B saved",
         ),
     )
+    answer = if_worth(answer, saved_bytes, worth)
     # An op table has times: where they do not say what it saves, it may be nothing.
-    return answer if subject.ops is None else replace(answer, severity=Severity.INFO)
+    known = subject.ops is None or answer.outcome is not RuleOutcome.FOUND
+    return answer if known else replace(answer, severity=Severity.INFO)
 
 
 def _of_step(step: OpTable, board: Board, share: Limit, most_wide: Limit, worth: Limit) -> Answer:
@@ -130,10 +130,13 @@ def _of_step(step: OpTable, board: Board, share: Limit, most_wide: Limit, worth:
         arithmetic=f"{size(less)} less ÷ {board.dram_gb_s:g} GB/s, where reading binds: "
         f"{microseconds(sum(saved.values()))}",
     )
-    if answer.outcome is RuleOutcome.FOUND or part <= most_wide.value or less < worth.value:
+    if answer.outcome is RuleOutcome.FOUND or part <= most_wide.value:
         return answer
-    told = f"a step reads {size(_weight_bytes(wide))} of weights that are wider than bfloat8_b"
-    hidden = most_wide.found(part, f"{told}; other costs hide the gain for now", _largest(wide))
+    slow = [each for each in wide if each.line.bound is not Bound.COMPUTE]
+    if sum(_saved_bytes(each.weights) for each in slow if each.weights is not None) < worth.value:
+        return answer
+    told = f"a step reads {size(_weight_bytes(slow))} of weights that are wider than bfloat8_b"
+    hidden = most_wide.found(part, f"{told}; other costs hide the gain for now", _largest(slow))
     return replace(hidden, severity=Severity.INFO, always_told=True)
 
 

@@ -9,10 +9,10 @@ from pytest_ttnn_perf.analysis.checklist.operands import (
     NO_OPERANDS,
     WORTH_BYTES,
     by_weight,
+    if_worth,
     loading_rows,
     operands_of,
     shape_text,
-    too_few_bytes,
 )
 from pytest_ttnn_perf.analysis.checklist.residency import is_transfer
 from pytest_ttnn_perf.analysis.checklist.rule import Answer, Limit, rule
@@ -89,10 +89,7 @@ def float32_tensors(
     ]
     saved_bytes = sum(operand.size for operand in found) / 2
     part = sum(operand.size for operand in found) / total
-    if found and saved_bytes < worth.value:
-        told = f"as bfloat16, tensors would take {size(saved_bytes)} less"
-        return wide.clean(part, reason=too_few_bytes(told))
-    return wide.at_most(
+    answer = wide.at_most(
         part,
         f"{percent(part)} of the bytes that ops take and give are float32",
         by_weight(
@@ -100,6 +97,7 @@ def float32_tensors(
             unit="B",
         ),
     )
+    return if_worth(answer, saved_bytes, worth)
 
 
 def _computed_with(report: Report) -> frozenset[int]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from math import ceil, prod
 from typing import TYPE_CHECKING, Final
 
-from pytest_ttnn_perf._base.text import counted, percent, size
+from pytest_ttnn_perf._base.text import counted, percent
 from pytest_ttnn_perf.analysis.captures.report_calls import TILE, in_tiles
 from pytest_ttnn_perf.analysis.checklist.op_times import has_operands
 from pytest_ttnn_perf.analysis.checklist.operands import (
@@ -14,10 +14,10 @@ from pytest_ttnn_perf.analysis.checklist.operands import (
     Operand,
     by_weight,
     computed_in_report,
+    if_worth,
     look_of,
     operands_of,
     shape_text,
-    too_few_bytes,
 )
 from pytest_ttnn_perf.analysis.checklist.rule import Answer, Limit, rule
 from pytest_ttnn_perf.analysis.checklist.savings import (
@@ -102,11 +102,10 @@ def _of_report(subject: Subject, report: Report, extra: Limit, worth: Limit) -> 
     whole = sum(each.size for each in tiled)
     needless = sum(map(_needless_bytes, found))
     part = needless / (whole - needless)
-    if needless and needless < worth.value:
-        return extra.clean(part, reason=too_few_bytes(f"{size(needless)} of tiles to save"))
     told = f"{percent(needless / whole)} of the bytes in tiles are padding that another order of "
     named = ((f"{each.op} {_rearranged(each.tensor)}", _needless_bytes(each)) for each in found)
-    return extra.at_most(part, f"{told}extents would save", by_weight(named, unit="B"))
+    answer = extra.at_most(part, f"{told}extents would save", by_weight(named, unit="B"))
+    return if_worth(answer, needless, worth)
 
 
 def _shaped(report: Report) -> frozenset[int]:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pytest_ttnn_perf._base.text import counted, percent, size
+from pytest_ttnn_perf._base.text import counted, percent
 from pytest_ttnn_perf.analysis.checklist.operands import (
     WORTH_BYTES,
     Operand,
     by_weight,
-    too_few_bytes,
+    if_worth,
 )
 from pytest_ttnn_perf.analysis.checklist.residency import (
     NO_ACTIVATIONS,
@@ -69,15 +69,13 @@ def interleaved_activations(
     spread = [read for read in reads if is_interleaved(read.tensor) and not in_dram(read.tensor)]
     spread_bytes = sum(read.size for read in spread)
     part = spread_bytes / total
-    if spread and spread_bytes < worth.value:
-        told = f"{size(spread_bytes)} of interleaved activations"
-        return share.clean(part, reason=too_few_bytes(told))
-    return share.at_most(
+    answer = share.at_most(
         part,
         f"{_count(spread)} of {counted(_count(reads), 'activation')} that ops read lie interleaved "
         f"in L1, {percent(part)} of the bytes",
         by_weight(((read.op, read.size) for read in spread), unit="B"),
     )
+    return if_worth(answer, spread_bytes, worth, where="L1")
 
 
 def _count(reads: Iterable[Operand]) -> int:

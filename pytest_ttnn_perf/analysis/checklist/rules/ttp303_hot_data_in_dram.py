@@ -12,7 +12,7 @@ from pytest_ttnn_perf.analysis.checklist.operands import (
     NO_OPERANDS,
     WORTH_BYTES,
     by_weight,
-    too_few_bytes,
+    if_worth,
 )
 from pytest_ttnn_perf.analysis.checklist.residency import (
     NO_ACTIVATIONS,
@@ -148,15 +148,13 @@ def _in_report(report: Report, trips: Limit, limit: Limit, worth: Limit) -> Answ
         return Answer.not_measured("the report does not tell how much L1 there is")
     fetched = [each for each in read if in_dram(each.tensor) and each.size <= min(sizes) * _ROOM]
     moved = sum(each.size for each in fetched)
-    if fetched and moved < worth.value:
-        told = f"{size_text(moved)} of activations in DRAM"
-        return limit.clean(moved / total, reason=too_few_bytes(told))
-    return limit.at_most(
+    answer = limit.at_most(
         moved / total,
         f"{len(fetched)} of {counted(len(read), 'activation')} that ops read lie in DRAM and would "
         f"fit into L1, {percent(moved / total)} of the bytes",
         by_weight(((each.op, each.size) for each in fetched), unit="B"),
     )
+    return if_worth(answer, moved, worth)
 
 
 class _Passed(NamedTuple):

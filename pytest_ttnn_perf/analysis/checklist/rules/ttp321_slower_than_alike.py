@@ -75,8 +75,9 @@ def slower_than_alike(
         step,
         saved,
         share,
-        sentence=f"{counted(len(pairs), 'op')} take over {times.value:g} times as long as the "
-        "same op elsewhere in the step, on as many elements or more",
+        sentence=f"{counted(len(pairs), 'op')} {'takes' if len(pairs) == 1 else 'take'} over "
+        f"{times.value:g} times as long as the same op elsewhere in the step, on as many elements "
+        "or more",
         arithmetic=f"{microseconds(took)} − {microseconds(took - sum(saved.values()))} at the "
         "time of the quicker ops",
         name=lambda placed: _named(*pairs[placed.row]),

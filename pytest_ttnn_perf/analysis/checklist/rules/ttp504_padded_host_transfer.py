@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pytest_ttnn_perf._base.text import counted, percent, size
-from pytest_ttnn_perf.analysis.checklist.operands import by_weight
+from pytest_ttnn_perf._base.text import counted, percent
+from pytest_ttnn_perf.analysis.checklist.operands import by_weight, if_worth
 from pytest_ttnn_perf.analysis.checklist.residency import crossings
 from pytest_ttnn_perf.analysis.checklist.rule import Answer, Limit, rule
 from pytest_ttnn_perf.records.finding import Input, Severity
@@ -54,13 +54,12 @@ def padded_host_transfer(
     padding = sum(transfer.padding for transfer in crossing)
     part = padding / sent
     padded = [transfer for transfer in crossing if transfer.padding]
-    if padded and padding < worth.value:
-        return share.clean(part, reason=f"{size(padding)} of padding cross in next to no time")
-    return share.at_most(
+    answer = share.at_most(
         part,
         f"{percent(part)} of what is {_ways(crossing)} is padding",
         by_weight(((str(transfer), transfer.padding) for transfer in padded), unit="B"),
     )
+    return if_worth(answer, padding, worth, where="a transfer")
 
 
 def _ways(crossing: Sequence[Crossing]) -> str:

@@ -29,7 +29,7 @@ from pytest_ttnn_perf.analysis.checklist.savings import (
     microseconds,
 )
 from pytest_ttnn_perf.analysis.ops.regions import step_of
-from pytest_ttnn_perf.analysis.ops.roofline import size_of
+from pytest_ttnn_perf.analysis.ops.roofline import board_of, size_of
 from pytest_ttnn_perf.records.finding import Input, Severity, Subject
 
 if TYPE_CHECKING:
@@ -84,7 +84,7 @@ def conv_sharding_unsuited(
     if not listed:
         return Answer.not_applicable(NO_CONVOLUTIONS)
     step = step_of(subject.ops) if subject.ops is not None else None
-    if step is not None and any(each.least_ns is not None for each in convolutions_of(step)):
+    if step is not None and _has_rooflines(step):
         suited_in = partial(suited_sharding, tall=tall.value, deep=deep.value)
         return _of_step(step, share, efficiency.value, suited_in)
     suited = [
@@ -105,6 +105,11 @@ def conv_sharding_unsuited(
         _sentence(len(others), len(known)),
         heaviest(others, of=whole_ns(subject)),
     )
+
+
+def _has_rooflines(step: OpTable) -> bool:
+    told = any(each.least_ns is not None for each in convolutions_of(step))
+    return told or board_of(step) is not None
 
 
 def _sentence(others: int, known: int) -> str:
