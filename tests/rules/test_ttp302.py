@@ -7,13 +7,13 @@ from dataclasses import replace
 import pytest
 
 from pytest_ttnn_perf.records.ttnn_report import (
-    ConvConfig,
     CoreRange,
     OperationError,
     Reshard,
     Shard,
 )
 from tests.rules.answers import Ask, Evidence, Subject, clean, found, limit, not_measured
+from tests.rules.convolving import NOT_ASKED
 from tests.rules.reports import Operation, record, report
 from tests.rules.tables import op, table, tensor
 
@@ -115,7 +115,7 @@ def test_a_move_without_a_graph_is_told_by_its_tensors() -> None:
 
 
 def test_what_failed_moved_nothing_and_what_was_asked_for_is_said() -> None:
-    config = ConvConfig(*[None] * 10, True, *[None] * 5)
+    config = NOT_ASKED._replace(reshard_if_not_optimal=True)
     conv = Operation(
         5, "ttnn.conv2d", inputs=(1,), outputs=(2,), reshard=Reshard.HIDDEN, conv=config
     )
