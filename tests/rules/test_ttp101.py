@@ -70,6 +70,12 @@ def test_what_other_costs_hide_is_told_for_information() -> None:
     )
     assert (finding.severity, finding.saving_ns, finding.quiet) == (Severity.INFO, None, False)
     assert finding.evidence == (Evidence("Matmul 1x1x32x1024 @ 1024x1024", SAVED, "B saved"),)
+    tall = tensor(1, 1, 4096, 1024, memory="L1_BLOCK_SHARDED")
+    computes = op(MATMUL, [tall, WIDE], [tall], ns=1_000_000.0, fidelity="HiFi4")
+    assert ask(ops=table(computes)).outcome.value == "CLEAN"
+    apart = tensor(1, 32, 32, 1024, logical=(1, 32, 1, 1024), memory="L1_BLOCK_SHARDED")
+    padded = op(MATMUL, [apart, WIDE], [apart], ns=1_000_000.0, fidelity="HiFi4")
+    assert (ask(ops=table(padded)).reason or "").endswith("other costs hide the gain for now")
     few = ask.with_limits(wide=1.0)
     assert few(ops=table(slow)).outcome.value == "CLEAN"
 

@@ -7,6 +7,7 @@ from math import prod
 from typing import TYPE_CHECKING, Final
 
 from pytest_ttnn_perf._base.text import percent, size
+from pytest_ttnn_perf.analysis.checklist.matmul_and_conv import TILE_ROWS
 from pytest_ttnn_perf.analysis.checklist.op_times import op_name
 from pytest_ttnn_perf.analysis.checklist.operands import (
     WORTH_BYTES,
@@ -69,8 +70,8 @@ def weights_not_bfloat8(
     ## What it saves
     The bytes saved, by the peak bandwidth of DRAM: at most down to what computing takes, and
     nothing of ops that are bound by computing. Where that is too little of a step because ops take
-    far longer than reading does, it is told all the same, for information: once they are fast,
-    their weights count.
+    far longer than reading and computing do, it is told all the same, for information, if reading
+    takes the longer of both: once these ops are fast, their weights count.
 
     ## When it is no problem
     Small weights, as of a router or of a norm, and layers whose PCC does not stand it.
@@ -132,12 +133,22 @@ def _of_step(step: OpTable, board: Board, share: Limit, most_wide: Limit, worth:
     )
     if answer.outcome is RuleOutcome.FOUND or part <= most_wide.value:
         return answer
-    slow = [each for each in wide if each.line.bound is not Bound.COMPUTE]
+    slow = [each for each in wide if _would_wait_for_weights(each)]
     if sum(_saved_bytes(each.weights) for each in slow if each.weights is not None) < worth.value:
         return answer
     told = f"a step reads {size(_weight_bytes(slow))} of weights that are wider than bfloat8_b"
     hidden = most_wide.found(part, f"{told}; other costs hide the gain for now", _largest(slow))
     return replace(hidden, severity=Severity.INFO, always_told=True)
+
+
+def _would_wait_for_weights(product: Product) -> bool:
+    """Tell whether reading takes longer than computing does, where rows are not padded."""
+    line, first = product.line, product.first
+    if line.stale or line.dram_ns is None or first is None:
+        return False
+    rows, padded = prod((first.logical or first.padded)[:-1]), prod(first.padded[:-1])
+    part = max(rows, TILE_ROWS) / padded if padded else 1.0
+    return line.dram_ns > (line.compute_ns or 0.0) * min(part, 1.0)
 
 
 def _largest(products: Iterable[Product]) -> Iterator[Evidence]:
