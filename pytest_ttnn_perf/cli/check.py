@@ -7,8 +7,7 @@ from operator import attrgetter
 from typing import TYPE_CHECKING
 
 from pytest_ttnn_perf._base.errors import UsageError
-from pytest_ttnn_perf.analysis.captures.detect import op_table_of, report_of
-from pytest_ttnn_perf.analysis.captures.ttlang_log import read_ttlang_log
+from pytest_ttnn_perf.analysis.captures.detect import kernels_in, op_table_of, report_of
 from pytest_ttnn_perf.analysis.checklist.progress import held_back, progress_of
 from pytest_ttnn_perf.analysis.checklist.runner import (
     as_configured,
@@ -96,5 +95,5 @@ def read_subject(options: argparse.Namespace) -> Subject:
     if options.db is not None:
         report = report_of(options.db)
     if options.log is not None:
-        kernels = read_ttlang_log(options.log)
+        kernels = kernels_in(options.log)
     return Subject(ops=ops, report=report, kernels=kernels)

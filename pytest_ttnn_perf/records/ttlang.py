@@ -288,7 +288,10 @@ class PipeGraph(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class TtlangLog:
-    """All that tt-lang printed in one log, each kind in the order of its calls."""
+    """All that tt-lang printed in one log, each kind in the order of its calls.
+
+    ``sim`` is what its simulator counted instead, which tells no times.
+    """
 
     perf_summaries: tuple[PerfSummary, ...] = ()
     auto_profiles: tuple[AutoProfile, ...] = ()
@@ -296,6 +299,7 @@ class TtlangLog:
     flow_graphs: tuple[FlowGraph, ...] = ()
     pipe_graphs: tuple[PipeGraph, ...] = ()
     problems: tuple[Problem, ...] = ()
+    sim: SimCounters | None = None
 
     @property
     def is_empty(self) -> bool:

@@ -208,6 +208,12 @@ class Report:
     has_buffer_details: bool
 
     @property
+    def completed(self) -> tuple[Operation, ...]:
+        """The operations that neither failed nor were left off; others gave nothing to judge."""
+        failed = {error.operation for error in self.errors}
+        return tuple(each for each in self.operations if each.id not in failed)
+
+    @property
     def peak_bytes_per_bank(self) -> Mapping[BufferType, int]:
         """The most that was alive at one op, per type; each op lists all that is alive."""
         return _peaks(self.operations)

@@ -317,7 +317,9 @@ def saving_lines(finding: Finding) -> Iterator[str]:
         adds = finding.adds_ns if finding.adds_ns is not None else finding.saving_ns
         beside = "" if _same(adds, finding.saving_ns) else f", {format_ns(adds)} beside the above"
         how = f": {finding.arithmetic}" if finding.arithmetic else ""
-        yield f"    would save {format_ns(finding.saving_ns)} of a step{beside}{how}"
+        # The log of a kernel has programs, and no steps.
+        of = "" if finding.code.startswith("TTP8") else " of a step"
+        yield f"    would save {format_ns(finding.saving_ns)}{of}{beside}{how}"
 
 
 def _same(adds_ns: float, saving_ns: float) -> bool:

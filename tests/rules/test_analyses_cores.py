@@ -139,7 +139,7 @@ def test_queues() -> None:
         "queues",
         "transfers between host and device, and their command queues",
         figures=(
-            Figure("padding (TTP504)", 0.0, "of the bytes sent"),
+            Figure("padding (TTP504)", 0.0, "of the bytes"),
             Figure("outputs to the host (TTP505)", 4096.0, "B"),
         ),
         sections=(

@@ -8,7 +8,7 @@ from pytest_ttnn_perf.analysis.checklist import progress
 from pytest_ttnn_perf.analysis.checklist.progress import Bottleneck, BottleneckKind
 from pytest_ttnn_perf.records.finding import Subject
 from pytest_ttnn_perf.records.metric import KERNEL_TIME, Source
-from pytest_ttnn_perf.records.ttlang import Roofline
+from pytest_ttnn_perf.records.ttlang import Roofline, ThreadWork
 from tests.rules.kernel_logs import printed, program
 from tests.rules.observations import io_measured, measured, timed
 from tests.rules.tables import Op, op, table, tensor
@@ -99,7 +99,19 @@ def test_kernels_that_are_bound_by_memory() -> None:
     found = bottleneck_of(subject)
     assert found is not None
     assert (found.kind, found.value, found.limit) == (BottleneckKind.MEMORY, 0.18, 0.1)
-    assert found.sentence.startswith("memory-bound: 18.0 % of moving data has no computing")
+    assert found.sentence.startswith(
+        "memory-bound: computing takes 18.0 % fewer cycles than moving"
+    )
+
+
+def test_kernels_whose_threads_all_wait() -> None:
+    threads = (ThreadWork("NCRISC", 1906, 1127, 779), ThreadWork("TRISC_1", 2106, 1470, 636))
+    found = bottleneck_of(printed(roofline=replace(MEMORY, threads=threads)))
+    assert found is not None
+    assert found.kind is BottleneckKind.WAITING
+    assert found.sentence == (
+        "waiting threads: even NCRISC, which waits least, waits for 59.1 % of its cycles"
+    )
 
 
 def test_small_transfers_do_not_matter_to_a_kernel_that_computes() -> None:

@@ -112,8 +112,9 @@ def test_weights_of_a_report(name: str, share: float) -> None:
 def test_replays_and_fallbacks_that_are_known() -> None:
     broken = Ask("TTP002")(ops_of("qwen_27b_linear_incomplete_replays.csv"))
     assert [(each.subject, each.value) for each in broken.evidence] == [("trace 0 on device 3", 15)]
+    # Its eight ops of torch run after the last op on the device.
     fallbacks = Ask("TTP007")(ops_of("distilbert_2024_v1.csv"))
-    assert (fallbacks.outcome, fallbacks.value) == (RuleOutcome.FOUND, 8)
+    assert (fallbacks.outcome, fallbacks.value) == (RuleOutcome.CLEAN, 0)
 
 
 @pytest.mark.parametrize("name", ["distilbert_2024_v1.csv", "tiny_slice_fallback.csv"])

@@ -11,6 +11,7 @@ from pytest_ttnn_perf.records.ttlang import (
     LineProfile,
     Problem,
     ProblemKind,
+    SimCounters,
     ThreadProfile,
     ThreadTotal,
     TtlangLog,
@@ -36,13 +37,20 @@ def test_markers_that_the_device_profiler_dropped() -> None:
     )
 
 
-@pytest.mark.parametrize("kind", [ProblemKind.DROPPED, ProblemKind.CUT, ProblemKind.STALE])
-def test_what_tt_lang_lost(kind: ProblemKind) -> None:
+@pytest.mark.parametrize(
+    ("kind", "what"),
+    [
+        (ProblemKind.DROPPED, "profiler data are not whole"),
+        (ProblemKind.CUT, "the log is incomplete"),
+        (ProblemKind.STALE, "profiler data are not whole"),
+    ],
+)
+def test_what_tt_lang_lost(kind: ProblemKind, what: str) -> None:
     problem = Problem(4, kind, "markers were dropped!")
     log = TtlangLog(problems=(problem, problem._replace(line=9)))
     assert ask(kernels=log) == LIMIT.found(
         2,
-        "profiler data are not whole: line 4: markers were dropped!, and 1 more",
+        f"{what}: line 4: markers were dropped!, and 1 more",
         [
             Evidence("line 4: markers were dropped!"),
             Evidence("line 9: markers were dropped!"),
@@ -74,6 +82,11 @@ def test_a_whole_profile_is_clean() -> None:
 
 def test_a_test_without_a_profiler_has_nothing_to_lose() -> None:
     assert ask(measured(timed(5.0))) == not_applicable("no profiler ran")
+
+
+def test_a_simulator_is_no_profiler() -> None:
+    simulated = TtlangLog(sim=SimCounters({"dram_read_tiles": 4}))
+    assert ask(kernels=simulated) == not_applicable("no profiler ran")
 
 
 def test_without_input() -> None:

@@ -10,7 +10,7 @@ from pytest_ttnn_perf.analysis.checklist.operands import (
     weights_in_report,
     weights_in_table,
 )
-from pytest_ttnn_perf.analysis.checklist.runner import rule_of
+from pytest_ttnn_perf.analysis.checklist.runner import rule_of, run_rules
 from pytest_ttnn_perf.analysis.ops.regions import step_of
 from pytest_ttnn_perf.analysis.ops.roofline import size_of
 from pytest_ttnn_perf.records.finding import Severity
@@ -60,6 +60,26 @@ def test_nothing_is_saved_of_what_computing_binds() -> None:
     assert ask(ops=table(row)) == STEP.clean(0.0)
 
 
+def test_what_other_costs_hide_is_told_for_information() -> None:
+    out = tensor(1, 1, 32, 1024, memory="L1_WIDTH_SHARDED")
+    slow = op(MATMUL, [ROWS, WIDE], [out], ns=1_000_000.0, fidelity="HiFi4")
+    (finding,) = run_rules([rule_of("TTP101")], Subject(ops=table(slow)))
+    assert finding.reason == (
+        "a step reads 2.000 MiB of weights that are wider than bfloat8_b; other costs hide the "
+        "gain for now"
+    )
+    assert (finding.severity, finding.saving_ns, finding.quiet) == (Severity.INFO, None, False)
+    assert finding.evidence == (Evidence("Matmul 1x1x32x1024 @ 1024x1024", SAVED, "B saved"),)
+    tall = tensor(1, 1, 4096, 1024, memory="L1_BLOCK_SHARDED")
+    computes = op(MATMUL, [tall, WIDE], [tall], ns=1_000_000.0, fidelity="HiFi4")
+    assert ask(ops=table(computes)).outcome.value == "CLEAN"
+    apart = tensor(1, 32, 32, 1024, logical=(1, 32, 1, 1024), memory="L1_BLOCK_SHARDED")
+    padded = op(MATMUL, [apart, WIDE], [apart], ns=1_000_000.0, fidelity="HiFi4")
+    assert (ask(ops=table(padded)).reason or "").endswith("other costs hide the gain for now")
+    few = ask.with_limits(wide=1.0)
+    assert few(ops=table(slow)).outcome.value == "CLEAN"
+
+
 def test_weights_of_a_format_of_unknown_size() -> None:
     strange = WIDE._replace(dtype="FLOAT6_NEW")
     answer = ask(ops=table(op(MATMUL, [ROWS, strange], ns=50_000.0)))
@@ -78,8 +98,8 @@ def test_on_a_chip_that_is_not_known_the_share_of_bytes_decides_for_information(
     answer = rule_of("TTP101").check(Subject(ops=ops))
     assert (answer.value, answer.severity) == (share, Severity.INFO)
     assert answer.reason == (
-        "48.5 % of the weight bytes are wider than bfloat8_b; as bfloat8_b they take at least "
-        "960.0 KiB less, 1.88 times less than bfloat16"
+        "48.5 % of the weight bytes are wider than bfloat8_b: as bfloat8_b, weights would take at "
+        "least 960.0 KiB less"
     )
     at_limit = ask.with_limits(wide=share)(ops=ops)
     assert at_limit == clean(share, limit=share, unit="of weight bytes")
@@ -181,10 +201,11 @@ def test_a_report_counts_each_weight_once_and_exactly() -> None:
     edges = [(2, 1, 2), (2, 1, 3), (5, 3, 4)]
     saved = 64 * 128 * 0.9375
     subject = Subject(report=report([loaded, linear, again, scores], tensors, edges))
-    assert ask(subject) == LIMIT.found(
+    assert ask(subject) == LIMIT.clean(1.0, reason="7.500 KiB in all: too little to matter in DRAM")
+    assert ask.with_limits(worth=saved)(subject) == LIMIT.found(
         1.0,
-        "100.0 % of the weight bytes are wider than bfloat8_b; "
-        "as bfloat8_b they take 7.500 KiB less, 1.88 times less than bfloat16",
+        "100.0 % of the weight bytes are wider than bfloat8_b: as bfloat8_b, weights would take "
+        "7.500 KiB less",
         [Evidence("64x128 BFLOAT16", saved, "B saved")],
     )
 
@@ -193,7 +214,7 @@ def test_a_report_tells_the_weights_of_a_convolution_by_its_arguments() -> None:
     config = ConvConfig("BFLOAT16", *[None] * 15)
     weights = "ttnn.Tensor(shape=Shape([64, 32, 3, 3]), dtype=DataType.BFLOAT16, tensor_id=6)"
     conv = Operation(1, "ttnn.conv2d", arguments={"weight_tensor": weights}, conv=config)
-    answer = ask(report=report([conv]))
+    answer = ask.with_limits(worth=0.0)(report=report([conv]))
     assert answer.value == 1.0
     assert answer.evidence == (Evidence("1x1x288x64 BFLOAT16", 288 * 64 * 0.9375, "B saved"),)
 

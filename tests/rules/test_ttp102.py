@@ -9,7 +9,8 @@ from tests.rules.answers import Ask, Evidence, clean, limit, not_measured
 from tests.rules.reports import Operation, record, report
 from tests.rules.tables import on_host, op, table, tensor
 
-ask = Ask("TTP102")
+#: Whatever it weighs.
+ask = Ask("TTP102", {"worth": 0.0})
 STEP, OF_OPERANDS = limit(0.02, "of a step"), limit(0.01, "of operand bytes")
 #: Of 2048 and 8192 bytes.
 HALF, FULL = tensor(1, 1, 32, 32), tensor(1, 1, 32, 64, dtype="FLOAT32")
@@ -59,8 +60,23 @@ def test_on_a_chip_that_is_not_known_the_share_of_bytes_decides() -> None:
     assert at_limit == clean(0.8, limit=0.8, unit="of operand bytes")
 
 
+def test_what_only_the_host_reads_does_not_count() -> None:
+    made = Operation(1, "ttnn.typecast", inputs=(2,), outputs=(1,), device_operations=("Typecast",))
+    reads = Operation(2, "ttnn.to_torch", inputs=(1,))
+    tensors = [record(1, 50, 100, dtype="FLOAT32"), record(2, 50, 100)]
+    assert ask(report=report([made, reads], tensors)) == OF_OPERANDS.clean(0.0)
+    relu = Operation(3, "ttnn.relu", inputs=(1,), device_operations=("Unary",))
+    assert ask(report=report([made, reads, relu], tensors)).value == pytest.approx(12 / 14)
+
+
+def test_a_little_float32_in_a_report_is_clean() -> None:
+    relu = Operation(1, "ttnn.relu", inputs=(1,), device_operations=("Unary",))
+    answer = Ask("TTP102")(report=report([relu], [record(1, 32, 32, dtype="FLOAT32")]))
+    assert answer == OF_OPERANDS.clean(1.0, reason="2.000 KiB in all: too little to matter in DRAM")
+
+
 def test_a_report_counts_tensors_on_the_device() -> None:
-    call = Operation(1, "ttnn.to_torch", inputs=(1, 2), outputs=(3,))
+    call = Operation(1, "ttnn.add", inputs=(1, 2), outputs=(3,))
     tensors = [
         record(1, 50, 100, dtype="FLOAT32"),
         record(2, 50, 100, layout="ROW_MAJOR"),
@@ -70,7 +86,7 @@ def test_a_report_counts_tensors_on_the_device() -> None:
     assert ask(report=report([call], tensors)) == OF_OPERANDS.found(
         wide / (wide + narrow),
         "76.6 % of the bytes that ops take and give are float32",
-        [Evidence("ttnn.to_torch 64x128", wide, "B")],
+        [Evidence("ttnn.add 64x128", wide, "B")],
     )
 
 

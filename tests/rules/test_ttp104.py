@@ -36,6 +36,24 @@ def test_others_have_little_to_gain(memory: str) -> None:
     assert ask(ops=table(op("Unary", [one], [one], ns=30_000.0))) == STEP.clean(0.0)
 
 
+def test_recurrent_states_do_not_count() -> None:
+    state = tensor(1, 4, 512, 512)
+    reads = op("UnaryDeviceOperation", [state], [state._replace(dtype="FLOAT32")], ns=30_000.0)
+    adds = op("BinaryNgDeviceOperation", [state, state], [state], ns=30_000.0)
+    back = op("CopyDeviceOperation", [state], [state], ns=20_000.0)
+    assert ask(ops=table(adds)).value == pytest.approx(3 * LESS / 288 / 30_000)
+    assert ask(ops=table(reads, adds, back)) == STEP.clean(0.0)
+
+
+def test_ops_with_shapes_that_are_not_their_own_in_another_replay_do_not_count() -> None:
+    rows = [
+        op("UnaryDeviceOperation", [LARGE], [LARGE], ns=ns, replay=(1, at))
+        for at, ns in enumerate((20_000.0, 20_000.0, 5_000.0), start=1)
+    ]
+    assert ask(ops=table(*rows[:2])).value == pytest.approx(2 * LESS / 288 / 20_000)
+    assert ask(ops=table(*rows)) == STEP.clean(0.0)
+
+
 def test_weights_are_left_to_another_rule() -> None:
     row = tensor(1, 1, 32, 1024, memory="L1_WIDTH_SHARDED")
     ops = table(op("Matmul", [row, LARGE], [row], ns=8_000.0, fidelity="HiFi2"))

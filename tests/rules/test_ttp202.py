@@ -1,18 +1,11 @@
 from __future__ import annotations
 
-from dataclasses import replace
-from typing import TYPE_CHECKING
-
 import pytest
 
 from pytest_ttnn_perf.analysis.checklist.operands import NO_OPERANDS
-from pytest_ttnn_perf.records.ttnn_report import Edge
 from tests.rules.answers import Ask, Evidence, limit, not_applicable, not_measured
 from tests.rules.reports import Operation, record, report
 from tests.rules.tables import Op, op, table, tensor
-
-if TYPE_CHECKING:
-    from pytest_ttnn_perf.analysis.checklist.rule import Answer
 
 ask = Ask("TTP202")
 FULL = tensor(1, 1, 32, 64)
@@ -91,26 +84,48 @@ def test_a_capture_without_logical_shapes() -> None:
     assert answer == not_measured("the capture tells no logical shapes")
 
 
-def of_report(rows: int, columns: int) -> Answer:
-    """Ask about what one operation makes and another reads, beside a bias that none made."""
-    made, bias = record(1, rows, columns), record(2, 1, columns)
-    first = Operation(1, "ttnn.linear", inputs=(2,), outputs=(1,), device_operations=("Matmul",))
-    then = Operation(2, "ttnn.relu", inputs=(1,), device_operations=("Unary",))
-    edges = (Edge(1, 1, 2),)
-    return ask(report=replace(report([first, then], [made, bias]), edges=edges))
+OF_TILES = limit(0.1, "of what is needed")
+RELU = Operation(1, "ttnn.relu", inputs=(1,), outputs=(2,), device_operations=("Unary",))
 
 
-def test_the_activations_of_a_report_are_rounded_up_to_tiles() -> None:
-    extra = (64 * 8032 - 33 * 8010) / (33 * 8010)
-    answer = of_report(33, 8010)
-    assert answer.value == pytest.approx(extra)
-    assert [each.subject for each in answer.evidence] == [
-        "ttnn.relu 33x8010: 33 → 64, 8010 → 8032"  # never fewer: the elements are there
-    ]
+@pytest.mark.parametrize(
+    ("shape", "better", "tiles", "needed"),
+    [
+        ((1, 32, 1, 4096), "32x4096", 32 * 128, 128),
+        ((1, 32, 10240, 4), "128x10240", 32 * 320, 4 * 320),
+    ],
+)
+def test_activations_of_a_report_that_another_order_would_make_smaller(
+    shape: tuple[int, ...], better: str, tiles: int, needed: int
+) -> None:
+    tensors = [record(1, *shape), record(2, *shape)]
+    needless = (tiles - needed) * 2048.0
+    answer = ask(report=report([RELU], tensors))
+    # What goes in may be a weight: only what comes out can be laid out otherwise.
+    assert answer.value == pytest.approx(needless / (2 * tiles * 2048 - needless))
+    before = "x".join(map(str, shape))
+    assert answer.evidence == (Evidence(f"ttnn.relu {before} → {better}", needless, "B"),)
 
 
-def test_a_little_padding_of_a_report_is_no_advice() -> None:
-    assert of_report(50, 100).value == 0.0
+@pytest.mark.parametrize("shape", [(50, 100), (1, 12, 19, 64), (1, 1, 1, 4096), (1, 1, 64, 1)])
+def test_padding_of_a_last_tile_is_no_advice(shape: tuple[int, ...]) -> None:
+    tensors = [record(1, *shape), record(2, *shape)]
+    free = ask.with_limits(worth=0.0)
+    assert free(report=report([RELU], tensors)) == OF_TILES.clean(0.0)
+
+
+def test_weights_and_what_attention_takes_keep_their_shape() -> None:
+    apart = record(2, 1, 32, 1, 4096)
+    attends = Operation(2, "ttnn.sdpa", inputs=(2,), device_operations=("SdpaDecode",))
+    made = report([RELU, attends], [record(1, 1, 32, 1, 4096), apart], [(2, 1, 2)])
+    assert ask(report=made) == OF_TILES.clean(0.0)
+
+
+def test_a_few_tiles_of_a_report_are_no_advice() -> None:
+    tensors = [record(1, 1, 2, 1, 32), record(2, 1, 2, 1, 32)]
+    answer = ask(report=report([RELU], tensors))
+    assert answer.reason == "2.000 KiB in all: too little to matter in DRAM"
+    assert answer.value == pytest.approx(1 / 3)
 
 
 def test_a_capture_without_operands() -> None:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from pytest_ttnn_perf.records.ttnn_report import OperationError
 from tests.rules.answers import Ask, Evidence, Subject, limit, not_applicable, not_measured
-from tests.rules.convolving import DEVICE
 from tests.rules.reports import Operation, record, report
 from tests.rules.tables import op, table
 
-ask = Ask("TTP301")
+#: Whatever it weighs.
+ask = Ask("TTP301", {"worth": 0.0})
 LIMIT = limit(0.5, "of activation bytes")
 
 
@@ -23,9 +24,32 @@ def test_a_report_without_a_table() -> None:
     asked = Subject(report=report(operations, tensors, [(1, 1, 2), (2, 2, 3)]))
     assert ask(asked) == LIMIT.found(
         1.0,
-        "interleaved: 1 of 1 activation that ops read, 100.0 % of the bytes",
-        [Evidence("ttnn.relu → ttnn.gelu 1x1x1x20", 2048.0, "bytes")],
+        "1 of 1 activation that ops read lie interleaved in L1, 100.0 % of the bytes",
+        [Evidence("ttnn.relu → ttnn.gelu 1x1x1x20", 2048.0, "B")],
     )
+
+
+def test_little_is_clean_and_dram_is_left_to_another_rule() -> None:
+    operations = [
+        Operation(1, "ttnn.relu", outputs=(1,), device_operations=("Unary",)),
+        Operation(2, "ttnn.gelu", inputs=(1,), device_operations=("Unary",)),
+    ]
+    near, far = record(1, 1, 1, 32, 32, memory="L1_INTERLEAVED"), record(1, 1, 1, 32, 32)
+    assert Ask("TTP301")(report=report(operations, [near], [(1, 1, 2)])) == LIMIT.clean(
+        1.0, reason="2.000 KiB in all: too little to matter in L1"
+    )
+    assert ask(report=report(operations, [far], [(1, 1, 2)])) == LIMIT.clean(0.0)
+
+
+def test_what_failed_hands_nothing_on() -> None:
+    operations = [
+        Operation(1, "ttnn.relu", outputs=(1,), device_operations=("Unary",)),
+        Operation(2, "ttnn.gelu", inputs=(1,), device_operations=("Unary",)),
+    ]
+    made = report(operations, [record(1, 32, 32, memory="L1_INTERLEAVED")], [(1, 1, 2)])
+    failed = replace(made, errors=(OperationError(2, "ttnn.gelu", None, "no room"),))
+    assert ask(report=made).value == 1.0
+    assert ask(report=failed) == not_applicable("no op reads what another one made")
 
 
 def test_half_is_clean() -> None:
@@ -34,7 +58,10 @@ def test_half_is_clean() -> None:
         Operation(2, "ttnn.relu", inputs=(1,), outputs=(2,), device_operations=("Unary",)),
         Operation(3, "ttnn.gelu", inputs=(2,), outputs=(3,), device_operations=("Unary",)),
     ]
-    tensors = [record(1, 1, 1, 32, 32), record(2, 1, 1, 32, 32, memory="L1_WIDTH_SHARDED")]
+    tensors = [
+        record(1, 1, 1, 32, 32, memory="L1_INTERLEAVED"),
+        record(2, 1, 1, 32, 32, memory="L1_WIDTH_SHARDED"),
+    ]
     asked = Subject(report=report(operations, tensors, [(1, 1, 2), (2, 2, 3)]))
     assert ask(asked) == LIMIT.clean(0.5)
 
@@ -47,15 +74,3 @@ def test_inputs_that_do_not_tell() -> None:
 def test_with_an_op_table_another_rule_tells_what_it_costs() -> None:
     asked = Subject(ops=table(op("Unary")), report=report([Operation(1, "ttnn.relu")]))
     assert ask(asked) == not_applicable("an op table tells what that costs: TTP303")
-
-
-def test_what_another_rule_wants_in_l1_does_not_count() -> None:
-    operations = [
-        Operation(1, "ttnn.relu", outputs=(1,), device_operations=("Unary",)),
-        Operation(2, "ttnn.gelu", inputs=(1,), outputs=(2,), device_operations=("Unary",)),
-    ]
-    told = report(operations, [record(1, 1, 1, 32, 32)], [(1, 1, 2)])
-    assert ask(
-        report=replace(told, devices=(DEVICE._replace(total_l1_bytes=10**6),))
-    ) == LIMIT.clean(0.0)
-    assert ask(report=told).value == 1.0

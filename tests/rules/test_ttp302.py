@@ -2,10 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
-from pytest_ttnn_perf.records.ttnn_report import CoreRange, Reshard, Shard
+from pytest_ttnn_perf.records.ttnn_report import (
+    CoreRange,
+    OperationError,
+    Reshard,
+    Shard,
+)
 from tests.rules.answers import Ask, Evidence, Subject, clean, found, limit, not_measured
+from tests.rules.convolving import NOT_ASKED
 from tests.rules.reports import Operation, record, report
 from tests.rules.tables import op, table, tensor
 
@@ -115,7 +123,7 @@ def test_a_move_without_a_graph_is_told_by_its_tensors() -> None:
     other = TALL._replace(id=2, shard=Shard((64, 32), (CoreRange(0, 0, 7, 1),)))
     moves = [Operation(1, "ttnn.to_memory_config", inputs=(1,), outputs=(2,))]
     assert ask(report=report(moves, [first, other])) == found(
-        "1 reshard, 0 hidden inside another operation",
+        "1 reshard",
         value=1.0,
         limit=0,
         unit="reshards",
@@ -125,6 +133,20 @@ def test_a_move_without_a_graph_is_told_by_its_tensors() -> None:
     spread = Subject(report=report(moves, [first, SPREAD._replace(id=2)]))
     unavailable = not_measured("what ran inside is not told by 1 of 1 operation")
     assert ask(kept) == ask(spread) == unavailable
+
+
+def test_what_failed_moved_nothing_and_what_was_asked_for_is_said() -> None:
+    config = NOT_ASKED._replace(reshard_if_not_optimal=True)
+    conv = Operation(
+        5, "ttnn.conv2d", inputs=(1,), outputs=(2,), reshard=Reshard.HIDDEN, conv=config
+    )
+    made = report([conv], [TALL, BLOCK])
+    (evidence,) = ask(report=made).evidence
+    assert evidence == Evidence(
+        "ttnn.conv2d (operation 5) 1x1x1024x32, HEIGHT → BLOCK, by reshard_if_not_optimal"
+    )
+    failed = replace(made, errors=(OperationError(5, "ttnn.conv2d", None, "no room"),))
+    assert ask(report=failed) == clean(0.0, limit=0, unit="reshards")
 
 
 def test_a_report_without_reshards() -> None:

@@ -4,8 +4,9 @@ from tests.rules.answers import Ask, Evidence, Subject, clean, limit, not_applic
 from tests.rules.reports import Operation, record, report
 from tests.rules.tables import op, table
 
-ask = Ask("TTP504")
-LIMIT = limit(0.1, "of the bytes sent")
+#: Whatever it weighs.
+ask = Ask("TTP504", {"worth": 0.0})
+LIMIT = limit(0.1, "of the bytes")
 READ = Operation(1, "ttnn.to_torch", inputs=(1,), outputs=(2,))
 
 
@@ -25,12 +26,20 @@ def test_padding_that_crosses_is_found() -> None:
     ]
     assert ask(report=report(operations, tensors)) == LIMIT.found(
         (2048 + 3072) / (8192 + 1280 + 4096),
-        "37.7 % of what is sent in 3 transfers is padding",
+        "37.7 % of what is sent in 2 transfers and read in 1 transfer is padding",
         [
             Evidence("ttnn.copy_host_to_device_tensor 1x1x8x32", 3072.0, "B"),
             Evidence("ttnn.to_torch 1x1x48x64", 2048.0, "B"),
         ],
     )
+
+
+def test_what_crosses_in_next_to_no_time_is_clean() -> None:
+    made = report([READ], [record(1, 1, 1, 48, 64)])
+    assert Ask("TTP504")(report=made) == LIMIT.clean(
+        0.25, reason="2.000 KiB in all: too little to matter in a transfer"
+    )
+    assert ask(report=made).reason == "25.0 % of what is read in 1 transfer is padding"
 
 
 def test_the_limit_itself_is_clean() -> None:

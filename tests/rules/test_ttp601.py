@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
+from pytest_ttnn_perf.records.ttnn_report import Operation, Reshard
 from tests.rules.answers import Ask, Evidence, limit, not_applicable, not_measured
 from tests.rules.convolving import NOT_ASKED, called, conv, convolving, output
 from tests.rules.tables import op, table
@@ -26,7 +29,9 @@ def test_two_changes() -> None:
         conv("WIDTH"),
     )
     assert ask(ops=ops) == LIMIT.found(
-        2.0, "sharded otherwise than the one before: 2 of 4 convolutions", CHANGES
+        2.0,
+        "the sharding changes 2 times from one convolution to the next, in 4 convolutions",
+        CHANGES,
     )
     assert ask.saving(ops=ops) == (55.0, "the time of 2 moves between them: 0.1 µs")
 
@@ -57,12 +62,25 @@ def test_a_report_without_a_table() -> None:
     )
     assert ask(report=made) == LIMIT.found(
         2.0,
-        "sharded otherwise than the one before: 2 of 3 convolutions",
+        "the sharding changes 2 times from one convolution to the next, in 3 convolutions",
         [
             Evidence("ttnn.conv2d (operation 2), HEIGHT → BLOCK"),
             Evidence("ttnn.conv2d (operation 5), BLOCK → HEIGHT"),
         ],
     )
+
+
+def test_changes_of_a_report_that_a_reshard_is_named_for_are_left_to_its_rule() -> None:
+    move = Operation(2, "ttnn.to_memory_config", reshard=Reshard.EXPLICIT)
+    hidden = replace(called(4), reshard=Reshard.HIDDEN)
+    made = convolving(
+        (called(1), output(1)),
+        (called(3), output(3, "L1_BLOCK_SHARDED")),
+        (hidden, output(4)),
+    )
+    assert ask(report=made).value == 1.0
+    made = replace(made, operations=(*made.operations, move))
+    assert ask(report=made) == LIMIT.clean(0.0)
 
 
 def test_inputs_that_do_not_tell() -> None:

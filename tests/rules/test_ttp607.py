@@ -30,6 +30,25 @@ def test_far_from_the_roofline() -> None:
     assert slow.with_limits(efficiency=0.2)(ops=ops).value == pytest.approx(0.0)
 
 
+def test_the_settings_of_a_slow_convolution_are_named() -> None:
+    attributes = (
+        "{'enable_act_double_buffer': 'false'; 'act_block_h_ntiles': '1'; "
+        "'per_core_out_matrix_height_ntile': '50'}"
+    )
+    row = conv("BLOCK", pixels=LARGE, ns=COMPUTE_NS * 5, attributes=attributes)
+    (evidence,) = slow(ops=table(row._replace(fidelity="HiFi2"))).evidence
+    assert evidence.subject == (
+        f"Conv2d 1x1x{LARGE}x32 (BLOCK → HEIGHT, act_block_h 32 of 1600 rows, no double buffer)"
+    )
+
+
+def test_an_ideal_of_the_profiler_counts_for_the_cores_in_use() -> None:
+    """PM IDEAL is that of all cores of a chip; on 16, none is faster than those of Blackhole."""
+    row = conv(pixels=LARGE, ns=2_000_000.0)._replace(fidelity="HiFi4", cores=16, ideal_ns=1_000.0)
+    least = 2 * LARGE * 64 * 288 / (16 * 5.5296 / 4 * 1000)
+    assert slow.saving(ops=table(row, arch=None))[0] == pytest.approx(2_000_000 - 2 * least)
+
+
 def test_what_cannot_be_told() -> None:
     assert slow(ops=table(op("Unary"))) == not_applicable("no convolutions")
     assert slow(ops=table(conv())) == not_measured(

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from pytest_ttnn_perf.analysis.checklist.runner import rule_of, run_rules
-from pytest_ttnn_perf.records.ttlang import ProblemKind
+from pytest_ttnn_perf.records.ttlang import ProblemKind, ProgramPerf
 from tests.rules.answers import Ask, Evidence, Subject, limit, not_measured
 from tests.rules.kernel_logs import printed, program
 
@@ -23,9 +23,9 @@ def test_kernels_on_few_cores_are_found() -> None:
         (64 * 1000 + 16 * 2000 + 1000) / (64 * 4000),
         "programs run on 37.9 % of the cores, weighted by their time",
         [
-            Evidence("program 2 (kernel): of 64", 16, "cores"),
-            Evidence("program 3 (kernel): of 64", 1, "cores"),
-            Evidence("program 1: of 64", 64, "cores"),
+            Evidence("program 2 (kernel) on 16 of 64 cores", 2000.0, "ns"),
+            Evidence("program 3 (kernel) on 1 of 64 cores", 1000.0, "ns"),
+            Evidence("program 1 on 64 of 64 cores", 1000.0, "ns"),
         ],
     )
 
@@ -74,7 +74,7 @@ def test_a_grid_of_one_core_is_found_on_a_chip_that_is_not_known(there: int | No
     assert ask(printed(program(cores=1), cores=there)) == ONE_CORE.found(
         1.0,
         "100.0 % of the time goes into 1 program on a grid of 1x1",
-        [Evidence("program 1024 (kernel): of a chip that is not told", 1, "core")],
+        [Evidence("program 1024 (kernel) on 1 core", 1000.0, "ns")],
     )
 
 
@@ -83,7 +83,7 @@ def test_a_grid_of_one_core_is_found_beside_others_that_use_all() -> None:
     assert ask(subject) == ONE_CORE.found(
         0.2,
         "20.0 % of the time goes into 1 program on a grid of 1x1",
-        [Evidence("program 2 (kernel): of 64", 1, "core")],
+        [Evidence("program 2 (kernel) on 1 of 64 cores", 2000.0, "ns")],
     )
     short = printed(program(1, cores=64, cycles=9000), program(2, cores=1, cycles=1000))
     assert ask(short).outcome.value == "CLEAN"
@@ -103,3 +103,25 @@ def test_all_cores_save_what_dram_does_not_take() -> None:
         [rule_of("TTP801")], Subject(kernels=replace(log, perf_summaries=(quick,)))
     )
     assert finding.saving_ns == pytest.approx(10_000 - 2**21 / 288)
+
+
+@pytest.mark.parametrize(
+    ("made", "saved"),
+    [
+        (program(cores=2, cycles=2_000_000, bytes_read=262_144, bytes_written=262_144), None),
+        (program(cores=16, cycles=100_000, writes=32), 50_000.0),
+        (program(cores=16, cycles=1_500, bytes_read=1 << 15, bytes_written=1 << 15), None),
+    ],
+    ids=["cores that hardly move anything", "work for 32 cores", "no shorter than a launch"],
+)
+def test_no_saving_is_said_that_more_cores_do_not_bring(
+    made: ProgramPerf, saved: float | None
+) -> None:
+    log = printed(made).kernels
+    assert log is not None
+    summaries = (replace(log.perf_summaries[0], arch="wormhole_b0", clock_mhz=1000.0),)
+    (finding,) = run_rules(
+        [rule_of("TTP801")], Subject(kernels=replace(log, perf_summaries=summaries))
+    )
+    assert finding.outcome.value == "FOUND"
+    assert finding.saving_ns == saved

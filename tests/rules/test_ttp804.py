@@ -1,14 +1,16 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from pytest_ttnn_perf.records.ttlang import Roofline, ThreadWork, TtlangLog
-from tests.rules.answers import Ask, Evidence, Subject, limit, not_measured
+from tests.rules.answers import Ask, Evidence, Subject, limit, not_applicable, not_measured
 from tests.rules.kernel_logs import printed, program
 
 ask = Ask("TTP804")
 LIMIT = limit(0.1, "of the longer work")
-THREADS = (ThreadWork("NCRISC", 1906, 1127, 779), ThreadWork("TRISC_1", 2106, 1470, 636))
+THREADS = (ThreadWork("NCRISC", 1400, 621, 779), ThreadWork("TRISC_1", 2106, 1470, 636))
 
 
 def roofline(side: str, percent: int) -> Roofline:
@@ -19,7 +21,7 @@ def test_what_bounds_a_kernel_is_said() -> None:
     subject = printed(program(5, bandwidth=19.3), roofline=roofline("memory", 18))
     assert ask(subject) == LIMIT.found(
         0.18,
-        "memory-bound: 18.0 % of moving data has no computing beside it",
+        "memory-bound: computing takes 18.0 % fewer cycles than moving data",
         [
             Evidence("memory (NCRISC)", 779, "cycles"),
             Evidence("compute (TRISC_1)", 636, "cycles"),
@@ -31,10 +33,20 @@ def test_what_bounds_a_kernel_is_said() -> None:
 def test_early_versions_count_waiting_as_work() -> None:
     assert ask(printed(roofline=Roofline("compute", 40, 100, None, 140))) == LIMIT.found(
         0.4,
-        "compute-bound: 40.0 % of computing has no moving data beside it; this version of tt-lang "
-        "counts waiting as work",
+        "compute-bound: moving data takes 40.0 % fewer cycles than computing; this version of "
+        "tt-lang counts waiting as work",
         [Evidence("memory", 100, "cycles"), Evidence("compute", 140, "cycles")],
     )
+
+
+def test_where_every_thread_waits_neither_side_binds() -> None:
+    threads = (ThreadWork("NCRISC", 1906, 1127, 779), ThreadWork("TRISC_1", 2106, 1470, 636))
+    line = replace(roofline("memory", 18), threads=threads)
+    assert ask(printed(roofline=line)) == not_applicable(
+        "every thread waits for 59.1 % or more of its cycles (TTP808): neither moving data nor "
+        "computing binds"
+    )
+    assert ask.with_limits(waiting=0.6)(printed(roofline=line)).value == 0.18
 
 
 @pytest.mark.parametrize(("side", "percent"), [("memory", 10), ("balanced", 0)])

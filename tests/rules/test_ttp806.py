@@ -30,7 +30,7 @@ def test_a_small_part_of_the_bandwidth() -> None:
     reached = 2**21 / 100_000
     assert ask(on_wormhole(SLOW)) == LIMIT.found(
         2**21 / (100_000 * 288),
-        "programs move 7.3 % of what DRAM could in their time",
+        "programs move 7.3 % of what DRAM could move in that time",
         [Evidence("program 1024 (kernel): 7.3 % of 288 GB/s", reached, "GB/s")],
     )
     (finding,) = run_rules([rule_of("TTP806")], on_wormhole(SLOW))

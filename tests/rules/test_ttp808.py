@@ -31,7 +31,7 @@ def waiting(*threads: tuple[int, int]) -> Roofline:
 def test_every_thread_waits() -> None:
     subject = printed(program(cycles=1000), roofline=waiting((1000, 700), (800, 320)))
     assert ask(subject) == LIMIT.found(
-        0.4, "every thread waits: TRISC_1, which waits least, 40.0 % of its cycles"
+        0.4, "even TRISC_1, which waits least, waits for 40.0 % of its cycles"
     )
     (finding,) = run_rules([rule_of("TTP808")], subject)
     assert finding.saving_ns == pytest.approx(1000 * (1 - 480 / 1000))

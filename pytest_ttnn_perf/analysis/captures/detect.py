@@ -14,13 +14,22 @@ from pytest_ttnn_perf.analysis.captures.graph_json import is_graph_json, read_gr
 from pytest_ttnn_perf.analysis.captures.ops_csv import is_ops_csv, read_ops_csv
 from pytest_ttnn_perf.analysis.captures.report_db import is_report_db, read_report_db
 from pytest_ttnn_perf.analysis.captures.tt_smi import is_tt_smi
-from pytest_ttnn_perf.analysis.captures.ttlang_log import is_ttlang_log
-from pytest_ttnn_perf.analysis.captures.ttlang_perf import is_perf_summary_json
-from pytest_ttnn_perf.analysis.captures.ttlang_sim import is_sim_stats, is_sim_trace
+from pytest_ttnn_perf.analysis.captures.ttlang_log import is_ttlang_log, read_ttlang_log
+from pytest_ttnn_perf.analysis.captures.ttlang_perf import (
+    is_perf_summary_json,
+    read_perf_summary_json,
+)
+from pytest_ttnn_perf.analysis.captures.ttlang_sim import (
+    is_sim_stats,
+    is_sim_trace,
+    read_sim_stats,
+    read_sim_trace,
+)
 from pytest_ttnn_perf.analysis.ops.regions import region_named, region_table
 from pytest_ttnn_perf.analysis.ops.windows import window
 from pytest_ttnn_perf.records.observation import decode_run
 from pytest_ttnn_perf.records.region import RegionChoice
+from pytest_ttnn_perf.records.ttlang import TtlangLog
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -182,6 +191,20 @@ def part_of(table: OpTable, choice: RegionChoice, *, file: str) -> OpTable:
     if choice.region is None:
         return table
     return region_table(table, region_named(table, choice.region, file))
+
+
+def kernels_in(file: Path) -> TtlangLog:
+    """Read what tt-lang printed or counted, in any of its formats.
+
+    Raises:
+        InputError: it cannot be read, or is nothing of tt-lang's.
+    """
+    head = head_of(file).decode("utf-8-sig", errors="replace")
+    if is_sim_trace(head):
+        return TtlangLog(sim=read_sim_trace(file))
+    if is_perf_summary_json(head):
+        return TtlangLog(perf_summaries=(read_perf_summary_json(file),))
+    return TtlangLog(sim=read_sim_stats(file)) if is_sim_stats(head) else read_ttlang_log(file)
 
 
 def report_of(file: Path) -> Report:

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 
 _NO_SUMMARY: Final = "the output has no PERF SUMMARY: set TTLANG_PERF_DUMP=1"
+_SIMULATED: Final = "a simulator counts what is moved, and tells no times"
 _NO_ROOFLINE: Final = "the output has no ROOFLINE ANALYSIS: set TTLANG_AUTO_PROFILE=1"
 #: Problems after which no number is what it seems to be.
 _UNTRUSTED: Final = {
@@ -96,9 +97,17 @@ def roofline_of(log: TtlangLog) -> Roofline | str:
 
 
 def _distrust(log: TtlangLog) -> str | None:
+    if log.sim is not None:
+        return _SIMULATED
     return next(
         (_UNTRUSTED[problem.kind] for problem in log.problems if problem.kind in _UNTRUSTED), None
     )
+
+
+def waiting_part(line: Roofline) -> float | None:
+    """Return the part of its cycles that the thread waits which waits least; None if not told."""
+    threads = [thread for thread in line.threads if thread.total_cycles > 0]
+    return min((thread.sync_cycles / thread.total_cycles for thread in threads), default=None)
 
 
 def _work(line: Roofline) -> int:

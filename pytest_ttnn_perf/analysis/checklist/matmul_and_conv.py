@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from functools import lru_cache
+from math import prod
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from pytest_ttnn_perf._base.text import counted
@@ -17,6 +18,7 @@ from pytest_ttnn_perf.analysis.checklist.op_times import (
 from pytest_ttnn_perf.analysis.checklist.residency import budget_bytes, operation_name, sharding_in
 from pytest_ttnn_perf.analysis.checklist.rule import Answer
 from pytest_ttnn_perf.analysis.ops.regions import once_per_table
+from pytest_ttnn_perf.analysis.ops.roofline import size_of
 from pytest_ttnn_perf.records.finding import Evidence
 from pytest_ttnn_perf.records.ops import Category, category_of
 from pytest_ttnn_perf.records.ttnn_report import BufferType
@@ -26,7 +28,7 @@ if TYPE_CHECKING:
 
     from pytest_ttnn_perf.analysis.checklist.rule import Limit
     from pytest_ttnn_perf.records.finding import Subject
-    from pytest_ttnn_perf.records.ops import Op, OpTable, Signature
+    from pytest_ttnn_perf.records.ops import Op, OpTable, Signature, Tensor
     from pytest_ttnn_perf.records.ttnn_report import Operation, Report, TensorRecord
 
 
@@ -112,7 +114,8 @@ class Convolution(NamedTuple):
     """A convolution as it ran; None where that is not told.
 
     ``sharding`` is HEIGHT, WIDTH or BLOCK; ``output`` the shape of what it gives, channels last. A
-    report tells no times, and of the double buffers what was asked for.
+    report tells no times, and of the double buffers what was asked for. ``number`` is that of the
+    op in its capture, or the id of the operation.
     """
 
     name: str
@@ -145,7 +148,7 @@ def report_convolutions(report: Report) -> list[Operation]:
 
     Where a report does not tell what ran, the operation's name has to do.
     """
-    return [operation for operation in report.operations if _convolves(operation)]
+    return [operation for operation in report.completed if _convolves(operation)]
 
 
 def _convolves(operation: Operation) -> bool:
@@ -160,13 +163,13 @@ def _in_table(table: OpTable) -> Sequence[Convolution]:
 
 
 def _from_op(op: Op) -> Convolution:
-    inputs, outputs = op.signature.inputs, op.signature.outputs
+    inputs = op.signature.inputs
     return Convolution(
         op_name(op),
         op.device,
         op.kernel_ns,
         sharding_in(inputs[0].memory) if inputs else None,
-        (outputs[0].logical or outputs[0].padded) if outputs else None,
+        output_shape(op),
         flag(op.attributes, ACT_BUFFER),
         flag(op.attributes, WEIGHTS_BUFFER),
         op.number,
@@ -186,6 +189,62 @@ def _from_operation(report: Report, operation: Operation) -> Convolution:
         output.shape if output else None,
         asked.enable_act_double_buffer if asked else None,
         asked.enable_weights_double_buffer if asked else None,
+        operation.id,
+    )
+
+
+def output_shape(op: Op) -> tuple[int, ...] | None:
+    """Return the shape of what an op gives; None where that is not told."""
+    outputs = op.signature.outputs
+    return (outputs[0].logical or outputs[0].padded) if outputs else None
+
+
+#: By height, every core needs all weights: from that size on they do not fit beside the rest of L1.
+_WEIGHTS_IN_L1: Final = 700_000.0
+
+
+def suited_sharding(
+    shape: tuple[int, ...] | None,
+    weights: Tensor | None = None,
+    *,
+    tall: float = 4,
+    deep: float = 4,
+) -> str | None:
+    """Return the sharding that goes with the output of a convolution; None where not told.
+
+    It is by height from so many pixels per channel on, if L1 has room for all weights, and by width
+    from so many channels per pixel on.
+    """
+    if not shape or not prod(shape):
+        return None
+    pixels, channels = prod(shape[:-1]), shape[-1]
+    if pixels >= tall * channels:
+        return None if weights is not None and size_of(weights) > _WEIGHTS_IN_L1 else "HEIGHT"
+    return "WIDTH" if channels >= deep * pixels else "BLOCK"
+
+
+def settings_to_try(op: Op) -> str:
+    """Return the settings of a convolution that are not the usual best, as its evidence has them.
+
+    >>> settings_to_try(op)  # doctest: +SKIP
+    'BLOCK → HEIGHT, act_block_h 32 of 3200 rows, no double buffer'
+    """
+    inputs, text = op.signature.inputs, op.attributes
+    sharding = sharding_in(inputs[0].memory) if inputs else None
+    best = suited_sharding(output_shape(op), inputs[1] if len(inputs) > 1 else None)
+    rows = _in_rows(whole(text, "act_block_h_ntiles"))
+    most = _in_rows(whole(text, "per_core_out_matrix_height_ntile"))
+    return ", ".join(
+        said
+        for said, holds in (
+            (f"{sharding} → {best}", sharding and best and sharding != best),
+            (
+                f"act_block_h {rows} of {most} rows",
+                rows and most and sharding != "WIDTH" and rows < most,
+            ),
+            ("no double buffer", flag(text, ACT_BUFFER) is False),
+        )
+        if holds
     )
 
 

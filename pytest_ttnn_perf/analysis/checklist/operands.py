@@ -7,11 +7,13 @@ from collections import Counter, defaultdict
 from math import prod
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from pytest_ttnn_perf._base.text import size
 from pytest_ttnn_perf.analysis.captures.report_calls import device_tensor, in_tiles
 from pytest_ttnn_perf.analysis.checklist.op_times import ops_like, signature_numbers
+from pytest_ttnn_perf.analysis.checklist.rule import Answer, Limit
 from pytest_ttnn_perf.analysis.ops.regions import once_per_table
-from pytest_ttnn_perf.analysis.ops.roofline import in_dram, size_of
-from pytest_ttnn_perf.records.finding import Evidence
+from pytest_ttnn_perf.analysis.ops.roofline import in_dram, rooflines, size_of
+from pytest_ttnn_perf.records.finding import Evidence, RuleOutcome
 from pytest_ttnn_perf.records.ops import Category, Tensor, category_of, short_code
 
 if TYPE_CHECKING:
@@ -24,15 +26,31 @@ if TYPE_CHECKING:
 
 #: Why rules about tensors cannot tell, with a capture that names none.
 NO_OPERANDS: Final = "the capture tells nothing of the tensors that ops take and give"
+#: What a report, which tells no times, must name to be worth advice.
+WORTH_BYTES: Final = Limit(
+    576_000, "B", "the DRAM of a Wormhole moves them in 2 µs, as long as launching an op takes"
+)
+
+
+def if_worth(answer: Answer, moved: float, worth: Limit, *, where: str = "DRAM") -> Answer:
+    """Return a finding only where that many bytes are worth advice: else it is clean."""
+    if answer.outcome is not RuleOutcome.FOUND or moved >= worth.value:
+        return answer
+    reason = f"{size(moved)} in all: too little to matter in {where}"
+    return Answer.clean(answer.value, limit=answer.limit, unit=answer.unit, reason=reason)
 
 
 class Operand(NamedTuple):
-    """A tensor that an op takes or, if ``given``, gives; ``times`` ops do so alike."""
+    """A tensor that an op takes or, if ``given``, gives; ``times`` ops do so alike.
+
+    ``number`` is its id in a report; an op table does not tell tensors apart.
+    """
 
     op: str
     tensor: Tensor
     times: int
     given: bool
+    number: int | None = None
 
     @property
     def size(self) -> float:
@@ -87,12 +105,20 @@ def _in_table(table: OpTable) -> Sequence[Operand]:
 
 
 def _in_report(report: Report) -> Iterator[Operand]:
-    for operation in report.operations:
+    for operation in report.completed:
         for ids, given in ((operation.inputs, False), (operation.outputs, True)):
             for number in ids:
                 tensor = device_tensor(report.tensors.get(number))
                 if tensor is not None:
-                    yield Operand(operation.name, tensor, 1, given)
+                    yield Operand(operation.name, tensor, 1, given, number)
+
+
+@once_per_table
+def stale_signatures(table: OpTable) -> frozenset[Signature]:
+    """Return the signatures of ops that are too fast for their shapes, in any step of a table."""
+    lines = rooflines(table)
+    numbers = {table.columns.signature[row] for row, line in enumerate(lines) if line.stale}
+    return frozenset(table.signatures[number] for number in numbers)
 
 
 #: Ops that multiply with weights.
@@ -184,18 +210,24 @@ def weights_in_table(table: OpTable) -> frozenset[Weight]:
     return frozenset(Weight(tensor, tensor) for tensor in set(weights_by_row(table).values()))
 
 
-def weights_in_report(report: Report) -> frozenset[Weight]:
-    """Return the weights, each once."""
+def computed_in_report(report: Report) -> frozenset[int]:
+    """Return the tensors that operations computed: no weights, and nothing made of these alone."""
     computed: set[int] = set()
-    for operation in report.operations:
+    for operation in report.completed:
         name = operation.name.rpartition(".")[2]
         loaded = _LOADS.search(name) is not None or (
             _CONVERTS.search(name) is not None and computed.isdisjoint(operation.inputs)
         )
         if not loaded:
             computed.update(operation.outputs)
+    return frozenset(computed)
+
+
+def weights_in_report(report: Report) -> frozenset[Weight]:
+    """Return the weights, each once."""
+    computed = computed_in_report(report)
     found: set[Weight] = set()
-    for operation in report.operations:
+    for operation in report.completed:
         if operation.conv is not None:
             found.update(_of_convolution(operation))
         elif _runs_product(operation) and len(operation.inputs) > 1:
@@ -213,7 +245,7 @@ def products_in(table: OpTable) -> Sequence[Op]:
 
 def operands_of_products(subject: Subject) -> list[int]:
     """Return how many operands are told of each matmul and convolution."""
-    calls = subject.report.operations if subject.report is not None else ()
+    calls = subject.report.completed if subject.report is not None else ()
     used = used_signatures(subject.ops) if subject.ops is not None else ()
     return [
         *(len(call.inputs) for call in calls if _runs_product(call)),

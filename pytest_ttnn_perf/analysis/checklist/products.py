@@ -14,6 +14,7 @@ from pytest_ttnn_perf.analysis.checklist.matmul_and_conv import (
     whole,
 )
 from pytest_ttnn_perf.analysis.checklist.operands import PRODUCTS, weights_by_row
+from pytest_ttnn_perf.analysis.checklist.residency import sharding_in
 from pytest_ttnn_perf.analysis.checklist.rule import Answer
 from pytest_ttnn_perf.analysis.checklist.savings import (
     LAUNCH_NS,
@@ -22,7 +23,13 @@ from pytest_ttnn_perf.analysis.checklist.savings import (
     microseconds,
 )
 from pytest_ttnn_perf.analysis.ops.regions import once_per_table, step_of
-from pytest_ttnn_perf.analysis.ops.roofline import board_of, is_dram_sharded, rooflines, size_of
+from pytest_ttnn_perf.analysis.ops.roofline import (
+    board_of,
+    board_of_arch,
+    is_dram_sharded,
+    rooflines,
+    size_of,
+)
 from pytest_ttnn_perf.records.ops import category_of
 
 if TYPE_CHECKING:
@@ -46,6 +53,15 @@ _FAR_BELOW: Final = 0.75
 _FEW_ROWS: Final = 32
 
 
+def _fastest_tflops() -> dict[str, float]:
+    boards = [board for board in map(board_of_arch, ("wormhole", "blackhole")) if board is not None]
+    return {name: max(board.tflops[name] for board in boards) for name in boards[0].tflops}
+
+
+#: What a core of any known chip computes at most, by fidelity.
+_FASTEST: Final = _fastest_tflops()
+
+
 class Product(NamedTuple):
     """A matmul or a convolution of a step; ``weights`` is None where it has none in DRAM."""
 
@@ -63,13 +79,17 @@ class Product(NamedTuple):
     def least_ns(self) -> float | None:
         """The least time: of a chip that is not known, what the profiler calls its ideal.
 
-        The profiler counts a byte for each element of bfloat4_b: that is no ideal.
+        The profiler counts a byte for each element of bfloat4_b: that is no ideal. It counts all
+        cores of a chip as well; on those in use none is faster than on the fastest chip known.
         """
-        work = self.line.work
+        work, ideal_ns = self.line.work, self.op.ideal_ns
         if self.line.dram_ns is not None or work.dram_bytes is None or work.at_most:
             return self.line.least_ns
         narrow = self.weights is not None and self.weights.dtype == "BFLOAT4_B"
-        return None if narrow else self.op.ideal_ns
+        if narrow or ideal_ns is None or not self.op.cores:
+            return None
+        tflops = _FASTEST.get(self.op.fidelity or "", _FASTEST["LoFi"]) * self.op.cores
+        return max(ideal_ns, (work.flops or 0.0) / (tflops * 1000))
 
 
 @once_per_table
@@ -103,6 +123,12 @@ def no_roofline(table: OpTable, noun: str) -> str:
 def best_known(table: OpTable) -> str:
     """Return what ops are compared with, in words."""
     return "the profiler's ideal" if board_of(table) is None else "the roofline"
+
+
+#: What a convolution with its second buffers reaches of what its cores compute, at best; and from
+#: where on there is nothing to gain from them.
+_BUFFERED_AT: Final = 0.8
+_NEAR_IT: Final = 0.6
 
 
 def shortfall_ns(product: Product, efficiency: float) -> float:
@@ -182,7 +208,10 @@ def check_double_buffers(
     buffered: str,
     arithmetic: str,
 ) -> Answer:
-    """Compare what second buffers could hide of a step with a limit."""
+    """Compare what second buffers could hide of a step with a limit.
+
+    No convolution gets nearer to its peak than the best of those like it that have them.
+    """
     known = [(each, flag(each.op.attributes, key)) for each in convolutions_of(step)]
     told = [(each, on) for each, on in known if on is not None]
     if not told:
@@ -190,7 +219,10 @@ def check_double_buffers(
             f"the capture does not tell whether {buffered} are double-buffered"
         )
     off = [each for each, on in told if not on]
-    saved = {each.row: ns for each in off if (ns := hidden_ns(each)) > 0}
+    with_it = [each for each, on in told if on]
+    saved = {
+        each.row: ns for each in off if (ns := min(hidden_ns(each), _room_ns(each, with_it))) > 0
+    }
     return check_savings(
         step,
         saved,
@@ -199,3 +231,18 @@ def check_double_buffers(
         f"{counted(len(told), 'convolution')}",
         arithmetic=f"{arithmetic}: at most {microseconds(sum(saved.values()))}",
     )
+
+
+def _room_ns(convolution: Product, buffered: Sequence[Product]) -> float:
+    """Return how much shorter a convolution can get at most, by those like it that are buffered."""
+    computing, reached = convolution.line.compute_ns, convolution.line.compute_fraction
+    if computing is None or reached is None or reached >= _NEAR_IT:
+        return 0.0
+    alike = (each.line.compute_fraction for each in buffered if _kind(each) == _kind(convolution))
+    best = max((part for part in alike if part is not None), default=_BUFFERED_AT)
+    return convolution.op.kernel_ns - computing / min(best, _BUFFERED_AT)
+
+
+def _kind(convolution: Product) -> tuple[object, ...]:
+    first = convolution.first
+    return first and sharding_in(first.memory), convolution.op.fidelity

@@ -45,6 +45,7 @@ class BottleneckKind(Enum):
     MEMORY = "memory-bound"
     COMPUTE = "compute-bound"
     SLOW = "slow ops"
+    WAITING = "waiting threads"
 
 
 @dataclass(frozen=True, slots=True)
@@ -229,6 +230,7 @@ _TRANSFER_BOUND: Final = "TTP503"
 _GRID_UNDERUSED: Final = "TTP801"
 _SMALL_TRANSFERS: Final = "TTP803"
 _KERNEL_BOUND: Final = "TTP804"
+_THREADS_TAKE_TURNS: Final = "TTP808"
 #: What must be saved of a step by what is called its bottleneck.
 _LARGE: Final = 0.2
 #: Bytes that a kernel reads for each that it writes: more than three inputs for an output.
@@ -278,6 +280,8 @@ def _of_kernels(log: TtlangLog, ask: _Ask) -> Bottleneck | None:
     if cores is not None:
         return cores
     balance = ask(_KERNEL_BOUND)
+    if balance.outcome is RuleOutcome.NOT_APPLICABLE:
+        return _as_bottleneck(BottleneckKind.WAITING, ask(_THREADS_TAKE_TURNS))
     if bound == "compute":
         return _as_bottleneck(BottleneckKind.COMPUTE, balance)
     small = _as_bottleneck(BottleneckKind.SMALL_TRANSFERS, ask(_SMALL_TRANSFERS))

@@ -22,7 +22,7 @@ from pytest_ttnn_perf.analysis.checklist.operands import (
 )
 from pytest_ttnn_perf.analysis.ops.regions import once_per_table
 from pytest_ttnn_perf.analysis.ops.roofline import BYTES, board_of, rooflines, size_of
-from pytest_ttnn_perf.records.ttnn_report import BufferType
+from pytest_ttnn_perf.records.ttnn_report import BufferType, Reshard
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -104,7 +104,7 @@ def _kind(tensor: Tensor) -> tuple[object, ...]:
 
 def activation_edges(report: Report) -> Iterator[tuple[Edge, Tensor]]:
     """Yield the tensors of a report that one operation computed and another one computes with."""
-    computing = {operation.id for operation in report.operations if operation.device_operations}
+    computing = {operation.id for operation in report.completed if operation.device_operations}
     for edge in report.edges:
         tensor = device_tensor(report.tensors.get(edge.tensor))
         if tensor is not None and {edge.producer, edge.consumer} <= computing:
@@ -154,11 +154,13 @@ class RoundTrip(NamedTuple):
 
 def round_trips(report: Report) -> Iterator[RoundTrip]:
     """Yield the tensors that one operation moves and the next one moves on."""
-    operations = {operation.id: operation for operation in report.operations}
+    operations = {operation.id: operation for operation in report.completed}
     readers = Counter(edge.tensor for edge in report.edges)
     for edge in report.edges:
-        out, back = operations[edge.producer], operations[edge.consumer]
-        if readers[edge.tensor] != 1 or not (_only_moves(out) and _only_moves(back)):
+        out, back = operations.get(edge.producer), operations.get(edge.consumer)
+        if out is None or back is None or readers[edge.tensor] != 1:
+            continue
+        if not (_only_moves(out) and _only_moves(back)):
             continue
         numbers = (*out.inputs[:1], edge.tensor, *back.outputs[:1])
         tensors = [device_tensor(report.tensors.get(number)) for number in numbers]
@@ -184,6 +186,21 @@ def sharding_in(memory: str | None) -> str | None:
     """
     found = _SHARDING.search(memory or "")
     return None if found is None else found[1]
+
+
+def reshards(report: Report, operation: Operation) -> bool:
+    """Tell whether an operation moves a tensor from one sharding to another, also on its way."""
+    if operation.reshard is not Reshard.UNKNOWN:
+        return operation.reshard is not Reshard.NONE
+    before, after = first_shards(report, operation.inputs), first_shards(report, operation.outputs)
+    return "memory_config" in operation.name and bool(before and after) and before != after
+
+
+def first_shards(report: Report, numbers: tuple[int, ...]) -> tuple[object, ...]:
+    """Return how the first of some tensors is cut; nothing if it is not."""
+    tensor = report.tensors.get(numbers[0]) if numbers else None
+    sharding = sharding_in(tensor.memory) if tensor else None
+    return (sharding, tensor.shard) if tensor and sharding else ()
 
 
 @once_per_table
@@ -217,7 +234,7 @@ def operation_name(report: Report, operation: Operation) -> str:
 
 def has_graphs(report: Report) -> bool:
     """Tell whether a report says of any operation what ran inside it."""
-    return any(operation.device_operations for operation in report.operations)
+    return any(operation.device_operations for operation in report.completed)
 
 
 def budget_bytes(report: Report) -> int | None:
@@ -274,17 +291,22 @@ def crossings(report: Report) -> list[Crossing]:
     """Return the tensors that cross, in the order of the calls; one of unknown size is left out."""
     return [
         Crossing(operation.name, tensor, _name(operation) in _TO_HOST, _queue(operation))
-        for operation in report.operations
+        for operation in report.completed
         for tensor in _tensors(operation, report)
         if tensor.dtype in BYTES and all(tensor.padded)
     ]
 
 
+def is_transfer(operation: Operation) -> bool:
+    """Tell whether an operation only brings a tensor to the host or to the device."""
+    return _name(operation) in _TO_HOST | _TO_DEVICE
+
+
 def _tensors(operation: Operation, report: Report) -> Iterator[Tensor]:
     """Yield what a transfer takes from a device or leaves there; nothing of another operation."""
-    name = _name(operation)
-    if name not in _TO_HOST | _TO_DEVICE:
+    if not is_transfer(operation):
         return
+    name = _name(operation)
     # A copy has both of its ends among its inputs.
     ids = operation.inputs if name in _TO_HOST or not operation.outputs else operation.outputs
     for tensor in map(device_tensor, map(report.tensors.get, dict.fromkeys(ids))):

@@ -48,7 +48,8 @@ class Answer:
     doing as the rule says would save of each op: nanoseconds of one step by row of its table;
     ``waiting_ns`` is what it would save of the time in which no op runs. ``arithmetic`` says in a
     line how they come about; None where no saving can be said. ``fix`` is what to do where that
-    depends on what was found; None for what the page of the rule says.
+    depends on what was found; None for what the page of the rule says. ``always_told``: it gets its
+    lines although it says no saving, since something else hides what it would save.
     """
 
     outcome: RuleOutcome
@@ -62,6 +63,7 @@ class Answer:
     waiting_ns: float = 0.0
     arithmetic: str | None = None
     fix: str | None = None
+    always_told: bool = False
 
     @classmethod
     def clean(

@@ -314,6 +314,7 @@ def _findings(answers: Sequence[tuple[Rule, Answer]], subject: Subject) -> tuple
         enough = saving is not None and saving.saving_ns >= _WORTH_A_LINE * step_ns
         advises = Input.OPS in rule.needs and step_ns > 0 and rule.code[3] in _ADVICE
         quiet = told.outcome is RuleOutcome.FOUND and advises and not enough
+        quiet = quiet and not answer.always_told
         return replace(told, quiet=True) if quiet and not told.fails else told
 
     return tuple(finding(rule, answer) for rule, answer in answers)

@@ -8,6 +8,7 @@ from dataclasses import replace
 from math import prod
 from typing import TYPE_CHECKING, Final
 
+from pytest_ttnn_perf._base.text import percent
 from pytest_ttnn_perf.analysis.checklist.analyses.analysis import (
     Kind,
     Part,
@@ -45,7 +46,7 @@ from pytest_ttnn_perf.records.ops import short_code
 from pytest_ttnn_perf.records.ttnn_report import Reshard
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from pytest_ttnn_perf.analysis.checklist.analyses.analysis import Numbers
     from pytest_ttnn_perf.analysis.checklist.kernels import Kernel
@@ -132,8 +133,24 @@ def _look_at_fidelity(subject: Subject) -> Numbers | Answer:
         by_time("fidelity", products, _fidelity, of=_FIDELITY_OF),
         by_time("fidelity and weights", products, _with_weights, of=_FIDELITY_OF),
         by_time("ops", products, lambda op: f"{_fidelity(op)} {op_name(op)}", of=_FIDELITY_OF),
-        notes=(_OTHERS,),
+        notes=(*_lower_to_try(products), _OTHERS),
     )
+
+
+def _lower_to_try(products: Sequence[Op]) -> Iterator[str]:
+    """Say how much runs above the fidelity to begin with where weights are of a block format."""
+    whole = sum(op.kernel_ns for op in products)
+    narrow = [op for op in products if len(op.signature.inputs) > 1 and _has_block_format(op)]
+    above = sum(op.kernel_ns for op in narrow if op.fidelity not in {None, "LoFi"})
+    if above:
+        yield (
+            f"{percent(above / whole)} {_FIDELITY_OF} runs above LoFi with weights of bfloat8_b or "
+            "bfloat4_b: begin with LoFi there, and raise it where PCC asks for it"
+        )
+
+
+def _has_block_format(op: Op) -> bool:
+    return op.signature.inputs[1].dtype in {"BFLOAT8_B", "BFLOAT4_B"}
 
 
 def _fidelity(op: Op) -> str:

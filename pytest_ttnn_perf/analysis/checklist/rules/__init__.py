@@ -30,6 +30,8 @@ BY_NEEDS: Final[dict[tuple[Input, ...], tuple[str, ...]]] = {
         "ttp312_small_matmul_blocks",
         "ttp313_matmul_without_program_config",
         "ttp314_low_matmul_efficiency",
+        "ttp320_dense_experts",
+        "ttp321_slower_than_alike",
         "ttp401_host_bound",
         "ttp403_dynamic_shapes",
         "ttp607_low_conv_efficiency",
@@ -63,6 +65,7 @@ BY_NEEDS: Final[dict[tuple[Input, ...], tuple[str, ...]]] = {
         "ttp806_low_dram_bandwidth",
         "ttp807_uneven_cores",
         "ttp808_threads_take_turns",
+        "ttp809_tiles_read_again",
     ),
     (Input.REPORT, Input.OPS): ("ttp101_weights_not_bfloat8",),
     (Input.OPS, Input.REPORT): (

@@ -32,9 +32,9 @@ def profiler_data_dropped(subject: Subject) -> Answer:
     What is left looks like a whole profile with shorter times. No number of it can be trusted.
 
     ## What to do
-    Profile fewer ops at a time: fewer iterations, fewer layers, or a kernel with fewer loops. A
-    core keeps 125 zones per processor, and 1000 programs unless
-    TT_METAL_PROFILER_PROGRAM_SUPPORT_COUNT says more. For tt-lang, set
+    Profile fewer ops at a time: fewer iterations, fewer layers, or a kernel with fewer loops; of a
+    log that is incomplete, capture all of it. A core keeps 125 zones per processor, and 1000
+    programs unless TT_METAL_PROFILER_PROGRAM_SUPPORT_COUNT says more. For tt-lang, set
     TT_METAL_PROFILER_MID_RUN_DUMP=1.
 
     ## When it is no problem
@@ -48,9 +48,19 @@ def profiler_data_dropped(subject: Subject) -> Answer:
         losses.insert(0, Evidence("the device profiler ran out of room and dropped markers"))
     if losses:
         others = f", and {len(losses) - 1} more" if len(losses) > 1 else ""
-        sentence = f"profiler data are not whole: {losses[0].subject}{others}"
-        return _NONE.found(len(losses), sentence, losses)
+        what = "the log is incomplete" if _is_only_cut(subject) else "profiler data are not whole"
+        return _NONE.found(len(losses), f"{what}: {losses[0].subject}{others}", losses)
     return _NONE.clean(0) if _was_profiled(subject) else Answer.not_applicable("no profiler ran")
+
+
+def _is_only_cut(subject: Subject) -> bool:
+    """Tell whether nothing is lost but what the log does not show."""
+    from pytest_ttnn_perf.records.ttlang import ProblemKind
+
+    if subject.kernels is None or (subject.observation and subject.observation.dropped):
+        return False
+    kinds = {problem.kind for problem in subject.kernels.problems}
+    return ProblemKind.CUT in kinds and kinds.isdisjoint({ProblemKind.DROPPED, ProblemKind.STALE})
 
 
 def _of_kernels(log: TtlangLog) -> Iterator[Evidence]:
@@ -76,6 +86,8 @@ def _unpaired(line: LineProfile, thread: str) -> Iterator[Evidence]:
 
 
 def _was_profiled(subject: Subject) -> bool:
+    if subject.kernels is not None and subject.kernels.sim is not None:
+        return False
     if subject.kernels is not None or subject.ops is not None or subject.observation is None:
         return True
     metrics = subject.observation.metrics.values()

@@ -7,9 +7,13 @@ from math import prod
 from typing import TYPE_CHECKING, Final
 
 from pytest_ttnn_perf._base.text import percent, size
+from pytest_ttnn_perf.analysis.checklist.matmul_and_conv import TILE_ROWS
+from pytest_ttnn_perf.analysis.checklist.op_times import op_name
 from pytest_ttnn_perf.analysis.checklist.operands import (
+    WORTH_BYTES,
     Weight,
     by_weight,
+    if_worth,
     operands_of_products,
     shape_text,
     weights_in_report,
@@ -22,15 +26,16 @@ from pytest_ttnn_perf.analysis.checklist.rule import Answer, Limit, rule
 from pytest_ttnn_perf.analysis.checklist.savings import WORTH, check_savings, microseconds
 from pytest_ttnn_perf.analysis.ops.regions import step_of
 from pytest_ttnn_perf.analysis.ops.roofline import BYTES, Bound, board_of, size_of
-from pytest_ttnn_perf.records.finding import Input, Severity, Subject
+from pytest_ttnn_perf.records.finding import Input, RuleOutcome, Severity, Subject
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator
 
     from pytest_ttnn_perf.analysis.checklist.products import (
         Product,
     )
     from pytest_ttnn_perf.analysis.ops.roofline import Board
+    from pytest_ttnn_perf.records.finding import Evidence
     from pytest_ttnn_perf.records.ops import OpTable, Tensor
 
 _WIDE: Final = frozenset({"BFLOAT16", "FLOAT32"})
@@ -44,6 +49,7 @@ def weights_not_bfloat8(
     wide: Limit = Limit(
         0.1, "of weight bytes", "real models: a bfloat16 router 0.1 %, others 15 to 100 %"
     ),
+    worth: Limit = WORTH_BYTES,
 ) -> Answer:
     """Weights are stored in bfloat16 or float32.
 
@@ -55,13 +61,17 @@ def weights_not_bfloat8(
     Weights are read from DRAM once per use. A matmul with few rows takes as long as that.
 
     ## What to do
-    Load weights with `dtype=ttnn.bfloat8_b` (convolutions: `weights_dtype` of Conv2dConfig), then
-    check PCC again. Feed-forward weights often stand bfloat4_b as well.
+    Load weights with `dtype=ttnn.bfloat8_b` (convolutions: `weights_dtype` of Conv2dConfig; matmuls
+    on Blackhole: with DRAM-sharded weights, TTP311, or little is gained), then check PCC again.
+    Feed-forward weights often stand bfloat4_b as well. Interleaved bfloat8_b is read slower on
+    Blackhole than interleaved bfloat16: there only weights that are cut to the banks of DRAM gain
+    what follows from their bytes.
 
     ## What it saves
     The bytes saved, by the peak bandwidth of DRAM: at most down to what computing takes, and
-    nothing of ops that are bound by computing. On Blackhole, interleaved bfloat8_b is read slower
-    than bfloat16: cut such weights to the banks of DRAM as well (TTP311).
+    nothing of ops that are bound by computing. Where that is too little of a step because ops take
+    far longer than reading and computing do, it is told all the same, for information, if reading
+    takes the longer of both: once these ops are fast, their weights count.
 
     ## When it is no problem
     Small weights, as of a router or of a norm, and layers whose PCC does not stand it.
@@ -71,12 +81,13 @@ def weights_not_bfloat8(
     table on the slowest device. An op table does not name tensors: what looks like the result of an
     op that computes is taken for an activation, as in attention; what ops make of a tensor that
     none of them computed, by tilizing, converting or moving it, is taken for a weight. With a
-    report database alone, or a chip that is not known, the share of the bytes decides.
+    report database alone, or a chip that is not known, the share of the bytes decides, unless
+    reading what could be saved takes less than launching an op.
     """
     step = step_of(subject.ops) if subject.ops is not None else None
     board = board_of(step) if step is not None else None
     if step is not None and board is not None and _weight_bytes(products_of(step)):
-        return _of_step(step, board, share)
+        return _of_step(step, board, share, wide, worth)
     weights, at_least = frozenset[Weight](), ""
     if subject.report is not None:
         weights = weights_in_report(subject.report)
@@ -87,11 +98,11 @@ def weights_not_bfloat8(
         return _without_weights(subject)
     found = [weight.tensor for weight in weights if weight.tensor.dtype in _WIDE]
     part = sum(map(size_of, found)) / total
-    saved = size(sum(map(_saved_bytes, found)))
+    saved_bytes = sum(map(_saved_bytes, found))
+    saved = f"as bfloat8_b, weights would take {at_least}{size(saved_bytes)} less"
     answer = wide.at_most(
         part,
-        f"{percent(part)} of the weight bytes are wider than bfloat8_b; "
-        f"as bfloat8_b they take {at_least}{saved} less, 1.88 times less than bfloat16",
+        f"{percent(part)} of the weight bytes are wider than bfloat8_b: {saved}",
         by_weight(
             (
                 (f"{shape_text(tensor.padded)} {tensor.dtype}", _saved_bytes(tensor))
@@ -100,17 +111,19 @@ def weights_not_bfloat8(
             unit="B saved",
         ),
     )
+    answer = if_worth(answer, saved_bytes, worth)
     # An op table has times: where they do not say what it saves, it may be nothing.
-    return answer if subject.ops is None else replace(answer, severity=Severity.INFO)
+    known = subject.ops is None or answer.outcome is not RuleOutcome.FOUND
+    return answer if known else replace(answer, severity=Severity.INFO)
 
 
-def _of_step(step: OpTable, board: Board, share: Limit) -> Answer:
+def _of_step(step: OpTable, board: Board, share: Limit, most_wide: Limit, worth: Limit) -> Answer:
     read = products_of(step)
     wide = [each for each in read if each.weights is not None and each.weights.dtype in _WIDE]
     part = _weight_bytes(wide) / _weight_bytes(read)
     less = sum(_saved_bytes(each.weights) for each in wide if each.weights is not None)
     saved = {each.row: _saved_ns(each, board) for each in wide}
-    return check_savings(
+    answer = check_savings(
         step,
         {row: ns for row, ns in saved.items() if ns},
         share,
@@ -118,6 +131,29 @@ def _of_step(step: OpTable, board: Board, share: Limit) -> Answer:
         arithmetic=f"{size(less)} less ÷ {board.dram_gb_s:g} GB/s, where reading binds: "
         f"{microseconds(sum(saved.values()))}",
     )
+    if answer.outcome is RuleOutcome.FOUND or part <= most_wide.value:
+        return answer
+    slow = [each for each in wide if _would_wait_for_weights(each)]
+    if sum(_saved_bytes(each.weights) for each in slow if each.weights is not None) < worth.value:
+        return answer
+    told = f"a step reads {size(_weight_bytes(slow))} of weights that are wider than bfloat8_b"
+    hidden = most_wide.found(part, f"{told}; other costs hide the gain for now", _largest(slow))
+    return replace(hidden, severity=Severity.INFO, always_told=True)
+
+
+def _would_wait_for_weights(product: Product) -> bool:
+    """Tell whether reading takes longer than computing does, where rows are not padded."""
+    line, first = product.line, product.first
+    if line.stale or line.dram_ns is None or first is None:
+        return False
+    rows, padded = prod((first.logical or first.padded)[:-1]), prod(first.padded[:-1])
+    part = max(rows, TILE_ROWS) / padded if padded else 1.0
+    return line.dram_ns > (line.compute_ns or 0.0) * min(part, 1.0)
+
+
+def _largest(products: Iterable[Product]) -> Iterator[Evidence]:
+    named = ((op_name(each.op), each.weights) for each in products if each.weights is not None)
+    return by_weight(((name, _saved_bytes(tensor)) for name, tensor in named), unit="B saved")
 
 
 def _weight_bytes(products: Iterable[Product]) -> float:

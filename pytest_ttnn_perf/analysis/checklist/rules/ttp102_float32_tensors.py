@@ -7,11 +7,14 @@ from typing import TYPE_CHECKING, Final
 from pytest_ttnn_perf._base.text import counted, percent, size
 from pytest_ttnn_perf.analysis.checklist.operands import (
     NO_OPERANDS,
+    WORTH_BYTES,
     by_weight,
+    if_worth,
     loading_rows,
     operands_of,
     shape_text,
 )
+from pytest_ttnn_perf.analysis.checklist.residency import is_transfer
 from pytest_ttnn_perf.analysis.checklist.rule import Answer, Limit, rule
 from pytest_ttnn_perf.analysis.checklist.savings import (
     WORTH,
@@ -26,6 +29,7 @@ from pytest_ttnn_perf.records.finding import Input, Severity, Subject
 if TYPE_CHECKING:
     from pytest_ttnn_perf.analysis.ops.roofline import Board
     from pytest_ttnn_perf.records.ops import OpTable, Signature, Tensor
+    from pytest_ttnn_perf.records.ttnn_report import Report
 
 _FLOAT32: Final = "FLOAT32"
 
@@ -36,6 +40,7 @@ def float32_tensors(
     *,
     share: Limit = Limit(0.02, "of a step", WORTH),
     wide: Limit = Limit(0.01, "of operand bytes", "real models: mostly below 1 %"),
+    worth: Limit = WORTH_BYTES,
 ) -> Answer:
     """Ops work on float32 tensors.
 
@@ -57,11 +62,13 @@ def float32_tensors(
     float32 and another format.
 
     ## When it is no problem
-    Recurrent states, logits of a loss, and other small tensors whose precision is needed.
+    Recurrent states, logits of a loss, and other small tensors whose precision is needed. What is
+    only read by the host does not count in a report.
 
     ## Where it looks
     The data types of all operands in one step of the op table, on the slowest device. With a
-    report database alone, or a chip that is not known, the share of the bytes decides.
+    report database alone, or a chip that is not known, the share of the bytes decides, unless
+    moving what could be saved takes less than launching an op.
     """
     step = step_of(subject.ops) if subject.ops is not None else None
     board = board_of(step) if step is not None else None
@@ -73,9 +80,16 @@ def float32_tensors(
         # A capture without a window holds loading: what is converted there is no part of a step.
         loaded = frozenset() if subject.ops.windowed else loading_rows(step)
         return _of_step(step, board, share, loaded)
-    found = [operand for operand in operands if operand.tensor.dtype == _FLOAT32]
+    counted_in = None if subject.report is None else _computed_with(subject.report)
+    found = [
+        operand
+        for operand in operands
+        if operand.tensor.dtype == _FLOAT32
+        and (counted_in is None or operand.number is None or operand.number in counted_in)
+    ]
+    saved_bytes = sum(operand.size for operand in found) / 2
     part = sum(operand.size for operand in found) / total
-    return wide.at_most(
+    answer = wide.at_most(
         part,
         f"{percent(part)} of the bytes that ops take and give are float32",
         by_weight(
@@ -83,6 +97,13 @@ def float32_tensors(
             unit="B",
         ),
     )
+    return if_worth(answer, saved_bytes, worth)
+
+
+def _computed_with(report: Report) -> frozenset[int]:
+    """Return the tensors that an operation other than a transfer reads."""
+    reading = (each for each in report.completed if not is_transfer(each))
+    return frozenset(number for each in reading for number in each.inputs)
 
 
 def _of_step(step: OpTable, board: Board, share: Limit, loaded: frozenset[int]) -> Answer:

@@ -49,9 +49,9 @@ def fidelity_above_need(step: OpTable, *, share: Limit = Limit(0.02, "of a step"
     of LoFi, for bits that a narrow weight does not have.
 
     ## What to do
-    Pass a compute kernel config with the lower `math_fidelity`, then check PCC and time again. It
-    is quickest to begin with LoFi everywhere, and to raise it only in the layers whose PCC asks
-    for it.
+    Begin with `math_fidelity=LoFi` where weights are bfloat8_b or bfloat4_b and with HiFi2 where
+    they are bfloat16, check PCC, and raise it only in the layers that lose too much. It goes into
+    the compute kernel config of the op.
 
     ## What it saves
     What computing takes at full speed on the cores that the op runs on, less what it takes at the

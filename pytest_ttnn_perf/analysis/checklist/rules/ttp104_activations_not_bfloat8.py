@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import re
 from math import prod
 from typing import TYPE_CHECKING, Final
 
 from pytest_ttnn_perf._base.text import size
 from pytest_ttnn_perf.analysis.checklist.op_times import has_operands
-from pytest_ttnn_perf.analysis.checklist.operands import NO_OPERANDS, weights_by_row
+from pytest_ttnn_perf.analysis.checklist.operands import (
+    NO_OPERANDS,
+    look_of,
+    stale_signatures,
+    weights_by_row,
+)
 from pytest_ttnn_perf.analysis.checklist.products import (
     unknown_chip,
 )
@@ -26,11 +32,13 @@ if TYPE_CHECKING:
 
 #: What ops that read and write DRAM as fast as they can are bound by.
 _BY_DRAM: Final = frozenset({Bound.DRAM, Bound.BOTH})
+#: Ops that write into a tensor that stays.
+_COPIES: Final = re.compile(r"copy|cache|assign", re.IGNORECASE)
 
 
 @rule("TTP104", "activations-not-bfloat8", Severity.INFO, Input.OPS)
 def activations_not_bfloat8(
-    step: OpTable, *, share: Limit = Limit(0.02, "of a step", WORTH)
+    step: OpTable, ops: OpTable, *, share: Limit = Limit(0.02, "of a step", WORTH)
 ) -> Answer:
     """Ops that are bound by DRAM move activations in bfloat16.
 
@@ -50,11 +58,13 @@ def activations_not_bfloat8(
     The bytes saved, by the peak bandwidth of DRAM.
 
     ## When it is no problem
-    Residual streams, recurrent states, norms and softmax, whose PCC needs bfloat16.
+    Residual streams, norms and softmax, whose PCC needs bfloat16. Recurrent states do as well, and
+    do not count: what a step reads from before it, and copies back in the same shape.
 
     ## Where it looks
     The operands, DEVICE ARCH and the kernel time of the op table, on the slowest device. Weights
-    are left to TTP101, float32 to TTP102.
+    are left to TTP101, float32 to TTP102. Ops with shapes that are not their own (TTP012), in any
+    step of the region, do not count.
     """
     board = board_of(step)
     if not has_operands(step):
@@ -62,10 +72,15 @@ def activations_not_bfloat8(
     if board is None:
         return Answer.not_measured(unknown_chip(step))
     lines, weights = rooflines(step), weights_by_row(step)
+    stale, states = stale_signatures(ops), _states(step)
     less = {
-        row: sum(map(_saved_bytes, _activations(op, weights.get(row))))
+        row: sum(
+            _saved_bytes(tensor)
+            for tensor in _activations(op, weights.get(row))
+            if _shape(tensor) not in states
+        )
         for row, op in critical_ops(step)
-        if lines[row].bound in _BY_DRAM
+        if lines[row].bound in _BY_DRAM and op.signature not in stale
     }
     saved = {row: each / board.dram_gb_s for row, each in less.items() if each}
     told = size(sum(less.values()))
@@ -85,6 +100,23 @@ def _activations(op: Op, weights: Tensor | None) -> list[Tensor]:
         for place, tensor in enumerate(operands)
         if in_dram(tensor) and tensor.dtype == "BFLOAT16" and not (place == 1 and weights)
     ]
+
+
+def _states(step: OpTable) -> frozenset[tuple[int, ...]]:
+    """Return the shapes of what a step takes from before it and copies back."""
+    made: set[tuple[object, ...]] = set()
+    taken: set[tuple[int, ...]] = set()
+    copied: set[tuple[int, ...]] = set()
+    for _, op in critical_ops(step):
+        taken.update(_shape(each) for each in op.signature.inputs if look_of(each) not in made)
+        if _COPIES.search(op.signature.op):
+            copied.update(map(_shape, op.signature.outputs))
+        made.update(map(look_of, op.signature.outputs))
+    return frozenset(taken & copied)
+
+
+def _shape(tensor: Tensor) -> tuple[int, ...]:
+    return tensor.logical or tensor.padded
 
 
 def _saved_bytes(tensor: Tensor) -> float:

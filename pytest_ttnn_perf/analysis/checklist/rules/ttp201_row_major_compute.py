@@ -84,7 +84,7 @@ def _of_step(step: OpTable, share: Limit) -> Answer:
 
 
 def _of_report(report: Report, limit: Limit) -> Answer:
-    calls = list(filter(_is_compute_call, report.operations))
+    calls = list(filter(_is_compute_call, report.completed))
     on_rows = [
         call
         for call in calls

@@ -7,18 +7,20 @@ from math import ceil, prod
 from typing import TYPE_CHECKING, Final
 
 from pytest_ttnn_perf._base.text import counted, percent
-from pytest_ttnn_perf.analysis.captures.report_calls import TILE
+from pytest_ttnn_perf.analysis.captures.report_calls import TILE, in_tiles
 from pytest_ttnn_perf.analysis.checklist.op_times import has_operands
 from pytest_ttnn_perf.analysis.checklist.operands import (
     NO_OPERANDS,
+    WORTH_BYTES,
     Operand,
     by_weight,
+    computed_in_report,
+    if_worth,
     look_of,
     operands_of,
     shape_text,
 )
 from pytest_ttnn_perf.analysis.checklist.removals import advice_for
-from pytest_ttnn_perf.analysis.checklist.residency import NO_ACTIVATIONS, activation_edges
 from pytest_ttnn_perf.analysis.checklist.rule import Answer, Limit, rule
 from pytest_ttnn_perf.analysis.checklist.savings import (
     WORTH,
@@ -27,15 +29,14 @@ from pytest_ttnn_perf.analysis.checklist.savings import (
     microseconds,
 )
 from pytest_ttnn_perf.analysis.ops.regions import step_of
-from pytest_ttnn_perf.analysis.ops.roofline import rooflines
+from pytest_ttnn_perf.analysis.ops.roofline import rooflines, size_of
 from pytest_ttnn_perf.records.finding import Input, Severity, Subject
 from pytest_ttnn_perf.records.ops import Category, category_of, short_code
 
 if TYPE_CHECKING:
     from pytest_ttnn_perf.records.ops import Op, OpTable, Tensor
+    from pytest_ttnn_perf.records.ttnn_report import Report
 
-#: Padding of less than this, in all, is not worth a word.
-_LEAST_BYTES: Final = 64 * 1024
 #: Ops that want their operands in the shape they have.
 _SHAPED: Final = frozenset({Category.ATTENTION, Category.COLLECTIVE, Category.CONV})
 #: The channels of an image that a convolution begins with.
@@ -44,6 +45,8 @@ _COLOURS: Final = (3, 4)
 _OF_IMAGES: Final = re.compile(
     r"padded_?slice|slice_?write|halo|pool|fold|upsample|grid_?sample", re.IGNORECASE
 )
+#: Tiles of a report that hold a quarter of what they could, or less, are worth another shape.
+_MOSTLY_EMPTY: Final = 4
 
 
 @rule("TTP202", "tile-padding", Severity.WARNING, Input.OPS, Input.REPORT)
@@ -51,9 +54,8 @@ def tile_padding(
     subject: Subject,
     *,
     share: Limit = Limit(0.02, "of a step", WORTH),
-    extra: Limit = Limit(
-        0.10, "of the elements", "real models: 1 to 7 %, with short sequences 15 to 27 %"
-    ),
+    extra: Limit = Limit(0.10, "of what is needed", "a choice: a report tells no times"),
+    worth: Limit = WORTH_BYTES,
 ) -> Answer:
     """Tiles are filled up with padding.
 
@@ -61,8 +63,9 @@ def tile_padding(
     Ops on many matrices of a single row, as a batch of 32 that is laid out as 32 matrices of one
     row: each fills tiles of its own, 31 of 32 rows of which are padding. And ops on narrow tensors,
     whose last extent is 8 or less although another would fill tiles: 1x32x10240x4 takes eight times
-    the tiles of 1x32x4x10240. With a report database alone, how many more elements tiled
-    activations have than their shapes ask for.
+    the tiles of 1x32x4x10240. With a report database alone, activations whose tiles are mostly
+    empty, and how much less they would take with another of their extents last, and all others as
+    rows of one matrix.
 
     ## Why it matters
     A tile has 32 rows and 32 columns. A tensor of 19 rows takes the memory, the transfers and the
@@ -88,45 +91,68 @@ def tile_padding(
     ## Where it looks
     The padded and logical shapes of tiled operands and the kernel time of the op table, on the
     slowest device. Captures of before August 2025 tell no logical shapes. A report database tells
-    only those: there tiles are taken to be of 32 by 32.
+    only those: there tiles are taken to be of 32 by 32, and padding that is moved in less than
+    launching an op takes is no finding.
     """
     if subject.ops is not None and has_operands(subject.ops):
         return _of_step(step_of(subject.ops), share)
-    return _of_report(subject, extra)
-
-
-def _of_report(subject: Subject, limit: Limit) -> Answer:
-    report = subject.report
-    operands = operands_of(subject)
-    if report is None or not operands:
+    if subject.report is None:
         return Answer.not_measured(NO_OPERANDS)
-    tiled = [each for each in operands if each.tensor.layout == "TILE"]
+    return _of_report(subject, subject.report, extra, worth)
+
+
+def _of_report(subject: Subject, report: Report, extra: Limit, worth: Limit) -> Answer:
+    operands = operands_of(subject)
+    if not operands:
+        return Answer.not_measured(NO_OPERANDS)
+    tiled = [each for each in operands if each.tensor.layout == "TILE" and all(each.tensor.padded)]
     if not tiled:
         return Answer.not_applicable("no tensor is in tiles")
-    if not any(each.tensor.logical for each in tiled):
-        return Answer.not_measured("the capture tells no logical shapes")
-    # What no operation computed is a weight, a bias or an input: its shape is given.
-    names = {operation.id: operation.name for operation in report.operations}
-    known = [
-        Operand(names[edge.consumer], tensor, 1, given=False)
-        for edge, tensor in activation_edges(report)
-        if tensor.layout == "TILE" and tensor.logical
-    ]
-    wanted = sum(prod(each.tensor.logical or ()) for each in known)
-    padding = sum(map(_padding, known))
-    size = sum(each.size * _padding(each) / prod(each.tensor.padded) for each in known)
-    if not wanted:
-        return Answer.not_applicable(NO_ACTIVATIONS)
-    if size < _LEAST_BYTES:
-        return limit.clean(0.0)
-    return limit.at_most(
-        padding / wanted,
-        f"padding adds {percent(padding / wanted)} to the elements of tiled activations",
-        by_weight(
-            ((_advice(each), _padding(each) / padding) for each in known if _padding(each)),
-            unit="of the padding",
-        ),
+    # A weight or a bias is as it is; what was computed can be laid out otherwise.
+    laid_out = computed_in_report(report) - _shaped(report)
+    found = [each for each in tiled if each.number in laid_out and _is_mostly_empty(each.tensor)]
+    whole = sum(each.size for each in tiled)
+    needless = sum(map(_needless_bytes, found))
+    part = needless / (whole - needless)
+    told = f"{percent(needless / whole)} of the bytes in tiles are padding that another order of "
+    named = ((f"{each.op} {_rearranged(each.tensor)}", _needless_bytes(each)) for each in found)
+    answer = extra.at_most(part, f"{told}extents would save", by_weight(named, unit="B"))
+    return if_worth(answer, needless, worth)
+
+
+def _shaped(report: Report) -> frozenset[int]:
+    """Return the tensors that attention takes or gives, which wants them in the shape they have."""
+    return frozenset(
+        number
+        for call in report.completed
+        if any(category_of(name) in _SHAPED for name in (call.name, *call.device_operations))
+        for number in (*call.inputs, *call.outputs)
     )
+
+
+def _is_mostly_empty(tensor: Tensor) -> bool:
+    """Tell whether tiles of a tensor are mostly empty, along one side or along both together."""
+    shape = tensor.logical or tensor.padded
+    rows, columns = (1, 1, *shape)[-2:]
+    return prod(tensor.padded[-2:]) >= _MOSTLY_EMPTY * rows * columns
+
+
+def _best_matrix(tensor: Tensor) -> tuple[int, int]:
+    """Return the rows and columns in which a tensor fills fewest tiles, one extent as columns."""
+    shape = tensor.logical or tensor.padded
+    matrices = [(prod(shape) // extent, extent) for extent in reversed(shape)]
+    return min(matrices, key=lambda matrix: prod(in_tiles(matrix)))
+
+
+def _rearranged(tensor: Tensor) -> str:
+    shape = tensor.logical or tensor.padded
+    return f"{shape_text(shape)} → {shape_text(_best_matrix(tensor))}"
+
+
+def _needless_bytes(operand: Operand) -> float:
+    tensor = operand.tensor
+    best = tensor._replace(padded=in_tiles(_best_matrix(tensor)))
+    return operand.times * max(0.0, size_of(tensor) - size_of(best))
 
 
 def _of_step(step: OpTable, share: Limit) -> Answer:
@@ -231,21 +257,3 @@ def _needed_tiles(tensor: Tensor) -> int:
 def _folded(tensor: Tensor) -> str:
     shape: tuple[int, ...] = tensor.logical or tensor.padded
     return f"{shape_text(shape)} → {shape_text(_better(tensor) or shape)}"
-
-
-def _padding(operand: Operand) -> int:
-    tensor = operand.tensor
-    return operand.times * (prod(tensor.padded) - prod(tensor.logical or ()))
-
-
-def _advice(operand: Operand) -> str:
-    """Name an operand and extents that fill its tiles, e.g. 147 → 160."""
-    shape = operand.tensor.logical or ()
-    better = [f"{extent} → {_fitting(extent)}" for extent in shape[-2:] if extent % TILE]
-    advice = ", ".join(better) or f"padded to {shape_text(operand.tensor.padded)}"
-    return f"{operand.op} {shape_text(shape)}: {advice}"
-
-
-def _fitting(extent: int) -> int:
-    # Never less: the elements are there.
-    return ceil(extent / TILE) * TILE

@@ -5,17 +5,21 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pytest_ttnn_perf._base.text import counted, percent
-from pytest_ttnn_perf.analysis.checklist.operands import Operand, by_weight
+from pytest_ttnn_perf.analysis.checklist.operands import (
+    WORTH_BYTES,
+    Operand,
+    by_weight,
+    if_worth,
+)
 from pytest_ttnn_perf.analysis.checklist.residency import (
     NO_ACTIVATIONS,
     NO_GRAPHS,
     activation_operands,
     has_graphs,
-    is_fetched,
     is_interleaved,
-    l1_bytes,
 )
 from pytest_ttnn_perf.analysis.checklist.rule import Answer, Limit, rule
+from pytest_ttnn_perf.analysis.ops.roofline import in_dram
 from pytest_ttnn_perf.records.finding import Input, Severity, Subject
 
 if TYPE_CHECKING:
@@ -30,13 +34,14 @@ def interleaved_activations(
     report: Report | None,
     *,
     share: Limit = Limit(0.5, "of activation bytes", "ttnn-visualizer-cli warns above half"),
+    worth: Limit = WORTH_BYTES,
 ) -> Answer:
-    """Most of what ops hand on to each other is interleaved.
+    """Most of what ops hand on to each other is interleaved in L1.
 
     ## What it finds
-    The share of activations, by bytes read, that are interleaved and not sharded. Activations are
-    tensors that one op makes and another one reads. Weights do not count, nor do activations that
-    lie in DRAM although they would fit into L1: these are for TTP303.
+    The share of activations, by bytes read, that lie in L1 and are interleaved, not sharded.
+    Activations are tensors that one op makes and another one reads. Weights do not count, and what
+    lies in DRAM is left to TTP303.
 
     ## Why it matters
     The pages of an interleaved tensor lie on all banks, so every core fetches most of its input
@@ -47,8 +52,7 @@ def interleaved_activations(
     where there are many rows, by width where there are few rows and many columns, by block between.
 
     ## When it is no problem
-    Activations that do not fit into L1 have to be interleaved in DRAM, as those of a long prompt
-    are.
+    Small tensors: what is read in less than launching an op takes is no finding.
 
     ## Where it looks
     The tensors that a report database follows. With an op table, which tells times, TTP303 says
@@ -62,15 +66,16 @@ def interleaved_activations(
     total = sum(read.size for read in reads)
     if not total:
         return Answer.not_applicable(NO_ACTIVATIONS)
-    size = l1_bytes(report) or 0
-    spread = [each for each in reads if is_interleaved(each.tensor) and not is_fetched(each, size)]
-    part = sum(read.size for read in spread) / total
-    return share.at_most(
+    spread = [read for read in reads if is_interleaved(read.tensor) and not in_dram(read.tensor)]
+    spread_bytes = sum(read.size for read in spread)
+    part = spread_bytes / total
+    answer = share.at_most(
         part,
-        f"interleaved: {_count(spread)} of {counted(_count(reads), 'activation')} that ops read"
-        f", {percent(part)} of the bytes",
-        by_weight(((read.op, read.size) for read in spread), unit="bytes"),
+        f"{_count(spread)} of {counted(_count(reads), 'activation')} that ops read lie interleaved "
+        f"in L1, {percent(part)} of the bytes",
+        by_weight(((read.op, read.size) for read in spread), unit="B"),
     )
+    return if_worth(answer, spread_bytes, worth, where="L1")
 
 
 def _count(reads: Iterable[Operand]) -> int:

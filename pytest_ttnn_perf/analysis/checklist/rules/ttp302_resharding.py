@@ -8,7 +8,11 @@ from typing import TYPE_CHECKING, Final
 from pytest_ttnn_perf._base.text import counted, percent
 from pytest_ttnn_perf.analysis.checklist.op_times import op_name
 from pytest_ttnn_perf.analysis.checklist.removals import advice_for, check_removals, removable
-from pytest_ttnn_perf.analysis.checklist.residency import operation_name, sharding_in
+from pytest_ttnn_perf.analysis.checklist.residency import (
+    first_shards,
+    operation_name,
+    reshards,
+)
 from pytest_ttnn_perf.analysis.checklist.rule import Answer, Limit, rule
 from pytest_ttnn_perf.analysis.checklist.savings import critical_ops, step_ns
 from pytest_ttnn_perf.analysis.ops.conversions import between_text, is_conversion, neighbours
@@ -134,36 +138,25 @@ def _ends(ops: Sequence[Placed], at: int) -> tuple[str | None, str | None]:
 
 
 def _by_count(report: Report, limit: Limit) -> Answer:
-    moves = [operation for operation in report.operations if _reshards(report, operation)]
+    moves = [operation for operation in report.completed if reshards(report, operation)]
     count = float(len(moves))
     if count > limit.value:
         hidden = sum(operation.reshard is Reshard.HIDDEN for operation in moves)
-        reason = f"{counted(len(moves), 'reshard')}, {hidden} hidden inside another operation"
+        inside = f", {hidden} hidden inside another operation" if hidden else ""
+        reason = f"{counted(len(moves), 'reshard')}{inside}"
         return limit.found(
             count, reason, (Evidence(_way(report, operation)) for operation in moves)
         )
-    silent = sum(operation.reshard is Reshard.UNKNOWN for operation in report.operations)
+    silent = sum(operation.reshard is Reshard.UNKNOWN for operation in report.completed)
     if silent:
-        operations = counted(len(report.operations), "operation")
+        operations = counted(len(report.completed), "operation")
         return Answer.not_measured(f"what ran inside is not told by {silent} of {operations}")
     return limit.clean(count)
 
 
-def _reshards(report: Report, operation: Operation) -> bool:
-    if operation.reshard is not Reshard.UNKNOWN:
-        return operation.reshard is not Reshard.NONE
-    before, after = _shards(report, operation.inputs), _shards(report, operation.outputs)
-    return "memory_config" in operation.name and bool(before and after) and before != after
-
-
-def _shards(report: Report, numbers: tuple[int, ...]) -> tuple[object, ...]:
-    """Return how the first of some tensors is cut; nothing if it is not."""
-    tensor = report.tensors.get(numbers[0]) if numbers else None
-    sharding = sharding_in(tensor.memory) if tensor else None
-    return (sharding, tensor.shard) if tensor and sharding else ()
-
-
 def _way(report: Report, operation: Operation) -> str:
-    ends = (_shards(report, operation.inputs), _shards(report, operation.outputs))
+    ends = (first_shards(report, operation.inputs), first_shards(report, operation.outputs))
     before, after = (str(end[0]) if end else "interleaved" for end in ends)
-    return f"{operation_name(report, operation)}, {before} → {after}"
+    asked = operation.conv is not None and operation.conv.reshard_if_not_optimal
+    why = ", by reshard_if_not_optimal" if asked and operation.reshard is Reshard.HIDDEN else ""
+    return f"{operation_name(report, operation)}, {before} → {after}{why}"

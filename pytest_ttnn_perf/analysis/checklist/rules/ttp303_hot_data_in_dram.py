@@ -8,7 +8,12 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from pytest_ttnn_perf._base.text import counted, percent
 from pytest_ttnn_perf._base.text import size as size_text
 from pytest_ttnn_perf.analysis.checklist.op_times import has_operands
-from pytest_ttnn_perf.analysis.checklist.operands import NO_OPERANDS, by_weight
+from pytest_ttnn_perf.analysis.checklist.operands import (
+    NO_OPERANDS,
+    WORTH_BYTES,
+    by_weight,
+    if_worth,
+)
 from pytest_ttnn_perf.analysis.checklist.residency import (
     NO_ACTIVATIONS,
     NO_GRAPHS,
@@ -55,6 +60,7 @@ def hot_data_in_dram(
     share: Limit = Limit(0.02, "of a step", WORTH),
     trips: Limit = Limit(0, "round trips", "a report tells no times, so each is named"),
     fetched: Limit = Limit(0.5, "of activation bytes", "a choice: a report tells no times"),
+    worth: Limit = WORTH_BYTES,
 ) -> Answer:
     """Ops hand activations on through DRAM that would fit into L1.
 
@@ -83,11 +89,12 @@ def hot_data_in_dram(
     ## Where it looks
     Shapes, formats and memory of inputs and outputs in the op table, on the slowest device: an
     input that looks like an earlier output is taken for it. Without a table, the tensors that a
-    report database or a captured graph follows from call to call.
+    report database or a captured graph follows from call to call; what DRAM gives in less than
+    launching an op takes is no finding.
     """
     if step is None:
         assert report is not None
-        return _in_report(report, trips, fetched)
+        return _in_report(report, trips, fetched, worth)
     if not has_operands(step):
         return Answer.not_measured(NO_OPERANDS)
     board = board_of(step)
@@ -123,7 +130,7 @@ def hot_data_in_dram(
     )
 
 
-def _in_report(report: Report, trips: Limit, limit: Limit) -> Answer:
+def _in_report(report: Report, trips: Limit, limit: Limit, worth: Limit) -> Answer:
     """Look for round trips first: what they cost is sure, and needs no other memory config."""
     found = [
         trip.told((trip.before.memory, trip.there.memory, trip.after.memory))
@@ -144,13 +151,14 @@ def _in_report(report: Report, trips: Limit, limit: Limit) -> Answer:
     if size is None:
         return Answer.not_measured("the report does not tell how much L1 there is")
     fetched = [each for each in read if is_fetched(each, size)]
-    fraction = sum(each.size for each in fetched) / total
-    return limit.at_most(
-        fraction,
-        f"{percent(fraction)} of the bytes of activations that ops read lie in DRAM, and would fit "
-        f"into L1: {len(fetched)} of {counted(len(read), 'activation')}",
+    moved = sum(each.size for each in fetched)
+    answer = limit.at_most(
+        moved / total,
+        f"{len(fetched)} of {counted(len(read), 'activation')} that ops read lie in DRAM and would "
+        f"fit into L1, {percent(moved / total)} of the bytes",
         by_weight(((each.op, each.size) for each in fetched), unit="B"),
     )
+    return if_worth(answer, moved, worth)
 
 
 class _Passed(NamedTuple):

@@ -14,7 +14,7 @@ from pytest_ttnn_perf.analysis.checklist.matmul_and_conv import (
     convolutions,
     is_convolution,
 )
-from pytest_ttnn_perf.analysis.checklist.residency import sharding_in
+from pytest_ttnn_perf.analysis.checklist.residency import reshards, sharding_in
 from pytest_ttnn_perf.analysis.checklist.rule import Answer, Limit, rule
 from pytest_ttnn_perf.analysis.checklist.savings import (
     WORTH,
@@ -26,9 +26,10 @@ from pytest_ttnn_perf.analysis.ops.regions import step_of
 from pytest_ttnn_perf.records.finding import Evidence, Input, RuleOutcome, Severity, Subject
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Sequence
 
     from pytest_ttnn_perf.records.ops import OpTable
+    from pytest_ttnn_perf.records.ttnn_report import Report
 
 _MOVE: Final = re.compile(r"reshard|interleaved_?to|sharded_?to", re.IGNORECASE)
 
@@ -62,7 +63,8 @@ def conv_sharding_changes(
 
     ## Where it looks
     The memory of the first input of convolutions in the op table. Without a table, the output and
-    the `shard_layout` of convolutions in a report database.
+    the `shard_layout` of convolutions in a report database; changes for which TTP302 names a
+    reshard are left to it.
     """
     listed = convolutions(subject)
     if not listed:
@@ -70,11 +72,12 @@ def conv_sharding_changes(
     sharded = [conv for conv in listed if conv.sharding is not None]
     if not sharded:
         return Answer.not_measured("the capture does not tell how convolutions are sharded")
-    changed = _changes(sharded)
+    changed = _changes(sharded, subject.report if subject.ops is None else None)
     count = counted(len(sharded), "convolution")
     answer = changes.at_most(
         float(len(changed)),
-        f"sharded otherwise than the one before: {len(changed)} of {count}",
+        f"the sharding changes {counted(len(changed), 'time')} from one convolution to the next, "
+        f"in {count}",
         map(Evidence, changed),
     )
     if subject.ops is None:
@@ -104,15 +107,21 @@ def _moves(step: OpTable) -> dict[int, float]:
     return found
 
 
-def _changes(listed: Iterable[Convolution]) -> list[str]:
-    """Return the changes on the device that has most of them."""
+def _changes(listed: Iterable[Convolution], report: Report | None) -> list[str]:
+    """Return the changes on the device that has most of them.
+
+    Of a report, those between which no operation is known to reshard.
+    """
+    moves = (each.id for each in report.completed if reshards(report, each)) if report else ()
+    named = sorted(moves)
     by_device: dict[int, list[Convolution]] = defaultdict(list)
     for conv in listed:
         by_device[conv.device].append(conv)
-    return max((list(_along(row)) for row in by_device.values()), key=len)
+    return max((list(_along(row, named)) for row in by_device.values()), key=len)
 
 
-def _along(row: Iterable[Convolution]) -> Iterator[str]:
+def _along(row: Iterable[Convolution], named: Sequence[int]) -> Iterator[str]:
     for before, after in pairwise(row):
-        if before.sharding != after.sharding:
+        resharded = any(before.number < move <= after.number for move in named)
+        if before.sharding != after.sharding and not resharded:
             yield f"{after.name}, {before.sharding} → {after.sharding}"

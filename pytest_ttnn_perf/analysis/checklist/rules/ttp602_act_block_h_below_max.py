@@ -42,6 +42,7 @@ def act_block_h_below_max(
     ## What to do
     Set `act_block_h_override` of `Conv2dConfig` to the number that is named. It is a multiple of
     32, divides the rows of a core, and is advice: run the test to see that it fits and is faster.
+    Of a width-sharded convolution, a larger `act_block_w_div` makes room in L1.
 
     ## When it is no problem
     Where double buffering needs the room, which often gains more. The rows of a halo live in L1

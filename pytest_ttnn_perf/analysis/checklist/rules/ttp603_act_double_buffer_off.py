@@ -51,7 +51,9 @@ def act_double_buffer_off(
 
     ## What it saves
     At most the shorter of two: what computing takes at full speed on the cores in use, and the rest
-    of the time. Only one of them can hide behind the other.
+    of the time. Only one of them can hide behind the other. No convolution gets beyond 80 % of
+    what its cores compute, nor beyond the best of the same sharding and fidelity that has the
+    second buffer; from 60 % on there is nothing to gain.
 
     ## When it is no problem
     Where L1 has no room for it. It is a warning only where a report database of the same test tells

@@ -14,6 +14,7 @@ from pytest_ttnn_perf.analysis.checklist.products import (
     check_double_buffers,
     step_on_known_chip,
 )
+from pytest_ttnn_perf.analysis.checklist.residency import sharding_in
 from pytest_ttnn_perf.analysis.checklist.rule import Answer, Limit, rule
 from pytest_ttnn_perf.analysis.checklist.savings import WORTH
 from pytest_ttnn_perf.analysis.ops.roofline import board_of, size_of
@@ -42,11 +43,12 @@ def weights_double_buffer_off(
     block-sharded convolutions first.
 
     ## What it saves
-    What reading the weights once takes at the peak bandwidth of DRAM.
+    What reading the weights once takes at the peak bandwidth of DRAM. No convolution gets beyond
+    80 % of what its cores compute; from 60 % on there is nothing to gain.
 
     ## When it is no problem
-    Where L1 has no room for it, and for height-sharded convolutions, which mostly keep all their
-    weights in L1.
+    Where L1 has no room for it. Height-sharded convolutions keep all their weights in L1 as a
+    rule, and do not count.
 
     ## Where it looks
     ATTRIBUTES, weights and the kernel time of convolutions in the op table, on the slowest device.
@@ -56,16 +58,20 @@ def weights_double_buffer_off(
     listed = convolutions(subject)
     if not listed:
         return Answer.not_applicable(NO_CONVOLUTIONS)
+    if all(conv.sharding == "HEIGHT" for conv in listed):
+        return Answer.not_applicable("height-sharded convolutions keep their weights in L1")
     step = step_on_known_chip(subject)
     board = board_of(step) if step is not None else None
     if step is None or board is None:
-        flags = ((conv, conv.weights_double_buffer) for conv in listed)
+        flags = ((each, each.weights_double_buffer) for each in listed if each.sharding != "HEIGHT")
         return check_switches(flags, switched, buffered="weights", of=whole_ns(subject))
     peak = board.dram_gb_s
 
     def hidden_ns(convolution: Product) -> float:
-        weights, line = convolution.weights, convolution.line
+        weights, line, first = convolution.weights, convolution.line, convolution.first
         if weights is None or line.compute_fraction is None:
+            return 0.0
+        if first is not None and sharding_in(first.memory) == "HEIGHT":
             return 0.0
         return min(size_of(weights) / peak, line.kernel_ns - (line.compute_ns or 0.0))
 

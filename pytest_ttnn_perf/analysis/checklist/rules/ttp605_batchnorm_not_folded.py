@@ -75,9 +75,7 @@ def _batch_norms(subject: Subject) -> tuple[int, Iterable[Evidence]]:
         return len(ops), worst_ops(ops, of=kernel_ns(subject.ops))
     report = subject.report
     assert report is not None
-    operations = [
-        operation for operation in report.operations if _BATCH_NORM.search(operation.name)
-    ]
+    operations = [operation for operation in report.completed if _BATCH_NORM.search(operation.name)]
     return len(operations), (
         Evidence(operation_name(report, operation)) for operation in operations
     )

@@ -7,7 +7,9 @@ from typing import TYPE_CHECKING
 from pytest_ttnn_perf._base.text import counted, percent
 from pytest_ttnn_perf.analysis.checklist.matmul_and_conv import (
     NO_CONVOLUTIONS,
+    settings_to_try,
 )
+from pytest_ttnn_perf.analysis.checklist.op_times import op_name
 from pytest_ttnn_perf.analysis.checklist.products import (
     best_known,
     convolutions_of,
@@ -19,6 +21,7 @@ from pytest_ttnn_perf.analysis.checklist.savings import WORTH, check_savings, mi
 from pytest_ttnn_perf.records.finding import Input, Severity
 
 if TYPE_CHECKING:
+    from pytest_ttnn_perf.analysis.checklist.savings import Placed
     from pytest_ttnn_perf.records.ops import OpTable
 
 
@@ -41,8 +44,9 @@ def low_conv_efficiency(
     Convolutions are most of the work of a vision model. What they fall short of can be gained.
 
     ## What to do
-    Begin with the convolutions that are named, which lose most time: larger `act_block_h_override`,
-    double buffering, weights in bfloat8_b, a sharding that goes with the shape.
+    Begin with the convolutions that are named, which lose most time, and with the settings named
+    beside them: a sharding that goes with the shape, a larger `act_block_h_override`, double
+    buffering, weights in bfloat8_b.
 
     ## What it saves
     At most the time of the convolution, less twice what it takes at full speed.
@@ -54,7 +58,9 @@ def low_conv_efficiency(
     Operands, CORE COUNT, MATH FIDELITY, DEVICE ARCH and the kernel time of the op table, on the
     slowest device. The products are those that the engine computes: all rows of the weights as
     they are laid out, so that channels that are padded count. Where DEVICE ARCH is missing, PM
-    IDEAL stands in for the roofline.
+    IDEAL stands in for the roofline, or what the cores in use would take on the fastest chip that
+    is known, if that is longer: PM IDEAL counts all cores of a chip. The settings are those of
+    ATTRIBUTES; `act_block_h` is in rows, of those that a core has.
     """
     convolving = convolutions_of(step)
     if not convolving:
@@ -72,4 +78,10 @@ def low_conv_efficiency(
         sentence=f"{counted(len(slow), 'convolution')} at {percent(reached)} of {best_known(step)}",
         arithmetic=f"at most {microseconds(took)} − {microseconds(took - sum(saved.values()))} at "
         f"{percent(efficiency.value)} of {best_known(step)}",
+        name=_named,
     )
+
+
+def _named(placed: Placed) -> str:
+    settings = settings_to_try(placed.op)
+    return f"{op_name(placed.op)} ({settings})" if settings else op_name(placed.op)

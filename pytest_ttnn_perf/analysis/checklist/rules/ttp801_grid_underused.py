@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final
 from pytest_ttnn_perf._base.text import counted, percent
 from pytest_ttnn_perf.analysis.checklist.kernels import Kernel, kernels_of
 from pytest_ttnn_perf.analysis.checklist.rule import Answer, Limit, rule
+from pytest_ttnn_perf.analysis.checklist.savings import LAUNCH_NS
 from pytest_ttnn_perf.analysis.ops.roofline import board_of_arch
 from pytest_ttnn_perf.records.finding import Evidence, Input, Severity
 
@@ -15,7 +16,9 @@ if TYPE_CHECKING:
 
     from pytest_ttnn_perf.records.ttlang import TtlangLog
 
-_ARITHMETIC: Final = "time − the longer of time × cores / cores there and DRAM bytes / peak"
+_ARITHMETIC: Final = "time − the longest of time × cores ÷ possible, DRAM bytes ÷ peak and 2 µs"
+#: A core that moves less than that waits, or computes long on little: more cores may not help.
+_MOVES_GB_S: Final = 1.0
 _NO_CORES: Final = (
     "tt-lang did not know the chip: the PERF SUMMARY does not say how many cores it has"
 )
@@ -49,8 +52,9 @@ def grid_underused(
     ## Where it looks
     `grid`, `duration` and `max_compute_cores` of tt-lang's PERF SUMMARY. tt-lang counts the cores
     that sent anything. Where it does not know the chip, `max_compute_cores` is 0, and only a single
-    core can be told to be too few. The saving is that of all cores, down to what DRAM takes to move
-    the same bytes.
+    core can be told to be too few. The saving is that of as many cores as there are transfers out,
+    down to what DRAM takes to move the same bytes. None is said of programs whose cores move less
+    than 1 GB/s each: what they wait for does not get less with more of them.
     """
     programs = kernels_of(kernels)
     if isinstance(programs, str):
@@ -61,14 +65,12 @@ def grid_underused(
         return Answer.not_measured("no program has a duration")
     known_part = _used_part(known)
     if known_part is not None and known_part < share.value:
-        return share.found(
+        found = share.found(
             known_part,
             f"programs run on {percent(known_part)} of the cores, weighted by their time",
-            (
-                Evidence(f"{kernel}: {_of(kernel)}", kernel.program.cores, "cores")
-                for kernel in sorted(known, key=_idle)
-            ),
-        ).saving({}, _ARITHMETIC, waiting_ns=_saved_ns(known))
+            map(_evidence, sorted(known, key=_idle)),
+        )
+        return _with_saving(found, known)
     single = [kernel for kernel in programs if kernel.program.cores == 1]
     alone = sum(kernel.program.duration.cycles for kernel in single) / whole
     if alone > one_core.value:
@@ -76,12 +78,9 @@ def grid_underused(
         found = one_core.found(
             alone,
             f"{percent(alone)} of the time goes into {grid}",
-            (
-                Evidence(f"{kernel}: {_of(kernel)}", 1, "core")
-                for kernel in sorted(single, key=_idle)
-            ),
+            map(_evidence, sorted(single, key=_idle)),
         )
-        return found.saving({}, _ARITHMETIC, waiting_ns=_saved_ns(single)) if known else found
+        return _with_saving(found, single)
     return Answer.not_measured(_NO_CORES) if known_part is None else share.clean(known_part)
 
 
@@ -93,18 +92,27 @@ def _used_part(kernels: Sequence[Kernel]) -> float | None:
     return sum(_used(kernel) * kernel.program.duration.cycles for kernel in kernels) / whole
 
 
-def _of(kernel: Kernel) -> str:
-    return f"of {kernel.cores_there}" if kernel.cores_there else "of a chip that is not told"
+def _evidence(kernel: Kernel) -> Evidence:
+    of = f" of {kernel.cores_there}" if kernel.cores_there else ""
+    cores = kernel.cores_there or kernel.program.cores
+    noun = "core" if cores == 1 else "cores"
+    return Evidence(f"{kernel} on {kernel.program.cores}{of} {noun}", kernel.time_ns, "ns")
 
 
-def _saved_ns(kernels: Sequence[Kernel]) -> float:
-    """Return what all cores would save of the time, down to what DRAM takes to move the data."""
-    saved = 0.0
-    for kernel in kernels:
-        board = board_of_arch(kernel.arch)
-        moving_ns = kernel.dram_bytes / board.dram_gb_s if board else 0.0
-        saved += max(0.0, kernel.time_ns - max(kernel.time_ns * _used(kernel), moving_ns))
-    return saved
+def _with_saving(found: Answer, kernels: Sequence[Kernel]) -> Answer:
+    saved = sum(map(_saved_ns, kernels))
+    return found.saving({}, _ARITHMETIC, waiting_ns=saved) if saved else found
+
+
+def _saved_ns(kernel: Kernel) -> float:
+    """Return what more cores would save of the time, down to what DRAM takes to move the data."""
+    cores, board = kernel.program.cores, board_of_arch(kernel.arch)
+    if not kernel.cores_there or kernel.dram_bytes < _MOVES_GB_S * kernel.time_ns * cores:
+        return 0.0
+    possible = min(kernel.cores_there, kernel.writes or kernel.cores_there)
+    moving_ns = kernel.dram_bytes / board.dram_gb_s if board else 0.0
+    shortest = max(kernel.time_ns * cores / max(possible, cores), moving_ns, LAUNCH_NS)
+    return max(0.0, kernel.time_ns - shortest)
 
 
 def _used(kernel: Kernel) -> float:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from pytest_ttnn_perf._base.text import percent
-from pytest_ttnn_perf.analysis.checklist.kernels import kernels_of, roofline_of
+from pytest_ttnn_perf.analysis.checklist.kernels import kernels_of, roofline_of, waiting_part
 from pytest_ttnn_perf.analysis.checklist.rule import Answer, Limit, rule
 from pytest_ttnn_perf.records.finding import Evidence, Input, Severity
 
@@ -23,6 +23,9 @@ def bound(
     kernels: TtlangLog,
     *,
     imbalance: Limit = Limit(0.1, "of the longer work", "a choice: within a tenth is balanced"),
+    waiting: Limit = Limit(
+        0.5, "of its cycles", "a choice: who waits for most of them is not busy"
+    ),
 ) -> Answer:
     """A kernel is bound by memory or by compute.
 
@@ -40,6 +43,7 @@ def bound(
 
     ## When it is no problem
     This is information. Every kernel is bound by something; within the limit it is called balanced.
+    Where even the busiest thread waits for most of its cycles (TTP808), neither side binds.
 
     ## Where it looks
     ROOFLINE ANALYSIS of tt-lang's auto-profile, of the kernel that works longest; the bandwidth
@@ -49,12 +53,16 @@ def bound(
     line = roofline_of(kernels)
     if isinstance(line, str):
         return Answer.not_measured(line)
+    least = waiting_part(line)
+    if least is not None and least > waiting.value:
+        told = f"every thread waits for {percent(least)} or more of its cycles (TTP808)"
+        return Answer.not_applicable(f"{told}: neither moving data nor computing binds")
     apart = (line.bound_percent or 0) / 100
     longer, shorter = _SIDES["compute" if line.bound == "compute" else "memory"]
     waits = "" if line.threads else "; this version of tt-lang counts waiting as work"
     return imbalance.at_most(
         apart,
-        f"{line.bound}-bound: {percent(apart)} of {longer} has no {shorter} beside it{waits}",
+        f"{line.bound}-bound: {shorter} takes {percent(apart)} fewer cycles than {longer}{waits}",
         (*_work(line), *_bandwidth(kernels)),
     )
 

@@ -62,7 +62,7 @@ def low_dram_bandwidth(
     reached = {kernel: kernel.dram_bytes / kernel.time_ns / peak for kernel, peak in peaks.items()}
     answer = share.at_least(
         part,
-        f"programs move {percent(part)} of what DRAM could in their time",
+        f"programs move {percent(part)} of what DRAM could move in that time",
         (
             Evidence(f"{kernel}: {percent(reached[kernel])} of {peaks[kernel]:g} GB/s",
                      kernel.dram_bytes / kernel.time_ns, "GB/s")

@@ -51,7 +51,7 @@ def threads_take_turns(
         return Answer.not_measured("this version of tt-lang does not tell waiting from working")
     least = min(threads, key=lambda thread: thread.sync_cycles / thread.total_cycles)
     part = least.sync_cycles / least.total_cycles
-    told = f"every thread waits: {least.thread}, which waits least, {percent(part)} of its cycles"
+    told = f"even {least.thread}, which waits least, waits for {percent(part)} of its cycles"
     evidence = [Evidence(str(stall), stall.cycles, "cycles") for stall in stalls_of(kernels)]
     answer = share.at_most(part, told, evidence)
     programs = kernels_of(kernels)
