@@ -7,7 +7,15 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING, Final
 
 from pytest_ttnn_perf._base.dataclass import dataclass
-from pytest_ttnn_perf._base.text import counted, percent, shortened, size, unit_for, visible
+from pytest_ttnn_perf._base.text import (
+    counted,
+    microseconds,
+    percent,
+    shortened,
+    size,
+    unit_for,
+    visible,
+)
 from pytest_ttnn_perf.records.finding import RuleOutcome, Severity, State
 from pytest_ttnn_perf.records.observation import TELLS
 from pytest_ttnn_perf.records.region import Basis, Outside
@@ -17,7 +25,6 @@ from pytest_ttnn_perf.report.numbers import (
     Listing,
     format_change,
     format_fraction,
-    format_ns,
     format_value,
     table_lines,
 )
@@ -26,7 +33,7 @@ from pytest_ttnn_perf.report.sentences import change_in_words
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    from pytest_ttnn_perf.records.finding import Finding, NeedlessWaiver, Progress, Step
+    from pytest_ttnn_perf.records.finding import Finding, First, NeedlessWaiver, Progress, Step
     from pytest_ttnn_perf.records.observation import JudgedTest
     from pytest_ttnn_perf.records.region import StepTime
     from pytest_ttnn_perf.records.verdict import Drift, Drifting, Shift, Verdict
@@ -80,7 +87,7 @@ def _progress_document(progress: Progress) -> dict[str, object]:
     return {
         "steps": [asdict(step) | {"state": step.state.value} for step in progress.all],
         "model_kind": progress.kind.value if progress.kind else None,
-        "first": progress.steps[progress.first - 1].name if progress.first else None,
+        "first": asdict(progress.first) if progress.first else None,
         "invalid": list(progress.invalid),
     }
 
@@ -94,15 +101,24 @@ def _state(step: Step) -> str:
 
 
 def first_step(progress: Progress) -> Iterator[str]:
-    """Say which step to take first, and for which kind of model that is the one."""
+    """Say what to begin with, where, and what that would save."""
     if progress.invalid:
-        yield f"first: validity, {', '.join(progress.invalid)}: the numbers cannot be trusted"
+        yield f"first: validity, {', '.join(progress.invalid)}: it makes all else doubtful"
         return
-    if progress.first is None:
+    first = progress.first
+    if first is None:
         return
-    step = progress.steps[progress.first - 1]
-    kind = f" ({progress.kind.value})" if progress.kind else ""
-    yield f"first{kind}: {step.name}, {', '.join(step.open_rules)}"
+    where = f" in {first.region}" if first.region else ""
+    yield f"first: {first.code} {first.name}{where}{_worth(first)}"
+
+
+def _worth(first: First) -> str:
+    if first.saving_ns is None:
+        return ""
+    saved = f", {'at most' if first.at_most else 'up to'} {microseconds(first.saving_ns)}"
+    if first.step_ns is None or first.step_ns < first.saving_ns:
+        return saved  # of a wall time, of which the step is a part
+    return f"{saved} of {microseconds(first.step_ns)}"
 
 
 _CONFIRMED: Final = {
@@ -213,7 +229,8 @@ def _course(drift: Drift, all_of_them: str) -> str:
 
 _FIELDS: Final = (
     *("code", "name", "severity", "outcome", "reason", "value", "limit", "unit", "fix", "waived"),
-    *("region", "saving_ns", "adds_ns", "arithmetic", "quiet"),
+    *("region", "saving_ns", "adds_ns", "arithmetic", "quiet", "step_ns", "at_most"),
+    "covered_by",
 )
 
 
@@ -251,7 +268,7 @@ def checklist_listing(report: Checklist, *, hide_quiet: bool = True) -> Listing:
     lines += [""] if lines else []
     lines += _hidden_lines([one for one in found if one not in shown_ones])
     lines += [*_quiet(findings), ""]
-    lines += [f"bottleneck: {report.bottleneck}"] if report.bottleneck else []
+    lines += [f"bottleneck: {each}" for each in _clauses(report.bottleneck)]
     lines += progress_block(report.progress) if report.progress else ()
     documents = [finding_document(finding) for finding in findings]
     rows = tuple(tuple(each[name] for name in _FIELDS) for each in documents)
@@ -265,14 +282,31 @@ def checklist_listing(report: Checklist, *, hide_quiet: bool = True) -> Listing:
     return Listing((*lines, count_line(findings)), document, _FIELDS, rows)
 
 
+def _clauses(bottleneck: str | None) -> list[str]:
+    """Return what holds a model back, a region in a line."""
+    return (bottleneck or "").splitlines()
+
+
 def _found_lines(findings: Sequence[Finding]) -> Iterator[str]:
     for finding in by_saving(findings):
         yield from finding_lines(finding, numbered=True)
 
 
 def by_saving(findings: Iterable[Finding]) -> list[Finding]:
-    """Return findings in the order to read them: errors, then what saves most, then by code."""
-    return sorted(findings, key=lambda one: (not one.fails, -(one.saving_ns or 0.0), one.code))
+    """Return findings in the order to read them: errors, then what saves most, then by code.
+
+    Upper bounds come after what is estimated, and what says no saving last.
+    """
+    return sorted(
+        findings,
+        key=lambda one: (
+            not one.fails,
+            one.saving_ns is None,
+            one.at_most,
+            -(one.saving_ns or 0.0),
+            one.code,
+        ),
+    )
 
 
 def step_line(time: StepTime) -> str:
@@ -281,22 +315,32 @@ def step_line(time: StepTime) -> str:
     devices = time.devices_ns
     on = ""
     if len(devices) > 1:
-        least = format_ns(min(devices.values()))
-        on = f" on the slowest of {len(devices)} devices, {least} on the fastest"
+        least = microseconds(min(devices.values()))
+        on = f", on the slowest of {len(devices)} devices ({least} on the fastest)"
     steps = "" if time.basis is Basis.WHOLE else f", {counted(time.steps, time.basis.value)}"
-    return f"{name}: {format_ns(time.step_ns)} in {counted(time.ops, 'op')}{steps}{on}"
+    gaps = ""
+    if time.gaps_ns is not None:
+        # Outside a replay the profiler itself makes gaps longer.
+        most = "" if time.basis is Basis.REPLAYS else "at most "
+        gaps = f" and {most}{microseconds(time.gaps_ns)} of gaps"
+    took = f"{microseconds(time.step_ns)} of kernels{gaps}"
+    return f"{name}: {took} in {counted(time.ops, 'op')}{steps}{on}"
 
 
 def _outside_lines(outside: Outside) -> Iterator[str]:
     if outside.ops:
         ops = counted(outside.ops, "op")
-        yield f"in no region: {format_ns(outside.kernel_ns)} in {ops} (loading, compilation)"
+        took = microseconds(outside.kernel_ns)
+        yield f"in no region: {took} in {ops} (loading, compilation, warm-up)"
 
 
 def _hidden_lines(findings: Sequence[Finding]) -> Iterator[str]:
-    if findings:
-        codes = ", ".join(sorted({finding.code for finding in findings}))
-        yield f"not shown, as too little can be saved or told: {codes}; --all shows them"
+    """Say what was found and has no line; what another finding covers is named there."""
+    alone = [finding for finding in findings if finding.covered_by is None]
+    for known, why in ((True, "saves little"), (False, "says no saving")):
+        codes = sorted({one.code for one in alone if (one.saving_ns is not None) is known})
+        if codes:
+            yield f"not shown, {why}: {', '.join(codes)} (--all)"
 
 
 def finding_lines(finding: Finding, *, numbered: bool = False) -> Iterator[str]:
@@ -313,21 +357,22 @@ def finding_lines(finding: Finding, *, numbered: bool = False) -> Iterator[str]:
 def saving_lines(finding: Finding) -> Iterator[str]:
     """Say what doing as the rule says would save of a step, and how that is reckoned."""
     if finding.saving_ns is not None:
-        adds = finding.adds_ns if finding.adds_ns is not None else finding.saving_ns
-        beside = "" if _same(adds, finding.saving_ns) else f", {format_ns(adds)} beside the above"
+        saving = microseconds(finding.saving_ns)
+        adds = microseconds(finding.saving_ns if finding.adds_ns is None else finding.adds_ns)
+        most = "at most " if finding.at_most else ""
+        beside = "" if adds == saving else f", {adds} of it not already counted above"
         how = f": {finding.arithmetic}" if finding.arithmetic else ""
-        yield f"    would save {format_ns(finding.saving_ns)} of a step{beside}{how}"
-
-
-def _same(adds_ns: float, saving_ns: float) -> bool:
-    return format_ns(adds_ns) == format_ns(saving_ns)
+        yield f"    would save {most}{saving} of a step{beside}{how}"
+    if finding.also:
+        name = "names" if len(finding.also) == 1 else "name"
+        yield f"    also: {', '.join(finding.also)} {name} the same ops"
 
 
 def title(finding: Finding) -> str:
     """Say in one line what was found, against which limit."""
     name = f"{finding.code} {finding.name} ({finding.severity.value})"
     waived = "" if finding.waived is None else f"; waived: {finding.waived}"
-    limit = "" if finding.limit is None else f", limit {shown(finding.limit, finding.unit)}"
+    limit = "" if finding.limit is None else f" (limit: {shown(finding.limit, finding.unit)})"
     return f"{name}: {finding.reason}{limit}{waived}"
 
 
@@ -395,7 +440,7 @@ def shown(value: float, unit: str) -> str:
     if unit.startswith(("of ", "above ")):
         return f"{format_fraction(value)} {unit}"
     if unit == "ns":
-        return format_ns(value)
+        return microseconds(value)
     if unit in {"B", "bytes"}:
         return size(value)
     if unit.startswith("B "):
@@ -412,9 +457,9 @@ _MOST_TESTS: Final = 3
 def findings_lines(tests: Sequence[JudgedTest]) -> Iterator[Line]:
     """Lay out what was found, one finding that several tests share once, and what to do."""
     lines = [
-        Line(f"{judged.observation.test}: bottleneck: {judged.observation.bottleneck}")
+        Line(f"{judged.observation.test}: bottleneck: {clause}")
         for judged in tests
-        if judged.observation.bottleneck is not None
+        for clause in _clauses(judged.observation.bottleneck)
     ]
     advised: set[str] = set()
     shared = _by_finding(tests)

@@ -47,7 +47,8 @@ class Answer:
     ``severity`` is set where it is other than the rule's own. ``savings`` are estimates of what
     doing as the rule says would save of each op: nanoseconds of one step by row of its table;
     ``waiting_ns`` is what it would save of the time in which no op runs. ``arithmetic`` says in a
-    line how they come about; None where no saving can be said.
+    line how they come about; None where no saving can be said. ``at_most``: they are upper bounds,
+    and come after all that can be estimated.
     """
 
     outcome: RuleOutcome
@@ -60,6 +61,7 @@ class Answer:
     savings: Mapping[int, float] = field(default_factory=dict)
     waiting_ns: float = 0.0
     arithmetic: str | None = None
+    at_most: bool = False
 
     @classmethod
     def clean(
@@ -88,12 +90,19 @@ class Answer:
         return cls(RuleOutcome.FOUND, reason, value, limit, unit, most)
 
     def saving(
-        self, savings: Mapping[int, float], arithmetic: str, *, waiting_ns: float = 0.0
+        self,
+        savings: Mapping[int, float],
+        arithmetic: str,
+        *,
+        waiting_ns: float = 0.0,
+        at_most: bool = False,
     ) -> Answer:
         """Return this with what it would save, if it is a finding."""
         if self.outcome is not RuleOutcome.FOUND:
             return self
-        return replace(self, savings=savings, waiting_ns=waiting_ns, arithmetic=arithmetic)
+        return replace(
+            self, savings=savings, waiting_ns=waiting_ns, arithmetic=arithmetic, at_most=at_most
+        )
 
     @classmethod
     def not_measured(cls, reason: str) -> Answer:
@@ -169,6 +178,11 @@ class Rule:
         return replace(self, limits={**self.limits, **given})
 
     @property
+    def looks_at_others(self) -> bool:
+        """Whether it looks at what the findings of other rules leave."""
+        return "claimed" in self.inputs
+
+    @property
     def step(self) -> str:
         """What the rule is about."""
         return STEPS[self.code[3]]
@@ -225,7 +239,12 @@ def _part(subject: Subject, name: str) -> object:
 
 
 def finding_of(
-    rule: Rule, answer: Answer, *, region: str = "", saving: Saving | None = None
+    rule: Rule,
+    answer: Answer,
+    *,
+    region: str = "",
+    saving: Saving | None = None,
+    step_ns: float | None = None,
 ) -> Finding:
     """Return an answer as the finding of its rule."""
     return Finding(
@@ -243,6 +262,8 @@ def finding_of(
         saving_ns=None if saving is None else saving.saving_ns,
         adds_ns=None if saving is None else saving.adds_ns,
         arithmetic=answer.arithmetic,
+        step_ns=None if saving is None else step_ns,
+        at_most=answer.at_most,
     )
 
 

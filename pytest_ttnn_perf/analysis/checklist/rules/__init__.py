@@ -28,6 +28,7 @@ BY_NEEDS: Final[dict[tuple[Input, ...], tuple[str, ...]]] = {
         "ttp312_small_matmul_blocks",
         "ttp313_matmul_without_program_config",
         "ttp314_low_matmul_efficiency",
+        "ttp315_unexplained_time",
         "ttp401_host_bound",
         "ttp403_dynamic_shapes",
         "ttp607_low_conv_efficiency",
