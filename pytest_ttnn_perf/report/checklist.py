@@ -337,10 +337,10 @@ def _outside_lines(outside: Outside) -> Iterator[str]:
 def _hidden_lines(findings: Sequence[Finding]) -> Iterator[str]:
     """Say what was found and has no line; what another finding covers is named there."""
     alone = [finding for finding in findings if finding.covered_by is None]
-    for known, why in ((True, "saves little"), (False, "says no saving")):
+    for known, why in ((True, "too little to save"), (False, "no saving known")):
         codes = sorted({one.code for one in alone if (one.saving_ns is not None) is known})
         if codes:
-            yield f"not shown, {why}: {', '.join(codes)} (--all)"
+            yield f"not shown, {why}: {', '.join(codes)}; --all shows them"
 
 
 def finding_lines(finding: Finding, *, numbered: bool = False) -> Iterator[str]:

@@ -16,7 +16,7 @@ from pytest_ttnn_perf.analysis.checklist.operands import weights_by_row
 from pytest_ttnn_perf.analysis.checklist.parallelism import searches
 from pytest_ttnn_perf.analysis.checklist.runner import in_regions, rule_of
 from pytest_ttnn_perf.analysis.checklist.savings import critical_ops
-from pytest_ttnn_perf.analysis.checklist.waiting import waiting_in
+from pytest_ttnn_perf.analysis.checklist.waiting import lasting_waiting, waiting_in
 from pytest_ttnn_perf.analysis.ops.regions import step_of
 from pytest_ttnn_perf.analysis.ops.roofline import (
     BOUND_FROM,
@@ -133,6 +133,7 @@ def _amount(ops: OpTable | None, report: Report | None, category: Category) -> f
 #: The rules that tell a bottleneck.
 _HOT_DATA_IN_DRAM: Final = "TTP303"
 _UNUSED_CORES: Final = "TTP305"
+_NOT_DRAM_SHARDED: Final = "TTP311"
 _HOST_BOUND: Final = "TTP401"
 _DEVICE_BEHIND_E2E: Final = "TTP404"
 _TRANSFER_BOUND: Final = "TTP503"
@@ -176,29 +177,37 @@ def _of_test(subject: Subject, ask: _Ask, *, count_gaps: bool) -> Bottleneck | N
             return transfers
         without_profiler = ask(_DEVICE_BEHIND_E2E)
     if without_profiler is not None and without_profiler.value is not None:
-        return _majority(_as_bottleneck(BottleneckKind.HOST, without_profiler))
+        found = _as_bottleneck(BottleneckKind.HOST, without_profiler)
+        return found if found is not None and found.value > _MAJORITY else None
     replayed = _is_replayed(subject.ops)
     if subject.ops is None or not (replayed or count_gaps):
         return None
+    if ask(_HOST_BOUND).outcome is not RuleOutcome.FOUND:
+        return None
+    return _of_gaps(step_of(subject.ops), replayed=replayed)
+
+
+def _of_gaps(step: OpTable, *, replayed: bool) -> Bottleneck | None:
+    """Return that most of a step is gaps; outside a replay, such as the host leaves at each op."""
+    waiting = waiting_in(step) if replayed else lasting_waiting(step)
+    if waiting.share <= _MAJORITY or not (replayed or waiting.before_each_op):
+        return None
     kind = BottleneckKind.GAPS if replayed else BottleneckKind.HOST
-    return _majority(_as_bottleneck(kind, ask(_HOST_BOUND)))
-
-
-def _majority(found: Bottleneck | None) -> Bottleneck | None:
-    return found if found is not None and found.value > _MAJORITY else None
+    most, where = ("", "") if replayed else ("at most ", ", longer than without the profiler")
+    wait = f"devices wait {most}{percent(waiting.share)} of the time for their next op{where}"
+    return Bottleneck(kind, f"{kind.value}: {wait}", waiting.share, _MAJORITY, "of the time")
 
 
 def _of_kernels(log: TtlangLog, ask: _Ask) -> Bottleneck | None:
     """Return what a kernel lacks: cores, larger transfers, or what its roofline says."""
     line = roofline_of(log)
     bound = None if isinstance(line, str) else line.bound
-    for kind, code in (
-        (BottleneckKind.CORES, _GRID_UNDERUSED),
-        (BottleneckKind.TURNS, _THREADS_TAKE_TURNS),  # who waits is bound by none of the others
-    ):
-        found = _as_bottleneck(kind, ask(code))
-        if found is not None:
-            return found
+    cores = _as_bottleneck(BottleneckKind.CORES, ask(_GRID_UNDERUSED))
+    if cores is not None:
+        return cores
+    turns = _as_bottleneck(BottleneckKind.TURNS, ask(_THREADS_TAKE_TURNS))
+    if turns is not None and turns.value > _MAJORITY:
+        return turns  # what waits most of the time is bound by neither memory nor computing
     balance = ask(_KERNEL_BOUND)
     if bound == "compute":
         return _as_bottleneck(BottleneckKind.COMPUTE, balance)
@@ -274,7 +283,8 @@ def _of_ops(subject: Subject, step: OpTable, ask: _Ask) -> Bottleneck | None:
         shares[_GAPS] = gaps_ns / whole_ns
     most = max(shares, key=lambda noun: shares[noun])
     if most == _WEIGHTS and shares[most] > _MAJORITY:
-        return _weight_reads(step, [part for part in parts if part.noun == most], shares[most])
+        reads = [part for part in parts if part.noun == most]
+        return _weight_reads(step, reads, shares[most], ask)
     found = _bound(step, parts, whole_ns, ask) or _on_few_cores(parts, whole_ns, ask)
     if found is not None:
         return found
@@ -310,7 +320,7 @@ _NEAR: Final = 0.75
 _NEAR_IN_BLOCKS: Final = 0.55
 
 
-def _weight_reads(step: OpTable, parts: Sequence[_Part], share: float) -> Bottleneck:
+def _weight_reads(step: OpTable, parts: Sequence[_Part], share: float, ask: _Ask) -> Bottleneck:
     """Return that reading weights takes most of a step, and how well that goes."""
     board, weights = board_of(step), weights_by_row(step)
     assert board is not None
@@ -322,7 +332,8 @@ def _weight_reads(step: OpTable, parts: Sequence[_Part], share: float) -> Bottle
     at_banks = [part for part in parts if is_dram_sharded(part.op.attributes)]
     computing = [part for part in at_banks if (part.line.compute_fraction or 0.0) >= BOUND_FROM]
     end = ""
-    if rate >= (_NEAR_IN_BLOCKS if in_blocks else _NEAR):
+    gains = ask(_NOT_DRAM_SHARDED).outcome is RuleOutcome.FOUND
+    if rate >= (_NEAR_IN_BLOCKS if in_blocks else _NEAR) and not gains:
         end = ", near what real ones reach"
     elif sum(part.op.kernel_ns for part in computing) > took / 2:
         end = f", held up by computing on the {board.dram_banks} cores of DRAM-sharded matmuls"
@@ -387,6 +398,8 @@ def _on_few_cores(parts: Sequence[_Part], whole_ns: float, ask: _Ask) -> Bottlen
     return Bottleneck(kind, sentence, share, _MAJORITY, _OF_A_STEP)
 
 
+#: What moves less than this part of the bandwidth works in L1: a fraction would mislead.
+_TOLD: Final = 0.005
 #: How many kinds of ops are told.
 _MOST_TOLD: Final = 5
 _MOST_CODES: Final = 3
@@ -399,8 +412,8 @@ def _one_kind(parts: Sequence[_Part], share: float, whole_ns: float) -> Bottlene
         codes[short_code(part.op.signature.op)] += part.op.kernel_ns / whole_ns
     heaviest = sorted(codes, key=lambda code: (-codes[code], code))[:_MOST_CODES]
     named = ", ".join(f"{code} {percent(codes[code])}" for code in heaviest)
-    which = f" ({named})" if len(codes) > 1 else f", all {heaviest[0]}"
-    sentence = f"{parts[0].noun}: {percent(share)} of a step{which}{_reached(parts)}"
+    which = named if len(codes) > 1 else heaviest[0]
+    sentence = f"{parts[0].noun}: {percent(share)} of a step ({which}){_reached(parts)}"
     return Bottleneck(BottleneckKind.ONE_KIND, sentence, share, _MAJORITY, _OF_A_STEP)
 
 
@@ -413,7 +426,7 @@ def _reached(parts: Iterable[_Part]) -> str:
         ([(line.kernel_ns, line.compute_fraction) for line in lines], "what their cores compute"),
         ([(line.kernel_ns, line.dram_fraction) for line in lines], "the DRAM bandwidth"),
     ):
-        told = [(ns, part) for ns, part in fractions if part]
+        told = [(ns, part) for ns, part in fractions if part is not None and part > _TOLD]
         if sum(ns for ns, _ in told) > took / 2:
             fraction = sum(ns * part for ns, part in told) / sum(ns for ns, _ in told)
             reached.append(f"{percent(fraction)} of {of}")

@@ -276,7 +276,7 @@ def _complete(table: OpTable, replays: dict[_Replay, OpPlaces]) -> dict[_Replay,
     whole: set[_Replay] = set()
     for kind in broken:
         sequences = Counter(sequence for key, sequence in ran.items() if key[:2] == kind)
-        longest = max(sequences, key=lambda each: (len(each), sequences[each]))
+        longest = max(sequences, key=lambda each: (len(each), sequences[each]), default=())
         if sequences[longest] > 1:
             whole |= {key for key, sequence in ran.items() if sequence == longest}
     return {key: places for key, places in replays.items() if key not in ran or key in whole}

@@ -47,6 +47,8 @@ _PCC: Final = frozenset({_PCC_LIMIT, "TTP902", "TTP903", "TTP904", "TTP907"})
 #: Says what no rule explains: where that is most of a step, silence means nothing.
 _UNEXPLAINED: Final = "TTP315"
 _MOST: Final = 0.5
+#: What saves that part of the largest saving saves about as much: estimates are not exact.
+_AS_MUCH: Final = 0.95
 #: Which steps pay first, by kind of model; the others follow in their order.
 _FOCUS: Final[Mapping[ModelKind, tuple[int, ...]]] = {
     ModelKind.HOST_BOUND: (4, 5),
@@ -127,31 +129,39 @@ def _leaves_most(finding: Finding) -> bool:
 def _first(findings: Sequence[Finding], kind: ModelKind | None) -> First | None:
     """Return what to begin with: what adds the largest saving, of those that keep a step open.
 
-    The path of the kind decides where that is the same, or nothing can be said. What is only for
-    information, and upper bounds of a model that does not wait, come last.
+    The path of the kind decides where that is about the same, or nothing can be said. What is only
+    for information, and upper bounds of a model that does not wait, come last.
     """
-    order = tuple(dict.fromkeys((*(_FOCUS[kind] if kind is not None else ()), *_STEPS)))
-
-    def key(finding: Finding) -> tuple[bool, bool, float, int, str]:
-        adds = finding.saving_ns if finding.adds_ns is None else finding.adds_ns
-        return (
-            finding.severity is Severity.INFO,
-            finding.at_most and kind is not ModelKind.HOST_BOUND,
-            -(adds or 0.0),
-            order.index(int(finding.code[3])),
-            finding.code,
-        )
-
     chosen = [
         one
         for one in findings
         if int(one.code[3]) in _STEPS and _state(one) is State.OPEN and one.covered_by is None
     ]
-    best = min(chosen, key=key, default=None)
-    if best is None:
+    if not chosen:
         return None
-    adds = best.saving_ns if best.adds_ns is None else best.adds_ns
-    return First(best.code, best.name, best.region, adds, best.step_ns, best.at_most)
+
+    def doubt(finding: Finding) -> tuple[bool, bool]:
+        bound = finding.at_most and kind is not ModelKind.HOST_BOUND
+        return finding.severity is Severity.INFO, bound
+
+    surest = min(map(doubt, chosen))
+    chosen = [one for one in chosen if doubt(one) == surest]
+    most = max(map(_adds, chosen))
+    order = tuple(dict.fromkeys((*(_FOCUS[kind] if kind is not None else ()), *_STEPS)))
+    best = min(
+        (one for one in chosen if _adds(one) >= _AS_MUCH * most),
+        key=lambda one: (
+            order.index(int(one.code[3])),
+            -_adds(one) / (one.step_ns or 1.0),
+            one.code,
+        ),
+    )
+    saving_ns = None if best.saving_ns is None else _adds(best)
+    return First(best.code, best.name, best.region, saving_ns, best.step_ns, best.at_most)
+
+
+def _adds(finding: Finding) -> float:
+    return (finding.saving_ns if finding.adds_ns is None else finding.adds_ns) or 0.0
 
 
 def _final_pcc(states: Mapping[str, State | None]) -> Step:

@@ -112,4 +112,5 @@ def told_gaps_ns(subject: Subject) -> float | None:
     """Return how long a step waits between its ops; None where a capture does not tell."""
     if subject.ops is None or isinstance(gaps_of(subject), str):
         return None
-    return waiting_in(step_of(subject.ops)).ns
+    waiting = waiting_in(step_of(subject.ops))
+    return waiting.ns if waiting.gaps else None

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from pytest_ttnn_perf.analysis.ops.roofline import Roofline
     from pytest_ttnn_perf.records.ops import Op, OpTable
 
+#: A part of the time in which an op could not have moved or computed all that it works on.
+_NEXT_TO_NOTHING: Final = 0.005
 #: Ops of which other rules save less than that are not explained by them.
 _EXPLAINED: Final = 0.1
 
@@ -40,8 +42,8 @@ def unexplained_time(
     that read a part of their operands, or whose operands are all in L1.
 
     ## Why it matters
-    Rules know what often goes wrong. Where they are silent about most of a step, nothing is known to
-    be wrong, and nothing to be right either.
+    Rules know what often goes wrong. Where they are silent about most of a step, nothing is known
+    to be wrong, and nothing to be right either.
 
     ## What to do
     Look at these ops by hand: their grid, program config, memory and layout, and whether another op
@@ -104,7 +106,7 @@ class _Group(NamedTuple):
     def words(self) -> str:
         """The code, and what its ops reach."""
         if self.reached is None:
-            return f"{self.code}, whose least time is not known"
+            return f"{self.code}, of which no roofline is known"
         by_dram = sum(line.dram_ns or 0.0 for line in self.lines)
         by_compute = sum(line.compute_ns or 0.0 for line in self.lines)
         peak = "the DRAM bandwidth" if by_dram >= by_compute else "what its cores compute"
@@ -112,10 +114,14 @@ class _Group(NamedTuple):
 
 
 def _least_ns(line: Roofline) -> float | None:
-    """Return the least time of an op; None where neither moving nor computing tells one."""
+    """Return the least time of an op; None where neither moving nor computing tells one.
+
+    Next to nothing is what an op moves through DRAM whose operands are in L1, but for constants.
+    """
     if line.stale or line.work.at_most:
         return None
-    return max(line.dram_ns or 0.0, line.compute_ns or 0.0) or None
+    least = max(line.dram_ns or 0.0, line.compute_ns or 0.0)
+    return least if least > _NEXT_TO_NOTHING * line.kernel_ns else None
 
 
 def _groups(step: OpTable, claimed: Mapping[int, float]) -> Iterator[_Group]:
