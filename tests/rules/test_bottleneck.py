@@ -238,7 +238,8 @@ def test_one_kind_of_op_that_takes_most_of_a_step_is_named_with_what_it_reaches(
     other = op("ReduceDeviceOperation", [SMALL], [SMALL], ns=300_000)
     found = bottleneck_of(Subject(ops=table(search, other, long_matmul(200_000))))
     assert found is not None
-    assert (found.kind, found.value) == (BottleneckKind.ONE_KIND, pytest.approx(0.75))
+    assert found.kind is BottleneckKind.ONE_KIND
+    assert found.value == pytest.approx(0.75)
     assert found.sentence == (
         "reductions and searches: 75.0 % of a step (ArgMax 37.5 %, Reduce 37.5 %)"
     )
