@@ -16,6 +16,7 @@ from pytest_ttnn_perf.analysis.checklist.runner import (
     Answered,
     Group,
     all_rules,
+    as_configured,
     ask_rules,
     run_rules,
     select_rules,
@@ -352,3 +353,10 @@ def test_a_rule_is_told_what_the_others_claim_whatever_its_place() -> None:
     assert not first.quiet
     run_rules((looks,), TWO_OPS)
     assert told == [{0: 250.0, 1: 25.0}, None]
+
+
+def test_what_fails_a_test_has_a_line_however_little_it_adds() -> None:
+    findings = run_rules((shortens_the_first_op, would_add_little), TWO_OPS)
+    strict = {"TTP399": RuleSettings(severity=Severity.ERROR)}
+    assert [each.quiet for each in findings] == [False, True]
+    assert [each.quiet for each in as_configured(findings, strict)] == [False, False]

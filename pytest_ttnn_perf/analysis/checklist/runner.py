@@ -343,7 +343,9 @@ def as_configured(
         if finding.outcome is not RuleOutcome.FOUND:
             waiver = None
         severity = rule.severity or finding.severity
-        configured.append(replace(finding, severity=severity, waived=waiver))
+        told = replace(finding, severity=severity, waived=waiver)
+        # What fails a test is never left out.
+        configured.append(replace(told, quiet=False) if told.quiet and told.fails else told)
     return tuple(configured)
 
 

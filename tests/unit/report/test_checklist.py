@@ -26,15 +26,17 @@ from pytest_ttnn_perf.records.verdict import (
 from pytest_ttnn_perf.report.checklist import (
     Checklist,
     checklist_listing,
+    first_step,
+    saving_lines,
+    shown,
+    step_line,
+)
+from pytest_ttnn_perf.report.under_way import (
     confirm_heading,
     confirm_line,
     controls_line,
-    first_step,
-    saving_lines,
     shift_line,
     shift_refuted_line,
-    shown,
-    step_line,
 )
 
 
