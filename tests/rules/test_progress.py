@@ -24,6 +24,7 @@ from pytest_ttnn_perf.records.finding import (
     Subject,
 )
 from pytest_ttnn_perf.records.ops import Signpost
+from tests.rules.captures import report_of
 from tests.rules.tables import Op, op, table
 
 FOUND, CLEAN = RuleOutcome.FOUND, RuleOutcome.CLEAN
@@ -138,6 +139,11 @@ def test_the_kind_of_a_model(
 ) -> None:
     ops = table(*rows) if rows else None
     assert model_kind(ops, held_by(bottleneck) if bottleneck else None) is kind
+
+
+def test_a_report_tells_the_kind_of_its_model_too() -> None:
+    report = report_of("cnn_small/db.sqlite").report
+    assert model_kind(None, None, report) is ModelKind.CNN
 
 
 @pytest.mark.parametrize(
