@@ -39,6 +39,15 @@ def unit_for(value: float, unit: str) -> str:
     return _PLURAL.sub("", unit) if value == 1 else unit
 
 
+def microseconds(nanoseconds: float) -> str:
+    """Return a time as the checklist tells all times, so that they can be compared at a glance.
+
+    >>> microseconds(1_234_567)
+    '1,234.6 µs'
+    """
+    return f"{nanoseconds / 1000:,.1f} µs"
+
+
 def size(count: float) -> str:
     """Return a number of bytes in the unit that suits it.
 

@@ -26,8 +26,8 @@ from pytest_ttnn_perf.cli.baseline_edits import (
 from pytest_ttnn_perf.gate.judge import session_of
 from pytest_ttnn_perf.records.settings import Update
 from pytest_ttnn_perf.records.verdict import Outcome, Reason
-from pytest_ttnn_perf.report.checklist import shift_line
 from pytest_ttnn_perf.report.sentences import sentence
+from pytest_ttnn_perf.report.under_way import shift_line
 from pytest_ttnn_perf.run.confirm import MEASURED_ONCE
 from pytest_ttnn_perf.run.judge import (
     Policies,

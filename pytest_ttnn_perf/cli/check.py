@@ -8,13 +8,16 @@ from typing import TYPE_CHECKING
 
 from pytest_ttnn_perf._base.errors import UsageError
 from pytest_ttnn_perf.analysis.captures.detect import kernels_in, op_table_of, report_of
-from pytest_ttnn_perf.analysis.checklist.progress import held_back, progress_of
+from pytest_ttnn_perf.analysis.checklist.bottleneck import held_back
+from pytest_ttnn_perf.analysis.checklist.progress import progress_of
 from pytest_ttnn_perf.analysis.checklist.runner import (
     as_configured,
     codes,
+    in_regions,
     run_in_regions,
     select_rules,
 )
+from pytest_ttnn_perf.analysis.checklist.waiting import told_gaps_ns
 from pytest_ttnn_perf.analysis.ops.regions import regions_of, step_time
 from pytest_ttnn_perf.records.finding import Subject
 from pytest_ttnn_perf.records.region import Outside
@@ -45,7 +48,8 @@ def run(options: argparse.Namespace) -> Result:
         message = f"select: {names}: rules of other plugins are asked in test runs alone"
         raise UsageError(message)
     subject = read_subject(options)
-    findings = as_configured(run_in_regions(rules, subject), settings.rules)
+    waived = {code for code, rule in settings.rules.items() if rule.waive}
+    findings = as_configured(run_in_regions(rules, subject, waived), settings.rules)
     bottleneck, kind = held_back(subject, settings.rules)
     # Of steps that nobody asked for, nothing is known.
     progress = None
@@ -61,9 +65,13 @@ def run(options: argparse.Namespace) -> Result:
 def _regions(subject: Subject, name: str | None) -> tuple[tuple[StepTime, ...], Outside]:
     if subject.ops is None:
         return (), Outside()
-    found = regions_of(subject.ops)
-    times = (step_time(subject.ops, region) for region in found.regions)
-    return tuple(replace(each, region=name or each.region) for each in times), found.outside
+    ops, found = subject.ops, regions_of(subject.ops)
+    parts = zip(found.regions, in_regions(subject), strict=True)
+    times = (
+        replace(step_time(ops, region), region=name or region.name, gaps_ns=told_gaps_ns(part))
+        for region, part in parts
+    )
+    return tuple(times), found.outside
 
 
 def _codes(option: str, text: str | None) -> tuple[str, ...]:

@@ -94,7 +94,7 @@ def check_test(
     checked = replace(observation, findings=findings, unanswered=unanswered)
     if subject.ops is None and subject.kernels is None and not times_of_parts(observation):
         return checked  # a time alone does not tell what it is made of
-    from pytest_ttnn_perf.analysis.checklist.progress import held_back
+    from pytest_ttnn_perf.analysis.checklist.bottleneck import held_back
 
     bottleneck, kind = held_back(subject, settings.rules)
     return replace(checked, bottleneck=bottleneck, model_kind=kind.value if kind else None)
@@ -173,6 +173,7 @@ def _ask(subject: Subject, settings: Settings, *, only: Input | None = None) -> 
     groups = select_rules(settings.select, settings.ignore, settings.rules)
     if only is not None:
         groups = tuple(group for group in groups if group.needs == (only,))
-    answered = ask_in_regions(groups, subject)
     waived = subject.observation.waived if subject.observation else {}
+    by_project = {code for code, rule in settings.rules.items() if rule.waive}
+    answered = ask_in_regions(groups, subject, by_project | waived.keys())
     return answered._replace(findings=as_configured(answered.findings, settings.rules, waived))

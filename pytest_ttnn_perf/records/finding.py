@@ -85,9 +85,11 @@ class Finding:
 
     ``fix`` says what to do about what was found, ``waived`` why the project does without that.
     ``region`` is the part of a capture that it is of. ``saving_ns`` is what doing so is estimated
-    to save of a step, by the ``arithmetic``; None where that cannot be said. ``adds_ns`` is how
-    much of it no finding with a larger saving has saved already. ``quiet``: it would save too
-    little of the step to be worth a line, or cannot say that it would save anything.
+    to save of a step of ``step_ns``, by the ``arithmetic``; None where that cannot be said.
+    ``at_most``: it is an upper bound, which comes after all estimates. ``adds_ns`` is how much of
+    it no finding with a larger saving has saved already. ``quiet``: it would add too little to be
+    worth a line, or cannot say that it would save anything. ``covered_by`` is the rule whose
+    finding saves what this one would, and ``also`` are the rules that this one covers.
     """
 
     code: str
@@ -106,6 +108,10 @@ class Finding:
     adds_ns: Omit[float | None] = None
     arithmetic: Omit[str | None] = None
     quiet: Omit[bool] = False
+    step_ns: Omit[float | None] = None
+    at_most: Omit[bool] = False
+    covered_by: Omit[str | None] = None
+    also: Omit[tuple[str, ...]] = ()
 
     @property
     def stands(self) -> bool:
@@ -136,7 +142,9 @@ class Subject:
     stated and what was observed of the device (``num_command_queues``, ``use_trace`` ...).
     ``conflicts`` are variables that were set while times were taken; None where nobody looked.
     ``verdicts`` are what the gate says of the test's metrics; None where it was not judged yet.
-    ``absent`` says why an input is not there, if that is known.
+    ``absent`` says why an input is not there, if that is known. ``claimed`` is what findings would
+    save of ops, by row of a step, for the rules that look at what the others leave; None where no
+    other was asked.
     """
 
     ops: OpTable | None = None
@@ -148,6 +156,7 @@ class Subject:
     verdicts: tuple[Verdict, ...] | None = None
     absent: Mapping[Input, str] = field(default_factory=dict)
     region: str = ""
+    claimed: Mapping[int, float] | None = None
 
     def has(self, needed: Input) -> bool:
         """Tell whether an input is there; a table without ops of a device is none."""
@@ -189,7 +198,7 @@ class ModelKind(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """A step; ``open_rules`` are the codes of the rules that keep it open.
+    """A step; ``open_rules`` are the codes of the rules that keep it open, or from being done.
 
     Of a step that is done, ``unmeasured`` rules could not tell.
     """
@@ -201,19 +210,34 @@ class Step:
 
 
 @dataclass(frozen=True, slots=True)
+class First:
+    """The finding to begin with: what it adds to all others, of a step of its region.
+
+    ``saving_ns`` is None where no finding says what it would save.
+    """
+
+    code: str
+    name: str
+    region: str = ""
+    saving_ns: float | None = None
+    step_ns: float | None = None
+    at_most: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class Progress:
     """From the first measurement to the last check; ``steps`` are in the order of their numbers.
 
-    ``kind`` is None where the ops do not tell it. ``first`` is the open step to take first, by its
-    number; None where none is open. ``invalid`` are the rules that say that the numbers cannot be
-    trusted, which comes before any step.
+    ``kind`` is None where the ops do not tell it. ``first`` is the finding to begin with; None
+    where no step is open. ``invalid`` are the rules that say that the numbers cannot be trusted,
+    which comes before any step.
     """
 
     baseline: Step
     steps: tuple[Step, ...]
     pcc: Step
     kind: ModelKind | None = None
-    first: int | None = None
+    first: First | None = None
     invalid: tuple[str, ...] = ()
 
     @property

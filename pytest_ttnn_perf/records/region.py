@@ -70,7 +70,8 @@ class StepTime:
     """What a step of a region takes: the time of the middle one, of its slowest device.
 
     Of two in the middle, the mean. ``devices_ns`` are the times of all devices in the same steps,
-    ``ops`` those of the slowest.
+    ``ops`` those of the slowest. ``gaps_ns`` is what passes between these; None where that is not
+    known or was not asked for.
     """
 
     region: str
@@ -79,6 +80,7 @@ class StepTime:
     ops: int
     step_ns: float
     devices_ns: Mapping[int, float]
+    gaps_ns: float | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""Findings and progress of the checklist, and the lines that are printed during a run."""
+"""Findings and progress of the checklist."""
 
 from __future__ import annotations
 
@@ -7,29 +7,31 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING, Final
 
 from pytest_ttnn_perf._base.dataclass import dataclass
-from pytest_ttnn_perf._base.text import counted, percent, shortened, size, unit_for, visible
+from pytest_ttnn_perf._base.text import (
+    counted,
+    microseconds,
+    percent,
+    shortened,
+    size,
+    unit_for,
+    visible,
+)
 from pytest_ttnn_perf.records.finding import RuleOutcome, Severity, State
 from pytest_ttnn_perf.records.observation import TELLS
 from pytest_ttnn_perf.records.region import Basis, Outside
-from pytest_ttnn_perf.records.verdict import DriftKind, Outcome
 from pytest_ttnn_perf.report.numbers import (
     Line,
     Listing,
-    format_change,
     format_fraction,
-    format_ns,
-    format_value,
     table_lines,
 )
-from pytest_ttnn_perf.report.sentences import change_in_words
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    from pytest_ttnn_perf.records.finding import Finding, NeedlessWaiver, Progress, Step
+    from pytest_ttnn_perf.records.finding import Finding, First, NeedlessWaiver, Progress, Step
     from pytest_ttnn_perf.records.observation import JudgedTest
     from pytest_ttnn_perf.records.region import StepTime
-    from pytest_ttnn_perf.records.verdict import Drift, Drifting, Shift, Verdict
 
 
 #: States in a table; a dash is what is not known, also as "done (2 -)": but for two rules.
@@ -80,7 +82,7 @@ def _progress_document(progress: Progress) -> dict[str, object]:
     return {
         "steps": [asdict(step) | {"state": step.state.value} for step in progress.all],
         "model_kind": progress.kind.value if progress.kind else None,
-        "first": progress.steps[progress.first - 1].name if progress.first else None,
+        "first": asdict(progress.first) if progress.first else None,
         "invalid": list(progress.invalid),
     }
 
@@ -94,126 +96,30 @@ def _state(step: Step) -> str:
 
 
 def first_step(progress: Progress) -> Iterator[str]:
-    """Say which step to take first, and for which kind of model that is the one."""
+    """Say what to begin with, where, and what that would save."""
     if progress.invalid:
-        yield f"first: validity, {', '.join(progress.invalid)}: the numbers cannot be trusted"
+        yield f"first: validity, {', '.join(progress.invalid)}: it makes all else doubtful"
         return
-    if progress.first is None:
+    first = progress.first
+    if first is None:
         return
-    step = progress.steps[progress.first - 1]
-    kind = f" ({progress.kind.value})" if progress.kind else ""
-    yield f"first{kind}: {step.name}, {', '.join(step.open_rules)}"
+    where = f" in {first.region}" if first.region else ""
+    yield f"first: {first.code} {first.name}{where}{_worth(first)}"
 
 
-_CONFIRMED: Final = {
-    Outcome.REGRESSED: "beyond its limit again",
-    Outcome.SHIFTED: "only as slow as the machine",
-}
-#: From here on minutes say enough.
-_MINUTES_FROM_S: Final = 120
-
-
-def suspicion_line(test: str, suspects: Sequence[Verdict]) -> str:
-    """Say that a test looks worse, and what happens now."""
-    found = ", ".join(f"{v.metric.name} {change_in_words(v)}" for v in suspects)
-    return f"ttnn-perf: {test}: {found}: to be measured again"
-
-
-def device_pass_heading(tests: int, *, more_room: bool) -> str:
-    """Say that tests are about to be profiled."""
-    again = " again, with more room: the profiler dropped markers" if more_room else ""
-    return f"ttnn-perf: device pass: profiling {counted(tests, 'test')}{again}"
-
-
-def device_pass_line(*, done: int, of: int, left_s: float) -> str:
-    """Say how far the device pass is."""
-    left = f"{left_s:.0f} s" if left_s < _MINUTES_FROM_S else f"{left_s / 60:.0f} min"
-    return f"ttnn-perf: device pass: {done} of {counted(of, 'test')}, about {left} left"
-
-
-def confirm_heading(tests: int, controls: int, *, number: int, passes: int) -> str:
-    """Say that a confirm pass begins."""
-    what = [counted(tests, "test")] if tests else []
-    what += [counted(controls, "control")] if controls else []
-    again = f"measuring {' and '.join(what)} again in a fresh process"
-    return f"ttnn-perf: confirm pass {number} of {passes}: {again}"
-
-
-def controls_line(controls: int, move: float) -> str:
-    """Say what tests that are not suspect show of the machine."""
-    whose = "its baseline" if controls == 1 else "their baselines"
-    return f"ttnn-perf: {counted(controls, 'control')}: {_way(move)} {whose}"
-
-
-def shift_refuted_line(shift: Shift) -> str:
-    """Say that it is not the machine after all."""
-    moved = f"{shift.moved} of {counted(shift.voting, 'test')}"
-    return f"ttnn-perf: not the environment: {moved} moved, and the controls did not"
-
-
-def _way(move: float) -> str:
-    if format_change(move) == format_change(0):
-        return "as fast as"
-    return f"{format_fraction(abs(move))} {'slower' if move > 0 else 'faster'} than"
-
-
-def confirm_line(test: str, verdict: Verdict) -> str:
-    """Say what measuring a suspect again has shown."""
-    if verdict.outcome is Outcome.NO_DATA or not verdict.confirmed:
-        return f"ttnn-perf: {test}: {verdict.metric.name} could not be confirmed"
-    value = format_value(verdict.metric, verdict.confirmed[-1], beside=verdict.centre)
-    then = format_value(verdict.metric, verdict.centre)
-    result = _CONFIRMED.get(verdict.outcome, "within its limit now")
-    return f"ttnn-perf: {test}: {verdict.metric.name} {value}, baseline {then}: {result}"
-
-
-def shift_line(shift: Shift) -> str:
-    """Say that the whole machine is slower or faster, by how much, and what differs."""
-    return f"environment shifted: {shift_size(shift)}"
-
-
-def shift_size(shift: Shift) -> str:
-    """Say the same without its name."""
-    way = "slower" if shift.worse else "faster"
-    # A time that is 8 % shorter reads as 8 % faster; the gate reckons it as a ratio.
-    size = format_fraction(abs(shift.change))
-    moved = f"{shift.moved} of {counted(shift.voting, 'test')} moved the same way"
-    differs = "; ".join(shift.differences) or "nothing that is recorded differs"
-    return f"{size} {way} as a whole ({moved}); {differs}"
-
-
-def shift_advice(shift: Shift, accept: str, *, failed: bool) -> Iterator[str]:
-    """Say what a shift means for the run, and what to do; ``failed``: a test failed by name."""
-    if shift.worse and not failed:
-        yield "no test failed by name, and none is known to have passed: exit code 6"
-    yield "run it again on a machine that is as it was when the baselines were accepted"
-    yield "the machine, or a change that all tests share? compare in turns: ttnn-perf ab REF"
-    yield f"if it is to stay: {accept}"
-
-
-def drift_line(drifting: Drifting) -> str:
-    """Say what did not stay the same while it was measured."""
-    drift, count = drifting.drift, drifting.count
-    way = f"{format_fraction(abs(drift.change))} {'slower' if drift.change > 0 else 'faster'}"
-    if drifting.metric is None:
-        tests = counted(count, "test")
-        return f"drift of the run: {way} against the baselines {_course(drift, tests)}"
-    course = _course(drift, counted(count, "sample"))
-    return (
-        f"drift {drifting.test}: {drifting.metric} got {way} {course}: a clock or a temperature "
-        "that had not settled; more warm-up may help"
-    )
-
-
-def _course(drift: Drift, all_of_them: str) -> str:
-    if drift.kind is DriftKind.STEP:
-        return f"after the first {drift.position} of {all_of_them}"
-    return f"in the course of {all_of_them}"
+def _worth(first: First) -> str:
+    if first.saving_ns is None:
+        return ""
+    saved = f", {'at most' if first.at_most else 'up to'} {microseconds(first.saving_ns)}"
+    if first.step_ns is None or first.step_ns < first.saving_ns:
+        return saved  # of a wall time, of which the step is a part
+    return f"{saved} of {microseconds(first.step_ns)}"
 
 
 _FIELDS: Final = (
     *("code", "name", "severity", "outcome", "reason", "value", "limit", "unit", "fix", "waived"),
-    *("region", "saving_ns", "adds_ns", "arithmetic", "quiet"),
+    *("region", "saving_ns", "adds_ns", "arithmetic", "quiet", "step_ns", "at_most"),
+    "covered_by",
 )
 
 
@@ -251,7 +157,7 @@ def checklist_listing(report: Checklist, *, hide_quiet: bool = True) -> Listing:
     lines += [""] if lines else []
     lines += _hidden_lines([one for one in found if one not in shown_ones])
     lines += [*_quiet(findings), ""]
-    lines += [f"bottleneck: {report.bottleneck}"] if report.bottleneck else []
+    lines += [f"bottleneck: {each}" for each in _clauses(report.bottleneck)]
     lines += progress_block(report.progress) if report.progress else ()
     documents = [finding_document(finding) for finding in findings]
     rows = tuple(tuple(each[name] for name in _FIELDS) for each in documents)
@@ -265,14 +171,31 @@ def checklist_listing(report: Checklist, *, hide_quiet: bool = True) -> Listing:
     return Listing((*lines, count_line(findings)), document, _FIELDS, rows)
 
 
+def _clauses(bottleneck: str | None) -> list[str]:
+    """Return what holds a model back, a region in a line."""
+    return (bottleneck or "").splitlines()
+
+
 def _found_lines(findings: Sequence[Finding]) -> Iterator[str]:
     for finding in by_saving(findings):
         yield from finding_lines(finding, numbered=True)
 
 
 def by_saving(findings: Iterable[Finding]) -> list[Finding]:
-    """Return findings in the order to read them: errors, then what saves most, then by code."""
-    return sorted(findings, key=lambda one: (not one.fails, -(one.saving_ns or 0.0), one.code))
+    """Return findings in the order to read them: errors, then what saves most, then by code.
+
+    Upper bounds come after what is estimated, and what says no saving last.
+    """
+    return sorted(
+        findings,
+        key=lambda one: (
+            not one.fails,
+            one.saving_ns is None,
+            one.at_most,
+            -(one.saving_ns or 0.0),
+            one.code,
+        ),
+    )
 
 
 def step_line(time: StepTime) -> str:
@@ -281,23 +204,33 @@ def step_line(time: StepTime) -> str:
     devices = time.devices_ns
     on = ""
     if len(devices) > 1:
-        least = format_ns(min(devices.values()))
-        on = f" on the slowest of {len(devices)} devices, {least} on the fastest"
+        least = microseconds(min(devices.values()))
+        on = f", on the slowest of {len(devices)} devices ({least} on the fastest)"
     steps = "" if time.basis is Basis.WHOLE else f", {counted(time.steps, time.basis.value)}"
-    return f"{name}: {format_ns(time.step_ns)} in {counted(time.ops, 'op')}{steps}{on}"
+    gaps = ""
+    if time.gaps_ns is not None:
+        # Outside a replay the profiler itself makes gaps longer.
+        most = "" if time.basis is Basis.REPLAYS else "at most "
+        gaps = f" and {most}{microseconds(time.gaps_ns)} of gaps"
+    took = f"{microseconds(time.step_ns)} of kernels{gaps}"
+    return f"{name}: {took} in {counted(time.ops, 'op')}{steps}{on}"
 
 
 def outside_lines(outside: Outside) -> Iterator[str]:
     """Say how much is in no region."""
     if outside.ops:
         ops = counted(outside.ops, "op")
-        yield f"in no region: {format_ns(outside.kernel_ns)} in {ops} (loading, warm-up)"
+        took = microseconds(outside.kernel_ns)
+        yield f"in no region: {took} in {ops} (loading, compilation, warm-up)"
 
 
 def _hidden_lines(findings: Sequence[Finding]) -> Iterator[str]:
-    if findings:
-        codes = ", ".join(sorted({finding.code for finding in findings}))
-        yield f"not shown, as too little can be saved or told: {codes}; --all shows them"
+    """Say what was found and has no line; what another finding covers is named there."""
+    alone = [finding for finding in findings if finding.covered_by is None]
+    for known, why in ((True, "too little to save"), (False, "no saving known")):
+        codes = sorted({one.code for one in alone if (one.saving_ns is not None) is known})
+        if codes:
+            yield f"not shown, {why}: {', '.join(codes)}; --all shows them"
 
 
 def finding_lines(finding: Finding, *, numbered: bool = False) -> Iterator[str]:
@@ -314,23 +247,24 @@ def finding_lines(finding: Finding, *, numbered: bool = False) -> Iterator[str]:
 def saving_lines(finding: Finding) -> Iterator[str]:
     """Say what doing as the rule says would save of a step, and how that is reckoned."""
     if finding.saving_ns is not None:
-        adds = finding.adds_ns if finding.adds_ns is not None else finding.saving_ns
-        beside = "" if _same(adds, finding.saving_ns) else f", {format_ns(adds)} beside the above"
+        saving = microseconds(finding.saving_ns)
+        adds = microseconds(finding.saving_ns if finding.adds_ns is None else finding.adds_ns)
+        most = "at most " if finding.at_most else ""
+        beside = "" if adds == saving else f", {adds} of it not already counted above"
         how = f": {finding.arithmetic}" if finding.arithmetic else ""
         # The log of a kernel has programs, and no steps.
         of = "" if finding.code.startswith("TTP8") else " of a step"
-        yield f"    would save {format_ns(finding.saving_ns)}{of}{beside}{how}"
-
-
-def _same(adds_ns: float, saving_ns: float) -> bool:
-    return format_ns(adds_ns) == format_ns(saving_ns)
+        yield f"    would save {most}{saving}{of}{beside}{how}"
+    if finding.also:
+        name = "names" if len(finding.also) == 1 else "name"
+        yield f"    also: {', '.join(finding.also)} {name} the same ops"
 
 
 def title(finding: Finding) -> str:
     """Say in one line what was found, against which limit."""
     name = f"{finding.code} {finding.name} ({finding.severity.value})"
     waived = "" if finding.waived is None else f"; waived: {finding.waived}"
-    limit = "" if finding.limit is None else f", limit {shown(finding.limit, finding.unit)}"
+    limit = "" if finding.limit is None else f" (limit: {shown(finding.limit, finding.unit)})"
     return f"{name}: {finding.reason}{limit}{waived}"
 
 
@@ -398,7 +332,7 @@ def shown(value: float, unit: str) -> str:
     if unit.startswith(("of ", "above ")):
         return f"{format_fraction(value)} {unit}"
     if unit == "ns":
-        return format_ns(value)
+        return microseconds(value)
     if unit in {"B", "bytes"}:
         return size(value)
     if unit.startswith("B "):
@@ -415,9 +349,9 @@ _MOST_TESTS: Final = 3
 def findings_lines(tests: Sequence[JudgedTest]) -> Iterator[Line]:
     """Lay out what was found, one finding that several tests share once, and what to do."""
     lines = [
-        Line(f"{judged.observation.test}: bottleneck: {judged.observation.bottleneck}")
+        Line(f"{judged.observation.test}: bottleneck: {clause}")
         for judged in tests
-        if judged.observation.bottleneck is not None
+        for clause in _clauses(judged.observation.bottleneck)
     ]
     advised: set[str] = set()
     shared = _by_finding(tests)

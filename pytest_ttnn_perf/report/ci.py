@@ -15,8 +15,9 @@ from pytest_ttnn_perf.records.metric import Kind, median
 from pytest_ttnn_perf.records.observation import Location
 from pytest_ttnn_perf.records.settings import Missing
 from pytest_ttnn_perf.records.verdict import QUIET, WITHOUT_BASELINE, Outcome, Reason
-from pytest_ttnn_perf.report.checklist import shift_line, title
+from pytest_ttnn_perf.report.checklist import title
 from pytest_ttnn_perf.report.sentences import remedy, sentence
+from pytest_ttnn_perf.report.under_way import shift_line
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

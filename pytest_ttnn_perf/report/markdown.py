@@ -14,17 +14,16 @@ from pytest_ttnn_perf.records.verdict import WITHOUT_BASELINE
 from pytest_ttnn_perf.report.checklist import (
     PROGRESS_TITLES,
     advice_lines,
-    drift_line,
     evidence_lines,
     first_step,
     progress_cells,
-    shift_line,
     title,
 )
 from pytest_ttnn_perf.report.ci import Level
 from pytest_ttnn_perf.report.numbers import format_change, format_fraction, format_value
 from pytest_ttnn_perf.report.sentences import remedy_of, sentence
 from pytest_ttnn_perf.report.terminal import count_line
+from pytest_ttnn_perf.report.under_way import drift_line, shift_line
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence

@@ -15,13 +15,10 @@ from pytest_ttnn_perf.records.metric import Source
 from pytest_ttnn_perf.records.settings import Missing, Update
 from pytest_ttnn_perf.records.verdict import HEALTHY, QUIET, BaselineHealth, Outcome, Reason
 from pytest_ttnn_perf.report.checklist import (
-    drift_line,
     finding_lines,
     findings_count,
     findings_lines,
     progress_lines,
-    shift_advice,
-    shift_line,
     waiver_lines,
 )
 from pytest_ttnn_perf.report.numbers import (
@@ -33,6 +30,7 @@ from pytest_ttnn_perf.report.numbers import (
     format_value,
 )
 from pytest_ttnn_perf.report.sentences import Rerun, remedy, sentence
+from pytest_ttnn_perf.report.under_way import drift_line, shift_advice, shift_line
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence

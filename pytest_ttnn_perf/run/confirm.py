@@ -14,7 +14,7 @@ from pytest_ttnn_perf.records.messages import PassKind
 from pytest_ttnn_perf.records.metric import Source
 from pytest_ttnn_perf.records.observation import Observation
 from pytest_ttnn_perf.records.verdict import Outcome, Reason
-from pytest_ttnn_perf.report.checklist import (
+from pytest_ttnn_perf.report.under_way import (
     confirm_heading,
     confirm_line,
     controls_line,

@@ -15,8 +15,8 @@ from pytest_ttnn_perf.gate.machine import bears_out
 from pytest_ttnn_perf.records.json import decode, encode
 from pytest_ttnn_perf.records.observation import Location, Observation, Run
 from pytest_ttnn_perf.records.settings import Update
-from pytest_ttnn_perf.report.checklist import shift_line
 from pytest_ttnn_perf.report.terminal import failure_text
+from pytest_ttnn_perf.report.under_way import shift_line
 from pytest_ttnn_perf.run.confirm import (
     MEASURED_ONCE,
     add_confirmation,

@@ -20,7 +20,6 @@ from pytest_ttnn_perf.records.json import encode
 from pytest_ttnn_perf.records.observation import encode_heading
 from pytest_ttnn_perf.records.settings import Checklist
 from pytest_ttnn_perf.records.verdict import HEALTHY, BaselineHealth
-from pytest_ttnn_perf.report.checklist import shift_advice, shift_size
 from pytest_ttnn_perf.report.sentences import sentence
 from pytest_ttnn_perf.report.terminal import (
     closing_lines,
@@ -29,6 +28,7 @@ from pytest_ttnn_perf.report.terminal import (
     shown_path,
     summary_lines,
 )
+from pytest_ttnn_perf.report.under_way import shift_advice, shift_size
 from pytest_ttnn_perf.run.health import find_orphans
 from pytest_ttnn_perf.run.judge import environment_differences, summary_options_of
 

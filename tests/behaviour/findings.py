@@ -9,8 +9,8 @@ if TYPE_CHECKING:
 
 #: What the test is found to do wrong: it fails for the first, and is warned of the second.
 ERROR = (
-    "TTP701 batch-not-divisible (error): a batch of 6 among 4 devices leaves 2 over, limit 0 "
-    "samples"
+    "TTP701 batch-not-divisible (error): a batch of 6 among 4 devices leaves 2 over (limit: 0 "
+    "samples)"
 )
 WARNING = (
     "TTP902 pcc-not-checked (warning): the test measures its model without checking the output"

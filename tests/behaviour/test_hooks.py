@@ -91,7 +91,7 @@ def test_a_rule_of_a_conftest_fails_a_test(project: Project, isolate: str) -> No
     ran = gate(project, isolate=isolate)
 
     assert (ran.code, counts_of(ran)) == (1, "1 failed")
-    assert "ACM901 fast-enough (error): latency is 10 ms, limit 5 ms" in ran.text
+    assert "ACM901 fast-enough (error): latency is 10 ms (limit: 5 ms)" in ran.text
     assert "fix: Ask the team for its budget." in ran.text
     assert "ttnn-perf rules ACM901" not in ran.text
     assert findings_of(project)["ACM901"]["outcome"] == "FOUND"

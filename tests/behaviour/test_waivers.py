@@ -145,7 +145,7 @@ def test_a_project_sets_limits(project: Project) -> None:
 def test_a_limit_that_a_project_sets_decides_on_the_bottleneck_too(
     project: Project, share: float, waits: bool
 ) -> None:
-    late = op("UnaryDeviceOperation", 1_000, {"OP TO OP LATENCY [ns]": "1000"})
+    late = op("UnaryDeviceOperation", 1_000, {"OP TO OP LATENCY [ns]": "10000"})
     rows = (signpost("RUN"), late, late, late, signpost("RUN_END"))
     (project.path / "ops.csv").write_text(capture(*rows))
     project.write(test_model="def test_model(ttnn_perf): ttnn_perf.attach('ops.csv')")
@@ -155,7 +155,7 @@ def test_a_limit_that_a_project_sets_decides_on_the_bottleneck_too(
 
     assert ("host-bound" in (entry_of(project).get("bottleneck") or "")) is waits
     checked = project.cli("check", "--csv", "ops.csv")
-    assert ("bottleneck: host-" in checked.text) is waits
+    assert ("bottleneck: run: host-" in checked.text) is waits
 
 
 def test_a_waived_rule_is_told_beside_the_verdict_and_left_out_of_reports(project: Project) -> None:

@@ -89,7 +89,7 @@ def test_errors_fail_a_check(captured: Project) -> None:
     waived = captured.cli("check", "--csv", "replays.csv", "--ignore", "TTP0")
 
     assert (found.code, waived.code) == (1, 0)
-    first = "first: validity, TTP002: the numbers cannot be trusted"
+    first = "first: validity, TTP002: it makes all else doubtful"
     assert first in found.text.splitlines()
     assert "optimization progress:" not in waived.text  # of a part nothing is known
     assert found.text.startswith("TTP002 incomplete-trace-replay (error): ")
@@ -102,8 +102,8 @@ def test_progress_is_data_too(captured: Project) -> None:
 
     states = {step["name"]: step["state"] for step in progress["steps"]}
     assert progress["model_kind"] == "CNN"
-    assert progress["first"] in states
-    assert states[progress["first"]] == "open"
+    assert (progress["first"]["code"], progress["first"]["saving_ns"]) == ("TTP605", 20_000.0)
+    assert states["convolutions"] == "open"
     assert states["final PCC"] == states["baseline measured"] == "not measured"
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from math import inf, isclose, nan
+from math import inf, isclose, isfinite, nan
 from typing import TYPE_CHECKING
 
 from hypothesis import given
@@ -20,33 +20,66 @@ _TIMES = st.dictionaries(_ROWS, st.floats(0, 1e9))
 _CLAIMED = st.floats(-1e3, 1e10) | st.sampled_from([nan, inf, -inf])
 _CLAIMS = st.dictionaries(
     st.sampled_from(["TTP203", "TTP302", "TTP305", "TTP401", "ABC101"]),
-    st.builds(Claim, st.dictionaries(_ROWS, _CLAIMED), st.floats(0, 1e9)),
+    st.builds(Claim, st.dictionaries(_ROWS, _CLAIMED), st.floats(0, 1e9), st.booleans()),
 )
+_GAPS = st.floats(0, 1e9)
 
 
 @MANY
-@given(_CLAIMS, _TIMES)
+@given(_CLAIMS, _TIMES, _GAPS)
 def test_together_they_save_no_more_than_there_is(
-    claims: Mapping[str, Claim], times: Mapping[int, float]
+    claims: Mapping[str, Claim], times: Mapping[int, float], gaps_ns: float
 ) -> None:
-    ranked = rank_savings(claims, times)
-    waiting = max((claim.waiting_ns for claim in claims.values()), default=0.0)
-    whole = sum(times.values()) + waiting
+    ranked = rank_savings(claims, times, gaps_ns)
+    alone = [claim.waiting_ns for claim in claims.values() if not claim.ops_ns]
+    whole = sum(times.values()) + max([gaps_ns, *alone])
     assert sum(saving.adds_ns for saving in ranked.values()) <= whole * (1 + 1e-9)
     assert all(saving.saving_ns <= whole * (1 + 1e-9) for saving in ranked.values())
 
 
 @MANY
-@given(_CLAIMS, _TIMES)
+@given(_CLAIMS, _TIMES, _GAPS)
 def test_each_adds_at_most_what_it_would_save_alone_and_the_first_all_of_it(
-    claims: Mapping[str, Claim], times: Mapping[int, float]
+    claims: Mapping[str, Claim], times: Mapping[int, float], gaps_ns: float
 ) -> None:
-    savings = list(rank_savings(claims, times).values())
+    ranked = rank_savings(claims, times, gaps_ns)
+    savings = list(ranked.values())
     assert all(0 <= saving.adds_ns <= saving.saving_ns for saving in savings)
-    assert savings == sorted(savings, key=lambda saving: -saving.saving_ns)
+    order = [(claims[name].last, -saving.saving_ns) for name, saving in ranked.items()]
+    assert order == sorted(order)
     assert all(
         isclose(first.adds_ns, first.saving_ns, rel_tol=1e-9, abs_tol=1e-6) for first in savings[:1]
     )
+
+
+@MANY
+@given(_CLAIMS, _TIMES, _GAPS)
+def test_what_a_saving_does_not_add_is_saved_by_those_before_it(
+    claims: Mapping[str, Claim], times: Mapping[int, float], gaps_ns: float
+) -> None:
+    before: set[str] = set()
+    for name, saving in rank_savings(claims, times, gaps_ns).items():
+        assert saving.taken_ns.keys() <= before
+        left = saving.saving_ns - saving.adds_ns
+        assert sum(saving.taken_ns.values()) >= left * (1 - 1e-9) - 1e-3
+        before.add(name)
+
+
+@MANY
+@given(_CLAIMS, _TIMES)
+def test_several_ways_to_shorten_an_op_save_as_much_as_the_best_of_them(
+    claims: Mapping[str, Claim], times: Mapping[int, float]
+) -> None:
+    of_ops = {name: claim._replace(waiting_ns=0.0) for name, claim in claims.items()}
+    best = {
+        row: max(
+            (min(ns, took) for one in of_ops.values() if isfinite(ns := one.ops_ns.get(row, 0.0))),
+            default=0.0,
+        )
+        for row, took in times.items()
+    }
+    adds = sum(saving.adds_ns for saving in rank_savings(of_ops, times).values())
+    assert isclose(adds, sum(max(0.0, ns) for ns in best.values()), rel_tol=1e-9, abs_tol=1e-3)
 
 
 @MANY

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from pytest_ttnn_perf.analysis.checklist.bottleneck import bottleneck_of
 from pytest_ttnn_perf.analysis.checklist.op_times import (
     device_ops,
     kernel_ns,
@@ -16,7 +17,6 @@ from pytest_ttnn_perf.analysis.checklist.op_times import (
     signature_numbers,
 )
 from pytest_ttnn_perf.analysis.checklist.operands import used_signatures
-from pytest_ttnn_perf.analysis.checklist.progress import bottleneck_of
 from pytest_ttnn_perf.analysis.checklist.residency import activation_reads
 from pytest_ttnn_perf.analysis.checklist.runner import all_rules, run_rules
 from pytest_ttnn_perf.analysis.ops.regions import once_per_table

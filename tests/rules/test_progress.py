@@ -1,24 +1,30 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
-from pytest_ttnn_perf.analysis.checklist.progress import (
+from pytest_ttnn_perf.analysis.checklist.bottleneck import (
     Bottleneck,
     BottleneckKind,
+    held_back,
     model_kind,
-    progress_of,
 )
+from pytest_ttnn_perf.analysis.checklist.progress import progress_of
 from pytest_ttnn_perf.records.finding import (
     Finding,
+    First,
     ModelKind,
     Progress,
     RuleOutcome,
     Severity,
     State,
     Step,
+    Subject,
 )
+from pytest_ttnn_perf.records.ops import Signpost
+from tests.rules.captures import report_of
 from tests.rules.tables import Op, op, table
 
 FOUND, CLEAN = RuleOutcome.FOUND, RuleOutcome.CLEAN
@@ -58,7 +64,7 @@ def test_the_whole_progress() -> None:
         ),
         Step("final PCC", State.DONE),
         None,
-        1,
+        First("TTP102", "name"),
     )
 
 
@@ -135,6 +141,11 @@ def test_the_kind_of_a_model(
     assert model_kind(ops, held_by(bottleneck) if bottleneck else None) is kind
 
 
+def test_a_report_tells_the_kind_of_its_model_too() -> None:
+    report = report_of("cnn_small/db.sqlite").report
+    assert model_kind(None, None, report) is ModelKind.CNN
+
+
 @pytest.mark.parametrize(
     ("bottleneck", "rows", "opened", "first"),
     [
@@ -158,16 +169,96 @@ def test_the_step_to_take_first(
             table(*rows) if rows else None, held_by(bottleneck) if bottleneck else None
         ),
     )
-    assert progress.first == first
+    assert progress.first == First(f"TTP{first}01", "name")
+
+
+def saving(
+    code: int, ns: float | None, severity: Severity = Severity.WARNING, **fields: Any
+) -> Finding:
+    return replace(finding(code, FOUND, severity), saving_ns=ns, **fields)
+
+
+def first_of(*findings: Finding, kind: ModelKind | None = None) -> str | None:
+    first = progress_of(findings, has_baseline=None, kind=kind).first
+    return first.code if first else None
 
 
 def test_what_saves_most_comes_first_and_the_path_breaks_ties() -> None:
-    def saving(code: int, ns: float | None, severity: Severity = Severity.WARNING) -> Finding:
-        return replace(finding(code, FOUND, severity), saving_ns=ns)
-
     found = [saving(101, 100.0), saving(203, None), saving(305, 900.0), saving(401, 900.0)]
-    assert progress_of(found, has_baseline=None).first == 3
-    assert progress_of(found, has_baseline=None, kind=ModelKind.LLM).first == 4
-    known = [*found, saving(602, 9e9, Severity.INFO)]
-    assert progress_of(known, has_baseline=None).first == 3
-    assert progress_of([saving(203, None), saving(401, None)], has_baseline=None).first == 2
+    assert first_of(*found) == "TTP305"
+    assert first_of(*found, kind=ModelKind.LLM) == "TTP401"
+    assert first_of(*found, saving(602, 9e9, Severity.INFO)) == "TTP305"
+    assert first_of(saving(203, None), saving(401, None)) == "TTP203"
+    assert first_of(saving(602, 9e9, Severity.INFO)) == "TTP602"
+
+
+def test_what_it_adds_counts_not_what_it_would_save_alone() -> None:
+    larger = saving(305, 900.0, adds_ns=100.0, region="prefill", step_ns=2000.0)
+    smaller = saving(311, 400.0, adds_ns=400.0, region="decode", step_ns=1000.0)
+    progress = progress_of([larger, smaller], has_baseline=None)
+    assert progress.first == First("TTP311", "name", "decode", 400.0, 1000.0)
+
+
+def test_of_two_regions_where_a_rule_saves_as_much_the_shorter_comes_first() -> None:
+    """Estimates that differ by a few per cent are the same."""
+    of_prefill = saving(308, 300.0, region="prefill", step_ns=3000.0)
+    of_decode = saving(308, 294.0, region="decode", step_ns=1300.0)
+    first = progress_of([of_prefill, of_decode], has_baseline=None).first
+    assert first is not None
+    assert first.region == "decode"
+
+
+def test_an_upper_bound_comes_first_only_where_the_model_waits() -> None:
+    found = (saving(402, 900.0, at_most=True), saving(305, 100.0))
+    assert first_of(*found) == "TTP305"
+    assert first_of(*found, kind=ModelKind.HOST_BOUND) == "TTP402"
+    assert first_of(found[0]) == "TTP402"
+
+
+def test_what_another_covers_keeps_its_step_open_and_is_never_first() -> None:
+    covered = saving(202, 800.0, quiet=True, covered_by="TTP314", adds_ns=0.0)
+    progress = progress_of([saving(314, 900.0), covered], has_baseline=None)
+    assert progress.steps[1] == Step("layouts", State.OPEN, ("TTP202",))
+    assert progress.first is not None
+    assert progress.first.code == "TTP314"
+    assert first_of(covered) is None
+
+
+def test_a_step_with_a_saving_for_information_is_not_done() -> None:
+    found = [finding(101, CLEAN), saving(104, 900.0, Severity.INFO)]
+    progress = progress_of(found, has_baseline=None)
+    assert progress.steps[0] == Step("data formats", State.OPEN, ("TTP104",))
+
+
+@pytest.mark.parametrize(
+    ("share", "step"),
+    [
+        (0.51, Step("memory and sharding", State.NOT_MEASURED, ("TTP315",))),
+        (0.49, Step("memory and sharding", State.DONE)),
+    ],
+)
+def test_silence_about_most_of_a_step_is_no_praise(share: float, step: Step) -> None:
+    unexplained = replace(finding(315, FOUND, Severity.INFO), value=share)
+    told = [finding(305, CLEAN), unexplained]
+    assert progress_of(told, has_baseline=None).steps[2] == step
+    opened = progress_of([*told, finding(302, FOUND)], has_baseline=None).steps[2]
+    assert opened == Step("memory and sharding", State.OPEN, ("TTP302",))
+
+
+def test_regions_that_are_replayed_are_told_first_and_have_the_only_gaps_that_count() -> None:
+    window = [op("UnaryDeviceOperation", ns=1000, gap_ns=9e4) for _ in range(4)]
+    replays = [
+        op("MatmulDeviceOperation", ns=1000, gap_ns=0, replay=(1, number)) for number in (1, 2)
+    ]
+    posts = (Signpost("PREFILL", 0), Signpost("PREFILL_END", 4))
+    alone = replace(table(*window), signposts=posts)
+    both = replace(table(*window, *replays), signposts=posts)
+    text, kind = held_back(Subject(ops=alone), {})
+    assert (text or "").startswith("prefill: host-bound: devices wait at most 98.5 % of the time")
+    assert kind is ModelKind.HOST_BOUND
+    text, kind = held_back(Subject(ops=both), {})
+    assert (text or "").splitlines() == [
+        "trace_1: matmuls: 100.0 % of a step (Matmul)",
+        "prefill: elementwise ops: 100.0 % of a step (Unary)",
+    ]
+    assert kind is None

@@ -16,6 +16,7 @@ from pytest_ttnn_perf.analysis.checklist.runner import (
     Answered,
     Group,
     all_rules,
+    as_configured,
     ask_rules,
     run_rules,
     select_rules,
@@ -40,19 +41,19 @@ if TYPE_CHECKING:
     from pytest_ttnn_perf.records.ops import OpTable
 
 
-@rule("TTP998", "of-tests", Severity.WARNING, Input.TEST)
+@rule("TTP398", "of-tests", Severity.WARNING, Input.TEST)
 def of_tests(facts: Mapping[str, Scalar]) -> Answer:
     return not_applicable("no trace") if facts else clean(1, limit=2, unit="calls")
 
 
-@rule("TTP999", "of-tests", Severity.WARNING, Input.TEST)
+@rule("TTP399", "of-tests", Severity.WARNING, Input.TEST)
 def raises(subject: Subject) -> Answer:
     return clean(1 / len(subject.facts))
 
 
 RULES = (of_tests, raises)
 MEASURED = Subject(observation=Observation("test"))
-GROUPS = (Group((Input.TEST,), ("TTP998",), {}),)
+GROUPS = (Group((Input.TEST,), ("TTP398",), {}),)
 GROUPS[0].rules = (of_tests,)  # it is no rule of ours that a code stands for
 
 
@@ -65,7 +66,7 @@ def test_what_is_missing_is_named() -> None:
             RuleOutcome.NOT_MEASURED,
             "needs a measured test",
         )
-        for code in ("TTP998", "TTP999")
+        for code in ("TTP398", "TTP399")
     )
 
 
@@ -77,7 +78,7 @@ def test_what_is_missing_is_named() -> None:
             Answered(
                 (
                     Finding(
-                        "TTP998",
+                        "TTP398",
                         "of-tests",
                         Severity.WARNING,
                         RuleOutcome.CLEAN,
@@ -92,17 +93,17 @@ def test_what_is_missing_is_named() -> None:
         ),
         (
             Subject(observation=Observation("test"), facts={"use_trace": True}),
-            Answered((), (Unanswered(RuleOutcome.NOT_APPLICABLE, "no trace", ("TTP998",)),)),
+            Answered((), (Unanswered(RuleOutcome.NOT_APPLICABLE, "no trace", ("TTP398",)),)),
         ),
         (
             Subject(),
             Answered(
-                (), (Unanswered(RuleOutcome.NOT_MEASURED, "needs a measured test", ("TTP998",)),)
+                (), (Unanswered(RuleOutcome.NOT_MEASURED, "needs a measured test", ("TTP398",)),)
             ),
         ),
         (
             Subject(absent={Input.TEST: "nothing ran"}),
-            Answered((), (Unanswered(RuleOutcome.NOT_MEASURED, "nothing ran", ("TTP998",)),)),
+            Answered((), (Unanswered(RuleOutcome.NOT_MEASURED, "nothing ran", ("TTP398",)),)),
         ),
     ],
     ids=["clean", "not applicable", "not measured", "not measured by name"],
@@ -119,13 +120,13 @@ def test_a_rule_that_raises_is_a_defect_with_its_name() -> None:
     with pytest.raises(RuleError) as raised:
         run_rules(RULES, MEASURED)
     assert str(raised.value) == (
-        "rule TTP999 raised ZeroDivisionError: division by zero: a defect of ttnn-perf; ignore "
+        "rule TTP399 raised ZeroDivisionError: division by zero: a defect of ttnn-perf; ignore "
         "the rule to go on"
     )
 
 
 def test_the_fix_is_the_first_sentence_of_what_to_do() -> None:
-    @rule("TTP998", "documented", Severity.WARNING)
+    @rule("TTP398", "documented", Severity.WARNING)
     def documented() -> Answer:
         """Finds.
 
@@ -175,7 +176,7 @@ def test_a_rule_takes_what_there_is() -> None:
     def looks(tensors: object) -> Answer:
         return clean(reason=str(tensors))
 
-    with pytest.raises(TypeError, match="ABC302: it takes tensors; there are absent, conflicts, "):
+    with pytest.raises(TypeError, match="ABC302: it takes tensors; there are absent, claimed, "):
         rule("ABC302", "looks", Severity.INFO)(looks)
 
 
@@ -207,9 +208,8 @@ NEEDS = {
     "a measured test or output of tt-lang": "TTP001",
     "an op table": (
         "TTP002 TTP007 TTP008 TTP009 TTP010 TTP011 TTP012 TTP103 TTP104 TTP305 "
-        "TTP306 TTP307 TTP308 TTP309 TTP310 TTP311 TTP312 TTP313 TTP314 TTP320 TTP321 TTP401 "
-        "TTP403 TTP607 "
-        "TTP608 TTP703 TTP704"
+        "TTP306 TTP307 TTP308 TTP309 TTP310 TTP311 TTP312 TTP313 TTP314 TTP315 TTP320 TTP321 "
+        "TTP401 TTP403 TTP607 TTP608 TTP703 TTP704"
     ),
     "a measured test": (
         "TTP003 TTP404 TTP502 TTP503 TTP901 TTP902 TTP903 TTP904 TTP905 TTP906 TTP907"
@@ -272,19 +272,19 @@ def test_rules_without_inputs_are_not_imported(asked: tuple[str, ...], imported:
     assert subprocess.check_output(command, text=True).strip() == imported
 
 
-@rule("TTP996", "removes-the-first-op", Severity.WARNING, Input.OPS)
+@rule("TTP396", "removes-the-first-op", Severity.WARNING, Input.OPS)
 def removes_the_first_op(step: OpTable) -> Answer:
     return found("one op").saving({0: step.op(0).kernel_ns, 1: 1e9}, "its time", waiting_ns=50.0)
 
 
-@rule("TTP997", "halves-all-ops", Severity.WARNING, Input.OPS)
+@rule("TTP397", "halves-all-ops", Severity.WARNING, Input.OPS)
 def halves_all_ops(step: OpTable) -> Answer:
     return found("all ops").saving({at: op.kernel_ns / 2 for at, op in enumerate(step)}, "half")
 
 
 def test_findings_say_what_they_would_save_of_one_step_on_its_slowest_device() -> None:
     replays = [
-        op("Unary", ns=ns, device=device, replay=(0, replay))
+        op("Unary", ns=ns, device=device, replay=(0, replay), gap_ns=60.0)
         for replay in (1, 2, 3)
         for device, ns in ((0, 400.0), (1, 100.0), (0, 200.0))
     ]
@@ -294,4 +294,69 @@ def test_findings_say_what_they_would_save_of_one_step_on_its_slowest_device() -
     assert (first.saving_ns, first.adds_ns, first.arithmetic) == (450.0, 450.0, "its time")
     assert (second.saving_ns, second.adds_ns) == (300.0, 100.0)
     assert first.region == "decode"
+    assert first.step_ns == 400.0 + 200.0 + 60.0
     assert run_rules([of_tests], MEASURED)[0].saving_ns is None
+
+
+@rule("TTP398", "shortens-the-first-op", Severity.WARNING, Input.OPS)
+def shortens_the_first_op(step: OpTable) -> Answer:
+    first = step.op(0).kernel_ns
+    return Limit(0.02, "of a step", "").found(0.3, "an op").saving({0: first * 0.9}, "most of it")
+
+
+@rule("TTP399", "would-add-little", Severity.WARNING, Input.OPS)
+def would_add_little(step: OpTable) -> Answer:
+    saved = {0: step.op(0).kernel_ns / 2, 1: step.op(1).kernel_ns * 0.05}
+    return Limit(0.03, "of a step", "").found(0.3, "two ops").saving(saved, "half and a bit")
+
+
+TWO_OPS = Subject(ops=table(op("Matmul", ns=500.0), op("Add", ns=500.0)))
+
+
+def test_what_another_saves_of_the_same_ops_is_told_with_that_other() -> None:
+    """TTP398 makes the op shorter than TTP399 would: of that one, 2.5 % of the step is left."""
+    covers, folded = run_rules((shortens_the_first_op, would_add_little), TWO_OPS)
+    assert (covers.quiet, covers.also, covers.covered_by) == (False, ("TTP399",), None)
+    assert (folded.quiet, folded.also, folded.covered_by) == (True, (), "TTP398")
+    assert folded.outcome is RuleOutcome.FOUND
+    assert folded.saving_ns == 275.0
+    assert folded.adds_ns == pytest.approx(25.0)
+
+
+def test_what_a_project_waives_covers_nothing() -> None:
+    waived, other = run_rules((shortens_the_first_op, would_add_little), TWO_OPS, ("TTP398",))
+    assert (other.quiet, other.adds_ns) == (False, 275.0)
+    assert waived.adds_ns == pytest.approx(200.0)
+
+
+def test_upper_bounds_cover_nothing() -> None:
+    @rule("TTP393", "bound", Severity.WARNING, Input.OPS)
+    def bound(step: OpTable) -> Answer:
+        every = dict.fromkeys(range(len(step)), 500.0)
+        return found("all").saving(every, "all of it", at_most=True)
+
+    most, other = run_rules((bound, would_add_little), TWO_OPS)
+    assert (other.quiet, other.adds_ns) == (False, 275.0)
+    assert (most.at_most, most.saving_ns, most.adds_ns) == (True, 1000.0, 725.0)
+
+
+def test_a_rule_is_told_what_the_others_claim_whatever_its_place() -> None:
+    told: list[object] = []
+
+    @rule("TTP300", "looks-at-others", Severity.INFO, Input.OPS)
+    def looks(claimed: object) -> Answer:
+        told.append(claimed)
+        return found("something")
+
+    first, second = run_rules((looks, would_add_little), TWO_OPS)
+    assert (first.code, second.code) == ("TTP300", "TTP399")
+    assert not first.quiet
+    run_rules((looks,), TWO_OPS)
+    assert told == [{0: 250.0, 1: 25.0}, None]
+
+
+def test_what_fails_a_test_has_a_line_however_little_it_adds() -> None:
+    findings = run_rules((shortens_the_first_op, would_add_little), TWO_OPS)
+    strict = {"TTP399": RuleSettings(severity=Severity.ERROR)}
+    assert [each.quiet for each in findings] == [False, True]
+    assert [each.quiet for each in as_configured(findings, strict)] == [False, False]

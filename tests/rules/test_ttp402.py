@@ -4,11 +4,12 @@ from dataclasses import replace
 
 import pytest
 
+from pytest_ttnn_perf.analysis.checklist.runner import rule_of, run_rules
 from pytest_ttnn_perf.records.metric import KERNEL_TIME, Source
 from pytest_ttnn_perf.records.ops import Signpost
 from tests.rules.answers import Ask, Evidence, Subject, clean, limit, not_applicable, not_measured
 from tests.rules.observations import measured, timed
-from tests.rules.tables import OpTable, on_host, op, table, tensor
+from tests.rules.tables import Op, OpTable, on_host, op, table, tensor
 
 ask = Ask("TTP402")
 LIMIT = limit(0.2, "of the time")
@@ -23,13 +24,60 @@ def called(wall_ns: float, device_ns: float, ops: OpTable | None = None) -> Subj
 
 
 def test_a_model_that_waits_without_a_trace_is_found() -> None:
-    ops = replace(table(*WAITING), windowed=True)
+    rows = (op("Add", [X], ns=4000, gap_ns=1e9), op("Add", [X], ns=4000, gap_ns=8000.0))
+    ops = replace(table(*rows), windowed=True)
     assert ask(replace(measured(), ops=ops)) == LIMIT.found(
         0.5,
-        "no trace is used, and devices wait 50.0 % of the time in 1 window; outside a replay the "
-        "profiler itself makes gaps longer",
-        [Evidence("Add 1x1x32x64", 800.0, "ns", 0.5)],
+        "no trace is used, and devices wait at most 50.0 % of the time in 1 window; outside a "
+        "replay the profiler itself makes gaps longer",
+        [Evidence("Add 1x1x32x64", 8000.0, "ns", 0.5)],
     )
+
+
+def numbered(*rows: Op) -> OpTable:
+    """Return a window of ops that have their numbers in a capture."""
+    return replace(
+        table(*(row._replace(number=at) for at, row in enumerate(rows, start=19))), windowed=True
+    )
+
+
+def test_what_the_host_does_before_a_few_ops_is_told_by_their_numbers() -> None:
+    gaps = (1e9, 200_000.0, 700.0, 700.0, 190_000.0, 700.0, 700.0)
+    ops = numbered(*(op("Add", [X], ns=90_000, gap_ns=gap) for gap in gaps))
+    answer = ask(ops=ops)
+    assert answer.reason == (
+        "devices wait at most 38.4 % of the time in 1 window, 99.3 % of that before 2 of 6 ops "
+        "(#20, #23): the host works there, and no trace is used"
+    )
+
+
+def test_ops_are_named_as_the_slowest_device_waits_for_them() -> None:
+    rows = [
+        op("Add", [X], ns=4000 + device, gap_ns=gap, device=device)
+        for gap in (1e9, 8000.0)
+        for device in (0, 1, 2)
+    ]
+    answer = ask(ops=replace(table(*rows), windowed=True))
+    assert [each.subject for each in answer.evidence] == ["Add 1x1x32x64"]
+    assert answer.evidence[0].value == 8000.0
+
+
+def test_of_layers_that_repeat_the_gaps_of_the_last_count() -> None:
+    """The host has just begun when it sends the first of them."""
+    layer = [op(f"Op{at}", [X], ns=10_000) for at in range(9)]
+    rows = [row._replace(gap_ns=gap) for gap in (60_000.0, 30_000.0, 11_000.0) for row in layer]
+    ops = replace(table(*rows), windowed=True)
+    assert ask(ops=ops).value == pytest.approx(26 * 11_000 / (26 * 11_000 + 27 * 10_000))
+    assert ask.saving(ops=ops).ns == pytest.approx(26 * 10_000)
+
+
+def test_what_gaps_tell_is_an_upper_bound() -> None:
+    rows = (op("Add", [X], ns=4000, gap_ns=1e9), op("Add", [X], ns=4000, gap_ns=8000.0))
+    ops = replace(table(*rows), windowed=True)
+    (of_gaps,) = run_rules([rule_of("TTP402")], Subject(ops=ops))
+    (of_wall_time,) = run_rules([rule_of("TTP402")], called(9e6, 2e6, ops))
+    assert (of_gaps.at_most, of_wall_time.at_most) == (True, False)
+    assert (of_gaps.saving_ns, of_gaps.step_ns) == (7000.0, 16_000.0)
 
 
 def test_a_trace_saves_what_is_beyond_the_gaps_of_a_replay() -> None:

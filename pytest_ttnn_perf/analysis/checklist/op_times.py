@@ -216,9 +216,11 @@ def gaps_of(subject: Subject) -> Gaps | str:
     nothing of a later call. Of replays that ran different ops, those that
     lost some are left out.
     """
-    table = subject.ops
-    if table is None:
-        return subject.why_absent(Input.OPS)
+    return subject.why_absent(Input.OPS) if subject.ops is None else _gaps(subject.ops)
+
+
+@once_per_table
+def _gaps(table: OpTable) -> Gaps | str:
     all_replays = _replays(table)
     replays = _complete(table, all_replays)
     if all_replays and not replays:
@@ -254,12 +256,6 @@ def gaps_of(subject: Subject) -> Gaps | str:
     )
 
 
-def longest_gaps(table: OpTable, gaps: Gaps) -> Iterator[Evidence]:
-    """Return before which ops the devices waited most."""
-    waits = map(table.op, gaps.waits)
-    return worst_ops(waits, lambda op: max(op.gap_ns or 0.0, 0.0), of=gaps.whole_ns)
-
-
 #: Of a replay: device, trace, and which execution it is.
 _Replay = tuple[int, int, int]
 
@@ -280,7 +276,7 @@ def _complete(table: OpTable, replays: dict[_Replay, OpPlaces]) -> dict[_Replay,
     whole: set[_Replay] = set()
     for kind in broken:
         sequences = Counter(sequence for key, sequence in ran.items() if key[:2] == kind)
-        longest = max(sequences, key=lambda each: (len(each), sequences[each]))
+        longest = max(sequences, key=lambda each: (len(each), sequences[each]), default=())
         if sequences[longest] > 1:
             whole |= {key for key, sequence in ran.items() if sequence == longest}
     return {key: places for key, places in replays.items() if key not in ran or key in whole}

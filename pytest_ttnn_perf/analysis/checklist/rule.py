@@ -47,9 +47,10 @@ class Answer:
     ``severity`` is set where it is other than the rule's own. ``savings`` are estimates of what
     doing as the rule says would save of each op: nanoseconds of one step by row of its table;
     ``waiting_ns`` is what it would save of the time in which no op runs. ``arithmetic`` says in a
-    line how they come about; None where no saving can be said. ``fix`` is what to do where that
-    depends on what was found; None for what the page of the rule says. ``always_told``: it gets its
-    lines although it says no saving, since something else hides what it would save.
+    line how they come about; None where no saving can be said. ``at_most``: they are upper bounds,
+    and come after all that can be estimated. ``fix`` is what to do where that depends on what was
+    found; None for what the page of the rule says. ``always_told``: it gets its lines although it
+    says no saving, since something else hides what it would save.
     """
 
     outcome: RuleOutcome
@@ -64,6 +65,7 @@ class Answer:
     arithmetic: str | None = None
     fix: str | None = None
     always_told: bool = False
+    at_most: bool = False
 
     @classmethod
     def clean(
@@ -92,12 +94,19 @@ class Answer:
         return cls(RuleOutcome.FOUND, reason, value, limit, unit, most)
 
     def saving(
-        self, savings: Mapping[int, float], arithmetic: str, *, waiting_ns: float = 0.0
+        self,
+        savings: Mapping[int, float],
+        arithmetic: str,
+        *,
+        waiting_ns: float = 0.0,
+        at_most: bool = False,
     ) -> Answer:
         """Return this with what it would save, if it is a finding."""
         if self.outcome is not RuleOutcome.FOUND:
             return self
-        return replace(self, savings=savings, waiting_ns=waiting_ns, arithmetic=arithmetic)
+        return replace(
+            self, savings=savings, waiting_ns=waiting_ns, arithmetic=arithmetic, at_most=at_most
+        )
 
     def with_fix(self, fix: str) -> Answer:
         """Return this with what to do about what was found, if anything was."""
@@ -177,6 +186,11 @@ class Rule:
         return replace(self, limits={**self.limits, **given})
 
     @property
+    def looks_at_others(self) -> bool:
+        """Whether it looks at what the findings of other rules leave."""
+        return "claimed" in self.inputs
+
+    @property
     def step(self) -> str:
         """What the rule is about."""
         return STEPS[self.code[3]]
@@ -233,7 +247,12 @@ def _part(subject: Subject, name: str) -> object:
 
 
 def finding_of(
-    rule: Rule, answer: Answer, *, region: str = "", saving: Saving | None = None
+    rule: Rule,
+    answer: Answer,
+    *,
+    region: str = "",
+    saving: Saving | None = None,
+    step_ns: float | None = None,
 ) -> Finding:
     """Return an answer as the finding of its rule."""
     return Finding(
@@ -251,6 +270,8 @@ def finding_of(
         saving_ns=None if saving is None else saving.saving_ns,
         adds_ns=None if saving is None else saving.adds_ns,
         arithmetic=answer.arithmetic,
+        step_ns=None if saving is None else step_ns,
+        at_most=answer.at_most,
     )
 
 

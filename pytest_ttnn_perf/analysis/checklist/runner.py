@@ -12,24 +12,20 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from pytest_ttnn_perf._base.dataclass import dataclass
 from pytest_ttnn_perf._base.errors import RuleError, UsageError
 from pytest_ttnn_perf.analysis.checklist import rules
-from pytest_ttnn_perf.analysis.checklist.rule import Answer, Rule, finding_of
+from pytest_ttnn_perf.analysis.checklist.folding import beside, findings_of
+from pytest_ttnn_perf.analysis.checklist.rule import Answer, Rule
 from pytest_ttnn_perf.records.finding import Input, RuleOutcome, Severity, Unanswered
 from pytest_ttnn_perf.records.region import Basis
 from pytest_ttnn_perf.records.settings import RuleSettings
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
-    from pytest_ttnn_perf.analysis.checklist.savings import Saving
     from pytest_ttnn_perf.records.finding import Finding, Subject
 
 
 #: The beginning of the codes of rules that ask whether a capture can be trusted.
 _VALIDITY: Final = "TTP0"
-#: The first digits of the rules that say how a model gets faster.
-_ADVICE: Final = "12345678"
-#: What saves less of a step is below what two runs of it differ by, and not worth a line.
-_WORTH_A_LINE: Final = 0.01
 #: The first digit of a code tells its step.
 _CODE: Final = re.compile(r"[A-Z]{3}\d{3}")
 #: Rules that are not ours, by their code.
@@ -204,16 +200,25 @@ class Answered(NamedTuple):
     unanswered: tuple[Unanswered, ...]
 
 
-def run_rules(rules: Iterable[Rule], subject: Subject) -> tuple[Finding, ...]:
-    """Return the finding of every rule.
+def run_rules(
+    rules: Iterable[Rule], subject: Subject, waived: Collection[str] = ()
+) -> tuple[Finding, ...]:
+    """Return the finding of every rule; those of ``waived`` rules save nothing of the others.
 
     Raises:
         RuleError: one raised.
     """
-    return _findings([(rule, _answer(rule, subject)) for rule in rules], subject)
+    answers: dict[str, tuple[Rule, Answer]] = {}
+    listed = list(rules)
+    for rule in sorted(listed, key=lambda rule: rule.looks_at_others):
+        seen = beside(subject, answers.values()) if rule.looks_at_others else subject
+        answers[rule.code] = (rule, _answer(rule, seen))
+    return findings_of([answers[rule.code] for rule in listed], subject, waived)
 
 
-def run_in_regions(rules: Sequence[Rule], subject: Subject) -> tuple[Finding, ...]:
+def run_in_regions(
+    rules: Sequence[Rule], subject: Subject, waived: Collection[str] = ()
+) -> tuple[Finding, ...]:
     """Return the findings of rules that look at ops for each region, and of the others once.
 
     Raises:
@@ -221,14 +226,16 @@ def run_in_regions(rules: Sequence[Rule], subject: Subject) -> tuple[Finding, ..
     """
     regions = in_regions(subject)
     if regions == (subject,):
-        return run_rules(rules, subject)
+        return run_rules(rules, subject, waived)
     once = [rule for rule in rules if not _looks_at_regions(rule.code, rule.needs)]
     each = [rule for rule in rules if _looks_at_regions(rule.code, rule.needs)]
-    in_each = (run_rules(each, region) for region in regions)
-    return (*run_rules(once, subject), *chain.from_iterable(in_each))
+    in_each = (run_rules(each, region, waived) for region in regions)
+    return (*run_rules(once, subject, waived), *chain.from_iterable(in_each))
 
 
-def ask_in_regions(groups: Sequence[Group], subject: Subject) -> Answered:
+def ask_in_regions(
+    groups: Sequence[Group], subject: Subject, waived: Collection[str] = ()
+) -> Answered:
     """Return the same as ``ask_rules``, of rules that look at ops for each region.
 
     Raises:
@@ -236,10 +243,11 @@ def ask_in_regions(groups: Sequence[Group], subject: Subject) -> Answered:
     """
     regions = in_regions(subject)
     if regions == (subject,):
-        return ask_rules(groups, subject)
+        return ask_rules(groups, subject, waived)
     once = [group.only(lambda code, needs: not _looks_at_regions(code, needs)) for group in groups]
     each = [group.only(_looks_at_regions) for group in groups]
-    answered = [ask_rules(once, subject), *(ask_rules(each, region) for region in regions)]
+    in_each = (ask_rules(each, region, waived) for region in regions)
+    answered = [ask_rules(once, subject, waived), *in_each]
     return Answered(
         tuple(chain.from_iterable(one.findings for one in answered)),
         tuple(chain.from_iterable(one.unanswered for one in answered)),
@@ -266,7 +274,7 @@ def _looks_at_regions(code: str, needs: tuple[Input, ...]) -> bool:
     return Input.OPS in needs and not code.startswith(_VALIDITY)
 
 
-def ask_rules(groups: Iterable[Group], subject: Subject) -> Answered:
+def ask_rules(groups: Iterable[Group], subject: Subject, waived: Collection[str] = ()) -> Answered:
     """Return the findings of the rules that have an answer, and why the others have none.
 
     Raises:
@@ -278,46 +286,28 @@ def ask_rules(groups: Iterable[Group], subject: Subject) -> Answered:
     def leave(outcome: RuleOutcome, why: str, codes: tuple[str, ...]) -> None:
         without[outcome, why] = (*without.get((outcome, why), ()), *codes)
 
+    def ask(rule: Rule, seen: Subject) -> None:
+        answer = _ask_rule(rule, seen)
+        if answer.outcome is RuleOutcome.FOUND or answer.outcome is RuleOutcome.CLEAN:
+            answers.append((rule, answer))
+        else:
+            leave(answer.outcome, answer.reason or "", (rule.code,))
+
+    later: list[Rule] = []
     for group in groups:
         if group.needs and not any(map(subject.has, group.needs)):
             leave(RuleOutcome.NOT_MEASURED, _why_absent(group.needs, subject), group.codes)
             continue
         for rule in group.rules:
-            answer = _ask_rule(rule, subject)
-            if answer.outcome is RuleOutcome.FOUND or answer.outcome is RuleOutcome.CLEAN:
-                answers.append((rule, answer))
-                continue
-            leave(answer.outcome, answer.reason or "", (rule.code,))
+            if rule.looks_at_others:
+                later.append(rule)
+            else:
+                ask(rule, subject)
+    for rule in later:
+        ask(rule, beside(subject, answers))
     region = subject.region
     unanswered = (Unanswered(*why, codes, region) for why, codes in without.items() if codes)
-    return Answered(_findings(answers, subject), tuple(unanswered))
-
-
-def _findings(answers: Sequence[tuple[Rule, Answer]], subject: Subject) -> tuple[Finding, ...]:
-    """Return answers as findings, with what each would save beside the others."""
-    found = [(rule, answer) for rule, answer in answers if answer.outcome is RuleOutcome.FOUND]
-    savings: Mapping[str, Saving] = {}
-    step_ns = 0.0
-    if found and (subject.ops is not None or any(one.arithmetic for _, one in found)):
-        from pytest_ttnn_perf.analysis.checklist.savings import Claim, critical_ns, rank_savings
-        from pytest_ttnn_perf.analysis.ops.regions import step_of
-
-        times_ns = {} if subject.ops is None else critical_ns(step_of(subject.ops))
-        step_ns = sum(times_ns.values())
-        claiming = (item for item in found if item[1].arithmetic is not None)
-        claims = {rule.code: Claim(one.savings, one.waiting_ns) for rule, one in claiming}
-        savings = rank_savings(claims, times_ns)
-
-    def finding(rule: Rule, answer: Answer) -> Finding:
-        saving = savings.get(rule.code)
-        told = finding_of(rule, answer, region=subject.region, saving=saving)
-        enough = saving is not None and saving.saving_ns >= _WORTH_A_LINE * step_ns
-        advises = Input.OPS in rule.needs and step_ns > 0 and rule.code[3] in _ADVICE
-        quiet = told.outcome is RuleOutcome.FOUND and advises and not enough
-        quiet = quiet and not answer.always_told
-        return replace(told, quiet=True) if quiet and not told.fails else told
-
-    return tuple(finding(rule, answer) for rule, answer in answers)
+    return Answered(findings_of(answers, subject, waived), tuple(unanswered))
 
 
 def _answer(rule: Rule, subject: Subject) -> Answer:
@@ -353,7 +343,9 @@ def as_configured(
         if finding.outcome is not RuleOutcome.FOUND:
             waiver = None
         severity = rule.severity or finding.severity
-        configured.append(replace(finding, severity=severity, waived=waiver))
+        told = replace(finding, severity=severity, waived=waiver)
+        # What fails a test is never left out.
+        configured.append(replace(told, quiet=False) if told.quiet and told.fails else told)
     return tuple(configured)
 
 

@@ -16,6 +16,7 @@ from pytest_ttnn_perf.analysis.checklist.analyses.analysis import (
     section,
     with_rules,
 )
+from pytest_ttnn_perf.analysis.checklist.bottleneck import bottleneck_of
 from pytest_ttnn_perf.analysis.checklist.kernels import kernels_of, roofline_of
 from pytest_ttnn_perf.analysis.checklist.matmul_and_conv import (
     NO_CONVOLUTIONS,
@@ -39,7 +40,6 @@ from pytest_ttnn_perf.analysis.checklist.op_times import (
     op_name,
     ops_like,
 )
-from pytest_ttnn_perf.analysis.checklist.progress import bottleneck_of
 from pytest_ttnn_perf.analysis.checklist.residency import crossings
 from pytest_ttnn_perf.analysis.checklist.rule import Answer
 from pytest_ttnn_perf.analysis.ops.roofline import is_dram_sharded

@@ -30,6 +30,7 @@ BY_NEEDS: Final[dict[tuple[Input, ...], tuple[str, ...]]] = {
         "ttp312_small_matmul_blocks",
         "ttp313_matmul_without_program_config",
         "ttp314_low_matmul_efficiency",
+        "ttp315_unexplained_time",
         "ttp320_dense_experts",
         "ttp321_slower_than_alike",
         "ttp401_host_bound",

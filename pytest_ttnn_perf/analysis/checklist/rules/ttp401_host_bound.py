@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from pytest_ttnn_perf._base.text import counted, percent
-from pytest_ttnn_perf.analysis.checklist.op_times import gaps_of, longest_gaps
+from pytest_ttnn_perf.analysis.checklist.op_times import gaps_of
 from pytest_ttnn_perf.analysis.checklist.rule import Answer, Limit, rule
-from pytest_ttnn_perf.analysis.checklist.savings import critical_ops, microseconds
+from pytest_ttnn_perf.analysis.checklist.savings import microseconds
+from pytest_ttnn_perf.analysis.checklist.waiting import waiting_in
 from pytest_ttnn_perf.records.finding import Input, Severity, Subject
 
 if TYPE_CHECKING:
@@ -20,7 +21,6 @@ _SHORT_NS: Final = 5_000.0
 @rule("TTP401", "host-bound", Severity.WARNING, Input.OPS)
 def host_bound(
     subject: Subject,
-    ops: OpTable,
     step: OpTable,
     *,
     share: Limit = Limit(
@@ -55,7 +55,8 @@ def host_bound(
     Compare with TTP404, which knows the time without a profiler.
 
     ## Where it looks
-    OP TO OP LATENCY and the kernel time of the op table. Of replays that ran different ops
+    OP TO OP LATENCY and the kernel time of the op table: the share is of all devices, and ops are
+    named as they wait in one step of the slowest. Of replays that ran different ops
     (TTP002), those count that are whole. Without replays it looks at windows: the
     measured call of a test, the part that a capture was cut to, or what stands between the
     signposts NAME and NAME_END. A capture with neither is not measured: most of its gaps are
@@ -66,12 +67,14 @@ def host_bound(
         return Answer.not_measured(gaps)
     if gaps.share <= share.value:
         return share.clean(gaps.share, reason=gaps.caveat)
-    waiting = f"devices wait {percent(gaps.share)} of the time for their next op, in {gaps.place}"
-    sentence = "; ".join(filter(None, [waiting, gaps.caveat]))
-    answer = share.found(gaps.share, sentence, longest_gaps(ops, gaps))
+    most = "" if gaps.replayed else "at most "
+    waiting = f"devices wait {most}{percent(gaps.share)} of the time for their next op"
+    sentence = "; ".join(filter(None, [f"{waiting}, in {gaps.place}", gaps.caveat]))
+    told = waiting_in(step)
+    answer = share.found(gaps.share, sentence, told.evidence())
     if not gaps.replayed:
         return answer  # what a trace would save is for TTP402 to say
-    short = [op for _, op in critical_ops(step)[1:] if op.kernel_ns < _SHORT_NS]
-    saved = sum(max(op.gap_ns or 0.0, 0.0) for op in short)
+    short = [gap for gap in told.gaps if gap.op.kernel_ns < _SHORT_NS]
+    saved = sum(gap.ns for gap in short)
     words = f"gaps before {counted(len(short), 'op')} of less than {_SHORT_NS / 1000:g} µs"
     return answer.saving({}, f"{words}: {microseconds(saved)}", waiting_ns=saved)

@@ -12,11 +12,10 @@ from pytest_ttnn_perf.analysis.checklist.measurements import (
     uses_trace,
 )
 from pytest_ttnn_perf.analysis.checklist.rule import Answer, Limit, rule
-from pytest_ttnn_perf.records.finding import Evidence, Input, RuleOutcome, Severity, Subject
+from pytest_ttnn_perf.records.finding import Input, Severity, Subject
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
+    from pytest_ttnn_perf.analysis.checklist.op_times import Gaps
     from pytest_ttnn_perf.records.ops import OpTable
 
 #: What is left between ops in a replay.
@@ -46,12 +45,16 @@ def trace_not_used(
     `enable_trace`.
 
     ## What it saves
-    The wall time without the device's, or else the gaps of a step beyond 1 µs for each op, which
-    the profiler itself makes longer: at most so much.
+    At most the wall time without the device's, or else the gaps of a step beyond 1 µs for each op.
+    The host takes longer for an op while it is profiled, so that what follows from gaps comes after
+    all that can be estimated. Of layers that repeat, the gaps of the last one count for each: the
+    first of them wait for a host that has just begun.
 
     ## When it is no problem
     A trace holds ops of a device with fixed shapes only. With host fallbacks, or with shapes that
-    change from call to call (state `dynamic_shapes`), the question does not arise.
+    change from call to call (state `dynamic_shapes`), the question does not arise. Where devices
+    wait before a few ops only, the host does something else there, such as reading a position or
+    preparing an input: move that out of the call first.
 
     ## Where it looks
     Whether a trace is used: METAL TRACE ID in the op table, or the fact `use_trace`. How long
@@ -66,30 +69,38 @@ def trace_not_used(
     obstacle = _obstacle(subject)
     if obstacle is not None:
         return Answer.not_applicable(obstacle)
-    waiting = _waiting(subject)
-    if isinstance(waiting, str):
-        return Answer.not_measured(waiting)
-    part, where, evidence = waiting
-    answer = share.at_most(
-        part, f"no trace is used, and devices wait {percent(part)} of {where}", evidence
-    )
-    if answer.outcome is not RuleOutcome.FOUND:
-        return answer
-    arithmetic, saved = _saving(subject, step)
-    return answer.saving({}, arithmetic, waiting_ns=saved)
-
-
-def _saving(subject: Subject, step: OpTable | None) -> tuple[str, float]:
-    """Return what a trace would save, after how that comes about."""
     times = call_times(subject) if subject.observation is not None else ""
     if not isinstance(times, str):
-        return times.arithmetic, times.waiting_ns
-    assert step is not None
-    from pytest_ttnn_perf.analysis.checklist.savings import microseconds, waiting_ns
+        sentence = f"no trace is used, and devices wait {percent(times.waiting)} of the wall time"
+        answer = share.at_most(times.waiting, sentence)
+        return answer.saving({}, times.arithmetic, waiting_ns=times.waiting_ns)
+    if step is None:
+        return Answer.not_measured(times or subject.why_absent(Input.OPS))
+    from pytest_ttnn_perf.analysis.checklist.op_times import gaps_of
 
-    saved = waiting_ns(step, unavoidable_ns=_IN_A_REPLAY_NS)
+    gaps = gaps_of(subject)
+    if isinstance(gaps, str):
+        return Answer.not_measured(times or gaps)
+    return _of_gaps(step, gaps, share)
+
+
+def _of_gaps(step: OpTable, gaps: Gaps, share: Limit) -> Answer:
+    """Answer by the gaps of a window, which the profiler makes longer."""
+    from pytest_ttnn_perf.analysis.checklist.savings import microseconds
+    from pytest_ttnn_perf.analysis.checklist.waiting import lasting_waiting
+
+    waiting = lasting_waiting(step)
+    if waiting.share <= share.value:
+        return share.clean(waiting.share)
+    wait = f"devices wait at most {percent(waiting.share)} of the time in {gaps.place}"
+    sentence = f"no trace is used, and {wait}; {gaps.caveat}"
+    if not waiting.before_each_op:
+        sentence = f"{wait}, {waiting.places}: the host works there, and no trace is used"
+    answer = share.found(waiting.share, sentence, waiting.evidence())
+    saved = waiting.beyond_ns(_IN_A_REPLAY_NS)
     words = f"gaps beyond {microseconds(_IN_A_REPLAY_NS)} each, as in a replay"
-    return f"{words}: {microseconds(saved)}", saved
+    arithmetic = f"{words}: {microseconds(saved)}"
+    return answer.saving({}, arithmetic, waiting_ns=saved, at_most=True)
 
 
 def _obstacle(subject: Subject) -> str | None:
@@ -105,19 +116,3 @@ def _obstacle(subject: Subject) -> str | None:
     if differs or is_on(settings_of(subject).get("dynamic_shapes")):
         return "no trace can hold shapes that change from call to call"
     return None
-
-
-def _waiting(subject: Subject) -> tuple[float, str, Iterable[Evidence]] | str:
-    """Return how long devices wait, of what, and where; or why that is not known."""
-    times = call_times(subject) if subject.observation is not None else ""
-    if not isinstance(times, str):
-        return times.waiting, "the wall time", ()
-    if subject.ops is None:
-        return times or subject.why_absent(Input.OPS)
-    from pytest_ttnn_perf.analysis.checklist.op_times import gaps_of, longest_gaps
-
-    gaps = gaps_of(subject)
-    if isinstance(gaps, str):
-        return times or gaps
-    where = "; ".join(filter(None, [f"the time in {gaps.place}", gaps.caveat]))
-    return gaps.share, where, longest_gaps(subject.ops, gaps)
