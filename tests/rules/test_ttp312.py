@@ -128,6 +128,28 @@ def test_attributes_that_do_not_tell() -> None:
     )
 
 
+@pytest.mark.parametrize(("ask", "subblock"), [(slow, 4), (blocks, 1)], ids=["slow", "small"])
+def test_weights_that_are_read_again_are_the_first_thing_to_say(ask: Ask, subblock: int) -> None:
+    rows = tensor(1, 1, 4096, 4096, memory="L1_INTERLEAVED")
+    program = (
+        "{'program_config': 'MatmulMultiCoreReuseMultiCast1DProgramConfig(in0_block_w=2;"
+        f"out_subblock_h=1;out_subblock_w={subblock};out_block_h=4;out_block_w=4;per_core_M=128;"
+        "per_core_N=4;mcast_in0=1)'}"
+    )
+    product = op(
+        "MatmulDeviceOperation",
+        [rows, tensor(1, 1, 4096, 4096)],
+        [rows],
+        ns=9e6,
+        fidelity="HiFi2",
+        attributes=program,
+    )
+    assert ask.fix(ops=table(product)) == (
+        "Raise `out_block_h` towards `per_core_M`, with a smaller `out_block_w` if L1 is full: the "
+        "weights are read 32 times."
+    )
+
+
 def test_a_batch_that_is_not_fused_is_the_first_thing_to_say() -> None:
     batch = tensor(1, 32, 32, 4096, logical=(1, 32, 17, 4096))
     weights = tensor(1, 1, 4096, 4096)

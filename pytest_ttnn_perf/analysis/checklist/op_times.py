@@ -7,10 +7,9 @@ from itertools import compress
 from statistics import median
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from pytest_ttnn_perf._base.dataclass import dataclass
-from pytest_ttnn_perf._base.text import counted, percent
-from pytest_ttnn_perf.analysis.checklist.rule import Answer
+from pytest_ttnn_perf._base.text import counted
 from pytest_ttnn_perf.analysis.ops import names
+from pytest_ttnn_perf.analysis.ops.calls import COMPILING_NS
 from pytest_ttnn_perf.analysis.ops.regions import once_per_table
 from pytest_ttnn_perf.analysis.ops.windows import measured_calls, signpost_windows
 from pytest_ttnn_perf.records.finding import Evidence, Input
@@ -18,38 +17,9 @@ from pytest_ttnn_perf.records.finding import Evidence, Input
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
-    from pytest_ttnn_perf.analysis.checklist.rule import Limit
     from pytest_ttnn_perf.analysis.ops.windows import Window
     from pytest_ttnn_perf.records.finding import Subject
     from pytest_ttnn_perf.records.ops import Op, OpTable, Signature
-
-
-@dataclass(frozen=True, slots=True)
-class Share:
-    """The part of the kernel time that some ops take, all devices together."""
-
-    ops: Sequence[Op]
-    part_ns: float
-    total_ns: float
-
-    @property
-    def count(self) -> int:
-        """How many ops these are."""
-        return len(self.ops)
-
-    @property
-    def fraction(self) -> float:
-        """The part of the whole; 0 of nothing."""
-        return self.part_ns / self.total_ns if self.total_ns else 0.0
-
-    def sentence(self, noun: str) -> str:
-        """Say how much of the time goes into how many of what these ops are called."""
-        ops = counted(self.count, noun)
-        return f"{percent(self.fraction)} of the kernel time goes into {ops}"
-
-    def at_most(self, limit: Limit, sentence: str) -> Answer:
-        """Answer with a finding, and these ops as its evidence, where the part is too large."""
-        return limit.at_most(self.fraction, sentence, worst_ops(self.ops, of=self.total_ns))
 
 
 @once_per_table
@@ -74,11 +44,6 @@ def ops_like(table: OpTable, chosen: Callable[[Signature], bool]) -> Sequence[Op
     numbers = signature_numbers(table)
     wanted = {number for number in set(numbers) if chosen(table.signatures[number])}
     return tuple(compress(device_ops(table), map(wanted.__contains__, numbers)))
-
-
-def share_of(table: OpTable, ops: Sequence[Op]) -> Share:
-    """Return how much of the kernel time some ops take."""
-    return Share(ops, sum(op.kernel_ns for op in ops), kernel_ns(table))
 
 
 @once_per_table
@@ -129,41 +94,11 @@ def has_operands(table: OpTable) -> bool:
     return any(signature.inputs or signature.outputs for signature in table.signatures)
 
 
-def check_efficiency(ops: Iterable[Op], limit: Limit, *, named: str, of: float) -> Answer:
-    """Compare the ideal time of ops with the time that they took, all together.
-
-    An op that beats its model counts as ideal, so that it cannot make up for another.
-    ``of`` is the time that evidence is a share of.
-    """
-    listed = list(ops)
-    if not listed:
-        return Answer.not_applicable(f"no {named}s")
-    modelled = [op for op in listed if op.ideal_ns is not None and op.kernel_ns > 0]
-    if not modelled:
-        return Answer.not_measured(f"the profiler has no model of these {named}s")
-    took = sum(op.kernel_ns for op in modelled)
-    reached = (took - sum(map(_lost_ns, modelled))) / took
-    without = len(listed) - len(modelled)
-    if reached >= limit.value:
-        reason = f"no model of {without} of {counted(len(listed), named)}" if without else None
-        return limit.clean(reached, reason=reason)
-    ops_told = counted(len(modelled), named)
-    sentence = f"{ops_told} at {percent(reached)} of what the profiler's model allows"
-    return limit.found(reached, sentence, worst_ops(modelled, _lost_ns, of=of))
-
-
-def _lost_ns(op: Op) -> float:
-    return max(0.0, op.kernel_ns - (op.ideal_ns or 0.0))
-
-
 _NEITHER: Final = (
     "the capture has neither replays of a trace nor a window of signposts (NAME … NAME_END): gaps "
     "of a whole capture are compilation and idle time"
 )
 _NONE_COMPLETE: Final = "every replay of a trace ran other ops (TTP002): none is known to be whole"
-#: Between ops the host takes some 10 to 200 µs; the first call of a program, which compiles it,
-#: milliseconds. Gaps of real windows are of one kind or the other.
-COMPILING_NS: Final = 1e6
 #: A host that sends op after op takes less for each, though some gaps may be longer.
 _COLD_NS: Final = 2e5
 _NO_GAPS: Final = "the capture does not tell the gaps between ops"

@@ -76,6 +76,18 @@ class Product(NamedTuple):
         return self.op.signature.inputs[0] if self.op.signature.inputs else None
 
     @property
+    def reads_again(self) -> str:
+        """What to do where most of what it reads was read before; "" where it is not so."""
+        moved, again = self.line.work.dram_bytes or 0.0, self.line.work.again_bytes
+        if self.weights is None or again <= moved / 2:
+            return ""
+        times = 1 + round(again / size_of(self.weights))
+        return (
+            "raise `out_block_h` towards `per_core_M`, with a smaller `out_block_w` if L1 is full: "
+            f"the weights are read {times} times"
+        )
+
+    @property
     def least_ns(self) -> float | None:
         """The least time: of a chip that is not known, what the profiler calls its ideal.
 

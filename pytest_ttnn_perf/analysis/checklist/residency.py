@@ -39,10 +39,6 @@ NO_ACTIVATIONS: Final = "no op reads what another one made"
 _SHARDING: Final = re.compile(r"(HEIGHT|WIDTH|BLOCK|ND)_SHARDED")
 _CACHE: Final = re.compile(r"cache", re.IGNORECASE)
 _FILLS: Final = ("fillcache", "fill_cache", "updatecacheoptype::fill")
-_DECODES: Final = re.compile(
-    r"sdpa_?decode|heads_?decode|paged_?(fused_?)?update_?cache|UpdateCacheOpType::UPDATE",
-    re.IGNORECASE,
-)
 
 
 class Reads(NamedTuple):
@@ -201,24 +197,6 @@ def first_shards(report: Report, numbers: tuple[int, ...]) -> tuple[object, ...]
     tensor = report.tensors.get(numbers[0]) if numbers else None
     sharding = sharding_in(tensor.memory) if tensor else None
     return (sharding, tensor.shard) if tensor and sharding else ()
-
-
-@once_per_table
-def is_prefill(table: OpTable) -> bool:
-    """Tell whether a language model only reads its prompt: caches are filled, nothing is decoded.
-
-    Its activations are as long as the prompt, and rarely fit into L1.
-    """
-    columns = table.columns
-    words = {table.signatures[number].op for number in set(columns.signature)}
-    words |= {table.attribute_texts[number] for number in set(columns.attributes) - {-1}}
-    return any(map(_fills, words)) and not any(map(_DECODES.search, words))
-
-
-def _fills(text: str) -> bool:
-    # Of every attribute of every program: plain words are found many times faster than a pattern.
-    lowered = text.lower()
-    return any(word in lowered for word in _FILLS)
 
 
 #: Why rules about what runs inside operations cannot tell, without their graphs.

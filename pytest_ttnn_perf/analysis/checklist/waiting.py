@@ -9,8 +9,9 @@ from statistics import median
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from pytest_ttnn_perf._base.text import counted, percent
-from pytest_ttnn_perf.analysis.checklist.op_times import COMPILING_NS, gaps_of, worst_ops
+from pytest_ttnn_perf.analysis.checklist.op_times import gaps_of, worst_ops
 from pytest_ttnn_perf.analysis.checklist.savings import critical_ops, step_ns
+from pytest_ttnn_perf.analysis.ops.calls import COMPILING_NS
 from pytest_ttnn_perf.analysis.ops.layers import find_layers
 from pytest_ttnn_perf.analysis.ops.regions import once_per_table, step_of
 

@@ -25,7 +25,8 @@ _CONVERTS: Final = re.compile(
 _LEAST_LOADED: Final = 8
 #: Between calls the host does something else: so many times as long as between the ops of one.
 _APART: Final = 10.0
-#: The first call of a program compiles it, which takes the host milliseconds.
+#: Between ops the host takes some 10 to 200 µs; the first call of a program, which compiles it,
+#: milliseconds. Gaps of real windows are of one kind or the other.
 COMPILING_NS: Final = 1e6
 
 

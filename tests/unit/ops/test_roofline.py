@@ -50,6 +50,24 @@ def test_a_matmul_reads_its_weights_by_true_element_size(dtype: str, size: float
     assert line.dram_ns == 4096 * 4096 * size / 288
 
 
+@pytest.mark.parametrize(
+    ("blocks", "times"),
+    [
+        ("per_core_M=128;per_core_N=7;out_block_h=4;out_block_w=7", 32),
+        ("per_core_M=13;per_core_N=7;out_block_h=5;out_block_w=7", 3),  # the last block is smaller
+        ("per_core_M=1;per_core_N=4;out_block_h=1;out_block_w=2", 1),  # the first input is in L1
+        ("per_core_M=128;per_core_N=7", 1),
+    ],
+)
+def test_a_matmul_reads_its_weights_for_each_row_of_blocks(blocks: str, times: int) -> None:
+    line = of_one(matmul(1e9, attributes=f"Matmul1DProgramConfig({blocks})"))
+    once = 4096 * 4096 * 1.0625
+    assert line.work.dram_bytes == once * times
+    assert line.work.again_bytes == once * (times - 1)
+    # What is read again need not be: the least time is without.
+    assert line.least_ns == pytest.approx(max(once / 288, line.compute_ns or 0.0))
+
+
 def test_a_matmul_computes_whole_tiles() -> None:
     one_row = tensor(1, 1, 32, 4096, logical=(1, 1, 1, 4096))
     work = work_of(Signature("Matmul", (one_row, weights(1, 1, 4096, 1024)), (one_row,)))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from pytest_ttnn_perf._base.text import counted, percent
 from pytest_ttnn_perf.analysis.checklist.matmul_and_conv import (
@@ -19,6 +19,7 @@ from pytest_ttnn_perf.analysis.checklist.products import (
     output_subblock,
     shortfall_ns,
 )
+from pytest_ttnn_perf.analysis.checklist.removals import advice_for
 from pytest_ttnn_perf.analysis.checklist.rule import Answer, Limit, rule
 from pytest_ttnn_perf.analysis.checklist.savings import WORTH, check_savings, microseconds
 from pytest_ttnn_perf.analysis.ops.roofline import board_of
@@ -92,4 +93,10 @@ def small_matmul_blocks(
         f"{microseconds(took)} of a step",
         arithmetic=f"at most {microseconds(took)} − {microseconds(took - sum(saved.values()))} at "
         f"{percent(efficiency.value)} of {best_known(step)}",
-    )
+    ).with_fix(advice_for((each.reads_again or _LARGER, saved[each.row]) for each in small))
+
+
+_LARGER: Final = (
+    "raise `in0_block_w` to a larger divisor of the inner dimension in tiles, and the subblock to "
+    "up to eight tiles, or four with `fp32_dest_acc_en`"
+)

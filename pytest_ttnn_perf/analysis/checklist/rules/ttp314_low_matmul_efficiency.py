@@ -61,7 +61,9 @@ def low_matmul_efficiency(
     Begin with the matmuls that are named, which lose most time. A batch in the first input that the
     weights do not have (`fuse_batch=False`): reshape it into rows, 1x32x17x5120 to 1x1x544x5120, or
     the weights are read once for each. Many rows with a 1D program config: a 2D one. An input in
-    DRAM: L1, sharded. Else other grids and blocks.
+    DRAM: L1, sharded. Output blocks of fewer rows than a core has (`out_block_h` below
+    `per_core_M`) read all weights once for each row of blocks: raise it. Else other grids and
+    blocks.
 
     ## What it saves
     At most the time of the matmul, less twice the longer of two: what its operands take at the full
@@ -145,6 +147,8 @@ def _without_batch(matmul: Product) -> str:
 
 
 def _advice(matmul: Product) -> str:
+    if matmul.reads_again:
+        return matmul.reads_again
     first, config = matmul.first, program_config(matmul.op) or ""
     rows = prod(first.padded[:-1]) if first is not None else 0
     if rows and rows // TILE_ROWS < grid_rows(matmul.op):
