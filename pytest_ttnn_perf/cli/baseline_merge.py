@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -17,6 +16,7 @@ from pytest_ttnn_perf.processes.git import posix, set_setting, setting, staged_v
 from pytest_ttnn_perf.records.baseline import decode_file, encode_text, ops_path
 from pytest_ttnn_perf.records.settings import Take
 from pytest_ttnn_perf.report.numbers import Listing, Result, format_value
+from pytest_ttnn_perf.report.sentences import command_line, place_of
 from pytest_ttnn_perf.run.settings import project_settings
 
 if TYPE_CHECKING:
@@ -157,9 +157,12 @@ def conflict_listing(path: str, merged: Merged) -> Listing:
 
 
 def _commands(path: str) -> Iterator[str]:
-    command = shlex.join(["ttnn-perf", "baseline", "merge", "--path", path, "--take", "theirs"])
-    yield f"  take theirs with: {command} && {shlex.join(['git', 'add', path])}"
-    yield f"  keep ours with: {shlex.join(['git', 'add', path])}"
+    add = command_line("git", "add", place_of(path))
+    theirs = command_line(
+        "ttnn-perf", "baseline", "merge", "--path", place_of(path), "--take", "theirs"
+    )
+    yield f"  take theirs with: {theirs} && {add}"
+    yield f"  keep ours with: {add}"
 
 
 def _names(ours: Side | None, theirs: Side | None) -> list[str]:

@@ -12,7 +12,7 @@ from pytest_ttnn_perf._base.text import counted
 from pytest_ttnn_perf.analysis.captures.detect import read_run
 from pytest_ttnn_perf.cli.gate import gate_of
 from pytest_ttnn_perf.report.markdown import COMMENT_BYTES, code
-from pytest_ttnn_perf.report.numbers import Listing, Result
+from pytest_ttnn_perf.report.numbers import Listing, Result, json_text
 
 if TYPE_CHECKING:
     import argparse
@@ -91,7 +91,7 @@ def run(options: argparse.Namespace) -> Result:
         from pytest_ttnn_perf.report.ci import gitlab_text
 
         texts = [gitlab_text(gate.ci_report(gated, store)) for _, gated in judged]
-        text = json.dumps([issue for text in texts for issue in json.loads(text)], indent=2) + "\n"
+        text = json_text([issue for text in texts for issue in json.loads(text)])
     else:
         text = _listing(judged, failed=failed, shifted=shifted, lacking=lacking).text(shape)
     return Result(text, failed=failed, shifted=shifted)
