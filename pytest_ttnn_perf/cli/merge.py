@@ -11,7 +11,7 @@ from pytest_ttnn_perf._base.errors import UsageError
 from pytest_ttnn_perf._base.text import counted
 from pytest_ttnn_perf.analysis.captures.detect import read_run
 from pytest_ttnn_perf.cli.gate import gate_of
-from pytest_ttnn_perf.report.markdown import COMMENT_BYTES, code
+from pytest_ttnn_perf.report.markdown import COMMENT_BYTES, code, prose
 from pytest_ttnn_perf.report.numbers import Listing, Result, json_text
 
 if TYPE_CHECKING:
@@ -150,7 +150,7 @@ def _markdown(
     """Return the reports of all, in as much room as a comment has for one."""
     from pytest_ttnn_perf.report.markdown import markdown_text
 
-    texts = [f"**{_closing(judged)}**\n", *([f"{lacking}\n"] if lacking else [])]
+    texts = [f"**{prose(_closing(judged))}**\n", *([f"{lacking}\n"] if lacking else [])]
     for part, gated in judged:
         report = markdown_text(
             gate.ci_report(gated, store), most_bytes=COMMENT_BYTES // len(judged)
