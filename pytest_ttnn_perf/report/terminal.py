@@ -126,9 +126,10 @@ def renaming_texts(found: Orphaned) -> Iterator[str]:
     for renaming in found.renamings:
         is_place = renaming.orphans[0].test != renaming.before
         tests = f" ({counted(len(renaming.orphans), 'baseline')})" if is_place else ""
-        names = (renaming.before, renaming.after)
-        dashes = ("--",) if any(name.startswith("-") for name in names) else ()
-        command = command_line("ttnn-perf", "baseline", "rename", *found.options, *dashes, *names)
+        words: tuple[str, ...] = (renaming.before, renaming.after, *found.options)
+        if any(word.startswith("-") for word in words[:2]):
+            words = (*found.options, "--", renaming.before, renaming.after)
+        command = command_line("ttnn-perf", "baseline", "rename", *words)
         yield f"looks like {renaming.before} renamed to {renaming.after}{tests}: {command}"
 
 

@@ -17,7 +17,7 @@ import pytest
 
 from pytest_ttnn_perf.baselines.store import BaselineStore
 from pytest_ttnn_perf.report.sentences import accept_command, command_line, place_of
-from tests.harness.baselines import N150, Desk, stored, times
+from tests.harness.baselines import N150, Desk, ops, stored, times
 from tests.harness.project import run_command
 
 if TYPE_CHECKING:
@@ -172,6 +172,18 @@ def test_the_log_is_asked_for_by_id_too(desk: Desk, kind: str) -> None:
     test = IDS[kind]
     done = in_bash(desk, f"ttnn-perf baseline list --log --format json -- {command_line(test)}")
     assert [row["test"] for row in json.loads(done.stdout)["accepts"]] == [test]
+
+
+def test_what_looks_renamed_may_look_like_an_option(desk: Desk) -> None:
+    shutil.rmtree(desk.root)
+    ran_before = stored(times(5.0), table=ops("Matmul", "Softmax"))
+    desk.store("test_n.py::test_gone", ran_before)
+    desk.record(tests={"--key=x.py::test_gone": [5.1]}, collected={"places": [""], "others": []})
+    command = desk.run("prune", "run.json").text.splitlines()[0].partition(": ttnn-perf")[2]
+    assert command == " baseline rename -- test_n.py --key=x.py"
+    done = in_bash(desk, f"ttnn-perf{command}")
+    assert done.returncode == 0, done.stderr
+    assert desk.sessions("--key=x.py::test_gone") == [5.0]
 
 
 def test_an_id_that_no_command_can_name_is_refused(desk: Desk) -> None:

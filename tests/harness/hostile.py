@@ -51,13 +51,25 @@ def plant(folder: Path, *, marker: Path, files: tuple[str, ...] = ("test_m.json"
     for name in _HOOKS:
         (hooks / name).write_text(program.read_text())
         (hooks / name).chmod(0o755)
-    (folder / "config").write_text(f"""
+    (folder / "config").write_text(_settings(folder, program))
+    (folder / "attributes").write_text("* diff=theirs filter=theirs merge=theirs\n")
+    # What git reads in a checkout itself, in folders above and below too.
+    (folder / ".gitattributes").write_text("* diff=theirs filter=theirs merge=theirs\n")
+    (folder / ".gitmodules").write_text(
+        f'[submodule "theirs"]\n    path = theirs\n    url = {folder}\n    update = !{program}\n'
+    )
+    (folder / ".gitconfig").write_text((folder / "config").read_text())
+
+
+def _settings(folder: Path, program: Path) -> str:
+    """Return settings that name a program wherever one can be named."""
+    return f"""
 [core]
     repositoryformatversion = 0
     bare = false
     worktree = {folder}
     fsmonitor = {program}
-    hooksPath = {hooks}
+    hooksPath = {folder / "hooks"}
     pager = {program}
     sshCommand = {program}
     attributesFile = {folder / "attributes"}
@@ -90,14 +102,7 @@ def plant(folder: Path, *, marker: Path, files: tuple[str, ...] = ("test_m.json"
     show = {program}
     status = {program}
     diff = {program}
-""")
-    (folder / "attributes").write_text("* diff=theirs filter=theirs merge=theirs\n")
-    # What git reads in a checkout itself, in folders above and below too.
-    (folder / ".gitattributes").write_text("* diff=theirs filter=theirs merge=theirs\n")
-    (folder / ".gitmodules").write_text(
-        f'[submodule "theirs"]\n    path = theirs\n    url = {folder}\n    update = !{program}\n'
-    )
-    (folder / ".gitconfig").write_text((folder / "config").read_text())
+"""
 
 
 def _git(folder: Path, *words: str, given: str = "") -> str:
