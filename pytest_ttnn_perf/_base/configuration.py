@@ -148,7 +148,9 @@ def may_configure_us(root: Path) -> bool:
         names = os.listdir(root)  # noqa: PTH208 (folders may be large)
         if any("ttnn" in name.lower() and name.lower().endswith(".toml") for name in names):
             return True
-        text = (root / SHARED_FILE).read_bytes().lower() if SHARED_FILE in names else b""
+        shared = root / SHARED_FILE
+        # As pytest, which reads it too: whoever opens a pipe waits.
+        text = shared.read_bytes().lower() if SHARED_FILE in names and shared.is_file() else b""
     except OSError:
         return False
     if b"ttnn" not in text:
@@ -174,9 +176,13 @@ def _is_own(name: str) -> bool:
 
 
 def _shares(file: Path) -> bool:
+    from pytest_ttnn_perf._base.errors import InputError
+    from pytest_ttnn_perf._base.files import LARGEST_TEXT_BYTES, open_file
+
     try:
-        return _mentions_us(file.read_bytes())
-    except OSError:
+        with open_file(file, most_bytes=LARGEST_TEXT_BYTES) as stream:
+            return _mentions_us(stream.readall())
+    except (OSError, InputError):
         return False
 
 

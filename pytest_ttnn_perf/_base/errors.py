@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from pytest_ttnn_perf._base.text import visible
+
 if TYPE_CHECKING:
     from pathlib import Path
 
@@ -51,7 +53,7 @@ class DecodeError(TtnnPerfError):
 
     def __str__(self) -> str:
         place = "".join(f"[{step!r}]" for step in self.path) or "the document"
-        return f"{place}: expected {self.expected}, found {self.found}"
+        return visible(f"{place}: expected {self.expected}, found {self.found}")
 
 
 class InputError(TtnnPerfError):
@@ -65,7 +67,7 @@ class InputError(TtnnPerfError):
 
     def __str__(self) -> str:
         place = f"{self.file}:{self.line}" if self.line is not None else str(self.file)
-        return f"{place}: {self.problem}"
+        return visible(f"{place}: {self.problem}")
 
 
 class WriteError(TtnnPerfError):
@@ -78,4 +80,4 @@ class WriteError(TtnnPerfError):
         self.doing = doing
 
     def __str__(self) -> str:
-        return f"{self.file}: cannot {self.doing}: {self.cause.strerror or self.cause}"
+        return visible(f"{self.file}: cannot {self.doing}: {self.cause.strerror or self.cause}")

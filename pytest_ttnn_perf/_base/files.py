@@ -1,11 +1,17 @@
-"""Files that are either the old one or the new one, whatever happens in between."""
+"""Files that are the old one or the new one, whatever happens; and only files are ever read.
+
+What lies in a checkout may be someone else's: a link in it leads anywhere, whoever opens a pipe
+waits for who writes to it, and a device has no end. All that we read is opened by ``open_file``.
+"""
 
 from __future__ import annotations
 
 import contextlib
+import errno
 import io
 import json
 import os
+import stat
 import tempfile
 from collections import Counter
 from pathlib import Path
@@ -29,7 +35,9 @@ def write_text(file: Path, text: str) -> None:
         WriteError: the folder or the disk refused; the old file is untouched.
     """
     try:
-        target = file.resolve()  # a link stays one
+        target = Path(os.path.realpath(file))  # a link stays one
+        if target.is_symlink():
+            raise OSError(errno.ELOOP, os.strerror(errno.ELOOP))
         if target.exists() and not target.is_file():  # a pipe or a device, such as /dev/stdout
             target.write_text(text, encoding="utf-8", newline="\n")
             return
@@ -98,22 +106,92 @@ def _mode_of(file: Path) -> int:
     return 0o666 & ~mask
 
 
+#: Far more than any baseline, table of ops or file of settings has.
+LARGEST_TEXT_BYTES: Final = 64 * 2**20
+#: Far more than the record of any run has: it is in memory as a whole.
+LARGEST_RECORD_BYTES: Final = 512 * 2**20
+#: More than the device log of a long run has, which is the largest of all captures.
+LARGEST_CAPTURE_BYTES: Final = 4 * 2**30
+_NO_FILES: Final = (
+    (stat.S_ISDIR, "a folder"),
+    (stat.S_ISFIFO, "a named pipe"),
+    (stat.S_ISSOCK, "a socket"),
+)
+_NOWHERE: Final = "a link that leads nowhere"
+
+
+def open_file(file: Path, *, most_bytes: int = LARGEST_CAPTURE_BYTES) -> io.FileIO:
+    """Open a file to be read as bytes, if it is one, of such a size; nothing else is ever opened.
+
+    Raises:
+        InputError: it is something else, a link that leads nowhere, or larger.
+        OSError: as ``open``.
+    """
+    _refuse(file, no_file_at(file, most_bytes=most_bytes), most_bytes)
+    # It may have become something else since it was looked at: a pipe is not waited for.
+    flags = os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY
+    stream = io.FileIO(os.open(file, flags))
+    try:
+        _refuse(file, _no_file(os.fstat(stream.fileno()), most_bytes), most_bytes)
+    except InputError:
+        stream.close()
+        raise
+    return stream
+
+
+def _refuse(file: Path, found: str | None, most_bytes: int) -> None:
+    if found is not None:
+        size = f" of at most {most_bytes} bytes" if found.endswith(" bytes") else ""
+        raise InputError(file, f"expected a file{size}, found {found}")
+
+
+def no_file_at(
+    file: Path, *, within: Path | None = None, most_bytes: int = LARGEST_TEXT_BYTES
+) -> str | None:
+    """Say what is in the place of a file if that is none, of a size, that lies in a folder.
+
+    None where there is such a file, or nothing. Nothing is opened.
+    """
+    out = None if within is None else leads_out(file, within)
+    if out is not None:
+        return out
+    try:
+        return _no_file(file.stat(), most_bytes)
+    except OSError as cause:
+        return _NOWHERE if cause.errno == errno.ELOOP or file.is_symlink() else None
+
+
+def leads_out(file: Path, folder: Path) -> str | None:
+    """Say where a link leads that has a file of a folder lie elsewhere; None where none does."""
+    real = os.path.realpath(file)
+    inside = Path(real).is_relative_to(os.path.realpath(folder))
+    return None if inside else f"a link that leads out of it, to {real}"
+
+
+def _no_file(state: os.stat_result, most_bytes: int) -> str | None:
+    if not stat.S_ISREG(state.st_mode):
+        return next((name for is_one, name in _NO_FILES if is_one(state.st_mode)), "a device")
+    return f"{state.st_size} bytes" if state.st_size > most_bytes else None
+
+
 T = TypeVar("T")
 _WHITESPACE: Final = " \t\r\n"
 
 
-def read_json(file: Path, decode: Callable[[object], T]) -> T:
+def read_json(
+    file: Path, decode: Callable[[object], T], *, most_bytes: int = LARGEST_RECORD_BYTES
+) -> T:
     """Read ``file`` and decode it.
 
     Raises:
         InputError: unreadable, not JSON, or not what ``decode`` expects; with file and line.
     """
-    return parse_json(read_text(file), decode, file=file)
+    return parse_json(read_text(file, most_bytes=most_bytes), decode, file=file)
 
 
-def read_text(file: Path) -> str:
+def read_text(file: Path, *, most_bytes: int = LARGEST_RECORD_BYTES) -> str:
     """Read a UTF-8 file, packed or not; any failure is an InputError that names the file."""
-    with reading(file), unpacked(file) as stream:
+    with reading(file), unpacked(file, most_bytes=most_bytes) as stream:
         return with_plain_ends(stream.read().decode("utf-8"))
 
 
@@ -127,8 +205,6 @@ def reading(file: Path) -> Iterator[None]:
     """Turn any failure to read a UTF-8 file meanwhile into an InputError that names it."""
     try:
         yield
-    except IsADirectoryError as cause:
-        raise InputError(file, "expected a file, found a folder") from cause
     except UnicodeDecodeError as cause:
         raise InputError(file, f"not a text file: {cause.reason} at byte {cause.start}") from cause
     except OSError as cause:
@@ -142,31 +218,39 @@ _ALWAYS_FINE: Final = 2**26
 
 
 @contextlib.contextmanager
-def unpacked(file: Path, *, buffering: int = io.DEFAULT_BUFFER_SIZE) -> Iterator[BinaryIO]:
+def unpacked(
+    file: Path,
+    *,
+    buffering: int = io.DEFAULT_BUFFER_SIZE,
+    most_bytes: int = LARGEST_CAPTURE_BYTES,
+) -> Iterator[BinaryIO]:
     """Open a file to be read as bytes, unpacked if gzip packed it, whatever it is called.
 
     Reading it raises InputError where a packed file is cut or damaged, or unpacks to far more than
-    any capture does; opening it what ``open`` raises.
+    any capture does; opening it what ``open_file`` raises.
     """
-    with io.BufferedReader(io.FileIO(file), buffering) as plain:
+    with io.BufferedReader(open_file(file, most_bytes=most_bytes), buffering) as plain:
         if plain.peek(len(_GZIP))[: len(_GZIP)] != _GZIP:
             yield plain
             return
-        most = max(_ALWAYS_FINE, _MOST_GROWTH * file.stat().st_size)
-        with io.BufferedReader(_Unpacked(file, plain, most), buffering) as stream:
+        grown = _MOST_GROWTH * os.fstat(plain.fileno()).st_size
+        most = min(most_bytes, max(_ALWAYS_FINE, grown))
+        words = f"{most:,} bytes" + (f", {_MOST_GROWTH} times its size" if most == grown else "")
+        with io.BufferedReader(_Unpacked(file, plain, most, words), buffering) as stream:
             yield stream
 
 
 class _Unpacked(io.RawIOBase):
     """What a packed file holds, up to so many bytes."""
 
-    def __init__(self, file: Path, packed: BinaryIO, most_bytes: int) -> None:
+    def __init__(self, file: Path, packed: BinaryIO, most_bytes: int, most: str) -> None:
         import gzip  # few files are packed
 
         super().__init__()
         self._file = file
         self._stream = gzip.GzipFile(fileobj=packed)
         self._most_bytes = most_bytes
+        self._most = most
         self._bytes = 0
 
     def readable(self) -> bool:
@@ -181,10 +265,7 @@ class _Unpacked(io.RawIOBase):
             raise InputError(self._file, f"not a whole gzip file: {cause}") from cause
         self._bytes += count
         if self._bytes > self._most_bytes:
-            most = f"{self._most_bytes:,} bytes, {_MOST_GROWTH} times its size"
-            if self._most_bytes == _ALWAYS_FINE:
-                most = f"{self._most_bytes:,} bytes"
-            raise InputError(self._file, f"it unpacks to more than {most}: no capture does")
+            raise InputError(self._file, f"it unpacks to more than {self._most}: no capture does")
         return count
 
     def close(self) -> None:

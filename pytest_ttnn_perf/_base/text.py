@@ -120,9 +120,28 @@ def visible(text: str) -> str:
     return "".join(c if c.isprintable() else _spelt(c) for c in text)
 
 
-def visible_lines(text: str) -> str:
+#: What CI systems obey wherever it stands in a line: ##[error], ##vso[...], ##teamcity[...].
+_ORDER: Final = re.compile(r"##(?=[a-z]*\[)", re.IGNORECASE)
+_ORDER_BEGINS: Final = "::"
+
+
+def inert(text: str) -> str:
+    r"""Return one line that is only read: nothing in it moves a cursor or commands a CI system.
+
+    >>> inert("::error::one\ntwo"), inert("a ##[group]")
+    ('\\x3a:error::one\\ntwo', 'a #\\x23[group]')
+    """
+    shown = visible(text)
+    if "##" in shown:
+        shown = _ORDER.sub(r"#\\x23", shown)
+    if shown.lstrip().startswith(_ORDER_BEGINS):
+        shown = shown.replace(":", r"\x3a", 1)
+    return shown
+
+
+def inert_lines(text: str) -> str:
     """Return the same, with its lines kept."""
-    return "\n".join(visible(line) for line in text.split("\n"))
+    return "\n".join(inert(line) for line in text.split("\n"))
 
 
 def shortened(text: str, most: int) -> str:

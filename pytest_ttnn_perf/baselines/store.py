@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import csv
-import errno
 import io
 import os
-import stat
 from contextlib import contextmanager
 from dataclasses import field, replace
 from pathlib import Path, PurePosixPath
@@ -15,7 +13,15 @@ from typing import TYPE_CHECKING, Final
 
 from pytest_ttnn_perf._base.dataclass import dataclass
 from pytest_ttnn_perf._base.errors import DecodeError, InputError, WriteError
-from pytest_ttnn_perf._base.files import read_json, reading, remove_file, write_text
+from pytest_ttnn_perf._base.files import (
+    LARGEST_TEXT_BYTES,
+    leads_out,
+    no_file_at,
+    read_json,
+    read_text,
+    remove_file,
+    write_text,
+)
 from pytest_ttnn_perf.records.baseline import (
     BaselineFile,
     baseline_path,
@@ -52,36 +58,6 @@ if TYPE_CHECKING:
 _TIME: Final = "time"
 _TEXTS: Final = frozenset({"op", "inputs", "outputs", "settings", REGION})
 _WHOLE: Final = frozenset({"cores", "count"})
-#: Far more than any model has kinds of ops: a line for each.
-LARGEST: Final = 64 * 2**20
-_KINDS: Final = (
-    (stat.S_ISDIR, "a folder"),
-    (stat.S_ISFIFO, "a named pipe"),
-    (stat.S_ISSOCK, "a socket"),
-)
-
-
-def strange(file: Path, folder: Path) -> str | None:
-    """Say what is in the place of a table if that is no file of a size in ``folder``.
-
-    Baselines may be someone else's: a link in them leads anywhere, and whoever opens a pipe waits.
-    None where there is a file, or nothing. Nothing is opened.
-    """
-    real = os.path.realpath(file)
-    if not Path(real).is_relative_to(os.path.realpath(folder)):
-        return f"a link that leads out of it, to {real}"
-    try:
-        state = file.stat()
-    except OSError as cause:
-        nowhere = cause.errno == errno.ELOOP or file.is_symlink()
-        return "a link that leads nowhere" if nowhere else None
-    return _no_table(state)
-
-
-def _no_table(state: os.stat_result) -> str | None:
-    if not stat.S_ISREG(state.st_mode):
-        return next((name for is_one, name in _KINDS if is_one(state.st_mode)), "a device")
-    return f"{state.st_size} bytes" if state.st_size > LARGEST else None
 
 
 def ops_text(ops: OpGroups) -> str:
@@ -102,7 +78,7 @@ def read_ops_file(file: Path) -> OpGroups:
     Raises:
         InputError: with file, line and what was expected.
     """
-    reader = csv.reader(io.StringIO(_text(file)), strict=True)
+    reader = csv.reader(io.StringIO(read_text(file, most_bytes=LARGEST_TEXT_BYTES)), strict=True)
     groups, kernel_time = [], ""
     try:
         *columns, last = next(reader, None) or [""]
@@ -123,19 +99,6 @@ def read_ops_file(file: Path) -> OpGroups:
     return OpGroups(kernel_time, tuple(groups))
 
 
-def _text(file: Path) -> str:
-    """Read a file that may have become something else since it was looked at."""
-
-    def without_waiting(name: str, flags: int) -> int:
-        return os.open(name, flags | os.O_NONBLOCK)  # of a pipe, otherwise, for who writes to it
-
-    with reading(file), open(file, encoding="utf-8", opener=without_waiting) as stream:
-        found = _no_table(os.fstat(stream.fileno()))
-        if found is not None:
-            raise InputError(file, f"expected a file, found {found}")
-        return stream.read()
-
-
 @contextlib.contextmanager
 def replaced(texts: Mapping[Path, str]) -> Iterator[None]:
     """Write files that belong to one which is written inside; if that fails, they are as before.
@@ -144,7 +107,7 @@ def replaced(texts: Mapping[Path, str]) -> Iterator[None]:
         WriteError: a file cannot be written.
     """
     before = {  # what is damaged may stay so, and must not keep a good one from being written
-        file: file.read_text(encoding="utf-8", errors="replace") for file in texts if file.exists()
+        file: file.read_text(encoding="utf-8", errors="replace") for file in texts if file.is_file()
     }
     try:
         for file, text in texts.items():
@@ -229,10 +192,10 @@ class BaselineStore:
             return None
         folder = key_folder(self.root, hardware)
         file = folder / baseline.ops
-        found = strange(file, folder)
+        found = no_file_at(file, within=folder)
         if found is not None:
             test_file, name = split_test_id(test)
-            expected = f"expected a file of at most {LARGEST} bytes in {folder}"
+            expected = f"expected a file of at most {LARGEST_TEXT_BYTES} bytes in {folder}"
             problem = f"['tests'][{name!r}]['ops']: {expected}, found {found}"
             raise InputError(baseline_path(self.root, hardware, test_file), problem)
         return read_ops_file(file)
@@ -331,19 +294,22 @@ class BaselineStore:
     def _check_place(self, hardware: Hardware, table: Path, *, doing: str) -> None:
         """Refuse to change a table through a link that leads out of the folder of its key."""
         folder = key_folder(self.root, hardware)
-        found = strange(table, folder)
+        found = no_file_at(table, within=folder)
         if found is not None:
             problem = OSError(f"expected a file in {folder}, found {found}")
             raise WriteError(table, problem, doing=doing)
 
     def _file(self, path: Path) -> BaselineFile | None:
         if path not in self._read:
-            self._read[path] = self._checked(path) if path.exists() else None
+            out = leads_out(path, self.root)
+            if out is not None:
+                raise InputError(path, f"expected a file in {self.root}, found {out}")
+            self._read[path] = self._checked(path) if os.path.lexists(path) else None
         return self._read[path]
 
     def _checked(self, path: Path) -> BaselineFile:
         """Read a file and refuse one that was copied from the folder of another key."""
-        file = read_json(path, decode_file)
+        file = read_json(path, decode_file, most_bytes=LARGEST_TEXT_BYTES)
         folder = self.root / path.relative_to(self.root).parts[0]
         if folder != key_folder(self.root, file.hardware):
             problem = f"it is for {file.hardware.key} and lies in the folder {folder.name}"
@@ -360,10 +326,15 @@ class BaselineStore:
         """Hold the folder's lock. The lock file stays: unlinking a held lock splits its waiters."""
         from filelock import FileLock, Timeout
 
-        ignore = self.root / ".gitignore"
+        ignore, lock = self.root / ".gitignore", self.root / ".lock"
+        if self.root.is_symlink() and not self.root.exists():
+            raise WriteError(self.root, OSError("expected a folder, found a link to nothing"))
+        for file in (ignore, lock):  # whoever locks a file empties it
+            found = "a link" if file.is_symlink() else no_file_at(file)
+            if found is not None:
+                raise WriteError(file, OSError(f"expected a file, found {found}"))
         if not ignore.exists():
             write_text(ignore, "/.lock\n/.gitignore\n")
-        lock = self.root / ".lock"
         try:
             with FileLock(lock, timeout=LOCK_TIMEOUT_S):
                 yield

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from dataclasses import field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -26,7 +25,7 @@ from pytest_ttnn_perf.cli.baseline_edits import (
 from pytest_ttnn_perf.gate.judge import session_of
 from pytest_ttnn_perf.records.settings import Update
 from pytest_ttnn_perf.records.verdict import Outcome, Reason
-from pytest_ttnn_perf.report.sentences import sentence
+from pytest_ttnn_perf.report.sentences import accept_command, command_line, place_of, sentence
 from pytest_ttnn_perf.report.under_way import shift_line
 from pytest_ttnn_perf.run.confirm import MEASURED_ONCE
 from pytest_ttnn_perf.run.judge import (
@@ -191,8 +190,7 @@ def refusal_of(
     blocked = [v for v in judged.verdicts if action_for(v, update) is Action.BLOCK]
     adds = any(action_for(verdict, update) is Action.ADD for verdict in judged.verdicts)
     wanted = update is not Update.NEW or adds
-    words = ["ttnn-perf", "baseline", "accept", *(result.record for result in measured), test]
-    command = f'{shlex.join([*words, "--update", "all", *options])} --reason "why"'
+    command = accept_command([result.record for result in measured], test, options)
     if blocked:
         why = "; ".join(map(sentence, blocked))
         return refused(why, _remedy(blocked, command)) if wanted else None
@@ -224,7 +222,7 @@ def _remedy(blocked: Sequence[Verdict], command: str) -> str:
 
 
 #: How the names of records and journals end; every other argument names tests.
-_RECORDS: Final = (".json", ".jsonl")
+_RECORDS: Final = (".json", ".jsonl", ".json.gz", ".jsonl.gz")
 _WORDS: Final = {
     Action.ADD: "recorded",
     Action.ACCEPT: "accepted",
@@ -237,7 +235,8 @@ _WORDS: Final = {
 class Acceptance:
     """What is asked for: the records, the tests in them (all if none is named), what of it, why.
 
-    ``options`` are those of this command that the next one needs too.
+    ``tests`` may be patterns and folders, ``ids`` are tests and nothing else. ``options`` are those
+    of this command that the next one needs too.
     """
 
     records: Sequence[Path]
@@ -245,6 +244,7 @@ class Acceptance:
     update: Update
     reason: str | None
     options: tuple[str, ...] = ()
+    ids: Sequence[str] = ()
 
     @classmethod
     def from_options(cls, options: argparse.Namespace) -> Acceptance:
@@ -268,7 +268,8 @@ class Acceptance:
             raise UsageError(message)
         tests = [argument for argument in arguments if not argument.endswith(_RECORDS)]
         records = list(dict.fromkeys(records))
-        return cls(records, tests, update, options.reason, repeated_options(options))
+        again = repeated_options(options)
+        return cls(records, tests, update, options.reason, again, tuple(options.ids))
 
 
 def run(options: argparse.Namespace) -> Result:
@@ -308,11 +309,13 @@ def _check_together(runs: dict[Path, Run]) -> None:
 def _check_whole(path: Path, run: Run, asked: Acceptance) -> None:
     if not run.tests:
         raise InputError(path, "the run has no tests: there is nothing to accept")
-    if not run.complete and not asked.tests:
+    if not run.complete and not (asked.tests or asked.ids):
         count = counted(len(run.tests), "test")
         message = f"{path}: the run was cut short after {count}, and may not have measured again"
-        name = next(iter(run.tests))
-        hint = f"accept those that you trust by name: ttnn-perf baseline accept {path} {name}"
+        command = command_line("ttnn-perf", "baseline", "accept", place_of(str(path)), "--")
+        hint = (
+            f"accept those that you trust by name: {command} {command_line(next(iter(run.tests)))}"
+        )
         raise UsageError(f"{message} what looked different; {hint}")
 
 
@@ -398,7 +401,7 @@ class _Accepting:
         tests = dict.fromkeys(test for run in self.runs.values() for test in run.tests)
         where = ", ".join(map(str, self.runs))
         found: dict[tuple[Hardware, str], list[Measured]] = {}
-        for test in select_tests(tests, self.asked.tests, where=where):
+        for test in select_tests(tests, self.asked.tests, self.asked.ids, where=where):
             for path, run in self.runs.items():
                 if test in run.tests:
                     hardware = run.tests[test].observation.hardware or run.hardware

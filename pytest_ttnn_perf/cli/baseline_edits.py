@@ -6,11 +6,11 @@ import difflib
 import re
 from dataclasses import asdict, replace
 from enum import Enum
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NoReturn
 
 from pytest_ttnn_perf._base.dataclass import dataclass
 from pytest_ttnn_perf._base.errors import TtnnPerfError, UsageError
-from pytest_ttnn_perf._base.text import counted
+from pytest_ttnn_perf._base.text import counted, inert
 from pytest_ttnn_perf.gate.ratios import centre_of
 from pytest_ttnn_perf.records.baseline import baseline_path, key_folder, ops_path, split_test_id
 from pytest_ttnn_perf.records.metric import Better
@@ -309,31 +309,47 @@ def show_then_write(
         if not refused and options.format == "table":  # the other shapes are one document
             for file in edits.files:
                 verb = "removed" if file.fate is FileFate.REMOVE else "wrote"
-                done += f"{verb} {file.path}\n"
+                done += inert(f"{verb} {file.path}") + "\n"
         return Result(done, failed=bool(refused), errors=errors)
 
     return Result(text, failed=failed, then=then)
 
 
 def select_tests(
-    tests: Collection[str], selectors: Sequence[str], *, where: str
+    tests: Collection[str], selectors: Sequence[str], ids: Sequence[str] = (), *, where: str
 ) -> tuple[str, ...]:
-    """Return the tests that any selector names, in their order; all without a selector.
+    """Return the tests that any selector names, and those of ``ids``, in their order.
+
+    All without a selector or an id. What looks like a pattern or a folder is none among ``ids``.
 
     Raises:
-        UsageError: a selector names none; with the nearest names there are.
+        UsageError: a selector or an id names none; with the nearest names there are.
     """
-    if not selectors:
+    if not selectors and not ids:
         return tuple(tests)
-    for selector in selectors:
-        if not any(matches(test, selector) for test in tests):
-            message = f"{selector} names no test in {where}"
-            close = near(selector, tests)
-            if close:
-                raise UsageError(f"{message}; near to it: {', '.join(close)}")
-            count = f"{len(tests)} tests" if tests else "none"
-            raise UsageError(f"{message}, which has {count}")
-    return tuple(test for test in tests if any(matches(test, name) for name in selectors))
+    named: set[str] = set()
+    for word in selectors:
+        found = [test for test in tests if word and matches(test, word)]
+        named.update(found or _unknown(word, tests, where))
+    for word in map(_as_typed, ids):
+        named.update([word] if word in tests else _unknown(word, tests, where))
+    return tuple(test for test in tests if test in named)
+
+
+def _as_typed(word: str) -> str:
+    """Return an argument as the text that it stands for: half a surrogate pair comes as bytes."""
+    try:
+        return word.encode("utf-8", "surrogateescape").decode("utf-8", "surrogatepass")
+    except UnicodeError:
+        return word
+
+
+def _unknown(word: str, tests: Collection[str], where: str) -> NoReturn:
+    message = f"{word or 'an empty word'} names no test in {where}"
+    close = near(word, tests)
+    if close:
+        raise UsageError(f"{message}; near to it: {', '.join(close)}")
+    raise UsageError(f"{message}, which has {f'{len(tests)} tests' if tests else 'none'}")
 
 
 def matches(test: str, selector: str) -> bool:

@@ -82,9 +82,10 @@ def run(options: argparse.Namespace) -> Result:
     """
     root = options.baselines or project_settings().baselines
     if options.log:
-        return Result(list_acceptances(root, options.tests).text(options.format))
-    if options.tests:
-        message = f"tests are named with --log: ttnn-perf baseline list --log {options.tests[0]}"
+        return Result(list_acceptances(root, options.tests, options.ids).text(options.format))
+    named = [*options.tests, *options.ids]
+    if named:
+        message = f"tests are named with --log: ttnn-perf baseline list --log {named[0]}"
         raise UsageError(message)
     found = [stored for file in BaselineStore(root).all_files() for stored in _stored_in(file)]
     tests = len({(stored.key, stored.test) for stored in found})
@@ -111,11 +112,11 @@ class _Version:
     committed: Committed | None
 
 
-def list_acceptances(root: Path, tests: Sequence[str]) -> Listing:
+def list_acceptances(root: Path, tests: Sequence[str], ids: Sequence[str] = ()) -> Listing:
     """List every accept of every test, newest first."""
     files = list(BaselineStore(root).all_files())
     names = dict.fromkeys(test for test, _ in stored_tests(files))
-    wanted = frozenset(select_tests(names, tests, where=str(root)))
+    wanted = frozenset(select_tests(names, tests, ids, where=str(root)))
     in_git = top_level(root.absolute()) is not None
     found: list[_Acceptance] = []
     for file in files:

@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-import shlex
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from pytest_ttnn_perf._base.dataclass import dataclass
 from pytest_ttnn_perf._base.errors import InputError, UsageError, WriteError
-from pytest_ttnn_perf._base.files import parse_json, read_text, write_text
+from pytest_ttnn_perf._base.files import no_file_at, parse_json, read_text, write_text
 from pytest_ttnn_perf._base.text import counted
 from pytest_ttnn_perf.baselines.changes import Merged, merge_files
-from pytest_ttnn_perf.baselines.store import strange
 from pytest_ttnn_perf.gate.ratios import centre_of
 from pytest_ttnn_perf.processes.git import posix, set_setting, setting, staged_version, top_level
 from pytest_ttnn_perf.records.baseline import decode_file, encode_text, ops_path
 from pytest_ttnn_perf.records.settings import Take
 from pytest_ttnn_perf.report.numbers import Listing, Result, format_value
+from pytest_ttnn_perf.report.sentences import command_line, place_of
 from pytest_ttnn_perf.run.settings import project_settings
 
 if TYPE_CHECKING:
@@ -53,6 +53,7 @@ def run_install(options: argparse.Namespace) -> Result:
         )
         raise UsageError(message)
     attributes = root / ".gitattributes"
+    _refuse_elsewhere(attributes, root)
     before = read_text(attributes) if attributes.exists() else ""
     present = set(before.splitlines())
     wanted = _attribute_lines(baselines.absolute(), root)
@@ -156,9 +157,12 @@ def conflict_listing(path: str, merged: Merged) -> Listing:
 
 
 def _commands(path: str) -> Iterator[str]:
-    command = shlex.join(["ttnn-perf", "baseline", "merge", "--path", path, "--take", "theirs"])
-    yield f"  take theirs with: {command} && {shlex.join(['git', 'add', path])}"
-    yield f"  keep ours with: {shlex.join(['git', 'add', path])}"
+    add = command_line("git", "add", place_of(path))
+    theirs = command_line(
+        "ttnn-perf", "baseline", "merge", "--path", place_of(path), "--take", "theirs"
+    )
+    yield f"  take theirs with: {theirs} && {add}"
+    yield f"  keep ours with: {add}"
 
 
 def _names(ours: Side | None, theirs: Side | None) -> list[str]:
@@ -266,7 +270,7 @@ def run_merge(options: argparse.Namespace) -> Result:
 
 def _given_versions(base: Path, ours: Path, theirs: Path) -> _Versions:
     # Of a file that both sides added, git's base is empty, or not there.
-    before = read_text(base) if base.exists() else ""
+    before = read_text(base) if os.path.lexists(base) else ""
     return _Versions(before, read_text(ours), read_text(theirs), (base, ours, theirs), ours)
 
 
@@ -277,6 +281,7 @@ def _staged_versions(file: Path) -> _Versions:
             f"git has no two versions of {file}: expected a file that a merge left in conflict"
         )
         raise UsageError(f"{message}; git status lists them")
+    _refuse_elsewhere(file, file.parent)
     return _Versions(base_text or "", ours_text, theirs_text, (file, file, file), file)
 
 
@@ -315,11 +320,16 @@ def _tables(merged: Merged, goal: Path) -> Iterator[tuple[Path, str]]:
         place = ops_path(f"{goal.name}::{conflict.test}").name
         table = goal.with_suffix(".ops") / place
         text = staged_version(table, 2 if conflict.taken is Take.OURS else 3)
-        found = strange(table, goal.parent) if text is not None else None
-        if found is not None:
-            raise InputError(table, f"expected a file in {goal.parent}, found {found}")
         if text is not None:
+            _refuse_elsewhere(table, goal.parent)
             yield table, text
+
+
+def _refuse_elsewhere(file: Path, folder: Path) -> None:
+    """Refuse to write through a link that leads out of a folder."""
+    found = no_file_at(file, within=folder)
+    if found is not None:
+        raise InputError(file, f"expected a file in {folder}, found {found}")
 
 
 def _side(test: TestBaseline | None) -> Side | None:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Final
 from pytest_ttnn_perf._base.dataclass import dataclass
 from pytest_ttnn_perf._base.errors import InputError, UsageError, WriteError
 from pytest_ttnn_perf._base.files import check_writable
-from pytest_ttnn_perf._base.text import counted
+from pytest_ttnn_perf._base.text import counted, inert
 from pytest_ttnn_perf.analysis.captures.tt_smi import board_facts, board_of, read_tt_smi
 from pytest_ttnn_perf.device.build import Question, ask_ttnn, preflight
 from pytest_ttnn_perf.device.chips import holder_of, lock_folder, take, visible_chips
@@ -222,7 +222,7 @@ def run(options: argparse.Namespace) -> Result:
     around = Surroundings(dict(os.environ), settings.lock_folder or lock_folder())
 
     def print_line(line: str) -> None:
-        sys.stderr.write(f"ttnn-perf: {line}\n")
+        sys.stderr.write(f"ttnn-perf: {inert(line)}\n")
         sys.stderr.flush()
 
     return doctor(settings, around, shape=options.format, print_line=print_line)

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Final
 
 from pytest_ttnn_perf import __version__
 from pytest_ttnn_perf._base.errors import TtnnPerfError, UsageError
+from pytest_ttnn_perf._base.text import inert_lines
 from pytest_ttnn_perf.cli.words import (
     add_artifacts,
     add_baselines,
@@ -76,7 +77,7 @@ def _print(result: Result) -> Result:
         # The reader, say `head`, has seen enough. Python would complain once more at exit.
         sys.stderr.close()
     if result.errors and not sys.stderr.closed:
-        sys.stderr.write(result.errors)
+        sys.stderr.write(inert_lines(result.errors))
     if result.then is None:
         return result
     after = _print(result.then())
@@ -84,18 +85,23 @@ def _print(result: Result) -> Result:
 
 
 def _complain(error: TtnnPerfError, code: ExitCode) -> int:
-    sys.stderr.write(f"ttnn-perf: {error}\n")
+    sys.stderr.write(inert_lines(f"ttnn-perf: {error}\n"))
     return code
 
 
 def parse(arguments: Sequence[str]) -> argparse.Namespace:
     """Return what a command line says; ``run`` names the module and function of its command.
 
-    What a command does not know is in ``rest`` for those that pass it on to pytest.
+    What a command does not know is in ``rest`` for those that pass it on to pytest. What stands
+    behind two dashes is in ``ids`` for those that take ids of tests, which may look like anything.
     """
     parser = command_parser(arguments[0] if arguments else None)
+    ids: list[str] = []
+    if tuple(arguments[:2]) in _TAKE_IDS and "--" in arguments:
+        end = list(arguments).index("--")
+        arguments, ids = arguments[:end], list(arguments[end + 1 :])
     options, rest = parser.parse_known_args(arguments)
-    options.rest = rest
+    options.rest, options.ids = rest, ids
     if rest and not getattr(options, "passes_on", False):
         parser.error(f"unrecognized arguments: {' '.join(rest)}")
     return options
@@ -329,10 +335,11 @@ def _accept(actions: Commands) -> None:
 
     accept = actions.add_parser(
         "accept",
-        usage="ttnn-perf baseline accept RUN.json [RUN.json ...] [TEST ...] [options]",
+        usage="ttnn-perf baseline accept RUN.json [RUN.json ...] [TEST ...] [options] [-- ID ...]",
         help="take the results of recorded runs into the baselines",
         description="Take the results of recorded runs, say of a CI job, into the baselines. "
-        "Several records of one commit give several sessions.",
+        "Several records of one commit give several sessions. What stands behind -- is the id of "
+        "one test, and neither a pattern nor a folder.",
     )
     accept.add_argument("words", metavar="RUN.json", nargs="+", help="run records, then tests")
     accept.add_argument(
@@ -416,6 +423,8 @@ def _doctor(parser: argparse.ArgumentParser) -> None:
     parser.set_defaults(run="doctor:run")
 
 
+#: Commands that may be given tests.
+_TAKE_IDS: Final = {("baseline", "accept"), ("baseline", "list")}
 _COMMANDS: Final = {
     "gate": ("judge a run record against baselines; exit 1 when it fails", _gate),
     "merge": ("judge the records of several shards and systems as one", _merge),

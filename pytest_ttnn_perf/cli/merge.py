@@ -11,8 +11,8 @@ from pytest_ttnn_perf._base.errors import UsageError
 from pytest_ttnn_perf._base.text import counted
 from pytest_ttnn_perf.analysis.captures.detect import read_run
 from pytest_ttnn_perf.cli.gate import gate_of
-from pytest_ttnn_perf.report.markdown import COMMENT_BYTES, code
-from pytest_ttnn_perf.report.numbers import Listing, Result
+from pytest_ttnn_perf.report.markdown import COMMENT_BYTES, code, prose
+from pytest_ttnn_perf.report.numbers import Listing, Result, json_text
 
 if TYPE_CHECKING:
     import argparse
@@ -91,7 +91,7 @@ def run(options: argparse.Namespace) -> Result:
         from pytest_ttnn_perf.report.ci import gitlab_text
 
         texts = [gitlab_text(gate.ci_report(gated, store)) for _, gated in judged]
-        text = json.dumps([issue for text in texts for issue in json.loads(text)], indent=2) + "\n"
+        text = json_text([issue for text in texts for issue in json.loads(text)])
     else:
         text = _listing(judged, failed=failed, shifted=shifted, lacking=lacking).text(shape)
     return Result(text, failed=failed, shifted=shifted)
@@ -150,7 +150,7 @@ def _markdown(
     """Return the reports of all, in as much room as a comment has for one."""
     from pytest_ttnn_perf.report.markdown import markdown_text
 
-    texts = [f"**{_closing(judged)}**\n", *([f"{lacking}\n"] if lacking else [])]
+    texts = [f"**{prose(_closing(judged))}**\n", *([f"{lacking}\n"] if lacking else [])]
     for part, gated in judged:
         report = markdown_text(
             gate.ci_report(gated, store), most_bytes=COMMENT_BYTES // len(judged)

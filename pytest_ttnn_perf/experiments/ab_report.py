@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from collections import Counter
 from dataclasses import field
 from pathlib import PurePath
@@ -22,7 +21,7 @@ from pytest_ttnn_perf.report.numbers import (
     format_fraction,
     format_value,
 )
-from pytest_ttnn_perf.report.sentences import change_in_words
+from pytest_ttnn_perf.report.sentences import change_in_words, command_line
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -131,18 +130,18 @@ def stray_text(stray: StrayCode, *, side: str, command: Sequence[str]) -> str:
     more = f" and {others}" if stray.count > 1 else ""
     whose = "that is installed" if stray.installed else f"of the {WORKING_TREE}"
     of = f"the {side}" if side == WORKING_TREE else side
-    again = shlex.join(command)
+    again = command_line(*command)
     points = "what is installed comes first"
     if not stray.installed:
         points = "an editable install, or a path, points there"
     lines = [
         f"tests of {of} ran code {whose}: {stray.name} from {stray.file}{more}",
         f"  so it would be compared with itself: {points}",
-        f"  let each side find its own first: PYTHONPATH={shlex.quote(stray.folder)} {again}",
+        f"  let each side find its own first: PYTHONPATH={command_line(stray.folder)} {again}",
     ]
     if not stray.installed:
         shared = str(PurePath(stray.file).parent)
-        lines.append(f"  or, if both are to use the same: {again} --same {shlex.quote(shared)}")
+        lines.append(f"  or, if both are to use the same: {again} --same {command_line(shared)}")
     return "\n".join(lines)
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shlex
 from enum import Enum
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -15,6 +14,7 @@ from pytest_ttnn_perf.experiments.calibrate import duration
 from pytest_ttnn_perf.records.settings import MAX_ROUNDS
 from pytest_ttnn_perf.records.verdict import Outcome
 from pytest_ttnn_perf.report.numbers import Column, Columns, Listing, format_change
+from pytest_ttnn_perf.report.sentences import command_line
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -120,7 +120,7 @@ def _read(change: float | None, followed: Followed | None) -> str:
 
 def resume_command(good: Commit, bad: Commit, asked: Bisect) -> str:
     """Return the command that goes on with a search."""
-    return shlex.join(("ttnn-perf", "bisect", good.short, bad.short, *_words(asked)))
+    return command_line("ttnn-perf", "bisect", good.short, bad.short, *_words(asked))
 
 
 def _words(asked: Bisect) -> Iterator[str]:
@@ -265,7 +265,7 @@ def _conclusion(found: Found, asked: Bisect, file: Path) -> Iterator[str]:
     yield from _effects(found)
     if found.end is End.FOUND and len(found.first_slow.parents) > 1:
         one, two = (parent[:12] for parent in found.first_slow.parents[:2])
-        words = shlex.join((two, *_words(asked)))
+        words = command_line(two, *_words(asked))
         branch = f"ttnn-perf bisect $(git merge-base {one} {two}) {words}"
         yield f"  it is a merge; to look into its branch: {branch}"
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from enum import Enum
 from math import ceil, expm1, log1p, log2
 from typing import TYPE_CHECKING, Final
@@ -135,7 +136,7 @@ def read_state(file: Path) -> State:
     Raises:
         InputError: the file cannot be read, or is none of ours.
     """
-    return read_json(file, _state) if file.exists() else State()
+    return read_json(file, _state) if os.path.lexists(file) else State()
 
 
 def _state(document: object) -> State:

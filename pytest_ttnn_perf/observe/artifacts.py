@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from pytest_ttnn_perf._base.errors import InputError, TtnnPerfError, UsageError
-from pytest_ttnn_perf._base.files import reading
+from pytest_ttnn_perf._base.files import open_file, reading
 from pytest_ttnn_perf.analysis.captures.detect import (
     OP_TABLES,
     ArtifactKind,
@@ -104,7 +104,7 @@ def _is_older(file: Path, moment_s: float) -> bool:
 def named_by_content(artifact: Artifact, file: Path) -> Artifact:
     """Return what a file tells, named by its content: it says the same however often it is read."""
     digest = blake2b(digest_size=6)
-    with reading(file), file.open("rb") as stream:
+    with reading(file), open_file(file) as stream:
         while part := stream.read(2**20):
             digest.update(part)
     name = f"{CAPTURE}{digest.hexdigest()}"

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Final
 import pytest
 
 from pytest_ttnn_perf._base.errors import TtnnPerfError
+from pytest_ttnn_perf._base.text import inert
 from pytest_ttnn_perf.device.chips import Touched
 from pytest_ttnn_perf.plugin.activation import distribution_of
 from pytest_ttnn_perf.plugin.hook_calls import report_run
@@ -232,15 +233,15 @@ class RunSummary:
         if not judged:
             text = "no test was gated: "
             text += self.gate.device.stopped or "those that ran are not marked, or were skipped"
-            terminalreporter.write_line(text, yellow=True)
+            terminalreporter.write_line(inert(text), yellow=True)
         for line in result.summary():
             terminalreporter.write_line(line.text, red=line.bad, green=line.good)
         for error in result.errors:
-            terminalreporter.write_line(f"not written: {error}", red=True)
+            terminalreporter.write_line(inert(f"not written: {error}"), red=True)
         if not judged:
             return
         for text in result.closing():
-            terminalreporter.write_line(text)
+            terminalreporter.write_line(inert(text))
         # Here every line stands by itself, whatever tests printed; -q, -s and -n change nothing.
         annotated = config.pluginmanager.has_plugin(_ANNOTATES_FAILURES)
         for text in result.annotations(failures=not annotated):

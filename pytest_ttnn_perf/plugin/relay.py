@@ -17,7 +17,7 @@ from _pytest.reports import CollectErrorRepr
 
 from pytest_ttnn_perf._base.dataclass import dataclass
 from pytest_ttnn_perf._base.errors import DecodeError, TtnnPerfError
-from pytest_ttnn_perf._base.text import visible_lines
+from pytest_ttnn_perf._base.text import inert_lines
 from pytest_ttnn_perf.plugin.reports import FAILED, SHOWN, fail_report, place_of
 from pytest_ttnn_perf.records.messages import (
     Broke,
@@ -122,7 +122,7 @@ class Emitter:
             writer = self.session.config.get_terminal_writer()
             if writer.width_of_current_line:  # letters that no file name stands before
                 writer.line()
-            reporter.write_line(visible_lines(text))
+            reporter.write_line(inert_lines(text))
 
     def name_file_of(self, test: str) -> None:
         """Start a line with the test's file, where results are single letters."""

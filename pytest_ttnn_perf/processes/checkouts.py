@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final, TextIO
 
 from pytest_ttnn_perf._base.errors import InputError, UsageError, WriteError
+from pytest_ttnn_perf._base.files import open_file, read_text
 from pytest_ttnn_perf.processes.channel import signals_ignored
 from pytest_ttnn_perf.processes.git import Git, GitError
 
@@ -76,11 +77,14 @@ def _remove_leftover(folder: Path, root: Path) -> bool:
     if not folder.exists():  # the system has cleared it away, and git does not know
         return _forget(folder, [root])
     try:
-        with (folder / _MARKER).open(encoding="utf-8") as marker:
+        # The temporary folder is everybody's: what others left there names what they like.
+        if folder.lstat().st_uid != os.geteuid():
+            return False
+        with open_file(folder / _MARKER) as marker:
             fcntl.flock(marker, fcntl.LOCK_EX | fcntl.LOCK_NB)  # not while its owner lives
             with signals_ignored():
                 _remove(folder)
-    except OSError:  # no marker, so it is not ours; locked; or another user's
+    except (OSError, InputError):  # no marker, so it is not ours; or locked
         return False
     return True
 
@@ -124,16 +128,17 @@ def _check_out(marker: TextIO, root: Path, tree: Path, commit: str) -> None:
             mode, _, rest = entry.partition(" ")
             if mode == _SUBMODULE:
                 identity, path = rest.split(" ", 1)[1].split("\t", 1)
-                # One that is not checked out here is not missed there.
-                if (repository / path / ".git").exists():
-                    waiting.append((repository / path, place / path, identity))
+                own = repository / path
+                # One that is not checked out here is not missed there. A link leads to another's.
+                if (own / ".git").exists() and os.path.realpath(own) == str(own):
+                    waiting.append((own, place / path, identity))
 
 
 def _remove(folder: Path) -> None:
     """Remove a folder of ours, and what git remembers of the worktrees in it."""
     repositories: list[Path] = []
-    with contextlib.suppress(OSError, ValueError, KeyError, TypeError):
-        marker = json.loads((folder / _MARKER).read_text(encoding="utf-8"))
+    with contextlib.suppress(InputError, ValueError, KeyError, TypeError):
+        marker = json.loads(read_text(folder / _MARKER))
         repositories = [Path(repository) for repository in marker["repositories"]]
     # The marker last: a process that is killed in the middle of this leaves a leftover.
     for entry in folder.iterdir():

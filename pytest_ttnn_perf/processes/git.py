@@ -16,11 +16,12 @@ from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from pytest_ttnn_perf._base.dataclass import dataclass
-from pytest_ttnn_perf._base.errors import UsageError
+from pytest_ttnn_perf._base.errors import InputError, UsageError
+from pytest_ttnn_perf._base.files import LARGEST_TEXT_BYTES
 from pytest_ttnn_perf._base.text import visible
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
 
 class Commit(NamedTuple):
@@ -208,8 +209,18 @@ def state(folder: Path) -> tuple[str | None, bool | None]:
 
 
 def staged_version(file: Path, stage: int) -> str | None:
-    """Return one side of a file that is in conflict: 1 the base, 2 ours, 3 theirs."""
+    """Return one side of a file that is in conflict: 1 the base, 2 ours, 3 theirs.
+
+    Raises:
+        InputError: it is larger than any baseline.
+    """
     top, name = _locate(file)
+    size = _bytes(top, "cat-file", "-s", f":{stage}:{name}")
+    if size is None:
+        return None
+    if int(size) > LARGEST_TEXT_BYTES:
+        expected = f"expected at most {LARGEST_TEXT_BYTES} bytes"
+        raise InputError(file, f"{expected} on each side of the conflict, found {int(size)}")
     answer = _bytes(top, "cat-file", "blob", f":{stage}:{name}")
     return None if answer is None else answer.decode("utf-8", "replace")
 
@@ -229,33 +240,82 @@ def history(file: Path) -> list[Committed]:
     """Return the commits that changed a file, newest first, under whatever name it had."""
     top, name = _locate(file)
     words = ("log", "--no-show-signature", "--no-ext-diff", "--no-textconv", "--follow")
-    answer = _bytes(top, *words, f"--format=%x01{_FIELDS}", "--name-only", "-z", "--", name)
-    found = []
-    for entry in (answer or b"").decode("utf-8", "surrogateescape").split("\x01")[1:]:
-        commit, author, date, *names = entry.split(_BETWEEN)
-        path = next((name.strip("\n") for name in names if name.strip("\n")), "")
-        if path:
-            found.append(Committed(commit, author, date, path))
-    return found
+    answer = _bytes(top, *words, f"--format=%x00{_FIELDS}", "--name-only", "-z", "--", name)
+    return list(_entries((answer or b"").decode("utf-8", "surrogateescape").split(_BETWEEN)))
 
 
-def contents(file: Path, versions: Sequence[Committed]) -> list[str | None]:
-    """Return a file as it was after each of some commits; None where it was not there."""
-    top, _ = _locate(file)
-    wanted = "".join(f"{version.commit}:{version.path}\n" for version in versions)
-    answer = _bytes(top, "cat-file", "--batch", given=os.fsencode(wanted)) or b""
-    found: list[str | None] = []
+def _entries(parts: Sequence[str]) -> Iterator[Committed]:
+    """Yield what a log tells: an empty part, three fields, and the names of files for each commit.
+
+    Counted, as an author's name may hold anything but what stands between the parts.
+    """
     position = 0
-    for _ in versions:
-        end = answer.find(b"\n", position)
-        words = answer[position:end].split()
-        position = end + 1
-        if end < 0 or len(words) < 3 or words[-2] != b"blob":
-            found.append(None)
+    while position + 3 < len(parts):
+        commit, author, date = parts[position + 1 : position + 4]
+        position += 4
+        begin = position
+        while position < len(parts) and parts[position]:
+            position += 1
+        if position > begin:
+            yield Committed(commit, author, date, parts[begin].removeprefix("\n"))
+
+
+class _Blob(NamedTuple):
+    """What git keeps of a file, by its name there."""
+
+    id: str
+    size_bytes: int
+
+
+def contents(file: Path, versions: Sequence[Committed]) -> Iterator[str | None]:
+    """Yield a file as it was after each of some commits; None where it was not there, or is huge.
+
+    What is huge may pack small, so that nobody notices it in a clone.
+    """
+    top, _ = _locate(file)
+    # What is asked for is told apart by its lines.
+    askable = [version for version in versions if "\n" not in version.path]
+    wanted = "".join(f"{version.commit}:{version.path}\n" for version in askable)
+    answer = _bytes(top, "cat-file", "--batch-check", given=os.fsencode(wanted)) or b""
+    described = map(_described_blob, answer.splitlines())
+    blobs = dict(zip(askable, described, strict=False))
+    waiting = [blob for blob in map(blobs.get, versions) if blob is not None]
+    known: dict[str, bytes] = {}
+    for version in versions:
+        blob = blobs.get(version)
+        if blob is None:
+            yield None
             continue
-        size = int(words[-1])
-        found.append(answer[position : position + size].decode("utf-8", "replace"))
-        position += size + 1
+        if blob.id not in known:
+            known = _next_texts(top, waiting[waiting.index(blob) :])
+        yield known[blob.id].decode("utf-8", "replace") if blob.id in known else None
+
+
+def _described_blob(line: bytes) -> _Blob | None:
+    words = line.split()
+    if len(words) != 3 or words[1] != b"blob" or int(words[2]) > LARGEST_TEXT_BYTES:
+        return None
+    return _Blob(words[0].decode("ascii"), int(words[2]))
+
+
+def _next_texts(top: Path | None, blobs: Sequence[_Blob]) -> dict[str, bytes]:
+    """Read the first of some blobs by one process: as many as may be in memory at once."""
+    total_bytes = 0
+    taken: list[_Blob] = []
+    for blob in blobs:
+        total_bytes += blob.size_bytes
+        if taken and total_bytes > LARGEST_TEXT_BYTES:
+            break
+        taken.append(blob)
+    wanted = "".join(f"{blob.id}\n" for blob in taken).encode()
+    answer = _bytes(top, "cat-file", "--batch", given=wanted) or b""
+    found, position = {}, 0
+    for blob in taken:
+        begin = answer.find(b"\n", position) + 1
+        if begin:
+            position = begin + blob.size_bytes
+            found[blob.id] = answer[begin:position]
+            position += 1
     return found
 
 

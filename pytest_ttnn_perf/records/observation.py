@@ -8,6 +8,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Annotated, Final
 
 from pytest_ttnn_perf._base.dataclass import dataclass
+from pytest_ttnn_perf._base.errors import DecodeError
 from pytest_ttnn_perf.records.finding import Finding, RuleOutcome, Unanswered
 from pytest_ttnn_perf.records.hardware import (
     Configuration,
@@ -258,6 +259,9 @@ def decode_run(document: object) -> Run:
     value = Value(document)
     decode_format(value, current=RUN_FORMAT, what="a run record")
     run = decode(Run, document)
+    for name in run.tests:
+        if "\0" in name:  # no command line can hold it: nobody could accept that test and no other
+            raise DecodeError(("tests", name), "an id without null characters", repr(name)[:80])
     if run.hardware is None:
         for name, item in value.field("tests").items():
             if run.tests[name].observation.hardware is None:

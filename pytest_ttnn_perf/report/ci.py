@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import json
 from enum import Enum
 from typing import TYPE_CHECKING, Final, NamedTuple
 
@@ -16,6 +15,7 @@ from pytest_ttnn_perf.records.observation import Location
 from pytest_ttnn_perf.records.settings import Missing
 from pytest_ttnn_perf.records.verdict import QUIET, WITHOUT_BASELINE, Outcome, Reason
 from pytest_ttnn_perf.report.checklist import title
+from pytest_ttnn_perf.report.numbers import json_text
 from pytest_ttnn_perf.report.sentences import remedy, sentence
 from pytest_ttnn_perf.report.under_way import shift_line
 
@@ -238,7 +238,7 @@ _LONGEST_ID: Final = 200
 def gitlab_text(report: CiReport) -> str:
     """Return the code quality report: what got worse or has no result, and all findings."""
     issues = [issue for judged in report.tests for issue in _issues(report, judged)]
-    return json.dumps(issues, indent=2) + "\n"
+    return json_text(issues)
 
 
 def _issues(report: CiReport, judged: JudgedTest) -> Iterator[dict[str, object]]:

@@ -9,7 +9,7 @@ import re
 from html import escape
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from pytest_ttnn_perf._base.text import counted, shortened, visible
+from pytest_ttnn_perf._base.text import counted, inert, shortened
 from pytest_ttnn_perf.records.verdict import WITHOUT_BASELINE
 from pytest_ttnn_perf.report.checklist import (
     PROGRESS_TITLES,
@@ -49,7 +49,7 @@ def prose(text: str) -> str:
     >>> prose("<b>|*a* wall_time")
     '&lt;b&gt;&#124;\\*a\\* wall_time'
     """
-    marked = _MARKS.sub(lambda found: "\\" + found[0], visible(text))
+    marked = _MARKS.sub(lambda found: "\\" + found[0], inert(text))
     safe = escape(marked, quote=False)
     return _REFERENCE.sub(r"\1<!-- -->", safe).replace("|", "&#124;")
 
@@ -62,7 +62,7 @@ def code(text: str, *, most: int = _LONGEST_ID) -> str:
     >>> code("test_model[8]"), code("a|b")
     ('`test_model[8]`', '<code>a&#124;b</code>')
     """
-    shown = shortened(visible(text), most)
+    shown = shortened(inert(text), most)
     if not shown.strip() or shown == "-":
         return "-"
     if "`" not in shown and "|" not in shown:
@@ -76,7 +76,7 @@ def spans(text: str) -> str:
     >>> spans("Call `check_pcc(a, b)` *once*.")
     'Call `check_pcc(a, b)` \\*once\\*.'
     """
-    parts = visible(text).split("`")
+    parts = inert(text).split("`")
     if len(parts) % 2 == 0:  # one of them has no partner
         return prose(text)
     longest = max(map(len, parts))
@@ -87,7 +87,7 @@ def spans(text: str) -> str:
 
 def _summary(text: str) -> str:
     """Return the line that stands for what is folded away."""
-    return f"<details><summary>{escape(visible(text))}</summary>\n\n"
+    return f"<details><summary>{escape(inert(text))}</summary>\n\n"
 
 
 #: Ends what is folded away.
@@ -115,7 +115,7 @@ def _fence(commands: Sequence[str]) -> tuple[str, str]:
 def _code_block(commands: Sequence[str]) -> str:
     """Return commands in a block that can be copied."""
     opening, closing = _fence(commands)
-    return opening + "".join(f"{visible(command)}\n" for command in commands) + closing
+    return opening + "".join(f"{inert(command)}\n" for command in commands) + closing
 
 
 #: What a comment on a pull request may have, and what a step's summary may have.
@@ -346,7 +346,7 @@ def _block(report: CiReport, judged: JudgedTest, found: Sequence[Verdict]) -> st
 
 
 def _commands(head: str, commands: Iterable[str]) -> Iterator[Section]:
-    unique = list(dict.fromkeys(map(visible, commands)))
+    unique = list(dict.fromkeys(map(inert, commands)))
     if unique:
         opening, closing = _fence(unique)
         lines = tuple(f"{command}\n" for command in unique)

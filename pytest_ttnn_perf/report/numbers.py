@@ -8,7 +8,15 @@ import json
 from typing import TYPE_CHECKING, Final, Generic, NamedTuple, TypeVar
 
 from pytest_ttnn_perf._base.dataclass import dataclass
-from pytest_ttnn_perf._base.text import BYTE_UNITS, NANOSECONDS_IN, digits, percent, scaled
+from pytest_ttnn_perf._base.text import (
+    BYTE_UNITS,
+    NANOSECONDS_IN,
+    digits,
+    inert,
+    percent,
+    scaled,
+    visible,
+)
 from pytest_ttnn_perf.records.metric import Better, Kind, Metric
 
 if TYPE_CHECKING:
@@ -92,8 +100,12 @@ def _with_unit(text: str, unit: str) -> str:
 def table_lines(
     headings: Sequence[str], rows: Sequence[Sequence[str]], *, right: frozenset[int] = frozenset()
 ) -> list[str]:
-    """Lay rows out under their headings; the columns in ``right`` are aligned to the right."""
+    """Lay rows out under their headings; the columns in ``right`` are aligned to the right.
+
+    A row is one line, whatever is in its cells.
+    """
     if not rows or not all(_is_plain(cell) for row in (headings, *rows) for cell in row):
+        rows = [[visible(cell) for cell in row] for row in rows]
         return _wide_table_lines(headings, rows, right=right)
     columns = [[cell.strip() for cell in column] for column in zip(*rows, strict=True)]
     widths = [
@@ -195,14 +207,32 @@ class Listing:
     def text(self, shape: str) -> str:
         """Return the result as ``table``, ``json`` or ``csv``."""
         if shape == "json":
-            return json.dumps(self.document, indent=2) + "\n"
+            return json_text(self.document)
         if shape == "csv":
             text = io.StringIO()
             writer = csv.writer(text, lineterminator="\n")
             writer.writerow(self.headings)
-            writer.writerows(self.rows)
+            writer.writerows(map(_csv_cell, row) for row in self.rows)
             return text.getvalue()
-        return "".join(f"{line}\n" for line in self.lines)
+        return "".join(f"{inert(line)}\n" for line in self.lines)
+
+
+def json_text(document: object) -> str:
+    """Return a document as it is printed: CI systems find no commands in it."""
+    # Two of these stand in strings only, where one may be spelt.
+    return json.dumps(document, indent=2).replace("##", r"#\u0023") + "\n"
+
+
+#: With which of these, also as wide as they are in Japanese, a cell is a formula to a spreadsheet.
+_FORMULA_BEGINS: Final = tuple("=+-@＝＋－＠")
+
+
+def _csv_cell(value: object) -> object:
+    """Return a cell: numbers as such, and text that is only text, also to a spreadsheet."""
+    if value is None or isinstance(value, (int, float)):
+        return value
+    text = inert(str(value))
+    return f"'{text}" if text.startswith(_FORMULA_BEGINS) else text
 
 
 class Line(NamedTuple):

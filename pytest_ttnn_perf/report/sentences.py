@@ -7,13 +7,13 @@ import shlex
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from pytest_ttnn_perf._base.dataclass import dataclass
-from pytest_ttnn_perf._base.text import counted
+from pytest_ttnn_perf._base.text import counted, inert
 from pytest_ttnn_perf.records.metric import OF_DEVICE, Better, Kind
 from pytest_ttnn_perf.records.verdict import Outcome, Reason
 from pytest_ttnn_perf.report.numbers import format_change, format_fraction, format_value
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
 
     from pytest_ttnn_perf.records.observation import Observation
     from pytest_ttnn_perf.records.verdict import Verdict
@@ -236,12 +236,52 @@ _AUTO_PROFILE: Final = (
 )
 
 
+def command_line(*words: str) -> str:
+    r"""Return a command as a shell is to read it, in which everything can be seen.
+
+    What cannot be printed is spelt as bash and zsh read it.
+
+    >>> command_line("pytest", "test_a.py::test_x[a b]", "two\nlines")
+    "pytest 'test_a.py::test_x[a b]' $'two\\nlines'"
+    """
+    return " ".join(shlex.quote(word) if inert(word) == word else _spelt(word) for word in words)
+
+
+def _spelt(word: str) -> str:
+    raw = word.encode("utf-8", "surrogatepass").decode("latin-1")
+    letters = (c if c.isascii() and c.isprintable() and c not in "\\'#" else _byte(c) for c in raw)
+    return f"$'{''.join(letters)}'"
+
+
+def _byte(character: str) -> str:
+    # All three digits: the next letter may be one.
+    return r"\n" if character == "\n" else f"\\{ord(character):03o}"
+
+
+def place_of(path: str) -> str:
+    """Return a path or a test's id as a word that no program takes for an option."""
+    return f"./{path}" if path.startswith("-") else path
+
+
 class Updating(NamedTuple):
     """Commands that keep a gain, record what has no baseline, and accept whatever it is."""
 
     keep: str
     record: str
     accept: str
+
+
+def accept_command(
+    records: Sequence[str], test: str | None, options: Sequence[str] = (), *, update: str = "all"
+) -> str:
+    """Return the command that takes one test of recorded runs into the baselines, or all.
+
+    Behind the two dashes a word is the id of one test, whatever it looks like.
+    """
+    words = ("ttnn-perf", "baseline", "accept", *map(place_of, records), *options)
+    reason = ' --reason "why"' if update == "all" else ""
+    only = f" -- {command_line(test)}" if test is not None else ""
+    return f"{command_line(*words)} --update {update}{reason}{only}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -261,13 +301,12 @@ class Rerun:
     def updates(self, test: str) -> Updating:
         """Return the commands that take a test's result into the baselines."""
         if self.records:
-            argv = ["ttnn-perf", "baseline", "accept", *self.records, test]
-            accept = shlex.join([*argv, *self.baselines_option]) + " --update"
             # A gain that one process measured is kept by a decision only.
-            whatever = f'{accept} all --reason "why"'
-            return Updating(whatever, f"{accept} new", whatever)
-        argv = ["pytest", posixpath.join(self.folder, test), *self.options]
-        run = f"{shlex.join(argv)} --ttnn-perf-update"
+            whatever = accept_command(self.records, test, self.baselines_option)
+            new = accept_command(self.records, test, self.baselines_option, update="new")
+            return Updating(whatever, new, whatever)
+        place = place_of(posixpath.join(self.folder, test))
+        run = f"{command_line('pytest', place, *self.options)} --ttnn-perf-update"
         return Updating(run, f"{run}=new", f'{run}=all --ttnn-perf-reason "why"')
 
     @property
@@ -279,20 +318,20 @@ class Rerun:
 
     def full_profile(self, observation: Observation) -> str | None:
         """Return the command that profiles a test in all detail; None if it ran on no device."""
-        path = posixpath.join(self.folder, observation.test)
+        path = place_of(posixpath.join(self.folder, observation.test))
         if observation.has_kernels:  # not with a perf dump beside it, which changes what is timed
-            return f"{_AUTO_PROFILE} {shlex.join(['pytest', '-s', path])}"
+            return f"{_AUTO_PROFILE} {command_line('pytest', '-s', path)}"
         if observation.hardware is not None and observation.hardware.simulated:
             return None  # there is nothing to profile
         if any(observed.metric.source in OF_DEVICE for observed in observation.metrics.values()):
-            return shlex.join(["python", "-m", "tracy", "-r", "-p", "-v", "-m", "pytest", path])
+            words = ("python", "-m", "tracy", "-r", "-p", "-v", "-m", "pytest")
+            return command_line(*words, path)
         return None
 
     def accept_all(self) -> str:
         """Return the command that accepts the results of all tests."""
         if self.records:
-            argv = ["ttnn-perf", "baseline", "accept", *self.records, *self.baselines_option]
-            return f'{shlex.join(argv)} --update all --reason "why"'
+            return accept_command(self.records, None, self.baselines_option)
         selection = self.selection or ((self.folder,) if self.folder else ())
-        argv = ["pytest", *selection, *self.options]
-        return f'{shlex.join(argv)} --ttnn-perf-update=all --ttnn-perf-reason "why"'
+        run = command_line("pytest", *map(place_of, selection), *self.options)
+        return f'{run} --ttnn-perf-update=all --ttnn-perf-reason "why"'

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import os
-import shlex
 import sys
 from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from pytest_ttnn_perf._base.dataclass import dataclass
-from pytest_ttnn_perf._base.text import counted, shortened, visible, visible_lines
+from pytest_ttnn_perf._base.text import counted, inert, inert_lines, shortened, visible
 from pytest_ttnn_perf.records.metric import Source
 from pytest_ttnn_perf.records.settings import Missing, Update
 from pytest_ttnn_perf.records.verdict import HEALTHY, QUIET, BaselineHealth, Outcome, Reason
@@ -29,7 +28,7 @@ from pytest_ttnn_perf.report.numbers import (
     format_fraction,
     format_value,
 )
-from pytest_ttnn_perf.report.sentences import Rerun, remedy, sentence
+from pytest_ttnn_perf.report.sentences import Rerun, command_line, place_of, remedy, sentence
 from pytest_ttnn_perf.report.under_way import drift_line, shift_advice, shift_line
 
 if TYPE_CHECKING:
@@ -116,8 +115,8 @@ def orphan_lines(found: Orphaned | None) -> Iterator[Line]:
         elif orphan.taken:
             yield Line(f"  {orphan.test} looks like {orphan.looks_like}, which has a baseline now")
     if found.record is not None:
-        argv = ["ttnn-perf", "baseline", "prune", found.record, *found.options]
-        yield Line(f"  remove those that are gone with: {shlex.join(argv)}")
+        argv = ("ttnn-perf", "baseline", "prune", place_of(found.record), *found.options)
+        yield Line(f"  remove those that are gone with: {command_line(*argv)}")
 
 
 def renaming_texts(found: Orphaned) -> Iterator[str]:
@@ -125,10 +124,11 @@ def renaming_texts(found: Orphaned) -> Iterator[str]:
     for renaming in found.renamings:
         is_place = renaming.orphans[0].test != renaming.before
         tests = f" ({counted(len(renaming.orphans), 'baseline')})" if is_place else ""
-        argv = ["ttnn-perf", "baseline", "rename", renaming.before, renaming.after, *found.options]
-        yield (
-            f"looks like {renaming.before} renamed to {renaming.after}{tests}: {shlex.join(argv)}"
-        )
+        words: tuple[str, ...] = (renaming.before, renaming.after, *found.options)
+        if any(word.startswith("-") for word in words[:2]):
+            words = (*found.options, "--", renaming.before, renaming.after)
+        command = command_line("ttnn-perf", "baseline", "rename", *words)
+        yield f"looks like {renaming.before} renamed to {renaming.after}{tests}: {command}"
 
 
 #: A longer one is cut in the middle, in the table only: it would push all else out of sight.
@@ -155,9 +155,9 @@ def summary_lines(
     tests: Sequence[JudgedTest], *, summary_options: SummaryOptions
 ) -> Iterator[Line]:
     """Lay out a judged run: a table, a sentence and a remedy for what needs one, a count."""
-    # Ids and names are of others: none of them moves the cursor or changes a colour.
+    # Ids and names are of others: none of them moves the cursor, or is a command to CI.
     return (
-        line._replace(text=visible(line.text))
+        line._replace(text=inert(line.text))
         for line in _summary(tests, summary_options=summary_options)
     )
 
@@ -213,7 +213,7 @@ def failure_text(
         lines += [f"{verdict.outcome.value}: {sentence(verdict)}" for verdict in group.verdicts]
         lines += by_op.beside(group)
         lines += [f"  {group.remedy}"] if group.remedy else []
-    return "\n".join(map(visible_lines, [*lines, *_full_profile(judged, rerun)]))
+    return "\n".join(map(inert_lines, [*lines, *_full_profile(judged, rerun)]))
 
 
 def count_line(tests: Sequence[JudgedTest], *, failed: int) -> str:
@@ -389,6 +389,7 @@ class Ticker:
 
     def show(self, line: str, milestone: bool) -> None:  # noqa: FBT001 (called by position)
         """Show how far it is."""
+        line = inert(line)
         if sys.stderr.isatty():
             sys.stderr.write(f"\r{line:<{self.width}}")
             self.width = len(line)

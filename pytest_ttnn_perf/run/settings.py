@@ -16,6 +16,7 @@ from pytest_ttnn_perf._base.configuration import (
     is_meant,
 )
 from pytest_ttnn_perf._base.errors import DecodeError, InputError
+from pytest_ttnn_perf._base.files import LARGEST_TEXT_BYTES, read_text
 from pytest_ttnn_perf.records.finding import Severity
 from pytest_ttnn_perf.records.json_value import Value
 from pytest_ttnn_perf.records.settings import (
@@ -78,9 +79,7 @@ def _table(file: Path) -> Any:
     else:
         import tomli as tomllib  # type: ignore[import-not-found, unused-ignore]
     try:
-        document = tomllib.loads(file.read_text(encoding="utf-8"))
-    except OSError as cause:
-        raise InputError(file, f"cannot read: {cause.strerror or cause}") from cause
+        document = tomllib.loads(read_text(file, most_bytes=LARGEST_TEXT_BYTES))
     except ValueError as cause:
         raise InputError(file, f"not valid TOML: {cause}") from cause
     return document if is_own else _shared_table(file, document)

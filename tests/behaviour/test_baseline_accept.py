@@ -59,8 +59,8 @@ def test_a_regression_needs_all_and_a_reason(desk: Desk) -> None:
     refused = desk.run("accept", "run.json")
     assert refused.code == 1
     assert f"refused {A} on {N150.key}: latency 12.02 ms, baseline 10.05 ms: 19.6 %" in refused.text
-    command = f'accept it with: ttnn-perf baseline accept run.json {A} --update all --reason "why"'
-    assert command in refused.text
+    command = f'ttnn-perf baseline accept run.json --update all --reason "why" -- {A}'
+    assert f"accept it with: {command}" in refused.text
     assert desk.sessions(A) == [10.0, 10.1]
 
     without = desk.run("accept", "run.json", "--update", "all")
@@ -227,7 +227,7 @@ def test_a_run_that_was_cut_short_is_taken_by_name_only(desk: Desk) -> None:
     ran = desk.run("accept", "run.json")
     assert ran.code == 2
     assert "run.json: the run was cut short after 2 tests" in ran.errors
-    assert f"ttnn-perf baseline accept run.json {A}" in ran.errors
+    assert f"ttnn-perf baseline accept run.json -- {A}" in ran.errors
     assert desk.run("accept", "run.json", A).code == 0
     assert (desk.sessions(A), desk.sessions(B)) == ([10.0], [])
 

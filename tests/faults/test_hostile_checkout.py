@@ -7,10 +7,11 @@ import shutil
 import subprocess
 import sys
 from textwrap import dedent
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from pytest_ttnn_perf.processes import git as git_module
 from pytest_ttnn_perf.processes.git import _ALWAYS, Git, GitError, work_tree
 from pytest_ttnn_perf.records.baseline import Accepted
 from tests.harness.baselines import Desk, stored, times
@@ -27,6 +28,7 @@ A = "test_m.py::test_a"
 KEY = "wormhole_b0-n150-1x1"
 FILE = f"baselines/{KEY}/test_m.json"
 LATER = Accepted("2026-11-16T10:00:00Z", "aaa1111", "bfp8 weights")
+LAST = Accepted("2026-11-17T10:00:00Z", "bbb2222", "float32 sums")
 
 pytestmark = pytest.mark.skipif(shutil.which("git") is None, reason="needs git")
 
@@ -69,7 +71,7 @@ def test_the_arguments_alone_keep_git_out_of_a_bare_repository(
     assert "cannot use bare repository" in done.stderr
 
 
-@pytest.mark.parametrize("place", [f"baselines/{KEY}", "baselines"])
+@pytest.mark.parametrize("place", [f"baselines/{KEY}", "baselines", "."])
 def test_the_log_of_baselines_runs_nothing_and_is_told(
     desk: Desk, marker: Path, place: str
 ) -> None:
@@ -81,6 +83,86 @@ def test_the_log_of_baselines_runs_nothing_and_is_told(
     assert not marker.exists()
     rows = json.loads(ran.text)["accepts"]
     assert [(row["reason"], row["author"]) for row in rows] == [("first", "Ada")]
+
+
+@pytest.mark.parametrize("author", ["A\x01B", "\x01\x01", "A\x1b[31m B"])
+def test_an_author_may_be_called_anything(desk: Desk, author: str) -> None:
+    desk.store(A, stored(times(11.0), accepted=LATER))
+    repository = Repository(desk)
+    repository.git("add", "-A")
+    made = repository.git("write-tree").strip()
+    head = repository.git("rev-parse", "HEAD").strip()
+    when = "<a@example.org> 1763380800 +0000"
+    text = f"tree {made}\nparent {head}\nauthor {author} {when}\ncommitter C {when}\n\nx\n"
+    commit = subprocess.run(
+        ["git", "hash-object", "-t", "commit", "-w", "--stdin", "--literally"], cwd=desk.path,
+        input=text, capture_output=True, text=True, check=True,
+    ).stdout.strip()  # fmt: skip
+    repository.git("reset", "-q", "--hard", commit)
+
+    ran = desk.run("list", "--log", "--format", "json")
+
+    rows = json.loads(ran.text)["accepts"]
+    assert [(row["reason"], row["author"]) for row in rows] == [
+        ("bfp8 weights", author), ("first", "Ada"),
+    ]  # fmt: skip
+
+
+def test_a_name_with_a_line_break_shifts_nobodys_accept(desk: Desk) -> None:
+    """The file had one once, which made git answer a question more than was asked."""
+    repository = Repository(desk)
+    file = desk.path / FILE
+    named = file.with_name("test_m\n.json")
+    desk.store(A, stored(times(11.0), accepted=LATER))
+    file.rename(named)
+    repository.commit("by mallory")
+    named.rename(file)
+    desk.store(A, stored(times(12.0), accepted=LAST))
+    repository.commit("by grace")
+
+    rows = json.loads(desk.run("list", "--log", "--format", "json").text)["accepts"]
+
+    assert [row["reason"] for row in rows] == ["float32 sums", "first"]
+
+
+def test_a_huge_version_in_history_is_left_out(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+    repository = Repository(desk)
+    file = desk.path / FILE
+    text = file.read_text()
+    file.write_text(text + " " * 5000)
+    repository.commit("huge")
+    desk.store(A, stored(times(12.0), accepted=LAST))
+    repository.commit("again")
+    asked: list[int] = []
+    plain = Git.output
+
+    def output(self: Git, *words: str, **more: Any) -> bytes:
+        answer = plain(self, *words, **more)
+        asked.append(len(answer))
+        return answer
+
+    monkeypatch.setattr(Git, "output", output)
+    monkeypatch.setattr(git_module, "LARGEST_TEXT_BYTES", 4000)
+
+    rows = json.loads(desk.run("list", "--log", "--format", "json").text)["accepts"]
+
+    assert [row["reason"] for row in rows] == ["float32 sums", "first"]
+    assert max(asked) < 4000
+
+
+def test_a_huge_side_of_a_conflict_is_refused(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+    repository = Repository(desk)
+    repository.git("branch", "other")
+    desk.store(A, stored(times(11.0), accepted=LATER))
+    repository.commit("ours")
+    repository.git("checkout", "-q", "other")
+    desk.store(A, stored(times(12.0)))
+    repository.commit("theirs")
+    repository.git("merge", "-q", "--no-edit", "main", ok=False)
+    monkeypatch.setattr(git_module, "LARGEST_TEXT_BYTES", 100)
+    ran = desk.run("merge", "--path", FILE, "--take", "ours")
+    assert ran.code == 3
+    assert f"{FILE}: expected at most 100 bytes on each side of the conflict, found " in ran.errors
 
 
 def test_a_conflict_beside_it_is_merged_from_the_right_repository(desk: Desk, marker: Path) -> None:

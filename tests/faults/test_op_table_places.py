@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from pytest_ttnn_perf._base import files as files_module
 from pytest_ttnn_perf._base.errors import InputError, WriteError
 from pytest_ttnn_perf.baselines import store as store_module
 from pytest_ttnn_perf.baselines.changes import move
@@ -205,7 +206,8 @@ def test_what_becomes_a_pipe_after_it_was_looked_at_is_not_waited_for(
 ) -> None:
     file = table_of(root)
     pipe(file)
-    monkeypatch.setattr(store_module, "strange", lambda *_: None)
+    for module in (store_module, files_module):
+        monkeypatch.setattr(module, "no_file_at", lambda *_, **__: None)
     with pytest.raises(InputError, match="expected a file, found a named pipe"):
         BaselineStore(root).ops_of(HARDWARE, TEST)
 

@@ -151,7 +151,7 @@ def test_a_folder_that_cannot_be_made_is_named(forbidden: Path) -> None:
 def test_a_lock_that_cannot_be_opened_is_named(tmp_path: Path) -> None:
     # A folder in its place stands for all that is no PermissionError: EROFS, ENOSPC, EMFILE.
     (tmp_path / ".lock").mkdir()
-    with pytest.raises(WriteError, match=r"\.lock: cannot write: Is a directory"):
+    with pytest.raises(WriteError, match=r"\.lock: cannot write: expected a file, found a folder"):
         BaselineStore(tmp_path).amend(HARDWARE, {TEST: lambda _: stored(1)})
 
 

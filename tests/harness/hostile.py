@@ -15,6 +15,10 @@ if TYPE_CHECKING:
 
 _SIGNATURE = "gpgsig -----BEGIN PGP SIGNATURE-----\n \n aGVsbG8=\n -----END PGP SIGNATURE-----\n"
 _WHO = "Mallory <mallory@example.org> 1763380800 +0000"
+#: Those of the commands that we use.
+_HOOKS = (
+    "post-checkout", "post-index-change", "reference-transaction", "fsmonitor-watchman",
+)  # fmt: skip
 #: What git itself leaves in a new repository and needs to see in one; folders cannot be committed
 #: when they are empty.
 _KEPT = ("objects/info/kept", "refs/tags/kept")
@@ -42,17 +46,30 @@ def plant(folder: Path, *, marker: Path, files: tuple[str, ...] = ("test_m.json"
     program = folder / "program"
     program.write_text(f"#!/bin/sh\necho \"$0 $*\" >> '{marker}'\nexit 1\n")
     program.chmod(0o755)
-    hook = folder / "hooks" / "post-checkout"
-    hook.parent.mkdir(exist_ok=True)
-    hook.write_text(program.read_text())
-    hook.chmod(0o755)
-    (folder / "config").write_text(f"""
+    hooks = folder / "hooks"
+    hooks.mkdir(exist_ok=True)
+    for name in _HOOKS:
+        (hooks / name).write_text(program.read_text())
+        (hooks / name).chmod(0o755)
+    (folder / "config").write_text(_settings(folder, program))
+    (folder / "attributes").write_text("* diff=theirs filter=theirs merge=theirs\n")
+    # What git reads in a checkout itself, in folders above and below too.
+    (folder / ".gitattributes").write_text("* diff=theirs filter=theirs merge=theirs\n")
+    (folder / ".gitmodules").write_text(
+        f'[submodule "theirs"]\n    path = theirs\n    url = {folder}\n    update = !{program}\n'
+    )
+    (folder / ".gitconfig").write_text((folder / "config").read_text())
+
+
+def _settings(folder: Path, program: Path) -> str:
+    """Return settings that name a program wherever one can be named."""
+    return f"""
 [core]
     repositoryformatversion = 0
     bare = false
     worktree = {folder}
     fsmonitor = {program}
-    hooksPath = {hook.parent}
+    hooksPath = {folder / "hooks"}
     pager = {program}
     sshCommand = {program}
     attributesFile = {folder / "attributes"}
@@ -68,13 +85,24 @@ def plant(folder: Path, *, marker: Path, files: tuple[str, ...] = ("test_m.json"
 [filter "theirs"]
     clean = {program}
     smudge = {program}
+    process = {program}
+    required = true
+[merge "theirs"]
+    driver = {program}
+[alias]
+    log = !{program}
+    status = !{program}
+    cat-file = !{program}
+    worktree = !{program}
+    diff = !{program}
+[credential]
+    helper = {program}
 [pager]
     log = {program}
     show = {program}
     status = {program}
     diff = {program}
-""")
-    (folder / "attributes").write_text("* diff=theirs filter=theirs\n")
+"""
 
 
 def _git(folder: Path, *words: str, given: str = "") -> str:

@@ -58,7 +58,8 @@ def test_command_line_prints_the_same(slower: Project) -> None:
     # All but the last line, which names another copy of the record, and what to do: from a
     # record nobody needs to run anything.
     accept = (
-        'ttnn-perf baseline accept run.json test_model.py::test_model --update all --reason "why"'
+        'ttnn-perf baseline accept run.json --update all --reason "why" '
+        "-- test_model.py::test_model"
     )
     lines = [line.replace("host-x86_64", "host-ARCH") for line in written[:-1]]
     assert accept in ran.text.splitlines()

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import math
 import sqlite3
-import stat
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from pytest_ttnn_perf._base.errors import InputError
+from pytest_ttnn_perf._base.files import open_file
 from pytest_ttnn_perf.analysis.captures.report_db_graph import (
     device_of,
     edges_of,
@@ -79,10 +79,8 @@ def _state(file: Path) -> tuple[int, int]:
 
 def _check_file(file: Path) -> tuple[int, int]:
     """Refuse what an immutable view would misread: cut files, and changes that lie elsewhere."""
-    if stat.S_ISDIR(file.stat().st_mode):
-        raise InputError(file, "expected a file, found a folder")
-    state = _state(file)
-    with file.open("rb") as stream:
+    with open_file(file) as stream:
+        state = _state(file)
         header = stream.read(_HEADER_BYTES)
     if not header:
         raise InputError(file, "the file is empty")
@@ -111,7 +109,7 @@ def _refuse_cut(file: Path, header: bytes, size: int) -> None:
 
 
 def _has_changes(beside: Path) -> bool:
-    with beside.open("rb") as stream:
+    with open_file(beside) as stream:
         begin = stream.read(len(_JOURNAL_MAGIC))
     return begin == _JOURNAL_MAGIC if beside.name.endswith("-journal") else bool(begin)
 

@@ -126,6 +126,23 @@ def test_submodules_are_checked_out_from_what_is_here(versions: Versions, submod
     assert versions.left_behind() == []
 
 
+def test_a_link_in_the_place_of_a_submodule_leads_to_no_repository(
+    versions: Versions, submodule: Path
+) -> None:
+    """Someone else's link would have us change a repository that is not of this one."""
+    other = Versions(versions.path / "other")
+    other.write("weights.txt", "theirs")
+    other.commit("First")
+    commit = other.git("rev-parse", "HEAD").strip()
+    versions.git("update-index", "--cacheinfo", f"160000,{commit},lib")
+    versions.git("commit", "--quiet", "-m", "Of another")
+    shutil.rmtree(submodule)
+    submodule.symlink_to(other.root)
+    with temporary_checkout(versions.root, "HEAD") as tree:
+        assert not (tree / "lib" / "weights.txt").exists()
+        assert Git(other.root).run("worktree", "list").count("\n") == 1
+
+
 def test_commit_that_a_submodule_does_not_have_is_told_with_the_remedy(
     versions: Versions, submodule: Path
 ) -> None:

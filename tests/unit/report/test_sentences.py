@@ -62,11 +62,11 @@ def test_commands_that_a_shell_takes_as_they_are() -> None:
 
 def test_a_record_is_accepted_without_the_hardware() -> None:
     rerun = Rerun(options=("--ttnn-perf-baselines", "my base"), records=("a.json", "b c.json"))
-    command = "ttnn-perf baseline accept a.json 'b c.json' 't.py::t[a b]' --baselines 'my base'"
+    command = "ttnn-perf baseline accept a.json 'b c.json' --baselines 'my base' --update"
     assert rerun.updates("t.py::t[a b]") == (
-        f'{command} --update all --reason "why"',
-        f"{command} --update new",
-        f'{command} --update all --reason "why"',
+        f"{command} all --reason \"why\" -- 't.py::t[a b]'",
+        f"{command} new -- 't.py::t[a b]'",
+        f"{command} all --reason \"why\" -- 't.py::t[a b]'",
     )
     assert rerun.accept_all() == (
         "ttnn-perf baseline accept a.json 'b c.json' --baselines 'my base' --update all "

@@ -1,0 +1,213 @@
+"""A command that is printed for a test changes that test's baseline and no other, whatever its id.
+
+The ids are those of a record that someone else has made; the commands are run by a real shell.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+from typing import TYPE_CHECKING
+
+import pytest
+
+from pytest_ttnn_perf.baselines.store import BaselineStore
+from pytest_ttnn_perf.report.sentences import accept_command, command_line, place_of
+from tests.harness.baselines import N150, Desk, ops, stored, times
+from tests.harness.project import run_command
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from tests.harness.project import Project
+
+BASH = shutil.which("bash")
+IDS = {
+    "option": "--baselines=elsewhere",
+    "short option": "-h",
+    "dashes": "--",
+    "update": "--update=all",
+    "star": "*",
+    "question marks": "????????",
+    "pattern": "test_m.py::*",
+    "folder": ".",
+    "folder with a slash": "./",
+    "parent": "..",
+    "root": "/",
+    "nothing": "",
+    "blank": " ",
+    "record": "x.json",
+    "record that is there": "run.json",
+    "journal": "x.jsonl",
+    "file": "test_m.py",
+    "function": "test_m.py::test_a",
+    "class": "test_m.py::TestX",
+    "quote": "test_m.py::test_q['\"$(touch canary)`touch canary`]",
+    "backslash": "test_m.py::test_b[\\n\\x1b\\]",
+    "line break": "test_m.py::test_n[a\nb]; touch canary\n",
+    "colours": "test_m.py::test_c[\x1b[31m]",
+    "spelt colours": "test_m.py::test_c[\\x1b[31m]",
+    "tab and return": "test_m.py::test_t[\t\r7]",
+    "direction": "test_m.py::test_d[\u202e]",
+    "half a pair": "test_m.py::test_h[\ud800]",
+    "escaped byte": "test_m.py::test_h[\udc80]",
+    "emoji": "test_m.py::test_e[👩‍🚀 漢字 é]",
+    "history": "test_m.py::test_i[!!]",
+    "comment": "# test",
+    "home": "~",
+    "variable": "$HOME",
+    "separator": "; touch canary",
+    "pipe": "| touch canary",
+    "equals": "a=b",
+    "command of GitHub": "::error::x",
+    "command of Azure": "##[error]x ##vso[task]",
+}  # fmt: skip
+OTHERS = ["test_m.py::test_a[8]", "test_m.py::TestX::test_y", "models/test_z.py::test_z", "a", "b",
+          "elsewhere::t", "run", "x"]  # fmt: skip
+
+pytestmark = pytest.mark.skipif(BASH is None, reason="needs bash")
+
+
+@pytest.fixture
+def desk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Desk:
+    """A folder with all these tests in one record and their baselines, and ``ttnn-perf``."""
+    monkeypatch.chdir(tmp_path)
+    desk = Desk(tmp_path)
+    (tmp_path / "bin").mkdir()
+    command = tmp_path / "bin" / "ttnn-perf"
+    command.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m pytest_ttnn_perf.cli.main "$@"\n')
+    command.chmod(0o755)
+    for name in ("elsewhere", "models"):
+        (tmp_path / name).mkdir()
+    moved = [*IDS.values(), *OTHERS]
+    steady = [f"steady.py::test_{number}" for number in range(3 * len(moved))]  # no machine shifts
+    BaselineStore(desk.root).amend(
+        N150, {test: lambda _: stored(times(10.0, 10.1)) for test in (*moved, *steady)}
+    )
+    tests = {test: [20.0, 20.1, 20.2] for test in moved}
+    desk.record(tests={**tests, **{test: [10.0, 10.05, 10.1] for test in steady}})
+    return desk
+
+
+def in_bash(desk: Desk, command: str) -> subprocess.CompletedProcess[bytes]:
+    """Run what a user would paste."""
+    path = f"{desk.path / 'bin'}{os.pathsep}{os.environ['PATH']}"
+    environment = {**os.environ, "PATH": path, "PYTHONPATH": os.pathsep.join(sys.path)}
+    return subprocess.run(
+        [str(BASH), "-c", command], cwd=desk.path, env=environment, capture_output=True, check=False
+    )
+
+
+def accepted(desk: Desk) -> set[str]:
+    """Return the tests whose baseline is what the record says now."""
+    return {test for test in [*IDS.values(), *OTHERS] if 20.1 in desk.sessions(test)}
+
+
+def printed() -> list[str]:
+    """Return the commands that ``gate`` prints for single tests."""
+    ran = run_command("gate", "run.json")
+    assert ran.code == 1
+    found = re.findall(r"ttnn-perf baseline accept .*", ran.text)
+    return [command for command in found if " -- " in command]
+
+
+@pytest.mark.parametrize("kind", IDS)
+def test_the_printed_command_accepts_that_test_and_no_other(desk: Desk, kind: str) -> None:
+    test = IDS[kind]
+    command = accept_command(["run.json"], test)
+    assert command.isprintable()
+    assert command in printed()
+
+    done = in_bash(desk, command)
+
+    assert done.returncode == 0, done.stderr
+    assert accepted(desk) == {test}
+    assert not (desk.path / "canary").exists()
+    assert list((desk.path / "elsewhere").iterdir()) == []
+
+
+def test_refusals_print_it_too(desk: Desk) -> None:
+    ran = desk.run("accept", "run.json")
+    assert ran.code == 1
+    for test in IDS.values():
+        assert accept_command(["run.json"], test) in ran.text
+
+
+def test_a_run_that_was_cut_short_is_accepted_by_name(desk: Desk) -> None:
+    hostile = "--update=all; touch canary"
+    desk.record("cut.json", tests={hostile: [1.0, 1.0], "other": [1.0, 1.0]}, complete=False)
+    ran = desk.run("accept", "cut.json")
+    command = ran.errors.partition("by name: ")[2]
+    assert command == "ttnn-perf baseline accept cut.json -- '--update=all; touch canary'"
+    assert in_bash(desk, command).returncode == 0
+    assert desk.sessions(hostile) == [1.0]
+    assert desk.find("other") is None
+
+
+def test_a_record_that_looks_like_an_option(desk: Desk) -> None:
+    (desk.path / "run.json").rename(desk.path / "--update=all.json")
+    ran = run_command("gate", "./--update=all.json")
+    command = accept_command(["--update=all.json"], "a")
+    assert command.startswith("ttnn-perf baseline accept ./--update=all.json --update all ")
+    assert command in ran.text
+    assert in_bash(desk, command).returncode == 0
+    assert accepted(desk) == {"a"}
+
+
+def test_words_before_the_dashes_are_patterns_and_an_empty_one_is_a_mistake(desk: Desk) -> None:
+    words = ("accept", "run.json", "--update", "all", "--reason", "x")
+    ran = desk.run(*words, "")
+    assert (ran.code, accepted(desk)) == (2, set())
+    assert "an empty word names no test in run.json" in ran.errors
+    assert desk.run(*words, "models/*").code == 0
+    assert accepted(desk) == {"models/test_z.py::test_z"}
+
+
+@pytest.mark.parametrize("kind", ["star", "file", "half a pair"])
+def test_the_log_is_asked_for_by_id_too(desk: Desk, kind: str) -> None:
+    test = IDS[kind]
+    done = in_bash(desk, f"ttnn-perf baseline list --log --format json -- {command_line(test)}")
+    assert [row["test"] for row in json.loads(done.stdout)["accepts"]] == [test]
+
+
+def test_what_looks_renamed_may_look_like_an_option(desk: Desk) -> None:
+    shutil.rmtree(desk.root)
+    ran_before = stored(times(5.0), table=ops("Matmul", "Softmax"))
+    desk.store("test_n.py::test_gone", ran_before)
+    desk.record(tests={"--key=x.py::test_gone": [5.1]}, collected={"places": [""], "others": []})
+    command = desk.run("prune", "run.json").text.splitlines()[0].partition(": ttnn-perf")[2]
+    assert command == " baseline rename -- test_n.py --key=x.py"
+    done = in_bash(desk, f"ttnn-perf{command}")
+    assert done.returncode == 0, done.stderr
+    assert desk.sessions("--key=x.py::test_gone") == [5.0]
+
+
+def test_an_id_that_no_command_can_name_is_refused(desk: Desk) -> None:
+    desk.record(tests={"a\0b": [1.0, 1.0]})
+    ran = desk.run("accept", "run.json")
+    assert ran.code == 3
+    assert "expected an id without null characters, found 'a\\x00b'" in ran.errors
+
+
+def test_a_run_prints_the_same_for_files_that_look_like_options(project: Project) -> None:
+    """Pytest is told by the folder: other programs in between need not know two dashes."""
+    body = "def test_a(ttnn_perf):\n    ttnn_perf.record('latency', [1.0, 1.0], unit='ms')\n"
+    for name in ("--ttnn-perf-update=all.py", "test_other.py"):
+        (project.path / name).write_text(body)
+    (project.path / "pytest.ini").write_text("[pytest]\npython_files = *.py\n")
+    options = ("--ttnn-perf", "--import-mode=importlib", ".")
+
+    ran = project.pytest_process(*options)
+
+    place = "./--ttnn-perf-update=all.py::test_a"
+    assert place_of(place.removeprefix("./")) == place
+    (command,) = set(re.findall(rf"pytest {re.escape(place)}.*", ran.text))
+    command = command.replace("pytest", f"{sys.executable} -m pytest --import-mode=importlib", 1)
+    done = project.run(str(BASH), "-c", f"{command} --ttnn-perf-isolate inline")
+    assert done.code == 0, done.text
+    found = {file.name for file in (project.path / "baselines").rglob("*.json")}
+    assert found == {"--ttnn-perf-update%3Dall.json"}
