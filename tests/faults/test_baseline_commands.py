@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING
 import pytest
 
 from pytest_ttnn_perf._base.errors import WriteError
-from pytest_ttnn_perf._base.files import write_text
+from pytest_ttnn_perf._base.files import write_bytes
 from pytest_ttnn_perf.baselines import store as store_module
+from pytest_ttnn_perf.baselines import transaction
 from tests.faults.test_writing import amending
 from tests.harness.baselines import ops, stored, times
 
@@ -104,12 +105,12 @@ def test_one_file_that_cannot_be_written_does_not_cost_the_others(
     other = "test_z.py::test_z"
     lived_in.record(tests={other: [1.0], A: [10.0, 10.1]})
 
-    def write(file: Path, text: str) -> None:
+    def write(file: Path, content: bytes) -> None:
         if file.name == "test_z.json":
             raise WriteError(file, OSError(30, "Read-only file system"))
-        write_text(file, text)
+        write_bytes(file, content)
 
-    monkeypatch.setattr(store_module, "write_text", write)
+    monkeypatch.setattr(transaction, "write_bytes", write)
     ran = lived_in.run("accept", "run.json")
     assert ran.code == 1
     assert ran.errors.endswith("test_z.json: cannot write: Read-only file system")
