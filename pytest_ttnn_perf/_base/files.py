@@ -25,7 +25,20 @@ _UNFINISHED: Final = ".ttnn_perf.new"
 
 def write_text(file: Path, text: str) -> None:
     """Replace ``file`` by ``text`` in one step; see ``write_bytes``."""
-    write_bytes(file, text.encode())
+    write_bytes(file, encoded(text, file))
+
+
+def encoded(text: str, file: Path) -> bytes:
+    """Return a text as it is to be written to ``file``.
+
+    Raises:
+        WriteError: it is no Unicode text, such as half a surrogate pair.
+    """
+    try:
+        return text.encode()
+    except UnicodeEncodeError as cause:
+        problem = f"{cause.object[cause.start : cause.end]!r} cannot be written as UTF-8"
+        raise WriteError(file, OSError(problem)) from cause
 
 
 def write_bytes(file: Path, content: bytes) -> None:

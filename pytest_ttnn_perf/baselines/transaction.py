@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 from pytest_ttnn_perf._base.dataclass import dataclass
 from pytest_ttnn_perf._base.errors import InputError, WriteError
 from pytest_ttnn_perf._base.files import (
+    encoded,
     read_json,
     remove_empty,
     remove_file,
@@ -71,7 +72,7 @@ def change_files(root: Path, texts: Mapping[Path, str | None]) -> None:
     """
     changed = {}
     for file, text in texts.items():
-        before, after = _content(file), _encoded(file, text)
+        before, after = _content(file), None if text is None else encoded(text, file)
         if before != after:
             changed[file] = (before, after)
     if not changed:
@@ -154,14 +155,6 @@ def _content(file: Path) -> bytes | None:
         return file.read_bytes() if file.is_file() else None
     except OSError as cause:
         raise WriteError(file, cause, doing="read") from cause
-
-
-def _encoded(file: Path, text: str | None) -> bytes | None:
-    try:
-        return None if text is None else text.encode()
-    except UnicodeEncodeError as cause:
-        problem = f"{cause.object[cause.start : cause.end]!r} cannot be written as UTF-8"
-        raise WriteError(file, OSError(problem)) from cause
 
 
 def _bytes(text: str | None) -> bytes | None:

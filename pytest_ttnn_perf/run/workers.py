@@ -353,7 +353,11 @@ class Pass:
             for message in self._messages(child):
                 ended = ended or isinstance(message, Ended)
                 self._track(message)
-                self.listener.receive(message)
+                try:
+                    self.listener.receive(message)
+                except DecodeError:  # what it carries is not what it should be
+                    child.damaged = True
+                    break
                 child.stop = self.listener.stop
             ending = child.ending(patience_s=self.silence_s)
         return None if ended and not ending.cut and not ending.damaged else ending

@@ -13,8 +13,9 @@ from pytest_ttnn_perf._base.errors import WriteError
 from pytest_ttnn_perf._base.files import write_bytes
 from pytest_ttnn_perf.baselines import store as store_module
 from pytest_ttnn_perf.baselines import transaction
+from pytest_ttnn_perf.records.ops import encode_groups
 from tests.faults.test_writing import amending
-from tests.harness.baselines import ops, stored, times
+from tests.harness.baselines import ops, stored, timed, times
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -127,3 +128,15 @@ def test_a_merge_that_cannot_be_written_leaves_ours(desk: Desk) -> None:
     assert done.returncode == 3
     assert done.stderr == "ttnn-perf: ours.json: cannot write: File too large\n"
     assert Path(desk.path, "ours.json").read_text() == before
+
+
+def test_an_op_table_that_is_no_text_is_not_written_and_said(lived_in: Desk) -> None:
+    table = encode_groups(ops("Mat\udcffmul"))
+    lived_in.record(tests={A: timed([12.0], ops=table), B: [6.0]})
+    before = lived_in.files()
+    ran = lived_in.run(*ACCEPT)
+    assert ran.code == 1
+    place = lived_in.root / "wormhole_b0-n150-1x1" / "test_m.ops" / "test_a.csv"
+    problem = f"{place}: cannot write: '\\udcff' cannot be written as UTF-8"
+    assert ran.errors == f"ttnn-perf: not written: {problem}"
+    assert lived_in.files() == before

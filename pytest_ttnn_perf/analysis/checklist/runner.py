@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from pytest_ttnn_perf._base.dataclass import dataclass
 from pytest_ttnn_perf._base.errors import RuleError, UsageError
+from pytest_ttnn_perf._base.text import text_of
 from pytest_ttnn_perf.analysis.checklist import rules
 from pytest_ttnn_perf.analysis.checklist.rule import Answer, Rule, finding_of
 from pytest_ttnn_perf.records.finding import Input, RuleOutcome, Severity, Unanswered
@@ -31,7 +32,7 @@ _ADVICE: Final = "12345678"
 #: What saves less of a step is below what two runs of it differ by, and not worth a line.
 _WORTH_A_LINE: Final = 0.01
 #: The first digit of a code tells its step.
-_CODE: Final = re.compile(r"[A-Z]{3}\d{3}")
+_CODE: Final = re.compile(r"[A-Z]{3}[0-9]{3}")
 #: Rules that are not ours, by their code.
 _REGISTERED: Final[dict[str, Rule]] = {}
 
@@ -154,7 +155,8 @@ def _as_rule(custom: CustomRule, owner: str) -> Rule:
         try:
             answer: object = custom.check(subject)
         except Exception as error:  # noqa: BLE001 (a rule of others may raise anything)
-            return _broken(f"the rule, which is of {owner}, raised {type(error).__name__}: {error}")
+            raised = f"{type(error).__name__}: {text_of(error)}"
+            return _broken(f"the rule, which is of {owner}, raised {raised}")
         if isinstance(answer, Answer):
             return answer
         found = type(answer).__name__
