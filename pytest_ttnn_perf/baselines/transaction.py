@@ -123,7 +123,9 @@ def put_back(root: Path) -> None:
             if _content(file) == old:
                 continue
             if not Path(os.path.realpath(file)).is_relative_to(os.path.realpath(root)):
-                raise InputError(journal, f"{file} leads out of {root}: look at both, and remove it")
+                raise InputError(
+                    journal, f"{file} leads out of {root}: look at both, and remove it"
+                )
             _put(root, file, old)
     for folder in {file.parent for file, _, _ in touched}:
         remove_unfinished(folder)

@@ -79,7 +79,9 @@ def read_custom_format(file: Path) -> Artifact | None:
     except TtnnPerfError:
         raise  # a sentence already
     except Exception as error:
-        raise InputError(file, f"{reader} raised {type(error).__name__}: {text_of(error)}") from error
+        raise InputError(
+            file, f"{reader} raised {type(error).__name__}: {text_of(error)}"
+        ) from error
     if not isinstance(artifact, Artifact):
         found = type(artifact).__name__
         raise InputError(file, f"{reader} returned {found} instead of an Artifact")

@@ -1,8 +1,8 @@
 """Kills every command that changes baselines before each of its steps on disk, one try for each.
 
-After every kill the baselines are as before or as after, op tables included, the same command given
-again ends as it should, and nothing temporary stays. ``python -m tests.faults.kill_sweep`` takes all
-steps and prints how many there were; the suite takes some.
+After every kill the baselines are as before or as after, op tables included, the same command
+given again ends as it should, and nothing temporary stays. ``python -m tests.faults.kill_sweep``
+takes all steps and prints how many there were; the suite takes some.
 """
 
 from __future__ import annotations
@@ -36,6 +36,8 @@ def test_model(ttnn_perf):
     ttnn_perf.attach(Path(__file__).with_name("capture.csv"))
     ttnn_perf.record("latency", float(Path("latency").read_text()), unit="ms")
 """
+
+
 @dataclass(frozen=True, slots=True)
 class Scene:
     """A command that changes baselines, and the project that it is given in."""
@@ -192,9 +194,7 @@ class Sweep:
             yield number, self._failure(folder, number, before, after)
             shutil.rmtree(folder)
 
-    def _failure(
-        self, folder: Path, number: int, before: object, after: object
-    ) -> str | None:
+    def _failure(self, folder: Path, number: int, before: object, after: object) -> str | None:
         code = self.scene.run(folder, dies_before=number)
         if code != -signal.SIGKILL:
             return f"it was not killed, and ended with {code}"
@@ -217,9 +217,10 @@ def main() -> int:
         with tempfile.TemporaryDirectory() as folder:
             found = list(Sweep(scene, Path(folder)).failures())
         wrong = [(number, text) for number, text in found if text is not None]
-        print(f"{scene.name}: {len(found)} kills, {len(wrong)} failures")
+        sys.stdout.write(f"{scene.name}: {len(found)} kills, {len(wrong)} failures\n")
         for number, text in wrong:
-            print(f"  before step {number}: {text}")
+            sys.stdout.write(f"  before step {number}: {text}\n")
+        sys.stdout.flush()
         failed += len(wrong)
     return 1 if failed else 0
 
