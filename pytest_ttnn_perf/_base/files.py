@@ -25,11 +25,34 @@ if TYPE_CHECKING:
     from _typeshed import WriteableBuffer
 
 
+#: How a file is called until it is whole: .NAME.RANDOM and this.
+_UNFINISHED: Final = ".ttnn_perf.new"
+
+
 def write_text(file: Path, text: str) -> None:
-    """Replace ``file`` by ``text`` in one step.
+    """Replace ``file`` by ``text`` in one step; see ``write_bytes``."""
+    write_bytes(file, encoded(text, file))
+
+
+def encoded(text: str, file: Path) -> bytes:
+    """Return a text as it is to be written to ``file``.
+
+    Raises:
+        WriteError: it is no Unicode text, such as half a surrogate pair.
+    """
+    try:
+        return text.encode()
+    except UnicodeEncodeError as cause:
+        problem = f"{cause.object[cause.start : cause.end]!r} cannot be written as UTF-8"
+        raise WriteError(file, OSError(problem)) from cause
+
+
+def write_bytes(file: Path, content: bytes) -> None:
+    """Replace ``file`` by ``content`` in one step.
 
     The new content reaches the disk before the name does: after a crash or a full disk the file
-    holds its old content or all of the new one.
+    holds its old content or all of the new one. What writers that were killed have left beside it
+    is removed.
 
     Raises:
         WriteError: the folder or the disk refused; the old file is untouched.
@@ -39,28 +62,55 @@ def write_text(file: Path, text: str) -> None:
         if target.is_symlink():
             raise OSError(errno.ELOOP, os.strerror(errno.ELOOP))
         if target.exists() and not target.is_file():  # a pipe or a device, such as /dev/stdout
-            target.write_text(text, encoding="utf-8", newline="\n")
+            target.write_bytes(content)
             return
         target.parent.mkdir(parents=True, exist_ok=True)
-        handle, name = tempfile.mkstemp(
-            dir=target.parent, prefix=f".{target.name[:40]}.", suffix=".new"
-        )
+        handle, temporary = _unfinished(target)
     except OSError as cause:
         raise WriteError(file, cause) from cause
-    temporary = Path(name)
     try:
-        with os.fdopen(handle, "w", encoding="utf-8", newline="\n") as stream:
-            stream.write(text)
+        with os.fdopen(handle, "wb") as stream:
+            stream.write(content)
             stream.flush()
             os.fsync(stream.fileno())
-        # mkstemp makes private files; a baseline is shared like any source file.
-        temporary.chmod(_mode_of(target))
-        temporary.replace(target)
+            # mkstemp makes private files; a baseline is shared like any source file.
+            temporary.chmod(_mode_of(target))
+            temporary.replace(target)  # before it is closed: then anyone may take it for left over
     except OSError as cause:
         raise WriteError(file, cause) from cause
     finally:
         with contextlib.suppress(OSError):
             temporary.unlink(missing_ok=True)
+        remove_unfinished(target.parent)
+
+
+def _unfinished(target: Path) -> tuple[int, Path]:
+    """Make the file that is to become ``target``, and hold it until it is closed."""
+    import fcntl
+
+    while True:
+        handle, name = tempfile.mkstemp(
+            dir=target.parent, prefix=f".{target.name[:40]}.", suffix=_UNFINISHED
+        )
+        with contextlib.suppress(OSError):  # a file system without locks
+            fcntl.flock(handle, fcntl.LOCK_EX)
+        if os.fstat(handle).st_nlink:
+            return handle, Path(name)
+        os.close(handle)  # another writer saw it before it was held, and removed it
+
+
+def remove_unfinished(folder: Path) -> None:
+    """Remove what killed writers have left in a folder; a writer that is at work holds its file."""
+    import fcntl
+
+    for file in list(folder.glob(f".*{_UNFINISHED}")):
+        with contextlib.suppress(OSError):
+            handle = os.open(file, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
+            try:
+                fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                file.unlink()
+            finally:
+                os.close(handle)
 
 
 def remove_file(file: Path, *, up_to: Path) -> None:
@@ -75,11 +125,15 @@ def remove_file(file: Path, *, up_to: Path) -> None:
         return
     except OSError as cause:
         raise WriteError(file, cause, doing="remove") from cause
-    for folder in file.parents:
-        if folder == up_to or up_to not in folder.parents:
-            return
+    remove_empty(file.parent, up_to=up_to)
+
+
+def remove_empty(folder: Path, *, up_to: Path) -> None:
+    """Remove a folder that holds nothing, and those above it that this leaves empty."""
+    while folder != up_to and up_to in folder.parents:
         with contextlib.suppress(OSError):
             folder.rmdir()  # refuses a folder that holds anything
+        folder = folder.parent
 
 
 def check_writable(folder: Path) -> None:

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import math
 import re
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 #: Display units of sizes, largest first, with their bytes.
 BYTE_UNITS: Final = (("GiB", 1024.0**3), ("MiB", 1024.0**2), ("KiB", 1024.0), ("B", 1.0))
@@ -88,8 +91,17 @@ def text_of(value: object) -> str:
     >>> text_of(ValueError("too large"))
     'too large'
     """
+    return _made(str, value)
+
+
+def repr_of(value: object) -> str:
+    """Return how anything that users' code made is shown, whatever its class does then."""
+    return _made(repr, value)
+
+
+def _made(make: Callable[[object], str], value: object) -> str:
     try:
-        return str(value)
+        return make(value)
     except KeyboardInterrupt:
         raise
     except BaseException as error:  # noqa: BLE001 (a text is asked for: nothing else may come of it)

@@ -15,7 +15,6 @@ from pytest_ttnn_perf.records.baseline import (
     MetricBaseline,
     TestBaseline,
     key_folder,
-    split_test_id,
 )
 from pytest_ttnn_perf.records.settings import Take
 
@@ -56,33 +55,27 @@ class Merged:
         return tuple(conflict for conflict in self.conflicts if not conflict.settled)
 
 
-def move(root: Path, hardware: Hardware, moves: Mapping[str, str]) -> None:
-    """Give tests of one key new ids, with their op tables.
-
-    What is new is written before what is old goes: cut short, a baseline is there twice, and doing
-    it again ends it. Within one file it is one step.
+def move(root: Path, moves: Mapping[Hardware, Mapping[str, str]]) -> None:
+    """Give tests new ids, with their op tables: all of them, or none.
 
     Raises:
         UsageError: a new id has a baseline already, and another one; nothing was moved.
-        InputError: a file is malformed.
-        WriteError: a file cannot be written.
+        InputError: a file is malformed; nothing was moved.
+        WriteError: a file cannot be written; nothing was moved.
     """
     store = BaselineStore(root)
     with store.locked():
-        first: dict[str, Change] = {}
-        last: dict[str, Change] = {}
-        for before, after in moves.items():
-            found = store.find(hardware, before)
-            if found is None:
-                continue
-            check_free(store, hardware, before, after)
-            same_file = split_test_id(before)[0] == split_test_id(after)[0]
-            (last if same_file else first)[after] = _put(
-                _with_table(store, hardware, before, found)
-            )
-            last[before] = _nothing
-        store.apply(hardware, first)
-        store.apply(hardware, last)
+        changes: dict[Hardware, dict[str, Change]] = {}
+        for hardware, names in moves.items():
+            own = changes.setdefault(hardware, {})
+            for before, after in names.items():
+                found = store.find(hardware, before)
+                if found is None:
+                    continue
+                check_free(store, hardware, before, after)
+                own[after] = _put(_with_table(store, hardware, before, found))
+                own.setdefault(before, _nothing)  # another test may take its id
+        store.apply(changes)
 
 
 def check_free(store: BaselineStore, hardware: Hardware, before: str, after: str) -> None:

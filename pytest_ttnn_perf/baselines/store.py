@@ -19,7 +19,6 @@ from pytest_ttnn_perf._base.files import (
     no_file_at,
     read_json,
     read_text,
-    remove_file,
     write_text,
 )
 from pytest_ttnn_perf.records.baseline import (
@@ -99,28 +98,6 @@ def read_ops_file(file: Path) -> OpGroups:
     return OpGroups(kernel_time, tuple(groups))
 
 
-@contextlib.contextmanager
-def replaced(texts: Mapping[Path, str]) -> Iterator[None]:
-    """Write files that belong to one which is written inside; if that fails, they are as before.
-
-    Raises:
-        WriteError: a file cannot be written.
-    """
-    before = {  # what is damaged may stay so, and must not keep a good one from being written
-        file: file.read_text(encoding="utf-8", errors="replace") for file in texts if file.is_file()
-    }
-    try:
-        for file, text in texts.items():
-            write_text(file, text)
-        yield
-    except WriteError:
-        with contextlib.suppress(OSError, WriteError):
-            for file in texts:
-                if file in before:
-                    write_text(file, before[file])
-                else:
-                    file.unlink(missing_ok=True)
-        raise
 
 
 def _shortest(cell: str | float | None) -> str | float | None:
@@ -142,6 +119,11 @@ def _parsed(column: str, cell: str) -> str | float | None:
 
 #: How long a run waits for another one that is writing baselines: a write takes milliseconds.
 LOCK_TIMEOUT_S: Final = 60.0
+#: What the files that are being changed held before, see ``transaction``.
+UNDO: Final = ".undo.json"
+#: What git is to leave alone in the folder of baselines, and what that was before there was more.
+_IGNORED: Final = "/.lock\n/.gitignore\n/.undo.json\n.*.ttnn_perf.new\n"
+_FORMER_IGNORED: Final = b"/.lock\n/.gitignore\n"
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,6 +142,7 @@ class BaselineStore:
     root: Path
     _read: dict[Path, BaselineFile | None] = field(default_factory=dict)
     _found: dict[tuple[Hardware, str], BaselineFile | None] = field(default_factory=dict)
+    _settled: bool = False
 
     def find(self, hardware: Hardware, test: str) -> TestBaseline | None:
         """Return the baseline of ``test`` on ``hardware``."""
@@ -242,54 +225,68 @@ class BaselineStore:
         add a session at once, neither loses its own.
 
         Raises:
-            WriteError: nothing of the file that failed was changed.
-            InputError: a file that is to be changed became unreadable.
+            WriteError: nothing was changed.
+            InputError: a file that is to be changed became unreadable; nothing was changed.
         """
+        return self.amend_keys({hardware: changes})
+
+    def amend_keys(self, changes: Mapping[Hardware, Mapping[str, Change]]) -> tuple[Path, ...]:
+        """Do what ``amend`` does for several keys: for all of them, or for none."""
         with self.locked():
-            return self.apply(hardware, changes)
+            return self.apply(changes)
 
-    def apply(self, hardware: Hardware, changes: Mapping[str, Change]) -> tuple[Path, ...]:
-        """Do what ``amend`` does, for who holds the lock already."""
-        by_file: dict[str, dict[str, Change]] = {}
-        for test, change in changes.items():
-            test_file, name = split_test_id(test)
-            by_file.setdefault(test_file, {})[name] = change
-        return tuple(self._amend_file(hardware, f, by_file[f]) for f in sorted(by_file))
+    def apply(self, changes: Mapping[Hardware, Mapping[str, Change]]) -> tuple[Path, ...]:
+        """Do what ``amend_keys`` does, for who holds the lock already."""
+        from pytest_ttnn_perf.baselines.transaction import change_files
 
-    def _amend_file(self, hardware: Hardware, test_file: str, changes: dict[str, Change]) -> Path:
+        files: dict[tuple[Hardware, str], BaselineFile | None] = {}
+        texts: dict[Path, str | None] = {}
+        for hardware, tests in changes.items():
+            by_file: dict[str, dict[str, Change]] = {}
+            for test, change in tests.items():
+                test_file, name = split_test_id(test)
+                by_file.setdefault(test_file, {})[name] = change
+            for test_file in sorted(by_file):
+                changed = self._amended(hardware, test_file, by_file[test_file], texts)
+                files[hardware, test_file] = changed
+        change_files(self.root, texts)
+        paths = []
+        for (hardware, test_file), file in files.items():
+            path = baseline_path(self.root, hardware, test_file)
+            self._read[path] = self._found[hardware, test_file] = file
+            paths.append(path)
+        return tuple(paths)
+
+    def _amended(
+        self,
+        hardware: Hardware,
+        test_file: str,
+        changes: Mapping[str, Change],
+        texts: dict[Path, str | None],
+    ) -> BaselineFile | None:
+        """Return what becomes of a file, and add its text and those of its op tables."""
         path = baseline_path(self.root, hardware, test_file)
         # Not what was read at the start: another run may have written since.
         self._read.pop(path, None)
         current = self._file(path) or BaselineFile(hardware)
         known = test_file_of(relative_path(test_file))
         tests = dict(current.tests)
-        tables: dict[Path, str] = {}
-        gone: list[Path] = []
         for name, change in changes.items():
             test = change(tests.pop(name, None))
             place = ops_path(f"{test_file}::{name}")
             table = key_folder(self.root, hardware) / place
             if test is None:
                 self._check_place(hardware, table, doing="remove")
-                gone.append(table)
+                texts[table] = None
                 continue
             if test.op_table is not None:
                 self._check_place(hardware, table, doing="write")
-                tables[table] = ops_text(test.op_table)
+                texts[table] = ops_text(test.op_table)
                 test = replace(test, ops=str(place), op_table=None)
             tests[name] = test
         merged = replace(current, tests=tests, test_file=test_file if known is None else None)
-        if tests:
-            with replaced(tables):
-                write_text(path, encode_text(merged))
-            gone += sorted(path.parent.glob(f".{path.name[:40]}.*.new"))
-        else:
-            gone.insert(0, path)
-        # Only now: a table without a baseline harms nobody, a baseline that lost its table does.
-        for file in gone:
-            remove_file(file, up_to=self.root)
-        self._read[path] = self._found[hardware, test_file] = merged if tests else None
-        return path
+        texts[path] = encode_text(merged) if tests else None
+        return merged if tests else None
 
     def _check_place(self, hardware: Hardware, table: Path, *, doing: str) -> None:
         """Refuse to change a table through a link that leads out of the folder of its key."""
@@ -300,12 +297,27 @@ class BaselineStore:
             raise WriteError(table, problem, doing=doing)
 
     def _file(self, path: Path) -> BaselineFile | None:
+        self._settle()
         if path not in self._read:
             out = leads_out(path, self.root)
             if out is not None:
                 raise InputError(path, f"expected a file in {self.root}, found {out}")
             self._read[path] = self._checked(path) if os.path.lexists(path) else None
         return self._read[path]
+
+    def _settle(self) -> None:
+        """Look, once, whether a command was killed while it changed baselines; undo that."""
+        if self._settled:
+            return
+        self._settled = True
+        undo = self.root / UNDO
+        if undo.exists():
+            try:
+                with self.locked():
+                    pass
+            except WriteError as error:
+                problem = "a command was killed while it changed baselines; undo it: "
+                raise InputError(undo, f"{problem}{error}") from error
 
     def _checked(self, path: Path) -> BaselineFile:
         """Read a file and refuse one that was copied from the folder of another key."""
@@ -317,26 +329,35 @@ class BaselineStore:
         return file
 
     def _key_folders(self) -> list[Path]:
+        self._settle()
         if not self.root.is_dir():
             return []
         return sorted(entry for entry in self.root.iterdir() if entry.is_dir())
 
     @contextmanager
     def locked(self) -> Iterator[None]:
-        """Hold the folder's lock. The lock file stays: unlinking a held lock splits its waiters."""
+        """Hold the folder's lock. The lock file stays: unlinking a held lock splits its waiters.
+
+        What a command that was killed had begun is undone first.
+        """
         from filelock import FileLock, Timeout
 
         ignore, lock = self.root / ".gitignore", self.root / ".lock"
         if self.root.is_symlink() and not self.root.exists():
             raise WriteError(self.root, OSError("expected a folder, found a link to nothing"))
-        for file in (ignore, lock):  # whoever locks a file empties it
+        for file in (ignore, lock, self.root / UNDO):  # whoever locks a file empties it
             found = "a link" if file.is_symlink() else no_file_at(file)
             if found is not None:
                 raise WriteError(file, OSError(f"expected a file, found {found}"))
-        if not ignore.exists():
-            write_text(ignore, "/.lock\n/.gitignore\n")
+        if not ignore.exists() or ignore.read_bytes() == _FORMER_IGNORED:
+            write_text(ignore, _IGNORED)
         try:
             with FileLock(lock, timeout=LOCK_TIMEOUT_S):
+                if (self.root / UNDO).exists():
+                    from pytest_ttnn_perf.baselines.transaction import put_back
+
+                    put_back(self.root)
+                self._settled = True
                 yield
         except Timeout as cause:
             reason = f"another run has held {lock} for {LOCK_TIMEOUT_S:.0f} s"

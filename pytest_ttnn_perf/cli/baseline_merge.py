@@ -11,9 +11,11 @@ from pytest_ttnn_perf._base.errors import InputError, UsageError, WriteError
 from pytest_ttnn_perf._base.files import no_file_at, parse_json, read_text, write_text
 from pytest_ttnn_perf._base.text import counted
 from pytest_ttnn_perf.baselines.changes import Merged, merge_files
+from pytest_ttnn_perf.baselines.store import BaselineStore
+from pytest_ttnn_perf.baselines.transaction import change_files
 from pytest_ttnn_perf.gate.ratios import centre_of
 from pytest_ttnn_perf.processes.git import posix, set_setting, setting, staged_version, top_level
-from pytest_ttnn_perf.records.baseline import decode_file, encode_text, ops_path
+from pytest_ttnn_perf.records.baseline import decode_file, encode_text, key_folder, ops_path
 from pytest_ttnn_perf.records.settings import Take
 from pytest_ttnn_perf.report.numbers import Listing, Result, format_value
 from pytest_ttnn_perf.report.sentences import command_line, place_of
@@ -25,6 +27,7 @@ if TYPE_CHECKING:
 
     from pytest_ttnn_perf.baselines.changes import Conflict
     from pytest_ttnn_perf.records.baseline import Accepted, TestBaseline
+    from pytest_ttnn_perf.records.hardware import Hardware
     from pytest_ttnn_perf.records.metric import Metric
 
 
@@ -260,10 +263,13 @@ def run_merge(options: argparse.Namespace) -> Result:
         keys = f"{ours.hardware.key} and {theirs.hardware.key}"
         raise InputError(versions.names[1], f"the two sides are of different hardware: {keys}")
     merged = merge_files(base, ours, theirs, take=take)
-    tables = {} if files else dict(_tables(merged, path))
-    write_text(versions.goal, encode_text(merged.file))
-    for table, text in tables.items():
-        write_text(table, text)
+    text = encode_text(merged.file)
+    if files:
+        write_text(versions.goal, text)
+    else:
+        root = _root_of(path, merged.file.hardware)
+        with BaselineStore(root).locked():
+            change_files(root, {path: text, **dict(_tables(merged, path))})
     listing = conflict_listing(name, merged)
     return Result(listing.text(shape), failed=bool(merged.unsettled))
 
@@ -305,6 +311,12 @@ def _merge_tables(versions: _Versions, name: str, take: Take | None, shape: str)
             lines += _commands(name)
     document = {"path": name, "joined": [], "conflicts": [{"taken": taken}] if conflict else []}
     return Result(Listing(tuple(lines), document, _COLUMNS, ()).text(shape), failed=unsettled)
+
+
+def _root_of(path: Path, hardware: Hardware) -> Path:
+    """Return the folder of baselines that a file is in: that with the folder of its key."""
+    key = key_folder(Path(), hardware).name
+    return next((folder.parent for folder in path.parents if folder.name == key), path.parent)
 
 
 def _tables(merged: Merged, goal: Path) -> Iterator[tuple[Path, str]]:

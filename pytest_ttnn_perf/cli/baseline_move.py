@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     import argparse
     from collections.abc import Iterator, Sequence
 
-    from pytest_ttnn_perf.baselines.store import StoredFile
+    from pytest_ttnn_perf.baselines.store import Change, StoredFile
     from pytest_ttnn_perf.records.baseline import Orphan, TestBaseline
     from pytest_ttnn_perf.records.hardware import Hardware
     from pytest_ttnn_perf.report.numbers import Result
@@ -77,9 +77,10 @@ def run_prune(options: argparse.Namespace) -> Result:
     edits = _edits(gone, store, remarks=remarks)
 
     def write() -> tuple[str, ...]:
-        for hardware in dict.fromkeys(orphan.hardware for orphan in gone):
-            own = (orphan.test for orphan in gone if orphan.hardware == hardware)
-            store.amend(hardware, dict.fromkeys(own, lambda _: None))
+        changes: dict[Hardware, dict[str, Change]] = {}
+        for orphan in gone:
+            changes.setdefault(orphan.hardware, {})[orphan.test] = lambda _: None
+        store.amend_keys(changes)
         return ()
 
     return show_then_write(edits, options, write)
@@ -172,8 +173,7 @@ def run_rename(options: argparse.Namespace) -> Result:
     edits = Edits(tuple(tests), file_edits(store, changes, cwd=Path.cwd()))
 
     def write() -> tuple[str, ...]:
-        for hardware, names in moves.items():
-            move(root, hardware, names)
+        move(root, moves)
         return ()
 
     return show_then_write(edits, options, write)

@@ -44,6 +44,7 @@ class ExitCode(IntEnum):
     UNREADABLE = 3
     SHIFTED = 6
     INCONCLUSIVE = 7
+    INTERNAL_ERROR = 8
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -52,7 +53,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")
-    options = parse(sys.argv[1:] if arguments is None else arguments)
+    words = sys.argv[1:] if arguments is None else arguments
+    try:
+        return _run(words)
+    except Exception:  # noqa: BLE001 (Python's own exit code would be that of a gate that failed)
+        return _report_defect(words)
+
+
+def _run(words: Sequence[str]) -> ExitCode:
+    options = parse(words)
     module, _, function = options.run.partition(":")
     try:
         command = import_module(f"pytest_ttnn_perf.cli.{module}")
@@ -84,9 +93,29 @@ def _print(result: Result) -> Result:
     return replace(after, failed=after.failed or result.failed)
 
 
-def _complain(error: TtnnPerfError, code: ExitCode) -> int:
+def _complain(error: TtnnPerfError, code: ExitCode) -> ExitCode:
     sys.stderr.write(inert_lines(f"ttnn-perf: {error}\n"))
     return code
+
+
+def _report_defect(words: Sequence[str]) -> ExitCode:
+    """Say that the error which is being handled is ours, and what a report of it should have."""
+    import platform
+    import shlex
+    import traceback
+
+    text = (
+        f"{traceback.format_exc()}"
+        f"ttnn-perf: internal error, a defect of ttnn-perf {__version__} and no verdict; please "
+        "report it with\n"
+        f"  the command: {shlex.join(['ttnn-perf', *words])}\n"
+        "  the traceback above, and the files that the command read, if they may be shared\n"
+        f"  the versions: ttnn-perf {__version__}, Python {platform.python_version()}, "
+        f"{platform.system()}\n"
+    )
+    if not sys.stderr.closed:
+        sys.stderr.write(text)
+    return ExitCode.INTERNAL_ERROR
 
 
 def parse(arguments: Sequence[str]) -> argparse.Namespace:

@@ -398,7 +398,7 @@ def _write_baselines(
     if not changes:
         return [*refused, "nothing was written"], False
     try:
-        files = [file for key, tests in changes.items() for file in store.amend(key, tests)]
+        files = store.amend_keys(changes)
     except TtnnPerfError as error:  # the table is worth hours all the same
         return [*refused, f"not written: {error}"], False
     wrote = [f"wrote {os.path.relpath(file, asked.cwd)}" for file in files]

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from pytest_ttnn_perf._base.dataclass import dataclass
 from pytest_ttnn_perf._base.errors import InputError, TtnnPerfError
+from pytest_ttnn_perf._base.text import text_of
 from pytest_ttnn_perf.analysis.captures.detect import head_of
 from pytest_ttnn_perf.records.observation import Artifact, MetricObservation
 
@@ -78,7 +79,9 @@ def read_custom_format(file: Path) -> Artifact | None:
     except TtnnPerfError:
         raise  # a sentence already
     except Exception as error:
-        raise InputError(file, f"{reader} raised {type(error).__name__}: {error}") from error
+        raise InputError(
+            file, f"{reader} raised {type(error).__name__}: {text_of(error)}"
+        ) from error
     if not isinstance(artifact, Artifact):
         found = type(artifact).__name__
         raise InputError(file, f"{reader} returned {found} instead of an Artifact")
@@ -93,6 +96,6 @@ def _recognised(file: Path, head: bytes) -> Iterator[tuple[CaptureFormat, str]]:
             matches = known_format.recognises(head)
         except Exception as error:
             problem = f"recognises() of {known_format.name!r}, which is of {owner}, raised"
-            raise InputError(file, f"{problem} {type(error).__name__}: {error}") from error
+            raise InputError(file, f"{problem} {type(error).__name__}: {text_of(error)}") from error
         if matches:
             yield known_format, owner

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
@@ -18,6 +19,7 @@ from pytest_ttnn_perf.records.settings import Checklist, Isolate, ProfilerKind
 
 if TYPE_CHECKING:
     import argparse
+    from collections.abc import Iterator
 
     from pytest_ttnn_perf.device.chips import Rank
     from pytest_ttnn_perf.observe.instruments import Instruments
@@ -49,12 +51,37 @@ _SAMPLES_ONLY: Final = frozenset({PassKind.CONFIRM, PassKind.CALIBRATE, PassKind
 _LOOKING: Final = ("collectonly", "setuponly", "setupshow", "setupplan")
 
 
+@contextmanager
+def errors_end_pytest() -> Iterator[None]:
+    """End pytest with the code of internal errors if one of ours happens where it has no net.
+
+    Python would end with 1, which is the code of tests that failed.
+    """
+    try:
+        yield
+    except (TtnnPerfError, pytest.UsageError, pytest.exit.Exception):
+        raise
+    except Exception as error:
+        import traceback
+
+        from pytest_ttnn_perf import __version__
+
+        text = f"INTERNALERROR> a defect of ttnn-perf {__version__}; please report it with the"
+        sys.stderr.write(f"{traceback.format_exc()}{text} traceback above and the command\n")
+        raise SystemExit(int(pytest.ExitCode.INTERNAL_ERROR)) from error
+
+
 def activate(config: pytest.Config) -> None:
     """Register the hooks of this process' role in a gated run.
 
     Raises:
         pytest.UsageError: the options cannot be meant, or results could not be written.
     """
+    with errors_end_pytest():
+        _take_up_role(config)
+
+
+def _take_up_role(config: pytest.Config) -> None:
     try:
         link, share = take_link(os.environ), take_share(os.environ)
     except TtnnPerfError as error:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final, TypeVar
 import pytest
 
 from pytest_ttnn_perf._base.errors import TtnnPerfError
-from pytest_ttnn_perf._base.text import text_of
+from pytest_ttnn_perf._base.text import repr_of, text_of
 from pytest_ttnn_perf.records.hardware import Hardware
 
 if TYPE_CHECKING:
@@ -109,7 +109,9 @@ def with_hardware(item: pytest.Item, observation: Observation) -> Observation:
         return observation
     if isinstance(result, Hardware) and _is_named(result):
         return replace(observation, hardware=result)
-    problem = f"returned {result!r}: expected Hardware(arch, board, mesh) of non-empty strings"
+    problem = (
+        f"returned {repr_of(result)}: expected Hardware(arch, board, mesh) of non-empty strings"
+    )
     refused = str(HookError(owner, name, problem))
     return replace(observation, problems=(*observation.problems, refused))
 
@@ -150,7 +152,9 @@ def _all_of(config: pytest.Config, name: str, kind: type[Extension]) -> list[tup
             raise HookError(owner, name, problem)
         for extension in result:
             if not isinstance(extension, kind):
-                problem = f"returned a list with {extension!r} in it: expected {kind.__name__}"
+                problem = (
+                    f"returned a list with {repr_of(extension)} in it: expected {kind.__name__}"
+                )
                 raise HookError(owner, name, problem)
             mistake = extension.problem()
             if mistake is not None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import shutil
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -18,7 +19,7 @@ import pytest
 from pytest_ttnn_perf._base.errors import TtnnPerfError
 from pytest_ttnn_perf._base.text import inert
 from pytest_ttnn_perf.device.chips import Touched
-from pytest_ttnn_perf.plugin.activation import distribution_of
+from pytest_ttnn_perf.plugin.activation import distribution_of, errors_end_pytest
 from pytest_ttnn_perf.plugin.hook_calls import report_run
 from pytest_ttnn_perf.plugin.relay import Relay, add_properties
 from pytest_ttnn_perf.plugin.reports import fail_report, live_logs
@@ -30,7 +31,7 @@ from pytest_ttnn_perf.run.record import RunResult
 from pytest_ttnn_perf.run.workers import Pass, WorkerFactory, WorkerLauncher
 
 if TYPE_CHECKING:
-    from collections.abc import Generator, Mapping
+    from collections.abc import Generator, Iterator, Mapping
 
     from pytest_ttnn_perf.plugin.reports import TestCollection
     from pytest_ttnn_perf.records.settings import ProfilerKind
@@ -66,7 +67,8 @@ class Orchestrator:
         self.processes = distribution_of(config.option)
         count = getattr(config.option, "numprocesses", None)
         try:
-            check_chips(os.environ, processes=count if isinstance(count, int) else 0)
+            with errors_end_pytest():
+                check_chips(os.environ, processes=count if isinstance(count, int) else 0)
         except TtnnPerfError as error:
             raise pytest.UsageError(str(error)) from error
         for name, value in _DISTRIBUTION.items():
@@ -193,6 +195,7 @@ class RunSummary:
     """Heading, record and summary of a gated run."""
 
     gate: GateRun
+    session: pytest.Session | None = None
 
     def pytest_report_header(self) -> str:
         """Say what is on, and for which key."""
@@ -201,6 +204,32 @@ class RunSummary:
     @pytest.hookimpl(tryfirst=True)
     def pytest_sessionfinish(self, session: pytest.Session) -> None:
         """Write record and baselines; a run that could not write does not look fine."""
+        self.session = session
+        with self._errors_told(session):
+            self._finish(session)
+
+    def pytest_terminal_summary(
+        self, terminalreporter: pytest.TerminalReporter, exitstatus: int
+    ) -> None:
+        """Print the verdicts, or that there are none."""
+        if self.session is not None and _RESULT in self.session.config.stash:
+            with self._errors_told(self.session):
+                self._summarise(terminalreporter, exitstatus)
+
+    @contextmanager
+    def _errors_told(self, session: pytest.Session) -> Iterator[None]:
+        """Show an error of ours as pytest shows its own: it has no net left for those of hooks.
+
+        Python would end with 1, which is the code of tests that failed.
+        """
+        try:
+            yield
+        except Exception:  # noqa: BLE001 (whatever it is, it is no verdict)
+            error = pytest.ExceptionInfo.from_current()
+            session.config.notify_exception(error, session.config.option)
+            session.exitstatus = pytest.ExitCode.INTERNAL_ERROR
+
+    def _finish(self, session: pytest.Session) -> None:
         ran = session.exitstatus in {pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED}
         stopped = session.shouldstop or session.shouldfail or self.gate.device.stopped
         refused = session.exitstatus == pytest.ExitCode.USAGE_ERROR
@@ -218,10 +247,7 @@ class RunSummary:
                 session.exitstatus = EXIT_SHIFTED
                 _fail_run(session, "environment shifted", shifted)
 
-    def pytest_terminal_summary(
-        self, terminalreporter: pytest.TerminalReporter, exitstatus: int
-    ) -> None:
-        """Print the verdicts, or that there are none."""
+    def _summarise(self, terminalreporter: pytest.TerminalReporter, exitstatus: int) -> None:
         ran = exitstatus in {pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED, EXIT_SHIFTED}
         config = terminalreporter.config
         result = config.stash[_RESULT]

@@ -45,7 +45,7 @@ if TYPE_CHECKING:
 
 
 _PHASES: Final = ("setup", "call", "teardown")
-_INTERRUPTED: Final = re.compile(r"KeyboardInterrupt in (.+):(\d+)")
+_INTERRUPTED: Final = re.compile(r"KeyboardInterrupt in ([^\0]+):(\d{1,9})")
 
 
 class TextRepr(TerminalRepr):
@@ -91,8 +91,8 @@ def interruption(text: str) -> KeyboardInterrupt | None:
     found = _INTERRUPTED.fullmatch(text)
     try:
         if found is not None:
-            line = "\n" * (int(found[2]) - 1) + "raise KeyboardInterrupt"
-            exec(compile(line, found[1], "exec"), {})
+            code = compile("raise KeyboardInterrupt", found[1], "exec")
+            exec(code.replace(co_firstlineno=int(found[2])), {})
     except KeyboardInterrupt as error:
         return error
     return KeyboardInterrupt() if text in {"", "KeyboardInterrupt"} else None
@@ -165,7 +165,17 @@ class Emitter:
                     failed.pytest_collectreport(report=_collect_report(name, inside))
 
     def report(self, data: dict[str, Any]) -> Any:
-        """Return the report that a worker serialised, with tuples where JSON has only lists."""
+        """Return the report that a worker serialised, with tuples where JSON has only lists.
+
+        Raises:
+            DecodeError: it is no report.
+        """
+        try:
+            return self._report(data)
+        except (AttributeError, KeyError, TypeError, ValueError) as cause:
+            raise DecodeError((), "a report of pytest", repr(data)[:80]) from cause
+
+    def _report(self, data: dict[str, Any]) -> Any:
         config, shown = self.session.config, data.pop(SHOWN, False)
         report = self.hook.pytest_report_from_serializable(config=config, data=data)
         if shown:

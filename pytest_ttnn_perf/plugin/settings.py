@@ -9,6 +9,7 @@ import pytest
 
 from pytest_ttnn_perf._base.configuration import OPTIONS, TURN_ON, attribute_of
 from pytest_ttnn_perf._base.errors import TtnnPerfError, UsageError
+from pytest_ttnn_perf._base.text import repr_of
 from pytest_ttnn_perf.records.settings import (
     Settings,
     TestSettings,
@@ -130,7 +131,7 @@ def _nearest_first(item: pytest.Item) -> list[pytest.Mark]:
 
 
 def _refuse(name: str, expected: str, found: object) -> UsageError:
-    return UsageError(f"{name}: expected {expected}, found {found!r}")
+    return UsageError(f"{name}: expected {expected}, found {repr_of(found)}")
 
 
 def _correlation(name: str, value: object) -> float:

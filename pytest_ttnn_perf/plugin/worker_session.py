@@ -253,7 +253,7 @@ class SessionForwarder:
         if when != "config":
             self._send(
                 Warned(
-                    text=str(warning_message.message),
+                    text=text_of(warning_message.message),
                     category=warning_message.category.__name__,
                     filename=warning_message.filename,
                     line=warning_message.lineno,

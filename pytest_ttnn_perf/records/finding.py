@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from dataclasses import field
 from enum import Enum
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Annotated, Final
 
 from pytest_ttnn_perf._base.dataclass import dataclass
-from pytest_ttnn_perf.records.json import Omit
+from pytest_ttnn_perf.records.json import Coded, Omit
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from pytest_ttnn_perf.records.hardware import Conflict, Scalar
+    from pytest_ttnn_perf.records.json_value import Value
     from pytest_ttnn_perf.records.observation import Observation
     from pytest_ttnn_perf.records.ops import OpTable
     from pytest_ttnn_perf.records.ttlang import TtlangLog
@@ -35,6 +36,19 @@ class RuleOutcome(Enum):
     FOUND = "FOUND"
     NOT_MEASURED = "NOT_MEASURED"
     NOT_APPLICABLE = "NOT_APPLICABLE"
+
+
+def _read_code(value: Value) -> str:
+    """Read the code of a rule, whose first digit tells the step that it is about."""
+    code = value.string()
+    digits = code[3:]
+    if len(code) != 6 or not code[:3].isupper() or not (digits.isascii() and digits.isdecimal()):
+        raise value.refusal("the code of a rule, such as TTP203")
+    return code
+
+
+def _read_codes(value: Value) -> tuple[str, ...]:
+    return tuple(map(_read_code, value.array()))
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +77,7 @@ class Unanswered:
 
     outcome: RuleOutcome
     reason: str
-    codes: tuple[str, ...]
+    codes: Annotated[tuple[str, ...], Coded(_read_codes)]
     region: Omit[str] = ""
 
 
@@ -92,7 +106,7 @@ class Finding:
     finding saves what this one would, and ``also`` are the rules that this one covers.
     """
 
-    code: str
+    code: Annotated[str, Coded(_read_code)]
     name: str
     severity: Severity
     outcome: RuleOutcome

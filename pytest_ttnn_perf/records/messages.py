@@ -33,14 +33,41 @@ class Message:
         return {"kind": type(self).__name__, **encode(self)}
 
 
+#: No exit code and no line of a file is larger: what is fits no C integer, and no pytest.
+_LARGEST: Final = 2**31 - 1
+
+
 def _read_whole(value: Value) -> int:
-    if not isinstance(value.raw, int):
+    if not isinstance(value.raw, int) or abs(value.raw) > _LARGEST:
         raise value.refusal("a whole number")
     return value.raw
 
 
 #: Any number, such as an exit code; others are counts.
 Whole = Annotated[int, Coded(_read_whole)]
+
+
+def _read_location(value: Value) -> list[Any]:
+    match value.raw:
+        case [str(), int() as line, str()] if abs(line) <= _LARGEST:
+            return list(value.raw)
+        case [str(), None, str()]:
+            return list(value.raw)
+    raise value.refusal("file, line and name")
+
+
+#: Where a test is written, as pytest has it.
+Place = Annotated[list[Any], Coded(_read_location)]
+
+
+def _read_word(value: Value) -> str:
+    """Read what is to be the name of a file or a class."""
+    if "\0" in value.string():
+        raise value.refusal("a name")
+    return value.string()
+
+
+Word = Annotated[str, Coded(_read_word)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +92,7 @@ class Started(Message):
     """A test starts; ``location`` is file, line and name."""
 
     test: str
-    location: list[Any]
+    location: Place
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,12 +129,12 @@ class Warned(Message):
     """A warning was recorded."""
 
     text: str
-    category: str
-    filename: str
+    category: Word
+    filename: Word
     line: Whole
     when: str
     test: str
-    location: list[Any] | None
+    location: Annotated[list[Any] | None, Coded(_read_location)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,7 +147,7 @@ class Finished(Message):
     """A test is over, teardown included."""
 
     test: str
-    location: list[Any]
+    location: Place
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,6 +208,8 @@ def message_of(document: Any) -> Message:
         message = decode(kind, document)
         if isinstance(message, (Reported, CollectionReported)):
             Value(message.report["nodeid"]).string()
+        if isinstance(message, Reported):
+            _read_location(Value(message.report["location"]))
     except (KeyError, TypeError, DecodeError) as cause:
         raise DecodeError((), "a message of a worker", repr(document)[:80]) from cause
     return message

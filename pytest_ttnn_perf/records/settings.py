@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 from pytest_ttnn_perf._base.dataclass import dataclass
 from pytest_ttnn_perf._base.errors import UsageError
+from pytest_ttnn_perf._base.text import repr_of
 from pytest_ttnn_perf.records.json_value import LARGEST
 from pytest_ttnn_perf.records.metric import OF_DEVICE, Source
 
@@ -177,7 +178,7 @@ def left_out(settings: Settings) -> tuple[Source, ...]:
 def whole_number(name: str, value: object, *, least: int) -> int:
     """Return a whole number of at least ``least``; anything else is a mistake."""
     if isinstance(value, bool) or not isinstance(value, int) or value < least:
-        message = f"{name}: expected a whole number of at least {least}, found {value!r}"
+        message = f"{name}: expected a whole number of at least {least}, found {repr_of(value)}"
         raise UsageError(message)
     return value
 
@@ -187,7 +188,7 @@ def finite_number(name: str, value: object) -> float:
     is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
     if isinstance(value, (int, float)) and is_number and -LARGEST <= value <= LARGEST:
         return value
-    message = f"{name}: expected a finite number, found {value!r}"
+    message = f"{name}: expected a finite number, found {repr_of(value)}"
     raise UsageError(message)
 
 

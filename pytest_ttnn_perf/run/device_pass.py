@@ -19,7 +19,7 @@ from pytest_ttnn_perf.analysis.captures.device_metrics import (
 from pytest_ttnn_perf.analysis.ops.windows import calls_between
 from pytest_ttnn_perf.observe.checklist import join_answers
 from pytest_ttnn_perf.observe.devices import SIGNPOST_BEGIN, SIGNPOST_END
-from pytest_ttnn_perf.observe.series import told_twice
+from pytest_ttnn_perf.observe.series import FIRST_CALL, told_twice
 from pytest_ttnn_perf.processes.commands import free_port
 from pytest_ttnn_perf.records.json import decode
 from pytest_ttnn_perf.records.messages import (
@@ -85,7 +85,7 @@ def _profile(
     listener.close("the test did not run")
     if listener.collected:
         unavailable = None
-    return DeviceResults(listener.observations, unavailable, stopped)
+    return DeviceResults(listener.observations, unavailable, stopped, made=listener.collected)
 
 
 @dataclass(slots=True)
@@ -161,6 +161,12 @@ def unavailable(test: str, why: str, source: Source = Source.DEVICE) -> Observat
     return Observation(test, {KERNEL_TIME: MetricObservation(time, (), note=why)})
 
 
+def ran_a_model(observation: Observation) -> bool:
+    """Return whether a test measured calls on a device: then a profiler has something to tell."""
+    came_through = observation.lost is None and observation.raised is None
+    return came_through and observation.hardware is not None and FIRST_CALL in observation.metrics
+
+
 def _measured_twice(observation: Observation, of_device: Observation) -> Iterator[str]:
     """Yield what is told by a capture that the test attached and by another pass' profiler."""
     both = [
@@ -215,7 +221,7 @@ def profile_with_tracy(
         if files:
             found = dict(_read_report(op_table_of(files[-1]), settings))
             workers.discard(folder)
-            return DeviceResults(found, stopped=stopped)
+            return DeviceResults(found, stopped=stopped, made=True)
         why = f"Tracy {ending} without a report; see {folder}"
         workers.keep()
     except TtnnPerfError as error:

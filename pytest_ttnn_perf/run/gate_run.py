@@ -122,7 +122,9 @@ class GateRun:
         observation = decode(Observation, observed, key=test)  # or the journal is unreadable
         if not self._begun:  # a test that asked for the fixture only while it ran
             self._attempt(partial(self.begin, [test], self._run.coverage))
-        complete = self.device.add_to(observation)
+        hardware = observation.hardware or self.context.hardware
+        is_new = self.settings.update is not None and self._store.find(hardware, test) is None
+        complete = self.device.add_to(observation, is_new=is_new)
         if complete is not observation:
             from pytest_ttnn_perf.observe.checklist import check_numbers_again
 

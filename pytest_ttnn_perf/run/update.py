@@ -317,10 +317,22 @@ class Updates:
         return any(changes.pop(test, None) for changes in self._changes.values())
 
     def write(self, written: list[Path]) -> Iterator[NotWritten]:
-        """Change the files one by one, adding them to ``written``; yield those that refuse.
+        """Change all files at once, adding them to ``written``; yield those that refuse.
 
-        One file that cannot be written does not cost the others theirs.
+        One file that cannot be written does not cost the others theirs: then each is by itself.
         """
+        by_key: dict[Hardware, dict[str, Change]] = {}
+        for (hardware, _), changes in self._changes.items():
+            if changes:
+                by_key.setdefault(hardware, {}).update(changes)
+        if not by_key:
+            return
+        try:
+            written += self.store.amend_keys(by_key)
+        except TtnnPerfError:
+            yield from self._write_by_file(written)
+
+    def _write_by_file(self, written: list[Path]) -> Iterator[NotWritten]:
         for (hardware, _), changes in self._changes.items():
             if changes:
                 try:

@@ -138,22 +138,35 @@ class DeviceResults:
     """What the device pass measured, by test; nothing where there was no such pass.
 
     ``unavailable`` says why nothing is known of any test. After ``stopped``, no worker may follow:
-    a device was left that none can use.
+    a device was left that none can use. ``made``: there was such a pass, over the same tests.
     """
 
     observations: Mapping[str, Observation] = field(default_factory=dict)
     unavailable: str | None = None
     stopped: str | None = None
+    made: bool = False
 
-    def add_to(self, observation: Observation) -> Observation:
-        """Return what the wall pass observed of a test with what this pass did, or why not."""
+    def add_to(self, observation: Observation, *, is_new: bool = False) -> Observation:
+        """Return what the wall pass observed of a test with what this pass did, or why not.
+
+        Of a test that ``is_new``, nothing may be missing in silence: what its first baseline lacks,
+        nobody misses later.
+        """
         measured = self.observations.get(observation.test)
-        if measured is None and self.unavailable is None:
+        if measured is None and self.unavailable is None and not (self.made and is_new):
             return observation
-        from pytest_ttnn_perf.run.device_pass import unavailable, with_device
+        from pytest_ttnn_perf.run.device_pass import ran_a_model, unavailable, with_device
 
-        why = f"device pass: {self.unavailable}"
-        return with_device(observation, measured or unavailable(observation.test, why))
+        why = self.unavailable
+        if measured is None and why is None:
+            if not ran_a_model(observation):
+                return observation
+            why = (
+                "the test was skipped in it, or did not measure; --ttnn-perf-passes=wall records "
+                "a baseline without it"
+            )
+        measured = measured or unavailable(observation.test, f"device pass: {why}")
+        return with_device(observation, measured)
 
 
 @dataclass(slots=True)
@@ -353,7 +366,11 @@ class Pass:
             for message in self._messages(child):
                 ended = ended or isinstance(message, Ended)
                 self._track(message)
-                self.listener.receive(message)
+                try:
+                    self.listener.receive(message)
+                except DecodeError:  # what it carries is not what it should be
+                    child.damaged = True
+                    break
                 child.stop = self.listener.stop
             ending = child.ending(patience_s=self.silence_s)
         return None if ended and not ending.cut and not ending.damaged else ending

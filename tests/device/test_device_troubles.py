@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from typing import TYPE_CHECKING
 
@@ -294,3 +295,50 @@ def test_a_capture_of_other_hardware_than_the_test_opened(
     assert ran.code == 1
     assert f"{found} is attached, and the test opened wormhole_b0-n150-1x1" in ran.text
     assert not (rig.project / "baselines").exists()
+
+
+#: A model that is left out where it is profiled, one way or another.
+LEFT_OUT = MODELS.replace(
+    "def test_dense(ttnn_perf, device):\n",
+    "def test_dense(ttnn_perf, device):\n"
+    "        import os\n"
+    "        if os.environ.get('TT_METAL_DEVICE_PROFILER'): ACT\n",
+)
+
+
+@pytest.mark.parametrize(
+    ("act", "profiler"),
+    [
+        ("pytest.skip('too large')", "device"),
+        ("pytest.xfail('too large')", "device"),
+        ("pytest.skip('too large')", "tracy"),
+        ("raise ValueError('too large')", "tracy"),
+        ("return", "tracy"),
+    ],
+)
+def test_a_new_baseline_is_not_stored_without_what_the_device_pass_was_to_tell(
+    tmp_path: Path, act: str, profiler: str
+) -> None:
+    rig = Rig(tmp_path).write(conftest=CONFTEST, test_models=LEFT_OUT.replace("ACT", act))
+
+    ran = rig.pytest(play(), *UPDATE, f"--ttnn-perf-profiler={profiler}")
+
+    assert (ran.code, counts_of(ran)) == (1, "1 failed, 1 passed")
+    assert (
+        f"NO_DATA {DENSE}: device_kernel_time has no samples: device pass: the test was skipped in "
+        "it, or did not measure; --ttnn-perf-passes=wall records a baseline without it"
+    ) in ran.text.splitlines()
+    (file,) = (rig.project / "baselines").rglob("*.json")
+    assert list(json.loads(file.read_text())["tests"]) == ["test_sum"]
+
+
+def test_a_crash_in_the_device_pass_stores_nothing_of_its_test(tmp_path: Path) -> None:
+    rig = Rig(tmp_path).write(conftest=CONFTEST, test_models=MODELS)
+    fault = Fault(kind="segfault", number=3, profiled=True, processes=(0,))
+
+    ran = rig.pytest(play(faults=(fault,)), *UPDATE, "--ttnn-perf-reset", "true")
+
+    assert (ran.code, counts_of(ran)) == (1, "1 failed, 1 passed")
+    assert f"NO_DATA {DENSE}: device_kernel_time has no samples: device pass: its" in ran.text
+    (file,) = (rig.project / "baselines").rglob("*.json")
+    assert list(json.loads(file.read_text())["tests"]) == ["test_sum"]

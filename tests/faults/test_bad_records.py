@@ -196,3 +196,15 @@ def test_a_command_that_cannot_be_meant_is_a_usage_error(arguments: tuple[str, .
     assert ran.text == ""
     assert ran.errors.startswith("usage: ttnn-perf")
     assert_no_traceback(ran)
+
+
+@pytest.mark.parametrize("code", ["X", "", "TTP", "TTPX01", "TTP20", "TTP\u0662\u0660\u0663"])
+def test_a_finding_of_no_rule_is_refused_by_its_field(scene: Scene, code: str) -> None:
+    document = json.loads(scene.record.read_text())
+    (test,) = document["tests"].values()
+    finding = {"code": code, "name": "a", "severity": "warning", "outcome": "FOUND"}
+    test["findings"] = [finding]
+    scene.record.write_text(json.dumps(document))
+    says = ("run.json:1: ", "['findings'][0]['code']: expected the code of a rule, such as ",
+            f"TTP203, found {code!r}")  # fmt: skip
+    assert_refused(run_command("gate", "run.json"), code=UNREADABLE, says=says)

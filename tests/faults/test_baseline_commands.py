@@ -10,10 +10,12 @@ from typing import TYPE_CHECKING
 import pytest
 
 from pytest_ttnn_perf._base.errors import WriteError
-from pytest_ttnn_perf._base.files import write_text
+from pytest_ttnn_perf._base.files import write_bytes
 from pytest_ttnn_perf.baselines import store as store_module
+from pytest_ttnn_perf.baselines import transaction
+from pytest_ttnn_perf.records.ops import encode_groups
 from tests.faults.test_writing import amending
-from tests.harness.baselines import ops, stored, times
+from tests.harness.baselines import ops, stored, timed, times
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -104,12 +106,12 @@ def test_one_file_that_cannot_be_written_does_not_cost_the_others(
     other = "test_z.py::test_z"
     lived_in.record(tests={other: [1.0], A: [10.0, 10.1]})
 
-    def write(file: Path, text: str) -> None:
+    def write(file: Path, content: bytes) -> None:
         if file.name == "test_z.json":
             raise WriteError(file, OSError(30, "Read-only file system"))
-        write_text(file, text)
+        write_bytes(file, content)
 
-    monkeypatch.setattr(store_module, "write_text", write)
+    monkeypatch.setattr(transaction, "write_bytes", write)
     ran = lived_in.run("accept", "run.json")
     assert ran.code == 1
     assert ran.errors.endswith("test_z.json: cannot write: Read-only file system")
@@ -126,3 +128,15 @@ def test_a_merge_that_cannot_be_written_leaves_ours(desk: Desk) -> None:
     assert done.returncode == 3
     assert done.stderr == "ttnn-perf: ours.json: cannot write: File too large\n"
     assert Path(desk.path, "ours.json").read_text() == before
+
+
+def test_an_op_table_that_is_no_text_is_not_written_and_said(lived_in: Desk) -> None:
+    table = encode_groups(ops("Mat\udcffmul"))
+    lived_in.record(tests={A: timed([12.0], ops=table), B: [6.0]})
+    before = lived_in.files()
+    ran = lived_in.run(*ACCEPT)
+    assert ran.code == 1
+    place = lived_in.root / "wormhole_b0-n150-1x1" / "test_m.ops" / "test_a.csv"
+    problem = f"{place}: cannot write: '\\udcff' cannot be written as UTF-8"
+    assert ran.errors == f"ttnn-perf: not written: {problem}"
+    assert lived_in.files() == before

@@ -190,3 +190,44 @@ def test_what_cannot_say_what_it_is_costs_one_test(scene: Scene, isolate: str) -
     }
     assert entries["test_values_are_taken[1]"]["metrics"]["latency"]["samples"] == [2, 2.0]
     assert entries["test_other"]["verdicts"]["latency"]["outcome"] == "NO_BASELINE"
+
+
+SILENT = """
+    import pytest
+
+    class Silent(Exception):
+        def __str__(self):
+            raise RuntimeError("no text")
+        __repr__ = __str__
+
+    {act}
+
+    def test_other(ttnn_perf):
+        ttnn_perf.record("wall_time", 1000, unit="ns")
+"""
+
+
+@pytest.mark.parametrize(
+    "act",
+    [
+        "def test_speed(ttnn_perf): raise Silent",
+        "def test_speed(ttnn_perf): ttnn_perf.measure(lambda: (_ for _ in ()).throw(Silent()))",
+        "def test_speed(ttnn_perf): ttnn_perf.facts(layers=Silent())",
+    ],
+    ids=["raised", "in what is measured", "as a fact"],
+)
+def test_an_error_without_a_text_costs_its_test(scene: Scene, act: str) -> None:
+    scene.project.write(test_model=SILENT.format(act=act))
+    ran = scene.project.pytest(*UPDATE)
+    assert "INTERNALERROR" not in ran.text
+    assert ran.code == 1
+    assert "FAILED test_model.py::test_speed" in ran.text
+    assert "test_other" in scene.project.stored()
+
+
+def test_a_marker_without_a_text_is_refused_by_the_name_of_its_test(scene: Scene) -> None:
+    act = "@pytest.mark.ttnn_perf(pcc=Silent())\n    def test_speed(ttnn_perf): pass"
+    scene.project.write(test_model=SILENT.format(act=act))
+    ran = scene.project.pytest("--ttnn-perf")
+    says = ("test_model.py::test_speed", "pcc: expected a finite number, found <Silent whose text ")
+    assert_refused(ran, code=PYTEST_USAGE, says=says)

@@ -196,7 +196,7 @@ def test_a_baseline_is_not_moved_with_it(root: Path, way: Callable[[Path], str])
     found = way(table_of(root))
     before = on_disk(root.parent)
     with pytest.raises(InputError) as raised:
-        move(root, HARDWARE, {TEST: f"{FILE}::test_b"})
+        move(root, {HARDWARE: {TEST: f"{FILE}::test_b"}})
     assert str(raised.value).endswith(f", found {found}")
     assert on_disk(root.parent) == before
 

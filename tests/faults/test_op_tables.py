@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from pytest_ttnn_perf._base.errors import InputError, WriteError
-from pytest_ttnn_perf.baselines import store as store_module
+from pytest_ttnn_perf._base.files import write_bytes
+from pytest_ttnn_perf.baselines import transaction
 from pytest_ttnn_perf.baselines.store import BaselineStore, ops_text
 from pytest_ttnn_perf.records.baseline import key_folder
 from pytest_ttnn_perf.records.ops import OpGroup, OpGroups, Signature
@@ -26,7 +27,7 @@ def table(total_ns: float) -> OpGroups:
 
 
 def amend(root: Path, total_ns: float) -> None:
-    baseline = replace(stored(1), op_table=table(total_ns))
+    baseline = replace(stored(int(total_ns)), op_table=table(total_ns))
     BaselineStore(root).amend(HARDWARE, {TEST: lambda _: baseline})
 
 
@@ -43,11 +44,13 @@ def test_a_baseline_that_cannot_be_written_leaves_its_table_as_it_was(
         amend(tmp_path, 100.0)
     files = {file: file.read_bytes() for file in tmp_path.rglob("*.*") if file.is_file()}
 
-    def refused(file: Path, _text: str) -> None:
-        raise WriteError(file, OSError(28, "No space left on device"))
+    def refused(file: Path, content: bytes) -> None:
+        if file.suffix == ".json":
+            raise WriteError(file, OSError(28, "No space left on device"))
+        write_bytes(file, content)
 
     (tmp_path / ".gitignore").touch()
-    monkeypatch.setattr(store_module, "write_text", refused)
+    monkeypatch.setattr(transaction, "write_bytes", refused)
     with pytest.raises(WriteError, match="No space left on device"):
         amend(tmp_path, 200.0)
 

@@ -71,6 +71,72 @@ def test_a_note_that_cannot_be_read_costs_the_test_that_was_running(
     assert_no_traceback(ran)
 
 
+PLACE = ["test_model.py", 10**30, "x"]
+REPORT = {"nodeid": "test_model.py::test_reaches", "location": ["test_model.py", 1, "x"]}
+#: Messages that are JSON, and not what a worker says.
+FORGED = {
+    "no place": {"kind": "Started", "test": "a.py::b", "location": []},
+    "a line beyond any file": {"kind": "Started", "test": "a.py::b", "location": PLACE},
+    "the end of no place": {"kind": "Finished", "test": "a.py::b", "location": [1]},
+    "no report": {"kind": "Reported", "report": REPORT},
+    "a report without its parts": {
+        "kind": "Reported", "report": {**REPORT, "$report_type": "TestReport"},
+    },
+    "a report from a line beyond any file": {
+        "kind": "Reported",
+        "report": {
+            **REPORT, "location": PLACE, "$report_type": "TestReport", "keywords": {},
+            "outcome": "passed", "longrepr": None, "when": "call", "sections": [],
+        },
+    },
+    "a warning in a line beyond any file": {
+        "kind": "Warned", "text": "x", "category": "UserWarning", "filename": "a.py",
+        "line": 10**30, "when": "runtest", "test": "a.py::b", "location": None,
+    },
+    "a warning of no class": {
+        "kind": "Warned", "text": "x", "category": "a\0b", "filename": "a.py",
+        "line": 1, "when": "runtest", "test": "a.py::b", "location": None,
+    },
+    "an end like no other": {"kind": "Ended", "status": 10**30},
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("forged", FORGED)
+def test_a_message_that_is_none_costs_the_test_that_was_running(
+    project: Project, forged: str
+) -> None:
+    write_tests(project, REACHING.format(act=f"stream.link.channel.send({FORGED[forged]!r})"))
+    ran = run(project)
+    said = told(failure_of(ran, "test_reaches"), project).splitlines()[0]
+    assert said.startswith("its worker sent a message that cannot be read, killed; log: ")
+    assert (counts_of(ran), ran.code) == ("1 failed, 2 passed", 1)
+    assert_no_traceback(ran)
+
+
+EXTRA = (
+    {"kind": "Finished", "test": "a.py::b", "location": ["a.py", 1, "b"]},
+    {"kind": "CollectionReported", "report": {"nodeid": "a.py", "outcome": "failed"}},
+    {"kind": "Opened"},
+)
+
+
+@pytest.mark.parametrize("extra", EXTRA, ids=lambda extra: str(extra["kind"]))
+def test_a_message_too_many_changes_nothing(project: Project, extra: dict[str, object]) -> None:
+    write_tests(project, REACHING.format(act=f"stream.link.channel.send({extra!r})"))
+    ran = run(project)
+    assert (counts_of(ran), ran.code) == ("3 passed", 0)
+    assert_no_traceback(ran)
+
+
+@pytest.mark.parametrize("place", [f"a.py:{10**30}", "a.py:2000000000", "a\0.py:3"])
+def test_an_interruption_in_no_line_is_one_all_the_same(project: Project, place: str) -> None:
+    message = {"kind": "Stopped", "text": f"KeyboardInterrupt in {place}", "code": None}
+    write_tests(project, REACHING.format(act=f"stream.link.channel.send({message!r})"))
+    ran = run(project)
+    assert ran.code == pytest.ExitCode.INTERRUPTED
+    assert "INTERNALERROR" not in ran.text + ran.errors
+
+
 def test_a_test_that_closes_the_notes_changes_nothing(project: Project) -> None:
     write_tests(project, REACHING.format(act="stream.link.channel._notes.close()"))
     ran = run(project)

@@ -54,9 +54,10 @@ LIMITS = st.builds(Limits, *[st.none() | NUMBERS] * 5)
 EVIDENCE = st.builds(Evidence, TEXTS, st.none() | NUMBERS, TEXTS, st.none() | NUMBERS)
 #: What a finding says; an empty text is written by leaving it out, as one that is not there.
 SAID = st.text(min_size=1, max_size=8)
+CODES = st.from_regex(r"[A-Z]{3}[0-9]{3}", fullmatch=True)
 FINDINGS = st.builds(
     Finding,
-    code=SAID,
+    code=CODES,
     name=SAID,
     severity=st.sampled_from(Severity),
     outcome=st.sampled_from(RuleOutcome),
@@ -72,7 +73,7 @@ UNANSWERED = st.builds(
     Unanswered,
     st.sampled_from(RuleOutcome),
     TEXTS,
-    st.lists(TEXTS, max_size=2).map(tuple),
+    st.lists(CODES, max_size=2).map(tuple),
 )
 ENVIRONMENTS = st.builds(
     Environment,

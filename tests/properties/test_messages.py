@@ -45,26 +45,29 @@ JSON = st.recursive(
     max_leaves=8,
 )
 IDS = st.lists(TEXTS, max_size=3)
-LOCATIONS = st.tuples(TEXTS, st.none() | st.integers(), TEXTS).map(list)
+#: What fits a C integer, as every line and every exit code does.
+NUMBERS = st.integers(-(2**31) + 1, 2**31 - 1)
+LOCATIONS = st.tuples(TEXTS, st.none() | NUMBERS, TEXTS).map(list)
+WORDS = TEXTS.filter(lambda text: "\0" not in text)
 REPORTS = st.builds(
     lambda more, known: {**more, **known},
     st.dictionaries(TEXTS, JSON, max_size=3),
     st.fixed_dictionaries(
-        {"nodeid": TEXTS}, optional={"when": TEXTS, "outcome": TEXTS, OBSERVATION: JSON}
+        {"nodeid": TEXTS, "location": LOCATIONS},
+        optional={"when": TEXTS, "outcome": TEXTS, OBSERVATION: JSON},
     ),
 )
-NUMBERS = st.integers(0, 2**31)
 MESSAGES: SearchStrategy[Message] = st.one_of(
     st.builds(Collected, IDS, st.none() | IDS, IDS, IDS, st.none() | TEXTS, st.none() | NUMBERS),
     st.builds(Started, TEXTS, LOCATIONS),
     st.builds(Reported, REPORTS),
     st.builds(CollectionReported, REPORTS),
-    st.builds(Warned, TEXTS, TEXTS, TEXTS, NUMBERS, TEXTS, TEXTS, st.none() | st.lists(SCALARS)),
+    st.builds(Warned, TEXTS, WORDS, WORDS, NUMBERS, TEXTS, TEXTS, st.none() | LOCATIONS),
     st.builds(Finished, TEXTS, LOCATIONS),
     st.builds(Refused, TEXTS),
     st.builds(Broke, TEXTS),
-    st.builds(Stopped, TEXTS, st.none() | st.integers()),
-    st.builds(Ended, st.integers()),
+    st.builds(Stopped, TEXTS, st.none() | NUMBERS),
+    st.builds(Ended, NUMBERS),
 )
 KINDS = [kind for kind in Message.__subclasses__() if not kind.__subclasses__()]
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from pytest_ttnn_perf._base.dataclass import dataclass
 from pytest_ttnn_perf._base.errors import RuleError, UsageError
+from pytest_ttnn_perf._base.text import text_of
 from pytest_ttnn_perf.analysis.checklist import rules
 from pytest_ttnn_perf.analysis.checklist.folding import beside, findings_of
 from pytest_ttnn_perf.analysis.checklist.rule import Answer, Rule
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
 #: The beginning of the codes of rules that ask whether a capture can be trusted.
 _VALIDITY: Final = "TTP0"
 #: The first digit of a code tells its step.
-_CODE: Final = re.compile(r"[A-Z]{3}\d{3}")
+_CODE: Final = re.compile(r"[A-Z]{3}[0-9]{3}")
 #: Rules that are not ours, by their code.
 _REGISTERED: Final[dict[str, Rule]] = {}
 
@@ -150,7 +151,8 @@ def _as_rule(custom: CustomRule, owner: str) -> Rule:
         try:
             answer: object = custom.check(subject)
         except Exception as error:  # noqa: BLE001 (a rule of others may raise anything)
-            return _broken(f"the rule, which is of {owner}, raised {type(error).__name__}: {error}")
+            raised = f"{type(error).__name__}: {text_of(error)}"
+            return _broken(f"the rule, which is of {owner}, raised {raised}")
         if isinstance(answer, Answer):
             return answer
         found = type(answer).__name__

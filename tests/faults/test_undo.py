@@ -1,0 +1,147 @@
+"""What a killed command had begun is undone by the next one, and nothing else is."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from typing import TYPE_CHECKING
+
+import pytest
+
+from pytest_ttnn_perf._base.errors import InputError, WriteError
+from pytest_ttnn_perf._base.files import write_bytes
+from pytest_ttnn_perf.baselines import transaction
+from pytest_ttnn_perf.baselines.store import BaselineStore
+from pytest_ttnn_perf.records.baseline import baseline_path, key_folder
+from tests.faults.amender import FILE, HARDWARE, appending, stored
+from tests.faults.test_op_tables import TEST, amend, ops_file, table
+from tests.harness.project import run_command
+from tests.harness.repository import Repository
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from tests.harness.baselines import Desk
+
+
+class Killed(BaseException):
+    """Stands for what no code can do anything about."""
+
+
+@pytest.fixture
+def cut_short(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Baselines whose writer was killed after the op table, before the baseline itself."""
+    root = tmp_path / "baselines"
+    amend(root, 100.0)
+
+    def write(file: Path, content: bytes) -> None:
+        if file.suffix == ".json":
+            raise Killed
+        write_bytes(file, content)
+
+    def nothing(_root: Path) -> None:
+        pass
+
+    with monkeypatch.context() as patched:
+        patched.setattr(transaction, "write_bytes", write)
+        patched.setattr(transaction, "put_back", nothing)
+        with pytest.raises(Killed):
+            amend(root, 200.0)
+    assert "200" in ops_file(root).read_text()
+    assert (root / ".undo.json").exists()
+    return root
+
+
+def test_who_reads_next_finds_all_as_it_was(cut_short: Path) -> None:
+    store = BaselineStore(cut_short)
+    assert store.ops_of(HARDWARE, TEST) == table(100.0)
+    assert not (cut_short / ".undo.json").exists()
+
+
+def test_who_writes_next_does_too(cut_short: Path) -> None:
+    amend(cut_short, 300.0)
+    assert BaselineStore(cut_short).ops_of(HARDWARE, TEST) == table(300.0)
+    assert not (cut_short / ".undo.json").exists()
+
+
+def test_bytes_that_are_no_text_come_back_as_they_were(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    amend(tmp_path, 100.0)
+    content = b"op,caf\xe9\n\xff\xfe"
+    ops_file(tmp_path).write_bytes(content)
+
+    def write(file: Path, new: bytes) -> None:
+        if file.suffix == ".json":
+            raise WriteError(file, OSError(28, "No space left on device"))
+        write_bytes(file, new)
+
+    monkeypatch.setattr(transaction, "write_bytes", write)
+    with pytest.raises(WriteError, match="No space left on device"):
+        amend(tmp_path, 200.0)
+    assert ops_file(tmp_path).read_bytes() == content
+
+
+def test_files_that_somebody_changed_since_are_theirs(cut_short: Path) -> None:
+    ops_file(cut_short).write_text("of another branch\n")
+    file = baseline_path(cut_short, HARDWARE, FILE)
+    before = file.read_text()
+    BaselineStore(cut_short).find(HARDWARE, TEST)
+    assert (ops_file(cut_short).read_text(), file.read_text()) == ("of another branch\n", before)
+    assert not (cut_short / ".undo.json").exists()
+
+
+@pytest.mark.parametrize("place", ["../outside.json", "/etc/x.json", "a/../../b.csv", "key/run.sh"])
+def test_nothing_but_baselines_is_ever_put_back(tmp_path: Path, place: str) -> None:
+    root = tmp_path / "baselines"
+    root.mkdir()
+    files = [{"file": place, "before": "theirs", "after": None}]
+    (root / ".undo.json").write_text(json.dumps({"format": 1, "files": files}))
+    with pytest.raises(InputError, match="expected the path of a baseline or an op table, found"):
+        BaselineStore(root).find(HARDWARE, TEST)
+    assert not (tmp_path / "outside.json").exists()
+
+
+def test_nothing_is_put_back_through_a_link(tmp_path: Path) -> None:
+    root = tmp_path / "baselines"
+    folder = key_folder(root, HARDWARE)
+    folder.mkdir(parents=True)
+    (folder / "a.json").symlink_to(tmp_path / "outside.json")
+    files = [{"file": f"{folder.name}/a.json", "before": "theirs", "after": None}]
+    (root / ".undo.json").write_text(json.dumps({"format": 1, "files": files}))
+    with pytest.raises(InputError, match=r"a\.json leads out of .*: look at both, and remove it"):
+        BaselineStore(root).find(HARDWARE, TEST)
+    assert not (tmp_path / "outside.json").exists()
+
+
+def test_a_damaged_one_is_refused_by_its_name(
+    cut_short: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    undo = cut_short / ".undo.json"
+    undo.write_text(undo.read_text()[:-20])
+    monkeypatch.chdir(cut_short.parent)
+    ran = run_command("baseline", "list")
+    assert (ran.code, ran.text) == (3, "")
+    assert ran.errors.startswith(f"ttnn-perf: {undo}:1: not valid JSON: ")
+
+
+def test_git_leaves_alone_what_is_temporary(desk: Desk) -> None:
+    if shutil.which("git") is None:
+        pytest.skip("needs git")
+    desk.root.mkdir()
+    (desk.root / ".gitignore").write_text("/.lock\n/.gitignore\n")  # as it was once written
+    BaselineStore(desk.root).amend(HARDWARE, {TEST: lambda _: stored(1)})
+    repository = Repository(desk)
+    repository.git("init", "-q")
+    left = key_folder(desk.root, HARDWARE) / "test_model.ops" / ".test_a.csv.abcd1234.ttnn_perf.new"
+    left.parent.mkdir()
+    for file in (left, desk.root / ".undo.json"):
+        file.touch()
+    shown = repository.git("status", "--short", "--untracked-files=all").split()
+    assert shown == ["??", f"baselines/{HARDWARE.key}/test_model.json"]
+
+
+def test_an_ignore_file_of_the_user_stays(tmp_path: Path) -> None:
+    (tmp_path / ".gitignore").write_text("mine\n")
+    BaselineStore(tmp_path).amend(HARDWARE, {TEST: appending(1)})
+    assert (tmp_path / ".gitignore").read_text() == "mine\n"
