@@ -17,6 +17,7 @@ from _pytest.config import create_terminal_writer
 from pytest_ttnn_perf._base.text import text_of
 from pytest_ttnn_perf.measure.timing import turn_in
 from pytest_ttnn_perf.plugin import TURN
+from pytest_ttnn_perf.plugin.captured_output import keep_captured
 from pytest_ttnn_perf.plugin.reports import FAILED, SHOWN, interruption_text, live_logs
 from pytest_ttnn_perf.plugin.settings import is_measured, profiles_itself, settings_of
 from pytest_ttnn_perf.processes.channel import show_stacks_on_request
@@ -151,6 +152,7 @@ class SessionForwarder:
     def pytest_configure(self, config: pytest.Config) -> None:
         """Silence the terminal reporter, and keep it: other plugins talk to it."""
         show_stacks_on_request()
+        keep_captured(config, self.link.assignment.folder)
         reporter = config.pluginmanager.get_plugin("terminalreporter")
         if reporter is not None:
             _show_live_logs(config, reporter)

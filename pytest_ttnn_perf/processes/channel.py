@@ -203,6 +203,8 @@ def _signals_handled(
             signal.signal(number, signal.SIG_DFL if usual is None else usual)
 
 
+#: The files of a worker's folder that hold what pytest has captured of each stream.
+CAPTURED: Final = {"stdout": "captured-stdout.txt", "stderr": "captured-stderr.txt"}
 #: Names the file with a worker's assignment. The worker takes it out of its environment, so that
 #: a pytest that a test starts is not taken for another worker.
 ASSIGNMENT: Final = "TTNN_PERF_ASSIGNMENT"

@@ -16,7 +16,7 @@ from dataclasses import field
 from typing import IO, TYPE_CHECKING, Final, TextIO
 
 from pytest_ttnn_perf._base.dataclass import dataclass
-from pytest_ttnn_perf.processes.channel import NOTE_BYTES, STACK
+from pytest_ttnn_perf.processes.channel import CAPTURED, NOTE_BYTES, STACK
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -75,8 +75,46 @@ class Output:
         stream.flush()
 
 
+#: So much of what a dead worker had captured is kept in its log: a test may print anything.
+_CAPTURED_BYTES: Final = 1 << 20
+
+
+def last_words(log: Path) -> str:
+    """Return the end of a dead worker's log, and of what pytest had captured there.
+
+    That is added to the log, the end of what is long.
+    """
+    parts = [tail(log)]
+    for stream, name in CAPTURED.items():
+        file = log.with_name(name)
+        try:
+            with file.open("rb") as captured:
+                size = captured.seek(0, os.SEEK_END)
+                captured.seek(max(size - _CAPTURED_BYTES, 0))
+                text = captured.read()
+            file.unlink()
+            if not text:
+                continue
+            left_out = f", the last {len(text):,} bytes of {size:,}" if size > len(text) else ""
+            heading = f"captured {stream}{left_out}:"
+            with log.open("ab") as written:
+                written.write(b"\n%b\n%b\n" % (heading.encode(), text))
+        except OSError:  # nothing was captured, or there is no room for it
+            continue
+        parts.append(f"{heading}\n{_last_lines(text)}")
+    return "\n".join(filter(None, parts))
+
+
+def _last_lines(text: bytes, *, lines: int = 20) -> str:
+    shown = text[-_TAIL_CHUNK:].decode(errors="replace").rstrip().splitlines()
+    return "\n".join(shown[-lines:])
+
+
 def tail(log: Path, *, lines: int = 20) -> str:
-    """Return the end of a worker's log; of a crash its beginning, which tells where it was."""
+    """Return the end of a worker's log; of a crash its beginning, which tells where it was.
+
+    With some of what stands before that: there C++ says why it aborts.
+    """
     try:
         text = log.read_bytes()[-_TAIL_CHUNK:].decode(errors="replace")
     except OSError:
@@ -87,8 +125,10 @@ def tail(log: Path, *, lines: int = 20) -> str:
     start = fatal if thread is None else thread
     if start is None or start >= len(shown) - lines:
         return "\n".join(shown[-lines:])
-    heading = shown[fatal : fatal + 1] if fatal is not None and fatal != start else []
-    return "\n".join([*heading, *shown[start:]][:lines])
+    first = start if fatal is None else fatal
+    before = shown[max(first - lines // 4, 0) : first]
+    heading = shown[first : first + 1] if first != start else []
+    return "\n".join([*before, *heading, *shown[start:]][:lines])
 
 
 def _last(lines: list[str], start: str) -> int | None:

@@ -16,7 +16,7 @@ from pytest_ttnn_perf._base.dataclass import dataclass
 from pytest_ttnn_perf._base.errors import DecodeError, TtnnPerfError, UsageError, WriteError
 from pytest_ttnn_perf.device.ttnn import installed_ttnn
 from pytest_ttnn_perf.processes.channel import ASSIGNMENT
-from pytest_ttnn_perf.processes.worker import WorkerProcess, interpreter, start, tail
+from pytest_ttnn_perf.processes.worker import WorkerProcess, interpreter, last_words, start
 from pytest_ttnn_perf.records.json import encode
 from pytest_ttnn_perf.records.messages import (
     Assignment,
@@ -387,7 +387,8 @@ class Pass:
         for started in running:
             self._finish(started.test)
         dirty = self._opened and (ending.hung or ending.code < 0)
-        return LostWorker(running, str(ending), log, tail(log), dirty=dirty, hung=ending.hung)
+        text = last_words(log)
+        return LostWorker(running, str(ending), log, text, dirty=dirty, hung=ending.hung)
 
 
 _RESET_TIMEOUT_S: Final = 600.0
