@@ -20,7 +20,7 @@ from pytest_ttnn_perf.plugin import TURN
 from pytest_ttnn_perf.plugin.captured_output import keep_captured
 from pytest_ttnn_perf.plugin.reports import FAILED, SHOWN, interruption_text, live_logs
 from pytest_ttnn_perf.plugin.settings import is_measured, profiles_itself, settings_of
-from pytest_ttnn_perf.processes.channel import show_stacks_on_request
+from pytest_ttnn_perf.processes.channel import Interrupts, show_stacks_on_request
 from pytest_ttnn_perf.records.messages import (
     Broke,
     Collected,
@@ -142,6 +142,8 @@ class SessionForwarder:
     """
 
     link: OrchestratorLink
+    #: Held when a test has been measured, until that is sent.
+    interrupts: Interrupts = field(default_factory=Interrupts)
     session: pytest.Session | None = None
     #: The tests that are timed; None where other processes run them.
     measured: frozenset[str] | None = None
@@ -238,6 +240,7 @@ class SessionForwarder:
         self._send(Reported(self._serialise(report)), wait=self._waits_after(report))
         if report.when not in _PHASES:  # of a process that is gone: this test never finishes
             self.pytest_runtest_logfinish(report.nodeid, report.location)
+        self.interrupts.release()
 
     @pytest.hookimpl(trylast=True)
     def pytest_runtest_logfinish(self, nodeid: str, location: tuple[str, int | None, str]) -> None:
@@ -283,6 +286,7 @@ class SessionForwarder:
     @pytest.hookimpl(trylast=True)
     def pytest_sessionfinish(self, session: pytest.Session, exitstatus: int) -> None:
         """Send that this worker came to its end, and why if a plugin wanted it to."""
+        self.interrupts.release()
         enough = session.config.getoption("maxfail")  # failures are counted where all are known
         if session.shouldfail and not (enough and session.testsfailed >= enough):
             self._send(Stopped(FAILED + str(session.shouldfail), None))

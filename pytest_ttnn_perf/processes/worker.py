@@ -16,7 +16,7 @@ from dataclasses import field
 from typing import IO, TYPE_CHECKING, Final, TextIO
 
 from pytest_ttnn_perf._base.dataclass import dataclass
-from pytest_ttnn_perf.processes.channel import CAPTURED, NOTE_BYTES, STACK
+from pytest_ttnn_perf.processes.channel import CAPTURED, NOTE_BYTES, STACK, Interrupts
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -191,6 +191,10 @@ class WorkerProcess:
     stop: str | None = None
     #: It sent what cannot be read: nothing more is read from it, nor is it answered.
     damaged: bool = False
+    #: While these are held, Ctrl-C is heard only when there is nothing to read.
+    interrupts: Interrupts = field(default_factory=Interrupts)
+    #: What it had sent and nobody had read when it was interrupted.
+    unread: list[object] = field(default_factory=list)
     _socket: socket.socket = field(kw_only=True)
     _notes: socket.socket = field(kw_only=True)
     _outputs: Mapping[int, Output] = field(kw_only=True)
@@ -205,6 +209,8 @@ class WorkerProcess:
     ) -> None:
         with contextlib.ExitStack() as last:  # each is done, whatever becomes of those before
             last.callback(self._close)
+            if error is not None:
+                last.callback(self._read_rest)
             last.callback(self._forward)
             last.callback(self._kill)
             if error is not None:
@@ -258,15 +264,25 @@ class WorkerProcess:
 
     def _ready(self, selector: selectors.BaseSelector) -> set[int]:
         """Wait for something to read; show what the worker prints."""
-        ready = {key.fd for key, _ in selector.select(_POLL_S)}
+        with self._interruptible():
+            ready = {key.fd for key, _ in selector.select(_POLL_S)}
         for descriptor in ready & self._outputs.keys():
             if not self._outputs[descriptor].forward():
                 selector.unregister(descriptor)
         return ready
 
-    def _receive(self) -> bytes:
+    @contextlib.contextmanager
+    def _interruptible(self) -> Iterator[None]:
+        held = self.interrupts.release()
         try:
-            part = self._socket.recv(_CHUNK)
+            yield
+        finally:
+            if held:
+                self.interrupts.hold()
+
+    def _receive(self, flags: int = 0) -> bytes:
+        try:
+            part = self._socket.recv(_CHUNK, flags)
         except OSError:
             return b""
         self._buffer += part
@@ -290,6 +306,15 @@ class WorkerProcess:
             with contextlib.suppress(OSError):
                 self._socket.sendall(json.dumps(self.stop).encode() + b"\n")
 
+    def _read_rest(self) -> None:
+        """Keep what a worker had sent until it was gone; it gets no answer."""
+        while not self.damaged and self._receive(socket.MSG_DONTWAIT):
+            pass
+        self.unread += self._read_notes()
+        *lines, _ = bytes(self._buffer).split(b"\n")
+        for line in lines:
+            self.unread += self._document(line)
+
     def _document(self, text: bytes) -> Iterator[object]:
         """Yield the document of a text; none if it is no JSON."""
         try:
@@ -305,25 +330,32 @@ class WorkerProcess:
 
     def _interrupt(self) -> None:
         """Let a worker take its fixtures down, as Ctrl-C does; not for ever."""
-        self._socket.close()  # it must not wait for an answer any more
+        with contextlib.suppress(OSError):
+            self._socket.shutdown(socket.SHUT_WR)  # it must not wait for an answer any more
         for number, grace_s in ((signal.SIGINT, _GRACE_S), (signal.SIGTERM, _LAST_GRACE_S)):
             if self.process.poll() is None:
                 self.process.send_signal(number)
-                self._wait(grace_s)
+                self._wait(grace_s, reading=True)
 
-    def _wait(self, seconds: float) -> None:
+    def _wait(self, seconds: float, *, reading: bool = False) -> None:
         """Wait for the process to end, at most so long (0: for ever).
 
-        What it prints is shown meanwhile: one that cannot get rid of it would not end.
+        What it prints is shown meanwhile, and with ``reading`` what it sends is kept: one that
+        cannot get rid of it would not end.
         """
         deadline = time.monotonic() + seconds if seconds else None
         with self._selector() as selector:
+            if reading:
+                selector.register(self._socket, selectors.EVENT_READ)
             while selector.get_map() and self.process.poll() is None:
                 if deadline is not None and time.monotonic() > deadline:
                     return
-                self._ready(selector)
+                ready = self._ready(selector)
+                if reading and self._socket.fileno() in ready and not self._receive():
+                    selector.unregister(self._socket)
+                    reading = False
         left_s = None if deadline is None else max(deadline - time.monotonic(), 0)
-        with contextlib.suppress(subprocess.TimeoutExpired):
+        with contextlib.suppress(subprocess.TimeoutExpired), self._interruptible():
             self.process.wait(left_s)
 
     def _kill(self) -> int:

@@ -219,7 +219,7 @@ def _data_remedy(verdict: Verdict) -> str:
         case Reason.NOTHING_RECORDED:
             return "call ttnn_perf.measure(...) or ttnn_perf.record(...) in the test"
         case Reason.LOST:
-            return "its log, named above, has what it printed; with -s also what tests did"
+            return "its log, named above, has what it printed, and what pytest had captured"
         case Reason.NOT_CONFIRMED:
             return "run it again; --ttnn-perf-confirm 0 judges by one measurement"
         case Reason.NOT_POSITIVE:

@@ -347,16 +347,33 @@ class Pass:
         return self._loss(ending, child.log)
 
     def _read_messages(self, child: WorkerProcess) -> Ending | None:
-        """Read all that a worker sends; return how it ended unless that was as it should be."""
-        with child:
-            ended = False
-            for message in self._messages(child):
-                ended = ended or isinstance(message, Ended)
-                self._track(message)
-                self.listener.receive(message)
-                child.stop = self.listener.stop
-            ending = child.ending(patience_s=self.silence_s)
+        """Read all that a worker sends; return how it ended unless that was as it should be.
+
+        Ctrl-C does not cut short what is made of a message, and loses none that was sent.
+        """
+        child.interrupts.hold()
+        try:
+            with child:
+                ended = False
+                for message in self._messages(child):
+                    ended = ended or isinstance(message, Ended)
+                    self._receive(message)
+                    child.stop = self.listener.stop
+                ending = child.ending(patience_s=self.silence_s)
+        except KeyboardInterrupt:
+            with contextlib.suppress(DecodeError):
+                for document in child.unread:
+                    message = message_of(document)
+                    if isinstance(message, (Started, Reported, Finished)):
+                        self._receive(message)
+            raise
+        finally:
+            child.interrupts.release()
         return None if ended and not ending.cut and not ending.damaged else ending
+
+    def _receive(self, message: Message) -> None:
+        self._track(message)
+        self.listener.receive(message)
 
     def _messages(self, child: WorkerProcess) -> Iterator[Message]:
         try:
