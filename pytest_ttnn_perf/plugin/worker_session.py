@@ -162,8 +162,14 @@ class SessionForwarder:
             reporter._tw._file = nowhere  # noqa: SLF001 (no public way to redirect it)
 
     def opened(self) -> None:
-        """Send that a device is opened; only the main thread may use the channel."""
-        if threading.current_thread() is threading.main_thread():
+        """Send that a device is opened; only the main thread may use the channel.
+
+        Not that a simulated one is: it ends with its process, and is never reset.
+        """
+        from pytest_ttnn_perf.device.environment import is_simulated
+
+        is_main = threading.current_thread() is threading.main_thread()
+        if is_main and not is_simulated(os.environ):
             self._send(Opened())
 
     @pytest.hookimpl(tryfirst=True)

@@ -17,6 +17,7 @@ from typing import IO, TYPE_CHECKING, Final, TextIO
 
 from pytest_ttnn_perf._base.dataclass import dataclass
 from pytest_ttnn_perf.processes.channel import CAPTURED, NOTE_BYTES, STACK, Interrupts
+from pytest_ttnn_perf.processes.descendants import Descendants
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -195,11 +196,15 @@ class WorkerProcess:
     interrupts: Interrupts = field(default_factory=Interrupts)
     #: What it had sent and nobody had read when it was interrupted.
     unread: list[object] = field(default_factory=list)
+    #: What its tests have started and cannot be ended, by number and command.
+    survivors: list[str] = field(default_factory=list)
+    _descendants: Descendants = field(kw_only=True)
     _socket: socket.socket = field(kw_only=True)
     _notes: socket.socket = field(kw_only=True)
     _outputs: Mapping[int, Output] = field(kw_only=True)
     _buffer: bytearray = field(default_factory=bytearray)
     _silent_s: float | None = None
+    _gone: bool = False
 
     def __enter__(self) -> WorkerProcess:
         return self
@@ -360,9 +365,16 @@ class WorkerProcess:
 
     def _kill(self) -> int:
         """Leave nothing behind: neither the worker nor what its tests have started."""
+        code = self.process.returncode
+        if self._gone and code is not None:
+            return code
+        below = self._descendants.below(self.process.pid) if self.process.poll() is None else []
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.killpg(self.process.pid, signal.SIGKILL)
-        return self.process.wait()
+        code = self.process.wait()
+        self._gone = True
+        self.survivors = self._descendants.end(below)
+        return code
 
     def _close(self) -> None:
         self._socket.close()
@@ -392,9 +404,11 @@ def start(
     Raises:
         OSError: there is no room for its log, or for another process.
     """
+    descendants = Descendants()
     ours, theirs = socket.socketpair()
     notes, notes_end = socket.socketpair(type=socket.SOCK_DGRAM)
     with contextlib.ExitStack() as failed:
+        failed.callback(descendants.end, [])
         failed.enter_context(ours)
         failed.enter_context(notes)
         with theirs, notes_end, log.open("ab") as written:
@@ -416,4 +430,11 @@ def start(
         for pipe, stream in streams
         if pipe is not None
     }
-    return WorkerProcess(process, log, _socket=ours, _notes=notes, _outputs=outputs)
+    return WorkerProcess(
+        process,
+        log,
+        _socket=ours,
+        _notes=notes,
+        _outputs=outputs,
+        _descendants=descendants,
+    )

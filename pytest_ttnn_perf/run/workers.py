@@ -174,6 +174,7 @@ class WorkerLauncher:
     variables: Callable[[Path], Mapping[str, str]] = lambda _: {}
     #: Makes a device usable again after its worker was killed; returns why it cannot.
     reset: Callable[[LostWorker], str | None] = lambda _: None
+    print_line: Callable[[str], None] = lambda _: None
     #: Where versions are compared: this one, and the other.
     versions: ComparedVersions | None = None
     #: Whether modules are found in the current folder; None for as in this process.
@@ -368,6 +369,8 @@ class Pass:
                         self._receive(message)
             raise
         finally:
+            for process in child.survivors:
+                self.workers.print_line(f"ttnn-perf: a test left a process that goes on: {process}")
             child.interrupts.release()
         return None if ended and not ending.cut and not ending.damaged else ending
 
@@ -474,7 +477,13 @@ class WorkerFactory:
     def _workers(
         self, profiler: ProfilerKind, variables: Callable[[Path], Mapping[str, str]]
     ) -> WorkerLauncher:
-        return replace(self.plain, profiler=profiler, variables=variables, reset=self._reset)
+        return replace(
+            self.plain,
+            profiler=profiler,
+            variables=variables,
+            reset=self._reset,
+            print_line=self.print_line,
+        )
 
     def _reset(self, loss: LostWorker) -> str | None:
         """Make a device usable again whose worker was killed; return why it is not."""
