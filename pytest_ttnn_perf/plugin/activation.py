@@ -172,7 +172,7 @@ def _lead(config: pytest.Config, settings: Settings, rank: Rank | None) -> None:
             settings,
             project=config.rootpath,
             cwd=config.invocation_params.dir,
-            rerun=_rerun(config),
+            rerun=replace(_rerun(config), tracy=choice.tracy),
             job=ci_job(os.environ, config.rootpath),
             isolated=isolated,
             profiler=str(choice),

@@ -36,17 +36,21 @@ def run_bounded(  # noqa: PLR0913 (keywords, most of them those of Popen)
     Raises:
         OSError: it cannot be started.
     """
-    left = Descendants() if leave_nothing else None
-    process = subprocess.Popen(
-        command,
-        shell=isinstance(command, str),
-        cwd=cwd,
-        env=environment,
-        stdin=subprocess.DEVNULL,
-        stdout=stdout,
-        stderr=stderr,
-        start_new_session=True,
-    )
+    with contextlib.ExitStack() as failed:
+        left = Descendants() if leave_nothing else None
+        if left is not None:
+            failed.callback(left.end, [])
+        process = subprocess.Popen(
+            command,
+            shell=isinstance(command, str),
+            cwd=cwd,
+            env=environment,
+            stdin=subprocess.DEVNULL,
+            stdout=stdout,
+            stderr=stderr,
+            start_new_session=True,
+        )
+        failed.pop_all()
     silent_s = None
     try:
         process.wait(timeout_s or None)
