@@ -28,6 +28,7 @@ from pytest_ttnn_perf.records.messages import (
     Ended,
     Finished,
     Opened,
+    Passed,
     PassKind,
     Refused,
     Reported,
@@ -149,6 +150,12 @@ class SessionForwarder:
     measured: frozenset[str] | None = None
     deselected: list[str] = field(default_factory=list)
     sent_collection: bool = False
+    #: Whether a phase of the running test has failed.
+    _failed: bool = False
+    #: Whether a plugin has a say in how reports are sent.
+    _has_other_reports: bool = True
+    #: The report before, which was sent; None at first.
+    _before: pytest.TestReport | None = None
 
     @pytest.hookimpl(trylast=True)
     def pytest_configure(self, config: pytest.Config) -> None:
@@ -176,6 +183,11 @@ class SessionForwarder:
     def pytest_sessionstart(self, session: pytest.Session) -> None:
         """Remember the session, which stops when the orchestrator asks for it."""
         self.session = session
+        hooks = session.config.hook.pytest_report_to_serializable
+        self._has_other_reports = any(
+            not each.plugin_name.startswith("_pytest") and each.plugin_name not in _REPORTING
+            for each in hooks.get_hookimpls()
+        )
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)
     def pytest_collection(self) -> Generator[None, object, object]:
@@ -243,15 +255,20 @@ class SessionForwarder:
     @pytest.hookimpl(trylast=True)
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         """Send how a phase of a test ended."""
-        self._send(Reported(self._serialise(report)), wait=self._waits_after(report))
+        self._failed = self._failed or report.outcome == "failed"
+        message = self._passed(report) or Reported(self._serialise(report))
+        self._send(message, wait=self._waits_after(report))
+        self._before = report
         if report.when not in _PHASES:  # of a process that is gone: this test never finishes
             self.pytest_runtest_logfinish(report.nodeid, report.location)
         self.interrupts.release()
 
     @pytest.hookimpl(trylast=True)
     def pytest_runtest_logfinish(self, nodeid: str, location: tuple[str, int | None, str]) -> None:
-        """Send that a test is over."""
-        self._send(Finished(self._id(nodeid), list(location)))
+        """Send that a test is over; whether to stop is asked where that may have been decided."""
+        wait = self._failed or self.measured is None or nodeid in self.measured
+        self._send(Finished(self._id(nodeid), list(location)), wait=wait)
+        self._failed = False
 
     def pytest_warning_recorded(
         self,
@@ -309,7 +326,22 @@ class SessionForwarder:
             data[SHOWN] = True
         if "user_properties" in data:
             data["user_properties"] = [(n, _sendable(v)) for n, v in data["user_properties"]]
+        if data.get("sections"):
+            data["sections"] = [(name, _shortened(text)) for name, text in data["sections"]]
         return data
+
+    def _passed(self, report: pytest.TestReport) -> Passed | None:
+        """Return what is new in a report of a phase that has passed; None if that is not all."""
+        before = self._before
+        if before is None or report.nodeid != before.nodeid or report.when not in _PHASES:
+            return None
+        if not _is_plain(report) or not _is_plain(before):
+            return None
+        same = report.location == before.location and report.keywords == before.keywords
+        if not same or self.measured is None or self._has_other_reports:
+            return None
+        start, stop = getattr(report, "start", 0.0), getattr(report, "stop", 0.0)  # not in pytest 7
+        return Passed(report.nodeid, report.when, report.duration, start, stop)
 
     def _waits_after(self, report: pytest.TestReport) -> bool:
         """Tell whether what follows a report must not begin before it is acknowledged."""
@@ -325,8 +357,9 @@ class SessionForwarder:
         return own_id(test, grouped=grouped)
 
     def _send(self, message: Message, *, wait: bool = True) -> None:
-        for stream in (sys.stdout, sys.stderr):
-            stream.flush()
+        if wait:  # what was printed before comes before
+            for stream in (sys.stdout, sys.stderr):
+                stream.flush()
         stop = self.link.send(message, wait=wait)
         if stop is None or self.session is None:
             return
@@ -336,12 +369,37 @@ class SessionForwarder:
             distributing.shouldstop = stop
 
 
+#: pytest's own plugins that send reports, by their names.
+_REPORTING: Final = frozenset({"reports", "subtests"})
+_OWN_MEMBERS: Final = vars(pytest.TestReport("", ("", None, ""), {}, "passed", None, "call")).keys()
+
+
+def _is_plain(report: pytest.TestReport) -> bool:
+    """Tell whether a report says that a phase has passed, and nothing else."""
+    return (
+        report.outcome == "passed"
+        and not (report.longrepr or report.sections or report.user_properties)
+        and vars(report).keys() == _OWN_MEMBERS
+    )
+
+
 def _show_live_logs(config: pytest.Config, reporter: Any) -> None:
     """Let log records through where all else that this session reports is sent, not printed."""
     handler = live_logs(config)
     if handler is not None:
         handler.stream = copy.copy(reporter)
         handler.stream._tw = create_terminal_writer(config, sys.stdout)  # noqa: SLF001
+
+
+#: So much of what a test prints is sent: both processes would hold all of it several times.
+_SECTION: Final = 1 << 20
+
+
+def _shortened(text: str) -> str:
+    """Return what a test printed, the end of what is long."""
+    if len(text) <= _SECTION:
+        return text
+    return f"[ttnn-perf: the last {_SECTION:,} of {len(text):,} characters]\n{text[-_SECTION:]}"
 
 
 def _sendable(value: object) -> object:

@@ -178,6 +178,8 @@ _POLL_S: Final = 1.0
 _GRACE_S: Final = 10.0
 _LAST_GRACE_S: Final = 2.0
 _CHUNK: Final = 1 << 16
+#: Whole messages, of which some hundred find room where this kind is known, and ten elsewhere.
+_NOTES: Final = socket.SOCK_SEQPACKET if sys.platform == "linux" else socket.SOCK_DGRAM
 #: What a worker that hangs gets to print where.
 _STACK_S: Final = 0.5
 
@@ -298,7 +300,9 @@ class WorkerProcess:
         while not self.damaged:
             try:
                 note = self._notes.recv(NOTE_BYTES, socket.MSG_DONTWAIT)
-            except OSError:  # no more
+            except OSError:  # no more for now
+                return
+            if not note:  # no more for ever
                 return
             yield from self._document(note)
 
@@ -406,7 +410,7 @@ def start(
     """
     descendants = Descendants()
     ours, theirs = socket.socketpair()
-    notes, notes_end = socket.socketpair(type=socket.SOCK_DGRAM)
+    notes, notes_end = socket.socketpair(type=_NOTES)
     with contextlib.ExitStack() as failed:
         failed.callback(descendants.end, [])
         failed.enter_context(ours)

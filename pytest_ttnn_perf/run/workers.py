@@ -25,6 +25,7 @@ from pytest_ttnn_perf.records.messages import (
     Ended,
     Finished,
     Opened,
+    Passed,
     PassKind,
     Refused,
     Reported,
@@ -365,7 +366,7 @@ class Pass:
             with contextlib.suppress(DecodeError):
                 for document in child.unread:
                     message = message_of(document)
-                    if isinstance(message, (Started, Reported, Finished)):
+                    if isinstance(message, (Started, Reported, Passed, Finished)):
                         self._receive(message)
             raise
         finally:
