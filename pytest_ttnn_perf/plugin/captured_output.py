@@ -30,7 +30,7 @@ def keep_captured(config: pytest.Config, folder: Path) -> None:
     manager: Any = config.pluginmanager.get_plugin("capturemanager")
     captures = getattr(manager, "_global_capturing", None)
     for name, file in CAPTURED.items():
-        stream = getattr(captures, name.removeprefix("std"), None)
+        stream: Any = getattr(captures, name.removeprefix("std"), None)
         try:
             if isinstance(stream, FDCapture):
                 _keep_file(stream, folder / file)
