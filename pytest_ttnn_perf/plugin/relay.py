@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import re
 import warnings
-from copy import copy
 from dataclasses import field
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, Final
@@ -240,7 +239,8 @@ class Relay(Listener):
     _held: dict[str, list[pytest.TestReport]] = field(default_factory=dict)
     _phases: dict[str, list[str]] = field(default_factory=dict)
     _locations: dict[str, Any] = field(default_factory=dict)
-    _latest: pytest.TestReport | None = None
+    #: The members of the last report that came whole.
+    _latest: dict[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.emitter = Emitter(self.session)
@@ -335,7 +335,7 @@ class Relay(Listener):
 
     def _receive(self, message: Reported) -> None:
         test, report = message.test, self.emitter.report(message.report)
-        self._latest = copy(report)  # as it came: what is emitted, others may add to
+        self._latest = dict(vars(report))  # as it came: others add to what is emitted
         self._locations.setdefault(test, report.location)
         if hasattr(report, "context"):  # of a subtest: the test itself goes on
             self._emit(report)
@@ -350,8 +350,8 @@ class Relay(Listener):
         self._emit(report)
 
     def _receive_passed(self, message: Passed) -> None:
-        assert self._latest is not None
-        report = copy(self._latest)
+        report = pytest.TestReport.__new__(pytest.TestReport)
+        vars(report).update(self._latest)
         report.when = message.phase  # type: ignore[assignment]
         report.duration, report.start, report.stop = message.duration, message.start, message.stop
         report.sections, report.user_properties = [], []

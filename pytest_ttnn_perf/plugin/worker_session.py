@@ -392,7 +392,7 @@ def _show_live_logs(config: pytest.Config, reporter: Any) -> None:
 
 
 #: So much of what a test prints is sent: both processes would hold all of it several times.
-_SECTION: Final = 1 << 20
+_SECTION: Final = 1 << 24
 
 
 def _shortened(text: str) -> str:

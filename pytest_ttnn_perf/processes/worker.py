@@ -327,7 +327,7 @@ class WorkerProcess:
     def _document(self, text: bytes) -> Iterator[object]:
         """Yield the document of a text; none if it is no JSON."""
         try:
-            document = json.loads(text)
+            document = json.loads(text.decode(errors="surrogatepass"))
         except (ValueError, RecursionError):
             self.damaged = True
         else:
