@@ -55,7 +55,7 @@ def main() -> int:
         blocked = [f"-pno:{name}" for name in others]
         without = [*blocked, "-pno:ttnn_perf", plain]
         # Calls that only wait take as long under valgrind: the tests pass against a baseline.
-        _pytest(folder, [], [*blocked, "--ttnn-perf-update=new", "test_gated.py"])
+        run_pytest(folder, [], [*blocked, "--ttnn-perf-update=new", "test_gated.py"])
         gate = ["--ttnn-perf", "--ttnn-perf-confirm=0"]
         idle = _ratio(folder, "idle", without, [*blocked, plain], IDLE_BAR)
         gated = _ratio(folder, "gated", without, [*blocked, *gate, "test_gated.py"], GATED_BAR)
@@ -70,24 +70,24 @@ def _ratio(
 ) -> float:
     """Count a run without and with us, and print the ratio."""
     for arguments in (without, with_us):  # once uncounted, to write the bytecode
-        _pytest(folder, [], arguments)
-    plain, ours = _instructions(folder, without), _instructions(folder, with_us)
+        run_pytest(folder, [], arguments)
+    plain, ours = instructions(folder, without), instructions(folder, with_us)
     ratio = ours / plain
     print(f"{what}: {ours / 1e6:.1f} M instructions, plain pytest {plain / 1e6:.1f} M")
     print(f"{what}: ratio {ratio:.4f}" + (f" (bar: {bar})" if bar else ""))
     return ratio
 
 
-def _instructions(folder: Path, arguments: list[str]) -> int:
+def instructions(folder: Path, arguments: list[str]) -> int:
     """Return the instructions of a run, those of its worker processes included."""
     logs = Path(tempfile.mkdtemp(dir=folder))
     tool = ["valgrind", "--tool=callgrind", "--callgrind-out-file=/dev/null"]
-    _pytest(folder, [*tool, "--trace-children=yes", f"--log-file={logs}/%p"], arguments)
+    run_pytest(folder, [*tool, "--trace-children=yes", f"--log-file={logs}/%p"], arguments)
     counted = [re.search(r"Collected : (\d+)", log.read_text()) for log in logs.iterdir()]
     return sum(int(found[1]) for found in counted if found)
 
 
-def _pytest(folder: Path, tool: list[str], arguments: list[str]) -> None:
+def run_pytest(folder: Path, tool: list[str], arguments: list[str]) -> None:
     environment = {
         **os.environ,
         "PYTEST_ADDOPTS": "",

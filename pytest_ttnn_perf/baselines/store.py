@@ -98,8 +98,6 @@ def read_ops_file(file: Path) -> OpGroups:
     return OpGroups(kernel_time, tuple(groups))
 
 
-
-
 def _shortest(cell: str | float | None) -> str | float | None:
     return int(cell) if isinstance(cell, float) and cell.is_integer() else cell
 

@@ -270,10 +270,11 @@ _NEEDED: Final = ("begin_graph_capture", "end_graph_capture_to_file", "import_re
 
 @dataclass(slots=True)
 class CapturedGraph:
-    """What became of a capture: a database, or why there is none."""
+    """What became of a capture: a database, the problem it had, or why this ttnn makes none."""
 
     database: Path | None = None
     problem: str | None = None
+    unavailable: str | None = None
 
 
 @contextmanager
@@ -286,7 +287,7 @@ def captured_graph(runtime: Runtime, folder: Path) -> Iterator[CapturedGraph]:
     graph = getattr(runtime.ttnn, "graph", None)
     missing = [name for name in _NEEDED if not hasattr(graph, name)]
     if missing:
-        captured.problem = f"this ttnn has no graph.{missing[0]}"
+        captured.unavailable = f"this ttnn has no graph.{missing[0]}"
         yield captured
         return
     assert graph is not None

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Final
 from pytest_ttnn_perf._base.dataclass import dataclass
 from pytest_ttnn_perf._base.errors import TtnnPerfError
 from pytest_ttnn_perf.analysis.captures.device_metrics import (
+    CALL_COUNT,
     OP_COUNT,
     device_metrics,
     gated_ops,
@@ -158,13 +159,15 @@ class BesideDevices(Instruments):
 
     The first call, which is not timed for the gate, is captured as a graph, in a folder of this
     very capture in ``drafts``; once it has been read it is kept in ``reports``, where another run
-    may put its own at any time. With ``realtime``, some more calls follow the samples, told by the
+    may put its own at any time. A capture that fails is NO_DATA where it is ``needed``: nothing is
+    to be stored without it. With ``realtime``, some more calls follow the samples, told by the
     real-time profiler.
     """
 
     devices: OpenDevices
     reports: Path | None = None
     drafts: Path | None = None
+    needed: bool = True
     realtime: bool = False
     #: Whether the real-time profiler was asked for by its name: then it must be there.
     required: bool = False
@@ -279,19 +282,33 @@ class BesideDevices(Instruments):
         return self.reports / ops_path(test).with_suffix("")
 
     def _read_capture(self, captured: CapturedGraph) -> Artifact:
+        if captured.unavailable is not None:
+            self._facts["graph_capture"] = captured.unavailable
+            return NO_ARTIFACT
         if captured.problem is not None:
-            self._facts["graph_capture"] = captured.problem
+            return self._failed_capture(captured.problem)
         if captured.database is None:
             return NO_ARTIFACT
+        from pytest_ttnn_perf.analysis.captures.report_db import EmptyReportError
         from pytest_ttnn_perf.observe.artifacts import read_captured_call
 
+        # Where it is going to be, for who looks.
+        place = str(self._place(self._test))
         try:
             return read_captured_call(captured.database)
-        except TtnnPerfError as error:
-            # Where it is going to be, for who looks.
-            place = str(self._place(self._test))
+        except EmptyReportError as error:  # a model may call no op: it replays a trace
             self._facts["graph_capture"] = str(error).replace(str(self._draft), place)
             return NO_ARTIFACT
+        except TtnnPerfError as error:
+            return self._failed_capture(str(error).replace(str(self._draft), place))
+
+    def _failed_capture(self, problem: str) -> Artifact:
+        self._facts["graph_capture"] = problem
+        if not self.needed:
+            return NO_ARTIFACT
+        why = f"the graph capture failed: {problem}; do without with --ttnn-perf-profiler off"
+        count = recorded_metric(CALL_COUNT, Kind.COUNT)
+        return Artifact((MetricObservation(count, (), note=why),))
 
 
 #: The time of kernels that tt-lang tells.

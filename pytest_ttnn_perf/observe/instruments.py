@@ -7,8 +7,9 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pytest_ttnn_perf.measure.timing import measure, measure_pipelined
+from pytest_ttnn_perf.records.metric import Source
 from pytest_ttnn_perf.records.observation import NO_ARTIFACT
-from pytest_ttnn_perf.records.settings import PassChoice, ProfilerKind
+from pytest_ttnn_perf.records.settings import PassChoice, ProfilerKind, left_out
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -145,6 +146,7 @@ def instruments_for(
     from pytest_ttnn_perf.observe.devices import BesideDevices, Printing, Profiling, Signposting
 
     reports = settings.artifacts / "reports"
+    needed = Source.DEVICE not in left_out(settings)
     drafts = own or (assignment.folder if assignment else None)
     devices = OpenDevices(on_open=opened)
     devices.observe()
@@ -154,6 +156,7 @@ def instruments_for(
             devices,
             reports=reports if only else None,
             drafts=drafts,
+            needed=needed,
             report=report_in(own or assignment.folder),
             log=assignment.folder / "worker.log",
         )
@@ -165,6 +168,7 @@ def instruments_for(
         devices,
         reports=reports,
         drafts=drafts,
+        needed=needed,
         realtime=profiler is ProfilerKind.REALTIME,
         required=settings.profiler is ProfilerKind.REALTIME,
         kernels_cached=kernels_cached(os.environ),

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from pytest_ttnn_perf.device.chips import Rank
     from pytest_ttnn_perf.observe.instruments import Instruments
-    from pytest_ttnn_perf.processes.channel import OrchestratorLink
+    from pytest_ttnn_perf.processes.channel import Interrupts, OrchestratorLink
     from pytest_ttnn_perf.records.messages import Assignment
     from pytest_ttnn_perf.records.settings import Settings
     from pytest_ttnn_perf.report.sentences import Rerun
@@ -139,7 +139,7 @@ def _work(config: pytest.Config, settings: Settings, link: OrchestratorLink) -> 
         settings = replace(settings, checklist=Checklist.OFF)
     register(AssignedTests(assignment), "ttnn_perf_assigned")
     instruments = instruments_for(settings, assignment.profiler, assignment, opened=stream.opened)
-    _measure(config, settings, instruments)
+    _measure(config, settings, instruments, stream.interrupts)
     if assignment.versions is not None:
         from pytest_ttnn_perf.plugin.worker import StrayCheck
 
@@ -147,13 +147,18 @@ def _work(config: pytest.Config, settings: Settings, link: OrchestratorLink) -> 
     register(stream, "ttnn_perf_stream")
 
 
-def _measure(config: pytest.Config, settings: Settings, instruments: Instruments) -> None:
+def _measure(
+    config: pytest.Config,
+    settings: Settings,
+    instruments: Instruments,
+    interrupts: Interrupts | None = None,
+) -> None:
     """Measure the tests that this process runs."""
     from pytest_ttnn_perf.plugin import INSTRUMENTS
     from pytest_ttnn_perf.plugin.worker import Worker
 
     config.stash[INSTRUMENTS] = instruments
-    config.pluginmanager.register(Worker(settings), "ttnn_perf_worker")
+    config.pluginmanager.register(Worker(settings, interrupts), "ttnn_perf_worker")
 
 
 def _follow(config: pytest.Config, settings: Settings, rank: Rank) -> None:
@@ -194,7 +199,7 @@ def _lead(config: pytest.Config, settings: Settings, rank: Rank | None) -> None:
             settings,
             project=config.rootpath,
             cwd=config.invocation_params.dir,
-            rerun=_rerun(config),
+            rerun=replace(_rerun(config), tracy=choice.tracy),
             job=ci_job(os.environ, config.rootpath),
             isolated=isolated,
             profiler=str(choice),

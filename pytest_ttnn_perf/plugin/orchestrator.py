@@ -93,6 +93,7 @@ class Orchestrator:
 
     def pytest_runtestloop(self, session: pytest.Session) -> bool:
         """Run all tests in workers, and what looks slower again."""
+        __tracebackhide__ = True
         try:
             self._run(session)
         except TtnnPerfError as error:
@@ -100,11 +101,16 @@ class Orchestrator:
         return True
 
     def _run(self, session: pytest.Session) -> None:
+        __tracebackhide__ = True
         relay = Relay(session, self.gate, self.collection)
         check_untouched(self.touched, os.environ)
         print_line = relay.emitter.print_line
-        with lease(self.gate.settings, os.environ, lambda text: print_line(f"ttnn-perf: {text}")):
-            self._pass_over(session, relay)
+        settings = self.gate.settings
+        try:
+            with lease(settings, os.environ, lambda text: print_line(f"ttnn-perf: {text}")):
+                self._pass_over(session, relay)
+        except KeyboardInterrupt as interrupt:
+            raise interrupt.with_traceback(None) from None  # where we waited tells nobody anything
         relay.release()
         relay.close()
 

@@ -24,6 +24,7 @@ from pytest_ttnn_perf.records.messages import (
     Collected,
     CollectionReported,
     Finished,
+    Passed,
     Refused,
     Reported,
     Started,
@@ -248,6 +249,8 @@ class Relay(Listener):
     _held: dict[str, list[pytest.TestReport]] = field(default_factory=dict)
     _phases: dict[str, list[str]] = field(default_factory=dict)
     _locations: dict[str, Any] = field(default_factory=dict)
+    #: The members of the last report that came whole.
+    _latest: dict[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.emitter = Emitter(self.session)
@@ -270,6 +273,8 @@ class Relay(Listener):
             case Started(test=test, location=location):
                 self._locations[test], self._phases[test] = tuple(location), []
                 hook.pytest_runtest_logstart(nodeid=test, location=tuple(location))
+            case Passed():
+                self._receive_passed(message)
             case Reported():
                 self._receive(message)
             case Finished(test=test, location=location) if test not in self._held:
@@ -340,6 +345,7 @@ class Relay(Listener):
 
     def _receive(self, message: Reported) -> None:
         test, report = message.test, self.emitter.report(message.report)
+        self._latest = dict(vars(report))  # as it came: others add to what is emitted
         self._locations.setdefault(test, report.location)
         if hasattr(report, "context"):  # of a subtest: the test itself goes on
             self._emit(report)
@@ -351,6 +357,15 @@ class Relay(Listener):
             self.gate.record_lost(test, "told no result of it", place_of(report.location))
         elif report.failed and report.when == "teardown":
             self.gate.withdraw(test)
+        self._emit(report)
+
+    def _receive_passed(self, message: Passed) -> None:
+        report = pytest.TestReport.__new__(pytest.TestReport)
+        vars(report).update(self._latest)
+        report.when = message.phase  # type: ignore[assignment]
+        report.duration, report.start, report.stop = message.duration, message.start, message.stop
+        report.sections, report.user_properties = [], []
+        self._phases.setdefault(message.test, []).append(message.phase)
         self._emit(report)
 
     def _judge(self, report: pytest.TestReport, observed: dict[str, object]) -> None:

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from collections.abc import Generator
 
     from pytest_ttnn_perf.observe.observer import Observer
-    from pytest_ttnn_perf.processes.channel import OrchestratorLink
+    from pytest_ttnn_perf.processes.channel import Interrupts, OrchestratorLink
     from pytest_ttnn_perf.records.messages import ComparedVersions
     from pytest_ttnn_perf.records.settings import Settings
 
@@ -46,6 +46,8 @@ class Worker:
     """Measures the tests of one process."""
 
     settings: Settings
+    #: Held from the end of a measured call until its report is sent; None where nobody releases it.
+    interrupts: Interrupts | None = None
     running: pytest.Item | None = None
     #: What a subtest of the running test failed with; the call of the test itself passes even so.
     failed_subtest: str | None = None
@@ -81,6 +83,8 @@ class Worker:
                 start = perf_counter_ns()
                 result = yield
                 elapsed_ns = perf_counter_ns() - start
+                if observer and self.interrupts:
+                    self.interrupts.hold()
         finally:
             self.running = None
         if observer and profiles_itself(item):

@@ -17,9 +17,10 @@ from _pytest.config import create_terminal_writer
 from pytest_ttnn_perf._base.text import text_of
 from pytest_ttnn_perf.measure.timing import turn_in
 from pytest_ttnn_perf.plugin import TURN
+from pytest_ttnn_perf.plugin.captured_output import keep_captured
 from pytest_ttnn_perf.plugin.reports import FAILED, SHOWN, interruption_text, live_logs
 from pytest_ttnn_perf.plugin.settings import is_measured, profiles_itself, settings_of
-from pytest_ttnn_perf.processes.channel import show_stacks_on_request
+from pytest_ttnn_perf.processes.channel import Interrupts, show_stacks_on_request
 from pytest_ttnn_perf.records.messages import (
     Broke,
     Collected,
@@ -27,6 +28,7 @@ from pytest_ttnn_perf.records.messages import (
     Ended,
     Finished,
     Opened,
+    Passed,
     PassKind,
     Refused,
     Reported,
@@ -141,16 +143,25 @@ class SessionForwarder:
     """
 
     link: OrchestratorLink
+    #: Held when a test has been measured, until that is sent.
+    interrupts: Interrupts = field(default_factory=Interrupts)
     session: pytest.Session | None = None
     #: The tests that are timed; None where other processes run them.
     measured: frozenset[str] | None = None
     deselected: list[str] = field(default_factory=list)
     sent_collection: bool = False
+    #: Whether a phase of the running test has failed.
+    _failed: bool = False
+    #: Whether a plugin has a say in how reports are sent.
+    _has_other_reports: bool = True
+    #: The report before, which was sent; None at first.
+    _before: pytest.TestReport | None = None
 
     @pytest.hookimpl(trylast=True)
     def pytest_configure(self, config: pytest.Config) -> None:
         """Silence the terminal reporter, and keep it: other plugins talk to it."""
         show_stacks_on_request()
+        keep_captured(config, self.link.assignment.folder)
         reporter = config.pluginmanager.get_plugin("terminalreporter")
         if reporter is not None:
             _show_live_logs(config, reporter)
@@ -158,14 +169,25 @@ class SessionForwarder:
             reporter._tw._file = nowhere  # noqa: SLF001 (no public way to redirect it)
 
     def opened(self) -> None:
-        """Send that a device is opened; only the main thread may use the channel."""
-        if threading.current_thread() is threading.main_thread():
+        """Send that a device is opened; only the main thread may use the channel.
+
+        Not that a simulated one is: it ends with its process, and is never reset.
+        """
+        from pytest_ttnn_perf.device.environment import is_simulated
+
+        is_main = threading.current_thread() is threading.main_thread()
+        if is_main and not is_simulated(os.environ):
             self._send(Opened())
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_sessionstart(self, session: pytest.Session) -> None:
         """Remember the session, which stops when the orchestrator asks for it."""
         self.session = session
+        hooks = session.config.hook.pytest_report_to_serializable
+        self._has_other_reports = any(
+            not each.plugin_name.startswith("_pytest") and each.plugin_name not in _REPORTING
+            for each in hooks.get_hookimpls()
+        )
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)
     def pytest_collection(self) -> Generator[None, object, object]:
@@ -233,14 +255,20 @@ class SessionForwarder:
     @pytest.hookimpl(trylast=True)
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         """Send how a phase of a test ended."""
-        self._send(Reported(self._serialise(report)), wait=self._waits_after(report))
+        self._failed = self._failed or report.outcome == "failed"
+        message = self._passed(report) or Reported(self._serialise(report))
+        self._send(message, wait=self._waits_after(report))
+        self._before = report
         if report.when not in _PHASES:  # of a process that is gone: this test never finishes
             self.pytest_runtest_logfinish(report.nodeid, report.location)
+        self.interrupts.release()
 
     @pytest.hookimpl(trylast=True)
     def pytest_runtest_logfinish(self, nodeid: str, location: tuple[str, int | None, str]) -> None:
-        """Send that a test is over."""
-        self._send(Finished(self._id(nodeid), list(location)))
+        """Send that a test is over; whether to stop is asked where that may have been decided."""
+        wait = self._failed or self.measured is None or nodeid in self.measured
+        self._send(Finished(self._id(nodeid), list(location)), wait=wait)
+        self._failed = False
 
     def pytest_warning_recorded(
         self,
@@ -281,6 +309,7 @@ class SessionForwarder:
     @pytest.hookimpl(trylast=True)
     def pytest_sessionfinish(self, session: pytest.Session, exitstatus: int) -> None:
         """Send that this worker came to its end, and why if a plugin wanted it to."""
+        self.interrupts.release()
         enough = session.config.getoption("maxfail")  # failures are counted where all are known
         if session.shouldfail and not (enough and session.testsfailed >= enough):
             self._send(Stopped(FAILED + str(session.shouldfail), None))
@@ -297,7 +326,22 @@ class SessionForwarder:
             data[SHOWN] = True
         if "user_properties" in data:
             data["user_properties"] = [(n, _sendable(v)) for n, v in data["user_properties"]]
+        if data.get("sections"):
+            data["sections"] = [(name, _shortened(text)) for name, text in data["sections"]]
         return data
+
+    def _passed(self, report: pytest.TestReport) -> Passed | None:
+        """Return what is new in a report of a phase that has passed; None if that is not all."""
+        before = self._before
+        if before is None or report.nodeid != before.nodeid or report.when not in _PHASES:
+            return None
+        if not _is_plain(report) or not _is_plain(before):
+            return None
+        same = report.location == before.location and report.keywords == before.keywords
+        if not same or self.measured is None or self._has_other_reports:
+            return None
+        start, stop = getattr(report, "start", 0.0), getattr(report, "stop", 0.0)  # not in pytest 7
+        return Passed(report.nodeid, report.when, report.duration, start, stop)
 
     def _waits_after(self, report: pytest.TestReport) -> bool:
         """Tell whether what follows a report must not begin before it is acknowledged."""
@@ -313,8 +357,9 @@ class SessionForwarder:
         return own_id(test, grouped=grouped)
 
     def _send(self, message: Message, *, wait: bool = True) -> None:
-        for stream in (sys.stdout, sys.stderr):
-            stream.flush()
+        if wait:  # what was printed before comes before
+            for stream in (sys.stdout, sys.stderr):
+                stream.flush()
         stop = self.link.send(message, wait=wait)
         if stop is None or self.session is None:
             return
@@ -324,12 +369,37 @@ class SessionForwarder:
             distributing.shouldstop = stop
 
 
+#: pytest's own plugins that send reports, by their names.
+_REPORTING: Final = frozenset({"reports", "subtests"})
+_OWN_MEMBERS: Final = vars(pytest.TestReport("", ("", None, ""), {}, "passed", None, "call")).keys()
+
+
+def _is_plain(report: pytest.TestReport) -> bool:
+    """Tell whether a report says that a phase has passed, and nothing else."""
+    return (
+        report.outcome == "passed"
+        and not (report.longrepr or report.sections or report.user_properties)
+        and vars(report).keys() == _OWN_MEMBERS
+    )
+
+
 def _show_live_logs(config: pytest.Config, reporter: Any) -> None:
     """Let log records through where all else that this session reports is sent, not printed."""
     handler = live_logs(config)
     if handler is not None:
         handler.stream = copy.copy(reporter)
         handler.stream._tw = create_terminal_writer(config, sys.stdout)  # noqa: SLF001
+
+
+#: So much of what a test prints is sent: both processes would hold all of it several times.
+_SECTION: Final = 1 << 24
+
+
+def _shortened(text: str) -> str:
+    """Return what a test printed, the end of what is long."""
+    if len(text) <= _SECTION:
+        return text
+    return f"[ttnn-perf: the last {_SECTION:,} of {len(text):,} characters]\n{text[-_SECTION:]}"
 
 
 def _sendable(value: object) -> object:

@@ -203,6 +203,46 @@ def _signals_handled(
             signal.signal(number, signal.SIG_DFL if usual is None else usual)
 
 
+@dataclass(slots=True)
+class Interrupts:
+    """Ctrl-C, which waits while it is held for what must not be left half done.
+
+    A second one does not wait. One that somebody else has a handler for is theirs.
+    """
+
+    _asked: bool = False
+    _held: bool = False
+
+    def hold(self) -> None:
+        """Let Ctrl-C wait until it is released; only the main thread hears it."""
+        is_main = threading.current_thread() is threading.main_thread()
+        if is_main and signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+            signal.signal(signal.SIGINT, self._hear)
+            self._held = True
+
+    def release(self) -> bool:
+        """Wait no longer; return whether it was held.
+
+        Raises:
+            KeyboardInterrupt: there was one meanwhile.
+        """
+        if not self._held:
+            return False
+        self._held = False
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+        if self._asked:
+            self._asked = False
+            raise KeyboardInterrupt
+        return True
+
+    def _hear(self, *_: object) -> None:
+        if self._asked:
+            raise KeyboardInterrupt
+        self._asked = True
+
+
+#: The files of a worker's folder that hold what pytest has captured of each stream.
+CAPTURED: Final = {"stdout": "captured-stdout.txt", "stderr": "captured-stderr.txt"}
 #: Names the file with a worker's assignment. The worker takes it out of its environment, so that
 #: a pytest that a test starts is not taken for another worker.
 ASSIGNMENT: Final = "TTNN_PERF_ASSIGNMENT"

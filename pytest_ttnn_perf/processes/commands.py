@@ -7,13 +7,14 @@ import os
 import signal
 import subprocess
 import tempfile
-from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
+from pytest_ttnn_perf.processes.descendants import Descendants, descendants
 from pytest_ttnn_perf.processes.worker import Ending
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
+    from pathlib import Path
 
 
 def run_bounded(  # noqa: PLR0913 (keywords, most of them those of Popen)
@@ -35,16 +36,21 @@ def run_bounded(  # noqa: PLR0913 (keywords, most of them those of Popen)
     Raises:
         OSError: it cannot be started.
     """
-    process = subprocess.Popen(
-        command,
-        shell=isinstance(command, str),
-        cwd=cwd,
-        env=environment,
-        stdin=subprocess.DEVNULL,
-        stdout=stdout,
-        stderr=stderr,
-        start_new_session=True,
-    )
+    with contextlib.ExitStack() as failed:
+        left = Descendants() if leave_nothing else None
+        if left is not None:
+            failed.callback(left.end, [])
+        process = subprocess.Popen(
+            command,
+            shell=isinstance(command, str),
+            cwd=cwd,
+            env=environment,
+            stdin=subprocess.DEVNULL,
+            stdout=stdout,
+            stderr=stderr,
+            start_new_session=True,
+        )
+        failed.pop_all()
     silent_s = None
     try:
         process.wait(timeout_s or None)
@@ -52,14 +58,16 @@ def run_bounded(  # noqa: PLR0913 (keywords, most of them those of Popen)
         silent_s = timeout_s
     finally:
         running = process.poll() is None
-        left = descendants(process.pid) if running else []
+        below = descendants(process.pid) if running else []
         with contextlib.suppress(ProcessLookupError, PermissionError):
             if running or leave_nothing:
                 os.killpg(process.pid, signal.SIGKILL)
-        for pid in left:  # a launcher puts what it launches into a group of its own
+        for pid in below:  # a launcher puts what it launches into a group of its own
             with contextlib.suppress(ProcessLookupError, PermissionError):
                 os.kill(pid, signal.SIGKILL)
         code = process.wait()
+        if left is not None:
+            left.end([])
     return Ending(code, silent_s)
 
 
@@ -86,22 +94,6 @@ def run_batch(
             environment=environment,
             leave_nothing=True,
         )
-
-
-def descendants(pid: int, proc: Path = Path("/proc")) -> list[int]:
-    """Return the processes below one, in whatever groups; none where the system does not tell."""
-    children: dict[int, list[int]] = {}
-    for stat in proc.glob("[0-9]*/stat"):
-        with contextlib.suppress(OSError, ValueError, IndexError):
-            # After the name, which may hold anything, come the state and the parent.
-            parent = int(stat.read_text(encoding="utf-8").rpartition(")")[2].split()[1])
-            children.setdefault(parent, []).append(int(stat.parent.name))
-    found, waiting = [], [pid]
-    while waiting:
-        below = children.get(waiting.pop(), [])
-        found += below
-        waiting += below
-    return found
 
 
 def free_port() -> int:

@@ -16,7 +16,8 @@ from dataclasses import field
 from typing import IO, TYPE_CHECKING, Final, TextIO
 
 from pytest_ttnn_perf._base.dataclass import dataclass
-from pytest_ttnn_perf.processes.channel import NOTE_BYTES, STACK
+from pytest_ttnn_perf.processes.channel import CAPTURED, NOTE_BYTES, STACK, Interrupts
+from pytest_ttnn_perf.processes.descendants import Descendants
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -75,8 +76,46 @@ class Output:
         stream.flush()
 
 
+#: So much of what a dead worker had captured is kept in its log: a test may print anything.
+_CAPTURED_BYTES: Final = 1 << 20
+
+
+def last_words(log: Path) -> str:
+    """Return the end of a dead worker's log, and of what pytest had captured there.
+
+    That is added to the log, the end of what is long.
+    """
+    parts = [tail(log)]
+    for stream, name in CAPTURED.items():
+        file = log.with_name(name)
+        try:
+            with file.open("rb") as captured:
+                size = captured.seek(0, os.SEEK_END)
+                captured.seek(max(size - _CAPTURED_BYTES, 0))
+                text = captured.read()
+            file.unlink()
+            if not text:
+                continue
+            left_out = f", the last {len(text):,} bytes of {size:,}" if size > len(text) else ""
+            heading = f"captured {stream}{left_out}:"
+            with log.open("ab") as written:
+                written.write(b"\n%b\n%b\n" % (heading.encode(), text))
+        except OSError:  # nothing was captured, or there is no room for it
+            continue
+        parts.append(f"{heading}\n{_last_lines(text)}")
+    return "\n".join(filter(None, parts))
+
+
+def _last_lines(text: bytes, *, lines: int = 20) -> str:
+    shown = text[-_TAIL_CHUNK:].decode(errors="replace").rstrip().splitlines()
+    return "\n".join(shown[-lines:])
+
+
 def tail(log: Path, *, lines: int = 20) -> str:
-    """Return the end of a worker's log; of a crash its beginning, which tells where it was."""
+    """Return the end of a worker's log; of a crash its beginning, which tells where it was.
+
+    With some of what stands before that: there C++ says why it aborts.
+    """
     try:
         text = log.read_bytes()[-_TAIL_CHUNK:].decode(errors="replace")
     except OSError:
@@ -87,8 +126,10 @@ def tail(log: Path, *, lines: int = 20) -> str:
     start = fatal if thread is None else thread
     if start is None or start >= len(shown) - lines:
         return "\n".join(shown[-lines:])
-    heading = shown[fatal : fatal + 1] if fatal is not None and fatal != start else []
-    return "\n".join([*heading, *shown[start:]][:lines])
+    first = start if fatal is None else fatal
+    before = shown[max(first - lines // 4, 0) : first]
+    heading = shown[first : first + 1] if first != start else []
+    return "\n".join([*before, *heading, *shown[start:]][:lines])
 
 
 def _last(lines: list[str], start: str) -> int | None:
@@ -137,6 +178,8 @@ _POLL_S: Final = 1.0
 _GRACE_S: Final = 10.0
 _LAST_GRACE_S: Final = 2.0
 _CHUNK: Final = 1 << 16
+#: Whole messages, of which some hundred find room where this kind is known, and ten elsewhere.
+_NOTES: Final = socket.SOCK_SEQPACKET if sys.platform == "linux" else socket.SOCK_DGRAM
 #: What a worker that hangs gets to print where.
 _STACK_S: Final = 0.5
 
@@ -151,11 +194,19 @@ class WorkerProcess:
     stop: str | None = None
     #: It sent what cannot be read: nothing more is read from it, nor is it answered.
     damaged: bool = False
+    #: While these are held, Ctrl-C is heard only when there is nothing to read.
+    interrupts: Interrupts = field(default_factory=Interrupts)
+    #: What it had sent and nobody had read when it was interrupted.
+    unread: list[object] = field(default_factory=list)
+    #: What its tests have started and cannot be ended, by number and command.
+    survivors: list[str] = field(default_factory=list)
+    _descendants: Descendants = field(kw_only=True)
     _socket: socket.socket = field(kw_only=True)
     _notes: socket.socket = field(kw_only=True)
     _outputs: Mapping[int, Output] = field(kw_only=True)
     _buffer: bytearray = field(default_factory=bytearray)
     _silent_s: float | None = None
+    _gone: bool = False
 
     def __enter__(self) -> WorkerProcess:
         return self
@@ -165,6 +216,8 @@ class WorkerProcess:
     ) -> None:
         with contextlib.ExitStack() as last:  # each is done, whatever becomes of those before
             last.callback(self._close)
+            if error is not None:
+                last.callback(self._read_rest)
             last.callback(self._forward)
             last.callback(self._kill)
             if error is not None:
@@ -218,15 +271,25 @@ class WorkerProcess:
 
     def _ready(self, selector: selectors.BaseSelector) -> set[int]:
         """Wait for something to read; show what the worker prints."""
-        ready = {key.fd for key, _ in selector.select(_POLL_S)}
+        with self._interruptible():
+            ready = {key.fd for key, _ in selector.select(_POLL_S)}
         for descriptor in ready & self._outputs.keys():
             if not self._outputs[descriptor].forward():
                 selector.unregister(descriptor)
         return ready
 
-    def _receive(self) -> bytes:
+    @contextlib.contextmanager
+    def _interruptible(self) -> Iterator[None]:
+        held = self.interrupts.release()
         try:
-            part = self._socket.recv(_CHUNK)
+            yield
+        finally:
+            if held:
+                self.interrupts.hold()
+
+    def _receive(self, flags: int = 0) -> bytes:
+        try:
+            part = self._socket.recv(_CHUNK, flags)
         except OSError:
             return b""
         self._buffer += part
@@ -237,7 +300,9 @@ class WorkerProcess:
         while not self.damaged:
             try:
                 note = self._notes.recv(NOTE_BYTES, socket.MSG_DONTWAIT)
-            except OSError:  # no more
+            except OSError:  # no more for now
+                return
+            if not note:  # no more for ever
                 return
             yield from self._document(note)
 
@@ -250,10 +315,19 @@ class WorkerProcess:
             with contextlib.suppress(OSError):
                 self._socket.sendall(json.dumps(self.stop).encode() + b"\n")
 
+    def _read_rest(self) -> None:
+        """Keep what a worker had sent until it was gone; it gets no answer."""
+        while not self.damaged and self._receive(socket.MSG_DONTWAIT):
+            pass
+        self.unread += self._read_notes()
+        *lines, _ = bytes(self._buffer).split(b"\n")
+        for line in lines:
+            self.unread += self._document(line)
+
     def _document(self, text: bytes) -> Iterator[object]:
         """Yield the document of a text; none if it is no JSON."""
         try:
-            document = json.loads(text)
+            document = json.loads(text.decode(errors="surrogatepass"))
         except (ValueError, RecursionError):
             self.damaged = True
         else:
@@ -265,32 +339,46 @@ class WorkerProcess:
 
     def _interrupt(self) -> None:
         """Let a worker take its fixtures down, as Ctrl-C does; not for ever."""
-        self._socket.close()  # it must not wait for an answer any more
+        with contextlib.suppress(OSError):
+            self._socket.shutdown(socket.SHUT_WR)  # it must not wait for an answer any more
         for number, grace_s in ((signal.SIGINT, _GRACE_S), (signal.SIGTERM, _LAST_GRACE_S)):
             if self.process.poll() is None:
                 self.process.send_signal(number)
-                self._wait(grace_s)
+                self._wait(grace_s, reading=True)
 
-    def _wait(self, seconds: float) -> None:
+    def _wait(self, seconds: float, *, reading: bool = False) -> None:
         """Wait for the process to end, at most so long (0: for ever).
 
-        What it prints is shown meanwhile: one that cannot get rid of it would not end.
+        What it prints is shown meanwhile, and with ``reading`` what it sends is kept: one that
+        cannot get rid of it would not end.
         """
         deadline = time.monotonic() + seconds if seconds else None
         with self._selector() as selector:
+            if reading:
+                selector.register(self._socket, selectors.EVENT_READ)
             while selector.get_map() and self.process.poll() is None:
                 if deadline is not None and time.monotonic() > deadline:
                     return
-                self._ready(selector)
+                ready = self._ready(selector)
+                if reading and self._socket.fileno() in ready and not self._receive():
+                    selector.unregister(self._socket)
+                    reading = False
         left_s = None if deadline is None else max(deadline - time.monotonic(), 0)
-        with contextlib.suppress(subprocess.TimeoutExpired):
+        with contextlib.suppress(subprocess.TimeoutExpired), self._interruptible():
             self.process.wait(left_s)
 
     def _kill(self) -> int:
         """Leave nothing behind: neither the worker nor what its tests have started."""
+        code = self.process.returncode
+        if self._gone and code is not None:
+            return code
+        below = self._descendants.below(self.process.pid) if self.process.poll() is None else []
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.killpg(self.process.pid, signal.SIGKILL)
-        return self.process.wait()
+        code = self.process.wait()
+        self._gone = True
+        self.survivors = self._descendants.end(below)
+        return code
 
     def _close(self) -> None:
         self._socket.close()
@@ -320,9 +408,11 @@ def start(
     Raises:
         OSError: there is no room for its log, or for another process.
     """
+    descendants = Descendants()
     ours, theirs = socket.socketpair()
-    notes, notes_end = socket.socketpair(type=socket.SOCK_DGRAM)
+    notes, notes_end = socket.socketpair(type=_NOTES)
     with contextlib.ExitStack() as failed:
+        failed.callback(descendants.end, [])
         failed.enter_context(ours)
         failed.enter_context(notes)
         with theirs, notes_end, log.open("ab") as written:
@@ -344,4 +434,11 @@ def start(
         for pipe, stream in streams
         if pipe is not None
     }
-    return WorkerProcess(process, log, _socket=ours, _notes=notes, _outputs=outputs)
+    return WorkerProcess(
+        process,
+        log,
+        _socket=ours,
+        _notes=notes,
+        _outputs=outputs,
+        _descendants=descendants,
+    )

@@ -118,6 +118,20 @@ class Reported(Message):
 
 
 @dataclass(frozen=True, slots=True)
+class Passed(Message):
+    """A phase has passed whose report is that of the phase before, but for what is told here.
+
+    Most phases are: to tell no more of them is most of what a test costs that is not measured.
+    """
+
+    test: str
+    phase: str
+    duration: float
+    start: float
+    stop: float
+
+
+@dataclass(frozen=True, slots=True)
 class CollectionReported(Message):
     """A file or class that could not be collected, or was skipped."""
 
@@ -189,7 +203,7 @@ class Ended(Message):
 _KINDS: Final[Mapping[str, type[Message]]] = {
     kind.__name__: kind
     for kind in (
-        Collected, Started, Reported, CollectionReported, Warned, Finished, Refused, Broke,
+        Collected, Started, Reported, Passed, CollectionReported, Warned, Finished, Refused, Broke,
         Stopped, Ended, Opened, Strayed,
     )
 }  # fmt: skip

@@ -219,7 +219,7 @@ def _data_remedy(verdict: Verdict) -> str:
         case Reason.NOTHING_RECORDED:
             return "call ttnn_perf.measure(...) or ttnn_perf.record(...) in the test"
         case Reason.LOST:
-            return "its log, named above, has what it printed; with -s also what tests did"
+            return "its log, named above, has what it printed, and what pytest had captured"
         case Reason.NOT_CONFIRMED:
             return "run it again; --ttnn-perf-confirm 0 judges by one measurement"
         case Reason.NOT_POSITIVE:
@@ -291,12 +291,14 @@ class Rerun:
     ``folder`` leads from there to the folder that test ids start from; ``options`` are those of
     this run that the next one needs too; ``selection`` is what it was asked to run, if anything.
     ``records`` are those of a run that was made elsewhere: nobody needs to repeat it to accept it.
+    ``tracy``: whether the ttnn there is built with Tracy, which a full profile needs.
     """
 
     folder: str = ""
     options: tuple[str, ...] = ()
     selection: tuple[str, ...] = ()
     records: tuple[str, ...] = ()
+    tracy: bool = False
 
     def updates(self, test: str) -> Updating:
         """Return the commands that take a test's result into the baselines."""
@@ -317,7 +319,9 @@ class Rerun:
         return () if folder is None else ("--baselines", folder)
 
     def full_profile(self, observation: Observation) -> str | None:
-        """Return the command that profiles a test in all detail; None if it ran on no device."""
+        """Return the command that profiles a test in all detail; None where there is none."""
+        if not self.tracy:
+            return None
         path = place_of(posixpath.join(self.folder, observation.test))
         if observation.has_kernels:  # not with a perf dump beside it, which changes what is timed
             return f"{_AUTO_PROFILE} {command_line('pytest', '-s', path)}"

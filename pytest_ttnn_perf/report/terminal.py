@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from pytest_ttnn_perf._base.dataclass import dataclass
 from pytest_ttnn_perf._base.text import counted, inert, inert_lines, shortened, visible
-from pytest_ttnn_perf.records.metric import Source
 from pytest_ttnn_perf.records.settings import Missing, Update
 from pytest_ttnn_perf.records.verdict import HEALTHY, QUIET, BaselineHealth, Outcome, Reason
 from pytest_ttnn_perf.report.checklist import (
@@ -304,11 +303,7 @@ def _full_profile(judged: JudgedTest, rerun: Rerun) -> Iterator[str]:
     """Say how to see more of a test that ran on a device, unless it is used wrongly."""
     command = rerun.full_profile(judged.observation)
     if command is not None and not judged.observation.problems:
-        realtime = any(
-            observed.metric.source is Source.REALTIME
-            for observed in judged.observation.metrics.values()
-        )
-        yield f"  full profile{' (needs a Tracy-enabled ttnn)' if realtime else ''}: {command}"
+        yield f"  full profile: {command}"
 
 
 @dataclass(slots=True)

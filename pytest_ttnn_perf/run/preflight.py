@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -38,10 +39,14 @@ OWN_PASS: Final = frozenset({ProfilerKind.DEVICE, ProfilerKind.TRACY, ProfilerKi
 
 @dataclass(frozen=True, slots=True)
 class ProfilerChoice:
-    """A profiler that is not AUTO, and the reason in a few words."""
+    """A profiler that is not AUTO, and the reason in a few words.
+
+    ``tracy``: whether ttnn is known to be built with Tracy, and so can be profiled in full.
+    """
 
     kind: ProfilerKind
     why: str
+    tracy: bool = False
 
     def __str__(self) -> str:
         return f"profiler {self.kind.value} ({self.why})"
@@ -88,7 +93,7 @@ def restrict_to_passes(
         raise UsageError(message)
     if choice.kind in OWN_PASS and (not isolated or settings.passes is PassChoice.WALL):
         why = "the wall pass alone" if isolated else f"{choice.kind.value} needs a worker"
-        choice = ProfilerChoice(ProfilerKind.OFF, why)
+        choice = replace(choice, kind=ProfilerKind.OFF, why=why)
     if alone and choice.kind not in OWN_PASS:
         message = f"--ttnn-perf-passes device: there is no device pass: {choice}"
         raise UsageError(message)
@@ -172,7 +177,7 @@ def choose_profiler(settings: Settings, environment: Mapping[str, str]) -> Profi
     build = preflight(
         interpreter(), environment, settings.artifacts, devices=devices_of(environment)
     )
-    return choose(settings.profiler, build, environment)
+    return replace(choose(settings.profiler, build, environment), tracy=bool(build.tracy))
 
 
 def has_devices(environment: Mapping[str, str]) -> bool:

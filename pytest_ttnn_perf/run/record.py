@@ -5,6 +5,8 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import shutil
+import time
 from dataclasses import field, replace
 from datetime import datetime, timezone
 from functools import partial
@@ -54,7 +56,9 @@ class Journal:
 
     def open(self, heading: Run) -> None:
         """Start the journal with what is known of the run."""
-        ignore_folder(self.file.parent.parent)
+        artifacts = self.file.parent.parent
+        ignore_folder(artifacts)
+        remove_leftovers(artifacts)
         try:
             self.file.parent.mkdir(parents=True, exist_ok=True)
             self._stream = self.file.open("w", encoding="utf-8")
@@ -112,6 +116,27 @@ def _test_text(judged: JudgedTest) -> str:
     for verdict in judged.verdicts:
         encoded["verdicts"][verdict.metric.name]["sentence"] = sentence(verdict)
     return json.dumps(encoded)
+
+
+#: No run lasts so long: what is older, and has no record, is of a process that was killed.
+_LEFT_BEHIND_S: Final = 24 * 60 * 60.0
+#: The folder of a run, whose id says when it began: the artifacts' folder may have others.
+_OF_RUN: Final = "*[0-9]T[0-9][0-9][0-9][0-9][0-9][0-9]Z-*"
+
+
+def remove_leftovers(artifacts: Path) -> None:
+    """Remove what killed processes left in the artifacts' folder, once it is a day old.
+
+    The folders of a run's workers stay for as long as its record or its journal, which names the
+    logs in them; captures that were never finished do not.
+    """
+    latest_s = time.time() - _LEFT_BEHIND_S
+    recorded = {file.stem for file in (artifacts / "runs").glob("*.json*")}
+    folders = [f for f in (artifacts / "passes").glob(_OF_RUN) if f.name not in recorded]
+    for folder in (*folders, *(artifacts / "reports").glob(".report-*")):
+        with contextlib.suppress(OSError):  # another run was quicker, or it is not ours
+            if folder.stat().st_mtime < latest_s:
+                shutil.rmtree(folder)
 
 
 def ignore_folder(folder: Path) -> None:

@@ -16,7 +16,7 @@ from pytest_ttnn_perf._base.dataclass import dataclass
 from pytest_ttnn_perf._base.errors import DecodeError, TtnnPerfError, UsageError, WriteError
 from pytest_ttnn_perf.device.ttnn import installed_ttnn
 from pytest_ttnn_perf.processes.channel import ASSIGNMENT
-from pytest_ttnn_perf.processes.worker import WorkerProcess, interpreter, start, tail
+from pytest_ttnn_perf.processes.worker import WorkerProcess, interpreter, last_words, start
 from pytest_ttnn_perf.records.json import encode
 from pytest_ttnn_perf.records.messages import (
     Assignment,
@@ -25,6 +25,7 @@ from pytest_ttnn_perf.records.messages import (
     Ended,
     Finished,
     Opened,
+    Passed,
     PassKind,
     Refused,
     Reported,
@@ -187,6 +188,7 @@ class WorkerLauncher:
     variables: Callable[[Path], Mapping[str, str]] = lambda _: {}
     #: Makes a device usable again after its worker was killed; returns why it cannot.
     reset: Callable[[LostWorker], str | None] = lambda _: None
+    print_line: Callable[[str], None] = lambda _: None
     #: Where versions are compared: this one, and the other.
     versions: ComparedVersions | None = None
     #: Whether modules are found in the current folder; None for as in this process.
@@ -360,20 +362,39 @@ class Pass:
         return self._loss(ending, child.log)
 
     def _read_messages(self, child: WorkerProcess) -> Ending | None:
-        """Read all that a worker sends; return how it ended unless that was as it should be."""
-        with child:
-            ended = False
-            for message in self._messages(child):
-                ended = ended or isinstance(message, Ended)
-                self._track(message)
-                try:
-                    self.listener.receive(message)
-                except DecodeError:  # what it carries is not what it should be
-                    child.damaged = True
-                    break
-                child.stop = self.listener.stop
-            ending = child.ending(patience_s=self.silence_s)
+        """Read all that a worker sends; return how it ended unless that was as it should be.
+
+        Ctrl-C does not cut short what is made of a message, and loses none that was sent.
+        """
+        child.interrupts.hold()
+        try:
+            with child:
+                ended = False
+                for message in self._messages(child):
+                    ended = ended or isinstance(message, Ended)
+                    try:
+                        self._receive(message)
+                    except DecodeError:  # what it carries is not what it should be
+                        child.damaged = True
+                        break
+                    child.stop = self.listener.stop
+                ending = child.ending(patience_s=self.silence_s)
+        except KeyboardInterrupt:
+            with contextlib.suppress(DecodeError):
+                for document in child.unread:
+                    message = message_of(document)
+                    if isinstance(message, (Started, Reported, Passed, Finished)):
+                        self._receive(message)
+            raise
+        finally:
+            for process in child.survivors:
+                self.workers.print_line(f"ttnn-perf: a test left a process that goes on: {process}")
+            child.interrupts.release()
         return None if ended and not ending.cut and not ending.damaged else ending
+
+    def _receive(self, message: Message) -> None:
+        self._track(message)
+        self.listener.receive(message)
 
     def _messages(self, child: WorkerProcess) -> Iterator[Message]:
         try:
@@ -404,7 +425,8 @@ class Pass:
         for started in running:
             self._finish(started.test)
         dirty = self._opened and (ending.hung or ending.code < 0)
-        return LostWorker(running, str(ending), log, tail(log), dirty=dirty, hung=ending.hung)
+        text = last_words(log)
+        return LostWorker(running, str(ending), log, text, dirty=dirty, hung=ending.hung)
 
 
 _RESET_TIMEOUT_S: Final = 600.0
@@ -473,7 +495,13 @@ class WorkerFactory:
     def _workers(
         self, profiler: ProfilerKind, variables: Callable[[Path], Mapping[str, str]]
     ) -> WorkerLauncher:
-        return replace(self.plain, profiler=profiler, variables=variables, reset=self._reset)
+        return replace(
+            self.plain,
+            profiler=profiler,
+            variables=variables,
+            reset=self._reset,
+            print_line=self.print_line,
+        )
 
     def _reset(self, loss: LostWorker) -> str | None:
         """Make a device usable again whose worker was killed; return why it is not."""

@@ -206,6 +206,26 @@ def test_a_hang_in_the_wall_pass_is_met_in_the_same_way(rig: Rig) -> None:
     assert rig.workers() == ["1-wall"]
 
 
+@pytest.mark.parametrize(
+    ("variable", "reset"),
+    [
+        ("TT_METAL_SIMULATOR", ()),
+        ("TT_METAL_MOCK_CLUSTER_DESC_PATH", ("--ttnn-perf-reset", "touch reset")),
+    ],
+)
+def test_a_hang_of_a_simulated_device_needs_no_reset(
+    rig: Rig, variable: str, reset: tuple[str, ...]
+) -> None:
+    fault = Fault(kind="hang", number=3, processes=(0,))
+    options = (*GATED, *SILENCE, "--ttnn-perf-missing=ignore", *reset)
+
+    ran = rig.pytest(play(faults=(fault,)), *options, **{variable: "/sim"})
+
+    assert counts_of(ran) == "1 failed, 1 passed", ran.text
+    assert "reset" not in ran.text
+    assert not (rig.project / "reset").exists()
+
+
 def test_a_hang_while_a_device_is_opened_is_followed_by_a_reset(rig: Rig) -> None:
     fault = Fault(kind="hang", at="open", processes=(0,))
     options = ("--ttnn-perf-passes=wall", "--ttnn-perf-reset", "touch reset")

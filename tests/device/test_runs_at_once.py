@@ -131,6 +131,43 @@ def test_each_run_replaces_the_captures_of_its_tests_and_leaves_nothing_else(
     ]
 
 
+#: A build whose import of captured graphs fails for one of the tests.
+FAILING = (
+    CONFTEST
+    + """
+    @pytest.fixture(autouse=True)
+    def broken_import(request, monkeypatch):
+        def import_report(*arguments):
+            raise RuntimeError("database is locked")
+
+        if "dense" in request.node.name:
+            monkeypatch.setattr(ttnn.graph, "import_report", import_report)
+    """
+)
+FAILED = (
+    "NO_DATA test_models.py::test_dense: report_op_count has no samples: the graph capture failed: "
+    "RuntimeError: database is locked; do without with --ttnn-perf-profiler off"
+)
+
+
+def test_a_capture_that_failed_is_said_by_test_and_nothing_is_stored_without_it(
+    tmp_path: Path,
+) -> None:
+    rig = Rig(tmp_path).write(conftest=FAILING, test_models=MODELS)
+
+    ran = rig.pytest(play(tracy=False), *UPDATE)
+
+    assert (ran.code, counts_of(ran)) == (1, "1 failed, 1 passed")
+    assert FAILED in " ".join(ran.text.split())
+    (file,) = (rig.project / "baselines").rglob("test_models.json")
+    assert list(json.loads(file.read_text())["tests"]) == ["test_sum"]
+
+    without = rig.pytest(None, *UPDATE, "--ttnn-perf-profiler=off")
+
+    assert (without.code, counts_of(without)) == (0, "2 passed"), without.text
+    assert sorted(json.loads(file.read_text())["tests"]) == ["test_dense", "test_sum"]
+
+
 def _file(rig: Rig, name: str) -> tuple[int, int]:
     state = (rig.project / ".ttnn_perf" / "reports" / name).stat()
     return state.st_ino, state.st_mtime_ns

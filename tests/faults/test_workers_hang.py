@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import sys
 from typing import TYPE_CHECKING
 
 import pytest
@@ -110,6 +111,15 @@ LEFT_BEHIND = {
             time.sleep(1000)
             os._exit(0)
     """,
+    "a daemon, which nobody of ours has started": """
+        if os.fork() == 0:
+            os.setsid()
+            if os.fork() == 0:
+                count("left")
+                time.sleep(1000)
+            os._exit(0)
+        os.wait()
+    """,
     "a daemon that never stops printing": """
         source = "import os, sys; open('left', 'w').write(str(os.getpid()))\\nwhile True: print(7)"
         subprocess.Popen([sys.executable, "-c", source], start_new_session=True)
@@ -117,18 +127,34 @@ LEFT_BEHIND = {
 }
 
 
+#: What a plugin starts in the orchestrator before any test runs is none of our business.
+BEFORE = """
+    import os, subprocess, sys
+
+    if "LEAD" not in os.environ:
+        os.environ["LEAD"] = "taken"
+        words = [sys.executable, "-c", "import time; time.sleep(1000)"]
+        none = subprocess.DEVNULL
+        started = subprocess.Popen(words, start_new_session=True, stdout=none, stderr=none)
+        with open("before", "w") as file:
+            file.write(str(started.pid))
+"""
+
+
 @pytest.fixture
 def leftovers(project: Project) -> Iterator[None]:
-    """End what a test of the project has left behind on purpose, out of our reach."""
+    """End what was started on purpose, if nobody else has."""
     yield
-    for pid in processes(project, "left"):
+    for pid in (*processes(project, "left"), *processes(project, "before")):
         if is_running(pid):
             os.kill(pid, signal.SIGKILL)
 
 
 @pytest.mark.usefixtures("leftovers")
 @pytest.mark.parametrize("what", LEFT_BEHIND)
-def test_what_a_test_leaves_behind_does_not_hold_up_the_run(project: Project, what: str) -> None:
+def test_what_a_test_leaves_behind_is_ended_and_does_not_hold_up_the_run(
+    project: Project, what: str
+) -> None:
     indented = LEFT_BEHIND[what].replace("\n    ", "\n        ")
     write_tests(
         project,
@@ -145,7 +171,11 @@ def test_what_a_test_leaves_behind_does_not_hold_up_the_run(project: Project, wh
         def test_after(ttnn_perf):
             ttnn_perf.record("latency", 1.0, unit="ms")
         """,
+        conftest=BEFORE,
     )
     ran = run(project, "-s")  # which makes the output a pipe to us
     assert (counts_of(ran), ran.code) == ("2 passed", 0)
     assert logs(project) == []
+    if sys.platform.startswith("linux"):
+        assert not any(map(is_running, processes(project, "left")))
+    assert all(map(is_running, processes(project, "before")))

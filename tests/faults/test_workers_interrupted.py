@@ -174,6 +174,67 @@ def test_what_is_printed_after_ctrl_c_is_still_shown(project: Project) -> None:
     assert ran.text.count("down") == 100_000
 
 
+#: Ctrl-C comes when a test has been measured: in its worker, which makes its report; in the run,
+#: which reads it there; while the test is taken down; and when the orchestrator judges it.
+MOMENTS = {
+    "its report is made": ("pytest_runtest_makereport", "item", "call.when == 'call'", "worker"),
+    "its report is sent": ("pytest_runtest_logreport", "report", "report.when == 'call'", "worker"),
+    "it is taken down": ("pytest_runtest_teardown", "item", "True", "worker"),
+    "it is judged": ("pytest_runtest_logreport", "report", "report.when == 'call'", "orchestrator"),
+}
+INTERRUPTED = """
+    import os, signal, time
+    import pytest
+
+    lead = int(os.environ.setdefault("LEAD", str(os.getpid())))
+    role = "orchestrator" if lead == os.getpid() else "worker"
+
+    @pytest.hookimpl(wrapper=True, tryfirst=True)
+    def {hook}({arguments}):
+        result = yield
+        if role == "{role}" and {when}:
+            os.kill(lead, signal.SIGINT)
+            {wait}
+        return result
+"""
+
+
+@pytest.mark.parametrize("moment", MOMENTS)
+def test_ctrl_c_when_a_test_has_been_measured_keeps_its_result(
+    project: Project, moment: str
+) -> None:
+    hook, argument, when, role = MOMENTS[moment]
+    source = INTERRUPTED.format(
+        hook=hook,
+        arguments="item, call" if "makereport" in hook else argument,
+        when=when,
+        role=role,
+        # For the orchestrator to hear of it, and to have the worker interrupted in turn.
+        wait="time.sleep(0.5)" if role == "worker" else "pass",
+    )
+    write_tests(
+        project,
+        """
+        import time
+
+        def test_first(ttnn_perf):
+            ttnn_perf.record("latency", [1.0] * 3, unit="ms")
+
+        def test_second(ttnn_perf):
+            time.sleep(1000)
+        """,
+        conftest=source,
+    )
+    with running(project, "--ttnn-perf-missing=warn") as under_way:
+        ran = under_way.end()
+    assert ran.code == pytest.ExitCode.INTERRUPTED, ran.text
+    assert_no_traceback(ran)
+    record = the_record(project)
+    assert record["complete"] is False
+    assert entry_of(record, "test_first")["metrics"]["latency"]["samples"] == [1.0] * 3
+    assert list(record["tests"]) == ["test_model.py::test_first"]
+
+
 @pytest.mark.parametrize(
     ("number", "where"),
     [(signal.SIGTERM, "first pass"), (signal.SIGKILL, "confirm pass")],

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import xml.etree.ElementTree as ET
 from typing import TYPE_CHECKING, NamedTuple
 
 import pytest
@@ -199,3 +200,52 @@ def test_with_x_no_worker_is_started_after_one_died(project: Project) -> None:
     assert (counts_of(ran), ran.code) == ("1 failed, 1 passed", 1)
     assert "stopping after 1 failures" in ran.text
     assert len(processes(project, "pids")) == 1
+
+
+#: A simulator that says why it aborts, in Python and in C++, and is heard of no more.
+ABORTING = """
+    import os
+
+    def test_before(ttnn_perf):
+        print("long over")
+        ttnn_perf.record("latency", 1.0, unit="ms")
+
+    def test_aborts(ttnn_perf):
+        print("said in Python")
+        os.write(2, b"said in C++: L1 clash\\n")
+        {end}
+"""
+
+
+@pytest.mark.parametrize("end", ["os._exit(3)", "os.abort()"])
+@pytest.mark.parametrize("capture", ["fd", "sys", "tee-sys", "no"])
+def test_what_a_process_printed_before_it_ended_is_in_its_log_and_told(
+    project: Project, capture: str, end: str
+) -> None:
+    write_tests(project, ABORTING.format(end=end))
+    ran = run(project, f"--capture={capture}", "--junitxml=junit.xml")
+    assert (counts_of(ran), ran.code) == ("1 failed, 1 passed", 1)
+    (log,) = project.path.glob(".ttnn_perf/passes/*/1-wall/worker.log")
+    (failure,) = ET.parse(project.path / "junit.xml").getroot().iter("failure")
+    for text in (log.read_text(), failure.text or ""):
+        assert "said in C++: L1 clash" in text
+        assert "said in Python" in text
+    if capture == "fd":
+        assert "long over" not in log.read_text(), "that was reported with its test"
+
+
+def test_of_much_that_was_captured_the_end_is_kept(project: Project) -> None:
+    source = """
+        import os
+
+        def test_prints(ttnn_perf):
+            print("x" * 5_000_000 + "\\nthe end")
+            os._exit(3)
+    """
+    write_tests(project, source)
+    ran = run(project)
+    (log,) = project.path.glob(".ttnn_perf/passes/*/1-wall/worker.log")
+    assert log.stat().st_size < 1_100_000
+    assert "captured stdout, the last 1,048,576 bytes of 5,000,009:" in log.read_text()
+    assert failure_of(ran, "test_prints").splitlines()[-1] == "the end"
+    assert [file.name for file in log.parent.iterdir() if "captured" in file.name] == []

@@ -235,3 +235,64 @@ def test_what_json_cannot_hold_costs_nothing(project: Project) -> None:
     ran = run(project, "--junitxml=junit.xml")
     assert (counts_of(ran), ran.code) == ("1 passed", 0)
     assert '<property name="shapes" ' in (project.path / "junit.xml").read_text()
+
+
+def test_of_much_that_a_test_prints_the_end_is_passed_on(project: Project) -> None:
+    source = """
+        def test_prints():
+            print("x" * 20_000_000 + "\\nthe end")
+    """
+    write_tests(project, source)
+    ran = run(project, "-rP")
+    assert (counts_of(ran), ran.code) == ("1 passed", 0)
+    assert "[ttnn-perf: the last 16,777,216 of 20,000,009 characters]" in ran.text
+    assert "x\nthe end" in ran.text
+    assert len(ran.text) < 17_000_000
+
+
+def test_phases_that_passed_alike_are_reported_as_without_the_gate(project: Project) -> None:
+    conftest = """
+        import json, os
+        import pytest
+
+        lead = os.environ.setdefault("LEAD", str(os.getpid()))
+
+        def pytest_runtest_logreport(report):
+            if lead == str(os.getpid()):
+                seen = [report.nodeid, report.when, report.outcome, report.duration >= 0]
+                seen += [sorted(report.keywords), list(report.location), report.capstdout]
+                seen += [report.user_properties, getattr(report, "extra", None)]
+                with open("reports", "a") as file:
+                    file.write(json.dumps(seen) + "\\n")
+
+        @pytest.hookimpl(wrapper=True)
+        def pytest_runtest_makereport(item, call):
+            report = yield
+            if item.name == "test_adds" and call.when == "teardown":
+                report.extra = "added"
+            return report
+    """
+    source = """
+        import pytest
+
+        def test_passes(): pass
+        def test_adds(): pass
+        def test_prints(): print("x")
+        def test_fails(): assert False
+        def test_skips(): pytest.skip("not now")
+
+        @pytest.fixture
+        def marked(request):
+            request.node.add_marker("late")
+            request.node.user_properties.append(("p", "v"))
+
+        def test_marked(marked): pass
+    """
+    write_tests(project, source, conftest=conftest)
+    file, seen = project.path / "reports", []
+    for arguments in ((), ("--ttnn-perf", "--ttnn-perf-isolate=process")):
+        project.pytest_process("-p", "no:warnings", "-o", "markers=late", *arguments)
+        seen.append([json.loads(line) for line in file.read_text().splitlines()])
+        file.unlink()
+    assert len(seen[0]) == 18
+    assert seen[1] == seen[0]

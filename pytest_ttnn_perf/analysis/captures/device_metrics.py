@@ -60,6 +60,8 @@ def recorded_metric(
 
 
 OP_COUNT: Final = "op_count"
+#: The calls of a report, and so of a captured graph.
+CALL_COUNT: Final = "report_op_count"
 #: What belongs to no region, as a metric that is recorded only.
 OUTSIDE: Final = "outside"
 
@@ -216,7 +218,7 @@ def report_metrics(report: Report) -> Iterator[MetricObservation]:
     are its peaks. Memory is left out where no buffer was recorded. A program in which an operation
     failed was not run to its end: its metrics have no samples, and say why.
     """
-    yield from _program("report_op_count", report, _PEAKS)
+    yield from _program(CALL_COUNT, report, _PEAKS)
     for scope in Scope:
         compared = [each for each in report.comparisons if each.scope is scope]
         if compared:
@@ -229,7 +231,7 @@ def call_metrics(report: Report) -> Iterator[MetricObservation]:
     What a capture lists was allocated after it began, in bytes per bank. Weights and inputs lay
     there before: those that the call reads are counted with all their bytes on one device.
     """
-    yield from _program("report_op_count", report, _ADDED)
+    yield from _program(CALL_COUNT, report, _ADDED)
     note = _failures(report.errors)
     resident = resident_bytes(report)
     for name, kind in _RESIDENT.items():

@@ -36,6 +36,10 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 
+class EmptyReportError(InputError):
+    """A report of a program that called no op."""
+
+
 MAGIC: Final = b"SQLite format 3\x00"
 _GZIP: Final = b"\x1f\x8b"
 _JOURNAL_MAGIC: Final = bytes.fromhex("d9d505f920a163d7")
@@ -145,7 +149,7 @@ def read_report_db(file: Path) -> Report:
             raise InputError(file, " ".join(problem.split())[:400])
         ranks = set().union(*(tables.ranks(name) for name in ("operations", "devices", "errors")))
         if not tables.is_filled("operations") and not tables.is_filled("errors"):
-            raise InputError(file, "no operations: nothing was captured")
+            raise EmptyReportError(file, "no operations: nothing was captured")
         tables.rank = min(ranks)
         return _report(tables, tuple(sorted(ranks)))
 

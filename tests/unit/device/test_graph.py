@@ -118,7 +118,7 @@ def test_a_release_without_one_of_the_functions_or_graphs_captures_nothing(
     graph, older = Graph(), ModuleType("ttnn.graph")
     vars(older).update({name: getattr(graph, name) for name in names if name != missing})
     found = captured(older if missing else None, tmp_path / "folder")
-    assert found == CapturedGraph(problem=f"this ttnn has no graph.{missing or names[0]}")
+    assert found == CapturedGraph(unavailable=f"this ttnn has no graph.{missing or names[0]}")
     assert graph.called == []
     assert not (tmp_path / "folder").exists()
 

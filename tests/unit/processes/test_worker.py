@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import io
 import os
+import shlex
+import subprocess
+import sys
 import time
 from contextlib import contextmanager
 from pathlib import Path
@@ -83,7 +86,7 @@ def test_a_note_is_a_sign_of_life(tmp_path: Path) -> None:
     assert heard(child, silence_s=3) == ([0, 1, 2, 3, 4], "ended with exit code 0")
 
 
-@pytest.mark.parametrize("note", ["b'no JSON'", "b'\\xff'", "b''"])
+@pytest.mark.parametrize("note", ["b'no JSON'", "b'\\xff'", "b' '"])
 def test_a_note_that_is_no_document_ends_the_conversation(tmp_path: Path, note: str) -> None:
     source = f"say(1); note(2); notes.send({note}); note(3); {FOR_EVER}"
     said = "sent a message that cannot be read, killed"
@@ -153,6 +156,46 @@ def test_a_worker_that_has_ended_leaves_no_descriptor_behind(tmp_path: Path) -> 
     for shown in (True, False):
         heard(started(tmp_path, "say(1)", shown=shown))
     assert _descriptors() == before
+
+
+#: A daemon: started by a process that has ended, in a session of its own.
+DAEMON = f"""
+    if os.fork() == 0:
+        os.setsid()
+        if os.fork() == 0:
+            open("daemon", "w").write(str(os.getpid()))
+            {FOR_EVER}
+        os._exit(0)
+    os.wait()
+    while not os.path.exists("daemon") or not open("daemon").read():
+        time.sleep(0.01)
+"""
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="daemons are found on Linux only")
+@pytest.mark.parametrize("end", ["", "os.abort()", "say(1); " + FOR_EVER])
+def test_a_daemon_ends_with_its_worker_and_other_children_of_ours_do_not(
+    tmp_path: Path, end: str
+) -> None:
+    forever = [sys.executable, "-c", "import time; time.sleep(1000)"]
+    with subprocess.Popen(forever, start_new_session=True) as before:
+        child = started(tmp_path, DAEMON + f"    {end}\n")
+        with subprocess.Popen(forever) as beside:
+            try:
+                heard(child, silence_s=2 if FOR_EVER in end else PATIENCE_S)
+                daemon = int((tmp_path / "daemon").read_text())
+                assert not Path(f"/proc/{daemon}").exists(), "neither it nor a zombie"
+                assert (before.poll(), beside.poll()) == (None, None)
+                assert child.survivors == []
+            finally:
+                before.kill()
+                beside.kill()
+    orphan = [sys.executable, "-c", "import os; print(os.getppid())"]
+    shell = subprocess.run(
+        ["sh", "-c", f"(sleep 0.2; exec {shlex.join(orphan)}) &"],
+        stdout=subprocess.PIPE, text=True, check=True,
+    )  # fmt: skip
+    assert int(shell.stdout) != os.getpid(), "what others leave behind is not ours any more"
 
 
 def _descriptors() -> int:
@@ -297,8 +340,8 @@ AFTER = ["", "Extension modules: numpy"]
         ([""], 20, []),
         (["\udcff\udcfe", ""], 20, ["\ufffd\ufffd"]),
         (["a\r", "b"], 20, ["a", "b"]),
-        (["before", *CRASH, *FRAMES, *AFTER], 4, [CRASH[0], *FRAMES[:3]]),
-        (["before", *CRASH, *OTHER_THREAD, *FRAMES, *AFTER], 4, [CRASH[0], *FRAMES[:3]]),
+        (["early", "why", *CRASH, *FRAMES, *AFTER], 4, ["why", CRASH[0], *FRAMES[:2]]),
+        (["why", *CRASH, *OTHER_THREAD, *FRAMES, *AFTER], 4, ["why", CRASH[0], *FRAMES[:2]]),
         (["before", "last", *CRASH, *FRAMES[:3]], 6, ["last", *CRASH, *FRAMES[:3]]),
         ([*CRASH, *(f"other {n}" for n in range(50))], 3, [*CRASH, "other 0"]),
     ],

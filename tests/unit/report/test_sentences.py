@@ -81,13 +81,13 @@ def observed(source: Source, *, has_kernels: bool = False) -> Observation:
 
 @pytest.mark.parametrize("source", [Source.DEVICE, Source.REALTIME, Source.TRACY])
 def test_ops_are_profiled_in_full_by_tracy(source: Source) -> None:
-    assert Rerun("models").full_profile(observed(source)) == (
+    assert Rerun("models", tracy=True).full_profile(observed(source)) == (
         "python -m tracy -r -p -v -m pytest 'models/test_a.py::test_x[a b]'"
     )
 
 
 def test_kernels_are_profiled_by_ttlang_without_a_perf_dump() -> None:
-    assert Rerun().full_profile(observed(Source.DEVICE, has_kernels=True)) == (
+    assert Rerun(tracy=True).full_profile(observed(Source.DEVICE, has_kernels=True)) == (
         "TTLANG_AUTO_PROFILE=1 TT_METAL_DEVICE_PROFILER=1 TT_METAL_PROFILER_MID_RUN_DUMP=1 "
         "pytest -s 'test_a.py::test_x[a b]'"
     )
@@ -95,7 +95,12 @@ def test_kernels_are_profiled_by_ttlang_without_a_perf_dump() -> None:
 
 @pytest.mark.parametrize("source", [Source.WALL, Source.REPLAY, Source.SIM])
 def test_what_ran_on_no_device_has_no_profile(source: Source) -> None:
-    assert Rerun().full_profile(observed(source)) is None
+    assert Rerun(tracy=True).full_profile(observed(source)) is None
+
+
+@pytest.mark.parametrize("has_kernels", [False, True])
+def test_no_profile_is_offered_where_ttnn_is_built_without_tracy(has_kernels: bool) -> None:
+    assert Rerun().full_profile(observed(Source.DEVICE, has_kernels=has_kernels)) is None
 
 
 SLOWER = Verdict(

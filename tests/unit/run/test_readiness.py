@@ -60,7 +60,7 @@ def test_the_installed_ttnn_is_asked_once_and_decides(
 ) -> None:
     environment = {"TTNN_PERF_DEVICES": "/somewhere"}
     found = choose_profiler(settings(tmp_path), environment)
-    assert found == ProfilerChoice(ProfilerKind.DEVICE, "ttnn 0.81.1 is Tracy-enabled")
+    assert found == ProfilerChoice(ProfilerKind.DEVICE, "ttnn 0.81.1 is Tracy-enabled", tracy=True)
     artifacts = tmp_path / ".ttnn_perf"
     assert asked == [(environment, artifacts, {"devices": Path("/somewhere")})]
     assert (artifacts / ".gitignore").read_text(encoding="utf-8") == "*\n"
