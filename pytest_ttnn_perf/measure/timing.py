@@ -24,7 +24,8 @@ class Workload:
 
     ``setup`` runs untimed before each call and may return the arguments: None keeps those given,
     a tuple replaces them, anything else is the single argument. ``sync`` runs inside the timed
-    section, after the call: a device that is still working is not done.
+    section, after the call: a device that is still working is not done. ``clock`` tells the time
+    in nanoseconds.
     """
 
     call: Callable[..., Any]
@@ -32,6 +33,7 @@ class Workload:
     kwargs: dict[str, Any] = field(default_factory=dict)
     setup: Callable[[], Any] | None = None
     sync: Callable[[], object] | None = None
+    clock: Callable[[], float] = perf_counter_ns
 
     def ready(self) -> Callable[[], Any]:
         """Run the set-up and return the call with its arguments bound."""
@@ -75,6 +77,7 @@ def measure_pipelined(
 ) -> Any:
     """Time blocks of ``depth`` calls with one synchronisation; a sample is a block over depth."""
     warm_up(workload, timings, count=warmup)
+    clock = workload.clock
     result: Any = None
     with garbage_collection_off():
         for _ in range(iterations):
@@ -82,43 +85,43 @@ def measure_pipelined(
             result = None
             if workload.sync is not None:
                 workload.sync()
-            start = perf_counter_ns()
+            start = clock()
             for call in calls:
                 result = call()
             if workload.sync is not None:
                 workload.sync()
-            timings.samples_ns.append((perf_counter_ns() - start) / depth)
+            timings.samples_ns.append((clock() - start) / depth)
     return result
 
 
 def _time_calls(workload: Workload, into: list[float], *, count: int) -> Any:
     if workload.setup is not None or workload.sync is not None:
         return _time_surrounded(workload, into, count=count)
-    call = workload.ready()
+    call, clock = workload.ready(), workload.clock
     keep = into.append
     result: Any = None
     for _ in range(count):
         # Freed here, untimed: otherwise two results, often the largest tensors of a model, would
         # be alive at once and the older one's release would be timed.
         result = None
-        start = perf_counter_ns()
+        start = clock()
         result = call()
-        stop = perf_counter_ns()
+        stop = clock()
         keep(stop - start)
     return result
 
 
 def _time_surrounded(workload: Workload, into: list[float], *, count: int) -> Any:
-    sync = workload.sync or _nothing
+    sync, clock = workload.sync or _nothing, workload.clock
     result: Any = None
     for _ in range(count):
         call = workload.ready()
         result = None
         sync()  # nothing of the set-up may still be running when the clock starts
-        start = perf_counter_ns()
+        start = clock()
         result = call()
         sync()
-        stop = perf_counter_ns()
+        stop = clock()
         into.append(stop - start)
     return result
 
@@ -141,16 +144,18 @@ def garbage_collection_off() -> Iterator[None]:
 
 @contextmanager
 def timed_region(
-    keep: Callable[[float], None], sync: Callable[[], object] | None = None
+    keep: Callable[[float], None],
+    sync: Callable[[], object] | None = None,
+    clock: Callable[[], float] = perf_counter_ns,
 ) -> Iterator[None]:
     """Hand the block's nanoseconds to ``keep``; a block that raises has no time."""
     if sync is not None:
         sync()
-    start = perf_counter_ns()
+    start = clock()
     yield
     if sync is not None:
         sync()
-    keep(perf_counter_ns() - start)
+    keep(clock() - start)
 
 
 Turn = AbstractContextManager[object]

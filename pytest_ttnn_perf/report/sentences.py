@@ -282,7 +282,7 @@ class Rerun:
         path = posixpath.join(self.folder, observation.test)
         if observation.has_kernels:  # not with a perf dump beside it, which changes what is timed
             return f"{_AUTO_PROFILE} {shlex.join(['pytest', '-s', path])}"
-        if observation.hardware is not None and observation.hardware.simulated:
+        if observation.is_simulated:
             return None  # there is nothing to profile
         if any(observed.metric.source in OF_DEVICE for observed in observation.metrics.values()):
             return shlex.join(["python", "-m", "tracy", "-r", "-p", "-v", "-m", "pytest", path])

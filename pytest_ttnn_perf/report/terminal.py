@@ -237,7 +237,7 @@ def count_line(tests: Sequence[JudgedTest], *, failed: int) -> str:
     written = sum(1 for judged in tests if judged.written)
     parts += [f"{written} written"] if written else []
     parts += [f"metrics: {outcome_counts}"] if outcome_counts else []
-    simulated = any(j.observation.hardware and j.observation.hardware.simulated for j in tests)
+    simulated = any(j.observation.has_ungated_simulated_times for j in tests)
     which = ", times of simulated devices among them" if simulated else ""
     parts += [f"{recorded} recorded only{which}"] if recorded else []
     parts += filter(None, [findings_count(tests)])

@@ -90,26 +90,46 @@ assert log == ["setup", "sync", "call", "sync"] * 3
     assert counts_of(project.pytest(*QUIET)) == "1 passed"
 
 
+#: A clock that stands still unless something takes time.
+CLOCK = """
+now = [0]
+advance = lambda by: lambda: now.__setitem__(0, now[0] + by)
+clock = lambda: now[0]
+"""
+
+
 def test_synchronisation_is_part_of_the_time_and_setup_is_not(project: Project) -> None:
     write_body(
         project,
-        """
-from pytest_ttnn_perf.measure import timing
-now = [0]
-advance = lambda by: lambda: now.__setitem__(0, now[0] + by)
-timing.perf_counter_ns, real = lambda: now[0], timing.perf_counter_ns
-try:
-    ttnn_perf.measure(advance(5), setup=advance(1000), sync=advance(20))
-finally:
-    timing.perf_counter_ns = real
-""",
+        f"{CLOCK}ttnn_perf.measure(advance(5), setup=advance(1000), sync=advance(20), clock=clock)",
         "warmup=1, iterations=2",
     )
 
     project.pytest(*QUIET)
 
-    wall_time = entry_of(project)["metrics"]["wall_time"]
-    assert (wall_time["warmup"], wall_time["samples"]) == ([25], [25, 25])
+    sim_time = entry_of(project)["metrics"]["sim_time"]
+    assert (sim_time["warmup"], sim_time["samples"]) == ([25], [25, 25])
+
+
+def test_clock_of_a_simulated_device_tells_the_time_on_any_machine(project: Project) -> None:
+    body = f"""{CLOCK}
+ttnn_perf.measure(advance(50), clock=clock)
+ttnn_perf.measure(advance(50), sync=advance(60), pipelined=3, clock=clock)
+with ttnn_perf.region("load", clock=clock):
+    now[0] += 7
+"""
+    write_body(project, body, "warmup=3, iterations=2, pcc=0.9")
+
+    ran = project.pytest(*QUIET)
+
+    metrics = entry_of(project)["metrics"]
+    samples = {name: (metric["source"], metric["samples"]) for name, metric in metrics.items()}
+    assert samples == {
+        "sim_time": ("sim", [50, 50]),
+        "sim_throughput_time": ("sim", [70, 70]),
+        "load": ("sim", [7]),
+    }
+    assert "checklist" not in ran.text  # what the host does meanwhile does not matter
 
 
 def test_pipelined_calls_share_one_synchronisation(project: Project) -> None:
