@@ -338,8 +338,8 @@ def _accept(actions: Commands) -> None:
     accept.add_argument(
         "--update",
         choices=[choice.value for choice in Update],
-        default=Update.IMPROVED.value,
-        help="what to take: what is new, also what improved (default), also what got worse",
+        help="what to take: what is new, also what improved (default), also what got worse "
+        "(default with --reason)",
     )
     accept.add_argument("--reason", metavar="TEXT", help="why it is right; needed with all")
     add_change(accept, "baseline_accept:run")

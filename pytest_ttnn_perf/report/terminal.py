@@ -32,7 +32,14 @@ from pytest_ttnn_perf.report.numbers import (
     format_fraction,
     format_value,
 )
-from pytest_ttnn_perf.report.sentences import Rerun, remedy, sentence
+from pytest_ttnn_perf.report.sentences import (
+    ACCEPTED,
+    Rerun,
+    accept_line,
+    outcome_word,
+    remedy,
+    sentence,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -117,7 +124,10 @@ def orphan_lines(found: Orphaned | None) -> Iterator[Line]:
             yield Line(f"  {orphan.test} is gone")
         elif orphan.taken:
             yield Line(f"  {orphan.test} looks like {orphan.looks_like}, which has a baseline now")
-    if found.record is not None:
+    if found.renamings:
+        yield Line("  not renamed? record the new test with --ttnn-perf-update=new")
+    renamed = {orphan for renaming in found.renamings for orphan in renaming.orphans}
+    if found.record is not None and not renamed.issuperset(found.orphans):
         argv = ["ttnn-perf", "baseline", "prune", found.record, *found.options]
         yield Line(f"  remove those that are gone with: {shlex.join(argv)}")
 
@@ -128,9 +138,7 @@ def renaming_texts(found: Orphaned) -> Iterator[str]:
         is_place = renaming.orphans[0].test != renaming.before
         tests = f" ({counted(len(renaming.orphans), 'baseline')})" if is_place else ""
         argv = ["ttnn-perf", "baseline", "rename", renaming.before, renaming.after, *found.options]
-        yield (
-            f"looks like {renaming.before} renamed to {renaming.after}{tests}: {shlex.join(argv)}"
-        )
+        yield f"renamed? {renaming.before} to {renaming.after}{tests}: {shlex.join(argv)}"
 
 
 #: A longer one is cut in the middle, in the table only: it would push all else out of sight.
@@ -174,6 +182,7 @@ def _summary(tests: Sequence[JudgedTest], *, summary_options: SummaryOptions) ->
         line for judged in tests for line in _sentences(judged, summary_options=summary_options)
     ]
     found = list(findings_lines(tests))
+    yield from map(Line, accept_line(tests, failed, summary_options.rerun))
     yield from sentences
     yield from [Line("")] if sentences and found else []
     yield from found
@@ -221,12 +230,13 @@ def failure_text(
 def count_line(tests: Sequence[JudgedTest], *, failed: int) -> str:
     """Count the tests that were gated, the outcomes of metrics, and what was only recorded."""
     outcomes = Counter(
-        verdict.outcome
+        outcome_word(verdict, judged)
         for judged in tests
         for verdict in judged.verdicts
         if verdict.reason is not Reason.EXPLAINS
     )
-    outcome_counts = ", ".join(f"{outcomes[o]} {o.value}" for o in Outcome if outcomes[o])
+    words = (*(outcome.value for outcome in Outcome), ACCEPTED)
+    outcome_counts = ", ".join(f"{outcomes[word]} {word}" for word in words if outcomes[word])
     gated = sum(1 for judged in tests if judged.verdicts)
     recorded = 0
     for judged in tests:
@@ -249,12 +259,14 @@ def _name(text: str) -> str:
 
 
 def _label(verdict: Verdict, judged: JudgedTest) -> str:
-    label, name = verdict.outcome.value, verdict.metric.name
+    label, name = outcome_word(verdict, judged), verdict.metric.name
     if name in judged.written and verdict.outcome is not Outcome.WITHIN:
-        new = verdict.outcome is Outcome.NO_BASELINE
         observed = judged.observation.metrics.get(name)
         again = len(observed.confirmations) if observed else 0
         sessions = f" ({1 + again} sessions)" if again else ""
+        if label == ACCEPTED:
+            return f"{label}{sessions}"
+        new = verdict.outcome is Outcome.NO_BASELINE
         return f"{label}, {'recorded' if new else 'accepted'}{sessions}"
     if verdict.reason is Reason.EXPLAINS:
         return f"explains {verdict.detail}"
@@ -293,7 +305,7 @@ def _by_remedy(
     updates = rerun.updates(judged.observation.test)
     groups: dict[str | None, _Group] = {}
     for verdict in verdicts:
-        # A mistake in the test comes first: no command resolves anything before it is mended.
+        # A mistake in the test comes first: no command resolves anything before it is fixed.
         settled = verdict.metric.name in judged.written or judged.observation.problems or blocked
         # One by one, the gains of a fast machine would be accepted after all.
         misleading = shifted and verdict.outcome is Outcome.IMPROVED
@@ -351,7 +363,7 @@ def _sentences(judged: JudgedTest, *, summary_options: SummaryOptions) -> Iterat
     ):
         for verdict in group.verdicts:
             good = verdict.outcome is Outcome.IMPROVED or bool(judged.written)
-            text = f"{verdict.outcome.value} {test}: {sentence(verdict)}"
+            text = f"{outcome_word(verdict, judged)} {test}: {sentence(verdict)}"
             yield Line(text, bad=failed and not good, good=good)
         yield from map(Line, by_op.beside(group))
         if group.remedy:

@@ -59,7 +59,7 @@ def test_a_regression_needs_all_and_a_reason(desk: Desk) -> None:
     refused = desk.run("accept", "run.json")
     assert refused.code == 1
     assert f"refused {A} on {N150.key}: latency 12.02 ms, baseline 10.05 ms: 19.6 %" in refused.text
-    command = f'accept it with: ttnn-perf baseline accept run.json {A} --update all --reason "why"'
+    command = f'accept it with: ttnn-perf baseline accept run.json {A} --reason "why"'
     assert command in refused.text
     assert desk.sessions(A) == [10.0, 10.1]
 
@@ -95,7 +95,7 @@ def test_an_improvement_of_one_process_may_be_luck(desk: Desk) -> None:
         (timed([None]), "latency is not a finite number", "there is no number to store"),
         (timed([1.0], raised="ValueError: no"), "raised ValueError: no", "no number to store"),
         (timed([1.0], lost="was killed by SIGABRT"), "killed by SIGABRT", "no number to store"),
-        (timed([1.0], problems=["tolerance=5"]), "tolerance=5", "mend that"),
+        (timed([1.0], problems=["tolerance=5"]), "tolerance=5", "fix that"),
         (
             timed([1.0], findings=[{
                 "code": "TTP903", "name": "non-finite-output", "severity": "error",

@@ -96,7 +96,7 @@ def test_what_looks_renamed_is_kept_and_its_command_given(desk: Desk) -> None:
     desk.record(tests={"test_a.py::test_new": [5.1]}, collected=ALL)
     ran = desk.run("prune", "run.json", "--baselines", "baselines")
     command = f"ttnn-perf baseline rename {GONE} test_a.py::test_new --baselines baselines"
-    assert f"looks like {GONE} renamed to test_a.py::test_new: {command}" in ran.text
+    assert f"renamed? {GONE} to test_a.py::test_new: {command}" in ran.text
     assert desk.sessions(GONE) == [5.0]
     # Once the new test has numbers of its own, the old ones are of no use.
     desk.run("accept", "run.json")

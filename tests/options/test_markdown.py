@@ -57,9 +57,7 @@ def test_command_line_prints_the_same(slower: Project) -> None:
     written = (slower.path / "report.md").read_text().splitlines()
     # All but the last line, which names another copy of the record, and what to do: from a
     # record nobody needs to run anything.
-    accept = (
-        'ttnn-perf baseline accept run.json test_model.py::test_model --update all --reason "why"'
-    )
+    accept = 'ttnn-perf baseline accept run.json test_model.py::test_model --reason "why"'
     lines = [line.replace("host-x86_64", "host-ARCH") for line in written[:-1]]
     assert accept in ran.text.splitlines()
     assert ran.text.splitlines()[:-1] == [
