@@ -16,6 +16,7 @@ from pytest_ttnn_perf._base.configuration import (
     is_meant,
 )
 from pytest_ttnn_perf._base.errors import DecodeError, InputError
+from pytest_ttnn_perf._base.text import did_you_mean
 from pytest_ttnn_perf.records.finding import Severity
 from pytest_ttnn_perf.records.json_value import Value
 from pytest_ttnn_perf.records.settings import (
@@ -96,15 +97,31 @@ def _shared_table(file: Path, document: dict[str, Any]) -> Any:
                 problem = f"expected the table [tool.ttnn_perf], found [{path}]"
                 raise InputError(file, problem)
     tool = document.get("tool")
-    return tool.get("ttnn_perf") if isinstance(tool, dict) else None
+    if not isinstance(tool, dict):
+        return None
+    _refuse_options_of_pytest(file, tool.get("pytest"))
+    return tool.get("ttnn_perf")
+
+
+def _refuse_options_of_pytest(file: Path, table: Any) -> None:
+    """Refuse settings of ours among those of pytest, which would only warn of them."""
+    if not isinstance(table, dict):
+        return
+    for place, options in (("pytest", table), ("pytest.ini_options", table.get("ini_options"))):
+        for key in options if isinstance(options, dict) else ():
+            name = key.replace("-", "_").removeprefix("ttnn_perf_")
+            if name in _KINDS and name != key:
+                problem = f"[tool.{place}] {key}: expected {name} in [tool.ttnn_perf], found it"
+                raise InputError(file, f"{problem} among the options of pytest")
 
 
 def _decode(settings: Settings, table: Value, *, root: Path) -> Settings:
     found = {}
     for name, value in table.items():
         if name not in _KINDS:
-            known = ", ".join(sorted(_KINDS))
-            raise DecodeError(value.path, f"one of {known}", f"the unknown setting {name!r}")
+            known, meant = ", ".join(sorted(_KINDS)), did_you_mean(name, _KINDS)
+            found_name = f"the unknown setting {name!r}{meant}"
+            raise DecodeError(value.path, f"one of {known}", found_name)
         found[name] = _READERS[_KINDS[name]](name, value, root)
     return replace(settings, **found)
 

@@ -65,9 +65,9 @@ def test_a_regression_needs_all_and_a_reason(desk: Desk) -> None:
 
     without = desk.run("accept", "run.json", "--update", "all")
     assert (without.code, without.text) == (2, "")
-    assert '--update all needs --reason "why the change is right"' in without.errors
+    assert 'to accept what got worse, say --reason "why the change is right"' in without.errors
 
-    ran = desk.run("accept", "run.json", "--update", "all", "--reason", "float32")
+    ran = desk.run("accept", "run.json", "--reason", "float32")
     assert ran.code == 0
     assert desk.sessions(A) == [10.0, 10.1, 12.0, 12.05, 12.0]
     baseline = desk.find(A)

@@ -43,7 +43,7 @@ def test_report_says_what_failed_and_what_to_run(slower: Project) -> None:
     text = (slower.path / "out/report.md").read_text()
     assert text.startswith("## ❌ ttnn-perf: 1 of 1 test failed\n")
     assert f"| `{MODEL}` | `latency` | 10.00 ms | 20.00 ms | +100.0 % |" in text
-    assert f"```sh\npytest {MODEL} --ttnn-perf-update=all" in text
+    assert "```sh\nttnn-perf baseline accept .ttnn_perf/runs/" in text
     (record,) = [name for name in slower.files() if name in text and name.startswith(".ttnn_perf")]
     assert text.splitlines()[-1].startswith(f"<sub>run record `{record}`")
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from pytest_ttnn_perf._base.dataclass import dataclass
 from pytest_ttnn_perf._base.errors import RuleError, UsageError
+from pytest_ttnn_perf._base.text import did_you_mean
 from pytest_ttnn_perf.analysis.checklist import rules
 from pytest_ttnn_perf.analysis.checklist.rule import Answer, Rule, finding_of
 from pytest_ttnn_perf.records.finding import Input, RuleOutcome, Severity, Unanswered
@@ -386,11 +387,11 @@ def _select_rules(
         for code in named:
             if not any(each.startswith(code) for each in known):
                 message = f"{option}: no rule begins with {code!r}; `ttnn-perf rules` lists them"
-                raise UsageError(message)
+                raise UsageError(message + did_you_mean(code, known))
     for code, values in limits:
         if code not in known:
             message = f"rules.{code}: there is no such rule; `ttnn-perf rules` lists them"
-            raise UsageError(message)
+            raise UsageError(message + did_you_mean(code, known))
         if values:
             rule_of(code).with_limits(**dict(values))
     groups: dict[tuple[Input, ...], list[str]] = {}
@@ -399,6 +400,9 @@ def _select_rules(
             groups.setdefault(needs_of(code), []).append(code)
     if not groups:
         message = f"ignore: {', '.join(ignore)} leaves none of the rules that select names"
+        if not select:
+            message = f"ignore: {', '.join(ignore)} leaves no rule; to do without the checklist, "
+            message += "use --ttnn-perf-checklist off"
         raise UsageError(message)
     given = dict(limits)
     return tuple(Group(needs, tuple(alike), given) for needs, alike in groups.items())
