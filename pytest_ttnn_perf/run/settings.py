@@ -62,12 +62,41 @@ def project_settings() -> Settings:
     return load_settings(find_root(Path.cwd()))
 
 
+#: The files that make a folder pytest's root, with what they must hold; b"" for anything.
+_ROOTS: Final = (
+    ("pytest.toml", b""),
+    (".pytest.toml", b""),
+    ("pytest.ini", b""),
+    (".pytest.ini", b""),
+    (SHARED_FILE, b"[tool.pytest"),
+    ("tox.ini", b"[pytest]"),
+    ("setup.cfg", b"[tool:pytest]"),
+)
+#: The files that do so where there is none of these.
+_PROJECTS: Final = ("setup.py", SHARED_FILE)
+
+
 def find_root(start: Path) -> Path:
-    """Return the nearest folder above ``start`` that configures us; ``start`` when none does."""
-    for folder in (start, *start.parents):
-        if files_of(folder):
+    """Return the folder that test ids and settings start from, as pytest would find it.
+
+    The nearest one above that configures pytest or us; else that of the project; else ``start``.
+    """
+    folders = (start, *start.parents)
+    for folder in folders:
+        if files_of(folder) or any(_holds(folder / name, text) for name, text in _ROOTS):
             return folder
+    for name in _PROJECTS:
+        for folder in folders:
+            if (folder / name).is_file():
+                return folder
     return start
+
+
+def _holds(file: Path, text: bytes) -> bool:
+    try:
+        return text in file.read_bytes() if text else file.is_file()
+    except OSError:
+        return False
 
 
 def _table(file: Path) -> Any:

@@ -399,10 +399,9 @@ def _select_rules(
         if code.startswith(select or "") and not code.startswith(ignore):
             groups.setdefault(needs_of(code), []).append(code)
     if not groups:
-        message = f"ignore: {', '.join(ignore)} leaves none of the rules that select names"
-        if not select:
-            message = f"ignore: {', '.join(ignore)} leaves no rule; to do without the checklist, "
-            message += "use --ttnn-perf-checklist off"
+        some = "none of the rules that select names"
+        none = "no rule; to do without the checklist, use --ttnn-perf-checklist off"
+        message = f"ignore: {', '.join(ignore)} leaves {some if select else none}"
         raise UsageError(message)
     given = dict(limits)
     return tuple(Group(needs, tuple(alike), given) for needs, alike in groups.items())
