@@ -7,6 +7,7 @@ import os
 from collections.abc import Mapping
 from contextlib import contextmanager, nullcontext
 from dataclasses import field, replace
+from inspect import iscoroutinefunction
 from pathlib import Path
 from time import perf_counter_ns
 from typing import TYPE_CHECKING, Any, Final
@@ -15,7 +16,7 @@ from pytest_ttnn_perf._base.dataclass import dataclass
 from pytest_ttnn_perf._base.errors import AccuracyError, RuleError, TtnnPerfError, UsageError
 from pytest_ttnn_perf._base.text import plain
 from pytest_ttnn_perf.device.host import host_load
-from pytest_ttnn_perf.measure.timing import Timings, Turn, Workload, timed_region
+from pytest_ttnn_perf.measure.timing import Timings, Turn, Workload, measure_awaited, timed_region
 from pytest_ttnn_perf.observe.instruments import Instruments, Plan
 from pytest_ttnn_perf.observe.series import (
     FIRST_CALL,
@@ -123,6 +124,9 @@ class Observer:
         if not callable(fn):
             message = f"measure takes a callable and its arguments, not a result: found {fn!r}"
             raise UsageError(message)
+        if iscoroutinefunction(fn):
+            message = f"measure does not await {fn!r}: use `await ttnn_perf.measure_async(...)`"
+            raise UsageError(message)
         depth = None if pipelined is None else whole_number("pipelined", pipelined, least=1)
         plan = self._plan(warmup, iterations)._replace(depth=depth)
         workload = Workload(
@@ -134,7 +138,46 @@ class Observer:
             clock=clock or perf_counter_ns,
         )
         with self._timing(name, plan, simulated=clock is not None) as timings:
-            return self.instruments.run(workload, timings, plan)
+            result = self.instruments.run(workload, timings, plan)
+        artifact = self.instruments.last_measurement()
+        own = name not in {None, WALL_TIME, THROUGHPUT_TIME}
+        self._take(artifact.named(str(name)) if own else artifact, _OBSERVED)
+        return result
+
+    async def measure_async(  # noqa: PLR0913 (as ``measure``)
+        self,
+        fn: Any,
+        /,
+        *args: Any,
+        name: str | None = None,
+        warmup: int | None = None,
+        iterations: int | None = None,
+        sync: Callable[[], object] | None = None,
+        setup: Callable[[], Any] | None = None,
+        clock: Callable[[], float] | None = None,
+        **kwargs: Any,
+    ) -> Any:
+        """Time ``await fn(*args, **kwargs)`` in the event loop of the test, as ``measure`` does.
+
+        What else the loop does meanwhile is part of the time. Profilers are not asked.
+        """
+        __tracebackhide__ = True
+        if not callable(fn):
+            message = f"measure_async takes a callable and its arguments, found {fn!r}"
+            raise UsageError(message)
+        plan = self._plan(warmup, iterations)
+        workload = Workload(
+            fn,
+            args,
+            kwargs,
+            setup=setup,
+            sync=sync or self.instruments.sync,
+            clock=clock or perf_counter_ns,
+        )
+        with self._timing(name, plan, simulated=clock is not None) as timings:
+            return await measure_awaited(
+                workload, timings, warmup=plan.warmup, iterations=plan.iterations
+            )
 
     def _plan(self, warmup: int | None, iterations: int | None) -> Plan:
         """Return how often a model is called: as asked, else as its test says."""
@@ -157,8 +200,9 @@ class Observer:
             with self.turn:
                 yield timings
                 self._host = self._load()
-            artifact = self.instruments.last_measurement()
-            self._take(artifact.named(name) if name not in {None, usual} else artifact, _OBSERVED)
+            if timings.calls_per_sample > 1:
+                note = f"each sample is the mean of {timings.calls_per_sample} calls"
+                self._series[name or usual].note = note
         finally:
             if first:
                 gates = (self.run.gate_first_call_time, self.run.gate_second_call_time)
@@ -414,6 +458,11 @@ class FunctionalObserver(Observer):
         kwargs.pop("pipelined", None)
         self._series.clear()  # the same model may run as often as the test likes
         return super().measure(fn, *args, **kwargs)
+
+    async def measure_async(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Any:
+        """Await ``fn`` once."""
+        self._series.clear()
+        return await super().measure_async(fn, *args, **{**kwargs, "warmup": 0, "iterations": 1})
 
     def _accuracy(
         self,

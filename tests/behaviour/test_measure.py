@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
 import pytest
@@ -29,7 +30,8 @@ def test_warm_up_and_samples_are_kept_apart_and_the_last_result_returned(project
         project,
         """
 calls = []
-result = ttnn_perf.measure(lambda x, by: calls.append(x) or len(calls) * by, 1, by=10)
+model = lambda x, by: calls.append(x) or len(calls) * by
+result = ttnn_perf.measure(model, 1, by=10, sync=int)  # so that a sample is one call
 assert (calls, result) == ([1] * 5, 50)
 """,
         "warmup=2, iterations=3",
@@ -40,6 +42,32 @@ assert (calls, result) == ([1] * 5, 50)
     assert len(wall_time["warmup"]) == 2
     assert len(wall_time["samples"]) == 3
     assert (wall_time["unit"], wall_time["better"], wall_time["kind"]) == ("ns", "lower", "time")
+
+
+def test_what_is_shorter_than_a_microsecond_is_sampled_in_loops(project: Project) -> None:
+    write_body(
+        project,
+        """
+calls = []
+ttnn_perf.measure(lambda: calls.append(1), name="short")
+assert len(calls) > 1000
+ttnn_perf.measure(lambda: sum(range(10_000)), name="long")
+ttnn_perf.measure(calls.copy, name="set_up", setup=calls.clear)
+""",
+        "warmup=3, iterations=4",
+    )
+
+    ran = project.pytest(*QUIET)
+
+    metrics = entry_of(project)["metrics"]
+    assert {name: len(metrics[name]["samples"]) for name in ("short", "long", "set_up")} == {
+        "short": 4,
+        "long": 4,
+        "set_up": 4,
+    }
+    assert re.fullmatch(r"each sample is the mean of \d+ calls", metrics["short"]["note"])
+    assert [metrics[name].get("note") for name in ("long", "set_up")] == [None, None]
+    assert f"note test_model.py::test_model: short: {metrics['short']['note']}" in ran.text
 
 
 def test_first_two_calls_are_recorded_apart_and_not_gated(project: Project) -> None:
@@ -179,7 +207,7 @@ def test_callable_that_raises_leaves_what_was_measured_until_then(
         f"""
 ttnn_perf.record("loaded", 7, kind="count")
 calls = [1] * {good_calls}
-ttnn_perf.measure(calls.pop)
+ttnn_perf.measure(calls.pop, sync=int)
 """,
         "warmup=2, iterations=3",
     )
