@@ -18,9 +18,7 @@ def add_format(parser: argparse.ArgumentParser, *more: str) -> None:
 
 def add_window(parser: argparse.ArgumentParser) -> None:
     """Declare the part of a capture: ``--region``, or ``--start`` and ``--end``."""
-    parser.add_argument(
-        "--region", metavar="NAME", help="only this region, such as decode"
-    )
+    parser.add_argument("--region", metavar="NAME", help="only this region, such as decode")
     parser.add_argument("--start", metavar="SIGNPOST", help="only ops after this signpost")
     parser.add_argument("--end", metavar="SIGNPOST", help="up to this signpost (default: its _END)")
 
