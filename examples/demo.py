@@ -1,4 +1,7 @@
-"""The main job, on any machine: record baselines, gate them, then catch one slowed model."""
+"""The main job, on any machine: record baselines, gate them, then catch one slowed model.
+
+Only the accelerator is simulated, with its time. All else is what a user's own run does.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 ROOT = Path(__file__).parent.parent
-#: Beside the run records, which git ignores: times of one machine are no use on another.
+#: Beside the run records, which git ignores. Those in ``baselines`` are for ``pytest --ttnn-perf``.
 BASELINES = ".ttnn_perf/demo"
 RECORD = ".ttnn_perf/demo.json"
 SLOWED = "examples/test_attention.py::test_attention"
@@ -24,7 +27,7 @@ class Step:
     title: str
     option: str
     expected: str
-    slowdown: str = "1"
+    cores: str = "64"
     slowed: str | None = None
 
     def outcome_of(self, test: str) -> str:
@@ -36,11 +39,10 @@ STEPS = (
     Step("1. Record baselines", "--ttnn-perf-update=new", "NO_BASELINE"),
     Step("2. Gate the same models: all WITHIN", "--ttnn-perf", "WITHIN"),
     Step(
-        "3. Gate again, the attention model slowed by 50 %: it must fail",
+        "3. Gate again, the attention model on 60 of 64 cores: it must fail",
         "--ttnn-perf",
         "WITHIN",
-        # Beyond its tolerance of 15 % also if the baseline was recorded in a slow minute.
-        slowdown="1.5",
+        cores="60",
         slowed="REGRESSED",
     ),
 )
@@ -57,7 +59,7 @@ def main() -> int:
             if found != step.outcome_of(test)
         ]
         if wrong:
-            _say("\nDemo failed: this machine may be too busy to time anything.", *wrong)
+            _say("\nDemo failed.", *wrong)
             return 1
     _say("\nDemo done: the slowed model was caught by name, the others passed.")
     return 0
@@ -66,10 +68,10 @@ def main() -> int:
 def _run(step: Step) -> None:
     arguments = ["examples", "-q", "--tb=no", step.option, "--ttnn-perf-baselines", BASELINES]
     _say(f"\n### {step.title}\n$ pytest {' '.join(arguments)}")
-    environment = {**os.environ, "TTNN_PERF_DEMO_SLOWDOWN": step.slowdown}
+    environment = {**os.environ, "TTNN_PERF_DEMO_CORES": step.cores}
     command = [sys.executable, "-m", "pytest", *arguments, "--ttnn-perf-json", RECORD]
     done = subprocess.run(command, env=environment, cwd=ROOT, check=False)
-    if done.returncode not in {0, 1, 6}:  # passed, failed, slower as a whole: outcomes tell
+    if done.returncode not in {0, 1}:  # passed, failed: outcomes tell
         sys.exit(f"pytest itself ended with exit code {done.returncode}")
 
 

@@ -5,8 +5,6 @@ The hooks themselves are declared in ``pytest_ttnn_perf.plugin.hookspecs``.
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from pytest_ttnn_perf.analysis.checklist.rule import Answer
 from pytest_ttnn_perf.analysis.checklist.runner import CustomRule
 from pytest_ttnn_perf.observe.custom_formats import CaptureFormat
@@ -54,5 +52,5 @@ def capture_metric(
     Raises:
         UsageError: something of it cannot be meant.
     """
-    metric = replace(metric_of(name, unit=unit, better=better, kind=kind), source=source)
+    metric = metric_of(name, unit=unit, better=better, kind=kind, source=source)
     return MetricObservation(metric, tuple(numbers_of(name, value_or_samples)))

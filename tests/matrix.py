@@ -85,7 +85,7 @@ def _run(row: Row, wheel: Path) -> str:
     subprocess.run([*pip, "hypothesis", "pytest-xdist", str(wheel), *row.pins], check=True)
     # A copy without the package: what is tested is the wheel, not the working tree.
     tree = venv / "tree"
-    for name in ("tests", "examples", "docs"):
+    for name in ("tests", "examples", "baselines", "docs"):
         shutil.copytree(ROOT / name, tree / name, ignore=shutil.ignore_patterns("__pycache__"))
     for name in ("conftest.py", "pyproject.toml"):
         shutil.copy(ROOT / name, tree / name)

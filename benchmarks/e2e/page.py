@@ -24,7 +24,7 @@ TITLES: Final = {
 }
 _WORDS: Final = {
     "device": """\
-Each call starts an operation on the stand-in accelerator of `examples/` and waits until it is done,
+Each call starts an operation on a stand-in for an accelerator and waits until it is done,
 as a host thread waits for a real one. The device times are constants.""",
     "compute": """\
 Each call computes a number of rounds of PBKDF2 on one core. The number is set once, from the

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any, Final
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-ACCELERATOR: Final = Path(__file__).parents[2] / "examples" / "accelerator.py"
+ACCELERATOR: Final = Path(__file__).with_name("accelerator.py")
 LEAST_CALL_MS: Final = 50
 #: The models differ in size, the smallest first.
 STEP_MS: Final = 10

@@ -7,7 +7,7 @@ import re
 from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
 
 #: Display units of sizes, largest first, with their bytes.
 BYTE_UNITS: Final = (("GiB", 1024.0**3), ("MiB", 1024.0**2), ("KiB", 1024.0), ("B", 1.0))
@@ -166,6 +166,26 @@ def shortened(text: str, most: int) -> str:
         return text
     end = (most - len(_CUT)) // 2
     return text[: most - len(_CUT) - end] + _CUT + text[len(text) - end :]
+
+
+def did_you_mean(name: str, names: Iterable[str]) -> str:
+    """Return what to add to a message about an unknown name: the nearest known one, if any is near.
+
+    >>> did_you_mean("warm_up", ["warmup", "iterations"])
+    '; did you mean warmup?'
+    >>> did_you_mean("x", ["warmup", "iterations"])
+    ''
+    """
+    near = nearest(name, names)
+    return f"; did you mean {near}?" if near is not None else ""
+
+
+def nearest(name: str, names: Iterable[str]) -> str | None:
+    """Return the name that was probably meant; None if none is near."""
+    from difflib import get_close_matches  # only for mistakes
+
+    near = get_close_matches(name, list(names), n=1, cutoff=0.8)
+    return near[0] if near else None
 
 
 def _spelt(character: str) -> str:

@@ -211,10 +211,17 @@ class BaselineStore:
         for folder in self._key_folders():
             if wanted is not None and folder not in wanted:
                 continue
-            for path in sorted(folder.rglob("*.json")):
-                content = self._file(path) or self._checked(path)
-                place = PurePosixPath(path.relative_to(folder).as_posix())
-                yield StoredFile(path, content.test_file or test_file_of(place), content)
+            yield from map(self.read, sorted(folder.rglob("*.json")))
+
+    def read(self, path: Path) -> StoredFile:
+        """Read one baseline file.
+
+        Raises:
+            InputError: it is malformed, unreadable, or in the folder of other hardware.
+        """
+        content = self._file(path) or self._checked(path)
+        place = PurePosixPath(*path.relative_to(self.root).parts[1:])
+        return StoredFile(path, content.test_file or test_file_of(place), content)
 
     def amend(self, hardware: Hardware, changes: Mapping[str, Change]) -> tuple[Path, ...]:
         """Change the baselines of some tests; all other tests keep theirs.

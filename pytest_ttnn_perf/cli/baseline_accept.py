@@ -182,7 +182,7 @@ def refusal_of(
         return Refusal("", test, why, remedy)
 
     if judged.observation.problems:
-        return refused(judged.observation.problems[0], "mend that, and run the test again")
+        return refused(judged.observation.problems[0], "fix that, and run the test again")
     for result in measured:
         for finding in violations(result.judged, settings.checklist):
             why = f"{finding.code} {finding.name}: {finding.reason or 'found'}"
@@ -190,7 +190,7 @@ def refusal_of(
     blocked = [v for v in judged.verdicts if action_for(v, update) is Action.BLOCK]
     adds = any(action_for(verdict, update) is Action.ADD for verdict in judged.verdicts)
     wanted = update is not Update.NEW or adds
-    command = accept_command([result.record for result in measured], test, options)
+    command = accept_command([result.record for result in measured], (test,), options)
     if blocked:
         why = "; ".join(map(sentence, blocked))
         return refused(why, _remedy(blocked, command)) if wanted else None
@@ -212,10 +212,10 @@ def _seen_once(verdict: Verdict, judged: JudgedTest) -> bool:
 def _remedy(blocked: Sequence[Verdict], command: str) -> str:
     """Return what to do: what no command resolves comes first."""
     if any(verdict.reason is Reason.ABSOLUTE_LIMIT for verdict in blocked):
-        return "no update accepts a broken limit: mend the model, or change the limit in the test"
+        return "no update accepts a broken limit: fix the model, or change the limit in the test"
     outcomes = {verdict.outcome for verdict in blocked}
     if Outcome.NO_DATA in outcomes:
-        return "there is no number to store: mend that, and run the test again"
+        return "there is no number to store: fix that, and run the test again"
     if Outcome.TOO_NOISY in outcomes:
         return "there is no number to store: raise iterations= or quiet the machine, and run again"
     return f"accept it with: {command}"
@@ -262,9 +262,10 @@ class Acceptance:
         if not records:
             message = f"expected a run record that ends in .json or .jsonl, found {arguments[0]}"
             raise UsageError(message)
-        update = Update(options.update)
+        usual = Update.ALL if options.reason is not None else Update.IMPROVED
+        update = Update(options.update) if options.update else usual
         if update is Update.ALL and not (options.reason or "").strip():
-            message = '--update all needs --reason "why the change is right"'
+            message = 'to accept what got worse, say --reason "why the change is right"'
             raise UsageError(message)
         tests = [argument for argument in arguments if not argument.endswith(_RECORDS)]
         records = list(dict.fromkeys(records))

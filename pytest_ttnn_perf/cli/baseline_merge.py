@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import shlex
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -31,12 +33,22 @@ if TYPE_CHECKING:
     from pytest_ttnn_perf.records.metric import Metric
 
 
-_SETTINGS: Final = (
-    ("merge.ttnn-perf.name", "baselines of ttnn-perf, by test and session"),
-    ("merge.ttnn-perf.driver", "ttnn-perf baseline merge %O %A %B --path %P"),
+#: Takes the folder that git works in out of the path: a module of the project's is none of ours.
+_MAIN: Final = (
+    "import sys; sys.path = [folder for folder in sys.path if folder]; "
+    "from pytest_ttnn_perf.cli.main import main; sys.exit(main())"
 )
 _ATTRIBUTE: Final = "merge=ttnn-perf"
 _HEADINGS: Final = ("where", "what", "state")
+
+
+def _settings() -> tuple[tuple[str, str], ...]:
+    """Return what git is told: the driver as this Python runs it, whatever is on the PATH then."""
+    command = shlex.join([sys.executable, "-c", _MAIN]).replace("%", "%%")
+    return (
+        ("merge.ttnn-perf.name", "baselines of ttnn-perf, by test and session"),
+        ("merge.ttnn-perf.driver", f"{command} baseline merge %O %A %B --path %P"),
+    )
 
 
 def run_install(options: argparse.Namespace) -> Result:
@@ -61,9 +73,10 @@ def run_install(options: argparse.Namespace) -> Result:
     present = set(before.splitlines())
     wanted = _attribute_lines(baselines.absolute(), root)
     lines = [line for line in wanted if line not in present]
-    settings = [(name, value) for name, value in _SETTINGS if setting(root, name) != value]
+    every = _settings()
+    settings = [(name, value) for name, value in every if setting(root, name) != value]
     state = {True: "new", False: "is set"}
-    rows = [("git config", f"{n} = {v}", state[(n, v) in settings]) for n, v in _SETTINGS]
+    rows = [("git config", f"{n} = {v}", state[(n, v) in settings]) for n, v in every]
     rows += [(".gitattributes", line, state[line in lines]) for line in wanted]
     text = _listing(rows, dry_run=options.dry_run).text(options.format)
     if options.dry_run or not (lines or settings):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import os
+import shlex
 import sys
 import tempfile
 from contextlib import contextmanager
@@ -18,7 +19,14 @@ from pytest_ttnn_perf._base.errors import InputError, UsageError, WriteError
 from pytest_ttnn_perf._base.files import check_writable
 from pytest_ttnn_perf._base.text import counted, inert
 from pytest_ttnn_perf.analysis.captures.tt_smi import board_facts, board_of, read_tt_smi
-from pytest_ttnn_perf.device.build import Question, ask_ttnn, preflight
+from pytest_ttnn_perf.baselines.store import BaselineStore
+from pytest_ttnn_perf.device.build import (
+    Question,
+    ask_ttnn,
+    compiler_places,
+    has_compiler,
+    preflight,
+)
 from pytest_ttnn_perf.device.chips import holder_of, lock_folder, take, visible_chips
 from pytest_ttnn_perf.device.environment import conflicts, is_simulated
 from pytest_ttnn_perf.device.host import host_hardware, machine, tt_smi_snapshot
@@ -157,6 +165,7 @@ def diagnose(
     facts = Facts(
         build, host, chips, snapshot, mute, hardware, unknown, choice, conflicts(environment),
         held, around.locks, simulated, settings.artifacts, settings.baselines,
+        compiler_places(build, environment, around.root),
     )  # fmt: skip
     key = hardware.key if hardware is not None else None
     return Diagnosis(key, build, choice.kind.value, tuple(checks_of(facts)))
@@ -250,6 +259,7 @@ class Facts:
     simulated: bool
     artifacts: Path
     baselines: Path
+    compilers: tuple[Path, ...]
 
 
 def checks_of(facts: Facts) -> Iterator[Check]:
@@ -257,6 +267,7 @@ def checks_of(facts: Facts) -> Iterator[Check]:
     yield _ttnn(facts.build)
     yield _torch()
     yield _tracy(facts)
+    yield from _compiler(facts)
     yield from _devices(facts)
     yield _key(facts)
     yield Check("profiler", ok=True, found=f"{facts.choice.kind.value}: {facts.choice.why}")
@@ -304,6 +315,21 @@ def _tracy(facts: Facts) -> Check:
         return Check("tracy", ok=True, found=found)
     remedy = "for op tables, build tt-metal from source with ./build_metal.sh"
     return Check("tracy", ok=False, found=f"{found}, so there are no op tables", remedy=remedy)
+
+
+def _compiler(facts: Facts) -> Iterator[Check]:
+    if facts.build.location is None:
+        return
+    found = next(filter(has_compiler, facts.compilers), None)
+    missing = f"no sfpi in {' or '.join(map(str, facts.compilers))}"
+    if found is not None:
+        yield Check("compiler", ok=True, found=str(found))
+    elif facts.chips or facts.simulated:
+        remedy = "install the package of https://github.com/tenstorrent/sfpi/releases"
+        why = f"{missing}: no device opens without it"
+        yield Check("compiler", ok=False, found=why, remedy=remedy, blocks=True)
+    else:
+        yield Check("compiler", ok=True, found=f"{missing}; it is needed with a device")
 
 
 def _devices(facts: Facts) -> Iterator[Check]:
@@ -433,6 +459,28 @@ def _folders(facts: Facts) -> Iterator[Check]:
     yield _folder("kernel cache", host.kernel_cache, note=note, blocks=bool(facts.chips))
     yield _folder("artifacts", facts.artifacts)
     yield _folder("baselines", facts.baselines)
+    yield from _baselines(facts.baselines)
+
+
+def _baselines(folder: Path) -> Iterator[Check]:
+    """Read every baseline: a test whose own is damaged cannot be gated."""
+    store = BaselineStore(folder)
+    for file in sorted(folder.glob("*/**/*.json")):
+        error = _damage(store, file)
+        if error is not None:
+            remedy = f"restore it: git checkout -- {shlex.quote(str(error.file))}"
+            yield Check("baselines", ok=False, found=str(error), remedy=remedy, blocks=True)
+
+
+def _damage(store: BaselineStore, file: Path) -> InputError | None:
+    """Return what is wrong with a baseline file, or with an op table beside it."""
+    try:
+        stored = store.read(file)
+        for name in stored.content.tests:
+            store.ops_of(stored.content.hardware, f"{stored.test_file}::{name}")
+    except InputError as error:
+        return error
+    return None
 
 
 def _folder(name: str, folder: Path, *, note: str = "", blocks: bool = True) -> Check:

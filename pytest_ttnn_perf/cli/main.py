@@ -315,7 +315,7 @@ def _show(parser: argparse.ArgumentParser) -> None:
         "environment. Of an ops_perf_results CSV: the op table, by op and category, per device, "
         "with traces, signposts, and the rows that were dropped; with --ops, every op by itself."
     )
-    parser.add_argument("file", metavar="FILE", type=Path, help="told by its content")
+    parser.add_argument("file", metavar="FILE", type=Path, help="the format is detected")
     parser.add_argument(
         "--ops", action="store_true", help="each op in order: time, cores, part of the peaks, bound"
     )
@@ -330,7 +330,7 @@ def _compare(parser: argparse.ArgumentParser) -> None:
         "two ops_perf_results CSVs, align the ops and say which ones changed, by how much, and "
         "why; the parts add up to the change of the kernel time."
     )
-    parser.add_argument("before", metavar="BEFORE", type=Path, help="told by its content")
+    parser.add_argument("before", metavar="BEFORE", type=Path, help="the format is detected")
     parser.add_argument("after", metavar="AFTER", type=Path, help="of the same kind")
     add_window(parser)
     add_format(parser)
@@ -374,8 +374,8 @@ def _accept(actions: Commands) -> None:
     accept.add_argument(
         "--update",
         choices=[choice.value for choice in Update],
-        default=Update.IMPROVED.value,
-        help="what to take: what is new, also what improved (default), also what got worse",
+        help="what to take: what is new, also what improved (default), also what got worse "
+        "(default with --reason)",
     )
     accept.add_argument("--reason", metavar="TEXT", help="why it is right; needed with all")
     add_change(accept, "baseline_accept:run")
@@ -386,7 +386,7 @@ def _prune(actions: Commands) -> None:
     prune = actions.add_parser(
         "prune",
         help="remove baselines whose test is gone",
-        description="Remove baselines whose test is gone. Which tests there are is told by the "
+        description="Remove baselines whose test is gone. Which tests there are is known from the "
         "record of a full run, or by collecting them here.",
     )
     prune.add_argument(

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from pytest_ttnn_perf._base.dataclass import dataclass
 from pytest_ttnn_perf._base.errors import UsageError
+from pytest_ttnn_perf._base.text import did_you_mean
 from pytest_ttnn_perf.analysis.checklist.runner import all_rules
 from pytest_ttnn_perf.report.numbers import Column, Columns, Listing, Result
 
@@ -30,6 +31,7 @@ def run(options: argparse.Namespace) -> Result:
         if code.upper() in {page.code, page.name.upper()}:
             return Result(rule_listing(page).text(options.format))
     message = f"no rule is called {code!r}; `ttnn-perf rules` lists them"
+    message += did_you_mean(code.upper(), [page.code for page in pages])
     raise UsageError(message)
 
 

@@ -18,9 +18,9 @@ def add_format(parser: argparse.ArgumentParser, *more: str) -> None:
 
 def add_window(parser: argparse.ArgumentParser) -> None:
     """Declare the part of a capture: ``--region``, or ``--start`` and ``--end``."""
-    parser.add_argument("--region", metavar="NAME", help="of a capture, this region: decode")
-    parser.add_argument("--start", metavar="SIGNPOST", help="of a capture, what follows this one")
-    parser.add_argument("--end", metavar="SIGNPOST", help="up to this one (default: its _END)")
+    parser.add_argument("--region", metavar="NAME", help="only this region, such as decode")
+    parser.add_argument("--start", metavar="SIGNPOST", help="only ops after this signpost")
+    parser.add_argument("--end", metavar="SIGNPOST", help="up to this signpost (default: its _END)")
 
 
 def add_baselines(parser: argparse.ArgumentParser) -> None:

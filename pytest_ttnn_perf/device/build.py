@@ -244,3 +244,20 @@ def _stamp(build: Build) -> str:
             state = file.stat()
             parts.append(f"{file.name} {state.st_size} {state.st_mtime_ns}")
     return hashlib.sha256("\n".join(parts).encode()).hexdigest()[:32]
+
+
+def compiler_places(
+    build: Build, environment: Mapping[str, str], root: Path = Path("/")
+) -> tuple[Path, ...]:
+    """Return where TTNN looks for the compiler of its kernels, without which no device opens.
+
+    Public wheels come without it.
+    """
+    homes = [environment.get("TT_METAL_HOME"), build.location]
+    places = [Path(home, "runtime", "sfpi") for home in homes if home]
+    return (*places, root / "opt" / "tenstorrent" / "sfpi")
+
+
+def has_compiler(place: Path) -> bool:
+    """Return whether the compiler is in a folder."""
+    return (place / "compiler" / "bin" / "riscv-tt-elf-g++").is_file()

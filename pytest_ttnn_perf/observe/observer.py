@@ -7,14 +7,16 @@ import os
 from collections.abc import Mapping
 from contextlib import contextmanager, nullcontext
 from dataclasses import field, replace
+from inspect import iscoroutinefunction
 from pathlib import Path
+from time import perf_counter_ns
 from typing import TYPE_CHECKING, Any, Final
 
 from pytest_ttnn_perf._base.dataclass import dataclass
 from pytest_ttnn_perf._base.errors import AccuracyError, RuleError, TtnnPerfError, UsageError
 from pytest_ttnn_perf._base.text import plain
 from pytest_ttnn_perf.device.host import host_load
-from pytest_ttnn_perf.measure.timing import Timings, Turn, Workload, timed_region
+from pytest_ttnn_perf.measure.timing import Timings, Turn, Workload, measure_awaited, timed_region
 from pytest_ttnn_perf.observe.instruments import Instruments, Plan
 from pytest_ttnn_perf.observe.series import (
     FIRST_CALL,
@@ -25,11 +27,14 @@ from pytest_ttnn_perf.observe.series import (
 )
 from pytest_ttnn_perf.records.json_value import LARGEST
 from pytest_ttnn_perf.records.metric import (
+    SIM_THROUGHPUT_TIME,
+    SIM_TIME,
     THROUGHPUT_TIME,
     WALL_TIME,
     Better,
     Kind,
     Metric,
+    Source,
 )
 from pytest_ttnn_perf.records.observation import NO_ARTIFACT, Artifact, Observation
 from pytest_ttnn_perf.records.settings import (
@@ -63,6 +68,11 @@ def bounds_of(
     return {name: finite_number(option, value) for name, value in bound.items()}
 
 
+#: How a time is called that nobody gave a name: of one call, and of overlapping ones.
+_TIMES: Final = {
+    Source.WALL: (WALL_TIME, THROUGHPUT_TIME),
+    Source.SIM: (SIM_TIME, SIM_THROUGHPUT_TIME),
+}
 #: What told a metric, if it was neither the test nor a file of it.
 _OBSERVED: Final = "what the run observed itself"
 
@@ -96,42 +106,107 @@ class Observer:
         fn: Any,
         /,
         *args: Any,
-        name: str = WALL_TIME,
+        name: str | None = None,
         warmup: int | None = None,
         iterations: int | None = None,
         sync: Callable[[], object] | None = None,
         setup: Callable[[], Any] | None = None,
         pipelined: int | None = None,
+        clock: Callable[[], float] | None = None,
         **kwargs: Any,
     ) -> Any:
-        """Time ``fn(*args, **kwargs)``: warm-up, then samples; return the last result."""
+        """Time ``fn(*args, **kwargs)``: warm-up, then samples; return the last result.
+
+        ``clock`` is that of a simulated device, in nanoseconds: what it tells is the same on every
+        machine.
+        """
         __tracebackhide__ = True
         if not callable(fn):
             message = f"measure takes a callable and its arguments, not a result: found {fn!r}"
             raise UsageError(message)
-        warmup = whole_number("warmup", self.settings.warmup if warmup is None else warmup, least=0)
-        rounds = self.settings.iterations if iterations is None else iterations
-        rounds = whole_number("iterations", rounds, least=1)
+        if iscoroutinefunction(fn):
+            message = f"measure does not await {fn!r}: use `await ttnn_perf.measure_async(...)`"
+            raise UsageError(message)
         depth = None if pipelined is None else whole_number("pipelined", pipelined, least=1)
-        if depth is not None and name == WALL_TIME:
-            name = THROUGHPUT_TIME
-        workload = Workload(fn, args, kwargs, setup=setup, sync=sync or self.instruments.sync)
+        plan = self._plan(warmup, iterations)._replace(depth=depth)
+        workload = Workload(
+            fn,
+            args,
+            kwargs,
+            setup=setup,
+            sync=sync or self.instruments.sync,
+            clock=clock or perf_counter_ns,
+        )
+        with self._timing(name, plan, simulated=clock is not None) as timings:
+            result = self.instruments.run(workload, timings, plan)
+        artifact = self.instruments.last_measurement()
+        own = name not in {None, WALL_TIME, THROUGHPUT_TIME}
+        self._take(artifact.named(str(name)) if own else artifact, _OBSERVED)
+        return result
+
+    async def measure_async(  # noqa: PLR0913 (as ``measure``)
+        self,
+        fn: Any,
+        /,
+        *args: Any,
+        name: str | None = None,
+        warmup: int | None = None,
+        iterations: int | None = None,
+        sync: Callable[[], object] | None = None,
+        setup: Callable[[], Any] | None = None,
+        clock: Callable[[], float] | None = None,
+        **kwargs: Any,
+    ) -> Any:
+        """Time ``await fn(*args, **kwargs)`` in the event loop of the test, as ``measure`` does.
+
+        What else the loop does meanwhile is part of the time. Profilers are not asked.
+        """
+        __tracebackhide__ = True
+        if not callable(fn):
+            message = f"measure_async takes a callable and its arguments, found {fn!r}"
+            raise UsageError(message)
+        plan = self._plan(warmup, iterations)
+        workload = Workload(
+            fn,
+            args,
+            kwargs,
+            setup=setup,
+            sync=sync or self.instruments.sync,
+            clock=clock or perf_counter_ns,
+        )
+        with self._timing(name, plan, simulated=clock is not None) as timings:
+            return await measure_awaited(
+                workload, timings, warmup=plan.warmup, iterations=plan.iterations
+            )
+
+    def _plan(self, warmup: int | None, iterations: int | None) -> Plan:
+        """Return how often a model is called: as asked, else as its test says."""
+        asked = self.settings.warmup if warmup is None else warmup
+        rounds = self.settings.iterations if iterations is None else iterations
+        return Plan(
+            whole_number("warmup", asked, least=0), whole_number("iterations", rounds, least=1)
+        )
+
+    @contextmanager
+    def _timing(self, name: str | None, plan: Plan, *, simulated: bool) -> Iterator[Timings]:
+        """Keep what is timed meanwhile, also of a model that raises."""
+        __tracebackhide__ = True
+        source = Source.SIM if simulated else Source.WALL
+        usual = _TIMES[source][plan.depth is not None]
         timings = Timings()
-        first = FIRST_CALL not in self._series
-        self._series.time(name, timings)
+        first = FIRST_CALL not in self._series and not simulated
+        self._series.time(name or usual, timings, source)
         try:
             with self.turn:
-                result = self.instruments.run(workload, timings, Plan(warmup, rounds, depth))
+                yield timings
                 self._host = self._load()
-            artifact = self.instruments.last_measurement()
-            if name not in {WALL_TIME, THROUGHPUT_TIME}:
-                artifact = artifact.named(name)
-            self._take(artifact, _OBSERVED)
-            return result
+            if timings.calls_per_sample > 1:
+                note = f"each sample is the mean of {timings.calls_per_sample} calls"
+                self._series[name or usual].note = note
         finally:
             if first:
                 gates = (self.run.gate_first_call_time, self.run.gate_second_call_time)
-                calls_ns = timings.calls_ns if depth is None else timings.warmup_ns
+                calls_ns = timings.calls_ns if plan.depth is None else timings.warmup_ns
                 self._series.first_calls(calls_ns, gates=gates)
 
     def measure_io_overlap(
@@ -151,10 +226,12 @@ class Observer:
             self.measure(part, name=f"io_{name}_time", iterations=iterations)
 
     @contextmanager
-    def region(self, name: str) -> Iterator[None]:
-        """Time a block; the same name again adds a sample."""
-        series = self._series.of(metric_of(name, unit="ns", kind=Kind.TIME))
-        with self.turn, timed_region(series.samples.append, self.instruments.sync):
+    def region(self, name: str, *, clock: Callable[[], float] | None = None) -> Iterator[None]:
+        """Time a block; the same name again adds a sample. ``clock`` is as for ``measure``."""
+        source = Source.WALL if clock is None else Source.SIM
+        series = self._series.of(metric_of(name, unit="ns", kind=Kind.TIME, source=source))
+        keep, sync = series.samples.append, self.instruments.sync
+        with self.turn, timed_region(keep, sync, clock or perf_counter_ns):
             yield
 
     def record(
@@ -331,7 +408,9 @@ class Observer:
 
     def _load(self) -> Mapping[str, Scalar]:
         """Look what else the machine does, where its own times count."""
-        return host_load(os.environ) if self.instruments.by_the_clock else {}
+        by_source = {s.metric.source for s in self._series.values() if s.metric.compared_by_ratio}
+        simulated = Source.SIM in by_source and Source.WALL not in by_source
+        return host_load(os.environ) if self.instruments.by_the_clock and not simulated else {}
 
     def _take_at_end(self, artifact: Artifact) -> None:
         """Add what an artifact tells after the test has ended: it cannot raise there any more."""
@@ -377,9 +456,13 @@ class FunctionalObserver(Observer):
         """Run ``fn`` once, prepared and synchronised as it would be under the gate."""
         kwargs = {**kwargs, "warmup": 0, "iterations": 1}
         kwargs.pop("pipelined", None)
-        name = kwargs.pop("name", WALL_TIME)
-        self._series.pop(name, None)  # the same model may run as often as the test likes
-        return super().measure(fn, *args, name=name, **kwargs)
+        self._series.clear()  # the same model may run as often as the test likes
+        return super().measure(fn, *args, **kwargs)
+
+    async def measure_async(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Any:
+        """Await ``fn`` once."""
+        self._series.clear()
+        return await super().measure_async(fn, *args, **{**kwargs, "warmup": 0, "iterations": 1})
 
     def _accuracy(
         self,

@@ -17,6 +17,7 @@ from pytest_ttnn_perf.records.metric import (
     Better,
     Kind,
     Metric,
+    Source,
     split_metric,
 )
 from pytest_ttnn_perf.records.observation import Limits, MetricObservation
@@ -64,7 +65,12 @@ class Series:
 
 
 def metric_of(
-    name: str, *, unit: str, better: str | None = None, kind: str | Kind | None = None
+    name: str,
+    *,
+    unit: str,
+    better: str | None = None,
+    kind: str | Kind | None = None,
+    source: Source = Source.WALL,
 ) -> Metric:
     """Return the metric that the author of a test describes; what is not said follows the unit."""
     if not isinstance(name, str) or not name.strip():
@@ -79,7 +85,7 @@ def metric_of(
         raise UsageError(message)
     chosen = chosen or Kind.TIME
     direction = _choice(name, "better", better, Better) or chosen.usual_direction
-    return Metric(plain(name), plain(unit), better=direction, kind=chosen)
+    return Metric(plain(name), plain(unit), better=direction, kind=chosen, source=source)
 
 
 def numbers_of(name: str, value_or_samples: object) -> list[float]:
@@ -220,13 +226,13 @@ class SeriesTable(dict[str, Series]):
             raise UsageError(message)
         return series
 
-    def time(self, name: str, timings: Timings) -> None:
+    def time(self, name: str, timings: Timings, source: Source) -> None:
         """Make room for a timing before it starts, so that what was measured is never lost."""
         __tracebackhide__ = True
         if name in self:
             message = f"{name} was measured already in this test; give this one a name= of its own"
             raise UsageError(message)
-        series = self.of(metric_of(name, unit="ns", kind=Kind.TIME))
+        series = self.of(metric_of(name, unit="ns", kind=Kind.TIME, source=source))
         series.samples, series.warmup = timings.samples_ns, timings.warmup_ns
 
     def first_calls(self, calls_ns: Iterable[float], *, gates: tuple[bool, bool]) -> None:

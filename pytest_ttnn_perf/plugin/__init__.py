@@ -42,6 +42,7 @@ from pytest_ttnn_perf._base.configuration import (  # noqa: E402 (is not to be r
     option_of,
 )
 
+_KNOWN = tuple(option_of(name) for name, *_ in OPTIONS)
 OBSERVER: pytest.StashKey[Observer] = pytest.StashKey()
 #: When the set-up of a test began, by the clock.
 BEGAN: pytest.StashKey[float] = pytest.StashKey()
@@ -103,20 +104,41 @@ def _number_from(least: int) -> Callable[[str], int]:
 
 
 @pytest.hookimpl(tryfirst=True)
-def pytest_load_initial_conftests(early_config: pytest.Config) -> None:
+def pytest_load_initial_conftests(early_config: pytest.Config, args: list[str]) -> None:
     """Take up work before conftest files load: their hooks then see reports we have judged."""
+    _refuse_misspelt(args)
     if _gate_is_wanted(early_config):
         from pytest_ttnn_perf.plugin.activation import activate
 
         activate(early_config)
 
 
+def _refuse_misspelt(args: list[str]) -> None:
+    """Name the option that was meant; what is near to none may be one of a conftest's own."""
+    for word in args:
+        if word == "--":
+            return
+        option = word.partition("=")[0]
+        if not option.startswith("--ttnn") or option in _KNOWN:
+            continue
+        from pytest_ttnn_perf._base.text import nearest
+
+        # What they all begin with says nothing.
+        _, _, name = option.replace("_", "-").partition("perf")
+        meant = nearest(name.strip("-"), [known.partition("perf")[2][1:] for known in _KNOWN])
+        if meant is not None or not name:
+            known = f"--ttnn-perf-{meant}" if meant else "--ttnn-perf"
+            message = f"there is no option {option}; did you mean {known}?"
+            raise pytest.UsageError(message)
+
+
 def _gate_is_wanted(config: pytest.Config) -> bool:
     options = config.known_args_namespace
     if any(getattr(options, attribute_of(name)) for name in TURN_ON):
         return True
-    # A configuration file may turn the gate on; parsing it is worth it only if it names us.
-    if not may_configure_us(config.rootpath):
+    # A configuration file may turn the gate on; parsing it is worth it only if it names us. So is
+    # looking whether a reason explains anything.
+    if options.ttnn_perf_reason is None and not may_configure_us(config.rootpath):
         return False
     from pytest_ttnn_perf.plugin.settings import settings_of
 
@@ -137,7 +159,11 @@ def pytest_configure(config: pytest.Config) -> None:
 @pytest.fixture
 def ttnn_perf(request: pytest.FixtureRequest) -> Observer:
     """Measure a model, check its accuracy, record any metric."""
-    return observer_for(request.node)
+    try:
+        return observer_for(request.node)
+    except pytest.UsageError as error:  # without the gate, nobody has looked before
+        message = str(error)
+    return pytest.fail(message, pytrace=False)
 
 
 def observer_for(item: pytest.Item) -> Observer:

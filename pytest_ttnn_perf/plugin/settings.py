@@ -9,7 +9,7 @@ import pytest
 
 from pytest_ttnn_perf._base.configuration import OPTIONS, TURN_ON, attribute_of
 from pytest_ttnn_perf._base.errors import TtnnPerfError, UsageError
-from pytest_ttnn_perf._base.text import repr_of
+from pytest_ttnn_perf._base.text import did_you_mean, repr_of
 from pytest_ttnn_perf.records.settings import (
     Settings,
     TestSettings,
@@ -42,6 +42,9 @@ def settings_of(config: pytest.Config, *, root: Path | None = None) -> Settings:
         if settings.enabled and settings.update is Update.ALL and unexplained:
             message = '--ttnn-perf-update=all needs --ttnn-perf-reason "why the change is right"'
             raise pytest.UsageError(message)
+        if config.known_args_namespace.ttnn_perf_reason is not None and settings.update is None:
+            message = "--ttnn-perf-reason explains an update, and nothing is written without one: "
+            raise pytest.UsageError(message + "add --ttnn-perf-update, or leave it out")
         config.stash[_SETTINGS] = settings
     return config.stash[_SETTINGS]
 
@@ -106,6 +109,7 @@ def _read(item: pytest.Item, settings: Settings) -> TestSettings:
             f"{item.nodeid}: @pytest.mark.{NAME} does not know {', '.join(unknown)}; "
             f"it knows {', '.join(_MARKER_READERS)}"
         )
+        message += did_you_mean(unknown[0], _MARKER_READERS) if len(unknown) == 1 else ""
         raise pytest.UsageError(message)
     defaults: dict[str, Any] = {
         "warmup": settings.warmup,

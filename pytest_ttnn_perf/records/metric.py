@@ -25,6 +25,9 @@ _ADDED, _PEAK = "_added_bytes", "_peak_bytes"
 #: The times of calls of a model, by the clock.
 WALL_TIME: Final = "wall_time"
 THROUGHPUT_TIME: Final = "throughput_time"
+#: The same by the clock of a simulated device.
+SIM_TIME: Final = "sim_time"
+SIM_THROUGHPUT_TIME: Final = "sim_throughput_time"
 #: How many ops a profiler saw, and how many calls a graph has.
 _COUNTED_BY_PROFILERS: Final = ("op_count", "program_count")
 COUNTED_IN_GRAPHS: Final = ("report_op_count", "graph_op_count")

@@ -174,6 +174,17 @@ class Observation:
         """What was observed of the configuration, completed by what the author stated."""
         return self.configuration.completed_by(self.facts)
 
+    @property
+    def is_simulated(self) -> bool:
+        """Whether a mock or a simulator stood in for the device."""
+        return self.hardware is not None and self.hardware.simulated
+
+    @property
+    def has_ungated_simulated_times(self) -> bool:
+        """Whether times were taken of a simulated device by the clock of the host."""
+        own = (observed for observed in self.metrics.values() if not observed.gated)
+        return self.is_simulated and any(observed.metric.compared_by_ratio for observed in own)
+
 
 @dataclass(frozen=True, slots=True)
 class JudgedTest:

@@ -21,7 +21,7 @@ from pytest_ttnn_perf.report.checklist import (
 )
 from pytest_ttnn_perf.report.ci import Level
 from pytest_ttnn_perf.report.numbers import format_change, format_fraction, format_value
-from pytest_ttnn_perf.report.sentences import remedy_of, sentence
+from pytest_ttnn_perf.report.sentences import outcome_word, remedy_of, sentence
 from pytest_ttnn_perf.report.terminal import count_line
 from pytest_ttnn_perf.report.under_way import drift_line, shift_line
 
@@ -298,16 +298,19 @@ def _missing_sections(report: CiReport) -> Iterator[Section]:
         return
     fails = any(report.level(judged, v) is Level.ERROR for judged, vs in found for v in vs)
     title = f"Without a baseline: {counted(len(found), 'test')}{', failed' if fails else ''}"
-    rows, commands = [], []
+    rows: list[str] = []
+    commands: dict[str, list[str]] = {}
     for judged, verdicts in found:
         test, first = judged.observation.test, verdicts[0]
         metrics = ", ".join(code(verdict.metric.name) for verdict in verdicts)
         rows.append(table_row((code(test), metrics, prose(sentence(first)))))
         remedy = remedy_of(first, report.summary_options.rerun.updates(test))
-        commands += [remedy.command] if remedy and remedy.command else []
+        if remedy and remedy.command:
+            commands.setdefault(remedy.advice, []).append(remedy.command)
     table = _heading_rows(("test", "metrics", "why"))
     yield Section(f"\n### {title}\n\n{_summary('Which')}{table}", tuple(rows), _FOLDED, noun="row")
-    yield from _commands("\nRecord them with:\n\n", commands)
+    for advice, own in commands.items():
+        yield from _commands(f"\n{advice[:1].upper()}{advice[1:]}:\n\n", own)
 
 
 def _at(report: CiReport, judged: JudgedTest, level: Level) -> list[Verdict]:
@@ -322,7 +325,7 @@ def _row(judged: JudgedTest, verdict: Verdict) -> str:
         format_fraction(verdict.limit_as_read),
     )
     test, name = code(judged.observation.test), code(verdict.metric.name)
-    return table_row((test, name, *map(prose, cells), verdict.outcome.value))
+    return table_row((test, name, *map(prose, cells), outcome_word(verdict, judged)))
 
 
 def _block(report: CiReport, judged: JudgedTest, found: Sequence[Verdict]) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import posixpath
 import shlex
+from dataclasses import field
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from pytest_ttnn_perf._base.dataclass import dataclass
@@ -13,9 +14,9 @@ from pytest_ttnn_perf.records.verdict import Outcome, Reason
 from pytest_ttnn_perf.report.numbers import format_change, format_fraction, format_value
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
-    from pytest_ttnn_perf.records.observation import Observation
+    from pytest_ttnn_perf.records.observation import JudgedTest, Observation
     from pytest_ttnn_perf.records.verdict import Verdict
 
 
@@ -46,6 +47,30 @@ def sentence(verdict: Verdict) -> str:
     shifted = ": only as slow as the machine" if verdict.outcome is Outcome.SHIFTED else ""
     ops = f"; {verdict.detail}" if verdict.detail and verdict.reason is None else ""
     return f"{compared}, limit {_limit(verdict)}{shifted} ({_basis(verdict)}){ops}"
+
+
+#: What becomes of an outcome that would fail a test, once its result is the baseline.
+ACCEPTED: Final = "ACCEPTED"
+
+
+def outcome_word(verdict: Verdict, judged: JudgedTest) -> str:
+    """Return the outcome of a metric, or that it was accepted: a regression is none any more."""
+    fails = verdict.outcome in {Outcome.REGRESSED, Outcome.NOT_COMPARABLE}
+    accepted = fails and verdict.metric.name in judged.written
+    return ACCEPTED if accepted else verdict.outcome.value
+
+
+def accept_line(tests: Sequence[JudgedTest], failed: frozenset[str], rerun: Rerun) -> Iterator[str]:
+    """Say how the regressions of a run are accepted with one command, if there are several."""
+    regressed = [
+        judged.observation.test
+        for judged in tests
+        if judged.observation.test in failed
+        and any(verdict.outcome is Outcome.REGRESSED for verdict in judged.verdicts)
+    ]
+    if len(regressed) > 1:
+        command = rerun.accept(*regressed)
+        yield f"accept all {len(regressed)} regressions with: {command}"
 
 
 def change_in_words(verdict: Verdict) -> str:
@@ -181,7 +206,7 @@ def remedy_of(verdict: Verdict, updates: Updating) -> Remedy | None:
         case Outcome.IMPROVED:
             return Remedy("keep it with", updates.keep)
         case Outcome.NO_BASELINE:
-            return Remedy("record it with", updates.record)
+            return _new_remedy(verdict, updates)
         case Outcome.NOT_COMPARABLE | Outcome.REGRESSED:
             return _change_remedy(verdict, updates)
         case Outcome.TOO_NOISY:
@@ -190,11 +215,18 @@ def remedy_of(verdict: Verdict, updates: Updating) -> Remedy | None:
             return Remedy(_data_remedy(verdict))
 
 
+def _new_remedy(verdict: Verdict, updates: Updating) -> Remedy:
+    # Recorded anew, a renamed test would be compared with whatever speed it has now.
+    if updates.rename is not None and verdict.reason is Reason.NEW_TEST:
+        return Remedy("renamed? keep its baseline with", updates.rename)
+    return Remedy("record it with", updates.record)
+
+
 def _change_remedy(verdict: Verdict, updates: Updating) -> Remedy:
     if verdict.reason is Reason.OTHER_KEY:
         return Remedy("record it with", updates.record)
     if verdict.reason is Reason.ABSOLUTE_LIMIT:
-        return Remedy("mend the model, or change the limit in the test; no update accepts this")
+        return Remedy("fix the model, or change the limit in the test; no update accepts this")
     if verdict.reason is Reason.OTHER_DEFINITION:
         return Remedy(
             "correct the metric's definition in the test, or accept it with", updates.accept
@@ -215,7 +247,7 @@ def _noise_remedy(verdict: Verdict, updates: Updating) -> Remedy:
 def _data_remedy(verdict: Verdict) -> str:
     match verdict.reason:
         case Reason.RAISED:
-            return "mend the test; what it measured before is in the run record"
+            return "fix the test; what it measured before is in the run record"
         case Reason.NOTHING_RECORDED:
             return "call ttnn_perf.measure(...) or ttnn_perf.record(...) in the test"
         case Reason.LOST:
@@ -223,11 +255,11 @@ def _data_remedy(verdict: Verdict) -> str:
         case Reason.NOT_CONFIRMED:
             return "run it again; --ttnn-perf-confirm 0 judges by one measurement"
         case Reason.NOT_POSITIVE:
-            return 'mend what produces the number; what may be zero is recorded with kind="count"'
+            return 'fix what produces the number; what may be zero is recorded with kind="count"'
         case Reason.NOT_RECORDED:
             return "record it again, or delete it from the baseline file"
         case _:
-            return "mend what produces the number; nothing was stored"
+            return "fix what produces the number; nothing was stored"
 
 
 #: What makes tt-lang print where the time of a kernel goes.
@@ -264,52 +296,87 @@ def place_of(path: str) -> str:
 
 
 class Updating(NamedTuple):
-    """Commands that keep a gain, record what has no baseline, and accept whatever it is."""
+    """Commands that keep a gain, record what has no baseline, and accept whatever it is.
+
+    ``rename`` gives a test that is new the baseline of one that is gone from its file.
+    """
 
     keep: str
     record: str
     accept: str
+    rename: str | None = None
 
 
 def accept_command(
-    records: Sequence[str], test: str | None, options: Sequence[str] = (), *, update: str = "all"
+    records: Sequence[str],
+    tests: Sequence[str],
+    options: Sequence[str] = (),
+    *,
+    update: str = "all",
 ) -> str:
-    """Return the command that takes one test of recorded runs into the baselines, or all.
+    """Return the command that takes tests of recorded runs into the baselines; all without any.
 
-    Behind the two dashes a word is the id of one test, whatever it looks like.
+    Behind the two dashes a word is the id of one test, whatever it looks like. A reason accepts
+    what got worse as well.
     """
     words = ("ttnn-perf", "baseline", "accept", *map(place_of, records), *options)
-    reason = ' --reason "why"' if update == "all" else ""
-    only = f" -- {command_line(test)}" if test is not None else ""
-    return f"{command_line(*words)} --update {update}{reason}{only}"
+    how = '--reason "why"' if update == "all" else f"--update {update}"
+    only = f" -- {command_line(*tests)}" if tests else ""
+    return f"{command_line(*words)} {how}{only}"
+
+
+def rename_command(before: str, after: str, options: Sequence[str]) -> str:
+    """Return the command that gives a test the baseline of one that is gone."""
+    words = (before, after, *options)
+    if any(word.startswith("-") for word in (before, after)):
+        words = (*options, "--", before, after)
+    return command_line("ttnn-perf", "baseline", "rename", *words)
 
 
 @dataclass(frozen=True, slots=True)
 class Rerun:
-    """How a user runs one test again from where they stand.
+    """How a user runs one test again from where they stand, or accepts what it measured.
 
     ``folder`` leads from there to the folder that test ids start from; ``options`` are those of
     this run that the next one needs too; ``selection`` is what it was asked to run, if anything.
-    ``records`` are those of a run that was made elsewhere: nobody needs to repeat it to accept it.
-    ``tracy``: whether the ttnn there is built with Tracy, which a full profile needs.
+    ``record`` is the record of this run, which nobody needs to repeat to accept it. ``records`` are
+    those of a run that was made elsewhere, and cannot be repeated here. ``renamed`` has for tests
+    that are new what may have been renamed to them: the old and the new name. ``tracy``: whether
+    the ttnn there is built with Tracy, which a full profile needs.
     """
 
     folder: str = ""
     options: tuple[str, ...] = ()
     selection: tuple[str, ...] = ()
+    record: str | None = None
     records: tuple[str, ...] = ()
+    renamed: Mapping[str, tuple[str, str]] = field(default_factory=dict)
     tracy: bool = False
 
     def updates(self, test: str) -> Updating:
         """Return the commands that take a test's result into the baselines."""
+        accept, rename = self.accept(test), self._rename(test)
         if self.records:
             # A gain that one process measured is kept by a decision only.
-            whatever = accept_command(self.records, test, self.baselines_option)
-            new = accept_command(self.records, test, self.baselines_option, update="new")
-            return Updating(whatever, new, whatever)
+            new = accept_command(self.records, (test,), self.baselines_option, update="new")
+            return Updating(accept, new, accept, rename)
         place = place_of(posixpath.join(self.folder, test))
         run = f"{command_line('pytest', place, *self.options)} --ttnn-perf-update"
-        return Updating(run, f"{run}=new", f'{run}=all --ttnn-perf-reason "why"')
+        return Updating(run, f"{run}=new", accept, rename)
+
+    def accept(self, *tests: str) -> str:
+        """Return the command that accepts the results of tests, as they are in the record."""
+        records = self.records or tuple(filter(None, [self.record]))
+        if records:
+            return accept_command(records, tests, self.baselines_option)
+        places = (place_of(posixpath.join(self.folder, test)) for test in tests)
+        run = command_line("pytest", *places, *self.options)
+        return f'{run} --ttnn-perf-update=all --ttnn-perf-reason "why"'
+
+    def _rename(self, test: str) -> str | None:
+        if test not in self.renamed:
+            return None
+        return rename_command(*self.renamed[test], self.baselines_option)
 
     @property
     def baselines_option(self) -> tuple[str, ...]:
@@ -325,7 +392,7 @@ class Rerun:
         path = place_of(posixpath.join(self.folder, observation.test))
         if observation.has_kernels:  # not with a perf dump beside it, which changes what is timed
             return f"{_AUTO_PROFILE} {command_line('pytest', '-s', path)}"
-        if observation.hardware is not None and observation.hardware.simulated:
+        if observation.is_simulated:
             return None  # there is nothing to profile
         if any(observed.metric.source in OF_DEVICE for observed in observation.metrics.values()):
             words = ("python", "-m", "tracy", "-r", "-p", "-v", "-m", "pytest")
@@ -333,9 +400,12 @@ class Rerun:
         return None
 
     def accept_all(self) -> str:
-        """Return the command that accepts the results of all tests."""
+        """Return the command that accepts the results of all tests, measured anew if they can be.
+
+        It is for a machine that has changed for good: one measurement of it is not enough.
+        """
         if self.records:
-            return accept_command(self.records, None, self.baselines_option)
+            return self.accept()
         selection = self.selection or ((self.folder,) if self.folder else ())
         run = command_line("pytest", *map(place_of, selection), *self.options)
         return f'{run} --ttnn-perf-update=all --ttnn-perf-reason "why"'

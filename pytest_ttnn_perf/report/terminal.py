@@ -27,7 +27,17 @@ from pytest_ttnn_perf.report.numbers import (
     format_fraction,
     format_value,
 )
-from pytest_ttnn_perf.report.sentences import Rerun, command_line, place_of, remedy, sentence
+from pytest_ttnn_perf.report.sentences import (
+    ACCEPTED,
+    Rerun,
+    accept_line,
+    command_line,
+    outcome_word,
+    place_of,
+    remedy,
+    rename_command,
+    sentence,
+)
 from pytest_ttnn_perf.report.under_way import drift_line, shift_advice, shift_line
 
 if TYPE_CHECKING:
@@ -113,7 +123,10 @@ def orphan_lines(found: Orphaned | None) -> Iterator[Line]:
             yield Line(f"  {orphan.test} is gone")
         elif orphan.taken:
             yield Line(f"  {orphan.test} looks like {orphan.looks_like}, which has a baseline now")
-    if found.record is not None:
+    if found.renamings:
+        yield Line("  not renamed? record the new test with --ttnn-perf-update=new")
+    renamed = {orphan for renaming in found.renamings for orphan in renaming.orphans}
+    if found.record is not None and not renamed.issuperset(found.orphans):
         argv = ("ttnn-perf", "baseline", "prune", place_of(found.record), *found.options)
         yield Line(f"  remove those that are gone with: {command_line(*argv)}")
 
@@ -123,11 +136,8 @@ def renaming_texts(found: Orphaned) -> Iterator[str]:
     for renaming in found.renamings:
         is_place = renaming.orphans[0].test != renaming.before
         tests = f" ({counted(len(renaming.orphans), 'baseline')})" if is_place else ""
-        words: tuple[str, ...] = (renaming.before, renaming.after, *found.options)
-        if any(word.startswith("-") for word in words[:2]):
-            words = (*found.options, "--", renaming.before, renaming.after)
-        command = command_line("ttnn-perf", "baseline", "rename", *words)
-        yield f"looks like {renaming.before} renamed to {renaming.after}{tests}: {command}"
+        command = rename_command(renaming.before, renaming.after, found.options)
+        yield f"renamed? {renaming.before} to {renaming.after}{tests}: {command}"
 
 
 #: A longer one is cut in the middle, in the table only: it would push all else out of sight.
@@ -171,6 +181,7 @@ def _summary(tests: Sequence[JudgedTest], *, summary_options: SummaryOptions) ->
         line for judged in tests for line in _sentences(judged, summary_options=summary_options)
     ]
     found = list(findings_lines(tests))
+    yield from map(Line, accept_line(tests, failed, summary_options.rerun))
     yield from sentences
     yield from [Line("")] if sentences and found else []
     yield from found
@@ -218,12 +229,13 @@ def failure_text(
 def count_line(tests: Sequence[JudgedTest], *, failed: int) -> str:
     """Count the tests that were gated, the outcomes of metrics, and what was only recorded."""
     outcomes = Counter(
-        verdict.outcome
+        outcome_word(verdict, judged)
         for judged in tests
         for verdict in judged.verdicts
         if verdict.reason is not Reason.EXPLAINS
     )
-    outcome_counts = ", ".join(f"{outcomes[o]} {o.value}" for o in Outcome if outcomes[o])
+    words = (*(outcome.value for outcome in Outcome), ACCEPTED)
+    outcome_counts = ", ".join(f"{outcomes[word]} {word}" for word in words if outcomes[word])
     gated = sum(1 for judged in tests if judged.verdicts)
     recorded = 0
     for judged in tests:
@@ -234,7 +246,7 @@ def count_line(tests: Sequence[JudgedTest], *, failed: int) -> str:
     written = sum(1 for judged in tests if judged.written)
     parts += [f"{written} written"] if written else []
     parts += [f"metrics: {outcome_counts}"] if outcome_counts else []
-    simulated = any(j.observation.hardware and j.observation.hardware.simulated for j in tests)
+    simulated = any(j.observation.has_ungated_simulated_times for j in tests)
     which = ", times of simulated devices among them" if simulated else ""
     parts += [f"{recorded} recorded only{which}"] if recorded else []
     parts += filter(None, [findings_count(tests)])
@@ -246,12 +258,14 @@ def _name(text: str) -> str:
 
 
 def _label(verdict: Verdict, judged: JudgedTest) -> str:
-    label, name = verdict.outcome.value, verdict.metric.name
+    label, name = outcome_word(verdict, judged), verdict.metric.name
     if name in judged.written and verdict.outcome is not Outcome.WITHIN:
-        new = verdict.outcome is Outcome.NO_BASELINE
         observed = judged.observation.metrics.get(name)
         again = len(observed.confirmations) if observed else 0
         sessions = f" ({1 + again} sessions)" if again else ""
+        if label == ACCEPTED:
+            return f"{label}{sessions}"
+        new = verdict.outcome is Outcome.NO_BASELINE
         return f"{label}, {'recorded' if new else 'accepted'}{sessions}"
     if verdict.reason is Reason.EXPLAINS:
         return f"explains {verdict.detail}"
@@ -290,7 +304,7 @@ def _by_remedy(
     updates = rerun.updates(judged.observation.test)
     groups: dict[str | None, _Group] = {}
     for verdict in verdicts:
-        # A mistake in the test comes first: no command resolves anything before it is mended.
+        # A mistake in the test comes first: no command resolves anything before it is fixed.
         settled = verdict.metric.name in judged.written or judged.observation.problems or blocked
         # One by one, the gains of a fast machine would be accepted after all.
         misleading = shifted and verdict.outcome is Outcome.IMPROVED
@@ -344,7 +358,7 @@ def _sentences(judged: JudgedTest, *, summary_options: SummaryOptions) -> Iterat
     ):
         for verdict in group.verdicts:
             good = verdict.outcome is Outcome.IMPROVED or bool(judged.written)
-            text = f"{verdict.outcome.value} {test}: {sentence(verdict)}"
+            text = f"{outcome_word(verdict, judged)} {test}: {sentence(verdict)}"
             yield Line(text, bad=failed and not good, good=good)
         yield from map(Line, by_op.beside(group))
         if group.remedy:

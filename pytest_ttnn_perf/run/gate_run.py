@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+import os
 import secrets
 from dataclasses import field, replace
 from datetime import datetime, timezone
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from pytest_ttnn_perf._base.dataclass import dataclass
 from pytest_ttnn_perf._base.errors import TtnnPerfError
 from pytest_ttnn_perf.baselines.store import BaselineStore
 from pytest_ttnn_perf.gate.machine import bears_out
+from pytest_ttnn_perf.records.baseline import split_test_id
 from pytest_ttnn_perf.records.json import decode, encode
 from pytest_ttnn_perf.records.observation import Location, Observation, Run
 from pytest_ttnn_perf.records.settings import Update
+from pytest_ttnn_perf.records.verdict import Reason
 from pytest_ttnn_perf.report.terminal import failure_text
 from pytest_ttnn_perf.report.under_way import shift_line
 from pytest_ttnn_perf.run.confirm import (
@@ -23,7 +26,7 @@ from pytest_ttnn_perf.run.confirm import (
     in_question,
     mark_unconfirmed,
 )
-from pytest_ttnn_perf.run.health import health_of
+from pytest_ttnn_perf.run.health import health_of, old_names
 from pytest_ttnn_perf.run.judge import (
     Policies,
     check_against_verdicts,
@@ -49,6 +52,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping, Sequence
     from pathlib import Path
 
+    from pytest_ttnn_perf.records.hardware import Hardware
     from pytest_ttnn_perf.records.observation import Coverage, JudgedTest
     from pytest_ttnn_perf.records.settings import Settings
     from pytest_ttnn_perf.records.verdict import Shift
@@ -70,6 +74,9 @@ class GateRun:
     _tests: dict[str, JudgedTest] = field(default_factory=dict)
     _errors: list[str] = field(default_factory=list)
     _begun: bool = False
+    #: The tests to measure, and the files of which it is known what their tests were called before.
+    _asked: frozenset[str] = frozenset()
+    _seen: set[tuple[Hardware, str]] = field(default_factory=set)
     #: Whether a shift is still to be borne out by controls.
     doubts_shift: bool = False
     #: The test that was asked about last, and what JUnit is told of it.
@@ -84,6 +91,12 @@ class GateRun:
         self._updates = Updates(self._store, settings.update)
         self._journal = Journal(settings.artifacts / "runs" / f"{identifier}.jsonl")
         self._run = Run(self.context.hardware, {}, label=settings.label, id=identifier)
+        record = settings.json or self._journal.file.with_suffix(".json")
+        self._offer(record=os.path.relpath(record, self.context.cwd))
+
+    def _offer(self, **known: Any) -> None:
+        """Let the commands that are printed use what is known now."""
+        self.context = replace(self.context, rerun=replace(self.context.rerun, **known))
 
     @property
     def settings(self) -> Settings:
@@ -103,6 +116,7 @@ class GateRun:
         self._run = replace(self._run, coverage=coverage)
         if not tests:
             return
+        self._asked = frozenset(tests)
         self._begun = True
         self._store.preload(tests)
         environment = environment_of(self.context.project)
@@ -144,8 +158,21 @@ class GateRun:
         judged = check_against_verdicts(judged, self.settings)
         if self._run.shift is not None:
             judged = relabel_shifted(judged, self._run.shift)
+        if any(verdict.reason is Reason.NEW_TEST for verdict in judged.verdicts):
+            self._look_for_old_name(judged)
         self._tests[observation.test] = self._decided(judged)
         return self._tests[observation.test]
+
+    def _look_for_old_name(self, judged: JudgedTest) -> None:
+        """Find out what a new test may have been called before: what is gone from its file."""
+        test, coverage = judged.observation.test, self._run.coverage
+        hardware = judged.observation.hardware or self.context.hardware
+        file = split_test_id(test)[0]
+        if coverage is None or test in self.context.rerun.renamed or (hardware, file) in self._seen:
+            return
+        self._seen.add((hardware, file))
+        found = old_names(file, hardware, self._store, coverage, new=self._asked)
+        self._offer(renamed={**self.context.rerun.renamed, **found})
 
     def _decided(self, judged: JudgedTest) -> JudgedTest:
         if violations(judged, self.settings.checklist):

@@ -27,7 +27,15 @@ from pytest_ttnn_perf.records.observation import Coverage, function_of
 from pytest_ttnn_perf.records.verdict import BaselineHealth, Reason, Stale
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import (
+        Callable,
+        Collection,
+        Hashable,
+        Iterable,
+        Iterator,
+        Mapping,
+        Sequence,
+    )
 
     from pytest_ttnn_perf.baselines.store import BaselineStore, StoredFile
     from pytest_ttnn_perf.records.baseline import Accepted
@@ -110,10 +118,73 @@ def recognise_orphans(
         hints = {test: _hints(test) for test in (*gone, *new)}
         traits = {test: _observed_traits(judged.observation) for test, judged in new.items()}
         pairs = pair_up(gone, traits, hints=hints)
+        known = {*pairs, *pairs.values()}
+        pairs |= pair_by_name(gone.keys() - known, traits.keys() - known)
         for orphan in own:
             name = pairs.get(orphan.test)
             taken = name is not None and store.find(hardware, name) is not None
             yield replace(orphan, looks_like=name, taken=taken)
+
+
+def pair_by_name(gone: Collection[str], new: Collection[str]) -> dict[str, str]:
+    """Return for tests that are gone the new ones of their file that they may be called now.
+
+    The only one that is new where only one is gone; else the one whose name is nearest, if each is
+    nearest to the other. How fast they are does not count: a change may be both.
+    """
+    pairs: dict[str, str] = {}
+    for file in sorted({_file(test) for test in gone} & {_file(test) for test in new}):
+        old = sorted(test for test in gone if _file(test) == file)
+        now = sorted(test for test in new if _file(test) == file)
+        if len(old) == len(now) == 1:
+            pairs[old[0]] = now[0]
+        elif len(old) * len(now) <= _MOST_PAIRS:
+            nearest = {test: _nearest_name(test, now) for test in old}
+            pairs |= {
+                before: after
+                for before, after in nearest.items()
+                if after is not None and _nearest_name(after, old) == before
+            }
+    return pairs
+
+
+def _nearest_name(test: str, others: Sequence[str]) -> str | None:
+    """Return the one name that is nearest: of the same parameters first; None if two are."""
+    from difflib import SequenceMatcher
+
+    parameters = _hints(test)[1]
+    scores = {
+        other: (_hints(other)[1] == parameters, SequenceMatcher(None, test, other).ratio())
+        for other in others
+    }
+    best = max(scores.values())
+    near = [other for other, score in scores.items() if score == best]
+    return near[0] if len(near) == 1 else None
+
+
+def old_names(
+    file: str,
+    hardware: Hardware,
+    store: BaselineStore,
+    coverage: Coverage,
+    *,
+    new: Collection[str],
+) -> dict[str, tuple[str, str]]:
+    """Return what the new tests of a file may have been called, in the words of a rename.
+
+    ``new`` are the tests that are measured. Known while a run goes on, if all of the file was
+    collected; those that were recorded before are not new.
+    """
+    stored = {f"{file}::{name}" for name in store.names_in(hardware, file)}
+    gone = [test for test in stored - {*coverage.others, *new} if coverage.covers(test)]
+    candidates = [test for test in new if _file(test) == file and test not in stored]
+    pairs = pair_by_name(gone, candidates)
+    orphans = [Orphan(hardware, test, looks_like=pairs.get(test)) for test in gone]
+    return {
+        str(orphan.looks_like): (renaming.before, renaming.after)
+        for renaming in renamings(orphans, coverage.functions(new))
+        for orphan in renaming.orphans
+    }
 
 
 def renamings(orphans: Sequence[Orphan], functions: frozenset[str]) -> Iterator[Renaming]:

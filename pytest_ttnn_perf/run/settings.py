@@ -17,6 +17,7 @@ from pytest_ttnn_perf._base.configuration import (
 )
 from pytest_ttnn_perf._base.errors import DecodeError, InputError
 from pytest_ttnn_perf._base.files import LARGEST_TEXT_BYTES, read_text
+from pytest_ttnn_perf._base.text import did_you_mean
 from pytest_ttnn_perf.records.finding import Severity
 from pytest_ttnn_perf.records.json_value import Value
 from pytest_ttnn_perf.records.settings import (
@@ -62,12 +63,41 @@ def project_settings() -> Settings:
     return load_settings(find_root(Path.cwd()))
 
 
+#: The files that make a folder pytest's root, with what they must hold; b"" for anything.
+_ROOTS: Final = (
+    ("pytest.toml", b""),
+    (".pytest.toml", b""),
+    ("pytest.ini", b""),
+    (".pytest.ini", b""),
+    (SHARED_FILE, b"[tool.pytest"),
+    ("tox.ini", b"[pytest]"),
+    ("setup.cfg", b"[tool:pytest]"),
+)
+#: The files that do so where there is none of these.
+_PROJECTS: Final = ("setup.py", SHARED_FILE)
+
+
 def find_root(start: Path) -> Path:
-    """Return the nearest folder above ``start`` that configures us; ``start`` when none does."""
-    for folder in (start, *start.parents):
-        if files_of(folder):
+    """Return the folder that test ids and settings start from, as pytest would find it.
+
+    The nearest one above that configures pytest or us; else that of the project; else ``start``.
+    """
+    folders = (start, *start.parents)
+    for folder in folders:
+        if files_of(folder) or any(_holds(folder / name, text) for name, text in _ROOTS):
             return folder
+    for name in _PROJECTS:
+        for folder in folders:
+            if (folder / name).is_file():
+                return folder
     return start
+
+
+def _holds(file: Path, text: bytes) -> bool:
+    try:
+        return text in file.read_bytes() if text else file.is_file()
+    except OSError:
+        return False
 
 
 def _table(file: Path) -> Any:
@@ -95,15 +125,31 @@ def _shared_table(file: Path, document: dict[str, Any]) -> Any:
                 problem = f"expected the table [tool.ttnn_perf], found [{path}]"
                 raise InputError(file, problem)
     tool = document.get("tool")
-    return tool.get("ttnn_perf") if isinstance(tool, dict) else None
+    if not isinstance(tool, dict):
+        return None
+    _refuse_options_of_pytest(file, tool.get("pytest"))
+    return tool.get("ttnn_perf")
+
+
+def _refuse_options_of_pytest(file: Path, table: Any) -> None:
+    """Refuse settings of ours among those of pytest, which would only warn of them."""
+    if not isinstance(table, dict):
+        return
+    for place, options in (("pytest", table), ("pytest.ini_options", table.get("ini_options"))):
+        for key in options if isinstance(options, dict) else ():
+            name = key.replace("-", "_").removeprefix("ttnn_perf_")
+            if name in _KINDS and name != key:
+                problem = f"[tool.{place}] {key}: expected {name} in [tool.ttnn_perf], found it"
+                raise InputError(file, f"{problem} among the options of pytest")
 
 
 def _decode(settings: Settings, table: Value, *, root: Path) -> Settings:
     found = {}
     for name, value in table.items():
         if name not in _KINDS:
-            known = ", ".join(sorted(_KINDS))
-            raise DecodeError(value.path, f"one of {known}", f"the unknown setting {name!r}")
+            known, meant = ", ".join(sorted(_KINDS)), did_you_mean(name, _KINDS)
+            found_name = f"the unknown setting {name!r}{meant}"
+            raise DecodeError(value.path, f"one of {known}", found_name)
         found[name] = _READERS[_KINDS[name]](name, value, root)
     return replace(settings, **found)
 

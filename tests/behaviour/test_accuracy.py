@@ -76,7 +76,7 @@ def test_broken_limit_fails_the_test(project: Project, call: str, sentence: str)
     assert counts_of(ran) == "1 failed"
     assert failure_of(ran) == (
         f"REGRESSED: {sentence}\n"
-        "  mend the model, or change the limit in the test; no update accepts this"
+        "  fix the model, or change the limit in the test; no update accepts this"
     )
 
 
@@ -113,7 +113,7 @@ def test_broken_limits_are_told_at_the_end_and_all_of_them(project: Project) -> 
     assert failure_of(ran).splitlines()[:4] == [
         "REGRESSED: pcc -1 is below its limit 0.99",
         "REGRESSED: top1 0.5 is below its limit 0.75",
-        "  mend the model, or change the limit in the test; no update accepts this",
+        "  fix the model, or change the limit in the test; no update accepts this",
         "NO_BASELINE: latency 12.50 ms has no baseline: the test is new",
     ]
     assert "latency" in entry_of(project)["metrics"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 import shutil
 import sys
 from typing import TYPE_CHECKING
@@ -29,16 +30,15 @@ pytestmark = pytest.mark.skipif(shutil.which("git") is None, reason="needs git")
 
 @pytest.fixture
 def repository(desk: Desk) -> Repository:
-    """A repository with one baseline of A, and the driver installed."""
+    """A repository with one baseline of A, and the driver installed.
+
+    Nothing of our environment is on the PATH, and the project has modules named as others are.
+    """
     found = Repository(desk)
-    (desk.path / "bin").mkdir()
-    program = desk.path / "bin" / "ttnn-perf"
-    program.write_text(f'#!/bin/sh\nexec {sys.executable} -m pytest_ttnn_perf.cli.main "$@"\n')
-    program.chmod(0o755)
+    (desk.path / "argparse.py").write_text("raise SystemExit('not this one')\n")
     found.git("init", "-q", "-b", "main")
     desk.store(A, stored(times(10.0, 10.1), table=ops("Matmul")))
     assert desk.run("install-merge-driver").code == 0
-    (desk.path / ".git" / "info" / "exclude").write_text("bin\n")
     found.commit("first")
     found.git("branch", "other")
     return found
@@ -157,7 +157,9 @@ def test_installing_twice_changes_nothing(repository: Repository) -> None:
         "baselines/**/*.ops/*.csv merge=ttnn-perf",
     ]
     config = (desk.path / ".git" / "config").read_text()
-    assert "driver = ttnn-perf baseline merge %O %A %B --path %P" in config
+    driver = Repository(desk).git("config", "merge.ttnn-perf.driver")
+    assert shlex.split(driver)[0] == sys.executable
+    assert driver.strip().endswith(" baseline merge %O %A %B --path %P")
     ran = desk.run("install-merge-driver")
     assert ran.code == 0
     assert all(": already set: " in line for line in ran.text.splitlines())

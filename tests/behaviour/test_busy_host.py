@@ -65,6 +65,25 @@ def test_a_busy_machine_is_told_and_fails_nothing(
     assert (facts["load_1m"], facts["runnable_threads"]) == (99999.0, 9998)
 
 
+def test_a_busy_machine_does_not_matter_to_simulated_times(
+    project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    project.write(
+        test_model="""
+        def test_model(ttnn_perf):
+            clock = iter(range(1000)).__next__
+            ttnn_perf.measure(sum, range(1000), clock=clock)
+        """
+    )
+    host(project, monkeypatch, "99999.00")
+
+    ran = project.pytest("--ttnn-perf-update=new")
+
+    assert counts_of(ran) == "1 passed"
+    assert "TTP006" not in ran.text
+    assert "load_1m" not in told(project)[2]
+
+
 def test_the_load_is_that_of_the_samples(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
     project.write(
         test_model="""

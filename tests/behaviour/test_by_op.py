@@ -79,7 +79,8 @@ def test_a_regression_names_its_ops_once(model: Project) -> None:
     (said,) = (part for part in ran.text.split("\n\n") if f"\nREGRESSED {TEST}" in f"\n{part}")
     assert said.splitlines()[1:3] == [
         f"  {by_op}",
-        f"  accept it with: pytest '{TEST}' --ttnn-perf-update=all --ttnn-perf-reason \"why\"",
+        "  accept it with: ttnn-perf baseline accept .ttnn_perf/runs/RUN-ID.json "
+        f"'{TEST}' --reason \"why\"",
     ]
     assert record_of(model)["tests"][TEST]["by_op"] == by_op.removeprefix("by op: ")
 

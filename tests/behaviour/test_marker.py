@@ -11,7 +11,7 @@ from tests.behaviour.model import MODEL, counts_of, entry_of, failure_of, outcom
 if TYPE_CHECKING:
     from tests.harness.project import Project
 
-KNOWN = "warmup, iterations, pcc, batch, tolerance, max_regression, target, waive"
+KNOWN = "warmup, iterations, pcc, batch, tolerance, max_regression, target, waive, gate, region"
 
 
 def write_marked(project: Project, keywords: str, milliseconds: float = 12.5) -> None:
@@ -40,6 +40,26 @@ def test_unknown_keyword_is_refused_with_the_known_ones(project: Project) -> Non
         f"{MODEL}: @pytest.mark.ttnn_perf does not know loops, warmups; it knows {KNOWN}"
     )
     assert counts_of(ran) == "no tests ran"
+
+
+def test_misspelt_keyword_is_refused_with_the_one_that_was_meant(project: Project) -> None:
+    write_marked(project, "iteration=3")
+
+    assert refusal_of(project.pytest("--ttnn-perf")) == (
+        f"{MODEL}: @pytest.mark.ttnn_perf does not know iteration; it knows {KNOWN}; "
+        "did you mean iterations?"
+    )
+
+
+def test_mistake_without_the_gate_is_one_line_and_not_our_source(project: Project) -> None:
+    write_marked(project, "iteration=3")
+
+    ran = project.pytest()
+
+    _, _, said = ran.text.partition("___ ERROR at setup of test_model ___\n")
+    message, _, rest = said.partition("\n")
+    assert message.startswith(f"{MODEL}: @pytest.mark.ttnn_perf does not know iteration; ")
+    assert rest.startswith("=== short test summary info ===")
 
 
 def test_positional_argument_is_refused(project: Project) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
 import pytest
@@ -29,7 +30,8 @@ def test_warm_up_and_samples_are_kept_apart_and_the_last_result_returned(project
         project,
         """
 calls = []
-result = ttnn_perf.measure(lambda x, by: calls.append(x) or len(calls) * by, 1, by=10)
+model = lambda x, by: calls.append(x) or len(calls) * by
+result = ttnn_perf.measure(model, 1, by=10, sync=int)  # so that a sample is one call
 assert (calls, result) == ([1] * 5, 50)
 """,
         "warmup=2, iterations=3",
@@ -40,6 +42,32 @@ assert (calls, result) == ([1] * 5, 50)
     assert len(wall_time["warmup"]) == 2
     assert len(wall_time["samples"]) == 3
     assert (wall_time["unit"], wall_time["better"], wall_time["kind"]) == ("ns", "lower", "time")
+
+
+def test_what_is_shorter_than_a_microsecond_is_sampled_in_loops(project: Project) -> None:
+    write_body(
+        project,
+        """
+calls = []
+ttnn_perf.measure(lambda: calls.append(1), name="short")
+assert len(calls) > 1000
+ttnn_perf.measure(lambda: sum(range(10_000)), name="long")
+ttnn_perf.measure(calls.copy, name="set_up", setup=calls.clear)
+""",
+        "warmup=3, iterations=4",
+    )
+
+    ran = project.pytest(*QUIET)
+
+    metrics = entry_of(project)["metrics"]
+    assert {name: len(metrics[name]["samples"]) for name in ("short", "long", "set_up")} == {
+        "short": 4,
+        "long": 4,
+        "set_up": 4,
+    }
+    assert re.fullmatch(r"each sample is the mean of \d+ calls", metrics["short"]["note"])
+    assert [metrics[name].get("note") for name in ("long", "set_up")] == [None, None]
+    assert f"note test_model.py::test_model: short: {metrics['short']['note']}" in ran.text
 
 
 def test_first_two_calls_are_recorded_apart_and_not_gated(project: Project) -> None:
@@ -90,26 +118,46 @@ assert log == ["setup", "sync", "call", "sync"] * 3
     assert counts_of(project.pytest(*QUIET)) == "1 passed"
 
 
+#: A clock that stands still unless something takes time.
+CLOCK = """
+now = [0]
+advance = lambda by: lambda: now.__setitem__(0, now[0] + by)
+clock = lambda: now[0]
+"""
+
+
 def test_synchronisation_is_part_of_the_time_and_setup_is_not(project: Project) -> None:
     write_body(
         project,
-        """
-from pytest_ttnn_perf.measure import timing
-now = [0]
-advance = lambda by: lambda: now.__setitem__(0, now[0] + by)
-timing.perf_counter_ns, real = lambda: now[0], timing.perf_counter_ns
-try:
-    ttnn_perf.measure(advance(5), setup=advance(1000), sync=advance(20))
-finally:
-    timing.perf_counter_ns = real
-""",
+        f"{CLOCK}ttnn_perf.measure(advance(5), setup=advance(1000), sync=advance(20), clock=clock)",
         "warmup=1, iterations=2",
     )
 
     project.pytest(*QUIET)
 
-    wall_time = entry_of(project)["metrics"]["wall_time"]
-    assert (wall_time["warmup"], wall_time["samples"]) == ([25], [25, 25])
+    sim_time = entry_of(project)["metrics"]["sim_time"]
+    assert (sim_time["warmup"], sim_time["samples"]) == ([25], [25, 25])
+
+
+def test_clock_of_a_simulated_device_tells_the_time_on_any_machine(project: Project) -> None:
+    body = f"""{CLOCK}
+ttnn_perf.measure(advance(50), clock=clock)
+ttnn_perf.measure(advance(50), sync=advance(60), pipelined=3, clock=clock)
+with ttnn_perf.region("load", clock=clock):
+    now[0] += 7
+"""
+    write_body(project, body, "warmup=3, iterations=2, pcc=0.9")
+
+    ran = project.pytest(*QUIET)
+
+    metrics = entry_of(project)["metrics"]
+    samples = {name: (metric["source"], metric["samples"]) for name, metric in metrics.items()}
+    assert samples == {
+        "sim_time": ("sim", [50, 50]),
+        "sim_throughput_time": ("sim", [70, 70]),
+        "load": ("sim", [7]),
+    }
+    assert "checklist" not in ran.text  # what the host does meanwhile does not matter
 
 
 def test_pipelined_calls_share_one_synchronisation(project: Project) -> None:
@@ -159,7 +207,7 @@ def test_callable_that_raises_leaves_what_was_measured_until_then(
         f"""
 ttnn_perf.record("loaded", 7, kind="count")
 calls = [1] * {good_calls}
-ttnn_perf.measure(calls.pop)
+ttnn_perf.measure(calls.pop, sync=int)
 """,
         "warmup=2, iterations=3",
     )

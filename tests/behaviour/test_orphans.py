@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from tests.behaviour.model import failure_of
+
 if TYPE_CHECKING:
     from tests.harness.project import Project
 
@@ -46,9 +48,10 @@ def orphan_lines(text: str) -> list[str]:
 
 EXPECTED = [
     "orphaned: 3 baselines of host-ARCH without a test",
-    "  looks like test_model.py::test_a renamed to test_model.py::test_aa (2 baselines): "
+    "  renamed? test_model.py::test_a to test_model.py::test_aa (2 baselines): "
     "ttnn-perf baseline rename test_model.py::test_a test_model.py::test_aa",
     "  test_model.py::test_c is gone",
+    "  not renamed? record the new test with --ttnn-perf-update=new",
     "  remove those that are gone with: ttnn-perf baseline prune .ttnn_perf/runs/RUN-ID.json",
 ]
 
@@ -73,7 +76,7 @@ def test_a_selection_tells_nothing(changed: Project, selection: list[str]) -> No
 
 
 def test_a_file_or_folder_that_was_collected_whole_counts(changed: Project) -> None:
-    assert len(orphan_lines(changed.pytest("--ttnn-perf", "test_model.py").text)) == 4
+    assert orphan_lines(changed.pytest("--ttnn-perf", "test_model.py").text) == EXPECTED
     (changed.path / "other").mkdir()
     (changed.path / "other" / "test_more.py").write_text("def test_more(ttnn_perf): pass")
     assert orphan_lines(changed.pytest("--ttnn-perf", "other").text) == []
@@ -97,6 +100,45 @@ def test_what_was_recorded_anew_is_no_renaming_any_more(changed: Project) -> Non
         "baseline now"
         for n in (1, 8)
     ]
+
+
+@pytest.mark.parametrize("isolate", ["inline", "process"])
+def test_a_new_test_beside_one_that_is_gone_is_not_offered_a_baseline_of_its_own(
+    project: Project, isolate: str
+) -> None:
+    """Renamed and slower: recorded as new, the regression would be the baseline."""
+    project.write(test_model=TESTS)
+    project.pytest("--ttnn-perf-update=new")
+    slower = TESTS.replace("def test_b", "def test_renamed").replace("90.0, 90.1", "900.0, 901.0")
+    project.write(test_model=slower)
+
+    ran = project.pytest("--ttnn-perf", "--ttnn-perf-isolate", isolate)
+
+    rename = "ttnn-perf baseline rename test_model.py::test_b test_model.py::test_renamed"
+    assert f"  renamed? keep its baseline with: {rename}" in failure_of(ran, "test_renamed")
+    assert orphan_lines(ran.text)[1:] == [
+        f"  renamed? test_model.py::test_b to test_model.py::test_renamed: {rename}",
+        "  not renamed? record the new test with --ttnn-perf-update=new",
+    ]
+    assert "prune" not in ran.text
+    assert project.cli(*rename.split()[1:]).code == 0
+    again = project.pytest("--ttnn-perf")
+    assert "REGRESSED: latency 900.5 ms, baseline 90.05 ms" in failure_of(again, "test_renamed")
+
+
+def test_new_tests_are_paired_with_what_is_gone_by_their_names(project: Project) -> None:
+    body = "(ttnn_perf):\n    ttnn_perf.record('latency', {ms}, unit='ms')\n"
+    names = ("prefill", "decode")
+    project.write(test_model="".join(f"def test_{n}{body.format(ms=9)}" for n in names))
+    project.pytest("--ttnn-perf-update=new")
+    renamed = ("encoder_prefill", "encoder_decode")
+    project.write(test_model="".join(f"def test_{n}{body.format(ms=90)}" for n in renamed))
+
+    ran = project.pytest("--ttnn-perf")
+
+    for old, new in zip(names, renamed, strict=True):
+        rename = f"baseline rename test_model.py::test_{old} test_model.py::test_{new}"
+        assert rename in failure_of(ran, f"test_{new}")
 
 
 def test_two_that_are_equally_near_are_no_guess(project: Project) -> None:

@@ -202,15 +202,12 @@ def test_fixture_may_be_asked_for_while_the_test_runs(project: Project, marker: 
     assert ".ttnn_perf/.gitignore" in project.files()
 
 
-@pytest.mark.parametrize(
-    "asked", ["@pytest.mark.ttnn_perf", "@pytest.mark.usefixtures('ttnn_perf')"]
-)
-def test_async_test_is_refused_and_recorded_as_such(project: Project, asked: str) -> None:
+def test_async_test_is_refused_as_a_whole_and_recorded_as_such(project: Project) -> None:
     project.write(
-        test_model=f"""
+        test_model="""
             import pytest
 
-            {asked}
+            @pytest.mark.ttnn_perf
             async def test_model():
                 pass
         """
@@ -220,8 +217,8 @@ def test_async_test_is_refused_and_recorded_as_such(project: Project, asked: str
 
     assert counts_of(ran) == "1 failed"
     assert failure_of(ran) == (
-        "ttnn-perf cannot measure the async test test_model.py::test_model: the event loop would "
-        "be part of its time; call the model from a plain function"
+        "ttnn-perf cannot measure the async test test_model.py::test_model as a whole: the event "
+        "loop would be part of its time; use `await ttnn_perf.measure_async(...)` in it"
     )
     assert entry_of(project)["raised"].startswith("Failed: ttnn-perf cannot measure the async test")
 

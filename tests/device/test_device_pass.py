@@ -89,7 +89,8 @@ def test_a_slower_op_fails_its_test_by_name_and_a_faster_one_is_reported(
         f"(3 samples {against} 7.700 ms; nothing to compare the machine with; sample noise "
         "assumed; one run seen)",
         "  by op: +18.5 % (+1.20 ms) = Matmul +1.20 ms (64 → 32 cores)",
-        f'  accept it with: pytest {DENSE} --ttnn-perf-update=all --ttnn-perf-reason "why"',
+        "  accept it with: ttnn-perf baseline accept .ttnn_perf/runs/RUN-ID.json "
+        f'{DENSE} --reason "why"',
         f"  full profile: python -m tracy -r -p -v -m pytest {DENSE}",
     ]
     gain = ran.text.partition(f"IMPROVED {SUM}: ")[2].splitlines()[:3]

@@ -11,7 +11,7 @@ import pytest
 from pytest_ttnn_perf.device.chips import take
 from tests.harness.fake_packages import write_package, write_ttnn
 from tests.harness.golden import assert_golden
-from tests.harness.lab import ONE_CHIP, SNAPSHOT, make_lab
+from tests.harness.lab import COMPILER, ONE_CHIP, SNAPSHOT, make_lab
 from tests.harness.project import clean
 
 if TYPE_CHECKING:
@@ -45,6 +45,7 @@ def test_a_wheel_without_a_device(lab: Lab) -> None:
 
 def test_a_mock_of_one_board(lab: Lab) -> None:
     write_ttnn(lab.path / "site", arch="wormhole_b0")
+    lab.write(COMPILER)
     lab.variables["TT_METAL_MOCK_CLUSTER_DESC_PATH"] = "wormhole_N150.yaml"
     assert_says(lab, "mock", failed=False)
 

@@ -36,8 +36,11 @@ IDLE_HOST = {
     "sys/kernel/iommu_groups/0/type": "identity\n",
     "sys/kernel/mm/hugepages/hugepages-1048576kB/nr_hugepages": "1\n",
 }
+#: The compiler of kernels, as its package installs it.
+COMPILER = {"opt/tenstorrent/sfpi/compiler/bin/riscv-tt-elf-g++": ""}
 ONE_CHIP = {
     **IDLE_HOST,
+    **COMPILER,
     "dev/tenstorrent/0": "",
     "sys/module/tenstorrent/version": "2.4.1\n",
     "proc/driver/tenstorrent/0/pids": "",

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -13,7 +15,7 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True)
 class Repository:
-    """A git repository around a desk, with ``ttnn-perf`` on its PATH."""
+    """A git repository around a desk, with git alone on its PATH."""
 
     desk: Desk
 
@@ -22,7 +24,7 @@ class Repository:
         path = self.desk.path
         environment = {
             **os.environ,
-            "PATH": f"{path / 'bin'}{os.pathsep}{os.environ['PATH']}",
+            "PATH": str(Path(shutil.which("git") or "/usr/bin/git").parent),
             "GIT_CONFIG_GLOBAL": os.devnull,
             "GIT_CONFIG_NOSYSTEM": "1",
             "GIT_AUTHOR_DATE": "2026-11-17T12:00:00Z",

@@ -41,8 +41,54 @@ def test_unknown_setting_is_refused_with_the_known_ones(
 
     assert refusal_of(ran) == (
         f"{project.path}/{file}: {TABLES[file]}warm_up: expected one of {KNOWN}, "
-        "found the unknown setting 'warm_up'"
+        "found the unknown setting 'warm_up'; did you mean warmup?"
     )
+
+
+@pytest.mark.parametrize("arguments", [[], ["--ttnn-perf"]], ids=["idle", "gated"])
+@pytest.mark.parametrize("key", ["ttnn_perf_warmup", "ttnn-perf-warmup"])
+def test_setting_among_the_options_of_pytest_is_refused_with_its_place(
+    project: Project, key: str, arguments: list[str]
+) -> None:
+    write_latency(project, 12.5)
+    file = project.path / "pyproject.toml"
+    file.write_text(f"[tool.pytest.ini_options]\n{key} = 3\n")
+
+    assert refusal_of(project.pytest(*arguments)) == (
+        f"{file}: [tool.pytest.ini_options] {key}: expected warmup in [tool.ttnn_perf], "
+        "found it among the options of pytest"
+    )
+
+
+@pytest.mark.parametrize(
+    ("option", "meant"),
+    [
+        ("--ttnn-perf-iteration", "--ttnn-perf-iterations"),
+        ("--ttnn-perf-updat=new", "--ttnn-perf-update"),
+        ("--ttnn_perf", "--ttnn-perf"),
+        ("--ttnn_perf_json=out.json", "--ttnn-perf-json"),
+    ],
+)
+def test_misspelt_option_is_refused_with_the_one_that_was_meant(
+    project: Project, option: str, meant: str
+) -> None:
+    write_latency(project, 12.5)
+
+    told = refusal_of(project.pytest(option))
+
+    assert told == f"there is no option {option.partition('=')[0]}; did you mean {meant}?"
+
+
+def test_option_of_a_conftest_is_not_ours_to_refuse(project: Project) -> None:
+    project.write(
+        conftest="""
+            def pytest_addoption(parser):
+                parser.addoption("--ttnn-perf-nightly", action="store_true")
+        """
+    )
+    write_latency(project, 12.5)
+
+    assert project.pytest("--ttnn-perf-nightly").code == 0
 
 
 @pytest.mark.parametrize(

@@ -34,6 +34,14 @@ def test_ignore_has_the_last_word(project: Project) -> None:
     assert checklist_of(ran)[0] == f"{MODEL}: {WARNING}"
 
 
+def test_ignoring_all_rules_is_refused_with_the_option_for_it(project: Project) -> None:
+    write_model(project)
+
+    assert refusal_of(project.pytest("--ttnn-perf", "--ttnn-perf-ignore", "TTP")) == (
+        "ignore: TTP leaves no rule; to do without the checklist, use --ttnn-perf-checklist off"
+    )
+
+
 def test_ignore_has_its_twin(project: Project) -> None:
     write_model(project)
     configure(project, 'ignore = ["TTP701"]')

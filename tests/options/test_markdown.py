@@ -43,7 +43,7 @@ def test_report_says_what_failed_and_what_to_run(slower: Project) -> None:
     text = (slower.path / "out/report.md").read_text()
     assert text.startswith("## ❌ ttnn-perf: 1 of 1 test failed\n")
     assert f"| `{MODEL}` | `latency` | 10.00 ms | 20.00 ms | +100.0 % |" in text
-    assert f"```sh\npytest {MODEL} --ttnn-perf-update=all" in text
+    assert "```sh\nttnn-perf baseline accept .ttnn_perf/runs/" in text
     (record,) = [name for name in slower.files() if name in text and name.startswith(".ttnn_perf")]
     assert text.splitlines()[-1].startswith(f"<sub>run record `{record}`")
 
@@ -57,10 +57,7 @@ def test_command_line_prints_the_same(slower: Project) -> None:
     written = (slower.path / "report.md").read_text().splitlines()
     # All but the last line, which names another copy of the record, and what to do: from a
     # record nobody needs to run anything.
-    accept = (
-        'ttnn-perf baseline accept run.json --update all --reason "why" '
-        "-- test_model.py::test_model"
-    )
+    accept = 'ttnn-perf baseline accept run.json --reason "why" -- test_model.py::test_model'
     lines = [line.replace("host-x86_64", "host-ARCH") for line in written[:-1]]
     assert accept in ran.text.splitlines()
     assert ran.text.splitlines()[:-1] == [

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.behaviour.model import write_latency
+from tests.behaviour.model import refusal_of, write_latency
 
 if TYPE_CHECKING:
     from tests.harness.project import Project
@@ -25,6 +25,18 @@ def test_reason_is_stored_with_every_kind_of_update(project: Project, what: str)
     project.pytest(f"--ttnn-perf-update={what}", "--ttnn-perf-reason", 'it\'s "faster" – ü')
 
     assert reason_of(project) == 'it\'s "faster" – ü'
+
+
+@pytest.mark.parametrize("option", [[], ["--ttnn-perf"]], ids=["idle", "gated"])
+def test_reason_without_an_update_is_refused(project: Project, option: list[str]) -> None:
+    write_latency(project, 12.5)
+
+    ran = project.pytest(*option, "--ttnn-perf-reason", "more layers")
+
+    assert refusal_of(ran) == (
+        "--ttnn-perf-reason explains an update, and nothing is written without one: "
+        "add --ttnn-perf-update, or leave it out"
+    )
 
 
 def test_reason_stands_beside_time_commit_and_ttnn(project: Project) -> None:

@@ -48,4 +48,6 @@ def test_a_code_that_no_rule_begins_with_is_refused(project: Project) -> None:
     assert asked(project) == {"TTP701", "TTP201", "TTP202", "TTP203"}
 
     message = refusal_of(project.pytest("--ttnn-perf", "--ttnn-perf-select=TTP2,TTP22"))
-    assert message == "select: no rule begins with 'TTP22'; `ttnn-perf rules` lists them"
+    assert message == (
+        "select: no rule begins with 'TTP22'; `ttnn-perf rules` lists them; did you mean TTP202?"
+    )

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from pytest_ttnn_perf._base.dataclass import dataclass
 from pytest_ttnn_perf._base.errors import RuleError, UsageError
-from pytest_ttnn_perf._base.text import text_of
+from pytest_ttnn_perf._base.text import did_you_mean, text_of
 from pytest_ttnn_perf.analysis.checklist import rules
 from pytest_ttnn_perf.analysis.checklist.folding import beside, findings_of
 from pytest_ttnn_perf.analysis.checklist.rule import Answer, Rule
@@ -381,11 +381,11 @@ def _select_rules(
         for code in named:
             if not any(each.startswith(code) for each in known):
                 message = f"{option}: no rule begins with {code!r}; `ttnn-perf rules` lists them"
-                raise UsageError(message)
+                raise UsageError(message + did_you_mean(code, known))
     for code, values in limits:
         if code not in known:
             message = f"rules.{code}: there is no such rule; `ttnn-perf rules` lists them"
-            raise UsageError(message)
+            raise UsageError(message + did_you_mean(code, known))
         if values:
             rule_of(code).with_limits(**dict(values))
     groups: dict[tuple[Input, ...], list[str]] = {}
@@ -393,7 +393,9 @@ def _select_rules(
         if code.startswith(select or "") and not code.startswith(ignore):
             groups.setdefault(needs_of(code), []).append(code)
     if not groups:
-        message = f"ignore: {', '.join(ignore)} leaves none of the rules that select names"
+        some = "none of the rules that select names"
+        none = "no rule; to do without the checklist, use --ttnn-perf-checklist off"
+        message = f"ignore: {', '.join(ignore)} leaves {some if select else none}"
         raise UsageError(message)
     given = dict(limits)
     return tuple(Group(needs, tuple(alike), given) for needs, alike in groups.items())

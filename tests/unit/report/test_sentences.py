@@ -35,7 +35,7 @@ ACCEPT = f'accept it with: {RERUN}=all --ttnn-perf-reason "why"'
         (
             Outcome.NO_DATA,
             Reason.NOT_POSITIVE,
-            'mend what produces the number; what may be zero is recorded with kind="count"',
+            'fix what produces the number; what may be zero is recorded with kind="count"',
         ),
     ],
 )
@@ -57,21 +57,32 @@ def test_commands_that_a_shell_takes_as_they_are() -> None:
         command,
         f"{command}=new",
         f'{command}=all --ttnn-perf-reason "why"',
+        None,
     )
 
 
 def test_a_record_is_accepted_without_the_hardware() -> None:
     rerun = Rerun(options=("--ttnn-perf-baselines", "my base"), records=("a.json", "b c.json"))
-    command = "ttnn-perf baseline accept a.json 'b c.json' --baselines 'my base' --update"
+    command = "ttnn-perf baseline accept a.json 'b c.json' --baselines 'my base'"
     assert rerun.updates("t.py::t[a b]") == (
-        f"{command} all --reason \"why\" -- 't.py::t[a b]'",
-        f"{command} new -- 't.py::t[a b]'",
-        f"{command} all --reason \"why\" -- 't.py::t[a b]'",
+        f"{command} --reason \"why\" -- 't.py::t[a b]'",
+        f"{command} --update new -- 't.py::t[a b]'",
+        f"{command} --reason \"why\" -- 't.py::t[a b]'",
+        None,
     )
     assert rerun.accept_all() == (
-        "ttnn-perf baseline accept a.json 'b c.json' --baselines 'my base' --update all "
-        '--reason "why"'
+        "ttnn-perf baseline accept a.json 'b c.json' --baselines 'my base' --reason \"why\""
     )
+
+
+def test_a_run_is_accepted_by_its_record_and_not_measured_again() -> None:
+    rerun = Rerun(options=("--ttnn-perf-baselines", "my base"), record="my runs/a.json")
+    command = "ttnn-perf baseline accept 'my runs/a.json'"
+    end = "--baselines 'my base' --reason \"why\""
+    updates = rerun.updates("t.py::t")
+    assert updates.accept == f"{command} t.py::t {end}"
+    assert updates.record.startswith("pytest ")
+    assert rerun.accept("t.py::t", "t.py::u") == f"{command} t.py::t t.py::u {end}"
 
 
 def observed(source: Source, *, has_kernels: bool = False) -> Observation:

@@ -11,7 +11,7 @@ import pytest
 from pytest_ttnn_perf.cli import doctor as module
 from pytest_ttnn_perf.device.chips import take
 from tests.harness.fake_packages import write_package, write_ttnn
-from tests.harness.lab import ONE_CHIP, make_lab
+from tests.harness.lab import COMPILER, ONE_CHIP, make_lab
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -35,6 +35,66 @@ def found(lab: Lab, name: str) -> tuple[bool | None, str, str | None, bool]:
     (check,) = lab.checks(name)
     said = check.found.replace(str(lab.path), "TMP")
     return check.ok, said, check.remedy, check.blocks
+
+
+@pytest.fixture
+def without_compiler(chip: Lab) -> Lab:
+    for name in COMPILER:
+        (chip.path / "files" / name).unlink()
+    return chip
+
+
+def test_without_the_kernel_compiler_no_device_opens(without_compiler: Lab) -> None:
+    chip = without_compiler
+    ok, said, remedy, blocks = found(chip, "compiler")
+
+    places = "TMP/site/ttnn/runtime/sfpi or TMP/files/opt/tenstorrent/sfpi"
+    assert said == f"no sfpi in {places}: no device opens without it"
+    assert (ok, blocks) == (False, True)
+    assert remedy == "install the package of https://github.com/tenstorrent/sfpi/releases"
+    assert chip.run("table").failed
+
+
+@pytest.mark.parametrize("place", ["package", "system", "source"])
+def test_the_kernel_compiler_is_looked_for_where_ttnn_does(
+    without_compiler: Lab, place: str
+) -> None:
+    chip = without_compiler
+    home = chip.path / "tt-metal"
+    chip.variables["TT_METAL_HOME"] = str(home)
+    folder = {
+        "package": chip.path / "site/ttnn/runtime/sfpi",
+        "system": chip.path / "files/opt/tenstorrent/sfpi",
+        "source": home / "runtime/sfpi",
+    }[place]
+    (folder / "compiler/bin").mkdir(parents=True, exist_ok=True)
+    (folder / "compiler/bin/riscv-tt-elf-g++").touch()
+
+    ok, said, _, _ = found(chip, "compiler")
+
+    assert (ok, said) == (True, str(folder).replace(str(chip.path), "TMP"))
+
+
+def test_without_a_device_the_compiler_is_not_needed(lab: Lab) -> None:
+    assert lab.checks("compiler") == []
+    write_ttnn(lab.path / "site")
+    assert found(lab, "compiler")[0] is True
+
+
+def test_every_baseline_is_read_and_a_damaged_one_fails(lab: Lab) -> None:
+    assert not lab.run("table").failed
+    folder = lab.path / "baselines" / "host-x86_64" / "models"
+    folder.mkdir(parents=True)
+    (folder / "test_a.json").write_text("<<<<<<< ours\n")
+    (folder / "test_b.json").write_text('{"format": 99}')
+
+    _, first, second = lab.checks("baselines")
+
+    for check, name in ((first, "test_a"), (second, "test_b")):
+        assert (check.ok, check.blocks) == (False, True)
+        assert check.found.startswith(f"{folder}/{name}.json")
+        assert check.remedy == f"restore it: git checkout -- {folder}/{name}.json"
+    assert lab.run("table").failed
 
 
 def test_the_system_is_not_asked_for_while_another_process_uses_a_chip(chip: Lab) -> None:

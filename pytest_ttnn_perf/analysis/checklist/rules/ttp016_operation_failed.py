@@ -42,7 +42,7 @@ def operation_failed(
     model: they are `NO_DATA`, and never become a baseline.
 
     ## What to do
-    Mend the call that is named; where memory ran out, choose smaller blocks
+    Fix the call that is named; where memory ran out, choose smaller blocks
     (`act_block_h_override`,
     `in0_block_w`, `per_core_M`), keep skip connections in DRAM, shard over more cores, use
     bfloat8_b, and free tensors with `ttnn.deallocate` or `deallocate_activation`. Then capture

@@ -29,7 +29,7 @@ def pcc_limit_lowered(
     get better from one that was broken once.
 
     ## What to do
-    Mend the model, or record the reason in the marker: `waive={"TTP906": "bfloat4_b weights"}`.
+    Fix the model, or record the reason in the marker: `waive={"TTP906": "bfloat4_b weights"}`.
     Where no test may ask for less than 0.99, set `limits = "strict"` in the configuration: 0.99
     then holds whatever a test asks for, and a test below it fails.
 
