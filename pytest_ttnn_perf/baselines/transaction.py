@@ -44,6 +44,14 @@ def _read_place(value: Value) -> str:
     return str(place)
 
 
+def _read_before(value: Value) -> str:
+    try:
+        _bytes(value.string())
+    except UnicodeEncodeError:
+        raise value.refusal("the text of a file") from None
+    return value.string()
+
+
 @dataclass(frozen=True, slots=True)
 class _Touched:
     """A file that is changed, from the folder of baselines; None is a file that is not there.
@@ -53,7 +61,7 @@ class _Touched:
     """
 
     file: Annotated[str, Coded(_read_place)]
-    before: str | None
+    before: Annotated[str | None, Coded(_read_before)]
     after: str | None
 
 

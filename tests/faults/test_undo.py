@@ -102,6 +102,13 @@ def test_nothing_but_baselines_is_ever_put_back(tmp_path: Path, place: str) -> N
     assert not (tmp_path / "outside.json").exists()
 
 
+def test_a_text_that_no_file_held_is_refused(tmp_path: Path) -> None:
+    files = [{"file": "key/a.json", "before": "\ud800", "after": None}]
+    (tmp_path / ".undo.json").write_text(json.dumps({"format": 1, "files": files}))
+    with pytest.raises(InputError, match=r"\['before'\]: expected the text of a file, found"):
+        BaselineStore(tmp_path).find(HARDWARE, TEST)
+
+
 def test_nothing_is_put_back_through_a_link(tmp_path: Path) -> None:
     root = tmp_path / "baselines"
     folder = key_folder(root, HARDWARE)
