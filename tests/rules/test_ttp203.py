@@ -27,7 +27,7 @@ def test_conversions_of_two_kinds() -> None:
             Evidence("Tilize 1x1x32x64", 10.0, "ns", 0.1),
         ],
     )
-    assert ask.saving(ops=ops) == (50.0, "the time of 3 layout conversions: 0.1 µs")
+    assert ask.saving(ops=ops) == (50.0, "at most the time of 3 layout conversions: 0.1 µs")
 
 
 @pytest.mark.parametrize(("ns", "share"), [(2.0, 0.02), (0.0, 0.0)])

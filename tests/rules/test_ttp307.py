@@ -28,7 +28,7 @@ def test_reshapes_and_slices() -> None:
             Evidence("2 x Slice 1x1x32x64", 40.0, "ns", 0.04),
         ],
     )
-    assert ask.saving(ops=ops) == (100.0, "the time of 3 ops: 0.1 µs")
+    assert ask.saving(ops=ops) == (100.0, "at most the time of 3 ops: 0.1 µs")
 
 
 def test_what_to_do_depends_on_the_op() -> None:
@@ -140,7 +140,7 @@ def test_inside_a_replay_the_gaps_before_ops_go_with_them() -> None:
     rows = (traced("Matmul", 9_000.0), traced("Slice", 2_000.0), traced("Matmul", 9_000.0))
     assert ask.saving(ops=table(*rows)) == (
         2_900.0,
-        "the time of 1 op: 2.0 µs and 0.9 µs of the gap before it",
+        "at most the time of 1 op: 2.0 µs and 0.9 µs of the gap before it",
     )
     outside = table(*(row._replace(trace=None, replay=None) for row in rows))
     assert ask.saving(ops=outside).ns == 2_000.0

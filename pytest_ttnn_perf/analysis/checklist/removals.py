@@ -129,7 +129,7 @@ def check_removals(
     kinds = " and ".join(counted(slow[kind], kind) for kind in slow)
     told = f", {kinds} among them" if kinds else ""
     took = microseconds(sum(saved.values())) + gaps_text(gaps, len(found))
-    arithmetic = f"the time of {counted(len(found), noun)}: {took}"
+    arithmetic = f"at most the time of {counted(len(found), noun)}: {took}"
 
     def named(placed: Placed) -> str:
         text = name(placed)
