@@ -187,7 +187,7 @@ def ops_on_cores(step: OpTable, available: int, *, shortest_us: float) -> Iterat
     for row, op, cores, read_ns, spread in _spreadable(step):
         if op.kernel_ns < shortest_us * 1000:
             continue
-        possible = max(cores, _evenly(spread.parts, available))
+        possible = max(cores, evenly(spread.parts, available))
         least = max(op.kernel_ns * cores / possible, spread.least_ns, read_ns) + spread.more_ns
         interleaved = spread.on_shards_ns is not None and possible == cores
         if interleaved:
@@ -219,10 +219,10 @@ def _spreadable(step: OpTable) -> Sequence[_Spreadable]:
     return tuple(found)
 
 
-def _evenly(parts: int, available: int) -> int:
+def evenly(parts: int, available: int) -> int:
     """Return how many cores parts keep busy, if each takes as many as any other, or fewer.
 
-    >>> _evenly(180, 110), _evenly(24, 110)
+    >>> evenly(180, 110), evenly(24, 110)
     (90, 24)
     """
     if available < 1 or parts < 1:
@@ -309,8 +309,16 @@ def grid_rows(op: Op) -> int:
         return 2
     if not config or "1D" in config or "MultiCastProgramConfig" not in config:
         return 0
+    return config_grid(op)[1]
+
+
+def config_grid(op: Op) -> tuple[int, int]:
+    """Return the columns and rows of cores that a program config may use; 0 where not told."""
     grid = dict(settings_in(op.attributes)).get("compute_with_storage_grid_size", "")
-    return int(grid.partition("x")[2].partition("@")[0]) if is_grid(grid) else 0
+    if not is_grid(grid):
+        return 0, 0
+    columns, _, rows = grid.partition("@")[0].partition("x")
+    return int(columns), int(rows)
 
 
 def _spread_attention(op: Op) -> Spread | None:
