@@ -286,6 +286,11 @@ def _read(code: str, signature: Signature, attributes: str) -> tuple[Tensor, ...
     return signature.inputs[:takes]
 
 
+def operands_read(signature: Signature, attributes: str) -> tuple[Tensor, ...]:
+    """Return the inputs that an op reads, without one that is only where its result goes."""
+    return _read(short_code(signature.op), signature, attributes)
+
+
 def _picked_bytes(signature: Signature, *, looked_up: bool) -> float:
     """Return the bytes of a slice or of a lookup: of the operand picked from, what comes out."""
     picked = sum(prod(tensor.logical or tensor.padded) for tensor in signature.outputs)
