@@ -370,7 +370,16 @@ def _bound(step: OpTable, parts: Sequence[_Part], whole_ns: float, ask: _Ask) ->
         if hot is not None:
             return hot
     sentence = f"{kind.value}: {percent(reaching[kind])} of a step goes into ops {_REACHING[kind]}"
+    if kind is BottleneckKind.MEMORY and _reads_again(parts):
+        sentence += ", mostly for what they have read before"
     return Bottleneck(kind, sentence, reaching[kind], _MAJORITY, _OF_A_STEP)
+
+
+def _reads_again(parts: Iterable[_Part]) -> bool:
+    """Tell whether most of what ops that DRAM binds move has been read before."""
+    works = [part.line.work for part in parts if part.line.bound in {Bound.DRAM, Bound.BOTH}]
+    moved = sum(work.dram_bytes or 0.0 for work in works)
+    return sum(work.again_bytes for work in works) > moved / 2
 
 
 def _moves_more_than_weights(step: OpTable, parts: Sequence[_Part]) -> bool:
@@ -379,7 +388,7 @@ def _moves_more_than_weights(step: OpTable, parts: Sequence[_Part]) -> bool:
     moved = [
         (
             part.line.work.dram_bytes or 0.0,
-            size_of(weights[part.row]) if part.row in weights else 0.0,
+            size_of(weights[part.row]) * part.line.work.passes if part.row in weights else 0.0,
         )
         for part in parts
         if part.line.bound in {Bound.DRAM, Bound.BOTH}
