@@ -104,13 +104,20 @@ def test_kernels_on_few_cores() -> None:
 
 
 def test_kernels_with_small_transfers() -> None:
-    assert bottleneck_of(printed(program(sizes={2048: None}), roofline=MEMORY)) == Bottleneck(
+    assert bottleneck_of(printed(program(sizes={512: None}), roofline=MEMORY)) == Bottleneck(
         BottleneckKind.SMALL_TRANSFERS,
-        "small transfers: 100.0 % of 512 transfers move 2048 B or less",
+        "small transfers: 100.0 % of 512 transfers move less than a tile, or a tile in programs "
+        "that wait after every 2 transfers or fewer",
         1.0,
         0.5,
         "of the transfers",
     )
+
+
+def test_cores_of_programs_that_mostly_wait_hold_nothing_back() -> None:
+    waits = program(1, cores=2, cycles=2_000_000, bytes_read=262_144, bytes_written=262_144)
+    found = bottleneck_of(printed(waits, program(2, cores=4, cycles=50_000)))
+    assert found is None or found.kind is not BottleneckKind.CORES
 
 
 def test_kernels_that_read_again_and_again() -> None:

@@ -203,7 +203,7 @@ def _of_kernels(log: TtlangLog, ask: _Ask) -> Bottleneck | None:
     line = roofline_of(log)
     bound = None if isinstance(line, str) else line.bound
     cores = _as_bottleneck(BottleneckKind.CORES, ask(_GRID_UNDERUSED))
-    if cores is not None:
+    if cores is not None and not _mostly_waits(log):
         return cores
     turns = _as_bottleneck(BottleneckKind.TURNS, ask(_THREADS_TAKE_TURNS))
     if turns is not None and turns.value > _MAJORITY:
@@ -215,6 +215,15 @@ def _of_kernels(log: TtlangLog, ask: _Ask) -> Bottleneck | None:
         return _as_bottleneck(BottleneckKind.COMPUTE, balance)
     small = _as_bottleneck(BottleneckKind.SMALL_TRANSFERS, ask(_SMALL_TRANSFERS))
     return small or _excess(log, balance) or _as_bottleneck(BottleneckKind.MEMORY, balance)
+
+
+def _mostly_waits(log: TtlangLog) -> bool:
+    """Tell whether most of the time goes into programs that more cores do not make faster."""
+    kernels = kernels_of(log)
+    if isinstance(kernels, str):
+        return False
+    waiting = sum(kernel.time_ns for kernel in kernels if kernel.waits)
+    return waiting > _MAJORITY * sum(kernel.time_ns for kernel in kernels)
 
 
 def _excess(log: TtlangLog, balance: Answer) -> Bottleneck | None:
