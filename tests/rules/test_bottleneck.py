@@ -320,3 +320,10 @@ def test_threads_that_wait_for_each_other_are_bound_by_neither() -> None:
 def test_many_reads_do_not_matter_to_a_kernel_that_is_balanced() -> None:
     kernel = program(bytes_read=12 << 20, sizes={4096: None})
     assert bottleneck_of(printed(kernel, roofline=Roofline("balanced", 0, 9, "N", 9))) is None
+
+
+def test_memory_is_bound_by_what_is_read_for_each_batch_again() -> None:
+    held = bottleneck_of(ops_of("qwen3_32b_fused_decode.csv"))
+    assert held is not None
+    assert held.kind is BottleneckKind.MEMORY
+    assert held.sentence.endswith("of the DRAM bandwidth, mostly for what they have read before")
