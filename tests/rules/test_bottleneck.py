@@ -9,6 +9,7 @@ from pytest_ttnn_perf.analysis.checklist.bottleneck import Bottleneck, Bottlenec
 from pytest_ttnn_perf.records.finding import Subject
 from pytest_ttnn_perf.records.metric import KERNEL_TIME, Source
 from pytest_ttnn_perf.records.ttlang import Roofline, ThreadWork
+from tests.rules.captures import region_of
 from tests.rules.kernel_logs import printed, program
 from tests.rules.observations import io_measured, measured, timed
 from tests.rules.tables import Op, op, table, tensor
@@ -323,7 +324,7 @@ def test_many_reads_do_not_matter_to_a_kernel_that_is_balanced() -> None:
 
 
 def test_memory_is_bound_by_what_is_read_for_each_batch_again() -> None:
-    held = bottleneck_of(ops_of("qwen3_32b_fused_decode.csv"))
+    held = bottleneck_of(region_of("qwen3_32b_fused_decode.csv", "fused_traced_decode"))
     assert held is not None
     assert held.kind is BottleneckKind.MEMORY
     assert held.sentence.endswith("of the DRAM bandwidth, mostly for what they have read before")

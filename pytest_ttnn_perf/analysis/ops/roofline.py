@@ -251,7 +251,7 @@ def work_of(signature: Signature, attributes: str = "") -> Work:
         return Work(moved, at_most=False, flops=None)
     passes = _passes(signature, attributes)
     taken = zip(signature.inputs, passes, strict=False)
-    again = sum(size_of(tensor) * (times - 1) for tensor, times in taken if in_dram(tensor))
+    again = sum((size_of(each) * (times - 1) for each, times in taken if in_dram(each)), 0.0)
     moved = sum(size_of(tensor) for tensor in operands if in_dram(tensor)) + again
     at_most = (
         category_of(signature.op) is Category.COLLECTIVE

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from pytest_ttnn_perf._base.text import percent
 from pytest_ttnn_perf.analysis.checklist.op_times import worst_ops
+from pytest_ttnn_perf.analysis.checklist.operands import PRODUCTS
 from pytest_ttnn_perf.analysis.checklist.rule import Answer, Limit, rule
 from pytest_ttnn_perf.analysis.checklist.savings import critical_ops, microseconds, step_ns
 from pytest_ttnn_perf.analysis.ops.roofline import board_of, rooflines
@@ -101,14 +102,18 @@ def _tells_padding(signature: Signature) -> bool:
 
 def _sentence(groups: Sequence[_Group], whole_ns: float, *, known: bool) -> str:
     """Say what ops take and reach; ``known`` tells whether the peaks of their chip are."""
-    unmodelled = "it has no roofline model" if known else "its roofline is not known"
+
+    def why(group: _Group) -> str:
+        modelled = not known or group.lacks_operands
+        return "its roofline is not known" if modelled else "it has no roofline model"
+
     first, *others = groups
     takes = f"{first.code} takes {percent(first.took_ns / whole_ns)} of a step"
     if not others and not first.reaches:
-        return f"{takes}; {unmodelled} and no other rule explains it"
+        return f"{takes}; {why(first)} and no other rule explains it"
     parts = [takes, *(f"{each.code} {percent(each.took_ns / whole_ns)}" for each in others)]
     told = (
-        f"{part} ({f'at {each.reaches}' if each.reaches else unmodelled})"
+        f"{part} ({f'at {each.reaches}' if each.reaches else why(each)})"
         for part, each in zip(parts, groups, strict=True)
     )
     return f"{', '.join(told)}; no other rule explains {'them' if others else 'it'}"
@@ -125,6 +130,13 @@ class _Group(NamedTuple):
     @property
     def took_ns(self) -> float:
         return sum(op.kernel_ns for op in self.ops)
+
+    @property
+    def lacks_operands(self) -> bool:
+        """Whether these are products of which the capture does not tell what they multiply."""
+        signatures = [op.signature for op in self.ops]
+        is_product = category_of(signatures[0].op) in PRODUCTS
+        return is_product and all(len(each.inputs) < 2 for each in signatures)
 
     @property
     def reached(self) -> float | None:
