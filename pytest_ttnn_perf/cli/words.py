@@ -51,7 +51,9 @@ def add_gate(parser: argparse.ArgumentParser) -> None:
 def add_artifacts(parser: argparse.ArgumentParser) -> None:
     """Declare what is looked at."""
     parser.add_argument("--csv", metavar="FILE", type=Path, help="an ops_perf_results CSV")
-    parser.add_argument("--db", metavar="FILE", type=Path, help="a report database, db.sqlite")
+    parser.add_argument(
+        "--db", metavar="FILE", type=Path, help="a report database, db.sqlite, or its folder"
+    )
     parser.add_argument(
         "--log", metavar="FILE", type=Path, help="output of tt-lang, or of its simulator"
     )

@@ -323,8 +323,10 @@ def _quiet(findings: Iterable[Finding]) -> Iterator[str]:
 
 def finding_document(finding: Finding) -> dict[str, object]:
     """Return a finding as plain JSON."""
+    # Not asdict, which copies every value: a capture has a hundred findings.
+    plain = {name: getattr(finding, name) for name in finding.__dataclass_fields__}
     named = {"severity": finding.severity.value, "outcome": finding.outcome.value}
-    return asdict(finding) | named
+    return plain | named | {"evidence": tuple(map(asdict, finding.evidence))}
 
 
 def shown(value: float, unit: str) -> str:

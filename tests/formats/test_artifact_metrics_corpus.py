@@ -223,7 +223,7 @@ def test_a_captured_graph_hands_on_the_tensors_that_its_report_does(name: str) -
     assert handed_on(graph) == handed_on(read_report_db(corpus(f"report_db/{name}/db.sqlite")))
 
 
-@pytest.mark.parametrize("file", ["db.sqlite", "graph_capture.json"])
+@pytest.mark.parametrize("file", ["db.sqlite", "graph_capture.json", "."])
 @pytest.mark.parametrize("name", ["mlp_bfp8", "mlp_bf16"])
 def test_the_pure_round_trip_of_a_layout_is_found_in_reports_and_graphs(
     name: str, file: str

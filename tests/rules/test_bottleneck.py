@@ -9,6 +9,7 @@ from pytest_ttnn_perf.analysis.checklist.bottleneck import Bottleneck, Bottlenec
 from pytest_ttnn_perf.records.finding import Subject
 from pytest_ttnn_perf.records.metric import KERNEL_TIME, Source
 from pytest_ttnn_perf.records.ttlang import Roofline, ThreadWork
+from tests.rules.captures import region_of
 from tests.rules.kernel_logs import printed, program
 from tests.rules.observations import io_measured, measured, timed
 from tests.rules.tables import Op, op, table, tensor
@@ -104,13 +105,20 @@ def test_kernels_on_few_cores() -> None:
 
 
 def test_kernels_with_small_transfers() -> None:
-    assert bottleneck_of(printed(program(sizes={2048: None}), roofline=MEMORY)) == Bottleneck(
+    assert bottleneck_of(printed(program(sizes={512: None}), roofline=MEMORY)) == Bottleneck(
         BottleneckKind.SMALL_TRANSFERS,
-        "small transfers: 100.0 % of 512 transfers move 2048 B or less",
+        "small transfers: 100.0 % of 512 transfers move less than a tile, or a tile in programs "
+        "that wait after every 2 transfers or fewer",
         1.0,
         0.5,
         "of the transfers",
     )
+
+
+def test_cores_of_programs_that_mostly_wait_hold_nothing_back() -> None:
+    waits = program(1, cores=2, cycles=2_000_000, bytes_read=262_144, bytes_written=262_144)
+    found = bottleneck_of(printed(waits, program(2, cores=4, cycles=50_000)))
+    assert found is None or found.kind is not BottleneckKind.CORES
 
 
 def test_kernels_that_read_again_and_again() -> None:
@@ -313,3 +321,10 @@ def test_threads_that_wait_for_each_other_are_bound_by_neither() -> None:
 def test_many_reads_do_not_matter_to_a_kernel_that_is_balanced() -> None:
     kernel = program(bytes_read=12 << 20, sizes={4096: None})
     assert bottleneck_of(printed(kernel, roofline=Roofline("balanced", 0, 9, "N", 9))) is None
+
+
+def test_memory_is_bound_by_what_is_read_for_each_batch_again() -> None:
+    held = bottleneck_of(region_of("qwen3_32b_fused_decode.csv", "fused_traced_decode"))
+    assert held is not None
+    assert held.kind is BottleneckKind.MEMORY
+    assert held.sentence.endswith("of the DRAM bandwidth, mostly for what they have read before")

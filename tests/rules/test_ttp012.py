@@ -21,8 +21,8 @@ def test_an_op_that_would_move_more_than_dram_can() -> None:
     ratio = 3 * 2 * 1024 * 1024 / 288 / 10_000.0
     assert answer == LIMIT.found(
         0.03,
-        "3.0 % of the kernel time goes into 2 ops whose recorded shapes are not theirs: with them, "
-        "they would be faster than the chip can be",
+        "3.0 % of the kernel time goes into 2 ops with impossible recorded shapes: at these shapes "
+        "they would exceed the chip's peak",
         [Evidence("2 x BinaryNg 1x1x1024x1024", ratio, "x the peak")],
     )
     assert ask.with_limits(share=0.03)(ops=table(add(10_000.0), add(20_000.0), slow)).evidence == ()

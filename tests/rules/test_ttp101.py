@@ -65,8 +65,8 @@ def test_what_other_costs_hide_is_told_for_information() -> None:
     slow = op(MATMUL, [ROWS, WIDE], [out], ns=1_000_000.0, fidelity="HiFi4")
     (finding,) = run_rules([rule_of("TTP101")], Subject(ops=table(slow)))
     assert finding.reason == (
-        "a step reads 2.000 MiB of weights that are wider than bfloat8_b; other costs hide the "
-        "gain for now"
+        "100.0 % of the 2.000 MiB of weights that a step reads are wider than bfloat8_b; no gain "
+        "until other costs are fixed"
     )
     assert (finding.severity, finding.saving_ns, finding.quiet) == (Severity.INFO, None, False)
     assert finding.evidence == (Evidence("Matmul 1x1x32x1024 @ 1024x1024", SAVED, "B saved"),)
@@ -75,9 +75,48 @@ def test_what_other_costs_hide_is_told_for_information() -> None:
     assert ask(ops=table(computes)).outcome.value == "CLEAN"
     apart = tensor(1, 32, 32, 1024, logical=(1, 32, 1, 1024), memory="L1_BLOCK_SHARDED")
     padded = op(MATMUL, [apart, WIDE], [apart], ns=1_000_000.0, fidelity="HiFi4")
-    assert (ask(ops=table(padded)).reason or "").endswith("other costs hide the gain for now")
+    assert (ask(ops=table(padded)).reason or "").endswith("until other costs are fixed")
     few = ask.with_limits(wide=1.0)
     assert few(ops=table(slow)).outcome.value == "CLEAN"
+
+
+def test_what_other_costs_hide_is_counted_and_its_total_is_that_of_all_weights() -> None:
+    out = tensor(1, 1, 32, 1024, memory="L1_WIDTH_SHARDED")
+    tall = tensor(1, 1, 4096, 1024, memory="L1_BLOCK_SHARDED")
+    slow = op(MATMUL, [ROWS, WIDE], [out], ns=1_000_000.0, fidelity="HiFi4")
+    computes = op(MATMUL, [tall, WIDE], [tall], ns=1_000_000.0, fidelity="HiFi4")
+    answer = ask(ops=table(slow, slow, computes))
+    assert (answer.reason or "").startswith("100.0 % of the 6.000 MiB of weights that a step reads")
+    (evidence,) = answer.evidence
+    assert evidence.subject == "2 x Matmul 1x1x32x1024 @ 1024x1024"
+
+
+def test_weights_that_each_batch_reads_again_save_in_each() -> None:
+    users = tensor(1, 32, 32, 1024, logical=(1, 32, 1, 1024), memory="L1_INTERLEAVED")
+    apart = "MatmulMultiCoreReuseMultiCast1DProgramConfig(per_core_M=1;fuse_batch=0)"
+    row = op(MATMUL, [users, WIDE], [users], ns=300_000.0, fidelity="HiFi2", attributes=apart)
+    assert ask(ops=table(row)).reason == (
+        "100.0 % of the weight bytes that a step reads, up to 32 times each, are wider than "
+        "bfloat8_b"
+    )
+    assert ask.saving(ops=table(row)) == (
+        pytest.approx(32 * SAVED / 288),
+        "30.00 MiB less ÷ 288 GB/s, where reading binds: 109.2 µs",
+    )
+
+
+@pytest.mark.parametrize(
+    ("rows", "arch", "sharded"),
+    [(32, "blackhole", True), (64, "blackhole", False), (32, "wormhole_b0", False)],
+)
+def test_dram_sharding_is_advised_where_bfloat8_alone_gains_little(
+    rows: int, arch: str, sharded: bool
+) -> None:
+    first = tensor(1, 1, rows, 1024, memory="L1_WIDTH_SHARDED")
+    row = op(MATMUL, [first, WIDE], [first], ns=10_000.0, fidelity="LoFi")
+    fix = rule_of("TTP101").check(Subject(ops=table(row, arch=arch))).fix or ""
+    assert ("TTP311" in fix) is sharded
+    assert "Conv2dConfig" not in fix
 
 
 def test_weights_of_a_format_of_unknown_size() -> None:

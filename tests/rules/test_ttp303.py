@@ -42,8 +42,24 @@ def test_what_is_written_and_read_again() -> None:
     )
     assert ask.saving(ops=chain(FAR)) == (
         18_000.0,
-        "5.493 MiB ÷ 288 GB/s, less a tenth: 18.0 µs",
+        "at most 5.493 MiB ÷ 288 GB/s, less a tenth, but not below each op's minimum: 18.0 µs",
     )
+
+
+def test_where_a_result_goes_is_not_read() -> None:
+    def following(code: str, inputs: int, attributes: str = "") -> OpTable:
+        made = op("UnaryDeviceOperation", [INPUT], [FAR], ns=26_000.0)
+        taken = op(code, [FAR] * inputs, [GIVEN], ns=24_000.0, attributes=attributes)
+        return table(made, taken)
+
+    read_ns = 9_000.0
+    assert ask.saving(ops=following("UnaryDeviceOperation", 2)).ns == pytest.approx(read_ns)
+    scalar = following("BinaryNgDeviceOperation", 3, "{'scalar': '2.5'}")
+    assert ask.saving(ops=scalar).ns == pytest.approx(read_ns)
+    # Both operands would be 18 µs, of which computing leaves less.
+    both = following("BinaryNgDeviceOperation", 3, "{'scalar': 'std::nullopt'}")
+    tiles_of_a_core = -(-1200 * 1216 // 1024 // 64)
+    assert ask.saving(ops=both).ns == pytest.approx(24_000 - 650 * tiles_of_a_core)
 
 
 def test_ops_that_would_be_faster_than_the_chip_do_not_count() -> None:

@@ -54,7 +54,7 @@ def test_each_op_on_few_of_the_cores_that_it_has_work_for() -> None:
     )
     assert ask.saving(ops=ops) == (
         177_500.0,
-        "time × cores ÷ possible cores, or what each takes at least: 200.0 µs → 22.5 µs",
+        "scaled to the usable cores, but not below each op's minimum: 200.0 µs → 22.5 µs",
     )
 
 
@@ -86,8 +86,10 @@ def test_an_op_that_would_hardly_be_shorter_does_not_count() -> None:
     shards = WIDE._replace(memory="L1_WIDTH_SHARDED")
     sharded = op("LayerNormDeviceOperation", [shards], [shards], ns=8_000.0, cores=16)
     assert ask(ops=table(sharded)) == LIMIT.clean(0.0)  # 7 µs at least
-    small = op("LayerNormDeviceOperation", [SMALL], [SMALL], ns=90_000.0, cores=1)
-    assert ask(ops=table(REST, small)) == LIMIT.clean(0.0)  # less than 32 tiles
+    narrow = tensor(1, 1, 32, 768)  # 24 tiles
+    small = op("LayerNormDeviceOperation", [narrow], [narrow], ns=19_200.0, cores=1)
+    assert ask.saving(ops=table(small)).ns == pytest.approx(19_200 - 7_000 - 2_500)
+    assert ask(ops=table(small._replace(kernel_ns=12_000.0))) == LIMIT.clean(0.0)
 
 
 def two_d(rows: int, grid: str) -> Op:
@@ -110,16 +112,37 @@ def test_few_rows_of_tiles_ask_for_a_1d_config() -> None:
     assert (many or "").startswith("Matmuls: a program config with a larger")
 
 
-def test_a_rotary_embedding_of_one_row_of_tiles_wants_shards() -> None:
-    def rotary(memory: str) -> Op:
-        operand = tensor(1, 1, 32, 512, memory=memory)
-        return op("RotaryEmbeddingDeviceOperation", [operand], [operand], ns=15_000.0, cores=1)
+def rotary(width: int, memory: str = "DRAM_INTERLEAVED", rows: int = 32) -> Op:
+    operand = tensor(1, 1, rows, width, memory=memory)
+    return op("RotaryEmbeddingDeviceOperation", [operand], [operand], ns=15_000.0, cores=1)
 
-    ops = table(rotary("DRAM_INTERLEAVED"))
-    assert ask(ops=ops).evidence[0].subject == "RotaryEmbedding 1x1x32x512 on 1 core, not sharded"
+
+def test_in_a_decode_step_a_rotary_embedding_wants_shards() -> None:
+    cache = op("PagedUpdateCacheDeviceOperation", [WIDE], [WIDE], ns=100.0)
+    ops = table(cache, rotary(128))
+    assert ask(ops=ops).evidence[0].subject == "RotaryEmbedding 1x1x32x128 on 1 core, not sharded"
     assert ask.saving(ops=ops).ns == 10_000.0
-    assert "`rotary_embedding_llama`" in (ask.fix(ops=ops) or "")
-    assert ask(ops=table(REST, rotary("L1_HEIGHT_SHARDED"))) == LIMIT.clean(0.0)
+    assert ask.fix(ops=ops) == (
+        "RotaryEmbedding: `rotary_embedding_hf` or `rotary_embedding_llama`, on inputs that are "
+        "sharded by height."
+    )
+    assert ask(ops=table(REST, cache, rotary(128, "L1_HEIGHT_SHARDED"))) == LIMIT.clean(0.0)
+    assert ask(ops=table(REST, rotary(128))) == LIMIT.clean(0.0)  # no decode step
+
+
+def test_a_rotary_embedding_of_many_rows_takes_them_without_shards() -> None:
+    assert ask.fix(ops=table(rotary(128, rows=1024))) == (
+        "RotaryEmbedding: `rotary_embedding_hf` or `rotary_embedding_llama`."
+    )
+    assert ask.fix(ops=table(rotary(512, rows=1024))) == (
+        "RotaryEmbedding: `rotary_embedding_hf`, which takes heads of more than 256."
+    )
+
+
+def test_a_batch_that_is_worked_on_one_after_the_other() -> None:
+    first, weights = tensor(32, 48, 32, 128), tensor(32, 48, 128, 128)
+    matmul = op("MatmulDeviceOperation", [first, weights], [first], ns=9e6, cores=4)
+    assert (ask.fix(ops=table(matmul)) or "").startswith("Batched matmuls: a batch-parallel config")
 
 
 def test_a_conversion_on_one_core_that_another_of_its_kind_does_not_need() -> None:

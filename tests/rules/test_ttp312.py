@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.rules.answers import Ask, Evidence, limit, not_applicable, not_measured
-from tests.rules.tables import Op, op, table, tensor
+from tests.rules.tables import Op, Tensor, op, table, tensor
 
 blocks, config, slow = Ask("TTP312"), Ask("TTP313"), Ask("TTP314")
 LIMIT = limit(0.02, "of a step")
@@ -171,7 +171,73 @@ def test_a_batch_that_is_not_fused_is_the_first_thing_to_say() -> None:
         "`fuse_batch=True`), or the weights are read 32 times."
     )
     many = product._replace(attributes=program.replace("fuse_batch=0", "fuse_batch=1"))
-    assert (slow.fix(ops=table(many)) or "").startswith("A 2D program config")
+    assert slow.fix(ops=table(many)) == (
+        "Try larger `in0_block_w`, and give the first input an L1 memory config."
+    )
     on_few = product._replace(cores=4)
     assert slow(ops=table(on_few)).value == 0.0
     assert Ask("TTP305")(ops=table(on_few)).evidence
+
+
+ONE_D = "MatmulMultiCoreReuseMultiCast1DProgramConfig(compute_with_storage_grid_size=8-8;"
+BLOCKS = "in0_block_w=2;out_subblock_h=1;out_subblock_w=8;per_core_M=4;per_core_N=8;mcast_in0=0)"
+
+
+@pytest.mark.parametrize(
+    ("first", "weights", "program", "cores", "fix"),
+    [
+        (
+            tensor(1, 1, 25600, 64),
+            tensor(64, 256),
+            "MatmulMultiCoreProgramConfig()",
+            64,
+            "`MatmulMultiCoreProgramConfig` does not reuse operands: pass a `program_config` that "
+            "does.",
+        ),
+        (
+            tensor(1, 32, 3200, 128),
+            tensor(1, 32, 128, 512),
+            ONE_D + BLOCKS,
+            62,
+            "Spread the batch over the cores (`MatmulMultiCoreReuseProgramConfig`), as both inputs "
+            "have one.",
+        ),
+        (
+            tensor(1, 1, 25600, 256),
+            tensor(256, 64),
+            ONE_D + BLOCKS,
+            62,
+            "Keep the 1D program config (`mcast_in0=False`), and height-shard the first input and "
+            "the output in L1, and raise `in0_block_w`.",
+        ),
+        (
+            tensor(1, 1, 6400, 128),
+            tensor(128, 512),
+            ONE_D + BLOCKS,
+            50,
+            "A 2D program config instead of a 1D one: 64 cores instead of 50.",
+        ),
+        (
+            tensor(1, 1, 25600, 64, memory="L1_INTERLEAVED"),
+            tensor(64, 256),
+            ONE_D + BLOCKS.replace("per_core_M=4", "per_core_M=13").replace("w=8", "w=2"),
+            62,
+            "Try larger output subblocks.",
+        ),
+    ],
+    ids=["no reuse", "batches", "tall", "more cores in 2D", "only what can be larger"],
+)
+def test_what_to_do_depends_on_tiles_and_config(
+    first: Tensor, weights: Tensor, program: str, cores: int, fix: str
+) -> None:
+    given = first._replace(padded=(*first.padded[:-1], weights.padded[-1]))
+    product = op(
+        "MatmulDeviceOperation",
+        [first, weights],
+        [given],
+        ns=9e6,
+        cores=cores,
+        fidelity="HiFi2",
+        attributes=f"{{'program_config': '{program}'}}",
+    )
+    assert slow.fix(ops=table(product)) == fix

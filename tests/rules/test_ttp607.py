@@ -77,3 +77,13 @@ def test_slices_cut_out_of_dram() -> None:
     assert sliced.saving(ops=ops) == (10_000.0, "at most the time of 2 ops: 10.0 µs")
     assert sliced(ops=table(conv())) == STEP.clean(0.0)
     assert sliced(ops=table(op("PaddedSlice"))) == not_applicable("no convolutions")
+
+
+def test_slices_of_an_image_in_tiles_read_mostly_padding() -> None:
+    image = tensor(1, 384, 1280, 32, logical=(1, 384, 1280, 3))
+    cut = op("PaddedSliceDeviceOperation", [image], ns=50_000.0)
+    told = "Send the image row-major, with channels padded to 8: in TILE, 3 are 32."
+    assert sliced.fix(ops=table(conv(ns=50_000.0), cut)) == told
+    rows = image._replace(layout="ROW_MAJOR")
+    cut = op("PaddedSliceDeviceOperation", [rows], ns=50_000.0)
+    assert (sliced.fix(ops=table(conv(ns=50_000.0), cut)) or "").startswith("Make it fit")

@@ -34,7 +34,7 @@ def test_a_narrower_format_saves_what_it_leaves_out() -> None:
     saved = 100_000 * (1 - 1.0625 / 2)
     assert ask(ops=ops) == LIMIT.found(
         saved / 250_000,
-        "44.0 % of a step goes into 1 collective, without waiting for other devices",
+        "44.0 % of a step goes into 1 collective, excluding time spent waiting for other devices",
         [Evidence("AllGatherAsync 1x1x1024x4096", saved, "ns", saved / 250_000)],
     )
     assert ask.saving(ops=ops) == (
@@ -58,6 +58,19 @@ def test_a_small_gather_behind_a_scatter_is_saved_as_a_whole() -> None:
     between = [op("Unary")] * 5
     apart = table(*mesh(*ops[:2], *between, ops[-1]))
     assert ask.with_limits(share=0).saving(ops=apart).ns == pytest.approx(5_000 * (1 - 1.0625 / 2))
+
+
+@pytest.mark.parametrize(
+    ("attributes", "fix"),
+    [
+        ("{'num_links': '1'}", "Exchange bfloat8_b, over all links (`num_links`)."),
+        ("{'num_links': '2'}", "Exchange bfloat8_b."),
+        ("", "Exchange bfloat8_b."),
+    ],
+)
+def test_more_links_are_advised_where_one_is_used(attributes: str, fix: str) -> None:
+    gather = op(GATHER, [LARGE], [LARGE], ns=110_000.0, attributes=attributes)
+    assert ask.fix(ops=table(*mesh(MATMUL, gather))) == fix
 
 
 def test_short_exchanges_are_clean() -> None:
@@ -112,9 +125,7 @@ def test_whole_numbers_and_places_keep_their_format() -> None:
 def test_what_to_do_depends_on_what_was_found() -> None:
     pair = [op(SCATTER, [SMALL], [SMALL], ns=10_000.0), op(GATHER, [SMALL], [SMALL], ns=15_000.0)]
     assert ask.fix(ops=table(*mesh(MATMUL, *pair))) == (
-        "Replace a reduce-scatter and the all-gather behind it by one `all_reduce_async` in L1."
+        "Replace each reduce-scatter + all-gather pair with one `all_reduce_async` in L1."
     )
     wide = op(GATHER, [LARGE], [LARGE], ns=110_000.0)
-    assert ask.fix(ops=table(*mesh(MATMUL, wide))) == (
-        "Exchange bfloat8_b, over all links (`num_links`)."
-    )
+    assert ask.fix(ops=table(*mesh(MATMUL, wide))) == ("Exchange bfloat8_b.")

@@ -6,7 +6,7 @@ import pytest
 
 from pytest_ttnn_perf.analysis.checklist.runner import rule_of, run_rules
 from pytest_ttnn_perf.records.ttlang import ProblemKind, ProgramPerf
-from tests.rules.answers import Ask, Evidence, Subject, limit, not_measured
+from tests.rules.answers import Ask, Evidence, Subject, limit, not_applicable, not_measured
 from tests.rules.kernel_logs import printed, program
 
 ask = Ask("TTP801")
@@ -32,6 +32,22 @@ def test_kernels_on_few_cores_are_found() -> None:
 
 def test_the_limit_itself_is_clean() -> None:
     assert ask(printed(program(cores=32))) == LIMIT.clean(0.5)
+
+
+WAITS = program(4, cores=2, cycles=2_000_000, bytes_read=262_144, bytes_written=262_144)
+
+
+def test_programs_that_hardly_move_anything_count_nowhere() -> None:
+    answer = ask(printed(WAITS, program(3, cores=16)))
+    assert answer == LIMIT.found(
+        0.25,
+        "programs run on 25.0 % of the cores, weighted by their time; 1 program below 1 GB/s per "
+        "core not counted",
+        [Evidence("program 3 (kernel) on 16 of 64 cores", 1000.0, "ns")],
+    )
+    assert ask(printed(WAITS)) == not_applicable(
+        "no program moves 1 GB/s on each of its cores: more would wait"
+    )
 
 
 def test_the_last_summary_of_a_program_counts() -> None:
@@ -108,11 +124,10 @@ def test_all_cores_save_what_dram_does_not_take() -> None:
 @pytest.mark.parametrize(
     ("made", "saved"),
     [
-        (program(cores=2, cycles=2_000_000, bytes_read=262_144, bytes_written=262_144), None),
         (program(cores=16, cycles=100_000, writes=32), 50_000.0),
         (program(cores=16, cycles=1_500, bytes_read=1 << 15, bytes_written=1 << 15), None),
     ],
-    ids=["cores that hardly move anything", "work for 32 cores", "no shorter than a launch"],
+    ids=["work for 32 cores", "no shorter than a launch"],
 )
 def test_no_saving_is_said_that_more_cores_do_not_bring(
     made: ProgramPerf, saved: float | None

@@ -55,7 +55,7 @@ def test_what_cannot_be_told() -> None:
         ("sim/mm4_small.stats.txt", "reads 17.0 tiles from DRAM"),
         ("sim/mm4_small.jsonl.gz", "reads 17.0 tiles from DRAM"),
         ("sim/elementwise_step_4.stats.txt", "1 CLEAN"),
-        ("v1_1_1_perf_summary.json", "program 2048 on 2 of 64 cores"),
+        ("v1_1_1_perf_summary.json", "program 1024 (__demo_kernel) on 4 of 64 cores"),
     ],
 )
 def test_all_that_tt_lang_writes_is_taken_as_its_output(

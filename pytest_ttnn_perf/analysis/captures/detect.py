@@ -207,12 +207,19 @@ def kernels_in(file: Path) -> TtlangLog:
     return TtlangLog(sim=read_sim_stats(file)) if is_sim_stats(head) else read_ttlang_log(file)
 
 
+_DATABASE: Final = "db.sqlite"
+
+
 def report_of(file: Path) -> Report:
     """Read a report database, or the captured graph that one is made of.
+
+    A folder stands for the database in it.
 
     Raises:
         InputError: it is neither, or damaged.
     """
+    if (file / _DATABASE).is_file():
+        file = file / _DATABASE
     head = head_of(file)
     if not is_report_db(head) and is_graph_json(head.decode("utf-8", "replace")):
         return read_graph_json(file)

@@ -203,7 +203,7 @@ def _of_kernels(log: TtlangLog, ask: _Ask) -> Bottleneck | None:
     line = roofline_of(log)
     bound = None if isinstance(line, str) else line.bound
     cores = _as_bottleneck(BottleneckKind.CORES, ask(_GRID_UNDERUSED))
-    if cores is not None:
+    if cores is not None and not _mostly_waits(log):
         return cores
     turns = _as_bottleneck(BottleneckKind.TURNS, ask(_THREADS_TAKE_TURNS))
     if turns is not None and turns.value > _MAJORITY:
@@ -215,6 +215,15 @@ def _of_kernels(log: TtlangLog, ask: _Ask) -> Bottleneck | None:
         return _as_bottleneck(BottleneckKind.COMPUTE, balance)
     small = _as_bottleneck(BottleneckKind.SMALL_TRANSFERS, ask(_SMALL_TRANSFERS))
     return small or _excess(log, balance) or _as_bottleneck(BottleneckKind.MEMORY, balance)
+
+
+def _mostly_waits(log: TtlangLog) -> bool:
+    """Tell whether most of the time goes into programs that more cores do not make faster."""
+    kernels = kernels_of(log)
+    if isinstance(kernels, str):
+        return False
+    waiting = sum(kernel.time_ns for kernel in kernels if kernel.waits)
+    return waiting > _MAJORITY * sum(kernel.time_ns for kernel in kernels)
 
 
 def _excess(log: TtlangLog, balance: Answer) -> Bottleneck | None:
@@ -370,7 +379,16 @@ def _bound(step: OpTable, parts: Sequence[_Part], whole_ns: float, ask: _Ask) ->
         if hot is not None:
             return hot
     sentence = f"{kind.value}: {percent(reaching[kind])} of a step goes into ops {_REACHING[kind]}"
+    if kind is BottleneckKind.MEMORY and _reads_again(parts):
+        sentence += ", mostly for what they have read before"
     return Bottleneck(kind, sentence, reaching[kind], _MAJORITY, _OF_A_STEP)
+
+
+def _reads_again(parts: Iterable[_Part]) -> bool:
+    """Tell whether most of what ops that DRAM binds move has been read before."""
+    works = [part.line.work for part in parts if part.line.bound in {Bound.DRAM, Bound.BOTH}]
+    moved = sum(work.dram_bytes or 0.0 for work in works)
+    return sum(work.again_bytes for work in works) > moved / 2
 
 
 def _moves_more_than_weights(step: OpTable, parts: Sequence[_Part]) -> bool:
@@ -379,7 +397,7 @@ def _moves_more_than_weights(step: OpTable, parts: Sequence[_Part]) -> bool:
     moved = [
         (
             part.line.work.dram_bytes or 0.0,
-            size_of(weights[part.row]) if part.row in weights else 0.0,
+            size_of(weights[part.row]) * part.line.work.passes if part.row in weights else 0.0,
         )
         for part in parts
         if part.line.bound in {Bound.DRAM, Bound.BOTH}

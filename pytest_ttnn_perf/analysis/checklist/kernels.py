@@ -30,6 +30,10 @@ _UNTRUSTED: Final = {
 }
 
 
+#: A core that moves less than that waits, or computes long on little.
+_MOVES_GB_S: Final = 1.0
+
+
 class Kernel(NamedTuple):
     """A program, with the cores that its chip has for kernels, and which chip and clock that is.
 
@@ -55,6 +59,11 @@ class Kernel(NamedTuple):
     def dram_bytes(self) -> int:
         """What it moved from and to DRAM."""
         return self.program.dram_read.size.bytes + self.program.dram_write.size.bytes
+
+    @property
+    def waits(self) -> bool:
+        """Whether its cores move next to nothing: what they wait for more of them do not change."""
+        return self.dram_bytes < _MOVES_GB_S * self.time_ns * self.program.cores
 
     @property
     def reads(self) -> int:

@@ -33,10 +33,11 @@ _BESIDE_NS: Final = 5_000.0
 #: moves to shards and back another 2 to 3 µs.
 _NORM_NS: Final = 7_000.0
 _NORM_MOVES_NS: Final = 2_500.0
-#: A norm of fewer tiles is short on one core already.
-_NORM_TILES: Final = 32
 #: What a rotary embedding of one row of tiles takes on shards, where it takes 8 to 16 µs without.
 _ROTARY_NS: Final = 5_000.0
+#: The widest heads that `rotary_embedding_llama` takes; it takes shards in decode steps alone.
+_LLAMA_HEAD: Final = 256
+_DECODES: Final = re.compile(r"NLPCreate\w*HeadsDecode|PagedUpdateCache", re.IGNORECASE)
 #: To cut a tensor into other shards, and back, takes two moves.
 _RESHARDS_NS: Final = 2 * LAUNCH_NS
 #: What of its time an op must save: less is lost in what more cores exchange.
@@ -80,7 +81,16 @@ class Remedy(Enum):
         "elementwise ops on the shards of their neighbours: give all of them more shards, as a "
         "reshard for one alone costs about 2 µs"
     )
-    ROTARY = "RotaryEmbedding: `rotary_embedding_llama` on inputs that are sharded by height"
+    BATCH = (
+        "batched matmuls: a batch-parallel config (`MatmulMultiCoreReuseProgramConfig`), as they "
+        "work on one of the batch after the other"
+    )
+    ROTARY = "RotaryEmbedding: `rotary_embedding_hf` or `rotary_embedding_llama`"
+    ROTARY_SHARDED = (
+        "RotaryEmbedding: `rotary_embedding_hf` or `rotary_embedding_llama`, on inputs that are "
+        "sharded by height"
+    )
+    ROTARY_WIDE = "RotaryEmbedding: `rotary_embedding_hf`, which takes heads of more than 256"
     MULTICORE = "conversions: `use_multicore=True`"
     CHUNKS = "attention: a smaller `q_chunk_size`, or a larger `compute_with_storage_grid_size`"
     CONV = "convolutions: another `shard_layout`, or a larger core grid"
@@ -187,7 +197,7 @@ def ops_on_cores(step: OpTable, available: int, *, shortest_us: float) -> Iterat
     for row, op, cores, read_ns, spread in _spreadable(step):
         if op.kernel_ns < shortest_us * 1000:
             continue
-        possible = max(cores, _evenly(spread.parts, available))
+        possible = max(cores, evenly(spread.parts, available))
         least = max(op.kernel_ns * cores / possible, spread.least_ns, read_ns) + spread.more_ns
         interleaved = spread.on_shards_ns is not None and possible == cores
         if interleaved:
@@ -209,20 +219,21 @@ class _Spreadable(NamedTuple):
 def _spreadable(step: OpTable) -> Sequence[_Spreadable]:
     """Return the ops that could be spread; none whose shapes are not its own."""
     lines = rooflines(step)
+    decodes = any(_DECODES.search(signature.op) for signature in step.signatures)
     found: list[_Spreadable] = []
     for row, op in critical_ops(step):
         cores = working_cores(op)
-        spread = _spread(op) if cores and not lines[row].stale else None
+        spread = _spread(op, decodes=decodes) if cores and not lines[row].stale else None
         if cores and spread is not None:
             read_ns = (lines[row].dram_ns or 0.0) / _reachable(op)
             found.append(_Spreadable(row, op, cores, read_ns, spread))
     return tuple(found)
 
 
-def _evenly(parts: int, available: int) -> int:
+def evenly(parts: int, available: int) -> int:
     """Return how many cores parts keep busy, if each takes as many as any other, or fewer.
 
-    >>> _evenly(180, 110), _evenly(24, 110)
+    >>> evenly(180, 110), evenly(24, 110)
     (90, 24)
     """
     if available < 1 or parts < 1:
@@ -241,7 +252,7 @@ def searches(signature: Signature) -> bool:
     return _SEARCHES.search(short_code(signature.op)) is not None
 
 
-def _spread(op: Op) -> Spread | None:
+def _spread(op: Op, *, decodes: bool) -> Spread | None:
     """Return how an op can be spread over cores; None where it cannot, or that is not known.
 
     Ops that only move data choose their cores themselves, collectives wait for links.
@@ -251,6 +262,8 @@ def _spread(op: Op) -> Spread | None:
         return None
     if searches(signature):
         return Spread(_tiles(signature.inputs[0]), LAUNCH_NS, Remedy.SHARDS)
+    if short_code(signature.op) == "RotaryEmbedding":
+        return _spread_rotary(op, decodes=decodes)
     spread = _BY_CATEGORY.get(category_of(signature.op))
     return None if spread is None else spread(op)
 
@@ -293,6 +306,9 @@ def _spread_matmul(op: Op) -> Spread | None:
     rows = _tile_rows(given)
     columns = _tiles(given) // rows
     batched = second is not None and prod(second.padded[:-2]) > 1
+    of_one = _tiles(given._replace(padded=given.padded[-2:]))
+    if batched and (op.cores or 0) <= of_one < _tiles(given):
+        return Spread(_tiles(given), LAUNCH_NS, Remedy.BATCH)
     beside = 0.0 if batched or second is None else _BESIDE_NS
     if not batched and rows < grid_rows(op):
         return Spread(columns, LAUNCH_NS, Remedy.ONE_D, beside)
@@ -309,8 +325,16 @@ def grid_rows(op: Op) -> int:
         return 2
     if not config or "1D" in config or "MultiCastProgramConfig" not in config:
         return 0
+    return config_grid(op)[1]
+
+
+def config_grid(op: Op) -> tuple[int, int]:
+    """Return the columns and rows of cores that a program config may use; 0 where not told."""
     grid = dict(settings_in(op.attributes)).get("compute_with_storage_grid_size", "")
-    return int(grid.partition("x")[2].partition("@")[0]) if is_grid(grid) else 0
+    if not is_grid(grid):
+        return 0, 0
+    columns, _, rows = grid.partition("@")[0].partition("x")
+    return int(columns), int(rows)
 
 
 def _spread_attention(op: Op) -> Spread | None:
@@ -320,12 +344,20 @@ def _spread_attention(op: Op) -> Spread | None:
     if _HEADS.search(code):
         # They are cut along the sequence alone, whatever the number of heads.
         return Spread(min(_tile_rows(first), _tile_rows(given)), LAUNCH_NS, Remedy.SHARDS)
-    if code == "RotaryEmbedding":
-        # On one row of tiles it has one core in any case: what shards save is fetching.
-        fetches = rows == 1 and not _SHARDED_L1.search(first.memory)
-        on_shards = _ROTARY_NS if fetches else None
-        return Spread(rows, _ROTARY_NS, Remedy.ROTARY, on_shards_ns=on_shards)
     return Spread(rows, LAUNCH_NS, Remedy.CHUNKS)
+
+
+def _spread_rotary(op: Op, *, decodes: bool) -> Spread | None:
+    first, given = op.signature.inputs[0], op.signature.outputs[0]
+    rows = max(_tile_rows(first), _tile_rows(given))
+    if first.padded[-1] > _LLAMA_HEAD:
+        return Spread(rows, _ROTARY_NS, Remedy.ROTARY_WIDE)
+    if not decodes:
+        return Spread(rows, _ROTARY_NS, Remedy.ROTARY)
+    # On one row of tiles it has one core in any case: what shards save is fetching.
+    fetches = rows == 1 and not _SHARDED_L1.search(first.memory)
+    on_shards = _ROTARY_NS if fetches else None
+    return Spread(rows, _ROTARY_NS, Remedy.ROTARY_SHARDED, on_shards_ns=on_shards)
 
 
 def _spread_norm(op: Op) -> Spread | None:
@@ -337,8 +369,6 @@ def _spread_norm(op: Op) -> Spread | None:
     if not _LAYER_NORM.search(code):
         grouped = "group" in code.lower()
         return Spread(tiles, LAUNCH_NS, Remedy.CORE_GRID if grouped else Remedy.SHARDS)
-    if tiles < _NORM_TILES:
-        return None
     if _SHARDED_L1.search(first.memory):
         return Spread(tiles, _NORM_NS, Remedy.SHARDS)
     return Spread(tiles, _NORM_NS, Remedy.SHARD_NORM, _NORM_MOVES_NS)

@@ -24,6 +24,7 @@ from pytest_ttnn_perf.analysis.checklist.savings import (
 )
 from pytest_ttnn_perf.analysis.ops.regions import once_per_table, step_of
 from pytest_ttnn_perf.analysis.ops.roofline import (
+    batches_apart,
     board_of,
     board_of_arch,
     is_dram_sharded,
@@ -81,7 +82,12 @@ class Product(NamedTuple):
         moved, again = self.line.work.dram_bytes or 0.0, self.line.work.again_bytes
         if self.weights is None or again <= moved / 2:
             return ""
-        times = 1 + round(again / size_of(self.weights))
+        times = self.line.work.passes
+        if batches_apart(self.op.signature, self.op.attributes) > 1:
+            return (
+                "lay the batches out as rows of one matrix, or set `fuse_batch`: the weights are "
+                f"read {times} times"
+            )
         return (
             "raise `out_block_h` towards `per_core_M`, with a smaller `out_block_w` if L1 is full: "
             f"the weights are read {times} times"

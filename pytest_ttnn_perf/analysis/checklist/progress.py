@@ -177,8 +177,8 @@ def _state(finding: Finding) -> State | None:
     if finding.outcome is not RuleOutcome.FOUND:
         clean = finding.outcome is RuleOutcome.CLEAN
         return State.DONE if clean else _WITHOUT_ANSWER[finding.outcome]
-    informs = finding.severity is Severity.INFO
-    if not finding.stands or (finding.saving_ns is None and (informs or finding.quiet)):
+    unexplained = finding.code == _UNEXPLAINED  # nothing to do follows from it
+    if not finding.stands or (finding.saving_ns is None and (unexplained or finding.quiet)):
         return None
     little = finding.quiet and finding.covered_by is None
     return State.DONE if little else State.OPEN  # what little is left is no step

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
+from math import prod
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from pytest_ttnn_perf._base.text import counted
@@ -15,14 +16,14 @@ from pytest_ttnn_perf.analysis.checklist.savings import (
 )
 from pytest_ttnn_perf.analysis.ops.conversions import without_producer
 from pytest_ttnn_perf.analysis.ops.regions import once_per_table
-from pytest_ttnn_perf.analysis.ops.roofline import board_of, size_of
+from pytest_ttnn_perf.analysis.ops.roofline import BYTES, board_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
     from pytest_ttnn_perf.analysis.checklist.rule import Answer, Limit
     from pytest_ttnn_perf.analysis.checklist.savings import Placed
-    from pytest_ttnn_perf.records.ops import OpTable, Signature
+    from pytest_ttnn_perf.records.ops import OpTable, Signature, Tensor
 
 
 #: The bandwidth of DRAM where a capture does not name its chip: that of the slowest.
@@ -64,15 +65,20 @@ def removable(step: OpTable, is_one: Callable[[Signature], bool]) -> Mapping[int
         if row not in arrives and 0 < at < len(ops) - 1:
             found[row] = Removal(op.kernel_ns)
             continue
-        read = sum(map(size_of, op.signature.inputs[:1]))
+        read = sum(map(_logical_bytes, op.signature.inputs[:1]))
         # What it gives is as large where a capture does not tell.
-        moved = (read + (sum(map(size_of, op.signature.outputs)) or read)) / bandwidth
+        moved = (read + (sum(map(_logical_bytes, op.signature.outputs)) or read)) / bandwidth
         if op.kernel_ns > max(_FAR_ABOVE * moved, _SHORT_NS) and moved:
             left = max(_REACHABLE * moved, LAUNCH_NS)
             is_last = row not in arrives and at == len(ops) - 1 > 0
             kind = _SLOW_OUTPUT if is_last else _SLOW_INPUT
             found[row] = Removal(op.kernel_ns - left, kind)
     return found
+
+
+def _logical_bytes(tensor: Tensor) -> float:
+    """Return the bytes of a tensor without padding, which is what makes many of them slow."""
+    return prod(tensor.logical or tensor.padded) * BYTES.get(tensor.dtype, 0.0)
 
 
 def _bandwidth(step: OpTable) -> float:
@@ -129,7 +135,7 @@ def check_removals(
     kinds = " and ".join(counted(slow[kind], kind) for kind in slow)
     told = f", {kinds} among them" if kinds else ""
     took = microseconds(sum(saved.values())) + gaps_text(gaps, len(found))
-    arithmetic = f"the time of {counted(len(found), noun)}: {took}"
+    arithmetic = f"at most the time of {counted(len(found), noun)}: {took}"
 
     def named(placed: Placed) -> str:
         text = name(placed)

@@ -260,15 +260,13 @@ def in_regions(subject: Subject) -> tuple[Subject, ...]:
     """Return a subject for each region of its op table; the subject itself where it has none."""
     if subject.ops is None or subject.region:
         return (subject,)
-    from pytest_ttnn_perf.analysis.ops.regions import region_table, regions_of
+    from pytest_ttnn_perf.analysis.ops.regions import region_tables, regions_of
 
-    table = subject.ops
-    regions, outside = regions_of(table).regions, regions_of(table).outside
+    regions, outside = regions_of(subject.ops).regions, regions_of(subject.ops).outside
     if not regions or (regions[0].basis is Basis.WHOLE and not outside.ops):
         return (subject,)
-    return tuple(
-        replace(subject, ops=region_table(table, region), region=region.name) for region in regions
-    )
+    parts = zip(regions, region_tables(subject.ops), strict=True)
+    return tuple(replace(subject, ops=part, region=region.name) for region, part in parts)
 
 
 def _looks_at_regions(code: str, needs: tuple[Input, ...]) -> bool:

@@ -157,6 +157,10 @@ def step_ns(step: OpTable) -> float:
     return sum(critical_ns(step).values())
 
 
+#: What is less of a finding than this is not worth a line.
+_TOLD: Final = 0.01
+
+
 def check_savings(
     step: OpTable,
     saved: Mapping[int, float],
@@ -185,7 +189,10 @@ def _evidence(
         if placed.row in saved:
             weights[name(placed)].append((saved[placed.row], placed.op.number))
     totals = {text: sum(ns for ns, _ in each) for text, each in weights.items()}
+    worth = _TOLD * sum(totals.values())
     for text in sorted(totals, key=lambda text: (-totals[text], text)):
+        if totals[text] < worth:
+            break
         count = len(weights[text])
         times = f"{count} x {text}" if count > 1 else text
         share = totals[text] / whole if whole else None

@@ -276,6 +276,12 @@ def region_table(table: OpTable, region: Region) -> OpTable:
 
 
 @once_per_table
+def region_tables(table: OpTable) -> tuple[OpTable, ...]:
+    """Return the ops of each region: the same tables for all who ask."""
+    return tuple(region_table(table, region) for region in regions_of(table).regions)
+
+
+@once_per_table
 def step_of(table: OpTable) -> OpTable:
     """Return the ops of one step of a table's first region, on all devices: that of median time."""
     regions = regions_of(table).regions

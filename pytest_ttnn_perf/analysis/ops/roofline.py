@@ -92,13 +92,15 @@ class Work(NamedTuple):
     """What an op moves and computes; None where its operands do not tell.
 
     With ``at_most`` it reads a part of its operands, as of a cache, and bytes are an upper bound.
-    ``again_bytes`` of them are read though they were read before.
+    ``again_bytes`` of them are read though they were read before: a matmul reads its second operand
+    in so many ``passes``.
     """
 
     dram_bytes: float | None
     at_most: bool
     flops: float | None
     again_bytes: float = 0.0
+    passes: int = 1
 
 
 class Roofline(NamedTuple):
@@ -247,32 +249,44 @@ def work_of(signature: Signature, attributes: str = "") -> Work:
     if _LOOKUP.search(code) or _SLICE.search(code):
         moved = _picked_bytes(signature, looked_up=not _SLICE.search(code))
         return Work(moved, at_most=False, flops=None)
-    again = _again_bytes(signature, attributes)
+    passes = _passes(signature, attributes)
+    taken = zip(signature.inputs, passes, strict=False)
+    again = sum((size_of(each) * (times - 1) for each, times in taken if in_dram(each)), 0.0)
     moved = sum(size_of(tensor) for tensor in operands if in_dram(tensor)) + again
     at_most = (
         category_of(signature.op) is Category.COLLECTIVE
         or _PARTIAL.search(code) is not None
         or _reads_pages(signature)
     )
-    return Work(moved, at_most and moved > 0, _flops(signature, attributes), again)
+    return Work(moved, at_most and moved > 0, _flops(signature, attributes), again, passes[1])
 
 
 #: A core computes its part of a matmul's output block by block, if the blocks are given.
 _PART: Final = re.compile(r"\b(per_core_[MN]|out_block_[hw])=(\d+)")
 
 
-def _again_bytes(signature: Signature, attributes: str) -> float:
-    """Return what a matmul reads once more for each block of the output after the first.
+def _passes(signature: Signature, attributes: str) -> tuple[int, int]:
+    """Return how often a matmul reads its first and its second operand.
 
     Block by block, a row of blocks needs all of the second operand, a column all of the first.
     """
-    if "out_block_" not in attributes or category_of(signature.op) is not Category.MATMUL:
-        return 0.0
+    if category_of(signature.op) is not Category.MATMUL:
+        return 1, 1
     sizes = {name: int(size) for name, size in _PART.findall(attributes)}
     rows = _blocks(sizes.get("per_core_M"), sizes.get("out_block_h"))
     columns = _blocks(sizes.get("per_core_N"), sizes.get("out_block_w"))
-    operands = zip(signature.inputs, (columns, rows), strict=False)
-    return sum(size_of(tensor) * (blocks - 1) for tensor, blocks in operands if in_dram(tensor))
+    return columns, rows * batches_apart(signature, attributes)
+
+
+_APART: Final = re.compile(r"\bfuse_batch'?\s*[=:]\s*'?(?:0|false)\b", re.IGNORECASE)
+
+
+def batches_apart(signature: Signature, attributes: str) -> int:
+    """Return for how many batches of its first operand a matmul reads a second one without."""
+    if len(signature.inputs) < 2 or not _APART.search(attributes):
+        return 1
+    first, second = (prod(tensor.padded[:-2]) for tensor in signature.inputs[:2])
+    return first if second == 1 else 1
 
 
 def _blocks(whole: int | None, block: int | None) -> int:
@@ -284,6 +298,11 @@ def _read(code: str, signature: Signature, attributes: str) -> tuple[Tensor, ...
     if takes == 2 and _SCALAR.search(attributes):
         takes = 1
     return signature.inputs[:takes]
+
+
+def operands_read(signature: Signature, attributes: str) -> tuple[Tensor, ...]:
+    """Return the inputs that an op reads, without one that is only where its result goes."""
+    return _read(short_code(signature.op), signature, attributes)
 
 
 def _picked_bytes(signature: Signature, *, looked_up: bool) -> float:

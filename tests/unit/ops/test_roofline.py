@@ -68,6 +68,28 @@ def test_a_matmul_reads_its_weights_for_each_row_of_blocks(blocks: str, times: i
     assert line.least_ns == pytest.approx(max(once / 288, line.compute_ns or 0.0))
 
 
+@pytest.mark.parametrize(
+    ("batch", "of_weights", "attributes", "times"),
+    [
+        (32, 1, "fuse_batch=0", 32),
+        (32, 1, "'fuse_batch': 'false'", 32),
+        (32, 1, "per_core_M=4;out_block_h=2;fuse_batch=0", 64),
+        (32, 1, "fuse_batch=1", 1),
+        (32, 1, "", 1),
+        (32, 32, "fuse_batch=0", 1),
+        (1, 1, "fuse_batch=0", 1),
+    ],
+)
+def test_a_matmul_of_batches_that_are_not_fused_reads_its_weights_for_each(
+    batch: int, of_weights: int, attributes: str, times: int
+) -> None:
+    first = tensor(1, batch, 32, 4096, memory="L1_INTERLEAVED")
+    second = weights(1, of_weights, 4096, 1024)
+    work = work_of(Signature("MatmulDeviceOperation", (first, second), (first,)), attributes)
+    assert work.passes == times
+    assert work.dram_bytes == of_weights * 4096 * 1024 * 1.0625 * times
+
+
 def test_a_matmul_computes_whole_tiles() -> None:
     one_row = tensor(1, 1, 32, 4096, logical=(1, 1, 1, 4096))
     work = work_of(Signature("Matmul", (one_row, weights(1, 1, 4096, 1024)), (one_row,)))
@@ -228,7 +250,13 @@ def test_bfloat4_that_the_profiler_calls_ideal_is_bound_by_its_reader_cores() ->
 
 @pytest.mark.parametrize(
     ("name", "stale"),
-    [("rt_detr.csv", True), ("llama_8b_final_decode.csv", False), ("falcon3_full.csv", False)],
+    [
+        ("rt_detr.csv", True),
+        ("llama_8b_final_decode.csv", False),
+        ("falcon3_full.csv", False),
+        ("qwen3_32b_fused_decode.csv", False),  # with the weights read for each of 32 batches
+        ("qwen3_32b_fused_prefill.csv", False),
+    ],
 )
 def test_stale_shapes_of_real_captures(name: str, stale: bool) -> None:
     made = read_ops_csv(corpus(f"ops_perf/{name}"))

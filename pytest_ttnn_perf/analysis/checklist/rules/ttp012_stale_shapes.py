@@ -58,8 +58,8 @@ def stale_shapes(
     whole_ns = kernel_ns(ops)
     part = sum(ops.columns.kernel_ns[at] for at in stale) / whole_ns if whole_ns else 0.0
     told = (
-        f"{percent(part)} of the kernel time goes into {counted(len(stale), 'op')} whose recorded "
-        "shapes are not theirs: with them, they would be faster than the chip can be"
+        f"{percent(part)} of the kernel time goes into {counted(len(stale), 'op')} with impossible "
+        "recorded shapes: at these shapes they would exceed the chip's peak"
     )
     return share.at_most(part, told, _fastest(ops, stale, lines))
 

@@ -7,8 +7,8 @@ from math import prod
 from typing import TYPE_CHECKING, Final
 
 from pytest_ttnn_perf._base.text import percent, size
-from pytest_ttnn_perf.analysis.checklist.matmul_and_conv import TILE_ROWS
-from pytest_ttnn_perf.analysis.checklist.op_times import op_name
+from pytest_ttnn_perf.analysis.checklist.matmul_and_conv import TILE_ROWS, is_convolution
+from pytest_ttnn_perf.analysis.checklist.op_times import worst_ops
 from pytest_ttnn_perf.analysis.checklist.operands import (
     WORTH_BYTES,
     Weight,
@@ -25,11 +25,18 @@ from pytest_ttnn_perf.analysis.checklist.products import (
 from pytest_ttnn_perf.analysis.checklist.rule import Answer, Limit, rule
 from pytest_ttnn_perf.analysis.checklist.savings import WORTH, check_savings, microseconds
 from pytest_ttnn_perf.analysis.ops.regions import step_of
-from pytest_ttnn_perf.analysis.ops.roofline import BYTES, Bound, board_of, size_of
+from pytest_ttnn_perf.analysis.ops.roofline import (
+    BYTES,
+    Bound,
+    board_of,
+    board_of_arch,
+    is_dram_sharded,
+    size_of,
+)
 from pytest_ttnn_perf.records.finding import Input, RuleOutcome, Severity, Subject
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Sequence
 
     from pytest_ttnn_perf.analysis.checklist.products import (
         Product,
@@ -58,20 +65,20 @@ def weights_not_bfloat8(
     bfloat8_b it is 1.88 times less than as bfloat16, since 16 elements share an exponent.
 
     ## Why it matters
-    Weights are read from DRAM once per use. A matmul with few rows takes as long as that.
+    Weights are read from DRAM at least once per use. A matmul with few rows takes as long as that.
 
     ## What to do
     Load weights with `dtype=ttnn.bfloat8_b` (convolutions: `weights_dtype` of Conv2dConfig; matmuls
-    on Blackhole: with DRAM-sharded weights, TTP311, or little is gained), then check PCC again.
-    Feed-forward weights often stand bfloat4_b as well. Interleaved bfloat8_b is read slower on
-    Blackhole than interleaved bfloat16: there only weights that are cut to the banks of DRAM gain
-    what follows from their bytes.
+    of up to 32 rows on Blackhole: with DRAM-sharded weights, TTP311, or little is gained), then
+    check PCC again. Feed-forward weights often stand bfloat4_b as well. Interleaved bfloat8_b is
+    read slower on Blackhole than interleaved bfloat16: there only weights that are cut to the banks
+    of DRAM gain what follows from their bytes.
 
     ## What it saves
-    The bytes saved, by the peak bandwidth of DRAM: at most down to what computing takes, and
-    nothing of ops that are bound by computing. Where that is too little of a step because ops take
-    far longer than reading and computing do, it is told all the same, for information, if reading
-    takes the longer of both: once these ops are fast, their weights count.
+    The bytes saved, as often as they are read, by the peak bandwidth of DRAM: at most down to what
+    computing takes, and nothing of ops that are bound by computing. Where that is too little of a
+    step because ops take far longer than reading and computing do, it is told all the same, for
+    information, if reading takes the longer of both: once these ops are fast, their weights count.
 
     ## When it is no problem
     Small weights, as of a router or of a norm, and layers whose PCC does not stand it.
@@ -121,23 +128,30 @@ def _of_step(step: OpTable, board: Board, share: Limit, most_wide: Limit, worth:
     read = products_of(step)
     wide = [each for each in read if each.weights is not None and each.weights.dtype in _WIDE]
     part = _weight_bytes(wide) / _weight_bytes(read)
-    less = sum(_saved_bytes(each.weights) for each in wide if each.weights is not None)
+    less = sum(map(_saved_reads, wide))
+    passes = max((each.line.work.passes for each in wide), default=1)
+    again = f", up to {passes} times each," if passes > 1 else ""
     saved = {each.row: _saved_ns(each, board) for each in wide}
     answer = check_savings(
         step,
         {row: ns for row, ns in saved.items() if ns},
         share,
-        sentence=f"{percent(part)} of the weight bytes that a step reads are wider than bfloat8_b",
+        sentence=f"{percent(part)} of the weight bytes that a step reads{again} are wider than "
+        "bfloat8_b",
         arithmetic=f"{size(less)} less ÷ {board.dram_gb_s:g} GB/s, where reading binds: "
         f"{microseconds(sum(saved.values()))}",
-    )
+    ).with_fix(_advice([each for each in wide if saved[each.row]], board))
     if answer.outcome is RuleOutcome.FOUND or part <= most_wide.value:
         return answer
     slow = [each for each in wide if _would_wait_for_weights(each)]
-    if sum(_saved_bytes(each.weights) for each in slow if each.weights is not None) < worth.value:
+    if sum(map(_saved_reads, slow)) < worth.value:
         return answer
-    told = f"a step reads {size(_weight_bytes(slow))} of weights that are wider than bfloat8_b"
-    hidden = most_wide.found(part, f"{told}; other costs hide the gain for now", _largest(slow))
+    told = (
+        f"{percent(part)} of the {size(_weight_bytes(read))} of weights that a step reads are "
+        "wider than bfloat8_b; no gain until other costs are fixed"
+    )
+    hidden = most_wide.found(part, told, _largest(slow))
+    hidden = hidden.with_fix(_advice(slow, board))
     return replace(hidden, severity=Severity.INFO, always_told=True)
 
 
@@ -152,8 +166,8 @@ def _would_wait_for_weights(product: Product) -> bool:
 
 
 def _largest(products: Iterable[Product]) -> Iterator[Evidence]:
-    named = ((op_name(each.op), each.weights) for each in products if each.weights is not None)
-    return by_weight(((name, _saved_bytes(tensor)) for name, tensor in named), unit="B saved")
+    ops = (each.op for each in products)
+    return worst_ops(ops, lambda op: _saved_bytes(op.signature.inputs[1]), of=None, unit="B saved")
 
 
 def _weight_bytes(products: Iterable[Product]) -> float:
@@ -164,8 +178,34 @@ def _saved_ns(product: Product, board: Board) -> float:
     line = product.line
     if product.weights is None or line.stale or line.work.at_most or line.bound is Bound.COMPUTE:
         return 0.0
-    saved = _saved_bytes(product.weights) / board.dram_gb_s
+    saved = _saved_reads(product) / board.dram_gb_s
     return min(saved, max(0.0, line.kernel_ns - (line.compute_ns or 0.0)))
+
+
+def _saved_reads(product: Product) -> float:
+    """Return how many bytes less a product reads: each pass over its weights is shorter."""
+    return _saved_bytes(product.weights) * product.line.work.passes if product.weights else 0.0
+
+
+def _advice(wide: Sequence[Product], board: Board) -> str:
+    """Return what to do with the products there are."""
+    where = []
+    if any(is_convolution(each.op.signature) for each in wide):
+        where.append("convolutions: `weights_dtype` of Conv2dConfig")
+    if any(_needs_shards(each, board) for each in wide):
+        where.append(
+            "matmuls of up to 32 rows on Blackhole: with DRAM-sharded weights, TTP311, or little "
+            "is gained"
+        )
+    told = f" ({'; '.join(where)})" if where else ""
+    return f"Load weights with `dtype=ttnn.bfloat8_b`{told}, then check PCC again."
+
+
+def _needs_shards(product: Product, board: Board) -> bool:
+    """Tell whether a matmul reads interleaved bfloat8_b slower than its bytes say."""
+    few_rows = product.first is not None and prod(product.first.padded[:-1]) <= TILE_ROWS
+    sharded = is_dram_sharded(product.op.attributes)
+    return few_rows and not sharded and board == board_of_arch("blackhole")
 
 
 def _without_weights(subject: Subject) -> Answer:

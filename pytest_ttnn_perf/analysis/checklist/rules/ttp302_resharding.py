@@ -16,6 +16,7 @@ from pytest_ttnn_perf.analysis.checklist.residency import (
 from pytest_ttnn_perf.analysis.checklist.rule import Answer, Limit, rule
 from pytest_ttnn_perf.analysis.checklist.savings import critical_ops, step_ns
 from pytest_ttnn_perf.analysis.ops.conversions import between_text, is_conversion, neighbours
+from pytest_ttnn_perf.analysis.ops.roofline import is_dram_sharded, rooflines
 from pytest_ttnn_perf.records.finding import Evidence, Input, Severity
 from pytest_ttnn_perf.records.ops import Category, category_of, short_code
 from pytest_ttnn_perf.records.ttnn_report import Operation, Report, Reshard
@@ -24,7 +25,9 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from pytest_ttnn_perf.analysis.checklist.savings import Placed
-    from pytest_ttnn_perf.records.ops import OpTable, Signature
+    from pytest_ttnn_perf.records.ops import Op, OpTable, Signature, Tensor
+
+    _Ends = tuple[Op | None, Op | None]
 
 _MOVES: Final = re.compile(r"reshard|interleaved_?to_?sharded|sharded_?to_?interleaved", re.I)
 #: Ops that give what they take, in the same format: in another memory, if that differs.
@@ -52,11 +55,12 @@ def resharding(
     A move computes nothing. It sends a whole tensor from core to core, or to DRAM and back.
 
     ## What to do
-    Choose one sharding for a run of ops, and let each op give what the next one takes. Set
-    `shard_layout` of neighbouring convolutions alike.
+    Keep one sharding throughout a run of ops, and have each op write the memory config that the
+    next one reads. A norm on shards and a matmul with DRAM-sharded weights can only write their own
+    shards: have the next op read these. Set `shard_layout` of neighbouring convolutions alike.
 
     ## What it saves
-    The time of the moves and, inside replays, the gaps before them, if all can go. Where one op
+    At most the time of the moves and, inside replays, the gaps before them. Where one op
     needs another sharding to be fast, its move stays.
 
     ## When it is no problem
@@ -77,8 +81,11 @@ def resharding(
 
 def _by_time(step: OpTable, limit: Limit) -> Answer:
     ops = critical_ops(step)
-    places = {row: at for at, (row, _) in enumerate(ops)}
+    stale = any(line.stale for line in rooflines(step))
     moves = removable(step, _moves)
+    ends = {
+        row: (op, _ends(ops, at, stale=stale)) for at, (row, op) in enumerate(ops) if row in moves
+    }
     took, count = sum(each.saved_ns for each in moves.values()), counted(len(moves), "op")
     time = percent(took / (step_ns(step) or 1.0))
     return check_removals(
@@ -87,10 +94,10 @@ def _by_time(step: OpTable, limit: Limit) -> Answer:
         limit,
         noun="move",
         sentence=f"{time} of a step only moves tensors, in {count}",
-        name=lambda placed: _named(ops, places[placed.row]),
+        name=lambda placed: _named(*ends[placed.row]),
     ).with_fix(
         advice_for(
-            (_SLOW if each.slow else _advice(ops, places[row]), each.saved_ns)
+            (_SLOW if each.slow else _advice(*ends[row]), each.saved_ns)
             for row, each in moves.items()
         )
     )
@@ -99,18 +106,46 @@ def _by_time(step: OpTable, limit: Limit) -> Answer:
 _SLOW: Final = "pad inputs on the host, and send them as the first op takes them"
 
 
-def _advice(ops: Sequence[Placed], at: int) -> str:
-    """Return how a move can go: what its producer should give, or where a tensor should lie."""
-    own = ops[at].op.signature
-    producer, consumer = _ends(ops, at)
-    if consumer and not producer:
-        place = own.outputs[0].memory if own.outputs else "the memory"
+_MERGE: Final = "merge consecutive moves into one, or keep one sharding throughout"
+
+
+def _advice(move: Op, ends: _Ends) -> str:
+    """Return how a move can go: what its producer should write, or its consumer read.
+
+    It is "" where that is not known.
+    """
+    before, after = ends
+    if any(end is not None and is_conversion(end.signature.op) for end in ends):
+        return _MERGE
+    if after is None:
+        return ""
+    consumer = short_code(after.signature.op)
+    if before is None:
+        place = move.signature.outputs[0].memory
         return f"store what only {consumer} reads as {place} when it is loaded"
-    if producer and consumer and category_of(producer) is category_of(consumer) is Category.CONV:
+    producer = short_code(before.signature.op)
+    if category_of(producer) is category_of(consumer) is Category.CONV:
         return "set `shard_layout` of neighbouring convolutions alike"
-    if producer and consumer and not is_conversion(producer) and not is_conversion(consumer):
-        return f"let {producer} give what {consumer} takes (`memory_config`)"
-    return "let one move do the work of several in a row, or choose one sharding for all of them"
+    if _REDUCE_SCATTER.search(consumer):
+        return "look at the exchange that follows first (TTP703)"
+    if _writes_its_shards_only(before):
+        return f"have {consumer} read the shards that {producer} writes"
+    return f"have {producer} write the memory config that {consumer} reads"
+
+
+_REDUCE_SCATTER: Final = re.compile(r"reduce_?scatter", re.IGNORECASE)
+
+
+def _writes_its_shards_only(op: Op) -> bool:
+    """Tell whether an op has to write shards as it works on them.
+
+    Norms on shards do, and matmuls with DRAM-sharded weights, which write shards by width in L1.
+    """
+    signature = op.signature
+    on_shards = bool(signature.inputs) and "SHARDED" in signature.inputs[0].memory
+    return is_dram_sharded(op.attributes) or (
+        on_shards and category_of(signature.op) is Category.NORM
+    )
 
 
 def _moves(signature: Signature) -> bool:
@@ -122,19 +157,33 @@ def _moves(signature: Signature) -> bool:
     return before.memory != after.memory and before.dtype == after.dtype
 
 
-def _named(ops: Sequence[Placed], at: int) -> str:
+def _named(move: Op, ends: _Ends) -> str:
     """Name a move, and between which ops it stands."""
-    between = between_text({_ends(ops, at): 1})
-    return ", ".join(filter(None, [op_name(ops[at].op), between]))
+    codes = tuple(None if end is None else short_code(end.signature.op) for end in ends)
+    return ", ".join(filter(None, [op_name(move), between_text({codes: 1})]))
 
 
-def _ends(ops: Sequence[Placed], at: int) -> tuple[str | None, str | None]:
-    """Return which op made what a move takes, and which takes what it gives."""
-    before, after = neighbours(at, len(ops), lambda place: ops[place].op.signature)
+def _ends(ops: Sequence[Placed], at: int, *, stale: bool) -> _Ends:
+    """Return which op made what a move takes, and which takes what it gives.
+
+    In a capture with stale shapes these tell nothing: there it is the op right before, or behind,
+    if what it gives, or takes, lies in that memory.
+    """
+    if not stale:
+        places = neighbours(at, len(ops), lambda place: ops[place].op.signature)
+        before, after = (None if place is None else ops[place].op for place in places)
+        return before, after
+    own = ops[at].op.signature
+    before = ops[at - 1].op if at else None
+    after = ops[at + 1].op if at + 1 < len(ops) else None
     return (
-        None if before is None else short_code(ops[before].op.signature.op),
-        None if after is None else short_code(ops[after].op.signature.op),
+        before if before and _share_memory(before.signature.outputs, own.inputs) else None,
+        after if after and _share_memory(own.outputs, after.signature.inputs) else None,
     )
+
+
+def _share_memory(made: Sequence[Tensor], taken: Sequence[Tensor]) -> bool:
+    return bool({each.memory for each in made} & {each.memory for each in taken})
 
 
 def _by_count(report: Report, limit: Limit) -> Answer:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from math import prod
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from pytest_ttnn_perf._base.text import counted, percent
@@ -33,14 +34,22 @@ from pytest_ttnn_perf.analysis.checklist.savings import (
     step_ns,
 )
 from pytest_ttnn_perf.analysis.ops.conversions import is_conversion
-from pytest_ttnn_perf.analysis.ops.roofline import Bound, board_of, in_dram, rooflines, size_of
+from pytest_ttnn_perf.analysis.ops.roofline import (
+    Bound,
+    board_of,
+    in_dram,
+    operands_read,
+    rooflines,
+    size_of,
+)
 from pytest_ttnn_perf.records.finding import Evidence, Input, Severity, Subject
+from pytest_ttnn_perf.records.ops import Category, category_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from pytest_ttnn_perf.analysis.checklist.savings import Placed
-    from pytest_ttnn_perf.records.ops import OpTable, Tensor
+    from pytest_ttnn_perf.records.ops import Op, OpTable, Tensor
     from pytest_ttnn_perf.records.ttnn_report import Report
 
 _L1_BYTES: Final = 1.4e6
@@ -49,6 +58,9 @@ _L1_TIME: Final = 0.1
 _CACHE: Final = re.compile(r"cache", re.IGNORECASE)
 #: An op that uses less of the bandwidth than this waits for something else.
 _LIMITED_FROM: Final = 0.4
+#: An elementwise op of bfloat16 takes so long for each tile of a core, also from L1.
+_TILE_NS: Final = 650.0
+_TILE: Final = 32 * 32
 _BOUND_BY_COMPUTE: Final = frozenset({Bound.COMPUTE, Bound.BOTH})
 
 
@@ -78,9 +90,11 @@ def hot_data_in_dram(
     Free tensors that are used no more with `ttnn.deallocate`, so that others have room.
 
     ## What it saves
-    The bytes written and read, by the peak bandwidth of DRAM, less a tenth, which L1 takes. Nothing
-    of ops that use less than 40 % of that bandwidth, which something else holds up, of those that
-    are bound by computing, nor of conversions, which TTP203 and TTP302 remove.
+    At most the bytes written and read, by the peak bandwidth of DRAM, less a tenth, which L1 takes.
+    No elementwise op gets shorter than 0.65 µs for each tile of a core. A tensor that is only where
+    the result goes is not read. Nothing of ops that use less than 40 % of that bandwidth, which
+    something else holds up, of those that are bound by computing, nor of conversions, which TTP203
+    and TTP302 remove.
 
     ## When it is no problem
     Tensors that are larger than a tenth of all L1 stay in DRAM, and do not count. Those that are
@@ -112,12 +126,16 @@ def hot_data_in_dram(
         if waits and not is_conversion(step.signatures[step.columns.signature[row]].op):
             sizes = (size_of(each) for each in (*written, *read) if in_dram(each))
             moved[row] = sum(size for size in sizes if size <= most)
-    saved = {
-        row: min(size / board.dram_gb_s * (1 - _L1_TIME), lines[row].kernel_ns)
+    ops = dict(critical_ops(step))
+    gains = {
+        row: min(
+            size / board.dram_gb_s * (1 - _L1_TIME), lines[row].kernel_ns - _least_ns(ops[row])
+        )
         for row, size in moved.items()
         if size
     }
-    through = size_text(sum(moved.values()))
+    saved = {row: ns for row, ns in gains.items() if ns > 0}
+    through = size_text(sum(moved[row] for row in saved))
     part = percent(sum(saved.values()) / (step_ns(step) or 1.0))
     return check_savings(
         step,
@@ -125,9 +143,18 @@ def hot_data_in_dram(
         share,
         sentence=f"{through} of activations go through DRAM, in {counted(len(saved), 'op')}: "
         f"up to {part} of a step",
-        arithmetic=f"{through} ÷ {board.dram_gb_s:g} GB/s, less a tenth: "
+        arithmetic=f"at most {through} ÷ {board.dram_gb_s:g} GB/s, less a tenth, but not below "
+        "each op's minimum: "
         f"{microseconds(sum(saved.values()))}",
     )
+
+
+def _least_ns(op: Op) -> float:
+    """Return what an op takes at least, wherever its operands are."""
+    given = op.signature.outputs[:1]
+    if category_of(op.signature.op) is not Category.ELEMENTWISE or not given or not op.cores:
+        return 0.0
+    return -(-prod(given[0].padded) // _TILE // op.cores) * _TILE_NS
 
 
 def _in_report(report: Report, trips: Limit, limit: Limit, worth: Limit) -> Answer:
@@ -176,26 +203,22 @@ def _passed(ops: Sequence[Placed]) -> list[_Passed]:
     is taken for it. Caches, which ops write in place and which stay where they are, do not count.
     """
     # Most ops share their signature with others: each is looked at once.
-    kinds = {
-        signature: (tuple(map(_kind, signature.inputs)), tuple(map(_kind, signature.outputs)))
-        for signature in {op.signature for _, op in ops}
-    }
-    caches = {kind for one, (_, out) in kinds.items() if _CACHE.search(one.op) for kind in out}
+    given_by = {op.signature: tuple(map(_kind, op.signature.outputs)) for _, op in ops}
+    caches = {kind for one, out in given_by.items() if _CACHE.search(one.op) for kind in out}
     made: set[_Kind] = set()
-    reads = []
+    taken: list[tuple[Tensor, ...]] = []
+    reads: list[tuple[Tensor, ...]] = []
     for _, op in ops:
-        taken, given = kinds[op.signature]
-        pairs = zip(op.signature.inputs, taken, strict=True)
-        reads.append(tuple(each for each, kind in pairs if kind in made))
-        made.update(set(given) - caches)
+        taken.append(operands_read(op.signature, op.attributes))
+        reads.append(tuple(each for each in taken[-1] if _kind(each) in made))
+        made.update(set(given_by[op.signature]) - caches)
     passed: list[_Passed] = []
     wanted: set[_Kind] = set()
-    for (row, op), read in zip(reversed(ops), reversed(reads), strict=True):
-        taken, given = kinds[op.signature]
-        pairs = zip(op.signature.outputs, given, strict=True)
+    for (row, op), of_op, read in zip(reversed(ops), reversed(taken), reversed(reads), strict=True):
+        pairs = zip(op.signature.outputs, given_by[op.signature], strict=True)
         written = tuple(each for each, kind in pairs if kind in wanted and kind not in caches)
         passed.append(_Passed(row, written, read))
-        wanted.update(taken)
+        wanted.update(map(_kind, of_op))
     return passed[::-1]
 
 

@@ -48,8 +48,9 @@ def unused_cores(
     Each op of a step that runs on less than half of the cores that it could use. A matmul, an
     elementwise op or a norm can be cut into the tiles that it gives, attention and conversions
     into rows of tiles, ops that arrange heads along the sequence alone. Of an op whose output is
-    sharded in L1, the cores that hold a shard count, whatever CORE COUNT says. A RotaryEmbedding of
-    one row of tiles has one core in any case: it is named where its input is not sharded.
+    sharded in L1, the cores that hold a shard count, whatever CORE COUNT says. In decode steps a
+    RotaryEmbedding of one row of tiles has one core in any case: it is named where its input is not
+    sharded.
 
     ## Why it matters
     An op on one core takes up to a hundred times as long as it has to.
@@ -58,9 +59,11 @@ def unused_cores(
     Give these ops more cores, each in its own way. Matmuls: a larger
     `compute_with_storage_grid_size` with smaller `per_core_M` and `per_core_N`; with fewer rows of
     tiles than the grid has rows of cores, a 1D program config (`mcast_in0=True`), as a 2D one
-    leaves the other rows idle. Norms: shard the input by width, or by block. Elementwise ops on the
-    shards of their neighbours: fuse them, or give all of them more shards. RotaryEmbedding:
-    `rotary_embedding_llama` on inputs that are sharded by height.
+    leaves the other rows idle; with a batch in both inputs, `MatmulMultiCoreReuseProgramConfig`, as
+    others work on one of the batch after the other. Norms: shard the input by width, or by block.
+    Elementwise ops on the shards of their neighbours: fuse them, or give all of them more shards.
+    RotaryEmbedding: `rotary_embedding_hf`, or `rotary_embedding_llama` for heads of up to 256; in
+    decode steps on inputs that are sharded by height.
 
     ## What it saves
     Time × (1 − cores ÷ possible cores), but no op gets shorter than 2 µs, a norm than 7 µs and
@@ -71,12 +74,11 @@ def unused_cores(
 
     ## When it is no problem
     Small tensors have too few tiles for all cores, which the rule takes into account. Not counted
-    are ops that take very little time, norms of less than 32 tiles, collectives, which wait for
-    links, ops that only move data, which choose their cores themselves, matmuls with DRAM-sharded
-    weights, whose number of cores follows the banks of DRAM, and updates of caches and other ops of
-    decoding that work on one core per user. Matmuls of up to 32 rows are left to TTP311 unless more
-    cores are clearly faster. Searches along rows are for TTP308, conversions of less than 20 µs for
-    TTP203.
+    are ops that take very little time, collectives, which wait for links, ops that only move data,
+    which choose their cores themselves, matmuls with DRAM-sharded weights, whose number of cores
+    follows the banks of DRAM, and updates of caches and other ops of decoding that work on one core
+    per user. Matmuls of up to 32 rows are left to TTP311 unless more cores are clearly faster.
+    Searches along rows are for TTP308, conversions of less than 20 µs for TTP203.
 
     ## Where it looks
     CORE COUNT, AVAILABLE WORKER CORE COUNT, program configs and shard specs in ATTRIBUTES and the
@@ -102,7 +104,7 @@ def unused_cores(
         share,
         sentence=f"{microseconds(took)} of a step in {counted(len(few), 'op')} that {use} less "
         f"than {percent(used.value)} of the cores {they} could{_or_not_sharded(few.values())}",
-        arithmetic=f"time × cores ÷ possible cores, or what each takes at least: "
+        arithmetic="scaled to the usable cores, but not below each op's minimum: "
         f"{microseconds(took)} → {microseconds(took - sum(saved.values()))}",
         name=lambda placed: f"{op_name(placed.op)} {few[placed.row].cores_text}",
     ).with_fix(advice_for(((_advice(each, step), each.saved_ns) for each in few.values()), most=3))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from pytest_ttnn_perf._base.text import counted, percent
 from pytest_ttnn_perf.analysis.checklist.matmul_and_conv import (
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from pytest_ttnn_perf.analysis.checklist.products import Product
+    from pytest_ttnn_perf.analysis.ops.roofline import Board
     from pytest_ttnn_perf.records.ops import OpTable
     from pytest_ttnn_perf.records.ttnn_report import Report
 
@@ -51,8 +52,8 @@ def matmul_not_dram_sharded(
 
     ## What to do
     Store the weights `DRAM_WIDTH_SHARDED`, keep the input in L1, and use
-    `MatmulMultiCoreReuseMultiCastDRAMShardedProgramConfig`; with bfloat8_b and bfloat4_b, LoFi. One
-    core for each bank then computes: at HiFi2 or HiFi4 these cores may take longer than reading.
+    `MatmulMultiCoreReuseMultiCastDRAMShardedProgramConfig`; with bfloat8_b and bfloat4_b, HiFi2, or
+    LoFi where these cores compute longer than they read at HiFi2: one for each bank computes.
 
     ## What it saves
     The time of the matmul, less what it takes with DRAM-sharded weights: reading these at 90 % of
@@ -96,7 +97,7 @@ def matmul_not_dram_sharded(
         "bandwidth, without a DRAM-sharded program config",
         arithmetic=f"{microseconds(took)} − {microseconds(least)}: {percent(READ_AT)} of "
         f"{board.dram_gb_s:g} GB/s or {percent(COMPUTE_AT)} of {board.dram_banks} cores, and 5 µs",
-    ).with_fix(_advice(slow, on_few=_on_few(step, report, slow)))
+    ).with_fix(_advice(slow, board, on_few=_on_few(step, report, slow)))
 
 
 def _on_few(step: OpTable, report: Report | None, slow: Sequence[Product]) -> bool:
@@ -106,11 +107,15 @@ def _on_few(step: OpTable, report: Report | None, slow: Sequence[Product]) -> bo
     return sum(each.row in few for each in slow) * 2 > len(slow)
 
 
-def _advice(slow: Sequence[Product], *, on_few: bool) -> str:
-    """Return what is missing: the weights in place, a program config, an input in L1, LoFi."""
+def _advice(slow: Sequence[Product], board: Board, *, on_few: bool) -> str:
+    """Return what is missing: the weights in place, a program config, an input in L1, a fidelity.
+
+    Of fidelities it is the highest with which computing takes no longer than reading.
+    """
     weights = [each.weights for each in slow if each.weights is not None]
     placed = [each for each in weights if "SHARDED" in each.memory]
-    blocks = [each for each in slow if each.weights and each.weights.dtype.endswith("_B")]
+    faster = [(each.op.fidelity, _fast_enough(each, board)) for each in slow]
+    lower = {wanted for own, wanted in faster if wanted not in {None, own}}
     words = []
     if len(placed) < len(weights):
         words.append("store the weights `DRAM_WIDTH_SHARDED`")
@@ -118,10 +123,28 @@ def _advice(slow: Sequence[Product], *, on_few: bool) -> str:
         words.append("keep the input in L1")
     words.append("use `MatmulMultiCoreReuseMultiCastDRAMShardedProgramConfig`")
     text = ", ".join(words[:-1]) + (" and " if len(words) > 1 else "") + words[-1]
-    if any(each.op.fidelity != "LoFi" for each in blocks):
-        text += ", with LoFi instead of the fidelity they have"
+    if lower:
+        wanted = "LoFi" if "LoFi" in lower else "HiFi2"
+        text += f", with {wanted} instead of the fidelity they have"
     if placed and len(placed) == len(weights):
         text += ": the weights are sharded for it already"
     if on_few:
         text += "; more cores alone (TTP305) gain nearly as much"
     return f"{text[0].upper()}{text[1:]}."
+
+
+#: Tried where its own computes longer than reading takes, the more exact one first.
+_FIDELITIES: Final = ("HiFi2", "LoFi")
+
+
+def _fast_enough(matmul: Product, board: Board) -> str | None:
+    """Return the fidelity for weights of a block format; None where it stays as it is."""
+    weights, flops = matmul.weights, matmul.line.work.flops
+    if weights is None or not flops or not weights.dtype.endswith("_B"):
+        return None
+    reading_ns = size_of(weights) / board.dram_gb_s / READ_AT
+    for fidelity in dict.fromkeys((matmul.op.fidelity or "", *_FIDELITIES)):
+        tflops = board.tflops.get(fidelity, 0.0) * board.dram_banks
+        if tflops and flops / (tflops * 1000) / COMPUTE_AT <= reading_ns:
+            return fidelity
+    return "LoFi"

@@ -6,6 +6,7 @@ import re
 from typing import TYPE_CHECKING, Final
 
 from pytest_ttnn_perf._base.text import counted, percent
+from pytest_ttnn_perf.analysis.checklist.matmul_and_conv import whole
 from pytest_ttnn_perf.analysis.checklist.meshes import ops_on_mesh
 from pytest_ttnn_perf.analysis.checklist.removals import advice_for
 from pytest_ttnn_perf.analysis.checklist.rule import Answer, Limit, rule
@@ -55,9 +56,9 @@ def collective_share(step: OpTable, *, share: Limit = Limit(0.02, "of a step", W
     More devices do not make a collective faster.
 
     ## What to do
-    Exchange bfloat8_b, use all links with `num_links`, replace a reduce-scatter and the all-gather
-    behind it by one `all_reduce_async` in L1, fuse the collective with the matmul beside it, and
-    cut tensors along the dimension that needs fewer exchanges.
+    Exchange bfloat8_b, use all links with `num_links`, replace each reduce-scatter + all-gather
+    pair with one `all_reduce_async` in L1, fuse the collective with the matmul beside it, and cut
+    tensors along the dimension that needs fewer exchanges.
 
     ## What it saves
     Of each collective what the fastest device takes beyond 10 µs × (1 − 1.0625 ÷ bytes of an
@@ -70,7 +71,8 @@ def collective_share(step: OpTable, *, share: Limit = Limit(0.02, "of a step", W
     what comes from a search for places, such as tokens, keep their format.
 
     ## Where it looks
-    OP CODE, the data type of inputs and the kernel time of the op table, on all devices.
+    OP CODE, `num_links`, the data type of inputs and the kernel time of the op table, on all
+    devices.
     """
     if len(step.devices) < 2:
         return Answer.not_applicable("one device")
@@ -86,16 +88,25 @@ def collective_share(step: OpTable, *, share: Limit = Limit(0.02, "of a step", W
         step,
         saved,
         share,
-        sentence=f"{time} of a step goes into {exchanges}, without waiting for other devices",
+        sentence=f"{time} of a step goes into {exchanges}, excluding time spent waiting for other "
+        "devices",
         arithmetic=f"bfloat8_b beyond 10 µs each, all-reduce for small pairs: "
         f"{microseconds(took)} → {microseconds(took - sum(saved.values()))}",
-    ).with_fix(advice_for((_ONE_OP if row in joined else _WIDE, ns) for row, ns in saved.items()))
+    ).with_fix(
+        advice_for(
+            (_ONE_OP if each.row in joined else _narrow(each), saved[each.row])
+            for each in collectives
+            if each.row in saved
+        )
+    )
 
 
-_ONE_OP: Final = (
-    "replace a reduce-scatter and the all-gather behind it by one `all_reduce_async` in L1"
-)
-_WIDE: Final = "exchange bfloat8_b, over all links (`num_links`)"
+_ONE_OP: Final = "replace each reduce-scatter + all-gather pair with one `all_reduce_async` in L1"
+
+
+def _narrow(collective: OnMesh) -> str:
+    one_link = whole(collective.op.attributes, "num_links") == 1
+    return "exchange bfloat8_b" + (", over all links (`num_links`)" if one_link else "")
 
 
 def _saved(ops: Sequence[OnMesh]) -> tuple[dict[int, float], set[int]]:

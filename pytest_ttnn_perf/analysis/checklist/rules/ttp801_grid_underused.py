@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     from pytest_ttnn_perf.records.ttlang import TtlangLog
 
 _ARITHMETIC: Final = "time − the longest of time × cores ÷ possible, DRAM bytes ÷ peak and 2 µs"
-#: A core that moves less than that waits, or computes long on little: more cores may not help.
-_MOVES_GB_S: Final = 1.0
 _NO_CORES: Final = (
     "tt-lang did not know the chip: the PERF SUMMARY does not say how many cores it has"
 )
@@ -53,21 +51,28 @@ def grid_underused(
     `grid`, `duration` and `max_compute_cores` of tt-lang's PERF SUMMARY. tt-lang counts the cores
     that sent anything. Where it does not know the chip, `max_compute_cores` is 0, and only a single
     core can be told to be too few. The saving is that of as many cores as there are transfers out,
-    down to what DRAM takes to move the same bytes. None is said of programs whose cores move less
-    than 1 GB/s each: what they wait for does not get less with more of them.
+    down to what DRAM takes to move the same bytes. Programs whose cores move less than 1 GB/s each
+    are left out: what they wait for does not get less with more of them.
     """
     programs = kernels_of(kernels)
     if isinstance(programs, str):
         return Answer.not_measured(programs)
-    known = [kernel for kernel in programs if kernel.cores_there]
     whole = sum(kernel.program.duration.cycles for kernel in programs)
     if not whole:
         return Answer.not_measured("no program has a duration")
+    waiting = sum(kernel.waits for kernel in programs)
+    apart = f"; {counted(waiting, 'program')} below 1 GB/s per core not counted" if waiting else ""
+    programs = [kernel for kernel in programs if not kernel.waits]
+    if not programs:
+        return Answer.not_applicable(
+            "no program moves 1 GB/s on each of its cores: more would wait"
+        )
+    known = [kernel for kernel in programs if kernel.cores_there]
     known_part = _used_part(known)
     if known_part is not None and known_part < share.value:
         found = share.found(
             known_part,
-            f"programs run on {percent(known_part)} of the cores, weighted by their time",
+            f"programs run on {percent(known_part)} of the cores, weighted by their time{apart}",
             map(_evidence, sorted(known, key=_idle)),
         )
         return _with_saving(found, known)
@@ -77,7 +82,7 @@ def grid_underused(
         grid = f"{counted(len(single), 'program')} on a grid of 1x1"
         found = one_core.found(
             alone,
-            f"{percent(alone)} of the time goes into {grid}",
+            f"{percent(alone)} of the time goes into {grid}{apart}",
             map(_evidence, sorted(single, key=_idle)),
         )
         return _with_saving(found, single)
@@ -107,7 +112,7 @@ def _with_saving(found: Answer, kernels: Sequence[Kernel]) -> Answer:
 def _saved_ns(kernel: Kernel) -> float:
     """Return what more cores would save of the time, down to what DRAM takes to move the data."""
     cores, board = kernel.program.cores, board_of_arch(kernel.arch)
-    if not kernel.cores_there or kernel.dram_bytes < _MOVES_GB_S * kernel.time_ns * cores:
+    if not kernel.cores_there:
         return 0.0
     possible = min(kernel.cores_there, kernel.writes or kernel.cores_there)
     moving_ns = kernel.dram_bytes / board.dram_gb_s if board else 0.0

@@ -35,8 +35,8 @@ def low_dram_bandwidth(
     DRAM. It could be several times as fast with the same bytes.
 
     ## What to do
-    Keep more transfers on their way: larger blocks (TTP803), several copies before a wait (TTP805),
-    dataflow buffers of two blocks (TTP808), and more cores that read (TTP801). Read from all
+    Keep more transfers in flight: several copies before a wait (TTP805), dataflow buffers of two
+    blocks (TTP808), and more cores that read (TTP801). Move whole tiles (TTP803), and read from all
     channels of DRAM.
 
     ## When it is no problem
