@@ -283,8 +283,9 @@ def on_hardware_told(observation: Observation, artifact: Artifact) -> Observatio
     if any(observed.capture is not None for observed in metrics.values()):
         note = f"of this machine, while the capture is of {hardware.key}: recorded only"
         metrics = {
-            name: replace(observed, gated=False, note=observed.note or note)
-            if observed.warmup or name in _BY_THE_CLOCK
+            name: replace(observed, gated=False, note=note)
+            if observed.metric.source is not Source.SIM
+            and (observed.warmup or name in _BY_THE_CLOCK)
             else observed
             for name, observed in metrics.items()
         }

@@ -39,7 +39,8 @@ def printed(text: str, start: str) -> list[str]:
 
 def resolve(project: Project, command: str) -> None:
     """Run a command as it was printed, from the newest record, whose name the harness hides."""
-    newest = max((project.path / ".ttnn_perf" / "runs").glob("*.json"))
+    runs = (project.path / ".ttnn_perf" / "runs").glob("*.json")
+    newest = max(runs, key=lambda file: file.stat().st_mtime_ns)
     words = shlex.split(command.replace("RUN-ID", newest.stem))
     assert project.cli(*words[1:]).code == 0
 

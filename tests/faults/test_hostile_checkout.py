@@ -191,7 +191,7 @@ def test_the_driver_is_installed_in_the_users_repository(desk: Desk, marker: Pat
     assert desk.run("install-merge-driver").code == 0
 
     assert (desk.path / "baselines" / "config").read_text() == theirs
-    assert "ttnn-perf baseline merge" in (desk.path / ".git" / "config").read_text()
+    assert "baseline merge %O %A %B --path %P" in (desk.path / ".git" / "config").read_text()
     assert (desk.path / ".gitattributes").exists()
     assert not marker.exists()
 
