@@ -31,8 +31,8 @@ from pytest_ttnn_perf.records.messages import (
 from pytest_ttnn_perf.records.metric import KERNEL_TIME, Kind, Source
 from pytest_ttnn_perf.records.observation import Artifact, MetricObservation, Observation
 from pytest_ttnn_perf.report.under_way import device_pass_heading, device_pass_line
+from pytest_ttnn_perf.run.gate_run import DeviceResults
 from pytest_ttnn_perf.run.workers import (
-    DeviceResults,
     LostWorker,
     Pass,
     ResultListener,

@@ -46,7 +46,6 @@ from pytest_ttnn_perf.run.record import (
     write_run,
 )
 from pytest_ttnn_perf.run.update import Updates, acceptance_now
-from pytest_ttnn_perf.run.workers import DeviceResults
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping, Sequence
@@ -57,6 +56,42 @@ if TYPE_CHECKING:
     from pytest_ttnn_perf.records.settings import Settings
     from pytest_ttnn_perf.records.verdict import Shift
     from pytest_ttnn_perf.run.controls import MachineMoves
+
+
+@dataclass(frozen=True, slots=True)
+class DeviceResults:
+    """What the device pass measured, by test; nothing where there was no such pass.
+
+    ``unavailable`` says why nothing is known of any test. After ``stopped``, no worker may follow:
+    a device was left that none can use. ``made``: there was such a pass, over the same tests.
+    """
+
+    observations: Mapping[str, Observation] = field(default_factory=dict)
+    unavailable: str | None = None
+    stopped: str | None = None
+    made: bool = False
+
+    def add_to(self, observation: Observation, *, is_new: bool = False) -> Observation:
+        """Return what the wall pass observed of a test with what this pass did, or why not.
+
+        Of a test that ``is_new``, nothing may be missing in silence: what its first baseline lacks,
+        nobody misses later.
+        """
+        measured = self.observations.get(observation.test)
+        if measured is None and self.unavailable is None and not (self.made and is_new):
+            return observation
+        from pytest_ttnn_perf.run.device_pass import ran_a_model, unavailable, with_device
+
+        why = self.unavailable
+        if measured is None and why is None:
+            if not ran_a_model(observation):
+                return observation
+            why = (
+                "the test was skipped in it, or did not measure; --ttnn-perf-passes=wall records "
+                "a baseline without it"
+            )
+        measured = measured or unavailable(observation.test, f"device pass: {why}")
+        return with_device(observation, measured)
 
 
 @dataclass(slots=True)

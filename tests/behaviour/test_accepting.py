@@ -51,7 +51,7 @@ def test_one_command_accepts_all_regressions_and_nothing_else(slowed: Project) -
     (command,) = printed(ran.text, "accept all 2 regressions with")
     tests = "'test_model.py::test_model[a]' 'test_model.py::test_model[b]'"
     assert command == (
-        f'ttnn-perf baseline accept .ttnn_perf/runs/RUN-ID.json {tests} --reason "why"'
+        f'ttnn-perf baseline accept .ttnn_perf/runs/RUN-ID.json --reason "why" -- {tests}'
     )
     resolve(slowed, command)
     again = slowed.pytest("--ttnn-perf")

@@ -80,7 +80,7 @@ def test_a_regression_names_its_ops_once(model: Project) -> None:
     assert said.splitlines()[1:3] == [
         f"  {by_op}",
         "  accept it with: ttnn-perf baseline accept .ttnn_perf/runs/RUN-ID.json "
-        f"'{TEST}' --reason \"why\"",
+        f"--reason \"why\" -- '{TEST}'",
     ]
     assert record_of(model)["tests"][TEST]["by_op"] == by_op.removeprefix("by op: ")
 

@@ -83,7 +83,7 @@ def test_a_slower_capture_fails_its_test_by_name_and_by_op(models: Project) -> N
     ran = models.pytest("--ttnn-perf-replay=recorded", "--ttnn-perf-confirm", "2")
 
     assert (ran.code, counts_of(ran)) == (1, "1 failed")
-    accept = f"ttnn-perf baseline accept .ttnn_perf/runs/RUN-ID.json '{TEST}' --reason"
+    accept = f"ttnn-perf baseline accept .ttnn_perf/runs/RUN-ID.json --reason \"why\" -- '{TEST}'"
     assert f"accept it with: {accept}" in ran.text
     assert "by op: +20.0 % (+10.0 us) = Matmul 1x1x1000x512 +10.0 us (64 → 32 cores)" in ran.text
     # What was recorded does not change: there is nothing to measure again.
