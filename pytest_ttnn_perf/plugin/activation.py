@@ -139,7 +139,12 @@ def _follow(config: pytest.Config, settings: Settings, rank: Rank) -> None:
 
 def _lead(config: pytest.Config, settings: Settings, rank: Rank | None) -> None:
     """Judge the tests of this run, and run them here or in workers."""
-    from pytest_ttnn_perf.plugin.orchestrator import InlineJudge, Orchestrator, RunSummary
+    from pytest_ttnn_perf.plugin.orchestrator import (
+        FittedFailures,
+        InlineJudge,
+        Orchestrator,
+        RunSummary,
+    )
     from pytest_ttnn_perf.plugin.reports import TestCollection
     from pytest_ttnn_perf.run.gate_run import GateRun
     from pytest_ttnn_perf.run.preflight import (
@@ -178,6 +183,7 @@ def _lead(config: pytest.Config, settings: Settings, rank: Rank | None) -> None:
     collection = TestCollection(config)
     register(collection, "ttnn_perf_gathering")
     register(RunSummary(gate), "ttnn_perf_closing")
+    register(FittedFailures(gate), "ttnn_perf_failures")
     if isolated:
         # Of pytest-cov: there is nothing to cover here, and nothing is covered in the workers.
         config.known_args_namespace.no_cov = True

@@ -20,9 +20,10 @@ from pytest_ttnn_perf.device.chips import Touched
 from pytest_ttnn_perf.plugin.activation import distribution_of
 from pytest_ttnn_perf.plugin.hook_calls import report_run
 from pytest_ttnn_perf.plugin.relay import Relay, add_properties
-from pytest_ttnn_perf.plugin.reports import fail_report, live_logs
+from pytest_ttnn_perf.plugin.reports import fail_report, live_logs, show_as
 from pytest_ttnn_perf.plugin.settings import is_measured
 from pytest_ttnn_perf.records.messages import OBSERVATION
+from pytest_ttnn_perf.report.layout import Line, Style, fitted, printed
 from pytest_ttnn_perf.run.confirm import run_confirm_passes
 from pytest_ttnn_perf.run.preflight import check_chips, check_untouched, lease
 from pytest_ttnn_perf.run.record import RunResult
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
 
     from pytest_ttnn_perf.plugin.reports import TestCollection
     from pytest_ttnn_perf.records.settings import ProfilerKind
+    from pytest_ttnn_perf.report.layout import Block
     from pytest_ttnn_perf.run.gate_run import GateRun
 
 
@@ -229,22 +231,60 @@ class RunSummary:
             return
         terminalreporter.ensure_newline()
         terminalreporter.section("ttnn-perf")
+        style = _style(terminalreporter)
+        verbosity = config.option.verbose
         if not judged:
             text = "no test was gated: "
             text += self.gate.device.stopped or "those that ran are not marked, or were skipped"
             terminalreporter.write_line(text, yellow=True)
-        for line in result.summary():
-            terminalreporter.write_line(line.text, red=line.bad, green=line.good)
-        for error in result.errors:
-            terminalreporter.write_line(f"not written: {error}", red=True)
+        told = frozenset(report.nodeid for report in _shown_failures(terminalreporter))
+        lines: list[Block] = [*result.summary(told=told, verbosity=verbosity)]
+        lines += [Line(f"not written: {error}", bad=True) for error in result.errors]
+        lines += result.closing() if judged and verbosity >= 0 else ()
+        for text in printed(lines, style):
+            terminalreporter.write_line(text)
         if not judged:
             return
-        for text in result.closing():
-            terminalreporter.write_line(text)
         # Here every line stands by itself, whatever tests printed; -q, -s and -n change nothing.
         annotated = config.pluginmanager.has_plugin(_ANNOTATES_FAILURES)
         for text in result.annotations(failures=not annotated):
             terminalreporter.write_line(text)
+
+
+@dataclass(eq=False)
+class FittedFailures:
+    """Lets failures be shown in the width of a terminal; reports for programs keep their lines."""
+
+    gate: GateRun
+
+    @pytest.hookimpl(wrapper=True, tryfirst=True)
+    def pytest_terminal_summary(
+        self, terminalreporter: pytest.TerminalReporter
+    ) -> Generator[None, None, None]:
+        """Wrap what is about to be shown: every other plugin has read it."""
+        style = _style(terminalreporter)
+        for report in _shown_failures(terminalreporter) if style.wrap else ():
+            judged = self.gate.judged(report.nodeid)
+            text = self.gate.failure(judged) if judged else None
+            if text is not None and report.longreprtext == text:
+                show_as(
+                    report,
+                    [line for each in text.split("\n") for line in fitted(each, style.width)],
+                )
+        return (yield)
+
+
+def _style(reporter: pytest.TerminalReporter) -> Style:
+    """Return how wide pytest's own lines are, and whether they have colours."""
+    writer = reporter.config.get_terminal_writer()
+    return Style(writer.fullwidth, colour=writer.hasmarkup, wrap=bool(reporter.isatty))
+
+
+def _shown_failures(reporter: pytest.TerminalReporter) -> list[pytest.TestReport]:
+    """Return the failures of tests that pytest shows; none with ``--tb=no``."""
+    if reporter.config.option.tbstyle == "no":
+        return []
+    return [one for one in reporter.stats.get("failed", ()) if isinstance(one, pytest.TestReport)]
 
 
 def _fail_run(session: pytest.Session, name: str, text: str) -> None:

@@ -7,19 +7,18 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING, Final
 
 from pytest_ttnn_perf._base.dataclass import dataclass
-from pytest_ttnn_perf._base.text import counted, percent, shortened, size, unit_for, visible
+from pytest_ttnn_perf._base.text import counted, percent, size, unit_for
 from pytest_ttnn_perf.records.finding import RuleOutcome, Severity, State
 from pytest_ttnn_perf.records.observation import TELLS
 from pytest_ttnn_perf.records.region import Basis, Outside
 from pytest_ttnn_perf.records.verdict import DriftKind, Outcome
+from pytest_ttnn_perf.report.layout import NAME, Fit, Line, table_of
 from pytest_ttnn_perf.report.numbers import (
-    Line,
     Listing,
     format_change,
     format_fraction,
     format_ns,
     format_value,
-    table_lines,
 )
 from pytest_ttnn_perf.report.sentences import change_in_words
 
@@ -30,6 +29,7 @@ if TYPE_CHECKING:
     from pytest_ttnn_perf.records.observation import JudgedTest
     from pytest_ttnn_perf.records.region import StepTime
     from pytest_ttnn_perf.records.verdict import Drift, Drifting, Shift, Verdict
+    from pytest_ttnn_perf.report.layout import Table
 
 
 #: States in a table; a dash is what is not known, also as "done (2 -)": but for two rules.
@@ -39,23 +39,33 @@ _SHORT: Final = {
     State.NOT_MEASURED: "-",
     State.NOT_APPLICABLE: "n/a",
 }
-_LONGEST_ID: Final = 160
 PROGRESS_TITLES: Final = (
     *("test", "baseline", "1 formats", "2 layouts", "3 memory", "4 trace", "5 queues", "6 convs"),
     *("7 devices", "PCC"),
 )
 
 
-def progress_lines(progress: Sequence[tuple[str, Progress]]) -> Iterator[Line]:
-    """Lay out how far each model of a run has come, and which step to take first."""
-    if not progress:
+def progress_lines(
+    progress: Sequence[tuple[str, Progress]], *, verbose: bool = False
+) -> Iterator[Line | Table]:
+    """Lay out how far models of a run have come, and which step to take first.
+
+    Those with nothing left to do are listed only if it is to be ``verbose``.
+    """
+    listed = [
+        (test, steps)
+        for test, steps in progress
+        if verbose or any(step.state is State.OPEN for step in steps.all)
+    ]
+    if not listed:
         return
     yield Line("optimization progress")
-    rows = [
-        (shortened(visible(test), _LONGEST_ID), *progress_cells(steps)) for test, steps in progress
-    ]
-    yield from map(Line, table_lines(PROGRESS_TITLES, rows))
-    for test, steps in progress:
+    cells = [progress_cells(steps) for _, steps in listed]
+    # Where there is little room, what nobody has to do is left out first.
+    fits = (Fit(drop=int(_SHORT[State.OPEN] in column)) for column in zip(*cells, strict=True))
+    rows = [(test, *own) for (test, _), own in zip(listed, cells, strict=True)]
+    yield table_of(PROGRESS_TITLES, rows, fits=(NAME, *fits))
+    for test, steps in listed:
         yield from (Line(f"{test}: {line}") for line in first_step(steps))
     yield Line("")
 
@@ -410,15 +420,20 @@ _ORDER: Final = (Severity.ERROR, Severity.WARNING, Severity.INFO)
 _MOST_TESTS: Final = 3
 
 
-def findings_lines(tests: Sequence[JudgedTest]) -> Iterator[Line]:
-    """Lay out what was found, one finding that several tests share once, and what to do."""
+def findings_lines(
+    tests: Sequence[JudgedTest], *, told: frozenset[str] = frozenset()
+) -> Iterator[Line]:
+    """Lay out what was found, one finding that several tests share once, and what to do.
+
+    What fails the tests in ``told`` was said with their failure.
+    """
     lines = [
         Line(f"{judged.observation.test}: bottleneck: {judged.observation.bottleneck}")
         for judged in tests
         if judged.observation.bottleneck is not None
     ]
     advised: set[str] = set()
-    shared = _by_finding(tests)
+    shared = _by_finding(tests, told)
     for severity in _ORDER:
         for finding, names in shared.items():
             if finding.severity is severity:
@@ -441,12 +456,22 @@ def findings_count(tests: Sequence[JudgedTest]) -> str:
     return counts and f"checklist: {counts}"
 
 
-def _by_finding(tests: Sequence[JudgedTest]) -> dict[Finding, list[str]]:
+#: Rules that ask about the machine: what they find is said once, whichever test met it.
+_OF_MACHINE: Final = frozenset({"TTP004", "TTP006"})
+
+
+def _by_finding(tests: Sequence[JudgedTest], told: frozenset[str]) -> dict[Finding, list[str]]:
     """Return every finding, with the tests that have just the same."""
     found: dict[Finding, list[str]] = {}
+    machine: dict[tuple[str, str | None], Finding] = {}
     for judged in tests:
+        test = judged.observation.test
         for finding in _found(judged):
-            found.setdefault(finding, []).append(judged.observation.test)
+            same = finding
+            if finding.code in _OF_MACHINE:
+                same = machine.setdefault((finding.code, finding.waived), finding)
+            if not (finding.fails and test in told):
+                found.setdefault(same, []).append(test)
     return found
 
 

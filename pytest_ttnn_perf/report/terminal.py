@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import os
 import shlex
-import sys
 from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from pytest_ttnn_perf._base.dataclass import dataclass
-from pytest_ttnn_perf._base.text import counted, shortened, visible, visible_lines
+from pytest_ttnn_perf._base.text import counted, visible, visible_lines
+from pytest_ttnn_perf.gate.judge import representative
 from pytest_ttnn_perf.records.metric import Source
 from pytest_ttnn_perf.records.settings import Missing, Update
 from pytest_ttnn_perf.records.verdict import HEALTHY, QUIET, BaselineHealth, Outcome, Reason
@@ -24,13 +24,14 @@ from pytest_ttnn_perf.report.checklist import (
     shift_line,
     waiver_lines,
 )
+from pytest_ttnn_perf.report.layout import DROPPED, GREEN, METRIC, RED, YELLOW, Line
 from pytest_ttnn_perf.report.numbers import (
     Column,
     Columns,
-    Line,
     format_change,
     format_fraction,
     format_value,
+    id_column,
 )
 from pytest_ttnn_perf.report.sentences import Rerun, remedy, sentence
 
@@ -39,9 +40,11 @@ if TYPE_CHECKING:
 
     from pytest_ttnn_perf.records.baseline import Orphaned
     from pytest_ttnn_perf.records.finding import Finding, NeedlessWaiver, Progress
+    from pytest_ttnn_perf.records.metric import Metric
     from pytest_ttnn_perf.records.observation import JudgedTest
     from pytest_ttnn_perf.records.settings import Settings
     from pytest_ttnn_perf.records.verdict import Drifting, Shift, Verdict
+    from pytest_ttnn_perf.report.layout import Table
 
 
 def heading_line(
@@ -133,13 +136,13 @@ def renaming_texts(found: Orphaned) -> Iterator[str]:
         )
 
 
-#: A longer one is cut in the middle, in the table only: it would push all else out of sight.
-_LONGEST_ID: Final = 160
-
-
 @dataclass(frozen=True, slots=True)
 class SummaryOptions:
-    """What a summary needs beside the tests: what failed, how to run it again, what is silent."""
+    """What a summary needs beside the tests: what failed, how to run it again, what is silent.
+
+    ``told`` are the tests whose failure the reader has seen already. ``verbosity`` is pytest's:
+    above 0, all metrics are listed; below, failures alone.
+    """
 
     failed: frozenset[str] = frozenset()
     rerun: Rerun = Rerun()
@@ -151,36 +154,44 @@ class SummaryOptions:
     needless: tuple[NeedlessWaiver, ...] = ()
     orphaned: Orphaned | None = None
     health: BaselineHealth = HEALTHY
+    told: frozenset[str] = frozenset()
+    verbosity: int = 0
 
 
 def summary_lines(
     tests: Sequence[JudgedTest], *, summary_options: SummaryOptions
-) -> Iterator[Line]:
+) -> Iterator[Line | Table]:
     """Lay out a judged run: a table, a sentence and a remedy for what needs one, a count."""
     # Ids and names are of others: none of them moves the cursor or changes a colour.
-    return (
-        line._replace(text=visible(line.text))
-        for line in _summary(tests, summary_options=summary_options)
-    )
+    for block in _summary(tests, summary_options=summary_options):
+        yield block._replace(text=visible(block.text)) if isinstance(block, Line) else block
 
 
-def _summary(tests: Sequence[JudgedTest], *, summary_options: SummaryOptions) -> Iterator[Line]:
-    failed = summary_options.failed
-    rows = [(judged, verdict) for judged in tests for verdict in judged.verdicts]
+def _summary(
+    tests: Sequence[JudgedTest], *, summary_options: SummaryOptions
+) -> Iterator[Line | Table]:
+    failed, verbosity = summary_options.failed, summary_options.verbosity
+    quiet = verbosity < 0
+    listed = [one for one in tests if one.observation.test in failed] if quiet else tests
+    rows = [row for judged in listed for row in _rows(judged, verbose=verbosity > 0)]
     if rows:
-        yield from map(Line, _COLUMNS.table(rows))
+        yield from _COLUMNS.table(rows)
         yield Line("")
-    sentences = [
-        line for judged in tests for line in _sentences(judged, summary_options=summary_options)
+    sentences: list[Line | Table] = [
+        line for judged in listed for line in _sentences(judged, summary_options=summary_options)
     ]
-    found = list(findings_lines(tests))
+    if not quiet:
+        sentences += _notes(tests)
+        sentences += [line for judged in tests for line in _targets(judged)]
+        found = list(findings_lines(tests, told=summary_options.told))
+        sentences += [Line("")] if sentences and found else []
+        sentences += found
+        sentences += progress_lines(summary_options.progress, verbose=verbosity > 0)
     yield from sentences
-    yield from [Line("")] if sentences and found else []
-    yield from found
-    yield from progress_lines(summary_options.progress)
-    yield from waiver_lines(summary_options.needless)
-    yield from map(Line, map(drift_line, summary_options.drifts))
-    yield from orphan_lines(summary_options.orphaned)
+    if not quiet:
+        yield from waiver_lines(summary_options.needless)
+        yield from map(Line, map(drift_line, summary_options.drifts))
+        yield from orphan_lines(summary_options.orphaned)
     yield from health_lines(summary_options.health)
     yield from _shift(summary_options)
     yield Line(count_line(tests, failed=len(failed)), bad=bool(failed), good=not failed)
@@ -228,15 +239,19 @@ def count_line(tests: Sequence[JudgedTest], *, failed: int) -> str:
     )
     outcome_counts = ", ".join(f"{outcomes[o]} {o.value}" for o in Outcome if outcomes[o])
     gated = sum(1 for judged in tests if judged.verdicts)
-    recorded = 0
-    for judged in tests:
-        names = {v.metric.name for v in judged.verdicts if v.reason is not Reason.EXPLAINS}
-        recorded += len(set(judged.observation.metrics) - names)
+    explaining = sum(
+        verdict.reason is Reason.EXPLAINS for judged in tests for verdict in judged.verdicts
+    )
+    recorded = sum(len(_recorded_only(judged)) for judged in tests)
     parts = [f"{counted(gated, 'test')} gated"]
     parts += [f"{failed} failed"] if failed else []
     written = sum(1 for judged in tests if judged.written)
     parts += [f"{written} written"] if written else []
     parts += [f"metrics: {outcome_counts}"] if outcome_counts else []
+    if explaining:
+        parts.append(
+            f"{counted(explaining, 'part')} {'explains' if explaining == 1 else 'explain'} a change"
+        )
     simulated = any(j.observation.hardware and j.observation.hardware.simulated for j in tests)
     which = ", times of simulated devices among them" if simulated else ""
     parts += [f"{recorded} recorded only{which}"] if recorded else []
@@ -244,34 +259,119 @@ def count_line(tests: Sequence[JudgedTest], *, failed: int) -> str:
     return "; ".join(parts)
 
 
-def _name(text: str) -> str:
-    return shortened(visible(text), _LONGEST_ID)
+def _recorded_only(judged: JudgedTest) -> list[str]:
+    gated = {verdict.metric.name for verdict in judged.verdicts}
+    return [name for name in judged.observation.metrics if name not in gated]
 
 
-def _label(verdict: Verdict, judged: JudgedTest) -> str:
+class _Row(NamedTuple):
+    """A metric in the table; ``more`` of its test are not listed. ``verdict``: None if recorded."""
+
+    judged: JudgedTest
+    metric: Metric
+    verdict: Verdict | None
+    more: int = 0
+
+    @property
+    def observed(self) -> float | None:
+        if self.verdict is not None:
+            return self.verdict.observed
+        samples = self.judged.observation.metrics[self.metric.name].samples
+        return representative(self.metric, samples) if samples else None
+
+    @property
+    def centre(self) -> float | None:
+        return self.verdict.centre if self.verdict else None
+
+
+#: The first of a test stands for the others.
+_ALIKE: Final = frozenset(
+    {Outcome.WITHIN, Outcome.SHIFTED, Outcome.NO_BASELINE, Outcome.NOT_COMPARABLE}
+)
+
+
+def _rows(judged: JudgedTest, *, verbose: bool) -> Iterator[_Row]:
+    """Yield what the table lists of a test: what is not as before, or else its first metric."""
+    if verbose:
+        yield from (_Row(judged, verdict.metric, verdict) for verdict in judged.verdicts)
+        metrics = judged.observation.metrics
+        for name in _recorded_only(judged):
+            yield _Row(judged, metrics[name].metric, None)
+        return
+    listed: list[Verdict] = []
+    for verdict in judged.verdicts:
+        alike = verdict.outcome in _ALIKE and verdict.outcome in {one.outcome for one in listed}
+        if verdict.outcome is not Outcome.WITHIN and not alike:
+            listed.append(verdict)
+    listed = listed or list(judged.verdicts[:1])
+    more = len(judged.verdicts) - len(listed)
+    for verdict in listed:
+        yield _Row(judged, verdict.metric, verdict, more if verdict is listed[-1] else 0)
+
+
+def _metric(row: _Row) -> str:
+    return f"{row.metric.name}, {row.more} more" if row.more else row.metric.name
+
+
+def _label(row: _Row) -> str:
+    verdict, judged = row.verdict, row.judged
+    if verdict is None:
+        return "recorded only"
     label, name = verdict.outcome.value, verdict.metric.name
     if name in judged.written and verdict.outcome is not Outcome.WITHIN:
-        new = verdict.outcome is Outcome.NO_BASELINE
         observed = judged.observation.metrics.get(name)
         again = len(observed.confirmations) if observed else 0
         sessions = f" ({1 + again} sessions)" if again else ""
-        return f"{label}, {'recorded' if new else 'accepted'}{sessions}"
+        return f"{label}, {_what_was_written(verdict)}{sessions}"
     if verdict.reason is Reason.EXPLAINS:
         return f"explains {verdict.detail}"
     provisional = verdict.provisional and verdict.outcome is not Outcome.SHIFTED
     return f"{label} (provisional)" if provisional else label
 
 
-_COLUMNS: Final[Columns[tuple[JudgedTest, Verdict]]] = Columns(
-    Column("", lambda row: row[0].observation.test, "test",
-           lambda row: _name(row[0].observation.test), once=True),
-    Column("", lambda row: _name(row[1].metric.name), "metric"),
-    Column("", lambda row: format_value(row[1].metric, row[1].centre), "baseline", right=True),
-    Column("", lambda row: format_value(row[1].metric, row[1].observed, beside=row[1].centre),
-           "now", right=True),
-    Column("", lambda row: format_change(row[1].change_as_read), "change", right=True),
-    Column("", lambda row: format_fraction(row[1].limit_as_read), "limit", right=True),
-    Column("", lambda row: _label(row[1], row[0]), "verdict"),
+def _short_label(row: _Row) -> str:
+    verdict = row.verdict
+    if verdict is None:
+        return "recorded"
+    if verdict.metric.name in row.judged.written and verdict.outcome is not Outcome.WITHIN:
+        return _what_was_written(verdict)
+    return "explains it" if verdict.reason is Reason.EXPLAINS else verdict.outcome.value
+
+
+def _what_was_written(verdict: Verdict) -> str:
+    return "recorded" if verdict.outcome is Outcome.NO_BASELINE else "accepted"
+
+
+_COLOURS: Final = {
+    Outcome.REGRESSED: RED,
+    Outcome.TOO_NOISY: RED,
+    Outcome.NO_DATA: RED,
+    Outcome.IMPROVED: GREEN,
+    Outcome.NO_BASELINE: YELLOW,
+    Outcome.NOT_COMPARABLE: YELLOW,
+    Outcome.SHIFTED: YELLOW,
+}
+
+
+def _colour(row: _Row) -> str | None:
+    if row.verdict is None:
+        return None
+    written = row.metric.name in row.judged.written and row.verdict.outcome in _COLOURS
+    return GREEN if written else _COLOURS.get(row.verdict.outcome)
+
+
+_COLUMNS: Final[Columns[_Row]] = Columns(
+    id_column(lambda row: row.judged.observation.test, name=""),
+    Column("", _metric, "metric", fit=METRIC),
+    Column("", lambda row: format_value(row.metric, row.centre), "baseline", right=True,
+           fit=DROPPED[2]),
+    Column("", lambda row: format_value(row.metric, row.observed, beside=row.centre), "now",
+           right=True, fit=DROPPED[3]),
+    Column("", lambda row: format_change(row.verdict and row.verdict.change_as_read), "change",
+           right=True),
+    Column("", lambda row: format_fraction(row.verdict and row.verdict.limit_as_read), "limit",
+           right=True, fit=DROPPED[1]),
+    Column("", _label, "verdict", short=_short_label, colour=_colour),
 )  # fmt: skip
 
 
@@ -337,11 +437,15 @@ def _worth_saying(verdict: Verdict, judged: JudgedTest, *, summary_options: Summ
 
 def _sentences(judged: JudgedTest, *, summary_options: SummaryOptions) -> Iterator[Line]:
     test = judged.observation.test
-    failed = test in summary_options.failed
+    failed, told = test in summary_options.failed, test in summary_options.told
     verdicts = [
-        v for v in judged.verdicts if _worth_saying(v, judged, summary_options=summary_options)
+        verdict
+        for verdict in judged.verdicts
+        if _worth_saying(verdict, judged, summary_options=summary_options)
+        # A failure was told of all that fails.
+        and (not told or verdict.outcome is Outcome.IMPROVED)
     ]
-    for problem in judged.observation.problems:
+    for problem in () if told else judged.observation.problems:
         yield Line(f"{test}: {problem}", bad=True)
     shifted = summary_options.shift is not None
     by_op = _ByOp(judged.by_op)
@@ -356,18 +460,22 @@ def _sentences(judged: JudgedTest, *, summary_options: SummaryOptions) -> Iterat
         yield from map(Line, by_op.beside(group))
         if group.remedy:
             yield Line(f"  {group.remedy}")
-    yield from _notes(judged)
-    yield from _targets(judged)
-    if failed:
+    if failed and not told:
         yield from map(Line, _full_profile(judged, summary_options.rerun))
 
 
-def _notes(judged: JudgedTest) -> Iterator[Line]:
-    """Say what is particular about a number that passed."""
-    noted = {v.metric.name for v in judged.verdicts if v.detail is not None}
-    for name, observed in judged.observation.metrics.items():
-        if observed.note and name not in noted:
-            yield Line(f"note {judged.observation.test}: {name}: {observed.note}")
+def _notes(tests: Sequence[JudgedTest]) -> Iterator[Line]:
+    """Say what is particular about numbers that passed; what several tests share, once."""
+    found: dict[str, list[str]] = {}
+    for judged in tests:
+        noted = {v.metric.name for v in judged.verdicts if v.detail is not None}
+        for name, observed in judged.observation.metrics.items():
+            if observed.note and name not in noted:
+                note = f"{name}: {observed.note}"
+                found.setdefault(note, []).append(judged.observation.test)
+    for note, names in found.items():
+        where = names[0] if len(names) == 1 else counted(len(names), "test")
+        yield Line(f"note {where}: {note}")
 
 
 def _targets(judged: JudgedTest) -> Iterator[Line]:
@@ -381,24 +489,3 @@ def _targets(judged: JudgedTest) -> Iterator[Line]:
         yield Line(
             f"target {judged.observation.test}: {verdict.metric.name} {now}, target {goal}: {state}"
         )
-
-
-@dataclass(slots=True)
-class Ticker:
-    """Shows progress on stderr: one line that is rewritten, or a line per milestone in a log."""
-
-    width: int = 0
-
-    def show(self, line: str, milestone: bool) -> None:  # noqa: FBT001 (called by position)
-        """Show how far it is."""
-        if sys.stderr.isatty():
-            sys.stderr.write(f"\r{line:<{self.width}}")
-            self.width = len(line)
-        elif milestone:
-            sys.stderr.write(f"{line}\n")
-        sys.stderr.flush()
-
-    def close(self) -> None:
-        """Leave the line that was rewritten."""
-        if self.width:
-            sys.stderr.write("\n")

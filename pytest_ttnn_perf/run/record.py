@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from pytest_ttnn_perf.records.observation import JudgedTest, Run
     from pytest_ttnn_perf.records.settings import Settings
     from pytest_ttnn_perf.report.ci import CiReport
-    from pytest_ttnn_perf.report.numbers import Line
+    from pytest_ttnn_perf.report.layout import Line, Table
     from pytest_ttnn_perf.report.sentences import Rerun
     from pytest_ttnn_perf.report.terminal import SummaryOptions
 
@@ -279,8 +279,13 @@ class RunResult:
         )
         return replace(self, ci_report=report)
 
-    def summary(self) -> Iterator[Line]:
-        """Return the lines of the terminal's summary; without tests, what fails such a run."""
+    def summary(
+        self, *, told: frozenset[str] = frozenset(), verbosity: int = 0
+    ) -> Iterator[Line | Table]:
+        """Return the terminal's summary; without tests, what fails such a run.
+
+        ``told`` are the tests whose failure was shown, ``verbosity`` is pytest's.
+        """
         context, run = self.context, self.run
         if not run.tests:
             return health_lines(self.health)
@@ -288,7 +293,13 @@ class RunResult:
         if found is not None:  # what the commands about them must be given
             record = os.path.relpath(self.records[0], context.cwd) if self.records else None
             found = replace(found, record=record, options=context.rerun.baselines_option)
-        options = replace(self.summary_options(), update=context.settings.update, orphaned=found)
+        options = replace(
+            self.summary_options(),
+            update=context.settings.update,
+            orphaned=found,
+            told=told,
+            verbosity=verbosity,
+        )
         return summary_lines(list(run.tests.values()), summary_options=options)
 
     def closing(self) -> Iterator[str]:
