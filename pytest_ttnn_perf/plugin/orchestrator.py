@@ -195,9 +195,11 @@ class RunSummary:
 
     gate: GateRun
 
-    def pytest_report_header(self) -> str:
+    def pytest_report_header(self, config: pytest.Config) -> list[str]:
         """Say what is on, and for which key."""
-        return "ttnn-perf: " + self.gate.context.heading()
+        heading = f"ttnn-perf: {self.gate.context.heading()}"
+        reporter = config.pluginmanager.get_plugin("terminalreporter")
+        return list(printed([heading], _style(reporter) if reporter else Style()))
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_sessionfinish(self, session: pytest.Session) -> None:

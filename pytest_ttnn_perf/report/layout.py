@@ -262,15 +262,17 @@ def _first(text: str, width: int) -> str:
     return text
 
 
-#: How much further the lines that go on are indented.
-_HANGING: Final = 4
+#: How much further the lines that go on are indented: more than what belongs to a line.
+_HANGING: Final = 6
 
 
 def wrapped(text: str, width: int, *, hanging: int | None = None) -> Iterator[str]:
     """Yield a text in lines of at most ``width`` columns, those after the first indented.
 
-    >>> list(wrapped("  by op: Matmul 1x1x32x4096 +61 us", 24))
-    ['  by op: Matmul', '      1x1x32x4096 +61 us']
+    Long test ids in it are cut.
+
+    >>> list(wrapped("  by op: Matmul 1x1x32x4096 +61 us", 26))
+    ['  by op: Matmul', '        1x1x32x4096 +61 us']
     """
     if columns_of(text) <= width:
         yield text
@@ -278,8 +280,10 @@ def wrapped(text: str, width: int, *, hanging: int | None = None) -> Iterator[st
     start = len(text) - len(text.lstrip(" "))
     indent = " " * min(start + _HANGING if hanging is None else hanging, width // 2)
     line = " " * min(start, width // 2)
-    for word in text[start:].split(" "):
-        for number, piece in enumerate(_pieces(word, width - len(indent))):
+    words = text[start:].split(" ")
+    for word in words:
+        shown = cut_middle(word, width // 2) if "::" in word and len(words) > 1 else word
+        for number, piece in enumerate(_pieces(shown, width - len(indent))):
             longer = f"{line} {piece}" if line.strip() else line + piece
             if line.strip() and (number or columns_of(longer) > width):
                 yield line.rstrip()

@@ -167,7 +167,7 @@ class Columns(Generic[T]):
         narrow = narrower is None
         shown = self._shown
         return Table(
-            [column.heading for column in shown],
+            [visible(column.heading) for column in shown],
             list(self._rows_of(records, narrow=narrow)),
             frozenset(index for index, column in enumerate(shown) if column.right),
             [column.fit for column in shown],

@@ -181,7 +181,7 @@ def _summary(
         line for judged in listed for line in _sentences(judged, summary_options=summary_options)
     ]
     if not quiet:
-        sentences += _notes(tests)
+        sentences += _notes(tests, verbose=verbosity > 0)
         sentences += [line for judged in tests for line in _targets(judged)]
         found = list(findings_lines(tests, told=summary_options.told))
         sentences += [Line("")] if sentences and found else []
@@ -464,18 +464,36 @@ def _sentences(judged: JudgedTest, *, summary_options: SummaryOptions) -> Iterat
         yield from map(Line, _full_profile(judged, summary_options.rerun))
 
 
-def _notes(tests: Sequence[JudgedTest]) -> Iterator[Line]:
-    """Say what is particular about numbers that passed; what several tests share, once."""
+def _notes(tests: Sequence[JudgedTest], *, verbose: bool) -> Iterator[Line]:
+    """Say what is particular about numbers that passed; what several tests share, once.
+
+    Of what was only recorded that is said if it is to be ``verbose``, of what could not be measured
+    in one line.
+    """
     found: dict[str, list[str]] = {}
+    lacking: dict[str, list[str]] = {}
     for judged in tests:
         noted = {v.metric.name for v in judged.verdicts if v.detail is not None}
+        recorded = _recorded_only(judged)
         for name, observed in judged.observation.metrics.items():
-            if observed.note and name not in noted:
+            if not observed.note or name in noted:
+                continue
+            if not observed.samples and not verbose:
+                lacking.setdefault(observed.note, []).append(judged.observation.test)
+            elif verbose or name not in recorded:
                 note = f"{name}: {observed.note}"
                 found.setdefault(note, []).append(judged.observation.test)
     for note, names in found.items():
-        where = names[0] if len(names) == 1 else counted(len(names), "test")
-        yield Line(f"note {where}: {note}")
+        yield Line(f"note {_where(names)}: {note}")
+    if lacking:
+        names = [name for own in lacking.values() for name in own]
+        why = next(iter(lacking)) if len(lacking) == 1 else "-v says why"
+        yield Line(f"not measured {_where(names)}: {why}")
+
+
+def _where(tests: Sequence[str]) -> str:
+    names = dict.fromkeys(tests)
+    return next(iter(names)) if len(names) == 1 else counted(len(names), "test")
 
 
 def _targets(judged: JudgedTest) -> Iterator[Line]:

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from pytest_ttnn_perf.analysis.captures.detect import op_table_of
-from pytest_ttnn_perf.report.op_listing import Style, op_listing
+from pytest_ttnn_perf.report.layout import Style
+from pytest_ttnn_perf.report.op_listing import op_listing
 from tests.harness.captures import capture, op, signpost
 from tests.harness.corpus import corpus
 from tests.harness.golden import assert_golden
