@@ -35,7 +35,7 @@ from pytest_ttnn_perf.records.ops import category_of, short_code
 from pytest_ttnn_perf.records.region import Basis
 from pytest_ttnn_perf.records.ttlang import TtlangLog
 from pytest_ttnn_perf.report.checklist import outside_lines, step_line
-from pytest_ttnn_perf.report.layout import DROPPED, METRIC, NAME, stdout_style, table_of
+from pytest_ttnn_perf.report.layout import DROPPED, METRIC, NAME, Style, stdout_style, table_of
 from pytest_ttnn_perf.report.numbers import (
     Column,
     Columns,
@@ -377,7 +377,8 @@ def show_ops(
     """
     table = op_table_of(file, start=start, end=end)
     name = None if region is None else region_named(table, region, file.name).name
-    return op_listing(table, name=file.name, style=stdout_style(), region=name).text(shape)
+    listing = op_listing(table, name=file.name, style=stdout_style(), region=name)
+    return listing.text(shape, Style())  # it is as wide as it may be, and coloured
 
 
 def show_file(

@@ -108,8 +108,9 @@ class Orchestrator:
         relay.close()
 
     def _pass_over(self, session: pytest.Session, relay: Relay) -> None:
-        settings, print_line = self.gate.settings, relay.emitter.print_line
-        factory = WorkerFactory(settings, self.profiler, self._workers(session.config), print_line)
+        settings, emitter = self.gate.settings, relay.emitter
+        workers = self._workers(session.config)
+        factory = WorkerFactory(settings, self.profiler, workers, emitter.progress)
         if factory.has_device_pass:
             self._profile(factory)
         workers = factory.first()
@@ -122,7 +123,7 @@ class Orchestrator:
             if not (relay.stop or relay.ended_by or first.stopped):
                 shifted = self.gate.assess_machine()
                 if shifted is not None:
-                    print_line(shifted)
+                    emitter.print_line(shifted)
                 found = self.gate.device.observations
                 profiled = factory.profiled(more_room=False) if found else None
                 run_confirm_passes(
@@ -130,10 +131,11 @@ class Orchestrator:
                     relay.held,
                     workers=workers,
                     profiling=profiled,
-                    print_line=print_line,
+                    progress=emitter.progress,
                     first_pass_s=first_pass_s,
                 )
         finally:
+            emitter.clear()
             # Also after Ctrl-C: the record tells what was measured and what was not.
             for test in relay.held:
                 if self.gate.in_question(test):

@@ -260,7 +260,7 @@ def checklist_listing(report: Checklist, *, hide_quiet: bool = True) -> Listing:
     lines += outside_lines(report.outside)
     lines += [""] if lines else []
     lines += _hidden_lines([one for one in found if one not in shown_ones])
-    lines += [*_quiet(findings), ""]
+    lines += [*_quiet(findings, hide=hide_quiet), ""]
     lines += [f"bottleneck: {report.bottleneck}"] if report.bottleneck else []
     lines += progress_block(report.progress) if report.progress else ()
     documents = [finding_document(finding) for finding in findings]
@@ -382,10 +382,19 @@ def count_line(findings: Iterable[Finding]) -> str:
     return f"{counted(sum(outcomes.values()), 'rule')}: {counts}"
 
 
-def _quiet(findings: Iterable[Finding]) -> Iterator[str]:
-    """Say in one line each why rules could not be asked, or need not be, of any region."""
+def _quiet(findings: Iterable[Finding], *, hide: bool) -> Iterator[str]:
+    """Say in one line each why rules could not be asked, or need not be, of any region.
+
+    Or, to ``hide`` that, how many could not.
+    """
     listed = sorted(findings, key=lambda finding: TELLS.index(finding.outcome))
     most = {finding.code: finding for finding in listed}
+    if hide:
+        outcomes = Counter(finding.outcome for finding in most.values())
+        if outcomes[RuleOutcome.NOT_MEASURED]:
+            rules = counted(outcomes[RuleOutcome.NOT_MEASURED], "rule")
+            yield f"{rules} could not be asked of this; --all says what they need"
+        return
     for outcome in (RuleOutcome.NOT_MEASURED, RuleOutcome.NOT_APPLICABLE):
         reasons: dict[str, list[str]] = {}
         for code in sorted(most):

@@ -164,9 +164,8 @@ def table_of(
     fits: Sequence[Fit] = (),
 ) -> Table:
     """Return a table of texts that others may have written: none of them moves the cursor."""
-    return Table(
-        headings, [Row([visible(cell).strip() for cell in row]) for row in rows], right, fits
-    )
+    shown = [Row([visible(cell).strip() for cell in row]) for row in rows]
+    return Table([visible(heading) for heading in headings], shown, right, fits)
 
 
 #: A column is this much wider than its heading, where there is room.

@@ -106,6 +106,4 @@ def test_a_command_can_be_copied_from_a_narrow_terminal(test: str, width: int) -
     lines = list(fitted(f"  accept it with: {shlex.join(command)}", width))
     text = "\n".join(lines).replace("\\\n", "").partition(" with:")[2]
     assert shlex.split(text) == command
-    long = [line for line in lines if columns_of(line) > width]
-    assert all(columns_of(shlex.quote(test)) + 10 > width for _ in long)
-    assert len(long) <= 1
+    assert all(shlex.quote(test) in line for line in lines if columns_of(line) > width)
