@@ -16,7 +16,7 @@ from pytest_ttnn_perf.records.baseline import baseline_path, key_folder, ops_pat
 from pytest_ttnn_perf.records.metric import Better
 from pytest_ttnn_perf.records.observation import lies_in
 from pytest_ttnn_perf.records.verdict import Outcome, Verdict
-from pytest_ttnn_perf.report.layout import ABOVE, METRIC, Fit
+from pytest_ttnn_perf.report.layout import METRIC, Fit
 from pytest_ttnn_perf.report.numbers import (
     Column,
     Columns,
@@ -227,7 +227,7 @@ def _change_text(edit: MetricEdit) -> str:
 
 
 _COLUMNS: Final[Columns[tuple[TestEdit, MetricEdit]]] = Columns(
-    Column("key", lambda row: row[0].key, "key", once=True, fit=ABOVE,
+    Column("key", lambda row: row[0].key, "key", once=True,
            title=lambda row: row[0].key),
     id_column(lambda row: row[0].test,
               cell=lambda row: " → ".join(filter(None, (row[0].test, row[0].renamed_to)))),

@@ -13,7 +13,7 @@ from pytest_ttnn_perf.cli.baseline_edits import select_tests
 from pytest_ttnn_perf.gate.ratios import RUNS_FOR_SPREAD, centre_of
 from pytest_ttnn_perf.processes.git import contents, history, top_level
 from pytest_ttnn_perf.records.baseline import Accepted, MetricBaseline, decode_file
-from pytest_ttnn_perf.report.layout import ABOVE, BELOW, DROPPED, METRIC, Fit
+from pytest_ttnn_perf.report.layout import BELOW, DROPPED, METRIC, Fit
 from pytest_ttnn_perf.report.numbers import (
     Column,
     Columns,
@@ -59,7 +59,7 @@ class _Stored:
 
 
 _STORED_COLUMNS: Final[Columns[_Stored]] = Columns(
-    Column("key", lambda s: s.key, "key", fit=ABOVE, title=lambda s: s.key),
+    Column("key", lambda s: s.key, "key", once=True, title=lambda s: s.key),
     id_column(lambda s: s.test),
     Column("metric", lambda s: s.metric, "metric", fit=METRIC),
     Column("centre", lambda s: s.centre, "baseline",
@@ -71,11 +71,11 @@ _STORED_COLUMNS: Final[Columns[_Stored]] = Columns(
     Column("since", lambda s: s.baseline.since),
     Column("current", lambda s: len(s.baseline.current)),
     Column("accepted", lambda s: s.accepted.at, "accepted", lambda s: s.accepted.at or "-",
-           fit=DROPPED[3], short=lambda s: (s.accepted.at or "-")[:10]),
+           once=True, fit=DROPPED[3], short=lambda s: (s.accepted.at or "-")[:10]),
     Column("commit", lambda s: s.accepted.commit, "commit", lambda s: s.accepted.commit or "-",
-           fit=DROPPED[1]),
+           once=True, fit=DROPPED[1]),
     Column("reason", lambda s: s.accepted.reason, "reason", lambda s: s.accepted.reason or "-",
-           fit=BELOW),
+           once=True, fit=BELOW),
 )  # fmt: skip
 
 
@@ -197,7 +197,7 @@ def _known(text: str | None) -> str:
 
 
 _ACCEPTANCE_COLUMNS: Final[Columns[_Acceptance]] = Columns(
-    Column("key", lambda a: a.key, "key", fit=ABOVE, title=lambda a: a.key),
+    Column("key", lambda a: a.key, "key", once=True, title=lambda a: a.key),
     id_column(lambda a: a.test),
     Column("accepted", lambda a: a.baseline.accepted.at, "accepted",
            short=lambda a: (a.baseline.accepted.at or "-")[:10]),

@@ -35,7 +35,7 @@ from pytest_ttnn_perf.records.ops import category_of, short_code
 from pytest_ttnn_perf.records.region import Basis
 from pytest_ttnn_perf.records.ttlang import TtlangLog
 from pytest_ttnn_perf.report.checklist import outside_lines, step_line
-from pytest_ttnn_perf.report.layout import DROPPED, METRIC, NAME, Style, stdout_style, table_of
+from pytest_ttnn_perf.report.layout import DROPPED, METRIC, NAME, Fit, Style, stdout_style, table_of
 from pytest_ttnn_perf.report.numbers import (
     Column,
     Columns,
@@ -56,7 +56,7 @@ if TYPE_CHECKING:
     from pytest_ttnn_perf.records.observation import JudgedTest, MetricObservation, Run
     from pytest_ttnn_perf.records.ops import OpTable
     from pytest_ttnn_perf.records.region import StepTime
-    from pytest_ttnn_perf.report.layout import Block
+    from pytest_ttnn_perf.report.layout import Block, Table
 
 
 @dataclass(frozen=True, slots=True)
@@ -335,7 +335,14 @@ def _table(rows: list[dict[str, Any]]) -> list[Block]:
     shown = [[_cell(row.get(column)) for column in headings] for row in rows[:_MOST_ROWS]]
     more = len(rows) - _MOST_ROWS
     table = table_of(headings, shown)
+    if len(rows) == 1:  # what is too wide for a line is long enough for a column
+        table = replace(table, narrower=lambda: _transposed(headings, shown[0]))
     return [table, f"... and {more} more; --format json has them"] if more > 0 else [table]
+
+
+def _transposed(headings: Sequence[str], cells: Sequence[str]) -> Table:
+    pairs = zip(headings, cells, strict=True)
+    return table_of(("field", "value"), list(pairs), fits=(NAME, Fit(least=_WIDEST)))
 
 
 def _cell(value: object, *, widest: int = _WIDEST) -> str:

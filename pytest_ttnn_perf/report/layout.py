@@ -73,8 +73,6 @@ class Fit(NamedTuple):
 NAME: Final = Fit(least=24, middle=True)
 METRIC: Final = Fit(least=14, middle=True)
 BELOW: Final = Fit(below=True)
-#: A column whose title stands above its rows instead.
-ABOVE: Final = Fit(drop=0)
 DROPPED: Final = tuple(Fit(drop=order) for order in range(6))
 
 
@@ -226,7 +224,9 @@ def columns_of(text: str) -> int:
 
 
 def _cut(text: str, width: int, *, middle: bool) -> str:
-    return cut_middle(text, width) if middle else cut_end(text, width)
+    if middle:
+        return cut_id(text, width) if "::" in text else cut_middle(text, width)
+    return cut_end(text, width)
 
 
 def cut_end(text: str, width: int) -> str:
@@ -250,6 +250,17 @@ def cut_middle(text: str, width: int) -> str:
     return _first(text, width - 1 - end) + _CUT + _first(text[::-1], end)[::-1]
 
 
+def cut_id(test: str, width: int) -> str:
+    """Return a test id in ``width`` columns: its folders tell least.
+
+    >>> cut_id("models/llama/test_decode.py::test_layer[8]", 34)
+    '…/test_decode.py::test_layer[8]'
+    """
+    file, colons, name = test.partition("::")
+    short = f"{_CUT}/{file.rpartition('/')[2]}{colons}{name}" if "/" in file else test
+    return test if columns_of(test) <= width else cut_middle(short, width)
+
+
 def _first(text: str, width: int) -> str:
     if text.isascii():
         return text[: max(width, 0)]
@@ -261,6 +272,9 @@ def _first(text: str, width: int) -> str:
     return text
 
 
+#: The space between a number and its unit, at which no line ends.
+_UNIT: Final = re.compile(r"(?<=\d) (?=%|(?:[nuµm]?s|[KMG]?i?B)\b)")
+_JOINED: Final = "\xa0"
 #: How much further the lines that go on are indented: more than what belongs to a line.
 _HANGING: Final = 6
 
@@ -279,9 +293,9 @@ def wrapped(text: str, width: int, *, hanging: int | None = None) -> Iterator[st
     start = len(text) - len(text.lstrip(" "))
     indent = " " * min(start + _HANGING if hanging is None else hanging, width // 2)
     line = " " * min(start, width // 2)
-    words = text[start:].split(" ")
+    words = [word.replace(_JOINED, " ") for word in _UNIT.sub(_JOINED, text[start:]).split(" ")]
     for word in words:
-        shown = cut_middle(word, width // 2) if "::" in word and len(words) > 1 else word
+        shown = cut_id(word, width // 2) if "::" in word and len(words) > 1 else word
         for number, piece in enumerate(_pieces(shown, width - len(indent))):
             longer = f"{line} {piece}" if line.strip() else line + piece
             if line.strip() and (number or columns_of(longer) > width):

@@ -165,16 +165,17 @@ class Columns(Generic[T]):
 
     def _table(self, records: list[T], narrower: Callable[[], Table] | None) -> Table:
         narrow = narrower is None
-        shown = self._shown
+        # What stands above rows is not repeated in them.
+        shown = [one for one in self._shown if not (narrow and one.title and not one.short)]
         return Table(
             [visible(column.heading) for column in shown],
-            list(self._rows_of(records, narrow=narrow)),
+            list(self._rows_of(records, shown, narrow=narrow)),
             frozenset(index for index, column in enumerate(shown) if column.right),
             [column.fit for column in shown],
             narrower,
         )
 
-    def _rows_of(self, records: list[T], *, narrow: bool) -> Iterator[Row]:
+    def _rows_of(self, records: list[T], shown: list[Column[T]], *, narrow: bool) -> Iterator[Row]:
         known: list[object] | None = None
         title = ""
         for record in records:
@@ -187,8 +188,8 @@ class Columns(Generic[T]):
                     yield Row((), title=title)
             yield Row(
                 ["" if column.once and repeated else column.text(record, narrow=narrow)
-                 for column in self._shown],
-                [column.colour and column.colour(record) for column in self._shown],
+                 for column in shown],
+                [column.colour and column.colour(record) for column in shown],
             )  # fmt: skip
 
     def rows(self, records: Iterable[T]) -> tuple[tuple[object, ...], ...]:
