@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import sys
 from dataclasses import field
@@ -25,10 +26,16 @@ class LiveLine:
     def show(self, text: str) -> None:
         """Show how far it is, in as much as a line holds."""
         # One column less: some terminals go to the next line once the last one is written.
-        width = shutil.get_terminal_size().columns - 1
-        self.stream.write(_CLEAR + cut_end(visible(text), width))
+        self.stream.write(_CLEAR + cut_end(visible(text), self._width() - 1))
         self.stream.flush()
         self._is_shown = True
+
+    def _width(self) -> int:
+        try:
+            columns = os.get_terminal_size(self.stream.fileno()).columns
+        except (OSError, ValueError):
+            columns = 0
+        return columns or shutil.get_terminal_size().columns
 
     def clear(self) -> None:
         """Make room for what is printed next."""
