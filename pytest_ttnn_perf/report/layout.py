@@ -108,15 +108,9 @@ class Table:
             return self.narrower().lines(style)
         widths, fits = self._natural(padding=0), self._fits()
         below = [index for index in every if fits[index].below]
-        left = [index for index in every if not fits[index].below and not self._is_empty(index)]
-        kept = _kept(left, widths, fits, style.width)
+        kept = _kept([index for index in every if index not in below], widths, fits, style.width)
         widths = _narrowed(kept, widths, fits, style.width)
         return list(self._laid_out(kept, widths, style, below=below))
-
-    def _is_empty(self, index: int) -> bool:
-        """Return whether a column that may be left out tells nothing."""
-        cells = (row.cells[index] for row in self.rows if row.cells)
-        return self._fits()[index].drop is not None and all(cell in _NOTHING for cell in cells)
 
     def _fits(self) -> Sequence[Fit]:
         return self.fits or [Fit()] * len(self.headings)
@@ -151,7 +145,7 @@ class Table:
                 continue
             yield line(row.cells, row.colours)
             for index in below:
-                if row.cells[index] not in _NOTHING:
+                if row.cells[index] not in NOTHING:
                     text = f"{_INDENT}{row.cells[index]}"
                     yield from wrapped(text, style.width, hanging=len(_INDENT))
 
@@ -177,7 +171,8 @@ _PADDING: Final = 2
 _BETWEEN: Final = "  "
 _INDENT: Final = "    "
 _CUT: Final = "…"
-_NOTHING: Final = frozenset({"", "-"})
+#: What is in a cell that tells nothing.
+NOTHING: Final = frozenset({"", "-"})
 #: A column that may not be cut is cut to this before it is left out, where nothing else helps.
 _LEAST: Final = 6
 

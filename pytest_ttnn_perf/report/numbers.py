@@ -17,7 +17,7 @@ from pytest_ttnn_perf._base.text import (
     visible,
 )
 from pytest_ttnn_perf.records.metric import Better, Kind, Metric
-from pytest_ttnn_perf.report.layout import NAME, Fit, Row, Table, printed, stdout_style
+from pytest_ttnn_perf.report.layout import NAME, NOTHING, Fit, Row, Table, printed, stdout_style
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -165,8 +165,7 @@ class Columns(Generic[T]):
 
     def _table(self, records: list[T], narrower: Callable[[], Table] | None) -> Table:
         narrow = narrower is None
-        # What stands above rows is not repeated in them.
-        shown = [one for one in self._shown if not (narrow and one.title and not one.short)]
+        shown = [one for one in self._shown if not (narrow and self._is_needless(one, records))]
         return Table(
             [visible(column.heading) for column in shown],
             list(self._rows_of(records, shown, narrow=narrow)),
@@ -174,6 +173,14 @@ class Columns(Generic[T]):
             [column.fit for column in shown],
             narrower,
         )
+
+    @staticmethod
+    def _is_needless(column: Column[T], records: list[T]) -> bool:
+        """Return whether a column stands above its rows, or may be left out and tells nothing."""
+        if column.title and not column.short:
+            return True
+        droppable = column.fit.drop is not None
+        return droppable and all(column.text(record) in NOTHING for record in records)
 
     def _rows_of(self, records: list[T], shown: list[Column[T]], *, narrow: bool) -> Iterator[Row]:
         known: list[object] | None = None
