@@ -23,6 +23,7 @@ from pytest_ttnn_perf.report.numbers import (
     format_fraction,
     format_value,
     id_column,
+    outcome_colour,
 )
 from pytest_ttnn_perf.report.sentences import change_in_words
 
@@ -236,7 +237,8 @@ def _columns(ref: str) -> Columns[Compared]:
                fit=DROPPED[1]),
         Column("high", lambda c: c.paired.high),
         Column("limit", lambda c: c.verdict.limit),
-        Column("outcome", lambda c: c.word, "verdict"),
+        Column("outcome", lambda c: c.word, "verdict",
+               colour=lambda c: outcome_colour(c.outcome)),
         Column("rounds", lambda c: c.rounds),
         Column("sentence", lambda c: ab_sentence(c, ref)),
         Column("by_op", lambda c: c.by_op),

@@ -12,7 +12,7 @@ from pytest_ttnn_perf.records.finding import RuleOutcome, Severity, State
 from pytest_ttnn_perf.records.observation import TELLS
 from pytest_ttnn_perf.records.region import Basis, Outside
 from pytest_ttnn_perf.records.verdict import DriftKind, Outcome
-from pytest_ttnn_perf.report.layout import NAME, Fit, Line, table_of
+from pytest_ttnn_perf.report.layout import Line
 from pytest_ttnn_perf.report.numbers import (
     Listing,
     format_change,
@@ -29,7 +29,6 @@ if TYPE_CHECKING:
     from pytest_ttnn_perf.records.observation import JudgedTest
     from pytest_ttnn_perf.records.region import StepTime
     from pytest_ttnn_perf.records.verdict import Drift, Drifting, Shift, Verdict
-    from pytest_ttnn_perf.report.layout import Table
 
 
 #: States in a table; a dash is what is not known, also as "done (2 -)": but for two rules.
@@ -43,31 +42,6 @@ PROGRESS_TITLES: Final = (
     *("test", "baseline", "1 formats", "2 layouts", "3 memory", "4 trace", "5 queues", "6 convs"),
     *("7 devices", "PCC"),
 )
-
-
-def progress_lines(
-    progress: Sequence[tuple[str, Progress]], *, verbose: bool = False
-) -> Iterator[Line | Table]:
-    """Lay out how far models of a run have come, and which step to take first.
-
-    Those with nothing left to do are listed only if it is to be ``verbose``.
-    """
-    listed = [
-        (test, steps)
-        for test, steps in progress
-        if verbose or any(step.state is State.OPEN for step in steps.all)
-    ]
-    if not listed:
-        return
-    yield Line("optimization progress")
-    cells = [progress_cells(steps) for _, steps in listed]
-    # Where there is little room, what nobody has to do is left out first.
-    fits = (Fit(drop=int(_SHORT[State.OPEN] in column)) for column in zip(*cells, strict=True))
-    rows = [(test, *own) for (test, _), own in zip(listed, cells, strict=True)]
-    yield table_of(PROGRESS_TITLES, rows, fits=(NAME, *fits))
-    for test, steps in listed:
-        yield from (Line(f"{test}: {line}") for line in first_step(steps))
-    yield Line("")
 
 
 def progress_cells(progress: Progress) -> tuple[str, ...]:

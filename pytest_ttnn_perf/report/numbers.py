@@ -17,7 +17,19 @@ from pytest_ttnn_perf._base.text import (
     visible,
 )
 from pytest_ttnn_perf.records.metric import Better, Kind, Metric
-from pytest_ttnn_perf.report.layout import NAME, NOTHING, Fit, Row, Table, printed, stdout_style
+from pytest_ttnn_perf.records.verdict import Outcome
+from pytest_ttnn_perf.report.layout import (
+    GREEN,
+    NAME,
+    NOTHING,
+    RED,
+    YELLOW,
+    Fit,
+    Row,
+    Table,
+    printed,
+    stdout_style,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -131,6 +143,18 @@ class Column(Generic[T]):
         if narrow and self.short:
             return visible(self.short(record))
         return visible(self.cell(record) if self.cell else str(self.value(record))).strip()
+
+
+_COLOURS: Final = {
+    **dict.fromkeys((Outcome.REGRESSED, Outcome.TOO_NOISY, Outcome.NO_DATA), RED),
+    **dict.fromkeys((Outcome.NO_BASELINE, Outcome.NOT_COMPARABLE, Outcome.SHIFTED), YELLOW),
+    Outcome.IMPROVED: GREEN,
+}
+
+
+def outcome_colour(outcome: Outcome) -> str | None:
+    """Return the colour of a verdict; None for what is as before."""
+    return _COLOURS.get(outcome)
 
 
 def id_column(

@@ -11,20 +11,23 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from pytest_ttnn_perf._base.dataclass import dataclass
 from pytest_ttnn_perf._base.text import counted, visible, visible_lines
 from pytest_ttnn_perf.gate.judge import representative
+from pytest_ttnn_perf.records.finding import State
 from pytest_ttnn_perf.records.metric import Source
-from pytest_ttnn_perf.records.settings import Missing, Update
+from pytest_ttnn_perf.records.settings import Update
 from pytest_ttnn_perf.records.verdict import HEALTHY, QUIET, BaselineHealth, Outcome, Reason
 from pytest_ttnn_perf.report.checklist import (
+    PROGRESS_TITLES,
     drift_line,
     finding_lines,
     findings_count,
     findings_lines,
-    progress_lines,
+    first_step,
+    progress_cells,
     shift_advice,
     shift_line,
     waiver_lines,
 )
-from pytest_ttnn_perf.report.layout import DROPPED, GREEN, METRIC, RED, YELLOW, Line
+from pytest_ttnn_perf.report.layout import DROPPED, GREEN, METRIC, NAME, Fit, Line, table_of
 from pytest_ttnn_perf.report.numbers import (
     Column,
     Columns,
@@ -32,51 +35,19 @@ from pytest_ttnn_perf.report.numbers import (
     format_fraction,
     format_value,
     id_column,
+    outcome_colour,
 )
 from pytest_ttnn_perf.report.sentences import Rerun, remedy, sentence
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterator, Sequence
 
     from pytest_ttnn_perf.records.baseline import Orphaned
     from pytest_ttnn_perf.records.finding import Finding, NeedlessWaiver, Progress
     from pytest_ttnn_perf.records.metric import Metric
     from pytest_ttnn_perf.records.observation import JudgedTest
-    from pytest_ttnn_perf.records.settings import Settings
     from pytest_ttnn_perf.records.verdict import Drifting, Shift, Verdict
     from pytest_ttnn_perf.report.layout import Table
-
-
-def heading_line(
-    settings: Settings, host: str | None, *, cwd: Path, inline: bool, profiler: str
-) -> str:
-    """Say what a run does, and for which key: that of the ``host``, if there are no devices."""
-    key = f"key {host}" if host else "keys of the devices that tests open"
-    if settings.replay is not None:
-        key = "keys of the artifacts"
-    parts = [f"gate on, {key}", f"baselines {shown_path(settings.baselines, cwd)}"]
-    if settings.update:
-        parts.append(f"update {settings.update.value}")
-    if settings.missing is not Missing.FAIL:
-        parts.append(f"missing {settings.missing.value}")
-    if inline:
-        parts.append("in this process, nothing is measured again")
-    if settings.replay is None:
-        return ", ".join([*parts, profiler])
-    replayed = f"replaying {shown_path(settings.replay, cwd)}, times of this machine are left out"
-    return ", ".join([*parts, replayed])
-
-
-def closing_lines(
-    *, missing: Path | None, written: Iterable[Path], records: Iterable[Path], cwd: Path
-) -> Iterator[str]:
-    """Say where the results went; ``missing`` is a folder of baselines that is not there."""
-    if missing is not None:
-        yield f"no baselines folder at {shown_path(missing, cwd)}"
-    for path in written:
-        yield f"wrote {shown_path(path, cwd)}"
-    for path in records:
-        yield f"run record: {shown_path(path, cwd)}"
 
 
 def shown_path(path: Path, cwd: Path) -> str:
@@ -197,6 +168,33 @@ def _summary(
     yield Line(count_line(tests, failed=len(failed)), bad=bool(failed), good=not failed)
 
 
+def progress_lines(
+    progress: Sequence[tuple[str, Progress]], *, verbose: bool = False
+) -> Iterator[Line | Table]:
+    """Lay out how far models of a run have come, and which step to take first.
+
+    Those with nothing left to do are listed only if it is to be ``verbose``.
+    """
+    listed = [
+        (test, steps)
+        for test, steps in progress
+        if verbose or any(step.state is State.OPEN for step in steps.all)
+    ]
+    if not listed:
+        return
+    yield Line("optimization progress")
+    rows = [(test, *progress_cells(steps)) for test, steps in listed]
+    # Where there is little room, what nobody has to do is left out first.
+    fits = (
+        Fit(drop=int(any(steps.all[place].state is State.OPEN for _, steps in listed)))
+        for place in range(len(PROGRESS_TITLES) - 1)
+    )
+    yield table_of(PROGRESS_TITLES, rows, fits=(NAME, *fits))
+    for test, steps in listed:
+        yield from (Line(f"{test}: {line}") for line in first_step(steps))
+    yield Line("")
+
+
 def _shift(summary_options: SummaryOptions) -> Iterator[Line]:
     if summary_options.shift is None:
         return
@@ -279,10 +277,6 @@ class _Row(NamedTuple):
         samples = self.judged.observation.metrics[self.metric.name].samples
         return representative(self.metric, samples) if samples else None
 
-    @property
-    def centre(self) -> float | None:
-        return self.verdict.centre if self.verdict else None
-
 
 #: The first of a test stands for the others.
 _ALIKE: Final = frozenset(
@@ -307,10 +301,6 @@ def _rows(judged: JudgedTest, *, verbose: bool) -> Iterator[_Row]:
     more = len(judged.verdicts) - len(listed)
     for verdict in listed:
         yield _Row(judged, verdict.metric, verdict, more if verdict is listed[-1] else 0)
-
-
-def _metric(row: _Row) -> str:
-    return f"{row.metric.name}, {row.more} more" if row.more else row.metric.name
 
 
 def _label(row: _Row) -> str:
@@ -342,31 +332,20 @@ def _what_was_written(verdict: Verdict) -> str:
     return "recorded" if verdict.outcome is Outcome.NO_BASELINE else "accepted"
 
 
-_COLOURS: Final = {
-    Outcome.REGRESSED: RED,
-    Outcome.TOO_NOISY: RED,
-    Outcome.NO_DATA: RED,
-    Outcome.IMPROVED: GREEN,
-    Outcome.NO_BASELINE: YELLOW,
-    Outcome.NOT_COMPARABLE: YELLOW,
-    Outcome.SHIFTED: YELLOW,
-}
-
-
 def _colour(row: _Row) -> str | None:
-    if row.verdict is None:
-        return None
-    written = row.metric.name in row.judged.written and row.verdict.outcome in _COLOURS
-    return GREEN if written else _COLOURS.get(row.verdict.outcome)
+    colour = outcome_colour(row.verdict.outcome) if row.verdict else None
+    return GREEN if colour and row.metric.name in row.judged.written else colour
 
 
 _COLUMNS: Final[Columns[_Row]] = Columns(
     id_column(lambda row: row.judged.observation.test, name=""),
-    Column("", _metric, "metric", fit=METRIC),
-    Column("", lambda row: format_value(row.metric, row.centre), "baseline", right=True,
-           fit=DROPPED[2]),
-    Column("", lambda row: format_value(row.metric, row.observed, beside=row.centre), "now",
-           right=True, fit=DROPPED[3]),
+    Column("", lambda row: f"{row.metric.name}, {row.more} more" if row.more else row.metric.name,
+           "metric", fit=METRIC),
+    Column("", lambda row: format_value(row.metric, row.verdict and row.verdict.centre),
+           "baseline", right=True, fit=DROPPED[2]),
+    Column("", lambda row: format_value(row.metric, row.observed,
+                                        beside=row.verdict and row.verdict.centre),
+           "now", right=True, fit=DROPPED[3]),
     Column("", lambda row: format_change(row.verdict and row.verdict.change_as_read), "change",
            right=True),
     Column("", lambda row: format_fraction(row.verdict and row.verdict.limit_as_read), "limit",
@@ -483,8 +462,7 @@ def _notes(tests: Sequence[JudgedTest], *, verbose: bool) -> Iterator[Line]:
             elif verbose or name not in recorded:
                 note = f"{name}: {observed.note}"
                 found.setdefault(note, []).append(judged.observation.test)
-    for note, names in found.items():
-        yield Line(f"note {_where(names)}: {note}")
+    yield from (Line(f"note {_where(names)}: {note}") for note, names in found.items())
     if lacking:
         names = [name for own in lacking.values() for name in own]
         why = next(iter(lacking)) if len(lacking) == 1 else "-v says why"

@@ -18,17 +18,11 @@ from pytest_ttnn_perf.device.host import host_environment, host_hardware
 from pytest_ttnn_perf.records.hardware import CiJob
 from pytest_ttnn_perf.records.json import encode
 from pytest_ttnn_perf.records.observation import encode_heading
-from pytest_ttnn_perf.records.settings import Checklist
+from pytest_ttnn_perf.records.settings import Checklist, Missing
 from pytest_ttnn_perf.records.verdict import HEALTHY, BaselineHealth
 from pytest_ttnn_perf.report.checklist import shift_advice, shift_size
 from pytest_ttnn_perf.report.sentences import sentence
-from pytest_ttnn_perf.report.terminal import (
-    closing_lines,
-    heading_line,
-    health_lines,
-    shown_path,
-    summary_lines,
-)
+from pytest_ttnn_perf.report.terminal import health_lines, shown_path, summary_lines
 from pytest_ttnn_perf.run.health import find_orphans
 from pytest_ttnn_perf.run.judge import environment_differences, summary_options_of
 
@@ -228,14 +222,26 @@ class RunContext:
     hardware: Hardware = field(default_factory=host_hardware)
 
     def heading(self) -> str:
-        """Return one line on what this run does."""
-        return heading_line(
-            self.settings,
-            None if self.has_devices else self.hardware.key,
-            cwd=self.cwd,
-            inline=not self.isolated,
-            profiler=self.profiler,
+        """Say what this run does, and for which key: that of the host, if there are no devices."""
+        settings, cwd = self.settings, self.cwd
+        key = (
+            "keys of the devices that tests open"
+            if self.has_devices
+            else f"key {self.hardware.key}"
         )
+        if settings.replay is not None:
+            key = "keys of the artifacts"
+        parts = [f"gate on, {key}", f"baselines {shown_path(settings.baselines, cwd)}"]
+        if settings.update:
+            parts.append(f"update {settings.update.value}")
+        if settings.missing is not Missing.FAIL:
+            parts.append(f"missing {settings.missing.value}")
+        if not self.isolated:
+            parts.append("in this process, nothing is measured again")
+        if settings.replay is None:
+            return ", ".join([*parts, self.profiler])
+        replayed = f"replaying {shown_path(settings.replay, cwd)}"
+        return ", ".join([*parts, f"{replayed}, times of this machine are left out"])
 
 
 @dataclass(frozen=True, slots=True)
@@ -303,14 +309,14 @@ class RunResult:
         return summary_lines(list(run.tests.values()), summary_options=options)
 
     def closing(self) -> Iterator[str]:
-        """Return the lines that say where the results went."""
-        baselines = self.context.settings.baselines
-        return closing_lines(
-            missing=None if baselines.is_dir() else baselines,
-            written=self.written,
-            records=self.records,
-            cwd=self.context.cwd,
-        )
+        """Say where the results went."""
+        baselines, cwd = self.context.settings.baselines, self.context.cwd
+        if not baselines.is_dir():
+            yield f"no baselines folder at {shown_path(baselines, cwd)}"
+        for path in self.written:
+            yield f"wrote {shown_path(path, cwd)}"
+        for path in self.records:
+            yield f"run record: {shown_path(path, cwd)}"
 
     def annotations(self, *, failures: bool) -> Iterator[str]:
         """Return the lines that GitHub turns into annotations, if they are wanted."""

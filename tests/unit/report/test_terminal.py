@@ -10,9 +10,9 @@ from pytest_ttnn_perf.records.finding import Progress, State, Step
 from pytest_ttnn_perf.records.metric import Metric
 from pytest_ttnn_perf.records.observation import MetricObservation
 from pytest_ttnn_perf.records.verdict import Outcome, Reason
-from pytest_ttnn_perf.report.checklist import findings_lines, progress_lines
+from pytest_ttnn_perf.report.checklist import findings_lines
 from pytest_ttnn_perf.report.layout import Style, printed
-from pytest_ttnn_perf.report.terminal import SummaryOptions, summary_lines
+from pytest_ttnn_perf.report.terminal import SummaryOptions, progress_lines, summary_lines
 from tests.harness.ci_report import PCC, WALL, finding, judged, verdict
 
 if TYPE_CHECKING:
