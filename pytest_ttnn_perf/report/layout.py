@@ -55,6 +55,12 @@ class Line(NamedTuple):
     drawn: bool = False
 
 
+class Painted(NamedTuple):
+    """A line that was laid out already: its texts, each in its colour."""
+
+    parts: Sequence[tuple[str, str | None]]
+
+
 class Fit(NamedTuple):
     """What a column does in a table that is too wide.
 
@@ -151,7 +157,7 @@ class Table:
 
 
 #: A part of an output.
-Block = str | Line | Table
+Block = str | Line | Painted | Table
 
 
 def table_of(
@@ -355,6 +361,9 @@ def printed(blocks: Iterable[Block], style: Style) -> Iterator[str]:
     for block in blocks:
         if isinstance(block, Table):
             yield from block.lines(style)
+            continue
+        if isinstance(block, Painted):
+            yield "".join(coloured(inert(text), code, style) for text, code in block.parts)
             continue
         line = Line(block) if isinstance(block, str) else block
         text = inert(line.text)

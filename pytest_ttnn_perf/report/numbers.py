@@ -158,18 +158,24 @@ def outcome_colour(outcome: Outcome) -> str | None:
 
 
 def id_column(
-    test: Callable[[T], str], *, cell: Callable[[T], str] | None = None, name: str = "test"
+    test: Callable[[T], str],
+    *,
+    renamed_to: Callable[[T], str | None] = lambda _: None,
+    name: str = "test",
 ) -> Column[T]:
     """Return the column of test ids; where there is little room, they are grouped by file."""
 
+    def both(record: T, part: Callable[[str], str] = str) -> str:
+        ids = filter(None, (test(record), renamed_to(record)))
+        return " → ".join(dict.fromkeys(map(part, ids)))
+
     def file(record: T) -> str:
-        return test(record).partition("::")[0]
+        return both(record, lambda one: one.partition("::")[0])
 
     def inside(record: T) -> str:
-        names = (cell or test)(record).partition("::")[2]
-        return f"  {names}" if names else "  (the whole file)"
+        return "  " + both(record, lambda one: one.partition("::")[2] or "(the whole file)")
 
-    return Column(name, test, "test", cell, once=True, fit=NAME, short=inside, title=file)
+    return Column(name, test, "test", both, once=True, fit=NAME, short=inside, title=file)
 
 
 class Columns(Generic[T]):

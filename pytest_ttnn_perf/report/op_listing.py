@@ -5,7 +5,7 @@ from __future__ import annotations
 from itertools import chain
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from pytest_ttnn_perf._base.text import counted
+from pytest_ttnn_perf._base.text import counted, inert
 from pytest_ttnn_perf.analysis.ops.op_rows import OpRow, layer_rows, op_rows, op_views
 from pytest_ttnn_perf.analysis.ops.regions import regions_of
 from pytest_ttnn_perf.report.layout import (
@@ -14,7 +14,7 @@ from pytest_ttnn_perf.report.layout import (
     GREEN,
     RED,
     YELLOW,
-    coloured,
+    Painted,
     cut_end,
     wrapped,
 )
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from pytest_ttnn_perf.analysis.ops.layers import Layers
     from pytest_ttnn_perf.analysis.ops.op_rows import OpView
     from pytest_ttnn_perf.records.ops import OpTable
-    from pytest_ttnn_perf.report.layout import Style
+    from pytest_ttnn_perf.report.layout import Block, Style
 
 
 class _Column(NamedTuple):
@@ -45,7 +45,7 @@ _BY_WORTH: Final = (
     _Column("gap us", lambda row: "-" if row.gap_ns is None else _us(max(row.gap_ns, 0.0))),
     _Column("GB/s", lambda row: _whole(row.dram_gb_s)),
     _Column("TFLOPs", lambda row: "-" if row.tflops is None else f"{row.tflops:.1f}"),
-    _Column("fidelity", lambda row: row.fidelity or "-"),
+    _Column("fidelity", lambda row: inert(row.fidelity or "-")),
 )
 #: The order in which they are shown.
 _SHOWN: Final = (
@@ -70,9 +70,9 @@ def op_listing(table: OpTable, *, name: str, style: Style, region: str | None = 
     views = [view for view in op_views(table, rows) if region in {None, view.region.name}]
     if region is not None:
         rows = [row for row in rows if row.region == region]
-    lines = list(wrapped(_heading(table, name), style.width))
+    lines: list[Block] = [*wrapped(inert(_heading(table, name)), style.width)]
     for view in views:
-        lines += ["", *_view_lines(view, table, style)]
+        lines += ["", *_view_lines(view, table, style.width)]
     for note in _notes(table, views, rows):
         lines += ["", *wrapped(note, style.width)]
     document = {
@@ -113,26 +113,26 @@ def _view_document(view: OpView) -> dict[str, object]:
     }
 
 
-def _view_lines(view: OpView, table: OpTable, style: Style) -> Iterator[str]:
+def _view_lines(view: OpView, table: OpTable, width: int) -> Iterator[Block]:
     for title in _titles(view, len(table.devices)):
-        yield coloured(cut_end(title, style.width), BOLD, style)
+        yield Painted([(cut_end(inert(title), width), BOLD)])
     blocks = list(_blocks(view))
     shown = list(chain.from_iterable(rows for _, rows in blocks))
-    columns, widths = _columns(shown, style.width, inside=bool(view.layers))
+    columns, widths = _columns(shown, width, inside=bool(view.layers))
     headings = [f"{c.heading:>{w}}" for c, w in zip(columns, widths[2:], strict=True)]
     head = [f"{_ID.heading:>{widths[0]}}", f"{'op':<{widths[1]}}", *headings]
-    yield coloured(_BETWEEN.join(head).rstrip(), BOLD, style)
-    yield _BETWEEN.join("-" * width for width in widths)
+    yield Painted([(_BETWEEN.join(head).rstrip(), BOLD)])
+    yield _BETWEEN.join("-" * each for each in widths)
     whole_ns = view.kernel_ns
     for layers, rows in blocks:
         if layers is not None:
             text = _layers_title(view, layers)
-            yield coloured(cut_end(f"{' ' * widths[0]}{_BETWEEN}{text}", style.width), CYAN, style)
+            yield Painted([(cut_end(f"{' ' * widths[0]}{_BETWEEN}{text}", width), CYAN)])
         for row in rows:
             mark = _INSIDE if layers is not None else ""
-            yield _row_line(row, columns, widths, mark=mark, whole_ns=whole_ns, style=style)
+            yield _row_line(row, columns, widths, mark=mark, whole_ns=whole_ns)
         if layers is not None:
-            yield coloured(f"{' ' * widths[0]}{_BETWEEN}└", CYAN, style)
+            yield Painted([(f"{' ' * widths[0]}{_BETWEEN}└", CYAN)])
 
 
 def _titles(view: OpView, devices: int) -> Iterator[str]:
@@ -180,7 +180,7 @@ def _columns(rows: Sequence[OpRow], width: int, *, inside: bool) -> tuple[list[_
         for column in (_ID, *_ALWAYS, *_BY_WORTH)
     }
     mark = len(_INSIDE) if inside else 0
-    name = max([2, *(len(row.name) + mark for row in rows)])
+    name = max([2, *(len(inert(row.name)) + mark for row in rows)])
     kept = {column.heading: column for column in _ALWAYS}
     left = width - sizes[_ID.heading] - len(_BETWEEN)
     left -= sum(sizes[heading] + len(_BETWEEN) for heading in kept)
@@ -202,14 +202,15 @@ def _row_line(
     *,
     mark: str,
     whole_ns: float,
-    style: Style,
-) -> str:
-    name = cut_end(mark + row.name, widths[1])
-    cells = [f"{_ID.cell(row):>{widths[0]}}", f"{name:<{widths[1]}}"]
+) -> Painted:
+    name = cut_end(mark + inert(row.name), widths[1])
+    cells: list[tuple[str, str | None]] = [
+        (f"{_ID.cell(row):>{widths[0]}}{_BETWEEN}{name:<{widths[1]}}", None)
+    ]
     for column, width in zip(columns, widths[2:], strict=True):
-        text = f"{column.cell(row):>{width}}"
-        cells.append(coloured(text, _paint(column.heading, row, whole_ns), style))
-    return _BETWEEN.join(cells).rstrip()
+        cells.append((_BETWEEN, None))
+        cells.append((f"{column.cell(row):>{width}}", _paint(column.heading, row, whole_ns)))
+    return Painted(cells)
 
 
 def _paint(heading: str, row: OpRow, whole_ns: float) -> str | None:

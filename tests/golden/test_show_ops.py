@@ -134,7 +134,7 @@ def test_colours_are_for_terminals_alone() -> None:
 
 
 def shown(table: OpTable, *, name: str, style: Style) -> list[str]:
-    return op_listing(table, name=name, style=style).text("table", Style()).splitlines()
+    return op_listing(table, name=name, style=style).text("table", style).splitlines()
 
 
 def _bare(line: str) -> str:
