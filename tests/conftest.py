@@ -12,7 +12,6 @@ from pathlib import Path
 import filelock  # noqa: F401
 import hypothesis
 import pytest
-import tabulate  # noqa: F401
 
 import pytest_ttnn_perf
 from tests.device.rig import CONFTEST, MODELS, UPDATE, Rig, play

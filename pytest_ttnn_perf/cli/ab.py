@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from pytest_ttnn_perf.records.settings import PassChoice, ProfilerKind
-from pytest_ttnn_perf.report.terminal import Ticker
+from pytest_ttnn_perf.report.live import Ticker
 from pytest_ttnn_perf.run.settings import project_settings
 
 if TYPE_CHECKING:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import asdict, replace
-from textwrap import wrap
 from typing import TYPE_CHECKING, Final
 
 from pytest_ttnn_perf.analysis.checklist.analyses import ANALYSES
@@ -12,13 +11,13 @@ from pytest_ttnn_perf.analysis.ops.regions import slowest_step_of
 from pytest_ttnn_perf.cli.check import read_subject
 from pytest_ttnn_perf.records.finding import AnalysisOutcome, Input
 from pytest_ttnn_perf.records.metric import Kind, Metric
+from pytest_ttnn_perf.report.layout import Fit, Line, table_of
 from pytest_ttnn_perf.report.numbers import (
     Listing,
     Result,
     format_fraction,
     format_ns,
     format_value,
-    table_lines,
 )
 
 if TYPE_CHECKING:
@@ -26,6 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from pytest_ttnn_perf.records.finding import Analysis, Row, Section, Subject
+    from pytest_ttnn_perf.report.layout import Block
 
 
 def run(options: argparse.Namespace) -> Result:
@@ -60,7 +60,7 @@ def regions_listing(analyses: Sequence[tuple[str, Analysis]]) -> Listing:
     """
     listings = [(region, analysis_listing(analysis)) for region, analysis in analyses]
     documents = [{**_document(analysis), "region": region} for region, analysis in analyses]
-    lines: list[str] = []
+    lines: list[Block] = []
     for region, each in listings:
         lines += [""] if lines else []
         lines += [f"region {region}", *each.lines] if region else each.lines
@@ -69,8 +69,8 @@ def regions_listing(analyses: Sequence[tuple[str, Analysis]]) -> Listing:
     return Listing(tuple(lines), document, (*_FIELDS, "region"), rows)
 
 
-#: Columns of a terminal, of the longest bar, and rows of a chart.
-_WIDTH, _BAR, _MOST_ROWS = 100, 20, 10
+#: Columns of the longest bar, and rows of a chart.
+_BAR, _MOST_ROWS = 20, 10
 _SIZE: Final = Metric("size", "B", kind=Kind.BYTES)
 _HEADINGS: Final = {"ns": "time", "B": "size"}
 _FIELDS: Final = ("analysis", "outcome", "section", "label", "value", "unit", "share", "count")
@@ -88,7 +88,7 @@ def _document(analysis: Analysis) -> dict[str, object]:
     return {"analysis": document.pop("name"), **document, "outcome": analysis.outcome.value}
 
 
-def _lines(analysis: Analysis) -> Iterator[str]:
+def _lines(analysis: Analysis) -> Iterator[Block]:
     if analysis.outcome is not AnalysisOutcome.MEASURED:
         yield f"{analysis.outcome.value} {analysis.name}: {analysis.reason}"
         return
@@ -96,7 +96,8 @@ def _lines(analysis: Analysis) -> Iterator[str]:
     for figure in analysis.figures:
         yield f"  {figure.label}: {_value(figure.value, figure.unit)}"
     if analysis.picture:
-        yield from ("", *analysis.picture)
+        yield ""
+        yield from (Line(row, drawn=True) for row in analysis.picture)
     # What a picture shows need not be listed as well.
     for section in () if analysis.picture else analysis.sections:
         yield ""
@@ -104,10 +105,10 @@ def _lines(analysis: Analysis) -> Iterator[str]:
     if analysis.notes:
         yield ""
     for note in analysis.notes:
-        yield from wrap(f"note: {note}", _WIDTH, subsequent_indent=" " * 6)
+        yield f"note: {note}"
 
 
-def _chart(section: Section) -> Iterator[str]:
+def _chart(section: Section) -> Iterator[Block]:
     """Yield the rows of a section with bars, the longest for the largest share."""
     rows = section.rows[:_MOST_ROWS]
     # Counts are shown where they say anything that values do not.
@@ -116,10 +117,12 @@ def _chart(section: Section) -> Iterator[str]:
     headings += [] if _is_fraction(section.unit) else [_HEADINGS.get(section.unit, section.unit)]
     headings += [section.of, ""] if section.of else []
     cells = [list(_cells(row, section, headings)) for row in rows]
-    room = _WIDTH - sum(map(_width, headings, zip(*cells, strict=True)))
-    labelled = [[_cut(row.label, room), *own] for row, own in zip(rows, cells, strict=True)]
+    labelled = [[" ".join(row.label.split()), *own] for row, own in zip(rows, cells, strict=True)]
     right = frozenset(range(1, len(headings) + (0 if section.of else 1)))
-    yield from table_lines([_cut(section.heading, room - 2), *headings], labelled, right=right)
+    # Bars say nothing that figures do not; of these, the share says most.
+    last = [Fit(), Fit(drop=0)] if section.of else [Fit()] * bool(headings)
+    fits = [Fit(least=24), *(Fit(drop=1) for _ in headings[: len(headings) - len(last)]), *last]
+    yield table_of([section.heading, *headings], labelled, right=right, fits=fits)
     hidden = len(section.rows) - len(rows)
     if hidden:
         yield f"and {hidden} more, which --format json lists"
@@ -134,21 +137,6 @@ def _cells(row: Row, section: Section, headings: Sequence[str]) -> Iterator[str]
         yield format_fraction(row.share)
         largest = max((other.share or 0.0 for other in section.rows), default=0.0)
         yield "#" * round(_BAR * (row.share or 0.0) / largest) if largest else ""
-
-
-def _width(heading: str, cells: tuple[str, ...]) -> int:
-    """Return what a column takes of a line, with the space before it."""
-    return 2 + max(len(heading) + 2, *map(len, cells))
-
-
-def _cut(text: str, room: int) -> str:
-    """Return a text in one line that has room.
-
-    >>> _cut("Matmul 1x1x32x4096", 12)
-    'Matmul 1x...'
-    """
-    line = " ".join(text.split())
-    return line if len(line) <= room else f"{line[: room - 3]}..."
 
 
 def _value(value: float, unit: str, *, bare: bool = False) -> str:

@@ -16,12 +16,14 @@ from pytest_ttnn_perf.records.baseline import baseline_path, key_folder, ops_pat
 from pytest_ttnn_perf.records.metric import Better
 from pytest_ttnn_perf.records.observation import lies_in
 from pytest_ttnn_perf.records.verdict import Outcome, Verdict
+from pytest_ttnn_perf.report.layout import METRIC, Fit
 from pytest_ttnn_perf.report.numbers import (
     Column,
     Columns,
     Listing,
     Result,
     format_value,
+    id_column,
 )
 from pytest_ttnn_perf.report.sentences import change_in_words
 from pytest_ttnn_perf.report.terminal import shown_path
@@ -37,6 +39,7 @@ if TYPE_CHECKING:
     from pytest_ttnn_perf.records.hardware import Hardware
     from pytest_ttnn_perf.records.metric import Metric
     from pytest_ttnn_perf.records.settings import Settings
+    from pytest_ttnn_perf.report.layout import Block
 
 
 class FileFate(Enum):
@@ -184,7 +187,7 @@ def _fate(path: Path, stored: frozenset[str], own: Mapping[str, TestBaseline | N
 def edits_listing(edits: Edits, *, dry_run: bool) -> Listing:
     """Lay out what is about to happen; with ``dry_run``, what would."""
     rows = [(edit, metric) for edit in edits.tests for metric in edit.metrics]
-    lines = _COLUMNS.table(rows)
+    lines: list[Block] = [*_COLUMNS.table(rows)]
     lines += [f"{edit.test}: {edit.note}" for edit in edits.tests if edit.note]
     for refusal in edits.refusals:
         lines += [f"refused {refusal.test} on {refusal.key}: {refusal.why}"]
@@ -224,21 +227,21 @@ def _change_text(edit: MetricEdit) -> str:
 
 
 _COLUMNS: Final[Columns[tuple[TestEdit, MetricEdit]]] = Columns(
-    Column("key", lambda row: row[0].key, "key", once=True),
-    Column("test", lambda row: row[0].test, "test",
-           lambda row: " → ".join(filter(None, (row[0].test, row[0].renamed_to))), once=True),
+    Column("key", lambda row: row[0].key, "key", once=True,
+           title=lambda row: row[0].key),
+    id_column(lambda row: row[0].test, renamed_to=lambda row: row[0].renamed_to),
     Column("renamed_to", lambda row: row[0].renamed_to),
-    Column("metric", lambda row: row[1].metric.name, "metric"),
+    Column("metric", lambda row: row[1].metric.name, "metric", fit=METRIC),
     Column("what", lambda row: row[1].what),
     Column("unit", lambda row: row[1].metric.unit),
     Column("before", lambda row: row[1].before and row[1].before.centre, "before",
-           lambda row: _level(row[1], row[1].before), right=True),
+           lambda row: _level(row[1], row[1].before), right=True, fit=Fit(drop=1)),
     Column("before_sessions", lambda row: row[1].before and row[1].before.sessions),
     Column("after", lambda row: row[1].after and row[1].after.centre, "after",
            lambda row: _level(row[1], row[1].after), right=True),
     Column("after_sessions", lambda row: row[1].after and row[1].after.sessions),
     Column("change", lambda row: row[1].change, "change", lambda row: _change_text(row[1])),
-    Column("", lambda row: row[1].what, "what"),
+    Column("", lambda row: row[1].what, "what", fit=Fit(least=10)),
 )  # fmt: skip
 
 

@@ -13,12 +13,14 @@ from pytest_ttnn_perf.cli.baseline_edits import select_tests
 from pytest_ttnn_perf.gate.ratios import RUNS_FOR_SPREAD, centre_of
 from pytest_ttnn_perf.processes.git import contents, history, top_level
 from pytest_ttnn_perf.records.baseline import Accepted, MetricBaseline, decode_file
+from pytest_ttnn_perf.report.layout import BELOW, DROPPED, METRIC, Fit
 from pytest_ttnn_perf.report.numbers import (
     Column,
     Columns,
     Listing,
     Result,
     format_value,
+    id_column,
 )
 from pytest_ttnn_perf.report.sentences import runs_seen
 from pytest_ttnn_perf.run.health import stored_tests
@@ -32,6 +34,7 @@ if TYPE_CHECKING:
     from pytest_ttnn_perf.baselines.store import StoredFile
     from pytest_ttnn_perf.processes.git import Committed
     from pytest_ttnn_perf.records.baseline import BaselineFile, TestBaseline
+    from pytest_ttnn_perf.report.layout import Block
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,20 +59,23 @@ class _Stored:
 
 
 _STORED_COLUMNS: Final[Columns[_Stored]] = Columns(
-    Column("key", lambda s: s.key, "key"),
-    Column("test", lambda s: s.test, "test"),
-    Column("metric", lambda s: s.metric, "metric"),
+    Column("key", lambda s: s.key, "key", once=True, title=lambda s: s.key),
+    id_column(lambda s: s.test),
+    Column("metric", lambda s: s.metric, "metric", fit=METRIC),
     Column("centre", lambda s: s.centre, "baseline",
            lambda s: format_value(s.baseline.metric, s.centre), right=True),
     Column("unit", lambda s: s.baseline.metric.unit),
     Column("sessions", lambda s: len(s.baseline.sessions), "sessions", lambda s: s.sessions_text,
-           right=True),
+           right=True, fit=DROPPED[2], short=lambda s: str(len(s.baseline.current))),
     Column("runs", lambda s: s.baseline.runs),
     Column("since", lambda s: s.baseline.since),
     Column("current", lambda s: len(s.baseline.current)),
-    Column("accepted", lambda s: s.accepted.at, "accepted", lambda s: s.accepted.at or "-"),
-    Column("commit", lambda s: s.accepted.commit, "commit", lambda s: s.accepted.commit or "-"),
-    Column("reason", lambda s: s.accepted.reason, "reason", lambda s: s.accepted.reason or "-"),
+    Column("accepted", lambda s: s.accepted.at, "accepted", lambda s: s.accepted.at or "-",
+           once=True, fit=DROPPED[3], short=lambda s: (s.accepted.at or "-")[:10]),
+    Column("commit", lambda s: s.accepted.commit, "commit", lambda s: s.accepted.commit or "-",
+           once=True, fit=DROPPED[1]),
+    Column("reason", lambda s: s.accepted.reason, "reason", lambda s: s.accepted.reason or "-",
+           once=True, fit=BELOW),
 )  # fmt: skip
 
 
@@ -90,7 +96,7 @@ def run(options: argparse.Namespace) -> Result:
     found = [stored for file in BaselineStore(root).all_files() for stored in _stored_in(file)]
     tests = len({(stored.key, stored.test) for stored in found})
     count = f"{counted(len(found), 'metric')} of {counted(tests, 'test')}"
-    lines = (*_STORED_COLUMNS.table(found), count)
+    lines: tuple[Block, ...] = (*_STORED_COLUMNS.table(found), count)
     document = {"baselines": _STORED_COLUMNS.objects(found)}
     listing = Listing(lines, document, _STORED_COLUMNS.names, _STORED_COLUMNS.rows(found))
     return Result(listing.text(options.format))
@@ -128,7 +134,7 @@ def list_acceptances(root: Path, tests: Sequence[str], ids: Sequence[str] = ()) 
             ]
     count = counted(len(found), "accept")
     count += "" if in_git else "; no git here: only the last of each test is known"
-    lines = (*_ACCEPTANCE_COLUMNS.table(found), count)
+    lines: tuple[Block, ...] = (*_ACCEPTANCE_COLUMNS.table(found), count)
     document = {"accepts": _ACCEPTANCE_COLUMNS.objects(found)}
     return Listing(lines, document, _ACCEPTANCE_COLUMNS.names, _ACCEPTANCE_COLUMNS.rows(found))
 
@@ -192,17 +198,18 @@ def _known(text: str | None) -> str:
 
 
 _ACCEPTANCE_COLUMNS: Final[Columns[_Acceptance]] = Columns(
-    Column("key", lambda a: a.key, "key"),
-    Column("test", lambda a: a.test, "test"),
-    Column("accepted", lambda a: a.baseline.accepted.at, "accepted"),
+    Column("key", lambda a: a.key, "key", once=True, title=lambda a: a.key),
+    id_column(lambda a: a.test),
+    Column("accepted", lambda a: a.baseline.accepted.at, "accepted",
+           short=lambda a: (a.baseline.accepted.at or "-")[:10]),
     Column("commit", lambda a: a.baseline.accepted.commit, "commit",
-           lambda a: _known(a.baseline.accepted.commit)),
+           lambda a: _known(a.baseline.accepted.commit), fit=DROPPED[2]),
     Column("reason", lambda a: a.baseline.accepted.reason),
     Column("author", lambda a: a.committed and a.committed.author, "by",
-           lambda a: _known(a.committed.author if a.committed else None)),
+           lambda a: _known(a.committed.author if a.committed else None), fit=Fit(least=10)),
     Column("committed", lambda a: a.committed and a.committed.date, "committed",
-           lambda a: _known(a.day)),
+           lambda a: _known(a.day), fit=DROPPED[1]),
     Column("revision", lambda a: a.committed and a.committed.commit),
-    Column("values", lambda a: a.values, "values"),
-    Column("", lambda a: _known(a.baseline.accepted.reason), "reason"),
+    Column("values", lambda a: a.values, "values", fit=BELOW),
+    Column("", lambda a: _known(a.baseline.accepted.reason), "reason", fit=BELOW),
 )  # fmt: skip

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from pytest_ttnn_perf._base.errors import UsageError
 from pytest_ttnn_perf.cli.ab import with_pytest_options
 from pytest_ttnn_perf.processes.git import Repository
-from pytest_ttnn_perf.report.terminal import Ticker
+from pytest_ttnn_perf.report.live import Ticker
 from pytest_ttnn_perf.run.settings import project_settings
 
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pytest_ttnn_perf.experiments.calibrate import Calibration, calibrate
-from pytest_ttnn_perf.report.terminal import Ticker
+from pytest_ttnn_perf.report.live import Ticker
 from pytest_ttnn_perf.run.settings import project_settings
 
 if TYPE_CHECKING:

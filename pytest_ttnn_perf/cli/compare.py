@@ -14,6 +14,7 @@ from pytest_ttnn_perf.cli.show import presumed_kind_of
 from pytest_ttnn_perf.experiments.compare_runs import Pair, compare_runs
 from pytest_ttnn_perf.records.metric import Better
 from pytest_ttnn_perf.report.attribution import op_comparison_listing
+from pytest_ttnn_perf.report.layout import DROPPED, METRIC, Fit
 from pytest_ttnn_perf.report.numbers import (
     Column,
     Columns,
@@ -21,6 +22,7 @@ from pytest_ttnn_perf.report.numbers import (
     Result,
     format_change,
     format_value,
+    id_column,
 )
 
 if TYPE_CHECKING:
@@ -32,6 +34,7 @@ if TYPE_CHECKING:
     from pytest_ttnn_perf.records.hardware import Scalar
     from pytest_ttnn_perf.records.metric import Metric
     from pytest_ttnn_perf.records.observation import Run
+    from pytest_ttnn_perf.report.layout import Block
 
 
 #: What notes begin with: of metrics that were compared, and of those that were not.
@@ -43,7 +46,10 @@ _NO_GATE: Final = "nothing is judged here: verdicts come from `ttnn-perf gate`"
 def comparison_listing(comparison: RunComparison, *, names: tuple[str, str]) -> Listing:
     """Lay out two runs that were read from the files ``names``."""
     before, after, pairs = comparison.before, comparison.after, comparison.pairs
-    lines = [f"before: {_run_text(before, names[0])}", f"after: {_run_text(after, names[1])}"]
+    lines: list[Block] = [
+        f"before: {_run_text(before, names[0])}",
+        f"after: {_run_text(after, names[1])}",
+    ]
     changes = [f"{d.field} {_known(d.before)} → {_known(d.after)}" for d in comparison.environment]
     lines += [f"environment: {', '.join(changes) or 'nothing that is recorded differs'}", ""]
     lines += [*_COLUMNS.table(pairs), ""] if pairs else []
@@ -107,14 +113,14 @@ def note_of(pair: Pair) -> str:
 
 
 _COLUMNS: Final[Columns[Pair]] = Columns(
-    Column("test", lambda p: p.test, "test", once=True),
-    Column("metric", lambda p: p.metric, "metric"),
+    id_column(lambda p: p.test),
+    Column("metric", lambda p: p.metric, "metric", fit=METRIC),
     Column("unit", lambda p: p.unit),
     Column("before", lambda p: p.before and p.before.value, "before",
-           lambda p: value_cell(p.before), right=True),
+           lambda p: value_cell(p.before), right=True, fit=DROPPED[1]),
     Column("after", lambda p: p.after and p.after.value, "after", after_cell, right=True),
     Column("change", lambda p: p.change, "change", lambda p: format_change(p.change), right=True),
-    Column("note", note_of, "note"),
+    Column("note", note_of, "note", fit=Fit(least=12)),
 )  # fmt: skip
 
 

@@ -22,6 +22,7 @@ from pytest_ttnn_perf.cli.compare import after_cell, note_of, value_cell
 from pytest_ttnn_perf.experiments.compare_runs import Pair, Reading
 from pytest_ttnn_perf.gate.judge import representative
 from pytest_ttnn_perf.observe.artifacts import ARTIFACTS, read_artifact
+from pytest_ttnn_perf.report.layout import DROPPED, METRIC, NAME, Fit
 from pytest_ttnn_perf.report.numbers import Column, Columns, Listing, format_change
 
 if TYPE_CHECKING:
@@ -30,19 +31,20 @@ if TYPE_CHECKING:
 
     from pytest_ttnn_perf.analysis.captures.detect import ArtifactKind
     from pytest_ttnn_perf.records.observation import Artifact, MetricObservation
+    from pytest_ttnn_perf.report.layout import Block
 
 
 T = TypeVar("T")
 #: What a terminal shows of a long list; JSON has all of it.
 _MOST_ROWS: Final = 20
 _METRICS: Final[Columns[Pair]] = Columns(
-    Column("metric", lambda p: p.metric, "metric"),
+    Column("metric", lambda p: p.metric, "metric", fit=METRIC),
     Column("unit", lambda p: p.unit),
     Column("before", lambda p: p.before and p.before.value, "before",
-           lambda p: value_cell(p.before), right=True),
+           lambda p: value_cell(p.before), right=True, fit=DROPPED[1]),
     Column("after", lambda p: p.after and p.after.value, "after", after_cell, right=True),
     Column("change", lambda p: p.change, "change", lambda p: format_change(p.change), right=True),
-    Column("note", note_of, "note"),
+    Column("note", note_of, "note", fit=Fit(least=12)),
 )  # fmt: skip
 _CALLS: Final[Columns[ChangedCalls]] = Columns(
     Column("change", lambda c: c.change.value),
@@ -52,10 +54,11 @@ _CALLS: Final[Columns[ChangedCalls]] = Columns(
 )  # fmt: skip
 _LINES: Final[Columns[LineChange]] = Columns(
     Column("thread", lambda c: c.thread, "thread"),
-    Column("before", lambda c: c.before, "before", lambda c: _cycles(c.before), right=True),
+    Column("before", lambda c: c.before, "before", lambda c: _cycles(c.before), right=True,
+           fit=DROPPED[1]),
     Column("after", lambda c: c.after, "after", lambda c: _cycles(c.after), right=True),
     Column("delta", lambda c: c.delta, "change", lambda c: f"{c.delta:+,}", right=True),
-    Column("source", lambda c: c.source, "line"),
+    Column("source", lambda c: c.source, "line", fit=NAME),
 )  # fmt: skip
 
 
@@ -77,7 +80,7 @@ def captures_listing(before: Path, after: Path, kinds: Sequence[ArtifactKind]) -
     first, second = read_artifact(before), read_artifact(after)
     pairs = _pairs(first, second)
     differs = hardware_changes(_told(first), _told(second))
-    lines = [f"not the same hardware: {', '.join(differs)}"] if differs else []
+    lines: list[Block] = [f"not the same hardware: {', '.join(differs)}"] if differs else []
     lines += [*_METRICS.table(pairs), *_notes(first, second)]
     if not lines:
         lines.append("nothing that is compared differs")
@@ -165,6 +168,6 @@ def _left_out(records: Sequence[object]) -> Iterator[str]:
         yield f"... and {more} more; --format json has them"
 
 
-def _shortened(columns: Columns[T], records: Sequence[T]) -> list[str]:
+def _shortened(columns: Columns[T], records: Sequence[T]) -> list[Block]:
     """Return the lines of a table that is not too long to read."""
     return [*columns.table(records[:_MOST_ROWS]), *_left_out(records)]

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from pytest_ttnn_perf.records.settings import Settings
     from pytest_ttnn_perf.records.verdict import Shift, Verdict
     from pytest_ttnn_perf.report.ci import CiReport
+    from pytest_ttnn_perf.report.layout import Block
     from pytest_ttnn_perf.report.terminal import SummaryOptions
 
 
@@ -164,7 +165,7 @@ class Gated:
             lost=self.summary_options.health.lost,
         )
         verdicts = [(judged, verdict) for judged in tests for verdict in judged.verdicts]
-        lines = [line.text for line in summary_lines(tests, summary_options=self.summary_options)]
+        lines: list[Block] = [*summary_lines(tests, summary_options=self.summary_options)]
         if not self.run.complete:
             lines.append(f"failed: the run was cut short after {counted(len(tests), 'test')}")
         if self.is_empty:

@@ -250,7 +250,9 @@ def _check(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--select", metavar="CODES", help="only these rules, or prefixes: TTP6")
     parser.add_argument("--ignore", metavar="CODES", help="not these rules, or prefixes")
     parser.add_argument(
-        "--all", action="store_true", help="also what would save less than 1 %% of a step"
+        "--all",
+        action="store_true",
+        help="also what would save less than 1 %% of a step, and what rules lack",
     )
     add_format(parser)
     parser.set_defaults(run="check:run")

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from pytest_ttnn_perf.cli.gate import Gate, Gated
     from pytest_ttnn_perf.records.hardware import Hardware
     from pytest_ttnn_perf.records.observation import Coverage, JudgedTest, Run
+    from pytest_ttnn_perf.report.layout import Block
 
 
 @dataclass(slots=True)
@@ -118,7 +119,7 @@ def parts_of(runs: Iterator[tuple[Path, Run]]) -> list[Part]:
 def _listing(
     judged: Sequence[tuple[Part, Gated]], *, failed: bool, shifted: bool, lacking: str | None
 ) -> Listing:
-    lines: list[str] = []
+    lines: list[Block] = []
     runs: list[object] = []
     rows: list[tuple[object, ...]] = []
     headings: tuple[str, ...] = ()

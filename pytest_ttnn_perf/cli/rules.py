@@ -9,6 +9,7 @@ from pytest_ttnn_perf._base.dataclass import dataclass
 from pytest_ttnn_perf._base.errors import UsageError
 from pytest_ttnn_perf._base.text import did_you_mean
 from pytest_ttnn_perf.analysis.checklist.runner import all_rules
+from pytest_ttnn_perf.report.layout import BELOW, DROPPED, NAME
 from pytest_ttnn_perf.report.numbers import Column, Columns, Listing, Result
 
 if TYPE_CHECKING:
@@ -86,10 +87,10 @@ def rules_listing(pages: Sequence[RulePage]) -> Listing:
     """Lay all rules out."""
     columns: Columns[RulePage] = Columns(
         Column("code", lambda page: page.code, "code"),
-        Column("name", lambda page: page.name, "name"),
+        Column("name", lambda page: page.name, "name", fit=NAME),
         Column("severity", lambda page: page.severity.value, "severity"),
-        Column("step", lambda page: page.step, "step"),
-        Column("finds", lambda page: page.summary, "finds"),
+        Column("step", lambda page: page.step, "step", fit=DROPPED[1]),
+        Column("finds", lambda page: page.summary, "finds", fit=BELOW),
     )
     document = {"rules": columns.objects(pages)}
     return Listing(tuple(columns.table(pages)), document, columns.names, columns.rows(pages))

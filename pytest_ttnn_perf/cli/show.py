@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import shutil
-import sys
 from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import asdict, fields, is_dataclass, replace
@@ -34,10 +31,11 @@ from pytest_ttnn_perf.analysis.captures.ttlang_sim import read_sim_stats, read_s
 from pytest_ttnn_perf.analysis.ops.regions import region_named, regions_of, step_time
 from pytest_ttnn_perf.gate.judge import session_of
 from pytest_ttnn_perf.records.observation import encode_run
-from pytest_ttnn_perf.records.ops import category_of
+from pytest_ttnn_perf.records.ops import category_of, short_code
 from pytest_ttnn_perf.records.region import Basis
 from pytest_ttnn_perf.records.ttlang import TtlangLog
 from pytest_ttnn_perf.report.checklist import outside_lines, step_line
+from pytest_ttnn_perf.report.layout import DROPPED, METRIC, NAME, Fit, Style, stdout_style, table_of
 from pytest_ttnn_perf.report.numbers import (
     Column,
     Columns,
@@ -46,9 +44,9 @@ from pytest_ttnn_perf.report.numbers import (
     format_fraction,
     format_ns,
     format_value,
-    table_lines,
+    id_column,
 )
-from pytest_ttnn_perf.report.op_listing import Style, op_listing
+from pytest_ttnn_perf.report.op_listing import op_listing
 
 if TYPE_CHECKING:
     import argparse
@@ -58,6 +56,7 @@ if TYPE_CHECKING:
     from pytest_ttnn_perf.records.observation import JudgedTest, MetricObservation, Run
     from pytest_ttnn_perf.records.ops import OpTable
     from pytest_ttnn_perf.records.region import StepTime
+    from pytest_ttnn_perf.report.layout import Block, Table
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,15 +84,15 @@ class _Group:
 
 
 _OP_COLUMNS: Final[Columns[_Group]] = Columns(
-    Column("op", lambda g: g.op, "op"),
-    Column("category", lambda g: g.category, "category"),
+    Column("op", lambda g: g.op, "op", fit=NAME, short=lambda g: short_code(g.op)),
+    Column("category", lambda g: g.category, "category", fit=DROPPED[2]),
     Column("count", lambda g: len(g.times_ns), "count", right=True),
     Column("total_ns", lambda g: g.total_ns, "total", lambda g: format_ns(g.total_ns), right=True),
     Column("share", lambda g: g.share, "share", lambda g: f"{g.share * 100:.1f} %", right=True),
     Column("median_ns", lambda g: g.median_ns, "median", lambda g: format_ns(g.median_ns),
-           right=True),
+           right=True, fit=DROPPED[1]),
     Column("cores", lambda g: list(g.cores) if g.cores else None, "cores", lambda g: g.cores_text,
-           right=True),
+           right=True, fit=DROPPED[3]),
 )  # fmt: skip
 
 
@@ -102,7 +101,10 @@ def ops_listing(table: OpTable, *, name: str) -> Listing:
     groups = _groups(table)
     arch = f", {table.arch}" if table.arch else ""
     devices = counted(len(table.devices), "device")
-    lines = [f"{name}: {table.format}{arch}; {counted(len(table), 'op')} on {devices}", ""]
+    lines: list[Block] = [
+        f"{name}: {table.format}{arch}; {counted(len(table), 'op')} on {devices}",
+        "",
+    ]
     if groups:
         lines += [*_OP_COLUMNS.table(groups), "", _categories(groups), ""]
     lines += _notes(table)
@@ -208,13 +210,13 @@ class _Measured:
 
 
 _RUN_COLUMNS: Final[Columns[_Measured]] = Columns(
-    Column("test", lambda m: m.test, "test"),
-    Column("metric", lambda m: m.observed.metric.name, "metric"),
+    id_column(lambda m: m.test),
+    Column("metric", lambda m: m.observed.metric.name, "metric", fit=METRIC),
     Column("median", lambda m: m.median, "median",
            lambda m: format_value(m.observed.metric, m.median), right=True),
     Column("mad", lambda m: m.session and m.session.mad, "spread",
-           lambda m: format_fraction(m.spread), right=True),
-    Column("n", lambda m: len(m.observed.samples), "samples", right=True),
+           lambda m: format_fraction(m.spread), right=True, fit=DROPPED[2]),
+    Column("n", lambda m: len(m.observed.samples), "samples", right=True, fit=DROPPED[1]),
     Column("unit", lambda m: m.observed.metric.unit),
     Column("source", lambda m: m.observed.metric.source.value),
     Column("gated", lambda m: m.observed.gated),
@@ -233,7 +235,7 @@ def run_listing(run: Run) -> Listing:
         for name, judged in run.tests.items()
         if judged.observation.raised is not None
     ]
-    lines = (*_run_heading(run), *_RUN_COLUMNS.table(found), *raised)
+    lines: tuple[Block, ...] = (*_run_heading(run), *_RUN_COLUMNS.table(found), *raised)
     return Listing(lines, encode_run(run), _RUN_COLUMNS.names, _RUN_COLUMNS.rows(found))
 
 
@@ -264,8 +266,6 @@ def _run_heading(run: Run) -> Iterator[str]:
     yield f"tests: {len(run.tests)}" + ("" if run.complete else " (the run was cut short)")
 
 
-#: What is not printed to a terminal may be so wide.
-_PIPED: Final = 200
 #: What a terminal shows of a long list; JSON and CSV have all of it.
 _MOST_ROWS: Final = 40
 _WIDEST: Final = 48
@@ -276,7 +276,7 @@ def record_listing(record: object, *, name: str, kind: str) -> Listing:
     """Lay out the record that was read from the file ``name``, which is ``kind``."""
     content = plain(record)
     document = {"kind": kind, **(content if isinstance(content, dict) else {"value": content})}
-    lines = [f"{name}: {kind}"]
+    lines: list[Block] = [f"{name}: {kind}"]
     rows: list[dict[str, Any]] = []
     for place, value in _sections("", {f: v for f, v in document.items() if f != "kind"}):
         if _is_table(value):
@@ -327,15 +327,22 @@ def _is_table(value: object) -> bool:
     return isinstance(value, list) and bool(value) and all(isinstance(row, dict) for row in value)
 
 
-def _table(rows: list[dict[str, Any]]) -> list[str]:
+def _table(rows: list[dict[str, Any]]) -> list[Block]:
     known = {column for row in rows for column, value in row.items() if value not in (None, [], {})}
     headings = [
         column for column in dict.fromkeys(c for row in rows for c in row) if column in known
     ]
     shown = [[_cell(row.get(column)) for column in headings] for row in rows[:_MOST_ROWS]]
     more = len(rows) - _MOST_ROWS
-    lines = table_lines(headings, shown)
-    return [*lines, f"... and {more} more; --format json has them"] if more > 0 else lines
+    table = table_of(headings, shown)
+    if len(rows) == 1:  # what is too wide for a line is long enough for a column
+        table = replace(table, narrower=lambda: _transposed(headings, shown[0]))
+    return [table, f"... and {more} more; --format json has them"] if more > 0 else [table]
+
+
+def _transposed(headings: Sequence[str], cells: Sequence[str]) -> Table:
+    pairs = zip(headings, cells, strict=True)
+    return table_of(("field", "value"), list(pairs), fits=(NAME, Fit(least=_WIDEST)))
 
 
 def _cell(value: object, *, widest: int = _WIDEST) -> str:
@@ -377,14 +384,8 @@ def show_ops(
     """
     table = op_table_of(file, start=start, end=end)
     name = None if region is None else region_named(table, region, file.name).name
-    return op_listing(table, name=file.name, style=_terminal(), region=name).text(shape)
-
-
-def _terminal() -> Style:
-    """Return how wide a line may be; what is piped has no colours, and COLUMNS or all it needs."""
-    terminal = sys.stdout.isatty()
-    colour = terminal and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
-    return Style(shutil.get_terminal_size((_PIPED, 24)).columns, colour=colour)
+    listing = op_listing(table, name=file.name, style=stdout_style(), region=name)
+    return listing.text(shape, Style())  # it is as wide as it may be, and coloured
 
 
 def show_file(
@@ -418,7 +419,7 @@ def show_file(
     return listing.text(shape)
 
 
-def _hot_lines(log: TtlangLog) -> Iterator[str]:
+def _hot_lines(log: TtlangLog) -> Iterator[Block]:
     """Yield the source lines of kernels with most cycles, where a log tells them."""
     from pytest_ttnn_perf.analysis.checklist.kernels import hot_lines
 
@@ -429,7 +430,7 @@ def _hot_lines(log: TtlangLog) -> Iterator[str]:
             for hot in hottest
         ]
         headings = ("cycles", "of its thread", "thread", "line", "source")
-        yield from ("", "hot lines:", *table_lines(headings, cells, right=frozenset({0, 1, 3})))
+        yield from ("", "hot lines:", table_of(headings, cells, right=frozenset({0, 1, 3})))
 
 
 def presumed_kind_of(file: Path) -> ArtifactKind:

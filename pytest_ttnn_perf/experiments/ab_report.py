@@ -13,6 +13,7 @@ from pytest_ttnn_perf.experiments.calibrate import bar, duration
 from pytest_ttnn_perf.experiments.compare_rounds import INCONCLUSIVE
 from pytest_ttnn_perf.records.settings import MAX_ROUNDS, MIN_ROUNDS
 from pytest_ttnn_perf.records.verdict import Outcome, Reason
+from pytest_ttnn_perf.report.layout import DROPPED, METRIC, Fit
 from pytest_ttnn_perf.report.numbers import (
     Column,
     Columns,
@@ -20,6 +21,8 @@ from pytest_ttnn_perf.report.numbers import (
     format_change,
     format_fraction,
     format_value,
+    id_column,
+    outcome_colour,
 )
 from pytest_ttnn_perf.report.sentences import change_in_words, command_line
 
@@ -30,6 +33,7 @@ if TYPE_CHECKING:
     from pytest_ttnn_perf.experiments.rounds import RoundProgress
     from pytest_ttnn_perf.processes.git import Commit, WorkingTree
     from pytest_ttnn_perf.records.verdict import Verdict
+    from pytest_ttnn_perf.report.layout import Block
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,7 +183,7 @@ def ab_listing(result: AbResult) -> Listing:
     return Listing(tuple(_lines(result)), document, columns.names, rows)
 
 
-def _lines(result: AbResult) -> Iterator[str]:
+def _lines(result: AbResult) -> Iterator[Block]:
     yield from _heading(result)
     yield ""
     if result.compared:
@@ -217,20 +221,23 @@ def _commit(commit: Commit | None) -> dict[str, object]:
 
 def _columns(ref: str) -> Columns[Compared]:
     return Columns(
-        Column("test", lambda c: c.test, "test", once=True),
-        Column("metric", lambda c: c.verdict.metric.name, "metric"),
+        id_column(lambda c: c.test),
+        Column("metric", lambda c: c.verdict.metric.name, "metric", fit=METRIC),
         Column("unit", lambda c: c.verdict.metric.unit),
         Column("before", lambda c: c.verdict.centre, ref,
-               lambda c: format_value(c.verdict.metric, c.verdict.centre), right=True),
+               lambda c: format_value(c.verdict.metric, c.verdict.centre), right=True,
+               fit=Fit(least=10, drop=2)),
         Column("after", lambda c: c.verdict.observed, WORKING_TREE,
                lambda c: format_value(c.verdict.metric, c.verdict.observed,
-                                      beside=c.verdict.centre), right=True),
+                                      beside=c.verdict.centre), right=True, fit=Fit(least=10)),
         Column("change", lambda c: c.verdict.change, "change",
                lambda c: format_change(c.verdict.change_as_read), right=True),
-        Column("low", lambda c: c.paired.low, "interval", interval_text, right=True),
+        Column("low", lambda c: c.paired.low, "interval", interval_text, right=True,
+               fit=DROPPED[1]),
         Column("high", lambda c: c.paired.high),
         Column("limit", lambda c: c.verdict.limit),
-        Column("outcome", lambda c: c.word, "verdict"),
+        Column("outcome", lambda c: c.word, "verdict",
+               colour=lambda c: outcome_colour(c.outcome)),
         Column("rounds", lambda c: c.rounds),
         Column("sentence", lambda c: ab_sentence(c, ref)),
         Column("by_op", lambda c: c.by_op),

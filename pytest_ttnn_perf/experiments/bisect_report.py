@@ -13,6 +13,7 @@ from pytest_ttnn_perf.experiments.bisect_search import What
 from pytest_ttnn_perf.experiments.calibrate import duration
 from pytest_ttnn_perf.records.settings import MAX_ROUNDS
 from pytest_ttnn_perf.records.verdict import Outcome
+from pytest_ttnn_perf.report.layout import DROPPED, Fit
 from pytest_ttnn_perf.report.numbers import Column, Columns, Listing, format_change
 from pytest_ttnn_perf.report.sentences import command_line
 
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from pytest_ttnn_perf.experiments.bisect_search import Followed, State, Step
     from pytest_ttnn_perf.experiments.compare_rounds import Compared
     from pytest_ttnn_perf.processes.git import Commit, DatedCommit
+    from pytest_ttnn_perf.report.layout import Block
 
 
 class End(Enum):
@@ -202,20 +204,21 @@ def _rows(found: Found) -> Iterator[_Row]:
 def _columns(followed: Followed | None) -> Columns[_Row]:
     return Columns(
         Column("commit", lambda r: r.dated.commit.id, "commit", lambda r: r.dated.commit.short),
-        Column("date", lambda r: r.dated.date, "date", lambda r: r.dated.date[:10]),
+        Column("date", lambda r: r.dated.date, "date", lambda r: r.dated.date[:10],
+               fit=DROPPED[2]),
         Column("change", lambda r: r.step.change, "change",
                lambda r: _read(r.step.change, followed), right=True),
         Column("low", lambda r: r.step.low, "interval",
-               lambda r: _interval(r.step, followed), right=True),
+               lambda r: _interval(r.step, followed), right=True, fit=DROPPED[3]),
         Column("high", lambda r: r.step.high),
-        Column("rounds", lambda r: r.step.rounds, "rounds", right=True),
+        Column("rounds", lambda r: r.step.rounds, "rounds", right=True, fit=DROPPED[1]),
         Column("what", lambda r: r.step.what.value, "it is"),
-        Column("subject", lambda r: r.dated.commit.subject, "subject"),
+        Column("subject", lambda r: r.dated.commit.subject, "subject", fit=Fit(least=16)),
         Column("why", lambda r: r.step.why),
     )  # fmt: skip
 
 
-def _lines(found: Found, rows: Sequence[_Row]) -> Iterator[str]:
+def _lines(found: Found, rows: Sequence[_Row]) -> Iterator[Block]:
     yield f"good: {_named(found.good)}"
     yield f"bad: {_named(found.bad)}, {counted(len(found.history), 'commit')} later"
     followed = found.state.followed

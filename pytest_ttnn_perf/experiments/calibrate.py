@@ -25,6 +25,7 @@ from pytest_ttnn_perf.records.baseline import Accepted, TestBaseline
 from pytest_ttnn_perf.records.messages import PassKind
 from pytest_ttnn_perf.records.metric import Source, median
 from pytest_ttnn_perf.records.verdict import Outcome
+from pytest_ttnn_perf.report.layout import DROPPED, METRIC
 from pytest_ttnn_perf.report.numbers import (
     Column,
     Columns,
@@ -32,6 +33,7 @@ from pytest_ttnn_perf.report.numbers import (
     Result,
     format_fraction,
     format_value,
+    id_column,
 )
 from pytest_ttnn_perf.report.sentences import sentence
 from pytest_ttnn_perf.run.preflight import lease
@@ -48,6 +50,7 @@ if TYPE_CHECKING:
     from pytest_ttnn_perf.records.metric import Metric
     from pytest_ttnn_perf.records.observation import Observation
     from pytest_ttnn_perf.records.settings import Settings
+    from pytest_ttnn_perf.report.layout import Block
     from pytest_ttnn_perf.run.workers import WorkerLauncher
 
 
@@ -199,7 +202,7 @@ def calibration_listing(
     rows: Sequence[Calibrated], troubles: Mapping[str, str], *, remarks: Sequence[str]
 ) -> Listing:
     """Lay out what sessions tell; ``remarks`` follow the table."""
-    lines = _COLUMNS.table(rows)
+    lines: list[Block] = [*_COLUMNS.table(rows)]
     lines += [f"failed {test}: {why}" for test, why in troubles.items()]
     document = {
         "tests": _COLUMNS.objects(rows),
@@ -251,14 +254,16 @@ def _as_read(row: Calibrated, change: float | None) -> str:
 
 
 _COLUMNS: Final[Columns[Calibrated]] = Columns(
-    Column("test", lambda r: r.test, "test"),
-    Column("metric", lambda r: r.baseline.metric.name, "metric"),
+    id_column(lambda r: r.test),
+    Column("metric", lambda r: r.baseline.metric.name, "metric", fit=METRIC),
     Column("unit", lambda r: r.baseline.metric.unit),
     Column("sessions", lambda r: len(r.baseline.sessions)),
     Column("median", lambda r: r.centre, "median",
-           lambda r: format_value(r.baseline.metric, r.centre), right=True),
-    Column("within_sd", lambda r: r.within, "within", lambda r: _percent(r.within), right=True),
-    Column("between_sd", lambda r: r.between, "between", lambda r: _percent(r.between), right=True),
+           lambda r: format_value(r.baseline.metric, r.centre), right=True, fit=DROPPED[1]),
+    Column("within_sd", lambda r: r.within, "within", lambda r: _percent(r.within), right=True,
+           fit=DROPPED[2]),
+    Column("between_sd", lambda r: r.between, "between", lambda r: _percent(r.between), right=True,
+           fit=DROPPED[3]),
     Column("limit", lambda r: r.limit, "limit", lambda r: _as_read(r, r.limit), right=True),
     Column("false_alarm_rate", lambda r: r.false_alarms, "false alarms",
            lambda r: _rate(r.false_alarms), right=True),

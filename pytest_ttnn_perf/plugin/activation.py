@@ -171,7 +171,7 @@ def _follow(config: pytest.Config, settings: Settings, rank: Rank) -> None:
 
 def _lead(config: pytest.Config, settings: Settings, rank: Rank | None) -> None:
     """Judge the tests of this run, and run them here or in workers."""
-    from pytest_ttnn_perf.plugin.orchestrator import InlineJudge, Orchestrator, RunSummary
+    from pytest_ttnn_perf.plugin import orchestrator
     from pytest_ttnn_perf.plugin.reports import TestCollection
     from pytest_ttnn_perf.run.gate_run import GateRun
     from pytest_ttnn_perf.run.preflight import (
@@ -209,16 +209,18 @@ def _lead(config: pytest.Config, settings: Settings, rank: Rank | None) -> None:
     register = config.pluginmanager.register
     collection = TestCollection(config)
     register(collection, "ttnn_perf_gathering")
-    register(RunSummary(gate), "ttnn_perf_closing")
+    summary = orchestrator.RunSummary(gate)
+    register(summary, "ttnn_perf_closing")
+    register(orchestrator.FittedFailures(summary), "ttnn_perf_failures")
     if isolated:
         # Of pytest-cov: there is nothing to cover here, and nothing is covered in the workers.
         config.known_args_namespace.no_cov = True
-        register(Orchestrator(gate, choice.kind, collection), "ttnn_perf_orchestrator")
+        register(orchestrator.Orchestrator(gate, choice.kind, collection), "ttnn_perf_orchestrator")
         return
     from pytest_ttnn_perf.observe.instruments import instruments_for
 
     _measure(config, settings, instruments_for(settings, choice.kind))
-    register(InlineJudge(gate, collection), "ttnn_perf_inline")
+    register(orchestrator.InlineJudge(gate, collection), "ttnn_perf_inline")
 
 
 def _is_isolated(config: pytest.Config, settings: Settings, rank: Rank | None) -> bool:

@@ -21,20 +21,22 @@ from pytest_ttnn_perf._base.text import inert
 from pytest_ttnn_perf.device.chips import Touched
 from pytest_ttnn_perf.plugin.activation import distribution_of, errors_end_pytest
 from pytest_ttnn_perf.plugin.hook_calls import report_run
-from pytest_ttnn_perf.plugin.relay import Relay, add_properties
-from pytest_ttnn_perf.plugin.reports import fail_report, live_logs
+from pytest_ttnn_perf.plugin.relay import Relay, add_properties, style_of
+from pytest_ttnn_perf.plugin.reports import fail_report, live_logs, show_as
 from pytest_ttnn_perf.plugin.settings import is_measured
 from pytest_ttnn_perf.records.messages import OBSERVATION
+from pytest_ttnn_perf.report.layout import Line, Style, fitted, printed
 from pytest_ttnn_perf.run.confirm import run_confirm_passes
 from pytest_ttnn_perf.run.preflight import check_chips, check_untouched, lease
 from pytest_ttnn_perf.run.record import RunResult
 from pytest_ttnn_perf.run.workers import Pass, WorkerFactory, WorkerLauncher
 
 if TYPE_CHECKING:
-    from collections.abc import Generator, Iterator, Mapping
+    from collections.abc import Generator, Iterator, Mapping, Sequence
 
     from pytest_ttnn_perf.plugin.reports import TestCollection
     from pytest_ttnn_perf.records.settings import ProfilerKind
+    from pytest_ttnn_perf.report.layout import Block
     from pytest_ttnn_perf.run.gate_run import GateRun
 
 
@@ -115,8 +117,9 @@ class Orchestrator:
         relay.close()
 
     def _pass_over(self, session: pytest.Session, relay: Relay) -> None:
-        settings, print_line = self.gate.settings, relay.emitter.print_line
-        factory = WorkerFactory(settings, self.profiler, self._workers(session.config), print_line)
+        settings, emitter = self.gate.settings, relay.emitter
+        workers = self._workers(session.config)
+        factory = WorkerFactory(settings, self.profiler, workers, emitter.progress)
         if factory.has_device_pass:
             self._profile(factory)
         workers = factory.first()
@@ -129,7 +132,7 @@ class Orchestrator:
             if not (relay.stop or relay.ended_by or first.stopped):
                 shifted = self.gate.assess_machine()
                 if shifted is not None:
-                    print_line(shifted)
+                    emitter.print_line(shifted)
                 found = self.gate.device.observations
                 profiled = factory.profiled(more_room=False) if found else None
                 run_confirm_passes(
@@ -137,10 +140,11 @@ class Orchestrator:
                     relay.held,
                     workers=workers,
                     profiling=profiled,
-                    print_line=print_line,
+                    progress=emitter.progress,
                     first_pass_s=first_pass_s,
                 )
         finally:
+            emitter.clear()
             # Also after Ctrl-C: the record tells what was measured and what was not.
             for test in relay.held:
                 if self.gate.in_question(test):
@@ -203,15 +207,17 @@ class RunSummary:
     gate: GateRun
     session: pytest.Session | None = None
 
-    def pytest_report_header(self) -> str:
+    def pytest_report_header(self, config: pytest.Config) -> list[str]:
         """Say what is on, and for which key."""
-        return "ttnn-perf: " + self.gate.context.heading()
+        heading = f"ttnn-perf: {self.gate.context.heading()}"
+        reporter = config.pluginmanager.get_plugin("terminalreporter")
+        return list(printed([heading], style_of(reporter) if reporter else Style()))
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_sessionfinish(self, session: pytest.Session) -> None:
         """Write record and baselines; a run that could not write does not look fine."""
         self.session = session
-        with self._errors_told(session):
+        with _errors_told(session):
             self._finish(session)
 
     def pytest_terminal_summary(
@@ -219,21 +225,8 @@ class RunSummary:
     ) -> None:
         """Print the verdicts, or that there are none."""
         if self.session is not None and _RESULT in self.session.config.stash:
-            with self._errors_told(self.session):
+            with _errors_told(self.session):
                 self._summarise(terminalreporter, exitstatus)
-
-    @contextmanager
-    def _errors_told(self, session: pytest.Session) -> Iterator[None]:
-        """Show an error of ours as pytest shows its own: it has no net left for those of hooks.
-
-        Python would end with 1, which is the code of tests that failed.
-        """
-        try:
-            yield
-        except Exception:  # noqa: BLE001 (whatever it is, it is no verdict)
-            error = pytest.ExceptionInfo.from_current()
-            session.config.notify_exception(error, session.config.option)
-            session.exitstatus = pytest.ExitCode.INTERNAL_ERROR
 
     def _finish(self, session: pytest.Session) -> None:
         ran = session.exitstatus in {pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED}
@@ -262,22 +255,71 @@ class RunSummary:
             return
         terminalreporter.ensure_newline()
         terminalreporter.section("ttnn-perf")
+        style = style_of(terminalreporter)
+        verbosity = config.option.verbose
         if not judged:
             text = "no test was gated: "
             text += self.gate.device.stopped or "those that ran are not marked, or were skipped"
             terminalreporter.write_line(inert(text), yellow=True)
-        for line in result.summary():
-            terminalreporter.write_line(line.text, red=line.bad, green=line.good)
-        for error in result.errors:
-            terminalreporter.write_line(inert(f"not written: {error}"), red=True)
+        told = frozenset(report.nodeid for report in _shown_failures(terminalreporter))
+        lines: list[Block] = [*result.summary(told=told, verbosity=verbosity)]
+        lines += [Line(f"not written: {error}", bad=True) for error in result.errors]
+        lines += result.closing() if judged and verbosity >= 0 else ()
+        for text in printed(lines, style):
+            terminalreporter.write_line(text)
         if not judged:
             return
-        for text in result.closing():
-            terminalreporter.write_line(inert(text))
         # Here every line stands by itself, whatever tests printed; -q, -s and -n change nothing.
         annotated = config.pluginmanager.has_plugin(_ANNOTATES_FAILURES)
         for text in result.annotations(failures=not annotated):
             terminalreporter.write_line(text)
+
+
+@contextmanager
+def _errors_told(session: pytest.Session) -> Iterator[None]:
+    """Show an error of ours as pytest shows its own: it has no net left for those of hooks.
+
+    Python would end with 1, which is the code of tests that failed.
+    """
+    try:
+        yield
+    except Exception:  # noqa: BLE001 (whatever it is, it is no verdict)
+        error = pytest.ExceptionInfo.from_current()
+        session.config.notify_exception(error, session.config.option)
+        session.exitstatus = pytest.ExitCode.INTERNAL_ERROR
+
+
+@dataclass(eq=False)
+class FittedFailures:
+    """Lets failures be shown in the width of a terminal; reports for programs keep their lines."""
+
+    summary: RunSummary
+
+    @pytest.hookimpl(wrapper=True, tryfirst=True)
+    def pytest_terminal_summary(
+        self, terminalreporter: pytest.TerminalReporter
+    ) -> Generator[None, None, None]:
+        """Wrap what is about to be shown: every other plugin has read it."""
+        style, session = style_of(terminalreporter), self.summary.session
+        if style.wrap and session is not None:
+            with _errors_told(session):
+                self._fit(_shown_failures(terminalreporter), style.width)
+        return (yield)
+
+    def _fit(self, reports: Sequence[pytest.TestReport], width: int) -> None:
+        gate = self.summary.gate
+        for report in reports:
+            judged = gate.judged(report.nodeid)
+            text = gate.failure(judged) if judged else None
+            if text is not None and report.longreprtext == text:
+                show_as(report, [line for each in text.split("\n") for line in fitted(each, width)])
+
+
+def _shown_failures(reporter: pytest.TerminalReporter) -> list[pytest.TestReport]:
+    """Return the failures of tests that pytest shows; none with ``--tb=no``."""
+    if reporter.config.option.tbstyle == "no":
+        return []
+    return [one for one in reporter.stats.get("failed", ()) if isinstance(one, pytest.TestReport)]
 
 
 def _fail_run(session: pytest.Session, name: str, text: str) -> None:

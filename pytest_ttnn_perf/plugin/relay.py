@@ -5,6 +5,7 @@ This session's plugins see a worker's session as if its tests ran here.
 
 from __future__ import annotations
 
+import os
 import re
 import warnings
 from dataclasses import field
@@ -17,8 +18,7 @@ from _pytest.reports import CollectErrorRepr
 
 from pytest_ttnn_perf._base.dataclass import dataclass
 from pytest_ttnn_perf._base.errors import DecodeError, TtnnPerfError
-from pytest_ttnn_perf._base.text import inert_lines
-from pytest_ttnn_perf.plugin.reports import FAILED, SHOWN, fail_report, place_of
+from pytest_ttnn_perf.plugin.reports import FAILED, SHOWN, fail_report, live_logs, place_of
 from pytest_ttnn_perf.records.messages import (
     Broke,
     Collected,
@@ -31,6 +31,7 @@ from pytest_ttnn_perf.records.messages import (
     Stopped,
     Warned,
 )
+from pytest_ttnn_perf.report.layout import NARROWEST, Style, printed
 from pytest_ttnn_perf.run.confirm import suspicion
 from pytest_ttnn_perf.run.workers import Listener
 
@@ -41,6 +42,7 @@ if TYPE_CHECKING:
 
     from pytest_ttnn_perf.plugin.reports import Place, TestCollection
     from pytest_ttnn_perf.records.messages import Message
+    from pytest_ttnn_perf.report.live import LiveLine
     from pytest_ttnn_perf.run.gate_run import GateRun
     from pytest_ttnn_perf.run.workers import LostWorker
 
@@ -99,11 +101,31 @@ def interruption(text: str) -> KeyboardInterrupt | None:
     return KeyboardInterrupt() if text in {"", "KeyboardInterrupt"} else None
 
 
+def live_line(config: pytest.Config) -> LiveLine | None:
+    """Return the line of a terminal that shows progress; None where others write there too."""
+    reporter = config.pluginmanager.get_plugin("terminalreporter")
+    beside = config.getoption("capture") != "fd" or live_logs(config) is not None
+    if reporter is None or not reporter.isatty or beside or os.environ.get("CI"):
+        return None
+    from pytest_ttnn_perf.report.live import LiveLine
+
+    return LiveLine(config.get_terminal_writer()._file)  # noqa: SLF001 (it has no other name)
+
+
+def style_of(reporter: pytest.TerminalReporter) -> Style:
+    """Return how wide pytest's own lines are, and whether they have colours."""
+    writer = reporter.config.get_terminal_writer()
+    width = max(writer.fullwidth, NARROWEST)
+    return Style(width, colour=writer.hasmarkup, wrap=bool(reporter.isatty))
+
+
 @dataclass(frozen=True, slots=True)
 class Emitter:
     """Calls the hooks that pytest would call if the tests ran here."""
 
     session: pytest.Session
+    #: Where progress is shown on a terminal; None in a log.
+    live: LiveLine | None = None
 
     @property
     def hook(self) -> Any:
@@ -119,11 +141,31 @@ class Emitter:
         """Print a line between the results."""
         reporter = self.terminal
         if reporter is not None and reporter.verbosity > -2:
-            reporter.ensure_newline()
-            writer = self.session.config.get_terminal_writer()
-            if writer.width_of_current_line:  # letters that no file name stands before
-                writer.line()
-            reporter.write_line(inert_lines(text))
+            self.clear()
+            self._end_line(reporter)
+            for line in printed(text.split("\n"), style_of(reporter)):
+                reporter.write_line(line)
+
+    def progress(self, text: str, milestone: bool = True) -> None:  # noqa: FBT001, FBT002 (as of tickers)
+        """Say how far it is: in a line that is rewritten; in a log, a line per milestone."""
+        reporter = self.terminal
+        if self.live is None:
+            if milestone:
+                self.print_line(text)
+        elif reporter is not None and reporter.verbosity > -2:
+            self._end_line(reporter)
+            self.live.show(text)
+
+    def clear(self) -> None:
+        """Leave nothing of the progress."""
+        if self.live is not None:
+            self.live.clear()
+
+    def _end_line(self, reporter: Any) -> None:
+        reporter.ensure_newline()
+        writer = self.session.config.get_terminal_writer()
+        if writer.width_of_current_line:  # letters that no file name stands before
+            writer.line()
 
     def name_file_of(self, test: str) -> None:
         """Start a line with the test's file, where results are single letters."""
@@ -253,7 +295,7 @@ class Relay(Listener):
     _latest: dict[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        self.emitter = Emitter(self.session)
+        self.emitter = Emitter(self.session, live_line(self.session.config))
 
     @property
     def stop(self) -> str | None:
@@ -268,6 +310,7 @@ class Relay(Listener):
 
     def receive(self, message: Message) -> None:
         """Take in one message."""
+        self.emitter.clear()
         hook = self.emitter.hook
         match message:
             case Started(test=test, location=location):
@@ -307,6 +350,7 @@ class Relay(Listener):
 
     def release(self) -> None:
         """Emit what was held back, now that it is known how each test ended."""
+        self.emitter.clear()
         # --stepwise goes on from the last failure that it sees: that must be the first there is.
         backwards = self.session.config.getoption("stepwise", default=False)
         while self._held:
@@ -385,7 +429,7 @@ class Relay(Listener):
         if report.passed and (again or suspected is not None):
             self._held[test] = []
             if again and suspected is not None:
-                self.emitter.print_line(suspected)
+                self.emitter.progress(suspected)
             return
         text = self.gate.failure(judged)
         if text is not None and report.passed:

@@ -48,6 +48,14 @@ def fail_report(report: pytest.TestReport, text: str) -> None:
         del report.wasxfail
 
 
+def show_as(report: pytest.TestReport, lines: Sequence[str]) -> None:
+    """Let a report that ``fail_report`` made show other lines; its first stays what it is."""
+    if isinstance(report.longrepr, ExceptionChainRepr):
+        report.longrepr.reprtraceback.reprentries = [
+            ReprEntryNative([f"{line}\n" for line in lines])
+        ]
+
+
 def place_of(location: Place) -> Location:
     """Return where a test is written; pytest counts lines from 0."""
     file, line, _ = location

@@ -10,13 +10,15 @@ from pytest_ttnn_perf._base.text import counted
 from pytest_ttnn_perf.records.attribution import Attribution, Cause, ChangeKind, Part
 from pytest_ttnn_perf.records.metric import Metric
 from pytest_ttnn_perf.records.ops import short_code
-from pytest_ttnn_perf.report.numbers import Listing, format_change, format_value, table_lines
+from pytest_ttnn_perf.report.layout import BELOW, DROPPED, NAME, Fit, table_of
+from pytest_ttnn_perf.report.numbers import Listing, format_change, format_value
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
     from pytest_ttnn_perf.records.attribution import CaptureComparison
     from pytest_ttnn_perf.records.ops import OpGroups
+    from pytest_ttnn_perf.report.layout import Block
 
 
 #: Display units, longest first, with their nanoseconds.
@@ -242,7 +244,7 @@ def op_comparison_listing(comparison: CaptureComparison) -> Listing:
 
     In JSON the figures of one region stand at the top; of several, their sums.
     """
-    lines: list[str] = list(comparison.notes)
+    lines: list[Block] = list(comparison.notes)
     for attribution in comparison.regions:
         lines += [""] if lines else []
         lines += _lines(attribution)
@@ -282,7 +284,7 @@ def _comparison_document(comparison: CaptureComparison) -> dict[str, object]:
     return {**document, "regions": regions, "unmatched": alone, "notes": list(comparison.notes)}
 
 
-def _lines(attribution: Attribution) -> Iterator[str]:
+def _lines(attribution: Attribution) -> Iterator[Block]:
     parts, rest, figures = _shown(attribution, most=_IN_TABLE, digits=_DIGITS_IN_TABLE)
     before = format_value(_TIME, attribution.before_ns)
     after = format_value(_TIME, attribution.after_ns, beside=attribution.before_ns)
@@ -298,7 +300,8 @@ def _lines(attribution: Attribution) -> Iterator[str]:
     if parts:
         cells.append((figures.terms[-1], "", _others(attribution), ""))
         headings = ("change", "of before", "op", "why")
-        yield from table_lines(headings, cells, right=frozenset({0, 1}))
+        fits = (Fit(), DROPPED[1], NAME, BELOW)
+        yield table_of(headings, cells, right=frozenset({0, 1}), fits=fits)
 
 
 def _rows(attribution: Attribution) -> Iterator[tuple[object, ...]]:

@@ -7,23 +7,14 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING, Final
 
 from pytest_ttnn_perf._base.dataclass import dataclass
-from pytest_ttnn_perf._base.text import (
-    counted,
-    microseconds,
-    percent,
-    shortened,
-    size,
-    unit_for,
-    visible,
-)
+from pytest_ttnn_perf._base.text import counted, microseconds, percent, size, unit_for
 from pytest_ttnn_perf.records.finding import RuleOutcome, Severity, State
 from pytest_ttnn_perf.records.observation import TELLS
 from pytest_ttnn_perf.records.region import Basis, Outside
+from pytest_ttnn_perf.report.layout import Line
 from pytest_ttnn_perf.report.numbers import (
-    Line,
     Listing,
     format_fraction,
-    table_lines,
 )
 
 if TYPE_CHECKING:
@@ -41,25 +32,10 @@ _SHORT: Final = {
     State.NOT_MEASURED: "-",
     State.NOT_APPLICABLE: "n/a",
 }
-_LONGEST_ID: Final = 160
 PROGRESS_TITLES: Final = (
     *("test", "baseline", "1 formats", "2 layouts", "3 memory", "4 trace", "5 queues", "6 convs"),
     *("7 devices", "PCC"),
 )
-
-
-def progress_lines(progress: Sequence[tuple[str, Progress]]) -> Iterator[Line]:
-    """Lay out how far each model of a run has come, and which step to take first."""
-    if not progress:
-        return
-    yield Line("optimization progress")
-    rows = [
-        (shortened(visible(test), _LONGEST_ID), *progress_cells(steps)) for test, steps in progress
-    ]
-    yield from map(Line, table_lines(PROGRESS_TITLES, rows))
-    for test, steps in progress:
-        yield from (Line(f"{test}: {line}") for line in first_step(steps))
-    yield Line("")
 
 
 def progress_cells(progress: Progress) -> tuple[str, ...]:
@@ -156,7 +132,7 @@ def checklist_listing(report: Checklist, *, hide_quiet: bool = True) -> Listing:
     lines += outside_lines(report.outside)
     lines += [""] if lines else []
     lines += _hidden_lines([one for one in found if one not in shown_ones])
-    lines += [*_quiet(findings), ""]
+    lines += [*_quiet(findings, hide=hide_quiet), ""]
     lines += [f"bottleneck: {each}" for each in _clauses(report.bottleneck)]
     lines += progress_block(report.progress) if report.progress else ()
     documents = [finding_document(finding) for finding in findings]
@@ -308,10 +284,19 @@ def count_line(findings: Iterable[Finding]) -> str:
     return f"{counted(sum(outcomes.values()), 'rule')}: {counts}"
 
 
-def _quiet(findings: Iterable[Finding]) -> Iterator[str]:
-    """Say in one line each why rules could not be asked, or need not be, of any region."""
+def _quiet(findings: Iterable[Finding], *, hide: bool) -> Iterator[str]:
+    """Say in one line each why rules could not be asked, or need not be, of any region.
+
+    Or, to ``hide`` that, how many could not.
+    """
     listed = sorted(findings, key=lambda finding: TELLS.index(finding.outcome))
     most = {finding.code: finding for finding in listed}
+    if hide:
+        outcomes = Counter(finding.outcome for finding in most.values())
+        if outcomes[RuleOutcome.NOT_MEASURED]:
+            rules = counted(outcomes[RuleOutcome.NOT_MEASURED], "rule")
+            yield f"{rules} could not be asked of this; --all says what they need"
+        return
     for outcome in (RuleOutcome.NOT_MEASURED, RuleOutcome.NOT_APPLICABLE):
         reasons: dict[str, list[str]] = {}
         for code in sorted(most):
@@ -348,15 +333,20 @@ _ORDER: Final = (Severity.ERROR, Severity.WARNING, Severity.INFO)
 _MOST_TESTS: Final = 3
 
 
-def findings_lines(tests: Sequence[JudgedTest]) -> Iterator[Line]:
-    """Lay out what was found, one finding that several tests share once, and what to do."""
+def findings_lines(
+    tests: Sequence[JudgedTest], *, told: frozenset[str] = frozenset()
+) -> Iterator[Line]:
+    """Lay out what was found, one finding that several tests share once, and what to do.
+
+    What fails the tests in ``told`` was said with their failure.
+    """
     lines = [
         Line(f"{judged.observation.test}: bottleneck: {clause}")
         for judged in tests
         for clause in _clauses(judged.observation.bottleneck)
     ]
     advised: set[str] = set()
-    shared = _by_finding(tests)
+    shared = _by_finding(tests, told)
     for severity in _ORDER:
         for finding, names in shared.items():
             if finding.severity is severity:
@@ -379,12 +369,22 @@ def findings_count(tests: Sequence[JudgedTest]) -> str:
     return counts and f"checklist: {counts}"
 
 
-def _by_finding(tests: Sequence[JudgedTest]) -> dict[Finding, list[str]]:
+#: Rules that ask about the machine: what they find is said once, whichever test met it.
+_OF_MACHINE: Final = frozenset({"TTP004", "TTP006"})
+
+
+def _by_finding(tests: Sequence[JudgedTest], told: frozenset[str]) -> dict[Finding, list[str]]:
     """Return every finding, with the tests that have just the same."""
     found: dict[Finding, list[str]] = {}
+    machine: dict[tuple[str, str | None], Finding] = {}
     for judged in tests:
+        test = judged.observation.test
         for finding in _found(judged):
-            found.setdefault(finding, []).append(judged.observation.test)
+            same = finding
+            if finding.code in _OF_MACHINE:
+                same = machine.setdefault((finding.code, finding.waived), finding)
+            if not (finding.fails and test in told):
+                found.setdefault(same, []).append(test)
     return found
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
-from typing import TYPE_CHECKING, Final, Generic, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Final, Generic, TypeVar
 
 from pytest_ttnn_perf._base.dataclass import dataclass
 from pytest_ttnn_perf._base.text import (
@@ -15,12 +15,26 @@ from pytest_ttnn_perf._base.text import (
     inert,
     percent,
     scaled,
-    visible,
 )
 from pytest_ttnn_perf.records.metric import Better, Kind, Metric
+from pytest_ttnn_perf.records.verdict import Outcome
+from pytest_ttnn_perf.report.layout import (
+    GREEN,
+    NAME,
+    NOTHING,
+    RED,
+    YELLOW,
+    Fit,
+    Row,
+    Table,
+    printed,
+    stdout_style,
+)
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Iterable, Iterator
+
+    from pytest_ttnn_perf.report.layout import Block, Style
 
 
 #: Display units of time, longest first, with their nanoseconds.
@@ -97,49 +111,6 @@ def _with_unit(text: str, unit: str) -> str:
     return f"{text} {unit}" if unit else text
 
 
-def table_lines(
-    headings: Sequence[str], rows: Sequence[Sequence[str]], *, right: frozenset[int] = frozenset()
-) -> list[str]:
-    """Lay rows out under their headings; the columns in ``right`` are aligned to the right.
-
-    A row is one line, whatever is in its cells.
-    """
-    if not rows or not all(_is_plain(cell) for row in (headings, *rows) for cell in row):
-        rows = [[visible(cell) for cell in row] for row in rows]
-        return _wide_table_lines(headings, rows, right=right)
-    columns = [[cell.strip() for cell in column] for column in zip(*rows, strict=True)]
-    widths = [
-        max(len(heading) + _PADDING, *map(len, column))
-        for heading, column in zip(headings, columns, strict=True)
-    ]
-    places = [">" if index in right else "<" for index in range(len(headings))]
-    layout = "  ".join(f"{{:{place}{width}}}" for place, width in zip(places, widths, strict=True))
-    lines = (headings, ["-" * width for width in widths], *zip(*columns, strict=True))
-    return [layout.format(*line).rstrip() for line in lines]
-
-
-#: As tabulate has it: a column is this much wider than its heading.
-_PADDING: Final = 2
-
-
-def _is_plain(cell: str) -> bool:
-    """Return whether a cell is as wide as it has characters, and one line."""
-    return cell.isascii() and cell.isprintable()
-
-
-def _wide_table_lines(
-    headings: Sequence[str], rows: Sequence[Sequence[str]], *, right: frozenset[int]
-) -> list[str]:
-    """Lay out what is wider than its letters, which takes longer to load than most tables."""
-    from tabulate import tabulate
-
-    align = ["right" if index in right else "left" for index in range(len(headings))]
-    text = tabulate(
-        rows, headers=headings, tablefmt="simple", disable_numparse=True, colalign=align
-    )
-    return [line.rstrip() for line in text.splitlines()]
-
-
 T = TypeVar("T")
 
 
@@ -150,6 +121,10 @@ class Column(Generic[T]):
     Programs read ``value`` under ``name``, people read ``cell`` (or else the value) under
     ``heading``. A column without a name is for people only, one without a heading for programs
     only. Cells ``once`` are left empty where all of these have the same values as the row above.
+
+    In a table that is too wide, people read ``short`` instead, and the column does as ``fit`` says.
+    ``title`` is then the part of it that rows share, such as the file of tests: it stands in a line
+    of its own above them. ``colour`` is that of a cell.
     """
 
     name: str
@@ -158,6 +133,49 @@ class Column(Generic[T]):
     cell: Callable[[T], str] | None = None
     right: bool = False
     once: bool = False
+    fit: Fit = Fit()
+    short: Callable[[T], str] | None = None
+    title: Callable[[T], str] | None = None
+    colour: Callable[[T], str | None] | None = None
+
+    def text(self, record: T, *, narrow: bool = False) -> str:
+        """Return what people read."""
+        if narrow and self.short:
+            return inert(self.short(record))
+        return inert(self.cell(record) if self.cell else str(self.value(record))).strip()
+
+
+_COLOURS: Final = {
+    **dict.fromkeys((Outcome.REGRESSED, Outcome.TOO_NOISY, Outcome.NO_DATA), RED),
+    **dict.fromkeys((Outcome.NO_BASELINE, Outcome.NOT_COMPARABLE, Outcome.SHIFTED), YELLOW),
+    Outcome.IMPROVED: GREEN,
+}
+
+
+def outcome_colour(outcome: Outcome) -> str | None:
+    """Return the colour of a verdict; None for what is as before."""
+    return _COLOURS.get(outcome)
+
+
+def id_column(
+    test: Callable[[T], str],
+    *,
+    renamed_to: Callable[[T], str | None] = lambda _: None,
+    name: str = "test",
+) -> Column[T]:
+    """Return the column of test ids; where there is little room, they are grouped by file."""
+
+    def both(record: T, part: Callable[[str], str] = str) -> str:
+        ids = filter(None, (test(record), renamed_to(record)))
+        return " → ".join(dict.fromkeys(map(part, ids)))
+
+    def file(record: T) -> str:
+        return both(record, lambda one: one.partition("::")[0])
+
+    def inside(record: T) -> str:
+        return "  " + both(record, lambda one: one.partition("::")[2] or "(the whole file)")
+
+    return Column(name, test, "test", both, once=True, fit=NAME, short=inside, title=file)
 
 
 class Columns(Generic[T]):
@@ -170,21 +188,46 @@ class Columns(Generic[T]):
         self._shown = [column for column in columns if column.heading]
         self.names = tuple(column.name for column in self._named)
 
-    def table(self, records: Iterable[T]) -> list[str]:
-        """Return the lines of a table; none without records."""
-        rows, last = [], None
+    def table(self, records: Iterable[T]) -> list[Table]:
+        """Return the table of records; none without records."""
+        found = list(records)
+        return [self._table(found, lambda: self._table(found, None))] if found else []
+
+    def _table(self, records: list[T], narrower: Callable[[], Table] | None) -> Table:
+        narrow = narrower is None
+        shown = [one for one in self._shown if not (narrow and self._is_needless(one, records))]
+        return Table(
+            [inert(column.heading) for column in shown],
+            list(self._rows_of(records, shown, narrow=narrow)),
+            frozenset(index for index, column in enumerate(shown) if column.right),
+            [column.fit for column in shown],
+            narrower,
+        )
+
+    @staticmethod
+    def _is_needless(column: Column[T], records: list[T]) -> bool:
+        """Return whether a column stands above its rows, or may be left out and tells nothing."""
+        if column.title and not column.short:
+            return True
+        droppable = column.fit.drop is not None
+        return droppable and all(column.text(record) in NOTHING for record in records)
+
+    def _rows_of(self, records: list[T], shown: list[Column[T]], *, narrow: bool) -> Iterator[Row]:
+        known: list[object] | None = None
+        title = ""
         for record in records:
-            known = [column.value(record) for column in self._shown if column.once]
-            repeated, last = known == last, known
-            rows.append([
-                "" if column.once and repeated
-                else column.cell(record) if column.cell
-                else str(column.value(record))
-                for column in self._shown
-            ])  # fmt: skip
-        right = frozenset(index for index, column in enumerate(self._shown) if column.right)
-        headings = [column.heading for column in self._shown]
-        return table_lines(headings, rows, right=right) if rows else []
+            now = [column.value(record) for column in self._shown if column.once]
+            repeated, known = now == known, now
+            if narrow:
+                above = [each.title(record) for each in self._shown if each.title]
+                last, title = title, inert(" ".join(filter(None, above)))
+                if title and title != last:
+                    yield Row((), title=title)
+            yield Row(
+                ["" if column.once and repeated else column.text(record, narrow=narrow)
+                 for column in shown],
+                [column.colour and column.colour(record) for column in shown],
+            )  # fmt: skip
 
     def rows(self, records: Iterable[T]) -> tuple[tuple[object, ...], ...]:
         """Return what programs read, as the rows of a CSV."""
@@ -199,13 +242,13 @@ class Columns(Generic[T]):
 class Listing:
     """What a command prints. ``document`` is plain JSON; ``rows`` are under ``headings``."""
 
-    lines: tuple[str, ...]
+    lines: tuple[Block, ...]
     document: object
     headings: tuple[str, ...]
     rows: tuple[tuple[object, ...], ...]
 
-    def text(self, shape: str) -> str:
-        """Return the result as ``table``, ``json`` or ``csv``."""
+    def text(self, shape: str, style: Style | None = None) -> str:
+        """Return the result as ``table``, ``json`` or ``csv``; a table in the style of stdout."""
         if shape == "json":
             return json_text(self.document)
         if shape == "csv":
@@ -214,7 +257,7 @@ class Listing:
             writer.writerow(self.headings)
             writer.writerows(map(_csv_cell, row) for row in self.rows)
             return text.getvalue()
-        return "".join(f"{inert(line)}\n" for line in self.lines)
+        return "".join(f"{line}\n" for line in printed(self.lines, style or stdout_style()))
 
 
 def json_text(document: object) -> str:
@@ -233,14 +276,6 @@ def _csv_cell(value: object) -> object:
         return value
     text = inert(str(value))
     return f"'{text}" if text.startswith(_FORMULA_BEGINS) else text
-
-
-class Line(NamedTuple):
-    """A line of output; ``bad`` and ``good`` ones may be coloured."""
-
-    text: str
-    bad: bool = False
-    good: bool = False
 
 
 @dataclass(frozen=True, slots=True)

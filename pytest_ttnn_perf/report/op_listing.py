@@ -3,12 +3,21 @@
 from __future__ import annotations
 
 from itertools import chain
-from textwrap import wrap
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from pytest_ttnn_perf._base.text import counted
+from pytest_ttnn_perf._base.text import counted, inert
 from pytest_ttnn_perf.analysis.ops.op_rows import OpRow, layer_rows, op_rows, op_views
 from pytest_ttnn_perf.analysis.ops.regions import regions_of
+from pytest_ttnn_perf.report.layout import (
+    BOLD,
+    CYAN,
+    GREEN,
+    RED,
+    YELLOW,
+    Painted,
+    cut_end,
+    wrapped,
+)
 from pytest_ttnn_perf.report.numbers import Listing, format_ns
 
 if TYPE_CHECKING:
@@ -17,13 +26,7 @@ if TYPE_CHECKING:
     from pytest_ttnn_perf.analysis.ops.layers import Layers
     from pytest_ttnn_perf.analysis.ops.op_rows import OpView
     from pytest_ttnn_perf.records.ops import OpTable
-
-
-class Style(NamedTuple):
-    """How wide a line may be, and whether it may have colours."""
-
-    width: int
-    colour: bool = False
+    from pytest_ttnn_perf.report.layout import Block, Style
 
 
 class _Column(NamedTuple):
@@ -42,7 +45,7 @@ _BY_WORTH: Final = (
     _Column("gap us", lambda row: "-" if row.gap_ns is None else _us(max(row.gap_ns, 0.0))),
     _Column("GB/s", lambda row: _whole(row.dram_gb_s)),
     _Column("TFLOPs", lambda row: "-" if row.tflops is None else f"{row.tflops:.1f}"),
-    _Column("fidelity", lambda row: row.fidelity or "-"),
+    _Column("fidelity", lambda row: inert(row.fidelity or "-")),
 )
 #: The order in which they are shown.
 _SHOWN: Final = (
@@ -53,9 +56,6 @@ _NARROWEST: Final = 30
 _BETWEEN: Final = "  "
 #: Stands before the ops of a layer.
 _INSIDE: Final = "| "
-_CUT: Final = "…"
-
-_BOLD, _RED, _YELLOW, _GREEN, _CYAN = "1", "31", "33", "32", "36"
 #: An op that takes this part of its step, or more, is worth a colour.
 _HOT: Final = 0.02
 _FEW_CORES: Final = 10
@@ -70,11 +70,11 @@ def op_listing(table: OpTable, *, name: str, style: Style, region: str | None = 
     views = [view for view in op_views(table, rows) if region in {None, view.region.name}]
     if region is not None:
         rows = [row for row in rows if row.region == region]
-    lines = wrap(_heading(table, name), style.width)
+    lines: list[Block] = [*wrapped(inert(_heading(table, name)), style.width)]
     for view in views:
-        lines += ["", *_view_lines(view, table, style)]
+        lines += ["", *_view_lines(view, table, style.width)]
     for note in _notes(table, views, rows):
-        lines += ["", *wrap(note, style.width)]
+        lines += ["", *wrapped(note, style.width)]
     document = {
         "file": name,
         "format": table.format,
@@ -113,28 +113,26 @@ def _view_document(view: OpView) -> dict[str, object]:
     }
 
 
-def _view_lines(view: OpView, table: OpTable, style: Style) -> Iterator[str]:
+def _view_lines(view: OpView, table: OpTable, width: int) -> Iterator[Block]:
     for title in _titles(view, len(table.devices)):
-        yield _coloured(_fitted(title, style.width), _BOLD, style)
+        yield Painted([(cut_end(inert(title), width), BOLD)])
     blocks = list(_blocks(view))
     shown = list(chain.from_iterable(rows for _, rows in blocks))
-    columns, widths = _columns(shown, style.width, inside=bool(view.layers))
+    columns, widths = _columns(shown, width, inside=bool(view.layers))
     headings = [f"{c.heading:>{w}}" for c, w in zip(columns, widths[2:], strict=True)]
     head = [f"{_ID.heading:>{widths[0]}}", f"{'op':<{widths[1]}}", *headings]
-    yield _coloured(_BETWEEN.join(head).rstrip(), _BOLD, style)
-    yield _BETWEEN.join("-" * width for width in widths)
+    yield Painted([(_BETWEEN.join(head).rstrip(), BOLD)])
+    yield _BETWEEN.join("-" * each for each in widths)
     whole_ns = view.kernel_ns
     for layers, rows in blocks:
         if layers is not None:
             text = _layers_title(view, layers)
-            yield _coloured(
-                _fitted(f"{' ' * widths[0]}{_BETWEEN}{text}", style.width), _CYAN, style
-            )
+            yield Painted([(cut_end(f"{' ' * widths[0]}{_BETWEEN}{text}", width), CYAN)])
         for row in rows:
             mark = _INSIDE if layers is not None else ""
-            yield _row_line(row, columns, widths, mark=mark, whole_ns=whole_ns, style=style)
+            yield _row_line(row, columns, widths, mark=mark, whole_ns=whole_ns)
         if layers is not None:
-            yield _coloured(f"{' ' * widths[0]}{_BETWEEN}└", _CYAN, style)
+            yield Painted([(f"{' ' * widths[0]}{_BETWEEN}└", CYAN)])
 
 
 def _titles(view: OpView, devices: int) -> Iterator[str]:
@@ -182,7 +180,7 @@ def _columns(rows: Sequence[OpRow], width: int, *, inside: bool) -> tuple[list[_
         for column in (_ID, *_ALWAYS, *_BY_WORTH)
     }
     mark = len(_INSIDE) if inside else 0
-    name = max([2, *(len(row.name) + mark for row in rows)])
+    name = max([2, *(len(inert(row.name)) + mark for row in rows)])
     kept = {column.heading: column for column in _ALWAYS}
     left = width - sizes[_ID.heading] - len(_BETWEEN)
     left -= sum(sizes[heading] + len(_BETWEEN) for heading in kept)
@@ -204,27 +202,28 @@ def _row_line(
     *,
     mark: str,
     whole_ns: float,
-    style: Style,
-) -> str:
-    name = _fitted(mark + row.name, widths[1])
-    cells = [f"{_ID.cell(row):>{widths[0]}}", f"{name:<{widths[1]}}"]
+) -> Painted:
+    name = cut_end(mark + inert(row.name), widths[1])
+    cells: list[tuple[str, str | None]] = [
+        (f"{_ID.cell(row):>{widths[0]}}{_BETWEEN}{name:<{widths[1]}}", None)
+    ]
     for column, width in zip(columns, widths[2:], strict=True):
-        text = f"{column.cell(row):>{width}}"
-        cells.append(_coloured(text, _paint(column.heading, row, whole_ns), style))
-    return _BETWEEN.join(cells).rstrip()
+        cells.append((_BETWEEN, None))
+        cells.append((f"{column.cell(row):>{width}}", _paint(column.heading, row, whole_ns)))
+    return Painted(cells)
 
 
 def _paint(heading: str, row: OpRow, whole_ns: float) -> str | None:
     """Return the colour of a cell: what is slow, and takes part of the time that is worth it."""
     hot = row.kernel_ns >= _HOT * whole_ns
     if heading == "bound" and row.bound:
-        return (_YELLOW if hot else None) if row.bound == "slow" else _GREEN
+        return (YELLOW if hot else None) if row.bound == "slow" else GREEN
     if heading == "time us":
-        return _BOLD if hot else None
+        return BOLD if hot else None
     if heading == "cores" and row.cores is not None:
-        return _RED if hot and row.cores < _FEW_CORES else None
+        return RED if hot and row.cores < _FEW_CORES else None
     if heading == "gap us" and row.gap_ns is not None:
-        return _RED if row.gap_ns >= _HOT * whole_ns else None
+        return RED if row.gap_ns >= _HOT * whole_ns else None
     return None
 
 
@@ -239,14 +238,6 @@ def _notes(table: OpTable, views: Sequence[OpView], rows: Sequence[OpRow]) -> It
         yield "stale: with these shapes the op would be faster than the chip; they are not its own"
     if rows and not any(row.dram_fraction is not None for row in rows):
         yield "no DRAM %: the peaks of this chip, or the operands of its ops, are not known"
-
-
-def _fitted(text: str, width: int) -> str:
-    return text if len(text) <= width else text[: max(0, width - 1)] + _CUT
-
-
-def _coloured(text: str, code: str | None, style: Style) -> str:
-    return f"\x1b[{code}m{text}\x1b[0m" if style.colour and code else text
 
 
 def _us(nanoseconds: float) -> str:

@@ -3,29 +3,34 @@
 from __future__ import annotations
 
 import os
-import sys
 from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from pytest_ttnn_perf._base.dataclass import dataclass
-from pytest_ttnn_perf._base.text import counted, inert, inert_lines, shortened, visible
-from pytest_ttnn_perf.records.settings import Missing, Update
+from pytest_ttnn_perf._base.text import counted, inert_lines
+from pytest_ttnn_perf.gate.judge import representative
+from pytest_ttnn_perf.records.finding import State
+from pytest_ttnn_perf.records.settings import Update
 from pytest_ttnn_perf.records.verdict import HEALTHY, QUIET, BaselineHealth, Outcome, Reason
 from pytest_ttnn_perf.report.checklist import (
+    PROGRESS_TITLES,
     finding_lines,
     findings_count,
     findings_lines,
-    progress_lines,
+    first_step,
+    progress_cells,
     waiver_lines,
 )
+from pytest_ttnn_perf.report.layout import DROPPED, GREEN, METRIC, NAME, Fit, Line, table_of
 from pytest_ttnn_perf.report.numbers import (
     Column,
     Columns,
-    Line,
     format_change,
     format_fraction,
     format_value,
+    id_column,
+    outcome_colour,
 )
 from pytest_ttnn_perf.report.sentences import (
     ACCEPTED,
@@ -41,45 +46,14 @@ from pytest_ttnn_perf.report.sentences import (
 from pytest_ttnn_perf.report.under_way import drift_line, shift_advice, shift_line
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterator, Sequence
 
     from pytest_ttnn_perf.records.baseline import Orphaned
     from pytest_ttnn_perf.records.finding import Finding, NeedlessWaiver, Progress
+    from pytest_ttnn_perf.records.metric import Metric
     from pytest_ttnn_perf.records.observation import JudgedTest
-    from pytest_ttnn_perf.records.settings import Settings
     from pytest_ttnn_perf.records.verdict import Drifting, Shift, Verdict
-
-
-def heading_line(
-    settings: Settings, host: str | None, *, cwd: Path, inline: bool, profiler: str
-) -> str:
-    """Say what a run does, and for which key: that of the ``host``, if there are no devices."""
-    key = f"key {host}" if host else "keys of the devices that tests open"
-    if settings.replay is not None:
-        key = "keys of the artifacts"
-    parts = [f"gate on, {key}", f"baselines {shown_path(settings.baselines, cwd)}"]
-    if settings.update:
-        parts.append(f"update {settings.update.value}")
-    if settings.missing is not Missing.FAIL:
-        parts.append(f"missing {settings.missing.value}")
-    if inline:
-        parts.append("in this process, nothing is measured again")
-    if settings.replay is None:
-        return ", ".join([*parts, profiler])
-    replayed = f"replaying {shown_path(settings.replay, cwd)}, times of this machine are left out"
-    return ", ".join([*parts, replayed])
-
-
-def closing_lines(
-    *, missing: Path | None, written: Iterable[Path], records: Iterable[Path], cwd: Path
-) -> Iterator[str]:
-    """Say where the results went; ``missing`` is a folder of baselines that is not there."""
-    if missing is not None:
-        yield f"no baselines folder at {shown_path(missing, cwd)}"
-    for path in written:
-        yield f"wrote {shown_path(path, cwd)}"
-    for path in records:
-        yield f"run record: {shown_path(path, cwd)}"
+    from pytest_ttnn_perf.report.layout import Table
 
 
 def shown_path(path: Path, cwd: Path) -> str:
@@ -140,13 +114,13 @@ def renaming_texts(found: Orphaned) -> Iterator[str]:
         yield f"renamed? {renaming.before} to {renaming.after}{tests}: {command}"
 
 
-#: A longer one is cut in the middle, in the table only: it would push all else out of sight.
-_LONGEST_ID: Final = 160
-
-
 @dataclass(frozen=True, slots=True)
 class SummaryOptions:
-    """What a summary needs beside the tests: what failed, how to run it again, what is silent."""
+    """What a summary needs beside the tests: what failed, how to run it again, what is silent.
+
+    ``told`` are the tests whose failure the reader has seen already. ``verbosity`` is pytest's:
+    above 0, all metrics are listed; below, failures alone.
+    """
 
     failed: frozenset[str] = frozenset()
     rerun: Rerun = Rerun()
@@ -158,40 +132,67 @@ class SummaryOptions:
     needless: tuple[NeedlessWaiver, ...] = ()
     orphaned: Orphaned | None = None
     health: BaselineHealth = HEALTHY
+    told: frozenset[str] = frozenset()
+    verbosity: int = 0
 
 
 def summary_lines(
     tests: Sequence[JudgedTest], *, summary_options: SummaryOptions
-) -> Iterator[Line]:
+) -> Iterator[Line | Table]:
     """Lay out a judged run: a table, a sentence and a remedy for what needs one, a count."""
-    # Ids and names are of others: none of them moves the cursor, or is a command to CI.
-    return (
-        line._replace(text=inert(line.text))
-        for line in _summary(tests, summary_options=summary_options)
-    )
-
-
-def _summary(tests: Sequence[JudgedTest], *, summary_options: SummaryOptions) -> Iterator[Line]:
-    failed = summary_options.failed
-    rows = [(judged, verdict) for judged in tests for verdict in judged.verdicts]
+    failed, verbosity = summary_options.failed, summary_options.verbosity
+    quiet = verbosity < 0
+    listed = [one for one in tests if one.observation.test in failed] if quiet else tests
+    rows = [row for judged in listed for row in _rows(judged, verbose=verbosity > 0)]
     if rows:
-        yield from map(Line, _COLUMNS.table(rows))
+        yield from _COLUMNS.table(rows)
         yield Line("")
-    sentences = [
-        line for judged in tests for line in _sentences(judged, summary_options=summary_options)
+    sentences: list[Line | Table] = [
+        line for judged in listed for line in _sentences(judged, summary_options=summary_options)
     ]
-    found = list(findings_lines(tests))
+    if not quiet:
+        sentences += _notes(tests, verbose=verbosity > 0)
+        sentences += [line for judged in tests for line in _targets(judged)]
+        found = list(findings_lines(tests, told=summary_options.told))
+        sentences += [Line("")] if sentences and found else []
+        sentences += found
+        sentences += progress_lines(summary_options.progress, verbose=verbosity > 0)
     yield from map(Line, accept_line(tests, failed, summary_options.rerun))
     yield from sentences
-    yield from [Line("")] if sentences and found else []
-    yield from found
-    yield from progress_lines(summary_options.progress)
-    yield from waiver_lines(summary_options.needless)
-    yield from map(Line, map(drift_line, summary_options.drifts))
-    yield from orphan_lines(summary_options.orphaned)
+    if not quiet:
+        yield from waiver_lines(summary_options.needless)
+        yield from map(Line, map(drift_line, summary_options.drifts))
+        yield from orphan_lines(summary_options.orphaned)
     yield from health_lines(summary_options.health)
     yield from _shift(summary_options)
     yield Line(count_line(tests, failed=len(failed)), bad=bool(failed), good=not failed)
+
+
+def progress_lines(
+    progress: Sequence[tuple[str, Progress]], *, verbose: bool = False
+) -> Iterator[Line | Table]:
+    """Lay out how far models of a run have come, and which step to take first.
+
+    Those with nothing left to do are listed only if it is to be ``verbose``.
+    """
+    listed = [
+        (test, steps)
+        for test, steps in progress
+        if verbose or any(step.state is State.OPEN for step in steps.all)
+    ]
+    if not listed:
+        return
+    yield Line("optimization progress")
+    rows = [(test, *progress_cells(steps)) for test, steps in listed]
+    # Where there is little room, what nobody has to do is left out first.
+    fits = (
+        Fit(drop=int(any(steps.all[place].state is State.OPEN for _, steps in listed)))
+        for place in range(len(PROGRESS_TITLES) - 1)
+    )
+    yield table_of(PROGRESS_TITLES, rows, fits=(NAME, *fits))
+    for test, steps in listed:
+        yield from (Line(f"{test}: {line}") for line in first_step(steps))
+    yield Line("")
 
 
 def _shift(summary_options: SummaryOptions) -> Iterator[Line]:
@@ -237,15 +238,19 @@ def count_line(tests: Sequence[JudgedTest], *, failed: int) -> str:
     words = (*(outcome.value for outcome in Outcome), ACCEPTED)
     outcome_counts = ", ".join(f"{outcomes[word]} {word}" for word in words if outcomes[word])
     gated = sum(1 for judged in tests if judged.verdicts)
-    recorded = 0
-    for judged in tests:
-        names = {v.metric.name for v in judged.verdicts if v.reason is not Reason.EXPLAINS}
-        recorded += len(set(judged.observation.metrics) - names)
+    explaining = sum(
+        verdict.reason is Reason.EXPLAINS for judged in tests for verdict in judged.verdicts
+    )
+    recorded = sum(len(_recorded_only(judged)) for judged in tests)
     parts = [f"{counted(gated, 'test')} gated"]
     parts += [f"{failed} failed"] if failed else []
     written = sum(1 for judged in tests if judged.written)
     parts += [f"{written} written"] if written else []
     parts += [f"metrics: {outcome_counts}"] if outcome_counts else []
+    if explaining:
+        parts.append(
+            f"{counted(explaining, 'part')} {'explains' if explaining == 1 else 'explain'} a change"
+        )
     simulated = any(j.observation.has_ungated_simulated_times for j in tests)
     which = ", times of simulated devices among them" if simulated else ""
     parts += [f"{recorded} recorded only{which}"] if recorded else []
@@ -253,11 +258,56 @@ def count_line(tests: Sequence[JudgedTest], *, failed: int) -> str:
     return "; ".join(parts)
 
 
-def _name(text: str) -> str:
-    return shortened(visible(text), _LONGEST_ID)
+def _recorded_only(judged: JudgedTest) -> list[str]:
+    gated = {verdict.metric.name for verdict in judged.verdicts}
+    return [name for name in judged.observation.metrics if name not in gated]
 
 
-def _label(verdict: Verdict, judged: JudgedTest) -> str:
+class _Row(NamedTuple):
+    """A metric in the table; ``more`` of its test are not listed. ``verdict``: None if recorded."""
+
+    judged: JudgedTest
+    metric: Metric
+    verdict: Verdict | None
+    more: int = 0
+
+    @property
+    def observed(self) -> float | None:
+        if self.verdict is not None:
+            return self.verdict.observed
+        samples = self.judged.observation.metrics[self.metric.name].samples
+        return representative(self.metric, samples) if samples else None
+
+
+#: The first of a test stands for the others.
+_ALIKE: Final = frozenset(
+    {Outcome.WITHIN, Outcome.SHIFTED, Outcome.NO_BASELINE, Outcome.NOT_COMPARABLE}
+)
+
+
+def _rows(judged: JudgedTest, *, verbose: bool) -> Iterator[_Row]:
+    """Yield what the table lists of a test: what is not as before, or else its first metric."""
+    if verbose:
+        yield from (_Row(judged, verdict.metric, verdict) for verdict in judged.verdicts)
+        metrics = judged.observation.metrics
+        for name in _recorded_only(judged):
+            yield _Row(judged, metrics[name].metric, None)
+        return
+    listed: list[Verdict] = []
+    for verdict in judged.verdicts:
+        alike = verdict.outcome in _ALIKE and verdict.outcome in {one.outcome for one in listed}
+        if verdict.outcome is not Outcome.WITHIN and not alike:
+            listed.append(verdict)
+    listed = listed or list(judged.verdicts[:1])
+    more = len(judged.verdicts) - len(listed)
+    for verdict in listed:
+        yield _Row(judged, verdict.metric, verdict, more if verdict is listed[-1] else 0)
+
+
+def _label(row: _Row) -> str:
+    verdict, judged = row.verdict, row.judged
+    if verdict is None:
+        return "recorded only"
     label, name = outcome_word(verdict, judged), verdict.metric.name
     if name in judged.written and verdict.outcome is not Outcome.WITHIN:
         observed = judged.observation.metrics.get(name)
@@ -265,24 +315,46 @@ def _label(verdict: Verdict, judged: JudgedTest) -> str:
         sessions = f" ({1 + again} sessions)" if again else ""
         if label == ACCEPTED:
             return f"{label}{sessions}"
-        new = verdict.outcome is Outcome.NO_BASELINE
-        return f"{label}, {'recorded' if new else 'accepted'}{sessions}"
+        return f"{label}, {_what_was_written(verdict)}{sessions}"
     if verdict.reason is Reason.EXPLAINS:
         return f"explains {verdict.detail}"
     provisional = verdict.provisional and verdict.outcome is not Outcome.SHIFTED
     return f"{label} (provisional)" if provisional else label
 
 
-_COLUMNS: Final[Columns[tuple[JudgedTest, Verdict]]] = Columns(
-    Column("", lambda row: row[0].observation.test, "test",
-           lambda row: _name(row[0].observation.test), once=True),
-    Column("", lambda row: _name(row[1].metric.name), "metric"),
-    Column("", lambda row: format_value(row[1].metric, row[1].centre), "baseline", right=True),
-    Column("", lambda row: format_value(row[1].metric, row[1].observed, beside=row[1].centre),
-           "now", right=True),
-    Column("", lambda row: format_change(row[1].change_as_read), "change", right=True),
-    Column("", lambda row: format_fraction(row[1].limit_as_read), "limit", right=True),
-    Column("", lambda row: _label(row[1], row[0]), "verdict"),
+def _short_label(row: _Row) -> str:
+    verdict = row.verdict
+    if verdict is None:
+        return "recorded"
+    word = outcome_word(verdict, row.judged)
+    if verdict.metric.name in row.judged.written and verdict.outcome is not Outcome.WITHIN:
+        return word if word == ACCEPTED else _what_was_written(verdict)
+    return "explains it" if verdict.reason is Reason.EXPLAINS else word
+
+
+def _what_was_written(verdict: Verdict) -> str:
+    return "recorded" if verdict.outcome is Outcome.NO_BASELINE else "accepted"
+
+
+def _colour(row: _Row) -> str | None:
+    colour = outcome_colour(row.verdict.outcome) if row.verdict else None
+    return GREEN if colour and row.metric.name in row.judged.written else colour
+
+
+_COLUMNS: Final[Columns[_Row]] = Columns(
+    id_column(lambda row: row.judged.observation.test, name=""),
+    Column("", lambda row: f"{row.metric.name}, {row.more} more" if row.more else row.metric.name,
+           "metric", fit=METRIC),
+    Column("", lambda row: format_value(row.metric, row.verdict and row.verdict.centre),
+           "baseline", right=True, fit=DROPPED[2]),
+    Column("", lambda row: format_value(row.metric, row.observed,
+                                        beside=row.verdict and row.verdict.centre),
+           "now", right=True, fit=DROPPED[3]),
+    Column("", lambda row: format_change(row.verdict and row.verdict.change_as_read), "change",
+           right=True),
+    Column("", lambda row: format_fraction(row.verdict and row.verdict.limit_as_read), "limit",
+           right=True, fit=DROPPED[1]),
+    Column("", _label, "verdict", short=_short_label, colour=_colour),
 )  # fmt: skip
 
 
@@ -344,11 +416,15 @@ def _worth_saying(verdict: Verdict, judged: JudgedTest, *, summary_options: Summ
 
 def _sentences(judged: JudgedTest, *, summary_options: SummaryOptions) -> Iterator[Line]:
     test = judged.observation.test
-    failed = test in summary_options.failed
+    failed, told = test in summary_options.failed, test in summary_options.told
     verdicts = [
-        v for v in judged.verdicts if _worth_saying(v, judged, summary_options=summary_options)
+        verdict
+        for verdict in judged.verdicts
+        if _worth_saying(verdict, judged, summary_options=summary_options)
+        # A failure was told of all that fails.
+        and (not told or verdict.outcome is Outcome.IMPROVED)
     ]
-    for problem in judged.observation.problems:
+    for problem in () if told else judged.observation.problems:
         yield Line(f"{test}: {problem}", bad=True)
     shifted = summary_options.shift is not None
     by_op = _ByOp(judged.by_op)
@@ -363,18 +439,39 @@ def _sentences(judged: JudgedTest, *, summary_options: SummaryOptions) -> Iterat
         yield from map(Line, by_op.beside(group))
         if group.remedy:
             yield Line(f"  {group.remedy}")
-    yield from _notes(judged)
-    yield from _targets(judged)
-    if failed:
+    if failed and not told:
         yield from map(Line, _full_profile(judged, summary_options.rerun))
 
 
-def _notes(judged: JudgedTest) -> Iterator[Line]:
-    """Say what is particular about a number that passed."""
-    noted = {v.metric.name for v in judged.verdicts if v.detail is not None}
-    for name, observed in judged.observation.metrics.items():
-        if observed.note and name not in noted:
-            yield Line(f"note {judged.observation.test}: {name}: {observed.note}")
+def _notes(tests: Sequence[JudgedTest], *, verbose: bool) -> Iterator[Line]:
+    """Say what is particular about numbers that passed; what several tests share, once.
+
+    Of what was only recorded that is said if it is to be ``verbose``, of what could not be measured
+    in one line.
+    """
+    found: dict[str, list[str]] = {}
+    lacking: dict[str, list[str]] = {}
+    for judged in tests:
+        noted = {v.metric.name for v in judged.verdicts if v.detail is not None}
+        recorded = _recorded_only(judged)
+        for name, observed in judged.observation.metrics.items():
+            if not observed.note or name in noted:
+                continue
+            if not observed.samples and not verbose:
+                lacking.setdefault(observed.note, []).append(judged.observation.test)
+            elif verbose or name not in recorded:
+                note = f"{name}: {observed.note}"
+                found.setdefault(note, []).append(judged.observation.test)
+    yield from (Line(f"note {_where(names)}: {note}") for note, names in found.items())
+    if lacking:
+        names = [name for own in lacking.values() for name in own]
+        why = next(iter(lacking)) if len(lacking) == 1 else "-v says why"
+        yield Line(f"not measured {_where(names)}: {why}")
+
+
+def _where(tests: Sequence[str]) -> str:
+    names = dict.fromkeys(tests)
+    return next(iter(names)) if len(names) == 1 else counted(len(names), "test")
 
 
 def _targets(judged: JudgedTest) -> Iterator[Line]:
@@ -388,25 +485,3 @@ def _targets(judged: JudgedTest) -> Iterator[Line]:
         yield Line(
             f"target {judged.observation.test}: {verdict.metric.name} {now}, target {goal}: {state}"
         )
-
-
-@dataclass(slots=True)
-class Ticker:
-    """Shows progress on stderr: one line that is rewritten, or a line per milestone in a log."""
-
-    width: int = 0
-
-    def show(self, line: str, milestone: bool) -> None:  # noqa: FBT001 (called by position)
-        """Show how far it is."""
-        line = inert(line)
-        if sys.stderr.isatty():
-            sys.stderr.write(f"\r{line:<{self.width}}")
-            self.width = len(line)
-        elif milestone:
-            sys.stderr.write(f"{line}\n")
-        sys.stderr.flush()
-
-    def close(self) -> None:
-        """Leave the line that was rewritten."""
-        if self.width:
-            sys.stderr.write("\n")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import field, replace
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from pytest_ttnn_perf._base.dataclass import dataclass
@@ -167,6 +168,7 @@ def suspicion(judged: JudgedTest) -> str | None:
 #: A confirm pass may take this many times as long as the first, which ran all tests.
 _PATIENCE: Final = 10.0
 _LEAST_PATIENCE_S: Final = 60.0
+_MILESTONE: Final = True
 
 
 def run_confirm_passes(
@@ -175,7 +177,7 @@ def run_confirm_passes(
     *,
     workers: WorkerLauncher,
     profiling: WorkerLauncher | None,
-    print_line: Callable[[str], None],
+    progress: Callable[[str, bool], None],
     first_pass_s: float,
 ) -> None:
     """Measure tests again until they are cleared, or as often as the settings ask for.
@@ -185,8 +187,13 @@ def run_confirm_passes(
     are measured again as well.
 
     ``profiling`` are the workers whose tests are profiled, if the run has such a pass. What the
-    gate knows of each test is complete afterwards.
+    gate knows of each test is complete afterwards. ``progress`` is
+    called with a line, and whether it is a milestone.
     """
+
+    def print_line(text: str) -> None:
+        progress(text, _MILESTONE)
+
     passes, timeout_s = gate.settings.confirm, gate.settings.timeout
     patience_s = max(_PATIENCE * first_pass_s, _LEAST_PATIENCE_S)
     silence_s = min(timeout_s or patience_s, patience_s)
@@ -202,9 +209,11 @@ def run_confirm_passes(
             controls = gate.controls(again, profiled=profiled) if again or alone else ()
             if launcher is None or not (again or controls):
                 continue
-            print_line(confirm_heading(len(again), len(controls), number=number, passes=passes))
+            heading = confirm_heading(len(again), len(controls), number=number, passes=passes)
+            print_line(heading)
             waiting = dict.fromkeys((*again, *controls))
             listener = _ConfirmListener(print_line, waiting, gate, number, profiled, controls)
+            listener.tell = partial(_tell, progress, heading, len(waiting))
             one = Pass(PassKind.CONFIRM, launcher, listener, silence_s)
             one.run(list(waiting))
             if one.stopped:
@@ -216,6 +225,10 @@ def run_confirm_passes(
                 return
         if doubted and gate.shift is None:
             passes = max(passes, 1 + gate.settings.confirm)
+
+
+def _tell(progress: Callable[[str, bool], None], heading: str, tests: int, left: int) -> None:
+    progress(f"{heading} ({tests - left} of {tests} done)", not _MILESTONE)
 
 
 @dataclass(slots=True)
@@ -230,6 +243,8 @@ class _ConfirmListener(ResultListener):
     profiled: bool
     controls: Collection[str]
     _measured: dict[str, Observation] = field(default_factory=dict)
+    #: Told how many tests are left.
+    tell: Callable[[int], None] = field(default=lambda _: None)
 
     def give_up(self, test: str, why: str) -> None:
         """Record that a test could not be measured again; a control tells nothing then."""
@@ -248,6 +263,7 @@ class _ConfirmListener(ResultListener):
             self.give_up(test, str(error))
         else:
             del self.waiting[test]
+            self.tell(len(self.waiting))
 
     def decide(self) -> None:
         """Judge the suspects anew, beside what the controls show; say both."""

@@ -20,16 +20,10 @@ from pytest_ttnn_perf.device.host import host_environment, host_hardware
 from pytest_ttnn_perf.records.hardware import CiJob
 from pytest_ttnn_perf.records.json import encode
 from pytest_ttnn_perf.records.observation import encode_heading
-from pytest_ttnn_perf.records.settings import Checklist
+from pytest_ttnn_perf.records.settings import Checklist, Missing
 from pytest_ttnn_perf.records.verdict import HEALTHY, BaselineHealth
 from pytest_ttnn_perf.report.sentences import sentence
-from pytest_ttnn_perf.report.terminal import (
-    closing_lines,
-    heading_line,
-    health_lines,
-    shown_path,
-    summary_lines,
-)
+from pytest_ttnn_perf.report.terminal import health_lines, shown_path, summary_lines
 from pytest_ttnn_perf.report.under_way import shift_advice, shift_size
 from pytest_ttnn_perf.run.health import find_orphans
 from pytest_ttnn_perf.run.judge import environment_differences, summary_options_of
@@ -42,7 +36,7 @@ if TYPE_CHECKING:
     from pytest_ttnn_perf.records.observation import JudgedTest, Run
     from pytest_ttnn_perf.records.settings import Settings
     from pytest_ttnn_perf.report.ci import CiReport
-    from pytest_ttnn_perf.report.numbers import Line
+    from pytest_ttnn_perf.report.layout import Line, Table
     from pytest_ttnn_perf.report.sentences import Rerun
     from pytest_ttnn_perf.report.terminal import SummaryOptions
 
@@ -253,14 +247,26 @@ class RunContext:
     hardware: Hardware = field(default_factory=host_hardware)
 
     def heading(self) -> str:
-        """Return one line on what this run does."""
-        return heading_line(
-            self.settings,
-            None if self.has_devices else self.hardware.key,
-            cwd=self.cwd,
-            inline=not self.isolated,
-            profiler=self.profiler,
+        """Say what this run does, and for which key: that of the host, if there are no devices."""
+        settings, cwd = self.settings, self.cwd
+        key = (
+            "keys of the devices that tests open"
+            if self.has_devices
+            else f"key {self.hardware.key}"
         )
+        if settings.replay is not None:
+            key = "keys of the artifacts"
+        parts = [f"gate on, {key}", f"baselines {shown_path(settings.baselines, cwd)}"]
+        if settings.update:
+            parts.append(f"update {settings.update.value}")
+        if settings.missing is not Missing.FAIL:
+            parts.append(f"missing {settings.missing.value}")
+        if not self.isolated:
+            parts.append("in this process, nothing is measured again")
+        if settings.replay is None:
+            return ", ".join([*parts, self.profiler])
+        replayed = f"replaying {shown_path(settings.replay, cwd)}"
+        return ", ".join([*parts, f"{replayed}, times of this machine are left out"])
 
 
 @dataclass(frozen=True, slots=True)
@@ -304,8 +310,13 @@ class RunResult:
         )
         return replace(self, ci_report=report)
 
-    def summary(self) -> Iterator[Line]:
-        """Return the lines of the terminal's summary; without tests, what fails such a run."""
+    def summary(
+        self, *, told: frozenset[str] = frozenset(), verbosity: int = 0
+    ) -> Iterator[Line | Table]:
+        """Return the terminal's summary; without tests, what fails such a run.
+
+        ``told`` are the tests whose failure was shown, ``verbosity`` is pytest's.
+        """
         context, run = self.context, self.run
         if not run.tests:
             return health_lines(self.health)
@@ -313,18 +324,24 @@ class RunResult:
         if found is not None:  # what the commands about them must be given
             record = os.path.relpath(self.records[0], context.cwd) if self.records else None
             found = replace(found, record=record, options=context.rerun.baselines_option)
-        options = replace(self.summary_options(), update=context.settings.update, orphaned=found)
+        options = replace(
+            self.summary_options(),
+            update=context.settings.update,
+            orphaned=found,
+            told=told,
+            verbosity=verbosity,
+        )
         return summary_lines(list(run.tests.values()), summary_options=options)
 
     def closing(self) -> Iterator[str]:
-        """Return the lines that say where the results went."""
-        baselines = self.context.settings.baselines
-        return closing_lines(
-            missing=None if baselines.is_dir() else baselines,
-            written=self.written,
-            records=self.records,
-            cwd=self.context.cwd,
-        )
+        """Say where the results went."""
+        baselines, cwd = self.context.settings.baselines, self.context.cwd
+        if not baselines.is_dir():
+            yield f"no baselines folder at {shown_path(baselines, cwd)}"
+        for path in self.written:
+            yield f"wrote {shown_path(path, cwd)}"
+        for path in self.records:
+            yield f"run record: {shown_path(path, cwd)}"
 
     def annotations(self, *, failures: bool) -> Iterator[str]:
         """Return the lines that GitHub turns into annotations, if they are wanted."""

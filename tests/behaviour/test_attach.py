@@ -82,7 +82,7 @@ def test_slower_ops_fail_by_name(model: Project) -> None:
     ran = model.pytest("--ttnn-perf")
 
     assert (ran.code, counts_of(ran)) == (1, "1 failed")
-    said = f"REGRESSED {TEST}: device_kernel_time 118.0 us, baseline 100.0 us: 18.0 % slower"
+    said = "REGRESSED: device_kernel_time 118.0 us, baseline 100.0 us: 18.0 % slower"
     assert said in ran.text
 
 
@@ -186,7 +186,7 @@ def test_two_captures_of_one_metric_are_an_error_that_names_both(project: Projec
 
     assert (ran.code, counts_of(ran)) == (1, "1 failed")
     assert (
-        f"{TEST}: device_kernel_time and 2 more: told by attach('capture.csv') and by "
+        "\ndevice_kernel_time and 2 more: told by attach('capture.csv') and by "
         "attach('other.csv'); leave out one of them: an attach, or the profiler with "
         "--ttnn-perf-profiler off"
     ) in ran.text

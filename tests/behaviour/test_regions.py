@@ -80,7 +80,7 @@ def test_each_region_is_a_metric_one_sample_per_step_on_the_slowest_device(model
 
 
 def test_what_is_not_gated_is_named_with_its_size(model: Project) -> None:
-    ran = model.pytest("--ttnn-perf")
+    ran = model.pytest("-v", "--ttnn-perf")
 
     assert (
         f"note {TEST}: device_kernel_time.outside: recorded, not gated: 900.0 µs in 1 op in no "
@@ -228,7 +228,7 @@ def test_a_number_of_ops_fails_a_test_that_asks_for_it(project: Project, gate: s
     ran = project.pytest("--ttnn-perf")
 
     assert ran.code == 1
-    assert f"REGRESSED {TEST}: op_count.decode 3, baseline 2" in ran.text
+    assert "REGRESSED: op_count.decode 3, baseline 2" in ran.text
     assert outcomes(project, TEST)["device_kernel_time.decode"] == "WITHIN"
 
 

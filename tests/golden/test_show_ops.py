@@ -10,12 +10,14 @@ from typing import TYPE_CHECKING
 import pytest
 
 from pytest_ttnn_perf.analysis.captures.detect import op_table_of
-from pytest_ttnn_perf.report.op_listing import Style, op_listing
+from pytest_ttnn_perf.report.layout import Style
+from pytest_ttnn_perf.report.op_listing import op_listing
 from tests.harness.captures import capture, op, signpost
 from tests.harness.corpus import corpus
 from tests.harness.golden import assert_golden
 
 if TYPE_CHECKING:
+    from pytest_ttnn_perf.records.ops import OpTable
     from tests.harness.project import Project
 
 MUL = {
@@ -99,14 +101,14 @@ def test_what_does_not_fit_is_refused(captured: Project) -> None:
 )
 def test_real_captures_fit_any_terminal(name: str, width: int) -> None:
     table = op_table_of(corpus(f"ops_perf/{name}.csv"))
-    lines = op_listing(table, name=f"{name}.csv", style=Style(width)).lines
+    lines = shown(table, name=f"{name}.csv", style=Style(width))
     assert max(map(len, lines)) <= width
     assert any("time us" in line for line in lines)
 
 
 def test_layers_of_a_real_model_are_shown_once() -> None:
     table = op_table_of(corpus("ops_perf/blackhole_clip_encoder.csv"))
-    lines = op_listing(table, name="clip.csv", style=Style(100)).lines
+    lines = shown(table, name="clip.csv", style=Style(100))
     (layers,) = [line.strip() for line in lines if "×" in line]
     assert layers.startswith("× 12 layers of 27 ops: 3.578 ms, 298.2 us each (#335 to #658")
     assert len(lines) < 60
@@ -124,11 +126,15 @@ def test_the_rows_of_a_view_add_up_to_its_time() -> None:
 
 def test_colours_are_for_terminals_alone() -> None:
     table = op_table_of(corpus("ops_perf/gemma_sliding_decode_final.csv"))
-    plain = op_listing(table, name="g.csv", style=Style(80)).lines
-    coloured = op_listing(table, name="g.csv", style=Style(80, colour=True)).lines
+    plain = shown(table, name="g.csv", style=Style(80))
+    coloured = shown(table, name="g.csv", style=Style(80, colour=True))
     assert not any("\x1b" in line for line in plain)
     assert any("\x1b[32m" in line for line in coloured)
-    assert [_bare(line) for line in coloured] == list(plain)
+    assert [_bare(line) for line in coloured] == plain
+
+
+def shown(table: OpTable, *, name: str, style: Style) -> list[str]:
+    return op_listing(table, name=name, style=style).text("table", style).splitlines()
 
 
 def _bare(line: str) -> str:

@@ -22,6 +22,7 @@ from pytest_ttnn_perf.report.ci import (
     gitlab_text,
     property_pairs,
 )
+from pytest_ttnn_perf.report.layout import Style, columns_of, printed
 from pytest_ttnn_perf.report.markdown import COMMENT_BYTES, code, markdown_text, prose, table_row
 from pytest_ttnn_perf.report.terminal import summary_lines
 from tests.harness.ci_report import finding, judged, told, verdict
@@ -146,10 +147,11 @@ def test_properties_make_xml_that_parses(test: str, metric: str) -> None:
 @given(ANY, ANY, ANY)
 def test_terminal_shows_no_control_character(test: str, metric: str, text: str) -> None:
     run = a_run(test, metric, text)
-    lines = [line.text for line in summary_lines(run.tests, summary_options=run.summary_options)]
+    blocks = summary_lines(run.tests, summary_options=run.summary_options)
+    lines = list(printed(blocks, Style(120, wrap=True)))
     assert all(line.isprintable() for line in lines)
     table = lines[: lines.index("")] if "" in lines else []
-    assert all(len(line) < 600 for line in table)
+    assert all(columns_of(line) <= 120 for line in table)
 
 
 @given(ANY, st.integers(3, 200))

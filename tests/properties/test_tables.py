@@ -1,16 +1,40 @@
-"""Laws of tables: one that is laid out here looks as tabulate lays it out."""
+"""Laws of tables and lines: a table looks as tabulate lays it out, and nothing is too wide."""
 
 from __future__ import annotations
+
+import shlex
 
 from hypothesis import given
 from hypothesis import strategies as st
 from tabulate import tabulate
 
-from pytest_ttnn_perf.report.numbers import table_lines
+from pytest_ttnn_perf.report.layout import (
+    NARROWEST,
+    Fit,
+    Style,
+    columns_of,
+    fitted,
+    printed,
+    table_of,
+    wrapped,
+)
+from pytest_ttnn_perf.report.numbers import Column, Columns, id_column
 from tests.properties.strategies import MANY
 
 _CELLS = st.text(st.characters(min_codepoint=32, max_codepoint=126), max_size=12)
-_WIDE = st.text(st.sampled_from("a é漢字"), max_size=6)
+#: Wide and combining letters, line breaks, colours of a terminal, and words that fill a line.
+_HOSTILE = st.text(st.sampled_from("a é漢字ё\u0301\n\t\x1b…[]:-/"), max_size=200) | st.text(
+    max_size=60
+)
+_IDS = st.builds("{}::{}[{}]".format, _HOSTILE, _HOSTILE, _HOSTILE)
+_FITS = st.builds(
+    Fit,
+    least=st.none() | st.integers(4, 30),
+    middle=st.booleans(),
+    drop=st.none() | st.integers(0, 3),
+    below=st.booleans(),
+)
+_WIDTHS = st.integers(NARROWEST, 200)
 
 
 @st.composite
@@ -22,7 +46,7 @@ def tables(draw: st.DrawFn, cells: st.SearchStrategy[str]) -> tuple[list[str], l
 
 
 @MANY
-@given(tables(_CELLS) | tables(_WIDE), st.sets(st.integers(0, 3)))
+@given(tables(_CELLS), st.sets(st.integers(0, 3)))
 def test_a_table_looks_as_tabulate_lays_it_out(
     table: tuple[list[str], list[list[str]]], right: set[int]
 ) -> None:
@@ -31,9 +55,55 @@ def test_a_table_looks_as_tabulate_lays_it_out(
     expected = tabulate(
         rows, headers=headings, tablefmt="simple", disable_numparse=True, colalign=align
     )
-    found = table_lines(headings, rows, right=frozenset(right))
+    found = table_of(headings, rows, right=frozenset(right)).lines()
     lines = [line.rstrip() for line in expected.split("\n")]
     while lines and not lines[-1]:
         lines.pop()  # a last row without a word is no line of the one, and a line of the other
     assert found[: len(lines)] == lines
     assert not any(found[len(lines) :])
+
+
+@MANY
+@given(tables(_HOSTILE), st.lists(_FITS, min_size=4, max_size=4), _WIDTHS)
+def test_no_table_is_wider_than_the_terminal(
+    table: tuple[list[str], list[list[str]]], fits: list[Fit], width: int
+) -> None:
+    headings, rows = table
+    found = table_of(headings, rows, fits=fits[: len(headings)]).lines(Style(width))
+    assert max(map(columns_of, found)) <= width
+    assert not any("\n" in line or "\x1b" in line for line in found)
+
+
+@MANY
+@given(st.lists(st.tuples(_IDS, _HOSTILE, st.floats()), min_size=1, max_size=4), _WIDTHS)
+def test_no_listing_of_tests_is_wider_than_the_terminal(
+    records: list[tuple[str, str, float]], width: int
+) -> None:
+    columns: Columns[tuple[str, str, float]] = Columns(
+        id_column(lambda record: record[0]),
+        Column("", lambda record: record[1], "metric"),
+        Column("", lambda record: record[2], "change", right=True),
+    )
+    found = list(printed(columns.table(records), Style(width, wrap=True)))
+    assert max(map(columns_of, found)) <= width
+
+
+@MANY
+@given(_CELLS | _HOSTILE.map(lambda text: " ".join(text.split())), st.integers(0, 8), _WIDTHS)
+def test_a_sentence_is_wrapped_and_whole(text: str, indent: int, width: int) -> None:
+    line = " " * indent + text.replace("::", ":")
+    found = list(wrapped(line, width))
+    assert max(map(columns_of, found)) <= width
+    assert "".join("".join(found).split()) == "".join(line.split())
+
+
+@MANY
+@given(_IDS, _WIDTHS)
+def test_a_command_can_be_copied_from_a_narrow_terminal(test: str, width: int) -> None:
+    """As a shell joins them, the lines are the command; no word of it is broken."""
+    test = "".join(test.split())
+    command = ["pytest", test, "--ttnn-perf-update=all", "--ttnn-perf-reason", "more layers"]
+    lines = list(fitted(f"  accept it with: {shlex.join(command)}", width))
+    text = "\n".join(lines).replace("\\\n", "").partition(" with:")[2]
+    assert shlex.split(text) == command
+    assert all(shlex.quote(test) in line for line in lines if columns_of(line) > width)

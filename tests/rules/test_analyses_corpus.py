@@ -14,6 +14,7 @@ from pytest_ttnn_perf.analysis.checklist.analyses import ANALYSES
 from pytest_ttnn_perf.cli.analyze import analysis_listing
 from pytest_ttnn_perf.cli.check import read_subject
 from pytest_ttnn_perf.records.finding import AnalysisOutcome, Subject
+from pytest_ttnn_perf.report.layout import Style
 from tests.harness.corpus import corpus
 from tests.rules.captures import KERNEL, LOGS, REPORTS, TABLES, device_rows
 from tests.rules.tables import op, table
@@ -70,7 +71,8 @@ def answered(subject: Subject) -> None:
         assert measured is (analysis.reason is None), analysis
         assert all(section.rows for section in analysis.sections)
         listing = analysis_listing(analysis)
-        assert all(len(line) <= 100 for line in listing.lines if measured)
+        lines = listing.text("table", Style(100, wrap=True)).splitlines()
+        assert all(len(line) <= 100 for line in lines)
         assert all(listing.text(shape) for shape in ("table", "json", "csv"))
         assert len(listing.rows) >= 1
 

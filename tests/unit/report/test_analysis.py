@@ -4,6 +4,7 @@ import pytest
 
 from pytest_ttnn_perf.cli.analyze import analysis_listing
 from pytest_ttnn_perf.records.finding import Analysis, Figure, Row, Section
+from pytest_ttnn_perf.report.layout import Style
 
 
 def test_a_chart_is_short_and_narrow_and_json_has_all() -> None:
@@ -14,10 +15,11 @@ def test_a_chart_is_short_and_narrow_and_json_has_all() -> None:
         "matmul", "x", sections=(Section("y" * 200, "ns", rows, "of time"),), notes=(note,)
     )
     listing = analysis_listing(analysis)
-    assert max(map(len, listing.lines)) <= 100
-    chart = listing.lines[4:15]
+    lines = listing.text("table", Style(100, wrap=True)).splitlines()
+    assert max(map(len, lines)) <= 100
+    chart = lines[4:15]
     assert chart[0].startswith("0 Matmul 1x1x32x4096 @ 1x1x32x4096")
-    assert "...  " in chart[0]
+    assert "…  " in chart[0]
     assert len({line.index("%") for line in chart[:10]}) == 1
     assert [line.count("#") for line in chart[:10]] == [20, 18, 17, 15, 13, 12, 10, 8, 7, 5]
     assert chart[10] == "and 2 more, which --format json lists"
@@ -42,5 +44,5 @@ def test_figures(value: float, unit: str, text: str) -> None:
 
 def test_shares_of_nothing() -> None:
     section = Section("operands", "B", (Row("BFLOAT4_X", 0.0, None, 3),), "of bytes")
-    lines = analysis_listing(Analysis("a", "b", sections=(section,))).lines
+    lines = analysis_listing(Analysis("a", "b", sections=(section,))).text("table").splitlines()
     assert lines[-1] == "BFLOAT4_X         3  0.000 B           -"

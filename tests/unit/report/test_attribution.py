@@ -70,7 +70,8 @@ def test_what_no_part_explains_is_counted(others: int, told: str) -> None:
     assert attribution_sentence(change).rpartition("; ")[2] == told
     assert (
         op_comparison_listing(CaptureComparison((change,)))
-        .lines[-1]
+        .text("table")
+        .splitlines()[-1]
         .endswith(told.removesuffix(" +12.0 us"))
     )
     document = op_comparison_listing(CaptureComparison((change,))).document
@@ -189,7 +190,7 @@ def test_shards_are_one_cause_and_their_cores_are_told_once() -> None:
 def test_an_op_that_changed_by_itself_is_said_to_have() -> None:
     alone = Part(SLOWER, "Op", "1x1x32x64 BFLOAT16", 1, 1_000.0, before_ns=10_000.0)
     bare = Part(SLOWER, "Op", "", 1, 1_000.0, before_ns=10_000.0)
-    listed = op_comparison_listing(CaptureComparison((of(alone, bare),))).lines
+    listed = op_comparison_listing(CaptureComparison((of(alone, bare),))).text("table").splitlines()
     assert [line.endswith("no setting changed") for line in listed[4:6]] == [True, False]
     assert attribution_sentence(of(alone)).endswith(" = Op +1.00 us")
 
@@ -209,12 +210,14 @@ def test_a_listing_says_what_the_total_is() -> None:
         " no change: the same ops took the same time",
     )
     other = Attribution(1_000_000.0, 1_000_000.0, devices=(1, 4))
-    assert "(mean of 1 → 4 devices)" in op_comparison_listing(CaptureComparison((other,))).lines[0]
+    assert "(mean of 1 → 4 devices)" in str(
+        op_comparison_listing(CaptureComparison((other,))).lines[0]
+    )
 
 
 def test_a_long_listing_sums_up_the_rest() -> None:
     parts = [Part(SLOWER, "Op", "", 1, 1_000.0, before_ns=10_000.0)] * 50
-    lines = op_comparison_listing(CaptureComparison((of(*parts),))).lines
+    lines = op_comparison_listing(CaptureComparison((of(*parts),))).text("table").splitlines()
     assert lines[-2].split() == ["+20.000", "us", "20", "smaller", "ones"]
     shown = [
         float(found[1]) for line in lines[4:] if (found := re.match(r"\s*([-+]\d+\.\d+)", line))

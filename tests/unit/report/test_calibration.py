@@ -40,7 +40,7 @@ def row(
 
 def cells_of(*rows: Calibrated) -> list[list[str]]:
     """Return the cells of the table's rows, without its headings."""
-    lines = calibration_listing(rows, {}, remarks=()).lines
+    lines = calibration_listing(rows, {}, remarks=()).text("table").splitlines()
     return [[cell.strip() for cell in line.split("  ") if cell.strip()] for line in lines[2:]]
 
 

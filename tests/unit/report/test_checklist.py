@@ -31,6 +31,7 @@ from pytest_ttnn_perf.report.checklist import (
     shown,
     step_line,
 )
+from pytest_ttnn_perf.report.layout import Style, printed
 from pytest_ttnn_perf.report.under_way import (
     confirm_heading,
     confirm_line,
@@ -142,7 +143,7 @@ def test_findings_without_a_line_of_their_own_are_named_once() -> None:
         replace(FINDING, code="TTP402", saving_ns=9e9, adds_ns=9e9, at_most=True),
     )
     report = Checklist(findings, (DECODE,), bottleneck="decode: mixed\nprefill: host-bound")
-    lines = checklist_listing(report).lines
+    lines = list(printed(checklist_listing(report).lines, Style()))
     titles = [line.split()[0] for line in lines if line.startswith("TTP")]
     assert titles == ["TTP305", "TTP402"]  # an upper bound comes last
     assert [line for line in lines if "TTP314" in line] == ["    also: TTP314 names the same ops"]
@@ -152,7 +153,7 @@ def test_findings_without_a_line_of_their_own_are_named_once() -> None:
         "bottleneck: decode: mixed",
         "bottleneck: prefill: host-bound",
     ]
-    every = checklist_listing(report, hide_quiet=False).lines
+    every = printed(checklist_listing(report, hide_quiet=False).lines, Style())
     assert sum(line.startswith("TTP") for line in every) == 5
 
 

@@ -42,7 +42,7 @@ def pair(metric: Metric, before: float | None, after: float | None) -> Pair:
 
 def cells(row: Pair) -> list[str]:
     """Return the values, the change and the note of a row."""
-    line = listing(row).lines[6]
+    line = listing(row).text("table").splitlines()[6]
     return [cell.strip() for cell in line.split("  ") if cell.strip()][2:]
 
 

@@ -1,0 +1,75 @@
+"""A gated run on a real terminal: progress that leaves no trace, failures that fit."""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+import pty
+import re
+import struct
+import subprocess
+import sys
+import termios
+from typing import TYPE_CHECKING
+
+from tests.harness.project import QUICK, clean
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    import pytest
+
+    from tests.harness.project import Project
+
+#: Slower in every process than the one that recorded the baseline.
+MODEL = """
+    import os
+    def test_a(ttnn_perf):
+        ttnn_perf.record("latency", 12.0 if "SLOW" in os.environ else 10.0, unit="ms")
+    def test_b(ttnn_perf):
+        ttnn_perf.record("latency", 10.0, unit="ms")
+"""
+ISOLATED = ("--ttnn-perf", "--ttnn-perf-isolate", "process", "--ttnn-perf-confirm", "2")
+PASS = "ttnn-perf: confirm pass 1 of 2: measuring 1 test and 1 control again in a fresh process"
+
+
+def on_a_terminal(folder: Path, *arguments: str, width: int) -> str:
+    """Run pytest on a terminal; return what it was sent."""
+    ours, theirs = pty.openpty()
+    fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 50, width, 0, 0))
+    command = [sys.executable, "-m", "pytest", *QUICK, *arguments]
+    process = subprocess.Popen(command, cwd=folder, stdout=theirs, stderr=theirs)
+    os.close(theirs)
+    sent = b""
+    with contextlib.suppress(OSError):  # how a terminal says that nobody writes to it any more
+        while part := os.read(ours, 4096):
+            sent += part
+    os.close(ours)
+    process.wait(timeout=120)
+    return sent.decode().replace("\r\n", "\n")
+
+
+def test_progress_of_confirm_passes_leaves_no_trace_on_a_terminal(
+    project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    project.write(test_model=MODEL)
+    assert project.pytest("--ttnn-perf-update=new").code == 0
+    monkeypatch.setenv("SLOW", "yes")
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setenv("NO_COLOR", "1")
+    monkeypatch.delenv("COLUMNS")
+
+    sent = on_a_terminal(project.path, *ISOLATED, width=60)
+
+    shown = re.findall(r"\r\x1b\[2K([^\r\n]+)", sent)
+    assert f"{PASS[:58]}…" in shown
+    assert "test_a: latency 20.0 % slower" in "".join(shown)
+    assert max(map(len, shown)) < 60
+    seen = clean(re.sub(r"[^\n]*\r\x1b\[2K", "", sent))
+    assert "confirm pass " not in seen.replace("confirm passes", "")
+    assert "REGRESSED: latency 12.00 ms, baseline 10.00 ms: 20.0 %\n      slower" in seen
+
+    log = project.pytest(*ISOLATED)
+    assert PASS in log.text.splitlines()
+    assert "\r" not in log.text
