@@ -80,9 +80,9 @@ def test_a_run_is_accepted_by_its_record_and_not_measured_again() -> None:
     command = "ttnn-perf baseline accept 'my runs/a.json'"
     end = "--baselines 'my base' --reason \"why\""
     updates = rerun.updates("t.py::t")
-    assert updates.accept == f"{command} t.py::t {end}"
+    assert updates.accept == f"{command} {end} -- t.py::t"
     assert updates.record.startswith("pytest ")
-    assert rerun.accept("t.py::t", "t.py::u") == f"{command} t.py::t t.py::u {end}"
+    assert rerun.accept("t.py::t", "t.py::u") == f"{command} {end} -- t.py::t t.py::u"
 
 
 def observed(source: Source, *, has_kernels: bool = False) -> Observation:
