@@ -15,6 +15,7 @@ from pytest_ttnn_perf.records.baseline import Accepted
 from tests.harness.baselines import Desk, stored, times
 from tests.harness.captures import capture, op
 from tests.harness.project import Ran, run_command
+from tests.harness.terminal import Terminal
 
 if TYPE_CHECKING:
     from tests.harness.project import Project
@@ -103,6 +104,16 @@ def test_what_commands_print(desk: Desk, command: tuple[str, ...], shape: str) -
                 assert cell[:1] not in {"=", "@", "\t", "\r"}
                 assert cell[:1] not in {"+", "-"} or float(cell) is not None
         assert len(ran.text.splitlines()) == 1 + len(rows)
+
+
+@pytest.mark.parametrize("command", COMMANDS, ids=lambda words: " ".join(words)[:30])
+def test_what_a_narrow_terminal_shows(
+    project: Project, desk: Desk, monkeypatch: pytest.MonkeyPatch, command: tuple[str, ...]
+) -> None:
+    """Names that are wrapped, cut or put in a line of their own."""
+    terminal = Terminal(project, monkeypatch, width=60)
+    monkeypatch.chdir(desk.path)
+    assert_inert(terminal.cli(*command))
 
 
 @pytest.mark.parametrize("shape", ["markdown", "gitlab"])

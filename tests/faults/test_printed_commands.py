@@ -118,7 +118,7 @@ def printed() -> list[str]:
 @pytest.mark.parametrize("kind", IDS)
 def test_the_printed_command_accepts_that_test_and_no_other(desk: Desk, kind: str) -> None:
     test = IDS[kind]
-    command = accept_command(["run.json"], test)
+    command = accept_command(["run.json"], [test])
     assert command.isprintable()
     assert command in printed()
 
@@ -134,7 +134,7 @@ def test_refusals_print_it_too(desk: Desk) -> None:
     ran = desk.run("accept", "run.json")
     assert ran.code == 1
     for test in IDS.values():
-        assert accept_command(["run.json"], test) in ran.text
+        assert accept_command(["run.json"], [test]) in ran.text
 
 
 def test_a_run_that_was_cut_short_is_accepted_by_name(desk: Desk) -> None:
@@ -151,8 +151,8 @@ def test_a_run_that_was_cut_short_is_accepted_by_name(desk: Desk) -> None:
 def test_a_record_that_looks_like_an_option(desk: Desk) -> None:
     (desk.path / "run.json").rename(desk.path / "--update=all.json")
     ran = run_command("gate", "./--update=all.json")
-    command = accept_command(["--update=all.json"], "a")
-    assert command.startswith("ttnn-perf baseline accept ./--update=all.json --update all ")
+    command = accept_command(["--update=all.json"], ["a"])
+    assert command.startswith("ttnn-perf baseline accept ./--update=all.json --reason ")
     assert command in ran.text
     assert in_bash(desk, command).returncode == 0
     assert accepted(desk) == {"a"}

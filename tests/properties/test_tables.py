@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import re
 import shlex
+from typing import TYPE_CHECKING
 
 from hypothesis import given
 from hypothesis import strategies as st
 from tabulate import tabulate
 
+from pytest_ttnn_perf._base.text import inert
 from pytest_ttnn_perf.report.layout import (
     NARROWEST,
     Fit,
+    Line,
     Style,
     columns_of,
     fitted,
@@ -21,9 +25,12 @@ from pytest_ttnn_perf.report.layout import (
 from pytest_ttnn_perf.report.numbers import Column, Columns, id_column
 from tests.properties.strategies import MANY
 
+if TYPE_CHECKING:
+    from pytest_ttnn_perf.report.layout import Block
+
 _CELLS = st.text(st.characters(min_codepoint=32, max_codepoint=126), max_size=12)
 #: Wide and combining letters, line breaks, colours of a terminal, and words that fill a line.
-_HOSTILE = st.text(st.sampled_from("a é漢字ё\u0301\n\t\x1b…[]:-/"), max_size=200) | st.text(
+_HOSTILE = st.text(st.sampled_from("a é漢字ё\u0301\n\t\x1b…[]:-/#"), max_size=200) | st.text(
     max_size=60
 )
 _IDS = st.builds("{}::{}[{}]".format, _HOSTILE, _HOSTILE, _HOSTILE)
@@ -50,7 +57,7 @@ def tables(draw: st.DrawFn, cells: st.SearchStrategy[str]) -> tuple[list[str], l
 def test_a_table_looks_as_tabulate_lays_it_out(
     table: tuple[list[str], list[list[str]]], right: set[int]
 ) -> None:
-    headings, rows = table
+    headings, *rows = [[inert(cell) for cell in row] for row in (table[0], *table[1])]
     align = ["right" if index in right else "left" for index in range(len(headings))]
     expected = tabulate(
         rows, headers=headings, tablefmt="simple", disable_numparse=True, colalign=align
@@ -98,10 +105,24 @@ def test_a_sentence_is_wrapped_and_whole(text: str, indent: int, width: int) -> 
 
 
 @MANY
+@given(_IDS | _HOSTILE, tables(_HOSTILE), _WIDTHS)
+def test_no_line_is_a_command_to_a_terminal_or_to_ci(
+    text: str, table: tuple[list[str], list[list[str]]], width: int
+) -> None:
+    """Wherever lines are broken, and whatever is left out before a cell."""
+    cells = table_of(*table, fits=[Fit(least=4, middle=True, drop=0)] * len(table[0]))
+    blocks: list[Block] = [text, f"  accept it with: pytest {text}", Line(text, drawn=True), cells]
+    for line in printed(blocks, Style(width, wrap=True)):
+        assert line.isprintable()
+        assert not line.lstrip().startswith("::")
+        assert not re.search(r"##[a-z]*\[", line)
+
+
+@MANY
 @given(_IDS, _WIDTHS)
 def test_a_command_can_be_copied_from_a_narrow_terminal(test: str, width: int) -> None:
     """As a shell joins them, the lines are the command; no word of it is broken."""
-    test = "".join(test.split())
+    test = inert("".join(test.split()))  # what cannot be seen is spelt before
     command = ["pytest", test, "--ttnn-perf-update=all", "--ttnn-perf-reason", "more layers"]
     lines = list(fitted(f"  accept it with: {shlex.join(command)}", width))
     text = "\n".join(lines).replace("\\\n", "").partition(" with:")[2]

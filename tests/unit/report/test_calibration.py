@@ -12,6 +12,7 @@ from pytest_ttnn_perf.experiments.calibrate import (
 )
 from pytest_ttnn_perf.records.baseline import MetricBaseline, Session
 from pytest_ttnn_perf.records.metric import Better, Kind, Metric
+from pytest_ttnn_perf.report.layout import Style
 
 TIME = Metric("latency", "ms")
 RATE = Metric("rate", "tok/s", Better.HIGHER, Kind.THROUGHPUT)
@@ -40,7 +41,7 @@ def row(
 
 def cells_of(*rows: Calibrated) -> list[list[str]]:
     """Return the cells of the table's rows, without its headings."""
-    lines = calibration_listing(rows, {}, remarks=()).text("table").splitlines()
+    lines = calibration_listing(rows, {}, remarks=()).text("table", Style()).splitlines()
     return [[cell.strip() for cell in line.split("  ") if cell.strip()] for line in lines[2:]]
 
 

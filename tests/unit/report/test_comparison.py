@@ -15,6 +15,7 @@ from pytest_ttnn_perf.experiments.compare_runs import (
 )
 from pytest_ttnn_perf.records.metric import Better, Kind, Metric
 from pytest_ttnn_perf.records.observation import JudgedTest, Observation, Run
+from pytest_ttnn_perf.report.layout import Style
 
 if TYPE_CHECKING:
     from pytest_ttnn_perf.report.numbers import Listing
@@ -42,7 +43,7 @@ def pair(metric: Metric, before: float | None, after: float | None) -> Pair:
 
 def cells(row: Pair) -> list[str]:
     """Return the values, the change and the note of a row."""
-    line = listing(row).text("table").splitlines()[6]
+    line = listing(row).text("table", Style()).splitlines()[6]
     return [cell.strip() for cell in line.split("  ") if cell.strip()][2:]
 
 
