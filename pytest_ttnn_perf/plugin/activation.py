@@ -189,9 +189,8 @@ def _lead(config: pytest.Config, settings: Settings, rank: Rank | None) -> None:
         raise pytest.UsageError(message + ", or with --ttnn-perf-isolate process")
     try:
         check_paths(settings)
-        choice = restrict_to_passes(
-            choose_profiler(settings, os.environ), settings, isolated=isolated
-        )
+        chosen = choose_profiler(settings, os.environ)
+        choice = restrict_to_passes(chosen, settings, isolated=isolated)
     except TtnnPerfError as error:
         raise pytest.UsageError(str(error)) from error
     gate = GateRun(

@@ -10,7 +10,6 @@ from pytest_ttnn_perf._base.dataclass import dataclass
 from pytest_ttnn_perf._base.text import counted, microseconds, percent, size, unit_for
 from pytest_ttnn_perf.records.finding import RuleOutcome, Severity, State
 from pytest_ttnn_perf.records.observation import TELLS
-from pytest_ttnn_perf.records.region import Basis, Outside
 from pytest_ttnn_perf.report.layout import Line
 from pytest_ttnn_perf.report.numbers import (
     Listing,
@@ -22,7 +21,7 @@ if TYPE_CHECKING:
 
     from pytest_ttnn_perf.records.finding import Finding, First, NeedlessWaiver, Progress, Step
     from pytest_ttnn_perf.records.observation import JudgedTest
-    from pytest_ttnn_perf.records.region import StepTime
+    from pytest_ttnn_perf.records.region import Outside, StepTime
 
 
 #: States in a table; a dash is what is not known, also as "done (2 -)": but for two rules.
@@ -109,7 +108,7 @@ class Checklist:
 
     findings: tuple[Finding, ...]
     regions: tuple[StepTime, ...] = ()
-    outside: Outside = Outside()
+    outside: Outside | None = None
     bottleneck: str | None = None
     progress: Progress | None = None
 
@@ -142,7 +141,7 @@ def checklist_listing(report: Checklist, *, hide_quiet: bool = True) -> Listing:
         "bottleneck": report.bottleneck,
         "progress": _progress_document(report.progress) if report.progress else None,
         "regions": [asdict(each) | {"basis": each.basis.value} for each in report.regions],
-        "outside": asdict(report.outside),
+        "outside": None if report.outside is None else asdict(report.outside),
     }
     return Listing((*lines, count_line(findings)), document, _FIELDS, rows)
 
@@ -182,6 +181,8 @@ def step_line(time: StepTime) -> str:
     if len(devices) > 1:
         least = microseconds(min(devices.values()))
         on = f", on the slowest of {len(devices)} devices ({least} on the fastest)"
+    from pytest_ttnn_perf.records.region import Basis
+
     steps = "" if time.basis is Basis.WHOLE else f", {counted(time.steps, time.basis.value)}"
     gaps = ""
     if time.gaps_ns is not None:
@@ -192,9 +193,9 @@ def step_line(time: StepTime) -> str:
     return f"{name}: {took} in {counted(time.ops, 'op')}{steps}{on}"
 
 
-def outside_lines(outside: Outside) -> Iterator[str]:
+def outside_lines(outside: Outside | None) -> Iterator[str]:
     """Say how much is in no region."""
-    if outside.ops:
+    if outside is not None and outside.ops:
         ops = counted(outside.ops, "op")
         took = microseconds(outside.kernel_ns)
         yield f"in no region: {took} in {ops} (loading, compilation, warm-up)"

@@ -17,7 +17,6 @@ from pytest_ttnn_perf.records.verdict import QUIET, WITHOUT_BASELINE, Outcome, R
 from pytest_ttnn_perf.report.checklist import title
 from pytest_ttnn_perf.report.numbers import json_text
 from pytest_ttnn_perf.report.sentences import remedy, sentence
-from pytest_ttnn_perf.report.under_way import shift_line
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -157,6 +156,8 @@ def _of_run(report: CiReport) -> Iterator[Annotation]:
     if shift is not None and shift.worse:
         # Where a test failed, that is what the job failed for.
         level = Level.WARNING if report.summary_options.failed else Level.ERROR
+        from pytest_ttnn_perf.report.under_way import shift_line
+
         yield Annotation(level, "ttnn-perf: environment shifted", (shift_line(shift),))
     lost = report.summary_options.health.lost
     if lost:

@@ -43,7 +43,6 @@ from pytest_ttnn_perf.report.sentences import (
     rename_command,
     sentence,
 )
-from pytest_ttnn_perf.report.under_way import drift_line, shift_advice, shift_line
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -161,7 +160,7 @@ def summary_lines(
     yield from sentences
     if not quiet:
         yield from waiver_lines(summary_options.needless)
-        yield from map(Line, map(drift_line, summary_options.drifts))
+        yield from _drifts(summary_options)
         yield from orphan_lines(summary_options.orphaned)
     yield from health_lines(summary_options.health)
     yield from _shift(summary_options)
@@ -195,9 +194,18 @@ def progress_lines(
     yield Line("")
 
 
+def _drifts(summary_options: SummaryOptions) -> Iterator[Line]:
+    if summary_options.drifts:
+        from pytest_ttnn_perf.report.under_way import drift_line
+
+        yield from map(Line, map(drift_line, summary_options.drifts))
+
+
 def _shift(summary_options: SummaryOptions) -> Iterator[Line]:
     if summary_options.shift is None:
         return
+    from pytest_ttnn_perf.report.under_way import shift_advice, shift_line
+
     yield Line(shift_line(summary_options.shift), bad=summary_options.shift.worse)
     if summary_options.update is Update.IMPROVED:
         yield Line("  nothing was written but new baselines: a shifted machine sets no standard")
@@ -443,6 +451,10 @@ def _sentences(judged: JudgedTest, *, summary_options: SummaryOptions) -> Iterat
         yield from map(Line, _full_profile(judged, summary_options.rerun))
 
 
+#: How the time is called that no region of a capture has: nobody gates it, so it is always named.
+_OUTSIDE: Final = ".outside"
+
+
 def _notes(tests: Sequence[JudgedTest], *, verbose: bool) -> Iterator[Line]:
     """Say what is particular about numbers that passed; what several tests share, once.
 
@@ -459,7 +471,7 @@ def _notes(tests: Sequence[JudgedTest], *, verbose: bool) -> Iterator[Line]:
                 continue
             if not observed.samples and not verbose:
                 lacking.setdefault(observed.note, []).append(judged.observation.test)
-            elif verbose or name not in recorded:
+            elif verbose or name not in recorded or name.endswith(_OUTSIDE):
                 note = f"{name}: {observed.note}"
                 found.setdefault(note, []).append(judged.observation.test)
     yield from (Line(f"note {_where(names)}: {note}") for note, names in found.items())

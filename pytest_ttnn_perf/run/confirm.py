@@ -15,13 +15,6 @@ from pytest_ttnn_perf.records.messages import PassKind
 from pytest_ttnn_perf.records.metric import Source
 from pytest_ttnn_perf.records.observation import Observation
 from pytest_ttnn_perf.records.verdict import Outcome, Reason
-from pytest_ttnn_perf.report.under_way import (
-    confirm_heading,
-    confirm_line,
-    controls_line,
-    shift_refuted_line,
-    suspicion_line,
-)
 from pytest_ttnn_perf.run.update import Action, actions_of
 from pytest_ttnn_perf.run.workers import Pass, ResultListener, WorkerLauncher
 
@@ -162,7 +155,11 @@ def why_not_counted(observation: Observation, again: Observation) -> str | None:
 def suspicion(judged: JudgedTest) -> str | None:
     """Say what makes a test look slower; None if it is only to be recorded."""
     suspects = [v for v in judged.verdicts if _is_suspect(v, judged.observation)]
-    return suspicion_line(judged.observation.test, suspects) if suspects else None
+    if not suspects:
+        return None
+    from pytest_ttnn_perf.report.under_way import suspicion_line
+
+    return suspicion_line(judged.observation.test, suspects)
 
 
 #: A confirm pass may take this many times as long as the first, which ran all tests.
@@ -209,6 +206,8 @@ def run_confirm_passes(
             controls = gate.controls(again, profiled=profiled) if again or alone else ()
             if launcher is None or not (again or controls):
                 continue
+            from pytest_ttnn_perf.report.under_way import confirm_heading
+
             heading = confirm_heading(len(again), len(controls), number=number, passes=passes)
             print_line(heading)
             waiting = dict.fromkeys((*again, *controls))
@@ -267,6 +266,8 @@ class _ConfirmListener(ResultListener):
 
     def decide(self) -> None:
         """Judge the suspects anew, beside what the controls show; say both."""
+        from pytest_ttnn_perf.report.under_way import controls_line, shift_refuted_line
+
         measured = self._measured
         controls = {test: again for test, again in measured.items() if test in self.controls}
         moves = self.gate.moves_of(controls)
@@ -285,6 +286,8 @@ class _ConfirmListener(ResultListener):
     def _confirm(
         self, test: str, again: Observation, moves: tuple[MachineMoves, MachineMoves]
     ) -> None:
+        from pytest_ttnn_perf.report.under_way import confirm_line
+
         before = self.gate.judged(test)
         asked = self.gate.in_question(test, profiled=self.profiled)
         suspects = before and {

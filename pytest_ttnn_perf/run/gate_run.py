@@ -19,7 +19,6 @@ from pytest_ttnn_perf.records.observation import Location, Observation, Run
 from pytest_ttnn_perf.records.settings import Update
 from pytest_ttnn_perf.records.verdict import Reason
 from pytest_ttnn_perf.report.terminal import failure_text
-from pytest_ttnn_perf.report.under_way import shift_line
 from pytest_ttnn_perf.run.confirm import (
     MEASURED_ONCE,
     add_confirmation,
@@ -340,6 +339,8 @@ class GateRun:
         for test, judged in self._tests.items():
             anew = relabel_shifted(replace(judged, written=frozenset()), shift)
             self._tests[test] = self._decided(anew)
+        from pytest_ttnn_perf.report.under_way import shift_line
+
         return "ttnn-perf: " + shift_line(shift)
 
     def check_shift(self, move: float | None) -> Shift | None:

@@ -24,7 +24,6 @@ from pytest_ttnn_perf.records.settings import Checklist, Missing
 from pytest_ttnn_perf.records.verdict import HEALTHY, BaselineHealth
 from pytest_ttnn_perf.report.sentences import sentence
 from pytest_ttnn_perf.report.terminal import health_lines, shown_path, summary_lines
-from pytest_ttnn_perf.report.under_way import shift_advice, shift_size
 from pytest_ttnn_perf.run.health import find_orphans
 from pytest_ttnn_perf.run.judge import environment_differences, summary_options_of
 
@@ -357,5 +356,7 @@ class RunResult:
         shift = self.run.shift
         if shift is None or not shift.worse:
             return None
+        from pytest_ttnn_perf.report.under_way import shift_advice, shift_size
+
         advice = shift_advice(shift, self.context.rerun.accept_all(), failed=False)
         return "\n  ".join([shift_size(shift), *advice])
