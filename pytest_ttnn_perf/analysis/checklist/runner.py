@@ -13,7 +13,6 @@ from pytest_ttnn_perf._base.dataclass import dataclass
 from pytest_ttnn_perf._base.errors import RuleError, UsageError
 from pytest_ttnn_perf._base.text import did_you_mean, text_of
 from pytest_ttnn_perf.analysis.checklist import rules
-from pytest_ttnn_perf.analysis.checklist.folding import beside, findings_of
 from pytest_ttnn_perf.analysis.checklist.rule import Answer, Rule
 from pytest_ttnn_perf.records.finding import Input, RuleOutcome, Severity, Unanswered
 from pytest_ttnn_perf.records.region import Basis
@@ -210,6 +209,8 @@ def run_rules(
     Raises:
         RuleError: one raised.
     """
+    from pytest_ttnn_perf.analysis.checklist.folding import beside, findings_of
+
     answers: dict[str, tuple[Rule, Answer]] = {}
     listed = list(rules)
     for rule in sorted(listed, key=lambda rule: rule.looks_at_others):
@@ -280,6 +281,8 @@ def ask_rules(groups: Iterable[Group], subject: Subject, waived: Collection[str]
     Raises:
         RuleError: one raised.
     """
+    from pytest_ttnn_perf.analysis.checklist.folding import beside, findings_of
+
     answers: list[tuple[Rule, Answer]] = []
     without: dict[tuple[RuleOutcome, str], tuple[str, ...]] = {}
 
