@@ -95,8 +95,11 @@ def find_root(start: Path) -> Path:
 
 def _holds(file: Path, text: bytes) -> bool:
     try:
-        return text in file.read_bytes() if text else file.is_file()
-    except OSError:
+        # Somebody else's file: one that is no file, or of any size, is not for us to read.
+        if not text or not file.is_file():
+            return file.is_file()
+        return text.decode() in read_text(file, most_bytes=LARGEST_TEXT_BYTES)
+    except (OSError, InputError):
         return False
 
 

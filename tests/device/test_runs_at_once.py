@@ -145,7 +145,7 @@ FAILING = (
     """
 )
 FAILED = (
-    "NO_DATA test_models.py::test_dense: report_op_count has no samples: the graph capture failed: "
+    "NO_DATA: report_op_count has no samples: the graph capture failed: "
     "RuntimeError: database is locked; do without with --ttnn-perf-profiler off"
 )
 
