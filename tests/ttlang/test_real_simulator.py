@@ -73,7 +73,7 @@ def verdicts(project: Project) -> dict[str, str]:
 def test_counters_are_recorded_beside_wall_time_and_pcc(project: Project) -> None:
     write_page(project)
 
-    ran = gate(project, "--ttnn-perf-update=new")
+    ran = gate(project, "-v", "--ttnn-perf-update=new")
 
     assert (ran.code, counts_of(ran)) == (0, "1 passed"), ran.text + ran.errors
     assert set(shown_after("## Record, gate")) <= set(printed(ran))
@@ -89,7 +89,7 @@ def test_counters_are_recorded_beside_wall_time_and_pcc(project: Project) -> Non
 
 
 def test_same_kernel_counts_the_same(recorded: Project) -> None:
-    ran = gate(recorded)
+    ran = gate(recorded, "-v")
 
     assert (ran.code, counts_of(ran)) == (0, "1 passed"), ran.text + ran.errors
     assert set(shown_after("the same kernel passes")) <= set(printed(ran))
