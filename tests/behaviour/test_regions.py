@@ -80,7 +80,7 @@ def test_each_region_is_a_metric_one_sample_per_step_on_the_slowest_device(model
 
 
 def test_what_is_not_gated_is_named_with_its_size(model: Project) -> None:
-    ran = model.pytest("-v", "--ttnn-perf")
+    ran = model.pytest("--ttnn-perf")
 
     assert (
         f"note {TEST}: device_kernel_time.outside: recorded, not gated: 900.0 µs in 1 op in no "
