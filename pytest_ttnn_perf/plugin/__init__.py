@@ -173,12 +173,14 @@ def observer_for(item: pytest.Item) -> Observer:
     """
     if OBSERVER in item.stash:
         return item.stash[OBSERVER]
-    from pytest_ttnn_perf.observe.observer import FunctionalObserver, Observer
     from pytest_ttnn_perf.plugin.settings import settings_of, test_settings
 
     settings = settings_of(item.config)
-    kind = Observer if settings.enabled else FunctionalObserver
-    observer = kind(item.nodeid, test_settings(item, settings), settings)
+    if settings.enabled:
+        from pytest_ttnn_perf.observe.observer import Observer as Fixture
+    else:
+        from pytest_ttnn_perf.observe.functional import FunctionalObserver as Fixture
+    observer = Fixture(item.nodeid, test_settings(item, settings), settings)
     observer.turn = item.config.stash.get(TURN, observer.turn)
     observer.instruments = item.config.stash.get(INSTRUMENTS, observer.instruments)
     observer.began_s = item.stash.get(BEGAN, observer.began_s)
