@@ -44,7 +44,7 @@ What to keep in mind:
   well it predicts others. The column *plain* has what nothing was fitted for: the time, less the
   bytes of the weights by 75 % of the peak bandwidth.
 - TTP311 was judged with all that was changed at once: DRAM-sharded weights, inputs in L1, and often
-  LoFi. Which of them gained how much is not told apart.
+  LoFi. Which of them gained how much cannot be separated.
 - Pairs are of few models, and all but one on Blackhole. TTP101 compares two captures of one model.
 - TTP314 promises at most so much, and the one pair is at the edge of a factor of two.
 

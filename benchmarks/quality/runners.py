@@ -227,7 +227,7 @@ RUNNERS = (
     Runner("a pool of four hosts, ± 3 %", _WHOLE, pool=True,
            advice="gate on one of them: what hosts differ by passes"),
     Runner("1 run, no updates", _BASELINE, recorded=1, updates=False,
-           advice="record more nights: one run tells nothing of the next"),
+           advice="record more nights: one run says nothing about the next"),
     *(
         Runner(f"{count} runs, no updates", _BASELINE, recorded=count, updates=False)
         for count in (2, 3, 5)

@@ -239,7 +239,7 @@ def _run(record: Any) -> ProgramRun:
     cycles = record.end_timestamp - record.start_timestamp
     if cycles < 0 or record.frequency <= 0:
         found = f"{cycles} cycles at {record.frequency} per ns"
-        message = f"the real-time profiler told a time that is none: {found}"
+        message = f"the real-time profiler reported a time that is none: {found}"
         raise ProfilerError(message)
     return ProgramRun(int(record.chip_id), cycles / record.frequency)
 

@@ -263,7 +263,7 @@ def _sentences(result: AbResult) -> Iterator[str]:
             explained = compared.test
             yield f"  by op: {compared.by_op}"
     if result.inconclusive and result.stopped is None and result.wanted < MAX_ROUNDS:
-        yield f"  more rounds tell more: --rounds {min(2 * result.wanted, MAX_ROUNDS)}"
+        yield f"  more rounds show more: --rounds {min(2 * result.wanted, MAX_ROUNDS)}"
 
 
 def _stopped_line(result: AbResult) -> str:

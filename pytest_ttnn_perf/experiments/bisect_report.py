@@ -253,7 +253,7 @@ def _conclusion(found: Found, asked: Bisect, file: Path) -> Iterator[str]:
             yield f"{found.bad.short} is not slower than {found.good.short}: nothing to look for"
         case End.NOT_KNOWN:
             yield f"it is not known whether {found.bad.short} is slower than {found.good.short}"
-            yield "  name fewer tests, or quiet the machine: both let rounds tell more"
+            yield "  name fewer tests, or quiet the machine: both make rounds show more"
         case End.FOUND:
             yield f"the first slow commit is {_named(last)}"
             yield f"  date: {found.first_slow.date}"
@@ -264,7 +264,7 @@ def _conclusion(found: Found, asked: Bisect, file: Path) -> Iterator[str]:
         case End.RANGE:
             count = len(found.suspects)
             yield f"the first slow commit is one of {count}, {first.short} to {last.short}:"
-            yield "  those between could not be told, see above; their effect together:"
+            yield "  those between could not be determined, see above; their effect together:"
     yield from _effects(found)
     if found.end is End.FOUND and len(found.first_slow.parents) > 1:
         one, two = (parent[:12] for parent in found.first_slow.parents[:2])

@@ -80,7 +80,7 @@ def metric_of(
     chosen = chosen or Kind.of_unit(unit)
     if chosen is None and better is None and unit:
         message = (
-            f"{name}: the unit {unit!r} does not tell which way is better; say better= or kind="
+            f"{name}: the unit {unit!r} does not say which way is better; say better= or kind="
         )
         raise UsageError(message)
     chosen = chosen or Kind.TIME

@@ -364,7 +364,7 @@ def collect(settings: Settings, cwd: Path) -> Coverage:
         try:
             found = read_json(answer, partial(decode, Coverage))
         except (DecodeError, InputError) as error:
-            message = f"pytest --collect-only told what cannot be read: {error}"
+            message = f"pytest --collect-only printed what cannot be read: {error}"
             raise UsageError(message) from error
     if not any("::" in test for test in found.others):
         message = f"pytest --collect-only finds no test here: all baselines would go; {_HINT}"

@@ -59,7 +59,7 @@ def change_by_op(before: OpGroups, after: OpGroups, times_ns: RegionTimes) -> st
             continue
         attribution = attribute_groups(before.of(region), after.of(region))
         if attribution is None:
-            return f"cannot be told: {before.kernel_time} then, {after.kernel_time} now"
+            return f"cannot be determined: {before.kernel_time} then, {after.kernel_time} now"
         if abs((now - then) - attribution.delta_ns) > _ROUNDING * then:
             told = sum(part.delta_ns for part in attribution.parts)
             attribution = replace(
@@ -91,7 +91,7 @@ def judged_by_op(judged: JudgedTest, store: BaselineStore, hardware: Hardware) -
     try:
         then = store.ops_of(hardware, judged.observation.test)
     except InputError as error:
-        return f"cannot be told: {error}"
+        return f"cannot be determined: {error}"
     return None if then is None else change_by_op(then, now, times_ns)
 
 
@@ -104,7 +104,7 @@ def _changed_calls(
     try:
         then = store.ops_of(hardware, test)
     except InputError as error:
-        return f"cannot be told: {error}"
+        return f"cannot be determined: {error}"
     changed = calls_sentence(then, now) if _are_alike(then, now) else None
     return f"no times of ops, but other calls; {changed}" if changed else None
 

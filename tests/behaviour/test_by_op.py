@@ -175,7 +175,7 @@ def test_times_of_different_columns_are_not_compared(model: Project) -> None:
 
     ran = model.pytest("--ttnn-perf")
 
-    assert f"by op: cannot be told: {TIME} then, DEVICE DM FW DURATION [ns] now" in ran.text
+    assert f"by op: cannot be determined: {TIME} then, DEVICE DM FW DURATION [ns] now" in ran.text
 
 
 def replays(*runs: tuple[float, float], device: int = 0) -> list[dict[str, str]]:
@@ -224,7 +224,7 @@ def test_a_table_of_the_whole_capture_explains_no_replay(model: Project) -> None
 
     ran = model.pytest("--ttnn-perf")
 
-    assert f"by op: cannot be told: {TIME} then, {TIME} of one replay now" in ran.text
+    assert f"by op: cannot be determined: {TIME} then, {TIME} of one replay now" in ran.text
 
 
 def test_what_sessions_differ_by_is_part_of_the_change(model: Project) -> None:

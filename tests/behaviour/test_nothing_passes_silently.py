@@ -57,7 +57,7 @@ def test_unit_that_does_not_tell_the_direction_is_refused(project: Project) -> N
     project.pytest("--ttnn-perf")
 
     assert entry_of(project)["raised"] == (
-        "UsageError: speed: the unit 'TFLOPS' does not tell which way is better; "
+        "UsageError: speed: the unit 'TFLOPS' does not say which way is better; "
         "say better= or kind="
     )
 

@@ -49,7 +49,7 @@ def test_analyze(captured: Project, what: str) -> None:
 
 
 def test_what_cannot_be_told_is_no_failure(captured: Project) -> None:
-    reason = "needs a report database: no op table tells transfers or command queues"
+    reason = "needs a report database: op tables have no transfers or command queues"
     ran = captured.cli("analyze", "queues", "--csv", "ops.csv")
     assert (ran.code, ran.text, ran.errors) == (0, f"NOT_MEASURED queues: {reason}", "")
     ran = captured.cli("analyze", "queues", "--csv", "ops.csv", "--format", "csv")

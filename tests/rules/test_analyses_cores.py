@@ -22,7 +22,7 @@ SHARDED = "{'program_config': 'MatmulMultiCoreReuseMultiCastDRAMShardedProgramCo
 LEFT_OUT = (
     "idle cores: without collectives and DRAM-sharded matmuls, whose number of cores says little"
 )
-NO_SKEW = "even work on all cores (TTP306): not measured: the capture does not tell times per core"
+NO_SKEW = "even work on all cores (TTP306): not measured: the capture does not give times per core"
 
 
 def test_cores() -> None:
@@ -78,7 +78,7 @@ def test_cores_of_kernels() -> None:
     [
         (
             Subject(ops=table(op(BINARY, cores=None))),
-            "the capture does not tell how many cores ops ran on",
+            "the capture does not say how many cores ops ran on",
         ),
         (printed(), "the output has no PERF SUMMARY: set TTLANG_PERF_DUMP=1"),
     ],
@@ -110,7 +110,7 @@ def test_dram() -> None:
 def test_an_unknown_bandwidth_is_said_to_be() -> None:
     found = DRAM.analysis(Subject(ops=table(op(BINARY, [WIDE]), arch="grayskull")))
     assert [section.heading for section in found.sections] == ["operands in DRAM"]
-    assert found.notes[0] == "what part of the DRAM bandwidth of grayskull ops use cannot be told"
+    assert found.notes[0] == "what part of the DRAM bandwidth of grayskull ops use is unknown"
 
 
 def test_dram_of_kernels() -> None:
@@ -147,7 +147,7 @@ def test_queues() -> None:
                 "ways",
                 "B",
                 of,
-                ("to the device, queue not told", 4096.0, 0.5),
+                ("to the device, queue unknown", 4096.0, 0.5),
                 ("to the host, queue 1", 4096.0, 0.5, 2),
             ),
             section(

@@ -89,7 +89,8 @@ def test_dtype_of_a_report_counts_each_weight_once() -> None:
 def test_captures_without_operands() -> None:
     found = DTYPE.analysis(Subject(ops=table(op(BINARY))))
     assert (
-        why_not_measured(found) == "the capture tells nothing of the tensors that ops take and give"
+        why_not_measured(found)
+        == "the capture says nothing about the tensors that ops take and give"
     )
 
 
@@ -102,16 +103,16 @@ def test_fidelity_is_of_matmuls_and_convolutions_by_their_time() -> None:
     )
     of = "of matmul and conv time"
     labels = {
-        "fidelity": ("HiFi4", "LoFi", "not told"),
+        "fidelity": ("HiFi4", "LoFi", "unknown"),
         "fidelity and weights": (
             "HiFi4, BFLOAT8_B",
             "LoFi, BFLOAT8_B",
-            "not told, weights not told",
+            "unknown, weights unknown",
         ),
         "ops": (
             "HiFi4 Matmul 1x1x32x32 @ 32x32",
             "LoFi Conv2d 1x1x32x32",
-            "not told Matmul 1x1x32x32",
+            "unknown Matmul 1x1x32x32",
         ),
     }
     assert FIDELITY.analysis(Subject(ops=ops)) == Analysis(
@@ -137,7 +138,7 @@ def test_fidelity_that_is_not_there() -> None:
         "no matmul and no convolution ran",
     )
     empty = FIDELITY.analysis(Subject(ops=table(op(MATMUL))))
-    assert why_not_measured(empty) == "no matmul or convolution tells its fidelity"
+    assert why_not_measured(empty) == "no matmul or convolution gives its fidelity"
 
 
 def test_layout() -> None:
@@ -211,7 +212,7 @@ def test_padding() -> None:
 def test_padding_that_is_not_told_is_not_none() -> None:
     old = BF16._replace(logical=None)
     found = PADDING.analysis(Subject(ops=table(op(BINARY, [old]))))
-    assert why_not_measured(found) == "the capture tells no logical shapes"
+    assert why_not_measured(found) == "the capture has no logical shapes"
     rows = BF16._replace(layout="ROW_MAJOR")
     assert (
         PADDING.analysis(Subject(ops=table(op(BINARY, [rows])))).reason == "no tensor is in tiles"

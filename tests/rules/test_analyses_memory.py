@@ -170,15 +170,15 @@ def test_memory() -> None:
             ),
         ),
         notes=(
-            "what L1 holds is a lower bound: not every operation tells its circular buffers",
+            "what L1 holds is a lower bound: not every operation gives its circular buffers",
             "activations in L1 instead of DRAM (TTP303): not applicable: no op reads what another "
             "one made",
-            "L1 left free (TTP304): not measured: circular buffers are not told by 1 of 2 "
-            "operations; what is told leaves 50.0 % of L1",
+            "L1 left free (TTP304): not measured: circular buffers are not given by 1 of 2 "
+            "operations; what is known leaves 50.0 % of L1",
         ),
     )
 
 
 def test_memory_without_operands() -> None:
     found = MEMORY.analysis(Subject(ops=table(op(BINARY))))
-    assert found.reason == "the capture does not tell where tensors lie"
+    assert found.reason == "the capture does not say where tensors lie"

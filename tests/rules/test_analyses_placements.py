@@ -74,7 +74,7 @@ def test_one_device_is_no_mesh() -> None:
 def test_calls_without_arguments_do_not_tell() -> None:
     reason = why_not_measured(MESH.analysis(Subject(report=report([Operation(1, "ttnn.add")]))))
     assert reason is not None
-    assert reason.startswith("the report does not tell how tensors are placed on the mesh")
+    assert reason.startswith("the report does not say how tensors are placed on the mesh")
 
 
 CONV = Operation(
@@ -98,7 +98,7 @@ def test_l1_over_the_operations_and_by_core() -> None:
     )
     assert found.picture == (
         "L1 of the fullest core, 9.766 KiB, at each operation",
-        "= tensors, c circular buffers, ? not told, . free",
+        "= tensors, c circular buffers, ? unknown, . free",
         "    1 conv2d                 |================cccccccc........| 2.441 KiB free",
         "    2 relu                   |=?..............................| 9.668 KiB free",
         "",
@@ -117,7 +117,7 @@ def test_l1_over_the_operations_and_by_core() -> None:
     assert [row.label for row in cores.rows] == [
         f"ttnn.conv2d (operation 1), core {core}" for core in ("0-0", "1-0", "1-1")
     ]
-    assert found.notes[0].startswith("circular buffers are not told by 1 of 2 operations")
+    assert found.notes[0].startswith("circular buffers are not given by 1 of 2 operations")
 
 
 def test_a_long_program_still_makes_a_picture() -> None:
@@ -146,7 +146,7 @@ def test_an_op_table_does_not_tell(kind: Kind) -> None:
 
 def test_a_report_that_does_not_tell_what_a_core_has() -> None:
     reason = why_not_measured(L1.analysis(Subject(report=report([CONV]))))
-    assert reason == "the report does not tell how much L1 a core has"
+    assert reason == "the report does not say how much L1 a core has"
 
 
 READ = Operation(3, "ttnn.to_torch", inputs=(1,), arguments={"cq_id": "1"})
@@ -175,9 +175,9 @@ def test_command_queues_of_programs_and_transfers() -> None:
     ("arguments", "said"),
     [
         ({"cq_id": "0"}, "all is on one queue, where each waits for the one before: nothing can"),
-        ({}, "programs are on one queue; on which one transfers are is not told: pass cq_id"),
+        ({}, "programs are on one queue; on which one transfers are is unknown: pass cq_id"),
     ],
-    ids=["one", "not told"],
+    ids=["one", "unknown"],
 )
 def test_one_queue(arguments: dict[str, str], said: str) -> None:
     found = overlap_of(replace(CONV, queues=(0,)), replace(READ, arguments=arguments))
@@ -187,7 +187,7 @@ def test_one_queue(arguments: dict[str, str], said: str) -> None:
 def test_programs_that_do_not_name_their_queue() -> None:
     reason = why_not_measured(overlap_of(CONV))
     assert reason is not None
-    assert reason.startswith("no program tells its command queue")
+    assert reason.startswith("no program gives its command queue")
 
 
 def test_a_real_report() -> None:

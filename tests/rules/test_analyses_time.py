@@ -126,9 +126,9 @@ def test_conv() -> None:
     unit, of = "convolutions", "of convolutions"
     assert found.sections == (
         section("sharding", unit, of, ("BLOCK", 1.0, 0.5), ("HEIGHT", 1.0, 0.5)),
-        section("activation double buffer", unit, of, ("not told", 1.0, 0.5), ("on", 1.0, 0.5)),
-        section("weight double buffer", unit, of, ("not told", 2.0, 1.0, 2)),
-        section("act_block_h", unit, of, ("64 of 128 rows", 1.0, 0.5), ("not told", 1.0, 0.5)),
+        section("activation double buffer", unit, of, ("on", 1.0, 0.5), ("unknown", 1.0, 0.5)),
+        section("weight double buffer", unit, of, ("unknown", 2.0, 1.0, 2)),
+        section("act_block_h", unit, of, ("64 of 128 rows", 1.0, 0.5), ("unknown", 1.0, 0.5)),
         section("convolutions", "ns", TIME, ("Conv2d 1x1x1024x32", 400.0, 0.4, 2)),
     )
     assert [note.partition(": ")[0] for note in found.notes] == [
@@ -185,11 +185,11 @@ def test_matmul() -> None:
             "ns",
             "of matmul time",
             ("2 tiles", 300.0, 0.75),
-            ("not told", 100.0, 0.25),
+            ("unknown", 100.0, 0.25),
         ),
         section("matmuls", "ns", TIME, (name, 400.0, 0.4, 2)),
     )
-    untold = "not measured: no matmul tells its operands, cores and fidelity"
+    untold = "not measured: no matmul gives its operands, cores and fidelity"
     assert found.notes == (
         f"slow for no other reason (TTP314): {untold}",
         f"without a program config (TTP313): {untold}",
@@ -296,5 +296,5 @@ def test_a_known_reason_for_an_absent_input_is_told() -> None:
         "needs an op table or a report database"
     )
     assert ANALYSES["queues"].analysis(Subject()).reason == (
-        "needs a report database: no op table tells transfers or command queues"
+        "needs a report database: op tables have no transfers or command queues"
     )

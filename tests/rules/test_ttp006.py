@@ -69,7 +69,7 @@ def test_all_at_once() -> None:
     ],
 )  # fmt: skip
 def test_values_at_their_limits_are_clean(facts: dict[str, Scalar], told: str) -> None:
-    assert ask(facts=facts) == clean(reason=f"told by {told}")
+    assert ask(facts=facts) == clean(reason=f"known from {told}")
 
 
 @pytest.mark.parametrize(
@@ -85,7 +85,7 @@ def test_values_at_their_limits_are_clean(facts: dict[str, Scalar], told: str) -
 )
 def test_clocks_that_are_no_trouble(hardware: Hardware | None, clock: float) -> None:
     subject = measured(environment={"clock_mhz": clock}, hardware=hardware)
-    assert ask(subject) == clean(reason="told by clock_mhz")
+    assert ask(subject) == clean(reason="known from clock_mhz")
 
 
 def test_without_input() -> None:

@@ -39,7 +39,7 @@ def test_what_failed_is_named_and_lack_of_memory_comes_first() -> None:
                 "1.779 MiB in each of 72 banks of 1.298 MiB; the largest free block has 1.000 MiB"
             ),
             Evidence("ttnn.matmul (operation 2): the widths differ"),
-            Evidence("unnamed: no reason is told"),
+            Evidence("unnamed: no reason is given"),
             Evidence("ttnn::to_string (operation 9): never completed"),
         ],
     )

@@ -226,7 +226,7 @@ def test_without_products() -> None:
 
 
 def test_a_capture_without_second_operands() -> None:
-    why = not_measured("no matmul or convolution tells its weights")
+    why = not_measured("no matmul or convolution gives its weights")
     assert ask(ops=table(op(MATMUL, [ROWS]))) == why
     assert ask(ops=table(op(MATMUL))) == why
 

@@ -66,7 +66,7 @@ def test_an_op_that_waits_for_something_else_does_not_get_shorter() -> None:
 
 def test_what_cannot_be_told() -> None:
     assert ask(ops=table(op("Unary"))) == not_applicable("no matmul and no convolution ran")
-    untold = not_measured("no matmul or convolution tells its fidelity and its weights")
+    untold = not_measured("no matmul or convolution gives its fidelity and its weights")
     assert ask(ops=table(product(None, "BFLOAT8_B"))) == untold
     assert ask(ops=table(product("HiFi4", "FLOAT32"))) == untold
     assert ask(ops=table(op("Matmul", [ROWS], fidelity="HiFi4"))) == untold

@@ -81,7 +81,7 @@ def test_rows_have_no_padding_to_count() -> None:
 def test_a_capture_without_logical_shapes() -> None:
     old = FULL._replace(logical=None)
     answer = ask(ops=table(op("UnaryDeviceOperation", [old])))
-    assert answer == not_measured("the capture tells no logical shapes")
+    assert answer == not_measured("the capture has no logical shapes")
 
 
 OF_TILES = limit(0.1, "of what is needed")

@@ -68,9 +68,9 @@ def test_half_is_clean() -> None:
 
 def test_inputs_that_do_not_tell() -> None:
     silent = Subject(report=report([Operation(1, "ttnn.relu")]))
-    assert ask(silent) == not_measured("the report does not tell what ran inside its operations")
+    assert ask(silent) == not_measured("the report does not say what ran inside its operations")
 
 
 def test_with_an_op_table_another_rule_tells_what_it_costs() -> None:
     asked = Subject(ops=table(op("Unary")), report=report([Operation(1, "ttnn.relu")]))
-    assert ask(asked) == not_applicable("an op table tells what that costs: TTP303")
+    assert ask(asked) == not_applicable("an op table says what that costs: TTP303")

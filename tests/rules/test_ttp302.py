@@ -173,7 +173,7 @@ def test_a_move_without_a_graph_is_told_by_its_tensors() -> None:
     )
     kept = Subject(report=report(moves, [first, first._replace(id=2)]))
     spread = Subject(report=report(moves, [first, SPREAD._replace(id=2)]))
-    unavailable = not_measured("what ran inside is not told by 1 of 1 operation")
+    unavailable = not_measured("what ran inside is not given by 1 of 1 operation")
     assert ask(kept) == ask(spread) == unavailable
 
 

@@ -99,10 +99,10 @@ def test_single_ops() -> None:
 
 def test_inputs_that_do_not_tell() -> None:
     assert ask(ops=table(op("Unary"))) == not_measured(
-        "the capture tells nothing of the tensors that ops take and give"
+        "the capture says nothing about the tensors that ops take and give"
     )
     for silent in (replace(chain(FAR), arch=None), replace(chain(FAR), available_cores=None)):
-        assert ask(ops=silent) == not_measured("the capture does not tell the chip and its cores")
+        assert ask(ops=silent) == not_measured("the capture does not give the chip and its cores")
 
 
 COPY = ("CopyDeviceOperation",)
@@ -160,12 +160,12 @@ def test_what_does_not_fit_into_l1_has_to_be_there() -> None:
     memories = ("DRAM_INTERLEAVED",) * 3
     assert ask(report=moved(*memories, l1=4 * 2047)) == FETCHED.clean(0.0)
     assert ask(report=moved(*memories, l1=None)) == not_measured(
-        "the report does not tell how much L1 there is"
+        "the report does not say how much L1 there is"
     )
 
 
 def test_a_report_without_graphs_does_not_tell() -> None:
     bare = [Operation(1, "ttnn.add"), Operation(2, "ttnn.mul")]
     assert ask(report=report(bare)) == not_measured(
-        "the report does not tell what ran inside its operations"
+        "the report does not say what ran inside its operations"
     )

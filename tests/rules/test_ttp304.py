@@ -56,7 +56,7 @@ def test_without_a_bank_size_the_limit_of_circular_buffers_counts() -> None:
 def test_silent_circular_buffers_are_no_room() -> None:
     asked = Subject(report=on_device(running(1, 250, 250), running(2, 100, None)))
     assert ask(asked) == not_measured(
-        "circular buffers are not told by 1 of 2 operations; what is told leaves 50.0 % of L1"
+        "circular buffers are not given by 1 of 2 operations; what is known leaves 50.0 % of L1"
     )
 
 
@@ -70,7 +70,7 @@ def test_tensors_alone_may_fill_it() -> None:
 
 def test_inputs_that_do_not_tell() -> None:
     assert ask(report=report([running(1, 0, 0)])) == not_measured(
-        "the report does not tell how much L1 a core has"
+        "the report does not say how much L1 a core has"
     )
     silent = Subject(report=on_device(Operation(1, "ttnn.relu")))
-    assert ask(silent) == not_measured("the report does not tell what ran inside its operations")
+    assert ask(silent) == not_measured("the report does not say what ran inside its operations")

@@ -217,12 +217,12 @@ def test_a_report_may_tell_the_cores_that_there_are() -> None:
     assert ask(few).evidence[0].subject.endswith("on 16 of 64 cores")
     assert ask(ops=few.ops) == LIMIT.clean(0.0)  # 16 cores are all that were seen
     unknown = table(add(9e4, cores=None), available_cores=None)
-    assert ask(ops=unknown) == not_measured("the capture does not tell how many cores there are")
+    assert ask(ops=unknown) == not_measured("the capture does not say how many cores there are")
 
 
 def test_inputs_that_do_not_tell() -> None:
     ops = table(add(5_000.0, cores=None))
-    assert ask(ops=ops) == not_measured("the capture does not tell how many cores ops ran on")
+    assert ask(ops=ops) == not_measured("the capture does not say how many cores ops ran on")
 
 
 def test_shards_on_more_cores_gained_what_was_estimated() -> None:

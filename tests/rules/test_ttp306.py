@@ -17,7 +17,7 @@ EVEN = op("Conv2dDeviceOperation", [INPUT], ns=90_000.0, per_core_ns=(80_000.0, 
 SHARDED = (
     "{'program_config': 'MatmulMultiCoreReuseMultiCastDRAMShardedProgramConfig(per_core_M=1)'}"
 )
-UNTOLD = "the capture does not tell times per core"
+UNTOLD = "the capture does not give times per core"
 
 
 def test_one_core_does_the_work_of_others() -> None:
@@ -53,7 +53,7 @@ def test_one_core_does_the_work_of_others() -> None:
         (op("AllGatherDeviceOperation", ns=10_000.0, per_core_ns=(1.0, 9_000.0)), 0.0),
         (op("Halo", ns=4_999.0, per_core_ns=(1.0, 4_999.0)), 0.0),
     ],
-    ids=["limit", "idle", "not told", "half told", "DRAM-sharded", "collective", "short"],
+    ids=["limit", "idle", "unknown", "half told", "DRAM-sharded", "collective", "short"],
 )
 def test_what_does_not_count(other: Op, share: float) -> None:
     ops = table(EVEN, other)

@@ -85,11 +85,11 @@ def test_no_search() -> None:
 
 def test_inputs_that_do_not_tell() -> None:
     assert ask(ops=table(op("Reduce", ns=9e4))) == not_measured(
-        "the capture tells nothing of the tensors that ops take and give"
+        "the capture says nothing about the tensors that ops take and give"
     )
     unknown = MATMUL._replace(cores=None)
     assert ask(ops=table(unknown, available_cores=None)) == not_measured(
-        "the capture does not tell how many cores there are"
+        "the capture does not say how many cores there are"
     )
 
 

@@ -155,5 +155,5 @@ def test_nothing_to_look_at() -> None:
         "no matmuls"
     )
     assert ask(ops=table(op("Matmul", [ROW]))) == not_measured(
-        "the capture does not tell the second operands of matmuls"
+        "the capture does not give the second operands of matmuls"
     )

@@ -118,13 +118,13 @@ def test_what_cannot_be_told(ask: Ask) -> None:
 
 def test_attributes_that_do_not_tell() -> None:
     assert blocks(ops=table(matmul(None))) == not_measured(
-        "the attributes of matmuls do not tell the sizes of blocks"
+        "the attributes of matmuls do not give the sizes of blocks"
     )
     assert config(ops=table(matmul(None))) == not_measured(
-        "the attributes of matmuls do not tell a program config"
+        "the attributes of matmuls do not give a program config"
     )
     assert slow(ops=table(op("Matmul"))) == not_measured(
-        "no matmul tells its operands, cores and fidelity"
+        "no matmul gives its operands, cores and fidelity"
     )
 
 

@@ -78,10 +78,10 @@ def test_a_short_step_is_mostly_launching() -> None:
 
 def test_what_a_capture_does_not_tell_explains_nothing() -> None:
     without_cores = op("GridSampleOperation", [IN_L1], [IN_L1], ns=60_000.0, cores=None)
-    assert ask(without_cores) == not_measured("the capture does not tell the cores of ops")
+    assert ask(without_cores) == not_measured("the capture does not give the cores of ops")
     padded = IN_L1._replace(logical=None)
     assert ask(op("GridSampleOperation", [padded], [padded], ns=60_000.0)) == not_measured(
-        "the capture does not tell how much of its tensors is padding"
+        "the capture does not say how much of its tensors is padding"
     )
 
 

@@ -104,7 +104,7 @@ def test_a_capture_that_was_cut_is_a_window() -> None:
         ),
         (
             Subject(ops=table(*call(None, replay=(7, 1)))),
-            "the capture does not tell the gaps between ops",
+            "the capture does not give the gaps between ops",
         ),
     ],
 )

@@ -55,7 +55,7 @@ def test_what_is_stated(name: str, value: Scalar, on: bool) -> None:
 )
 def test_what_nobody_tells_is_not_measured(subject: Subject) -> None:
     assert ask(subject) == not_measured(
-        "nothing tells of the program cache: no device was open, or it does not count its "
+        "nothing is known of the program cache: no device was open, or it does not count its "
         "programs; state the fact program_cache"
     )
 

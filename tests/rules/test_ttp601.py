@@ -86,5 +86,5 @@ def test_changes_of_a_report_that_a_reshard_is_named_for_are_left_to_its_rule() 
 def test_inputs_that_do_not_tell() -> None:
     assert ask(ops=table(op("Unary"))) == not_applicable("no convolutions")
     assert ask(ops=table(op("Conv2dDeviceOperation"))) == not_measured(
-        "the capture does not tell how convolutions are sharded"
+        "the capture does not say how convolutions are sharded"
     )

@@ -93,23 +93,23 @@ def test_a_table_alone_does_not_tell_what_fits() -> None:
 def test_a_report_that_leaves_something_open() -> None:
     chosen = called(1, asked=NOT_ASKED._replace(act_block_h_override=0))
     open_ = convolving((chosen, output(1, rows=64)), (asking(2, 64), output(2, rows=64)))
-    assert ask(report=open_) == not_measured("the block of 1 of 2 convolutions is not told")
+    assert ask(report=open_) == not_measured("the block of 1 of 2 convolutions is unknown")
     silent = convolving((asking(1, 32, circular=None), output(1, rows=64)))
     assert ask(report=silent) == not_measured(
         "an act_block_h below the largest in 1 of 1 convolution; whether a larger one fits "
         "is not known without the L1 of a report database"
     )
     assert ask(report=convolving((asking(1, 32), output(1, rows=10**18)))) == not_measured(
-        "the capture does not tell the blocks of convolutions"
+        "the capture does not give the blocks of convolutions"
     )
     unasked = convolving((called(1, asked=None), output(1, rows=64)))
     assert ask(report=unasked) == not_measured(
-        "the capture does not tell the blocks of convolutions"
+        "the capture does not give the blocks of convolutions"
     )
 
 
 def test_inputs_that_do_not_tell() -> None:
     assert ask(ops=table(op("Unary"))) == not_applicable("no convolutions")
     assert ask(ops=table(conv())) == not_measured(
-        "the capture does not tell the blocks of convolutions"
+        "the capture does not give the blocks of convolutions"
     )

@@ -152,7 +152,7 @@ def test_a_report_without_a_table(ask: Ask, key: str, noun: str) -> None:
         f"{noun} not double-buffered in 1 of 2 convolutions",
         [Evidence("ttnn.conv2d (operation 2)")],
     )
-    untold = not_measured(f"the capture does not tell whether {noun} are double-buffered")
+    untold = not_measured(f"the capture does not say whether {noun} are double-buffered")
     assert ask(ops=table(conv("BLOCK"))) == untold
     assert ask(report=convolving((called(1, asked=None), output(1, block)))) == untold
 

@@ -87,5 +87,5 @@ def test_a_report_without_a_table() -> None:
 def test_inputs_that_do_not_tell() -> None:
     assert ask(ops=table(op("Unary"))) == not_applicable("no convolutions")
     assert ask(ops=table(op("Conv2dDeviceOperation"))) == not_measured(
-        "the capture does not tell how convolutions are sharded"
+        "the capture does not say how convolutions are sharded"
     )

@@ -52,7 +52,7 @@ def test_an_ideal_of_the_profiler_counts_for_the_cores_in_use() -> None:
 def test_what_cannot_be_told() -> None:
     assert slow(ops=table(op("Unary"))) == not_applicable("no convolutions")
     assert slow(ops=table(conv())) == not_measured(
-        "no convolution tells its operands, cores and fidelity"
+        "no convolution gives its operands, cores and fidelity"
     )
     assert slow(ops=table(conv(), arch=None)) == not_measured(
         "the peaks of an unnamed architecture are not known"

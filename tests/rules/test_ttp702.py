@@ -62,6 +62,4 @@ def test_inputs_that_do_not_tell() -> None:
     parallel = {"data_parallel": 2}
     assert ask(facts=parallel) == not_measured("needs a report database")
     silent = Subject(report=report([Operation(1, "ttnn.linear")]), facts=parallel)
-    assert ask(silent) == not_measured(
-        "the report does not tell how weights are placed on the mesh"
-    )
+    assert ask(silent) == not_measured("the report does not say how weights are placed on the mesh")

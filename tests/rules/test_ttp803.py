@@ -51,7 +51,7 @@ def test_few_transfers_raise_no_question() -> None:
     ("subject", "reason"),
     [
         (printed(), "the output has no PERF SUMMARY: set TTLANG_PERF_DUMP=1"),
-        (printed(program()), "the PERF SUMMARY does not tell the sizes of transfers"),
+        (printed(program()), "the PERF SUMMARY does not give the sizes of transfers"),
     ],
 )
 def test_without_sizes_nothing_is_measured(subject: Subject, reason: str) -> None:

@@ -42,5 +42,5 @@ def test_even_work() -> None:
 
 
 def test_times_that_are_not_told() -> None:
-    told = "the output does not tell kernel times of single cores"
+    told = "the output does not give kernel times of single cores"
     assert ask(printed(program())) == not_measured(told)

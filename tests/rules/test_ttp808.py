@@ -42,7 +42,7 @@ def test_one_thread_is_busy() -> None:
 
 
 def test_waits_that_are_not_told() -> None:
-    told = "this version of tt-lang does not tell waiting from working"
+    told = "this version of tt-lang does not separate waiting from working"
     assert ask(printed(roofline=replace(waiting(), threads=()))) == not_measured(told)
     told = "the output has no ROOFLINE ANALYSIS: set TTLANG_AUTO_PROFILE=1"
     assert ask(printed(program())) == not_measured(told)

@@ -37,7 +37,7 @@ def test_what_a_simulator_counted() -> None:
         "the simulated program reads 17.0 tiles from DRAM for each that it writes",
         [Evidence("tensor a", 60, "tiles read"), Evidence("tensor b", 8, "tiles read")],
     )
-    without_times = "a simulator counts what is moved, and tells no times"
+    without_times = "a simulator counts what is moved, and has no times"
     assert Ask("TTP801")(kernels=TtlangLog(sim=sim)) == not_measured(without_times)
     assert Ask("TTP804")(kernels=TtlangLog(sim=sim)) == not_measured(without_times)
 

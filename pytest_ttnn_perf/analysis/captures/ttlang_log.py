@@ -379,7 +379,7 @@ def _observed_cycles(
 ) -> MetricObservation:
     metric = Metric(name, unit="cycles", source=Source.DEVICE)
     if cycles is None:
-        flaw = flaw or "it is not told"
+        flaw = flaw or "it is unknown"
     samples = () if cycles is None or flaw is not None else (cycles,)
     note = None if flaw is None else f"{file}: {flaw}"
     return MetricObservation(metric, samples, gated=False, note=note)
@@ -475,7 +475,7 @@ def _observed_values(
     samples = tuple(value for value in values if value is not None)
     if len(samples) == len(values):
         return MetricObservation(metric, samples)
-    missing = "the clock of the chip is not known" if metric.kind is Kind.TIME else "it is not told"
+    missing = "the clock of the chip is not known" if metric.kind is Kind.TIME else "it is unknown"
     return MetricObservation(metric, (), note=f"{file}: {missing}")
 
 

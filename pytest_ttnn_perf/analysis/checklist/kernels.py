@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 _NO_SUMMARY: Final = "the output has no PERF SUMMARY: set TTLANG_PERF_DUMP=1"
-_SIMULATED: Final = "a simulator counts what is moved, and tells no times"
+_SIMULATED: Final = "a simulator counts what is moved, and has no times"
 _NO_ROOFLINE: Final = "the output has no ROOFLINE ANALYSIS: set TTLANG_AUTO_PROFILE=1"
 #: Problems after which no number is what it seems to be.
 _UNTRUSTED: Final = {

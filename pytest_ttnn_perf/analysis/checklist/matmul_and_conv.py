@@ -146,7 +146,7 @@ def is_convolution(signature: Signature) -> bool:
 def report_convolutions(report: Report) -> list[Operation]:
     """Return the operations that ran a convolution; one of 1 by 1 may have run as a matmul.
 
-    Where a report does not tell what ran, the operation's name has to do.
+    Where a report does not say what ran, the operation's name has to do.
     """
     return [operation for operation in report.completed if _convolves(operation)]
 
@@ -264,7 +264,7 @@ def check_switches(
     known = [(each, on) for each, on in switched if on is not None]
     if not known:
         return Answer.not_measured(
-            f"the capture does not tell whether {buffered} are double-buffered"
+            f"the capture does not say whether {buffered} are double-buffered"
         )
     off = [each for each, on in known if not on]
     reason = f"{buffered} not double-buffered in {len(off)} of {counted(len(known), 'convolution')}"

@@ -104,7 +104,7 @@ _NEITHER: Final = (
 _NONE_COMPLETE: Final = "every replay of a trace ran other ops (TTP002): none is known to be whole"
 #: A host that sends op after op takes less for each, though some gaps may be longer.
 _COLD_NS: Final = 2e5
-_NO_GAPS: Final = "the capture does not tell the gaps between ops"
+_NO_GAPS: Final = "the capture does not give the gaps between ops"
 INFLATED: Final = "outside a replay the profiler itself makes gaps longer"
 #: The places of the ops that one device ran one after the other.
 OpPlaces = list[int]

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 #: Why rules about tensors cannot tell, with a capture that names none.
-NO_OPERANDS: Final = "the capture tells nothing of the tensors that ops take and give"
+NO_OPERANDS: Final = "the capture says nothing about the tensors that ops take and give"
 #: What a report, which tells no times, must name to be worth advice.
 WORTH_BYTES: Final = Limit(
     576_000, "B", "the DRAM of a Wormhole moves them in 2 µs, as long as launching an op takes"

@@ -56,7 +56,7 @@ _PER_USER: Final = re.compile(r"cache|decode|fused_?update", re.IGNORECASE)
 _SHARDED_L1: Final = re.compile(r"^L1_\w*SHARDED")
 _HEADS: Final = re.compile(r"heads", re.IGNORECASE)
 _LAYER_NORM: Final = re.compile(r"layer_?norm|rms_?norm", re.IGNORECASE)
-NOT_TOLD: Final = "the capture does not tell how many cores there are"
+NOT_TOLD: Final = "the capture does not say how many cores there are"
 
 
 class Remedy(Enum):

@@ -135,7 +135,7 @@ def no_roofline(table: OpTable, noun: str) -> str:
     """Say why nothing can be compared with the roofline of some products."""
     if board_of(table) is None:
         return unknown_chip(table)
-    return f"no {noun} tells its operands, cores and fidelity"
+    return f"no {noun} gives its operands, cores and fidelity"
 
 
 def best_known(table: OpTable) -> str:
@@ -234,7 +234,7 @@ def check_double_buffers(
     told = [(each, on) for each, on in known if on is not None]
     if not told:
         return Answer.not_measured(
-            f"the capture does not tell whether {buffered} are double-buffered"
+            f"the capture does not say whether {buffered} are double-buffered"
         )
     off = [each for each, on in told if not on]
     with_it = [each for each, on in told if on]

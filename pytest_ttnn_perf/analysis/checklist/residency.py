@@ -200,7 +200,7 @@ def first_shards(report: Report, numbers: tuple[int, ...]) -> tuple[object, ...]
 
 
 #: Why rules about what runs inside operations cannot tell, without their graphs.
-NO_GRAPHS: Final = "the report does not tell what ran inside its operations"
+NO_GRAPHS: Final = "the report does not say what ran inside its operations"
 
 
 def operation_name(report: Report, operation: Operation) -> str:

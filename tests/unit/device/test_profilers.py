@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 
-NO_TIME = "the real-time profiler told a time that is none"
+NO_TIME = "the real-time profiler reported a time that is none"
 KERNEL = "DEVICE KERNEL DURATION [ns]"
 
 

@@ -194,7 +194,7 @@ def test_what_was_cleared_adds_the_first_measurement_not_the_one_that_cleared_it
     assert [session.median for session in result.metrics["t"].sessions] == [100, *added]
 
 
-@pytest.mark.parametrize("value", [900, 1100, None], ids=["less", "more", "not told"])
+@pytest.mark.parametrize("value", [900, 1100, None], ids=["less", "more", "unknown"])
 def test_what_depends_on_other_tests_is_not_judged_and_leaves_the_file(value: float | None) -> None:
     peak = Metric("cb_peak_bytes", "B", kind=Kind.BYTES, source=Source.DEVICE)
     session = MetricBaseline(peak, (Session(1000, 0, 1),))

@@ -23,7 +23,7 @@ def system(*cards: str | None) -> str | None:
 
 def throttled(*throttlers: int | None) -> object:
     boards = (board(telemetry=Telemetry(throttler=each)) for each in throttlers)
-    return board_facts(TtSmi(tuple(boards))).get("throttled", "not told")
+    return board_facts(TtSmi(tuple(boards))).get("throttled", "unknown")
 
 
 def test_all_that_a_snapshot_tells() -> None:
@@ -59,7 +59,7 @@ def test_what_is_not_told_is_no_fact(boards: tuple[Board, ...]) -> None:
 
 
 def test_throttled_if_one_board_is() -> None:
-    assert [throttled(0, 2), throttled(0, None), throttled(None)] == [True, False, "not told"]
+    assert [throttled(0, 2), throttled(0, None), throttled(None)] == [True, False, "unknown"]
 
 
 @pytest.mark.parametrize(

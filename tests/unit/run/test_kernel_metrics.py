@@ -188,7 +188,7 @@ def test_no_line_of_barriers_is_none_of_them_unless_a_line_was_not_understood() 
     assert values(TtlangLog((without,)))["kernel_barriers"] == (0,)
     *_, barriers = kernel_metrics(unread, file="f")
     assert (barriers.metric.name, barriers.samples) == ("kernel_barriers", ())
-    assert barriers.note == "f: it is not told"
+    assert barriers.note == "f: it is unknown"
 
 
 def test_transfers_that_are_not_told() -> None:
@@ -219,7 +219,7 @@ def test_profiled_cycles_are_recorded_and_not_gated() -> None:
         ),
         (
             TtlangLog(auto_profiles=(replace(PROFILE, longest_thread_cycles=None),)),
-            "it is not told",
+            "it is unknown",
         ),
     ],
     ids=["auto-profile cut", "signposts cut", "several", "untold"],

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from pytest_ttnn_perf.records.ops import Op, OpTable, Signature
 
 
-_NOTHING: Final = "what there is to look at does not tell"
+_NOTHING: Final = "what there is to look at does not say"
 _NO_OPS: Final = "the capture has no op that ran on a device"
 
 

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 _MESH: Final = re.compile(r"mesh_shape=MeshShape\(\[([\d, ]+)\]\)")
 _UNTOLD: Final = (
-    "the report does not tell how tensors are placed on the mesh: calls have no arguments, as in a "
+    "the report does not say how tensors are placed on the mesh: calls have no arguments, as in a "
     "captured graph, or of a release that does not say"
 )
 
@@ -107,9 +107,9 @@ MESH: Final = Kind(
 
 #: The picture: columns of a bar, most lines, most letters of an operation.
 _BAR, _MOST_LINES, _NAME = 32, 40, 22
-_LEGEND: Final = "= tensors, c circular buffers, ? not told, . free"
+_LEGEND: Final = "= tensors, c circular buffers, ? unknown, . free"
 _AT_LEAST: Final = (
-    "circular buffers are not told by {} of {}: programs from the cache tell none, and dataflow "
+    "circular buffers are not given by {} of {}: programs from the cache give none, and dataflow "
     "buffers are not captured; there is less free than what is shown"
 )
 
@@ -132,10 +132,10 @@ def _look_at_l1(subject: Subject) -> Numbers | Answer:
     assert report is not None
     budget = budget_bytes(report)
     if budget is None:
-        return Answer.not_measured("the report does not tell how much L1 a core has")
+        return Answer.not_measured("the report does not say how much L1 a core has")
     uses = [_use(operation) for operation in report.operations if operation.device_operations]
     if not uses:
-        return Answer.not_measured("the report does not tell what ran inside its operations")
+        return Answer.not_measured("the report does not say what ran inside its operations")
     fullest = max(uses, key=lambda use: use.all)
     silent = sum(use.circular is None for use in uses)
     note = _AT_LEAST.format(silent, counted(len(uses), "operation"))
@@ -216,7 +216,7 @@ L1: Final = Kind(
 )
 
 _NO_QUEUES: Final = (
-    "no program tells its command queue; measure with ttnn_perf.measure_io_overlap instead"
+    "no program gives its command queue; measure with ttnn_perf.measure_io_overlap instead"
 )
 _NO_OVERLAP: Final = f"whether transfers and programs overlap: not measured: {NO_IO_TIMES}"
 
@@ -248,7 +248,7 @@ def _look_at_overlap(subject: Subject) -> Numbers | Answer:
 
 def _transfer_way(outward: bool, queue: int | None) -> str:  # noqa: FBT001 (one of two ways)
     way = "to the host" if outward else "to the device"
-    return f"{way}, queue {'not told' if queue is None else queue}"
+    return f"{way}, queue {'unknown' if queue is None else queue}"
 
 
 def _sharing(programs: Sequence[tuple[Operation, int]], transfers: Sequence[Crossing]) -> str:
@@ -259,7 +259,7 @@ def _sharing(programs: Sequence[tuple[Operation, int]], transfers: Sequence[Cros
     if len(queues) > 1:
         return f"{len(queues)} queues are in use: what is on different ones can overlap"
     if untold:
-        return "programs are on one queue; on which one transfers are is not told: pass cq_id"
+        return "programs are on one queue; on which one transfers are is unknown: pass cq_id"
     return "all is on one queue, where each waits for the one before: nothing can overlap"
 
 

@@ -126,7 +126,7 @@ def _look_at_fidelity(subject: Subject) -> Numbers | Answer:
     if not products:
         return Answer.not_applicable("no matmul and no convolution ran")
     if all(op.fidelity is None for op in products):
-        return Answer.not_measured("no matmul or convolution tells its fidelity")
+        return Answer.not_measured("no matmul or convolution gives its fidelity")
     return with_rules(
         subject,
         {"fidelity above what weights need": "TTP103"},
@@ -154,12 +154,12 @@ def _has_block_format(op: Op) -> bool:
 
 
 def _fidelity(op: Op) -> str:
-    return op.fidelity or "not told"
+    return op.fidelity or "unknown"
 
 
 def _with_weights(op: Op) -> str:
     second = op.signature.inputs[1:2]
-    return f"{_fidelity(op)}, {second[0].dtype if second else 'weights not told'}"
+    return f"{_fidelity(op)}, {second[0].dtype if second else 'weights unknown'}"
 
 
 FIDELITY: Final = Kind(
@@ -237,14 +237,14 @@ PADDING: Final = Kind(
 
 
 _BUDGET: Final = "L1 of a core for tensors and circular buffers"
-_LOWER: Final = "what L1 holds is a lower bound: not every operation tells its circular buffers"
+_LOWER: Final = "what L1 holds is a lower bound: not every operation gives its circular buffers"
 
 
 def _look_at_memory(subject: Subject) -> Numbers | Answer:
     operands = operands_of(subject)
     report = subject.report
     if not operands and report is None:
-        return Answer.not_measured("the capture does not tell where tensors lie")
+        return Answer.not_measured("the capture does not say where tensors lie")
     budget = budget_bytes(report) if report else None
     running = [each for each in (report.operations if report else ()) if each.device_operations]
     return with_rules(
@@ -259,7 +259,7 @@ def _look_at_memory(subject: Subject) -> Numbers | Answer:
 
 
 def _place(operand: Operand) -> str:
-    return operand.tensor.memory.partition("_")[0] or "not told"
+    return operand.tensor.memory.partition("_")[0] or "unknown"
 
 
 def _alive(report: Report) -> Iterator[Section]:
@@ -306,7 +306,7 @@ def _look_at_sharding(subject: Subject) -> Numbers | Answer:
 
 
 def _memory(operand: Operand) -> str:
-    return operand.tensor.memory or "not told"
+    return operand.tensor.memory or "unknown"
 
 
 SHARDING: Final = Kind(
@@ -320,7 +320,7 @@ _WORDS: Final = {
     Reshard.NONE: "no reshard",
     Reshard.EXPLICIT: "asked for",
     Reshard.HIDDEN: "hidden inside another operation",
-    Reshard.UNKNOWN: "not told",
+    Reshard.UNKNOWN: "unknown",
 }
 
 
@@ -352,7 +352,7 @@ def _costs(table: OpTable) -> Iterator[Section]:
 
 def _way(op: Op) -> str:
     inputs, outputs = op.signature.inputs, op.signature.outputs
-    return f"{inputs[0].memory} to {outputs[0].memory}" if inputs and outputs else "not told"
+    return f"{inputs[0].memory} to {outputs[0].memory}" if inputs and outputs else "unknown"
 
 
 def _report_sections(report: Report) -> Iterator[Section]:
@@ -375,7 +375,7 @@ _OF_BANDWIDTH: Final = "of the DRAM bandwidth"
 _ESTIMATE: Final = (
     "an estimate: each operand in DRAM counts once, and none of those that ops read a part of"
 )
-_UNKNOWN: Final = "what part of the DRAM bandwidth of {} ops use cannot be told"
+_UNKNOWN: Final = "what part of the DRAM bandwidth of {} ops use is unknown"
 _DRAM_RULES: Final = {
     "activations in L1 instead of DRAM": "TTP303",
     "matmuls that read weights slowly, not DRAM-sharded": "TTP311",

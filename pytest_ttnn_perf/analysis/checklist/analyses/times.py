@@ -59,7 +59,7 @@ if TYPE_CHECKING:
 
 
 _UNIT, _CONV_OF = "convolutions", "of convolutions"
-_SWITCH: Final = {True: "on", False: "off", None: "not told"}
+_SWITCH: Final = {True: "on", False: "off", None: "unknown"}
 _CONV_RULES: Final = {
     "slow convolutions": "TTP607",
     "slices of convolutions": "TTP608",
@@ -80,7 +80,7 @@ def _look_at_conv(subject: Subject) -> Numbers | Answer:
 
 
 def _settings(subject: Subject, listed: Sequence[Convolution]) -> Iterator[Section]:
-    sharded = (Part(each.sharding or "not told", 1) for each in listed)
+    sharded = (Part(each.sharding or "unknown", 1) for each in listed)
     yield section("sharding", sharded, unit=_UNIT, of=_CONV_OF)
     buffers = {
         "activation double buffer": [each.act_double_buffer for each in listed],
@@ -94,7 +94,7 @@ def _settings(subject: Subject, listed: Sequence[Convolution]) -> Iterator[Secti
     elif subject.report is not None:
         blocks = blocks_in_report(subject.report)
     sizes = (
-        f"{block.rows} of {block.most_rows} rows" if block.is_known else "not told"
+        f"{block.rows} of {block.most_rows} rows" if block.is_known else "unknown"
         for block in blocks
     )
     yield section("act_block_h", (Part(size, 1) for size in sizes), unit=_UNIT, of=_CONV_OF)
@@ -143,7 +143,7 @@ def _look_at_matmul(subject: Subject) -> Numbers | Answer:
 def _config(op: Op) -> str:
     found = program_config(op)
     return (
-        "not told"
+        "unknown"
         if found is None
         else (found or "none").rpartition("::")[2].removesuffix("ProgramConfig")
     )
@@ -151,7 +151,7 @@ def _config(op: Op) -> str:
 
 def _inner(op: Op) -> str:
     tiles = whole_number(op.attributes, "in0_block_w", "K_block_size")
-    return "not told" if tiles is None else counted(tiles, "tile")
+    return "unknown" if tiles is None else counted(tiles, "tile")
 
 
 MATMUL: Final = Kind(
@@ -162,7 +162,7 @@ _CORES_RULES: Final = {
     "even work on all cores": "TTP306",
     "cores in use, kernels": "TTP801",
 }
-_UNTOLD: Final = "the capture does not tell how many cores ops ran on"
+_UNTOLD: Final = "the capture does not say how many cores ops ran on"
 _LEFT_OUT: Final = (
     "idle cores: without collectives and DRAM-sharded matmuls, whose number of cores says little"
 )
@@ -195,7 +195,7 @@ def _available(subject: Subject) -> int:
 
 
 def _cores(op: Op) -> str:
-    return "not told" if op.cores is None else counted(op.cores, "core")
+    return "unknown" if op.cores is None else counted(op.cores, "core")
 
 
 def _used(ops: list[Op], available: int) -> Iterator[Figure]:
@@ -386,7 +386,7 @@ def _look_at_queues(subject: Subject) -> Numbers | Answer:
 
 def _way(crossing: Crossing) -> str:
     way = "to the host" if crossing.outward else "to the device"
-    return f"{way}, queue {'not told' if crossing.queue is None else crossing.queue}"
+    return f"{way}, queue {'unknown' if crossing.queue is None else crossing.queue}"
 
 
 QUEUES: Final = Kind(
@@ -394,7 +394,7 @@ QUEUES: Final = Kind(
     "transfers between host and device, and their command queues",
     (Input.REPORT,),
     _look_at_queues,
-    "no op table tells transfers or command queues",
+    "op tables have no transfers or command queues",
 )
 
 

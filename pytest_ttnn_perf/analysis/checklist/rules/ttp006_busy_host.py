@@ -62,7 +62,9 @@ def busy_host(
         return Answer.not_measured("nothing is known of the load, the governor or the chips")
     troubles = [*_of_host(facts, load), *_of_clock(facts, hardware, clock), *_of_chips(facts)]
     return (
-        found_troubles(troubles) if troubles else Answer.clean(reason=f"told by {', '.join(known)}")
+        found_troubles(troubles)
+        if troubles
+        else Answer.clean(reason=f"known from {', '.join(known)}")
     )
 
 

@@ -73,7 +73,7 @@ def operation_failed(
 
 def _text(error: OperationError) -> str:
     place = "" if error.operation is None else f" (operation {error.operation})"
-    why = _memory(error) or error.reason or error.kind or "no reason is told"
+    why = _memory(error) or error.reason or error.kind or "no reason is given"
     return f"{error.name or 'unnamed'}{place}: {shortened(why, _LONGEST)}"
 
 

@@ -213,7 +213,7 @@ def _without_weights(subject: Subject) -> Answer:
     if not operands:
         return Answer.not_applicable("no matmul and no convolution ran")
     if max(operands) < 2:
-        return Answer.not_measured("no matmul or convolution tells its weights")
+        return Answer.not_measured("no matmul or convolution gives its weights")
     return Answer.not_applicable("no weights lie in DRAM")
 
 

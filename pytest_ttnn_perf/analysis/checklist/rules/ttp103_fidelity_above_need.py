@@ -71,7 +71,7 @@ def fidelity_above_need(step: OpTable, *, share: Limit = Limit(0.02, "of a step"
         return Answer.not_applicable("no matmul and no convolution ran")
     known = [each for each in products if _enough(each.op) and each.op.fidelity in _ORDER]
     if not known:
-        return Answer.not_measured("no matmul or convolution tells its fidelity and its weights")
+        return Answer.not_measured("no matmul or convolution gives its fidelity and its weights")
     if board is None:
         return Answer.not_measured(unknown_chip(step))
     saved = {each.row: _saved_ns(each, board) for each in known}

@@ -54,7 +54,7 @@ def tile_padding(
     subject: Subject,
     *,
     share: Limit = Limit(0.02, "of a step", WORTH),
-    extra: Limit = Limit(0.10, "of what is needed", "a choice: a report tells no times"),
+    extra: Limit = Limit(0.10, "of what is needed", "a choice: a report has no times"),
     worth: Limit = WORTH_BYTES,
 ) -> Answer:
     """Tiles are filled up with padding.
@@ -160,7 +160,7 @@ def _of_step(step: OpTable, share: Limit) -> Answer:
     if not any(tensors.values()):
         return Answer.not_applicable("no tensor is in tiles")
     if all(each.logical is None for listed in tensors.values() for each in listed):
-        return Answer.not_measured("the capture tells no logical shapes")
+        return Answer.not_measured("the capture has no logical shapes")
     apart = _wanted_apart(step)
     of_images = any(category_of(op.signature.op) is Category.CONV for _, op in critical_ops(step))
     saved: dict[int, float] = {}

@@ -39,7 +39,7 @@ def layout_conversions(
     report: Report | None,
     *,
     share: Limit = Limit(0.02, "of a step", WORTH),
-    trips: Limit = Limit(0, "round trips", "a report tells no times, so each is named"),
+    trips: Limit = Limit(0, "round trips", "a report has no times, so each is named"),
 ) -> Answer:
     """Time goes into changing layouts.
 

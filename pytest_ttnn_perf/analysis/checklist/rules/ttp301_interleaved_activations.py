@@ -59,7 +59,7 @@ def interleaved_activations(
     what activations in DRAM cost, and this rule does not apply.
     """
     if subject.ops is not None or report is None:
-        return Answer.not_applicable("an op table tells what that costs: TTP303")
+        return Answer.not_applicable("an op table says what that costs: TTP303")
     if not has_graphs(report):
         return Answer.not_measured(NO_GRAPHS)
     reads = list(activation_operands(subject, with_producer=True))

@@ -40,7 +40,7 @@ def resharding(
     report: Report | None,
     *,
     share: Limit = Limit(0.03, "of a step", "some moves stay; real decode steps: 4 to 6 %"),
-    reshards: Limit = Limit(0, "reshards", "a report tells no cost, so each is named"),
+    reshards: Limit = Limit(0, "reshards", "a report has no cost, so each is named"),
 ) -> Answer:
     """Tensors are moved from one sharding, or memory, to another.
 
@@ -199,7 +199,7 @@ def _by_count(report: Report, limit: Limit) -> Answer:
     silent = sum(operation.reshard is Reshard.UNKNOWN for operation in report.completed)
     if silent:
         operations = counted(len(report.completed), "operation")
-        return Answer.not_measured(f"what ran inside is not told by {silent} of {operations}")
+        return Answer.not_measured(f"what ran inside is not given by {silent} of {operations}")
     return limit.clean(count)
 
 

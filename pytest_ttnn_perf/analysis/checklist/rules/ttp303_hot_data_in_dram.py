@@ -70,8 +70,8 @@ def hot_data_in_dram(
     report: Report | None,
     *,
     share: Limit = Limit(0.02, "of a step", WORTH),
-    trips: Limit = Limit(0, "round trips", "a report tells no times, so each is named"),
-    fetched: Limit = Limit(0.5, "of activation bytes", "a choice: a report tells no times"),
+    trips: Limit = Limit(0, "round trips", "a report has no times, so each is named"),
+    fetched: Limit = Limit(0.5, "of activation bytes", "a choice: a report has no times"),
     worth: Limit = WORTH_BYTES,
 ) -> Answer:
     """Ops hand activations on through DRAM that would fit into L1.
@@ -113,7 +113,7 @@ def hot_data_in_dram(
         return Answer.not_measured(NO_OPERANDS)
     board = board_of(step)
     if board is None or not step.available_cores:
-        return Answer.not_measured("the capture does not tell the chip and its cores")
+        return Answer.not_measured("the capture does not give the chip and its cores")
     passed = _passed(critical_ops(step))
     if not any(each.read for each in passed):
         return Answer.not_applicable(NO_ACTIVATIONS)
@@ -176,7 +176,7 @@ def _in_report(report: Report, trips: Limit, limit: Limit, worth: Limit) -> Answ
         return Answer.not_applicable(NO_ACTIVATIONS)
     size = l1_bytes(report)
     if size is None:
-        return Answer.not_measured("the report does not tell how much L1 there is")
+        return Answer.not_measured("the report does not say how much L1 there is")
     fetched = [each for each in read if is_fetched(each, size)]
     moved = sum(each.size for each in fetched)
     answer = limit.at_most(

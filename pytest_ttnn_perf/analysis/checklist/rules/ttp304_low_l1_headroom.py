@@ -45,12 +45,12 @@ def low_l1_headroom(
 
     ## Where it looks
     Buffers alive at each operation, circular buffers in its captured graph, and the sizes of the
-    device, all in a report database. Many operations do not tell their circular buffers. So what is
+    device, all in a report database. Many operations do not report their circular buffers. So what is
     used is a lower bound, and the rule answers that L1 has room only if all of them tell.
     """
     budget = budget_bytes(report)
     if budget is None:
-        return Answer.not_measured("the report does not tell how much L1 a core has")
+        return Answer.not_measured("the report does not say how much L1 a core has")
     if not has_graphs(report):
         return Answer.not_measured(NO_GRAPHS)
     running = [operation for operation in report.operations if operation.device_operations]
@@ -69,7 +69,7 @@ def low_l1_headroom(
     silent = sum(operation.cb_bytes_per_core is None for operation in running)
     if silent:
         return Answer.not_measured(
-            f"circular buffers are not told by {silent} of "
-            f"{counted(len(running), 'operation')}; what is told leaves {percent(left)} of L1"
+            f"circular buffers are not given by {silent} of "
+            f"{counted(len(running), 'operation')}; what is known leaves {percent(left)} of L1"
         )
     return free.clean(left)

@@ -91,7 +91,7 @@ def unused_cores(
     if not has_operands(step):
         return Answer.not_measured(NO_OPERANDS)
     if not any(step.columns.cores):
-        return Answer.not_measured("the capture does not tell how many cores ops ran on")
+        return Answer.not_measured("the capture does not say how many cores ops ran on")
     if not any(ops_on_cores(step, available, shortest_us=shortest_us.value)):
         return Answer.not_applicable(none_long_enough(shortest_us.value))
     few = few_cores(step, report, used=used.value, shortest_us=shortest_us.value)

@@ -46,7 +46,7 @@ def core_skew(
 
     ## What it saves
     Half of what the slowest core of each takes longer than the fastest: all cores would take the
-    mean, which a capture does not tell.
+    mean, which a capture does not have.
 
     ## When it is no problem
     Cores at the edge of a tensor always have a little less to do. Not counted are ops that take
@@ -55,15 +55,15 @@ def core_skew(
 
     ## Where it looks
     DEVICE KERNEL DURATION PER CORE MIN and MAX of the op table. Most captures have these columns
-    and leave them empty: then it cannot be told.
+    and leave them empty: then it is not measured.
     """
     if not step.columns.core_max_ns:
-        return Answer.not_measured("the capture does not tell times per core")
+        return Answer.not_measured("the capture does not give times per core")
     judged = [placed for placed in critical_ops(step) if _counts(placed.op, shortest_us.value)]
     known = [(row, op) for row, op in judged if _is_told(op)]
     if not known:
         unavailable = Answer.not_measured(
-            "the capture does not tell times per core of ops that count"
+            "the capture does not give times per core of ops that count"
         )
         return unavailable if judged else Answer.not_applicable(none_long_enough(shortest_us.value))
     skewed = [(row, op) for row, op in known if _ratio(op) > ratio.value]

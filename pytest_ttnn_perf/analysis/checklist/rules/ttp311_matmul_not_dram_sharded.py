@@ -75,7 +75,7 @@ def matmul_not_dram_sharded(
     if not matmuls:
         return Answer.not_applicable(NO_MATMULS)
     if all(len(each.op.signature.inputs) < 2 for each in matmuls):
-        return Answer.not_measured("the capture does not tell the second operands of matmuls")
+        return Answer.not_measured("the capture does not give the second operands of matmuls")
     if board is None:
         return Answer.not_measured(unknown_chip(step))
     left_to_others = few_cores(step, report)

@@ -72,7 +72,7 @@ def small_matmul_blocks(
     if not matmuls:
         return Answer.not_applicable(NO_MATMULS)
     if all(inner_block(each.op) is None and output_subblock(each.op) is None for each in matmuls):
-        return Answer.not_measured("the attributes of matmuls do not tell the sizes of blocks")
+        return Answer.not_measured("the attributes of matmuls do not give the sizes of blocks")
     if all(each.least_ns is None for each in matmuls):
         return Answer.not_measured(no_roofline(step, "matmul"))
     small = [

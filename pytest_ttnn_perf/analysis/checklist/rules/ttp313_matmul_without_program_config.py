@@ -65,7 +65,7 @@ def matmul_without_program_config(
     if not matmuls:
         return Answer.not_applicable(NO_MATMULS)
     if all(program_config(each.op) is None for each in matmuls):
-        return Answer.not_measured("the attributes of matmuls do not tell a program config")
+        return Answer.not_measured("the attributes of matmuls do not give a program config")
     if all(each.least_ns is None for each in matmuls):
         return Answer.not_measured(no_roofline(step, "matmul"))
     without = [

@@ -60,7 +60,7 @@ def unexplained_time(
     `ttnn-perf show --ops` has the time, cores and bandwidth of each.
 
     ## When it is no problem
-    Ops whose work is not told by their operands, such as attention over a cache that is nearly
+    Ops whose work does not follow from their operands, such as attention over a cache that is nearly
     full, may be as fast as they can be.
 
     ## Where it looks
@@ -75,9 +75,9 @@ def unexplained_time(
     whole = step_ns(step)
     ops = [op for _, op in critical_ops(step)]
     if all(op.cores is None for op in ops):
-        return Answer.not_measured("the capture does not tell the cores of ops")
+        return Answer.not_measured("the capture does not give the cores of ops")
     if not any(_tells_padding(op.signature) for op in ops):
-        return Answer.not_measured("the capture does not tell how much of its tensors is padding")
+        return Answer.not_measured("the capture does not say how much of its tensors is padding")
     if whole < shortest.value * 1000:
         return Answer.not_applicable(f"a step takes {microseconds(whole)} only")
     groups = [

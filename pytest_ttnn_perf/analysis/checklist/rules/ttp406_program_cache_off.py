@@ -13,7 +13,7 @@ from pytest_ttnn_perf.records.finding import Input, Severity, Subject
 _VARIABLE: Final = "TT_RUNTIME_ENABLE_PROGRAM_CACHE"
 _ENTRIES: Final = "program_cache_entries_after"
 _UNKNOWN: Final = (
-    "nothing tells of the program cache: no device was open, or it does not count its programs; "
+    "nothing is known of the program cache: no device was open, or it does not count its programs; "
     "state the fact program_cache"
 )
 

@@ -40,7 +40,7 @@ def one_command_queue(
 
     ## Where it looks
     `num_command_queues`, observed when the device was opened or stated as a fact, and the times of
-    `ttnn_perf.measure_io_overlap`: no profiler's capture tells either.
+    `ttnn_perf.measure_io_overlap`: no profiler's capture has either.
     """
     queues = number(settings_of(subject).get("num_command_queues"))
     if queues is None:

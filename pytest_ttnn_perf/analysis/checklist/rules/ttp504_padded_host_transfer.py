@@ -45,7 +45,7 @@ def padded_host_transfer(
     ## Where it looks
     The calls of the report database that transfer (`from_torch`, `to_device`, `to_torch`,
     `from_device`, `cpu`, copies between host and device), with the shape, layout and format of
-    their tensors on the device. An op table does not tell which tensors cross.
+    their tensors on the device. An op table does not say which tensors cross.
     """
     crossing = crossings(report)
     sent = sum(transfer.sent for transfer in crossing)

@@ -48,7 +48,7 @@ def output_on_compute_queue(
     ## Where it looks
     The calls of the report database that read tensors from the device, with their sizes and
     `cq_id`. A call without it is on queue 0 where `num_command_queues` is 1; with more queues a
-    report does not tell.
+    report does not say.
     """
     outputs = [transfer for transfer in crossings(report) if transfer.outward]
     if not outputs:

@@ -71,7 +71,7 @@ def conv_sharding_changes(
         return Answer.not_applicable(NO_CONVOLUTIONS)
     sharded = [conv for conv in listed if conv.sharding is not None]
     if not sharded:
-        return Answer.not_measured("the capture does not tell how convolutions are sharded")
+        return Answer.not_measured("the capture does not say how convolutions are sharded")
     changed = _changes(sharded, subject.report if subject.ops is None else None)
     count = counted(len(sharded), "convolution")
     answer = changes.at_most(

@@ -51,7 +51,7 @@ def act_block_h_below_max(
     ## Where it looks
     In a report database `act_block_h_override`, the shards of outputs, the buffers alive and the
     circular buffers of each convolution, which grow at most as the block does. An op table tells
-    blocks too, but not what L1 has room for: then the rule answers that it cannot tell, unless all
+    blocks too, but not what L1 has room for: then the rule is not measured, unless all
     convolutions use the largest block.
     """
     blocks = list(blocks_in_report(report)) if report is not None else []
@@ -60,7 +60,7 @@ def act_block_h_below_max(
     if not blocks:
         return Answer.not_applicable(NO_CONVOLUTIONS)
     if not any(block.is_known for block in blocks):
-        return Answer.not_measured("the capture does not tell the blocks of convolutions")
+        return Answer.not_measured("the capture does not give the blocks of convolutions")
     larger = [(block, rows) for block in blocks if (rows := block.larger(spare.value))]
     count, unavailable = float(len(larger)), _untold(blocks)
     if count <= convolutions.value and unavailable:
@@ -79,7 +79,7 @@ def _untold(blocks: Sequence[ActBlock]) -> str | None:
     all_blocks = counted(len(blocks), "convolution")
     silent = sum(not block.is_known for block in blocks)
     if silent:
-        return f"the block of {silent} of {all_blocks} is not told"
+        return f"the block of {silent} of {all_blocks} is unknown"
     small = sum(not block.is_largest and not block.has_sizes for block in blocks)
     if small:
         return (

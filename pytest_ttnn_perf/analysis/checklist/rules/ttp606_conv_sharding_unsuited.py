@@ -94,7 +94,7 @@ def conv_sharding_unsuited(
     ]
     known = [(conv, best) for conv, best in suited if best is not None]
     if not known:
-        return Answer.not_measured("the capture does not tell how convolutions are sharded")
+        return Answer.not_measured("the capture does not say how convolutions are sharded")
     others = [
         conv._replace(name=f"{conv.name}, {conv.sharding} → {best}")
         for conv, best in known
@@ -130,7 +130,7 @@ def _of_step(
         and (shape := output_shape(each.op))
     ]
     if not known:
-        return Answer.not_measured("the capture does not tell how convolutions are sharded")
+        return Answer.not_measured("the capture does not say how convolutions are sharded")
     others = {
         each.row: f"{sharding} → {best}" for each, sharding, best in known if sharding != best
     }

@@ -42,7 +42,7 @@ def weights_not_replicated(
         return Answer.not_measured(subject.why_absent(Input.REPORT))
     placed = list(weights_on_mesh(subject.report))
     if not placed:
-        return Answer.not_measured("the report does not tell how weights are placed on the mesh")
+        return Answer.not_measured("the report does not say how weights are placed on the mesh")
     cut = [weight for weight in placed if weight.ways() > 1]
     return weights.at_most(
         len(cut),

@@ -55,7 +55,7 @@ def small_transfers(
     sizes = list(_sizes(programs))
     whole = sum(count for _, _, count in sizes)
     if not whole and any(kernel.reads + kernel.writes for kernel in programs):
-        return Answer.not_measured("the PERF SUMMARY does not tell the sizes of transfers")
+        return Answer.not_measured("the PERF SUMMARY does not give the sizes of transfers")
     if whole < many.value:
         return Answer.not_applicable(f"there are few transfers: {whole}")
     small = [

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from pytest_ttnn_perf.analysis.checklist.kernels import Kernel
     from pytest_ttnn_perf.records.ttlang import KernelTime, TtlangLog
 
-_NO_TIMES: Final = "the output does not tell kernel times of single cores"
+_NO_TIMES: Final = "the output does not give kernel times of single cores"
 _ARITHMETIC: Final = "half of what the slowest core takes longer than the quickest"
 
 
@@ -40,7 +40,7 @@ def uneven_cores(
 
     ## Where it looks
     `kernel time` of tt-lang's PERF SUMMARY, which has the quickest and the slowest core of each
-    thread. How many cores are quick is not told: the saving assumes that half are.
+    thread. How many cores are quick is unknown: the saving assumes that half are.
     """
     programs = kernels_of(kernels)
     if isinstance(programs, str):

@@ -48,7 +48,7 @@ def threads_take_turns(
         return Answer.not_measured(line)
     threads = [thread for thread in line.threads if thread.total_cycles > 0]
     if not threads:
-        return Answer.not_measured("this version of tt-lang does not tell waiting from working")
+        return Answer.not_measured("this version of tt-lang does not separate waiting from working")
     least = min(threads, key=lambda thread: thread.sync_cycles / thread.total_cycles)
     part = least.sync_cycles / least.total_cycles
     told = f"even {least.thread}, which waits least, waits for {percent(part)} of its cycles"

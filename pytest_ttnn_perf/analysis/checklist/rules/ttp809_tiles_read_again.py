@@ -36,7 +36,7 @@ def tiles_read_again(
 
     ## When it is no problem
     Sums over many tiles, and products with a long inner dimension, read much for what they write,
-    each tile once. The sizes of tensors are not told: compare with them.
+    each tile once. The sizes of tensors are unknown: compare with them.
 
     ## Where it looks
     `DRAM read` and `DRAM write` of tt-lang's PERF SUMMARY, or what its simulator counted, in

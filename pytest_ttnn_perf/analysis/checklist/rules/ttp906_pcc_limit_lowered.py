@@ -25,7 +25,7 @@ def pcc_limit_lowered(
     PCC limits below 0.99. A reason that the test records waives the finding.
 
     ## Why it matters
-    A lowered limit makes a test green and stays. Who comes later cannot tell a model that does not
+    A lowered limit makes a test green and stays. Later readers cannot tell a model that does not
     get better from one that was broken once.
 
     ## What to do

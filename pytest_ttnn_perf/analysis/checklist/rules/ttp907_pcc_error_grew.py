@@ -85,7 +85,7 @@ def pcc_error_grew(
     What the gate says of every PCC of the test that it lets pass: the worst sample against the
     median of the accepted sessions, and against the worst of these sessions; the error has grown by
     `growth` against both. An error below 0.00001 counts as 0.00001. A PCC that fails, because it is
-    below its limit (TTP901) or dropped by too much (TTP904), is not told again here.
+    below its limit (TTP901) or dropped by too much (TTP904), is not reported again here.
     """
     names = {observed.metric.name for observed in pccs(observation)}
     if not names:
