@@ -45,8 +45,8 @@ def low_l1_headroom(
 
     ## Where it looks
     Buffers alive at each operation, circular buffers in its captured graph, and the sizes of the
-    device, all in a report database. Many operations do not report their circular buffers. So what is
-    used is a lower bound, and the rule answers that L1 has room only if all of them tell.
+    device, all in a report database. Many operations do not report their circular buffers. So what
+    is used is a lower bound, and the rule says that L1 has room only if all of them report theirs.
     """
     budget = budget_bytes(report)
     if budget is None:

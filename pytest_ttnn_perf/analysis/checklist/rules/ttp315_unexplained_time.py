@@ -60,8 +60,8 @@ def unexplained_time(
     `ttnn-perf show --ops` has the time, cores and bandwidth of each.
 
     ## When it is no problem
-    Ops whose work does not follow from their operands, such as attention over a cache that is nearly
-    full, may be as fast as they can be.
+    Ops whose work does not follow from their operands, such as attention over a cache that is
+    nearly full, may be as fast as they can be.
 
     ## Where it looks
     The kernel time, the operands and DEVICE ARCH of the op table, on the slowest device, and what
