@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
 #: The origin of a metric that neither the test nor a file of it told.
 OBSERVED: Final = "what the run observed itself"
+_MEASURED_HERE: Final = (None, OBSERVED)
 
 
 @dataclass(slots=True, repr=False)
@@ -166,6 +167,8 @@ class Recorder:
 
     def _load(self) -> Mapping[str, Scalar]:
         """Look what else the machine does, where its own times count."""
-        by_source = {s.metric.source for s in self._series.values() if s.metric.compared_by_ratio}
-        simulated = Source.SIM in by_source and Source.WALL not in by_source
-        return host_load(os.environ) if self.instruments.by_the_clock and not simulated else {}
+        times = [s for s in self._series.values() if s.metric.compared_by_ratio]
+        # Neither what a simulator counts nor what a capture says depends on the load of this host.
+        own = [s for s in times if s.metric.source is not Source.SIM and s.origin in _MEASURED_HERE]
+        matters = self.instruments.by_the_clock and (own or not times)
+        return host_load(os.environ) if matters else {}

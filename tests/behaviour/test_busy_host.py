@@ -84,6 +84,20 @@ def test_a_busy_machine_does_not_matter_to_simulated_times(
     assert "load_1m" not in told(project)[2]
 
 
+def test_a_busy_machine_does_not_matter_to_a_capture(
+    project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (project.path / "ops.csv").write_text(capture(op("Matmul", 5000)))
+    project.write(test_model="def test_model(ttnn_perf): ttnn_perf.attach('ops.csv')")
+    host(project, monkeypatch, "99999.00")
+
+    ran = project.pytest("--ttnn-perf-update=new", "--ttnn-perf-checklist=report")
+
+    assert counts_of(ran) == "1 passed"
+    assert "TTP006" not in ran.text
+    assert "load_1m" not in told(project)[2]
+
+
 def test_the_load_is_that_of_the_samples(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
     project.write(
         test_model="""
@@ -103,7 +117,7 @@ def test_an_idle_machine_is_clean(project: Project, monkeypatch: pytest.MonkeyPa
     project.write(test_model=MEASURED)
     host(project, monkeypatch, "0.00")
     assert "TTP006" not in project.pytest("--ttnn-perf-update=new").text
-    assert told(project)[:2] == ("CLEAN", "told by load_1m")
+    assert told(project)[:2] == ("CLEAN", "known from load_1m")
 
 
 def test_a_machine_that_says_nothing(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
