@@ -111,6 +111,7 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
 
     What a command does not know is in ``rest`` for those that pass it on to pytest. What stands
     behind two dashes is in ``ids`` for those that take ids of tests, which may look like anything.
+    ``files`` of those that take them anywhere also has those after options, which argparse leaves.
     """
     parser = command_parser(arguments[0] if arguments else None)
     ids: list[str] = []
@@ -118,6 +119,9 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
         end = list(arguments).index("--")
         arguments, ids = arguments[:end], list(arguments[end + 1 :])
     options, rest = parser.parse_known_args(arguments)
+    if getattr(options, "files_anywhere", False):
+        options.files += [word for word in rest if not word.startswith("-")]
+        rest = [word for word in rest if word.startswith("-")]
     options.rest, options.ids = rest, ids
     if rest and not getattr(options, "passes_on", False):
         parser.error(f"unrecognized arguments: {' '.join(rest)}")

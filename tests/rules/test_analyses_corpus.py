@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from pytest_ttnn_perf.analysis.checklist.analyses import ANALYSES
-from pytest_ttnn_perf.cli.analyze import analysis_listing
-from pytest_ttnn_perf.cli.check import read_subject
+from pytest_ttnn_perf.cli.artifacts import captures_of
 from pytest_ttnn_perf.records.finding import AnalysisOutcome, Subject
+from pytest_ttnn_perf.report.analysis import analysis_listing
 from pytest_ttnn_perf.report.layout import Style
 from tests.harness.corpus import corpus
 from tests.rules.captures import KERNEL, LOGS, REPORTS, TABLES, device_rows
@@ -33,8 +33,10 @@ WHOLE = ("trace", "devices", "bottlenecks")
 
 def subject_of(**artifacts: Any) -> Subject:
     """Return artifacts that are named as the options of the command name them."""
-    options = {"csv": None, "db": None, "log": None, "start": None, "end": None, "region": None}
-    return read_subject(Namespace(**{**options, **artifacts}))
+    usual = {"csv": None, "db": None, "log": None, "start": None, "end": None, "region": None}
+    options = Namespace(**{**usual, **artifacts})
+    (capture,) = captures_of(options, [])
+    return capture.read(options)
 
 
 @cache

@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from pytest_ttnn_perf.cli.words import add_artifacts, add_format
 
 if TYPE_CHECKING:
     import argparse
+
+
+_FILES: Final = (
+    "a capture, or a folder with one; the format is detected: an ops_perf_results CSV, a report "
+    "database of ttnn, output of tt-lang"
+)
 
 
 def check(parser: argparse.ArgumentParser) -> None:
@@ -16,6 +22,7 @@ def check(parser: argparse.ArgumentParser) -> None:
         "Ask every rule of the optimization checklist about what a profiler and ttnn "
         "recorded: what was found, what is clean, and what could not be told."
     )
+    parser.add_argument("files", metavar="FILE", nargs="*", help=_FILES)
     add_artifacts(parser)
     parser.add_argument("--select", metavar="CODES", help="only these rules, or prefixes: TTP6")
     parser.add_argument("--ignore", metavar="CODES", help="not these rules, or prefixes")
@@ -25,7 +32,7 @@ def check(parser: argparse.ArgumentParser) -> None:
         help="also what would save less than 1 %% of a step, and what rules lack",
     )
     add_format(parser)
-    parser.set_defaults(run="check:run")
+    parser.set_defaults(run="check:run", files_anywhere=True)
 
 
 def analyze(parser: argparse.ArgumentParser) -> None:
@@ -36,10 +43,13 @@ def analyze(parser: argparse.ArgumentParser) -> None:
         "Show the numbers behind the optimization checklist, from what a profiler and "
         "ttnn recorded: how things are distributed, and what weighs most."
     )
-    parser.add_argument("what", metavar="WHAT", choices=NAMES, help=", ".join(NAMES))
+    names = ", ".join(NAMES)
+    parser.usage = "ttnn-perf analyze [WHAT] FILE [FILE ...] [options]"
+    parser.add_argument("what", metavar="WHAT", nargs="?", help=f"{names} (default: an overview)")
+    parser.add_argument("files", metavar="FILE", nargs="*", help=_FILES)
     add_artifacts(parser)
     add_format(parser)
-    parser.set_defaults(run="analyze:run")
+    parser.set_defaults(run="analyze:run", files_anywhere=True)
 
 
 def rules(parser: argparse.ArgumentParser) -> None:
