@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     import argparse
     from collections.abc import Iterator, Sequence
 
+    from pytest_ttnn_perf.records.ops import OpTable
     from pytest_ttnn_perf.report.layout import Block
 
 
@@ -89,14 +90,21 @@ class Capture:
             raise UsageError(message)
         ops = report = kernels = None
         if Input.OPS in files:
-            ops = op_table_of(
-                files[Input.OPS], start=options.start, end=options.end, region=options.region
-            )
+            ops = self._ops(files[Input.OPS], options)
         if Input.REPORT in files:
             report = report_of(files[Input.REPORT])
         if Input.KERNELS in files:
             kernels = kernels_in(files[Input.KERNELS])
         return Subject(ops=ops, report=report, kernels=kernels)
+
+    def _ops(self, file: Path, options: argparse.Namespace) -> OpTable:
+        try:
+            return op_table_of(file, start=options.start, end=options.end, region=options.region)
+        except UsageError as error:
+            if not self.heading:
+                raise
+            message = f"{file}: {error}"  # one of several
+            raise UsageError(message) from error
 
 
 def captures_of(options: argparse.Namespace, words: Sequence[str]) -> tuple[Capture, ...]:

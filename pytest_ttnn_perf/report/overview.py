@@ -78,6 +78,7 @@ _COLUMNS: Final[Columns[Entry]] = Columns(
     Column("label", lambda e: e.headline and e.headline.label),
     Column("value", lambda e: e.headline and e.headline.value),
     Column("unit", lambda e: e.headline and e.headline.unit),
+    Column("at_most", lambda e: e.headline and e.headline.at_most),
     Column("region", lambda e: e.region),
     Column("", lambda e: e.figure, "figure", right=True),
     Column("", lambda e: e.what, "what", fit=NAME),
