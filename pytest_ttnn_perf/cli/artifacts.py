@@ -1,7 +1,7 @@
 """The captures that a command line names: what each file holds, and which belong together.
 
-Files of different kinds are of one program, and are read together. Several files of one kind are
-several captures. Anything in between is refused: nobody could say what belongs to what.
+Files of different kinds belong to one program, and are read together. Several files of one kind are
+several captures. Anything else is refused: it is not clear which files belong together.
 """
 
 from __future__ import annotations
