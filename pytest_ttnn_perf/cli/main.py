@@ -147,30 +147,30 @@ _TAKE_IDS: Final = {("baseline", "accept"), ("baseline", "list")}
 #: declares its arguments.
 _COMMANDS: Final = {
     "gate": ("judge a run record against baselines; exit 1 when it fails", "records:gate"),
-    "merge": ("judge the records of several shards and systems as one", "records:merge"),
+    "merge": ("judge the run records of several shards and systems together", "records:merge"),
     "ab": (
-        "compare a commit with the working tree, in turns on this machine; exit 1 when worse",
+        "compare the working tree with a commit on this machine; exit 1 when it is worse",
         "experiments:ab",
     ),
-    "bisect": ("find the commit that made a test slower, measured in turns", "experiments:bisect"),
+    "bisect": ("find the commit that made a test slower", "experiments:bisect"),
     "check": (
-        "check artifacts against the optimization checklist; exit 1 on errors",
+        "check captures against the optimization checklist; exit 1 on errors",
         "checklist:check",
     ),
     "analyze": (
-        "show the numbers behind the checklist: distributions and top offenders",
+        "show the numbers behind the checklist: an overview, or one topic in full",
         "checklist:analyze",
     ),
     "rules": ("list the rules of the optimization checklist, or explain one", "checklist:rules"),
     "calibrate": (
-        "measure how noisy tests are, and what a gate can see in them",
+        "measure how noisy tests are, and how small a regression a gate can detect",
         "experiments:calibrate",
     ),
-    "show": ("show what a run record or a capture holds", "records:show"),
-    "compare": ("say what changed between two run records, or two captures", "records:compare"),
-    "baseline": ("look at stored baselines, and change them", "baseline:baseline"),
+    "show": ("show what is in a run record or a capture", "records:show"),
+    "compare": ("show what changed between two run records or two captures", "records:compare"),
+    "baseline": ("list, accept, prune, rename and merge baselines", "baseline:baseline"),
     "doctor": (
-        "say what this machine can measure; exit 1 when a gate would fail",
+        "report what this machine can measure; exit 1 when a gate would fail",
         "records:doctor",
     ),
 }

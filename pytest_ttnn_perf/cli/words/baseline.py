@@ -18,14 +18,19 @@ def baseline(parser: argparse.ArgumentParser) -> None:
     actions = parser.add_subparsers(title="actions", metavar="ACTION", required=True)
     listing = actions.add_parser(
         "list",
-        help="list every stored metric, or who accepted it",
-        description="List every stored metric: its centre, its sessions, when and why accepted.",
+        help="list all stored metrics, or who accepted them",
+        description="List all stored metrics: value, sessions, when and why they were accepted.",
     )
     listing.add_argument(
-        "--log", action="store_true", help="who accepted what and why, from the files and from git"
+        "--log",
+        action="store_true",
+        help="show who accepted what and why, from the files and from git",
     )
     listing.add_argument(
-        "tests", metavar="TEST", nargs="*", help="with --log: only these, by id, file, or * and ?"
+        "tests",
+        metavar="TEST",
+        nargs="*",
+        help="with --log: only these tests, as an id, a file, or a pattern with * and ?",
     )
     add_baselines(listing)
     add_format(listing)
@@ -42,19 +47,23 @@ def _accept(actions: Actions) -> None:
     accept = actions.add_parser(
         "accept",
         usage="ttnn-perf baseline accept RUN.json [RUN.json ...] [TEST ...] [options] [-- ID ...]",
-        help="take the results of recorded runs into the baselines",
-        description="Take the results of recorded runs, say of a CI job, into the baselines. "
-        "Several records of one commit give several sessions. What stands behind -- is the id of "
-        "one test, and neither a pattern nor a folder.",
+        help="accept the results of recorded runs as baselines",
+        description="Accept the results of recorded runs, such as those of a CI job, as baselines. "
+        "Several records of one commit become several sessions. What follows -- is the exact id "
+        "of a test, not a pattern or a folder.",
     )
-    accept.add_argument("words", metavar="RUN.json", nargs="+", help="run records, then tests")
+    accept.add_argument(
+        "words", metavar="RUN.json", nargs="+", help="run records, followed by tests"
+    )
     accept.add_argument(
         "--update",
         choices=[choice.value for choice in Update],
-        help="what to take: what is new, also what improved (default), also what got worse "
+        help="what to accept: new results only, improved ones too (default), or worse ones too "
         "(default with --reason)",
     )
-    accept.add_argument("--reason", metavar="TEXT", help="why it is right; needed with all")
+    accept.add_argument(
+        "--reason", metavar="TEXT", help="why the change is accepted; required with --update all"
+    )
     add_change(accept, "baseline_accept:run")
     accept.set_defaults(passes_on=True)  # tests may stand after the options
 
@@ -62,25 +71,29 @@ def _accept(actions: Actions) -> None:
 def _prune(actions: Actions) -> None:
     prune = actions.add_parser(
         "prune",
-        help="remove baselines whose test is gone",
-        description="Remove baselines whose test is gone. Which tests there are is known from the "
-        "record of a full run, or by collecting them here.",
+        help="remove baselines of tests that no longer exist",
+        description="Remove baselines of tests that no longer exist. Which tests exist is taken "
+        "from the record of a full run, or found by collecting them here.",
     )
     prune.add_argument(
         "record", metavar="RUN.json", type=Path, nargs="?", help="the record of a full run"
     )
-    prune.add_argument("--collect", action="store_true", help="ask pytest --collect-only instead")
-    prune.add_argument("--full", action="store_true", help="the record has all tests there are")
-    prune.add_argument("--key", metavar="KEY", help="only baselines of this hardware")
+    prune.add_argument(
+        "--collect",
+        action="store_true",
+        help="collect the tests with pytest instead of reading a record",
+    )
+    prune.add_argument("--full", action="store_true", help="the record contains all tests")
+    prune.add_argument("--key", metavar="KEY", help="only baselines of this hardware key")
     add_change(prune, "baseline_move:run_prune")
 
 
 def _rename(actions: Actions) -> None:
     rename = actions.add_parser(
         "rename",
-        help="give baselines the new name of their test, file or folder",
-        description="Give baselines the new name of their test, on all hardware: a test with its "
-        "parameters, a class, a file, or a folder that ends in /.",
+        help="rename baselines after their test, file or folder was renamed",
+        description="Rename baselines, on all hardware, after their tests were renamed. OLD and "
+        "NEW are a test with its parameters, a class, a file, or a folder that ends in /.",
     )
     rename.add_argument("before", metavar="OLD")
     rename.add_argument("after", metavar="NEW")
@@ -92,28 +105,38 @@ def _merge_baselines(actions: Actions) -> None:
 
     merge = actions.add_parser(
         "merge",
-        usage="ttnn-perf baseline merge BASE OURS THEIRS [--path P] [--take SIDE], or "
-        "ttnn-perf baseline merge --path P --take SIDE",
-        help="merge a baseline file that two branches changed; exit 1 for conflicts",
+        usage="ttnn-perf baseline merge BASE OURS THEIRS [--path P] [--take SIDE]\n"
+        "       ttnn-perf baseline merge --path P --take SIDE",
+        help="merge a baseline file that two branches changed; exit 1 on conflicts",
         description="Merge three versions of a baseline file, by test and session, into OURS. "
-        "Without them: those of a file that git has in conflict.",
+        "Without files: merge the versions of a file that is in conflict in git.",
     )
-    merge.add_argument("files", metavar="BASE OURS THEIRS", type=Path, nargs="*", help="versions")
-    merge.add_argument("--path", metavar="P", type=Path, help="the file's name in the repository")
+    merge.add_argument(
+        "files",
+        metavar="BASE OURS THEIRS",
+        type=Path,
+        nargs="*",
+        help="the three versions of the file",
+    )
+    merge.add_argument(
+        "--path", metavar="P", type=Path, help="the path of the file in the repository"
+    )
     merge.add_argument(
         "--take",
         choices=[side.value for side in Take],
-        help="whose baseline to take of a test that both sides accepted (default: report it)",
+        help="which side to take for a test that both sides accepted (default: report a conflict)",
     )
     add_format(merge)
     merge.set_defaults(run="baseline_merge:run_merge")
     install = actions.add_parser(
         "install-merge-driver",
-        help="let git merge baselines with this command",
-        description="Let git merge baselines with ttnn-perf: writes the settings of this clone and "
-        "lines in .gitattributes. Doing it again changes nothing.",
+        help="make git merge baselines with this command",
+        description="Make git merge baselines with ttnn-perf: write the settings of this clone and "
+        "lines in .gitattributes. Running it again changes nothing.",
     )
-    install.add_argument("--dry-run", action="store_true", help="show it, and write nothing")
+    install.add_argument(
+        "--dry-run", action="store_true", help="show the changes without writing them"
+    )
     add_baselines(install)
     add_format(install)
     install.set_defaults(run="baseline_merge:run_install")

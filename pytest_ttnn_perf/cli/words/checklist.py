@@ -11,25 +11,28 @@ if TYPE_CHECKING:
 
 
 _FILES: Final = (
-    "a capture, or a folder with one; the format is detected: an ops_perf_results CSV, a report "
-    "database of ttnn, output of tt-lang"
+    "an ops_perf_results CSV, a report database of ttnn, output of tt-lang, or a folder with one "
+    "of them; the format is detected"
 )
 
 
 def check(parser: argparse.ArgumentParser) -> None:
     """Declare ``ttnn-perf check``."""
     parser.description = (
-        "Ask every rule of the optimization checklist about what a profiler and ttnn "
-        "recorded: what was found, what is clean, and what could not be told."
+        "Apply the rules of the optimization checklist to what a profiler, ttnn or tt-lang "
+        "recorded: what could be faster, what that would save, and how to fix it. Files of "
+        "different kinds are checked together, several of one kind one by one."
     )
     parser.add_argument("files", metavar="FILE", nargs="*", help=_FILES)
     add_artifacts(parser)
-    parser.add_argument("--select", metavar="CODES", help="only these rules, or prefixes: TTP6")
-    parser.add_argument("--ignore", metavar="CODES", help="not these rules, or prefixes")
+    parser.add_argument(
+        "--select", metavar="CODES", help="only these rules, as codes or prefixes such as TTP6"
+    )
+    parser.add_argument("--ignore", metavar="CODES", help="all but these rules")
     parser.add_argument(
         "--all",
         action="store_true",
-        help="also what would save less than 1 %% of a step, and what rules lack",
+        help="also show what would save less than 1 %% of a step, and what other rules need",
     )
     add_format(parser)
     parser.set_defaults(run="check:run", files_anywhere=True)
@@ -40,8 +43,9 @@ def analyze(parser: argparse.ArgumentParser) -> None:
     from pytest_ttnn_perf.records.finding import NAMES
 
     parser.description = (
-        "Show the numbers behind the optimization checklist, from what a profiler and "
-        "ttnn recorded: how things are distributed, and what weighs most."
+        "Show the numbers behind the optimization checklist, from what a profiler, ttnn or tt-lang "
+        "recorded: an overview, or one topic in full. Files of different kinds are analysed "
+        "together, several of one kind one by one."
     )
     names = ", ".join(NAMES)
     parser.usage = "ttnn-perf analyze [WHAT] FILE [FILE ...] [options]"
@@ -55,9 +59,11 @@ def analyze(parser: argparse.ArgumentParser) -> None:
 def rules(parser: argparse.ArgumentParser) -> None:
     """Declare ``ttnn-perf rules``."""
     parser.description = (
-        "List the rules of the optimization checklist; with a code or a name, explain "
-        "what one finds, why it matters, what to do, and its limits."
+        "List the rules of the optimization checklist, or explain one of them: what it finds, why "
+        "that matters, what to do, and its limits."
     )
-    parser.add_argument("code", metavar="CODE", nargs="?", help="such as TTP203")
+    parser.add_argument(
+        "code", metavar="CODE", nargs="?", help="the code or the name of a rule, such as TTP203"
+    )
     add_format(parser)
     parser.set_defaults(run="rules:run")

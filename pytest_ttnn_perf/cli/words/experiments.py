@@ -14,20 +14,17 @@ def ab(parser: argparse.ArgumentParser) -> None:
     """Declare ``ttnn-perf ab``."""
     from pytest_ttnn_perf.records.settings import USUAL_ROUNDS
 
-    parser.usage = (
-        "ttnn-perf ab REF [TESTS] [--rounds N] [--same DIR] [options of this or of pytest]"
-    )
+    parser.usage = "ttnn-perf ab REF [TESTS] [--rounds N] [--same DIR] [options]"
     parser.description = (
-        "Check REF out beside the working tree, and measure both in turns, each time "
-        "in a fresh process, until it is known what changed. Rounds are judged pair by pair, so "
-        "that a machine that drifts does not matter. No baseline is needed, and none is written. "
-        "What is not an option of this command is passed on to pytest. Exit code 7: not all "
-        "could be told."
+        "Check out REF next to the working tree, and measure both alternately, each time in a "
+        "fresh process, until it is clear what changed. Each round is judged as a pair, so drift "
+        "of the machine does not matter. No baseline is needed or written. All other arguments are "
+        "passed to pytest. Exit code 7: some results are inconclusive."
     )
     parser.allow_abbrev = False
-    parser.add_argument("ref", metavar="REF", help="a branch, a tag or a commit")
-    _add_rounds(parser, "processes of each side at most", USUAL_ROUNDS)
-    _add_same(parser, "code that both sides take from the working tree, such as a build in it")
+    parser.add_argument("ref", metavar="REF", help="a branch, tag or commit")
+    _add_rounds(parser, "maximum number of processes per side", USUAL_ROUNDS)
+    _add_same(parser, "folder that both sides take from the working tree, such as a build")
     add_format(parser)
     # No argument is declared for the tests: pytest's options and their values stay in order.
     parser.set_defaults(run="ab:run", passes_on=True)
@@ -38,22 +35,24 @@ def bisect(parser: argparse.ArgumentParser) -> None:
     from pytest_ttnn_perf.records.settings import MAX_ROUNDS
 
     parser.usage = (
-        "ttnn-perf bisect GOOD [BAD] [TESTS] [--metric NAME] [--rounds N] [--same DIR] "
-        "[options of this or of pytest]"
+        "ttnn-perf bisect GOOD [BAD] [TESTS] [--metric NAME] [--rounds N]\n"
+        "                        [--same DIR] [options]"
     )
     parser.description = (
-        "Find the commit that made a test slower. Commits after GOOD up to BAD (default: HEAD), by "
-        "first parents, are measured in turns with GOOD, in folders of their own. The same command "
-        "goes on after Ctrl-C. What is not an option of this command is passed on to pytest. Exit "
-        "code 1: BAD is not slower. 7: it could not be told, or was interrupted."
+        "Find the commit that made a test slower. Commits after GOOD up to BAD (default: HEAD), "
+        "following first parents, are measured alternately with GOOD, each in its own folder. "
+        "After Ctrl-C, the same command continues. All other arguments are passed to pytest. Exit "
+        "code 1: BAD is not slower; 7: inconclusive or interrupted."
     )
     parser.allow_abbrev = False
-    parser.add_argument("good", metavar="GOOD", help="a branch, a tag or a commit that is fast")
+    parser.add_argument("good", metavar="GOOD", help="a branch, tag or commit that is fast")
     parser.add_argument(
-        "--metric", metavar="NAME", help="the metric to follow (default: the clearest)"
+        "--metric",
+        metavar="NAME",
+        help="the metric to follow (default: the one with the clearest change)",
     )
-    _add_rounds(parser, "processes of each commit at most", MAX_ROUNDS)
-    _add_same(parser, "code that all commits take from the working tree, such as a build in it")
+    _add_rounds(parser, "maximum number of processes per commit", MAX_ROUNDS)
+    _add_same(parser, "folder that all commits take from the working tree, such as a build")
     add_format(parser)
     # BAD and the tests are not declared: pytest's options and their values stay in order.
     parser.set_defaults(run="bisect:run", passes_on=True)
@@ -63,14 +62,12 @@ def calibrate(parser: argparse.ArgumentParser) -> None:
     """Declare ``ttnn-perf calibrate``."""
     from pytest_ttnn_perf.records.baseline import MAX_SESSIONS
 
-    parser.usage = (
-        "ttnn-perf calibrate TESTS [--sessions N] [--write] [options of this or of pytest]"
-    )
+    parser.usage = "ttnn-perf calibrate TESTS [--sessions N] [--write] [options]"
     parser.description = (
-        "Run the same tests in one fresh process after another. Prints per metric the "
-        "noise within and between sessions, the limit that follows, the estimated rate of false "
-        "alarms, and the smallest regression that is caught in 80 % of runs. What is not an "
-        "option of this command is passed on to pytest."
+        "Run the same tests several times, each time in a fresh process. For each metric, print "
+        "the noise within and between sessions, the limit that follows, the estimated rate of "
+        "false alarms, and the smallest regression that is caught in 80 % of runs. All other arguments "
+        "are passed to pytest."
     )
     parser.allow_abbrev = False
     parser.add_argument(
@@ -78,11 +75,11 @@ def calibrate(parser: argparse.ArgumentParser) -> None:
         metavar="N",
         type=number_within(2, MAX_SESSIONS),
         default=10,
-        help=f"processes, 2 to {MAX_SESSIONS} (default: 10)",
+        help=f"number of processes, 2 to {MAX_SESSIONS} (default: 10)",
     )
     parser.add_argument("--write", action="store_true", help="store the sessions as the baseline")
     parser.add_argument(
-        "--reason", metavar="TEXT", help="why results worse than the stored ones are accepted"
+        "--reason", metavar="TEXT", help="why to accept results that are worse than the stored ones"
     )
     add_baselines(parser)
     add_format(parser)

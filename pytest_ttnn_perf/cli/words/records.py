@@ -13,12 +13,14 @@ if TYPE_CHECKING:
 
 def gate(parser: argparse.ArgumentParser) -> None:
     """Declare ``ttnn-perf gate``."""
-    parser.description = "Judge a run record against baselines, with no pytest and no hardware."
+    parser.description = (
+        "Judge a run record against baselines, without pytest and without hardware."
+    )
     parser.add_argument(
         "record",
         metavar="RUN.json",
         type=Path,
-        help="a run record, or the journal of a run that was cut short",
+        help="a run record, or the journal of an interrupted run",
     )
     add_gate(parser)
     parser.set_defaults(run="gate:run")
@@ -27,15 +29,15 @@ def gate(parser: argparse.ArgumentParser) -> None:
 def merge(parser: argparse.ArgumentParser) -> None:
     """Declare ``ttnn-perf merge``."""
     parser.description = (
-        "Join the run records of several shards and hardware keys into one report and "
-        "one verdict, with no pytest and no hardware."
+        "Combine the run records of several shards and hardware keys into one report and one "
+        "verdict, without pytest and without hardware."
     )
     parser.add_argument("records", metavar="RUN.json", type=Path, nargs="+", help="run records")
     parser.add_argument(
         "--expect",
         metavar="N",
         type=int,
-        help="how many records there should be: a shard that is missing fails",
+        help="number of records to expect; fail if there are more or fewer",
     )
     add_gate(parser)
     parser.set_defaults(run="merge:run")
@@ -44,13 +46,17 @@ def merge(parser: argparse.ArgumentParser) -> None:
 def show(parser: argparse.ArgumentParser) -> None:
     """Declare ``ttnn-perf show``."""
     parser.description = (
-        "Show what a file holds. Of a run record: metrics, spread, verdicts, "
-        "environment. Of an ops_perf_results CSV: the op table, by op and category, per device, "
-        "with traces, signposts, and the rows that were dropped; with --ops, every op by itself."
+        "Show what is in a file. For a run record: metrics, spread, verdicts and environment. For "
+        "an ops_perf_results CSV: time by op, category and device, traces, signposts, and dropped "
+        "rows; with --ops, every op on a line of its own."
     )
-    parser.add_argument("file", metavar="FILE", type=Path, help="the format is detected")
     parser.add_argument(
-        "--ops", action="store_true", help="each op in order: time, cores, part of the peaks, bound"
+        "file", metavar="FILE", type=Path, help="a run record or a capture; the format is detected"
+    )
+    parser.add_argument(
+        "--ops",
+        action="store_true",
+        help="list each op in order: time, cores, share of the peaks, and what binds it",
     )
     add_window(parser)
     add_format(parser)
@@ -60,12 +66,17 @@ def show(parser: argparse.ArgumentParser) -> None:
 def compare(parser: argparse.ArgumentParser) -> None:
     """Declare ``ttnn-perf compare``."""
     parser.description = (
-        "Of two run records, put every metric side by side, without judging it. Of "
-        "two ops_perf_results CSVs, align the ops and say which ones changed, by how much, and "
-        "why; the parts add up to the change of the kernel time."
+        "For two run records, show every metric side by side, without judging it. For two "
+        "ops_perf_results CSVs, align the ops and show which ones changed, by how much, and why; "
+        "the parts add up to the change of the kernel time."
     )
-    parser.add_argument("before", metavar="BEFORE", type=Path, help="the format is detected")
-    parser.add_argument("after", metavar="AFTER", type=Path, help="of the same kind")
+    parser.add_argument(
+        "before",
+        metavar="BEFORE",
+        type=Path,
+        help="a run record or a capture; the format is detected",
+    )
+    parser.add_argument("after", metavar="AFTER", type=Path, help="a file of the same kind")
     add_window(parser)
     add_format(parser)
     parser.set_defaults(run="compare:run")
@@ -74,9 +85,9 @@ def compare(parser: argparse.ArgumentParser) -> None:
 def doctor(parser: argparse.ArgumentParser) -> None:
     """Declare ``ttnn-perf doctor``."""
     parser.description = (
-        "Look at ttnn, devices, host, variables and folders, and say what stands in "
-        "the way of a gate, and what to do about it. No device is opened that another process "
-        "might be using."
+        "Check ttnn, devices, host, environment variables and folders, and report what would keep "
+        "a gate from working and how to fix it. A device that another process might be using is "
+        "not opened."
     )
     add_format(parser)
     parser.set_defaults(run="doctor:run")
