@@ -66,8 +66,8 @@ def calibrate(parser: argparse.ArgumentParser) -> None:
     parser.description = (
         "Run the same tests several times, each time in a fresh process. For each metric, print "
         "the noise within and between sessions, the limit that follows, the estimated rate of "
-        "false alarms, and the smallest regression that is caught in 80 % of runs. All other arguments "
-        "are passed to pytest."
+        "false alarms, and the smallest regression that is caught in 80 % of runs. All other "
+        "arguments are passed to pytest."
     )
     parser.allow_abbrev = False
     parser.add_argument(
