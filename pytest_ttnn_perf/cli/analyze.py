@@ -1,45 +1,95 @@
-"""``ttnn-perf analyze WHAT``: distributions and top offenders, from artifacts."""
+"""``ttnn-perf analyze [WHAT] FILE``: distributions and top offenders, or an overview of all."""
 
 from __future__ import annotations
 
-from dataclasses import asdict, replace
+import shlex
+from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from pytest_ttnn_perf._base.errors import UsageError
+from pytest_ttnn_perf._base.text import did_you_mean
 from pytest_ttnn_perf.analysis.checklist.analyses import ANALYSES
+from pytest_ttnn_perf.analysis.checklist.analyses.analysis import capture_notes
+from pytest_ttnn_perf.analysis.checklist.analyses.headline import headline_of
 from pytest_ttnn_perf.analysis.checklist.runner import in_regions
 from pytest_ttnn_perf.analysis.ops.regions import slowest_step_of
-from pytest_ttnn_perf.cli.check import read_subject
-from pytest_ttnn_perf.records.finding import AnalysisOutcome, Input
-from pytest_ttnn_perf.records.metric import Kind, Metric
-from pytest_ttnn_perf.report.layout import Fit, Line, table_of
-from pytest_ttnn_perf.report.numbers import (
-    Listing,
-    Result,
-    format_fraction,
-    format_ns,
-    format_value,
-)
+from pytest_ttnn_perf.cli.artifacts import captures_of, joined
+from pytest_ttnn_perf.cli.check import region_times
+from pytest_ttnn_perf.records.finding import Input
+from pytest_ttnn_perf.records.region import Basis
+from pytest_ttnn_perf.report.analysis import regions_listing
+from pytest_ttnn_perf.report.numbers import Result
+from pytest_ttnn_perf.report.overview import Commands, Entry, Overview, overview_listing
 
 if TYPE_CHECKING:
     import argparse
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Sequence
 
-    from pytest_ttnn_perf.records.finding import Analysis, Row, Section, Subject
-    from pytest_ttnn_perf.report.layout import Block
+    from pytest_ttnn_perf.cli.artifacts import Capture
+    from pytest_ttnn_perf.records.finding import Analysis, Subject
 
 
 def run(options: argparse.Namespace) -> Result:
-    """Return one analysis of artifacts; what cannot be told is no failure.
+    """Return one analysis of captures, or an overview of all; what cannot be told is no failure.
 
     Raises:
-        InputError: an artifact is not what it should be.
-        UsageError: nothing to look at, or a window that does not exist.
+        InputError: a file is not what it should be.
+        UsageError: nothing to look at, or an analysis or a window that does not exist.
     """
-    kind = ANALYSES[options.what]
-    subject = read_subject(options)
+    name, files = _name_and_files(options.what, options.files)
+    captures = captures_of(options, files)
+    subjects = [capture.read(options) for capture in captures]
+    if name is not None:
+        listings = [regions_listing(analyses_of(subject, name)) for subject in subjects]
+    else:
+        listings = [
+            overview_listing(_overview(subject, options.region), _commands(capture, options))
+            for capture, subject in zip(captures, subjects, strict=True)
+        ]
+    return Result(joined(captures, listings).text(options.format))
+
+
+def _overview(subject: Subject, region: str | None) -> Overview:
+    times, _ = region_times(subject, region)
+    replayed = {time.region for time in times if time.basis is Basis.REPLAYS}
+    entries = (
+        Entry(where, analysis, headline_of(analysis, replayed=where in replayed))
+        for name in ANALYSES
+        for where, analysis in analyses_of(subject, name)
+    )
+    notes = () if subject.ops is None else tuple(capture_notes(subject.ops))
+    return Overview(tuple(entries), times, notes)
+
+
+def _commands(capture: Capture, options: argparse.Namespace) -> Commands:
+    chosen = {"--region": options.region, "--start": options.start, "--end": options.end}
+    window = [word for option, name in chosen.items() if name for word in (option, name)]
+    rest = shlex.join([*capture.files, *window])
+    return Commands(lambda name: f"ttnn-perf analyze {name} {rest}", f"ttnn-perf check {rest}")
+
+
+def _name_and_files(word: str | None, files: Sequence[str]) -> tuple[str | None, list[str]]:
+    """Tell the name of an analysis from a file; a file of such a name needs its folder, as ./l1."""
+    late = next((file for file in files if file in ANALYSES and not Path(file).exists()), None)
+    if late is not None:
+        message = f"name one analysis, before the files: ttnn-perf analyze {late} FILE"
+        raise UsageError(message)
+    if word is None or word in ANALYSES:
+        return word, [*files]
+    # What has no suffix and is in no folder, and is not there either, was meant as a name.
+    if Path(word).exists() or Path(word).name != word or Path(word).suffix:
+        return None, [word, *files]
+    near = did_you_mean(word, ANALYSES)
+    message = f"{word}: there is no such analysis, and no such file"
+    raise UsageError(message + (near or f"; analyses: {', '.join(ANALYSES)}"))
+
+
+def analyses_of(subject: Subject, name: str) -> list[tuple[str, Analysis]]:
+    """Return an analysis of each region; what does not look at ops is made once, of no region."""
+    kind = ANALYSES[name]
     subjects = in_regions(subject) if Input.OPS in kind.needs else (subject,)
-    analyses = [(each.region, kind.analysis(_of_a_step(each, kind.name))) for each in subjects]
-    return Result(regions_listing(analyses).text(options.format))
+    return [(each.region, kind.analysis(_of_a_step(each, kind.name))) for each in subjects]
 
 
 #: Analyses that look at several steps, or at devices side by side.
@@ -51,116 +101,3 @@ def _of_a_step(subject: Subject, name: str) -> Subject:
     if subject.ops is None or not subject.ops.devices or name in _OF_ALL_STEPS:
         return subject
     return replace(subject, ops=slowest_step_of(subject.ops))
-
-
-def regions_listing(analyses: Sequence[tuple[str, Analysis]]) -> Listing:
-    """Lay one analysis of several regions out, one below the other.
-
-    In JSON the first region stands at the top, and all of them in ``regions``.
-    """
-    listings = [(region, analysis_listing(analysis)) for region, analysis in analyses]
-    documents = [{**_document(analysis), "region": region} for region, analysis in analyses]
-    lines: list[Block] = []
-    for region, each in listings:
-        lines += [""] if lines else []
-        lines += [f"region {region}", *each.lines] if region else each.lines
-    rows = tuple((*row, region) for region, each in listings for row in each.rows)
-    document = {**documents[0], "regions": documents}
-    return Listing(tuple(lines), document, (*_FIELDS, "region"), rows)
-
-
-#: Columns of the longest bar, and rows of a chart.
-_BAR, _MOST_ROWS = 20, 10
-_SIZE: Final = Metric("size", "B", kind=Kind.BYTES)
-_HEADINGS: Final = {"ns": "time", "B": "size"}
-_FIELDS: Final = ("analysis", "outcome", "section", "label", "value", "unit", "share", "count")
-
-
-def analysis_listing(analysis: Analysis) -> Listing:
-    """Lay an analysis out; charts show the first rows, JSON and CSV all of them."""
-    rows = tuple((analysis.name, analysis.outcome.value, *cells) for cells in _rows(analysis))
-    return Listing(tuple(_lines(analysis)), _document(analysis), _FIELDS, rows)
-
-
-def _document(analysis: Analysis) -> dict[str, object]:
-    document = asdict(replace(analysis, picture=()))
-    document.pop("picture")
-    return {"analysis": document.pop("name"), **document, "outcome": analysis.outcome.value}
-
-
-def _lines(analysis: Analysis) -> Iterator[Block]:
-    if analysis.outcome is not AnalysisOutcome.MEASURED:
-        yield f"{analysis.outcome.value} {analysis.name}: {analysis.reason}"
-        return
-    yield f"{analysis.name}: {analysis.title}"
-    for figure in analysis.figures:
-        yield f"  {figure.label}: {_value(figure.value, figure.unit)}"
-    if analysis.picture:
-        yield ""
-        yield from (Line(row, drawn=True) for row in analysis.picture)
-    # What a picture shows need not be listed as well.
-    for section in () if analysis.picture else analysis.sections:
-        yield ""
-        yield from _chart(section)
-    if analysis.notes:
-        yield ""
-    for note in analysis.notes:
-        yield f"note: {note}"
-
-
-def _chart(section: Section) -> Iterator[Block]:
-    """Yield the rows of a section with bars, the longest for the largest share."""
-    rows = section.rows[:_MOST_ROWS]
-    # Counts are shown where they say anything that values do not.
-    counts = any(row.count not in {1, row.value} for row in section.rows)
-    headings = ["count"] if counts else []
-    headings += [] if _is_fraction(section.unit) else [_HEADINGS.get(section.unit, section.unit)]
-    headings += [section.of, ""] if section.of else []
-    cells = [list(_cells(row, section, headings)) for row in rows]
-    labelled = [[" ".join(row.label.split()), *own] for row, own in zip(rows, cells, strict=True)]
-    right = frozenset(range(1, len(headings) + (0 if section.of else 1)))
-    # Bars say nothing that figures do not; of these, the share says most.
-    last = [Fit(), Fit(drop=0)] if section.of else [Fit()] * bool(headings)
-    fits = [Fit(least=24), *(Fit(drop=1) for _ in headings[: len(headings) - len(last)]), *last]
-    yield table_of([section.heading, *headings], labelled, right=right, fits=fits)
-    hidden = len(section.rows) - len(rows)
-    if hidden:
-        yield f"and {hidden} more, which --format json lists"
-
-
-def _cells(row: Row, section: Section, headings: Sequence[str]) -> Iterator[str]:
-    if headings[:1] == ["count"]:
-        yield str(row.count)
-    if not _is_fraction(section.unit):
-        yield _value(row.value, section.unit, bare=True)
-    if section.of:
-        yield format_fraction(row.share)
-        largest = max((other.share or 0.0 for other in section.rows), default=0.0)
-        yield "#" * round(_BAR * (row.share or 0.0) / largest) if largest else ""
-
-
-def _value(value: float, unit: str, *, bare: bool = False) -> str:
-    """Return a number with its unit; ``bare`` where a heading names it."""
-    if unit == "B":
-        return format_value(_SIZE, value)
-    if unit == "ns":
-        return format_ns(value)
-    if _is_fraction(unit):
-        return f"{format_fraction(value)} {unit}"
-    digits = f"{value:,.0f}" if float(value).is_integer() else f"{value:,.4g}"
-    return digits if bare else f"{digits} {unit}"
-
-
-def _is_fraction(unit: str) -> bool:
-    return unit.startswith(("of ", "above "))
-
-
-def _rows(analysis: Analysis) -> Iterator[tuple[object, ...]]:
-    """Yield section, label, value, unit, share and count; figures are of no section."""
-    if analysis.outcome is not AnalysisOutcome.MEASURED:
-        yield (None, analysis.reason, None, None, None, None)
-    for figure in analysis.figures:
-        yield (None, figure.label, figure.value, figure.unit, None, None)
-    for section in analysis.sections:
-        for row in section.rows:
-            yield (section.heading, row.label, row.value, section.unit, row.share, row.count)

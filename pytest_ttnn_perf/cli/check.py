@@ -7,7 +7,6 @@ from operator import attrgetter
 from typing import TYPE_CHECKING
 
 from pytest_ttnn_perf._base.errors import UsageError
-from pytest_ttnn_perf.analysis.captures.detect import kernels_in, op_table_of, report_of
 from pytest_ttnn_perf.analysis.checklist.bottleneck import held_back
 from pytest_ttnn_perf.analysis.checklist.progress import progress_of
 from pytest_ttnn_perf.analysis.checklist.runner import (
@@ -19,7 +18,7 @@ from pytest_ttnn_perf.analysis.checklist.runner import (
 )
 from pytest_ttnn_perf.analysis.checklist.waiting import told_gaps_ns
 from pytest_ttnn_perf.analysis.ops.regions import regions_of, step_time
-from pytest_ttnn_perf.records.finding import Subject
+from pytest_ttnn_perf.cli.artifacts import captures_of, joined
 from pytest_ttnn_perf.records.region import Outside
 from pytest_ttnn_perf.report.checklist import Checklist, checklist_listing
 from pytest_ttnn_perf.report.numbers import Result
@@ -27,8 +26,12 @@ from pytest_ttnn_perf.run.settings import project_settings
 
 if TYPE_CHECKING:
     import argparse
+    from collections.abc import Mapping, Sequence
 
+    from pytest_ttnn_perf.analysis.checklist.rule import Rule
+    from pytest_ttnn_perf.records.finding import Subject
     from pytest_ttnn_perf.records.region import StepTime
+    from pytest_ttnn_perf.records.settings import RuleSettings
 
 
 def run(options: argparse.Namespace) -> Result:
@@ -47,22 +50,42 @@ def run(options: argparse.Namespace) -> Result:
         names = ", ".join(select)
         message = f"select: {names}: rules of other plugins are asked in test runs alone"
         raise UsageError(message)
-    subject = read_subject(options)
-    waived = {code for code, rule in settings.rules.items() if rule.waive}
-    findings = as_configured(run_in_regions(rules, subject, waived), settings.rules)
-    bottleneck, kind = held_back(subject, settings.rules)
-    # Of steps that nobody asked for, nothing is known.
-    progress = None
-    if not select and not ignore:
-        progress = progress_of(findings, has_baseline=None, kind=kind)
+    captures = captures_of(options, options.files)
+    reports = [
+        _checked(capture.read(options), rules, settings.rules, options.region)
+        for capture in captures
+    ]
+    if select or ignore:  # of steps that nobody asked for, nothing is known
+        reports = [replace(report, progress=None) for report in reports]
     # Who names rules wants to see what they say.
     hide = not options.all and not _codes("select", options.select)
-    report = Checklist(findings, *_regions(subject, options.region), bottleneck, progress)
-    listing = checklist_listing(report, hide_quiet=hide)
-    return Result(listing.text(options.format), failed=any(finding.fails for finding in findings))
+    listing = joined(captures, [checklist_listing(each, hide_quiet=hide) for each in reports])
+    failed = [
+        capture.name
+        for capture, report in zip(captures, reports, strict=True)
+        if any(finding.fails for finding in report.findings)
+    ]
+    if len(captures) > 1:
+        told = f"errors in {', '.join(failed)}" if failed else "no errors"
+        listing = replace(listing, lines=(*listing.lines, "", f"{len(captures)} captures: {told}"))
+    return Result(listing.text(options.format), failed=bool(failed))
 
 
-def _regions(subject: Subject, name: str | None) -> tuple[tuple[StepTime, ...], Outside]:
+def _checked(
+    subject: Subject,
+    rules: Sequence[Rule],
+    settings: Mapping[str, RuleSettings],
+    region: str | None,
+) -> Checklist:
+    waived = {code for code, rule in settings.items() if rule.waive}
+    findings = as_configured(run_in_regions(rules, subject, waived), settings)
+    bottleneck, kind = held_back(subject, settings)
+    progress = progress_of(findings, has_baseline=None, kind=kind)
+    return Checklist(findings, *region_times(subject, region), bottleneck, progress)
+
+
+def region_times(subject: Subject, name: str | None) -> tuple[tuple[StepTime, ...], Outside]:
+    """Return what a step of each region takes, and what is in none; ``name`` is of a chosen one."""
     if subject.ops is None:
         return (), Outside()
     ops, found = subject.ops, regions_of(subject.ops)
@@ -85,23 +108,3 @@ def _codes(option: str, text: str | None) -> tuple[str, ...]:
             message = f"{option}: no rule begins with {code!r}; `ttnn-perf rules` lists them"
             raise UsageError(message)
     return found
-
-
-def read_subject(options: argparse.Namespace) -> Subject:
-    """Read the artifacts that options name.
-
-    Raises:
-        InputError: one is not what it should be.
-        UsageError: there is none, or it does not have the window.
-    """
-    if options.csv is None and options.db is None and options.log is None:
-        message = "nothing to look at: name --csv, --db or --log"
-        raise UsageError(message)
-    ops = report = kernels = None
-    if options.csv is not None:
-        ops = op_table_of(options.csv, start=options.start, end=options.end, region=options.region)
-    if options.db is not None:
-        report = report_of(options.db)
-    if options.log is not None:
-        kernels = kernels_in(options.log)
-    return Subject(ops=ops, report=report, kernels=kernels)

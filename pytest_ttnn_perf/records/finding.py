@@ -158,7 +158,8 @@ class Subject:
     ``verdicts`` are what the gate says of the test's metrics; None where it was not judged yet.
     ``absent`` says why an input is not there, if that is known. ``claimed`` is what findings would
     save of ops, by row of a step, for the rules that look at what the others leave; None where no
-    other was asked.
+    other was asked. ``counts_gaps`` is false where another region of the capture is replayed: the
+    profiler makes gaps outside a replay longer.
     """
 
     ops: OpTable | None = None
@@ -171,6 +172,7 @@ class Subject:
     absent: Mapping[Input, str] = field(default_factory=dict)
     region: str = ""
     claimed: Mapping[int, float] | None = None
+    counts_gaps: bool = True
 
     def has(self, needed: Input) -> bool:
         """Tell whether an input is there; a table without ops of a device is none."""

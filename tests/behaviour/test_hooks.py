@@ -218,7 +218,7 @@ def test_a_file_of_another_format_is_replayed(project: Project) -> None:
     [
         ('{"acme": 1}', "the reader of 'acme trace', which is of conftest.py, raised KeyError"),
         ('{"acme": 1, "cycles": "many"}', "sim_cycles"),
-        ('{"other": 1}', "its content is none that is known"),
+        ('{"other": 1}', "its format is not known"),
     ],
 )
 def test_what_a_reader_cannot_read_fails_its_test(

@@ -59,7 +59,10 @@ def test_what_cannot_be_told_is_no_failure(captured: Project) -> None:
 def test_wrong_input_is_refused(captured: Project) -> None:
     (captured.path / "text.csv").write_text("not a capture\n")
     refusals = {
-        ("analyze", "dtype"): (2, "ttnn-perf: nothing to look at: name --csv, --db or --log"),
+        ("analyze", "dtype"): (
+            2,
+            "ttnn-perf: nothing to look at: name a file, such as an ops_perf_results CSV",
+        ),
         ("analyze", "dtype", "--csv", "none.csv"): (
             3,
             "ttnn-perf: none.csv: cannot read: No such file or directory",
@@ -73,6 +76,56 @@ def test_wrong_input_is_refused(captured: Project) -> None:
         ran = captured.cli(*words)
         assert (ran.code, ran.errors) == expected
     assert captured.cli("analyze", "dtype", "--csv", "text.csv").code == 3
-    unknown = captured.cli("analyze", "everything", "--csv", "ops.csv")
-    assert unknown.code == 2
-    assert "choose from" in unknown.errors
+
+
+@pytest.mark.parametrize("shape", ["table", "json", "csv"])
+def test_overview_in_every_shape(captured: Project, shape: str) -> None:
+    ran = captured.cli("analyze", "ops.csv", "--start", "PERF", "--format", shape)
+    assert (ran.code, ran.errors) == (0, "")
+    assert_golden(f"analyze_overview_{shape}", ran.text)
+
+
+def test_overview_of_regions_and_of_what_is_in_doubt(captured: Project) -> None:
+    """What makes all numbers doubtful comes first, and gaps outside a replay are bounds."""
+    replays = [
+        op("MatmulDeviceOperation", 9_000, {"METAL TRACE ID": "1", **session, **gap})
+        for session in ({"METAL TRACE REPLAY SESSION ID": each} for each in ("1", "1", "2"))
+        for gap in ({"OP TO OP LATENCY [ns]": "6000"},)
+    ]
+    window = (signpost("PREFILL"), *PROGRAM[2:5], signpost("PREFILL_END"))
+    (captured.path / "both.csv").write_text(capture(*window, *replays))
+    ran = captured.cli("analyze", "both.csv")
+    assert (ran.code, ran.errors) == (0, "")
+    assert_golden("analyze_overview_regions", ran.text)
+
+
+def test_a_word_is_an_analysis_or_a_file_by_what_exists(captured: Project) -> None:
+    names = "analyses: dtype, fidelity, layout, padding, sharding, reshards, memory"
+    refusals = {
+        ("dtpye", "ops.csv"): "dtpye: there is no such analysis, and no such file; did you mean "
+        "dtype?",
+        ("host_overhead",): "host_overhead: there is no such analysis, and no such file; did you "
+        "mean host-overhead?",
+        ("ops.csv", "dtype"): "name one analysis, before the files: ttnn-perf analyze dtype FILE",
+        ("dtype", "l1", "ops.csv"): "name one analysis, before the files: ttnn-perf analyze l1 "
+        "FILE",
+        ("everything", "--csv", "ops.csv"): "everything: there is no such analysis, and no such "
+        f"file; {names}",
+    }
+    for words, complaint in refusals.items():
+        ran = captured.cli("analyze", *words)
+        assert (ran.code, ran.text) == (2, "")
+        assert ran.errors.startswith(f"ttnn-perf: {complaint}")
+    (captured.path / "everything").write_text(capture(*PROGRAM))
+    (captured.path / "l1").write_text(capture(*PROGRAM))
+    overview = captured.cli("analyze", "ops.csv").text.replace("ops.csv", "everything")
+    assert captured.cli("analyze", "everything").text == overview
+    assert captured.cli("analyze", "l1", "ops.csv").text.startswith("NOT_MEASURED l1: ")
+    assert captured.cli("analyze", "./l1").text.endswith("ttnn-perf check l1")
+
+
+def test_commands_of_an_overview_look_at_the_same(captured: Project) -> None:
+    (captured.path / "ops.csv").rename(captured.path / "my ops.csv")
+    *_, more, todo = captured.cli("analyze", "my ops.csv", "--start", "PERF").text.splitlines()
+    assert more.partition(": ")[2] == "ttnn-perf analyze layout 'my ops.csv' --start PERF"
+    assert todo == "what to do: ttnn-perf check 'my ops.csv' --start PERF"

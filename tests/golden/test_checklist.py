@@ -120,7 +120,7 @@ def test_rules_of_other_plugins_alone_are_no_clean_checklist(captured: Project) 
 @pytest.mark.parametrize(
     ("words", "complaint"),
     [
-        ((), "ttnn-perf: nothing to look at: name --csv, --db or --log"),
+        ((), "ttnn-perf: nothing to look at: name a file, such as an ops_perf_results CSV"),
         (
             ("--csv", "cnn.csv", "--select", " ,"),
             "ttnn-perf: expected codes of rules, such as TTP6,TTP203, found ' ,'",

@@ -91,9 +91,11 @@ def test_a_missing_baseline_can_be_let_pass(recorded: Project) -> None:
     assert recorded.cli("gate", "run.json", "--missing", "warn").code == 0
 
 
-@pytest.mark.parametrize(
-    "command", [(), ("gate",), ("show",), ("compare",), ("baseline",), ("baseline", "list")]
-)
+HELPS = ((), ("gate",), ("merge",), ("check",), ("analyze",), ("rules",), ("show",), ("compare",),
+         ("baseline",), ("baseline", "list"))  # fmt: skip
+
+
+@pytest.mark.parametrize("command", HELPS)
 def test_help(project: Project, command: tuple[str, ...]) -> None:
     ran = project.cli_process(*command, "--help")
     assert ran.code == 0

@@ -114,6 +114,7 @@ def test_verdicts_have_colours(models: Project, monkeypatch: pytest.MonkeyPatch)
         ("compare", ("compare", "cnn.csv", "slower.csv")),
         ("show", ("show", "cnn.csv")),
         ("analyze", ("analyze", "cores", "--csv", "cnn.csv")),
+        ("overview", ("analyze", "cnn.csv")),
         ("rules", ("rules",)),
     ],
 )

@@ -11,9 +11,11 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from pytest_ttnn_perf.analysis.checklist.analyses import ANALYSES
-from pytest_ttnn_perf.cli.analyze import analysis_listing
-from pytest_ttnn_perf.cli.check import read_subject
+from pytest_ttnn_perf.analysis.checklist.bottleneck import held_back
+from pytest_ttnn_perf.cli.analyze import analyses_of
+from pytest_ttnn_perf.cli.artifacts import captures_of
 from pytest_ttnn_perf.records.finding import AnalysisOutcome, Subject
+from pytest_ttnn_perf.report.analysis import analysis_listing
 from pytest_ttnn_perf.report.layout import Style
 from tests.harness.corpus import corpus
 from tests.rules.captures import KERNEL, LOGS, REPORTS, TABLES, device_rows
@@ -33,8 +35,10 @@ WHOLE = ("trace", "devices", "bottlenecks")
 
 def subject_of(**artifacts: Any) -> Subject:
     """Return artifacts that are named as the options of the command name them."""
-    options = {"csv": None, "db": None, "log": None, "start": None, "end": None, "region": None}
-    return read_subject(Namespace(**{**options, **artifacts}))
+    usual = {"csv": None, "db": None, "log": None, "start": None, "end": None, "region": None}
+    options = Namespace(**{**usual, **artifacts})
+    (capture,) = captures_of(options, [])
+    return capture.read(options)
 
 
 @cache
@@ -185,3 +189,14 @@ def test_a_window_is_analysed_by_itself() -> None:
                 inside = row["OP CODE"] == "MULTICHIP_DECODE"
             counted += inside and bool(row[KERNEL])
     assert sum(row.count for row in rows) == counted
+
+
+@pytest.mark.parametrize("name", TABLES)
+def test_an_analysis_names_the_bottleneck_that_the_checklist_names(name: str) -> None:
+    subject = captured(name)
+    text, _ = held_back(subject, {})
+    told = {
+        ": ".join(filter(None, (region, analysis.notes[0])))
+        for region, analysis in analyses_of(subject, "bottlenecks")
+    }
+    assert told == set((text or "").splitlines())

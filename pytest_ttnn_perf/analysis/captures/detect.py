@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 from pytest_ttnn_perf._base.errors import DecodeError, InputError
 from pytest_ttnn_perf._base.files import loads, parse_json, read_text, reading, unpacked
+from pytest_ttnn_perf._base.text import shortened
 from pytest_ttnn_perf.analysis.captures.cpp_report import is_cpp_report, read_cpp_report
 from pytest_ttnn_perf.analysis.captures.device_log import is_device_log
 from pytest_ttnn_perf.analysis.captures.graph_json import is_graph_json, read_graph_json
@@ -142,7 +143,21 @@ def kind_of(file: Path) -> ArtifactKind:
         if matches(text):
             return kind
     known = ", ".join(kind.value for kind in ArtifactKind)
-    raise InputError(file, f"its content is none that is known: {known}")
+    raise InputError(file, f"its format is not known: {_beginning(text)}; known formats: {known}")
+
+
+#: How much of a file of no known format a message quotes.
+_QUOTED: Final = 40
+
+
+def _beginning(text: str) -> str:
+    """Say how a file begins, for who has to find out what it is."""
+    if not text.strip():
+        return "it has only blank lines"
+    if "\0" in text or "\ufffd" in text[:_QUOTED]:
+        return "it is not text"
+    first = text.lstrip().splitlines()[0]
+    return f"it begins with {shortened(first, _QUOTED)!r}"
 
 
 def head_of(file: Path) -> bytes:
@@ -207,7 +222,8 @@ def kernels_in(file: Path) -> TtlangLog:
     return TtlangLog(sim=read_sim_stats(file)) if is_sim_stats(head) else read_ttlang_log(file)
 
 
-_DATABASE: Final = "db.sqlite"
+#: What ttnn calls the database in the folder of a report.
+DATABASE: Final = "db.sqlite"
 
 
 def report_of(file: Path) -> Report:
@@ -218,8 +234,8 @@ def report_of(file: Path) -> Report:
     Raises:
         InputError: it is neither, or damaged.
     """
-    if (file / _DATABASE).is_file():
-        file = file / _DATABASE
+    if (file / DATABASE).is_file():
+        file = file / DATABASE
     head = head_of(file)
     if not is_report_db(head) and is_graph_json(head.decode("utf-8", "replace")):
         return read_graph_json(file)

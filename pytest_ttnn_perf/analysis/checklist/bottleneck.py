@@ -92,10 +92,9 @@ def held_back(
     holds is compilation, warm-up and prompts, whose gaps the profiler makes longer.
     """
     regions = sorted(in_regions(subject), key=lambda region: not _is_replayed(region.ops))
-    replayed = any(_is_replayed(region.ops) for region in regions)
     lines, kinds = [], []
     for region in regions:
-        bottleneck = bottleneck_of(region, settings, count_gaps=not replayed)
+        bottleneck = bottleneck_of(region, settings)
         kinds.append(model_kind(region.ops, bottleneck, region.report))
         if bottleneck is not None:
             lines.append(": ".join(filter(None, (region.region, bottleneck.sentence))))
@@ -145,13 +144,10 @@ _THREADS_TAKE_TURNS: Final = "TTP808"
 _READS_PER_WRITE: Final = 4.0
 
 
-def bottleneck_of(
-    subject: Subject, settings: Mapping[str, RuleSettings], *, count_gaps: bool = True
-) -> Bottleneck | None:
+def bottleneck_of(subject: Subject, settings: Mapping[str, RuleSettings]) -> Bottleneck | None:
     """Return what holds a subject back; None where that cannot be told.
 
-    ``settings`` have the limits that a project sets, by the code of their rule. Without
-    ``count_gaps``, gaps of a window are left out: they are longer than they would be in a replay.
+    ``settings`` have the limits that a project sets, by the code of their rule.
     """
 
     def ask(code: str) -> Answer:
@@ -160,7 +156,7 @@ def bottleneck_of(
             rule = rule.with_limits(**settings[code].limits)
         return rule.check(subject)
 
-    found = _of_test(subject, ask, count_gaps=count_gaps)
+    found = _of_test(subject, ask)
     if found is None and subject.kernels is not None:
         found = _of_kernels(subject.kernels, ask)
     if found is None and subject.ops is not None:
@@ -168,7 +164,7 @@ def bottleneck_of(
     return found
 
 
-def _of_test(subject: Subject, ask: _Ask, *, count_gaps: bool) -> Bottleneck | None:
+def _of_test(subject: Subject, ask: _Ask) -> Bottleneck | None:
     """Return what keeps devices waiting for most of the time."""
     without_profiler: Answer | None = None
     if subject.observation is not None:
@@ -180,7 +176,7 @@ def _of_test(subject: Subject, ask: _Ask, *, count_gaps: bool) -> Bottleneck | N
         found = _as_bottleneck(BottleneckKind.HOST, without_profiler)
         return found if found is not None and found.value > _MAJORITY else None
     replayed = _is_replayed(subject.ops)
-    if subject.ops is None or not (replayed or count_gaps):
+    if subject.ops is None or not (replayed or subject.counts_gaps):
         return None
     if ask(_HOST_BOUND).outcome is not RuleOutcome.FOUND:
         return None

@@ -266,8 +266,13 @@ def in_regions(subject: Subject) -> tuple[Subject, ...]:
     regions, outside = regions_of(subject.ops).regions, regions_of(subject.ops).outside
     if not regions or (regions[0].basis is Basis.WHOLE and not outside.ops):
         return (subject,)
-    parts = zip(regions, region_tables(subject.ops), strict=True)
-    return tuple(replace(subject, ops=part, region=region.name) for region, part in parts)
+    tables = region_tables(subject.ops)
+    replays = chain.from_iterable(table.columns.replay for table in tables)
+    counts_gaps = all(replay is None for replay in replays)
+    return tuple(
+        replace(subject, ops=table, region=region.name, counts_gaps=counts_gaps)
+        for region, table in zip(regions, tables, strict=True)
+    )
 
 
 def _looks_at_regions(code: str, needs: tuple[Input, ...]) -> bool:

@@ -59,12 +59,25 @@ def test_a_database_is_known_by_its_magic(tmp_path: Path) -> None:
     ("content", "problem"),
     [
         (b"", "expected a capture or a run record, found an empty file"),
-        (b"hello\n", "its content is none that is known: a run record, an ops_perf_results CSV"),
-        (bytes(range(256)), "its content is none that is known"),
+        (
+            b"hello\n",
+            "its format is not known: it begins with 'hello'; known formats: a run record, an "
+            "ops_perf_results CSV",
+        ),
+        # What the profiler writes of a run without ops.
+        (b"\r\n", "its format is not known: it has only blank lines; known formats: a run record"),
+        (bytes(range(256)), "its format is not known: it is not text; known formats: a run"),
         (b"\x1f\x8b" + b"x" * 30, "not a whole gzip file: Unknown compression method"),
         (gzip.compress(b"x" * 9999)[:-20], "not a whole gzip file: Compressed file ended before"),
     ],
-    ids=["empty", "text", "binary", "not packed", "packed and cut"],  # packing stamps the time
+    ids=[
+        "empty",
+        "text",
+        "blank",
+        "binary",
+        "not packed",
+        "packed and cut",
+    ],  # packing stamps the time
 )
 def test_anything_else_is_refused(tmp_path: Path, content: bytes, problem: str) -> None:
     file = tmp_path / "file"

@@ -83,7 +83,7 @@ def test_what_is_no_capture_is_one_sentence(tmp_path: Path) -> None:
     with pytest.raises(frames.InputError, match="cannot read: No such file"):
         frames.ops(tmp_path / "none.csv")
     (tmp_path / "notes.txt").write_text("hello")
-    with pytest.raises(frames.InputError, match=r"notes\.txt: its content is none that is known"):
+    with pytest.raises(frames.InputError, match=r"notes\.txt: its format is not known"):
         frames.ops(str(tmp_path / "notes.txt"))
     with pytest.raises(frames.UsageError, match="expected the path of a file or folder, found int"):
         frames.ops(3)  # type: ignore[arg-type]

@@ -2,8 +2,8 @@ from __future__ import annotations
 
 import pytest
 
-from pytest_ttnn_perf.cli.analyze import analysis_listing
 from pytest_ttnn_perf.records.finding import Analysis, Figure, Row, Section
+from pytest_ttnn_perf.report.analysis import analysis_listing
 from pytest_ttnn_perf.report.layout import Style
 
 

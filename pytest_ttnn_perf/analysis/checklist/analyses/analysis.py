@@ -64,7 +64,7 @@ class Kind:
         if isinstance(numbers, Answer):
             outcome = AnalysisOutcome(numbers.outcome.value)
             return Analysis(self.name, self.title, outcome, numbers.reason)
-        of_capture = _notes(known.ops) if known.ops and Input.OPS in self.needs else ()
+        of_capture = capture_notes(known.ops) if known.ops and Input.OPS in self.needs else ()
         return Analysis(
             self.name,
             self.title,
@@ -101,7 +101,7 @@ def _with_ops(subject: Subject) -> Subject:
     return replace(subject, ops=None, absent={**subject.absent, Input.OPS: _NO_OPS})
 
 
-def _notes(table: OpTable) -> Iterator[str]:
+def capture_notes(table: OpTable) -> Iterator[str]:
     """Yield notes on a capture that every analysis of it has."""
     on_host = sum(table.columns.host)
     if on_host:

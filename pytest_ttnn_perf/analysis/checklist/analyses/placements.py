@@ -141,9 +141,9 @@ def _look_at_l1(subject: Subject) -> Numbers | Answer:
     note = _AT_LEAST.format(silent, counted(len(uses), "operation"))
     return Numbers(
         (
-            Figure("L1 of a core for tensors and circular buffers", budget, "B"),
             Figure(f"most in use, at {fullest.operation.name}", fullest.all, "B"),
             Figure("left free there", max(budget - fullest.all, 0), "B"),
+            Figure("L1 of a core for tensors and circular buffers", budget, "B"),
         ),
         tuple(_l1_sections(report, uses, budget)),
         (note,) if silent else (),

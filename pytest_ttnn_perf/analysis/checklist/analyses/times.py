@@ -334,12 +334,15 @@ def _look_at_trace(subject: Subject) -> Numbers:
     ops = list(device_ops(table))
     outside = [op for op in ops if op.trace is None]
     partly = outside if len(outside) < len(ops) else []
+    whole, untraced = (sum(op.kernel_ns for op in some) for some in (ops, outside))
+    part = Figure("runs from a trace", 1 - untraced / whole, "of kernel time") if whole else None
     return with_rules(
         subject,
         {"waiting without a trace": "TTP402", "executions unlike the first": "TTP403"},
         by_time("ops", ops, _origin),
         _executions(table),
-        by_time("ops that are in no trace", partly, op_name, whole=sum(op.kernel_ns for op in ops)),
+        by_time("ops that are in no trace", partly, op_name, whole=whole),
+        figures=(part,) if part else (),
         notes=tuple(f"differs: {each}" for each in islice(differences(table), _NAMED)),
     )
 

@@ -1,4 +1,4 @@
-"""Arguments that several commands of ``ttnn-perf`` share."""
+"""Arguments and help texts of commands, by topic; here those that several commands share."""
 
 from __future__ import annotations
 
@@ -13,20 +13,24 @@ if TYPE_CHECKING:
 def add_format(parser: argparse.ArgumentParser, *more: str) -> None:
     """Declare ``--format``, with shapes that only one command has."""
     choices = ("table", "json", "csv", *more)
-    parser.add_argument("--format", choices=choices, default="table", help="default: table")
+    parser.add_argument(
+        "--format", choices=choices, default="table", help="output format (default: table)"
+    )
 
 
 def add_window(parser: argparse.ArgumentParser) -> None:
     """Declare the part of a capture: ``--region``, or ``--start`` and ``--end``."""
     parser.add_argument("--region", metavar="NAME", help="only this region, such as decode")
     parser.add_argument("--start", metavar="SIGNPOST", help="only ops after this signpost")
-    parser.add_argument("--end", metavar="SIGNPOST", help="up to this signpost (default: its _END)")
+    parser.add_argument(
+        "--end", metavar="SIGNPOST", help="only ops before this signpost (default: NAME_END)"
+    )
 
 
 def add_baselines(parser: argparse.ArgumentParser) -> None:
     """Declare ``--baselines``."""
     parser.add_argument(
-        "--baselines", metavar="DIR", type=Path, help="where baselines live (default: baselines)"
+        "--baselines", metavar="DIR", type=Path, help="folder of the baselines (default: baselines)"
     )
 
 
@@ -38,12 +42,12 @@ def add_gate(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--missing",
         choices=[choice.value for choice in Missing],
-        help="what a test without a comparable baseline does (default: fail)",
+        help="what happens to a test without a comparable baseline (default: fail)",
     )
     parser.add_argument(
         "--checklist",
         choices=[choice.value for choice in Checklist],
-        help="what errors of the checklist do (default: enforce)",
+        help="whether errors of the checklist fail the run (default: enforce)",
     )
     add_format(parser, "markdown", "gitlab")
 
@@ -62,7 +66,9 @@ def add_artifacts(parser: argparse.ArgumentParser) -> None:
 
 def add_change(parser: argparse.ArgumentParser, run: str) -> None:
     """Declare what commands share that change baselines; ``run`` names the function of one."""
-    parser.add_argument("--dry-run", action="store_true", help="show it, and write nothing")
+    parser.add_argument(
+        "--dry-run", action="store_true", help="show the changes without writing them"
+    )
     add_baselines(parser)
     add_format(parser)
     parser.set_defaults(run=run)

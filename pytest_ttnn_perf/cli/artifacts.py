@@ -1,0 +1,230 @@
+"""The captures that a command line names: what each file holds, and which belong together.
+
+Files of different kinds belong to one program, and are read together. Several files of one kind are
+several captures. Anything else is refused: it is not clear which files belong together.
+"""
+
+from __future__ import annotations
+
+import re
+import shlex
+import time
+from dataclasses import replace
+from itertools import chain
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from pytest_ttnn_perf._base.dataclass import dataclass
+from pytest_ttnn_perf._base.errors import InputError, UsageError
+from pytest_ttnn_perf.analysis.captures.detect import (
+    DATABASE,
+    OP_TABLES,
+    ArtifactKind,
+    kernels_in,
+    kind_of,
+    op_table_of,
+    report_of,
+)
+from pytest_ttnn_perf.records.finding import Input, Subject
+from pytest_ttnn_perf.report.numbers import Listing
+
+if TYPE_CHECKING:
+    import argparse
+    from collections.abc import Iterator, Sequence
+
+    from pytest_ttnn_perf.records.ops import OpTable
+    from pytest_ttnn_perf.report.layout import Block
+
+
+_INPUTS: Final = {
+    **dict.fromkeys(OP_TABLES, Input.OPS),
+    ArtifactKind.REPORT_DB: Input.REPORT,
+    ArtifactKind.GRAPH_JSON: Input.REPORT,
+    ArtifactKind.TTLANG_LOG: Input.KERNELS,
+    ArtifactKind.PERF_SUMMARY_JSON: Input.KERNELS,
+    ArtifactKind.SIM_TRACE: Input.KERNELS,
+    ArtifactKind.SIM_STATS: Input.KERNELS,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """A file, what it is read as, and in words what was found.
+
+    ``searched``: it was found in a folder.
+    """
+
+    file: Path
+    input: Input
+    told: str
+    searched: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Capture:
+    """Files of one program. ``heading`` names them where that is not plain from the command."""
+
+    sources: tuple[Source, ...]
+    heading: tuple[str, ...] = ()
+
+    @property
+    def name(self) -> str:
+        """The files, as they were given."""
+        return " + ".join(self.files)
+
+    @property
+    def files(self) -> tuple[str, ...]:
+        """The files, for programs and for commands that are printed."""
+        return tuple(str(source.file) for source in self.sources)
+
+    def read(self, options: argparse.Namespace) -> Subject:
+        """Read all files; of an op table, the region or the window that options choose.
+
+        Raises:
+            InputError: one is not what it should be.
+            UsageError: the op table lacks the window, or there is none to choose from.
+        """
+        files = {source.input: source.file for source in self.sources}
+        if Input.OPS not in files and (options.start or options.end or options.region):
+            message = f"--region, --start and --end select ops of an op table; {self.name} has none"
+            raise UsageError(message)
+        ops = report = kernels = None
+        if Input.OPS in files:
+            ops = self._ops(files[Input.OPS], options)
+        if Input.REPORT in files:
+            report = report_of(files[Input.REPORT])
+        if Input.KERNELS in files:
+            kernels = kernels_in(files[Input.KERNELS])
+        return Subject(ops=ops, report=report, kernels=kernels)
+
+    def _ops(self, file: Path, options: argparse.Namespace) -> OpTable:
+        try:
+            return op_table_of(file, start=options.start, end=options.end, region=options.region)
+        except UsageError as error:
+            if not self.heading:
+                raise
+            message = f"{file}: {error}"  # one of several
+            raise UsageError(message) from error
+
+
+def captures_of(options: argparse.Namespace, words: Sequence[str]) -> tuple[Capture, ...]:
+    """Return the captures that options and words name; nothing but their beginnings is read yet.
+
+    Raises:
+        InputError: a file or folder is not there, or holds nothing that can be looked at.
+        UsageError: nothing is named, or it is not plain which files belong together.
+    """
+    arguments = [tuple(_sources_at(Path(word))) for word in words]
+    named = tuple(_named_by_options(options))
+    arguments += [named] if named else []
+    if not arguments:
+        message = "nothing to look at: name a file, such as an ops_perf_results CSV"
+        raise UsageError(message)
+    groups = _grouped(arguments)
+    as_named = len(groups) == 1 and (groups[0] == named or _is_one_file(groups[0]))
+    return tuple(Capture(group, () if as_named else _heading(group)) for group in groups)
+
+
+def _is_one_file(group: tuple[Source, ...]) -> bool:
+    return len(group) == 1 and not group[0].searched
+
+
+def _heading(group: tuple[Source, ...]) -> tuple[str, ...]:
+    return tuple(f"{source.file}: {source.told}" for source in group)
+
+
+def _named_by_options(options: argparse.Namespace) -> Iterator[Source]:
+    named = {Input.OPS: options.csv, Input.REPORT: options.db, Input.KERNELS: options.log}
+    for kind, file in named.items():
+        if file is not None:
+            yield Source(file, kind, kind.value)
+
+
+def _grouped(arguments: Sequence[tuple[Source, ...]]) -> list[tuple[Source, ...]]:
+    """Return which files belong together."""
+    inputs = [frozenset(source.input for source in argument) for argument in arguments]
+    every = list(chain.from_iterable(arguments))
+    if len({source.input for source in every}) == len(every):
+        return [tuple(every)]
+    if len(set(inputs)) == 1:
+        return list(arguments)
+    found = ", ".join(f"{source.file} is {source.input.value}" for source in every)
+    message = (
+        f"cannot tell which files belong together: {found}; name one of each kind, to look at "
+        "them together, or several of one kind, to look at them one by one"
+    )
+    raise UsageError(message)
+
+
+def _sources_at(place: Path) -> Iterator[Source]:
+    """Yield what a file holds, or what a folder holds that can be looked at."""
+    if place.is_dir():
+        yield from _sources_in(place)
+        return
+    kind = kind_of(place)
+    if kind not in _INPUTS:
+        problem = (
+            "expected an op table, a report database or graph capture, or output of tt-lang, found "
+            f"{kind.value}; to see what it holds: ttnn-perf show {shlex.quote(str(place))}"
+        )
+        raise InputError(place, problem)
+    yield Source(place, _INPUTS[kind], kind.value)
+
+
+#: Op tables in the folder of a profiler, the better kind first.
+_TABLES: Final = ("ops_perf_results*.csv", "cpp_device_perf_report*.csv")
+#: How the profiler writes times into names.
+_STAMP, _STAMP_FORMAT = re.compile(r"\d{4}(?:_\d\d){5}"), "%Y_%m_%d_%H_%M_%S"
+
+
+def _sources_in(folder: Path) -> Iterator[Source]:
+    tables = next(filter(None, (_files_like(folder, name) for name in _TABLES)), [])
+    if tables:
+        newest = max(tables, key=_written)
+        several = f", the newest of {len(tables)} in {folder}" if len(tables) > 1 else ""
+        for found in _sources_at(newest):
+            yield replace(found, told=found.told + several, searched=True)
+    database = folder / DATABASE
+    if database.is_file():
+        yield Source(database, Input.REPORT, ArtifactKind.REPORT_DB.value, searched=True)
+    elif not tables:
+        raise InputError(
+            folder,
+            f"expected a folder with {DATABASE} of ttnn, or with an ops_perf_results CSV of the "
+            "profiler, found neither; name other files themselves",
+        )
+
+
+def _files_like(folder: Path, name: str) -> list[Path]:
+    found = chain(folder.rglob(name), folder.rglob(f"{name}.gz"))
+    return [file for file in found if file.is_file()]
+
+
+def _written(file: Path) -> tuple[str, str]:
+    """Return when a table was written: copies keep the name, and not the time of the file."""
+    stamp = _STAMP.search(file.name)
+    written = time.strftime(_STAMP_FORMAT, time.localtime(file.stat().st_mtime))
+    return stamp[0] if stamp else written, str(file)
+
+
+def joined(captures: Sequence[Capture], listings: Sequence[Listing]) -> Listing:
+    """Lay out what is said of each capture, one below the other.
+
+    In JSON each of several is one of ``captures``, and CSV has the column ``file`` in front.
+    """
+    both = list(zip(captures, listings, strict=True))
+    lines: list[Block] = []
+    for capture, listing in both:
+        lines += [""] if lines else []
+        lines += [*capture.heading, *listing.lines]
+    documents = [_with_files(listing.document, capture) for capture, listing in both]
+    first = listings[0]
+    if len(captures) == 1:
+        return Listing(tuple(lines), documents[0], first.headings, first.rows)
+    rows = tuple((capture.name, *row) for capture, listing in both for row in listing.rows)
+    return Listing(tuple(lines), {"captures": documents}, ("file", *first.headings), rows)
+
+
+def _with_files(document: object, capture: Capture) -> dict[str, object]:
+    assert isinstance(document, dict)
+    return {**document, "files": list(capture.files)}

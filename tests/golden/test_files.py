@@ -1,0 +1,218 @@
+"""Captures that are named by their files alone: formats, folders, several at once, mistakes."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import os
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.golden.test_checklist import CNN, LLM
+from tests.harness.captures import capture, op
+from tests.harness.golden import assert_golden
+from tests.unit.captures.report_db_tables import RANKED, build, one_op
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from tests.harness.project import Project
+
+#: Replays that differ: TTP002 is an error.
+REPLAYS = tuple(
+    op(
+        "MatmulDeviceOperation",
+        100,
+        {"METAL TRACE ID": "1", "METAL TRACE REPLAY SESSION ID": session},
+    )
+    for session in ("1", "1", "2")
+)
+LOG = "some output before\n=== PERF SUMMARY ===\narch: blackhole\n"
+REPORT = "generated/profiler/reports"
+
+
+@pytest.fixture
+def files(project: Project) -> Project:
+    """A project with captures of all kinds."""
+    for name, rows in (("cnn", CNN), ("llm", LLM), ("replays", REPLAYS)):
+        (project.path / f"{name}.csv").write_text(capture(*rows))
+    (project.path / "kernel.log").write_text(LOG)
+    (project.path / "report").mkdir()
+    build(project.path / "report" / "db.sqlite", RANKED, operations=[one_op()])
+    return project
+
+
+def profiled(project: Project, *names: str) -> list[Path]:
+    """Write op tables as the profiler does; the first is the one that was touched last."""
+    made = []
+    for age_s, name in enumerate(names):
+        file = project.path / REPORT / name
+        file.parent.mkdir(parents=True, exist_ok=True)
+        content = capture(*CNN).encode()
+        file.write_bytes(gzip.compress(content) if file.suffix == ".gz" else content)
+        os.utime(file, (1_000_000_000 - age_s, 1_000_000_000 - age_s))
+        made.append(file)
+    return made
+
+
+@pytest.mark.parametrize("command", [("check",), ("analyze",), ("analyze", "cores")])
+def test_a_file_is_what_the_option_of_its_kind_names(
+    files: Project, command: tuple[str, ...]
+) -> None:
+    for option, name in (("--csv", "cnn.csv"), ("--log", "kernel.log"), ("--db", "report")):
+        file = "report/db.sqlite" if name == "report" else name
+        named, found = files.cli(*command, option, file), files.cli(*command, file)
+        assert found.text
+        assert found == named
+
+
+def test_a_packed_file_is_what_it_was(files: Project) -> None:
+    content = (files.path / "cnn.csv").read_bytes()
+    (files.path / "packed").write_bytes(gzip.compress(content))
+    for command in (("check",), ("analyze", "dtype")):
+        assert files.cli(*command, "packed").text == files.cli(*command, "cnn.csv").text
+
+
+def test_files_stand_before_and_after_options(files: Project) -> None:
+    ran = files.cli("check", "cnn.csv", "--select", "TTP2", "llm.csv", "--format", "json")
+    assert [each["files"] for each in json.loads(ran.text)["captures"]] == [
+        ["cnn.csv"],
+        ["llm.csv"],
+    ]
+    ran = files.cli("check", "cnn.csv", "--selct", "TTP2", "llm.csv")
+    assert ran.code == 2
+    assert "unrecognized arguments: --selct" in ran.errors
+
+
+def test_files_of_different_kinds_are_one_program(files: Project) -> None:
+    words = ("cnn.csv", "report", "kernel.log")
+    ran = files.cli("check", *words, "--format", "json")
+    named = files.cli(
+        "check", "--csv", "cnn.csv", "--db", "report/db.sqlite", "--log", "kernel.log",
+        "--format", "json",
+    )  # fmt: skip
+    assert json.loads(ran.text)["files"] == ["cnn.csv", "report/db.sqlite", "kernel.log"]
+    assert ran.text == named.text
+    assert files.cli("check", *words).text.splitlines()[:3] == [
+        "cnn.csv: an ops_perf_results CSV",
+        "report/db.sqlite: a report database",
+        "kernel.log: a tt-lang log",
+    ]
+
+
+def test_a_file_goes_with_an_option_of_another_kind(files: Project) -> None:
+    ran = files.cli("check", "cnn.csv", "--db", "report/db.sqlite", "--format", "json")
+    assert json.loads(ran.text)["files"] == ["cnn.csv", "report/db.sqlite"]
+
+
+def test_files_of_one_kind_are_checked_one_by_one(files: Project) -> None:
+    ran = files.cli("check", "cnn.csv", "replays.csv", "--select", "TTP0,TTP605")
+    assert ran.code == 1
+    assert_golden("check_several", ran.text)
+    alone = files.cli("check", "replays.csv", "--select", "TTP0,TTP605").text
+    assert alone in ran.text
+    clean = files.cli("check", "cnn.csv", "llm.csv")
+    assert (clean.code, clean.text.splitlines()[-1]) == (0, "2 captures: no errors")
+
+
+def test_files_of_one_kind_as_csv(files: Project) -> None:
+    ran = files.cli("check", "cnn.csv", "replays.csv", "--select", "TTP605", "--format", "csv")
+    heading, *rows = ran.text.splitlines()
+    assert heading.startswith("file,code,name,")
+    assert [row.split(",")[:2] for row in rows] == [
+        ["cnn.csv", "TTP605"],
+        ["replays.csv", "TTP605"],
+    ]
+
+
+def test_several_captures_are_analysed_under_their_names(files: Project) -> None:
+    ran = files.cli("analyze", "cores", "cnn.csv", "llm.csv")
+    assert_golden("analyze_several", ran.text)
+
+
+def test_of_a_profilers_folder_the_newest_table_is_taken(files: Project) -> None:
+    """By the time in its name: copies of files are all new."""
+    profiled(
+        files,
+        "2025_01_31_10_00_00/ops_perf_results_2025_01_31_10_00_00.csv",
+        "2025_02_01_09_00_00/ops_perf_results_2025_02_01_09_00_00.csv.gz",
+        "ops_perf_results.csv",  # of the year 2001
+    )
+    newest = f"{REPORT}/2025_02_01_09_00_00/ops_perf_results_2025_02_01_09_00_00.csv.gz"
+    for folder in ("generated/profiler", REPORT):
+        ran = files.cli("check", folder)
+        told = f"{newest}: an ops_perf_results CSV, the newest of 3 in {folder}"
+        assert ran.text.splitlines()[0] == told
+    ran = files.cli("analyze", "cores", f"{REPORT}/2025_01_31_10_00_00", "--format", "json")
+    assert json.loads(ran.text)["files"] == [
+        f"{REPORT}/2025_01_31_10_00_00/ops_perf_results_2025_01_31_10_00_00.csv"
+    ]
+
+
+def test_folders_with_the_same_kinds_are_captures_of_their_own(files: Project) -> None:
+    for name in ("before", "after"):
+        (files.path / name).mkdir()
+        (files.path / name / "ops_perf_results.csv").write_text(capture(*CNN))
+        build(files.path / name / "db.sqlite", RANKED, operations=[one_op()])
+    ran = files.cli("check", "before", "after", "--format", "json")
+    assert [each["files"] for each in json.loads(ran.text)["captures"]] == [
+        ["before/ops_perf_results.csv", "before/db.sqlite"],
+        ["after/ops_perf_results.csv", "after/db.sqlite"],
+    ]
+
+
+@pytest.mark.parametrize("command", ["check", "analyze"])
+@pytest.mark.parametrize(
+    ("words", "code", "complaint"),
+    [
+        ((), 2, "nothing to look at: name a file, such as an ops_perf_results CSV"),
+        (("none.csv",), 3, "none.csv: cannot read: No such file or directory"),
+        (("./none",), 3, "none: cannot read: No such file or directory"),
+        (
+            ("notes.md", "cnn.csv"),
+            3,
+            "notes.md: its format is not known: it begins with '# Notes'; known formats: a run "
+            "record, an ops_perf_results CSV, a cpp_device_perf_report CSV, a profile_log_device "
+            "CSV, a report database, a graph capture, a perf summary, a simulator trace, simulator "
+            "statistics, a tt-smi snapshot, a tt-lang log",
+        ),
+        (
+            ("run 1.json",),
+            3,
+            "run 1.json: expected an op table, a report database or graph capture, or output of "
+            "tt-lang, found a run record; to see what it holds: ttnn-perf show 'run 1.json'",
+        ),
+        (
+            ("empty",),
+            3,
+            "empty: expected a folder with db.sqlite of ttnn, or with an ops_perf_results CSV of "
+            "the profiler, found neither; name other files themselves",
+        ),
+        (
+            ("cnn.csv", "llm.csv", "report"),
+            2,
+            "cannot tell which files belong together: cnn.csv is an op table, llm.csv is an op "
+            "table, report/db.sqlite is a report database; name one of each kind, to look at them "
+            "together, or several of one kind, to look at them one by one",
+        ),
+        (
+            ("report", "--start", "DECODE"),
+            2,
+            "--region, --start and --end select ops of an op table; report/db.sqlite has none",
+        ),
+        (
+            ("llm.csv", "cnn.csv", "--start", "DECODE"),
+            2,
+            "cnn.csv: the capture has no signpost 'DECODE'; its signposts: none",
+        ),
+    ],
+)
+def test_what_cannot_be_looked_at_is_refused(
+    files: Project, command: str, words: tuple[str, ...], code: int, complaint: str
+) -> None:
+    (files.path / "notes.md").write_text("# Notes\n")
+    (files.path / "run 1.json").write_text('{"format": 1, "tests": {}}')
+    (files.path / "empty").mkdir()
+    ran = files.cli(command, *words)
+    assert (ran.code, ran.text, ran.errors) == (code, "", f"ttnn-perf: {complaint}")
