@@ -352,7 +352,8 @@ class Coverage:
 class Artifact:
     """What one artifact tells, or several of one test; None for what they do not.
 
-    ``arch``, ``board`` and ``devices`` are of the hardware that it was recorded on. ``environment``
+    ``arch``, ``board`` and ``devices`` are of the hardware that it was recorded on, ``hardware`` is
+    that if the artifact names all of it. ``facts`` are what it says of the model. ``environment``
     is recorded beside the results, and never compared. ``table``, ``report`` and ``kernels`` are
     the artifacts themselves, for the checklist.
     """
@@ -362,6 +363,8 @@ class Artifact:
     arch: str | None = None
     board: str | None = None
     devices: int | None = None
+    hardware: Hardware | None = None
+    facts: Mapping[str, Scalar] = field(default_factory=dict)
     environment: Mapping[str, Scalar] = field(default_factory=dict)
     table: OpTable | None = None
     report: Report | None = None
@@ -383,6 +386,8 @@ class Artifact:
             arch=self.arch or other.arch,
             board=self.board or other.board,
             devices=self.devices or other.devices,
+            hardware=self.hardware or other.hardware,
+            facts={**other.facts, **self.facts},
             environment={**other.environment, **self.environment},
             table=self.table or other.table,
             report=self.report or other.report,
