@@ -124,6 +124,7 @@ class Settings:
     json: Path | None = None
     markdown: Path | None = None
     gitlab: Path | None = None
+    benchmark_json: Path | None = None
     annotations: bool = True
     step_summary: bool = True
     junit_properties: bool = True

@@ -408,6 +408,11 @@ class GateRun:
         given = self.settings.json
         if given is not None and self._attempt(partial(write_run, run, given)):
             records.append(given)
+        results = self.settings.benchmark_json
+        if results is not None:
+            from pytest_ttnn_perf.run.benchmark_output import write_benchmarks
+
+            self._attempt(partial(write_benchmarks, run, results, self.context.project))
         result = RunResult(
             self.context, run, self._store, health, written, records, self._errors
         ).with_ci_report()

@@ -141,6 +141,11 @@ def check_paths(settings: Settings) -> None:
     _check_file(settings.json, "the run record")
     _check_file(settings.markdown, "the report")
     _check_file(settings.gitlab, "the code quality report")
+    results = settings.benchmark_json
+    if results is not None:
+        if results.exists() and not results.is_dir():
+            raise InputError(results, "expected a folder for benchmark results, found a file")
+        check_writable(results)
 
 
 def _check_file(file: Path | None, what: str) -> None:
