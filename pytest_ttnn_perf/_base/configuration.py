@@ -114,6 +114,7 @@ FILE_ONLY: Final = (
     ("lock_folder", "path"),
     ("lock_timeout", "number from 0"),
     ("markers", "names"),
+    ("targets", "path"),
     ("gate_call_time", "flag"),
     ("gate_first_call_time", "flag"),
     ("gate_second_call_time", "flag"),

@@ -1,4 +1,4 @@
-"""``ttnn-perf import FILE...``: results of benchmarks as a run record."""
+"""``ttnn-perf import FILE...``: results of benchmarks as a run record; targets of models."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ from pytest_ttnn_perf._base.dataclass import dataclass
 from pytest_ttnn_perf._base.errors import InputError, UsageError
 from pytest_ttnn_perf._base.text import counted
 from pytest_ttnn_perf.analysis.captures.benchmark_run import joined_run
-from pytest_ttnn_perf.analysis.captures.detect import ArtifactKind, kind_of
+from pytest_ttnn_perf.analysis.captures.detect import ArtifactKind, head_of, kind_of
+from pytest_ttnn_perf.analysis.captures.target_files import is_target_file
 from pytest_ttnn_perf.gate.judge import session_of
 from pytest_ttnn_perf.records.hardware import Hardware
 from pytest_ttnn_perf.records.observation import encode_run
@@ -27,6 +28,7 @@ from pytest_ttnn_perf.report.numbers import (
 if TYPE_CHECKING:
     import argparse
     from collections.abc import Sequence
+    from pathlib import Path
 
     from pytest_ttnn_perf.records.observation import MetricObservation, Run
     from pytest_ttnn_perf.report.layout import Block
@@ -66,12 +68,16 @@ _COLUMNS: Final[Columns[_Imported]] = Columns(
 
 
 def run(options: argparse.Namespace) -> Result:
-    """Turn results of benchmarks into a run record.
+    """Turn results of benchmarks into a run record, or targets into a file of them.
 
     Raises:
         InputError: a file is none, is damaged, or does not say what hardware it is of.
         UsageError: the hardware is not spelt as keys are.
     """
+    if all(is_target_file(file, _head(file)) for file in options.files):
+        from pytest_ttnn_perf.cli.import_targets import import_targets
+
+        return import_targets(options, hardware=_hardware(options.hardware))
     for file in options.files:
         kind = kind_of(file)
         if kind is not ArtifactKind.BENCHMARK_JSON:
@@ -84,6 +90,10 @@ def run(options: argparse.Namespace) -> Result:
         write_run(imported, options.json)
         written = (f"wrote {options.json}; judge it: ttnn-perf gate {options.json}",)
     return Result(_listing(imported, written).text(options.format))
+
+
+def _head(file: Path) -> str:
+    return head_of(file).decode("utf-8-sig", errors="replace")
 
 
 def _hardware(key: str | None) -> Hardware | None:

@@ -164,7 +164,10 @@ _COMMANDS: Final = {
     ),
     "show": ("show what a run record or a capture holds", "records:show"),
     "compare": ("say what changed between two run records, or two captures", "records:compare"),
-    "import": ("turn results of benchmarks into a run record", "records:import_files"),
+    "import": (
+        "turn results of benchmarks into a run record, and targets into a file",
+        "records:import_files",
+    ),
     "baseline": ("look at stored baselines, and change them", "baseline:baseline"),
     "doctor": (
         "say what this machine can measure; exit 1 when a gate would fail",

@@ -140,6 +140,7 @@ class Settings:
     lock_folder: Path | None = None
     lock_timeout: float = 3600.0
     markers: tuple[str, ...] = ()
+    targets: Path | None = None
     gate_call_time: bool = False
     gate_first_call_time: bool = False
     gate_second_call_time: bool = False

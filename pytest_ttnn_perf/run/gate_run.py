@@ -178,6 +178,11 @@ class GateRun:
 
             observation = check_numbers_again(complete, self.settings)
             observed = encode(observation)
+        if self.settings.targets is not None:
+            from pytest_ttnn_perf.run.targets import with_targets
+
+            observation = with_targets(observation, hardware, self.settings.targets)
+            observed = encode(observation)
         self._attempt(partial(self._journal.add, test, observed))
         return self._judge(observation)
 

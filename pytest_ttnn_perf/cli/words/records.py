@@ -76,7 +76,8 @@ def import_files(parser: argparse.ArgumentParser) -> None:
     parser.description = (
         "Turn results of benchmarks (BenchmarkRun JSON, tt-xla, vLLM, inference servers) into a "
         "run record, and list which of their numbers are gated. What several files have of one "
-        "test are its samples."
+        "test are its samples. Turn targets of models, such as model_targets.yaml, into a file "
+        "for the setting targets, and list what was not taken, and why."
     )
     parser.add_argument(
         "files", metavar="FILE", type=Path, nargs="+", help="the format is detected"
@@ -86,6 +87,9 @@ def import_files(parser: argparse.ArgumentParser) -> None:
         "--hardware",
         metavar="KEY",
         help="on what they were measured, such as wormhole_b0-n150-1x1 (default: what they say)",
+    )
+    parser.add_argument(
+        "--model", metavar="NAME", help="of targets: the model, for files that do not name it"
     )
     add_format(parser)
     parser.set_defaults(run="import_files:run")
