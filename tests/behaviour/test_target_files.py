@@ -245,9 +245,24 @@ def test_targets_of_a_demo_on_galaxies(project: Project) -> None:
     assert document["not_taken"] == [{"place": "8U", "why": "unknown system: expected 4U or 6U"}]
 
 
-def test_targets_of_ops_are_refused_with_the_reason(project: Project) -> None:
-    write_json(project.path / "ops.json", OPS)
-    ran = project.cli("import", "ops.json", "--json", "goals.json")
+@pytest.mark.parametrize(
+    ("document", "why"),
+    [
+        (OPS, "ops are compared with those of the baseline"),
+        ({"MatmulDeviceOperation_12": 338838.2}, "ops are compared with those of the baseline"),
+        ({"arch": "blackhole", "pinned_config": {}, "tolerance_pct": 5}, "these are limits"),
+    ],
+    ids=["all times", "one time", "op to op"],
+)
+def test_what_no_metric_is_of_is_not_taken(project: Project, document: object, why: str) -> None:
+    write_json(project.path / "other.json", document)
+    ran = project.cli("import", "other.json", "--json", "goals.json")
     assert ran.code == 1
-    assert "not taken: ops.json: ops are compared with those of the baseline" in ran.text
+    assert f"not taken: other.json: {why}" in ran.text
     assert not (project.path / "goals.json").exists()
+
+
+def test_other_yaml_is_refused(project: Project) -> None:
+    (project.path / "workflow.yaml").write_text("jobs: {}")
+    ran = project.cli("import", "workflow.yaml")
+    assert (ran.code, "its content is none that is known" in ran.errors) == (3, True)

@@ -85,7 +85,7 @@ def _complete(value: Value) -> BenchmarkRun:
     counts: dict[str, Any] = {name: _count(value, name) for name in _COUNTS}
     return BenchmarkRun(
         run_type=_text(value, "run_type") or "benchmark",
-        ml_model_name=value.field("ml_model_name").string(),
+        ml_model_name=_name(value.field("ml_model_name")),
         measurements=_measurements(value, "name"),
         device_info=_object(value, "device_info"),
         config_params=_object(value, "config_params"),
@@ -130,20 +130,34 @@ def _of_tt_xla(value: Value) -> BenchmarkRun:
         None,
         None,
         run_type=_text(value, "run_type") or "benchmark",
-        ml_model_name=value.field("model").string(),
+        ml_model_name=_name(value.field("model")),
         # The step is the model's name: it tells nothing apart.
         measurements=_measurements(value, "measurement_name", with_step=False),
         device_info=_object(value, "device_info"),
         ml_model_type=_text(value, "model_type"),
         num_layers=_count(value, "num_layers", at_least=1),
         batch_size=_count(value, "batch_size", at_least=1),
-        config_params=_object(value, "config"),
+        config_params=_config_of_tt_xla(value),
         precision=_text(value, "precision"),
         dataset_name=_text(value, "dataset_name"),
         input_sequence_length=_count(value, "input_sequence_length", at_least=1),
         output_sequence_length=_count(value, "output_sequence_length", at_least=1),
         image_dimension=_text(value, "image_dimension"),
     )
+
+
+def _config_of_tt_xla(value: Value) -> dict[str, Any]:
+    """Return the settings; the total time is that of so many samples, which are one of them."""
+    totals = [
+        item.members().get("value")
+        for item in value.field("measurements").array()
+        if item.members().get("measurement_name") == _SAMPLES
+    ]
+    config = _object(value, "config") or {}
+    return {**config, _SAMPLES: totals[0]} if totals else config
+
+
+_SAMPLES: Final = "total_samples"
 
 
 def _measurements(value: Value, name: str, *, with_step: bool = True) -> tuple[Measurement, ...]:
@@ -154,7 +168,7 @@ def _measurements(value: Value, name: str, *, with_step: bool = True) -> tuple[M
             iteration=_count(item, "iteration") or 0,
             step_name=_text(item, "step_name") or "" if with_step else "",
             step_warm_up_num_iterations=_count(item, "step_warm_up_num_iterations"),
-            name=item.field(name).string(),
+            name=_name(item.field(name)),
             value=_number(item, "value"),
             target=_positive(item, "target"),
             device_power=_positive(item, "device_power"),
@@ -201,7 +215,8 @@ _NOT_MEASURED: Final = frozenset(
 
 def _serving(value: Value) -> BenchmarkRun:
     """Read a result of vLLM's ``benchmark_serving``, or a row of an inference server's report."""
-    model = _text(value, "model_id") or _text(value, "model_name") or value.field("model").string()
+    named = [name for name in ("model_id", "model_name") if _text(value, name)]
+    model = _name(value.field(named[0] if named else "model"))
     return BenchmarkRun(
         None,
         None,
@@ -222,7 +237,7 @@ def _evaluation(value: Value) -> BenchmarkRun:
         None,
         None,
         run_type=f"eval_{_text(value, 'task_name') or 'task'}",
-        ml_model_name=value.field("model").string(),
+        ml_model_name=_name(value.field("model")),
         measurements=tuple(
             _measured(name, _number(value, name)) for name in names if name in value.members()
         ),
@@ -240,7 +255,7 @@ def _media(value: Value, numbers: Value) -> BenchmarkRun:
         None,
         None,
         run_type=f"serving_{_text(value, 'task_type') or 'media'}",
-        ml_model_name=value.field("model").string(),
+        ml_model_name=_name(value.field("model")),
         measurements=measurements,
         device_info=_device(value),
         config_params={**_settings(value), **_settings(numbers)},
@@ -286,9 +301,17 @@ def _settings(value: Value) -> dict[str, Any]:
 # numbers that are measured are missed.
 
 
+def _name(value: Value) -> str:
+    """Read a name. No command line can hold a null character, so no test is named with one."""
+    name = value.string()
+    if not name.strip() or "\0" in name:
+        raise value.refusal("a name")
+    return name
+
+
 def _text(value: Value, name: str) -> str | None:
     raw = value.members().get(name)
-    return raw if isinstance(raw, str) and raw.strip() else None
+    return raw if isinstance(raw, str) and raw.strip() and "\0" not in raw else None
 
 
 def _count(value: Value, name: str, *, at_least: int = 0) -> int | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Any, Final
 
 from pytest_ttnn_perf._base.dataclass import dataclass
@@ -34,12 +35,22 @@ class ReadTargets:
     not_taken: tuple[NotTaken, ...]
 
 
+#: Members that only such files have, and the way that lists of ops begin.
+_MARKS: Final = (
+    '"phases"',
+    '"kernel_duration_relative_margin"',
+    '"decode_pcc"',
+    '"pinned_config"',
+)
+_OPS: Final = re.compile(r'\s*\{\s*"[A-Za-z]\w*_\d+"\s*:\s*[\d.]+')
+
+
 def is_target_file(file: Path, head: str) -> bool:
     """Return whether a file is one of the formats that are read here."""
     if file.suffix in {".yaml", ".yml"}:
         return True
-    marks = ('"phases"', '"kernel_duration_relative_margin"', '"decode_pcc"')
-    return head.lstrip().startswith("{") and any(mark in head for mark in marks)
+    marked = head.lstrip().startswith("{") and any(mark in head for mark in _MARKS)
+    return marked or _OPS.match(head) is not None
 
 
 def read_target_file(
@@ -56,14 +67,15 @@ def read_target_file(
     targets = document.get("targets")
     if isinstance(targets, dict) and _has_skus(targets):
         found = list(_central(targets))
-    elif any(
-        isinstance(value, dict) and _has_ops(value) for value in (document, *document.values())
-    ):
-        why = "ops are compared with those of the baseline, and have no targets of their own"
-        found = [NotTaken(file.name, why)]
+    elif _has_ops(document) or any(isinstance(v, dict) and _has_ops(v) for v in document.values()):
+        found = [NotTaken(file.name, _OF_OPS)]
+    elif "pinned_config" in document:
+        found = [NotTaken(file.name, _OF_BENCHMARK)]
+    elif not isinstance(targets, dict) and not isinstance(document.get("phases"), dict):
+        raise InputError(file, "its content is none that is known: targets by model, or phases")
+    elif model is None:
+        raise InputError(file, "it does not say which model it is of: add --model NAME")
     else:
-        if model is None:
-            raise InputError(file, "it does not say which model it is of: add --model NAME")
         found = list(_of_model(document, model, hardware, file))
     entries = tuple(item for item in found if isinstance(item, TargetEntry))
     return ReadTargets(entries, tuple(item for item in found if isinstance(item, NotTaken)))
@@ -88,7 +100,15 @@ def _has_skus(targets: Mapping[str, Any]) -> bool:
 
 
 def _has_ops(value: Mapping[str, Any]) -> bool:
-    return any(isinstance(op, dict) and "kernel_duration" in op for op in value.values())
+    """Return whether an object has ops by their order: with all their times, or with one."""
+    if any(isinstance(op, dict) and "kernel_duration" in op for op in value.values()):
+        return True
+    return bool(value) and all(_OP.fullmatch(str(n)) and _is_number(v) for n, v in value.items())
+
+
+_OP: Final = re.compile(r"[A-Za-z]\w*_\d+")
+_OF_OPS: Final = "ops are compared with those of the baseline, and have no targets of their own"
+_OF_BENCHMARK: Final = "these are limits of one benchmark: accept its results as a baseline"
 
 
 _PREFILL: Final = ("prefill_t/s", "tokens/s.inference_prefill")
@@ -202,9 +222,7 @@ def _of_model(
         goals = tuple(Target((name,), v, "ms") for name, v in phases.items() if _is_number(v))
         yield TargetEntry((model,), hardware.arch, goals, hardware.board)
         return
-    if not isinstance(demo, dict):
-        raise InputError(file, "its content is none that is known: targets by model, or phases")
-    for kind, values in demo.items():
+    for kind, values in (demo or {}).items():
         system = _GALAXIES.get(kind)
         if system is None or not isinstance(values, dict):
             yield NotTaken(str(kind), "unknown system: expected 4U or 6U")

@@ -178,6 +178,23 @@ def test_media_benchmarks_have_seconds(tmp_path: Path) -> None:
     assert test.metrics["ttft_s"].metric.unit == "s"
 
 
+def test_speed_is_not_gated_while_tokens_are_forced(tmp_path: Path) -> None:
+    speed = measurement("inference_decode", "tokens/s", 549.0)
+    accuracy = measurement("inference_decode", "top1_token_accuracy", 96.0)
+    test = read(tmp_path, complete_run(speed, accuracy))
+    assert test.test == "benchmark:falcon-7b::demo_accuracy[batch=32,isl=128,osl=128]"
+    gated = {name: observed.gated for name, observed in test.metrics.items()}
+    assert gated == {
+        "tokens/s.inference_decode": False,
+        "top1_token_accuracy.inference_decode": True,
+    }
+    assert "no real decoding" in (test.metrics["tokens/s.inference_decode"].why_ungated or "")
+
+
+def test_a_total_time_is_that_of_so_many_samples(tmp_path: Path) -> None:
+    assert read(tmp_path, tt_xla_result()).configuration.values["total_samples"] == 128
+
+
 def test_one_run_per_line(tmp_path: Path) -> None:
     file = tmp_path / "benchmark_1.jsonl"
     runs = (complete_run(), complete_run(batch_size=1))
@@ -208,6 +225,7 @@ def test_runs_of_one_test_in_other_settings_are_refused(tmp_path: Path) -> None:
         ({"device_name": "galaxy_bh"}, Hardware("blackhole", "blackhole_galaxy")),
         ({"card_type": "blackhole", "device_name": "P150x4"}, Hardware("blackhole", "p150_x4")),
         ({"device_name": "n300", "device_count": 2}, Hardware("wormhole_b0", "n300")),
+        ({"device_name": "n300", "mesh_shape": ["../x", 0]}, Hardware("wormhole_b0", "n300")),
     ],
 )
 def test_hardware_is_read_and_never_guessed(
@@ -228,6 +246,8 @@ def test_without_a_board_there_is_no_comparison(tmp_path: Path) -> None:
     ("document", "message"),
     [
         (complete_run(ml_model_name=7), r"\['ml_model_name'\]: expected a string, found 7"),
+        (complete_run(ml_model_name="a\0b"), r"\['ml_model_name'\]: expected a name"),
+        (complete_run(measurement("a", "", 1.0)), r"\[0\]\['name'\]: expected a name, found ''"),
         (complete_run(measurements=7), r"\['measurements'\]: expected a list, found 7"),
         (complete_run(measurements=[{}]), r"\['measurements'\]\[0\]\['name'\]"),
         ([], "found none"),
