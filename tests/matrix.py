@@ -82,9 +82,8 @@ def _run(row: Row, wheel: Path) -> str:
     subprocess.run([interpreter, "-m", "venv", venv], check=True)
     python = str(venv / "bin" / "python")
     pip = [python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
-    subprocess.run(
-        [*pip, "hypothesis", "pytest-xdist", "tabulate", str(wheel), *row.pins], check=True
-    )
+    tools = ("hypothesis", "jsonschema", "pytest-xdist", "PyYAML", "tabulate")
+    subprocess.run([*pip, *tools, str(wheel), *row.pins], check=True)
     # A copy without the package: what is tested is the wheel, not the working tree.
     tree = venv / "tree"
     for name in ("tests", "examples", "baselines", "docs"):

@@ -86,6 +86,12 @@ OPTIONS: Final = (
     ("json", "path", "PATH", "Write the run record to PATH"),
     ("markdown", "path", "PATH", "Write a report for reviewers to PATH"),
     ("gitlab", "path", "PATH", "Write a code quality report to PATH"),
+    (
+        "benchmark_json",
+        "path",
+        "DIR",
+        "Write a CompleteBenchmarkRun JSON of each test into DIR, for dashboards",
+    ),
     ("label", "text", "TEXT", "Name of this run's change"),
     ("artifacts", "path", "DIR", "Where run records are kept (default: .ttnn_perf)"),
     (
@@ -108,6 +114,7 @@ FILE_ONLY: Final = (
     ("lock_folder", "path"),
     ("lock_timeout", "number from 0"),
     ("markers", "names"),
+    ("targets", "path"),
     ("gate_call_time", "flag"),
     ("gate_first_call_time", "flag"),
     ("gate_second_call_time", "flag"),
@@ -122,10 +129,10 @@ SHARED_FILE: Final = "pyproject.toml"
 def option_of(name: str) -> str:
     """Return the option of a setting.
 
-    >>> option_of("enabled"), option_of("all")
-    ('--ttnn-perf', '--ttnn-perf-all')
+    >>> option_of("enabled"), option_of("benchmark_json")
+    ('--ttnn-perf', '--ttnn-perf-benchmark-json')
     """
-    return "--ttnn-perf" if name == "enabled" else f"--ttnn-perf-{name}"
+    return "--ttnn-perf" if name == "enabled" else f"--ttnn-perf-{name.replace('_', '-')}"
 
 
 def attribute_of(name: str) -> str:

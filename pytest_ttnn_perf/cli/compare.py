@@ -164,7 +164,7 @@ def compare_files(
         InputError: a file is neither, or is damaged.
         UsageError: the files cannot be compared, or lack the window.
     """
-    kinds = [presumed_kind_of(file) for file in (before, after)]
+    kinds = [_compared_as(presumed_kind_of(file)) for file in (before, after)]
     if ArtifactKind.RUN_RECORD not in kinds and not OP_TABLES.keys() & set(kinds):
         from pytest_ttnn_perf.cli.compare_captures import captures_listing
 
@@ -188,6 +188,11 @@ def compare_files(
         raise UsageError(message)
     comparison = compare_runs(read_run(before), read_run(after))
     return comparison_listing(comparison, names=(before.name, after.name)).text(shape)
+
+
+def _compared_as(kind: ArtifactKind) -> ArtifactKind:
+    """Return the kind that a file is compared as: the results of benchmarks are runs."""
+    return ArtifactKind.RUN_RECORD if kind is ArtifactKind.BENCHMARK_JSON else kind
 
 
 def run(options: argparse.Namespace) -> Result:

@@ -168,6 +168,10 @@ _COMMANDS: Final = {
     ),
     "show": ("show what is in a run record or a capture", "records:show"),
     "compare": ("show what changed between two run records or two captures", "records:compare"),
+    "import": (
+        "turn results of benchmarks into a run record, and targets into a file",
+        "records:import_files",
+    ),
     "baseline": ("list, accept, prune, rename and merge baselines", "baseline:baseline"),
     "doctor": (
         "report what this machine can measure; exit 1 when a gate would fail",

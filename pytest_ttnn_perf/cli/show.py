@@ -221,8 +221,14 @@ _RUN_COLUMNS: Final[Columns[_Measured]] = Columns(
     Column("source", lambda m: m.observed.metric.source.value),
     Column("gated", lambda m: m.observed.gated),
     Column("outcome", lambda m: m.outcome, "verdict",
-           lambda m: m.outcome or ("-" if m.observed.gated else "recorded only")),
+           lambda m: m.outcome or ("-" if m.observed.gated else _why_recorded(m.observed)),
+           fit=Fit(least=13)),
 )  # fmt: skip
+
+
+def _why_recorded(observed: MetricObservation) -> str:
+    why = observed.why_ungated
+    return "recorded only" if why is None else f"recorded only: {why}"
 
 
 def run_listing(run: Run) -> Listing:
@@ -412,6 +418,10 @@ def show_file(
         raise UsageError(message)
     if kind is ArtifactKind.RUN_RECORD:
         return run_listing(read_run(file)).text(shape)
+    if kind is ArtifactKind.BENCHMARK_JSON:
+        from pytest_ttnn_perf.analysis.captures.benchmark_run import read_benchmark_run
+
+        return run_listing(read_benchmark_run(file)).text(shape)
     record = _RECORDS[kind](file)
     listing = record_listing(record, name=file.name, kind=kind.value)
     if isinstance(record, TtlangLog):

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Final
 
 from pytest_ttnn_perf._base.errors import InputError, TtnnPerfError, UsageError
 from pytest_ttnn_perf._base.files import open_file, reading
+from pytest_ttnn_perf.analysis.captures.benchmark_json import read_benchmarks
 from pytest_ttnn_perf.analysis.captures.detect import (
     OP_TABLES,
     ArtifactKind,
@@ -172,6 +173,25 @@ def _boards(file: Path) -> Artifact:
     return Artifact(board=board_of(snapshot), environment=board_facts(snapshot))
 
 
+def _benchmark(file: Path) -> Artifact:
+    from pytest_ttnn_perf.analysis.captures.benchmark_run import read_benchmark_run, told_hardware
+
+    benchmarks = read_benchmarks(file)
+    if len(benchmarks) > 1:
+        problem = f"expected the result of one benchmark, found {len(benchmarks)}"
+        raise InputError(file, f"{problem}: judge them with ttnn-perf gate {file}")
+    (judged,) = read_benchmark_run(file).tests.values()
+    told, observation = told_hardware(benchmarks[0]), judged.observation
+    return Artifact(
+        tuple(observation.metrics.values()),
+        arch=told.arch,
+        board=told.board,
+        hardware=observation.hardware,
+        facts=observation.setting.values,
+        environment=observation.environment,
+    )
+
+
 #: The formats that tell something of a test, and how.
 ARTIFACTS: Final[Mapping[ArtifactKind, Callable[[Path], Artifact]]] = {
     **dict.fromkeys(OP_TABLES, _op_table),
@@ -182,6 +202,7 @@ ARTIFACTS: Final[Mapping[ArtifactKind, Callable[[Path], Artifact]]] = {
     ArtifactKind.TTLANG_LOG: _ttlang,
     ArtifactKind.SIM_TRACE: lambda file: Artifact(tuple(sim_metrics(read_sim_trace(file)))),
     ArtifactKind.SIM_STATS: lambda file: Artifact(tuple(sim_metrics(read_sim_stats(file)))),
+    ArtifactKind.BENCHMARK_JSON: _benchmark,
     ArtifactKind.TT_SMI: _boards,
 }
 _STDOUT = "stdout"
@@ -260,6 +281,8 @@ def _told_twice(read: Mapping[Path, Artifact]) -> str | None:
 
 def hardware_of(artifact: Artifact) -> Hardware | None:
     """Return the hardware that an artifact tells; None where it tells nothing of it."""
+    if artifact.hardware is not None:
+        return artifact.hardware
     if not (artifact.arch or artifact.board or artifact.devices):
         return None
     mesh = f"1x{artifact.devices or 1}"

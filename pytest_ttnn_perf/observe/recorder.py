@@ -138,7 +138,7 @@ class Recorder:
         observation = Observation(
             test=self.test,
             metrics=metrics,
-            facts=dict(self._facts),
+            facts={**self._artifact.facts, **self._facts},
             ops=self._artifact.ops,
             environment=self._environment(),
             waived=dict(self.settings.waive),

@@ -208,6 +208,15 @@ def state(folder: Path) -> tuple[str | None, bool | None]:
     return commit, any(not line.startswith("#") for line in lines)
 
 
+def head(folder: Path) -> tuple[str | None, str | None]:
+    """Return the branch that is checked out, and when its last commit was made; None if unknown."""
+    top = work_tree(folder)
+    if top is None:
+        return None, None
+    branch = Git(top).ask("symbolic-ref", "--quiet", "--short", "HEAD")
+    return branch or None, Git(top).ask("show", "--no-patch", "--format=%cI", "HEAD") or None
+
+
 def staged_version(file: Path, stage: int) -> str | None:
     """Return one side of a file that is in conflict: 1 the base, 2 ours, 3 theirs.
 

@@ -105,6 +105,7 @@ class MetricObservation:
     were in the first pass and in each confirm pass than their baselines say (0.05 = 5 %); None for
     a pass that has nothing to tell it by. ``capture`` names, by its content, the file that samples
     were read from, if it was there before the test: they are the same however often it is read.
+    ``why_ungated`` says why a metric that is not ``gated`` is recorded and not gated.
     """
 
     metric: Annotated[Metric, INLINE]
@@ -116,6 +117,7 @@ class MetricObservation:
     gated: Omit[bool] = True
     note: Omit[str | None] = None
     capture: Omit[str | None] = None
+    why_ungated: Omit[str | None] = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -350,7 +352,8 @@ class Coverage:
 class Artifact:
     """What one artifact tells, or several of one test; None for what they do not.
 
-    ``arch``, ``board`` and ``devices`` are of the hardware that it was recorded on. ``environment``
+    ``arch``, ``board`` and ``devices`` are of the hardware that it was recorded on, ``hardware`` is
+    that if the artifact names all of it. ``facts`` are what it says of the model. ``environment``
     is recorded beside the results, and never compared. ``table``, ``report`` and ``kernels`` are
     the artifacts themselves, for the checklist.
     """
@@ -360,6 +363,8 @@ class Artifact:
     arch: str | None = None
     board: str | None = None
     devices: int | None = None
+    hardware: Hardware | None = None
+    facts: Mapping[str, Scalar] = field(default_factory=dict)
     environment: Mapping[str, Scalar] = field(default_factory=dict)
     table: OpTable | None = None
     report: Report | None = None
@@ -381,6 +386,8 @@ class Artifact:
             arch=self.arch or other.arch,
             board=self.board or other.board,
             devices=self.devices or other.devices,
+            hardware=self.hardware or other.hardware,
+            facts={**other.facts, **self.facts},
             environment={**other.environment, **self.environment},
             table=self.table or other.table,
             report=self.report or other.report,

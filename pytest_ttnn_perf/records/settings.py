@@ -124,6 +124,7 @@ class Settings:
     json: Path | None = None
     markdown: Path | None = None
     gitlab: Path | None = None
+    benchmark_json: Path | None = None
     annotations: bool = True
     step_summary: bool = True
     junit_properties: bool = True
@@ -139,6 +140,7 @@ class Settings:
     lock_folder: Path | None = None
     lock_timeout: float = 3600.0
     markers: tuple[str, ...] = ()
+    targets: Path | None = None
     gate_call_time: bool = False
     gate_first_call_time: bool = False
     gate_second_call_time: bool = False

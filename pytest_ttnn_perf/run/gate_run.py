@@ -178,6 +178,11 @@ class GateRun:
 
             observation = check_numbers_again(complete, self.settings)
             observed = encode(observation)
+        if self.settings.targets is not None:
+            from pytest_ttnn_perf.run.targets import with_targets
+
+            observation = with_targets(observation, hardware, self.settings.targets)
+            observed = encode(observation)
         self._attempt(partial(self._journal.add, test, observed))
         return self._judge(observation)
 
@@ -408,6 +413,11 @@ class GateRun:
         given = self.settings.json
         if given is not None and self._attempt(partial(write_run, run, given)):
             records.append(given)
+        results = self.settings.benchmark_json
+        if results is not None:
+            from pytest_ttnn_perf.run.benchmark_output import write_benchmarks
+
+            self._attempt(partial(write_benchmarks, run, results, self.context.project))
         result = RunResult(
             self.context, run, self._store, health, written, records, self._errors
         ).with_ci_report()

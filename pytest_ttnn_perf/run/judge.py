@@ -281,6 +281,10 @@ def judge_run(run: Run, store: BaselineStore, settings: Settings) -> Run:
     What the checklist says of verdicts is asked anew too: the record has what it said of others.
     """
     observations = [judged.observation for judged in run.tests.values()]
+    if settings.targets is not None:
+        from pytest_ttnn_perf.run.targets import with_targets
+
+        observations = [with_targets(each, run.hardware, settings.targets) for each in observations]
     policies = Policies(store)
     tests = _judge_all(observations, policies, run)
     at_first = {

@@ -141,6 +141,15 @@ def check_paths(settings: Settings) -> None:
     _check_file(settings.json, "the run record")
     _check_file(settings.markdown, "the report")
     _check_file(settings.gitlab, "the code quality report")
+    if settings.targets is not None:
+        from pytest_ttnn_perf.run.targets import read_targets
+
+        read_targets(settings.targets)
+    results = settings.benchmark_json
+    if results is not None:
+        if results.exists() and not results.is_dir():
+            raise InputError(results, "expected a folder for benchmark results, found a file")
+        check_writable(results)
 
 
 def _check_file(file: Path | None, what: str) -> None:

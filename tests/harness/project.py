@@ -129,7 +129,7 @@ def _options(arguments: tuple[str, ...]) -> tuple[str, ...]:
 
 def clean(text: str) -> str:
     """Take out of an output what differs between machines, versions and moments."""
-    text = re.sub(r"^(platform|cachedir|rootdir|configfile|plugins|benchmark|hypothesis).*\n", "",
+    text = re.sub(r"^(platform|cachedir|rootdir|configfile|plugins|benchmark: |hypothesis).*\n", "",
                   text, flags=re.MULTILINE)  # fmt: skip
     text = text.replace(", in this process, nothing is measured again", "")
     text = re.sub(r"in \d+\.\d+s( \([\d:]+\))?", "in TIME", text)

@@ -19,11 +19,12 @@ if TYPE_CHECKING:
     from tests.harness.project import Project
 
 KNOWN = (
-    "all, annotations, artifacts, baselines, checklist, confirm, enabled, gate_call_time, "
-    "gate_first_call_time, gate_second_call_time, gitlab, ignore, isolate, iterations, json, "
+    "all, annotations, artifacts, baselines, benchmark_json, checklist, confirm, enabled, "
+    "gate_call_time, gate_first_call_time, gate_second_call_time, gitlab, ignore, isolate, "
+    "iterations, json, "
     "junit_properties, label, limits, lock_folder, lock_timeout, markdown, markers, missing, "
     "passes, pcc, profiler, reason, replay, required, reset, rules, select, stale_days, "
-    "step_summary, timeout, update, warmup"
+    "step_summary, targets, timeout, update, warmup"
 )
 #: How a message names the place of a setting in each file.
 TABLES = {"pyproject.toml": "[tool.ttnn_perf] ", "ttnn_perf.toml": ""}

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from pytest_ttnn_perf._base.configuration import option_of
 from tests.behaviour.model import configure, refusal_of, write_latency
 
 if TYPE_CHECKING:
@@ -18,6 +19,7 @@ WRITTEN = {
     "json": "",
     "markdown": "",
     "gitlab": "",
+    "benchmark_json": "/complete_run_*.json",
 }
 
 
@@ -51,7 +53,7 @@ def test_settings_start_at_the_root_and_options_where_the_user_stands(below: Pro
 
     assert (places(below, "kept"), places(below, "below")) == (set(WRITTEN), set())
 
-    options = [f"--ttnn-perf-{name}=mine/{name}" for name in WRITTEN]
+    options = [f"{option_of(name)}=mine/{name}" for name in WRITTEN]
     ran = below.pytest("--ttnn-perf-update=new", *options, "..")
 
     assert places(below, "below/mine") == set(WRITTEN)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final
 from pytest_ttnn_perf._base.errors import DecodeError, InputError
 from pytest_ttnn_perf._base.files import loads, parse_json, read_text, reading, unpacked
 from pytest_ttnn_perf._base.text import shortened
+from pytest_ttnn_perf.analysis.captures.benchmark_json import is_benchmark_json
 from pytest_ttnn_perf.analysis.captures.cpp_report import is_cpp_report, read_cpp_report
 from pytest_ttnn_perf.analysis.captures.device_log import is_device_log
 from pytest_ttnn_perf.analysis.captures.graph_json import is_graph_json, read_graph_json
@@ -46,7 +47,7 @@ JOURNAL_MARK: Final = '"journal": true}'
 
 
 def read_run(file: Path) -> Run:
-    """Read a run record.
+    """Read a run record, or the results of a benchmark as one.
 
     A journal has one line for the run and one per test; its last line may be cut off, which says
     that the run was killed while writing it, and costs that test only.
@@ -57,6 +58,10 @@ def read_run(file: Path) -> Run:
     text = read_text(file)
     if _is_journal(text):
         return _read_journal(file, text)
+    if is_benchmark_json(text[:_HEAD]):
+        from pytest_ttnn_perf.analysis.captures.benchmark_run import read_comparable_run
+
+        return read_comparable_run(file)
     return parse_json(text, decode_run, file=file)
 
 
@@ -108,6 +113,7 @@ class ArtifactKind(Enum):
     PERF_SUMMARY_JSON = "a perf summary"
     SIM_TRACE = "a simulator trace"
     SIM_STATS = "simulator statistics"
+    BENCHMARK_JSON = "a benchmark result"
     TT_SMI = "a tt-smi snapshot"
     TTLANG_LOG = "a tt-lang log"
 
@@ -119,6 +125,8 @@ _TESTS: Final[tuple[tuple[ArtifactKind, Callable[[str], bool]], ...]] = (
     (ArtifactKind.DEVICE_LOG, is_device_log),
     (ArtifactKind.SIM_TRACE, is_sim_trace),
     (ArtifactKind.PERF_SUMMARY_JSON, is_perf_summary_json),
+    # Has the device's name where a snapshot has all of it.
+    (ArtifactKind.BENCHMARK_JSON, is_benchmark_json),
     (ArtifactKind.TT_SMI, is_tt_smi),
     (ArtifactKind.GRAPH_JSON, is_graph_json),
     (ArtifactKind.RUN_RECORD, is_run_record),

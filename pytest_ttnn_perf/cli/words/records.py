@@ -20,7 +20,7 @@ def gate(parser: argparse.ArgumentParser) -> None:
         "record",
         metavar="RUN.json",
         type=Path,
-        help="a run record, or the journal of an interrupted run",
+        help="a run record, the journal of an interrupted run, or a benchmark's results",
     )
     add_gate(parser)
     parser.set_defaults(run="gate:run")
@@ -80,6 +80,30 @@ def compare(parser: argparse.ArgumentParser) -> None:
     add_window(parser)
     add_format(parser)
     parser.set_defaults(run="compare:run")
+
+
+def import_files(parser: argparse.ArgumentParser) -> None:
+    """Declare ``ttnn-perf import``."""
+    parser.description = (
+        "Turn results of benchmarks (BenchmarkRun JSON, tt-xla, vLLM, inference servers) into a "
+        "run record, and list which of their numbers are gated. What several files have of one "
+        "test are its samples. Turn targets of models, such as model_targets.yaml, into a file "
+        "for the setting targets, and list what was not taken, and why."
+    )
+    parser.add_argument(
+        "files", metavar="FILE", type=Path, nargs="+", help="the format is detected"
+    )
+    parser.add_argument("--json", metavar="PATH", type=Path, help="where to write it")
+    parser.add_argument(
+        "--hardware",
+        metavar="KEY",
+        help="on what they were measured, such as wormhole_b0-n150-1x1 (default: what they say)",
+    )
+    parser.add_argument(
+        "--model", metavar="NAME", help="of targets: the model, for files that do not name it"
+    )
+    add_format(parser)
+    parser.set_defaults(run="import_files:run")
 
 
 def doctor(parser: argparse.ArgumentParser) -> None:

@@ -1,0 +1,195 @@
+"""Results of benchmarks: imported, accepted, judged, shown and attached to a test."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+from tests.behaviour.model import counts_of, record_of
+from tests.harness.benchmarks import (
+    DEMO,
+    complete_run,
+    measurement,
+    server_report,
+    vllm_result,
+    write_json,
+)
+
+if TYPE_CHECKING:
+    from tests.harness.project import Project
+
+TEST = "benchmark:falcon-7b::demo[batch=32,isl=128,osl=128]"
+DECODE = "tokens/s/user.inference_decode"
+
+
+def write(project: Project, name: str, document: object) -> None:
+    write_json(project.path / name, document)
+
+
+def demo(*, decode: object) -> dict[str, object]:
+    """Return the result of a demo that decodes this many tokens per second and user."""
+    return complete_run(
+        *(
+            measurement(step, name, decode if name == "tokens/s/user" else value, target)
+            for step, name, value, target in DEMO
+        )
+    )
+
+
+def accepted(project: Project) -> None:
+    for number, speed in enumerate((17.1, 17.2, 17.15)):
+        write(project, f"night-{number}.json", demo(decode=speed))
+        ran = project.cli("baseline", "accept", f"night-{number}.json")
+        assert ran.code == 0, ran.text + ran.errors
+
+
+def test_a_result_is_accepted_and_judged(project: Project) -> None:
+    accepted(project)
+    write(project, "same.json", demo(decode=17.16))
+    write(project, "slow.json", demo(decode=12.0))
+
+    same, slow = project.cli("gate", "same.json"), project.cli("gate", "slow.json")
+
+    assert same.code == 0, same.text
+    assert "1 test gated; metrics: 4 WITHIN; 1 recorded only" in same.text
+    assert slow.code == 1
+    assert f"REGRESSED {TEST}: {DECODE} 12.00 tok/s/user, baseline 17.15 tok/s/user" in slow.text
+
+
+def test_a_result_accepted_twice_is_one_session(project: Project) -> None:
+    write(project, "a.json", demo(decode=17.0))
+    for _ in range(2):
+        assert project.cli("baseline", "accept", "a.json").code == 0
+    (file,) = (project.path / "baselines").rglob("*.json")
+    (stored,) = json.loads(file.read_text())["tests"].values()
+    assert len(stored["metrics"][DECODE]["sessions"]) == 1
+
+
+def test_a_value_that_is_missing_fails_by_name(project: Project) -> None:
+    accepted(project)
+    for name, value in (("null.json", None), ("text.json", "17.1")):
+        write(project, name, demo(decode=value))
+        ran = project.cli("gate", name)
+        assert ran.code == 1
+        assert f"NO_DATA {TEST}: {DECODE} is not a finite number" in ran.text
+
+
+def test_a_measurement_that_is_gone_fails_by_name(project: Project) -> None:
+    accepted(project)
+    fewer = [measurement(*parts) for parts in DEMO if parts[1] != "tokens/s/user"]
+    write(project, "fewer.json", complete_run(*fewer))
+    ran = project.cli("gate", "fewer.json")
+    assert ran.code == 1
+    assert f"NO_DATA {TEST}: {DECODE}" in ran.text
+
+
+def test_another_precision_is_not_compared(project: Project) -> None:
+    accepted(project)
+    write(project, "bf16.json", demo(decode=17.1) | {"precision": "bf16"})
+    ran = project.cli("gate", "bf16.json")
+    assert ran.code == 1
+    assert "NOT_COMPARABLE" in ran.text
+    assert "precision" in ran.text
+
+
+def test_targets_are_shown_and_never_judged(project: Project) -> None:
+    accepted(project)
+    ran = project.cli("gate", "night-1.json")
+    assert ran.code == 0
+    assert f"{DECODE} 17.20 tok/s/user, target 17.50 tok/s/user: not reached" in ran.text
+
+
+def test_import_says_what_is_gated_and_why_not(project: Project) -> None:
+    write(project, "a.json", complete_run(*map(_of, DEMO), measurement("demo", "mood", 7.0)))
+
+    ran = project.cli("import", "a.json", "--json", "run.json")
+
+    assert ran.code == 0
+    assert "no: a compile time" in ran.text
+    assert "no: unknown measurement name" in ran.text
+    assert "1 test on wormhole_b0-n150: 4 metrics gated, 2 recorded only" in ran.text
+    (recorded,) = json.loads((project.path / "run.json").read_text())["tests"].values()
+    mood = recorded["metrics"]["mood.demo"]
+    assert (mood["gated"], mood["why_ungated"]) == (False, "unknown measurement name")
+    assert project.cli("baseline", "accept", "run.json").code == 0
+    assert project.cli("gate", "run.json").code == 0
+
+
+def _of(parts: tuple[str, str, float, float | None]) -> dict[str, object]:
+    return measurement(*parts)
+
+
+def test_several_files_of_one_test_are_its_samples(project: Project) -> None:
+    for number in range(3):
+        write(project, f"{number}.json", demo(decode=17.0 + number / 10))
+    project.cli("import", "0.json", "1.json", "2.json", "--json", "run.json")
+    (recorded,) = json.loads((project.path / "run.json").read_text())["tests"].values()
+    assert recorded["metrics"][DECODE]["samples"] == [17.0, 17.1, 17.2]
+
+
+def test_hardware_that_is_not_said_is_asked_for(project: Project) -> None:
+    write(project, "serving.json", vllm_result())
+    (project.path / "baselines").mkdir()
+
+    refused = project.cli("gate", "serving.json")
+    ran = project.cli("import", "serving.json", "--hardware", "wormhole_b0-n150-1x1", "--json", "r")
+
+    assert refused.code == 3
+    assert "serving.json: it does not say on which board it was measured" in refused.errors
+    assert "ttnn-perf import serving.json --hardware ARCH-BOARD[-MESH]" in refused.errors
+    assert ran.code == 0
+    assert "1 test on wormhole_b0-n150-1x1: 9 metrics gated, 4 recorded only" in ran.text
+
+
+def test_hardware_is_spelt_as_a_key(project: Project) -> None:
+    write(project, "serving.json", vllm_result())
+    ran = project.cli("import", "serving.json", "--hardware", "n150")
+    assert ran.code == 2
+    assert "expected ARCH-BOARD or ARCH-BOARD-MESH" in ran.errors
+    assert "'n150'" in ran.errors
+
+
+def test_only_benchmarks_are_imported(project: Project) -> None:
+    write(project, "run.json", {"format": 1, "tests": {}})
+    ran = project.cli("import", "run.json")
+    assert (ran.code, "found a run record" in ran.errors) == (3, True)
+
+
+def test_show_needs_no_hardware(project: Project) -> None:
+    write(project, "serving.json", vllm_result())
+    ran = project.cli("show", "serving.json")
+    assert ran.code == 0
+    assert "mean_ttft_ms" in ran.text
+    assert "recorded only: a spread" in ran.text
+
+
+MODEL = """
+    def test_demo(ttnn_perf):
+        ttnn_perf.attach("result.json")
+"""
+
+
+def test_attached_to_a_test(project: Project) -> None:
+    project.write(test_model=MODEL)
+    write(project, "result.json", demo(decode=17.1))
+
+    stored = project.pytest("--ttnn-perf-update=new")
+    write(project, "result.json", demo(decode=12.0))
+    slow = project.pytest("--ttnn-perf")
+
+    assert (stored.code, counts_of(stored)) == (0, "1 passed")
+    assert (project.path / "baselines" / "wormhole_b0-n150" / "test_model.json").is_file()
+    assert slow.code == 1
+    assert f"{DECODE} 12.00 tok/s/user, baseline 17.10 tok/s/user" in slow.text
+    observed = record_of(project)["tests"]["test_model.py::test_demo"]
+    assert observed["facts"]["model"] == "falcon-7b"
+    assert observed["metrics"]["time(s).compile_prefill"]["why_ungated"] == "a compile time"
+    assert observed["metrics"][DECODE]["target"] == 17.5
+
+
+def test_several_benchmarks_are_not_one_test(project: Project) -> None:
+    project.write(test_model=MODEL)
+    write(project, "result.json", server_report())
+    ran = project.pytest("--ttnn-perf")
+    assert ran.code == 1
+    assert "expected the result of one benchmark, found 2" in ran.text

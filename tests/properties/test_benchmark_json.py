@@ -1,0 +1,88 @@
+"""Whatever a file of results holds, it is read as a run or refused with its place."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pytest_ttnn_perf._base.errors import InputError
+from pytest_ttnn_perf.analysis.captures.benchmark_run import read_benchmark_run
+from pytest_ttnn_perf.records.observation import decode_run, encode_run
+from tests.harness.benchmarks import (
+    complete_run,
+    measurement,
+    media_result,
+    server_report,
+    tt_xla_result,
+    vllm_result,
+)
+
+SCALARS = st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5)
+ANYTHING = st.recursive(
+    SCALARS,
+    lambda inner: (
+        st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3)
+    ),
+    max_leaves=6,
+)
+DOCUMENTS = [complete_run(), tt_xla_result(), vllm_result(), server_report(), media_result()]
+
+
+def places(document: Any, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
+    """Return the path of every value in a document."""
+    items: Any = ()
+    if isinstance(document, dict):
+        items = document.items()
+    elif isinstance(document, list):
+        items = enumerate(document)
+    return [path, *(place for key, item in items for place in places(item, (*path, key)))]
+
+
+def changed(document: Any, path: tuple[Any, ...], value: object) -> Any:
+    """Return a document with another value in one place."""
+    if not path:
+        return value
+    copy = json.loads(json.dumps(document))
+    target = copy
+    for step in path[:-1]:
+        target = target[step]
+    target[path[-1]] = value
+    return copy
+
+
+@given(st.data())
+def test_anything_anywhere_is_read_or_refused(data: st.DataObject) -> None:
+    document = data.draw(st.sampled_from(DOCUMENTS))
+    for _ in range(data.draw(st.integers(1, 2))):
+        document = changed(
+            document, data.draw(st.sampled_from(places(document))), data.draw(ANYTHING)
+        )
+    with TemporaryDirectory() as folder:
+        file = Path(folder) / "result.json"
+        file.write_text(json.dumps(document))
+        try:
+            run = read_benchmark_run(file)
+        except InputError:
+            return
+    assert run.tests
+    if all(judged.observation.hardware for judged in run.tests.values()):
+        written = json.dumps(encode_run(run), allow_nan=False)
+        again = decode_run(json.loads(written))
+        assert encode_run(again) == encode_run(run)
+
+
+@given(st.lists(st.floats() | st.integers(-9, 9), min_size=1, max_size=5))
+def test_every_iteration_is_a_sample(values: list[float]) -> None:
+    document = complete_run(
+        *(measurement("run", "run", value, iteration=i) for i, value in enumerate(values))
+    )
+    with TemporaryDirectory() as folder:
+        file = Path(folder) / "result.json"
+        file.write_text(json.dumps(document))
+        (judged,) = read_benchmark_run(file).tests.values()
+    assert len(judged.observation.metrics["run"].samples) == len(values)

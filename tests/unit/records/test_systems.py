@@ -1,0 +1,48 @@
+"""The names of systems in Tenstorrent's repositories, as hardware keys spell them."""
+
+from __future__ import annotations
+
+import pytest
+
+from pytest_ttnn_perf.records.systems import System, system_of
+
+WORMHOLE, BLACKHOLE = "wormhole_b0", "blackhole"
+
+
+@pytest.mark.parametrize(
+    ("name", "arch", "board"),
+    [
+        # model_targets.yaml
+        ("wh_n150", WORMHOLE, "n150"),
+        ("wh_n300", WORMHOLE, "n300"),
+        ("wh_llmbox", WORMHOLE, "t3k"),
+        ("wh_llmbox_perf", WORMHOLE, "t3k"),
+        ("wh_galaxy_perf", WORMHOLE, "galaxy"),
+        ("bh_p100", BLACKHOLE, "p100"),
+        ("bh_p150", BLACKHOLE, "p150"),
+        ("bh_p300", BLACKHOLE, "p300"),
+        ("p300x2", BLACKHOLE, "p300_x2"),
+        ("bh_quietbox_2", BLACKHOLE, "p300_x2"),
+        ("bh_loudbox", BLACKHOLE, "p150_x8"),
+        ("bh_galaxy", BLACKHOLE, "blackhole_galaxy"),
+        ("bh_galaxy_perf", BLACKHOLE, "blackhole_galaxy"),
+        ("blackhole", BLACKHOLE, None),
+        ("bh_p150_perf_civ2", BLACKHOLE, "p150"),
+        # device names
+        ("N150", WORMHOLE, "n150"),
+        ("T3K", WORMHOLE, "t3k"),
+        ("TG", WORMHOLE, "galaxy"),
+        ("P150x4", BLACKHOLE, "p150_x4"),
+        ("BHGLX", BLACKHOLE, "blackhole_galaxy"),
+        # tt-xla
+        ("wormhole", WORMHOLE, None),
+        ("wormhole_llmbox", WORMHOLE, "t3k"),
+    ],
+)
+def test_known(name: str, arch: str, board: str | None) -> None:
+    assert system_of(name) == System(arch, board)
+
+
+@pytest.mark.parametrize("name", ["", "runner-n150", "ci_n150", "N150x4", "BH_QB", "n150 L", "4U"])
+def test_unknown_is_not_guessed(name: str) -> None:
+    assert system_of(name) is None
