@@ -107,6 +107,7 @@ FILE_ONLY: Final = (
     ("rules", "rules"),
     ("lock_folder", "path"),
     ("lock_timeout", "number from 0"),
+    ("preflight_timeout", "number from 1"),
     ("markers", "names"),
     ("gate_call_time", "flag"),
     ("gate_first_call_time", "flag"),

@@ -145,7 +145,13 @@ def diagnose(
     environment = around.environment
     with _announce(print_line, "asking ttnn what it can do"):
         # Not from what was kept: that it still works is what is asked here.
-        build = preflight(interpreter(), environment, None, devices=around.devices)
+        build = preflight(
+            interpreter(),
+            environment,
+            None,
+            devices=around.devices,
+            timeout_s=settings.preflight_timeout,
+        )
     host = machine(environment, root=around.root, devices=around.devices)
     chips = visible_chips(environment, around.devices)
     with _announce(print_line, "asking tt-smi"):
@@ -286,7 +292,10 @@ def _ttnn(build: Build) -> Check:
     found = f"{build.version} in {build.location}"
     if build.problem is None:
         return Check("ttnn", ok=True, found=found)
-    remedy = 'see the whole error with: python -c "import ttnn; ttnn.get_arch_name()"'
+    command = 'python -c "import ttnn; ttnn.get_arch_name()"'
+    remedy = f"see the whole error with: {command}"
+    if build.timed_out:
+        remedy = f"set preflight_timeout to more than this takes: {command}"
     return Check("ttnn", ok=False, found=f"{found}: {build.problem}", remedy=remedy, blocks=True)
 
 

@@ -173,7 +173,7 @@ def _lead(config: pytest.Config, settings: Settings, rank: Rank | None) -> None:
     """Judge the tests of this run, and run them here or in workers."""
     from pytest_ttnn_perf.plugin import orchestrator
     from pytest_ttnn_perf.plugin.reports import TestCollection
-    from pytest_ttnn_perf.run.gate_run import GateRun
+    from pytest_ttnn_perf.run.gate_run import DeviceResults, GateRun
     from pytest_ttnn_perf.run.preflight import (
         check_paths,
         choose_profiler,
@@ -203,7 +203,8 @@ def _lead(config: pytest.Config, settings: Settings, rank: Rank | None) -> None:
             isolated=isolated,
             profiler=str(choice),
             has_devices=has_devices(os.environ),
-        )
+        ),
+        DeviceResults(unknown=choice.why if choice.guessed else None),
     )
     register = config.pluginmanager.register
     collection = TestCollection(config)

@@ -42,11 +42,13 @@ class ProfilerChoice:
     """A profiler that is not AUTO, and the reason in a few words.
 
     ``tracy``: whether ttnn is known to be built with Tracy, and so can be profiled in full.
+    ``guessed``: ttnn did not say what it can do, so a device that a test opens may have times.
     """
 
     kind: ProfilerKind
     why: str
     tracy: bool = False
+    guessed: bool = False
 
     def __str__(self) -> str:
         return f"profiler {self.kind.value} ({self.why})"
@@ -62,7 +64,8 @@ def choose(asked: ProfilerKind, build: Build, environment: Mapping[str, str]) ->
         return ProfilerChoice(asked, "as asked")
     why_not = _why_not(build, environment)
     if why_not is not None and asked is ProfilerKind.AUTO:
-        return ProfilerChoice(ProfilerKind.OFF, why_not)
+        guessed = build.problem is not None and not is_simulated(environment)
+        return ProfilerChoice(ProfilerKind.OFF, why_not, guessed=guessed)
     if why_not is not None:
         message = f"--ttnn-perf-profiler {asked.value}: {why_not}; use auto, or off"
         raise UsageError(message)
@@ -88,6 +91,8 @@ def restrict_to_passes(
         UsageError: the device pass alone was asked for, and there is none.
     """
     alone = settings.passes is PassChoice.DEVICE
+    if settings.passes is PassChoice.WALL:
+        choice = replace(choice, guessed=False)  # the user does without device times
     if alone and isolated and choice.kind is ProfilerKind.TRACY:
         message = "--ttnn-perf-passes device: tracy reports beside a wall pass only; use device"
         raise UsageError(message)
@@ -103,6 +108,8 @@ def restrict_to_passes(
 def _why_not(build: Build, environment: Mapping[str, str]) -> str | None:
     if build.version is None:
         return "no ttnn is installed"
+    if build.timed_out:
+        return f"not known whether ttnn can profile: it {build.problem}; set preflight_timeout"
     if build.problem is not None:
         return f"ttnn cannot be used: {build.problem}"
     if is_simulated(environment):
@@ -175,7 +182,11 @@ def choose_profiler(settings: Settings, environment: Mapping[str, str]) -> Profi
 
     ignore_folder(settings.artifacts)
     build = preflight(
-        interpreter(), environment, settings.artifacts, devices=devices_of(environment)
+        interpreter(),
+        environment,
+        settings.artifacts,
+        devices=devices_of(environment),
+        timeout_s=settings.preflight_timeout,
     )
     return replace(choose(settings.profiler, build, environment), tracy=bool(build.tracy))
 
