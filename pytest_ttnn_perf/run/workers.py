@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final
 from pytest_ttnn_perf._base.dataclass import dataclass
 from pytest_ttnn_perf._base.errors import DecodeError, TtnnPerfError, UsageError, WriteError
 from pytest_ttnn_perf.device.ttnn import installed_ttnn
-from pytest_ttnn_perf.processes.channel import ASSIGNMENT
+from pytest_ttnn_perf.processes.channel import ASSIGNMENT, ROLE, WORKER
 from pytest_ttnn_perf.processes.worker import WorkerProcess, interpreter, last_words, start
 from pytest_ttnn_perf.records.json import encode
 from pytest_ttnn_perf.records.messages import (
@@ -250,7 +250,8 @@ class WorkerLauncher:
         file.write_text(json.dumps(encode(assignment)), encoding="utf-8")
 
     def _environment(self, folder: Path) -> dict[str, str]:
-        return {**self.environment, **self.variables(folder), ASSIGNMENT: str(folder / _FILE)}
+        ours = {ASSIGNMENT: str(folder / _FILE), ROLE: WORKER}
+        return {**self.environment, **self.variables(folder), **ours}
 
     def keep(self) -> None:
         """Keep the folder of a worker that was lost, out of git's sight."""
