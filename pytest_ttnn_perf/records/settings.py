@@ -96,6 +96,13 @@ class PccLimits(Enum):
     STRICT = "strict"
 
 
+class BrokerUse(Enum):
+    """Whether a run beside the queue of a device broker is refused."""
+
+    QUEUE = "queue"
+    IGNORE = "ignore"
+
+
 @dataclass(frozen=True, slots=True)
 class Settings:
     """The settings of a run. Paths are absolute.
@@ -140,6 +147,7 @@ class Settings:
     lock_folder: Path | None = None
     lock_timeout: float = 3600.0
     preflight_timeout: float = 300.0
+    broker: BrokerUse = BrokerUse.QUEUE
     markers: tuple[str, ...] = ()
     gate_call_time: bool = False
     gate_first_call_time: bool = False

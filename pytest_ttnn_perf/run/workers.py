@@ -395,10 +395,8 @@ class Pass:
 
 
 _RESET_TIMEOUT_S: Final = 600.0
-_UNUSABLE: Final = (
-    "left a device that is not usable as it is: reset it, and let --ttnn-perf-reset 'tt-smi -r' do "
-    "so next time"
-)
+_UNUSABLE: Final = "left a device that is not usable as it is"
+_REMEDY: Final = "reset it, and let --ttnn-perf-reset 'tt-smi -r' do so next time"
 
 
 @dataclass(frozen=True, slots=True)
@@ -470,9 +468,17 @@ class WorkerFactory:
 
     def _reset(self, loss: LostWorker) -> str | None:
         """Make a device usable again whose worker was killed; return why it is not."""
-        command = self.settings.reset
-        if command is None:
-            return _UNUSABLE if loss.hung else None  # after a crash the next one mostly can
+        from pytest_ttnn_perf.device.sharing import find_broker
+
+        command, remedy = self.settings.reset, _REMEDY
+        broker = find_broker(self.plain.environment)
+        if broker is not None:
+            remedy = broker.instead
+            if command is not None and not broker.allows(command):
+                self.print_line(f"ttnn-perf: the device is not reset by hand: {remedy}")
+                command = None
+        if command is None:  # after a crash the next one mostly can
+            return f"{_UNUSABLE}: {remedy}" if loss.hung else None
         from pytest_ttnn_perf.processes.commands import run_command
 
         self.print_line(f"ttnn-perf: resetting the device: {command}")

@@ -132,12 +132,11 @@ def test_another_folder_of_locks_is_another_machine(
 #: Looks for the lock of run_safe_pytest.sh beside the project: the machine's own is not for tests.
 ELSEWHERE = """
     import pathlib
-    from pytest_ttnn_perf.device import chips
-    from pytest_ttnn_perf.run import preflight
+    from pytest_ttnn_perf.device import sharing
 
     HOST = pathlib.Path(__file__).parents[1] / "host"
-    in_the_way = chips.in_the_way
-    preflight.in_the_way = lambda: in_the_way(HOST)
+    in_the_way = sharing.in_the_way
+    sharing.in_the_way = lambda **more: in_the_way(HOST, **more)
 """
 RUN = f"{sys.executable} -m pytest --ttnn-perf-passes=wall {' '.join(UPDATE)} -k sum"
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from tests.harness.project import Project
 
 KNOWN = (
-    "all, annotations, artifacts, baselines, checklist, confirm, enabled, gate_call_time, "
+    "all, annotations, artifacts, baselines, broker, checklist, confirm, enabled, gate_call_time, "
     "gate_first_call_time, gate_second_call_time, gitlab, ignore, isolate, iterations, json, "
     "junit_properties, label, limits, lock_folder, lock_timeout, markdown, markers, missing, "
     "passes, pcc, preflight_timeout, profiler, reason, replay, required, reset, rules, select, "
