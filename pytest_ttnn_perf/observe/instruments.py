@@ -140,10 +140,10 @@ def instruments_for(
         return Replaying(settings.replay)
     if not _has_ttnn():
         return Instruments()
-    from pytest_ttnn_perf.device.environment import report_in
+    from pytest_ttnn_perf.device.environment import program_room, report_in
     from pytest_ttnn_perf.device.host import kernels_cached
     from pytest_ttnn_perf.device.ttnn import OpenDevices
-    from pytest_ttnn_perf.observe.devices import BesideDevices, Printing, Profiling, Signposting
+    from pytest_ttnn_perf.observe.devices import BesideDevices
 
     reports = settings.artifacts / "reports"
     needed = Source.DEVICE not in left_out(settings)
@@ -151,6 +151,8 @@ def instruments_for(
     devices = OpenDevices(on_open=opened)
     devices.observe()
     if profiler is ProfilerKind.DEVICE and assignment is not None:
+        from pytest_ttnn_perf.observe.profiling import Profiling
+
         only = settings.passes is PassChoice.DEVICE  # nobody else captures a graph then
         return Profiling(
             devices,
@@ -159,10 +161,15 @@ def instruments_for(
             needed=needed,
             report=report_in(own or assignment.folder),
             log=assignment.folder / "worker.log",
+            room=program_room(os.environ),
         )
     if profiler is ProfilerKind.TTLANG:
+        from pytest_ttnn_perf.observe.profiling import Printing
+
         return Printing(devices)
     if profiler is ProfilerKind.TRACY:
+        from pytest_ttnn_perf.observe.profiling import Signposting
+
         return Signposting(devices)
     return BesideDevices(
         devices,

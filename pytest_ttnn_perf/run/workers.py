@@ -429,12 +429,14 @@ class WorkerFactory:
 
     def profiled(self, *, more_room: bool) -> WorkerLauncher:
         """Return those whose tests are profiled. What these print is in their log."""
-        from pytest_ttnn_perf.device.environment import profiler_variables
+        from pytest_ttnn_perf.device.environment import profiler_variables, program_room
+
+        given = program_room(self.plain.environment)
 
         def variables(folder: Path) -> Mapping[str, str]:
             return {
                 **self._variables(folder),
-                **profiler_variables(self.profiler, folder, more_room=more_room),
+                **profiler_variables(self.profiler, folder, more_room=more_room, given=given),
             }
 
         return replace(self._workers(self.profiler, variables), shown=False)
