@@ -236,9 +236,9 @@ def _locks(facts: Facts) -> Iterator[Check]:
     for chip, holder in facts.held.items():
         found = f"chip {chip}: held by {holder}"
         yield Check("locks", ok=False, found=found, remedy="let it end", blocks=True)
-    locked, holder = facts.machine.locked, facts.machine.lock_holder
-    if facts.chips and holder is not None:
-        found = f"{locked}, of run_safe_pytest.sh, is held {holder}"
+    locked, by_whom = facts.machine.locked, facts.machine.lock_holder
+    if facts.chips and by_whom is not None:
+        found = f"{locked}, of run_safe_pytest.sh, is held {by_whom}"
         yield Check("locks", ok=False, found=found, remedy="let it end", blocks=True)
     if not facts.held:
         yield _folder("locks", facts.locks, blocks=bool(facts.chips))

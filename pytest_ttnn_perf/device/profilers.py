@@ -336,7 +336,8 @@ class ProgramCount:
 @contextmanager
 def count_programs(runtime: Runtime) -> Iterator[ProgramCount]:
     """Count the programs that run meanwhile, but for those of traces, which no graph tells."""
-    counted, graph = ProgramCount(), getattr(runtime.ttnn, "graph", None)
+    counted = ProgramCount()
+    graph: Any = getattr(runtime.ttnn, "graph", None)
     if not hasattr(graph, "end_graph_capture") or _begin(graph) is not None:
         yield counted
         return

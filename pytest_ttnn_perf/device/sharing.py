@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 from pytest_ttnn_perf._base.dataclass import dataclass
 from pytest_ttnn_perf.device.chips import is_held
+from pytest_ttnn_perf.processes.commands import listener_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -102,7 +103,6 @@ BROKER: Final = "tt-device-mcp"
 _OF_HOST: Final = "run/tt-device-broker/broker.sock"
 #: What the control groups of its jobs are called, where it runs them as their users.
 _JOB: Final = "ttdev-job-"
-_PATIENCE_S: Final = 5.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,7 +138,7 @@ class Broker:
 def find_broker(environment: Mapping[str, str], root: Path = Path("/")) -> Broker | None:
     """Return the device broker that is up on this machine; None where nobody listens."""
     for file in _sockets(environment, root):
-        pid = _listener(file)
+        pid = listener_of(file)
         if pid is not None:
             return Broker(file, _runs_us(pid, root / "proc"))
     return None
@@ -156,29 +156,6 @@ def _sockets(environment: Mapping[str, str], root: Path) -> Iterator[Path]:
     state = environment.get("TT_DEVICE_MCP_STATE_DIR", "").strip()
     for folder in (Path(state),) if state else (base / "state", base):
         yield folder / "daemon.sock"
-
-
-def _listener(file: Path) -> int | None:
-    """Return which process listens on a socket, 0 if that cannot be told; None if none does."""
-    import socket
-    import struct
-
-    try:
-        if not file.is_socket():
-            return None
-    except OSError:  # in a folder of another user's
-        return None
-    with socket.socket(socket.AF_UNIX) as link:
-        link.settimeout(_PATIENCE_S)
-        try:
-            link.connect(str(file))
-        except (FileNotFoundError, ConnectionRefusedError):  # left behind
-            return None
-        except OSError:  # not for this user, or too busy to answer
-            return 0
-        layout = "3i"  # process, user, group
-        told = link.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, struct.calcsize(layout))
-        return int(struct.unpack(layout, told)[0])
 
 
 def _runs_us(broker: int, proc: Path) -> bool | None:

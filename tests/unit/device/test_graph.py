@@ -271,8 +271,7 @@ def test_what_cannot_be_counted_is_not_known() -> None:
 
 
 def test_a_model_that_raises_ends_the_counting() -> None:
-    graph = Graph(nodes=PROGRAMS)
+    graph, error = Graph(nodes=PROGRAMS), ValueError("the model")
     with pytest.raises(ValueError, match="the model"), count_programs(runtime(graph)):
-        message = "the model"
-        raise ValueError(message)
+        raise error
     assert graph.called[-1] == "end"
