@@ -144,6 +144,7 @@ def instruments_for(
     from pytest_ttnn_perf.device.host import kernels_cached
     from pytest_ttnn_perf.device.ttnn import OpenDevices
     from pytest_ttnn_perf.observe.devices import BesideDevices
+    from pytest_ttnn_perf.observe.profiling import Printing, Profiling, Signposting
 
     reports = settings.artifacts / "reports"
     needed = Source.DEVICE not in left_out(settings)
@@ -151,8 +152,6 @@ def instruments_for(
     devices = OpenDevices(on_open=opened)
     devices.observe()
     if profiler is ProfilerKind.DEVICE and assignment is not None:
-        from pytest_ttnn_perf.observe.profiling import Profiling
-
         only = settings.passes is PassChoice.DEVICE  # nobody else captures a graph then
         return Profiling(
             devices,
@@ -164,12 +163,8 @@ def instruments_for(
             room=program_room(os.environ),
         )
     if profiler is ProfilerKind.TTLANG:
-        from pytest_ttnn_perf.observe.profiling import Printing
-
         return Printing(devices)
     if profiler is ProfilerKind.TRACY:
-        from pytest_ttnn_perf.observe.profiling import Signposting
-
         return Signposting(devices)
     return BesideDevices(
         devices,

@@ -200,10 +200,8 @@ def _lead(config: pytest.Config, settings: Settings, rank: Rank | None) -> None:
 
     isolated = _is_isolated(config, settings, rank)
     _name_role(config, "orchestrator" if isolated else "inline")
-    forked = getattr(config.known_args_namespace, "forked", False)  # of pytest-forked
-    if not isolated and (forked or _is_distributed(config)):
-        message = "--ttnn-perf measures in this process alone: run it without -n, --tx, --forked"
-        raise pytest.UsageError(message + ", or with --ttnn-perf-isolate process")
+    if not isolated:
+        _check_alone(config)
     try:
         check_paths(settings)
         chosen = choose_profiler(settings, os.environ)
@@ -238,6 +236,18 @@ def _lead(config: pytest.Config, settings: Settings, rank: Rank | None) -> None:
 
     _measure(config, settings, instruments_for(settings, choice.kind))
     register(orchestrator.InlineJudge(gate, collection), "ttnn_perf_inline")
+
+
+def _check_alone(config: pytest.Config) -> None:
+    """Refuse to judge here what other processes would measure.
+
+    Raises:
+        pytest.UsageError: tests are to be distributed, or forked.
+    """
+    forked = getattr(config.known_args_namespace, "forked", False)  # of pytest-forked
+    if forked or _is_distributed(config):
+        message = "--ttnn-perf measures in this process alone: run it without -n, --tx, --forked"
+        raise pytest.UsageError(message + ", or with --ttnn-perf-isolate process")
 
 
 def _is_isolated(config: pytest.Config, settings: Settings, rank: Rank | None) -> bool:
