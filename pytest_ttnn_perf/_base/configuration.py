@@ -113,6 +113,8 @@ FILE_ONLY: Final = (
     ("rules", "rules"),
     ("lock_folder", "path"),
     ("lock_timeout", "number from 0"),
+    ("preflight_timeout", "number from 1"),
+    ("broker", "choice"),
     ("markers", "names"),
     ("targets", "path"),
     ("gate_call_time", "flag"),

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from typing import IO
 
 
-#: Importing ttnn imports torch, which takes its time from a network disk.
+#: For a question of a command; a run has a setting.
 TIMEOUT_S: Final = 60.0
 #: An interpreter that is none may print anything.
 _LONGEST_FOUND: Final = 60
@@ -86,6 +86,7 @@ class Answers:
     says: Mapping[Question, str] = field(default_factory=dict)
     errors: Mapping[Question, str] = field(default_factory=dict)
     problem: str | None = None
+    timed_out: bool = False
 
 
 def ask_ttnn(
@@ -116,7 +117,8 @@ def ask_ttnn(
         except OSError as error:
             return Answers(problem=f"{interpreter[0]} cannot be started: {error.strerror}")
         why = f"did not answer within {timeout_s:g} s" if ending.hung else str(ending)
-        return _answers(names, _text(printed), ending=why, log=_text(log))
+        answers = _answers(names, _text(printed), ending=why, log=_text(log))
+        return replace(answers, timed_out=ending.hung and answers.problem is not None)
 
 
 def _answers(names: Sequence[str], printed: str, *, ending: str, log: str) -> Answers:
@@ -202,6 +204,7 @@ def _build(found: Build, answers: Answers, *, tracy: bool | None) -> Build:
         tracy=_has_tracy(answers) if tracy is None else tracy,
         arch=None if arch == _NO_ARCH else member_name(arch),
         problem=problem,
+        timed_out=answers.timed_out,
     )
 
 

@@ -199,8 +199,10 @@ REPORT: Final = ".logs/cpp_device_perf_report.csv"
 _FOLDER: Final = "profiler"
 _LOGS_PATH: Final = "TT_METAL_LOGS_PATH"
 _PROFILER_DIR: Final = "TT_METAL_PROFILER_DIR"
+_ROOM: Final = "TT_METAL_PROFILER_PROGRAM_SUPPORT_COUNT"
 #: How many programs the profiler has room for, by itself and where that was not enough.
-_MORE_PROGRAMS: Final = 10_000
+PROGRAMS: Final = 1000
+MORE_PROGRAMS: Final = 10_000
 #: A device that answers no op for so long hangs; the longest ops take seconds.
 _OPERATION_TIMEOUT_S: Final = 300
 
@@ -217,11 +219,19 @@ def worker_variables(environment: Mapping[str, str], folder: Path) -> dict[str, 
     return {name: value for name, value in given.items() if name not in environment}
 
 
-def profiler_variables(kind: ProfilerKind, folder: Path, *, more_room: bool) -> dict[str, str]:
+def program_room(environment: Mapping[str, str]) -> int:
+    """Return how many programs the profiler of a process keeps until it is read."""
+    given = environment.get(_ROOM, "")
+    return int(given) if given.isdecimal() else PROGRAMS
+
+
+def profiler_variables(
+    kind: ProfilerKind, folder: Path, *, more_room: bool, given: int = PROGRAMS
+) -> dict[str, str]:
     """Return what a worker is given whose tests are profiled.
 
     With ``more_room`` fewer markers are dropped; kernels are compiled anew for it, and the device
-    has less memory.
+    has less memory. The user may have ``given`` it more room than that.
     """
     if kind is ProfilerKind.TTLANG:
         # Not with a profiler folder of its own: tt-lang looks for the traces in the usual one.
@@ -240,7 +250,7 @@ def profiler_variables(kind: ProfilerKind, folder: Path, *, more_room: bool) -> 
         _PROFILER_DIR: str(folder / _FOLDER),
     }
     if more_room:
-        variables["TT_METAL_PROFILER_PROGRAM_SUPPORT_COUNT"] = str(_MORE_PROGRAMS)
+        variables[_ROOM] = str(max(MORE_PROGRAMS, given))
     return variables
 
 

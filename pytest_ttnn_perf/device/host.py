@@ -21,6 +21,7 @@ from pytest_ttnn_perf.records.hardware import Environment, Hardware
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
 
+    from pytest_ttnn_perf.device.sharing import Broker
     from pytest_ttnn_perf.records.hardware import Scalar
 
 
@@ -39,7 +40,8 @@ class Machine:
 
     ``tenants_known`` is false where processes of other users cannot be seen. ``locked`` and
     ``dirty`` are the files by which tt-metal's run_safe_pytest.sh says that it uses the devices,
-    and that they were left in a state which needs a reset.
+    and that they were left in a state which needs a reset. ``lock_holder`` says who has the lock;
+    None if it is this process' own.
     """
 
     devices: tuple[int, ...]
@@ -53,6 +55,8 @@ class Machine:
     kernels_cached: bool
     locked: Path | None = None
     dirty: Path | None = None
+    lock_holder: str | None = None
+    broker: Broker | None = None
 
 
 #: Below the root of a host's files.
@@ -190,7 +194,8 @@ def machine(
     environment: Mapping[str, str], *, root: Path = Path("/"), devices: Path | None = None
 ) -> Machine:
     """Look at the machine. What it does not tell is unknown, never an error."""
-    from pytest_ttnn_perf.device.chips import DIRTY, LOCKED, is_held
+    from pytest_ttnn_perf.device.chips import is_held
+    from pytest_ttnn_perf.device.sharing import DIRTY, LOCKED, find_broker, held_by_another
 
     nodes = [entry.name for entry in _entries(devices or root / "dev/tenstorrent")]
     chips = tuple(sorted(int(name) for name in nodes if name.isdecimal()))
@@ -209,7 +214,9 @@ def machine(
         kernel_cache=cache,
         kernels_cached=kernels_cached(environment),
         locked=locked if is_held(locked) else None,
+        lock_holder=held_by_another(locked, root / "proc") if is_held(locked) else None,
         dirty=dirty if dirty.exists() else None,
+        broker=find_broker(environment, root),
     )
 
 

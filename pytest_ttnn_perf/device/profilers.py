@@ -326,11 +326,47 @@ def keep(folder: Path, place: Path) -> None:
             return
 
 
+@dataclass(slots=True)
+class ProgramCount:
+    """How many programs a graph tells of; None where it does not."""
+
+    programs: int | None = None
+
+
+@contextmanager
+def count_programs(runtime: Runtime) -> Iterator[ProgramCount]:
+    """Count the programs that run meanwhile, but for those of traces, which no graph tells."""
+    counted = ProgramCount()
+    graph: Any = getattr(runtime.ttnn, "graph", None)
+    if not hasattr(graph, "end_graph_capture") or _begin(graph) is not None:
+        yield counted
+        return
+    try:
+        yield counted
+    except BaseException:
+        _give_up(graph)
+        raise
+    with suppress(Exception):  # whatever a release returns: not known then
+        names = [
+            node["params"].get("name", "")
+            for node in graph.end_graph_capture()
+            if node["node_type"] == "function_start"
+        ]
+        counted.programs = sum("DeviceOperation" in name for name in names) or None
+
+
 def _begun(graph: Any, folder: Path) -> str | None:
-    """Begin a capture; return why there is none."""
+    """Begin a capture into a folder; return why there is none."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
         (folder / _DATABASE).unlink(missing_ok=True)  # that of an earlier capture
+    except OSError as error:
+        return _first_line(error)
+    return _begin(graph)
+
+
+def _begin(graph: Any) -> str | None:
+    try:
         graph.begin_graph_capture(graph.RunMode.NORMAL)
     except Exception as error:  # noqa: BLE001 (whatever a release raises: no capture then)
         return _first_line(error)

@@ -245,12 +245,10 @@ def _columns(ref: str) -> Columns[Compared]:
 
 
 def interval_text(compared: Compared) -> str:
-    """Return where the change lies, as a reader finds it by dividing two values."""
-    low, high = compared.paired.low, compared.paired.high
-    if low is None or high is None:
-        return "-"
-    metric = compared.verdict.metric
-    return f"{format_change(metric.as_read(low))} to {format_change(metric.as_read(high))}"
+    """Return where the change lies, as a reader finds it from two values: the lower end first."""
+    metric, paired = compared.verdict.metric, compared.paired
+    ends = [end for end in map(metric.as_read, (paired.low, paired.high)) if end is not None]
+    return " to ".join(map(format_change, sorted(ends))) if len(ends) == 2 else "-"
 
 
 def _sentences(result: AbResult) -> Iterator[str]:

@@ -109,15 +109,16 @@ def _numbers(found: Step | Followed, followed: Followed) -> str:
 
 
 def _interval(found: Step | Followed, followed: Followed | None) -> str:
+    ends = _read(found.low, followed), _read(found.high, followed)
     if found.low is None:
         return "-"
-    return f"{_read(found.low, followed)} to {_read(found.high, followed)}"
+    return " to ".join(reversed(ends) if followed and followed.is_rate else ends)
 
 
 def _read(change: float | None, followed: Followed | None) -> str:
-    """Return a change as a reader finds it by dividing two values: plus is worse."""
+    """Return a change as a reader finds it by dividing two values: minus is lower."""
     is_rate = followed is not None and followed.is_rate
-    return format_change(change / (1 + change) if is_rate and change is not None else change)
+    return format_change(-change / (1 + change) if is_rate and change is not None else change)
 
 
 def resume_command(good: Commit, bad: Commit, asked: Bisect) -> str:

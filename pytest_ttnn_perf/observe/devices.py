@@ -1,7 +1,4 @@
-"""Instruments beside devices: captures and profilers while a model is measured.
-
-In a pass of its own, a profiler is in the way of the clock, and only what it tells is kept.
-"""
+"""Instruments beside devices: the clock, captures, and the real-time profiler."""
 
 from __future__ import annotations
 
@@ -9,7 +6,6 @@ import secrets
 import shutil
 from contextlib import nullcontext
 from dataclasses import field, replace
-from importlib import import_module
 from statistics import median_low
 from typing import TYPE_CHECKING, Any, Final
 
@@ -28,7 +24,6 @@ from pytest_ttnn_perf.device.profilers import (
     CapturedGraph,
     Profile,
     ProfilerError,
-    ProgramProfiler,
     RealtimeProfiler,
     captured_graph,
     keep,
@@ -311,147 +306,6 @@ class BesideDevices(Instruments):
         return Artifact((MetricObservation(count, (), note=why),))
 
 
-#: The time of kernels that tt-lang tells.
-_OF_KERNELS: Final = "kernel_time"
-#: What tt-metal logs when its profiler ran out of room.
-_DROPPED: Final = "markers were dropped"
-#: Before and after each measured call under Tracy.
-SIGNPOST_BEGIN: Final = "ttnn-perf begin"
-SIGNPOST_END: Final = "ttnn-perf end"
-
-
-def signposts_of(test: str, *, run: int, iteration: int) -> tuple[str, str]:
-    """Return the signposts around a measured call; ``run`` tells a test that runs again apart."""
-    return tuple(f"{mark} {run}.{iteration} {test}" for mark in (SIGNPOST_BEGIN, SIGNPOST_END))  # type: ignore[return-value]
-
-
-class _Profiled(BesideDevices):
-    """Instruments of a profiled pass: its wall times are not kept, so nothing checks them."""
-
-    __slots__ = ()
-
-    by_the_clock = False
-
-
-@dataclass(slots=True)
-class Profiling(_Profiled):
-    """The device profiler: few calls, and only what the devices say of them.
-
-    ``report`` is the profiler's own, ``log`` where this process prints to.
-    """
-
-    report: Path | None = None
-    log: Path | None = None
-    _log_at: int = 0
-    _dropped: bool = False
-
-    def begin(self, test: str) -> None:
-        """Remember where the log of this test begins."""
-        BesideDevices.begin(self, test)
-        self._log_at = self.log.stat().st_size if self.log and self.log.exists() else 0
-        self._dropped = False
-
-    def run(self, workload: Workload, timings: Timings, plan: Plan) -> Any:  # noqa: ARG002
-        """Call the model once, then profile some calls."""
-        with self._capture() as captured:
-            warm_up(workload, timings, count=1)
-        if not self.devices.handles:
-            self._artifact = _no_data("no device was open when the model was measured")
-            return measure(workload, timings, warmup=0, iterations=1)
-        profile, result = profile_calls(ProgramProfiler(self.devices), workload, None)
-        report = self._report() if profile.problem is None else None
-        artifact = profile_artifact(profile, source=Source.DEVICE, report=report)
-        self._artifact = artifact.completed_by(self._read_capture(captured))
-        return result
-
-    def read_output(self, text: str) -> Artifact:
-        """Look for what the profiler lost, in what pytest captured and in this process' log."""
-        if _DROPPED in text or _DROPPED in self._logged():
-            self._dropped = True
-            return _no_data("the profiler ran out of room and dropped markers")
-        return Instruments.read_output(self, text)
-
-    def complete(self, observation: Observation, artifact: Artifact) -> Observation:
-        """Return the device's metrics only: a profiler distorts wall times."""
-        observation = _of_device(observation)
-        if self._dropped:  # what is left of the others is a part that looks whole
-            lost = {n: m for n, m in observation.metrics.items() if n == KERNEL_TIME}
-            observation = replace(observation, metrics=lost, ops=None, dropped=True)
-        return BesideDevices.complete(self, observation, artifact)
-
-    def _report(self) -> OpTable | None:
-        """Read the profiler's report; without one, programs have no names."""
-        if self.report is None or not self.report.exists():
-            return None
-        from pytest_ttnn_perf.analysis.captures.cpp_report import read_cpp_report
-
-        try:
-            return read_cpp_report(self.report)
-        except TtnnPerfError as error:
-            self._facts["profiler_report"] = str(error)
-            return None
-
-    def _logged(self) -> str:
-        if self.log is None:
-            return ""
-        try:
-            with self.log.open("rb") as stream:
-                stream.seek(self._log_at)
-                return stream.read().decode(errors="replace")
-        except OSError:
-            return ""
-
-
-@dataclass(slots=True)
-class Printing(_Profiled):
-    """The profilers of tt-lang, which print after each call of a kernel: so there is one."""
-
-    def read_output(self, text: str) -> Artifact:
-        """Return what they printed; that they printed nothing is no data."""
-        artifact = Instruments.read_output(self, text)
-        if artifact.metrics:
-            return artifact
-        time = recorded_metric(_OF_KERNELS, Kind.TIME)
-        why = "tt-lang printed no profile: no kernel of its own ran"
-        return Artifact((MetricObservation(time, (), note=why),))
-
-    def run(self, workload: Workload, timings: Timings, plan: Plan) -> Any:  # noqa: ARG002
-        """Call the model once."""
-        self._artifact = NO_ARTIFACT
-        return measure(workload, timings, warmup=0, iterations=1)
-
-    def complete(self, observation: Observation, artifact: Artifact) -> Observation:
-        """Return only what the kernels told."""
-        return BesideDevices.complete(self, _of_device(observation), artifact)
-
-
-@dataclass(slots=True)
-class Signposting(_Profiled):
-    """Tracy, which writes a report at its end: each call stands between two signposts."""
-
-    _runs: int = 0
-
-    def run(self, workload: Workload, timings: Timings, plan: Plan) -> Any:  # noqa: ARG002
-        """Call the model once, then some times between signposts."""
-        signpost = import_module("tracy").signpost  # what launched this process
-
-        warm_up(workload, timings, count=1)
-        self._artifact, result = NO_ARTIFACT, None
-        self._captures += 1
-        if self._captures > 1:  # a second model of the test: only the first is told
-            return measure(workload, timings, warmup=0, iterations=1)
-        self._runs += 1
-        for number in range(PROFILED_ITERATIONS):
-            before, after = signposts_of(self._test, run=self._runs, iteration=number)
-            self.devices.synchronize()
-            signpost(before)
-            result = None
-            result = measure(workload, timings, warmup=0, iterations=1)
-            self.devices.synchronize()
-            signpost(after)
-        return result
-
-
 def _without_gated_times(observation: Observation) -> Observation:
     """Return an observation whose times by the clock are recorded only: they are the host's."""
     metrics = {
@@ -461,16 +315,3 @@ def _without_gated_times(observation: Observation) -> Observation:
         for name, observed in observation.metrics.items()
     }
     return replace(observation, metrics=metrics)
-
-
-def _of_device(observation: Observation) -> Observation:
-    kept = {
-        name: observed
-        for name, observed in observation.metrics.items()
-        if observed.metric.source is not Source.WALL
-    }
-    return replace(observation, metrics=kept)
-
-
-def _no_data(why: str) -> Artifact:
-    return Artifact((MetricObservation(recorded_metric(KERNEL_TIME, Kind.TIME), (), note=why),))

@@ -140,10 +140,11 @@ def instruments_for(
         return Replaying(settings.replay)
     if not _has_ttnn():
         return Instruments()
-    from pytest_ttnn_perf.device.environment import report_in
+    from pytest_ttnn_perf.device.environment import program_room, report_in
     from pytest_ttnn_perf.device.host import kernels_cached
     from pytest_ttnn_perf.device.ttnn import OpenDevices
-    from pytest_ttnn_perf.observe.devices import BesideDevices, Printing, Profiling, Signposting
+    from pytest_ttnn_perf.observe.devices import BesideDevices
+    from pytest_ttnn_perf.observe.profiling import Printing, Profiling, Signposting
 
     reports = settings.artifacts / "reports"
     needed = Source.DEVICE not in left_out(settings)
@@ -159,6 +160,7 @@ def instruments_for(
             needed=needed,
             report=report_in(own or assignment.folder),
             log=assignment.folder / "worker.log",
+            room=program_room(os.environ),
         )
     if profiler is ProfilerKind.TTLANG:
         return Printing(devices)

@@ -13,7 +13,7 @@ import pytest
 from pytest_ttnn_perf._base.errors import TtnnPerfError
 from pytest_ttnn_perf.plugin.hook_calls import Extensions
 from pytest_ttnn_perf.plugin.settings import settings_of
-from pytest_ttnn_perf.processes.channel import SHARE, take_link, take_share
+from pytest_ttnn_perf.processes.channel import ROLE, SHARE, WORKER, take_link, take_share
 from pytest_ttnn_perf.records.messages import PassKind
 from pytest_ttnn_perf.records.settings import Checklist, Isolate, ProfilerKind
 
@@ -90,8 +90,10 @@ def _take_up_role(config: pytest.Config) -> None:
     settings = settings_of(config, root=versions.settings if versions else None)
     config.pluginmanager.register(Extensions(settings), "ttnn_perf_extensions")
     if link is not None:
+        _name_role(config, WORKER)
         _work(config, settings, link)
     elif share is not None:
+        _name_role(config, WORKER)
         _share(config, settings, share)
     else:
         from pytest_ttnn_perf.device.chips import rank_of
@@ -101,6 +103,19 @@ def _take_up_role(config: pytest.Config) -> None:
             _lead(config, settings, rank)
         else:
             _follow(config, settings, rank)
+
+
+def _name_role(config: pytest.Config, role: str) -> None:
+    """Let conftest files, which are loaded next, tell by the environment what runs here."""
+    before = os.environ.get(ROLE)
+    os.environ[ROLE] = role
+
+    def restore() -> None:
+        os.environ.pop(ROLE, None)
+        if before is not None:
+            os.environ[ROLE] = before
+
+    config.add_cleanup(restore)
 
 
 def _share(config: pytest.Config, settings: Settings, share: Assignment) -> None:
@@ -163,6 +178,7 @@ def _measure(
 
 def _follow(config: pytest.Config, settings: Settings, rank: Rank) -> None:
     """Measure without judging: rank 0 judges."""
+    _name_role(config, "inline")
     from pytest_ttnn_perf.observe.instruments import instruments_for
 
     _measure(config, settings, instruments_for(settings, ProfilerKind.OFF))
@@ -173,7 +189,7 @@ def _lead(config: pytest.Config, settings: Settings, rank: Rank | None) -> None:
     """Judge the tests of this run, and run them here or in workers."""
     from pytest_ttnn_perf.plugin import orchestrator
     from pytest_ttnn_perf.plugin.reports import TestCollection
-    from pytest_ttnn_perf.run.gate_run import GateRun
+    from pytest_ttnn_perf.run.gate_run import DeviceResults, GateRun
     from pytest_ttnn_perf.run.preflight import (
         check_paths,
         choose_profiler,
@@ -183,10 +199,9 @@ def _lead(config: pytest.Config, settings: Settings, rank: Rank | None) -> None:
     from pytest_ttnn_perf.run.record import RunContext, ci_job
 
     isolated = _is_isolated(config, settings, rank)
-    forked = getattr(config.known_args_namespace, "forked", False)  # of pytest-forked
-    if not isolated and (forked or _is_distributed(config)):
-        message = "--ttnn-perf measures in this process alone: run it without -n, --tx, --forked"
-        raise pytest.UsageError(message + ", or with --ttnn-perf-isolate process")
+    _name_role(config, "orchestrator" if isolated else "inline")
+    if not isolated:
+        _check_alone(config)
     try:
         check_paths(settings)
         chosen = choose_profiler(settings, os.environ)
@@ -203,7 +218,8 @@ def _lead(config: pytest.Config, settings: Settings, rank: Rank | None) -> None:
             isolated=isolated,
             profiler=str(choice),
             has_devices=has_devices(os.environ),
-        )
+        ),
+        DeviceResults(unknown=choice.why if choice.guessed else None),
     )
     register = config.pluginmanager.register
     collection = TestCollection(config)
@@ -220,6 +236,18 @@ def _lead(config: pytest.Config, settings: Settings, rank: Rank | None) -> None:
 
     _measure(config, settings, instruments_for(settings, choice.kind))
     register(orchestrator.InlineJudge(gate, collection), "ttnn_perf_inline")
+
+
+def _check_alone(config: pytest.Config) -> None:
+    """Refuse to judge here what other processes would measure.
+
+    Raises:
+        pytest.UsageError: tests are to be distributed, or forked.
+    """
+    forked = getattr(config.known_args_namespace, "forked", False)  # of pytest-forked
+    if forked or _is_distributed(config):
+        message = "--ttnn-perf measures in this process alone: run it without -n, --tx, --forked"
+        raise pytest.UsageError(message + ", or with --ttnn-perf-isolate process")
 
 
 def _is_isolated(config: pytest.Config, settings: Settings, rank: Rank | None) -> bool:

@@ -248,6 +248,9 @@ CAPTURED: Final = {"stdout": "captured-stdout.txt", "stderr": "captured-stderr.t
 ASSIGNMENT: Final = "TTNN_PERF_ASSIGNMENT"
 #: The same for the processes that a worker distributes its tests to.
 SHARE: Final = "TTNN_PERF_SHARE"
+#: Names the role of a process, for conftest files: they are loaded in each of a run's.
+ROLE: Final = "TTNN_PERF_ROLE"
+WORKER: Final = "worker"
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,7 @@ import os
 import signal
 import subprocess
 import tempfile
-from typing import IO, TYPE_CHECKING
+from typing import IO, TYPE_CHECKING, Final
 
 from pytest_ttnn_perf.processes.descendants import Descendants, descendants
 from pytest_ttnn_perf.processes.worker import Ending
@@ -119,3 +119,30 @@ def run_command(command: str, *, timeout_s: float) -> str | None:
     if ending.code == 0:
         return None
     return f"ended with code {ending.code}" + (f": {lines[-1]}" if lines else "")
+
+
+#: A socket whose owner is alive answers at once.
+_PATIENCE_S: Final = 5.0
+
+
+def listener_of(file: Path) -> int | None:
+    """Return which process listens on a socket, 0 if that cannot be told; None if none does."""
+    try:
+        if not file.is_socket():
+            return None
+    except OSError:  # in a folder of another user's
+        return None
+    import socket
+    import struct
+
+    with socket.socket(socket.AF_UNIX) as link:
+        link.settimeout(_PATIENCE_S)
+        try:
+            link.connect(str(file))
+        except (FileNotFoundError, ConnectionRefusedError):  # left behind
+            return None
+        except OSError:  # not for this user, or too busy to answer
+            return 0
+        layout = "3i"  # process, user, group
+        told = link.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, struct.calcsize(layout))
+        return int(struct.unpack(layout, told)[0])

@@ -144,7 +144,8 @@ class Build:
     """An installed ttnn; ``version`` is None where there is none.
 
     ``tracy`` and ``arch`` are None where they are not known: ``arch`` also where there is no
-    hardware. ``problem`` says in one line why ttnn cannot be used.
+    hardware. ``problem`` says in one line why ttnn cannot be used. ``timed_out``: it was asked, and
+    did not answer in time, so nothing is known of it.
     """
 
     version: str | None
@@ -152,6 +153,7 @@ class Build:
     tracy: bool | None = None
     arch: str | None = None
     problem: str | None = None
+    timed_out: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -192,12 +192,14 @@ class Metric:
         return model if found and model[-1:] in {"", "_"} else None
 
     def as_read(self, fraction: float | None) -> float | None:
-        """Return a change or limit as a reader finds it by dividing two values.
+        """Return a change as a reader finds it from two values: minus is lower.
 
-        The gate reckons in time: half the throughput is 100 % worse, and reads as 50 % lower.
+        For the gate, plus is worse, and it reckons in time: half the throughput is 100 % worse, and
+        reads as 50 % lower.
         """
-        by_rate = self.compared_by_ratio and self.better is Better.HIGHER
-        return fraction / (1 + fraction) if by_rate and fraction is not None else fraction
+        if fraction is None or self.better is not Better.HIGHER:
+            return fraction
+        return -fraction / (1 + fraction) if self.compared_by_ratio else -fraction
 
     @property
     def compared_by_ratio(self) -> bool:

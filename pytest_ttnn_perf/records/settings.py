@@ -96,12 +96,20 @@ class PccLimits(Enum):
     STRICT = "strict"
 
 
+class BrokerUse(Enum):
+    """Whether a run beside the queue of a device broker is refused."""
+
+    QUEUE = "queue"
+    IGNORE = "ignore"
+
+
 @dataclass(frozen=True, slots=True)
 class Settings:
     """The settings of a run. Paths are absolute.
 
     ``timeout`` is the longest silence of a worker, in seconds, before it is killed; 0 for never.
-    ``lock_timeout`` is how long a run waits for another that has a chip. ``reset`` is a command.
+    ``lock_timeout`` is how long a run waits for another that has a chip, ``preflight_timeout`` for
+    ttnn to say what it can do. ``reset`` is a command.
     ``annotations``, ``step_summary`` and ``junit_properties`` are what CI is told by itself.
     """
 
@@ -139,6 +147,8 @@ class Settings:
     rules: Mapping[str, RuleSettings] = field(default_factory=dict)
     lock_folder: Path | None = None
     lock_timeout: float = 3600.0
+    preflight_timeout: float = 300.0
+    broker: BrokerUse = BrokerUse.QUEUE
     markers: tuple[str, ...] = ()
     targets: Path | None = None
     gate_call_time: bool = False

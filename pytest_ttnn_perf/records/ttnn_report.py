@@ -214,6 +214,11 @@ class Report:
         return tuple(each for each in self.operations if each.id not in failed)
 
     @property
+    def program_count(self) -> int | None:
+        """How many programs devices were given, about; None where that is not told."""
+        return sum(len(each.device_operations) for each in self.operations) or None
+
+    @property
     def peak_bytes_per_bank(self) -> Mapping[BufferType, int]:
         """The most that was alive at one op, per type; each op lists all that is alive."""
         return _peaks(self.operations)

@@ -114,19 +114,21 @@ class Verdict(NamedTuple):
 
     @property
     def change_as_read(self) -> float | None:
-        """``change`` as a reader finds it by dividing the two values."""
+        """``change`` as a reader finds it from the two values: minus is lower."""
         return self.metric.as_read(self.change)
 
     @property
     def limit_as_read(self) -> float | None:
-        """``limit`` in the same terms; that of a gain is on the other side of the baseline."""
+        """``limit`` in the same terms, without a sign.
+
+        That of a gain is on the other side of the baseline.
+        """
         limit = self.limit
         if limit is None or not self.metric.compared_by_ratio:
             return limit
-        if self.outcome is not Outcome.IMPROVED:
-            return self.metric.as_read(limit)
-        gain = self.metric.as_read(1 / (1 + limit) - 1)
-        return None if gain is None else -gain
+        gained = self.outcome is Outcome.IMPROVED
+        read = self.metric.as_read(1 / (1 + limit) - 1 if gained else limit)
+        return None if read is None else abs(read)
 
 
 @dataclass(frozen=True, slots=True)

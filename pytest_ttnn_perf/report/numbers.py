@@ -77,7 +77,7 @@ def format_ns(nanoseconds: float) -> str:
 
 
 def format_change(change: float | None) -> str:
-    """Return a signed percentage; plus is worse.
+    """Return a signed percentage.
 
     >>> format_change(0.218), format_change(-0.0001)
     ('+21.8 %', '0.0 %')

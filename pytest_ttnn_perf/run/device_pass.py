@@ -18,7 +18,7 @@ from pytest_ttnn_perf.analysis.captures.device_metrics import (
 )
 from pytest_ttnn_perf.analysis.ops.windows import calls_between
 from pytest_ttnn_perf.observe.checklist import join_answers
-from pytest_ttnn_perf.observe.devices import SIGNPOST_BEGIN, SIGNPOST_END
+from pytest_ttnn_perf.observe.profiling import SIGNPOST_BEGIN, SIGNPOST_END
 from pytest_ttnn_perf.observe.series import FIRST_CALL, told_twice
 from pytest_ttnn_perf.processes.commands import free_port
 from pytest_ttnn_perf.records.json import decode

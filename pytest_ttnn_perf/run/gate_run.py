@@ -63,12 +63,14 @@ class DeviceResults:
 
     ``unavailable`` says why nothing is known of any test. After ``stopped``, no worker may follow:
     a device was left that none can use. ``made``: there was such a pass, over the same tests.
+    ``unknown`` says why there was none, though the devices that tests open may have times.
     """
 
     observations: Mapping[str, Observation] = field(default_factory=dict)
     unavailable: str | None = None
     stopped: str | None = None
     made: bool = False
+    unknown: str | None = None
 
     def add_to(self, observation: Observation, *, is_new: bool = False) -> Observation:
         """Return what the wall pass observed of a test with what this pass did, or why not.
@@ -77,7 +79,8 @@ class DeviceResults:
         nobody misses later.
         """
         measured = self.observations.get(observation.test)
-        if measured is None and self.unavailable is None and not (self.made and is_new):
+        expected = self.unavailable or self.unknown or (self.made and is_new)
+        if measured is None and not expected:
             return observation
         from pytest_ttnn_perf.run.device_pass import ran_a_model, unavailable, with_device
 
@@ -85,7 +88,7 @@ class DeviceResults:
         if measured is None and why is None:
             if not ran_a_model(observation):
                 return observation
-            why = (
+            why = self.unknown or (
                 "the test was skipped in it, or did not measure; --ttnn-perf-passes=wall records "
                 "a baseline without it"
             )

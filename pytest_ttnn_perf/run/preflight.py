@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -13,7 +14,6 @@ from pytest_ttnn_perf._base.files import check_writable
 from pytest_ttnn_perf.device.chips import (
     DEVICES,
     Touched,
-    in_the_way,
     lock_folder,
     take,
     take_one,
@@ -22,7 +22,7 @@ from pytest_ttnn_perf.device.chips import (
 from pytest_ttnn_perf.device.environment import is_simulated
 from pytest_ttnn_perf.device.ttnn import installed_ttnn
 from pytest_ttnn_perf.processes.worker import interpreter
-from pytest_ttnn_perf.records.settings import PassChoice, ProfilerKind
+from pytest_ttnn_perf.records.settings import BrokerUse, PassChoice, ProfilerKind
 from pytest_ttnn_perf.run.record import ignore_folder
 
 if TYPE_CHECKING:
@@ -42,11 +42,13 @@ class ProfilerChoice:
     """A profiler that is not AUTO, and the reason in a few words.
 
     ``tracy``: whether ttnn is known to be built with Tracy, and so can be profiled in full.
+    ``guessed``: ttnn did not say what it can do, so a device that a test opens may have times.
     """
 
     kind: ProfilerKind
     why: str
     tracy: bool = False
+    guessed: bool = False
 
     def __str__(self) -> str:
         return f"profiler {self.kind.value} ({self.why})"
@@ -62,7 +64,8 @@ def choose(asked: ProfilerKind, build: Build, environment: Mapping[str, str]) ->
         return ProfilerChoice(asked, "as asked")
     why_not = _why_not(build, environment)
     if why_not is not None and asked is ProfilerKind.AUTO:
-        return ProfilerChoice(ProfilerKind.OFF, why_not)
+        guessed = build.problem is not None and not is_simulated(environment)
+        return ProfilerChoice(ProfilerKind.OFF, why_not, guessed=guessed)
     if why_not is not None:
         message = f"--ttnn-perf-profiler {asked.value}: {why_not}; use auto, or off"
         raise UsageError(message)
@@ -88,6 +91,8 @@ def restrict_to_passes(
         UsageError: the device pass alone was asked for, and there is none.
     """
     alone = settings.passes is PassChoice.DEVICE
+    if settings.passes is PassChoice.WALL:
+        choice = replace(choice, guessed=False)  # the user does without device times
     if alone and isolated and choice.kind is ProfilerKind.TRACY:
         message = "--ttnn-perf-passes device: tracy reports beside a wall pass only; use device"
         raise UsageError(message)
@@ -103,6 +108,8 @@ def restrict_to_passes(
 def _why_not(build: Build, environment: Mapping[str, str]) -> str | None:
     if build.version is None:
         return "no ttnn is installed"
+    if build.timed_out:
+        return f"not known whether ttnn can profile: it {build.problem}; set preflight_timeout"
     if build.problem is not None:
         return f"ttnn cannot be used: {build.problem}"
     if is_simulated(environment):
@@ -184,7 +191,11 @@ def choose_profiler(settings: Settings, environment: Mapping[str, str]) -> Profi
 
     ignore_folder(settings.artifacts)
     build = preflight(
-        interpreter(), environment, settings.artifacts, devices=devices_of(environment)
+        interpreter(),
+        environment,
+        settings.artifacts,
+        devices=devices_of(environment),
+        timeout_s=settings.preflight_timeout,
     )
     return replace(choose(settings.profiler, build, environment), tracy=bool(build.tracy))
 
@@ -269,12 +280,38 @@ def lease(
         UsageError: another run has had one of them for too long, or left them unusable.
     """
     chips = visible_chips(environment, devices_of(environment))
-    why_not = in_the_way() if chips else None
-    if why_not is not None:
-        raise UsageError(why_not)
+    if chips:
+        _check_sharing(settings, environment)
     return take(
         chips,
         settings.lock_folder or lock_folder(),
         timeout_s=settings.lock_timeout,
         print_line=print_line,
     )
+
+
+def _check_sharing(settings: Settings, environment: Mapping[str, str]) -> None:
+    """Refuse a run on devices that others are using, or that are handed out by a queue.
+
+    Raises:
+        UsageError: so it is, with who does, and what to do.
+    """
+    from pytest_ttnn_perf.device.sharing import BROKER, RESET, find_broker, in_the_way
+    from pytest_ttnn_perf.report.sentences import command_line
+
+    broker = find_broker(environment)
+    if broker is not None and not broker.runs_us and settings.broker is BrokerUse.QUEUE:
+        message = f"the device broker {BROKER} is up ({broker.socket}): "
+        if broker.runs_us is None:
+            message += "whether this run is one of its jobs cannot be told here; if it is, set "
+            raise UsageError(f'{message}broker = "ignore"')
+        queued = command_line(BROKER, "run", command_line(*_own_command()))
+        raise UsageError(f"{message}runs on its devices go through its queue: {queued}")
+    why_not = in_the_way(reset=broker.reset if broker else RESET)
+    if why_not is not None:
+        raise UsageError(why_not)
+
+
+def _own_command() -> list[str]:
+    program = Path(sys.argv[0]).name
+    return ["pytest" if program == "__main__.py" else program, *sys.argv[1:]]

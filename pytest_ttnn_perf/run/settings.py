@@ -21,6 +21,7 @@ from pytest_ttnn_perf._base.text import did_you_mean
 from pytest_ttnn_perf.records.finding import Severity
 from pytest_ttnn_perf.records.json_value import Value
 from pytest_ttnn_perf.records.settings import (
+    BrokerUse,
     Checklist,
     Isolate,
     Missing,
@@ -234,6 +235,7 @@ _CHOICES: Final[Mapping[str, type[Enum]]] = {
     "missing": Missing,
     "isolate": Isolate,
     "limits": PccLimits,
+    "broker": BrokerUse,
     "profiler": ProfilerKind,
     "passes": PassChoice,
     "checklist": Checklist,

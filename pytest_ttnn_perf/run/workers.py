@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final
 from pytest_ttnn_perf._base.dataclass import dataclass
 from pytest_ttnn_perf._base.errors import DecodeError, TtnnPerfError, UsageError, WriteError
 from pytest_ttnn_perf.device.ttnn import installed_ttnn
-from pytest_ttnn_perf.processes.channel import ASSIGNMENT
+from pytest_ttnn_perf.processes.channel import ASSIGNMENT, ROLE, WORKER
 from pytest_ttnn_perf.processes.worker import WorkerProcess, interpreter, last_words, start
 from pytest_ttnn_perf.records.json import encode
 from pytest_ttnn_perf.records.messages import (
@@ -250,7 +250,8 @@ class WorkerLauncher:
         file.write_text(json.dumps(encode(assignment)), encoding="utf-8")
 
     def _environment(self, folder: Path) -> dict[str, str]:
-        return {**self.environment, **self.variables(folder), ASSIGNMENT: str(folder / _FILE)}
+        ours = {ASSIGNMENT: str(folder / _FILE), ROLE: WORKER}
+        return {**self.environment, **self.variables(folder), **ours}
 
     def keep(self) -> None:
         """Keep the folder of a worker that was lost, out of git's sight."""
@@ -394,10 +395,8 @@ class Pass:
 
 
 _RESET_TIMEOUT_S: Final = 600.0
-_UNUSABLE: Final = (
-    "left a device that is not usable as it is: reset it, and let --ttnn-perf-reset 'tt-smi -r' do "
-    "so next time"
-)
+_UNUSABLE: Final = "left a device that is not usable as it is"
+_REMEDY: Final = "reset it, and let --ttnn-perf-reset 'tt-smi -r' do so next time"
 
 
 @dataclass(frozen=True, slots=True)
@@ -430,12 +429,14 @@ class WorkerFactory:
 
     def profiled(self, *, more_room: bool) -> WorkerLauncher:
         """Return those whose tests are profiled. What these print is in their log."""
-        from pytest_ttnn_perf.device.environment import profiler_variables
+        from pytest_ttnn_perf.device.environment import profiler_variables, program_room
+
+        given = program_room(self.plain.environment)
 
         def variables(folder: Path) -> Mapping[str, str]:
             return {
                 **self._variables(folder),
-                **profiler_variables(self.profiler, folder, more_room=more_room),
+                **profiler_variables(self.profiler, folder, more_room=more_room, given=given),
             }
 
         return replace(self._workers(self.profiler, variables), shown=False)
@@ -469,9 +470,17 @@ class WorkerFactory:
 
     def _reset(self, loss: LostWorker) -> str | None:
         """Make a device usable again whose worker was killed; return why it is not."""
-        command = self.settings.reset
-        if command is None:
-            return _UNUSABLE if loss.hung else None  # after a crash the next one mostly can
+        from pytest_ttnn_perf.device.sharing import find_broker
+
+        command, remedy = self.settings.reset, _REMEDY
+        broker = find_broker(self.plain.environment)
+        if broker is not None:
+            remedy = broker.instead
+            if command is not None and not broker.allows(command):
+                self.print_line(f"ttnn-perf: the device is not reset by hand: {remedy}")
+                command = None
+        if command is None:  # after a crash the next one mostly can
+            return f"{_UNUSABLE}: {remedy}" if loss.hung else None
         from pytest_ttnn_perf.processes.commands import run_command
 
         self.print_line(f"ttnn-perf: resetting the device: {command}")

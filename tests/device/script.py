@@ -98,7 +98,7 @@ class Script:
     by the first run of each op whose kernel is not in the cache; with ``cache_misses`` the program
     cache never hits. ``noise`` is the relative error of ops; NaN puts a NaN into each output.
     ``garbage`` is written, as Latin-1, to file descriptors 1 and 2 when a device is opened or
-    closed.
+    closed. ``mute``: importing it takes for ever in a process that only asks what it can do.
     """
 
     arch: str = "wormhole_b0"
@@ -122,6 +122,7 @@ class Script:
     cache_misses: bool = False
     noise: float = 0.0
     garbage: str = ""
+    mute: bool = False
 
     def write(self, path: Path) -> Path:
         """Write the script; the folder it is in is also that of the chips unless told otherwise."""

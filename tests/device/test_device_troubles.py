@@ -107,6 +107,42 @@ def test_dropped_markers_that_have_room_the_second_time_are_all_there(tmp_path: 
     ]  # fmt: skip
 
 
+TOO_LARGE = (
+    "device_kernel_time has no samples: one call runs about 10,002 programs, and the profiler has "
+    "room for 10,000: measure fewer layers, or parts of the model by themselves, or do without: "
+    "--ttnn-perf-passes=wall"
+)
+TEN_THOUSAND = (*[Op("matmul", 1e3)] * 10_001, *OPS[1:])
+
+
+@pytest.mark.parametrize("passes", ["both", "device"])
+def test_a_model_that_fits_into_no_profiler_is_refused_by_name_and_not_tried_again(
+    tmp_path: Path, passes: str
+) -> None:
+    rig = Rig(tmp_path).write(conftest=CONFTEST, test_models=MODELS)
+
+    ran = rig.pytest(play(ops=TEN_THOUSAND), *UPDATE, f"--ttnn-perf-passes={passes}")
+
+    assert (ran.code, counts_of(ran)) == (1, "1 failed, 1 passed")
+    assert f"NO_DATA: {TOO_LARGE}" in ran.text.splitlines()
+    assert "TTP001" not in ran.text, "nothing was lost: nothing was profiled"
+    assert "with more room" not in ran.text
+    assert rig.workers() == (["1-device", "2-wall"] if passes == "both" else ["1-device"])
+    assert rig.outcomes(DENSE)["device_kernel_time"] == "NO_DATA"
+    (file,) = (rig.project / "baselines").rglob("*.json")
+    assert list(json.loads(file.read_text())["tests"]) == ["test_sum"]
+
+
+def test_a_model_that_fits_with_the_user_s_own_room_is_profiled(tmp_path: Path) -> None:
+    rig = Rig(tmp_path).write(conftest=CONFTEST, test_models=MODELS)
+
+    ran = rig.pytest(play(ops=TEN_THOUSAND), *UPDATE, **{MORE_ROOM: "12000"})
+
+    assert (ran.code, counts_of(ran)) == (0, "2 passed")
+    assert rig.metrics(DENSE)["op_count"]["samples"] == [10_002]
+    assert rig.workers() == ["1-device", "2-wall"]
+
+
 def test_a_crash_under_the_profiler_costs_one_test_its_device_metrics(rig: Rig) -> None:
     fault = Fault(kind="segfault", number=3, profiled=True, processes=(0,))
 

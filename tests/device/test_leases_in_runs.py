@@ -132,12 +132,24 @@ def test_another_folder_of_locks_is_another_machine(
 #: Looks for the lock of run_safe_pytest.sh beside the project: the machine's own is not for tests.
 ELSEWHERE = """
     import pathlib
-    from pytest_ttnn_perf.device import chips
-    from pytest_ttnn_perf.run import preflight
+    from pytest_ttnn_perf.device import sharing
 
     HOST = pathlib.Path(__file__).parents[1] / "host"
-    in_the_way = chips.in_the_way
-    preflight.in_the_way = lambda: in_the_way(HOST)
+    in_the_way = sharing.in_the_way
+    sharing.in_the_way = lambda **more: in_the_way(HOST, **more)
+"""
+#: What run_safe_pytest.sh does with lock, mark and variables, in its order.
+SAFE = """
+exec 9>"{lock}"
+flock 9
+rm -f "$(dirname "{lock}")/tt-device.dirty"
+export TT_METAL_OPERATION_TIMEOUT_SECONDS=5
+export TT_METAL_DISPATCH_TIMEOUT_COMMAND_TO_EXECUTE="true > triage.log 2>&1"
+touch "$(dirname "{lock}")/tt-device.dirty"
+{run} -x
+code=$?
+rm -f "$(dirname "{lock}")/tt-device.dirty"
+exit $code
 """
 RUN = f"{sys.executable} -m pytest --ttnn-perf-passes=wall {' '.join(UPDATE)} -k sum"
 
@@ -145,8 +157,8 @@ RUN = f"{sys.executable} -m pytest --ttnn-perf-passes=wall {' '.join(UPDATE)} -k
 @pytest.mark.skipif(shutil.which("flock") is None, reason="needs util-linux")
 @pytest.mark.parametrize(
     "script",
-    ["exec 9>{lock}; flock 9; {run}", "flock {lock} {run}"],
-    ids=["exec", "command"],
+    ["exec 9>{lock}; flock 9; {run}", "flock {lock} {run}", SAFE],
+    ids=["exec", "command", "the whole script"],
 )
 def test_a_run_below_run_safe_pytest_goes_on_and_another_is_refused(
     tmp_path: Path, script: str

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     import pytest
 
-    from pytest_ttnn_perf.cli.doctor import Check
+    from pytest_ttnn_perf.cli.doctor_checks import Check
     from pytest_ttnn_perf.report.numbers import Result
 
 SNAPSHOT = {

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from pytest_ttnn_perf._base.configuration import FILE_ONLY, OPTIONS
 from tests.behaviour.model import (
     CONFIG_FILES,
     configure,
@@ -18,14 +19,7 @@ from tests.behaviour.model import (
 if TYPE_CHECKING:
     from tests.harness.project import Project
 
-KNOWN = (
-    "all, annotations, artifacts, baselines, benchmark_json, checklist, confirm, enabled, "
-    "gate_call_time, gate_first_call_time, gate_second_call_time, gitlab, ignore, isolate, "
-    "iterations, json, "
-    "junit_properties, label, limits, lock_folder, lock_timeout, markdown, markers, missing, "
-    "passes, pcc, profiler, reason, replay, required, reset, rules, select, stale_days, "
-    "step_summary, targets, timeout, update, warmup"
-)
+KNOWN = ", ".join(sorted(name for name, *_ in (*OPTIONS, *FILE_ONLY)))
 #: How a message names the place of a setting in each file.
 TABLES = {"pyproject.toml": "[tool.ttnn_perf] ", "ttnn_perf.toml": ""}
 

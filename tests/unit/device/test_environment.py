@@ -11,6 +11,7 @@ from pytest_ttnn_perf.device.environment import (
     conflicts,
     impossible,
     profiler_variables,
+    program_room,
     report_in,
     worker_variables,
 )
@@ -209,6 +210,20 @@ def test_a_profiler_has_its_variables(
 ) -> None:
     assert profiler_variables(kind, FOLDER, more_room=False) == usual
     assert profiler_variables(kind, FOLDER, more_room=True) == with_more_room
+
+
+@pytest.mark.parametrize(
+    ("given", "room", "with_more"),
+    [(None, 1000, "10000"), ("", 1000, "10000"), ("3000", 3000, "10000"), ("35000", 35000, "35000"),
+     ("many", 1000, "10000")],
+)  # fmt: skip
+def test_the_user_s_own_room_is_never_made_smaller(
+    given: str | None, room: int, with_more: str
+) -> None:
+    name = "TT_METAL_PROFILER_PROGRAM_SUPPORT_COUNT"
+    assert program_room({} if given is None else {name: given}) == room
+    variables = profiler_variables(ProfilerKind.DEVICE, FOLDER, more_room=True, given=room)
+    assert variables[name] == with_more
 
 
 def test_the_report_is_where_the_profiler_was_told_to_write() -> None:

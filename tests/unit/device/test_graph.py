@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from pytest_ttnn_perf.device.profilers import CapturedGraph, captured_graph, keep
+from pytest_ttnn_perf.device.profilers import CapturedGraph, captured_graph, count_programs, keep
 from pytest_ttnn_perf.device.ttnn import Runtime
 
 FATAL = RuntimeError(
@@ -31,6 +31,7 @@ class Graph:
     failing: dict[str, Exception] = field(default_factory=dict)
     writes: bool = True
     called: list[str] = field(default_factory=list)
+    nodes: list[object] = field(default_factory=list)
     RunMode = Mode
 
     def _call(self, name: str, *arguments: object) -> None:
@@ -46,7 +47,7 @@ class Graph:
 
     def end_graph_capture(self) -> list[object]:
         self._call("end")
-        return []
+        return self.nodes
 
     def end_graph_capture_to_file(self, file: str) -> None:
         self._call("end to", Path(file).name)
@@ -67,13 +68,17 @@ def without_torch(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delitem(sys.modules, "torch", raising=False)
 
 
-def captured(graph: object, folder: Path) -> CapturedGraph:
-    """Capture a model that does nothing; it must run once, whatever becomes of the capture."""
+def runtime(graph: object) -> Runtime:
     ttnn: Any = ModuleType("ttnn")
     if graph is not None:
         ttnn.graph = graph
+    return Runtime(ttnn)
+
+
+def captured(graph: object, folder: Path) -> CapturedGraph:
+    """Capture a model that does nothing; it must run once, whatever becomes of the capture."""
     ran = 0
-    with captured_graph(Runtime(ttnn), folder) as found:
+    with captured_graph(runtime(graph), folder) as found:
         assert found.database is None
         ran += 1
     assert ran == 1
@@ -229,3 +234,44 @@ def test_a_capture_that_cannot_be_kept_is_an_error(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("in the way", encoding="utf-8")
     with pytest.raises(FileExistsError):
         keep(folder_with(tmp_path / "draft", "ours"), tmp_path / "file" / "place")
+
+
+def node(name: str, kind: str = "function_start") -> dict[str, object]:
+    return {"node_type": kind, "params": {"name": name}}
+
+
+PROGRAMS = [
+    node("ttnn::linear"),
+    node("ttnn::prim::MatmulDeviceOperation"),
+    node("ttnn::prim::MatmulDeviceOperation", "function_end"),
+    node("ttnn::reshape"),
+    {"node_type": "buffer", "params": {}},
+    node("UnaryDeviceOperation"),
+]
+
+
+@pytest.mark.parametrize(
+    ("nodes", "programs"),
+    [(PROGRAMS, 2), ([node("ttnn::reshape")], None), ([], None), ([{"node_type": 1}, None], None)],
+    ids=["programs", "none", "a trace", "another release"],
+)
+def test_programs_are_counted_from_a_graph(nodes: list[object], programs: int | None) -> None:
+    graph = Graph(nodes=nodes)
+    with count_programs(runtime(graph)) as counted:
+        pass
+    assert counted.programs == programs
+    assert [call.split()[0] for call in graph.called if call != "no python"] == ["begin", "end"]
+
+
+def test_what_cannot_be_counted_is_not_known() -> None:
+    for graph in (Graph({"begin": FATAL}), Graph({"end": FATAL}, nodes=PROGRAMS), None):
+        with count_programs(runtime(graph)) as counted:
+            pass
+        assert counted.programs is None
+
+
+def test_a_model_that_raises_ends_the_counting() -> None:
+    graph, error = Graph(nodes=PROGRAMS), ValueError("the model")
+    with pytest.raises(ValueError, match="the model"), count_programs(runtime(graph)):
+        raise error
+    assert graph.called[-1] == "end"

@@ -144,7 +144,7 @@ def test_a_rate_that_falls_is_slower(tmp_path: Path) -> None:
     case = Case(World(10.0, 10.0, 12.0, metric=RATE), tmp_path)
     result = case.run()
     assert (result.end, result.suspects) == (End.FOUND, (commit(2),))
-    assert "rate +16.7 % (" in case.lines[0], "as a reader finds it by dividing"
+    assert "rate -16.7 % (" in case.lines[0], "as a reader finds it by dividing"
 
 
 def test_one_commit_needs_no_search(tmp_path: Path) -> None:

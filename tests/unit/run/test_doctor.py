@@ -4,12 +4,19 @@ from __future__ import annotations
 
 import fcntl
 import json
+import os
+import socket
+import tempfile
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
 
 from pytest_ttnn_perf.cli import doctor as module
+from pytest_ttnn_perf.cli.doctor import diagnose
+from pytest_ttnn_perf.cli.doctor_checks import Check
 from pytest_ttnn_perf.device.chips import take
+from pytest_ttnn_perf.records.settings import BrokerUse
 from tests.harness.fake_packages import write_package, write_ttnn
 from tests.harness.lab import COMPILER, ONE_CHIP, make_lab
 
@@ -119,7 +126,38 @@ def test_the_lock_of_another_runner_counts_and_its_marker_is_then_no_sign(chip: 
         held, free = chip.checks("locks")
         assert [check.ok for check in chip.checks("devices")] == [True]
     assert (held.ok, held.blocks, free.ok) == (False, True, True)
-    assert held.found == f"{chip.path}/files/tmp/tt-device.lock: held by run_safe_pytest.sh"
+    assert held.found == (
+        f"{chip.path}/files/tmp/tt-device.lock, of run_safe_pytest.sh, is held by a process that "
+        "/proc/locks does not show, such as one of another container"
+    )
+
+
+def test_a_lock_of_our_own_is_in_nobody_s_way(chip: Lab) -> None:
+    chip.write({"tmp/tt-device.lock": "", "tmp/tt-device.dirty": ""})
+    (chip.path / "files/proc" / str(os.getpid())).symlink_to(f"/proc/{os.getpid()}")
+    with (chip.path / "files/tmp/tt-device.lock").open() as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        assert [check.ok for check in chip.checks("locks")] == [True]
+        assert [check.ok for check in chip.checks("devices")] == [True]
+
+
+@pytest.mark.parametrize("ignored", [False, True])
+def test_a_device_broker_is_named_with_its_queue(chip: Lab, *, ignored: bool) -> None:
+    use = BrokerUse.IGNORE if ignored else BrokerUse.QUEUE
+    with tempfile.TemporaryDirectory(prefix="ttp") as folder:
+        chip.variables["TT_DEVICE_MCP_SOCKET"] = f"{folder}/s"
+        assert chip.checks("broker") == []
+        with socket.socket(socket.AF_UNIX) as server:
+            server.bind(f"{folder}/s")
+            server.listen()
+            settings = replace(chip.settings, broker=use)
+            found = diagnose(settings, chip.around, print_line=chip.said.append)
+        told = f"tt-device-mcp is up ({folder}/s)"
+    (check,) = [each for each in found.checks if each.name == "broker"]
+    remedy = "run tests through its queue: tt-device-mcp run 'pytest --ttnn-perf'"
+    assert check == Check("broker", ok=False, found=told, remedy=remedy, blocks=not ignored)
+    (key,) = [each for each in found.checks if each.name == "key"]
+    assert key.ok is None, "to ask ttnn is to take the chips"
 
 
 def test_a_system_that_ttnn_cannot_tell(chip: Lab) -> None:

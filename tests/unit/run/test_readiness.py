@@ -62,7 +62,8 @@ def test_the_installed_ttnn_is_asked_once_and_decides(
     found = choose_profiler(settings(tmp_path), environment)
     assert found == ProfilerChoice(ProfilerKind.DEVICE, "ttnn 0.81.1 is Tracy-enabled", tracy=True)
     artifacts = tmp_path / ".ttnn_perf"
-    assert asked == [(environment, artifacts, {"devices": Path("/somewhere")})]
+    given = {"devices": Path("/somewhere"), "timeout_s": 300.0}
+    assert asked == [(environment, artifacts, given)]
     assert (artifacts / ".gitignore").read_text(encoding="utf-8") == "*\n"
 
 
@@ -133,9 +134,8 @@ def test_the_driver_s_devices_are_in_their_usual_place_unless_another_is_named()
 
 
 @pytest.fixture
-def chips(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
+def chips(tmp_path: Path) -> dict[str, str]:
     """Return the environment of a machine with two chips."""
-    monkeypatch.setattr(readiness, "in_the_way", lambda: None)
     for number in ("0", "3"):
         (tmp_path / "chips" / number).mkdir(parents=True)
     return {"TTNN_PERF_DEVICES": str(tmp_path / "chips")}

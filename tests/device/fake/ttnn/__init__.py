@@ -19,6 +19,7 @@ from .device import MeshDevice
 from .distributed.distributed import *
 from .types import *
 
+_machine.answer_questions()
 Device = MeshDevice
 bfloat16, bfloat8_b, bfloat4_b, float32 = (
     DataType.BFLOAT16, DataType.BFLOAT8_B, DataType.BFLOAT4_B, DataType.FLOAT32,
