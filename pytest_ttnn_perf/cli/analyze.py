@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
     from pytest_ttnn_perf.cli.artifacts import Capture
     from pytest_ttnn_perf.records.finding import Analysis, Subject
+    from pytest_ttnn_perf.report.numbers import Listing
 
 
 def run(options: argparse.Namespace) -> Result:
@@ -39,20 +40,22 @@ def run(options: argparse.Namespace) -> Result:
     """
     name, files = _name_and_files(options.what, options.files)
     captures = captures_of(options, files)
-    subjects = [capture.read(options) for capture in captures]
-    if name is not None:
-        listings = [regions_listing(analyses_of(subject, name)) for subject in subjects]
-    else:
-        listings = [
-            overview_listing(_overview(subject, options.region), _commands(capture, options))
-            for capture, subject in zip(captures, subjects, strict=True)
-        ]
+    listings = [_listing(capture, name, options) for capture in captures]
     return Result(joined(captures, listings).text(options.format))
 
 
+def _listing(capture: Capture, name: str | None, options: argparse.Namespace) -> Listing:
+    subject = capture.read(options)
+    if name is not None:
+        return regions_listing(analyses_of(subject, name))
+    return overview_listing(_overview(subject, options.region), _commands(capture, options))
+
+
 def _overview(subject: Subject, region: str | None) -> Overview:
-    times, _ = region_times(subject, region)
-    replayed = {time.region for time in times if time.basis is Basis.REPLAYS}
+    # A chosen region is shown by the name that was given, which may be spelt differently.
+    given, _ = region_times(subject, region)
+    times = dict(zip((part.region for part in in_regions(subject)), given, strict=False))
+    replayed = {name for name, time in times.items() if time.basis is Basis.REPLAYS}
     entries = (
         Entry(where, analysis, headline_of(analysis, replayed=where in replayed))
         for name in ANALYSES

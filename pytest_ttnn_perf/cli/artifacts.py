@@ -62,7 +62,7 @@ class Source:
 
 @dataclass(frozen=True, slots=True)
 class Capture:
-    """Files of one program. ``heading`` names them where that is not plain from the command."""
+    """Files of one program. ``heading`` names them where the command does not make that clear."""
 
     sources: tuple[Source, ...]
     heading: tuple[str, ...] = ()
@@ -101,7 +101,7 @@ class Capture:
         try:
             return op_table_of(file, start=options.start, end=options.end, region=options.region)
         except UsageError as error:
-            if not self.heading:
+            if not self.heading or file.name in str(error):
                 raise
             message = f"{file}: {error}"  # one of several
             raise UsageError(message) from error
@@ -112,7 +112,7 @@ def captures_of(options: argparse.Namespace, words: Sequence[str]) -> tuple[Capt
 
     Raises:
         InputError: a file or folder is not there, or holds nothing that can be looked at.
-        UsageError: nothing is named, or it is not plain which files belong together.
+        UsageError: nothing is named, or it is not clear which files belong together.
     """
     arguments = [tuple(_sources_at(Path(word))) for word in words]
     named = tuple(_named_by_options(options))

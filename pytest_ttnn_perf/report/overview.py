@@ -14,7 +14,7 @@ from pytest_ttnn_perf.report.layout import NAME
 from pytest_ttnn_perf.report.numbers import Column, Columns, Listing, format_fraction
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from pytest_ttnn_perf.analysis.checklist.analyses.headline import Headline
     from pytest_ttnn_perf.records.finding import Analysis
@@ -56,10 +56,10 @@ class Entry:
 
 @dataclass(frozen=True, slots=True)
 class Overview:
-    """All analyses of a capture, what a step of its regions takes, and notes on the capture."""
+    """All analyses of a capture, what a step of each region takes, and notes on the capture."""
 
     entries: tuple[Entry, ...]
-    regions: tuple[StepTime, ...]
+    regions: Mapping[str, StepTime]
     notes: tuple[str, ...]
 
 
@@ -110,14 +110,13 @@ def overview_listing(overview: Overview, commands: Commands) -> Listing:
     return Listing(tuple(lines), document, _COLUMNS.names, _COLUMNS.rows(entries))
 
 
-def _blocks(made: Sequence[Entry], regions: Sequence[StepTime]) -> Iterator[list[Block]]:
+def _blocks(made: Sequence[Entry], times: Mapping[str, StepTime]) -> Iterator[list[Block]]:
     """Yield what there is on each region, and then on what is of none."""
-    times = {time.region: step_line(time) for time in regions}
     for region in dict.fromkeys([*times, *(entry.region for entry in made)]):
         own = [entry for entry in made if entry.region == region]
         block: list[Block] = []
         if times:
-            block.append(times.get(region, "of the report:"))
+            block.append(step_line(times[region]) if region in times else "of the report:")
         block += [f"bottlenecks: {_sentence(entry)}" for entry in own if entry.is_first]
         table = _COLUMNS.table(entry for entry in own if not entry.is_first)
         yield [*block, "", *table] if block and table else [*block, *table]

@@ -99,6 +99,16 @@ def test_overview_of_regions_and_of_what_is_in_doubt(captured: Project) -> None:
     assert_golden("analyze_overview_regions", ran.text)
 
 
+def test_overview_of_a_region_however_it_is_spelt(captured: Project) -> None:
+    window = (signpost("PREFILL"), *PROGRAM[2:5], signpost("PREFILL_END"))
+    (captured.path / "both.csv").write_text(capture(*PROGRAM[:1], *window))
+    named, spelt = (
+        captured.cli("analyze", "both.csv", "--region", n) for n in ("prefill", "PREFILL")
+    )
+    assert named.text.startswith("prefill: 183.0 µs of kernels and at most 8.4 µs of gaps")
+    assert spelt.text == named.text.replace("prefill", "PREFILL")
+
+
 def test_a_word_is_an_analysis_or_a_file_by_what_exists(captured: Project) -> None:
     names = "analyses: dtype, fidelity, layout, padding, sharding, reshards, memory"
     refusals = {

@@ -76,7 +76,10 @@ def test_trace() -> None:
     assert TRACE.analysis(Subject(ops=ops)) == Analysis(
         "trace",
         "what runs from a trace, and its replays",
-        figures=(Figure("executions unlike the first (TTP403)", 0, "executions that differ"),),
+        figures=(
+            Figure("runs from a trace", 0.6, "of kernel time"),
+            Figure("executions unlike the first (TTP403)", 0, "executions that differ"),
+        ),
         sections=(
             section(
                 "ops", "ns", TIME, ("trace 3, device 0", 600.0, 0.6, 3), ("not traced", 400.0, 0.4)
