@@ -91,17 +91,6 @@ class AssignedTests:
         if self.own is not None:
             config.stash[TURN] = turn_in(self.assignment.folder)
 
-    @pytest.hookimpl(wrapper=True)
-    def pytest_runtest_makereport(
-        self, call: pytest.CallInfo[None]
-    ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
-        """Say why a debugger quits at once: there is nobody to talk to."""
-        report = yield
-        if call.excinfo is not None and call.excinfo.typename == "BdbQuit":
-            hint = "a debugger works with --ttnn-perf-isolate inline, or --pdb"
-            report.sections.append(("ttnn-perf", hint))
-        return report
-
     @pytest.hookimpl(wrapper=True, tryfirst=True)
     def pytest_collection(self, session: pytest.Session) -> Generator[None, object, object]:
         """Hand on a mistake of the user's: pytest-xdist itself tells only that a process broke."""
