@@ -131,7 +131,7 @@ def _share(config: pytest.Config, settings: Settings, share: Assignment) -> None
     except TtnnPerfError as error:
         raise pytest.UsageError(str(error)) from error
     config.pluginmanager.register(AssignedTests(share, own), "ttnn_perf_assigned")
-    _measure(config, settings, instruments)
+    _measure(config, settings, instruments, is_apart=True)
 
 
 def _work(config: pytest.Config, settings: Settings, link: OrchestratorLink) -> None:
@@ -154,7 +154,7 @@ def _work(config: pytest.Config, settings: Settings, link: OrchestratorLink) -> 
         settings = replace(settings, checklist=Checklist.OFF)
     register(AssignedTests(assignment), "ttnn_perf_assigned")
     instruments = instruments_for(settings, assignment.profiler, assignment, opened=stream.opened)
-    _measure(config, settings, instruments, stream.interrupts)
+    _measure(config, settings, instruments, stream.interrupts, is_apart=True)
     if assignment.versions is not None:
         from pytest_ttnn_perf.plugin.worker import StrayCheck
 
@@ -167,13 +167,15 @@ def _measure(
     settings: Settings,
     instruments: Instruments,
     interrupts: Interrupts | None = None,
+    *,
+    is_apart: bool = False,
 ) -> None:
     """Measure the tests that this process runs."""
     from pytest_ttnn_perf.plugin import INSTRUMENTS
     from pytest_ttnn_perf.plugin.worker import Worker
 
     config.stash[INSTRUMENTS] = instruments
-    config.pluginmanager.register(Worker(settings, interrupts), "ttnn_perf_worker")
+    config.pluginmanager.register(Worker(settings, interrupts, is_apart), "ttnn_perf_worker")
 
 
 def _follow(config: pytest.Config, settings: Settings, rank: Rank) -> None:

@@ -20,6 +20,7 @@ from pytest_ttnn_perf._base.dataclass import dataclass
 from pytest_ttnn_perf._base.errors import DecodeError, TtnnPerfError
 from pytest_ttnn_perf.plugin.reports import FAILED, SHOWN, fail_report, live_logs, place_of
 from pytest_ttnn_perf.records.messages import (
+    PHASES,
     Broke,
     Collected,
     CollectionReported,
@@ -47,7 +48,6 @@ if TYPE_CHECKING:
     from pytest_ttnn_perf.run.workers import LostWorker
 
 
-_PHASES: Final = ("setup", "call", "teardown")
 _INTERRUPTED: Final = re.compile(r"KeyboardInterrupt in ([^\0]+):(\d{1,9})")
 
 
@@ -76,14 +76,18 @@ def lost_reports(
 
     The first phase without a report has failed; then the test is taken down, as others are.
     """
-    missing = [phase for phase in _PHASES if phase not in seen] or ["teardown"]
+    missing = [phase for phase in PHASES if phase not in seen] or ["teardown"]
     shown = f"{text}\n{tail}" if tail else text
-    reports = []
-    for phase in (missing[0], *([] if missing[0] == "teardown" else ["teardown"])):
-        report = pytest.TestReport(test, location, {}, "passed", None, phase)  # type: ignore[arg-type]
-        reports.append(report)
+    owed = (missing[0], *([] if missing[0] == "teardown" else ["teardown"]))
+    reports = [_passed_report(test, location, {}, phase) for phase in owed]
     fail_report(reports[0], shown)
     return reports
+
+
+def _passed_report(
+    test: str, location: Place, keywords: dict[str, Any], phase: str
+) -> pytest.TestReport:
+    return pytest.TestReport(test, location, keywords, "passed", None, phase)  # type: ignore[arg-type]
 
 
 def interruption(text: str) -> KeyboardInterrupt | None:
@@ -291,8 +295,8 @@ class Relay(Listener):
     _held: dict[str, list[pytest.TestReport]] = field(default_factory=dict)
     _phases: dict[str, list[str]] = field(default_factory=dict)
     _locations: dict[str, Any] = field(default_factory=dict)
-    #: The members of the last report that came whole.
-    _latest: dict[str, Any] = field(default_factory=dict)
+    #: The test whose phase passed last, and the members of a report that says so.
+    _passing: tuple[str, dict[str, Any]] = ("", {})
 
     def __post_init__(self) -> None:
         self.emitter = Emitter(self.session, live_line(self.session.config))
@@ -389,7 +393,6 @@ class Relay(Listener):
 
     def _receive(self, message: Reported) -> None:
         test, report = message.test, self.emitter.report(message.report)
-        self._latest = dict(vars(report))  # as it came: others add to what is emitted
         self._locations.setdefault(test, report.location)
         if hasattr(report, "context"):  # of a subtest: the test itself goes on
             self._emit(report)
@@ -404,12 +407,20 @@ class Relay(Listener):
         self._emit(report)
 
     def _receive_passed(self, message: Passed) -> None:
+        test, phase = message.test, message.phase
+        if message.keywords is not None:
+            location = self._locations.get(test) or location_of(test)
+            keywords = dict.fromkeys(message.keywords, 1)
+            self._passing = test, vars(_passed_report(test, location, keywords, phase))
+        of_test, members = self._passing
+        if of_test != test:
+            raise DecodeError((), "the keywords of a test", repr(message)[:80])
         report = pytest.TestReport.__new__(pytest.TestReport)
-        vars(report).update(self._latest)
-        report.when = message.phase  # type: ignore[assignment]
+        vars(report).update(members)
+        report.when = phase  # type: ignore[assignment]
         report.duration, report.start, report.stop = message.duration, message.start, message.stop
         report.sections, report.user_properties = [], []
-        self._phases.setdefault(message.test, []).append(message.phase)
+        self._phases.setdefault(test, []).append(phase)
         self._emit(report)
 
     def _judge(self, report: pytest.TestReport, observed: dict[str, object]) -> None:

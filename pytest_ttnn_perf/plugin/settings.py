@@ -20,7 +20,7 @@ from pytest_ttnn_perf.records.settings import (
 from pytest_ttnn_perf.run.settings import load_settings, with_options
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
     from pathlib import Path
 
 
@@ -66,16 +66,26 @@ _ASKED = pytest.StashKey[TestSettings]()
 
 def is_marked(item: pytest.Item) -> bool:
     """Tell whether the author of a test asked for it to be gated."""
-    return item.get_closest_marker(NAME) is not None
+    return _has_marker(item, (NAME,))
+
+
+def _has_marker(item: pytest.Item, names: Sequence[str]) -> bool:
+    """Tell whether a test has one of these, as ``get_closest_marker`` does, which costs more."""
+    node: pytest.Item | pytest.Collector | None = item
+    while node is not None:
+        for marker in node.own_markers:
+            if marker.name in names:
+                return True
+        node = node.parent
+    return False
 
 
 def is_measured(item: pytest.Item, settings: Settings) -> bool:
     """Tell whether a gated run measures a test."""
     return (
         settings.all
-        or is_marked(item)
         or NAME in getattr(item, "fixturenames", ())
-        or any(item.get_closest_marker(name) for name in settings.markers)
+        or _has_marker(item, (NAME, *settings.markers))
     )
 
 

@@ -30,6 +30,7 @@ from pytest_ttnn_perf.records.observation import Observation
 
 if TYPE_CHECKING:
     from collections.abc import Generator
+    from contextlib import AbstractContextManager
 
     from pytest_ttnn_perf.observe.observer import Observer
     from pytest_ttnn_perf.processes.channel import Interrupts, OrchestratorLink
@@ -39,6 +40,7 @@ if TYPE_CHECKING:
 
 #: With one of these set, tt-lang prints a profile after every call of a kernel.
 _PROFILES: Final = ("TTLANG_PERF_DUMP", "TTLANG_AUTO_PROFILE", "TTLANG_SIGNPOST_PROFILE")
+_NOTHING: Final = nullcontext()
 
 
 @dataclass(eq=False)
@@ -48,6 +50,8 @@ class Worker:
     settings: Settings
     #: Held from the end of a measured call until its report is sent; None where nobody releases it.
     interrupts: Interrupts | None = None
+    #: Whether this is another process than the one that the user started.
+    is_apart: bool = False
     running: pytest.Item | None = None
     #: What a subtest of the running test failed with; the call of the test itself passes even so.
     failed_subtest: str | None = None
@@ -79,7 +83,7 @@ class Worker:
         whole = observer is not None and not _uses_fixture(item)
         began_s = time()
         try:
-            with observer.turn if observer and whole else nullcontext(), self._output(item):
+            with observer.turn if observer and whole else _NOTHING, self._output(item):
                 start = perf_counter_ns()
                 result = yield
                 elapsed_ns = perf_counter_ns() - start
@@ -94,13 +98,15 @@ class Worker:
             observer.whole_call(elapsed_ns, gated=gated)
         return result
 
-    @contextmanager
-    def _output(self, item: pytest.Item) -> Generator[None]:
+    def _output(self, item: pytest.Item) -> AbstractContextManager[None]:
         """Keep what a test prints where pytest does not: with ``-s``."""
         self.printed = ""
         if item.config.getoption("capture") != "no" or not any(map(os.environ.get, _PROFILES)):
-            yield
-            return
+            return _NOTHING
+        return self._kept_output()
+
+    @contextmanager
+    def _kept_output(self) -> Generator[None]:
         from pytest_ttnn_perf.measure.timing import kept_output
 
         with kept_output() as output:
@@ -138,10 +144,16 @@ class Worker:
         which says so: it must not vanish from the record.
         """
         report = yield
+        observer = item.stash.get(OBSERVER, None)
+        if observer is None and call.excinfo is None and report.passed:
+            return report
+        if call.excinfo is not None and call.excinfo.typename == "BdbQuit" and self.is_apart:
+            # It quits at once: there is nobody to talk to.
+            hint = "a debugger works with --ttnn-perf-isolate inline, or --pdb"
+            report.sections.append(("ttnn-perf", hint))
         if call.when == "setup" and report.failed and is_measured(item, self.settings):
             lost = Observation(item.nodeid, raised=f"in its setup: {_raised(call, report)}")
             _attach(report, lost)
-        observer = item.stash.get(OBSERVER, None)
         if observer is not None and report.failed and call.excinfo is not None:
             why = observer.instruments.explanation(text_of(call.excinfo.value))
             report.sections += [("ttnn-perf: memory", why)] if why else []

@@ -22,6 +22,7 @@ from pytest_ttnn_perf.plugin.reports import FAILED, SHOWN, interruption_text, li
 from pytest_ttnn_perf.plugin.settings import is_measured, profiles_itself, settings_of
 from pytest_ttnn_perf.processes.channel import Interrupts, show_stacks_on_request
 from pytest_ttnn_perf.records.messages import (
+    PHASES,
     Broke,
     Collected,
     CollectionReported,
@@ -90,17 +91,6 @@ class AssignedTests:
         if self.own is not None:
             config.stash[TURN] = turn_in(self.assignment.folder)
 
-    @pytest.hookimpl(wrapper=True)
-    def pytest_runtest_makereport(
-        self, call: pytest.CallInfo[None]
-    ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
-        """Say why a debugger quits at once: there is nobody to talk to."""
-        report = yield
-        if call.excinfo is not None and call.excinfo.typename == "BdbQuit":
-            hint = "a debugger works with --ttnn-perf-isolate inline, or --pdb"
-            report.sections.append(("ttnn-perf", hint))
-        return report
-
     @pytest.hookimpl(wrapper=True, tryfirst=True)
     def pytest_collection(self, session: pytest.Session) -> Generator[None, object, object]:
         """Hand on a mistake of the user's: pytest-xdist itself tells only that a process broke."""
@@ -131,9 +121,6 @@ def own_id(test: str, *, grouped: bool) -> str:
     return test[:end] if of_group else test
 
 
-_PHASES: Final = ("setup", "call", "teardown")
-
-
 @dataclass(eq=False)
 class SessionForwarder:
     """Forwards every session event to the orchestrator.
@@ -154,8 +141,12 @@ class SessionForwarder:
     _failed: bool = False
     #: Whether a plugin has a say in how reports are sent.
     _has_other_reports: bool = True
-    #: The report before, which was sent; None at first.
+    #: The report before, if it told no more than that a phase had passed.
     _before: pytest.TestReport | None = None
+    #: The test that was started last, and where it is written.
+    _started: tuple[str, Any] = ("", None)
+    #: Whether ids end in the group of a test.
+    _grouped: bool = False
 
     @pytest.hookimpl(trylast=True)
     def pytest_configure(self, config: pytest.Config) -> None:
@@ -183,9 +174,11 @@ class SessionForwarder:
     def pytest_sessionstart(self, session: pytest.Session) -> None:
         """Remember the session, which stops when the orchestrator asks for it."""
         self.session = session
-        hooks = session.config.hook.pytest_report_to_serializable
+        self._grouped = getattr(session.config.option, "dist", None) == "loadgroup"
+        hook = session.config.hook
         self._has_other_reports = any(
             not each.plugin_name.startswith("_pytest") and each.plugin_name not in _REPORTING
+            for hooks in (hook.pytest_report_to_serializable, hook.pytest_report_from_serializable)
             for each in hooks.get_hookimpls()
         )
 
@@ -250,17 +243,19 @@ class SessionForwarder:
 
     def pytest_runtest_logstart(self, nodeid: str, location: tuple[str, int | None, str]) -> None:
         """Send that a test starts."""
+        self._started = nodeid, location
         self._send(Started(self._id(nodeid), list(location)), wait=False)
 
     @pytest.hookimpl(trylast=True)
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         """Send how a phase of a test ended."""
         self._failed = self._failed or report.outcome == "failed"
-        message = self._passed(report) or Reported(self._serialise(report))
-        self._send(message, wait=self._waits_after(report))
-        self._before = report
-        if report.when not in _PHASES:  # of a process that is gone: this test never finishes
-            self.pytest_runtest_logfinish(report.nodeid, report.location)
+        test = report.nodeid
+        message = self._passed(test, report) or Reported(self._serialise(report))
+        self._send(message, wait=self._waits_after(test, report))
+        self._before = report if isinstance(message, Passed) else None
+        if report.when not in PHASES:  # of a process that is gone: this test never finishes
+            self.pytest_runtest_logfinish(test, report.location)
         self.interrupts.release()
 
     @pytest.hookimpl(trylast=True)
@@ -330,31 +325,28 @@ class SessionForwarder:
             data["sections"] = [(name, _shortened(text)) for name, text in data["sections"]]
         return data
 
-    def _passed(self, report: pytest.TestReport) -> Passed | None:
-        """Return what is new in a report of a phase that has passed; None if that is not all."""
-        before = self._before
-        if before is None or report.nodeid != before.nodeid or report.when not in _PHASES:
+    def _passed(self, test: str, report: pytest.TestReport) -> Passed | None:
+        """Return all that the report of a phase tells if it has passed; None if there is more."""
+        if self.measured is None or self._has_other_reports or not _is_plain(report):
             return None
-        if not _is_plain(report) or not _is_plain(before):
+        if self._started != (test, report.location):
             return None
-        same = report.location == before.location and report.keywords == before.keywords
-        if not same or self.measured is None or self._has_other_reports:
-            return None
+        before, keywords = self._before, report.keywords
+        is_same = before is not None and before.nodeid == test and before.keywords == keywords
         start, stop = getattr(report, "start", 0.0), getattr(report, "stop", 0.0)  # not in pytest 7
-        return Passed(report.nodeid, report.when, report.duration, start, stop)
+        told = None if is_same else tuple(keywords)
+        return Passed(test, report.when, report.duration, start, stop, told)
 
-    def _waits_after(self, report: pytest.TestReport) -> bool:
+    def _waits_after(self, test: str, report: pytest.TestReport) -> bool:
         """Tell whether what follows a report must not begin before it is acknowledged."""
         if report.when == "setup":  # then the call is timed
-            return self.measured is None or report.nodeid in self.measured
+            return self.measured is None or test in self.measured
         # pytest takes all fixtures down with the last test of a session: it must know.
         assert self.session is not None
         return report.when == "call" and bool(self.session.config.getoption("maxfail"))
 
     def _id(self, test: str) -> str:
-        assert self.session is not None
-        grouped = getattr(self.session.config.option, "dist", None) == "loadgroup"
-        return own_id(test, grouped=grouped)
+        return own_id(test, grouped=True) if self._grouped else test
 
     def _send(self, message: Message, *, wait: bool = True) -> None:
         if wait:  # what was printed before comes before
@@ -379,6 +371,7 @@ def _is_plain(report: pytest.TestReport) -> bool:
     return (
         report.outcome == "passed"
         and not (report.longrepr or report.sections or report.user_properties)
+        and report.when in PHASES
         and vars(report).keys() == _OWN_MEMBERS
     )
 

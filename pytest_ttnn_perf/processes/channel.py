@@ -70,8 +70,7 @@ class Channel:
         if self._socket is None or os.getpid() != self._owner:  # a fork of ours has no say
             return None if self._socket else GONE
         text = _text(document).encode()
-        # Notes are read with what is said: not where a test has closed the channel.
-        if not wait and self._socket.fileno() >= 0 and self._leave(text):
+        if not wait and self.leave(text):
             return None
         try:
             self._socket.sendall(text + b"\n")
@@ -80,9 +79,13 @@ class Channel:
             self._let_go()
             return GONE
 
-    def _leave(self, note: bytes) -> bool:
+    def leave(self, note: bytes) -> bool:
         """Return whether a note could be left; not where there is no room for it, or nobody."""
         if self._notes is None or len(note) > NOTE_BYTES:
+            return False
+        # Notes are read with what is said: not where a test has closed the channel. A fork of ours
+        # has no say.
+        if self._socket is None or self._socket.fileno() < 0 or os.getpid() != self._owner:
             return False
         try:
             self._notes.send(note, socket.MSG_DONTWAIT)
@@ -263,7 +266,12 @@ class OrchestratorLink:
 
     def send(self, message: Message, *, wait: bool = True) -> str | None:
         """Tell the orchestrator; return why this worker should stop, None to go on."""
-        return None if self.channel is None else self.channel.send(message.document(), wait=wait)
+        if self.channel is None:
+            return None
+        note = None if wait else message.note()
+        if note is not None and self.channel.leave(note):
+            return None
+        return self.channel.send(message.document(), wait=wait)
 
 
 def take_link(environment: MutableMapping[str, str]) -> OrchestratorLink | None:

@@ -18,6 +18,7 @@ from typing import IO, TYPE_CHECKING, Final, TextIO
 from pytest_ttnn_perf._base.dataclass import dataclass
 from pytest_ttnn_perf.processes.channel import CAPTURED, NOTE_BYTES, STACK, Interrupts
 from pytest_ttnn_perf.processes.descendants import Descendants
+from pytest_ttnn_perf.records.messages import is_short
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -226,6 +227,8 @@ class WorkerProcess:
     def documents(self, *, silence_s: float) -> Iterator[object]:
         """Yield the documents that the worker sends; it waits until the next is asked for.
 
+        Short forms of messages are yielded as they are, in bytes.
+
         Ends when the worker has closed the channel, is dead, or sends what is no document. One that
         is silent for longer than ``silence_s`` (0: never) is killed.
         """
@@ -304,7 +307,10 @@ class WorkerProcess:
                 return
             if not note:  # no more for ever
                 return
-            yield from self._document(note)
+            if is_short(note):
+                yield note
+            else:
+                yield from self._document(note)
 
     def _answer_lines(self) -> Iterator[object]:
         while b"\n" in self._buffer and not self.damaged:

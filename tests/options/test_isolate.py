@@ -126,6 +126,22 @@ def test_collecting_alone_needs_no_worker(project: Project, arguments: list[str]
     assert project.files() == {"test_model.py"}
 
 
+@pytest.mark.parametrize(
+    ("isolate", "said"), [("process", 1), ("inline", 0)], ids=["in a worker", "here"]
+)
+def test_a_debugger_that_has_nobody_to_talk_to_says_where_it_has(
+    project: Project, isolate: str, said: int
+) -> None:
+    # As a debugger ends that reads from nowhere.
+    project.write(test_model="import bdb\ndef test_model(): raise bdb.BdbQuit")
+
+    ran = gate(project, f"--ttnn-perf-isolate={isolate}")
+
+    assert counts_of(ran) == "1 failed"
+    hint = "a debugger works with --ttnn-perf-isolate inline, or --pdb"
+    assert ran.text.count(hint) == said
+
+
 @pytest.mark.parametrize("option", ["--pdb", "--trace"])
 def test_debugging_in_a_worker_is_refused(project: Project, option: str) -> None:
     project.write(test_model=MODULE)
