@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import secrets
 import shutil
-from contextlib import nullcontext
+from contextlib import nullcontext, suppress
 from dataclasses import field, replace
 from importlib import import_module
 from statistics import median_low
@@ -61,22 +61,28 @@ PROFILED_ITERATIONS: Final = 3
 
 
 def profile_calls(profiler: Profiler, workload: Workload, result: Any) -> tuple[Profile, Any]:
-    """Call a warm model some times and profile each call; return the last result as well."""
+    """Call a warm model some times and profile each call; return the last result as well.
+
+    Of a model with a smaller part, that is called, and the result is the one from before.
+    """
     iterations = []
     timings = Timings()  # nobody asks for them
+    called, before = workload.part or workload, result
     try:
         profiler.begin()
         for _ in range(PROFILED_ITERATIONS):
             result = None
-            result = measure(workload, timings, warmup=0, iterations=1)
+            result = measure(called, timings, warmup=0, iterations=1)
             iterations.append(profiler.take())
     except ProfilerError as error:
         if result is None:
-            result = measure(workload, timings, warmup=0, iterations=1)
-        return Profile(problem=str(error)), result
+            result = measure(called, timings, warmup=0, iterations=1)
+        profile = Profile(problem=str(error))
+    else:
+        profile = Profile(tuple(iterations), inputs=called.inputs)
     finally:
         profiler.end()
-    return Profile(tuple(iterations)), result
+    return profile, before if workload.part else result
 
 
 #: How the profiler's report may round a time.
@@ -87,20 +93,22 @@ def profile_artifact(profile: Profile, *, source: Source, report: OpTable | None
     """Return the metrics of a profile; with the profiler's own report, also the op table.
 
     A sample per iteration, of the slowest chip. Iterations that ran different numbers of programs
-    are told as such: data was dropped, or the model does not do the same each time.
+    are told as such: data was dropped, or the model does not do the same each time. What served
+    several inputs is told per input, and its ops are not: they come in no order of inputs.
     """
+    inputs = profile.inputs
     time = recorded_metric(KERNEL_TIME, Kind.TIME, source=source)
     problem = profile.problem or _uneven(profile)
     if problem is not None:
         return Artifact((MetricObservation(time, (), note=problem),))
     metrics = [
-        MetricObservation(time, tuple(iteration.kernel_ns for iteration in profile.iterations)),
-        MetricObservation(
-            recorded_metric(OP_COUNT, Kind.COUNT, source=source),
-            (float(profile.iterations[-1].op_count),),
-        ),
+        MetricObservation(time, tuple(each.kernel_ns / inputs for each in profile.iterations))
     ]
-    named = _middle_iteration(profile, report) if report is not None else None
+    ops, left_over = divmod(profile.iterations[-1].op_count, inputs)
+    if not left_over:
+        count = recorded_metric(OP_COUNT, Kind.COUNT, source=source)
+        metrics.append(MetricObservation(count, (float(ops),)))
+    named = _middle_iteration(profile, report) if report is not None and inputs == 1 else None
     if named is None:
         return Artifact(tuple(metrics))
     invalid = why_invalid(named, "the profiler's report")
@@ -201,9 +209,10 @@ class BesideDevices(Instruments):
             self._artifact = NO_ARTIFACT
             return Instruments.run(self, workload, timings, plan)
         first = min(plan.warmup, 1)
+        part = workload.part
         with self._capture() if first else nullcontext(CapturedGraph()) as captured:
-            warm_up(workload, timings, count=first)
-        warm_up(workload, timings, count=plan.warmup - first)
+            warm_up(part or workload, Timings() if part else timings, count=first)
+        warm_up(workload, timings, count=plan.warmup - (0 if part else first))
         self._count("program_cache_entries_before")
         result = Instruments.run(self, workload, timings, plan._replace(warmup=0))
         self._count("program_cache_entries_after")
@@ -351,10 +360,15 @@ class Profiling(_Profiled):
         self._log_at = self.log.stat().st_size if self.log and self.log.exists() else 0
         self._dropped = False
 
+    def make_room(self) -> None:
+        """Read the profiler out: it drops what it has no room for."""
+        with suppress(ProfilerError):
+            ProgramProfiler(self.devices).begin()
+
     def run(self, workload: Workload, timings: Timings, plan: Plan) -> Any:  # noqa: ARG002
         """Call the model once, then profile some calls."""
         with self._capture() as captured:
-            warm_up(workload, timings, count=1)
+            warm_up(workload.part or workload, timings, count=1)
         if not self.devices.handles:
             self._artifact = _no_data("no device was open when the model was measured")
             return measure(workload, timings, warmup=0, iterations=1)
@@ -435,7 +449,8 @@ class Signposting(_Profiled):
         """Call the model once, then some times between signposts."""
         signpost = import_module("tracy").signpost  # what launched this process
 
-        warm_up(workload, timings, count=1)
+        called = workload.part or workload
+        warm_up(called, timings, count=1)
         self._artifact, result = NO_ARTIFACT, None
         self._captures += 1
         if self._captures > 1:  # a second model of the test: only the first is told
@@ -446,10 +461,10 @@ class Signposting(_Profiled):
             self.devices.synchronize()
             signpost(before)
             result = None
-            result = measure(workload, timings, warmup=0, iterations=1)
+            result = measure(called, timings, warmup=0, iterations=1)
             self.devices.synchronize()
             signpost(after)
-        return result
+        return None if workload.part else result
 
 
 def _without_gated_times(observation: Observation) -> Observation:

@@ -37,6 +37,9 @@ class Instruments:
     #: Whether the times of this machine's clock are results: then it matters what else it does.
     by_the_clock = True
 
+    def make_room(self) -> None:
+        """Empty what a profiler fills, between calls that nobody asks it about."""
+
     @property
     def sync(self) -> Callable[[], object] | None:
         """Waits for the devices in use; None without any."""
@@ -46,7 +49,10 @@ class Instruments:
         """A test begins, with its set-up."""
 
     def run(self, workload: Workload, timings: Timings, plan: Plan) -> Any:
-        """Call a model as planned and time it; return the last result."""
+        """Call a model as planned and time it; return the last result.
+
+        None where a profiler was shown a part of each call, and no whole call was made.
+        """
         if plan.depth is None:
             return measure(workload, timings, warmup=plan.warmup, iterations=plan.iterations)
         return measure_pipelined(
