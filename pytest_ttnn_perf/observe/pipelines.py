@@ -123,7 +123,7 @@ def pipeline_of(
     needed = [*_USED, *([_PREALLOCATE] if preallocate else []), *([_CLEANUP] if cleanup else [])]
     lacking = [name for name in needed if not callable(getattr(pipeline, name, None))]
     if lacking or isinstance(pipeline, type):
-        lacks = f" without {', '.join(lacking)}()" if lacking else ", the class itself"
+        lacks = f" without {', '.join(lacking)}()" if lacking else ""
         message = f"measure_pipeline takes a pipeline of TT-CNN: found {_name(pipeline)}{lacks}"
         raise UsageError(message)
     if not isinstance(inputs, (list, tuple)) or not inputs:
@@ -195,5 +195,5 @@ def _observed(executor: Any) -> Iterator[tuple[str, Scalar]]:
 
 def _name(value: Any) -> str:
     if isinstance(value, type):
-        return value.__name__
-    return "None" if value is None else f"a {type(value).__name__}"
+        return f"the class {value.__name__}"
+    return "None" if value is None else type(value).__name__
