@@ -25,6 +25,7 @@ from pytest_ttnn_perf.records.metric import (
     Kind,
     Metric,
     Source,
+    metric_in,
 )
 from pytest_ttnn_perf.records.settings import (
     finite_number,
@@ -32,7 +33,7 @@ from pytest_ttnn_perf.records.settings import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
 
 
 def bounds_of(
@@ -277,8 +278,7 @@ class Observer(Recorder):
         __tracebackhide__ = True  # a failure points at the line of the test
         from pytest_ttnn_perf.measure.pcc import compare
 
-        asked = finite_number("at_least", self.settings.pcc if at_least is None else at_least)
-        bound = self._least("pcc", asked)
+        bound = self._limit_of_pcc(self.settings.pcc if at_least is None else at_least)
         agreement = compare(expected, actual)
         self._accuracy(name, agreement.pcc, at_least=bound, note=agreement.sentence)
         for suffix, error in (
@@ -289,6 +289,41 @@ class Observer(Recorder):
                 metric = Metric(f"{name}_{suffix}", unit="", kind=Kind.ACCURACY)
                 self._series.of(metric, gated=False).samples.append(error)
         return agreement.pcc
+
+    def check_layers(
+        self,
+        layers: Mapping[str, tuple[object, object]] | Iterable[tuple[str, object, object]],
+        *,
+        at_least: float | Mapping[str, float] | None = None,
+        name: str = "pcc",
+    ) -> dict[str, float]:
+        """Correlate the outputs of layers in their order; the first below its limit is named.
+
+        The worst is gated as ``name``; each is recorded as ``name.layer``.
+        """
+        __tracebackhide__ = True
+        from pytest_ttnn_perf.measure.layers import compare_layers, first_below, worst_layer
+
+        own, usual = {}, self.settings.pcc
+        if isinstance(at_least, Mapping):
+            own = {layer: self._limit_of_pcc(bound) for layer, bound in at_least.items()}
+        elif at_least is not None:
+            usual = at_least
+        compared = compare_layers(layers, own, self._limit_of_pcc(usual))
+        for layer in compared:
+            metric = metric_of(metric_in(layer.name, name), unit="", kind=Kind.ACCURACY)
+            self._series.of(metric, gated=False).samples.append(layer.pcc)
+        worst, first = worst_layer(compared), first_below(compared)
+        why = worst.agreement.sentence and f"{worst.name}: {worst.agreement.sentence}"
+        bound = worst.at_least if first else min(layer.at_least for layer in compared)
+        note = ": ".join(filter(None, (first, why))) or None
+        self._accuracy(name, worst.pcc, at_least=bound, note=note)
+        return {layer.name: layer.pcc for layer in compared}
+
+    def _limit_of_pcc(self, asked: float) -> float:
+        limit = self._least("pcc", finite_number("at_least", asked))
+        assert limit is not None
+        return limit
 
     def check_accuracy(
         self,
