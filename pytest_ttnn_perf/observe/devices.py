@@ -85,6 +85,7 @@ class BesideDevices(Instruments):
 
     def begin(self, test: str) -> None:
         """Remember which devices are open from earlier tests."""
+        Instruments.begin(self, test)
         self.devices.begin_test()
         self._test, self._captures = test, 0
         self._facts = {"kernel_cache": "warm" if self.kernels_cached else "cold"}

@@ -138,6 +138,8 @@ class Observer(Recorder):
         sync: Callable[[], object] | None,
         clock: Callable[[], float] | None,
     ) -> Workload:
+        if self.instruments.compiler is not None:
+            self.instruments.compiler.called(fn)
         waits = sync or self.instruments.sync
         return Workload(fn, args, kwargs, setup=setup, sync=waits, clock=clock or perf_counter_ns)
 
