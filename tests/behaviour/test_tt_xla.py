@@ -191,7 +191,8 @@ def test_another_option_is_another_configuration_and_what_is_stated_wins(xla: Pr
 
 
 ALL_WRONG = (
-    "torch_xla.set_custom_compile_options({'enable_trace': 'true', 'enable_bfp8_conversion': True})",
+    "torch_xla.set_custom_compile_options({'enable_trace': 'true',"
+    " 'enable_bfp8_conversion': True})",
     "ttnn_perf.measure(Model(), 7, warmup=1, iterations=3)",
 )
 ALL_RIGHT = (

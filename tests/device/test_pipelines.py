@@ -118,6 +118,18 @@ def test_device_times_are_those_of_one_input(gated: tuple[Rig, Ran]) -> None:
     assert "device_kernel_time_conv" in rig.metrics("test_models.py::test_cnn[untraced-]")
 
 
+def test_rules_know_how_it_is_configured_and_compare_both_times(gated: tuple[Rig, Ran]) -> None:
+    tests = gated[0].record()["tests"]
+    for how in ("untraced", "traced", "separate", "preallocated"):
+        found = {
+            finding["code"]: finding["outcome"]
+            for finding in tests[f"test_models.py::test_cnn[{how}-]"]["findings"]
+        }
+        # Whether a region for traces is needed depends on whether one is used.
+        assert found.get("TTP405") == (None if how == "untraced" else "CLEAN"), how
+        assert found["TTP404"] == "FOUND", how
+
+
 def test_one_alone_is_compared_with_what_all_have_stored(
     gated: tuple[Rig, Ran], tmp_path: Path
 ) -> None:
