@@ -1,4 +1,4 @@
-"""Arguments that several commands of ``ttnn-perf`` share."""
+"""Arguments and help texts of commands, by topic; here those that several commands share."""
 
 from __future__ import annotations
 
