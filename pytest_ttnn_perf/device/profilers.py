@@ -64,10 +64,14 @@ class Iteration:
 
 @dataclass(frozen=True, slots=True)
 class Profile:
-    """A measured model. ``problem`` says why its numbers are none."""
+    """A measured model. ``problem`` says why its numbers are none.
+
+    Each iteration served as many ``inputs``.
+    """
 
     iterations: tuple[Iteration, ...] = ()
     problem: str | None = None
+    inputs: int = 1
 
 
 _KERNEL: Final = "DEVICE KERNEL DURATION [ns]"

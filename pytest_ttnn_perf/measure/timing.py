@@ -5,7 +5,7 @@ from __future__ import annotations
 import gc
 import sys
 from contextlib import AbstractContextManager, contextmanager
-from dataclasses import field
+from dataclasses import field, replace
 from functools import partial
 from threading import Lock
 from time import perf_counter_ns
@@ -25,7 +25,8 @@ class Workload:
     ``setup`` runs untimed before each call and may return the arguments: None keeps those given,
     a tuple replaces them, anything else is the single argument. ``sync`` runs inside the timed
     section, after the call: a device that is still working is not done. ``clock`` tells the time
-    in nanoseconds.
+    in nanoseconds. A call may serve several ``inputs``; ``part`` is then one that serves fewer, for
+    profilers. Nobody asks for the result of that.
     """
 
     call: Callable[..., Any]
@@ -34,6 +35,12 @@ class Workload:
     setup: Callable[[], Any] | None = None
     sync: Callable[[], object] | None = None
     clock: Callable[[], float] = perf_counter_ns
+    inputs: int = 1
+    part: Workload | None = None
+
+    def with_part(self, part: Workload) -> Workload:
+        """Return the same with a smaller call for profilers."""
+        return replace(self, part=part)
 
     def ready(self) -> Callable[[], Any]:
         """Run the set-up and return the call with its arguments bound."""

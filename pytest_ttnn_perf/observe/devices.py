@@ -6,24 +6,14 @@ import secrets
 import shutil
 from contextlib import nullcontext
 from dataclasses import field, replace
-from statistics import median_low
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 from pytest_ttnn_perf._base.dataclass import dataclass
 from pytest_ttnn_perf._base.errors import TtnnPerfError
-from pytest_ttnn_perf.analysis.captures.device_metrics import (
-    CALL_COUNT,
-    OP_COUNT,
-    device_metrics,
-    gated_ops,
-    recorded_metric,
-)
-from pytest_ttnn_perf.analysis.captures.validity import why_invalid
+from pytest_ttnn_perf.analysis.captures.device_metrics import CALL_COUNT, recorded_metric
 from pytest_ttnn_perf.device.host import telemetry
 from pytest_ttnn_perf.device.profilers import (
     CapturedGraph,
-    Profile,
-    ProfilerError,
     RealtimeProfiler,
     captured_graph,
     keep,
@@ -31,121 +21,23 @@ from pytest_ttnn_perf.device.profilers import (
     ran_out_of_memory,
     trace_report,
 )
-from pytest_ttnn_perf.measure.timing import Timings, measure, warm_up
+from pytest_ttnn_perf.measure.timing import Timings, warm_up
+from pytest_ttnn_perf.observe.device_profile import profile_artifact, profile_calls
 from pytest_ttnn_perf.observe.instruments import Instruments, Plan
 from pytest_ttnn_perf.records.baseline import ops_path
 from pytest_ttnn_perf.records.hardware import Configuration
-from pytest_ttnn_perf.records.metric import KERNEL_TIME, Kind, Source
+from pytest_ttnn_perf.records.metric import Kind, Source
 from pytest_ttnn_perf.records.observation import NO_ARTIFACT, Artifact, MetricObservation
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable
     from contextlib import AbstractContextManager
     from pathlib import Path
 
-    from pytest_ttnn_perf.device.profilers import Profiler
     from pytest_ttnn_perf.device.ttnn import OpenDevices
     from pytest_ttnn_perf.measure.timing import Workload
     from pytest_ttnn_perf.records.hardware import Scalar
     from pytest_ttnn_perf.records.observation import Observation
-    from pytest_ttnn_perf.records.ops import OpTable
-
-
-#: A profiler slows a model down and fills up: few calls tell what a device does.
-PROFILED_ITERATIONS: Final = 3
-
-
-def profile_calls(profiler: Profiler, workload: Workload, result: Any) -> tuple[Profile, Any]:
-    """Call a warm model some times and profile each call; return the last result as well."""
-    iterations = []
-    timings = Timings()  # nobody asks for them
-    try:
-        profiler.begin()
-        for _ in range(PROFILED_ITERATIONS):
-            result = None
-            result = measure(workload, timings, warmup=0, iterations=1)
-            iterations.append(profiler.take())
-    except ProfilerError as error:
-        if result is None:
-            result = measure(workload, timings, warmup=0, iterations=1)
-        return Profile(problem=str(error)), result
-    finally:
-        profiler.end()
-    return Profile(tuple(iterations)), result
-
-
-#: How the profiler's report may round a time.
-_ROUNDING_NS: Final = 1.0
-
-
-def profile_artifact(profile: Profile, *, source: Source, report: OpTable | None) -> Artifact:
-    """Return the metrics of a profile; with the profiler's own report, also the op table.
-
-    A sample per iteration, of the slowest chip. Iterations that ran different numbers of programs
-    are told as such: data was dropped, or the model does not do the same each time.
-    """
-    time = recorded_metric(KERNEL_TIME, Kind.TIME, source=source)
-    problem = profile.problem or _uneven(profile)
-    if problem is not None:
-        return Artifact((MetricObservation(time, (), note=problem),))
-    metrics = [
-        MetricObservation(time, tuple(iteration.kernel_ns for iteration in profile.iterations)),
-        MetricObservation(
-            recorded_metric(OP_COUNT, Kind.COUNT, source=source),
-            (float(profile.iterations[-1].op_count),),
-        ),
-    ]
-    named = _middle_iteration(profile, report) if report is not None else None
-    if named is None:
-        return Artifact(tuple(metrics))
-    invalid = why_invalid(named, "the profiler's report")
-    if invalid is not None:
-        return Artifact((MetricObservation(time, (), note=invalid),), table=named)
-    metrics += _categories(named, source)
-    return Artifact(tuple(metrics), ops=gated_ops(named), table=named)
-
-
-def _uneven(profile: Profile) -> str | None:
-    counts = [iteration.op_count for iteration in profile.iterations]
-    if len(set(counts)) <= 1:
-        return None if counts else "no iteration was profiled"
-    listed = ", ".join(map(str, counts))
-    return f"the iterations ran different numbers of programs: {listed}"
-
-
-def _middle_iteration(profile: Profile, report: OpTable) -> OpTable | None:
-    """Return the rows of an iteration that took the median time, the last of them if several did.
-
-    A report is of all that the process ran. Iterations are its last rows on each chip, if their
-    times are those that the profiler told; otherwise the report is of something else.
-    """
-    times_ns = [iteration.kernel_ns for iteration in profile.iterations]
-    chosen = len(times_ns) - 1 - times_ns[::-1].index(median_low(times_ns))
-    later = profile.iterations[chosen + 1 :]
-    rows_of: dict[int, list[int]] = {}
-    for row, device in enumerate(report.columns.device):
-        rows_of.setdefault(device, []).append(row)
-    kept: list[int] = []
-    for chip, programs in profile.iterations[chosen].by_chip.items():
-        rows = rows_of.get(chip, [])
-        end = max(len(rows) - sum(len(iteration.by_chip.get(chip, ())) for iteration in later), 0)
-        rows = rows[max(end - len(programs), 0) : end]
-        times = [report.columns.kernel_ns[row] for row in rows]
-        if len(times) != len(programs) or any(
-            abs(ns - program.kernel_ns) > _ROUNDING_NS
-            for ns, program in zip(times, programs, strict=True)
-        ):
-            return None
-        kept += rows
-    return replace(report.select(sorted(kept)), windowed=True)
-
-
-def _categories(table: OpTable, source: Source) -> Iterator[MetricObservation]:
-    """Yield the times by category; the whole and the count are known from all iterations."""
-    for observed in device_metrics(table, file="report"):
-        if observed.metric.is_part_of_kernel_time:
-            metric = recorded_metric(observed.metric.name, Kind.TIME, source=source)
-            yield MetricObservation(metric, observed.samples)
 
 
 @dataclass(slots=True)
@@ -186,6 +78,7 @@ class BesideDevices(Instruments):
 
     def begin(self, test: str) -> None:
         """Remember which devices are open from earlier tests."""
+        Instruments.begin(self, test)
         self.devices.begin_test()
         self._test, self._captures = test, 0
         self._facts = {"kernel_cache": "warm" if self.kernels_cached else "cold"}
@@ -196,9 +89,10 @@ class BesideDevices(Instruments):
             self._artifact = NO_ARTIFACT
             return Instruments.run(self, workload, timings, plan)
         first = min(plan.warmup, 1)
+        part = workload.part
         with self._capture() if first else nullcontext(CapturedGraph()) as captured:
-            warm_up(workload, timings, count=first)
-        warm_up(workload, timings, count=plan.warmup - first)
+            warm_up(part or workload, Timings() if part else timings, count=first)
+        warm_up(workload, timings, count=plan.warmup - (0 if part else first))
         self._count("program_cache_entries_before")
         result = Instruments.run(self, workload, timings, plan._replace(warmup=0))
         self._count("program_cache_entries_after")

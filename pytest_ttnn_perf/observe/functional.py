@@ -28,6 +28,13 @@ class FunctionalObserver(Observer):
         self._series.clear()  # the same model may run as often as the test likes
         return super().measure(fn, *args, **kwargs)
 
+    def measure_pipeline(self, pipeline: Any, inputs: list[Any], /, **options: Any) -> list[Any]:
+        """Compile a pipeline unless that is done, and run it once over all inputs."""
+        self._series.clear()
+        return super().measure_pipeline(
+            pipeline, inputs, **{**options, "warmup": 0, "iterations": 1}
+        )
+
     async def measure_async(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Any:
         """Await ``fn`` once."""
         self._series.clear()

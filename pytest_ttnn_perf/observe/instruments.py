@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 from importlib.util import find_spec
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from pytest_ttnn_perf.measure.timing import measure, measure_pipelined
+from pytest_ttnn_perf.records.hardware import Configuration
 from pytest_ttnn_perf.records.metric import Source
 from pytest_ttnn_perf.records.observation import NO_ARTIFACT
 from pytest_ttnn_perf.records.settings import PassChoice, ProfilerKind, left_out
@@ -15,6 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
+    from pytest_ttnn_perf.device.tt_xla import Compiler
     from pytest_ttnn_perf.measure.timing import Timings, Workload
     from pytest_ttnn_perf.records.messages import Assignment
     from pytest_ttnn_perf.records.observation import Artifact, Observation
@@ -36,17 +39,27 @@ class Instruments:
     takes_artifacts = True
     #: Whether the times of this machine's clock are results: then it matters what else it does.
     by_the_clock = True
+    #: What tells how tt-xla compiles models; None where that is not installed.
+    compiler: Compiler | None = None
+
+    def make_room(self) -> None:
+        """Empty what a profiler fills, between calls that nobody asks it about."""
 
     @property
     def sync(self) -> Callable[[], object] | None:
         """Waits for the devices in use; None without any."""
         return None
 
-    def begin(self, test: str) -> None:
+    def begin(self, test: str) -> None:  # noqa: ARG002 (what others ask for)
         """A test begins, with its set-up."""
+        if self.compiler is not None:
+            self.compiler.begin_test()
 
     def run(self, workload: Workload, timings: Timings, plan: Plan) -> Any:
-        """Call a model as planned and time it; return the last result."""
+        """Call a model as planned and time it; return the last result.
+
+        None where a profiler was shown a part of each call, and no whole call was made.
+        """
         if plan.depth is None:
             return measure(workload, timings, warmup=plan.warmup, iterations=plan.iterations)
         return measure_pipelined(
@@ -74,7 +87,10 @@ class Instruments:
         return None
 
     def complete(self, observation: Observation, artifact: Artifact) -> Observation:
-        """Return an observation with what is known of the hardware."""
+        """Return an observation with what is known of the hardware, and how tt-xla compiles."""
+        compiled = self.compiler.configuration if self.compiler is not None else {}
+        if compiled:
+            observation = replace(observation, configuration=Configuration(compiled))
         if artifact.arch is None:
             return observation
         from pytest_ttnn_perf.observe.artifacts import on_hardware_told
@@ -116,9 +132,13 @@ def error_text(kind: str, text: str) -> str:
     return f"{kind}: {lines[0]}" if lines else kind
 
 
-def _has_ttnn() -> bool:
+#: Either of them is there wherever tt-xla is.
+_OF_TT_XLA: Final = ("pjrt_plugin_tt", "torch_xla")
+
+
+def _has(package: str) -> bool:
     try:
-        return find_spec("ttnn") is not None
+        return find_spec(package) is not None
     except ValueError:  # something that is no package stands in for it, such as a simulator
         return False
 
@@ -138,13 +158,30 @@ def instruments_for(
     """
     if settings.replay is not None:
         return Replaying(settings.replay)
-    if not _has_ttnn():
-        return Instruments()
+    instruments = Instruments()
+    if _has("ttnn"):
+        instruments = _with_devices(settings, profiler, assignment, own=own, opened=opened)
+    if any(map(_has, _OF_TT_XLA)):
+        from pytest_ttnn_perf.device.tt_xla import Compiler
+
+        instruments.compiler = Compiler()
+        instruments.compiler.observe()
+    return instruments
+
+
+def _with_devices(
+    settings: Settings,
+    profiler: ProfilerKind,
+    assignment: Assignment | None,
+    *,
+    own: Path | None,
+    opened: Callable[[], None] | None,
+) -> Instruments:
     from pytest_ttnn_perf.device.environment import program_room, report_in
     from pytest_ttnn_perf.device.host import kernels_cached
     from pytest_ttnn_perf.device.ttnn import OpenDevices
     from pytest_ttnn_perf.observe.devices import BesideDevices
-    from pytest_ttnn_perf.observe.profiling import Printing, Profiling, Signposting
+    from pytest_ttnn_perf.observe.profiled_pass import Printing, Profiling, Signposting
 
     reports = settings.artifacts / "reports"
     needed = Source.DEVICE not in left_out(settings)

@@ -15,11 +15,7 @@ from pytest_ttnn_perf._base.text import plain
 from pytest_ttnn_perf.measure.timing import Timings, Workload, measure_awaited, timed_region
 from pytest_ttnn_perf.observe.instruments import Plan
 from pytest_ttnn_perf.observe.recorder import OBSERVED, Recorder
-from pytest_ttnn_perf.observe.series import (
-    FIRST_CALL,
-    metric_of,
-    numbers_of,
-)
+from pytest_ttnn_perf.observe.series import COMPILE, FIRST_CALL, metric_of, numbers_of
 from pytest_ttnn_perf.records.json_value import LARGEST
 from pytest_ttnn_perf.records.metric import (
     SIM_THROUGHPUT_TIME,
@@ -29,6 +25,7 @@ from pytest_ttnn_perf.records.metric import (
     Kind,
     Metric,
     Source,
+    metric_in,
 )
 from pytest_ttnn_perf.records.settings import (
     finite_number,
@@ -36,7 +33,7 @@ from pytest_ttnn_perf.records.settings import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
 
 
 def bounds_of(
@@ -101,9 +98,7 @@ class Observer(Recorder):
         workload = self._workload(fn, args, kwargs, setup, sync, clock)
         with self._timing(name, plan, simulated=clock is not None) as timings:
             result = self.instruments.run(workload, timings, plan)
-        artifact = self.instruments.last_measurement()
-        own = name not in {None, WALL_TIME, THROUGHPUT_TIME}
-        self._take(artifact.named(str(name)) if own else artifact, OBSERVED)
+        self._take_measured(name)
         return result
 
     async def measure_async(  # noqa: PLR0913 (as ``measure``)
@@ -143,6 +138,8 @@ class Observer(Recorder):
         sync: Callable[[], object] | None,
         clock: Callable[[], float] | None,
     ) -> Workload:
+        if self.instruments.compiler is not None:
+            self.instruments.compiler.called(fn)
         waits = sync or self.instruments.sync
         return Workload(fn, args, kwargs, setup=setup, sync=waits, clock=clock or perf_counter_ns)
 
@@ -154,14 +151,71 @@ class Observer(Recorder):
             whole_number("warmup", asked, least=0), whole_number("iterations", rounds, least=1)
         )
 
+    def measure_pipeline(  # noqa: PLR0913 (as ``measure``)
+        self,
+        pipeline: Any,
+        inputs: list[Any],
+        /,
+        *,
+        config: Any = None,
+        name: str | None = None,
+        warmup: int | None = None,
+        iterations: int | None = None,
+        preallocate: bool = False,
+        cleanup: bool = False,
+    ) -> list[Any]:
+        """Compile a pipeline of TT-CNN, then time rounds over all inputs; return the outputs.
+
+        A sample is a round divided by its inputs. Compiling is timed apart, and left out where the
+        test has done it. ``cleanup`` cleans up at the end, as the test otherwise does.
+        """
+        __tracebackhide__ = True
+        from pytest_ttnn_perf.observe.pipelines import pipeline_of
+
+        known = pipeline_of(pipeline, inputs, config, preallocate=preallocate, cleanup=cleanup)
+        plan = self._plan(warmup, iterations)
+        own = f"{name}_" if name not in {None, THROUGHPUT_TIME} else ""
+        try:
+            self._facts = {**{own + fact: v for fact, v in known.facts.items()}, **self._facts}
+            if not known.is_compiled:
+                compiling = metric_of(own + COMPILE, unit="ns", kind=Kind.TIME)
+                keep = self._series.of(compiling, gated=False).samples.append
+                with self.turn, timed_region(keep, self.instruments.sync):
+                    known.compile()
+            if preallocate:
+                known.preallocate()
+            workload = known.workload(self.instruments.sync)
+            timed = self._timing(name or THROUGHPUT_TIME, plan, simulated=False, cold=False)
+            with timed as timings:
+                outputs = self.instruments.run(workload, timings, plan)
+                if outputs is None:
+                    outputs = known.serve(self.instruments.make_room)
+            self._take_measured(name)
+            return list(outputs)
+        finally:
+            if cleanup:
+                pipeline.cleanup()
+
+    def _take_measured(self, name: str | None) -> None:
+        """Take what else is known of the model that was measured last, under its name."""
+        __tracebackhide__ = True
+        artifact = self.instruments.last_measurement()
+        own = name not in {None, WALL_TIME, THROUGHPUT_TIME}
+        self._take(artifact.named(str(name)) if own else artifact, OBSERVED)
+
     @contextmanager
-    def _timing(self, name: str | None, plan: Plan, *, simulated: bool) -> Iterator[Timings]:
-        """Keep what is timed meanwhile, also of a model that raises."""
+    def _timing(
+        self, name: str | None, plan: Plan, *, simulated: bool, cold: bool = True
+    ) -> Iterator[Timings]:
+        """Keep what is timed meanwhile, also of a model that raises.
+
+        With ``cold`` the first two calls of a test are kept by themselves as well.
+        """
         __tracebackhide__ = True
         source = Source.SIM if simulated else Source.WALL
         usual = _TIMES[source][plan.depth is not None]
         timings = Timings()
-        first = FIRST_CALL not in self._series and not simulated
+        first = cold and FIRST_CALL not in self._series and not simulated
         self._series.time(name or usual, timings, source)
         try:
             with self.turn:
@@ -226,8 +280,7 @@ class Observer(Recorder):
         __tracebackhide__ = True  # a failure points at the line of the test
         from pytest_ttnn_perf.measure.pcc import compare
 
-        asked = finite_number("at_least", self.settings.pcc if at_least is None else at_least)
-        bound = self._least("pcc", asked)
+        bound = self._limit_of_pcc(self.settings.pcc if at_least is None else at_least)
         agreement = compare(expected, actual)
         self._accuracy(name, agreement.pcc, at_least=bound, note=agreement.sentence)
         for suffix, error in (
@@ -238,6 +291,41 @@ class Observer(Recorder):
                 metric = Metric(f"{name}_{suffix}", unit="", kind=Kind.ACCURACY)
                 self._series.of(metric, gated=False).samples.append(error)
         return agreement.pcc
+
+    def check_layers(
+        self,
+        layers: Mapping[str, tuple[object, object]] | Iterable[tuple[str, object, object]],
+        *,
+        at_least: float | Mapping[str, float] | None = None,
+        name: str = "pcc",
+    ) -> dict[str, float]:
+        """Correlate the outputs of layers in their order; the first below its limit is named.
+
+        The worst is gated as ``name``; each is recorded as ``name.layer``.
+        """
+        __tracebackhide__ = True
+        from pytest_ttnn_perf.measure.layers import compare_layers, first_below, worst_layer
+
+        own, usual = {}, self.settings.pcc
+        if isinstance(at_least, Mapping):
+            own = {layer: self._limit_of_pcc(bound) for layer, bound in at_least.items()}
+        elif at_least is not None:
+            usual = at_least
+        compared = compare_layers(layers, own, self._limit_of_pcc(usual))
+        for layer in compared:
+            metric = metric_of(metric_in(layer.name, name), unit="", kind=Kind.ACCURACY)
+            self._series.of(metric, gated=False).samples.append(layer.pcc)
+        worst, first = worst_layer(compared), first_below(compared)
+        why = worst.agreement.sentence and f"{worst.name}: {worst.agreement.sentence}"
+        bound = worst.at_least if first else min(layer.at_least for layer in compared)
+        note = ": ".join(filter(None, (first, why))) or None
+        self._accuracy(name, worst.pcc, at_least=bound, note=note)
+        return {layer.name: layer.pcc for layer in compared}
+
+    def _limit_of_pcc(self, asked: float) -> float:
+        limit = self._least("pcc", finite_number("at_least", asked))
+        assert limit is not None
+        return limit
 
     def check_accuracy(
         self,

@@ -200,6 +200,8 @@ def _listed(series: Mapping[str, Series]) -> str:
 
 FIRST_CALL: Final = "first_call_time"
 SECOND_CALL: Final = "second_call_time"
+#: What compiling a pipeline takes, apart from its rounds.
+COMPILE: Final = "compile_time"
 
 
 def told_twice(names: Sequence[str], first: str, second: str) -> str:

@@ -223,15 +223,28 @@ def staged_version(file: Path, stage: int) -> str | None:
     Raises:
         InputError: it is larger than any baseline.
     """
+    return _blob(file, f":{stage}:", "on each side of the conflict")
+
+
+def _blob(file: Path, version: str, where: str) -> str | None:
     top, name = _locate(file)
-    size = _bytes(top, "cat-file", "-s", f":{stage}:{name}")
+    size = _bytes(top, "cat-file", "-s", f"{version}{name}")
     if size is None:
         return None
     if int(size) > LARGEST_TEXT_BYTES:
         expected = f"expected at most {LARGEST_TEXT_BYTES} bytes"
-        raise InputError(file, f"{expected} on each side of the conflict, found {int(size)}")
-    answer = _bytes(top, "cat-file", "blob", f":{stage}:{name}")
+        raise InputError(file, f"{expected} {where}, found {int(size)}")
+    answer = _bytes(top, "cat-file", "blob", f"{version}{name}")
     return None if answer is None else answer.decode("utf-8", "replace")
+
+
+def committed_version(file: Path) -> str | None:
+    """Return a file as the last commit has it; None where it has none, or there is no git.
+
+    Raises:
+        InputError: it is larger than any baseline.
+    """
+    return _blob(file, "HEAD:", "in the last commit")
 
 
 def setting(folder: Path, name: str) -> str | None:

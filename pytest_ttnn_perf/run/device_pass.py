@@ -18,8 +18,8 @@ from pytest_ttnn_perf.analysis.captures.device_metrics import (
 )
 from pytest_ttnn_perf.analysis.ops.windows import calls_between
 from pytest_ttnn_perf.observe.checklist import join_answers
-from pytest_ttnn_perf.observe.profiling import SIGNPOST_BEGIN, SIGNPOST_END
-from pytest_ttnn_perf.observe.series import FIRST_CALL, told_twice
+from pytest_ttnn_perf.observe.profiled_pass import SIGNPOST_BEGIN, SIGNPOST_END
+from pytest_ttnn_perf.observe.series import COMPILE, FIRST_CALL, told_twice
 from pytest_ttnn_perf.processes.commands import free_port
 from pytest_ttnn_perf.records.json import decode
 from pytest_ttnn_perf.records.messages import (
@@ -28,7 +28,7 @@ from pytest_ttnn_perf.records.messages import (
     PassKind,
     Reported,
 )
-from pytest_ttnn_perf.records.metric import KERNEL_TIME, Kind, Source
+from pytest_ttnn_perf.records.metric import KERNEL_TIME, THROUGHPUT_TIME, Kind, Source
 from pytest_ttnn_perf.records.observation import Artifact, MetricObservation, Observation
 from pytest_ttnn_perf.report.under_way import device_pass_heading, device_pass_line
 from pytest_ttnn_perf.run.gate_run import DeviceResults
@@ -164,7 +164,8 @@ def unavailable(test: str, why: str, source: Source = Source.DEVICE) -> Observat
 def ran_a_model(observation: Observation) -> bool:
     """Return whether a test measured calls on a device: then a profiler has something to tell."""
     came_through = observation.lost is None and observation.raised is None
-    return came_through and observation.hardware is not None and FIRST_CALL in observation.metrics
+    called = not observation.metrics.keys().isdisjoint({FIRST_CALL, THROUGHPUT_TIME, COMPILE})
+    return came_through and observation.hardware is not None and called
 
 
 def _measured_twice(observation: Observation, of_device: Observation) -> Iterator[str]:

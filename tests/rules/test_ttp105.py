@@ -37,13 +37,15 @@ def test_a_bfloat16_model_is_clean(fact: str) -> None:
 @pytest.mark.parametrize("value", [False, "false", None])
 def test_without_a_conversion(value: Scalar) -> None:
     answer = ask(facts={"enable_bfp8_conversion": value, "dtype": "float32"})
-    assert answer == not_applicable("the test states no conversion to bfloat8_b by tt-xla")
+    assert answer == not_applicable(
+        "tt-xla converts nothing to bfloat8_b: neither observed nor stated"
+    )
 
 
 def test_without_input() -> None:
-    why = "the test does not state the model's format: facts(data_format=…)"
+    why = "the model's format is not known: state it with facts(data_format=…)"
     assert ask(facts={"enable_bfp8_conversion": True}) == not_measured(why)
-    why = "the test states no conversion to bfloat8_b by tt-xla"
+    why = "tt-xla converts nothing to bfloat8_b: neither observed nor stated"
     assert ask(facts={"use_trace": True}) == not_applicable(why)
     why = "needs a device, or facts that are stated of one"
     assert ask() == not_measured(why)

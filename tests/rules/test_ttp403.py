@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from pytest_ttnn_perf.analysis.ops.windows import window
-from pytest_ttnn_perf.observe.profiling import signposts_of
+from pytest_ttnn_perf.observe.profiled_pass import signposts_of
 from pytest_ttnn_perf.records.finding import RuleOutcome
 from pytest_ttnn_perf.records.ops import Signpost
 from tests.rules.answers import Ask, Evidence, Subject, found, limit, not_measured

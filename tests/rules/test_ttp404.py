@@ -52,3 +52,14 @@ def test_without_both_times_nothing_is_measured(subject: Subject, reason: str) -
 
 def test_it_saves_what_is_not_the_device() -> None:
     assert ask.saving(times(2.5e6)) == (7.5e6, "wall − device: 10 ms − 2.5 ms")
+
+
+def test_overlapping_calls_have_a_throughput_and_a_call_of_its_own_wins() -> None:
+    device = timed(2.5e6, name=KERNEL_TIME, source=Source.DEVICE)
+    throughput = timed(5e6, name="throughput_time")
+    sentence = (
+        "of the {} ms of a call, the slowest device works 2.5 ms: {} goes by without a kernel"
+    )
+    assert ask(measured(throughput, device)) == LIMIT.found(0.5, sentence.format(5, "50.0 %"))
+    both = measured(throughput, timed(10e6), device)
+    assert ask(both) == LIMIT.found(0.75, sentence.format(10, "75.0 %"))

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import pytest
 
+from pytest_ttnn_perf.records.finding import RuleOutcome
 from pytest_ttnn_perf.records.hardware import Configuration, Scalar
 from pytest_ttnn_perf.records.observation import Observation
 from tests.rules.answers import Ask, Subject, clean, limit, not_applicable, not_measured
@@ -68,3 +69,12 @@ def test_one_known_size_is_enough() -> None:
         "use_trace": True, "trace_region_size": 4096, "TT_RUNTIME_TRACE_REGION_SIZE": None,
     }  # fmt: skip
     assert ask(facts=facts) == LIMIT.clean(4096.0)
+
+
+def test_a_trace_of_tt_xla_without_its_variable_is_found() -> None:
+    facts = {"enable_trace": True, "TT_RUNTIME_TRACE_REGION_SIZE": None}
+    assert ask(facts=facts).outcome is RuleOutcome.FOUND
+    assert ask(facts={**facts, "TT_RUNTIME_TRACE_REGION_SIZE": 10_000_000}).outcome is (
+        RuleOutcome.CLEAN
+    )
+    assert ask(facts={**facts, "enable_trace": False}).outcome is RuleOutcome.NOT_APPLICABLE

@@ -27,7 +27,7 @@ def test_from_the_limit_on_it_is_clean(level: int) -> None:
 
 def test_without_tt_xla_the_question_does_not_arise() -> None:
     assert ask(facts={"use_trace": True}) == not_applicable(
-        "no model of tt-xla: neither tt_xla nor optimization_level stated"
+        "no model of tt-xla: neither observed nor stated"
     )
 
 

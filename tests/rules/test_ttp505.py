@@ -1,7 +1,10 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
+from pytest_ttnn_perf.records.finding import RuleOutcome
 from tests.rules.answers import Ask, Evidence, Subject, clean, found, not_applicable, not_measured
 from tests.rules.reports import Operation, record, report
 
@@ -72,3 +75,11 @@ def test_only_what_is_on_queue_zero_counts(size: int) -> None:
     ]
     subject = Subject(report=report(operations, [LARGE, record(2, 1, 2, 512, 512)]))
     assert ask.with_limits(size=size)(subject) == clean(1.0 * MIB, limit=size, unit="B")
+
+
+@pytest.mark.parametrize(("separate", "sent"), [(True, 0), (False, 2 * MIB)])
+def test_a_pipeline_tells_the_queue_that_a_call_does_not_name(separate: bool, sent: int) -> None:
+    subject = reads(None, queues=2)
+    facts = {**subject.facts, "all_transfers_on_separate_command_queue": separate}
+    answer = ask(replace(subject, facts=facts))
+    assert (answer.outcome is RuleOutcome.FOUND, answer.value) == (not separate, sent)

@@ -7,7 +7,15 @@ import re
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from pytest_ttnn_perf._base.text import NANOSECONDS_IN
-from pytest_ttnn_perf.records.metric import KERNEL_TIME, Better, Kind, Source, median
+from pytest_ttnn_perf.records.metric import (
+    KERNEL_TIME,
+    THROUGHPUT_TIME,
+    WALL_TIME,
+    Better,
+    Kind,
+    Source,
+    median,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
@@ -17,7 +25,6 @@ if TYPE_CHECKING:
     from pytest_ttnn_perf.records.observation import MetricObservation, Observation
 
 
-WALL_TIME: Final = "wall_time"
 COMPUTE, TRANSFER, BOTH = "io_compute_time", "io_transfer_time", "io_both_time"
 NO_IO_TIMES: Final = (
     "no profiler sees transfers: measure them with "
@@ -69,8 +76,11 @@ class IoTimes(NamedTuple):
 
 
 def call_times(subject: Subject) -> CallTimes | str:
-    """Return the times of a call, or which of them is missing and why."""
-    wall = _median_ns(subject, WALL_TIME, _WALL)
+    """Return the times of a call, or which of them is missing and why.
+
+    Of calls that overlap, or a pipeline, the time is that of one of them.
+    """
+    wall = _median_ns(subject, WALL_TIME, _WALL) or _median_ns(subject, THROUGHPUT_TIME, _WALL)
     if wall is None:
         return _why_missing(subject, WALL_TIME)
     device = _median_ns(subject, KERNEL_TIME, _DEVICE)
@@ -149,17 +159,22 @@ def number(value: Scalar) -> float | None:
         return None
 
 
+#: What says that a trace is used: as tests and TT-CNN call it, and as tt-xla does.
+_TRACES: Final = ("use_trace", "enable_trace")
+
+
 def uses_trace(subject: Subject) -> bool | None:
     """Tell whether a model runs from a trace: seen in its ops, or stated; None where neither is.
 
-    Ops of which none is traced say no, unless ``use_trace`` is stated.
+    Ops of which none is traced say no, unless a setting says yes.
     """
     ops = subject.ops
     if ops is not None and any(trace is not None for trace in ops.columns.trace):
         return True
     settings = settings_of(subject)
-    if "use_trace" in settings:
-        return is_on(settings["use_trace"])
+    for name in _TRACES:
+        if name in settings:
+            return is_on(settings[name])
     return False if ops is not None and len(ops) else None
 
 
@@ -172,12 +187,13 @@ _NOT_FINITE: Final = re.compile(r"\bactual holds \d+ NaN and \d+ infinite\b")
 
 
 def accuracies(observation: Observation) -> Sequence[MetricObservation]:
-    """Return the accuracies that a test checks; not the errors recorded beside a PCC."""
+    """Return the accuracies that a test checks; not what is recorded beside a PCC."""
     return [
         observed
         for observed in observation.metrics.values()
         if observed.metric.kind is Kind.ACCURACY
         and observed.samples
+        and observed.gated
         and not observed.metric.name.endswith(_BESIDE)
     ]
 

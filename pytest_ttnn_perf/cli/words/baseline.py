@@ -35,10 +35,26 @@ def baseline(parser: argparse.ArgumentParser) -> None:
     add_baselines(listing)
     add_format(listing)
     listing.set_defaults(run="baseline_list:run")
+    _check(actions)
     _accept(actions)
     _prune(actions)
     _rename(actions)
     _merge_baselines(actions)
+
+
+def _check(actions: Actions) -> None:
+    check = actions.add_parser(
+        "check",
+        help="look whether files are valid, and what got worse has a reason; exit 1 if not",
+        description="Look whether baseline files are valid, and whether what is worse than in the "
+        "last commit was accepted with a reason. For hooks of git, and for reviews.",
+    )
+    check.add_argument(
+        "files", metavar="FILE", type=Path, nargs="*", help="baseline files (default: all)"
+    )
+    add_baselines(check)
+    add_format(check)
+    check.set_defaults(run="baseline_check:run")
 
 
 def _accept(actions: Actions) -> None:

@@ -11,7 +11,7 @@ from pytest_ttnn_perf.device.ttnn import OpenDevices
 from pytest_ttnn_perf.observe.devices import BesideDevices
 from pytest_ttnn_perf.observe.instruments import Instruments, Replaying
 from pytest_ttnn_perf.observe.observer import Observer
-from pytest_ttnn_perf.observe.profiling import Printing, Profiling, Signposting
+from pytest_ttnn_perf.observe.profiled_pass import Printing, Profiling, Signposting
 from pytest_ttnn_perf.records.hardware import Hardware
 from pytest_ttnn_perf.records.metric import Better, Kind, Metric, Source
 from pytest_ttnn_perf.records.observation import (

@@ -9,7 +9,7 @@ import pytest
 
 from pytest_ttnn_perf.analysis.captures.device_metrics import gated_ops
 from pytest_ttnn_perf.device.profilers import Iteration, Profile, ProgramRun
-from pytest_ttnn_perf.observe.devices import profile_artifact
+from pytest_ttnn_perf.observe.device_profile import profile_artifact
 from pytest_ttnn_perf.records.metric import Better, Kind, Metric, Source
 from pytest_ttnn_perf.records.observation import Artifact, MetricObservation
 from tests.unit.ops.tables import MATMUL, NORM, RESHARD, op, table

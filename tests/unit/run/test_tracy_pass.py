@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from pytest_ttnn_perf.observe.profiling import signposts_of
+from pytest_ttnn_perf.observe.profiled_pass import signposts_of
 from pytest_ttnn_perf.processes.worker import Ending
 from pytest_ttnn_perf.records.finding import RuleOutcome
 from pytest_ttnn_perf.records.metric import Better, Kind, Metric, Source

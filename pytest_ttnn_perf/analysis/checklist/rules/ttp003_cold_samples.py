@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from pytest_ttnn_perf.records.observation import MetricObservation, Observation
 
 #: Times of one call each, which are meant to be cold.
-_COLD: Final = frozenset({"first_call_time", "second_call_time", "call_time"})
+_COLD: Final = frozenset({"first_call_time", "second_call_time", "call_time", "compile_time"})
 #: Times of a measured callable, whose warm-up is known even where there was none.
 _WARMED: Final = frozenset({"wall_time", "throughput_time"})
 #: Fewer samples do not tell which of them is off.

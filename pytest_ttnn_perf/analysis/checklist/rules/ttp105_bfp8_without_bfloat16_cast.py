@@ -18,7 +18,7 @@ _CONVERSIONS: Final = {
     "experimental_enable_weight_bfp8_conversion": "true",
     "experimental_weight_dtype": "bfp_bf8",
 }
-#: Facts in which tests state the format of a model.
+#: Facts that tell the format of a model.
 _FORMATS: Final = ("data_format", "dtype", "torch_dtype")
 
 
@@ -41,17 +41,20 @@ def bfp8_without_bfloat16_cast(facts: Mapping[str, Scalar]) -> Answer:
     When PCC needs float32 in the ops that are not converted.
 
     ## Where it looks
-    What the test states in `ttnn_perf.facts`: of tt-xla's compile options `enable_bfp8_conversion`
-    or `experimental_enable_weight_bfp8_conversion` as true, or `experimental_weight_dtype` as
-    "bfp_bf8"; and the model's format as `data_format`, `dtype` or `torch_dtype`.
+    Of tt-xla's compile options, which are observed or stated in `ttnn_perf.facts`:
+    `enable_bfp8_conversion` or `experimental_enable_weight_bfp8_conversion` as true, or
+    `experimental_weight_dtype` as "bfp_bf8". The model's format is observed of a torch module that
+    `measure` calls; of anything else the test states it as `data_format`, `dtype` or `torch_dtype`.
     """
     options = [name for name, on in _CONVERSIONS.items() if _text(facts.get(name)) == on]
     if not options:
-        return Answer.not_applicable("the test states no conversion to bfloat8_b by tt-xla")
+        return Answer.not_applicable(
+            "tt-xla converts nothing to bfloat8_b: neither observed nor stated"
+        )
     formats = [_text(facts[name]) for name in _FORMATS if facts.get(name) is not None]
     if not formats:
         return Answer.not_measured(
-            "the test does not state the model's format: facts(data_format=…)"
+            "the model's format is not known: state it with facts(data_format=…)"
         )
     if "bfloat16" in formats:
         return Answer.clean()

@@ -57,9 +57,10 @@ def trace_not_used(
     preparing an input: move that out of the call first.
 
     ## Where it looks
-    Whether a trace is used: METAL TRACE ID in the op table, or the fact `use_trace`. How long
-    devices wait: `wall_time` without a profiler against `device_kernel_time`, or else the gaps of
-    the op table as in TTP401.
+    Whether a trace is used: METAL TRACE ID in the op table, or the fact `use_trace`, which is
+    observed of pipelines of TT-CNN, or `enable_trace`, which is observed with tt-xla. How long
+    devices wait: `wall_time`, or `throughput_time` without that, both without a profiler, against
+    `device_kernel_time`, or else the gaps of the op table as in TTP401.
     """
     used = uses_trace(subject)
     if used is None:

@@ -36,9 +36,10 @@ def device_behind_e2e(
     model alone to know it.
 
     ## Where it looks
-    The medians of `wall_time`, which is measured without a profiler, and of `device_kernel_time`,
-    of the slowest device, as a profiler on hardware tells it. A device time of a simulator or of a
-    recorded artifact is not compared with it.
+    The medians of `wall_time`, or of `throughput_time` in a test without that, which are measured
+    without a profiler, and of `device_kernel_time`, of the slowest device, as a profiler on
+    hardware tells it. A device time of a simulator or of a recorded artifact is not compared with
+    it. Of a pipeline, both are per input.
     """
     times = call_times(subject)
     if isinstance(times, str):

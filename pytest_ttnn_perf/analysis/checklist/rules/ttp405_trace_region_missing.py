@@ -35,10 +35,11 @@ def trace_region_missing(
     limit to 0 if that is what you rely on.
 
     ## Where it looks
-    Whether a trace is used (METAL TRACE ID in the op table, or the fact `use_trace`) and how large
-    the region is: `trace_region_size`, observed when the device was opened or stated as a fact, or
-    TT_RUNTIME_TRACE_REGION_SIZE, where None says that it was not set. A test that raised is asked
-    nothing: its report says beside the error that a trace did not fit.
+    Whether a trace is used (METAL TRACE ID in the op table, or the facts `use_trace` and
+    `enable_trace`) and how large the region is: `trace_region_size`, observed when the device was
+    opened or stated as a fact, or TT_RUNTIME_TRACE_REGION_SIZE, which is observed with tt-xla:
+    None says that it was not set. A test that raised is asked nothing: its report says beside the
+    error that a trace did not fit.
     """
     used = uses_trace(subject)
     if used is None:

@@ -41,8 +41,8 @@ def program_cache_off(
 
     ## Where it looks
     The number of programs that the open devices held after the samples; otherwise the facts
-    `program_cache` and TT_RUNTIME_ENABLE_PROGRAM_CACHE, where None says that the variable was not
-    set: the cache is then on.
+    `program_cache` and TT_RUNTIME_ENABLE_PROGRAM_CACHE. The variable is observed with tt-xla; None
+    says that it does not turn the cache off.
     """
     observation = subject.observation
     entries = number(observation.environment.get(_ENTRIES)) if observation else None

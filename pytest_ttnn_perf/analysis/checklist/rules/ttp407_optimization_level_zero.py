@@ -28,16 +28,15 @@ def optimization_level_zero(
     While a model is brought up, when compile time matters more.
 
     ## Where it looks
-    The facts `optimization_level` and `tt_xla`. Nothing observes them: the test states them, e.g.
+    `optimization_level`, which is 0 unless it is set. It is observed of tests that use torch_xla
+    with `PJRT_DEVICE` TT, or that give `compiler_options` to `jax.jit`; others state it:
     `ttnn_perf.facts(tt_xla=True, optimization_level=1)`.
     """
     settings = settings_of(subject)
     if "optimization_level" not in settings:
         if is_on(settings.get("tt_xla")):
             return Answer.not_measured("the level is not known: state the fact optimization_level")
-        return Answer.not_applicable(
-            "no model of tt-xla: neither tt_xla nor optimization_level stated"
-        )
+        return Answer.not_applicable("no model of tt-xla: neither observed nor stated")
     stated = settings["optimization_level"]
     chosen = number(stated)
     if chosen is None:

@@ -31,7 +31,7 @@ def pcc_below_limit(
 
     ## What to do
     Undo the last change of a format, a fidelity or a layout; then compare layer by layer, with
-    comparison mode of TTNN, to find where the outputs part.
+    `ttnn_perf.check_layers` or comparison mode of TTNN, to find where the outputs part.
 
     ## When it is no problem
     Never. A model that cannot reach 0.99 sets a limit of its own, with its reason.

@@ -5,7 +5,7 @@ Only what it tells is kept.
 
 from __future__ import annotations
 
-from contextlib import nullcontext
+from contextlib import nullcontext, suppress
 from dataclasses import replace
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final
@@ -14,14 +14,19 @@ from pytest_ttnn_perf._base.dataclass import dataclass
 from pytest_ttnn_perf._base.errors import TtnnPerfError
 from pytest_ttnn_perf.analysis.captures.device_metrics import recorded_metric
 from pytest_ttnn_perf.device.environment import MORE_PROGRAMS, PROGRAMS
-from pytest_ttnn_perf.device.profilers import ProgramCount, ProgramProfiler, count_programs
+from pytest_ttnn_perf.device.profilers import (
+    ProfilerError,
+    ProgramCount,
+    ProgramProfiler,
+    count_programs,
+)
 from pytest_ttnn_perf.measure.timing import measure, warm_up
-from pytest_ttnn_perf.observe.devices import (
+from pytest_ttnn_perf.observe.device_profile import (
     PROFILED_ITERATIONS,
-    BesideDevices,
     profile_artifact,
     profile_calls,
 )
+from pytest_ttnn_perf.observe.devices import BesideDevices
 from pytest_ttnn_perf.observe.instruments import Instruments
 from pytest_ttnn_perf.records.metric import KERNEL_TIME, Kind, Source
 from pytest_ttnn_perf.records.observation import NO_ARTIFACT, Artifact, MetricObservation
@@ -80,10 +85,15 @@ class Profiling(_Profiled):
         self._log_at = self.log.stat().st_size if self.log and self.log.exists() else 0
         self._dropped = self._too_large = False
 
+    def make_room(self) -> None:
+        """Read the profiler out: it drops what it has no room for."""
+        with suppress(ProfilerError):
+            ProgramProfiler(self.devices).begin()
+
     def run(self, workload: Workload, timings: Timings, plan: Plan) -> Any:  # noqa: ARG002
         """Call the model once, then profile some calls."""
         with self._counting() as counted, self._capture() as captured:
-            warm_up(workload, timings, count=1)
+            warm_up(workload.part or workload, timings, count=1)
         if not self.devices.handles:
             self._artifact = _no_data("no device was open when the model was measured")
             return measure(workload, timings, warmup=0, iterations=1)
@@ -187,7 +197,8 @@ class Signposting(_Profiled):
         """Call the model once, then some times between signposts."""
         signpost = import_module("tracy").signpost  # what launched this process
 
-        warm_up(workload, timings, count=1)
+        called = workload.part or workload
+        warm_up(called, timings, count=1)
         self._artifact, result = NO_ARTIFACT, None
         self._captures += 1
         if self._captures > 1:  # a second model of the test: only the first is told
@@ -198,10 +209,10 @@ class Signposting(_Profiled):
             self.devices.synchronize()
             signpost(before)
             result = None
-            result = measure(workload, timings, warmup=0, iterations=1)
+            result = measure(called, timings, warmup=0, iterations=1)
             self.devices.synchronize()
             signpost(after)
-        return result
+        return None if workload.part else result
 
 
 def _of_device(observation: Observation) -> Observation:

@@ -1,0 +1,163 @@
+"""``check_layers``: the worst layer is gated, and the first that goes wrong is named."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from pytest_ttnn_perf.measure.layers import Layer, first_below, worst_layer
+from pytest_ttnn_perf.measure.pcc import Agreement
+from tests.behaviour.model import counts_of, entry_of, failure_of
+
+if TYPE_CHECKING:
+    from tests.harness.project import Project
+
+#: The PCC of ``off`` with what is expected is 0.8, that of ``worse`` 0.6.
+HEAD = """
+    import numpy as np
+    import pytest
+
+    up = np.array([1.0, -1.0, 0.0, 0.0])
+    off = np.array([0.8, -0.8, 0.6, -0.6])
+    worse = np.array([0.6, -0.6, 0.8, -0.8])
+    holed = np.array([1.0, np.nan, 0.0, 0.0])
+    MODEL = {"stem": (up, up), "layer1": (up, 2 * up), "layer2": (up, off), "head": (up, worse)}
+
+    def test_model(ttnn_perf):
+"""
+NAMED = "layer1 1, layer2 0.8 <- first below 0.99, head 0.6; 2 of 4 layers below"
+
+
+def write(project: Project, *lines: str) -> None:
+    """Write a test of these lines."""
+    project.write(test_model=HEAD + "".join(f"        {line}\n" for line in lines))
+
+
+def test_the_first_bad_layer_is_named_and_the_worst_decides(project: Project) -> None:
+    write(project, "assert list(ttnn_perf.check_layers(MODEL)) == list(MODEL)")
+
+    ran = project.pytest("--ttnn-perf", "--ttnn-perf-missing=ignore")
+
+    assert failure_of(ran).splitlines()[0] == (
+        f"REGRESSED: pcc 0.6 is below its limit 0.99 ({NAMED})"
+    )
+    entry = entry_of(project)
+    recorded = {name: (m["samples"], m.get("gated", True)) for name, m in entry["metrics"].items()}
+    assert {name: gated for name, (_, gated) in recorded.items()} == {
+        "pcc.stem": False, "pcc.layer1": False, "pcc.layer2": False, "pcc.head": False, "pcc": True,
+    }  # fmt: skip
+    assert recorded["pcc"][0] == recorded["pcc.head"][0] == pytest.approx([0.6])
+    assert list(entry["verdicts"]) == ["pcc"]
+
+
+def test_without_the_gate_it_raises_at_once(project: Project) -> None:
+    write(project, "ttnn_perf.check_layers((n, *pair) for n, pair in MODEL.items())", "print('on')")
+
+    ran = project.pytest("--tb=line")
+
+    assert counts_of(ran) == "1 failed"
+    assert f"AccuracyError: pcc is 0.6, expected at least 0.99: {NAMED}" in ran.text
+    assert "on" not in ran.text.splitlines()
+
+
+@pytest.mark.parametrize(
+    "limits", ["0.59", "{'head': 0.5, 'layer2': 0.7}"], ids=["one for all", "by name"]
+)
+def test_layers_above_their_limits_pass(project: Project, limits: str) -> None:
+    write(
+        project,
+        f"found = ttnn_perf.check_layers(MODEL, at_least={limits})",
+        "assert found == pytest.approx({'stem': 1, 'layer1': 1, 'layer2': 0.8, 'head': 0.6})",
+    )
+
+    assert counts_of(project.pytest()) == "1 passed"
+    ran = project.pytest("--ttnn-perf-update=new", "--ttnn-perf-ignore=TTP906")
+    assert counts_of(ran) == "1 passed", ran.text
+    assert set(project.stored()["test_model"]["metrics"]) == {"pcc"}
+    assert counts_of(project.pytest("--ttnn-perf", "--ttnn-perf-ignore=TTP906")) == "1 passed"
+
+
+def test_a_layer_below_its_own_limit_fails_though_another_is_worse(project: Project) -> None:
+    write(project, "ttnn_perf.check_layers(MODEL, at_least={'head': 0.5, 'layer2': 0.9})")
+
+    ran = project.pytest("--ttnn-perf", "--ttnn-perf-missing=ignore")
+
+    assert failure_of(ran).splitlines()[0] == (
+        "REGRESSED: pcc 0.8 is below its limit 0.9 "
+        "(layer1 1, layer2 0.8 <- first below 0.9, head 0.6; 1 of 4 layers below)"
+    )
+
+
+def test_strict_limits_hold_for_layers(project: Project) -> None:
+    (project.path / "ttnn_perf.toml").write_text('limits = "strict"\n')
+    write(project, "ttnn_perf.check_layers(MODEL, at_least=0.1)")
+
+    ran = project.pytest("--ttnn-perf", "--ttnn-perf-missing=ignore")
+
+    assert f"pcc 0.6 is below its limit 0.99 ({NAMED})" in failure_of(ran)
+
+
+def test_an_output_that_is_not_finite_has_no_pcc(project: Project) -> None:
+    write(project, "ttnn_perf.check_layers({'stem': (up, up), 'norm': (up, holed)}, name='q')")
+
+    ran = project.pytest("--ttnn-perf", "--ttnn-perf-missing=ignore")
+
+    assert failure_of(ran).splitlines()[0] == (
+        "NO_DATA: q is not a finite number: stem 1, norm nan <- first below 0.99; 1 of 2 layers "
+        "below: norm: actual holds 1 NaN and 0 infinite of 4 values, the first (NaN) at [1]: PCC "
+        "does not exist"
+    )
+
+
+FORMS = "a mapping from names to (expected, actual), or (name, expected, actual) each"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ("{}", "check_layers was given no layer: nothing was compared"),
+        ("[('a', up, up), ('a', up, up)]",
+         "check_layers was given a twice; each layer has a name of its own"),
+        ("{'a': up}", f"check_layers takes {FORMS}: layer 0 is not"),
+        ("[('a', up, up), ('b', up)]", f"check_layers takes {FORMS}: layer 1 is not"),
+        ("7", f"check_layers takes {FORMS}: found int"),
+        ("MODEL, at_least={'neck': 0.9}",
+         "at_least names neck, which is none of the layers (stem, layer1, layer2, head)"),
+        ("MODEL, at_least=float('nan')", "at_least: expected a finite number, found nan"),
+    ],
+)  # fmt: skip
+def test_mistakes_are_named(project: Project, arguments: str, message: str) -> None:
+    write(project, f"ttnn_perf.check_layers({arguments})")
+
+    project.pytest("--ttnn-perf")
+
+    assert entry_of(project)["raised"] == f"UsageError: {message}"
+
+
+def layer(name: str, pcc: float, at_least: float = 0.99) -> Layer:
+    return Layer(name, Agreement(pcc), at_least)
+
+
+@pytest.mark.parametrize(
+    ("names", "sentence"),
+    [
+        (("a", "b", "c"), "a 1, b 0.5 <- first below 0.99, c 1; 1 of 3 layers below"),
+        (("a" * 20, "b" * 10, "c" * 10), f"{'a' * 20} 1, {'b' * 10} 0.5 <- first below 0.99, "
+                                         f"{'c' * 10} 1"),
+        (("a" * 20, "b" * 10, "c" * 30), f"{'a' * 20} 1, {'b' * 10} 0.5 <- first below 0.99"),
+        (("a" * 60, "b" * 10, "c" * 10), f"{'b' * 10} 0.5 <- first below 0.99"),
+    ],
+)  # fmt: skip
+def test_the_sentence_fits_into_a_line(names: tuple[str, str, str], sentence: str) -> None:
+    layers = [layer(name, pcc) for name, pcc in zip(names, (1.0, 0.5, 1.0), strict=True)]
+
+    assert first_below(layers) == sentence
+    assert len(sentence) <= 80
+    assert worst_layer(layers) is layers[1]
+
+
+def test_a_value_is_never_rounded_up_to_the_limit_that_it_misses() -> None:
+    assert first_below([layer("a", 0.98999999)]) == (
+        "a 0.98999999 <- first below 0.99; 1 of 1 layer below"
+    )

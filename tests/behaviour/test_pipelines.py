@@ -1,0 +1,327 @@
+"""``measure_pipeline``: a pipeline of TT-CNN is compiled apart, and timed per input."""
+
+from __future__ import annotations
+
+from collections import Counter
+from itertools import pairwise
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from pytest_ttnn_perf._base.errors import UsageError
+from pytest_ttnn_perf.observe.pipelines import pipeline_of
+from tests.behaviour.model import counts_of, entry_of, failure_of
+from tests.harness import tt_cnn
+
+if TYPE_CHECKING:
+    from tests.harness.project import Project
+
+HEAD = """
+    import time
+
+    import pytest
+    from tt_cnn import *
+
+    def made(model=lambda x: 2 * x, **config):
+        return create_pipeline_from_config(PipelineConfig(**config), model, Chip())
+
+    def hosts(count):
+        return [Host(number) for number in range(count)]
+"""
+FACTS = {
+    "use_trace": True,
+    "num_command_queues": 1,
+    "all_transfers_on_separate_command_queue": False,
+    "pipeline_inputs": 8,
+    "preallocated_outputs": False,
+}
+
+
+def write(project: Project, test: str) -> None:
+    """Write the stand-in, and a test that begins as all do here."""
+    (project.path / "tt_cnn.py").write_text(Path(tt_cnn.SOURCE).read_text())
+    project.write(test_model=HEAD + test)
+
+
+def test_rounds_are_timed_per_input_and_compiling_apart(project: Project) -> None:
+    write(
+        project,
+        """
+    @pytest.mark.ttnn_perf(warmup=3, iterations=5, batch=4)
+    def test_model(ttnn_perf):
+        pipeline = made(lambda x: time.sleep(0.002) or 2 * x)
+        outputs = ttnn_perf.measure_pipeline(pipeline, hosts(8))
+        assert [output.data for output in outputs] == [0, 2, 4, 6, 8, 10, 12, 14]
+        log = pipeline.executor.device.log
+        assert [log.count(what) for what in ("capture", "replay", "release")] == [1, 64, 0]
+        pipeline.cleanup()
+        """,
+    )
+
+    ran = project.pytest("--ttnn-perf-update=new")
+
+    assert counts_of(ran) == "1 passed", ran.text
+    entry = entry_of(project)
+    assert entry["facts"] == FACTS
+    metrics = entry["metrics"]
+    assert set(metrics) == {"compile_time", "throughput_time", "samples_per_second"}
+    rounds = metrics["throughput_time"]
+    assert (len(rounds["warmup"]), len(rounds["samples"])) == (3, 5)
+    # Each input sleeps for 2 ms: a round takes eight times as long, whatever the machine does.
+    assert min(rounds["samples"]) >= 2e6
+    assert metrics["samples_per_second"]["samples"] == [4e9 / ns for ns in rounds["samples"]]
+    assert (len(metrics["compile_time"]["samples"]), metrics["compile_time"]["gated"]) == (1, False)
+    assert set(project.stored()["test_model"]["metrics"]) == {
+        "throughput_time",
+        "samples_per_second",
+    }
+
+
+MEASURE = """
+    def test_model(ttnn_perf):
+        ttnn_perf.record("latency", 12.5, unit="ms")
+        pipeline = made({config})
+        ttnn_perf.measure_pipeline(pipeline, hosts({count}), cleanup=True, iterations=2{more})
+"""
+
+
+@pytest.mark.parametrize(
+    ("after", "difference"),
+    [
+        ({"config": "use_trace=False"}, "use_trace is False, in the baseline True"),
+        ({"config": "num_command_queues=2"}, "num_command_queues is 2, in the baseline 1"),
+        (
+            {"config": "num_command_queues=2, all_transfers_on_separate_command_queue=True"},
+            "all_transfers_on_separate_command_queue is True, in the baseline False",
+        ),
+        ({"count": 4}, "pipeline_inputs is 4, in the baseline 8"),
+        ({"more": ", preallocate=True"}, "preallocated_outputs is True, in the baseline False"),
+    ],
+)
+def test_another_configuration_is_not_comparable(
+    project: Project, after: dict[str, str], difference: str
+) -> None:
+    before = {"config": "", "count": 8, "more": ""}
+    write(project, MEASURE.format(**before))
+    assert counts_of(project.pytest("--ttnn-perf-update=new")) == "1 passed"
+    write(project, MEASURE.format(**{**before, **after}))
+
+    ran = project.pytest("--ttnn-perf")
+
+    assert failure_of(ran).splitlines()[0] == (
+        "NOT_COMPARABLE: latency 12.50 ms was measured in another configuration: " + difference
+    )
+
+
+def test_without_the_gate_it_is_compiled_and_run_once(project: Project) -> None:
+    write(
+        project,
+        """
+    def test_model(ttnn_perf):
+        pipeline = made()
+        for _ in range(2):  # compiled by the first
+            outputs = ttnn_perf.measure_pipeline(pipeline, hosts(3), warmup=4, iterations=9)
+        assert [output.data for output in outputs] == [0, 2, 4]
+        log = pipeline.executor.device.log
+        assert (log.count("capture"), log.count("replay")) == (1, 6)
+
+    def test_preallocated_and_cleaned_up(ttnn_perf):
+        pipeline = made()
+        ttnn_perf.measure_pipeline(pipeline, hosts(3), preallocate=True, cleanup=True)
+        assert pipeline.preallocated_output_tensors and len(pipeline.output_tensors) == 3
+        assert pipeline.executor.device.log[-1] == "release"
+
+    def test_what_the_pipeline_refuses_is_the_tests_own_error(ttnn_perf):
+        pipeline = made(num_command_queues=2, all_transfers_on_separate_command_queue=True)
+        with pytest.raises(ValueError, match="at least 2 inputs"):
+            ttnn_perf.measure_pipeline(pipeline, hosts(1), cleanup=True)
+        assert pipeline.executor.device.log[-1] == "release"
+        """,
+    )
+
+    assert counts_of(project.pytest()) == "3 passed"
+
+
+def test_a_pipeline_that_the_test_has_compiled_is_not_compiled_again(project: Project) -> None:
+    write(
+        project,
+        """
+    @pytest.mark.ttnn_perf(iterations=2)
+    def test_model(ttnn_perf):
+        pipeline = made(use_trace=False).compile(Host(0)).preallocate_output_tensors_on_host(2)
+        ttnn_perf.measure_pipeline(pipeline, hosts(2))
+        assert pipeline.executor.device.log.count("allocate") == 1
+        """,
+    )
+
+    assert counts_of(project.pytest("--ttnn-perf", "--ttnn-perf-missing=ignore")) == "1 passed"
+    entry = entry_of(project)
+    assert set(entry["metrics"]) == {"throughput_time"}
+    assert entry["facts"]["preallocated_outputs"] is True
+
+
+def test_several_pipelines_have_names_of_their_own(project: Project) -> None:
+    write(
+        project,
+        """
+    @pytest.mark.ttnn_perf(iterations=2)
+    def test_model(ttnn_perf):
+        ttnn_perf.measure_pipeline(made(), hosts(2))
+        ttnn_perf.measure_pipeline(made(use_trace=False), hosts(2), name="untraced")
+        ttnn_perf.facts(use_trace="as stated")
+        """,
+    )
+
+    project.pytest("--ttnn-perf", "--ttnn-perf-missing=ignore")
+
+    entry = entry_of(project)
+    assert set(entry["metrics"]) == {
+        "throughput_time", "compile_time", "untraced", "untraced_compile_time",
+    }  # fmt: skip
+    assert entry["facts"]["untraced_use_trace"] is False
+    assert entry["facts"]["use_trace"] == "as stated"
+
+
+def test_a_round_that_raises_leaves_those_before_it(project: Project) -> None:
+    write(
+        project,
+        """
+    @pytest.mark.ttnn_perf(warmup=1, iterations=4)
+    def test_model(ttnn_perf):
+        calls = []
+        def model(x):
+            calls.append(x)
+            if len(calls) > 7:
+                raise RuntimeError("the device is unhappy")
+            return x
+        ttnn_perf.measure_pipeline(made(model, use_trace=False), hosts(2))
+        """,
+    )
+
+    project.pytest("--ttnn-perf")
+
+    entry = entry_of(project)
+    assert entry["raised"] == "RuntimeError: the device is unhappy"
+    assert len(entry["metrics"]["throughput_time"]["samples"]) == 2
+
+
+def taken(pipeline: Any, inputs: Any = (1,), config: Any = None, **flags: bool) -> Any:
+    """Return what is known of a pipeline."""
+    return pipeline_of(
+        pipeline, inputs, config, **{"preallocate": False, "cleanup": False, **flags}
+    )
+
+
+@pytest.mark.parametrize("configured", sorted(tt_cnn.EXECUTORS))
+def test_executors_show_how_they_are_configured(configured: tuple[bool, int, bool]) -> None:
+    config = tt_cnn.PipelineConfig(*configured)
+    made = tt_cnn.create_pipeline_from_config(config, lambda x: x, tt_cnn.Chip())
+
+    for stated in (None, config):
+        facts = taken(made, config=stated).facts
+        assert tuple(facts[name] for name in list(FACTS)[:3]) == configured
+
+
+class Opaque:
+    """A pipeline whose executor shows nothing."""
+
+    executor = object()
+
+    def compile(self, first: object) -> None: ...
+    def enqueue(self, inputs: list[object]) -> None: ...
+    def pop_all(self) -> list[object]:
+        return []
+
+
+class FormerConfig:
+    use_trace, num_command_queues, separate_io_queue = True, 2, True
+
+
+def test_what_an_executor_does_not_show_is_unknown_unless_it_is_stated() -> None:
+    own = {"pipeline_inputs": 1, "preallocated_outputs": False}
+    assert taken(Opaque()).facts == own
+    assert taken(Opaque(), config=FormerConfig()).facts == {
+        "use_trace": True,
+        "num_command_queues": 2,
+        "all_transfers_on_separate_command_queue": True,
+        **own,
+    }
+
+
+TRACED = tt_cnn.Pipeline(tt_cnn.TracedModelExecutor(lambda x: x, tt_cnn.Chip()))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "flags", "message"),
+    [
+        (
+            (len,),
+            {},
+            "measure_pipeline takes a pipeline of TT-CNN: found builtin_function_or_method "
+            "without compile, enqueue, pop_all()",
+        ),
+        (
+            (tt_cnn.Pipeline,),
+            {},
+            "measure_pipeline takes a pipeline of TT-CNN: found the class Pipeline",
+        ),
+        (
+            (Opaque(),),
+            {"cleanup": True, "preallocate": True},
+            "measure_pipeline takes a pipeline of TT-CNN: found Opaque without "
+            "preallocate_output_tensors_on_host, cleanup()",
+        ),
+        ((TRACED, []), {}, "measure_pipeline takes a list of inputs on the host, found none"),
+        (
+            (TRACED, tt_cnn.Host(1)),
+            {},
+            "measure_pipeline takes a list of inputs on the host, found Host",
+        ),
+        (
+            (TRACED, [1], tt_cnn.PipelineConfig(use_trace=False)),
+            {},
+            "config has use_trace=False, and TracedModelExecutor has use_trace=True: pass the "
+            "one that the pipeline was made from",
+        ),
+        (
+            (TRACED, [1], {"use_trace": True}),
+            {},
+            "config is a PipelineConfig, with use_trace and num_command_queues: found dict",
+        ),
+    ],
+)
+def test_mistakes_are_named(
+    arguments: tuple[Any, ...], flags: dict[str, bool], message: str
+) -> None:
+    with pytest.raises(UsageError) as caught:
+        taken(*arguments, **flags)
+    assert str(caught.value) == message
+
+
+@pytest.mark.parametrize(
+    ("configured", "count", "sizes"),
+    [
+        ((True, 1, False), 3, [1, 1, 1]),
+        ((True, 2, True), 2, [2]),
+        ((True, 2, True), 5, [2, 3]),
+        ((True, 2, True), 6, [2, 2, 2]),
+    ],
+)
+def test_profilers_are_shown_few_inputs_and_all_are_served(
+    configured: tuple[bool, int, bool], count: int, sizes: list[int]
+) -> None:
+    config = tt_cnn.PipelineConfig(*configured)
+    made = tt_cnn.create_pipeline_from_config(config, lambda x: -x, tt_cnn.Chip())
+    known = taken(made, [tt_cnn.Host(number) for number in range(count)])
+    known.compile()
+    rooms: list[Counter[str]] = [Counter(made.executor.device.log)]
+
+    outputs = known.serve(lambda: rooms.append(Counter(made.executor.device.log)))
+
+    assert [output.data for output in outputs] == [-number for number in range(count)]
+    served = [after["replay"] - before["replay"] for before, after in pairwise(rooms)]
+    assert served == sizes
+    workload = known.workload(None)
+    assert workload.inputs == count
+    assert (workload.part.inputs if workload.part else count) == sizes[0]

@@ -1,0 +1,243 @@
+"""tt-xla: how a model was compiled is observed, compared, and asked about by rules."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from tests.behaviour.model import counts_of, entry_of, failure_of
+from tests.harness.fake_packages import write_package
+
+if TYPE_CHECKING:
+    from tests.harness.project import Project
+
+#: As in the fork of pytorch-xla: options go through the inner module, and replace those before.
+TORCH_XLA = """
+import os
+from types import ModuleType, SimpleNamespace
+
+in_force = {}
+
+def _set(options):
+    in_force.clear()
+    in_force.update({name: str(value) for name, value in options.items()})
+
+_XLAC = ModuleType("_XLAC")
+_XLAC._set_custom_compile_options = _set
+
+def set_custom_compile_options(options=None):
+    _XLAC._set_custom_compile_options({} if options is None else options)
+
+def compile(f=None, custom_compile_options=None):
+    if custom_compile_options:
+        _XLAC._set_custom_compile_options(custom_compile_options)
+    return f
+
+runtime = SimpleNamespace(
+    set_device_type=lambda kind: os.environ.__setitem__("PJRT_DEVICE", kind)
+)
+"""
+TORCH = """
+class nn:
+    class Module:
+        dtype = "torch.float32"
+        def parameters(self):
+            yield self
+        def to(self, dtype):
+            self.dtype = dtype
+            return self
+"""
+JAX = """
+def jit(fun=None, *, compiler_options=None, static_argnames=()):
+    return fun if fun is not None else lambda function: function
+"""
+#: The first call compiles; the second captures a trace, if there is to be one.
+HEAD = """
+    import pytest
+    import torch
+    import torch_xla
+
+    class Model(torch.nn.Module):
+        def __init__(self):
+            self.calls = []
+        def __call__(self, x):
+            traced = torch_xla.in_force.get("enable_trace", "").lower() == "true"
+            step = {0: "compile", 1: "capture" if traced else "run"}.get(len(self.calls), "run")
+            self.calls.append(step)
+            return x
+"""
+DEFAULTS = {
+    "optimization_level": 0,
+    "enable_trace": False,
+    "enable_bfp8_conversion": False,
+    "TT_RUNTIME_TRACE_REGION_SIZE": None,
+    "TT_RUNTIME_ENABLE_PROGRAM_CACHE": None,
+}
+
+
+@pytest.fixture
+def xla(project: Project, monkeypatch: pytest.MonkeyPatch) -> Project:
+    """Return a project with stand-ins for torch_xla, torch and jax."""
+    for name, source in {"torch_xla": TORCH_XLA, "torch": TORCH, "jax": JAX}.items():
+        write_package(project.path / "packages", name, None, source)
+    project.pytester.syspathinsert(project.path / "packages")
+    for name in ("PJRT_DEVICE", "TT_RUNTIME_TRACE_REGION_SIZE", "TT_RUNTIME_ENABLE_PROGRAM_CACHE"):
+        monkeypatch.setenv(name, "")  # so that it is as before afterwards
+        monkeypatch.delenv(name)
+    return project
+
+
+def write(project: Project, *lines: str, head: str = HEAD) -> None:
+    """Write a test of these lines, which records a number."""
+    body = "".join(f"        {line}\n" for line in lines)
+    recording = '        ttnn_perf.record("latency", 12.5, unit="ms")\n'
+    project.write(test_model=f"{head}\n    def test_model(ttnn_perf):\n{recording}{body}")
+
+
+def gated(project: Project, *options: str) -> dict[str, Any]:
+    """Return what a run records of the test."""
+    ran = project.pytest("--ttnn-perf", "--ttnn-perf-missing=ignore", *options)
+    assert counts_of(ran) in {"1 passed", "1 failed"}, ran.text
+    return entry_of(project)
+
+
+@pytest.mark.parametrize(
+    ("line", "observed"),
+    [
+        ("torch_xla.set_custom_compile_options({'optimization_level': '2'})",
+         {"optimization_level": 2}),
+        ("torch_xla.set_custom_compile_options({'enable_trace': 'true', 'math_fidelity': 'hifi4'})",
+         {"enable_trace": True, "math_fidelity": "hifi4"}),
+        ("torch_xla.compile(len, custom_compile_options={'enable_bfp8_conversion': True})",
+         {"enable_bfp8_conversion": True}),
+        ("torch_xla.set_custom_compile_options({'export_path': 'x', 'dump_inputs': True,"
+         " 'ttnn_perf_metrics_enabled': True})", {}),
+        ("torch_xla.set_custom_compile_options({'optimization_level': 1});"
+         " torch_xla.set_custom_compile_options()", {}),
+        ("torch_xla.runtime.set_device_type('TT')", {}),
+        ("import jax; jax.jit(len, compiler_options={'optimization_level': '1'}); jax.jit(len)",
+         {"optimization_level": 1}),
+    ],
+)  # fmt: skip
+def test_compile_options_are_observed_however_they_are_given(
+    xla: Project, line: str, observed: dict[str, object]
+) -> None:
+    write(xla, line)
+
+    assert gated(xla)["configuration"] == {**DEFAULTS, **observed}
+
+
+def test_without_levels_an_older_release_says_what_it_has(xla: Project) -> None:
+    write(xla, "torch_xla.set_custom_compile_options({'enable_optimizer': True})")
+
+    found = gated(xla)["configuration"]
+
+    assert found["enable_optimizer"] is True
+    assert "optimization_level" not in found
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [("import jax; jax.jit(len)",), ("torch_xla.runtime.set_device_type('CPU')",)],
+    ids=["no options", "another device"],
+)
+def test_what_tt_xla_did_not_compile_has_no_options(xla: Project, lines: tuple[str, ...]) -> None:
+    write(xla, *lines)
+
+    assert gated(xla)["configuration"] == {}
+
+
+def test_options_of_torch_stay_in_force_and_those_of_jax_are_of_one_test(xla: Project) -> None:
+    xla.write(
+        test_model="""
+            import jax, torch_xla
+
+            torch_xla.set_custom_compile_options({"optimization_level": 1})
+
+            def test_a(ttnn_perf):
+                ttnn_perf.record("latency", 12.5, unit="ms")
+                jax.jit(len, compiler_options={"optimization_level": "2"})
+
+            def test_b(ttnn_perf):
+                ttnn_perf.record("latency", 12.5, unit="ms")
+        """
+    )
+
+    xla.pytest("--ttnn-perf", "--ttnn-perf-missing=ignore")
+
+    levels = [
+        entry_of(xla, f"test_model.py::test_{test}")["configuration"]["optimization_level"]
+        for test in "ab"
+    ]
+    assert levels == [2, 1]
+
+
+def test_another_option_is_another_configuration_and_what_is_stated_wins(xla: Project) -> None:
+    write(xla, "torch_xla.set_custom_compile_options({'optimization_level': '1'})")
+    xla.pytest("--ttnn-perf-update=new")
+    write(xla, "torch_xla.set_custom_compile_options({'optimization_level': 2})")
+
+    assert failure_of(xla.pytest("--ttnn-perf")).splitlines()[0] == (
+        "NOT_COMPARABLE: latency 12.50 ms was measured in another configuration: "
+        "optimization_level is 2, in the baseline 1"
+    )
+    write(
+        xla,
+        "torch_xla.set_custom_compile_options({'optimization_level': 2})",
+        "ttnn_perf.facts(optimization_level=1)",
+    )
+    assert counts_of(xla.pytest("--ttnn-perf")) == "1 passed"
+
+
+ALL_WRONG = (
+    "torch_xla.set_custom_compile_options({'enable_trace': 'true',"
+    " 'enable_bfp8_conversion': True})",
+    "ttnn_perf.measure(Model(), 7, warmup=1, iterations=3)",
+)
+ALL_RIGHT = (
+    "torch_xla.set_custom_compile_options({'enable_trace': True, 'enable_bfp8_conversion': 'true',"
+    " 'optimization_level': 1})",
+    "model = Model().to('torch.bfloat16')",
+    "ttnn_perf.measure(model, 7, iterations=3)",
+    "assert model.calls[:4] == ['compile', 'capture', 'run', 'run']",
+)
+ASKED = ("TTP105", "TTP405", "TTP406", "TTP407")
+
+
+def findings(entry: dict[str, Any]) -> dict[str, str]:
+    """Return what rules found, by their codes."""
+    return {found["code"]: found["outcome"] for found in entry["findings"]}
+
+
+def test_rules_fire_on_what_was_observed(xla: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TT_RUNTIME_ENABLE_PROGRAM_CACHE", "0")
+    write(xla, *ALL_WRONG)
+
+    entry = gated(xla)
+
+    assert entry["configuration"]["torch_dtype"] == "float32"
+    found = findings(entry)
+    assert {code: found.get(code) for code in (*ASKED, "TTP003")} == dict.fromkeys(
+        (*ASKED, "TTP003"), "FOUND"
+    )
+    (cold,) = [each for each in entry["findings"] if each["code"] == "TTP003"]
+    assert "wall_time was sampled after 1 warm-up call" in str(cold)
+
+
+def test_rules_are_content_with_a_model_as_the_guide_has_it(
+    xla: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TT_RUNTIME_TRACE_REGION_SIZE", "10000000")
+    monkeypatch.setenv("TT_RUNTIME_ENABLE_PROGRAM_CACHE", "1")
+    write(xla, *ALL_RIGHT)
+
+    entry = gated(xla)
+
+    found = findings(entry)
+    assert {code: found.get(code) for code in ASKED} == dict.fromkeys(ASKED, "CLEAN")
+    # The usual warm-up is enough: compiling and capturing are in it, and known by themselves.
+    metrics = entry["metrics"]
+    assert len(metrics["wall_time"]["warmup"]) == 3
+    assert metrics["first_call_time"]["samples"] == metrics["wall_time"]["warmup"][:1]
+    assert metrics["second_call_time"]["samples"] == metrics["wall_time"]["warmup"][1:2]

@@ -1,0 +1,85 @@
+"""What other repositories drop in: an action, a component and a hook; inputs are never executed."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from pytest_ttnn_perf._base.configuration import OPTIONS, option_of
+from pytest_ttnn_perf.cli.main import parse
+
+ROOT = Path(__file__).parents[2]
+ACTION: Any = yaml.safe_load((ROOT / "action.yml").read_text())
+SPEC, COMPONENT = yaml.safe_load_all((ROOT / "templates" / "ttnn-perf.yml").read_text())
+(JOB,) = COMPONENT.values()
+STEPS = {step["name"]: step for step in ACTION["runs"]["steps"]}
+#: Runs pytest by name only: it writes down what it was given.
+PYTHON = f"""#!{sys.executable}
+import json, sys
+print(json.dumps(sys.argv[1:]))
+"""
+HOSTILE = ["$(touch pwned)", "`touch pwned`", '"; touch pwned; "', "a b[x-*]", "$HOME", "--x=\\n'"]
+
+
+def test_no_input_is_part_of_a_script() -> None:
+    scripts = [step["run"] for step in STEPS.values() if "run" in step] + JOB["script"]
+    assert len(scripts) == 5
+    assert not [script for script in scripts if "${{" in script or "$[[" in script]
+    assert all(step["shell"] == "bash" for step in STEPS.values() if "run" in step)
+
+
+def test_inputs_are_declared_and_used() -> None:
+    text = (ROOT / "action.yml").read_text()
+    assert set(re.findall(r"inputs\.([a-z]+)", text)) == set(ACTION["inputs"])
+    text = (ROOT / "templates" / "ttnn-perf.yml").read_text()
+    assert set(re.findall(r"\$\[\[ inputs\.([a-z]+) \]\]", text)) == set(SPEC["spec"]["inputs"])
+
+
+def test_the_record_is_kept_whatever_happened() -> None:
+    keep = STEPS["Keep the record"]
+    assert (keep["if"], keep["with"]["if-no-files-found"]) == ("always()", "error")
+    assert STEPS["Comment"]["if"].startswith("always() && inputs.comment == 'true'")
+    assert JOB["artifacts"]["when"] == "always"
+    assert all(variable["expand"] is False for variable in JOB["variables"].values())
+
+
+@pytest.mark.parametrize("system", ["github", "gitlab"])
+@pytest.mark.parametrize("shell", ["bash", "sh"])
+def test_hostile_words_reach_pytest_as_they_are(tmp_path: Path, system: str, shell: str) -> None:
+    if (system, shell) == ("github", "sh"):
+        pytest.skip("the action asks for bash")
+    python = tmp_path / "py thon"
+    python.write_text(PYTHON)
+    python.chmod(0o755)
+    script = STEPS["Measure and gate"]["run"] if system == "github" else JOB["script"][1]
+    prefix = "" if system == "github" else "PERF_"
+    given = {"PYTHON": str(python), "TESTS": "\n".join(HOSTILE), "ARGUMENTS": "-k\n$(touch pwned)",
+             "ARTIFACTS": "$(touch pwned)"}  # fmt: skip
+    done = subprocess.run(
+        [shell, "-e", "-c", script], cwd=tmp_path, capture_output=True, text=True, check=True,
+        env={"PATH": "/usr/bin:/bin", **{prefix + name: value for name, value in given.items()}},
+    )  # fmt: skip
+
+    words = json.loads(done.stdout)
+    assert words[:3] == ["-m", "pytest", "--ttnn-perf"]
+    assert words[-len(HOSTILE) - 3 :] == ["-k", "$(touch pwned)", "--", *HOSTILE]
+    used = {word for word in words[2 : -len(HOSTILE)] if word.startswith("--ttnn-perf")}
+    assert used <= {option_of(name) for name, *_ in OPTIONS}
+    assert len(used) >= 4
+    assert not (tmp_path / "pwned").exists()
+
+
+def test_the_hook_is_a_command_that_there_is() -> None:
+    (hook,) = yaml.safe_load((ROOT / ".pre-commit-hooks.yaml").read_text())
+    program, *words = hook["entry"].split()
+    assert program == "ttnn-perf"
+    assert parse([*words, "baselines/n150/test_m.json"]).run == "baseline_check:run"
+    assert re.search(hook["files"], "baselines/n150/test_m.json")
+    assert not re.search(hook["files"], "docs/x.json")
