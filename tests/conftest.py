@@ -49,6 +49,7 @@ def project(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> Proje
 @pytest.fixture
 def desk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Desk:
     """Return an empty folder in which baselines can be lived with."""
+    monkeypatch.setenv("COLUMNS", "80")
     monkeypatch.chdir(tmp_path)
     return Desk(tmp_path)
 
