@@ -15,7 +15,7 @@ from pytest_ttnn_perf.analysis.captures.target_files import is_target_file
 from pytest_ttnn_perf.gate.judge import session_of
 from pytest_ttnn_perf.records.hardware import Hardware
 from pytest_ttnn_perf.records.observation import encode_run
-from pytest_ttnn_perf.report.layout import METRIC, Fit
+from pytest_ttnn_perf.report.layout import METRIC
 from pytest_ttnn_perf.report.numbers import (
     Column,
     Columns,
@@ -23,6 +23,7 @@ from pytest_ttnn_perf.report.numbers import (
     Result,
     format_value,
     id_column,
+    ungated_lines,
 )
 
 if TYPE_CHECKING:
@@ -50,7 +51,7 @@ class _Imported:
 
     @property
     def use(self) -> str:
-        return self.observed.why_ungated or ("gated" if self.value is not None else "no number")
+        return "no" if not self.observed.gated else "yes" if self.value is not None else "no number"
 
 
 _COLUMNS: Final[Columns[_Imported]] = Columns(
@@ -61,9 +62,8 @@ _COLUMNS: Final[Columns[_Imported]] = Columns(
     Column("unit", lambda m: m.observed.metric.unit),
     Column("better", lambda m: m.observed.metric.better.value),
     Column("target", lambda m: m.observed.limits.target),
-    Column("gated", lambda m: m.observed.gated),
-    Column("use", lambda m: m.use, "gated, or why not",
-           lambda m: m.use if m.observed.gated else f"no: {m.use}", fit=Fit(least=12)),
+    Column("gated", lambda m: m.observed.gated, "gated", lambda m: m.use),
+    Column("why_ungated", lambda m: m.observed.why_ungated),
 )  # fmt: skip
 
 
@@ -119,6 +119,7 @@ def _listing(imported: Run, written: Sequence[str]) -> Listing:
     lines: list[Block] = [
         *_COLUMNS.table(metrics),
         "",
+        *ungated_lines(metric.observed for metric in metrics),
         f"{counted(len(imported.tests), 'test')} on {', '.join(keys)}: "
         f"{counted(gated, 'metric')} gated, {len(metrics) - gated} recorded only",
         *written,

@@ -45,6 +45,7 @@ from pytest_ttnn_perf.report.numbers import (
     format_ns,
     format_value,
     id_column,
+    ungated_lines,
 )
 from pytest_ttnn_perf.report.op_listing import op_listing
 
@@ -221,14 +222,8 @@ _RUN_COLUMNS: Final[Columns[_Measured]] = Columns(
     Column("source", lambda m: m.observed.metric.source.value),
     Column("gated", lambda m: m.observed.gated),
     Column("outcome", lambda m: m.outcome, "verdict",
-           lambda m: m.outcome or ("-" if m.observed.gated else _why_recorded(m.observed)),
-           fit=Fit(least=13)),
+           lambda m: m.outcome or ("-" if m.observed.gated else "recorded only")),
 )  # fmt: skip
-
-
-def _why_recorded(observed: MetricObservation) -> str:
-    why = observed.why_ungated
-    return "recorded only" if why is None else f"recorded only: {why}"
 
 
 def run_listing(run: Run) -> Listing:
@@ -241,7 +236,8 @@ def run_listing(run: Run) -> Listing:
         for name, judged in run.tests.items()
         if judged.observation.raised is not None
     ]
-    lines: tuple[Block, ...] = (*_run_heading(run), *_RUN_COLUMNS.table(found), *raised)
+    why = ungated_lines(measured.observed for measured in found)
+    lines: tuple[Block, ...] = (*_run_heading(run), *_RUN_COLUMNS.table(found), *raised, *why)
     return Listing(lines, encode_run(run), _RUN_COLUMNS.names, _RUN_COLUMNS.rows(found))
 
 

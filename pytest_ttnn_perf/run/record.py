@@ -23,7 +23,6 @@ from pytest_ttnn_perf.records.json import encode
 from pytest_ttnn_perf.records.observation import encode_heading
 from pytest_ttnn_perf.records.settings import Checklist, Missing
 from pytest_ttnn_perf.records.verdict import HEALTHY, BaselineHealth
-from pytest_ttnn_perf.report.layout import Line
 from pytest_ttnn_perf.report.sentences import sentence
 from pytest_ttnn_perf.report.terminal import health_lines, shown_path, summary_lines
 from pytest_ttnn_perf.run.health import find_orphans
@@ -37,7 +36,7 @@ if TYPE_CHECKING:
     from pytest_ttnn_perf.records.observation import JudgedTest, Run
     from pytest_ttnn_perf.records.settings import Settings
     from pytest_ttnn_perf.report.ci import CiReport
-    from pytest_ttnn_perf.report.layout import Table
+    from pytest_ttnn_perf.report.layout import Line, Table
     from pytest_ttnn_perf.report.sentences import Rerun
     from pytest_ttnn_perf.report.terminal import SummaryOptions
 
@@ -335,6 +334,7 @@ class RunResult:
         lines = summary_lines(list(run.tests.values()), summary_options=options)
         if verbosity < 1 or context.settings.targets is None:
             return lines
+        from pytest_ttnn_perf.report.layout import Line
         from pytest_ttnn_perf.run.targets import unmatched
 
         return chain(lines, map(Line, unmatched(run, context.settings.targets)))

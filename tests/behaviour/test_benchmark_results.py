@@ -105,8 +105,8 @@ def test_import_says_what_is_gated_and_why_not(project: Project) -> None:
     ran = project.cli("import", "a.json", "--json", "run.json")
 
     assert ran.code == 0
-    assert "no: a compile time" in ran.text
-    assert "no: unknown measurement name" in ran.text
+    assert "not gated, a compile time: time(s).compile_prefill" in ran.text.splitlines()
+    assert "not gated, unknown measurement name: mood.demo" in ran.text.splitlines()
     assert "1 test on wormhole_b0-n150: 4 metrics gated, 2 recorded only" in ran.text
     (recorded,) = json.loads((project.path / "run.json").read_text())["tests"].values()
     mood = recorded["metrics"]["mood.demo"]
@@ -160,7 +160,7 @@ def test_show_needs_no_hardware(project: Project) -> None:
     ran = project.cli("show", "serving.json")
     assert ran.code == 0
     assert "mean_ttft_ms" in ran.text
-    assert "recorded only: a spread" in ran.text
+    assert "not gated, a spread and no result: std_ttft_ms" in ran.text
 
 
 MODEL = """
