@@ -24,14 +24,19 @@ OPS = (Op("linear", 6e6), Op("relu", 5e5), Op("matmul", 3.5e6))
 SCRIPT = play(cluster="N300", chips=2, remote=1, ops=OPS, wall=4.0)
 #: Keeps the environment that each process of a run begins and ends with, beside the project.
 SPY = """\
-import json, os
+import atexit, json, os
 from pathlib import Path
 
-before = {os.fsdecode(name): os.fsdecode(value) for name, value in os.environb.items()}
+def environment():
+    found = {os.fsdecode(name): os.fsdecode(value) for name, value in os.environb.items()}
+    found.pop("PYTEST_VERSION", None)  # which pytest sets for as long as it runs
+    return found
 
-def pytest_unconfigure():
-    after = {os.fsdecode(name): os.fsdecode(value) for name, value in os.environb.items()}
-    kept = {"before": before, "after": after}
+before = environment()
+
+@atexit.register  # conftest files are told the role of a process until pytest is over
+def write():
+    kept = {"before": before, "after": environment()}
     Path(os.environ["SPY"], f"{os.getpid()}.json").write_text(json.dumps(kept))
 """
 #: Folders that a gated run may fill.

@@ -103,7 +103,8 @@ def test_a_pytest_that_a_test_starts_is_not_taken_for_a_worker(project: Project)
         @pytest.mark.parametrize("options", [[], GATED], ids=["plain", "gated"])
         def test_outer(ttnn_perf, options):
             ours = {name for name in os.environ if name.startswith("TTNN_PERF_")}
-            assert ours == {"TTNN_PERF_HOST"}  # which stands in for the host in these tests
+            # The first stands in for the host in these tests, the other is for conftest files.
+            assert ours == {"TTNN_PERF_HOST", "TTNN_PERF_ROLE"}
             command = [sys.executable, "-m", "pytest", *options]
             done = subprocess.run(command, cwd="inner", capture_output=True, text=True)
             assert "1 passed in " in done.stdout
@@ -113,6 +114,7 @@ def test_a_pytest_that_a_test_starts_is_not_taken_for_a_worker(project: Project)
         def test_in_this_process(ttnn_perf, monkeypatch):
             monkeypatch.chdir("inner")
             assert pytest.main(GATED) == 0
+            assert os.environ["TTNN_PERF_ROLE"] == "worker"
             ttnn_perf.record("latency", 1.0, unit="ms")
         """,
     )
