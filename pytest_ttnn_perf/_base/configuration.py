@@ -108,6 +108,7 @@ FILE_ONLY: Final = (
     ("lock_folder", "path"),
     ("lock_timeout", "number from 0"),
     ("markers", "names"),
+    ("identity_ignores", "names"),
     ("gate_call_time", "flag"),
     ("gate_first_call_time", "flag"),
     ("gate_second_call_time", "flag"),

@@ -23,7 +23,7 @@ from pytest_ttnn_perf.cli.baseline_edits import (
 )
 from pytest_ttnn_perf.records.baseline import key_folder
 from pytest_ttnn_perf.records.observation import Coverage, Run, function_of, lies_in
-from pytest_ttnn_perf.report.terminal import renaming_texts
+from pytest_ttnn_perf.report.orphans import renaming_texts
 from pytest_ttnn_perf.run.health import (
     collect,
     describe_orphans,

@@ -381,11 +381,13 @@ def _write_baselines(
     refused = []
     for test, seen in found.good().items():
         metrics = baselines_of(seen, run)
+        if seen[0].node_id is not None:
+            store.node_ids[seen[0].test] = seen[0].node_id
         noisy = too_noisy(seen)
         if noisy is not None:
             refused.append(f"not written {test}: {noisy}; quiet the machine, or take more samples")
             continue
-        worse = None if asked.reason else _what_is_worse(seen, store, test)
+        worse = None if asked.reason else _what_is_worse(seen, store)
         if worse is not None:
             refused.append(f'not written {test}: {worse}; accept it with --reason "why"')
             continue
@@ -399,7 +401,7 @@ def _write_baselines(
         if metrics:
             hardware = seen[0].hardware or host_hardware()
             baseline = TestBaseline(accepted, metrics, seen[0].setting, op_table=seen[-1].ops)
-            changes.setdefault(hardware, {})[test] = partial(_replace, baseline)
+            changes.setdefault(hardware, {})[seen[0].test] = partial(_replace, baseline)
     if not changes:
         return [*refused, "nothing was written"], False
     try:
@@ -410,10 +412,10 @@ def _write_baselines(
     return [*refused, *wrote], not refused
 
 
-def _what_is_worse(seen: Sequence[Observation], store: BaselineStore, test: str) -> str | None:
+def _what_is_worse(seen: Sequence[Observation], store: BaselineStore) -> str | None:
     """Return what is worse in the sessions of a test than in its baseline; None for nothing."""
     try:
-        stored = store.find(seen[-1].hardware or host_hardware(), test)
+        stored = store.find(seen[-1].hardware or host_hardware(), seen[-1].test)
     except TtnnPerfError as error:  # damaged since it was looked at
         return str(error)
     if stored is None:

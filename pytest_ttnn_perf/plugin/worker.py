@@ -21,11 +21,12 @@ from pytest_ttnn_perf.plugin.settings import (
     NAME,
     is_marked,
     is_measured,
+    is_parametrised,
     profiles_itself,
     test_settings,
 )
 from pytest_ttnn_perf.records.json import encode
-from pytest_ttnn_perf.records.messages import OBSERVATION, Strayed
+from pytest_ttnn_perf.records.messages import IDENTITY, OBSERVATION, Strayed
 from pytest_ttnn_perf.records.observation import Observation
 
 if TYPE_CHECKING:
@@ -55,10 +56,15 @@ class Worker:
 
     @pytest.hookimpl(trylast=True)
     def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
-        """Refuse mistaken markers before anything runs."""
+        """Refuse mistaken markers, and tests that would share a baseline, before anything runs."""
         for item in items:
             if is_measured(item, self.settings):
                 test_settings(item, self.settings)
+        parametrised = list(filter(is_parametrised, items))
+        if parametrised:
+            from pytest_ttnn_perf.plugin.identity import refuse_twins
+
+            refuse_twins(parametrised, self.settings)
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtest_setup(self, item: pytest.Item) -> None:
@@ -138,6 +144,8 @@ class Worker:
         which says so: it must not vanish from the record.
         """
         report = yield
+        if call.when == "setup" and is_measured(item, self.settings):
+            self._identify(item, report)
         if call.when == "setup" and report.failed and is_measured(item, self.settings):
             lost = Observation(item.nodeid, raised=f"in its setup: {_raised(call, report)}")
             _attach(report, lost)
@@ -151,8 +159,18 @@ class Worker:
         if is_over and observer is not None and report.outcome != "skipped":
             raised = _raised(call, report) if report.failed else self.failed_subtest
             observer.read_output(report.capstdout + report.capstderr or self.printed)
+            self._identify(item, report)
             _attach(report, with_hardware(item, observer.finish(raised=raised)))
         return report
+
+    def _identify(self, item: pytest.Item, report: pytest.TestReport) -> None:
+        """Say what a test is filed under: where tests are distributed, only reports tell it."""
+        if is_parametrised(item):
+            from pytest_ttnn_perf.plugin.identity import identity_of
+
+            identity = identity_of(item, self.settings.identity_ignores)
+            if identity != item.nodeid:
+                setattr(report, IDENTITY, identity)
 
 
 def _attach(report: pytest.TestReport, observation: Observation) -> None:

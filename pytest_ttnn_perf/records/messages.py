@@ -6,9 +6,11 @@ observation it may carry.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import field
 from enum import Enum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Final
+from typing import Annotated, Any, Final
 
 from pytest_ttnn_perf._base.dataclass import dataclass
 from pytest_ttnn_perf._base.errors import DecodeError
@@ -16,12 +18,10 @@ from pytest_ttnn_perf.records.json import Coded, decode, encode
 from pytest_ttnn_perf.records.json_value import Value
 from pytest_ttnn_perf.records.settings import ProfilerKind
 
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-
 #: The member of a serialised report, and the attribute of a report, that holds its observation.
 OBSERVATION: Final = "ttnn_perf"
+#: The same for what the test is filed under; absent where that is its id.
+IDENTITY: Final = "ttnn_perf_identity"
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +75,8 @@ class Collected(Message):
     """The tests to come. ``measured`` is None where the worker only distributes them.
 
     ``baselines`` and ``confirm`` are what its options and configuration say, ``root`` is pytest's
-    root folder; None for untold.
+    root folder; None for untold. ``identities`` has what tests are filed under, by id, where that
+    is not the id.
     """
 
     tests: list[str]
@@ -85,6 +86,7 @@ class Collected(Message):
     baselines: str | None = None
     confirm: Annotated[int | None, Coded(_read_whole)] = None
     root: str | None = None
+    identities: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,6 +117,12 @@ class Reported(Message):
     def observed(self) -> Any:
         """The observation that the report carries, as it came; None for none."""
         return self.report.get(OBSERVATION)
+
+    @property
+    def identity(self) -> str | None:
+        """What the test is filed under; None where that is its id, or is told elsewhere."""
+        told = self.report.get(IDENTITY)
+        return told if isinstance(told, str) else None
 
 
 @dataclass(frozen=True, slots=True)

@@ -96,6 +96,10 @@ class PccLimits(Enum):
     STRICT = "strict"
 
 
+#: Names of parameters that hold what somebody expects of a test, and not what the test is.
+IDENTITY_IGNORES: Final = ("expected*", "*target*", "*margin*", "*threshold*", "*tolerance*")
+
+
 @dataclass(frozen=True, slots=True)
 class Settings:
     """The settings of a run. Paths are absolute.
@@ -103,6 +107,7 @@ class Settings:
     ``timeout`` is the longest silence of a worker, in seconds, before it is killed; 0 for never.
     ``lock_timeout`` is how long a run waits for another that has a chip. ``reset`` is a command.
     ``annotations``, ``step_summary`` and ``junit_properties`` are what CI is told by itself.
+    ``identity_ignores`` are patterns of names of parameters that no baseline is filed under.
     """
 
     enabled: bool = False
@@ -139,6 +144,7 @@ class Settings:
     lock_folder: Path | None = None
     lock_timeout: float = 3600.0
     markers: tuple[str, ...] = ()
+    identity_ignores: tuple[str, ...] = IDENTITY_IGNORES
     gate_call_time: bool = False
     gate_first_call_time: bool = False
     gate_second_call_time: bool = False

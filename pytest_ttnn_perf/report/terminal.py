@@ -36,11 +36,8 @@ from pytest_ttnn_perf.report.sentences import (
     ACCEPTED,
     Rerun,
     accept_line,
-    command_line,
     outcome_word,
-    place_of,
     remedy,
-    rename_command,
     sentence,
 )
 
@@ -83,34 +80,11 @@ def health_lines(health: BaselineHealth) -> Iterator[Line]:
         yield Line("  measure anew with: ttnn-perf calibrate TESTS --write")
 
 
-def orphan_lines(found: Orphaned | None) -> Iterator[Line]:
-    """Name what a full run did not meet, and the commands that settle it."""
-    if found is None:
-        return
-    keys = sorted({orphan.hardware.key for orphan in found.orphans})
-    count = counted(len(found.orphans), "baseline")
-    yield Line(f"orphaned: {count} of {', '.join(keys)} without a test")
-    yield from (Line(f"  {text}") for text in renaming_texts(found))
-    for orphan in found.orphans:
-        if orphan.looks_like is None:
-            yield Line(f"  {orphan.test} is gone")
-        elif orphan.taken:
-            yield Line(f"  {orphan.test} looks like {orphan.looks_like}, which has a baseline now")
-    if found.renamings:
-        yield Line("  not renamed? record the new test with --ttnn-perf-update=new")
-    renamed = {orphan for renaming in found.renamings for orphan in renaming.orphans}
-    if found.record is not None and not renamed.issuperset(found.orphans):
-        argv = ("ttnn-perf", "baseline", "prune", place_of(found.record), *found.options)
-        yield Line(f"  remove those that are gone with: {command_line(*argv)}")
+def _orphan_lines(found: Orphaned | None) -> Iterator[Line]:
+    if found is not None:
+        from pytest_ttnn_perf.report.orphans import orphan_lines
 
-
-def renaming_texts(found: Orphaned) -> Iterator[str]:
-    """Say what looks renamed, with the command that renames its baselines."""
-    for renaming in found.renamings:
-        is_place = renaming.orphans[0].test != renaming.before
-        tests = f" ({counted(len(renaming.orphans), 'baseline')})" if is_place else ""
-        command = rename_command(renaming.before, renaming.after, found.options)
-        yield f"renamed? {renaming.before} to {renaming.after}{tests}: {command}"
+        yield from orphan_lines(found)
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,7 +135,7 @@ def summary_lines(
     if not quiet:
         yield from waiver_lines(summary_options.needless)
         yield from _drifts(summary_options)
-        yield from orphan_lines(summary_options.orphaned)
+        yield from _orphan_lines(summary_options.orphaned)
     yield from health_lines(summary_options.health)
     yield from _shift(summary_options)
     yield Line(count_line(tests, failed=len(failed)), bad=bool(failed), good=not failed)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import field
+from dataclasses import field, replace
 from typing import TYPE_CHECKING
 
 from pytest_ttnn_perf._base.dataclass import dataclass
@@ -144,7 +144,7 @@ class SessionListener(Listener):
         if message.observed is not None:
             self._reported.add(test)
             try:
-                observation = self.complete(decode(Observation, message.observed, key=test))
+                observation = self.complete(self._observation(message))
             except DecodeError as error:
                 self._trouble(test, str(error))
                 return
@@ -155,6 +155,15 @@ class SessionListener(Listener):
             seen.append(observation)
         if trouble is not None and test in self.found.measured:
             self._trouble(test, trouble)
+
+    def _observation(self, message: Reported) -> Observation:
+        """Return what a test observed, by what it is filed under."""
+        known = self._collected.identities if self._collected else {}
+        identity = message.identity or known.get(message.test, message.test)
+        observation = decode(Observation, message.observed, key=identity)
+        if identity == message.test:
+            return observation
+        return replace(observation, node_id=message.test)
 
     def _trouble(self, test: str, why: str) -> None:
         self.found.troubles.setdefault(test, f"{self.word} {self.number}: {why}")
