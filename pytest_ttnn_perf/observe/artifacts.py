@@ -48,7 +48,7 @@ from pytest_ttnn_perf.analysis.captures.ttlang_sim import read_sim_stats, read_s
 from pytest_ttnn_perf.analysis.captures.validity import why_invalid
 from pytest_ttnn_perf.observe.custom_formats import read_custom_format
 from pytest_ttnn_perf.records.baseline import CAPTURE, ops_path, split_test_id
-from pytest_ttnn_perf.records.hardware import Hardware
+from pytest_ttnn_perf.records.hardware import UNKNOWN, Hardware
 from pytest_ttnn_perf.records.metric import KERNEL_TIME, THROUGHPUT_TIME, WALL_TIME, Kind, Source
 from pytest_ttnn_perf.records.observation import NO_ARTIFACT, Artifact, MetricObservation
 from pytest_ttnn_perf.records.region import EVERYTHING, RegionChoice
@@ -204,7 +204,6 @@ _SAME: Final = (
     (ArtifactKind.PERF_SUMMARY_JSON, ArtifactKind.TTLANG_LOG),
     (ArtifactKind.SIM_TRACE, ArtifactKind.SIM_STATS),
 )
-_UNKNOWN: Final = "unknown"
 
 
 def read_recorded(root: Path, test: str, region: str | None = None) -> Artifact:
@@ -263,7 +262,7 @@ def hardware_of(artifact: Artifact) -> Hardware | None:
     if not (artifact.arch or artifact.board or artifact.devices):
         return None
     mesh = f"1x{artifact.devices or 1}"
-    return Hardware(artifact.arch or _UNKNOWN, artifact.board or _UNKNOWN, mesh)
+    return Hardware(artifact.arch or UNKNOWN, artifact.board or UNKNOWN, mesh)
 
 
 #: What this machine's clock told, also without a warm-up.

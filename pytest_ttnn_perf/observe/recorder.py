@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from pytest_ttnn_perf.measure.timing import Turn
+    from pytest_ttnn_perf.observe.hardware import StatedHardware
     from pytest_ttnn_perf.records.hardware import Scalar
     from pytest_ttnn_perf.records.settings import Settings, TestSettings
 
@@ -45,6 +46,7 @@ class Recorder:
     began_s: float = 0.0
     _series: SeriesTable = field(default_factory=SeriesTable)
     _facts: dict[str, Scalar] = field(default_factory=dict)
+    _stated: StatedHardware | None = None
     _artifact: Artifact = NO_ARTIFACT
     _attached: set[Path] = field(default_factory=set)
     _problems: list[str] = field(default_factory=list)
@@ -146,7 +148,18 @@ class Recorder:
             left_out=left_out(self.run),
             has_kernels=self._artifact.kernels is not None,
         )
-        return self._checked(self.instruments.complete(observation, self._artifact))
+        return self._checked(self._located(observation))
+
+    def _located(self, observation: Observation) -> Observation:
+        """Return an observation with what is known of the hardware, whoever tells it."""
+        artifact = self._artifact
+        complete = self.instruments.complete(observation, artifact)
+        told = artifact.arch or artifact.board or artifact.devices
+        if self._stated is None and not (told and self.instruments.takes_artifacts):
+            return complete
+        from pytest_ttnn_perf.observe.hardware import with_hardware
+
+        return with_hardware(complete, artifact, self._stated, os.environ)
 
     def _checked(self, observation: Observation) -> Observation:
         """Ask the checklist; what it cannot be asked is a mistake in the settings, or ours."""

@@ -14,6 +14,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 
+#: What stands in a key for an architecture or a board that nothing tells.
+UNKNOWN: Final = "unknown"
 #: A value of a configuration or a fact.
 Scalar = str | int | float | bool | None
 

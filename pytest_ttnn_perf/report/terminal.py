@@ -11,6 +11,7 @@ from pytest_ttnn_perf._base.dataclass import dataclass
 from pytest_ttnn_perf._base.text import counted, inert_lines
 from pytest_ttnn_perf.gate.judge import representative
 from pytest_ttnn_perf.records.finding import State
+from pytest_ttnn_perf.records.hardware import UNKNOWN
 from pytest_ttnn_perf.records.settings import Update
 from pytest_ttnn_perf.records.verdict import HEALTHY, QUIET, BaselineHealth, Outcome, Reason
 from pytest_ttnn_perf.report.checklist import (
@@ -80,6 +81,21 @@ def health_lines(health: BaselineHealth) -> Iterator[Line]:
         yield Line("  measure anew with: ttnn-perf calibrate TESTS --write")
 
 
+def _unknown_hardware(tests: Sequence[JudgedTest]) -> Iterator[Line]:
+    """Name results of which it is not known what they are of: boards are not told apart there."""
+    # A capture that was there before is the same on all of them.
+    fresh = (
+        judged.observation
+        for judged in tests
+        if not any(observed.capture for observed in judged.observation.metrics.values())
+    )
+    own = (observation.hardware for observation in fresh)
+    found = Counter(known.key for known in own if known and UNKNOWN in {known.arch, known.board})
+    for key, count in sorted(found.items()):
+        yield Line(f"board not known: {counted(count, 'test')} filed under {key}")
+        yield Line("  say it in the test: ttnn_perf.hardware(board=...), or attach tt-smi -s")
+
+
 def _orphan_lines(found: Orphaned | None) -> Iterator[Line]:
     if found is not None:
         from pytest_ttnn_perf.report.orphans import orphan_lines
@@ -134,6 +150,7 @@ def summary_lines(
     yield from sentences
     if not quiet:
         yield from waiver_lines(summary_options.needless)
+        yield from _unknown_hardware(tests)
         yield from _drifts(summary_options)
         yield from _orphan_lines(summary_options.orphaned)
     yield from health_lines(summary_options.health)
