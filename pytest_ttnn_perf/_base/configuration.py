@@ -109,6 +109,7 @@ FILE_ONLY: Final = (
     ("lock_timeout", "number from 0"),
     ("markers", "names"),
     ("identity_ignores", "names"),
+    ("key", "parts of the key"),
     ("gate_call_time", "flag"),
     ("gate_first_call_time", "flag"),
     ("gate_second_call_time", "flag"),

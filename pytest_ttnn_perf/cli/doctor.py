@@ -29,7 +29,7 @@ from pytest_ttnn_perf.device.build import (
 )
 from pytest_ttnn_perf.device.chips import holder_of, lock_folder, take, visible_chips
 from pytest_ttnn_perf.device.environment import conflicts, is_simulated
-from pytest_ttnn_perf.device.host import host_hardware, machine, tt_smi_snapshot
+from pytest_ttnn_perf.device.host import host_hardware, machine, on_this_host, tt_smi_snapshot
 from pytest_ttnn_perf.processes.worker import interpreter
 from pytest_ttnn_perf.records.hardware import Hardware, member_name
 from pytest_ttnn_perf.records.settings import ProfilerKind
@@ -161,6 +161,7 @@ def diagnose(
     else:
         with _announce(print_line, "asking ttnn for the system"):
             hardware, unknown = _device(build, around, chips, board=board, occupied=occupied)
+    hardware = hardware and on_this_host(hardware, settings.key, environment)
     choice = choose(ProfilerKind.AUTO, build, environment)
     facts = Facts(
         build, host, chips, snapshot, mute, hardware, unknown, choice, conflicts(environment),

@@ -409,6 +409,11 @@ def _rename(actions: Commands) -> None:
     )
     rename.add_argument("before", metavar="OLD")
     rename.add_argument("after", metavar="NEW")
+    rename.add_argument(
+        "--keys",
+        action="store_true",
+        help="OLD and NEW are hardware keys: all that is stored for one becomes that of the other",
+    )
     add_change(rename, "baseline_move:run_rename")
 
 

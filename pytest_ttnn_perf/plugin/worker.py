@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Final
 import pytest
 
 from pytest_ttnn_perf._base.text import text_of
+from pytest_ttnn_perf.device.host import on_this_host
 from pytest_ttnn_perf.observe.instruments import error_text
 from pytest_ttnn_perf.plugin import BEGAN, INSTRUMENTS, OBSERVER, observer_for
 from pytest_ttnn_perf.plugin.hook_calls import with_hardware
@@ -160,8 +161,18 @@ class Worker:
             raised = _raised(call, report) if report.failed else self.failed_subtest
             observer.read_output(report.capstdout + report.capstderr or self.printed)
             self._identify(item, report)
-            _attach(report, with_hardware(item, observer.finish(raised=raised)))
+            observed = with_hardware(item, observer.finish(raised=raised))
+            _attach(report, self._on_this_host(observed))
         return report
+
+    def _on_this_host(self, observation: Observation) -> Observation:
+        """Name the machine, if keys do; a capture that was there before may be of any."""
+        hardware, opened = observation.hardware, observation.configuration.values
+        captured = any(observed.capture for observed in observation.metrics.values())
+        if hardware is None or (captured and not opened):
+            return observation
+        here = on_this_host(hardware, self.settings.key, os.environ)
+        return replace(observation, hardware=here)
 
     def _identify(self, item: pytest.Item, report: pytest.TestReport) -> None:
         """Say what a test is filed under: where tests are distributed, only reports tell it."""

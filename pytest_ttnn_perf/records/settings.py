@@ -107,7 +107,8 @@ class Settings:
     ``timeout`` is the longest silence of a worker, in seconds, before it is killed; 0 for never.
     ``lock_timeout`` is how long a run waits for another that has a chip. ``reset`` is a command.
     ``annotations``, ``step_summary`` and ``junit_properties`` are what CI is told by itself.
-    ``identity_ignores`` are patterns of names of parameters that no baseline is filed under.
+    ``identity_ignores`` are patterns of names of parameters that no baseline is filed under;
+    ``key`` is what of the hardware they are filed under.
     """
 
     enabled: bool = False
@@ -145,6 +146,7 @@ class Settings:
     lock_timeout: float = 3600.0
     markers: tuple[str, ...] = ()
     identity_ignores: tuple[str, ...] = IDENTITY_IGNORES
+    key: tuple[str, ...] = ("arch", "board", "mesh")
     gate_call_time: bool = False
     gate_first_call_time: bool = False
     gate_second_call_time: bool = False
