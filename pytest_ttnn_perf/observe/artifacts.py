@@ -54,7 +54,7 @@ from pytest_ttnn_perf.records.observation import NO_ARTIFACT, Artifact, MetricOb
 from pytest_ttnn_perf.records.region import EVERYTHING, RegionChoice
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from pytest_ttnn_perf.records.observation import Observation
 
@@ -206,16 +206,19 @@ _SAME: Final = (
 )
 
 
-def read_recorded(root: Path, test: str, region: str | None = None) -> Artifact:
+def read_recorded(root: Path, names: Sequence[str], region: str | None = None) -> Artifact:
     """Return what was recorded of a test, all artifacts as one; a device's numbers as replayed.
+
+    It may be recorded under any of its ``names``; the first that anything is recorded under counts.
 
     Of op tables it is that of a ``region``, if one is given.
     A test of which nothing was recorded, or something that is damaged, has a kernel time without
     samples that says so.
     """
-    files = _recorded_files(root, test)
+    files = next(filter(None, (_recorded_files(root, test) for test in names)), [])
     if not files:
-        places = dict.fromkeys(f"{place.relative_to(root)}.*" for place in _places(root, test))
+        known = (place for test in names for place in _places(root, test))
+        places = dict.fromkeys(f"{place.relative_to(root)}.*" for place in known)
         wanted = " or ".join(places)
         return _nothing(f"nothing is recorded of this test in {root.name}: expected {wanted}")
     kinds = dict(_known(files))

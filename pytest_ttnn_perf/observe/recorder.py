@@ -35,7 +35,8 @@ class Recorder:
     """Keeps the metrics, facts and artifacts of one test.
 
     ``instruments`` are what it measures with; ``turn`` waits for other processes that measure at
-    the same time. The test's set-up began at ``began_s``, by the clock.
+    the same time. The test's set-up began at ``began_s``, by the clock. ``identity`` is what the
+    test is filed under, where that is not its id.
     """
 
     test: str
@@ -44,6 +45,7 @@ class Recorder:
     instruments: Instruments = field(default_factory=Instruments)
     turn: Turn = field(default_factory=nullcontext)
     began_s: float = 0.0
+    identity: str | None = None
     _series: SeriesTable = field(default_factory=SeriesTable)
     _facts: dict[str, Scalar] = field(default_factory=dict)
     _stated: StatedHardware | None = None
@@ -134,7 +136,8 @@ class Recorder:
     def finish(self, *, raised: str | None = None) -> Observation:
         """Return what was observed until now; ``raised`` is the error that ended the test."""
         self._series.derive_rate(self.settings.batch)
-        self._take_at_end(self.instruments.end(self.test, self.settings.region))
+        names = dict.fromkeys((self.test, self.identity or self.test))
+        self._take_at_end(self.instruments.end(tuple(names), self.settings.region))
         metrics, problems = observed_metrics(self._series, self.settings)
         observation = Observation(
             test=self.test,

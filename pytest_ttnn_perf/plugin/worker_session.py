@@ -126,7 +126,20 @@ class AssignedTests:
         if self.assignment.tests is not None:
             wanted = frozenset(self.assignment.tests)
             grouped = getattr(config.option, "loadgroup", False)
-            items[:] = [item for item in items if own_id(item.nodeid, grouped=grouped) in wanted]
+            items[:] = [
+                item
+                for item in items
+                if own_id(item.nodeid, grouped=grouped) in wanted or _identity(item) in wanted
+            ]
+
+
+def _identity(item: pytest.Item) -> str:
+    """Return what a test is filed under, by which another version of it may be asked for."""
+    if not is_parametrised(item):
+        return item.nodeid
+    from pytest_ttnn_perf.plugin.identity import identity_of
+
+    return identity_of(item, settings_of(item.config).identity_ignores)
 
 
 def own_id(test: str, *, grouped: bool) -> str:

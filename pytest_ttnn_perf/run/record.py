@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Final, TextIO
 from pytest_ttnn_perf._base.dataclass import dataclass
 from pytest_ttnn_perf._base.errors import WriteError
 from pytest_ttnn_perf._base.files import write_text
-from pytest_ttnn_perf.device.host import host_environment
+from pytest_ttnn_perf.device.host import host_environment, host_hardware
 from pytest_ttnn_perf.records.hardware import CiJob
 from pytest_ttnn_perf.records.json import encode
 from pytest_ttnn_perf.records.observation import encode_heading
@@ -243,7 +243,7 @@ class RunContext:
     #: The profiler, and why it was chosen.
     profiler: str
     has_devices: bool
-    hardware: Hardware
+    hardware: Hardware = field(default_factory=host_hardware)
 
     def heading(self) -> str:
         """Say what this run does, and for which key: that of the host, if there are no devices."""

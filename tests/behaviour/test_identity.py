@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.behaviour.model import configure, record_of
+from tests.harness.captures import capture, op
 
 if TYPE_CHECKING:
     from tests.harness.project import Project
@@ -238,6 +239,23 @@ def test_tests_that_would_share_a_baseline_are_refused_by_name(
     assert set(project.stored()) == {"test_a[100]", "test_a[200]"}
 
 
+@pytest.mark.parametrize("isolate", ["inline", "process"])
+def test_a_twin_that_is_not_selected_is_refused_as_well(project: Project, isolate: str) -> None:
+    project.write(test_model=TWINS)
+    test = "test_model.py::test_a[100]"
+    ran = project.pytest("--ttnn-perf", "--ttnn-perf-isolate", isolate, test)
+    assert ran.code == 4
+    expected = f"{test} and the same with expected_perf=200 would share the baseline "
+    assert expected in ran.errors
+
+
+def test_ids_tell_twins_apart(project: Project) -> None:
+    named = TWINS.replace("[100, 200]", '[100, 200], ids=["small", "large"]')
+    project.write(test_model=named)
+    assert project.pytest("--ttnn-perf-update=new").code == 0
+    assert set(project.stored()) == {"test_a[small]", "test_a[large]"}
+
+
 def test_without_the_gate_nothing_is_refused(project: Project) -> None:
     project.write(test_model=TWINS)
     assert project.pytest().code == 0
@@ -313,3 +331,43 @@ def test_calibrate_files_sessions_under_the_identity(model: Project) -> None:
     )
     assert ran.code == 0, ran.text + ran.errors
     assert set(model.stored()) == FILED
+
+
+OPS = """
+    import pytest
+    from pathlib import Path
+
+    @pytest.mark.parametrize("batch, expected_fps", [(8, 100)])
+    def test_ops(ttnn_perf, batch, expected_fps):
+        Path("fresh.csv").write_text(Path("capture.csv").read_text())
+        ttnn_perf.attach("fresh.csv")
+"""
+
+
+def test_an_op_table_moves_with_its_baseline(project: Project) -> None:
+    (project.path / "capture.csv").write_text(capture(op("Matmul", 50_000), op("Softmax", 1000)))
+    configure(project, "identity_ignores = []")
+    project.write(test_model=OPS)
+    assert project.pytest("--ttnn-perf-update=new").code == 0
+    configure(project)
+    (project.path / "capture.csv").write_text(capture(op("Matmul", 90_000), op("Softmax", 1000)))
+    ran = project.pytest("--ttnn-perf", "--ttnn-perf-json", "run.json")
+    assert "Matmul" in ran.text  # the op that did it, by the table that is stored
+    assert project.cli("baseline", "accept", "run.json", "--reason", "why").code == 0
+    assert set(project.stored()) == {"test_ops[8]"}
+    tables = [name for name in project.files() if "/test_model.ops/" in name]
+    assert [name.rpartition("/")[2] for name in tables] == ["test_ops%5B8%5D.csv"]
+    assert project.pytest("--ttnn-perf").code == 0
+
+
+def test_a_replay_finds_what_was_recorded_under_either_name(project: Project) -> None:
+    replayed = OPS.replace('Path("fresh.csv")', "pass  # ").replace("ttnn_perf.attach", "pass  # ")
+    project.write(test_model=replayed)
+    for name in ("test_ops[8]", "test_ops[8-100]"):
+        folder = project.path / name / "test_model"
+        folder.mkdir(parents=True)
+        (folder / f"{name}.csv").write_text(capture(op("Matmul", 50_000)))
+        ran = project.pytest("--ttnn-perf", "--ttnn-perf-replay", name, "--ttnn-perf-missing=warn")
+        assert ran.code == 0, ran.text
+        metrics = record_of(project)["tests"]["test_model.py::test_ops[8]"]["metrics"]
+        assert metrics["device_kernel_time"]["samples"] == [50_000]
