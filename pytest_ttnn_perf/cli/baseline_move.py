@@ -172,7 +172,8 @@ def _renaming_edits(store: BaselineStore, moves: _Moves, to: Hardware | None) ->
             check_free(store, hardware, old, new, to=to)
             stored = store.find(hardware, old)
             assert stored is not None, f"{old} was found, and is not there"
-            what = dict.fromkeys(stored.metrics, "renamed")
+            word = "renamed" if to is None else f"moved to {to.key}"
+            what = dict.fromkeys(stored.metrics, word)
             table = key_folder(store.root, hardware) / (stored.ops or "")
             note, moved = None, replace(stored, ops=None)
             if stored.ops is not None and table.exists():
@@ -180,8 +181,8 @@ def _renaming_edits(store: BaselineStore, moves: _Moves, to: Hardware | None) ->
             elif stored.ops is not None:
                 note = f"its op table {stored.ops} is missing; it goes on without one"
             edit = metric_edits(stored, stored, what)
-            place = new if to is None else f"{new} of {goal.key}"
-            tests.append(TestEdit(hardware.key, old, edit, renamed_to=place, note=note))
+            name = new if to is None else None
+            tests.append(TestEdit(hardware.key, old, edit, renamed_to=name, note=note))
             changes.setdefault(hardware, {})[old] = None
             changes.setdefault(goal, {})[new] = moved
     return Edits(tuple(tests), file_edits(store, changes.items(), cwd=Path.cwd()))

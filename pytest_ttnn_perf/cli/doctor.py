@@ -28,13 +28,13 @@ from pytest_ttnn_perf.device.build import (
     preflight,
 )
 from pytest_ttnn_perf.device.chips import holder_of, lock_folder, take, visible_chips
-from pytest_ttnn_perf.device.environment import conflicts, is_simulated
+from pytest_ttnn_perf.device.environment import conflicts, devices_of, is_simulated
 from pytest_ttnn_perf.device.host import host_hardware, machine, on_this_host, tt_smi_snapshot
 from pytest_ttnn_perf.processes.worker import interpreter
 from pytest_ttnn_perf.records.hardware import Hardware, member_name
 from pytest_ttnn_perf.records.settings import ProfilerKind
 from pytest_ttnn_perf.report.numbers import Listing, Result
-from pytest_ttnn_perf.run.preflight import choose, devices_of
+from pytest_ttnn_perf.run.preflight import choose
 from pytest_ttnn_perf.run.settings import project_settings
 
 if TYPE_CHECKING:

@@ -6,8 +6,8 @@ import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from pytest_ttnn_perf.device.chips import DEVICES, visible_chips
-from pytest_ttnn_perf.device.environment import is_simulated
+from pytest_ttnn_perf.device.chips import visible_chips
+from pytest_ttnn_perf.device.environment import devices_of, is_simulated
 from pytest_ttnn_perf.device.host import ROOT
 
 if TYPE_CHECKING:
@@ -67,9 +67,7 @@ def system_here(environment: Mapping[str, str]) -> System:
         return System()
     card = cards.pop()
     arch = _ARCHITECTURES.get(card)
-    devices = root / "dev/tenstorrent"  # a container has those that it may use in its own /dev
-    seen = visible_chips(environment, devices if devices.is_dir() else DEVICES)
-    if seen != tuple(sorted(files)):
+    if visible_chips(environment, devices_of(environment)) != tuple(sorted(files)):
         return System(arch)
     return System(arch, _OF_ANY_SIZE.get(card) or _SYSTEMS.get((card, len(files))))
 

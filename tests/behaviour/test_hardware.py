@@ -55,6 +55,7 @@ def machine(path: Path, monkeypatch: pytest.MonkeyPatch, *cards: str) -> Path:
         (root / "dev/tenstorrent").mkdir(parents=True, exist_ok=True)
         (root / f"dev/tenstorrent/{chip}").touch()
     monkeypatch.setenv("TTNN_PERF_HOST", str(root))
+    monkeypatch.setenv("TTNN_PERF_DEVICES", str(root / "dev/tenstorrent"))
     monkeypatch.delenv("TT_VISIBLE_DEVICES", raising=False)
     return root
 

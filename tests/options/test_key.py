@@ -109,6 +109,7 @@ def test_baselines_move_to_the_key_of_a_machine(model: Project) -> None:
     before, after = f"host-{ARCH}", f"host-{ARCH}-host_lab7"
     ran = model.cli("baseline", "rename", "--keys", before, after)
     assert ran.code == 0, ran.errors
+    assert "moved to host-ARCH-host_lab7" in ran.text
     assert model.pytest("--ttnn-perf").code == 0
     assert keys(model) == [after]
 
