@@ -171,7 +171,6 @@ def _follow(config: pytest.Config, settings: Settings, rank: Rank) -> None:
 
 def _lead(config: pytest.Config, settings: Settings, rank: Rank | None) -> None:
     """Judge the tests of this run, and run them here or in workers."""
-    from pytest_ttnn_perf.device.host import host_hardware, on_this_host
     from pytest_ttnn_perf.plugin import orchestrator
     from pytest_ttnn_perf.plugin.reports import TestCollection
     from pytest_ttnn_perf.run.gate_run import GateRun
@@ -204,7 +203,6 @@ def _lead(config: pytest.Config, settings: Settings, rank: Rank | None) -> None:
             isolated=isolated,
             profiler=str(choice),
             has_devices=has_devices(os.environ),
-            hardware=on_this_host(host_hardware(), settings.key, os.environ),
         )
     )
     register = config.pluginmanager.register
