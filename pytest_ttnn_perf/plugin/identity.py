@@ -75,7 +75,7 @@ def _unselected_twins(item: pytest.Item, ignored: tuple[str, ...]) -> Iterator[t
         own = [parameters.get(name) for name in mark.names]
         for values in mark.unnamed_rows():
             pairs = list(zip(mark.names, own, values, strict=True))
-            differing = [(n, new) for n, old, new in pairs if old is not new and old != new]
+            differing = [(n, new) for n, old, new in pairs if _is_told_apart(n, old, new)]
             if differing and all(_is_left_out(n, new, ignored) for n, new in differing):
                 yield differing[0]
 
@@ -83,7 +83,13 @@ def _unselected_twins(item: pytest.Item, ignored: tuple[str, ...]) -> Iterator[t
 def _differing(first: pytest.Item, second: pytest.Item, ignored: tuple[str, ...]) -> list[str]:
     ours, theirs = _parameters(first), _parameters(second)
     left_out = [name for name in ours if _is_ignored(name, ignored)]
-    return [name for name in left_out if ours[name] != theirs.get(name)] or left_out
+    return [n for n in left_out if _is_told_apart(n, ours[n], theirs.get(n))] or left_out
+
+
+def _is_told_apart(name: str, first: object, second: object) -> bool:
+    """Tell whether ids show that two values are two; those of objects have the row's number."""
+    shown = _plain_id(name, first, None)
+    return shown is None or shown != _plain_id(name, second, None)
 
 
 def identity_of(item: pytest.Item, ignored: tuple[str, ...]) -> str:

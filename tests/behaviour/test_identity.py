@@ -256,6 +256,28 @@ def test_ids_tell_twins_apart(project: Project) -> None:
     assert set(project.stored()) == {"test_a[small]", "test_a[large]"}
 
 
+ROWS = """
+    import pytest
+
+    class Shape:
+        def __eq__(self, other):
+            raise ValueError("as arrays do")
+
+    SHAPE = Shape()
+
+    @pytest.mark.parametrize("shape, expected_fps", [(SHAPE, 100), (SHAPE, 200)])
+    def test_a(ttnn_perf, shape, expected_fps):
+        ttnn_perf.record("latency", [1.0, 1.0], unit="ms")
+"""
+
+
+def test_rows_of_objects_are_told_apart_by_their_number(project: Project) -> None:
+    project.write(test_model=ROWS)
+    ran = project.pytest("--ttnn-perf-update=new")
+    assert ran.code == 0, ran.text + ran.errors
+    assert set(project.stored()) == {"test_a[shape0]", "test_a[shape1]"}
+
+
 def test_without_the_gate_nothing_is_refused(project: Project) -> None:
     project.write(test_model=TWINS)
     assert project.pytest().code == 0
