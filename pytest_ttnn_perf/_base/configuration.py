@@ -117,6 +117,8 @@ FILE_ONLY: Final = (
     ("broker", "choice"),
     ("markers", "names"),
     ("targets", "path"),
+    ("identity_ignores", "names"),
+    ("key", "parts of the key"),
     ("gate_call_time", "flag"),
     ("gate_first_call_time", "flag"),
     ("gate_second_call_time", "flag"),

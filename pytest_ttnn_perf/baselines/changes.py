@@ -55,8 +55,10 @@ class Merged:
         return tuple(conflict for conflict in self.conflicts if not conflict.settled)
 
 
-def move(root: Path, moves: Mapping[Hardware, Mapping[str, str]]) -> None:
-    """Give tests new ids, with their op tables: all of them, or none.
+def move(
+    root: Path, moves: Mapping[Hardware, Mapping[str, str]], *, to: Hardware | None = None
+) -> None:
+    """Give tests new ids, or another key, with their op tables: all of them, or none.
 
     Raises:
         UsageError: a new id has a baseline already, and another one; nothing was moved.
@@ -68,22 +70,31 @@ def move(root: Path, moves: Mapping[Hardware, Mapping[str, str]]) -> None:
         changes: dict[Hardware, dict[str, Change]] = {}
         for hardware, names in moves.items():
             own = changes.setdefault(hardware, {})
+            goal = changes.setdefault(to or hardware, {})
             for before, after in names.items():
                 found = store.find(hardware, before)
                 if found is None:
                     continue
-                check_free(store, hardware, before, after)
-                own[after] = _put(_with_table(store, hardware, before, found))
+                check_free(store, hardware, before, after, to=to)
+                goal[after] = _put(_with_table(store, hardware, before, found))
                 own.setdefault(before, _nothing)  # another test may take its id
         store.apply(changes)
 
 
-def check_free(store: BaselineStore, hardware: Hardware, before: str, after: str) -> None:
+def check_free(
+    store: BaselineStore,
+    hardware: Hardware,
+    before: str,
+    after: str,
+    *,
+    to: Hardware | None = None,
+) -> None:
     """Raise UsageError if a test cannot take an id; a move that was cut short may be ended."""
-    found, taken = store.find(hardware, before), store.find(hardware, after)
+    goal = to or hardware
+    found, taken = store.find(hardware, before), store.find(goal, after)
     if taken is None or found is None or _content(found) == _content(taken):
         return
-    message = f"{after} has a baseline of its own on {hardware.key}, accepted {taken.accepted.at}"
+    message = f"{after} has a baseline of its own on {goal.key}, accepted {taken.accepted.at}"
     raise UsageError(f"{message}: remove its entry from the file first, or leave both")
 
 

@@ -138,18 +138,29 @@ class BaselineStore:
     """The baselines under one folder. Files are read once; writing reads them again."""
 
     root: Path
+    #: What pytest knows tests by that are filed under something else: older baselines of theirs
+    #: are filed under that. They move when they are written.
+    node_ids: dict[str, str] = field(default_factory=dict)
     _read: dict[Path, BaselineFile | None] = field(default_factory=dict)
     _found: dict[tuple[Hardware, str], BaselineFile | None] = field(default_factory=dict)
     _settled: bool = False
 
     def find(self, hardware: Hardware, test: str) -> TestBaseline | None:
         """Return the baseline of ``test`` on ``hardware``."""
-        test_file, name = split_test_id(test)
+        test_file = split_test_id(test)[0]
         if (hardware, test_file) not in self._found:
             path = baseline_path(self.root, hardware, test_file)
             self._found[hardware, test_file] = self._file(path)
         file = self._found[hardware, test_file]
-        return file.tests.get(name) if file else None
+        return file.tests.get(self._stored_name(file, test)) if file else None
+
+    def _stored_name(self, file: BaselineFile, test: str) -> str:
+        """Return what a test is called in a file: its node id, if only that has a baseline."""
+        name = split_test_id(test)[1]
+        if name in file.tests or test not in self.node_ids:
+            return name
+        node_name = split_test_id(self.node_ids[test])[1]
+        return node_name if node_name in file.tests else name
 
     def neighbours(self, hardware: Hardware) -> Iterator[TestBaseline]:
         """Yield every baseline on ``hardware`` that can be read.
@@ -183,9 +194,15 @@ class BaselineStore:
 
     def keys_with(self, test: str) -> tuple[str, ...]:
         """Name the hardware keys that have a baseline of ``test``."""
-        test_file, name = split_test_id(test)
-        found = (self._file(folder / relative_path(test_file)) for folder in self._key_folders())
-        return tuple(sorted(file.hardware.key for file in found if file and name in file.tests))
+        place = relative_path(split_test_id(test)[0])
+        found = (self._file(folder / place) for folder in self._key_folders())
+        return tuple(
+            sorted(
+                file.hardware.key
+                for file in found
+                if file and self._stored_name(file, test) in file.tests
+            )
+        )
 
     def names_in(self, hardware: Hardware, test_file: str) -> frozenset[str]:
         """Return the tests of a file that are stored, by their names within it."""
@@ -277,9 +294,16 @@ class BaselineStore:
         known = test_file_of(relative_path(test_file))
         tests = dict(current.tests)
         for name, change in changes.items():
-            test = change(tests.pop(name, None))
+            stored = self._stored_name(current, f"{test_file}::{name}")
+            before = tests.pop(stored, None)
+            test = change(before)
             place = ops_path(f"{test_file}::{name}")
             table = key_folder(self.root, hardware) / place
+            replaced = test is None or test.op_table is not None
+            if stored != name and before and before.ops and replaced:
+                former = key_folder(self.root, hardware) / before.ops
+                self._check_place(hardware, former, doing="remove")
+                texts[former] = None
             if test is None:
                 self._check_place(hardware, table, doing="remove")
                 texts[table] = None

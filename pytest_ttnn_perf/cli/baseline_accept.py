@@ -402,7 +402,12 @@ class _Accepting:
         tests = dict.fromkeys(test for run in self.runs.values() for test in run.tests)
         where = ", ".join(map(str, self.runs))
         found: dict[tuple[Hardware, str], list[Measured]] = {}
-        for test in select_tests(tests, self.asked.tests, self.asked.ids, where=where):
+        # As pytest names a test it may be asked for, too.
+        known = {
+            j.observation.node_id: t for run in self.runs.values() for t, j in run.tests.items()
+        }
+        asked = ([known.get(w, w) for w in words] for words in (self.asked.tests, self.asked.ids))
+        for test in select_tests(tests, *asked, where=where):
             for path, run in self.runs.items():
                 if test in run.tests:
                     hardware = run.tests[test].observation.hardware or run.hardware

@@ -22,8 +22,9 @@ from pytest_ttnn_perf.cli.baseline_edits import (
     show_then_write,
 )
 from pytest_ttnn_perf.records.baseline import key_folder
+from pytest_ttnn_perf.records.hardware import Hardware
 from pytest_ttnn_perf.records.observation import Coverage, Run, function_of, lies_in
-from pytest_ttnn_perf.report.terminal import renaming_texts
+from pytest_ttnn_perf.report.orphans import renaming_texts
 from pytest_ttnn_perf.run.health import (
     collect,
     describe_orphans,
@@ -39,7 +40,6 @@ if TYPE_CHECKING:
 
     from pytest_ttnn_perf.baselines.store import Change, StoredFile
     from pytest_ttnn_perf.records.baseline import Orphan, TestBaseline
-    from pytest_ttnn_perf.records.hardware import Hardware
     from pytest_ttnn_perf.report.numbers import Result
 
 
@@ -139,7 +139,7 @@ def _edits(gone: list[Orphan], store: BaselineStore, *, remarks: list[str]) -> E
     return Edits(tuple(tests), files, remarks=tuple(remarks))
 
 
-_Moves = dict["Hardware", dict[str, str]]
+_Moves = dict[Hardware, dict[str, str]]
 
 
 def run_rename(options: argparse.Namespace) -> Result:
@@ -151,32 +151,62 @@ def run_rename(options: argparse.Namespace) -> Result:
     """
     root = edited_settings(options).baselines
     store = BaselineStore(root)
-    moves = _moves(store, options.before, options.after)
-    tests, changes = [], []
+    to = _goal(options.after) if options.keys else None
+    names_of = _moves_of_key if options.keys else _moves
+    moves = names_of(store, options.before, options.after)
+    edits = _renaming_edits(store, moves, to)
+
+    def write() -> tuple[str, ...]:
+        move(root, moves, to=to)
+        return ()
+
+    return show_then_write(edits, options, write)
+
+
+def _renaming_edits(store: BaselineStore, moves: _Moves, to: Hardware | None) -> Edits:
+    tests = []
+    changes: dict[Hardware, dict[str, TestBaseline | None]] = {}
     for hardware, names in moves.items():
-        then: dict[str, TestBaseline | None] = {}
+        goal = to or hardware
         for old, new in names.items():
-            check_free(store, hardware, old, new)
+            check_free(store, hardware, old, new, to=to)
             stored = store.find(hardware, old)
             assert stored is not None, f"{old} was found, and is not there"
-            what = dict.fromkeys(stored.metrics, "renamed")
-            table = key_folder(root, hardware) / (stored.ops or "")
+            word = "renamed" if to is None else f"moved to {to.key}"
+            what = dict.fromkeys(stored.metrics, word)
+            table = key_folder(store.root, hardware) / (stored.ops or "")
             note, moved = None, replace(stored, ops=None)
             if stored.ops is not None and table.exists():
                 moved = replace(stored, op_table=read_ops_file(table))
             elif stored.ops is not None:
                 note = f"its op table {stored.ops} is missing; it goes on without one"
             edit = metric_edits(stored, stored, what)
-            tests.append(TestEdit(hardware.key, old, edit, renamed_to=new, note=note))
-            then |= {old: None, new: moved}
-        changes.append((hardware, then))
-    edits = Edits(tuple(tests), file_edits(store, changes, cwd=Path.cwd()))
+            name = new if to is None else None
+            tests.append(TestEdit(hardware.key, old, edit, renamed_to=name, note=note))
+            changes.setdefault(hardware, {})[old] = None
+            changes.setdefault(goal, {})[new] = moved
+    return Edits(tuple(tests), file_edits(store, changes.items(), cwd=Path.cwd()))
 
-    def write() -> tuple[str, ...]:
-        move(root, moves)
-        return ()
 
-    return show_then_write(edits, options, write)
+def _goal(key: str) -> Hardware:
+    hardware = Hardware.from_key(key)
+    if hardware is None:
+        message = f"expected a hardware key such as wormhole_b0-n150-1x1, found {key!r}"
+        raise UsageError(message)
+    return hardware
+
+
+def _moves_of_key(store: BaselineStore, before: str, after: str) -> _Moves:
+    """Return the tests of a key, which keep their names."""
+    files = list(store.all_files())
+    found = {file.content.hardware for file in files if file.content.hardware.key == before}
+    if not found or before == after:
+        keys = ", ".join(sorted({file.content.hardware.key for file in files}))
+        message = f"expected another key than {after}, and one that there is: {keys}; found "
+        raise UsageError(message + before)
+    (hardware,) = found
+    own = (file for file in files if file.content.hardware == hardware)
+    return {hardware: {test: test for test, _ in stored_tests(own)}}
 
 
 def _moves(store: BaselineStore, before: str, after: str) -> _Moves:

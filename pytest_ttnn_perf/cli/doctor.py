@@ -18,13 +18,13 @@ from pytest_ttnn_perf.analysis.captures.tt_smi import board_of, read_tt_smi
 from pytest_ttnn_perf.cli.doctor_checks import Check, Facts, checks_of
 from pytest_ttnn_perf.device.build import Question, ask_ttnn, compiler_places, preflight
 from pytest_ttnn_perf.device.chips import holder_of, lock_folder, take, visible_chips
-from pytest_ttnn_perf.device.environment import conflicts, is_simulated
-from pytest_ttnn_perf.device.host import host_hardware, machine, tt_smi_snapshot
+from pytest_ttnn_perf.device.environment import conflicts, devices_of, is_simulated
+from pytest_ttnn_perf.device.host import host_hardware, machine, on_this_host, tt_smi_snapshot
 from pytest_ttnn_perf.processes.worker import interpreter
 from pytest_ttnn_perf.records.hardware import Hardware, member_name
 from pytest_ttnn_perf.records.settings import ProfilerKind
 from pytest_ttnn_perf.report.numbers import Listing, Result
-from pytest_ttnn_perf.run.preflight import choose, devices_of
+from pytest_ttnn_perf.run.preflight import choose
 from pytest_ttnn_perf.run.settings import project_settings
 
 if TYPE_CHECKING:
@@ -142,6 +142,7 @@ def diagnose(
     else:
         with _announce(print_line, "asking ttnn for the system"):
             hardware, unknown = _device(build, around, chips, board=board, occupied=occupied)
+    hardware = hardware and on_this_host(hardware, settings.key, environment)
     choice = choose(ProfilerKind.AUTO, build, environment)
     facts = Facts(
         build, host, chips, snapshot, mute, hardware, unknown, choice, conflicts(environment),

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from pytest_ttnn_perf._base.dataclass import dataclass
 from pytest_ttnn_perf._base.errors import UsageError
-from pytest_ttnn_perf.device.environment import is_simulated
+from pytest_ttnn_perf.device.environment import devices_of, is_simulated
 from pytest_ttnn_perf.device.ttnn import put_in_place, when_imported
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from filelock import BaseFileLock
 
 
-DEVICES: Final = Path("/dev/tenstorrent")
+DEVICES: Final = devices_of({})
 VISIBLE: Final = "TT_VISIBLE_DEVICES"
 _POLL_S: Final = 0.2
 #: Everybody may make a lock there, and nobody remove another's.

@@ -43,6 +43,15 @@ _SLOWING_SETTINGS: Final = {
 }
 
 
+#: Where the driver's devices are, if not in the usual place: in a container, or for a test.
+_DEVICES: Final = "TTNN_PERF_DEVICES"
+
+
+def devices_of(environment: Mapping[str, str]) -> Path:
+    """Return the folder of the driver's devices."""
+    return Path(environment.get(_DEVICES) or "/dev/tenstorrent")
+
+
 def is_simulated(environment: Mapping[str, str]) -> bool:
     """Tell whether ttnn is asked to leave the hardware alone."""
     return any(environment.get(name) for name in (MOCK, SIMULATOR))

@@ -9,6 +9,7 @@ import platform
 import re
 import shutil
 import tempfile
+from dataclasses import replace
 from datetime import datetime, timezone
 from functools import lru_cache
 from importlib import metadata
@@ -19,7 +20,7 @@ from pytest_ttnn_perf._base.dataclass import dataclass
 from pytest_ttnn_perf.records.hardware import Environment, Hardware
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping
+    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 
     from pytest_ttnn_perf.device.sharing import Broker
     from pytest_ttnn_perf.records.hardware import Scalar
@@ -71,6 +72,28 @@ def host_hardware() -> Hardware:
     return Hardware(arch="host", board=platform.machine() or "unknown")
 
 
+#: Names the machine in keys; where it is not set, a hash of its name stands for it.
+MACHINE: Final = "TTNN_PERF_MACHINE"
+
+
+def on_this_host(
+    hardware: Hardware, parts: Collection[str], environment: Mapping[str, str]
+) -> Hardware:
+    """Return hardware as of this machine, if the host is among the parts of a key.
+
+    Of the machine's own name only a hash is kept: baselines may leave the company. It changes with
+    every container, which is what the variable is for.
+    """
+    if "host" not in parts:
+        return hardware
+    named = re.sub(r"[^a-z0-9_]", "_", environment.get(MACHINE, "").strip().lower())
+    return replace(hardware, host=named or _host_hash())
+
+
+def _host_hash() -> str:
+    return hashlib.sha256(platform.node().encode()).hexdigest()[:12]
+
+
 def host_environment(*, now: datetime) -> Environment:
     """Record what is true of this host."""
     return Environment(
@@ -83,7 +106,7 @@ def host_environment(*, now: datetime) -> Environment:
         load_1m=_load(),
         governor=_line(_GOVERNOR),
         # Runs on one host can be told apart without its name leaving the company.
-        host_hash=hashlib.sha256(platform.node().encode()).hexdigest()[:12],
+        host_hash=_host_hash(),
         pytest=installed_version("pytest"),
         plugin=installed_version("pytest-ttnn-perf"),
         numpy=installed_version("numpy"),

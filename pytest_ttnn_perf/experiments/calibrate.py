@@ -16,7 +16,7 @@ from pytest_ttnn_perf._base.files import check_writable
 from pytest_ttnn_perf._base.text import counted
 from pytest_ttnn_perf.baselines.store import BaselineStore
 from pytest_ttnn_perf.device.environment import worker_variables
-from pytest_ttnn_perf.device.host import host_hardware
+from pytest_ttnn_perf.device.host import host_hardware, on_this_host
 from pytest_ttnn_perf.experiments.versions import experiment_workers
 from pytest_ttnn_perf.gate.judge import DEFAULT_POLICY, judge_test
 from pytest_ttnn_perf.gate.power import Seeing, noise_of
@@ -377,15 +377,18 @@ def _write_baselines(
     """Store the sessions as baselines; return what to say about it, and whether all went well."""
     environment = environment_of(asked.cwd)
     store = BaselineStore(settings.baselines)
+    here = on_this_host(host_hardware(), settings.key, os.environ)
     changes: dict[Hardware, dict[str, Callable[[TestBaseline | None], TestBaseline]]] = {}
     refused = []
     for test, seen in found.good().items():
         metrics = baselines_of(seen, run)
+        if seen[0].node_id is not None:
+            store.node_ids[seen[0].test] = seen[0].node_id
         noisy = too_noisy(seen)
         if noisy is not None:
             refused.append(f"not written {test}: {noisy}; quiet the machine, or take more samples")
             continue
-        worse = None if asked.reason else _what_is_worse(seen, store, test)
+        worse = None if asked.reason else _what_is_worse(seen, store, here)
         if worse is not None:
             refused.append(f'not written {test}: {worse}; accept it with --reason "why"')
             continue
@@ -397,9 +400,9 @@ def _write_baselines(
             environment=environment.lasting,
         )
         if metrics:
-            hardware = seen[0].hardware or host_hardware()
+            hardware = seen[0].hardware or here
             baseline = TestBaseline(accepted, metrics, seen[0].setting, op_table=seen[-1].ops)
-            changes.setdefault(hardware, {})[test] = partial(_replace, baseline)
+            changes.setdefault(hardware, {})[seen[0].test] = partial(_replace, baseline)
     if not changes:
         return [*refused, "nothing was written"], False
     try:
@@ -410,10 +413,10 @@ def _write_baselines(
     return [*refused, *wrote], not refused
 
 
-def _what_is_worse(seen: Sequence[Observation], store: BaselineStore, test: str) -> str | None:
+def _what_is_worse(seen: Sequence[Observation], store: BaselineStore, here: Hardware) -> str | None:
     """Return what is worse in the sessions of a test than in its baseline; None for nothing."""
     try:
-        stored = store.find(seen[-1].hardware or host_hardware(), test)
+        stored = store.find(seen[-1].hardware or here, seen[-1].test)
     except TtnnPerfError as error:  # damaged since it was looked at
         return str(error)
     if stored is None:

@@ -184,7 +184,8 @@ class Turns:
         """Let the earlier version have the settings, and the root folder, of the later one."""
         before, after = self._sides
         if before.version.is_narrowed:
-            before.version.tests = tuple(collected.tests)
+            identities = collected.identities
+            before.version.tests = tuple(identities.get(test, test) for test in collected.tests)
         workers = before.factory.plain
         if collected.root is not None:
             assert workers.versions is not None, "one of two"

@@ -49,13 +49,13 @@ from pytest_ttnn_perf.analysis.captures.ttlang_sim import read_sim_stats, read_s
 from pytest_ttnn_perf.analysis.captures.validity import why_invalid
 from pytest_ttnn_perf.observe.custom_formats import read_custom_format
 from pytest_ttnn_perf.records.baseline import CAPTURE, ops_path, split_test_id
-from pytest_ttnn_perf.records.hardware import Hardware
+from pytest_ttnn_perf.records.hardware import UNKNOWN, Hardware
 from pytest_ttnn_perf.records.metric import KERNEL_TIME, THROUGHPUT_TIME, WALL_TIME, Kind, Source
 from pytest_ttnn_perf.records.observation import NO_ARTIFACT, Artifact, MetricObservation
 from pytest_ttnn_perf.records.region import EVERYTHING, RegionChoice
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from pytest_ttnn_perf.records.observation import Observation
 
@@ -225,19 +225,21 @@ _SAME: Final = (
     (ArtifactKind.PERF_SUMMARY_JSON, ArtifactKind.TTLANG_LOG),
     (ArtifactKind.SIM_TRACE, ArtifactKind.SIM_STATS),
 )
-_UNKNOWN: Final = "unknown"
 
 
-def read_recorded(root: Path, test: str, region: str | None = None) -> Artifact:
+def read_recorded(root: Path, names: Sequence[str], region: str | None = None) -> Artifact:
     """Return what was recorded of a test, all artifacts as one; a device's numbers as replayed.
+
+    It may be recorded under any of its ``names``; the first that anything is recorded under counts.
 
     Of op tables it is that of a ``region``, if one is given.
     A test of which nothing was recorded, or something that is damaged, has a kernel time without
     samples that says so.
     """
-    files = _recorded_files(root, test)
+    files = next(filter(None, (_recorded_files(root, test) for test in names)), [])
     if not files:
-        places = dict.fromkeys(f"{place.relative_to(root)}.*" for place in _places(root, test))
+        known = (place for test in names for place in _places(root, test))
+        places = dict.fromkeys(f"{place.relative_to(root)}.*" for place in known)
         wanted = " or ".join(places)
         return _nothing(f"nothing is recorded of this test in {root.name}: expected {wanted}")
     kinds = dict(_known(files))
@@ -286,7 +288,7 @@ def hardware_of(artifact: Artifact) -> Hardware | None:
     if not (artifact.arch or artifact.board or artifact.devices):
         return None
     mesh = f"1x{artifact.devices or 1}"
-    return Hardware(artifact.arch or _UNKNOWN, artifact.board or _UNKNOWN, mesh)
+    return Hardware(artifact.arch or UNKNOWN, artifact.board or UNKNOWN, mesh)
 
 
 #: What this machine's clock told, also without a warm-up.

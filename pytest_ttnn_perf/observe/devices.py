@@ -30,7 +30,7 @@ from pytest_ttnn_perf.records.metric import Kind, Source
 from pytest_ttnn_perf.records.observation import NO_ARTIFACT, Artifact, MetricObservation
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
     from contextlib import AbstractContextManager
     from pathlib import Path
 
@@ -122,16 +122,16 @@ class BesideDevices(Instruments):
             return trace_report(error)
         return memory_report(runtime, self.devices.handles)
 
-    def end(self, test: str, region: str | None) -> Artifact:
+    def end(self, names: Sequence[str], region: str | None) -> Artifact:
         """Keep the capture, also of a test that raised later."""
         draft, self._draft = self._draft, None
         if draft is not None and draft.exists():
             try:
-                keep(draft, self._place(test))
+                keep(draft, self._place(names[0]))
             except OSError as error:
                 self._facts["graph_capture"] = f"not kept: {error}"
                 shutil.rmtree(draft, ignore_errors=True)
-        return Instruments.end(self, test, region)
+        return Instruments.end(self, names, region)
 
     def complete(self, observation: Observation, artifact: Artifact) -> Observation:
         """Return the observation as one of the device that the test used."""

@@ -14,7 +14,7 @@ from pytest_ttnn_perf.records.observation import NO_ARTIFACT
 from pytest_ttnn_perf.records.settings import PassChoice, ProfilerKind, left_out
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
     from pathlib import Path
 
     from pytest_ttnn_perf.device.tt_xla import Compiler
@@ -78,8 +78,11 @@ class Instruments:
 
         return printed_artifact(text)
 
-    def end(self, test: str, region: str | None) -> Artifact:  # noqa: ARG002 (what others ask for)
-        """Return what is known of a test, or a region of it, once it has ended."""
+    def end(self, names: Sequence[str], region: str | None) -> Artifact:  # noqa: ARG002 (what others ask for)
+        """Return what is known of a test, or a region of it, once it has ended.
+
+        ``names`` are its id, and what it is filed under if that is not the same.
+        """
         return NO_ARTIFACT
 
     def explanation(self, error: str) -> str | None:  # noqa: ARG002
@@ -111,11 +114,11 @@ class Replaying(Instruments):
         """Return nothing: what tells of this machine is not wanted."""
         return NO_ARTIFACT
 
-    def end(self, test: str, region: str | None) -> Artifact:
+    def end(self, names: Sequence[str], region: str | None) -> Artifact:
         """Return what was recorded of a test."""
         from pytest_ttnn_perf.observe.artifacts import read_recorded
 
-        return read_recorded(self.root, test, region)
+        return read_recorded(self.root, names, region)
 
     def complete(self, observation: Observation, artifact: Artifact) -> Observation:
         """Return the observation as one of the recorded hardware."""

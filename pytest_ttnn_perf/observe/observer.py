@@ -369,6 +369,14 @@ class Observer(Recorder):
             region = self.settings.region
         self._attach(Path(path), f"attach({os.fspath(path)!r})", region, start, end)
 
+    def hardware(self, *, arch: object = None, board: object = None, mesh: object = None) -> None:
+        """State what the results are of, where the test opens no device in its own process."""
+        __tracebackhide__ = True
+        from pytest_ttnn_perf.observe.hardware import StatedHardware
+
+        stated = StatedHardware.of(arch, board, mesh)
+        self._stated = stated if self._stated is None else self._stated.joined(stated)
+
     def facts(self, **facts: object) -> None:
         """State configuration that cannot be observed; another value is another configuration."""
         for name, fact in facts.items():

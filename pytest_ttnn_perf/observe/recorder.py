@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from pytest_ttnn_perf.measure.timing import Turn
+    from pytest_ttnn_perf.observe.hardware import StatedHardware
     from pytest_ttnn_perf.records.hardware import Scalar
     from pytest_ttnn_perf.records.settings import Settings, TestSettings
 
@@ -35,7 +36,8 @@ class Recorder:
     """Keeps the metrics, facts and artifacts of one test.
 
     ``instruments`` are what it measures with; ``turn`` waits for other processes that measure at
-    the same time. The test's set-up began at ``began_s``, by the clock.
+    the same time. The test's set-up began at ``began_s``, by the clock. ``identity`` is what the
+    test is filed under, where that is not its id.
     """
 
     test: str
@@ -44,8 +46,10 @@ class Recorder:
     instruments: Instruments = field(default_factory=Instruments)
     turn: Turn = field(default_factory=nullcontext)
     began_s: float = 0.0
+    identity: str | None = None
     _series: SeriesTable = field(default_factory=SeriesTable)
     _facts: dict[str, Scalar] = field(default_factory=dict)
+    _stated: StatedHardware | None = None
     _artifact: Artifact = NO_ARTIFACT
     _attached: set[Path] = field(default_factory=set)
     _problems: list[str] = field(default_factory=list)
@@ -133,7 +137,8 @@ class Recorder:
     def finish(self, *, raised: str | None = None) -> Observation:
         """Return what was observed until now; ``raised`` is the error that ended the test."""
         self._series.derive_rate(self.settings.batch)
-        self._take_at_end(self.instruments.end(self.test, self.settings.region))
+        names = dict.fromkeys((self.test, self.identity or self.test))
+        self._take_at_end(self.instruments.end(tuple(names), self.settings.region))
         metrics, problems = observed_metrics(self._series, self.settings)
         observation = Observation(
             test=self.test,
@@ -147,7 +152,18 @@ class Recorder:
             left_out=left_out(self.run),
             has_kernels=self._artifact.kernels is not None,
         )
-        return self._checked(self.instruments.complete(observation, self._artifact))
+        return self._checked(self._located(observation))
+
+    def _located(self, observation: Observation) -> Observation:
+        """Return an observation with what is known of the hardware, whoever tells it."""
+        artifact = self._artifact
+        complete = self.instruments.complete(observation, artifact)
+        told = artifact.arch or artifact.board or artifact.devices
+        if self._stated is None and not (told and self.instruments.takes_artifacts):
+            return complete
+        from pytest_ttnn_perf.observe.hardware import with_hardware
+
+        return with_hardware(complete, artifact, self._stated, os.environ)
 
     def _checked(self, observation: Observation) -> Observation:
         """Ask the checklist; what it cannot be asked is a mistake in the settings, or ours."""

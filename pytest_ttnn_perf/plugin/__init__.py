@@ -184,5 +184,9 @@ def observer_for(item: pytest.Item) -> Observer:
     observer.turn = item.config.stash.get(TURN, observer.turn)
     observer.instruments = item.config.stash.get(INSTRUMENTS, observer.instruments)
     observer.began_s = item.stash.get(BEGAN, observer.began_s)
+    if settings.replay is not None:
+        from pytest_ttnn_perf.plugin.identity import identity_of
+
+        observer.identity = identity_of(item, settings.identity_ignores)
     item.stash[OBSERVER] = observer
     return observer

@@ -11,7 +11,9 @@ from pathlib import Path
 
 import pytest
 
+from pytest_ttnn_perf.plugin.identity import identities_of
 from pytest_ttnn_perf.plugin.reports import TestCollection
+from pytest_ttnn_perf.plugin.settings import settings_of
 from pytest_ttnn_perf.records.observation import Coverage
 
 _COLLECTION = pytest.StashKey[TestCollection]()
@@ -29,7 +31,8 @@ def pytest_collection_finish(session: pytest.Session) -> None:
     from pytest_ttnn_perf.records.json import encode
     from pytest_ttnn_perf.run.health import COLLECTED
 
-    tests = [item.nodeid for item in session.items]
-    found = session.config.stash[_COLLECTION].coverage(tests)
-    document = encode(found or Coverage(()))
+    collection, items = session.config.stash[_COLLECTION], session.items
+    identities = identities_of(items, settings_of(session.config)) | collection.identities
+    found = collection.coverage(item.nodeid for item in items) or Coverage(())
+    document = encode(found.with_identities(identities))
     Path(os.environ[COLLECTED]).write_text(json.dumps(document), encoding="utf-8")

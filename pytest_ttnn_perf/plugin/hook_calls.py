@@ -15,7 +15,7 @@ import pytest
 
 from pytest_ttnn_perf._base.errors import TtnnPerfError
 from pytest_ttnn_perf._base.text import repr_of, text_of
-from pytest_ttnn_perf.records.hardware import Hardware
+from pytest_ttnn_perf.records.hardware import UNKNOWN, Hardware
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -30,7 +30,6 @@ if TYPE_CHECKING:
     Extension = TypeVar("Extension", CustomRule, CaptureFormat)
 
 
-_UNKNOWN: Final = "unknown"
 _CUSTOM_RULES: Final = "pytest_ttnn_perf.analysis.checklist.runner"
 _CUSTOM_FORMATS: Final = "pytest_ttnn_perf.observe.custom_formats"
 #: What an implementation may end with; pytest's outcomes are no Exceptions.
@@ -97,7 +96,7 @@ class Extensions:
 def with_hardware(item: pytest.Item, observation: Observation) -> Observation:
     """Return an observation with what a hook tells of the hardware, where it is not known."""
     known = observation.hardware
-    if known is not None and _UNKNOWN not in {known.arch, known.board}:
+    if known is not None and UNKNOWN not in {known.arch, known.board}:
         return observation
     name = "pytest_ttnn_perf_hardware"
     try:

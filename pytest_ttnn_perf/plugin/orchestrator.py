@@ -261,7 +261,8 @@ class RunSummary:
             text = "no test was gated: "
             text += self.gate.device.stopped or "those that ran are not marked, or were skipped"
             terminalreporter.write_line(inert(text), yellow=True)
-        told = frozenset(report.nodeid for report in _shown_failures(terminalreporter))
+        shown = (report.nodeid for report in _shown_failures(terminalreporter))
+        told = frozenset(map(self.gate.identity, shown))
         lines: list[Block] = [*result.summary(told=told, verbosity=verbosity)]
         lines += [Line(f"not written: {error}", bad=True) for error in result.errors]
         lines += result.closing() if judged and verbosity >= 0 else ()
@@ -358,10 +359,13 @@ class InlineJudge:
         """Read the baselines: a broken one stops the run before it costs any time."""
         if session.config.option.collectonly:
             return
+        from pytest_ttnn_perf.plugin.identity import identities_of
+
         coverage = self.collection.coverage(item.nodeid for item in session.items)
+        identities = identities_of(session.items, self.gate.settings) | self.collection.identities
         measured = [i.nodeid for i in session.items if is_measured(i, self.gate.settings)]
         try:
-            self.gate.begin(measured, coverage)
+            self.gate.begin(measured, coverage, identities)
         except TtnnPerfError as error:
             raise pytest.UsageError(str(error)) from error
 

@@ -389,7 +389,8 @@ class Relay(Listener):
             self.gate.begin(message.tests)
         else:
             self._measured = frozenset(message.measured)
-            self.gate.begin(message.measured, self.collection.coverage(message.tests))
+            coverage = self.collection.coverage(message.tests)
+            self.gate.begin(message.measured, coverage, message.identities)
 
     def _receive(self, message: Reported) -> None:
         test, report = message.test, self.emitter.report(message.report)
@@ -398,6 +399,8 @@ class Relay(Listener):
             self._emit(report)
             return
         self._phases.setdefault(test, []).append(message.phase)
+        if message.identity is not None:
+            self.gate.identify(test, message.identity)
         if message.observed is not None:
             self._judge(report, message.observed)
         elif report.failed and self.gate.judged(test) is None and self._is_measured(test):

@@ -86,10 +86,18 @@ class TestCollection:
     config: pytest.Config
     _not_collected: list[str] = field(default_factory=list)
     _deselected: list[str] = field(default_factory=list)
+    #: What deselected tests are filed under, where that is not their id.
+    identities: dict[str, str] = field(default_factory=dict)
 
     def pytest_deselected(self, items: Sequence[pytest.Item]) -> None:
         """Keep what was deselected: it is there all the same."""
         self._deselected += [getattr(item, "nodeid", str(item)) for item in items]
+        real = [item for item in items if hasattr(item, "callspec")]
+        if real:  # else they are of a worker, which has told more of them
+            from pytest_ttnn_perf.plugin.identity import identities_of
+            from pytest_ttnn_perf.plugin.settings import settings_of
+
+            self.identities |= identities_of(real, settings_of(self.config))
 
     def pytest_collectreport(self, report: pytest.CollectReport) -> None:
         """Keep what could not be collected, or was skipped as a whole: its tests may be there."""

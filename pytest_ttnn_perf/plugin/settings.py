@@ -89,6 +89,11 @@ def is_measured(item: pytest.Item, settings: Settings) -> bool:
     )
 
 
+def is_parametrised(item: pytest.Item) -> bool:
+    """Tell whether a test has parameters: then it may be filed under less than its id."""
+    return hasattr(item, "callspec")
+
+
 def profiles_itself(item: pytest.Item) -> bool:
     """Tell whether a test starts a profiled process of its own: ours must not be around it."""
     code = getattr(getattr(item, "obj", None), "__code__", None)

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Final
 import pytest
 
 from pytest_ttnn_perf._base.text import text_of
+from pytest_ttnn_perf.device.host import on_this_host
 from pytest_ttnn_perf.observe.instruments import error_text
 from pytest_ttnn_perf.plugin import BEGAN, INSTRUMENTS, OBSERVER, observer_for
 from pytest_ttnn_perf.plugin.hook_calls import with_hardware
@@ -21,11 +22,12 @@ from pytest_ttnn_perf.plugin.settings import (
     NAME,
     is_marked,
     is_measured,
+    is_parametrised,
     profiles_itself,
     test_settings,
 )
 from pytest_ttnn_perf.records.json import encode
-from pytest_ttnn_perf.records.messages import OBSERVATION, Strayed
+from pytest_ttnn_perf.records.messages import IDENTITY, OBSERVATION, Strayed
 from pytest_ttnn_perf.records.observation import Observation
 
 if TYPE_CHECKING:
@@ -59,10 +61,15 @@ class Worker:
 
     @pytest.hookimpl(trylast=True)
     def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
-        """Refuse mistaken markers before anything runs."""
+        """Refuse mistaken markers, and tests that would share a baseline, before anything runs."""
         for item in items:
             if is_measured(item, self.settings):
                 test_settings(item, self.settings)
+        parametrised = list(filter(is_parametrised, items))
+        if parametrised:
+            from pytest_ttnn_perf.plugin.identity import refuse_twins
+
+            refuse_twins(parametrised, self.settings)
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtest_setup(self, item: pytest.Item) -> None:
@@ -144,6 +151,8 @@ class Worker:
         which says so: it must not vanish from the record.
         """
         report = yield
+        if call.when == "setup" and is_measured(item, self.settings):
+            self._identify(item, report)
         observer = item.stash.get(OBSERVER, None)
         if observer is None and call.excinfo is None and report.passed:
             return report
@@ -163,8 +172,28 @@ class Worker:
         if is_over and observer is not None and report.outcome != "skipped":
             raised = _raised(call, report) if report.failed else self.failed_subtest
             observer.read_output(report.capstdout + report.capstderr or self.printed)
-            _attach(report, with_hardware(item, observer.finish(raised=raised)))
+            self._identify(item, report)
+            observed = with_hardware(item, observer.finish(raised=raised))
+            _attach(report, self._on_this_host(observed))
         return report
+
+    def _on_this_host(self, observation: Observation) -> Observation:
+        """Name the machine, if keys do; a capture that was there before may be of any."""
+        hardware, opened = observation.hardware, observation.configuration.values
+        captured = any(observed.capture for observed in observation.metrics.values())
+        if hardware is None or (captured and not opened):
+            return observation
+        here = on_this_host(hardware, self.settings.key, os.environ)
+        return replace(observation, hardware=here)
+
+    def _identify(self, item: pytest.Item, report: pytest.TestReport) -> None:
+        """Say what a test is filed under: where tests are distributed, only reports tell it."""
+        if is_parametrised(item):
+            from pytest_ttnn_perf.plugin.identity import identity_of
+
+            identity = identity_of(item, self.settings.identity_ignores)
+            if identity != item.nodeid:
+                setattr(report, IDENTITY, identity)
 
 
 def _attach(report: pytest.TestReport, observation: Observation) -> None:

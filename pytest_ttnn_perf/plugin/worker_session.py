@@ -19,7 +19,12 @@ from pytest_ttnn_perf.measure.timing import turn_in
 from pytest_ttnn_perf.plugin import TURN
 from pytest_ttnn_perf.plugin.captured_output import keep_captured
 from pytest_ttnn_perf.plugin.reports import FAILED, SHOWN, interruption_text, live_logs
-from pytest_ttnn_perf.plugin.settings import is_measured, profiles_itself, settings_of
+from pytest_ttnn_perf.plugin.settings import (
+    is_measured,
+    is_parametrised,
+    profiles_itself,
+    settings_of,
+)
 from pytest_ttnn_perf.processes.channel import Interrupts, show_stacks_on_request
 from pytest_ttnn_perf.records.messages import (
     PHASES,
@@ -111,7 +116,20 @@ class AssignedTests:
         if self.assignment.tests is not None:
             wanted = frozenset(self.assignment.tests)
             grouped = getattr(config.option, "loadgroup", False)
-            items[:] = [item for item in items if own_id(item.nodeid, grouped=grouped) in wanted]
+            items[:] = [
+                item
+                for item in items
+                if own_id(item.nodeid, grouped=grouped) in wanted or _identity(item) in wanted
+            ]
+
+
+def _identity(item: pytest.Item) -> str:
+    """Return what a test is filed under, by which another version of it may be asked for."""
+    if not is_parametrised(item):
+        return item.nodeid
+    from pytest_ttnn_perf.plugin.identity import identity_of
+
+    return identity_of(item, settings_of(item.config).identity_ignores)
 
 
 def own_id(test: str, *, grouped: bool) -> str:
@@ -136,6 +154,8 @@ class SessionForwarder:
     #: The tests that are timed; None where other processes run them.
     measured: frozenset[str] | None = None
     deselected: list[str] = field(default_factory=list)
+    #: What tests are filed under, where that is not their id.
+    identities: dict[str, str] = field(default_factory=dict)
     sent_collection: bool = False
     #: Whether a phase of the running test has failed.
     _failed: bool = False
@@ -194,6 +214,7 @@ class SessionForwarder:
     def pytest_deselected(self, items: Sequence[pytest.Item]) -> None:
         """Count what the user deselected."""
         self.deselected += [getattr(item, "nodeid", str(item)) for item in items]
+        self._identify(items)
 
     @pytest.hookimpl(trylast=True)
     def pytest_collectreport(self, report: pytest.CollectReport) -> None:
@@ -216,7 +237,15 @@ class SessionForwarder:
         tests = [item.nodeid for item in items]
         self.measured = frozenset(measured)
         known = (str(settings.baselines), settings.confirm, str(config.rootpath))
-        self._send(Collected(tests, measured, self.deselected, lines, *known))
+        self._identify(items)
+        self._send(Collected(tests, measured, self.deselected, lines, *known, self.identities))
+
+    def _identify(self, items: Sequence[pytest.Item]) -> None:
+        parametrised = list(filter(is_parametrised, items))
+        if parametrised:
+            from pytest_ttnn_perf.plugin.identity import identities_of
+
+            self.identities |= identities_of(parametrised, settings_of(parametrised[0].config))
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_xdist_node_collection_finished(self, ids: Sequence[str]) -> None:

@@ -271,13 +271,14 @@ class Orphan:
     """A stored baseline that no test is compared with any more.
 
     ``looks_like`` is a new test that it resembles; ``taken`` says that that one has a baseline of
-    its own by now.
+    its own by now. ``in_use``: it is filed under the node id of that test, and found even so.
     """
 
     hardware: Hardware
     test: str
     looks_like: str | None = None
     taken: bool = False
+    in_use: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import posixpath
+import re
 from dataclasses import field
 from typing import TYPE_CHECKING, Annotated, Final
 
@@ -14,6 +15,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 
+#: What stands in a key for an architecture or a board that nothing tells.
+UNKNOWN: Final = "unknown"
 #: A value of a configuration or a fact.
 Scalar = str | int | float | bool | None
 
@@ -22,20 +25,41 @@ Scalar = str | int | float | bool | None
 class Hardware:
     """The physical system and the mesh that a test opened; ``mesh`` is None without a device.
 
-    ``simulated``: a mock or a simulator stands in for it.
+    ``simulated``: a mock or a simulator stands in for it. ``host`` is the machine, where machines
+    of one kind are told apart.
     """
 
     arch: str
     board: str
     mesh: Omit[str | None] = None
     simulated: Omit[bool] = False
+    host: Omit[str | None] = None
 
     @classmethod
     def from_json(
-        cls, arch: str, board: str, mesh: str | None = None, *, simulated: bool = False
+        cls,
+        arch: str,
+        board: str,
+        mesh: str | None = None,
+        *,
+        simulated: bool = False,
+        host: str | None = None,
     ) -> Hardware:
-        """Return hardware; an empty mesh means none."""
-        return cls(arch, board, mesh or None, simulated)
+        """Return hardware; an empty mesh or host means none."""
+        return cls(arch, board, mesh or None, simulated, host or None)
+
+    @classmethod
+    def from_key(cls, key: str) -> Hardware | None:
+        """Return the hardware of a key; None for what is no key.
+
+        >>> Hardware.from_key("wormhole_b0-n150-1x1-host_lab7")
+        Hardware(arch='wormhole_b0', board='n150', mesh='1x1', simulated=False, host='lab7')
+        """
+        found = _KEY.fullmatch(key)
+        if found is None:
+            return None
+        arch, board, mesh, sim, host = found.groups()
+        return cls(arch, board, mesh, sim is not None, host)
 
     @property
     def key(self) -> str:
@@ -47,9 +71,17 @@ class Hardware:
         'wormhole_b0-n150-1x1-sim'
         >>> Hardware("host", "x86_64").key
         'host-x86_64'
+        >>> Hardware("wormhole_b0", "n150", "1x1", host="lab7").key
+        'wormhole_b0-n150-1x1-host_lab7'
         """
-        parts = (self.arch, self.board, self.mesh, "sim" if self.simulated else None)
+        simulated, host = "sim" if self.simulated else None, self.host and f"host_{self.host}"
+        parts = (self.arch, self.board, self.mesh, simulated, host)
         return "-".join(part for part in parts if part is not None)
+
+
+_KEY: Final = re.compile(
+    r"([^-\s]+)-(\S+?)(?:-([0-9]+(?:x[0-9]+)+))?(-sim)?(?:-host_([a-z0-9_]+))?"
+)
 
 
 def member_name(enumerated: str) -> str:

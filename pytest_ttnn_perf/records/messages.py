@@ -7,6 +7,8 @@ observation it may carry.
 from __future__ import annotations
 
 import struct
+from collections.abc import Mapping
+from dataclasses import field
 from enum import Enum
 from math import isfinite
 from pathlib import Path
@@ -19,11 +21,13 @@ from pytest_ttnn_perf.records.json_value import Value
 from pytest_ttnn_perf.records.settings import ProfilerKind
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
 
 
 #: The member of a serialised report, and the attribute of a report, that holds its observation.
 OBSERVATION: Final = "ttnn_perf"
+#: The same for what the test is filed under; absent where that is its id.
+IDENTITY: Final = "ttnn_perf_identity"
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,7 +111,8 @@ class Collected(Message):
     """The tests to come. ``measured`` is None where the worker only distributes them.
 
     ``baselines`` and ``confirm`` are what its options and configuration say, ``root`` is pytest's
-    root folder; None for untold.
+    root folder; None for untold. ``identities`` has what tests are filed under, by id, where that
+    is not the id.
     """
 
     tests: list[str]
@@ -117,6 +122,7 @@ class Collected(Message):
     baselines: str | None = None
     confirm: Annotated[int | None, Coded(_read_whole)] = None
     root: str | None = None
+    identities: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,6 +157,12 @@ class Reported(Message):
     def observed(self) -> Any:
         """The observation that the report carries, as it came; None for none."""
         return self.report.get(OBSERVATION)
+
+    @property
+    def identity(self) -> str | None:
+        """What the test is filed under; None where that is its id, or is told elsewhere."""
+        told = self.report.get(IDENTITY)
+        return told if isinstance(told, str) else None
 
 
 @dataclass(frozen=True, slots=True)

@@ -139,7 +139,8 @@ class Observation:
     ``dropped``: a profiler ran out of room, and one with more may not. ``left_out`` are sources
     that the user does without: metrics of theirs are not missed. ``bottleneck`` says what holds the
     model back most, ``model_kind`` what kind of model it is, where that can be told.
-    ``has_kernels``: it runs kernels of tt-lang that told something.
+    ``has_kernels``: it runs kernels of tt-lang that told something. ``test`` is what it is filed
+    under; ``node_id`` is what pytest knows it by, where that is not the same.
     """
 
     # In the order of the file.
@@ -163,6 +164,7 @@ class Observation:
     unconfirmed: Omit[str | None] = None
     bottleneck: Omit[str | None] = None
     model_kind: Omit[str | None] = None
+    node_id: Omit[str | None] = None
 
     @property
     def outcomes(self) -> Mapping[str, RuleOutcome]:
@@ -326,6 +328,17 @@ class Coverage:
         unasked = sorted({other for other in self.unasked if other not in known})
         return Coverage(self.places, tuple(others), tuple(unasked))
 
+    def with_identities(self, identities: Mapping[str, str]) -> Coverage:
+        """Return this with what tests are filed under, beside their ids.
+
+        Both are of a test that there is: its baseline may be stored under either.
+        """
+        return Coverage(
+            self.places,
+            _and_identities(self.others, identities),
+            _and_identities(self.unasked, identities),
+        )
+
     def asks_for(self, test: str) -> bool:
         """Return whether the run should have a result of a test."""
         return self.covers(test) and test not in self.unasked
@@ -346,6 +359,12 @@ class Coverage:
 
     def _unknown(self) -> tuple[str, ...]:
         return tuple(other for other in self.others if "::" not in other)
+
+
+def _and_identities(tests: tuple[str, ...], identities: Mapping[str, str]) -> tuple[str, ...]:
+    if not identities:
+        return tests
+    return (*tests, *(identities[test] for test in tests if test in identities))
 
 
 @dataclass(frozen=True, slots=True)

@@ -103,6 +103,10 @@ class BrokerUse(Enum):
     IGNORE = "ignore"
 
 
+#: Names of parameters that hold what somebody expects of a test, and not what the test is.
+IDENTITY_IGNORES: Final = ("expected*", "*target*", "*margin*", "*threshold*", "*tolerance*")
+
+
 @dataclass(frozen=True, slots=True)
 class Settings:
     """The settings of a run. Paths are absolute.
@@ -111,6 +115,8 @@ class Settings:
     ``lock_timeout`` is how long a run waits for another that has a chip, ``preflight_timeout`` for
     ttnn to say what it can do. ``reset`` is a command.
     ``annotations``, ``step_summary`` and ``junit_properties`` are what CI is told by itself.
+    ``identity_ignores`` are patterns of names of parameters that no baseline is filed under;
+    ``key`` is what of the hardware they are filed under.
     """
 
     enabled: bool = False
@@ -151,6 +157,8 @@ class Settings:
     broker: BrokerUse = BrokerUse.QUEUE
     markers: tuple[str, ...] = ()
     targets: Path | None = None
+    identity_ignores: tuple[str, ...] = IDENTITY_IGNORES
+    key: tuple[str, ...] = ("arch", "board", "mesh")
     gate_call_time: bool = False
     gate_first_call_time: bool = False
     gate_second_call_time: bool = False

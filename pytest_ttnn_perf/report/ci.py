@@ -319,6 +319,8 @@ def property_pairs(judged: JudgedTest, hardware: Hardware | None) -> list[tuple[
     own = judged.observation.hardware or hardware
     if own is not None:
         pairs.append((f"{_PREFIX}.key", own.key))
+    if judged.observation.node_id is not None:
+        pairs.append((f"{_PREFIX}.identity", judged.observation.test))
     outcomes = {verdict.outcome for verdict in judged.verdicts}
     pairs += [(f"{_PREFIX}.verdict", outcome.value) for outcome in _WORST if outcome in outcomes][
         :1

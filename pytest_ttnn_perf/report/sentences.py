@@ -341,7 +341,8 @@ class Rerun:
     this run that the next one needs too; ``selection`` is what it was asked to run, if anything.
     ``record`` is the record of this run, which nobody needs to repeat to accept it. ``records`` are
     those of a run that was made elsewhere, and cannot be repeated here. ``renamed`` has for tests
-    that are new what may have been renamed to them: the old and the new name. ``tracy``: whether
+    that are new what may have been renamed to them: the old and the new name. ``node_ids`` has what
+    pytest knows tests by that are filed under something else. ``tracy``: whether
     the ttnn there is built with Tracy, which a full profile needs.
     """
 
@@ -351,6 +352,7 @@ class Rerun:
     record: str | None = None
     records: tuple[str, ...] = ()
     renamed: Mapping[str, tuple[str, str]] = field(default_factory=dict)
+    node_ids: Mapping[str, str] = field(default_factory=dict)
     tracy: bool = False
 
     def updates(self, test: str) -> Updating:
@@ -360,7 +362,7 @@ class Rerun:
             # A gain that one process measured is kept by a decision only.
             new = accept_command(self.records, (test,), self.baselines_option, update="new")
             return Updating(accept, new, accept, rename)
-        place = place_of(posixpath.join(self.folder, test))
+        place = self._place(test)
         run = f"{command_line('pytest', place, *self.options)} --ttnn-perf-update"
         return Updating(run, f"{run}=new", accept, rename)
 
@@ -369,9 +371,12 @@ class Rerun:
         records = self.records or tuple(filter(None, [self.record]))
         if records:
             return accept_command(records, tests, self.baselines_option)
-        places = (place_of(posixpath.join(self.folder, test)) for test in tests)
-        run = command_line("pytest", *places, *self.options)
+        run = command_line("pytest", *map(self._place, tests), *self.options)
         return f'{run} --ttnn-perf-update=all --ttnn-perf-reason "why"'
+
+    def _place(self, test: str) -> str:
+        """Return a test as pytest is told to run it."""
+        return place_of(posixpath.join(self.folder, self.node_ids.get(test, test)))
 
     def _rename(self, test: str) -> str | None:
         if test not in self.renamed:
@@ -389,7 +394,7 @@ class Rerun:
         """Return the command that profiles a test in all detail; None where there is none."""
         if not self.tracy:
             return None
-        path = place_of(posixpath.join(self.folder, observation.test))
+        path = self._place(observation.test)
         if observation.has_kernels:  # not with a perf dump beside it, which changes what is timed
             return f"{_AUTO_PROFILE} {command_line('pytest', '-s', path)}"
         if observation.is_simulated:

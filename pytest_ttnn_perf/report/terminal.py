@@ -11,6 +11,7 @@ from pytest_ttnn_perf._base.dataclass import dataclass
 from pytest_ttnn_perf._base.text import counted, inert_lines
 from pytest_ttnn_perf.gate.judge import representative
 from pytest_ttnn_perf.records.finding import State
+from pytest_ttnn_perf.records.hardware import UNKNOWN
 from pytest_ttnn_perf.records.settings import Update
 from pytest_ttnn_perf.records.verdict import HEALTHY, QUIET, BaselineHealth, Outcome, Reason
 from pytest_ttnn_perf.report.checklist import (
@@ -36,11 +37,8 @@ from pytest_ttnn_perf.report.sentences import (
     ACCEPTED,
     Rerun,
     accept_line,
-    command_line,
     outcome_word,
-    place_of,
     remedy,
-    rename_command,
     sentence,
 )
 
@@ -83,34 +81,26 @@ def health_lines(health: BaselineHealth) -> Iterator[Line]:
         yield Line("  measure anew with: ttnn-perf calibrate TESTS --write")
 
 
-def orphan_lines(found: Orphaned | None) -> Iterator[Line]:
-    """Name what a full run did not meet, and the commands that settle it."""
-    if found is None:
-        return
-    keys = sorted({orphan.hardware.key for orphan in found.orphans})
-    count = counted(len(found.orphans), "baseline")
-    yield Line(f"orphaned: {count} of {', '.join(keys)} without a test")
-    yield from (Line(f"  {text}") for text in renaming_texts(found))
-    for orphan in found.orphans:
-        if orphan.looks_like is None:
-            yield Line(f"  {orphan.test} is gone")
-        elif orphan.taken:
-            yield Line(f"  {orphan.test} looks like {orphan.looks_like}, which has a baseline now")
-    if found.renamings:
-        yield Line("  not renamed? record the new test with --ttnn-perf-update=new")
-    renamed = {orphan for renaming in found.renamings for orphan in renaming.orphans}
-    if found.record is not None and not renamed.issuperset(found.orphans):
-        argv = ("ttnn-perf", "baseline", "prune", place_of(found.record), *found.options)
-        yield Line(f"  remove those that are gone with: {command_line(*argv)}")
+def _unknown_hardware(tests: Sequence[JudgedTest]) -> Iterator[Line]:
+    """Name results of which it is not known what they are of: boards are not told apart there."""
+    # A capture that was there before is the same on all of them.
+    fresh = (
+        judged.observation
+        for judged in tests
+        if not any(observed.capture for observed in judged.observation.metrics.values())
+    )
+    own = (observation.hardware for observation in fresh)
+    found = Counter(known.key for known in own if known and UNKNOWN in {known.arch, known.board})
+    for key, count in sorted(found.items()):
+        yield Line(f"board not known: {counted(count, 'test')} filed under {key}")
+        yield Line("  say it in the test: ttnn_perf.hardware(board=...), or attach tt-smi -s")
 
 
-def renaming_texts(found: Orphaned) -> Iterator[str]:
-    """Say what looks renamed, with the command that renames its baselines."""
-    for renaming in found.renamings:
-        is_place = renaming.orphans[0].test != renaming.before
-        tests = f" ({counted(len(renaming.orphans), 'baseline')})" if is_place else ""
-        command = rename_command(renaming.before, renaming.after, found.options)
-        yield f"renamed? {renaming.before} to {renaming.after}{tests}: {command}"
+def _orphan_lines(found: Orphaned | None) -> Iterator[Line]:
+    if found is not None:
+        from pytest_ttnn_perf.report.orphans import orphan_lines
+
+        yield from orphan_lines(found)
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,8 +150,9 @@ def summary_lines(
     yield from sentences
     if not quiet:
         yield from waiver_lines(summary_options.needless)
+        yield from _unknown_hardware(tests)
         yield from _drifts(summary_options)
-        yield from orphan_lines(summary_options.orphaned)
+        yield from _orphan_lines(summary_options.orphaned)
     yield from health_lines(summary_options.health)
     yield from _shift(summary_options)
     yield Line(count_line(tests, failed=len(failed)), bad=bool(failed), good=not failed)

@@ -78,7 +78,7 @@ class DeviceResults:
         Of a test that ``is_new``, nothing may be missing in silence: what its first baseline lacks,
         nobody misses later.
         """
-        measured = self.observations.get(observation.test)
+        measured = self.observations.get(observation.node_id or observation.test)
         expected = self.unavailable or self.unknown or (self.made and is_new)
         if measured is None and not expected:
             return observation
@@ -108,7 +108,10 @@ class GateRun:
     _updates: Updates = field(init=False)
     _journal: Journal = field(init=False)
     _run: Run = field(init=False)
+    #: By node id, as pytest, workers and passes name tests; records and baselines do not.
     _tests: dict[str, JudgedTest] = field(default_factory=dict)
+    #: What tests are filed under, by node id, where that is not the id.
+    _identities: dict[str, str] = field(default_factory=dict)
     _errors: list[str] = field(default_factory=list)
     _begun: bool = False
     #: The tests to measure, and the files of which it is known what their tests were called before.
@@ -140,20 +143,28 @@ class GateRun:
         """The settings of this run."""
         return self.context.settings
 
-    def begin(self, tests: Collection[str], coverage: Coverage | None = None) -> None:
+    def begin(
+        self,
+        tests: Collection[str],
+        coverage: Coverage | None = None,
+        identities: Mapping[str, str] | None = None,
+    ) -> None:
         """Read the baselines of the tests to measure, and start the journal.
 
         ``coverage`` is what was collected, None if that is not known. Without tests, that is all
-        that is kept.
+        that is kept. ``identities`` has what tests are filed under, where that is not their id.
 
         Raises:
             InputError: a baseline is unreadable or malformed.
             WriteError: the artifacts' folder is not writable.
         """
+        for test, identity in (identities or {}).items():
+            self.identify(test, identity)
+        coverage = coverage and coverage.with_identities(self._identities)
         self._run = replace(self._run, coverage=coverage)
         if not tests:
             return
-        self._asked = frozenset(tests)
+        self._asked = frozenset(map(self.identity, tests))
         self._begun = True
         self._store.preload(tests)
         environment = environment_of(self.context.project)
@@ -162,19 +173,33 @@ class GateRun:
         # What was collected is written when it is known which of it was measured.
         self._journal.open(replace(self._run, coverage=None))
 
+    def identify(self, test: str, identity: str) -> None:
+        """Take in what a test is filed under; what was stored under its id is found even so."""
+        self._identities[test] = identity
+        self._store.node_ids[identity] = test
+        self._offer(node_ids=self._store.node_ids)
+
+    def identity(self, test: str) -> str:
+        """Return what a test is filed under."""
+        return self._identities.get(test, test)
+
     def judge(self, test: str, observed: dict[str, object]) -> JudgedTest:
         """Record one test's observation, then judge it, then decide whether it is written.
 
-        ``observed`` is the observation as plain JSON, as a worker sends it.
+        ``test`` is its node id, ``observed`` the observation as plain JSON, as a worker sends it.
 
         Raises:
             DecodeError: it is not an observation.
         """
-        observation = decode(Observation, observed, key=test)  # or the journal is unreadable
+        identity = self.identity(test)
+        observation = decode(Observation, observed, key=identity)  # or the journal is unreadable
+        if identity != test:
+            observation = replace(observation, node_id=test)
+            observed = {**observed, "node_id": test}
         if not self._begun:  # a test that asked for the fixture only while it ran
             self._attempt(partial(self.begin, [test], self._run.coverage))
         hardware = observation.hardware or self.context.hardware
-        is_new = self.settings.update is not None and self._store.find(hardware, test) is None
+        is_new = self.settings.update is not None and self._store.find(hardware, identity) is None
         complete = self.device.add_to(observation, is_new=is_new)
         if complete is not observation:
             from pytest_ttnn_perf.observe.checklist import check_numbers_again
@@ -186,7 +211,7 @@ class GateRun:
 
             observation = with_targets(observation, hardware, self.settings.targets)
             observed = encode(observation)
-        self._attempt(partial(self._journal.add, test, observed))
+        self._attempt(partial(self._journal.add, identity, observed))
         return self._judge(observation)
 
     def judge_again(self, observation: Observation) -> JudgedTest:
@@ -202,8 +227,9 @@ class GateRun:
             judged = relabel_shifted(judged, self._run.shift)
         if any(verdict.reason is Reason.NEW_TEST for verdict in judged.verdicts):
             self._look_for_old_name(judged)
-        self._tests[observation.test] = self._decided(judged)
-        return self._tests[observation.test]
+        test = observation.node_id or observation.test
+        self._tests[test] = self._decided(judged)
+        return self._tests[test]
 
     def _look_for_old_name(self, judged: JudgedTest) -> None:
         """Find out what a new test may have been called before: what is gone from its file."""
@@ -253,7 +279,7 @@ class GateRun:
 
     def has_baseline(self, test: str) -> bool:
         """Return whether a test has a baseline on this hardware."""
-        return self._store.find(self.context.hardware, test) is not None
+        return self._store.find(self.context.hardware, self.identity(test)) is not None
 
     @property
     def passes_folder(self) -> Path:
@@ -368,7 +394,7 @@ class GateRun:
 
     def withdraw(self, test: str) -> None:
         """Do not write a test's result after all: what came after its call went wrong."""
-        if self._updates.withdraw(test):
+        if self._updates.withdraw(self.identity(test)):
             judged = self._tests[test]
             problem = "nothing was written: the test failed after its call, in its teardown"
             observation = replace(judged.observation, problems=(problem,))
@@ -399,12 +425,13 @@ class GateRun:
         A run that is not ``complete`` was interrupted: its record says so, and never passes.
         """
         written: list[Path] = []
+        tests = self._by_identity()
         for refused in self._updates.write(written):
             self._errors.append(refused.error)
             for test in refused.tests:
-                self._tests[test] = replace(self._tests[test], written=frozenset())
-        coverage = self._run.coverage and self._run.coverage.without(self._tests)
-        run = replace(self._run, tests=self._tests, complete=complete, coverage=coverage)
+                tests[test] = replace(tests[test], written=frozenset())
+        coverage = self._run.coverage and self._run.coverage.without(tests)
+        run = replace(self._run, tests=tests, complete=complete, coverage=coverage)
         health = health_of(run, self._store, self.settings)
         records: list[Path] = []
         own_record = self._journal.file.with_suffix(".json")
@@ -429,10 +456,14 @@ class GateRun:
                 self._attempt(write)
         return result
 
+    def _by_identity(self) -> dict[str, JudgedTest]:
+        """Return the tests as records name them."""
+        return {judged.observation.test: judged for judged in self._tests.values()}
+
     def abandon(self) -> RunResult:
         """Delete the journal of a run that was refused; nothing of it is written."""
         self._journal.close()
-        run = replace(self._run, tests=self._tests, coverage=None)
+        run = replace(self._run, tests=self._by_identity(), coverage=None)
         return RunResult(self.context, run, self._store, errors=self._errors)
 
     def _attempt(self, write: Callable[[], object]) -> bool:

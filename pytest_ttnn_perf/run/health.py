@@ -91,9 +91,16 @@ def orphans_in(
     """
     assert run.coverage is not None, "only what was collected tells what is gone"
     existing = {*run.tests, *run.coverage.others}
+    identities = {j.observation.node_id: test for test, j in run.tests.items()}
     functions = run.coverage.functions(run.tests)
     for test, file in stored_tests(files):
         hardware = file.content.hardware
+        if test in identities:
+            # Stored before some parameters were left out: found, until one of them changes.
+            identity = identities[test]
+            taken = split_test_id(identity)[1] in file.content.tests
+            yield Orphan(hardware, test, looks_like=identity, taken=taken, in_use=not taken)
+            continue
         gone = test not in existing and run.coverage.covers(test)
         if gone and (hardware in used or function_of(test) not in functions):
             yield Orphan(hardware, test)
@@ -111,8 +118,10 @@ def recognise_orphans(
     orphans: Sequence[Orphan], run: Run, store: BaselineStore
 ) -> Iterator[Orphan]:
     """Yield the orphans, each with the new test that it looks like, if there is one."""
-    for hardware in dict.fromkeys(orphan.hardware for orphan in orphans):
-        own = [orphan for orphan in orphans if orphan.hardware == hardware]
+    yield from (orphan for orphan in orphans if orphan.looks_like is not None)
+    unknown = [orphan for orphan in orphans if orphan.looks_like is None]
+    for hardware in dict.fromkeys(orphan.hardware for orphan in unknown):
+        own = [orphan for orphan in unknown if orphan.hardware == hardware]
         new = _new_tests(run, hardware)
         gone = {orphan.test: _stored_traits(store, orphan) for orphan in own}
         hints = {test: _hints(test) for test in (*gone, *new)}
@@ -270,8 +279,9 @@ def lost_tests(run: Run, store: BaselineStore) -> Iterator[str]:
     """Yield the tests with a baseline that a full run would have measured, and did not."""
     if run.coverage is None or not run.complete or not store.root.is_dir():
         return
+    measured = {*run.tests, *(judged.observation.node_id for judged in run.tests.values())}
     for test, _ in stored_tests(store.all_files(hardware_of(run))):
-        if test not in run.tests and run.coverage.asks_for(test):
+        if test not in measured and run.coverage.asks_for(test):
             yield test
 
 

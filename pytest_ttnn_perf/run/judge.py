@@ -146,9 +146,9 @@ def environment_differences(
     """Return what is not as it was when the baselines of these tests were accepted."""
     found: Counter[str] = Counter()
     compared = 0
-    for name, judged in tests.items():
+    for judged in tests.values():
         own = judged.observation.hardware or hardware
-        baseline = store.find(own, name) if own else None
+        baseline = store.find(own, judged.observation.test) if own else None
         if baseline is not None:
             compared += 1
             then = {**baseline.accepted.environment, "ttnn": baseline.accepted.ttnn}
@@ -224,6 +224,8 @@ def judge_observation(
 ) -> JudgedTest:
     """Judge one test on the hardware it ran on: its own, else ``hardware``."""
     store, own = policies.store, observation.hardware or hardware
+    if observation.node_id is not None:
+        store.node_ids.setdefault(observation.test, observation.node_id)
     # Decoding refuses a record that lacks both: no test may drop out of the judging here.
     assert own is not None, f"{observation.test} has no hardware"
     baseline = store.find(own, observation.test)

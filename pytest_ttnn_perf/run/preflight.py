@@ -12,14 +12,13 @@ from pytest_ttnn_perf._base.dataclass import dataclass
 from pytest_ttnn_perf._base.errors import InputError, UsageError, WriteError
 from pytest_ttnn_perf._base.files import check_writable
 from pytest_ttnn_perf.device.chips import (
-    DEVICES,
     Touched,
     lock_folder,
     take,
     take_one,
     visible_chips,
 )
-from pytest_ttnn_perf.device.environment import is_simulated
+from pytest_ttnn_perf.device.environment import devices_of, is_simulated
 from pytest_ttnn_perf.device.ttnn import installed_ttnn
 from pytest_ttnn_perf.processes.worker import interpreter
 from pytest_ttnn_perf.records.settings import BrokerUse, PassChoice, ProfilerKind
@@ -119,8 +118,6 @@ def _why_not(build: Build, environment: Mapping[str, str]) -> str | None:
 
 #: There is one for each process: another that ended must only let go of its own.
 _FREE_CHIP_S: Final = 60.0
-#: Where the driver's devices are, if not in the usual place: in a container, or for a test.
-_DEVICES: Final = "TTNN_PERF_DEVICES"
 
 
 def check_paths(settings: Settings) -> None:
@@ -204,11 +201,6 @@ def has_devices(environment: Mapping[str, str]) -> bool:
     """Tell whether tests may open a device here; asks none."""
     there = devices_of(environment).is_dir() or is_simulated(environment)
     return there and installed_ttnn().version is not None
-
-
-def devices_of(environment: Mapping[str, str]) -> Path:
-    """Return the folder of the driver's devices."""
-    return Path(environment.get(_DEVICES) or DEVICES)
 
 
 def check_chips(environment: Mapping[str, str], *, processes: int) -> tuple[int, ...]:

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Final, TextIO
 from pytest_ttnn_perf._base.dataclass import dataclass
 from pytest_ttnn_perf._base.errors import WriteError
 from pytest_ttnn_perf._base.files import write_text
-from pytest_ttnn_perf.device.host import host_environment, host_hardware
+from pytest_ttnn_perf.device.host import host_environment, host_hardware, on_this_host
 from pytest_ttnn_perf.records.hardware import CiJob
 from pytest_ttnn_perf.records.json import encode
 from pytest_ttnn_perf.records.observation import encode_heading
@@ -244,7 +244,11 @@ class RunContext:
     #: The profiler, and why it was chosen.
     profiler: str
     has_devices: bool
-    hardware: Hardware = field(default_factory=host_hardware)
+
+    @property
+    def hardware(self) -> Hardware:
+        """What a test ran on that opened no device, and of which nothing else is known."""
+        return on_this_host(host_hardware(), self.settings.key, os.environ)
 
     def heading(self) -> str:
         """Say what this run does, and for which key: that of the host, if there are no devices."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import field
+from dataclasses import field, replace
 from typing import TYPE_CHECKING
 
 from pytest_ttnn_perf._base.dataclass import dataclass
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True)
 class Sessions:
-    """What sessions have measured so far.
+    """What sessions have measured so far, by what tests are filed under.
 
     ``troubles`` says why a test has no result, ``stopped`` why there are fewer sessions than
     ``wanted``. ``collected`` are the tests that the first worker has collected.
@@ -98,7 +98,7 @@ class SessionListener(Listener):
         """Note the tests that a worker was running when it died or hung."""
         why = f"its worker {loss.text}; log: {loss.log}"
         for started in loss.tests:
-            self._trouble(started.test, why)
+            self._trouble(self._identity(started.test), why)
         if not loss.tests and not self._done:
             self._refused = self._refused or f"the worker {loss.text}; log: {loss.log}\n{loss.tail}"
 
@@ -122,7 +122,7 @@ class SessionListener(Listener):
                 self._trouble(test, "the test did not run again")
         for test in left:
             if self._is_measured(test):
-                self._trouble(test, "the test did not run")
+                self._trouble(self._identity(test), "the test did not run")
         if self._collected and self._done < len(self._collected.tests):
             self._done = len(self._collected.tests)
             self._report_progress()
@@ -139,12 +139,15 @@ class SessionListener(Listener):
         return measured is None or test in measured
 
     def _receive(self, message: Reported) -> None:
-        test, failed = message.test, message.report.get("outcome") == "failed"
+        test, failed = self._identity(message.test), message.report.get("outcome") == "failed"
         trouble = _last_line(message.report) if failed else None
         if message.observed is not None:
             self._reported.add(test)
             try:
-                observation = self.complete(decode(Observation, message.observed, key=test))
+                observation = decode(Observation, message.observed, key=test)
+                if test != message.test:
+                    observation = replace(observation, node_id=message.test)
+                observation = self.complete(observation)
             except DecodeError as error:
                 self._trouble(test, str(error))
                 return
@@ -155,6 +158,10 @@ class SessionListener(Listener):
             seen.append(observation)
         if trouble is not None and test in self.found.measured:
             self._trouble(test, trouble)
+
+    def _identity(self, test: str) -> str:
+        """Return what a test is filed under: versions with other targets have other node ids."""
+        return self._collected.identities.get(test, test) if self._collected else test
 
     def _trouble(self, test: str, why: str) -> None:
         self.found.troubles.setdefault(test, f"{self.word} {self.number}: {why}")

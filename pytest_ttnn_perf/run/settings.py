@@ -174,6 +174,19 @@ def _correlation(value: Value) -> float:
     return limit
 
 
+_KEY_PARTS: Final = ("arch", "board", "mesh", "host")
+
+
+def _key_parts(value: Value) -> tuple[str, ...]:
+    """Read what of the hardware is in a key; a board, which has an architecture, must be."""
+    for part in value.array():
+        if part.string() not in _KEY_PARTS:
+            raise part.refusal(f"one of {', '.join(_KEY_PARTS)}")
+    if not {"board", "mesh"} <= set(value.strings()):
+        raise value.refusal("at least board and mesh, without which boards would be mixed")
+    return value.strings()
+
+
 def _waiver(value: Value) -> str:
     if not value.string().strip():
         raise value.refusal("the reason to do without the rule")
@@ -227,6 +240,7 @@ _READERS: Final[Mapping[str, Callable[[str, Value, Path], Any]]] = {
     "choice, bare": lambda name, value, _: value.one_of(_CHOICES[name]),
     "codes": lambda _, value, __: tuple(item.string().upper() for item in value.array()),
     "names": lambda _, value, __: value.strings(),
+    "parts of the key": lambda _, value, __: _key_parts(value),
     "correlation": lambda _, value, __: _correlation(value),
     "rules": lambda _, value, __: {code: _rule(item) for code, item in value.items()},
 }

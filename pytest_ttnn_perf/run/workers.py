@@ -370,6 +370,10 @@ class Pass:
 
     def _track(self, message: Message) -> None:
         match message:
+            case Collected(identities=identities) if self._left is not None:
+                # What was asked for by identity is known by its node id from now on.
+                known = {identity: test for test, identity in identities.items()}
+                self._left = {known.get(test, test): None for test in self._left}
             case Collected(tests=tests) if self._left is None:
                 self._left = dict.fromkeys(tests)
             case Opened():

@@ -137,6 +137,8 @@ WHY = ("--update", "all", "--reason", "why")
 SCENES = (
     Scene("accept", _changed, ("ttnn-perf", "baseline", "accept", "run.json", *WHY)),
     Scene("rename", _moved, ("ttnn-perf", "baseline", "rename", "models/", "cnn/")),
+    Scene("rename keys", _moved,
+          ("ttnn-perf", "baseline", "rename", "--keys", N150.key, f"{N150.key}-host_lab7")),
     Scene("prune", _gone, ("ttnn-perf", "baseline", "prune", "run.json", "--full")),
     Scene("merge", _conflict,
           ("ttnn-perf", "baseline", "merge", "--path", FILE, "--take", "theirs")),

@@ -113,6 +113,11 @@ def _rename(actions: Actions) -> None:
     )
     rename.add_argument("before", metavar="OLD")
     rename.add_argument("after", metavar="NEW")
+    rename.add_argument(
+        "--keys",
+        action="store_true",
+        help="OLD and NEW are hardware keys: move all baselines of one to the other",
+    )
     add_change(rename, "baseline_move:run_rename")
 
 

@@ -8,13 +8,13 @@ from typing import Any
 import pytest
 
 from pytest_ttnn_perf._base.errors import UsageError, WriteError
+from pytest_ttnn_perf.device.environment import devices_of
 from pytest_ttnn_perf.records.hardware import Build
 from pytest_ttnn_perf.records.settings import ProfilerKind, Settings
 from pytest_ttnn_perf.run import preflight as readiness
 from pytest_ttnn_perf.run.preflight import (
     ProfilerChoice,
     choose_profiler,
-    devices_of,
     has_devices,
     own_chip,
     own_folder,

@@ -1,0 +1,200 @@
+"""What a test is filed under that opens no device in its own process."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.behaviour.model import failure_of, record_of
+from tests.harness.captures import capture, op
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from tests.harness.project import Project
+
+TEST = "test_model.py::test_model"
+#: A test that makes its capture itself, in a process that it starts on the devices.
+PROFILING = """
+    import shutil
+    from pathlib import Path
+
+    def run_device_perf():
+        folder = Path("generated/profiler/mlp/reports/now")
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / "ops_perf_results_now.csv").write_text(Path("capture.csv").read_text())
+
+    def test_model(ttnn_perf):
+        run_device_perf()
+"""
+RECORDING = """
+    def test_model(ttnn_perf):
+        ttnn_perf.hardware({})
+        ttnn_perf.record("latency", [10.0, 10.1], unit="ms")
+"""
+WORMHOLE = {"DEVICE ARCH": "wormhole_b0"}
+#: As captures before 2025-12.
+UNTOLD = {"DEVICE ARCH": ""}
+
+
+def profiling(project: Project, *, told: dict[str, str] | None = None) -> Project:
+    """Write a test that profiles itself, and what its profiler will tell."""
+    (project.path / "capture.csv").write_text(capture(op("Matmul", 50_000, told or {})))
+    project.write(test_model=PROFILING)
+    return project
+
+
+def machine(path: Path, monkeypatch: pytest.MonkeyPatch, *cards: str) -> Path:
+    """Make a machine whose driver names these cards."""
+    root = path / "machine"
+    for chip, card in enumerate(cards):
+        folder = root / f"sys/class/tenstorrent/tenstorrent!{chip}"
+        folder.mkdir(parents=True)
+        (folder / "tt_card_type").write_text(f"{card}\n")
+        (root / "dev/tenstorrent").mkdir(parents=True, exist_ok=True)
+        (root / f"dev/tenstorrent/{chip}").touch()
+    monkeypatch.setenv("TTNN_PERF_HOST", str(root))
+    monkeypatch.setenv("TTNN_PERF_DEVICES", str(root / "dev/tenstorrent"))
+    monkeypatch.delenv("TT_VISIBLE_DEVICES", raising=False)
+    return root
+
+
+def key_of(project: Project) -> str:
+    """Return the only key that there are baselines of."""
+    (folder,) = (p.name for p in (project.path / "baselines").iterdir() if p.is_dir())
+    return folder
+
+
+@pytest.mark.parametrize(
+    ("cards", "told", "key"),
+    [
+        (["n150"], WORMHOLE, "wormhole_b0-n150-1x1"),
+        (["n300"], WORMHOLE, "wormhole_b0-n300-1x1"),
+        (["n300"] * 4, WORMHOLE, "wormhole_b0-t3k-1x1"),
+        (["p150a"] * 2, {"DEVICE ARCH": "blackhole"}, "blackhole-p150_x2-1x1"),
+        (["galaxy-wormhole"] * 32, WORMHOLE, "wormhole_b0-galaxy-1x1"),
+        (["n150"], UNTOLD, "wormhole_b0-n150-1x1"),
+        (["n300"] * 2, WORMHOLE, "wormhole_b0-unknown-1x1"),  # cables decide
+        (["n150", "n300"], WORMHOLE, "wormhole_b0-unknown-1x1"),
+        (["p150a"], WORMHOLE, "wormhole_b0-unknown-1x1"),  # made elsewhere
+        ([], WORMHOLE, "wormhole_b0-unknown-1x1"),
+        ([], UNTOLD, "unknown-unknown-1x1"),
+    ],
+)
+def test_a_test_that_profiles_itself_is_filed_under_the_board_of_the_machine(
+    project: Project,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    cards: list[str],
+    told: dict[str, str],
+    key: str,
+) -> None:
+    machine(tmp_path, monkeypatch, *cards)
+    ran = profiling(project, told=told).pytest("--ttnn-perf-update=new")
+    assert ran.code == 0, ran.text
+    assert key_of(project) == key
+    said = f"board not known: 1 test filed under {key}" in ran.text.splitlines()
+    assert said is ("unknown" in key)
+
+
+def test_two_boards_do_not_share_a_baseline(
+    project: Project, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    machine(tmp_path / "a", monkeypatch, "n150")
+    profiling(project, told=WORMHOLE).pytest("--ttnn-perf-update=new")
+    machine(tmp_path / "b", monkeypatch, "n300")
+    ran = project.pytest("--ttnn-perf")
+    assert "NOT_COMPARABLE" in ran.text
+    assert "there are ones on: wormhole_b0-n150-1x1" in failure_of(ran)
+
+
+def test_some_of_the_chips_are_no_known_system(
+    project: Project, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    machine(tmp_path, monkeypatch, *["n300"] * 4)
+    monkeypatch.setenv("TT_VISIBLE_DEVICES", "0")
+    profiling(project).pytest("--ttnn-perf-update=new")
+    assert key_of(project) == "wormhole_b0-unknown-1x1"
+
+
+def test_a_capture_that_was_there_before_may_be_of_any_machine(
+    project: Project, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    machine(tmp_path, monkeypatch, "n150")
+    (project.path / "capture.csv").write_text(capture(op("Matmul", 50_000, WORMHOLE)))
+    project.write(test_model="def test_model(ttnn_perf): ttnn_perf.attach('capture.csv')")
+    ran = project.pytest("--ttnn-perf-update=new")
+    assert key_of(project) == "wormhole_b0-unknown-1x1"
+    assert "board not known" not in ran.text  # it is the same file on every board
+
+
+@pytest.mark.parametrize(
+    ("stated", "key"),
+    [
+        ("arch='wormhole_b0', board='n150', mesh='1x1'", "wormhole_b0-n150-1x1"),
+        ("arch='blackhole', board='P150_X4', mesh=(1, 4)", "blackhole-p150_x4-1x4"),
+        ("arch='wormhole_b0', board='t3k'", "wormhole_b0-t3k"),
+        ("board='n300'", "unknown-n300"),
+    ],
+)
+def test_an_author_says_what_numbers_are_of(project: Project, stated: str, key: str) -> None:
+    project.write(test_model=RECORDING.format(stated))
+    ran = project.pytest("--ttnn-perf-update=new")
+    assert ran.code == 0, ran.text
+    assert key_of(project) == key
+    assert project.pytest("--ttnn-perf").code == 0
+    assert ("board not known" in ran.text) is key.startswith("unknown")
+
+
+@pytest.mark.parametrize(
+    ("stated", "complaint"),
+    [
+        ("", "hardware() needs at least one of arch=, board= and mesh="),
+        ("arch='wormhole'", "expected one of wormhole_b0, blackhole, quasar, found 'wormhole'"),
+        ("board='n 150'", "expected a name such as 'n150' or 't3k', found 'n 150'"),
+        ("board='unknown'", "expected a name such as 'n150' or 't3k', found 'unknown'"),
+        ("mesh='2x0'", "expected a shape such as '1x8' or (1, 8), found '2x0'"),
+        ("mesh=8.5", "expected a shape such as '1x8' or (1, 8), found 8.5"),
+        ("board='n150'); ttnn_perf.hardware(board='n300'",
+         "hardware(board='n300'): the test has said board='n150' before"),
+    ],
+)  # fmt: skip
+def test_nonsense_is_refused_by_name(project: Project, stated: str, complaint: str) -> None:
+    project.write(test_model=RECORDING.format(stated))
+    ran = project.pytest("--ttnn-perf-update=new")
+    assert ran.code == 1
+    assert complaint in ran.text
+    assert not (project.path / "baselines").exists()
+
+
+def test_a_statement_completes_what_a_capture_tells(
+    project: Project, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    machine(tmp_path, monkeypatch)
+    profiling(project, told=WORMHOLE)
+    stated = PROFILING + "        ttnn_perf.hardware(board='t3k', mesh='2x4')\n"
+    project.write(test_model=stated)
+    project.pytest("--ttnn-perf-update=new")
+    assert key_of(project) == "wormhole_b0-t3k-2x4"
+
+
+def test_a_statement_that_a_capture_contradicts_fails_the_test(
+    project: Project, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    machine(tmp_path, monkeypatch)
+    profiling(project, told=WORMHOLE)
+    project.write(test_model=PROFILING + "        ttnn_perf.hardware(arch='blackhole')\n")
+    ran = project.pytest("--ttnn-perf-update=new")
+    assert ran.code == 1
+    expected = (
+        "hardware(arch='blackhole') is stated by the test, and its capture is of "
+        "wormhole_b0-unknown-1x1: correct it, or leave it out"
+    )
+    assert expected in ran.text
+    assert record_of(project)["tests"][TEST]["problems"] == [expected]
+
+
+def test_without_the_gate_a_statement_is_only_checked(project: Project) -> None:
+    project.write(test_model=RECORDING.format("arch='blackhole'"))
+    assert project.pytest().code == 0

@@ -1,0 +1,395 @@
+"""What a test is filed under: its id without what somebody expects of it."""
+
+from __future__ import annotations
+
+import json
+import shlex
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.behaviour.model import configure, record_of
+from tests.harness.captures import capture, op
+
+if TYPE_CHECKING:
+    from tests.harness.project import Project
+
+TESTS = """
+    import json
+    from pathlib import Path
+
+    import pytest
+
+    @pytest.mark.parametrize("batch_size, expected_perf", [(1, 163.85), (8, 90.5)])
+    def test_fps(ttnn_perf, batch_size, expected_perf):
+        slower = json.loads(Path(__file__).with_name("slower.json").read_text())
+        ttnn_perf.record("latency", [slower * batch_size, slower * batch_size], unit="ms")
+
+    def test_plain(ttnn_perf):
+        ttnn_perf.record("latency", [3.0, 3.0], unit="ms")
+"""
+BUMPED = TESTS.replace("163.85", "170.0")
+#: As the conftest of tt-metal's ttnn tests, which renames the tests of a whole session.
+RENAMING = """
+    def pytest_make_parametrize_id(config, val, argname):
+        return f"{argname}={val}"
+"""
+FULL = {"test_fps[1-163.85]", "test_fps[8-90.5]", "test_plain"}
+FILED = {"test_fps[1]", "test_fps[8]", "test_plain"}
+
+
+@pytest.fixture
+def model(project: Project) -> Project:
+    """A project with expected values among its parameters, whose baselines are recorded."""
+    write(project, TESTS)
+    ran = project.pytest("--ttnn-perf-update=new")
+    assert ran.code == 0, ran.text
+    return project
+
+
+def write(project: Project, tests: str, *, slower: float = 10.0) -> None:
+    """Write the tests, and how slow the model is."""
+    project.write(test_model=tests)
+    (project.path / "slower.json").write_text(json.dumps(slower))
+
+
+def test_a_new_target_keeps_the_baseline(model: Project) -> None:
+    assert set(model.stored()) == FILED
+    write(model, BUMPED)
+    ran = model.pytest("--ttnn-perf")
+    assert ran.code == 0, ran.text
+    assert "NO_BASELINE" not in ran.text
+    assert "orphaned" not in ran.text
+    assert {name.partition("::")[2] for name in record_of(model)["tests"]} == FILED
+
+
+def test_a_regression_is_still_one_with_a_new_target(model: Project) -> None:
+    write(model, BUMPED, slower=20.0)
+    ran = model.pytest("--ttnn-perf", "-k", "test_fps")
+    assert ran.code == 1
+    assert "FAILED test_model.py::test_fps[1-170.0] - REGRESSED" in ran.text
+
+
+@pytest.mark.parametrize("isolate", ["inline", "process"])
+def test_ids_that_a_conftest_renames_give_the_same_identity(model: Project, isolate: str) -> None:
+    model.write(conftest=RENAMING)
+    ran = model.pytest("--ttnn-perf", "-v", "--ttnn-perf-isolate", isolate)
+    assert ran.code == 0, ran.text
+    assert "test_fps[batch_size=1-expected_perf=163.85] PASSED" in ran.text
+    assert {name.partition("::")[2] for name in record_of(model)["tests"]} == FILED
+
+
+def test_workers_and_confirm_passes_find_the_test_by_its_node_id(model: Project) -> None:
+    write(model, BUMPED, slower=20.0)
+    options = ("--ttnn-perf-isolate", "process", "--ttnn-perf-confirm", "1")
+    ran = model.pytest("--ttnn-perf", *options)
+    assert ran.code == 1
+    assert "FAILED test_model.py::test_fps[1-170.0] - REGRESSED" in ran.text
+    assert "did not run again" not in ran.text
+    judged = record_of(model)["tests"]["test_model.py::test_fps[1]"]
+    assert judged["node_id"] == "test_model.py::test_fps[1-170.0]"
+    assert judged["metrics"]["latency"]["confirmations"] == [[20.0, 20.0]]
+
+
+def test_distributed_tests_are_filed_the_same(model: Project) -> None:
+    pytest.importorskip("xdist")
+    write(model, BUMPED)
+    ran = model.pytest("--ttnn-perf", "--ttnn-perf-isolate", "process", "-n", "1")
+    assert ran.code == 0, ran.text
+    assert {name.partition("::")[2] for name in record_of(model)["tests"]} == FILED
+
+
+def test_the_printed_accept_command_works(model: Project) -> None:
+    write(model, BUMPED, slower=20.0)
+    ran = model.pytest_process("--ttnn-perf", "-k", "test_fps")
+    lines = [line.strip() for line in ran.text.splitlines()]
+    command = next(line for line in lines if "ttnn-perf baseline accept" in line)
+    words = shlex.split(command[command.index("ttnn-perf baseline accept") :])
+    records = (model.path / ".ttnn_perf" / "runs").glob("*.json")
+    newest = max(records, key=lambda file: file.stat().st_mtime_ns)
+    words = [str(newest) if "RUN-ID" in word else word for word in words]
+    accepted = model.cli(*words[1:])
+    assert accepted.code == 0, accepted.errors
+    assert model.pytest("--ttnn-perf", "-k", "test_fps and 170").code == 0
+    assert set(model.stored()) == FILED
+
+
+def test_a_node_id_names_a_test_for_accept_too(model: Project) -> None:
+    write(model, BUMPED, slower=20.0)
+    model.pytest("--ttnn-perf", "--ttnn-perf-json", "run.json")
+    node_id = "test_model.py::test_fps[1-170.0]"
+    ran = model.cli("baseline", "accept", "run.json", node_id, "--reason", "slower by design")
+    assert ran.code == 0, ran.errors
+    assert model.stored()["test_fps[1]"]["accepted"]["reason"] == "slower by design"
+    assert model.cli("gate", "run.json").code == 1  # the other one is still slower
+
+
+def test_gate_judges_a_record_by_identity(model: Project) -> None:
+    write(model, BUMPED)
+    model.pytest("--ttnn-perf", "--ttnn-perf-json", "run.json")
+    assert model.cli("gate", "run.json").code == 0
+
+
+def test_the_command_that_keeps_a_gain_names_the_test_as_pytest_does(model: Project) -> None:
+    write(model, BUMPED, slower=5.0)
+    ran = model.pytest("--ttnn-perf")
+    assert "pytest 'test_model.py::test_fps[1-170.0]' --ttnn-perf-update" in ran.text
+
+
+@pytest.fixture
+def older(project: Project) -> Project:
+    """A project whose baselines were recorded when whole ids were what tests are filed under."""
+    configure(project, "identity_ignores = []")
+    write(project, TESTS)
+    assert project.pytest("--ttnn-perf-update=new").code == 0
+    assert set(project.stored()) == FULL
+    (project.path / "pyproject.toml").unlink()
+    return project
+
+
+RENAME = (
+    "ttnn-perf baseline rename 'test_model.py::test_fps[1-163.85]' 'test_model.py::test_fps[1]'"
+)
+
+
+def test_a_baseline_under_the_whole_id_is_found_with_the_command_that_moves_it(
+    older: Project,
+) -> None:
+    ran = older.pytest("--ttnn-perf")
+    assert ran.code == 0, ran.text
+    assert "orphaned" not in ran.text
+    expected = (
+        "filed under a whole id: 2 baselines of host-ARCH, with parameters of identity_ignores"
+    )
+    assert expected in ran.text
+    assert f"  {RENAME}" in ran.text.splitlines()
+    assert older.cli(*shlex.split(RENAME)[1:]).code == 0
+    assert set(older.stored()) == {"test_fps[1]", "test_fps[8-90.5]", "test_plain"}
+    write(older, BUMPED)
+    assert older.pytest("--ttnn-perf").code == 0
+
+
+def test_a_regression_is_caught_against_it(older: Project) -> None:
+    write(older, TESTS, slower=20.0)
+    ran = older.pytest("--ttnn-perf", "-k", "test_fps", "--ttnn-perf-json", "run.json")
+    assert "FAILED test_model.py::test_fps[1-163.85] - REGRESSED" in ran.text
+    assert older.cli("gate", "run.json").code == 1
+
+
+def test_an_update_moves_it(older: Project) -> None:
+    write(older, TESTS, slower=5.0)
+    assert older.pytest("--ttnn-perf-update").code == 0
+    assert set(older.stored()) == FILED
+
+
+def test_accepting_moves_it(older: Project) -> None:
+    write(older, TESTS, slower=20.0)
+    older.pytest("--ttnn-perf", "--ttnn-perf-json", "run.json")
+    assert older.cli("baseline", "accept", "run.json", "--reason", "why").code == 0
+    assert set(older.stored()) == FILED
+
+
+def test_pruning_keeps_it(older: Project) -> None:
+    older.pytest("--ttnn-perf", "--ttnn-perf-json", "run.json")
+    ran = older.cli("baseline", "prune", "run.json")
+    assert ran.code == 0, ran.errors
+    assert set(older.stored()) == FULL
+    ran = older.cli("baseline", "prune", "--collect")
+    assert ran.code == 0, ran.errors
+    assert set(older.stored()) == FULL
+
+
+def test_after_a_new_target_the_rename_is_offered(older: Project) -> None:
+    write(older, BUMPED)
+    ran = older.pytest("--ttnn-perf")
+    assert ran.code == 1
+    assert "FAILED test_model.py::test_fps[1-170.0] - NO_BASELINE" in ran.text
+    assert RENAME in ran.text
+
+
+def test_required_tests_are_not_missed_by_their_whole_id(older: Project) -> None:
+    configure(older, "required = true")
+    ran = older.pytest("--ttnn-perf")
+    assert ran.code == 0, ran.text
+
+
+TWINS = """
+    import pytest
+
+    @pytest.mark.parametrize("expected_perf", [100, 200])
+    def test_a(ttnn_perf, expected_perf):
+        ttnn_perf.record("latency", [1.0, 1.0], unit="ms")
+"""
+
+
+@pytest.mark.parametrize("isolate", ["inline", "process"])
+def test_tests_that_would_share_a_baseline_are_refused_by_name(
+    project: Project, isolate: str
+) -> None:
+    project.write(test_model=TWINS)
+    ran = project.pytest("--ttnn-perf", "--ttnn-perf-isolate", isolate)
+    assert ran.code == 4
+    expected = (
+        "test_model.py::test_a[100] and test_model.py::test_a[200] would share the baseline "
+        "test_model.py::test_a: identity_ignores leaves out expected_perf"
+    )
+    assert expected in ran.errors
+    configure(project, "identity_ignores = []")
+    assert project.pytest("--ttnn-perf-update=new").code == 0
+    assert set(project.stored()) == {"test_a[100]", "test_a[200]"}
+
+
+@pytest.mark.parametrize("isolate", ["inline", "process"])
+def test_a_twin_that_is_not_selected_is_refused_as_well(project: Project, isolate: str) -> None:
+    project.write(test_model=TWINS)
+    test = "test_model.py::test_a[100]"
+    ran = project.pytest("--ttnn-perf", "--ttnn-perf-isolate", isolate, test)
+    assert ran.code == 4
+    expected = f"{test} and the same with expected_perf=200 would share the baseline "
+    assert expected in ran.errors
+
+
+def test_ids_tell_twins_apart(project: Project) -> None:
+    named = TWINS.replace("[100, 200]", '[100, 200], ids=["small", "large"]')
+    project.write(test_model=named)
+    assert project.pytest("--ttnn-perf-update=new").code == 0
+    assert set(project.stored()) == {"test_a[small]", "test_a[large]"}
+
+
+ROWS = """
+    import pytest
+
+    class Shape:
+        def __eq__(self, other):
+            raise ValueError("as arrays do")
+
+    SHAPE = Shape()
+
+    @pytest.mark.parametrize("shape, expected_fps", [(SHAPE, 100), (SHAPE, 200)])
+    def test_a(ttnn_perf, shape, expected_fps):
+        ttnn_perf.record("latency", [1.0, 1.0], unit="ms")
+"""
+
+
+def test_rows_of_objects_are_told_apart_by_their_number(project: Project) -> None:
+    project.write(test_model=ROWS)
+    ran = project.pytest("--ttnn-perf-update=new")
+    assert ran.code == 0, ran.text + ran.errors
+    assert set(project.stored()) == {"test_a[shape0]", "test_a[shape1]"}
+
+
+def test_without_the_gate_nothing_is_refused(project: Project) -> None:
+    project.write(test_model=TWINS)
+    assert project.pytest().code == 0
+
+
+IDS = """
+    import enum
+    import pytest
+
+    class Mode(enum.Enum):
+        FAST = 1
+
+    @pytest.mark.parametrize("dtype", [{"a": 1}, Mode.FAST, None, "b-f"])
+    @pytest.mark.parametrize(
+        "batch, expected_time, margin", [(1, 10, 0.03), (2, None, 0.05)]
+    )
+    def test_objects(ttnn_perf, batch, expected_time, margin, dtype):
+        ttnn_perf.record("latency", [1.0], unit="ms")
+
+    @pytest.mark.parametrize("batch, expected", [pytest.param(1, 163.85, id="b1-163.85")])
+    def test_written(ttnn_perf, batch, expected):
+        ttnn_perf.record("latency", [1.0], unit="ms")
+
+    @pytest.mark.parametrize("batch, expected", [pytest.param(1, 5, id="5-layers")])
+    def test_short(ttnn_perf, batch, expected):
+        ttnn_perf.record("latency", [1.0], unit="ms")
+
+    @pytest.mark.parametrize("batch, expected", [(1, 5.5)], ids=["resnet"])
+    def test_named(ttnn_perf, batch, expected):
+        ttnn_perf.record("latency", [1.0], unit="ms")
+
+    @pytest.mark.parametrize("batch, expected", [(1, "a"), (1, "b")])
+    def test_words(ttnn_perf, batch, expected):
+        ttnn_perf.record("latency", [1.0], unit="ms")
+
+    @pytest.mark.parametrize("batch, expected_fps", [(1, 5.5)], ids=lambda v: f"<{v}>")
+    def test_callable(ttnn_perf, batch, expected_fps):
+        ttnn_perf.record("latency", [1.0], unit="ms")
+"""
+IDENTITIES = {
+    *(f"test_objects[{batch}-{kind}]" for batch in (1, 2)
+      for kind in ("dtype0", "Mode.FAST", "None", "b-f")),
+    "test_written[b1]",
+    "test_short[5-layers]",
+    "test_named[resnet]",
+    "test_words[1-a]",
+    "test_words[1-b]",
+    "test_callable[<1>]",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("conftest", ["", RENAMING])
+def test_what_is_left_out_and_what_stays(project: Project, conftest: str) -> None:
+    project.write(test_model=IDS, conftest=conftest)
+    ran = project.pytest("--ttnn-perf-update=new")
+    assert ran.code == 0, ran.text
+    words = {"test_words[1-a]", "test_words[1-b]"}
+    # What has nothing that is left out is filed under its id, whatever that is.
+    renamed = {"test_words[batch=1-expected=a]", "test_words[batch=1-expected=b]"}
+    expected = (IDENTITIES - words) | renamed if conftest else IDENTITIES
+    assert set(project.stored()) == expected
+
+
+def test_junit_names_the_identity(model: Project) -> None:
+    model.pytest("--ttnn-perf", "--junitxml", "junit.xml", "-k", "test_fps")
+    text = (model.path / "junit.xml").read_text()
+    assert '<property name="ttnn_perf.identity" value="test_model.py::test_fps[1]"' in text
+
+
+def test_calibrate_files_sessions_under_the_identity(model: Project) -> None:
+    ran = model.cli_process(
+        "calibrate", "test_model.py", "--sessions", "2", "--write", "--reason", "r"
+    )
+    assert ran.code == 0, ran.text + ran.errors
+    assert set(model.stored()) == FILED
+
+
+OPS = """
+    import pytest
+    from pathlib import Path
+
+    @pytest.mark.parametrize("batch, expected_fps", [(8, 100)])
+    def test_ops(ttnn_perf, batch, expected_fps):
+        Path("fresh.csv").write_text(Path("capture.csv").read_text())
+        ttnn_perf.attach("fresh.csv")
+"""
+
+
+def test_an_op_table_moves_with_its_baseline(project: Project) -> None:
+    (project.path / "capture.csv").write_text(capture(op("Matmul", 50_000), op("Softmax", 1000)))
+    configure(project, "identity_ignores = []")
+    project.write(test_model=OPS)
+    assert project.pytest("--ttnn-perf-update=new").code == 0
+    configure(project)
+    (project.path / "capture.csv").write_text(capture(op("Matmul", 90_000), op("Softmax", 1000)))
+    ran = project.pytest("--ttnn-perf", "--ttnn-perf-json", "run.json")
+    assert "Matmul" in ran.text  # the op that did it, by the table that is stored
+    assert project.cli("baseline", "accept", "run.json", "--reason", "why").code == 0
+    assert set(project.stored()) == {"test_ops[8]"}
+    tables = [name for name in project.files() if "/test_model.ops/" in name]
+    assert [name.rpartition("/")[2] for name in tables] == ["test_ops%5B8%5D.csv"]
+    assert project.pytest("--ttnn-perf").code == 0
+
+
+def test_a_replay_finds_what_was_recorded_under_either_name(project: Project) -> None:
+    replayed = OPS.replace('Path("fresh.csv")', "pass  # ").replace("ttnn_perf.attach", "pass  # ")
+    project.write(test_model=replayed)
+    for name in ("test_ops[8]", "test_ops[8-100]"):
+        folder = project.path / name / "test_model"
+        folder.mkdir(parents=True)
+        (folder / f"{name}.csv").write_text(capture(op("Matmul", 50_000)))
+        ran = project.pytest("--ttnn-perf", "--ttnn-perf-replay", name, "--ttnn-perf-missing=warn")
+        assert ran.code == 0, ran.text
+        metrics = record_of(project)["tests"]["test_model.py::test_ops[8]"]["metrics"]
+        assert metrics["device_kernel_time"]["samples"] == [50_000]

@@ -1,0 +1,146 @@
+"""``key``: what of the hardware baselines are filed under; with the host, machines are apart."""
+
+from __future__ import annotations
+
+import hashlib
+import platform
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.behaviour.model import configure, failure_of, write_latency
+from tests.harness.captures import capture, op
+
+if TYPE_CHECKING:
+    from tests.harness.project import Project
+
+WITH_HOST = 'key = ["board", "mesh", "host"]'
+ARCH = platform.machine()
+
+
+@pytest.fixture
+def model(project: Project, monkeypatch: pytest.MonkeyPatch) -> Project:
+    """A project whose keys name the machine, which is lab7."""
+    monkeypatch.setenv("TTNN_PERF_MACHINE", "lab7")
+    configure(project, WITH_HOST)
+    write_latency(project, 10.0, 10.1)
+    return project
+
+
+def keys(project: Project) -> list[str]:
+    """Return the keys that there are baselines of."""
+    return sorted(p.name for p in (project.path / "baselines").iterdir() if p.is_dir())
+
+
+def test_without_the_setting_keys_are_what_they_were(
+    model: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    configure(model, 'key = ["arch", "board", "mesh"]')
+    model.pytest("--ttnn-perf-update=new")
+    (model.path / "pyproject.toml").unlink()
+    monkeypatch.delenv("TTNN_PERF_MACHINE")
+    assert model.pytest("--ttnn-perf").code == 0
+    assert keys(model) == [f"host-{ARCH}"]
+
+
+@pytest.mark.parametrize("isolate", ["inline", "process"])
+def test_the_machine_is_part_of_the_key(model: Project, isolate: str) -> None:
+    ran = model.pytest("--ttnn-perf-update=new", "--ttnn-perf-isolate", isolate)
+    assert ran.code == 0, ran.text
+    assert keys(model) == [f"host-{ARCH}-host_lab7"]
+    assert model.pytest("--ttnn-perf", "--ttnn-perf-isolate", isolate).code == 0
+
+
+def test_a_baseline_of_another_machine_is_not_comparable(
+    model: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model.pytest("--ttnn-perf-update=new")
+    monkeypatch.setenv("TTNN_PERF_MACHINE", "lab8")
+    ran = model.pytest("--ttnn-perf", "--ttnn-perf-json", "run.json")
+    assert ran.code == 1
+    assert "NOT_COMPARABLE" in ran.text
+    assert "there are ones on: host-ARCH-host_lab7" in failure_of(ran)
+    assert model.cli("gate", "run.json").code == 1
+    accepted = model.cli("baseline", "accept", "run.json")
+    assert accepted.code == 0, accepted.errors
+    assert keys(model) == [f"host-{ARCH}-host_lab7", f"host-{ARCH}-host_lab8"]
+    assert model.cli("gate", "run.json").code == 0
+    listed = model.cli("baseline", "list").text
+    assert "host-ARCH-host_lab7" in listed
+    assert "host-ARCH-host_lab8" in listed
+
+
+def test_a_machine_that_nobody_names_is_a_hash_of_its_name(
+    model: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("TTNN_PERF_MACHINE")
+    model.pytest("--ttnn-perf-update=new")
+    digest = hashlib.sha256(platform.node().encode()).hexdigest()[:12]
+    assert keys(model) == [f"host-{ARCH}-host_{digest}"]
+
+
+def test_hardware_that_a_test_states_is_of_this_machine(model: Project) -> None:
+    source = """
+        def test_model(ttnn_perf):
+            ttnn_perf.hardware(arch="wormhole_b0", board="n150", mesh="1x1")
+            ttnn_perf.record("latency", [10.0, 10.1], unit="ms")
+    """
+    model.write(test_model=source)
+    model.pytest("--ttnn-perf-update=new")
+    assert keys(model) == ["wormhole_b0-n150-1x1-host_lab7"]
+
+
+def test_a_capture_that_was_there_before_is_of_no_machine(model: Project) -> None:
+    (model.path / "capture.csv").write_text(capture(op("Matmul", 50_000)))
+    model.write(test_model="def test_model(ttnn_perf): ttnn_perf.attach('capture.csv')")
+    model.pytest("--ttnn-perf-update=new")
+    assert keys(model) == ["wormhole_b0-unknown-1x1"]
+
+
+def test_the_doctor_names_the_key(model: Project) -> None:
+    assert "host-ARCH-host_lab7" in model.cli("doctor").text
+
+
+def test_baselines_move_to_the_key_of_a_machine(model: Project) -> None:
+    configure(model)
+    model.pytest("--ttnn-perf-update=new")
+    configure(model, WITH_HOST)
+    assert "NOT_COMPARABLE" in model.pytest("--ttnn-perf").text
+    before, after = f"host-{ARCH}", f"host-{ARCH}-host_lab7"
+    ran = model.cli("baseline", "rename", "--keys", before, after)
+    assert ran.code == 0, ran.errors
+    assert "moved to host-ARCH-host_lab7" in ran.text
+    assert model.pytest("--ttnn-perf").code == 0
+    assert keys(model) == [after]
+
+
+@pytest.mark.parametrize(
+    ("words", "complaint"),
+    [
+        (["host-none", "host-x-host_a"], "and one that there is: host-ARCH-host_lab7; found host-"),
+        ([f"host-{ARCH}-host_lab7", "lab 8"],
+         "expected a hardware key such as wormhole_b0-n150-1x1, found 'lab 8'"),
+    ],
+)  # fmt: skip
+def test_what_is_no_key_is_refused(model: Project, words: list[str], complaint: str) -> None:
+    model.pytest("--ttnn-perf-update=new")
+    ran = model.cli("baseline", "rename", "--keys", *words)
+    assert ran.code == 2
+    assert complaint in ran.errors
+
+
+@pytest.mark.parametrize(
+    ("line", "complaint"),
+    [
+        ('key = ["board", "mesh", "hots"]',
+         "key.2: expected one of arch, board, mesh, host, found 'hots'"),
+        ('key = ["host"]', "key: expected at least board and mesh, without which boards would be"),
+        ('key = "host"', "key: expected a list"),
+    ],
+)  # fmt: skip
+def test_what_is_no_part_of_a_key_is_refused(project: Project, line: str, complaint: str) -> None:
+    write_latency(project, 10.0, 10.1)
+    configure(project, line)
+    ran = project.pytest("--ttnn-perf")
+    assert ran.code == 4
+    assert complaint in ran.errors
