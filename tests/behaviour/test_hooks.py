@@ -275,7 +275,7 @@ def test_the_first_that_knows_it_has_the_word(project: Project) -> None:
         ("return 'n150'", "returned 'n150': expected Hardware(arch, board, mesh)"),
         (
             "return Hardware('a', '')",
-            "returned Hardware(arch='a', board='', mesh=None, simulated=False): expected",
+            "returned Hardware(arch='a', board='', mesh=None, simulated=False, host=None): ",
         ),
     ],
 )
