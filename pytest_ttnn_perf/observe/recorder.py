@@ -145,6 +145,7 @@ class Recorder:
             raised=raised,
             left_out=left_out(self.run),
             has_kernels=self._artifact.kernels is not None,
+            sweep=self.settings.sweep,
         )
         return self._checked(self.instruments.complete(observation, self._artifact))
 

@@ -121,6 +121,10 @@ def _read(item: pytest.Item, settings: Settings) -> TestSettings:
     except UsageError as error:
         message = f"{item.nodeid}: @pytest.mark.{NAME}: {error}"
         raise pytest.UsageError(message) from error
+    if "sweep" in read or "require" in read:
+        from pytest_ttnn_perf.plugin.sweeps import with_point
+
+        read = with_point(item, read)
     return TestSettings(**{**defaults, **read})
 
 
@@ -157,11 +161,17 @@ def _fractions(name: str, value: object) -> Mapping[str, float]:
 
 def _goals(name: str, value: object) -> Mapping[str, str | float]:
     if not isinstance(value, dict):
-        raise _refuse(name, 'a goal per metric, e.g. {"wall_time": "10 ms"}', value)
+        raise _refuse(name, 'a number per metric, e.g. {"wall_time": "10 ms"}', value)
     for metric, goal in value.items():
         if not isinstance(goal, str):
             finite_number(f"{name} {metric}", goal)
     return value
+
+
+def _axes(name: str, value: object) -> Mapping[str, Any]:
+    from pytest_ttnn_perf.plugin.sweeps import axes_of
+
+    return axes_of(name, value)
 
 
 def _waivers(name: str, value: object) -> Mapping[str, str]:
@@ -198,4 +208,6 @@ _MARKER_READERS: Final[Mapping[str, Callable[[str, object], Any]]] = {
     "waive": _waivers,
     "gate": _metric_names,
     "region": _region,
+    "sweep": _axes,
+    "require": _goals,
 }

@@ -14,7 +14,7 @@ import pytest
 
 from pytest_ttnn_perf._base.text import text_of
 from pytest_ttnn_perf.observe.instruments import error_text
-from pytest_ttnn_perf.plugin import BEGAN, INSTRUMENTS, OBSERVER, observer_for
+from pytest_ttnn_perf.plugin import BEGAN, INSTRUMENTS, OBSERVER, OUT_OF_MEMORY, observer_for
 from pytest_ttnn_perf.plugin.hook_calls import with_hardware
 from pytest_ttnn_perf.plugin.reports import place_of
 from pytest_ttnn_perf.plugin.settings import (
@@ -64,8 +64,9 @@ class Worker:
     def pytest_runtest_setup(self, item: pytest.Item) -> None:
         """Start anew: a test that is run again must not add to what it observed before."""
         item.stash[BEGAN] = time()
-        if OBSERVER in item.stash:
-            del item.stash[OBSERVER]
+        for key in (OBSERVER, OUT_OF_MEMORY):
+            if key in item.stash:
+                del item.stash[key]
         instruments = item.config.stash.get(INSTRUMENTS, None)
         if instruments is not None:
             instruments.begin(item.nodeid)
@@ -138,8 +139,15 @@ class Worker:
         which says so: it must not vanish from the record.
         """
         report = yield
+        if call.when != "teardown" and OUT_OF_MEMORY in item.stash:
+            _attach(report, with_hardware(item, _without_room(item)))
+            return report
         if call.when == "setup" and report.failed and is_measured(item, self.settings):
-            lost = Observation(item.nodeid, raised=f"in its setup: {_raised(call, report)}")
+            lost = Observation(
+                item.nodeid,
+                raised=f"in its setup: {_raised(call, report)}",
+                sweep=test_settings(item, self.settings).sweep,
+            )
             _attach(report, lost)
         observer = item.stash.get(OBSERVER, None)
         if observer is not None and report.failed and call.excinfo is not None:
@@ -153,6 +161,13 @@ class Worker:
             observer.read_output(report.capstdout + report.capstderr or self.printed)
             _attach(report, with_hardware(item, observer.finish(raised=raised)))
         return report
+
+
+def _without_room(item: pytest.Item) -> Observation:
+    """Return what is known of a point of a sweep that does not fit."""
+    why = item.stash[OUT_OF_MEMORY]
+    observation = observer_for(item).finish(raised=why)  # nothing more is asked of it
+    return replace(observation, raised=None, out_of_memory=why)
 
 
 def _attach(report: pytest.TestReport, observation: Observation) -> None:

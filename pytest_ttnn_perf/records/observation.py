@@ -127,6 +127,19 @@ class Location:
 
 
 @dataclass(frozen=True, slots=True)
+class SweepPoint:
+    """Where a test stands in a sweep. ``sweep`` is the id that all of its points share.
+
+    ``require`` is what a point must reach to count as the best one, by metric: a number in the
+    metric's unit, or a text such as "10 ms".
+    """
+
+    sweep: str
+    axes: Annotated[Mapping[str, Scalar], Mark.REQUIRED]
+    require: Omit[Mapping[str, Scalar]] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
 class Observation:
     """Everything one test recorded. ``raised`` is set when its body did not reach the end.
 
@@ -137,7 +150,8 @@ class Observation:
     ``dropped``: a profiler ran out of room, and one with more may not. ``left_out`` are sources
     that the user does without: metrics of theirs are not missed. ``bottleneck`` says what holds the
     model back most, ``model_kind`` what kind of model it is, where that can be told.
-    ``has_kernels``: it runs kernels of tt-lang that told something.
+    ``has_kernels``: it runs kernels of tt-lang that told something. ``out_of_memory`` says what a
+    point of a ``sweep`` had no room for; it is a result of such a test, and not an error.
     """
 
     # In the order of the file.
@@ -161,6 +175,8 @@ class Observation:
     unconfirmed: Omit[str | None] = None
     bottleneck: Omit[str | None] = None
     model_kind: Omit[str | None] = None
+    sweep: Omit[SweepPoint | None] = None
+    out_of_memory: Omit[str | None] = None
 
     @property
     def outcomes(self) -> Mapping[str, RuleOutcome]:
