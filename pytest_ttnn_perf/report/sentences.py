@@ -39,8 +39,8 @@ def sentence(verdict: Verdict) -> str:
     now = format_value(verdict.metric, verdict.observed, beside=verdict.centre)
     start = f"{verdict.metric.name} {now}"
     if verdict.reason is Reason.OUT_OF_MEMORY:
-        then = format_value(verdict.metric, verdict.centre)
-        return f"out of memory, and it used to fit (baseline {verdict.metric.name} {then}): {verdict.detail}"
+        stored = f"{verdict.metric.name} {format_value(verdict.metric, verdict.centre)}"
+        return f"out of memory, and it used to fit (baseline {stored}): {verdict.detail}"
     if verdict.reason is not None and verdict.outcome is not Outcome.SHIFTED:
         return f"{start}{_REASONED[verdict.reason](verdict)}"
     then = format_value(verdict.metric, verdict.centre)
