@@ -244,13 +244,11 @@ def run_listing(run: Run) -> Listing:
         if judged.observation.out_of_memory is not None
     ]
     sweeps = list(swept(run.tests.values()))
-    lines: tuple[Block, ...] = (
-        *(*_run_heading(run), *_RUN_COLUMNS.table(found), *raised),
-        *("" for _ in sweeps[:1]),
-        *sweeps_lines(sweeps),
-    )
+    lines: list[Block] = [*_run_heading(run), *_RUN_COLUMNS.table(found), *raised]
+    if sweeps:
+        lines += ["", *sweeps_lines(sweeps)]
     document = encode_run(run) | ({"sweeps": [encode(each) for each in sweeps]} if sweeps else {})
-    return Listing(lines, document, _RUN_COLUMNS.names, _RUN_COLUMNS.rows(found))
+    return Listing(tuple(lines), document, _RUN_COLUMNS.names, _RUN_COLUMNS.rows(found))
 
 
 def _metrics_of(test: str, judged: JudgedTest) -> Iterator[_Measured]:

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from pytest_ttnn_perf.measure.timing import Turn
+    from pytest_ttnn_perf.observe.tokens import TokenLog
     from pytest_ttnn_perf.records.hardware import Scalar
     from pytest_ttnn_perf.records.settings import Settings, TestSettings
 
@@ -49,6 +50,8 @@ class Recorder:
     _attached: set[Path] = field(default_factory=set)
     _problems: list[str] = field(default_factory=list)
     _host: Mapping[str, Scalar] = field(default_factory=dict)
+    #: The tokens of a language model; None where the test told of none.
+    _tokens: TokenLog | None = None
 
     def _accuracy(
         self,
@@ -127,11 +130,14 @@ class Recorder:
     @property
     def recorded_nothing(self) -> bool:
         """Whether the test has not said anything so far."""
-        return not self._series
+        return not self._series and self._tokens is None
 
     def finish(self, *, raised: str | None = None) -> Observation:
         """Return what was observed until now; ``raised`` is the error that ended the test."""
         self._series.derive_rate(self.settings.batch)
+        if self._tokens is not None:
+            self._tokens.enter(self._series, self.settings.gate)
+            self._facts = {**self._tokens.facts(), **self._facts}
         self._take_at_end(self.instruments.end(self.test, self.settings.region))
         metrics, problems = observed_metrics(self._series, self.settings)
         observation = Observation(
@@ -147,7 +153,12 @@ class Recorder:
             has_kernels=self._artifact.kernels is not None,
             sweep=self.settings.sweep,
         )
-        return self._checked(self.instruments.complete(observation, self._artifact))
+        observation = self.instruments.complete(observation, self._artifact)
+        if self._tokens is not None:
+            from pytest_ttnn_perf.observe.token_roofline import with_rooflines
+
+            observation = with_rooflines(observation, self._tokens)
+        return self._checked(observation)
 
     def _checked(self, observation: Observation) -> Observation:
         """Ask the checklist; what it cannot be asked is a mistake in the settings, or ours."""

@@ -64,9 +64,10 @@ class Worker:
     def pytest_runtest_setup(self, item: pytest.Item) -> None:
         """Start anew: a test that is run again must not add to what it observed before."""
         item.stash[BEGAN] = time()
-        for key in (OBSERVER, OUT_OF_MEMORY):
-            if key in item.stash:
-                del item.stash[key]
+        if OBSERVER in item.stash:
+            del item.stash[OBSERVER]
+        if OUT_OF_MEMORY in item.stash:
+            del item.stash[OUT_OF_MEMORY]
         instruments = item.config.stash.get(INSTRUMENTS, None)
         if instruments is not None:
             instruments.begin(item.nodeid)

@@ -94,7 +94,7 @@ def sweep_table(sweep: Sweep) -> tuple[list[str], list[list[str]]]:
 
 def _state(sweep: Sweep, point: PointResult) -> str:
     if point.state is not PointState.MEASURED:
-        return point.state.value
+        return str(point.state.value)
     said = ["best"] if point.test in sweep.best else []
     said += ["frontier"] if point.test in sweep.frontier else []
     return ", ".join([*said, *point.unmet])
