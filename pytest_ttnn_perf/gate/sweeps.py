@@ -62,14 +62,13 @@ def measured(observed: MetricObservation) -> Measured | None:
 
 
 def sweeps_of(tests: Iterable[JudgedTest]) -> Iterator[Sweep]:
-    """Yield the sweeps that tests of a run are points of; one of a single point is none."""
+    """Yield the sweeps that tests of a run are points of."""
     found: dict[str, list[JudgedTest]] = {}
     for judged in tests:
         if judged.observation.sweep is not None:
             found.setdefault(judged.observation.sweep.sweep, []).append(judged)
     for test, points in found.items():
-        if len(points) > 1:
-            yield _sweep(test, points)
+        yield _sweep(test, points)
 
 
 def _sweep(test: str, tests: Sequence[JudgedTest]) -> Sweep:
@@ -303,33 +302,43 @@ def _frontier(
     points: Sequence[PointResult], metrics: Sequence[SweepMetric], roles: tuple[Role, Role]
 ) -> Iterator[str]:
     better = {each.role: each.better for each in metrics}
-    placed = {}
+    placed: dict[str, tuple[float, float]] = {}
     for point in points:
-        values = [point.value(role) for role in roles]
+        first, second = (point.value(role) for role in roles)
         # Where accuracy is weighed, a point that lacks some is part of the question.
         counts = not point.unmet or Role.ACCURACY in roles
-        if counts and None not in values:
-            placed[point.test] = tuple(
-                (value or 0.0) * (-1 if better[role] is Better.LOWER else 1)
-                for value, role in zip(values, roles, strict=True)
-            )
-    on_it = undominated(list(placed.values()))
+        if counts and first is not None and second is not None:
+            signs = [-1 if better[role] is Better.LOWER else 1 for role in roles]
+            placed[point.test] = (signs[0] * first, signs[1] * second)
+    tolerance = DEFAULT_POLICY.accuracy_drop if Role.ACCURACY in roles else 0.0
+    on_it = undominated(list(placed.values()), tolerance=tolerance)
     yield from (test for test, values in placed.items() if values in on_it)
 
 
-def undominated(places: Sequence[tuple[float, ...]]) -> set[tuple[float, ...]]:
-    """Return the places of two figures, more being better, that no other is as good as in both.
+def undominated(
+    places: Iterable[tuple[float, float]], *, tolerance: float = 0.0
+) -> set[tuple[float, float]]:
+    """Return the places of two figures, more being better, that no other place dominates.
+
+    One dominates that has more of the first and no less of the second, or as much of the first
+    and more of the second. What lacks no more than ``tolerance`` of the second counts as no less.
 
     >>> sorted(undominated([(1, 3), (2, 2), (1, 1), (3, 1)]))
     [(1, 3), (2, 2), (3, 1)]
+    >>> sorted(undominated([(1, 3), (2, 2), (1, 1), (3, 1)], tolerance=1))
+    [(3, 1)]
     """
-    kept = set()
-    highest = -inf
-    for place in sorted(set(places), reverse=True):
-        if place[1] > highest:
-            kept.add(place)
-            highest = place[1]
-    return kept
+    distinct = set(places)
+    return {
+        place for place in distinct if not any(dominates(o, place, tolerance) for o in distinct)
+    }
+
+
+def dominates(one: tuple[float, float], other: tuple[float, float], tolerance: float) -> bool:
+    """Tell whether one place is better than another, as ``undominated`` says."""
+    if one[0] > other[0]:
+        return one[1] >= other[1] - tolerance
+    return one[0] == other[0] and one[1] > other[1]
 
 
 def _differ(first: MetricObservation, second: MetricObservation) -> bool:

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
 #: A measured time may be that much shorter than the least: clocks are not exact.
 _MOST: Final = 1.05
+#: The fact that asks for the figure of a phase.
+_STATED: Final = {"prefill": "params", "decode": "weight_bytes"}
 
 
 def with_rooflines(observation: Observation, log: TokenLog) -> Observation:
@@ -32,8 +34,8 @@ def _rooflines(observation: Observation, log: TokenLog) -> Iterator[MetricObserv
         conditions = next(g.conditions for g in log.generations if g.conditions.mode == mode)
         for phase, timed in (("prefill", "time_to_first_token"), ("decode", "inter_token_time")):
             observed = observation.metrics.get(f"{mode}_{timed}")
-            if observed is None or not observed.samples:
-                continue
+            if observed is None or not observed.samples or _STATED[phase] not in observation.facts:
+                continue  # nobody asked
             name = f"{mode}_{phase}_roofline"
             metric = replace(
                 Metric(name, "%", Better.HIGHER, Kind.THROUGHPUT), source=observed.metric.source

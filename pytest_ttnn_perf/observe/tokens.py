@@ -51,6 +51,7 @@ def conditions_of(
     Raises:
         UsageError: they cannot be.
     """
+    __tracebackhide__ = True
     if not isinstance(mode, str) or mode not in MODES:
         message = f"tokens: mode is one of {', '.join(MODES)}, found {repr_of(mode)}"
         raise UsageError(message)
@@ -184,6 +185,7 @@ def steps_from(name: str, seconds: object) -> list[float]:
     Raises:
         UsageError: one of them is none.
     """
+    __tracebackhide__ = True
     numbers = numbers_of(name, seconds)
     for place, number in enumerate(numbers):
         if not number > 0:  # so that NaN is caught as well
@@ -231,7 +233,7 @@ class _Entry:
             self._times(name, [found.value])
             bound = scaled(found.at_most, _TIME_UNITS)
             count = f"{len(steps_ns)} steps"
-            note = f"at most {bound} with {CONFIDENCE:.0%} confidence, by {count}"
+            note = f"at most {bound} with {CONFIDENCE * 100:.0f} % confidence, by {count}"
             self.series[self._name(name)].note = note
         asked = PERCENTILES[-1]
         if highest != asked:

@@ -304,7 +304,8 @@ def _rows(judged: JudgedTest, *, verbose: bool) -> Iterator[_Row]:
         alike = verdict.outcome in _ALIKE and verdict.outcome in {one.outcome for one in listed}
         if verdict.outcome is not Outcome.WITHIN and not alike:
             listed.append(verdict)
-    listed = listed or list(judged.verdicts[:1])
+    if not listed and judged.observation.sweep is None:  # a sweep lists its points itself
+        listed = list(judged.verdicts[:1])
     more = len(judged.verdicts) - len(listed)
     for verdict in listed:
         yield _Row(judged, verdict.metric, verdict, more if verdict is listed[-1] else 0)
