@@ -204,7 +204,9 @@ def _unmet(judged: JudgedTest) -> Iterator[str]:
         if observed is None or number is None:
             yield f"{name} was not measured"
         elif not _meets(observed.metric, number.value, bound):
-            yield f"{name} {number.value:.6g}, required {bound}"
+            side = "below" if observed.metric.better is Better.HIGHER else "above"
+            other = "not" if observed.metric.better is Better.EQUAL else side
+            yield f"{name} {other} {bound}"
 
 
 def _meets(metric: Metric, value: float, bound: Scalar) -> bool:

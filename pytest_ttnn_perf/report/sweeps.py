@@ -118,6 +118,8 @@ def labels_of(sweep: Sweep) -> Mapping[str, str]:
 
 def sweep_sentences(sweep: Sweep) -> Iterator[str]:
     """Say which point is best, where growing ends, and whether the axes took effect."""
+    if len(sweep.points) < 2:
+        return  # of one point, nothing
     yield from _best(sweep)
     yield from map(_plateau, sweep.plateaus)
     effective = [f"{axis.axis} ({_some(axis.changed)})" for axis in sweep.axes if axis.changed]
@@ -246,7 +248,7 @@ def _framed(
 ) -> Iterator[str]:
     low, high = _ends(sweep, *up)
     width = max(len(low), len(high))
-    yield f"  {'':>{width}}   {_title(sweep, *up)}; capitals: no other point is better in both"
+    yield f"  {'':>{width}}   {_title(sweep, *up)}; capitals: frontier"
     for number, row in enumerate(cells):
         end = high if number == 0 else low if number == len(cells) - 1 else ""
         yield f"  {end:>{width}} | {''.join(row)}".rstrip()
