@@ -39,7 +39,9 @@ MODEL = """
 """
 
 
-def write(project: Project, *, marker: str = "", warmup: str = "turn == 0", steps: int = 20) -> None:
+def write(
+    project: Project, *, marker: str = "", warmup: str = "turn == 0", steps: int = 20
+) -> None:
     project.write(test_model=MODEL.format(marker=marker, warmup=warmup, steps=steps))
 
 
