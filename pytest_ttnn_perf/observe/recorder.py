@@ -136,8 +136,7 @@ class Recorder:
         """Return what was observed until now; ``raised`` is the error that ended the test."""
         self._series.derive_rate(self.settings.batch)
         if self._tokens is not None:
-            self._tokens.enter(self._series, self.settings.gate)
-            self._facts = {**self._tokens.facts(), **self._facts}
+            self._enter_tokens(self._tokens)
         self._take_at_end(self.instruments.end(self.test, self.settings.region))
         metrics, problems = observed_metrics(self._series, self.settings)
         observation = Observation(
@@ -159,6 +158,16 @@ class Recorder:
 
             observation = with_rooflines(observation, self._tokens)
         return self._checked(observation)
+
+    def _enter_tokens(self, tokens: TokenLog) -> None:
+        """Add the metrics of tokens, before all others: they are what such a test is about."""
+        series = SeriesTable()
+        tokens.enter(series, self.settings.gate)
+        twice = [name for name in series if name in self._series]
+        self._problems += [f"{name} is told by tokens; record yours otherwise" for name in twice]
+        others = {name: own for name, own in self._series.items() if name not in series}
+        self._series = SeriesTable({**series, **others})
+        self._facts = {**tokens.facts(), **self._facts}
 
     def _checked(self, observation: Observation) -> Observation:
         """Ask the checklist; what it cannot be asked is a mistake in the settings, or ours."""

@@ -47,7 +47,9 @@ def _rooflines(observation: Observation, log: TokenLog) -> Iterator[MetricObserv
                 continue
             used = least_ns / median(observed.samples)
             if used > _MOST:
-                note = f"{phase}: {used:.0%} of the peak cannot be: look at the stated facts"
+                note = (
+                    f"{phase}: {100 * used:.0f} % of the peak cannot be: look at the stated facts"
+                )
                 yield MetricObservation(metric, (), gated=False, note=note)
             else:
                 yield MetricObservation(metric, (100 * used,), gated=False)
