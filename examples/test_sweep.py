@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 def test_classifier(ttnn_perf: Observer, device: Accelerator, batch: int, weights: str) -> None:
     random = np.random.default_rng(5)
     weight = random.standard_normal((16, 16))
-    x = np.resize(random.standard_normal((64, 16)), (batch, 16))
+    x: Any = np.resize(random.standard_normal((64, 16)), (batch, 16))
     output = ttnn_perf.measure(
         device.linear, x, weight, weights=weights, sync=device.synchronize, clock=device.clock_ns
     )

@@ -313,8 +313,8 @@ def _calibrate(parser: argparse.ArgumentParser) -> None:
 
 def _show(parser: argparse.ArgumentParser) -> None:
     parser.description = (
-        "Show what a file holds. Of a run record: metrics, spread, verdicts, environment, "
-        "sweeps. Of an ops_perf_results CSV: the op table, by op and category, per device, "
+        "Show what a file holds. Of a run record: metrics, spread, verdicts, "
+        "environment. Of an ops_perf_results CSV: the op table, by op and category, per device, "
         "with traces, signposts, and the rows that were dropped; with --ops, every op by itself."
     )
     parser.add_argument("file", metavar="FILE", type=Path, help="the format is detected")

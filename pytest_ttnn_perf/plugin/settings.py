@@ -161,7 +161,7 @@ def _fractions(name: str, value: object) -> Mapping[str, float]:
 
 def _goals(name: str, value: object) -> Mapping[str, str | float]:
     if not isinstance(value, dict):
-        raise _refuse(name, 'a number per metric, e.g. {"wall_time": "10 ms"}', value)
+        raise _refuse(name, 'a goal per metric, e.g. {"wall_time": "10 ms"}', value)
     for metric, goal in value.items():
         if not isinstance(goal, str):
             finite_number(f"{name} {metric}", goal)
