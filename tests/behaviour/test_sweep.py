@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from pytest_ttnn_perf.experiments.ab import _no_longer_fitting
+from pytest_ttnn_perf.records.observation import Observation
+from pytest_ttnn_perf.run.sessions import Sessions
 from tests.behaviour.model import counts_of, record_of
 
 if TYPE_CHECKING:
@@ -201,6 +205,25 @@ def test_other_surfaces_tell_it_too(swept: Project, surface: str) -> None:
         assert f"{POINT} ran out of memory: Not enough space" in text
     assert "best throughput of those with pcc 0.998: batch=4 weights=bf16" in text
     assert "not reached, still growing at 4; 8 is out of memory" in text
+
+
+def test_calibrating_leaves_out_what_does_not_fit(swept: Project) -> None:
+    ran = swept.cli_process("calibrate", "test_model.py", "--sessions", "2", "--format", "json")
+    assert ran.code == 0, ran.text + ran.errors
+    found = json.loads(ran.text)
+    assert found["failed"] == {}
+    assert {row["test"] for row in found["tests"]}.isdisjoint({POINT})
+    assert len({row["test"] for row in found["tests"]}) == 7
+
+
+def test_a_change_that_leaves_no_room_is_named_where_two_versions_are_compared() -> None:
+    fits = Observation("t[4]", {})
+    before = Sessions(3, measured={"t[4]": [fits]}, no_room={"t[8]": "out of memory: x"})
+    after = Sessions(3, no_room={"t[4]": "out of memory: y", "t[8]": "out of memory: x"})
+    assert _no_longer_fitting(after, before) == {
+        "t[4]": "working tree, out of memory: y; it used to fit"
+    }
+    assert _no_longer_fitting(before, after) == {}
 
 
 def test_parameters_beside_the_axes_make_sweeps_of_their_own(project: Project) -> None:

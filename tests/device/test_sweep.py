@@ -1,4 +1,4 @@
-"""A sweep on a device: points are profiled, filed under the board, and may run out of its memory."""
+"""A sweep on a device: points are filed under the board, and may run out of its memory."""
 
 from __future__ import annotations
 
