@@ -78,7 +78,7 @@ def test_a_generation_that_raises_counts_for_nothing() -> None:
             tokens.first()
             raise ValueError
 
-    with pytest.raises(ValueError, match="^$"):
+    with pytest.raises(ValueError, match=r"^$"):
         generate()
     assert log.generations == []
 
