@@ -21,6 +21,10 @@ LAUNCH_NS = 5_000
 #: How long a core takes for a multiplication.
 MULTIPLY_NS = 40
 ALL_CORES = 64
+#: What input, weights and output of an op may take together.
+MEMORY_BYTES = 256 * 1024
+#: Bits of a weight, and the smallest step between two of them.
+FORMATS = {"bfloat16": (16, 0.0), "bfloat8_b": (8, 1 / 64), "bfloat4_b": (4, 1 / 4)}
 
 
 @dataclass
@@ -32,12 +36,27 @@ class Accelerator:
     _now_ns: int = field(default=0, repr=False)
     _done_ns: int = field(default=0, repr=False)
 
-    def linear(self, x: Any, weight: Any) -> Any:
-        """Start ``relu(x @ weight)`` and return at once."""
+    def linear(self, x: Any, weight: Any, *, weights: str = "bfloat16") -> Any:
+        """Start ``relu(x @ weight)`` and return at once; fewer bits of a weight take less time."""
         rows, inner = x.shape
-        self._run("MatmulDeviceOperation", x.shape, work=rows * inner * weight.shape[1])
-        self._run("UnaryDeviceOperation", (rows, weight.shape[1]), work=rows * weight.shape[1])
-        return np.maximum(x.astype(np.float16) @ weight.astype(np.float16), 0)
+        columns = weight.shape[1]
+        bits, step = FORMATS[weights]
+        self._make_room(2 * rows * (inner + columns) + inner * columns * bits // 8)
+        self._run("MatmulDeviceOperation", x.shape, work=rows * inner * columns * bits // 16)
+        self._run("UnaryDeviceOperation", (rows, columns), work=rows * columns)
+        stored = np.round(weight / step) * step if step else weight
+        return np.maximum(x.astype(np.float16) @ stored.astype(np.float16), 0)
+
+    def _make_room(self, needed: int) -> None:
+        """Refuse what does not fit, in the words of TTNN."""
+        if needed > MEMORY_BYTES:
+            message = (
+                "TT_FATAL @ bank_manager.cpp:462: false\ninfo:\n"
+                f"Out of Memory: Not enough space to allocate {needed} B DRAM buffer across 1 "
+                f"banks, where each bank needs to store {needed} B, but bank size is "
+                f"{MEMORY_BYTES} B\nbacktrace:\n --- Accelerator::linear"
+            )
+            raise RuntimeError(message)
 
     def _run(self, code: str, shape: tuple[int, int], *, work: int) -> None:
         duration_ns = work * MULTIPLY_NS // self.cores

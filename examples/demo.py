@@ -80,6 +80,8 @@ def _outcomes() -> dict[str, str]:
     tests = json.loads((ROOT / RECORD).read_text(encoding="utf-8"))["tests"]
     worst = {}
     for name, test in tests.items():
+        if "out_of_memory" in test:
+            continue  # a point of a sweep that does not fit, as it never did
         outcomes = {verdict["outcome"] for verdict in test["verdicts"].values()}
         worst[name] = min(outcomes - {"WITHIN"}, default="WITHIN")
     return worst

@@ -126,6 +126,8 @@ def _trouble(observation: Observation) -> str | None:
         return f"its worker {observation.lost}"
     if observation.raised is not None:
         return f"the test raised {observation.raised}"
+    if observation.out_of_memory is not None:
+        return f"it ran out of memory: {observation.out_of_memory}"
     if observation.unconfirmed is not None:
         return f"it could not be confirmed: {observation.unconfirmed}"
     return observation.problems[0] if observation.problems else None

@@ -16,7 +16,7 @@ from pytest_ttnn_perf.records.baseline import baseline_path, key_folder, ops_pat
 from pytest_ttnn_perf.records.metric import Better
 from pytest_ttnn_perf.records.observation import lies_in
 from pytest_ttnn_perf.records.verdict import Outcome, Verdict
-from pytest_ttnn_perf.report.layout import METRIC, Fit
+from pytest_ttnn_perf.report.layout import METRIC, Fit, shown_path
 from pytest_ttnn_perf.report.numbers import (
     Column,
     Columns,
@@ -26,7 +26,6 @@ from pytest_ttnn_perf.report.numbers import (
     id_column,
 )
 from pytest_ttnn_perf.report.sentences import change_in_words
-from pytest_ttnn_perf.report.terminal import shown_path
 from pytest_ttnn_perf.run.settings import project_settings
 
 if TYPE_CHECKING:

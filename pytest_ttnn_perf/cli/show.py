@@ -30,6 +30,7 @@ from pytest_ttnn_perf.analysis.captures.ttlang_perf import read_perf_summary_jso
 from pytest_ttnn_perf.analysis.captures.ttlang_sim import read_sim_stats, read_sim_trace
 from pytest_ttnn_perf.analysis.ops.regions import region_named, regions_of, step_time
 from pytest_ttnn_perf.gate.judge import session_of
+from pytest_ttnn_perf.records.json import encode
 from pytest_ttnn_perf.records.observation import encode_run
 from pytest_ttnn_perf.records.ops import category_of, short_code
 from pytest_ttnn_perf.records.region import Basis
@@ -48,6 +49,8 @@ from pytest_ttnn_perf.report.numbers import (
     ungated_lines,
 )
 from pytest_ttnn_perf.report.op_listing import op_listing
+from pytest_ttnn_perf.report.sweeps import sweeps_lines
+from pytest_ttnn_perf.run.judge import swept
 
 if TYPE_CHECKING:
     import argparse
@@ -236,9 +239,18 @@ def run_listing(run: Run) -> Listing:
         for name, judged in run.tests.items()
         if judged.observation.raised is not None
     ]
+    raised += [
+        f"{name} ran out of memory: {judged.observation.out_of_memory}"
+        for name, judged in run.tests.items()
+        if judged.observation.out_of_memory is not None
+    ]
     why = ungated_lines(measured.observed for measured in found)
-    lines: tuple[Block, ...] = (*_run_heading(run), *_RUN_COLUMNS.table(found), *raised, *why)
-    return Listing(lines, encode_run(run), _RUN_COLUMNS.names, _RUN_COLUMNS.rows(found))
+    sweeps = list(swept(run.tests.values()))
+    lines: list[Block] = [*_run_heading(run), *_RUN_COLUMNS.table(found), *raised, *why]
+    if sweeps:
+        lines += ["", *sweeps_lines(sweeps)]
+    document = encode_run(run) | ({"sweeps": [encode(each) for each in sweeps]} if sweeps else {})
+    return Listing(tuple(lines), document, _RUN_COLUMNS.names, _RUN_COLUMNS.rows(found))
 
 
 def _metrics_of(test: str, judged: JudgedTest) -> Iterator[_Measured]:

@@ -416,6 +416,7 @@ def _first_line(error: Exception) -> str:
 _OUT_OF_MEMORY: Final = (
     "Out of Memory",
     "out of memory",
+    "Not enough space to allocate",  # what older releases say alone
     "beyond max L1 size",
     "clash with L1 buffers",
 )

@@ -176,7 +176,10 @@ class _Both:
             compared=tuple(self._compare()),
             only_before=tuple(t for t in left if t not in after.measured) if finished else (),
             only_after=tuple(t for t in right if t not in before.measured) if finished else (),
-            troubles=troubles_of(((WORKING_TREE, after), (self.asked.ref, before))),
+            troubles={
+                **_no_longer_fitting(after, before),
+                **troubles_of(((WORKING_TREE, after), (self.asked.ref, before))),
+            },
             remarks=tuple(self._remarks(before, both)),
         )
 
@@ -202,6 +205,15 @@ class _Both:
             return []
         names = (field.name for field in fields(ours) if field.name not in _PLACES)
         return [name for name in names if getattr(ours, name) != getattr(theirs, name)]
+
+
+def _no_longer_fitting(after: Sessions, before: Sessions) -> dict[str, str]:
+    """Return the points of sweeps that the change leaves no room for."""
+    return {
+        test: f"{WORKING_TREE}, {why}; it used to fit"
+        for test, why in after.no_room.items()
+        if test in before.measured
+    }
 
 
 def troubles_of(sides: Iterable[tuple[str, Sessions]]) -> dict[str, str]:

@@ -212,6 +212,8 @@ def _troubles(name: str, run: Run) -> Iterator[Trouble]:
             yield Trouble(name, test, f"its worker {observation.lost}")
         elif observation.raised is not None:
             yield Trouble(name, test, f"the test raised {observation.raised}")
+        elif observation.out_of_memory is not None:
+            yield Trouble(name, test, f"out of memory: {observation.out_of_memory}")
         elif observation.unconfirmed is not None:
             yield Trouble(name, test, f"could not be confirmed: {observation.unconfirmed}")
         elif not observation.metrics:

@@ -142,6 +142,8 @@ def judge_test(
     """
     if observation.lost is not None:
         return (_no_data(NO_METRIC, Reason.LOST, observation.lost),)
+    if observation.out_of_memory is not None:
+        return _out_of_memory(observation.out_of_memory, baseline)
     if observation.raised is not None:
         broken = (
             _unusable(observed) or _broken_bound(observed)
@@ -171,6 +173,17 @@ def judge_test(
     if not verdicts and not observation.metrics:
         return (_no_data(NO_METRIC, Reason.NOTHING_RECORDED),)
     return with_parts_explaining(verdicts, observation)
+
+
+def _out_of_memory(why: str, baseline: TestBaseline | None) -> tuple[Verdict, ...]:
+    """Judge a point of a sweep that does not fit: worse only where the baseline has numbers."""
+    stored = list(baseline.metrics.values()) if baseline else []
+    if not stored:
+        return ()
+    first = next((each for each in stored if each.metric.compared_by_ratio), stored[0])
+    centre = median([session.median for session in first.current])
+    reason = Reason.OUT_OF_MEMORY
+    return (Verdict(first.metric, Outcome.REGRESSED, reason=reason, detail=why, centre=centre),)
 
 
 def _absent(baseline: MetricBaseline, observation: Observation) -> Verdict | None:

@@ -102,7 +102,8 @@ def check_test(
 
 def check_numbers_again(observation: Observation, settings: Settings) -> Observation:
     """Ask the rules that look at a test's numbers, now that those of all its passes are known."""
-    if settings.checklist is Checklist.OFF or observation.raised is not None:
+    ended = observation.raised is not None or observation.out_of_memory is not None
+    if settings.checklist is Checklist.OFF or ended:
         return observation
     subject = Subject(observation=observation, facts=_facts(observation))
     try:

@@ -34,6 +34,9 @@ from pytest_ttnn_perf.records.settings import (
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
+    from contextlib import AbstractContextManager
+
+    from pytest_ttnn_perf.observe.tokens import TokenMarks
 
 
 def bounds_of(
@@ -254,6 +257,53 @@ class Observer(Recorder):
         keep, sync = series.samples.append, self.instruments.sync
         with self.turn, timed_region(keep, sync, clock or perf_counter_ns):
             yield
+
+    def tokens(
+        self,
+        *,
+        mode: str,
+        users: int = 1,
+        prompt_tokens: int | None = None,
+        warmup: bool = False,
+        compile_steps: int = 1,
+        clock: Callable[[], float] | None = None,
+    ) -> AbstractContextManager[TokenMarks]:
+        """Time the tokens of one generation: ``first()``, then ``step()`` per decode step.
+
+        Of the first generation of a test, ``compile_steps`` steps are recorded apart; so is all of
+        one that is a ``warmup``.
+        """
+        __tracebackhide__ = True
+        from pytest_ttnn_perf.observe.tokens import SERVING, TokenLog, TokenMarks, conditions_of
+
+        conditions = conditions_of(mode, users, prompt_tokens, simulated=clock is not None)
+        sync = None if mode == SERVING else self.instruments.sync
+        compiling = whole_number("compile_steps", compile_steps, least=0)
+        self._tokens = self._tokens or TokenLog()
+        marks = TokenMarks(conditions, sync, clock or perf_counter_ns)
+        return self._tokens.marks(marks, self.turn, warmup=warmup, compile_steps=compiling)
+
+    def record_tokens(  # noqa: PLR0913 (as ``tokens``)
+        self,
+        *,
+        mode: str,
+        step_s: object,
+        first_token_s: float | None = None,
+        users: int = 1,
+        prompt_tokens: int | None = None,
+        warmup: bool = False,
+        compile_steps: int = 1,
+    ) -> None:
+        """Record one generation by times that the test took itself, in seconds."""
+        __tracebackhide__ = True
+        from pytest_ttnn_perf.observe.tokens import TokenLog, conditions_of, steps_from
+
+        conditions = conditions_of(mode, users, prompt_tokens)
+        first = None if first_token_s is None else steps_from("first_token_s", first_token_s)[0]
+        compiling = whole_number("compile_steps", compile_steps, least=0)
+        steps = steps_from("step_s", step_s)
+        self._tokens = self._tokens or TokenLog()
+        self._tokens.add(conditions, first, steps, warmup=warmup, compiling=compiling)
 
     def record(
         self,

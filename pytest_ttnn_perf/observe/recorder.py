@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
     from pytest_ttnn_perf.measure.timing import Turn
     from pytest_ttnn_perf.observe.hardware import StatedHardware
+    from pytest_ttnn_perf.observe.tokens import TokenLog
     from pytest_ttnn_perf.records.hardware import Scalar
     from pytest_ttnn_perf.records.settings import Settings, TestSettings
 
@@ -54,6 +55,8 @@ class Recorder:
     _attached: set[Path] = field(default_factory=set)
     _problems: list[str] = field(default_factory=list)
     _host: Mapping[str, Scalar] = field(default_factory=dict)
+    #: The tokens of a language model; None where the test told of none.
+    _tokens: TokenLog | None = None
 
     def _accuracy(
         self,
@@ -132,11 +135,13 @@ class Recorder:
     @property
     def recorded_nothing(self) -> bool:
         """Whether the test has not said anything so far."""
-        return not self._series
+        return not self._series and self._tokens is None
 
     def finish(self, *, raised: str | None = None) -> Observation:
         """Return what was observed until now; ``raised`` is the error that ended the test."""
         self._series.derive_rate(self.settings.batch)
+        if self._tokens is not None:
+            self._enter_tokens(self._tokens)
         names = dict.fromkeys((self.test, self.identity or self.test))
         self._take_at_end(self.instruments.end(tuple(names), self.settings.region))
         metrics, problems = observed_metrics(self._series, self.settings)
@@ -151,8 +156,14 @@ class Recorder:
             raised=raised,
             left_out=left_out(self.run),
             has_kernels=self._artifact.kernels is not None,
+            sweep=self.settings.sweep,
         )
-        return self._checked(self._located(observation))
+        observation = self._located(observation)
+        if self._tokens is not None:
+            from pytest_ttnn_perf.observe.token_roofline import with_rooflines
+
+            observation = with_rooflines(observation, self._tokens)
+        return self._checked(observation)
 
     def _located(self, observation: Observation) -> Observation:
         """Return an observation with what is known of the hardware, whoever tells it."""
@@ -164,6 +175,18 @@ class Recorder:
         from pytest_ttnn_perf.observe.hardware import with_hardware
 
         return with_hardware(complete, artifact, self._stated, os.environ)
+
+    def _enter_tokens(self, tokens: TokenLog) -> None:
+        """Add the metrics of tokens, before all others: they are what such a test is about."""
+        series = SeriesTable()
+        tokens.enter(series, self.settings.gate)
+        twice = [name for name in series if name in self._series]
+        self._problems += [
+            f"{name} is a metric of tokens; record yours under another name" for name in twice
+        ]
+        others = {name: own for name, own in self._series.items() if name not in series}
+        self._series = SeriesTable({**series, **others})
+        self._facts = {**tokens.facts(), **self._facts}
 
     def _checked(self, observation: Observation) -> Observation:
         """Ask the checklist; what it cannot be asked is a mistake in the settings, or ours."""

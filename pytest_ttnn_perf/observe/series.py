@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final, SupportsFloat, TypeVar
 
 from pytest_ttnn_perf._base.dataclass import dataclass
 from pytest_ttnn_perf._base.errors import UsageError
-from pytest_ttnn_perf._base.text import plain, quantity
+from pytest_ttnn_perf._base.text import NANOSECONDS_IN, plain, quantity
 from pytest_ttnn_perf.records.metric import (
     COUNTED_IN_GRAPHS,
     THROUGHPUT_TIME,
@@ -276,6 +276,8 @@ class SeriesTable(dict[str, Series]):
         timed = self.get(THROUGHPUT_TIME) or self.get(WALL_TIME)
         if batch is None or timed is None or "samples_per_second" in self:
             return
+        # A test may record the time itself, in its own unit.
+        second = 1e9 / NANOSECONDS_IN.get(timed.metric.unit, 1.0)
         metric = metric_of("samples_per_second", unit="samples/s")
-        rates = [batch * 1e9 / sample if sample else math.nan for sample in timed.samples]
+        rates = [batch * second / sample if sample else math.nan for sample in timed.samples]
         self[metric.name] = Series(metric, rates)

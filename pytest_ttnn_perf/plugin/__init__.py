@@ -50,9 +50,11 @@ BEGAN: pytest.StashKey[float] = pytest.StashKey()
 TURN: pytest.StashKey[Turn] = pytest.StashKey()
 #: What the tests of this process are measured with.
 INSTRUMENTS: pytest.StashKey[Instruments] = pytest.StashKey()
+#: What a point of a sweep had no room for.
+OUT_OF_MEMORY: pytest.StashKey[str] = pytest.StashKey()
 MARKER_HELP = (
-    "ttnn_perf(warmup=, iterations=, pcc=, batch=, tolerance=, max_regression=, target=, waive=): "
-    "measure this test and gate it with --ttnn-perf"
+    "ttnn_perf(warmup=, iterations=, pcc=, batch=, tolerance=, max_regression=, target=, waive=, "
+    "sweep=, require=): measure this test and gate it with --ttnn-perf"
 )
 
 
@@ -154,6 +156,16 @@ def pytest_configure(config: pytest.Config) -> None:
         option = option_of(asked)
         message = f"{option}: a conftest loaded the plugin too late, or the option stands after --"
         raise pytest.UsageError(message + "; -p pytest_ttnn_perf.plugin loads it in time")
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """Make a test of each point of a sweep, also without the gate: ids stay the same."""
+    for marker in metafunc.definition.iter_markers("ttnn_perf"):
+        if "sweep" in marker.kwargs:
+            from pytest_ttnn_perf.plugin.sweeps import generate_points
+
+            generate_points(metafunc, marker.kwargs["sweep"])
+            return
 
 
 @pytest.fixture

@@ -391,5 +391,5 @@ class InlineJudge:
             text = self.gate.failure(self.gate.judge(report.nodeid, observed))
         except TtnnPerfError as error:
             text = f"NO_DATA: the test's observation could not be judged: {error}"
-        if text is not None and report.passed:
+        if text is not None and not report.failed:
             fail_report(report, text)

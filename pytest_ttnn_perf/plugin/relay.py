@@ -435,7 +435,7 @@ class Relay(Listener):
             if isinstance(error, DecodeError):
                 why = f"told a result that cannot be read: {error}"
                 self.gate.record_lost(test, why, place_of(report.location))
-            if report.passed:
+            if not report.failed:
                 fail_report(report, f"NO_DATA: the test's observation could not be judged: {error}")
             return
         again, suspected = self.gate.in_question(test), suspicion(judged)
@@ -446,7 +446,7 @@ class Relay(Listener):
                 self.emitter.progress(suspected)
             return
         text = self.gate.failure(judged)
-        if text is not None and report.passed:
+        if text is not None and not report.failed:
             fail_report(report, text)
 
     def _emit(self, report: pytest.TestReport) -> None:

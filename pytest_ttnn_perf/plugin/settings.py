@@ -136,6 +136,10 @@ def _read(item: pytest.Item, settings: Settings) -> TestSettings:
     except UsageError as error:
         message = f"{item.nodeid}: @pytest.mark.{NAME}: {error}"
         raise pytest.UsageError(message) from error
+    if "sweep" in read or "require" in read:
+        from pytest_ttnn_perf.plugin.sweeps import with_point
+
+        read = with_point(item, read)
     return TestSettings(**{**defaults, **read})
 
 
@@ -179,6 +183,12 @@ def _goals(name: str, value: object) -> Mapping[str, str | float]:
     return value
 
 
+def _axes(name: str, value: object) -> Mapping[str, Any]:
+    from pytest_ttnn_perf.plugin.sweeps import axes_of
+
+    return axes_of(name, value)
+
+
 def _waivers(name: str, value: object) -> Mapping[str, str]:
     if not isinstance(value, dict) or not all(
         isinstance(reason, str) and reason.strip() for reason in value.values()
@@ -213,4 +223,6 @@ _MARKER_READERS: Final[Mapping[str, Callable[[str, object], Any]]] = {
     "waive": _waivers,
     "gate": _metric_names,
     "region": _region,
+    "sweep": _axes,
+    "require": _goals,
 }

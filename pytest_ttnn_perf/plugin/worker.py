@@ -15,7 +15,7 @@ import pytest
 from pytest_ttnn_perf._base.text import text_of
 from pytest_ttnn_perf.device.host import on_this_host
 from pytest_ttnn_perf.observe.instruments import error_text
-from pytest_ttnn_perf.plugin import BEGAN, INSTRUMENTS, OBSERVER, observer_for
+from pytest_ttnn_perf.plugin import BEGAN, INSTRUMENTS, OBSERVER, OUT_OF_MEMORY, observer_for
 from pytest_ttnn_perf.plugin.hook_calls import with_hardware
 from pytest_ttnn_perf.plugin.reports import place_of
 from pytest_ttnn_perf.plugin.settings import (
@@ -77,6 +77,8 @@ class Worker:
         item.stash[BEGAN] = time()
         if OBSERVER in item.stash:
             del item.stash[OBSERVER]
+        if OUT_OF_MEMORY in item.stash:
+            del item.stash[OUT_OF_MEMORY]
         instruments = item.config.stash.get(INSTRUMENTS, None)
         if instruments is not None:
             instruments.begin(item.nodeid)
@@ -153,6 +155,10 @@ class Worker:
         report = yield
         if call.when == "setup" and is_measured(item, self.settings):
             self._identify(item, report)
+        if call.when != "teardown" and OUT_OF_MEMORY in item.stash:
+            self._identify(item, report)
+            _attach(report, self._on_this_host(with_hardware(item, _without_room(item))))
+            return report
         observer = item.stash.get(OBSERVER, None)
         if observer is None and call.excinfo is None and report.passed:
             return report
@@ -161,7 +167,11 @@ class Worker:
             hint = "a debugger works with --ttnn-perf-isolate inline, or --pdb"
             report.sections.append(("ttnn-perf", hint))
         if call.when == "setup" and report.failed and is_measured(item, self.settings):
-            lost = Observation(item.nodeid, raised=f"in its setup: {_raised(call, report)}")
+            lost = Observation(
+                item.nodeid,
+                raised=f"in its setup: {_raised(call, report)}",
+                sweep=test_settings(item, self.settings).sweep,
+            )
             _attach(report, lost)
         if observer is not None and report.failed and call.excinfo is not None:
             why = observer.instruments.explanation(text_of(call.excinfo.value))
@@ -194,6 +204,13 @@ class Worker:
             identity = identity_of(item, self.settings.identity_ignores)
             if identity != item.nodeid:
                 setattr(report, IDENTITY, identity)
+
+
+def _without_room(item: pytest.Item) -> Observation:
+    """Return what is known of a point of a sweep that does not fit."""
+    why = item.stash[OUT_OF_MEMORY]
+    observation = observer_for(item).finish(raised=why)  # nothing more is asked of it
+    return replace(observation, raised=None, out_of_memory=why)
 
 
 def _attach(report: pytest.TestReport, observation: Observation) -> None:

@@ -129,6 +129,19 @@ class Location:
 
 
 @dataclass(frozen=True, slots=True)
+class SweepPoint:
+    """Where a test stands in a sweep. ``sweep`` is the id that all of its points share.
+
+    ``require`` is what a point must reach to count as the best one, by metric: a number in the
+    metric's unit, or a text such as "10 ms".
+    """
+
+    sweep: str
+    axes: Annotated[Mapping[str, Scalar], Mark.REQUIRED]
+    require: Omit[Mapping[str, Scalar]] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
 class Observation:
     """Everything one test recorded. ``raised`` is set when its body did not reach the end.
 
@@ -140,7 +153,9 @@ class Observation:
     that the user does without: metrics of theirs are not missed. ``bottleneck`` says what holds the
     model back most, ``model_kind`` what kind of model it is, where that can be told.
     ``has_kernels``: it runs kernels of tt-lang that told something. ``test`` is what it is filed
-    under; ``node_id`` is what pytest knows it by, where that is not the same.
+    under; ``node_id`` is what pytest knows it by, where that is not the same. ``out_of_memory``
+    says what a point of a ``sweep`` had no room for; it is a result of such a test, and not an
+    error.
     """
 
     # In the order of the file.
@@ -165,6 +180,8 @@ class Observation:
     bottleneck: Omit[str | None] = None
     model_kind: Omit[str | None] = None
     node_id: Omit[str | None] = None
+    sweep: Omit[SweepPoint | None] = None
+    out_of_memory: Omit[str | None] = None
 
     @property
     def outcomes(self) -> Mapping[str, RuleOutcome]:

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from pytest_ttnn_perf.records.finding import Severity
+    from pytest_ttnn_perf.records.observation import SweepPoint
 
 
 #: Rounds of ``ttnn-perf ab`` at most; fewer say next to nothing of how much rounds differ.
@@ -170,7 +171,7 @@ class TestSettings:
 
     A bare number in ``tolerance`` or ``max_regression`` is stored under the name ``"*"``. ``gate``
     names metrics that are judged also where they only explain a time. ``region`` is the one that is
-    taken of captures.
+    taken of captures. ``sweep`` is the point that the test is of a sweep.
     """
 
     __test__ = False  # a record, not something for pytest to collect
@@ -185,6 +186,7 @@ class TestSettings:
     waive: Mapping[str, str] = field(default_factory=dict)
     gate: tuple[str, ...] = ()
     region: str | None = None
+    sweep: SweepPoint | None = None
 
 
 def left_out(settings: Settings) -> tuple[Source, ...]:

@@ -44,6 +44,7 @@ class Reason(Enum):
     NOT_RECORDED = "not recorded"
     NOTHING_RECORDED = "nothing recorded"
     RAISED = "raised"
+    OUT_OF_MEMORY = "out of memory"
     NOT_CONFIRMED = "not confirmed"
     LOST = "lost"
     SHIFTED = "environment shifted"

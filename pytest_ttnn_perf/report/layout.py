@@ -6,6 +6,7 @@ import os
 import re
 import shutil
 import sys
+from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 from unicodedata import combining, east_asian_width
 
@@ -41,6 +42,12 @@ def stdout_style() -> Style:
         return Style()
     width = max(shutil.get_terminal_size((80, 24)).columns, NARROWEST)
     return Style(width, colour=colour, wrap=terminal)
+
+
+def shown_path(path: Path, cwd: Path) -> str:
+    """Return a path as seen from the folder the user stands in, if it is inside that."""
+    nearer = Path(os.path.relpath(path, cwd))
+    return str(path) if os.pardir in nearer.parts else str(nearer)
 
 
 class Line(NamedTuple):

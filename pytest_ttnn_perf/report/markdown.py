@@ -223,6 +223,19 @@ def _progress_section(report: CiReport) -> Iterator[Section]:
     yield Section(f"\n{head}", tuple(rows), _FOLDED, noun="row")
 
 
+def _sweep_sections(report: CiReport) -> Iterator[Section]:
+    """Lay out each sweep: what it amounts to, and its points folded away."""
+    for sweep in report.summary_options.sweeps:
+        from pytest_ttnn_perf.report.sweeps import heading, sweep_sentences, sweep_table
+
+        said = "".join(f"- {prose(text)}\n" for text in sweep_sentences(sweep))
+        headings, rows = sweep_table(sweep)
+        head = f"\n### S{prose(heading(sweep))[1:]}\n\n{said}\n{_summary('Points')}"
+        cells = (table_row([prose(cell) or " " for cell in row]) for row in rows)
+        table = _heading_rows([prose(each) or " " for each in headings])
+        yield Section(head + table, tuple(cells), _FOLDED, noun="point")
+
+
 def _rule(found: dict[Finding, list[str]], *, is_open: bool) -> str:
     first = next(iter(found))
     tests = list(dict.fromkeys(test for names in found.values() for test in names))
@@ -376,7 +389,8 @@ def markdown_text(report: CiReport, *, most_bytes: int = COMMENT_BYTES) -> str:
     if rows:
         head = f"\n{_summary(f'All metrics: {len(rows):,}')}{_HEADING}"
         folded.append(Section(head, tuple(rows), _FOLDED, noun="row"))
-    sections = [Section(_headline(report, quiet=quiet)), *parts, *environment, *folded]
+    sweeps = _sweep_sections(report)
+    sections = [Section(_headline(report, quiet=quiet)), *parts, *sweeps, *environment, *folded]
     whole = code(report.record) if report.record else None
     return _fit_to_size(sections, _closing(report), most_bytes=most_bytes, whole=whole)
 

@@ -38,6 +38,9 @@ def sentence(verdict: Verdict) -> str:
         return _no_data(verdict)
     now = format_value(verdict.metric, verdict.observed, beside=verdict.centre)
     start = f"{verdict.metric.name} {now}"
+    if verdict.reason is Reason.OUT_OF_MEMORY:
+        stored = f"{verdict.metric.name} {format_value(verdict.metric, verdict.centre)}"
+        return f"out of memory, and it used to fit (baseline {stored}): {verdict.detail}"
     if verdict.reason is not None and verdict.outcome is not Outcome.SHIFTED:
         return f"{start}{_REASONED[verdict.reason](verdict)}"
     then = format_value(verdict.metric, verdict.centre)
@@ -66,7 +69,10 @@ def accept_line(tests: Sequence[JudgedTest], failed: frozenset[str], rerun: Reru
         judged.observation.test
         for judged in tests
         if judged.observation.test in failed
-        and any(verdict.outcome is Outcome.REGRESSED for verdict in judged.verdicts)
+        and any(
+            verdict.outcome is Outcome.REGRESSED and verdict.reason is not Reason.OUT_OF_MEMORY
+            for verdict in judged.verdicts
+        )
     ]
     if len(regressed) > 1:
         command = rerun.accept(*regressed)
@@ -227,6 +233,8 @@ def _change_remedy(verdict: Verdict, updates: Updating) -> Remedy:
         return Remedy("record it with", updates.record)
     if verdict.reason is Reason.ABSOLUTE_LIMIT:
         return Remedy("fix the model, or change the limit in the test; no update accepts this")
+    if verdict.reason is Reason.OUT_OF_MEMORY:
+        return Remedy("make it fit again, or delete the test from its baseline file")
     if verdict.reason is Reason.OTHER_DEFINITION:
         return Remedy(
             "correct the metric's definition in the test, or accept it with", updates.accept

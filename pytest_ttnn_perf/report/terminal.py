@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import os
 from collections import Counter
-from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from pytest_ttnn_perf._base.dataclass import dataclass
@@ -49,14 +47,9 @@ if TYPE_CHECKING:
     from pytest_ttnn_perf.records.finding import Finding, NeedlessWaiver, Progress
     from pytest_ttnn_perf.records.metric import Metric
     from pytest_ttnn_perf.records.observation import JudgedTest
+    from pytest_ttnn_perf.records.sweep import Sweep
     from pytest_ttnn_perf.records.verdict import Drifting, Shift, Verdict
     from pytest_ttnn_perf.report.layout import Table
-
-
-def shown_path(path: Path, cwd: Path) -> str:
-    """Return a path as seen from the folder the user stands in, if it is inside that."""
-    nearer = Path(os.path.relpath(path, cwd))
-    return str(path) if os.pardir in nearer.parts else str(nearer)
 
 
 #: How many tests are named; the others are counted.
@@ -119,6 +112,7 @@ class SummaryOptions:
     update: Update | None = None
     progress: tuple[tuple[str, Progress], ...] = ()
     needless: tuple[NeedlessWaiver, ...] = ()
+    sweeps: tuple[Sweep, ...] = ()
     orphaned: Orphaned | None = None
     health: BaselineHealth = HEALTHY
     told: frozenset[str] = frozenset()
@@ -140,6 +134,10 @@ def summary_lines(
         line for judged in listed for line in _sentences(judged, summary_options=summary_options)
     ]
     if not quiet:
+        if summary_options.sweeps:
+            from pytest_ttnn_perf.report.sweeps import sweeps_lines
+
+            sentences += sweeps_lines(summary_options.sweeps)
         sentences += _notes(tests, verbose=verbosity > 0)
         sentences += [line for judged in tests for line in _targets(judged)]
         found = list(findings_lines(tests, told=summary_options.told))
@@ -297,7 +295,8 @@ def _rows(judged: JudgedTest, *, verbose: bool) -> Iterator[_Row]:
         alike = verdict.outcome in _ALIKE and verdict.outcome in {one.outcome for one in listed}
         if verdict.outcome is not Outcome.WITHIN and not alike:
             listed.append(verdict)
-    listed = listed or list(judged.verdicts[:1])
+    if not listed and judged.observation.sweep is None:  # a sweep lists its points itself
+        listed = list(judged.verdicts[:1])
     more = len(judged.verdicts) - len(listed)
     for verdict in listed:
         yield _Row(judged, verdict.metric, verdict, more if verdict is listed[-1] else 0)

@@ -143,6 +143,8 @@ def why_not_counted(observation: Observation, again: Observation) -> str | None:
     """Return why what was measured again does not count; None if it does."""
     if again.raised is not None:
         return f"the test raised {again.raised}"
+    if again.out_of_memory is not None:
+        return f"out of memory: {again.out_of_memory}"
     if again.problems:
         return again.problems[0]
     difference = again.setting.first_difference(observation.setting)

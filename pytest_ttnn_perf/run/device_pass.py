@@ -146,6 +146,9 @@ class _DeviceListener(ResultListener):
         if observation.raised is not None:
             self.give_up(test, f"the test raised {observation.raised}")
             return
+        if observation.out_of_memory is not None:
+            self.give_up(test, f"out of memory: {observation.out_of_memory}")
+            return
         self.waiting.pop(test, None)
         self.observations[test] = observation
 
@@ -163,7 +166,8 @@ def unavailable(test: str, why: str, source: Source = Source.DEVICE) -> Observat
 
 def ran_a_model(observation: Observation) -> bool:
     """Return whether a test measured calls on a device: then a profiler has something to tell."""
-    came_through = observation.lost is None and observation.raised is None
+    ended = (observation.lost, observation.raised, observation.out_of_memory)
+    came_through = all(why is None for why in ended)
     called = not observation.metrics.keys().isdisjoint({FIRST_CALL, THROUGHPUT_TIME, COMPILE})
     return came_through and observation.hardware is not None and called
 

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from pytest_ttnn_perf.records.observation import MetricObservation, Observation, Run
     from pytest_ttnn_perf.records.ops import OpGroups
     from pytest_ttnn_perf.records.settings import Settings
+    from pytest_ttnn_perf.records.sweep import Sweep
     from pytest_ttnn_perf.records.verdict import Shift, Verdict
     from pytest_ttnn_perf.report.sentences import Rerun
 
@@ -361,7 +362,17 @@ def summary_options_of(
         drifts,
         progress=known,
         needless=tuple(needless_waivers(tests, settings)),
+        sweeps=tuple(swept(tests)),
     )
+
+
+def swept(tests: Iterable[JudgedTest]) -> Iterator[Sweep]:
+    """Yield what the points of sweeps amount to."""
+    points = [judged for judged in tests if judged.observation.sweep is not None]
+    if points:
+        from pytest_ttnn_perf.gate.sweeps import sweeps_of
+
+        yield from sweeps_of(points)
 
 
 #: The first digits of the rules that a step of optimizing a model is about.

@@ -23,10 +23,11 @@ from pytest_ttnn_perf.records.json import encode
 from pytest_ttnn_perf.records.observation import encode_heading
 from pytest_ttnn_perf.records.settings import Checklist, Missing
 from pytest_ttnn_perf.records.verdict import HEALTHY, BaselineHealth
+from pytest_ttnn_perf.report.layout import shown_path
 from pytest_ttnn_perf.report.sentences import sentence
-from pytest_ttnn_perf.report.terminal import health_lines, shown_path, summary_lines
+from pytest_ttnn_perf.report.terminal import health_lines, summary_lines
 from pytest_ttnn_perf.run.health import find_orphans
-from pytest_ttnn_perf.run.judge import environment_differences, summary_options_of
+from pytest_ttnn_perf.run.judge import environment_differences, summary_options_of, swept
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -101,7 +102,10 @@ def run_text(run: Run) -> str:
     """Return a run record as text, one line per test."""
     heading = json.dumps(encode_heading(run))
     tests = (f"  {json.dumps(name)}: {_test_text(judged)}" for name, judged in run.tests.items())
-    return heading[:-1] + ', "tests": {\n' + ",\n".join(tests) + "\n}}"
+    # Told for those who draw them; a reader of ours finds them out anew.
+    sweeps = [json.dumps(encode(sweep)) for sweep in swept(run.tests.values())]
+    told = ', "sweeps": [\n' + ",\n".join(sweeps) + "\n]" if sweeps else ""
+    return heading[:-1] + ', "tests": {\n' + ",\n".join(tests) + "\n}" + told + "}"
 
 
 def _test_text(judged: JudgedTest) -> str:

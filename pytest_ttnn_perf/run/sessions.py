@@ -36,7 +36,8 @@ class Sessions:
     """What sessions have measured so far, by what tests are filed under.
 
     ``troubles`` says why a test has no result, ``stopped`` why there are fewer sessions than
-    ``wanted``. ``collected`` are the tests that the first worker has collected.
+    ``wanted``. ``collected`` are the tests that the first worker has collected. ``no_room`` are
+    points of sweeps that do not fit, and never did.
     """
 
     wanted: int
@@ -45,6 +46,7 @@ class Sessions:
     troubles: dict[str, str] = field(default_factory=dict)
     stopped: str | None = None
     collected: Collected | None = None
+    no_room: dict[str, str] = field(default_factory=dict)
 
     def good(self) -> dict[str, list[Observation]]:
         """Return the tests that had no trouble in any session."""
@@ -151,6 +153,9 @@ class SessionListener(Listener):
             except DecodeError as error:
                 self._trouble(test, str(error))
                 return
+            if observation.out_of_memory is not None and test not in self.found.measured:
+                self.found.no_room.setdefault(test, f"out of memory: {observation.out_of_memory}")
+                return
             seen = self.found.measured.setdefault(test, [])
             trouble = trouble or _flaw(observation)
             if self.alike:
@@ -174,6 +179,8 @@ def _flaw(observation: Observation) -> str | None:
     """Return why an observation can be no baseline; None if it can."""
     if observation.problems:
         return observation.problems[0]
+    if observation.out_of_memory is not None:
+        return f"out of memory: {observation.out_of_memory}"
     for verdict in judge_test(observation, None):
         if verdict.outcome is not Outcome.NO_BASELINE:
             return sentence(verdict)

@@ -231,8 +231,10 @@ def action_for(verdict: Verdict, update: Update) -> Action:
             accepted = Action.REMOVE if verdict.reason is Reason.GONE else Action.ACCEPT
             return Action.KEEP if update is Update.NEW else accepted
         case Outcome.REGRESSED:
-            # A broken absolute limit is changed where it is written, not accepted around.
-            acceptable = update is Update.ALL and verdict.reason is not Reason.ABSOLUTE_LIMIT
+            # A broken absolute limit is changed where it is written, not accepted around. What
+            # does not fit has nothing to store.
+            never = {Reason.ABSOLUTE_LIMIT, Reason.OUT_OF_MEMORY}
+            acceptable = update is Update.ALL and verdict.reason not in never
             return Action.ACCEPT if acceptable else Action.BLOCK
 
 

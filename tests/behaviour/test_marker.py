@@ -11,7 +11,10 @@ from tests.behaviour.model import MODEL, counts_of, entry_of, failure_of, outcom
 if TYPE_CHECKING:
     from tests.harness.project import Project
 
-KNOWN = "warmup, iterations, pcc, batch, tolerance, max_regression, target, waive, gate, region"
+KNOWN = (
+    "warmup, iterations, pcc, batch, tolerance, max_regression, target, waive, gate, region, "
+    "sweep, require"
+)
 
 
 def write_marked(project: Project, keywords: str, milliseconds: float = 12.5) -> None:

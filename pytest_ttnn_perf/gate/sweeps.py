@@ -1,0 +1,353 @@
+"""The points of a sweep side by side: the best of them, the plateau, the frontier."""
+
+from __future__ import annotations
+
+from math import hypot, inf, isfinite, log, log1p, sqrt
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from pytest_ttnn_perf._base.text import NANOSECONDS_IN, quantity
+from pytest_ttnn_perf.gate.judge import DEFAULT_POLICY, representative
+from pytest_ttnn_perf.gate.ratios import MAD_TO_SIGMA, MEDIAN_ERROR, mad
+from pytest_ttnn_perf.gate.sweep_effects import effects_of
+from pytest_ttnn_perf.records.metric import Better, Kind, Metric, Source
+from pytest_ttnn_perf.records.sweep import (
+    Plateau,
+    PointResult,
+    PointState,
+    Role,
+    Sweep,
+    SweepMetric,
+)
+from pytest_ttnn_perf.records.verdict import Outcome
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+    from pytest_ttnn_perf.records.hardware import Scalar
+    from pytest_ttnn_perf.records.observation import JudgedTest, MetricObservation, Observation
+
+
+class Measured(NamedTuple):
+    """A value, and its standard error as a fraction of it."""
+
+    value: float
+    error: float
+
+    def exceeds(self, other: Measured) -> bool:
+        """Tell whether this is more than another by more than noise."""
+        if not (self.value > 0 and other.value > 0):
+            return self.value > other.value
+        reach = DEFAULT_POLICY.deviations * hypot(self.error, other.error)
+        return log(self.value / other.value) > max(reach, log1p(DEFAULT_POLICY.floor))
+
+
+def measured(observed: MetricObservation) -> Measured | None:
+    """Return the value of a metric with its noise; None without usable samples.
+
+    Points are measured one after another, and a machine is not the same all the time: the noise
+    that is assumed between runs is part of it, beside what the samples show.
+    """
+    samples = [sample for sample in observed.samples if isfinite(sample)]
+    if not samples or len(samples) < len(observed.samples):
+        return None
+    value = representative(observed.metric, tuple(samples))
+    if not observed.metric.compared_by_ratio:
+        return Measured(value, 0.0)
+    if value <= 0:
+        return None
+    within = MEDIAN_ERROR * MAD_TO_SIGMA * mad(samples, value) / value / sqrt(len(samples))
+    by_clock = observed.metric.source is Source.WALL
+    policy = DEFAULT_POLICY
+    return Measured(value, hypot(within, policy.prior_wall if by_clock else policy.prior_device))
+
+
+def sweeps_of(tests: Iterable[JudgedTest]) -> Iterator[Sweep]:
+    """Yield the sweeps that tests of a run are points of."""
+    found: dict[str, list[JudgedTest]] = {}
+    for judged in tests:
+        if judged.observation.sweep is not None:
+            found.setdefault(judged.observation.sweep.sweep, []).append(judged)
+    for test, points in found.items():
+        yield _sweep(test, points)
+
+
+def _sweep(test: str, tests: Sequence[JudgedTest]) -> Sweep:
+    observations = [judged.observation for judged in tests if not _ended(judged.observation)]
+    metrics = tuple(_metrics(observations))
+    numbers = {
+        judged.observation.test: dict(_numbers(judged.observation, metrics)) for judged in tests
+    }
+    points = tuple(_point(judged, numbers[judged.observation.test]) for judged in tests)
+    best_by = next((r for r in (Role.THROUGHPUT, Role.LATENCY) if _has(numbers, r)), None)
+    plot = _frontier_roles(points, metrics)
+    first = tests[0].observation.sweep
+    return Sweep(
+        test,
+        axes=tuple(effects_of([judged.observation for judged in tests], _differ)),
+        metrics=metrics,
+        points=points,
+        best=_best(points, numbers, best_by) if best_by else (),
+        best_by=best_by,
+        plateaus=tuple(_plateaus(points, numbers)),
+        frontier=tuple(_frontier(points, metrics, plot)) if plot else (),
+        frontier_of=plot or (),
+        require=first.require if first else {},
+    )
+
+
+def _ended(observation: Observation) -> str | None:
+    """Return why a test did not come to its end; None if it did."""
+    return observation.out_of_memory or observation.raised or observation.lost
+
+
+def _has(numbers: Mapping[str, Mapping[Role, Measured]], role: Role) -> bool:
+    return any(role in values for values in numbers.values())
+
+
+#: What stands for a role where a test records it, the first there is.
+_USUAL: Final = {
+    Role.THROUGHPUT: ("samples_per_second",),
+    Role.LATENCY: ("wall_time", "sim_time", "device_kernel_time"),
+    Role.MEMORY: ("dram_added_bytes", "l1_added_bytes"),
+    Role.ACCURACY: ("pcc",),
+}
+_KINDS: Final = {
+    Role.THROUGHPUT: Kind.THROUGHPUT,
+    Role.LATENCY: Kind.TIME,
+    Role.MEMORY: Kind.BYTES,
+    Role.ACCURACY: Kind.ACCURACY,
+}
+#: How tokens of all users are counted: a sweep over users is about those of the machine.
+_ALL_TOKENS: Final = "_tokens_per_second"
+_RATE: Final = Metric("samples_per_second", "samples/s", Better.HIGHER, Kind.THROUGHPUT)
+
+
+def _metrics(observations: Sequence[Observation]) -> Iterator[SweepMetric]:
+    """Yield the metric that stands for each role, where a point has one."""
+    known: dict[str, MetricObservation] = {}
+    for observation in observations:
+        for name, observed in observation.metrics.items():
+            if observed.samples:
+                known.setdefault(name, observed)
+    for role, kind in _KINDS.items():
+        names = [name for name, observed in known.items() if observed.metric.kind is kind]
+        gated = [name for name in names if known[name].gated]
+        tokens = [name for name in names if name.endswith(_ALL_TOKENS)]
+        usual = [name for name in _USUAL[role] if name in names]
+        chosen = next(iter((*usual, *tokens, *gated)), None)
+        if chosen is not None:
+            metric = known[chosen].metric
+        elif role is Role.THROUGHPUT and any(map(_batch, observations)):
+            metric = _RATE  # follows from the time of a batch
+        else:
+            continue
+        yield SweepMetric(role, metric.name, metric.unit, metric.better, metric.kind)
+
+
+def _batch(observation: Observation) -> float:
+    batch = observation.environment.get("batch")
+    return batch if isinstance(batch, (int, float)) else 0
+
+
+def _numbers(
+    observation: Observation, metrics: Sequence[SweepMetric]
+) -> Iterator[tuple[Role, Measured]]:
+    """Yield what was measured of each role at one point."""
+    if _ended(observation):
+        return
+    found: dict[Role, Measured] = {}
+    for each in metrics:
+        observed = observation.metrics.get(each.name)
+        number = None if observed is None else measured(observed)
+        if number is not None:
+            found[each.role] = number
+    latency = next((each for each in metrics if each.role is Role.LATENCY), None)
+    batch = _batch(observation)
+    if Role.THROUGHPUT not in found and latency and Role.LATENCY in found and batch:
+        time = found[Role.LATENCY]
+        seconds = time.value * NANOSECONDS_IN.get(latency.unit, inf) / 1e9
+        if isfinite(seconds):
+            found[Role.THROUGHPUT] = Measured(batch / seconds, time.error)
+    yield from found.items()
+
+
+def _point(judged: JudgedTest, numbers: Mapping[Role, Measured]) -> PointResult:
+    observation = judged.observation
+    assert observation.sweep is not None
+    state = PointState.MEASURED
+    if observation.out_of_memory is not None:
+        state = PointState.OUT_OF_MEMORY
+    elif _ended(observation):
+        state = PointState.FAILED
+    return PointResult(
+        observation.test,
+        observation.sweep.axes,
+        state,
+        {role.value: number.value for role, number in numbers.items()},
+        _ended(observation),
+        tuple(_unmet(judged)) if state is PointState.MEASURED else (),
+    )
+
+
+def _unmet(judged: JudgedTest) -> Iterator[str]:
+    """Yield what keeps a point from being the best."""
+    observation = judged.observation
+    yield from observation.problems
+    for verdict in judged.verdicts:
+        failed = verdict.outcome in {Outcome.REGRESSED, Outcome.NO_DATA}
+        if failed and verdict.metric.kind is Kind.ACCURACY:
+            yield f"{verdict.metric.name} is {verdict.outcome.value}"
+    required = observation.sweep.require if observation.sweep else {}
+    for name, bound in required.items():
+        observed = observation.metrics.get(name)
+        number = None if observed is None else measured(observed)
+        if observed is None or number is None:
+            yield f"{name} was not measured"
+        elif not _meets(observed.metric, number.value, bound):
+            side = "below" if observed.metric.better is Better.HIGHER else "above"
+            other = "not" if observed.metric.better is Better.EQUAL else side
+            yield f"{name} {other} {bound}"
+
+
+def _meets(metric: Metric, value: float, bound: Scalar) -> bool:
+    """Tell whether a value is at least as good as a bound; one that cannot be read is not met."""
+    limit = quantity(bound, unit=metric.unit) if isinstance(bound, str) else bound
+    if limit is None:
+        return False
+    if metric.better is Better.EQUAL:
+        return value == limit
+    return value >= limit if metric.better is Better.HIGHER else value <= limit
+
+
+def _best(
+    points: Sequence[PointResult],
+    numbers: Mapping[str, Mapping[Role, Measured]],
+    role: Role,
+) -> tuple[str, ...]:
+    """Return the points that no other exceeds by more than noise, of those that may be best."""
+    able = {
+        point.test: numbers[point.test][role]
+        for point in points
+        if not point.unmet and role in numbers[point.test]
+    }
+    if not able:
+        return ()
+    lower = role is Role.LATENCY
+    top = (min if lower else max)(able.values())
+    near = [
+        test
+        for test, value in able.items()
+        if not (value.exceeds(top) if lower else top.exceeds(value))
+    ]
+    return tuple(sorted(near, key=lambda test: able[test].value, reverse=not lower))
+
+
+def _plateaus(
+    points: Sequence[PointResult], numbers: Mapping[str, Mapping[Role, Measured]]
+) -> Iterator[Plateau]:
+    """Yield where throughput ends to grow, along each axis of numbers."""
+    for axis in points[0].axes:
+        lines: dict[tuple[tuple[str, Scalar], ...], list[PointResult]] = {}
+        for point in points:
+            fixed = tuple(pair for pair in point.axes.items() if pair[0] != axis)
+            lines.setdefault(fixed, []).append(point)
+        for fixed, line in lines.items():
+            if all(_is_number(point.axes[axis]) for point in line):
+                line.sort(key=lambda point: float(point.axes[axis] or 0))
+                plateau = _plateau(axis, dict(fixed), line, numbers)
+                if plateau is not None:
+                    yield plateau
+
+
+def _is_number(value: Scalar) -> bool:
+    return isinstance(value, (int, float)) and not isinstance(value, bool)
+
+
+def _plateau(
+    axis: str,
+    fixed: Mapping[str, Scalar],
+    line: Sequence[PointResult],
+    numbers: Mapping[str, Mapping[Role, Measured]],
+) -> Plateau | None:
+    rates = [
+        (point.axes[axis], numbers[point.test][Role.THROUGHPUT])
+        for point in line
+        if Role.THROUGHPUT in numbers[point.test]
+    ]
+    if len(rates) < 2:
+        return None
+    full = (p.axes[axis] for p in line if p.state is PointState.OUT_OF_MEMORY)
+    found = Plateau(axis, fixed, last=rates[-1][0], no_room=next(full, None))
+    for place, (value, rate) in enumerate(rates[:-1]):
+        later = max(later for _, later in rates[place + 1 :])
+        if not any(each.exceeds(rate) for _, each in rates[place + 1 :]):
+            gain = max(later.value / rate.value - 1, 0.0)
+            return Plateau(axis, fixed, found.last, at=value, gain=gain, no_room=found.no_room)
+    return found
+
+
+def _frontier_roles(
+    points: Sequence[PointResult], metrics: Sequence[SweepMetric]
+) -> tuple[Role, Role] | None:
+    """Return what is weighed against what: accuracy against speed where an axis changes it."""
+    there = {each.role for each in metrics}
+    speed = next((r for r in (Role.THROUGHPUT, Role.LATENCY) if r in there), None)
+    accuracies = [a for point in points if (a := point.value(Role.ACCURACY)) is not None]
+    if speed and accuracies and max(accuracies) - min(accuracies) > DEFAULT_POLICY.accuracy_drop:
+        return speed, Role.ACCURACY
+    if {Role.LATENCY, Role.THROUGHPUT} <= there:
+        return Role.LATENCY, Role.THROUGHPUT
+    return None
+
+
+def _frontier(
+    points: Sequence[PointResult], metrics: Sequence[SweepMetric], roles: tuple[Role, Role]
+) -> Iterator[str]:
+    better = {each.role: each.better for each in metrics}
+    placed: dict[str, tuple[float, float]] = {}
+    for point in points:
+        first, second = (point.value(role) for role in roles)
+        # Where accuracy is weighed, a point that lacks some is part of the question.
+        counts = not point.unmet or Role.ACCURACY in roles
+        if counts and first is not None and second is not None:
+            signs = [-1 if better[role] is Better.LOWER else 1 for role in roles]
+            placed[point.test] = (signs[0] * first, signs[1] * second)
+    tolerance = DEFAULT_POLICY.accuracy_drop if Role.ACCURACY in roles else 0.0
+    on_it = undominated(list(placed.values()), tolerance=tolerance)
+    yield from (test for test, values in placed.items() if values in on_it)
+
+
+def undominated(
+    places: Iterable[tuple[float, float]], *, tolerance: float = 0.0
+) -> set[tuple[float, float]]:
+    """Return the places of two figures, more being better, that no other place dominates.
+
+    One dominates that has more of the first and no less of the second, or as much of the first
+    and more of the second. What lacks no more than ``tolerance`` of the second counts as no less.
+
+    >>> sorted(undominated([(1, 3), (2, 2), (1, 1), (3, 1)]))
+    [(1, 3), (2, 2), (3, 1)]
+    >>> sorted(undominated([(1, 3), (2, 2), (1, 1), (3, 1)], tolerance=1))
+    [(3, 1)]
+    """
+    distinct = set(places)
+    return {
+        place for place in distinct if not any(dominates(o, place, tolerance) for o in distinct)
+    }
+
+
+def dominates(one: tuple[float, float], other: tuple[float, float], tolerance: float) -> bool:
+    """Tell whether one place is better than another, as ``undominated`` says."""
+    if one[0] > other[0]:
+        return one[1] >= other[1] - tolerance
+    return one[0] == other[0] and one[1] > other[1]
+
+
+def _differ(first: MetricObservation, second: MetricObservation) -> bool:
+    """Tell whether a metric differs between two points by more than noise."""
+    one, other = measured(first), measured(second)
+    if one is None or other is None:
+        return False
+    if not first.metric.compared_by_ratio:
+        return one.value != other.value
+    return one.exceeds(other) or other.exceeds(one)

@@ -1,0 +1,185 @@
+"""The points of a sweep as tests of their own, and those that do not fit."""
+
+from __future__ import annotations
+
+import gc
+import itertools
+import re
+import traceback
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, Final
+
+import pytest
+
+from pytest_ttnn_perf._base.errors import UsageError
+from pytest_ttnn_perf._base.text import repr_of, text_of
+from pytest_ttnn_perf.plugin import OUT_OF_MEMORY
+from pytest_ttnn_perf.records.observation import SweepPoint
+from pytest_ttnn_perf.records.settings import finite_number, whole_number
+
+if TYPE_CHECKING:
+    from collections.abc import Generator, Iterator
+
+    from pytest_ttnn_perf.records.hardware import Scalar
+
+_PLUGIN: Final = "ttnn_perf_sweeps"
+#: The axis that says how many samples a call has, as ``batch`` of the marker does.
+_BATCH: Final = "batch"
+_EXAMPLE: Final = 'axes with their values, e.g. {"batch": [1, 2, 4]}'
+
+
+def axes_of(name: str, value: object) -> Mapping[str, tuple[Any, ...]]:
+    """Read the axes of a marker.
+
+    Raises:
+        UsageError: they are no axes, or two values of one have the same name.
+    """
+    if not isinstance(value, Mapping) or not value:
+        message = f"{name}: expected {_EXAMPLE}, found {repr_of(value)}"
+        raise UsageError(message)
+    axes = {}
+    for axis, values in value.items():
+        if not isinstance(values, (list, tuple, range)) or not values:
+            message = f"{name} {axis}: expected a list of values, found {repr_of(values)}"
+            raise UsageError(message)
+        labels = [_label(f"{name} {axis}", each) for each in values]
+        twice = next((each for each in labels if labels.count(each) > 1), None)
+        if twice is not None:
+            message = f"{name} {axis}: expected each value once, found {twice!r} again"
+            raise UsageError(message)
+        if axis == _BATCH:
+            values = [whole_number(f"{name} {axis}", each, least=1) for each in values]  # noqa: PLW2901
+        axes[str(axis)] = tuple(values)
+    return axes
+
+
+def _label(place: str, value: Any) -> Scalar:
+    """Return a value as records and ids have it: a scalar as it is, others by their name."""
+    if isinstance(value, float):
+        return finite_number(place, value)
+    named = getattr(value, "name", None) or getattr(value, "__name__", None)
+    if isinstance(named, str) and not isinstance(value, (str, int)):
+        return named.lower()
+    if isinstance(value, (str, int)):
+        return named.lower() if isinstance(named, str) else value
+    message = f"{place}: expected a string, a number or what has a name, found {repr_of(value)}"
+    raise UsageError(message)
+
+
+def generate_points(metafunc: pytest.Metafunc, sweep: object) -> None:
+    """Make a test of each combination of values, the last axis changing first."""
+    test = metafunc.definition.nodeid
+    try:
+        axes = axes_of("sweep", sweep)
+    except UsageError as error:
+        pytest.fail(f"{test}: @pytest.mark.ttnn_perf: {error}", pytrace=False)
+    unused = [axis for axis in axes if axis not in metafunc.fixturenames]
+    if unused:
+        pytest.fail(
+            f"{test}: @pytest.mark.ttnn_perf: sweep has the axis {', '.join(unused)}, which the "
+            f"test does not take: add it to the arguments of the test, or of a fixture it uses",
+            pytrace=False,
+        )
+    points = list(itertools.product(*axes.values()))
+    metafunc.parametrize(list(axes), points, ids=[_id_of(axes, point) for point in points])
+    manager = metafunc.config.pluginmanager
+    if not manager.has_plugin(_PLUGIN):
+        manager.register(OutOfMemoryPoints(), _PLUGIN)
+
+
+def _id_of(axes: Mapping[str, object], point: tuple[Any, ...]) -> str:
+    return "-".join(
+        f"{axis}={_label(axis, value)}" for axis, value in zip(axes, point, strict=True)
+    )
+
+
+def with_point(item: pytest.Item, read: dict[str, Any]) -> dict[str, Any]:
+    """Return what a marker asks for, with the point of its sweep that a test is.
+
+    Raises:
+        pytest.UsageError: it asks for what cannot be.
+    """
+    others = {name: value for name, value in read.items() if name not in {"sweep", "require"}}
+    place = f"{item.nodeid}: @pytest.mark.ttnn_perf"
+    axes = read.get("sweep")
+    if axes is None:
+        message = f"{place}: require chooses among the points of a sweep, and there is no sweep="
+        raise pytest.UsageError(message)
+    callspec = getattr(item, "callspec", None)
+    if callspec is None or not set(axes) <= set(callspec.params):
+        message = f"{place}: sweep needs a test function, which takes the axes as arguments"
+        raise pytest.UsageError(message)
+    point = {axis: _label(axis, callspec.params[axis]) for axis in axes}
+    if _BATCH in point:
+        if _BATCH in others:
+            message = f"{place}: batch is an axis of the sweep: leave out batch={others[_BATCH]}"
+            raise pytest.UsageError(message)
+        others[_BATCH] = point[_BATCH]
+    own_id = _id_of(axes, tuple(callspec.params[axis] for axis in axes))
+    sweep = _without(item.nodeid, own_id)
+    return {**others, "sweep": SweepPoint(sweep, point, read.get("require", {}))}
+
+
+def _without(test: str, own_id: str) -> str:
+    """Return the id that a test would have without its point."""
+    spelt = own_id.encode("unicode_escape").decode("ascii")  # as pytest spells it
+    function, bracket, parameters = test.partition("[")
+    left = re.sub(rf"(^|-){re.escape(spelt)}(-|(?=\]$))", r"\1", parameters, count=1)
+    left = left.removesuffix("]").rstrip("-")
+    return f"{function}{bracket}{left}]" if left else function
+
+
+class OutOfMemoryPoints:
+    """Makes a point that does not fit a skipped test: the gate says whether it used to fit."""
+
+    @pytest.hookimpl(wrapper=True, trylast=True)
+    def pytest_runtest_makereport(
+        self, item: pytest.Item, call: pytest.CallInfo[None]
+    ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+        """Look at what a point failed with. Innermost: all others see a test that is skipped."""
+        report = yield
+        if call.when == "teardown" or not report.failed or call.excinfo is None:
+            return report
+        why = _out_of_memory(call.excinfo.value)
+        if why is None or not _is_point(item):
+            return report
+        item.stash[OUT_OF_MEMORY] = why
+        file, line, _ = report.location
+        report.outcome = "skipped"
+        report.longrepr = (file, (line or 0) + 1, f"Skipped: out of memory: {why}")
+        if not item.config.getoption("usepdb"):
+            _let_go(call.excinfo.value)
+        return report
+
+
+def _is_point(item: pytest.Item) -> bool:
+    return any("sweep" in marker.kwargs for marker in item.iter_markers("ttnn_perf"))
+
+
+def _out_of_memory(error: BaseException) -> str | None:
+    """Return what a device had no room for; None for any other error."""
+    if not isinstance(error, RuntimeError):  # TTNN raises no other
+        return None
+    from pytest_ttnn_perf.device.profilers import ran_out_of_memory
+    from pytest_ttnn_perf.device.ttnn import cause_of
+
+    text = text_of(error)
+    if not ran_out_of_memory(text):
+        return None
+    lines = cause_of(text).strip().splitlines()
+    return re.sub(r"(?i)^out of memory:\s*", "", lines[0]) if lines else "no details"
+
+
+def _let_go(error: BaseException) -> None:
+    """Free the tensors that the frames of an error hold, or the next point would not fit either."""
+    for each in _chain(error):
+        traceback.clear_frames(each.__traceback__)
+    gc.collect()
+
+
+def _chain(error: BaseException | None) -> Iterator[BaseException]:
+    seen: set[int] = set()
+    while error is not None and id(error) not in seen:
+        seen.add(id(error))
+        yield error
+        error = error.__cause__ or error.__context__

@@ -1,0 +1,275 @@
+"""``sweep`` and ``require`` of the marker: points are tests, and some of them do not fit."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from pytest_ttnn_perf.experiments.ab import _no_longer_fitting
+from pytest_ttnn_perf.records.observation import Observation
+from pytest_ttnn_perf.run.sessions import Sessions
+from tests.behaviour.model import counts_of, record_of
+
+if TYPE_CHECKING:
+    from tests.harness.project import Project
+
+#: A model that needs one unit of memory per sample and byte of a weight, and has ROOM of them.
+MODEL = """
+    import os
+
+    import pytest
+
+    BYTES = {"bf16": 2, "bfp8": 1}
+    NO_ROOM = (
+        "TT_FATAL @ /tt_metal/impl/allocator/bank_manager.cpp:462: false\\ninfo:\\n"
+        "Out of Memory: Not enough space to allocate %d B DRAM buffer across 12 banks\\n"
+        "backtrace:\\n --- tt::tt_metal::BankManager::allocate_buffer"
+    )
+
+    @pytest.mark.ttnn_perf(
+        sweep={"batch": [1, 2, 4, 8], "weights": ["bf16", "bfp8"]}, require={"pcc": 0.998}
+    )
+    def test_model(ttnn_perf, batch, weights):
+        size = BYTES[weights]
+        if batch * size > int(os.environ.get("ROOM", 8)):
+            raise RuntimeError(NO_ROOM % (batch * size))
+        time = 1 + max(batch, 4) * 0.25 * size
+        ttnn_perf.record("wall_time", [time, time * 1.01, time * 0.99], unit="ms")
+        ttnn_perf.check_accuracy(pcc=0.9995 if weights == "bf16" else 0.995)
+"""
+POINT = "test_model.py::test_model[batch=8-weights=bf16]"
+
+
+@pytest.fixture
+def swept(project: Project) -> Project:
+    project.write(test_model=MODEL)
+    return project
+
+
+def sweep_of(project: Project) -> dict[str, Any]:
+    """Return the one sweep of the newest record."""
+    (sweep,) = record_of(project)["sweeps"]
+    assert isinstance(sweep, dict)
+    return sweep
+
+
+def test_every_point_is_a_test_with_a_baseline_of_its_own(swept: Project) -> None:
+    assert counts_of(swept.pytest("--ttnn-perf-update=new")) == "7 passed, 1 skipped"
+    assert set(swept.stored()) == {
+        f"test_model[batch={batch}-weights={weights}]"
+        for batch in (1, 2, 4, 8)
+        for weights in ("bf16", "bfp8")
+        if (batch, weights) != (8, "bf16")
+    }
+    assert "samples_per_second" in swept.stored()["test_model[batch=4-weights=bf16]"]["metrics"]
+    assert counts_of(swept.pytest("--ttnn-perf")) == "7 passed, 1 skipped"
+
+
+def test_points_run_in_workers(swept: Project) -> None:
+    options = ("--ttnn-perf-isolate", "process", "--ttnn-perf-confirm", "0")
+    assert counts_of(swept.pytest_process("--ttnn-perf-update=new", *options)) == (
+        "7 passed, 1 skipped"
+    )
+    assert record_of(swept)["tests"][POINT]["out_of_memory"].startswith("Not enough space")
+
+
+def test_without_the_gate_every_point_runs_once(swept: Project) -> None:
+    ran = swept.pytest("-rs")
+    assert counts_of(ran) == "7 passed, 1 skipped"
+    assert "out of memory: Not enough space to allocate 16 B DRAM buffer" in ran.text
+
+
+def test_what_used_to_fit_fails_by_name(swept: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ROOM", "16")
+    swept.pytest("--ttnn-perf-update=new")
+    monkeypatch.setenv("ROOM", "8")
+    ran = swept.pytest("--ttnn-perf")
+    assert counts_of(ran) == "1 failed, 7 passed"
+    assert (
+        "REGRESSED: out of memory, and it used to fit (baseline samples_per_second 1600 samples/s)"
+        ": Not enough space to allocate 16 B DRAM buffer across 12 banks" in ran.text
+    )
+    assert "make it fit again, or delete the test from its baseline file" in ran.text
+
+
+def test_no_update_accepts_that_it_does_not_fit(
+    swept: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("ROOM", "16")
+    swept.pytest("--ttnn-perf-update=new")
+    before = swept.stored()["test_model[batch=8-weights=bf16]"]
+    monkeypatch.setenv("ROOM", "8")
+    ran = swept.pytest("--ttnn-perf-update=all", "--ttnn-perf-reason", "smaller")
+    assert counts_of(ran) == "1 failed, 7 passed"
+    assert swept.stored()["test_model[batch=8-weights=bf16]"] == before
+
+
+def test_what_fits_now_has_no_baseline(swept: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+    swept.pytest("--ttnn-perf-update=new")
+    monkeypatch.setenv("ROOM", "16")
+    ran = swept.pytest("--ttnn-perf")
+    assert counts_of(ran) == "1 failed, 7 passed"
+    assert "has no baseline: the test is new" in ran.text
+
+
+def test_no_room_in_the_setup_is_the_same(project: Project) -> None:
+    project.write(
+        test_model="""
+            import pytest
+
+            @pytest.fixture
+            def model(batch):
+                if batch > 2:
+                    raise RuntimeError("Out of Memory: Not enough space to allocate 9 B")
+                return batch
+
+            @pytest.mark.ttnn_perf(sweep={"batch": [1, 2, 4]})
+            def test_model(ttnn_perf, model):
+                ttnn_perf.record("wall_time", model, unit="ms")
+        """
+    )
+    assert counts_of(project.pytest("--ttnn-perf-update=new")) == "2 passed, 1 skipped"
+    states = [point["state"] for point in sweep_of(project)["points"]]
+    assert states == ["measured", "measured", "out of memory"]
+
+
+def test_other_errors_are_failures_as_ever(project: Project) -> None:
+    project.write(
+        test_model="""
+            import pytest
+
+            @pytest.mark.ttnn_perf(sweep={"batch": [1, 2]})
+            def test_model(ttnn_perf, batch):
+                if batch == 2:
+                    raise ValueError("out of memory, said somebody else")
+                ttnn_perf.record("wall_time", 1.0, unit="ms")
+        """
+    )
+    assert counts_of(project.pytest("--ttnn-perf-update=new")) == "1 failed, 1 passed"
+    assert [point["state"] for point in sweep_of(project)["points"]] == ["measured", "failed"]
+
+
+def test_without_a_sweep_no_room_is_a_failure(project: Project) -> None:
+    project.write(
+        test_model="""
+            def test_model(ttnn_perf):
+                raise RuntimeError("Out of Memory: Not enough space to allocate 9 B")
+        """
+    )
+    assert counts_of(project.pytest("--ttnn-perf")) == "1 failed"
+
+
+def test_the_record_tells_what_the_points_amount_to(swept: Project) -> None:
+    swept.pytest("--ttnn-perf-update=new")
+    sweep = sweep_of(swept)
+    assert sweep["test"] == "test_model.py::test_model"
+    assert sweep["best"] == ["test_model.py::test_model[batch=4-weights=bf16]"]  # bfp8 lacks PCC
+    assert sweep["frontier_of"] == ["throughput", "accuracy"]
+    assert sweep["frontier"] == [
+        "test_model.py::test_model[batch=4-weights=bf16]",
+        "test_model.py::test_model[batch=8-weights=bfp8]",
+    ]
+    unmet = {tuple(p["axes"].values()): p.get("unmet", []) for p in sweep["points"]}
+    assert unmet[(8, "bfp8")] == ["pcc below 0.998"]
+    (first, second) = sweep["plateaus"]
+    assert (first["fixed"], first["at"], first["no_room"]) == ({"weights": "bf16"}, None, 8)
+    assert (second["fixed"], second["at"], second["no_room"]) == ({"weights": "bfp8"}, None, None)
+
+
+def test_an_axis_that_is_not_passed_on_is_named(project: Project) -> None:
+    project.write(
+        test_model="""
+            import pytest
+
+            @pytest.mark.ttnn_perf(sweep={"batch": [1, 2], "weights": ["bf16", "bfp8"]})
+            def test_model(ttnn_perf, batch, weights):
+                ttnn_perf.facts(weights=weights)
+                ttnn_perf.record("wall_time", [batch * 10.0, batch * 10.1], unit="ms")
+        """
+    )
+    ran = project.pytest("--ttnn-perf-update=new")
+    assert "warning: axis weights changed nothing that was observed" in ran.text
+    assert "axis batch changed nothing" not in ran.text
+    assert "took effect, by what changed with it alone: batch (wall_time)" in ran.text
+
+
+@pytest.mark.parametrize("surface", ["show", "markdown"])
+def test_other_surfaces_tell_it_too(swept: Project, surface: str) -> None:
+    swept.pytest("--ttnn-perf-update=new", "--ttnn-perf-json=run.json")
+    swept.pytest("--ttnn-perf", "--ttnn-perf-markdown=run.md")
+    text = (swept.path / "run.md").read_text()
+    if surface == "show":
+        text = swept.cli("show", "run.json").text
+        assert f"{POINT} ran out of memory: Not enough space" in text
+    assert "best throughput of those with pcc 0.998: batch=4 weights=bf16" in text
+    assert "not reached, still growing at 4; 8 is out of memory" in text
+
+
+def test_calibrating_leaves_out_what_does_not_fit(swept: Project) -> None:
+    ran = swept.cli_process("calibrate", "test_model.py", "--sessions", "2", "--format", "json")
+    assert ran.code == 0, ran.text + ran.errors
+    found = json.loads(ran.text)
+    assert found["failed"] == {}
+    assert {row["test"] for row in found["tests"]}.isdisjoint({POINT})
+    assert len({row["test"] for row in found["tests"]}) == 7
+
+
+def test_a_change_that_leaves_no_room_is_named_where_two_versions_are_compared() -> None:
+    fits = Observation("t[4]", {})
+    before = Sessions(3, measured={"t[4]": [fits]}, no_room={"t[8]": "out of memory: x"})
+    after = Sessions(3, no_room={"t[4]": "out of memory: y", "t[8]": "out of memory: x"})
+    assert _no_longer_fitting(after, before) == {
+        "t[4]": "working tree, out of memory: y; it used to fit"
+    }
+    assert _no_longer_fitting(before, after) == {}
+
+
+def test_parameters_beside_the_axes_make_sweeps_of_their_own(project: Project) -> None:
+    project.write(
+        test_model="""
+            import pytest
+
+            @pytest.mark.parametrize("model", ["a", "b"])
+            @pytest.mark.ttnn_perf(sweep={"batch": [1, 2]})
+            def test_model(ttnn_perf, batch, model):
+                ttnn_perf.record("wall_time", [batch * 10.0], unit="ms")
+        """
+    )
+    project.pytest("--ttnn-perf-update=new")
+    found = [sweep["test"] for sweep in record_of(project)["sweeps"]]
+    assert found == ["test_model.py::test_model[a]", "test_model.py::test_model[b]"]
+
+
+@pytest.mark.parametrize(
+    ("marker", "arguments", "message"),
+    [
+        ('sweep={"batch": [1], "weights": ["a"]}', "batch",
+         "sweep has the axis weights, which the test does not take"),
+        ("sweep=[1, 2]", "batch", "sweep: expected axes with their values"),
+        ('sweep={"batch": []}', "batch", "sweep batch: expected a list of values, found []"),
+        ('sweep={"batch": [1, 1]}', "batch", "sweep batch: expected each value once, found 1"),
+        ('sweep={"batch": [0]}', "batch", "sweep batch: expected a whole number of at least 1"),
+        ('sweep={"x": [{}]}', "x", "sweep x: expected a string, a number or what has a name"),
+        ('sweep={"batch": [1]}, batch=2', "batch",
+         "batch is an axis of the sweep: leave out batch=2"),
+        ('require={"pcc": 0.9}', "", "require chooses among the points of a sweep"),
+    ],
+)  # fmt: skip
+def test_mistakes_are_refused_by_name(
+    project: Project, marker: str, arguments: str, message: str
+) -> None:
+    project.write(
+        test_model=f"""
+            import pytest
+
+            @pytest.mark.ttnn_perf({marker})
+            def test_model({arguments}):
+                pass
+        """
+    )
+    ran = project.pytest("--ttnn-perf")
+    assert ran.code != 0
+    assert message in ran.text + ran.errors
+    assert "Traceback" not in ran.text + ran.errors

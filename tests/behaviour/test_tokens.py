@@ -1,0 +1,195 @@
+"""``tokens`` and ``record_tokens``: what a language model is measured by."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from tests.behaviour.model import counts_of, record_of
+
+if TYPE_CHECKING:
+    from tests.harness.project import Project
+
+#: A clock that goes on by what each call takes: 40 ms for a prompt, 5 ms for a step, and at first
+#: ten times as much.
+MODEL = """
+    import pytest
+
+    class Model:
+        now = 0.0
+        def clock(self): return self.now
+        def prefill(self, slow=1): self.now += 40e6 * slow
+        def step(self, slow=1): self.now += 5e6 * slow
+
+    @pytest.mark.ttnn_perf({marker})
+    def test_model(ttnn_perf):
+        model = Model()
+        for turn in range(3):
+            slow = 10 if turn == 0 else 1
+            with ttnn_perf.tokens(
+                mode="token_out", users=32, prompt_tokens=128, warmup={warmup}, clock=model.clock
+            ) as tokens:
+                model.prefill(slow)
+                tokens.first()
+                for number in range({steps}):
+                    model.step(slow if number == 0 else 1)
+                    tokens.step()
+        ttnn_perf.check_accuracy(top1=0.9, at_least=0.8)
+"""
+
+
+def write(
+    project: Project, *, marker: str = "", warmup: str = "turn == 0", steps: int = 20
+) -> None:
+    project.write(test_model=MODEL.format(marker=marker, warmup=warmup, steps=steps))
+
+
+def recorded(project: Project) -> dict[str, Any]:
+    """Record a baseline of the model, and return what its test measured."""
+    assert counts_of(project.pytest("--ttnn-perf-update=new")) == "1 passed"
+    test = record_of(project)["tests"]["test_model.py::test_model"]
+    assert isinstance(test, dict)
+    return test
+
+
+def test_rates_and_times_leave_compiling_apart(project: Project) -> None:
+    write(project)
+    metrics = recorded(project)["metrics"]
+    assert metrics["token_out_time_to_first_token"]["samples"] == [40e6, 40e6]
+    assert metrics["token_out_compile_first_token_time"]["samples"] == [400e6]
+    assert metrics["token_out_compile_step_time"]["samples"] == [50e6]
+    assert metrics["token_out_tokens_per_second_per_user"]["samples"] == [200, 200]
+    assert metrics["token_out_tokens_per_second"]["samples"] == [6400, 6400]
+    assert metrics["token_out_inter_token_time"]["samples"] == [5e6] * 40
+
+
+def test_without_a_warmup_the_first_step_compiles_and_the_first_token_is_doubtful(
+    project: Project,
+) -> None:
+    write(project, warmup="False")
+    metrics = recorded(project)["metrics"]
+    assert metrics["token_out_time_to_first_token"]["samples"] == [400e6, 40e6, 40e6]
+    assert metrics["token_out_time_to_first_token"]["note"] == (
+        "no generation was marked warmup=True: the first may have compiled"
+    )
+    assert metrics["token_out_compile_step_time"]["samples"] == [50e6]
+    assert len(metrics["token_out_inter_token_time"]["samples"]) == 59
+
+
+def test_only_the_first_token_and_the_rate_of_a_user_are_gated(project: Project) -> None:
+    write(project)
+    recorded(project)
+    (test,) = project.stored().values()
+    assert set(test["metrics"]) == {
+        "token_out_time_to_first_token",
+        "token_out_tokens_per_second_per_user",
+        "top1",
+    }
+    assert test["configuration"] == {"token_out_users": 32, "token_out_prompt_tokens": 128}
+
+
+def test_a_percentile_is_gated_on_request(project: Project) -> None:
+    write(project, marker='gate={"token_out_inter_token_p90"}')
+    recorded(project)
+    (test,) = project.stored().values()
+    assert "token_out_inter_token_p90" in test["metrics"]
+
+
+def test_a_percentile_that_steps_do_not_tell_is_not_measured(project: Project) -> None:
+    write(project)
+    metrics = recorded(project)["metrics"]
+    assert metrics["token_out_inter_token_p90"]["samples"] == [5e6]
+    assert metrics["token_out_inter_token_p90"]["note"] == (
+        "at most 5.000 ms with 95 % confidence, by 40 steps"
+    )
+    assert "token_out_inter_token_p95" not in metrics
+    assert metrics["token_out_inter_token_p99"]["samples"] == []
+    assert metrics["token_out_inter_token_p99"]["note"] == (
+        "p99 needs at least 299 steps, and there are 40: p90 is the highest that they tell"
+    )
+
+
+def test_a_percentile_that_is_gated_and_not_told_fails(project: Project) -> None:
+    write(project, marker='gate={"token_out_inter_token_p99"}')
+    ran = project.pytest("--ttnn-perf", "--ttnn-perf-missing=ignore")
+    assert counts_of(ran) == "1 failed"
+    assert "p99 needs at least 299 steps, and there are 40" in ran.text
+
+
+def test_more_steps_tell_higher_percentiles(project: Project) -> None:
+    write(project, steps=150)
+    metrics = recorded(project)["metrics"]
+    assert metrics["token_out_inter_token_p99"]["samples"] == [5e6]
+
+
+def test_another_number_of_users_is_not_compared(project: Project) -> None:
+    write(project)
+    recorded(project)
+    source = (project.path / "test_model.py").read_text()
+    project.write(test_model=source.replace("users=32", "users=16"))
+    ran = project.pytest("--ttnn-perf")
+    assert "token_out_users is 16, in the baseline 32" in ran.text
+
+
+def test_modes_have_metrics_of_their_own(project: Project) -> None:
+    project.write(
+        test_model="""
+            def test_model(ttnn_perf):
+                times = {"step_s": [0.5, 0.01, 0.01], "users": 4}
+                ttnn_perf.record_tokens(mode="teacher_forced", **times)
+                ttnn_perf.record_tokens(
+                    mode="serving", first_token_s=0.2, prompt_tokens=8, **times
+                )
+        """
+    )
+    metrics = recorded(project)["metrics"]
+    assert metrics["teacher_forced_tokens_per_second_per_user"]["samples"] == [100]
+    assert metrics["serving_tokens_per_second"]["samples"] == [400]
+    assert metrics["serving_time_to_first_token"]["samples"] == [2e8]
+    assert "teacher_forced_time_to_first_token" not in metrics
+
+
+def test_the_peaks_of_unknown_hardware_are_not_invented(project: Project) -> None:
+    project.write(
+        test_model="""
+            def test_model(ttnn_perf):
+                ttnn_perf.facts(weight_bytes=8_000_000_000)
+                ttnn_perf.record_tokens(mode="token_out", step_s=[0.1] * 9)
+        """
+    )
+    decode = recorded(project)["metrics"]["token_out_decode_roofline"]
+    assert decode["samples"] == []
+    assert decode["note"] == "decode: the peaks of this hardware are not known"
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        ('tokens(mode="x")', "mode is one of teacher_forced, token_out, serving, found 'x'"),
+        ('tokens(mode="serving", users=0)', "users: expected a whole number of at least 1"),
+        ('tokens(mode="serving")', "nothing was marked: call first() and step() as tokens come"),
+        ('record_tokens(mode="serving", step_s=[0.1, -1])', "expected seconds above 0, found -1"),
+    ],
+)
+@pytest.mark.parametrize("option", ["--ttnn-perf", "-v"])
+def test_mistakes_are_named(project: Project, call: str, message: str, option: str) -> None:
+    call = f"ttnn_perf.{call}"
+    body = f"with {call}: pass" if ".tokens" in call else call
+    project.write(test_model=f"def test_model(ttnn_perf):\n    {body}\n")
+    ran = project.pytest(option)
+    assert counts_of(ran) == "1 failed"
+    assert message in ran.text
+
+
+def test_a_step_before_the_first_token_is_a_mistake(project: Project) -> None:
+    write(project)
+    source = (project.path / "test_model.py").read_text()
+    project.write(test_model=source.replace("tokens.first()", "pass"))
+    ran = project.pytest("--ttnn-perf")
+    assert "step() follows first(); without a prefill, leave out prompt_tokens=" in ran.text
+
+
+def test_without_the_gate_it_only_runs(project: Project) -> None:
+    write(project)
+    assert counts_of(project.pytest()) == "1 passed"

@@ -1,0 +1,170 @@
+"""What the points of a sweep amount to, number by number."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from pytest_ttnn_perf.gate.sweeps import sweeps_of
+from pytest_ttnn_perf.records.hardware import Configuration
+from pytest_ttnn_perf.records.metric import Better, Kind, Metric
+from pytest_ttnn_perf.records.observation import (
+    JudgedTest,
+    MetricObservation,
+    Observation,
+    SweepPoint,
+)
+from pytest_ttnn_perf.records.sweep import Role
+from pytest_ttnn_perf.records.verdict import Outcome, Reason, Verdict
+
+if TYPE_CHECKING:
+    from pytest_ttnn_perf.records.hardware import Scalar
+    from pytest_ttnn_perf.records.sweep import Sweep
+
+RATE = Metric("samples_per_second", "samples/s", Better.HIGHER, Kind.THROUGHPUT)
+TIME = Metric("wall_time", "ns")
+PCC = Metric("pcc", "", Better.HIGHER, Kind.ACCURACY)
+
+
+def point(
+    axes: dict[str, Scalar],
+    metrics: dict[Metric, float],
+    *,
+    require: dict[str, Scalar] | None = None,
+    facts: dict[str, Scalar] | None = None,
+    configuration: dict[str, Scalar] | None = None,
+    failing: tuple[Verdict, ...] = (),
+) -> JudgedTest:
+    observed = {
+        metric.name: MetricObservation(metric, (value, value * 1.0005, value * 0.9995))
+        if metric.compared_by_ratio
+        else MetricObservation(metric, (value,))
+        for metric, value in metrics.items()
+    }
+    name = f"t[{'-'.join(map(str, axes.values()))}]"
+    observation = Observation(
+        name,
+        observed,
+        configuration=Configuration(configuration or {}),
+        facts=facts or {},
+        sweep=SweepPoint("t", axes, require or {}),
+    )
+    return JudgedTest(observation, failing)
+
+
+def rates(*values: float) -> Sweep:
+    tests = [point({"batch": 2**n}, {RATE: value}) for n, value in enumerate(values)]
+    (sweep,) = sweeps_of(tests)
+    return sweep
+
+
+@pytest.mark.parametrize(
+    ("values", "at"),
+    [
+        ((100, 200, 400, 404, 402), 4),
+        ((100, 200, 400, 800), None),
+        ((100, 101, 100), 1),
+        ((100, 200, 150, 120), 2),  # what falls does not grow
+        # Each step is within noise, and all of them are not.
+        ((100, 104, 108, 112, 117, 122), 16),
+    ],
+)
+def test_a_plateau_is_where_nothing_later_is_more(values: tuple[float, ...], at: int) -> None:
+    (plateau,) = rates(*values).plateaus
+    assert plateau.at == at
+    assert plateau.last == 2 ** (len(values) - 1)
+
+
+def test_what_cannot_be_told_apart_is_all_best() -> None:
+    assert rates(100, 400, 404).best == ("t[4]", "t[2]")
+    assert rates(100, 300, 404).best == ("t[4]",)
+
+
+def test_the_best_is_the_fastest_where_there_is_no_throughput() -> None:
+    tests = [point({"layout": name}, {TIME: time}) for name, time in (("a", 90.0), ("b", 50.0))]
+    (sweep,) = sweeps_of(tests)
+    assert (sweep.best, sweep.best_by, sweep.plateaus) == (("t[b]",), Role.LATENCY, ())
+
+
+@pytest.mark.parametrize(
+    ("require", "best"),
+    [
+        ({}, "t[2]"),
+        ({"pcc": 0.99}, "t[1]"),
+        ({"wall_time": "60 ns"}, "t[1]"),
+        ({"wall_time": 60.0}, "t[1]"),
+        ({"samples_per_second": 150}, "t[2]"),
+        ({"pcc": 0.99999}, None),
+        ({"l1_bytes": 1}, None),  # what was not measured is not met
+        ({"wall_time": "60 samples"}, None),  # nor is what cannot be read
+    ],
+)
+def test_what_is_required_has_the_direction_of_its_metric(
+    require: dict[str, Scalar], best: str | None
+) -> None:
+    tests = [
+        point({"batch": 1}, {RATE: 100.0, TIME: 50.0, PCC: 0.999}, require=require),
+        point({"batch": 2}, {RATE: 200.0, TIME: 90.0, PCC: 0.98}, require=require),
+    ]
+    (sweep,) = sweeps_of(tests)
+    assert sweep.best == ((best,) if best else ())
+
+
+def test_a_point_that_is_not_accurate_enough_is_not_the_best() -> None:
+    broken = Verdict(PCC, Outcome.REGRESSED, reason=Reason.ABSOLUTE_LIMIT)
+    tests = [
+        point({"batch": 1}, {RATE: 100.0, PCC: 0.999}),
+        point({"batch": 2}, {RATE: 200.0, PCC: 0.5}, failing=(broken,)),
+    ]
+    (sweep,) = sweeps_of(tests)
+    assert sweep.best == ("t[1]",)
+    assert sweep.points[1].unmet == ("pcc is REGRESSED",)
+
+
+def test_accuracies_that_the_gate_takes_for_the_same_are_the_same_on_the_frontier() -> None:
+    accuracies = (0.99999, 0.9995, 0.99)
+    tests = [
+        point({"weights": bits}, {RATE: rate, PCC: pcc})
+        for bits, rate, pcc in zip((16, 8, 4), (100.0, 200.0, 300.0), accuracies, strict=True)
+    ]
+    (sweep,) = sweeps_of(tests)
+    assert sweep.frontier_of == (Role.THROUGHPUT, Role.ACCURACY)
+    assert sweep.frontier == ("t[8]", "t[4]")
+
+
+@pytest.mark.parametrize(
+    ("change", "changed"),
+    [
+        ({}, ()),
+        ({"facts": {"weights": "b"}}, ()),  # it repeats the axis
+        ({"facts": {"weight_bytes": 7}}, ("fact weight_bytes",)),
+        ({"configuration": {"l1_small_size": 7}}, ("l1_small_size",)),
+    ],
+)
+def test_what_proves_that_an_axis_took_effect(
+    change: dict[str, dict[str, Scalar]], changed: tuple[str, ...]
+) -> None:
+    before: dict[str, dict[str, Scalar]] = {
+        kind: {name: "a" if name == "weights" else 1 for name in values}
+        for kind, values in change.items()
+    }
+    # A rate may have been reckoned from the axis: it proves nothing.
+    tests = [
+        point({"weights": "a"}, {RATE: 100.0, TIME: 50.0}, **before),  # type: ignore[arg-type]
+        point({"weights": "b"}, {RATE: 200.0, TIME: 50.2}, **change),  # type: ignore[arg-type]
+    ]
+    (sweep,) = sweeps_of(tests)
+    (axis,) = sweep.axes
+    assert axis.changed == changed
+    assert bool(sweep.without_effect) == (not changed)
+
+
+def test_points_that_differ_in_two_axes_prove_nothing() -> None:
+    tests = [
+        point({"batch": 1, "weights": "a"}, {TIME: 50.0}),
+        point({"batch": 2, "weights": "b"}, {TIME: 90.0}),
+    ]
+    (sweep,) = sweeps_of(tests)
+    assert [axis.compared for axis in sweep.axes] == [0, 0]
+    assert sweep.without_effect == ()
