@@ -105,6 +105,7 @@ class MetricObservation:
     were in the first pass and in each confirm pass than their baselines say (0.05 = 5 %); None for
     a pass that has nothing to tell it by. ``capture`` names, by its content, the file that samples
     were read from, if it was there before the test: they are the same however often it is read.
+    ``why_ungated`` says why a metric that is not ``gated`` is recorded and not gated.
     """
 
     metric: Annotated[Metric, INLINE]
@@ -116,6 +117,7 @@ class MetricObservation:
     gated: Omit[bool] = True
     note: Omit[str | None] = None
     capture: Omit[str | None] = None
+    why_ungated: Omit[str | None] = None
 
 
 @dataclass(frozen=True, slots=True)
