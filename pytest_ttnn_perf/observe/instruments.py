@@ -36,6 +36,13 @@ class Instruments:
     takes_artifacts = True
     #: Whether the times of this machine's clock are results: then it matters what else it does.
     by_the_clock = True
+    #: Whether there can be devices at all.
+    knows_devices = False
+
+    @property
+    def has_opened_device(self) -> bool:
+        """Whether this process has opened a device, whose chips are then its own until it exits."""
+        return False
 
     @property
     def sync(self) -> Callable[[], object] | None:

@@ -229,7 +229,7 @@ class Observer(Recorder):
         asked = finite_number("at_least", self.settings.pcc if at_least is None else at_least)
         bound = self._least("pcc", asked)
         agreement = compare(expected, actual)
-        self._accuracy(name, agreement.pcc, at_least=bound, note=agreement.sentence)
+        self.accuracy(name, agreement.pcc, at_least=bound, note=agreement.sentence)
         for suffix, error in (
             ("max_abs_error", agreement.max_abs_error),
             ("relative_l2", agreement.relative_l2),
@@ -261,7 +261,7 @@ class Observer(Recorder):
                 message = f"{name}: expected one number, found {len(numbers)}"
                 raise UsageError(message)
             least = lower.get(name) if name in upper else self._least(name, lower.get(name))
-            self._accuracy(name, numbers[0], at_least=least, at_most=upper.get(name))
+            self.accuracy(name, numbers[0], at_least=least, at_most=upper.get(name))
 
     def attach(
         self,

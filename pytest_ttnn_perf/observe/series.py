@@ -42,7 +42,8 @@ class Series:
     """A metric with the samples it has so far; none of them counts if some were ``lost``.
 
     ``origin`` is what told it, if that is a capture and not the test itself; ``capture`` names one
-    that was there before the test.
+    that was there before the test. ``why_ungated`` is said of one that is not ``gated``. ``target``
+    is what a helper of the test expects; the test's marker comes first.
     """
 
     metric: Metric
@@ -55,6 +56,8 @@ class Series:
     capture: str | None = None
     at_least: float | None = None
     at_most: float | None = None
+    why_ungated: str | None = None
+    target: float | None = None
 
     def tighten(self, *, at_least: float | None, at_most: float | None) -> None:
         """Keep the stricter of the limits given so far."""
@@ -157,12 +160,13 @@ def _observed(item: Series, settings: TestSettings, *, target: float | None) -> 
             max_regression=settings.max_regression.get(name, settings.max_regression.get(every)),
             at_least=item.at_least,
             at_most=item.at_most,
-            target=target,
+            target=item.target if target is None else target,
             alone=any(asked in {name, split_metric(name)[0]} for asked in settings.gate),
         ),
         gated=item.gated,
         note=item.lost or item.note,
         capture=item.capture,
+        why_ungated=None if item.gated else item.why_ungated,
     )
 
 

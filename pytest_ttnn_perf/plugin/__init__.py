@@ -173,7 +173,7 @@ def observer_for(item: pytest.Item) -> Observer:
     """
     if OBSERVER in item.stash:
         return item.stash[OBSERVER]
-    from pytest_ttnn_perf.plugin.settings import settings_of, test_settings
+    from pytest_ttnn_perf.plugin.settings import settings_of, test_settings, who_asked
 
     settings = settings_of(item.config)
     if settings.enabled:
@@ -184,5 +184,6 @@ def observer_for(item: pytest.Item) -> Observer:
     observer.turn = item.config.stash.get(TURN, observer.turn)
     observer.instruments = item.config.stash.get(INSTRUMENTS, observer.instruments)
     observer.began_s = item.stash.get(BEGAN, observer.began_s)
+    observer.asked = who_asked(item, settings)
     item.stash[OBSERVER] = observer
     return observer

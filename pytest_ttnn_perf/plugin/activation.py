@@ -116,7 +116,7 @@ def _share(config: pytest.Config, settings: Settings, share: Assignment) -> None
     except TtnnPerfError as error:
         raise pytest.UsageError(str(error)) from error
     config.pluginmanager.register(AssignedTests(share, own), "ttnn_perf_assigned")
-    _measure(config, settings, instruments)
+    _measure(config, settings, instruments, assignment=share, beside_others=True)
 
 
 def _work(config: pytest.Config, settings: Settings, link: OrchestratorLink) -> None:
@@ -127,7 +127,7 @@ def _work(config: pytest.Config, settings: Settings, link: OrchestratorLink) -> 
     if link.assignment.versions is not None:
         # Two versions must not leave their reports in one place.
         settings = replace(settings, artifacts=link.assignment.folder)
-    if _is_distributed(config):
+    if _is_distributed(config) and not link.assignment.alone:
         os.environ[SHARE] = str(link.file)
     for name in filter(config.pluginmanager.has_plugin, PRINTING):
         config.pluginmanager.unregister(name=name)
@@ -139,7 +139,7 @@ def _work(config: pytest.Config, settings: Settings, link: OrchestratorLink) -> 
         settings = replace(settings, checklist=Checklist.OFF)
     register(AssignedTests(assignment), "ttnn_perf_assigned")
     instruments = instruments_for(settings, assignment.profiler, assignment, opened=stream.opened)
-    _measure(config, settings, instruments, stream.interrupts)
+    _measure(config, settings, instruments, stream.interrupts, assignment=assignment)
     if assignment.versions is not None:
         from pytest_ttnn_perf.plugin.worker import StrayCheck
 
@@ -152,13 +152,19 @@ def _measure(
     settings: Settings,
     instruments: Instruments,
     interrupts: Interrupts | None = None,
+    *,
+    assignment: Assignment | None = None,
+    beside_others: bool = False,
 ) -> None:
-    """Measure the tests that this process runs."""
+    """Measure the tests that this process runs, ``beside_others`` if others run some meanwhile."""
     from pytest_ttnn_perf.plugin import INSTRUMENTS
     from pytest_ttnn_perf.plugin.worker import Worker
 
     config.stash[INSTRUMENTS] = instruments
-    config.pluginmanager.register(Worker(settings, interrupts), "ttnn_perf_worker")
+    worker = Worker(settings, interrupts)
+    if settings.observe:
+        worker.observe_helpers(instruments, assignment, beside_others=beside_others)
+    config.pluginmanager.register(worker, "ttnn_perf_worker")
 
 
 def _follow(config: pytest.Config, settings: Settings, rank: Rank) -> None:
@@ -250,6 +256,17 @@ def distribution_of(options: argparse.Namespace) -> str | None:
     asked = getattr(options, "distload", False) or getattr(options, "dist", "no") != "no"
     others = getattr(options, "tx", None) if asked else None
     return f"--tx {' '.join(others)}" if others else None
+
+
+#: What makes pytest-xdist hand out nothing.
+_UNDISTRIBUTED: Final = {"numprocesses": None, "dist": "no", "distload": False, "tx": []}
+
+
+def leave_undistributed(options: argparse.Namespace) -> None:
+    """Let pytest-xdist hand out nothing in this process."""
+    for name, value in _UNDISTRIBUTED.items():
+        if hasattr(options, name):
+            setattr(options, name, value)
 
 
 def _is_distributed(config: pytest.Config) -> bool:

@@ -25,6 +25,7 @@ from pytest_ttnn_perf.records.messages import (
     CollectionReported,
     Finished,
     Passed,
+    ProfilesItself,
     Refused,
     Reported,
     Started,
@@ -293,6 +294,8 @@ class Relay(Listener):
     _locations: dict[str, Any] = field(default_factory=dict)
     #: The members of the last report that came whole.
     _latest: dict[str, Any] = field(default_factory=dict)
+    #: Tests that were stopped to be run apart, and the phases of theirs that were emitted.
+    _stopped: dict[str, tuple[str, ...]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.emitter = Emitter(self.session, live_line(self.session.config))
@@ -315,7 +318,10 @@ class Relay(Listener):
         match message:
             case Started(test=test, location=location):
                 self._locations[test], self._phases[test] = tuple(location), []
-                hook.pytest_runtest_logstart(nodeid=test, location=tuple(location))
+                if test not in self._stopped:
+                    hook.pytest_runtest_logstart(nodeid=test, location=tuple(location))
+            case ProfilesItself(test=test):
+                self._stopped[test] = tuple(self._phases.get(test, ()))
             case Passed():
                 self._receive_passed(message)
             case Reported():
@@ -436,6 +442,8 @@ class Relay(Listener):
             fail_report(report, text)
 
     def _emit(self, report: pytest.TestReport) -> None:
+        if report.passed and report.when in self._stopped.get(report.nodeid, ()):
+            return  # its set-up was told before the test was stopped
         if report.nodeid in self._held:
             self._held[report.nodeid].append(report)
         else:

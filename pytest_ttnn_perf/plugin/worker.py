@@ -5,13 +5,14 @@ from __future__ import annotations
 import inspect
 import os
 import sys
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass, replace
 from time import perf_counter_ns, time
 from typing import TYPE_CHECKING, Final
 
 import pytest
 
+from pytest_ttnn_perf._base.errors import TtnnPerfError
 from pytest_ttnn_perf._base.text import text_of
 from pytest_ttnn_perf.observe.instruments import error_text
 from pytest_ttnn_perf.plugin import BEGAN, INSTRUMENTS, OBSERVER, observer_for
@@ -25,18 +26,24 @@ from pytest_ttnn_perf.plugin.settings import (
     test_settings,
 )
 from pytest_ttnn_perf.records.json import encode
-from pytest_ttnn_perf.records.messages import OBSERVATION, Strayed
+from pytest_ttnn_perf.records.messages import APART, OBSERVATION, Strayed
 from pytest_ttnn_perf.records.observation import Observation
+from pytest_ttnn_perf.records.settings import ProfilerKind
 
 if TYPE_CHECKING:
     from collections.abc import Generator
 
+    from pytest_ttnn_perf.observe.helpers.finder import HelperFinder
+    from pytest_ttnn_perf.observe.helpers.self_profiling import SelfProfilingWatch
+    from pytest_ttnn_perf.observe.instruments import Instruments
     from pytest_ttnn_perf.observe.observer import Observer
     from pytest_ttnn_perf.processes.channel import Interrupts, OrchestratorLink
-    from pytest_ttnn_perf.records.messages import ComparedVersions
+    from pytest_ttnn_perf.records.messages import Assignment, ComparedVersions
     from pytest_ttnn_perf.records.settings import Settings
 
 
+#: What needs no variables in the environment of the process.
+_UNPROFILED: Final = frozenset({ProfilerKind.OFF, ProfilerKind.REALTIME})
 #: With one of these set, tt-lang prints a profile after every call of a kernel.
 _PROFILES: Final = ("TTLANG_PERF_DUMP", "TTLANG_AUTO_PROFILE", "TTLANG_SIGNPOST_PROFILE")
 
@@ -52,6 +59,31 @@ class Worker:
     #: What a subtest of the running test failed with; the call of the test itself passes even so.
     failed_subtest: str | None = None
     printed: str = ""
+    #: Observes the helpers that tests call; None where that is not wanted.
+    helpers: HelperFinder | None = None
+    #: Watches what processes tests start; None where there are no devices.
+    watch: SelfProfilingWatch | None = None
+    #: The tests that are known to start a profiled process of their own.
+    apart: frozenset[str] = frozenset()
+
+    def observe_helpers(
+        self, instruments: Instruments, assignment: Assignment | None, *, beside_others: bool
+    ) -> None:
+        """Record what tests measure with helpers of their project."""
+        from pytest_ttnn_perf.observe.helpers.finder import HelperFinder
+
+        self.helpers = HelperFinder()
+        if not instruments.knows_devices or (assignment is not None and assignment.alone):
+            return
+        from pytest_ttnn_perf.observe.helpers.self_profiling import SelfProfilingWatch
+
+        self.apart = frozenset(assignment.apart) if assignment else frozenset()
+        self.watch = SelfProfilingWatch(
+            lambda: instruments.has_opened_device,
+            profiled=assignment is not None and assignment.profiler not in _UNPROFILED,
+            beside_others=beside_others,
+            elsewhere=assignment is not None,
+        )
 
     @pytest.hookimpl(trylast=True)
     def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
@@ -63,12 +95,31 @@ class Worker:
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtest_setup(self, item: pytest.Item) -> None:
         """Start anew: a test that is run again must not add to what it observed before."""
+        __tracebackhide__ = True
+        self._leave_to_another(item)
         item.stash[BEGAN] = time()
         if OBSERVER in item.stash:
             del item.stash[OBSERVER]
         instruments = item.config.stash.get(INSTRUMENTS, None)
         if instruments is not None:
             instruments.begin(item.nodeid)
+
+    def _leave_to_another(self, item: pytest.Item) -> None:
+        """End a test before it begins that another worker is going to run."""
+        __tracebackhide__ = True
+        watch = self.watch
+        if watch is None:
+            return
+        watch.stopped = False
+        known = item.nodeid in self.apart or profiles_itself(item)
+        if known and watch.can_stop and watch.must_not_profile and is_measured(item, self.settings):
+            watch.stop()
+
+    @pytest.hookimpl(trylast=True)
+    def pytest_unconfigure(self) -> None:
+        """Leave the helpers as they were."""
+        if self.helpers is not None:
+            self.helpers.undo()
 
     @pytest.hookimpl(wrapper=True, trylast=True)
     def pytest_runtest_call(self, item: pytest.Item) -> Generator[None, object, object]:
@@ -80,19 +131,43 @@ class Worker:
         began_s = time()
         try:
             with observer.turn if observer and whole else nullcontext(), self._output(item):
+                self._begin_observing(observer)
                 start = perf_counter_ns()
                 result = yield
                 elapsed_ns = perf_counter_ns() - start
                 if observer and self.interrupts:
                     self.interrupts.hold()
+        except BaseException:
+            # What a test measured before it raised, as by an assertion of a helper, is kept.
+            with suppress(TtnnPerfError):
+                self._end_observing(item, observer, began_s)
+            raise
         finally:
             self.running = None
-        if observer and profiles_itself(item):
-            observer.attach_reports_since(began_s)
-        if observer and whole and observer.recorded_nothing:
+        self._end_observing(item, observer, began_s)
+        if observer and whole:
             gated = is_marked(item) or self.settings.gate_call_time
             observer.whole_call(elapsed_ns, gated=gated)
         return result
+
+    def _begin_observing(self, observer: Observer | None) -> None:
+        if observer is not None and self.helpers is not None:
+            self.helpers.begin(observer)
+            if self.watch is not None:
+                self.watch.begin(observer)
+
+    def _end_observing(self, item: pytest.Item, observer: Observer | None, began_s: float) -> None:
+        if observer is None:
+            return
+        if self.watch is not None:
+            self.watch.end()
+        try:
+            if observer.profiles_itself or profiles_itself(item):
+                observer.profiles_itself = True
+                observer.attach_reports_since(began_s)
+        finally:
+            if self.helpers is not None:
+                self.helpers.end()
 
     @contextmanager
     def _output(self, item: pytest.Item) -> Generator[None]:
@@ -138,6 +213,8 @@ class Worker:
         which says so: it must not vanish from the record.
         """
         report = yield
+        if self.watch is not None and self.watch.stopped and call.when != "teardown":
+            return _left_to_another(report)
         if call.when == "setup" and report.failed and is_measured(item, self.settings):
             lost = Observation(item.nodeid, raised=f"in its setup: {_raised(call, report)}")
             _attach(report, lost)
@@ -153,6 +230,14 @@ class Worker:
             observer.read_output(report.capstdout + report.capstderr or self.printed)
             _attach(report, with_hardware(item, observer.finish(raised=raised)))
         return report
+
+
+def _left_to_another(report: pytest.TestReport) -> pytest.TestReport:
+    """Return the report of a test that was stopped: not a failure, and not to be shown."""
+    report.outcome, report.longrepr, report.sections = "passed", None, []
+    vars(report).pop("wasxfail", None)
+    setattr(report, APART, True)
+    return report
 
 
 def _attach(report: pytest.TestReport, observation: Observation) -> None:

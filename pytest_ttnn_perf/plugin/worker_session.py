@@ -17,11 +17,13 @@ from _pytest.config import create_terminal_writer
 from pytest_ttnn_perf._base.text import text_of
 from pytest_ttnn_perf.measure.timing import turn_in
 from pytest_ttnn_perf.plugin import TURN
+from pytest_ttnn_perf.plugin.activation import leave_undistributed
 from pytest_ttnn_perf.plugin.captured_output import keep_captured
 from pytest_ttnn_perf.plugin.reports import FAILED, SHOWN, interruption_text, live_logs
 from pytest_ttnn_perf.plugin.settings import is_measured, profiles_itself, settings_of
 from pytest_ttnn_perf.processes.channel import Interrupts, show_stacks_on_request
 from pytest_ttnn_perf.records.messages import (
+    APART,
     Broke,
     Collected,
     CollectionReported,
@@ -30,12 +32,14 @@ from pytest_ttnn_perf.records.messages import (
     Opened,
     Passed,
     PassKind,
+    ProfilesItself,
     Refused,
     Reported,
     Started,
     Stopped,
     Warned,
 )
+from pytest_ttnn_perf.records.settings import PassChoice
 
 if TYPE_CHECKING:
     import warnings
@@ -89,6 +93,8 @@ class AssignedTests:
             option.reruns = 0
         if self.own is not None:
             config.stash[TURN] = turn_in(self.assignment.folder)
+        if self.assignment.alone:
+            leave_undistributed(option)
 
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_makereport(
@@ -117,7 +123,9 @@ class AssignedTests:
         """Keep the assigned tests of those that the user selected."""
         if self.assignment.kind is PassKind.DEVICE:
             settings = settings_of(config)
-            items[:] = [i for i in items if is_measured(i, settings) and not profiles_itself(i)]
+            items[:] = [item for item in items if is_measured(item, settings)]
+            if settings.passes is not PassChoice.DEVICE:  # the wall pass runs them
+                items[:] = [item for item in items if not profiles_itself(item)]
         if self.assignment.tests is not None:
             wanted = frozenset(self.assignment.tests)
             grouped = getattr(config.option, "loadgroup", False)
@@ -156,6 +164,8 @@ class SessionForwarder:
     _has_other_reports: bool = True
     #: The report before, which was sent; None at first.
     _before: pytest.TestReport | None = None
+    #: Tests that were stopped: the rest of them is nobody's business.
+    _apart: set[str] = field(default_factory=set)
 
     @pytest.hookimpl(trylast=True)
     def pytest_configure(self, config: pytest.Config) -> None:
@@ -255,6 +265,11 @@ class SessionForwarder:
     @pytest.hookimpl(trylast=True)
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         """Send how a phase of a test ended."""
+        if getattr(report, APART, False) and report.nodeid not in self._apart:
+            self._apart.add(report.nodeid)
+            self._send(ProfilesItself(self._id(report.nodeid)))
+        if report.nodeid in self._apart:
+            return
         self._failed = self._failed or report.outcome == "failed"
         message = self._passed(report) or Reported(self._serialise(report))
         self._send(message, wait=self._waits_after(report))
@@ -266,6 +281,9 @@ class SessionForwarder:
     @pytest.hookimpl(trylast=True)
     def pytest_runtest_logfinish(self, nodeid: str, location: tuple[str, int | None, str]) -> None:
         """Send that a test is over; whether to stop is asked where that may have been decided."""
+        if nodeid in self._apart:
+            self._apart.discard(nodeid)
+            return
         wait = self._failed or self.measured is None or nodeid in self.measured
         self._send(Finished(self._id(nodeid), list(location)), wait=wait)
         self._failed = False

@@ -63,6 +63,9 @@ class PassChoice(Enum):
 
 #: The PCC that holds where nobody asks for another.
 USUAL_PCC: Final = 0.99
+#: Comparing so many elements takes some 50 ms, which is less than the helpers themselves take; an
+#: output of an image model or a step of decoding has fewer.
+USUAL_PCC_ELEMENTS: Final = 4_000_000
 
 
 class Update(Enum):
@@ -89,6 +92,13 @@ class Isolate(Enum):
     INLINE = "inline"
 
 
+class HelperAsserts(Enum):
+    """What becomes of a helper's assertion that a time lies near an expected value."""
+
+    KEEP = "keep"
+    TARGET = "target"
+
+
 class PccLimits(Enum):
     """Whether tests may ask for less PCC than usual."""
 
@@ -103,6 +113,9 @@ class Settings:
     ``timeout`` is the longest silence of a worker, in seconds, before it is killed; 0 for never.
     ``lock_timeout`` is how long a run waits for another that has a chip. ``reset`` is a command.
     ``annotations``, ``step_summary`` and ``junit_properties`` are what CI is told by itself.
+    ``observe``: what tests measure with helpers of their project is recorded; a PCC of at most
+    ``observe_pcc_elements`` elements is computed anew beside the helper's. ``gate_steps`` are
+    patterns of the steps of a helper's profiler that are gated where a test tells nothing better.
     """
 
     enabled: bool = False
@@ -142,6 +155,10 @@ class Settings:
     gate_call_time: bool = False
     gate_first_call_time: bool = False
     gate_second_call_time: bool = False
+    observe: bool = True
+    observe_pcc_elements: int = USUAL_PCC_ELEMENTS
+    helper_asserts: HelperAsserts = HelperAsserts.KEEP
+    gate_steps: tuple[str, ...] = ("inference*",)
 
 
 @dataclass(frozen=True, slots=True)

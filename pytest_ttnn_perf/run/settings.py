@@ -22,6 +22,7 @@ from pytest_ttnn_perf.records.finding import Severity
 from pytest_ttnn_perf.records.json_value import Value
 from pytest_ttnn_perf.records.settings import (
     Checklist,
+    HelperAsserts,
     Isolate,
     Missing,
     PassChoice,
@@ -234,6 +235,7 @@ _CHOICES: Final[Mapping[str, type[Enum]]] = {
     "missing": Missing,
     "isolate": Isolate,
     "limits": PccLimits,
+    "helper_asserts": HelperAsserts,
     "profiler": ProfilerKind,
     "passes": PassChoice,
     "checklist": Checklist,

@@ -27,6 +27,7 @@ from pytest_ttnn_perf.records.messages import (
     Opened,
     Passed,
     PassKind,
+    ProfilesItself,
     Refused,
     Reported,
     Started,
@@ -157,11 +158,19 @@ class WorkerLauncher:
     versions: ComparedVersions | None = None
     #: Whether modules are found in the current folder; None for as in this process.
     cwd_on_path: bool | None = None
+    #: The workers of tests that start a profiled process of their own; None for these.
+    unprofiled: WorkerLauncher | None = None
     #: The passes of the workers so far, which all workers of a run are numbered by.
     _started: list[PassKind] = field(default_factory=list)
+    #: The tests that are known to start a profiled process of their own, to all passes of a run.
+    apart: dict[str, None] = field(default_factory=dict)
 
-    def start(self, kind: PassKind, tests: Sequence[str] | None) -> WorkerProcess:
+    def start(
+        self, kind: PassKind, tests: Sequence[str] | None, *, alone: bool = False
+    ) -> WorkerProcess:
         """Start a worker on ``tests``; None for all that it collects.
+
+        ``alone``: it is a single one, which may start a profiled process.
 
         Raises:
             WriteError: it can have no folder of its own.
@@ -171,7 +180,8 @@ class WorkerLauncher:
 
         def command(descriptor: int, notes: int) -> list[str]:
             # What it prints is shown in its place among what it says: then all is said aloud.
-            self._assign(folder, kind, descriptor, tests, notes=None if self.shown else notes)
+            told = None if self.shown else notes
+            self._assign(folder, kind, descriptor, tests, notes=told, alone=alone)
             return [*interpreter(), *self.arguments(folder)]
 
         log, environment = folder / "worker.log", self._environment(folder)
@@ -232,6 +242,7 @@ class WorkerLauncher:
         tests: Sequence[str] | None,
         *,
         notes: int | None = None,
+        alone: bool = False,
     ) -> None:
         # The by-products of the first worker are the user's; not those of a profiled one.
         others, given = set(self._started[:-1]), self.cwd_on_path
@@ -245,6 +256,8 @@ class WorkerLauncher:
             profiler=self.profiler,
             versions=self.versions,
             notes=notes,
+            apart=tuple(self.apart),
+            alone=alone,
         )
         file = folder / _FILE
         file.write_text(json.dumps(encode(assignment)), encoding="utf-8")
@@ -267,13 +280,19 @@ class WorkerLauncher:
 
 @dataclass(slots=True)
 class Pass:
-    """One pass. A worker that dies or hangs costs the tests it was running; the rest go on."""
+    """One pass. A worker that dies or hangs costs the tests it was running; the rest go on.
+
+    Tests that start a profiled process of their own come last, each in a worker of its own, unless
+    they are left to another pass (``runs_apart``).
+    """
 
     kind: PassKind
     workers: WorkerLauncher
     listener: Listener
     silence_s: float
+    runs_apart: bool = True
     _left: dict[str, None] | None = None
+    _apart: dict[str, None] = field(default_factory=dict)
     _running: dict[str, Started] = field(default_factory=dict)
     _done: int = 0
     _opened: bool = False
@@ -283,31 +302,51 @@ class Pass:
     def run(self, tests: Sequence[str] | None) -> float:
         """Run ``tests``, None for all that are collected; return the seconds it took."""
         start_s = time.monotonic()
-        self._left = None if tests is None else dict.fromkeys(tests)
+        if tests is not None:
+            self._left = {test: None for test in tests if test not in self.workers.apart}
+            self._apart = {test: None for test in tests if test in self.workers.apart}
+        if self._left is None or self._left:
+            self._run_workers(self.workers)
+        if self.runs_apart:
+            self._run_apart()
+        return time.monotonic() - start_s
+
+    def _run_apart(self) -> None:
+        shared = self._left
+        while self._apart and not (self.listener.stop or self.stopped or shared):
+            test = next(iter(self._apart))
+            del self._apart[test]
+            self._left = {test: None}
+            self._run_workers(self.workers.unprofiled or self.workers, alone=True)
+            shared = self._left  # it could not be started: neither could the others
+
+    def _run_workers(self, workers: WorkerLauncher, *, alone: bool = False) -> None:
         while True:
             done = self._done
-            loss = self._one_worker()
+            loss = self._one_worker(workers, alone=alone)
             if loss is None:
-                return time.monotonic() - start_s
+                return
             self.listener.worker_lost(loss)
             if loss.dirty:
-                self.stopped = self.workers.reset(loss)
+                self.stopped = workers.reset(loss)
             # Another worker only if this one got anywhere: no test is tried for ever.
             got_on = loss.tests or self._done > done
             if not self._left or not got_on or self.listener.stop or self.stopped:
-                return time.monotonic() - start_s
+                return
 
     @property
     def left(self) -> tuple[str, ...]:
         """The tests that no worker came to run."""
-        return tuple(self._left or ())
+        return (*(self._left or ()), *(self._apart if self.runs_apart else ()))
 
-    def _one_worker(self) -> LostWorker | None:
+    def _one_worker(self, workers: WorkerLauncher, *, alone: bool) -> LostWorker | None:
         self._running.clear()
         self._opened = False
         left = None if self._left is None else tuple(self._left)
         try:
-            child = self.workers.start(self.kind, left)
+            # What profiles itself is not profiled, whatever pass it is of.
+            kind = PassKind.WALL if alone and self.kind is PassKind.DEVICE else self.kind
+            child = workers.start(kind, left, alone=alone)
         except TtnnPerfError as error:
             if left is None:  # nothing is known of any test yet
                 raise
@@ -375,6 +414,10 @@ class Pass:
                 self._opened = True
             case Started(test=test):
                 self._running[test] = message
+            case ProfilesItself(test=test):
+                self._running.pop(test, None)
+                self._finish(test)
+                self._apart[test] = self.workers.apart[test] = None
             case Finished(test=test):
                 self._running.pop(test, None)
                 self._finish(test)
@@ -438,7 +481,9 @@ class WorkerFactory:
                 **profiler_variables(self.profiler, folder, more_room=more_room),
             }
 
-        return replace(self._workers(self.profiler, variables), shown=False)
+        unprofiled = self._workers(ProfilerKind.OFF, self._variables)
+        workers = self._workers(self.profiler, variables)
+        return replace(workers, shown=False, unprofiled=unprofiled)
 
     def run_device_pass(self) -> DeviceResults:
         """Profile the measured tests in a pass of their own."""
