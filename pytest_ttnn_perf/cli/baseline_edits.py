@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final, NoReturn
 
 from pytest_ttnn_perf._base.dataclass import dataclass
 from pytest_ttnn_perf._base.errors import TtnnPerfError, UsageError
+from pytest_ttnn_perf._base.files import shown_path
 from pytest_ttnn_perf._base.text import counted, inert
 from pytest_ttnn_perf.gate.ratios import centre_of
 from pytest_ttnn_perf.records.baseline import baseline_path, key_folder, ops_path, split_test_id
@@ -26,7 +27,6 @@ from pytest_ttnn_perf.report.numbers import (
     id_column,
 )
 from pytest_ttnn_perf.report.sentences import change_in_words
-from pytest_ttnn_perf.report.terminal import shown_path
 from pytest_ttnn_perf.run.settings import project_settings
 
 if TYPE_CHECKING:

@@ -19,7 +19,7 @@ from pytest_ttnn_perf.records.settings import Checklist, Isolate, ProfilerKind
 
 if TYPE_CHECKING:
     import argparse
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
     from pytest_ttnn_perf.device.chips import Rank
     from pytest_ttnn_perf.observe.instruments import Instruments
@@ -259,7 +259,12 @@ def distribution_of(options: argparse.Namespace) -> str | None:
 
 
 #: What makes pytest-xdist hand out nothing.
-_UNDISTRIBUTED: Final = {"numprocesses": None, "dist": "no", "distload": False, "tx": []}
+_UNDISTRIBUTED: Final[Mapping[str, object]] = {
+    "numprocesses": None,
+    "dist": "no",
+    "distload": False,
+    "tx": [],
+}
 
 
 def leave_undistributed(options: argparse.Namespace) -> None:

@@ -42,10 +42,10 @@ if TYPE_CHECKING:
     from _pytest._io import TerminalWriter
 
     from pytest_ttnn_perf.plugin.reports import Place, TestCollection
+    from pytest_ttnn_perf.processes.worker import LostWorker
     from pytest_ttnn_perf.records.messages import Message
     from pytest_ttnn_perf.report.live import LiveLine
     from pytest_ttnn_perf.run.gate_run import GateRun
-    from pytest_ttnn_perf.run.workers import LostWorker
 
 
 _PHASES: Final = ("setup", "call", "teardown")

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import os
 from collections import Counter
-from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from pytest_ttnn_perf._base.dataclass import dataclass
@@ -53,12 +51,6 @@ if TYPE_CHECKING:
     from pytest_ttnn_perf.records.observation import JudgedTest
     from pytest_ttnn_perf.records.verdict import Drifting, Shift, Verdict
     from pytest_ttnn_perf.report.layout import Table
-
-
-def shown_path(path: Path, cwd: Path) -> str:
-    """Return a path as seen from the folder the user stands in, if it is inside that."""
-    nearer = Path(os.path.relpath(path, cwd))
-    return str(path) if os.pardir in nearer.parts else str(nearer)
 
 
 #: How many tests are named; the others are counted.
@@ -151,6 +143,10 @@ def summary_lines(
     ]
     if not quiet:
         sentences += _notes(tests, verbose=verbosity > 0)
+        if any(told.why_ungated for one in tests for told in one.observation.metrics.values()):
+            from pytest_ttnn_perf.report.ungated import ungated_lines
+
+            sentences += ungated_lines(tests, verbose=verbosity > 0)
         sentences += [line for judged in tests for line in _targets(judged)]
         found = list(findings_lines(tests, told=summary_options.told))
         sentences += [Line("")] if sentences and found else []
@@ -249,7 +245,7 @@ def count_line(tests: Sequence[JudgedTest], *, failed: int) -> str:
     explaining = sum(
         verdict.reason is Reason.EXPLAINS for judged in tests for verdict in judged.verdicts
     )
-    recorded = sum(len(_recorded_only(judged)) for judged in tests)
+    recorded = sum(len(recorded_only(judged)) for judged in tests)
     parts = [f"{counted(gated, 'test')} gated"]
     parts += [f"{failed} failed"] if failed else []
     written = sum(1 for judged in tests if judged.written)
@@ -262,11 +258,14 @@ def count_line(tests: Sequence[JudgedTest], *, failed: int) -> str:
     simulated = any(j.observation.has_ungated_simulated_times for j in tests)
     which = ", times of simulated devices among them" if simulated else ""
     parts += [f"{recorded} recorded only{which}"] if recorded else []
+    asked = sum(1 for judged in tests if not judged.verdicts and judged.observation.asked)
+    parts += [f"{counted(asked, 'test')} without a gated number"] if asked else []
     parts += filter(None, [findings_count(tests)])
     return "; ".join(parts)
 
 
-def _recorded_only(judged: JudgedTest) -> list[str]:
+def recorded_only(judged: JudgedTest) -> list[str]:
+    """Return the metrics of a test that have no verdict."""
     gated = {verdict.metric.name for verdict in judged.verdicts}
     return [name for name in judged.observation.metrics if name not in gated]
 
@@ -298,7 +297,7 @@ def _rows(judged: JudgedTest, *, verbose: bool) -> Iterator[_Row]:
     if verbose:
         yield from (_Row(judged, verdict.metric, verdict) for verdict in judged.verdicts)
         metrics = judged.observation.metrics
-        for name in _recorded_only(judged):
+        for name in recorded_only(judged):
             yield _Row(judged, metrics[name].metric, None)
         return
     listed: list[Verdict] = []
@@ -465,7 +464,7 @@ def _notes(tests: Sequence[JudgedTest], *, verbose: bool) -> Iterator[Line]:
     lacking: dict[str, list[str]] = {}
     for judged in tests:
         noted = {v.metric.name for v in judged.verdicts if v.detail is not None}
-        recorded = _recorded_only(judged)
+        recorded = recorded_only(judged)
         for name, observed in judged.observation.metrics.items():
             if not observed.note or name in noted:
                 continue

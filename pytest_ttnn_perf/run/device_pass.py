@@ -21,6 +21,7 @@ from pytest_ttnn_perf.observe.checklist import join_answers
 from pytest_ttnn_perf.observe.devices import SIGNPOST_BEGIN, SIGNPOST_END
 from pytest_ttnn_perf.observe.series import FIRST_CALL, told_twice
 from pytest_ttnn_perf.processes.commands import free_port
+from pytest_ttnn_perf.processes.worker import LostWorker
 from pytest_ttnn_perf.records.json import decode
 from pytest_ttnn_perf.records.messages import (
     Collected,
@@ -34,7 +35,6 @@ from pytest_ttnn_perf.records.observation import Artifact, MetricObservation, Ob
 from pytest_ttnn_perf.report.under_way import device_pass_heading, device_pass_line
 from pytest_ttnn_perf.run.gate_run import DeviceResults
 from pytest_ttnn_perf.run.workers import (
-    LostWorker,
     Pass,
     ResultListener,
     WorkerLauncher,

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final, TextIO
 
 from pytest_ttnn_perf._base.dataclass import dataclass
 from pytest_ttnn_perf._base.errors import WriteError
-from pytest_ttnn_perf._base.files import write_text
+from pytest_ttnn_perf._base.files import shown_path, write_text
 from pytest_ttnn_perf.device.host import host_environment, host_hardware
 from pytest_ttnn_perf.records.hardware import CiJob
 from pytest_ttnn_perf.records.json import encode
@@ -23,7 +23,7 @@ from pytest_ttnn_perf.records.observation import encode_heading
 from pytest_ttnn_perf.records.settings import Checklist, Missing
 from pytest_ttnn_perf.records.verdict import HEALTHY, BaselineHealth
 from pytest_ttnn_perf.report.sentences import sentence
-from pytest_ttnn_perf.report.terminal import health_lines, shown_path, summary_lines
+from pytest_ttnn_perf.report.terminal import health_lines, summary_lines
 from pytest_ttnn_perf.run.health import find_orphans
 from pytest_ttnn_perf.run.judge import environment_differences, summary_options_of
 

@@ -7,16 +7,23 @@ import json
 import os
 import shlex
 import shutil
-import sys
 import time
 from dataclasses import field, replace
 from typing import TYPE_CHECKING, Final
 
 from pytest_ttnn_perf._base.dataclass import dataclass
-from pytest_ttnn_perf._base.errors import DecodeError, TtnnPerfError, UsageError, WriteError
+from pytest_ttnn_perf._base.errors import DecodeError, TtnnPerfError, UsageError
+from pytest_ttnn_perf._base.files import new_folder
 from pytest_ttnn_perf.device.ttnn import installed_ttnn
 from pytest_ttnn_perf.processes.channel import ASSIGNMENT
-from pytest_ttnn_perf.processes.worker import WorkerProcess, interpreter, last_words, start
+from pytest_ttnn_perf.processes.worker import (
+    LostWorker,
+    WorkerProcess,
+    finds_modules_in,
+    interpreter,
+    last_words,
+    start,
+)
 from pytest_ttnn_perf.records.json import encode
 from pytest_ttnn_perf.records.messages import (
     Assignment,
@@ -48,31 +55,9 @@ if TYPE_CHECKING:
     from pytest_ttnn_perf.run.gate_run import DeviceResults
 
 
-def finds_modules_in(folder: Path) -> bool:
-    """Tell whether this process finds modules in a folder, if that is the current one."""
-    return bool({"", str(folder)} & set(sys.path))
-
-
 _FILE: Final = "assignment.json"
-_ATTEMPTS: Final = 10
 #: The passes whose by-products are not the user's.
 _OF_NOBODY: Final = frozenset({PassKind.DEVICE, PassKind.AB})
-
-
-@dataclass(frozen=True, slots=True)
-class LostWorker:
-    """A worker that did not come to its end, and the tests that it was running.
-
-    ``dirty``: it was killed while it had a device open. After one that ``hung``, no other worker
-    can use the device as it is.
-    """
-
-    tests: tuple[Started, ...]
-    text: str
-    log: Path
-    tail: str
-    dirty: bool = False
-    hung: bool = False
 
 
 class Listener:
@@ -222,17 +207,7 @@ class WorkerLauncher:
             WriteError: it cannot be made.
         """
         self._started.append(kind)
-        folder = self.folder / f"{len(self._started)}-{kind.value}"
-        try:
-            for _ in range(_ATTEMPTS):
-                # Another run may have made, or discarded, the folder above since it was looked for.
-                with contextlib.suppress(FileNotFoundError, FileExistsError):
-                    folder.mkdir(parents=True)
-                    return folder
-            folder.mkdir(parents=True)
-        except OSError as cause:
-            raise WriteError(folder, cause) from cause
-        return folder
+        return new_folder(self.folder / f"{len(self._started)}-{kind.value}")
 
     def _assign(
         self,

@@ -114,7 +114,7 @@ def _interleaved(table: OpTable, rows: Sequence[int]) -> list[int]:
 def _executions(table: OpTable) -> tuple[int, ...]:
     """Return where each execution begins: where a device comes again."""
     seen: set[int] = set()
-    begins = []
+    begins: list[int] = []
     for row, device in enumerate(table.columns.device):
         if device in seen or not begins:
             begins.append(row)

@@ -17,6 +17,8 @@ from pytest_ttnn_perf.records.known_measurements import metric_of_measurement
 from pytest_ttnn_perf.records.metric import KERNEL_TIME, Kind, metric_in
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from pytest_ttnn_perf.observe.helpers.patches import Call
     from pytest_ttnn_perf.observe.recorder import Recorder
 
@@ -49,22 +51,28 @@ class BenchmarkCalls:
         match name:
             case "BenchmarkData.add_measurement":
                 with self._recorder.observing():
-                    self._measured(**call.arguments)
+                    self._measured(call.arguments)
             case "BenchmarkData.save_partial_run_json":
                 with self._recorder.observing():
-                    self._described(**call.arguments)
+                    self._described(call.arguments)
             case "BenchmarkProfiler.start":
+                step = _step(call.arguments)
                 result = call.make()
-                self._started_ns[_step(**call.arguments)] = perf_counter_ns()
+                # From here on the step is timed, by the test as well: nothing may come in between.
+                self._started_ns[step] = perf_counter_ns()
                 return result
             case "BenchmarkProfiler.end":
-                self._ended(_step(**call.arguments), perf_counter_ns())
+                now_ns = perf_counter_ns()
+                result = call.make()
+                self._ended(_step(call.arguments), now_ns)
+                return result
         return call.make()
 
-    def _measured(self, step_name: object, value: object, **others: Any) -> None:
-        name = others.get("name", others.get("measurement_name"))
+    def _measured(self, told: Mapping[str, Any]) -> None:
+        step_name, value = told.get("step_name"), told.get("value")
+        name = told.get("name", told.get("measurement_name"))
         metric, why = metric_of_measurement(plain(str(name)), plain(str(step_name)))
-        number, target = _number(value), _number(others.get("target"))
+        number, target = _number(value), _number(told.get("target"))
         if number is None:
             why = f"not a number: {plain(repr(value))[:40]}"
         series = self._recorder.observed(
@@ -74,7 +82,7 @@ class BenchmarkCalls:
         if step_name == _DEVICE_STEP:
             self._of_reports.append(metric.name)
 
-    def _described(self, **told: Any) -> None:
+    def _described(self, told: Mapping[str, Any]) -> None:
         for name in _DESCRIBES:
             value = told.get(name)
             if isinstance(value, (str, int, float)):
@@ -112,10 +120,9 @@ class BenchmarkCalls:
             self._recorder.observed(metric, samples, why_ungated=why)
 
 
-def _step(
-    self: object, step_name: object = "", iteration: Any = 0, **_: object
-) -> tuple[int, str, Any]:
-    return id(self), plain(str(step_name)), iteration
+def _step(told: Mapping[str, Any]) -> tuple[int, str, Any]:
+    profiler = id(told.get("self"))
+    return profiler, plain(str(told.get("step_name", ""))), told.get("iteration", 0)
 
 
 def _number(value: Any) -> float | None:

@@ -59,7 +59,7 @@ class DevicePerfCalls:
         __tracebackhide__ = True
         if name == "run_device_profiler":
             with self._recorder.observing():
-                self._profiled(**call.arguments)
+                self._profiled(call.arguments)
             return call.make()
         if name == "check_device_perf":
             with self._recorder.observing():
@@ -73,9 +73,9 @@ class DevicePerfCalls:
             with self._recorder.observing():
                 self._post_processed(call, detailed=name.endswith("_detailed"))
 
-    def _profiled(self, command: object = "", output_logs_subdir: object = "", **_: Any) -> None:
+    def _profiled(self, told: Mapping[str, Any]) -> None:
         self._recorder.profiles_itself = True
-        self._commands[str(output_logs_subdir)] = str(command)
+        self._commands[str(told.get("output_logs_subdir", ""))] = str(told.get("command", ""))
 
     def _post_processed(self, call: Call, *, detailed: bool) -> None:
         told = call.arguments
@@ -127,7 +127,7 @@ class DevicePerfCalls:
 
 def _report(call: Call, subdir: str) -> Path | None:
     """Return the report that a helper reads, by its own word; None where there is none."""
-    latest = call.original.__globals__.get(_LATEST)
+    latest = call.names.get(_LATEST)
     if latest is None:
         return None
     try:

@@ -82,12 +82,12 @@ class HelperFinder:
         names = sys.modules.keys() - self._seen
         self._seen |= names
         self._look(module for name in names if (module := sys.modules.get(name)) is not None)
-        sys.meta_path.insert(0, self)  # type: ignore[arg-type]
+        sys.meta_path.insert(0, self)
 
     def end(self) -> None:
         """Record what is known at the end of a test, and observe nothing until the next."""
         if self in sys.meta_path:
-            sys.meta_path.remove(self)  # type: ignore[arg-type]
+            sys.meta_path.remove(self)
         families, self._families = self._families, {}
         self._recorder = None
         for name in FAMILIES:

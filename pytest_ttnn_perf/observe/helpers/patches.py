@@ -23,7 +23,10 @@ if TYPE_CHECKING:
 class Call(NamedTuple):
     """One call of an observed function, which has not been made yet."""
 
-    original: FunctionType
+    original: Callable[..., Any]
+    signature: inspect.Signature
+    #: The names that the function sees: those of its own module.
+    names: Mapping[str, Any]
     args: tuple[Any, ...]
     kwargs: dict[str, Any]
 
@@ -32,7 +35,7 @@ class Call(NamedTuple):
         __tracebackhide__ = True
         if not instead:
             return self.original(*self.args, **self.kwargs)
-        bound = inspect.signature(self.original).bind(*self.args, **self.kwargs)
+        bound = self.signature.bind(*self.args, **self.kwargs)
         bound.arguments.update(instead)
         return self.original(*bound.args, **bound.kwargs)
 
@@ -40,7 +43,7 @@ class Call(NamedTuple):
     def arguments(self) -> Mapping[str, Any]:
         """The arguments by their names, defaults included; none where they do not fit."""
         try:
-            bound = inspect.signature(self.original).bind(*self.args, **self.kwargs)
+            bound = self.signature.bind(*self.args, **self.kwargs)
         except TypeError:  # the call is about to say so itself
             return {}
         bound.apply_defaults()
@@ -108,12 +111,14 @@ def observe_calls(function: FunctionType, handle: Handler) -> Observed:
     original.__qualname__ = function.__qualname__
     original.__dict__.update(function.__dict__)
 
+    signature = inspect.signature(function)
+
     def hand_on(*args: Any, **kwargs: Any) -> Any:
         __tracebackhide__ = True
-        return handle(Call(original, args, kwargs))
+        return handle(Call(original, signature, function.__globals__, args, kwargs))
 
     observed = Observed(function, code, has_own_signature="__signature__" in vars(function))
     if not observed.has_own_signature:
-        function.__signature__ = inspect.signature(function)  # type: ignore[attr-defined]
+        function.__signature__ = signature  # type: ignore[attr-defined]
     function.__code__ = _code_for(code, hand_on)
     return observed

@@ -11,7 +11,6 @@ import sys
 from math import isfinite
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from pytest_ttnn_perf._base.dataclass import dataclass
 from pytest_ttnn_perf.records.finding import HelperPcc
 
 if TYPE_CHECKING:
@@ -27,16 +26,8 @@ _LIMITS: Final = ("pcc", "pcc_threshold", "required_pcc", "expected_pcc", "min_p
 _NUMBER: Final = r"([-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?|nan)"
 _PCC_IN_TEXT: Final = re.compile(rf"(?i)pcc\W*(?:is|of|value)?\W*{_NUMBER}")
 _ONLY_NUMBER: Final = re.compile(rf"(?i)\s*{_NUMBER}\s*")
-#: Frames between a helper's caller and ``handle``: the helper's own and those that hand it on.
-_FRAMES: Final = 4
-
-
-@dataclass(slots=True)
-class _Open:
-    """A call that has not returned, made in the test's ``line``."""
-
-    line: Line
-    calls_another: bool = False
+#: Frames between a helper's caller and ``_end``: the helper's own and those that hand it on.
+_FRAMES: Final = 5
 
 
 class _Told(NamedTuple):
@@ -46,56 +37,80 @@ class _Told(NamedTuple):
     pcc: float | None
 
 
+class _Comparison(NamedTuple):
+    """Two tensors that a helper compared, what it told of them, and the limit that it was given."""
+
+    helper: str
+    expected: object
+    actual: object
+    told: _Told
+    limit: float | None
+
+
 class PccCalls:
     """The comparisons that one test makes."""
 
     def __init__(self, recorder: Recorder) -> None:
         self._recorder = recorder
         recorder.helper_pccs = []
-        self._open: list[_Open] = []
+        #: The limits of the calls that have not returned, the outermost first.
+        self._limits: list[float | None] = []
+        #: What the innermost helpers of the outermost call have compared so far.
+        self._made: list[_Comparison] = []
         self._names: dict[Line, str] = {}
 
     def handle(self, name: str, call: Call) -> Any:
-        """Make the call; record it unless another helper that it called was recorded."""
+        """Make the call; record what was compared once the outermost helper has ended."""
         __tracebackhide__ = True
-        if self._open:
-            self._open[-1].calls_another = True
-            opened = _Open(self._open[0].line)
-        else:
-            frame = sys._getframe(_FRAMES)  # noqa: SLF001 (as warnings and logging find a caller)
-            opened = _Open((frame.f_code.co_filename, frame.f_lineno))
-        self._open.append(opened)
+        before = len(self._made)
+        self._limits.append(_limit(call))
         try:
             result = call.make()
-        finally:
-            self._open.pop()
-        if not opened.calls_another:
-            with self._recorder.observing():
-                self._record(name, call, _told(result), opened.line)
+            if len(self._made) == before:  # no other helper has told more
+                self._note(name, call, _told(result))
+        except BaseException:
+            self._end(passed=False)
+            raise
+        self._end(passed=_told(result).passed)
         return result
 
-    def _record(self, helper: str, call: Call, told: _Told, line: Line) -> None:
-        values = list(call.arguments.items())
-        if len(values) < 2 or (told.passed is None and told.pcc is None):
-            return  # something else of the same name
-        metric = self._name(line)
-        if told.pcc is None:
-            told = told._replace(pcc=self._computed(values[0][1], values[1][1]))
-        limit = next((v for n, v in values[2:] if n in _LIMITS and _is_number(v)), None)
-        if told.pcc is not None:
-            # What a test goes on after is not its limit.
-            held = limit if told.passed else None
-            self._recorder.observed_pcc(metric, told.pcc, at_least=held)
-        if told.passed is not False:
-            self._check(helper, metric, values[0][1], values[1][1], told.pcc)
+    def _note(self, name: str, call: Call, told: _Told) -> None:
+        with self._recorder.observing():
+            values = list(call.arguments.values())
+            if len(values) >= 2 and told != _Told(None, None):  # else another thing of that name
+                limit = next((each for each in reversed(self._limits) if each is not None), None)
+                self._made.append(_Comparison(name, values[0], values[1], told, limit))
 
-    def _computed(self, expected: object, actual: object) -> float | None:
-        """Return the PCC of a comparison that told no number; None if it is too large, or lacks one."""
+    def _end(self, *, passed: bool | None) -> None:
+        """End a call; with the outermost, record all comparisons: some pass there alone."""
+        self._limits.pop()
+        if self._limits:
+            return
+        made, self._made = self._made, []
+        frame = sys._getframe(_FRAMES)  # noqa: SLF001 (as warnings and logging find a caller)
+        line = (frame.f_code.co_filename, frame.f_lineno)
+        with self._recorder.observing():
+            for each in made:
+                told = each.told
+                decided = told._replace(passed=passed) if told.passed is None else told
+                self._record(each._replace(told=decided), line)
+
+    def _record(self, made: _Comparison, line: Line) -> None:
+        metric, told = self._name(line), made.told
+        pcc = self._computed(made) if told.pcc is None else told.pcc
+        if pcc is not None:
+            # What a test goes on after is not its limit.
+            self._recorder.observed_pcc(metric, pcc, at_least=made.limit if told.passed else None)
+        if told.passed is not False:
+            self._check(made, metric)
+
+    def _computed(self, made: _Comparison) -> float | None:
+        """Return the PCC of a comparison that told no number; None if we do not compute it."""
         from pytest_ttnn_perf.measure.pcc import compare
 
-        if not self._is_small(expected, actual):
+        if not self._is_small(made.expected, made.actual):
             return None
-        pcc = compare(expected, actual).pcc
+        pcc = compare(made.expected, made.actual).pcc
         return pcc if isfinite(pcc) else None
 
     def _is_small(self, *tensors: object) -> bool:
@@ -116,25 +131,33 @@ class PccCalls:
             self._names[line] = name
         return self._names[line]
 
-    def _check(
-        self, helper: str, metric: str, expected: object, actual: object, told: float | None
-    ) -> None:
+    def _check(self, made: _Comparison, metric: str) -> None:
+        """Hold what a helper told against the values."""
         from pytest_ttnn_perf.measure.pcc_told import passed_over
 
-        if not self._is_small(expected, actual):
+        if not self._is_small(made.expected, made.actual):
             return
-        ours = passed_over(expected, actual, told)
+        ours = passed_over(made.expected, made.actual, made.told.pcc)
         if ours is not None and self._recorder.helper_pccs is not None:
-            found = HelperPcc(metric, helper, told, ours.pcc, ours.sentence or "")
+            sentence = ours.sentence or ""
+            found = HelperPcc(metric, made.helper, made.told.pcc, ours.pcc, sentence)
             self._recorder.helper_pccs.append(found)
 
     def finish(self) -> None:
         """Nothing is left to do."""
 
 
+def _limit(call: Call) -> float | None:
+    """Return the least PCC that a call lets pass; None where it has none."""
+    found = (value for name, value in call.arguments.items() if name in _LIMITS)
+    return next((float(value) for value in found if _is_number(value)), None)
+
+
 def _told(result: Any) -> _Told:
     if result is None:  # an assertion that held
         return _Told(passed=True, pcc=None)
+    if isinstance(result, bool):
+        return _Told(result, pcc=None)
     if isinstance(result, tuple) and len(result) >= 2 and _is_verdict(result[0]):
         return _Told(bool(result[0]), _pcc_in(result[1]))
     return _Told(None, _pcc_in(result) if _is_number(result) else None)
