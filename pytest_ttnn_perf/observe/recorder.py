@@ -84,7 +84,7 @@ class Recorder:
         if not (value > worst if better is Better.HIGHER else value < worst):
             series.note = note
 
-    def observed_pcc(self, name: str, value: float, *, at_least: float | None) -> None:
+    def observed_pcc(self, name: str, value: float, *, at_least: float) -> None:
         """Enter a PCC that a helper of the project told, and the limit that it held it to."""
         self.accuracy(name, value, at_least=self._least(name, at_least))
 

@@ -129,7 +129,9 @@ def post_process_ops_log_detailed(
     return results
 
 
-def run_device_perf_detailed(command, subdir, cols, op_name="", has_signposts=False, warmup_iters=0):
+def run_device_perf_detailed(
+    command, subdir, cols, op_name="", has_signposts=False, warmup_iters=0
+):
     durations = [col + " DURATION [ns]" for col in cols]
     clear_profiler_runtime_artifacts()
     run_device_profiler(command, subdir)
@@ -153,7 +155,9 @@ def check_device_perf(post_processed_results, margin, expected_perf_cols, assert
     return expected
 
 
-def prep_device_perf_report(model_name, batch_size, post_processed_results, expected_results, comments):
+def prep_device_perf_report(
+    model_name, batch_size, post_processed_results, expected_results, comments
+):
     told = {**post_processed_results, **expected_results}
     row = {"Model": model_name, "Setting": comments, "Batch": batch_size, **told}
     with open(f"device_perf_{model_name}_{comments}_{time.strftime('%Y_%m_%d')}.csv", "w") as file:

@@ -30,7 +30,7 @@ marked = pytest.mark.models_performance_bare_metal
 
 @dataclass(frozen=True, slots=True)
 class Idiom:
-    """A way to write a test. ``gated`` are the metrics that are gated of it; ``by_clock`` if real."""
+    """A way to write a test, and what is gated of it; ``by_clock`` if that takes real time."""
 
     name: str
     source: str

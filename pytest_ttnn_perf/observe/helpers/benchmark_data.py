@@ -42,6 +42,8 @@ class BenchmarkCalls:
         self._recorder = recorder
         self._started_ns: dict[tuple[int, str, Any], int] = {}
         self._steps_ns: dict[str, list[float]] = {}
+        #: The steps that the test reports something of: that is their result. ``run`` is all of it.
+        self._reported = {"run"}
         #: What was told of a report that may be read, and so be gated, with more detail.
         self._of_reports: list[str] = []
 
@@ -79,6 +81,7 @@ class BenchmarkCalls:
             metric, () if number is None else (number,), why_ungated=why
         )
         series.target = series.target if target is None else target
+        self._reported.add(str(step_name))
         if step_name == _DEVICE_STEP:
             self._of_reports.append(metric.name)
 
@@ -110,6 +113,8 @@ class BenchmarkCalls:
         wanted = self._recorder.run.gate_steps
         asked = self._recorder.settings.gate
         for step, samples in self._steps_ns.items():
+            if step in self._reported:
+                continue
             metric = metric_of(metric_in(step, _STEP), unit="ns", kind=Kind.TIME)
             why = None
             if metric.name not in asked:

@@ -23,6 +23,9 @@ if TYPE_CHECKING:
 
 #: What helpers call the least PCC that they let pass.
 _LIMITS: Final = ("pcc", "pcc_threshold", "required_pcc", "expected_pcc", "min_pcc", "threshold")
+#: Of a helper that only tells the PCC, or that a test goes on after although it is not content: the
+#: test has a limit of its own, which is not known.
+_NO_LIMIT: Final = -1.0
 _NUMBER: Final = r"([-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?|nan)"
 _PCC_IN_TEXT: Final = re.compile(rf"(?i)pcc\W*(?:is|of|value)?\W*{_NUMBER}")
 _ONLY_NUMBER: Final = re.compile(rf"(?i)\s*{_NUMBER}\s*")
@@ -99,8 +102,8 @@ class PccCalls:
         metric, told = self._name(line), made.told
         pcc = self._computed(made) if told.pcc is None else told.pcc
         if pcc is not None:
-            # What a test goes on after is not its limit.
-            self._recorder.observed_pcc(metric, pcc, at_least=made.limit if told.passed else None)
+            limit = made.limit if told.passed and made.limit is not None else _NO_LIMIT
+            self._recorder.observed_pcc(metric, pcc, at_least=limit)
         if told.passed is not False:
             self._check(made, metric)
 
