@@ -73,10 +73,13 @@ class Worker:
         from pytest_ttnn_perf.observe.helpers.finder import HelperFinder
 
         self.helpers = HelperFinder()
-        if not instruments.knows_devices or (assignment is not None and assignment.alone):
+        if not instruments.knows_devices:
             return
         from pytest_ttnn_perf.observe.helpers.self_profiling import SelfProfilingWatch
 
+        if assignment is not None and assignment.alone:  # what it opens is its own affair
+            self.watch = SelfProfilingWatch(lambda: False)
+            return
         self.apart = frozenset(assignment.apart) if assignment else frozenset()
         self.watch = SelfProfilingWatch(
             lambda: instruments.has_opened_device,

@@ -55,3 +55,16 @@ def test_six_percent_slower_fails_and_faster_does_not(project: Project, idiom: I
     faster = project.pytest("--ttnn-perf")
     assert counts_of(faster) == "1 passed", faster.text
     assert "IMPROVED" in outcomes(project, TEST).values()
+
+
+def test_processes_side_by_side_observe_the_same(project: Project) -> None:
+    write_project(project, IDIOMS[4].text)
+
+    ran = project.pytest_process(
+        "--ttnn-perf-update=new", "--ttnn-perf-isolate=process", "--ttnn-perf-confirm=1", "-n2"
+    )
+
+    assert counts_of(ran) == "1 passed", ran.text + ran.errors
+    assert gated(project) == tuple(sorted(IDIOMS[4].gated))
+    metrics = entry_of(project, TEST)["metrics"]
+    assert metrics["tokens/s/user.inference_decode"]["confirmations"] == [[50.0]]
