@@ -87,6 +87,7 @@ class Recorder:
     def observed_pcc(self, name: str, value: float, *, at_least: float) -> None:
         """Enter a PCC that a helper of the project told, and the limit that it held it to."""
         self.accuracy(name, value, at_least=self._least(name, at_least))
+        self._series[name].observed = True
 
     def _least(self, name: str, asked: float | None) -> float | None:
         """Return the limit of an accuracy; no PCC is let off lightly where limits are strict."""
@@ -155,6 +156,11 @@ class Recorder:
         series.samples.append(max(elapsed_ns - self.own_ns, 1))
 
     @property
+    def told_nothing(self) -> bool:
+        """Whether the test has recorded nothing through its fixture so far."""
+        return all(each.observed or each.origin is not None for each in self._series.values())
+
+    @property
     def measured_itself(self) -> bool:
         """Whether the test has told anything but what it compared, or was seen to measure."""
         others = (s for s in self._series.values() if s.metric.kind is not Kind.ACCURACY)
@@ -177,7 +183,7 @@ class Recorder:
             UsageError: the test has recorded another metric of that name.
         """
         series = self._series.of(metric, gated=why_ungated is None)
-        series.why_ungated = why_ungated
+        series.why_ungated, series.observed = why_ungated, True
         series.samples.extend(samples)
         return series
 

@@ -43,7 +43,8 @@ class Series:
 
     ``origin`` is what told it, if that is a capture and not the test itself; ``capture`` names one
     that was there before the test. ``why_ungated`` is said of one that is not ``gated``. ``target``
-    is what a helper of the test expects; the test's marker comes first.
+    is what a helper of the test expects; the test's marker comes first. ``observed``: a helper told
+    it, and not the test.
     """
 
     metric: Metric
@@ -58,6 +59,7 @@ class Series:
     at_most: float | None = None
     why_ungated: str | None = None
     target: float | None = None
+    observed: bool = False
 
     def tighten(self, *, at_least: float | None, at_most: float | None) -> None:
         """Keep the stricter of the limits given so far."""

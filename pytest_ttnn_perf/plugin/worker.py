@@ -148,7 +148,7 @@ class Worker:
         finally:
             self.running = None
         self._end_observing(item, observer, began_s)
-        if observer and whole:
+        if observer and whole and observer.told_nothing:
             gated = is_marked(item) or self.settings.gate_call_time
             observer.whole_call(elapsed_ns, gated=gated)
         return result

@@ -20,10 +20,10 @@ if TYPE_CHECKING:
 
 KNOWN = (
     "all, annotations, artifacts, baselines, checklist, confirm, enabled, gate_call_time, "
-    "gate_first_call_time, gate_second_call_time, gitlab, ignore, isolate, iterations, json, "
-    "junit_properties, label, limits, lock_folder, lock_timeout, markdown, markers, missing, "
-    "passes, pcc, profiler, reason, replay, required, reset, rules, select, stale_days, "
-    "step_summary, timeout, update, warmup"
+    "gate_first_call_time, gate_second_call_time, gate_steps, gitlab, helper_asserts, ignore, "
+    "isolate, iterations, json, junit_properties, label, limits, lock_folder, lock_timeout, "
+    "markdown, markers, missing, observe, observe_pcc_elements, passes, pcc, profiler, reason, "
+    "replay, required, reset, rules, select, stale_days, step_summary, timeout, update, warmup"
 )
 #: How a message names the place of a setting in each file.
 TABLES = {"pyproject.toml": "[tool.ttnn_perf] ", "ttnn_perf.toml": ""}
