@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import pytest
 
+from pytest_ttnn_perf.analysis.checklist.runner import rule_of
 from pytest_ttnn_perf.records.finding import Evidence, Severity, Subject
 from pytest_ttnn_perf.records.observation import Asked
 from tests.rules.answers import Ask, clean, not_applicable, not_measured
@@ -32,7 +33,7 @@ def ungated(asked: Asked | None) -> Subject:
     ("asked", "severity"), [(Asked.TEST, None), (Asked.PROJECT, Severity.WARNING)]
 )
 def test_nothing_is_gated(asked: Asked, severity: Severity | None) -> None:
-    answer = ask(ungated(asked))
+    answer = rule_of("TTP017").check(ungated(asked))
 
     assert answer.reason == "1 number recorded, none of them gated"
     assert answer.severity is severity
