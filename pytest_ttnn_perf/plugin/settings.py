@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from functools import partial
+from types import FunctionType
 from typing import TYPE_CHECKING, Any, Final
+from weakref import WeakKeyDictionary
 
 import pytest
 
@@ -63,7 +65,9 @@ NAME: Final = "ttnn_perf"
 #: How the functions of tt-metal begin that profile a command in a process of its own.
 _OWN_PROFILE: Final = ("run_device_perf", "run_device_profiler")
 #: How many functions lie at most between a test and one of these.
-_DEPTH: Final = 4
+_DEPTH: Final = 3
+#: Whether functions of tests name one of these; gone with their module.
+_PROFILING: Final[WeakKeyDictionary[FunctionType, bool]] = WeakKeyDictionary()
 _ASKED = pytest.StashKey[TestSettings]()
 
 
@@ -97,19 +101,25 @@ def profiles_itself(item: pytest.Item) -> bool:
     when it happens; what is known before costs no second start.
     """
     function = getattr(item, "obj", None)
-    return _names_profiler(getattr(function, "__func__", function), _DEPTH, set())
-
-
-def _names_profiler(function: object, depth: int, seen: set[object]) -> bool:
-    code = getattr(function, "__code__", None)
-    if code is None or code in seen:
+    function = getattr(function, "__func__", function)
+    if not isinstance(function, FunctionType):
         return False
-    seen.add(code)
-    if any(name.startswith(_OWN_PROFILE) for name in code.co_names):
+    if function not in _PROFILING:  # tests of many parameters have one function
+        _PROFILING[function] = _names_profiler(function, _DEPTH, set())
+    return _PROFILING[function]
+
+
+def _names_profiler(function: FunctionType, depth: int, seen: set[FunctionType]) -> bool:
+    seen.add(function)
+    names = function.__code__.co_names
+    if any(name.startswith(_OWN_PROFILE) for name in names):
         return True
-    known = getattr(function, "__globals__", {})
-    named = (known.get(name) for name in code.co_names)
-    return depth > 0 and any(_names_profiler(each, depth - 1, seen) for each in named)
+    named = (function.__globals__.get(name) for name in names)
+    return depth > 0 and any(
+        _names_profiler(each, depth - 1, seen)
+        for each in named
+        if isinstance(each, FunctionType) and each not in seen
+    )
 
 
 def test_settings(item: pytest.Item, settings: Settings) -> TestSettings:

@@ -114,8 +114,9 @@ class Worker:
         if watch is None:
             return
         watch.stopped = False
-        known = item.nodeid in self.apart or profiles_itself(item)
-        if known and watch.can_stop and watch.must_not_profile and is_measured(item, self.settings):
+        if not (watch.can_stop and watch.must_not_profile and is_measured(item, self.settings)):
+            return
+        if item.nodeid in self.apart or profiles_itself(item):
             watch.stop()
 
     @pytest.hookimpl(trylast=True)
@@ -236,8 +237,10 @@ class Worker:
 
 
 def _left_to_another(report: pytest.TestReport) -> pytest.TestReport:
-    """Return the report of a test that was stopped: not a failure, and not to be shown."""
-    report.outcome, report.longrepr, report.sections = "passed", None, []
+    """Return the report of a test that was stopped: no failure, nothing follows, nobody sees it."""
+    file, line, _ = report.location
+    report.outcome, report.sections = "skipped", []
+    report.longrepr = (file, line or 0, "left to a worker of its own")
     vars(report).pop("wasxfail", None)
     setattr(report, APART, True)
     return report

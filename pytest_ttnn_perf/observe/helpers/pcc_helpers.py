@@ -40,6 +40,9 @@ class _Told(NamedTuple):
     pcc: float | None
 
 
+_NOTHING: Final = _Told(None, None)
+
+
 class _Comparison(NamedTuple):
     """Two tensors that a helper compared, what it told of them, and the limit that it was given."""
 
@@ -69,18 +72,21 @@ class PccCalls:
         self._limits.append(_limit(call))
         try:
             result = call.make()
-            if len(self._made) == before:  # no other helper has told more
-                self._note(name, call, _told(result))
         except BaseException:
             self._end(passed=False)
             raise
-        self._end(passed=_told(result).passed)
+        told = _NOTHING
+        with self._recorder.observing():
+            told = _told(result)
+            if len(self._made) == before:  # no other helper has told more
+                self._note(name, call, told)
+        self._end(passed=told.passed)
         return result
 
     def _note(self, name: str, call: Call, told: _Told) -> None:
-        with self._recorder.observing():
+        if told != _NOTHING:  # else another thing of that name
             values = list(call.arguments.values())
-            if len(values) >= 2 and told != _Told(None, None):  # else another thing of that name
+            if len(values) >= 2:
                 limit = next((each for each in reversed(self._limits) if each is not None), None)
                 self._made.append(_Comparison(name, values[0], values[1], told, limit))
 
@@ -167,7 +173,7 @@ def _told(result: Any) -> _Told:
 
 
 def _is_verdict(value: Any) -> bool:
-    return isinstance(value, bool) or type(value).__name__ in {"bool_", "bool", "Tensor"}
+    return isinstance(value, bool) or "bool" in str(getattr(value, "dtype", "")).lower()
 
 
 def _is_number(value: Any) -> bool:
