@@ -192,7 +192,9 @@ class Recorder:
         return self._series.get(name)
 
     def take_report(self, file: Path, artifact: Artifact) -> None:
-        """Take what a helper has read from the report of a profiled process."""
+        """Take what a helper has read from the report of a profiled process; not in a replay."""
+        if not self.instruments.takes_artifacts:
+            return
         self._has_read_report = True
         self._attached.add(file.resolve())
         self._take_at_end(artifact, _OF_CHILDREN)

@@ -70,6 +70,8 @@ class RealtimeCalls:
             self._observed(name, matched, target=float(told["expected_ns"]))
 
     def _observed(self, name: str, samples: list[float], target: float | None = None) -> None:
+        if not self._recorder.instruments.by_the_clock:
+            return  # of kernels that are profiled, or of another machine than the recorded one
         metric = metric_of(name, unit="ns", kind=Kind.TIME, source=Source.REALTIME)
         series = self._recorder.observed(metric, samples)
         series.target = target
