@@ -7,7 +7,7 @@ tests rely on that. So are masks: what is NaN, or the same infinity, on both sid
 
 from __future__ import annotations
 
-from math import nan
+from math import isnan, nan, prod
 from typing import TYPE_CHECKING, Any, Final
 
 from pytest_ttnn_perf._base.errors import UsageError
@@ -15,7 +15,7 @@ from pytest_ttnn_perf._base.text import counted
 from pytest_ttnn_perf.measure.pcc import Agreement, compare, operand, position
 
 if TYPE_CHECKING:
-    from pytest_ttnn_perf.measure.pcc import Array, Operand
+    from pytest_ttnn_perf.measure.pcc import Array
 
 
 #: Helpers reckon in float32 and round what they return; a masked output differs by more.
@@ -42,49 +42,52 @@ def passed_over(expected: object, actual: object, told: float | None) -> Agreeme
         return None
     if left.is_complex or right.is_complex:
         return None
-    ours, theirs = _flat(left), _flat(right)
-    if ours.size != theirs.size:
+    sizes = prod(left.shape), prod(right.shape)
+    if sizes[0] != sizes[1]:
         shapes = f"expected has shape {left.shape} and actual has shape {right.shape}"
         return Agreement(nan, f"{shapes}: one was stretched to the other")
-    if not ours.size:
+    if not sizes[0]:
         return Agreement(nan, f"both sides have shape {left.shape}: nothing was compared")
-    return _of_values(ours, theirs, right.shape, told)
+    ours, theirs = left.data.reshape(-1), right.data.reshape(-1)
+    agreement = compare(ours, theirs)
+    if isnan(agreement.pcc):  # some value is not finite
+        masked = _not_finite(_as_floats(ours), _as_floats(theirs), right.shape)
+        if isinstance(masked, Agreement):
+            return masked
+        agreement = compare(*masked)
+    if told is None or agreement.sentence is not None or told - agreement.pcc <= _ROUNDING:
+        return None
+    return Agreement(agreement.pcc, "the values do not correlate as was told")
 
 
-def _flat(side: Operand) -> Array:
+def _as_floats(flat: Array) -> Array:
     import numpy as np
 
-    flat = side.data.reshape(-1)
     return np.asarray(flat if isinstance(flat, np.ndarray) else flat.double(), dtype=np.float64)
 
 
-def _of_values(
-    expected: Array, actual: Array, shape: tuple[int, ...], told: float | None
-) -> Agreement | None:
+def _not_finite(
+    expected: Array, actual: Array, shape: tuple[int, ...]
+) -> Agreement | tuple[Array, Array]:
+    """Say where values are not finite; where they are the same on both sides, return the others."""
     import numpy as np
 
     finite, computed = np.isfinite(expected), np.isfinite(actual)
     if not (finite.any() or computed.any()):
-        values = counted(expected.size, "value")
-        return Agreement(
-            nan, f"none of the {values} of either side is finite: nothing was compared"
-        )
+        none = f"none of the {counted(expected.size, 'value')} of either side is finite"
+        return Agreement(nan, f"{none}: nothing was compared")
     # NaN is not itself: two of them count as the same mask.
     same = (expected == actual) | (np.isnan(expected) & np.isnan(actual))
     masked = ~computed & ~same
     missing = ~finite & ~same & computed
-    if masked.any() or missing.any():
-        where, side = (masked, "actual") if masked.any() else (missing, "expected")
-        values = actual if masked.any() else expected
-        nans = int(np.isnan(values[where]).sum())
-        first = int(where.argmax())
-        sentence = (
-            f"{side} holds {nans} NaN and {int(where.sum()) - nans} infinite of "
-            f"{values.size} values where the other side does not, the first at "
-            f"{position(first, shape)}"
-        )
-        return Agreement(nan, sentence)
-    agreement = compare(expected[finite], actual[finite])
-    if told is None or agreement.sentence is not None or told - agreement.pcc <= _ROUNDING:
-        return None
-    return Agreement(agreement.pcc, "the values do not correlate as was told")
+    if not (masked.any() or missing.any()):
+        return expected[finite], actual[finite]
+    where, values, side = (
+        (masked, actual, "actual") if masked.any() else (missing, expected, "expected")
+    )
+    nans = int(np.isnan(values[where]).sum())
+    sentence = (
+        f"{side} holds {nans} NaN and {int(where.sum()) - nans} infinite of {values.size} values "
+        f"where the other side does not, the first at {position(int(where.argmax()), shape)}"
+    )
+    return Agreement(nan, sentence)

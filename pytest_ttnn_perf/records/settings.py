@@ -63,7 +63,7 @@ class PassChoice(Enum):
 
 #: The PCC that holds where nobody asks for another.
 USUAL_PCC: Final = 0.99
-#: Comparing so many elements takes some 50 ms, which is less than the helpers themselves take; an
+#: Comparing so many elements takes some 20 ms, which is less than the helpers themselves take; an
 #: output of an image model or a step of decoding has fewer.
 USUAL_PCC_ELEMENTS: Final = 4_000_000
 

@@ -75,13 +75,16 @@ class HelperFinder:
         self._families: dict[str, Family] = {}
         self._observed: dict[int, Observed] = {}
         self._seen: set[str] = set()
+        self._modules = 0
 
     def begin(self, recorder: Recorder) -> None:
         """Observe what a test calls from now on."""
         self._recorder, self._families = recorder, {}
-        names = sys.modules.keys() - self._seen
-        self._seen |= names
-        self._look(module for name in names if (module := sys.modules.get(name)) is not None)
+        if len(sys.modules) != self._modules:  # most tests import nothing
+            names = sys.modules.keys() - self._seen
+            self._seen |= names
+            self._look(module for name in names if (module := sys.modules.get(name)) is not None)
+            self._modules = len(sys.modules)
         sys.meta_path.insert(0, self)
 
     def end(self) -> None:
