@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
+import sys
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -13,8 +16,6 @@ from tests.device.script import Op
 from tests.existing.helpers import FILES
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from tests.harness.project import Ran
 
 OPS = (Op("matmul", 6e6), Op("relu", 5e5), Op("add", 2e6))
@@ -78,10 +79,6 @@ def rig(tmp_path: Path) -> Rig:
 
 
 def run(rig: Rig, *arguments: str) -> Ran:
-    import os
-    import sys
-    from pathlib import Path
-
     own = str(Path(sys.executable).parent)
     return rig.pytest(None, *arguments, PATH=f"{own}:{os.environ['PATH']}")
 
@@ -142,3 +139,17 @@ def test_inline_says_why_it_cannot_be(rig: Rig) -> None:
 
     assert counts_of(ran) == "1 failed, 1 passed, 1 deselected", ran.text + ran.errors
     assert "leave out --ttnn-perf-isolate inline" in json.dumps(rig.record())
+
+
+def test_beside_other_processes_they_wait_until_these_are_gone(rig: Rig) -> None:
+    options = "-p no:hypothesispytest -p no:benchmark -p no:cacheprovider"
+    own = str(Path(sys.executable).parent)
+
+    ran = rig.pytest(
+        None, f"{FIRST}::test_seen", f"{FIRST}::test_bare", "--ttnn-perf-update=new", "-n1",
+        "--ttnn-perf-confirm=0", PYTEST_ADDOPTS=options, PATH=f"{own}:{os.environ['PATH']}",
+    )  # fmt: skip
+
+    assert counts_of(ran) == "2 passed", ran.text + ran.errors
+    for name in ("test_seen", "test_bare"):
+        assert metrics(rig, name)["device_kernel_time"]["samples"] == [6e6]
