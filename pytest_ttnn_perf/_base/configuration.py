@@ -122,6 +122,10 @@ FILE_ONLY: Final = (
     ("gate_call_time", "flag"),
     ("gate_first_call_time", "flag"),
     ("gate_second_call_time", "flag"),
+    ("observe", "flag"),
+    ("observe_pcc_elements", "number from 0"),
+    ("helper_asserts", "choice"),
+    ("gate_steps", "names"),
 )
 #: On the command line, each of these turns the gate on.
 TURN_ON: Final = ("enabled", "all", "update", "replay")

@@ -412,3 +412,25 @@ def _skip(text: str, position: int, *, also: str = "") -> int:
 
 
 _DECODER: Final = json.JSONDecoder()
+
+
+#: So often another may remove the folder above between two steps of making one.
+_ATTEMPTS: Final = 10
+
+
+def new_folder(folder: Path) -> Path:
+    """Make a folder that is not there yet, and those above it; return it.
+
+    Raises:
+        WriteError: it cannot be made.
+    """
+    try:
+        for _ in range(_ATTEMPTS):
+            # Another run may have made, or discarded, the folder above since it was looked for.
+            with contextlib.suppress(FileNotFoundError, FileExistsError):
+                folder.mkdir(parents=True)
+                return folder
+        folder.mkdir(parents=True)
+    except OSError as cause:
+        raise WriteError(folder, cause) from cause
+    return folder

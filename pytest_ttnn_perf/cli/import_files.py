@@ -23,8 +23,8 @@ from pytest_ttnn_perf.report.numbers import (
     Result,
     format_value,
     id_column,
-    ungated_lines,
 )
+from pytest_ttnn_perf.report.ungated import reasons_by_name
 
 if TYPE_CHECKING:
     import argparse
@@ -119,7 +119,7 @@ def _listing(imported: Run, written: Sequence[str]) -> Listing:
     lines: list[Block] = [
         *_COLUMNS.table(metrics),
         "",
-        *ungated_lines(metric.observed for metric in metrics),
+        *reasons_by_name(metric.observed for metric in metrics),
         f"{counted(len(imported.tests), 'test')} on {', '.join(keys)}: "
         f"{counted(gated, 'metric')} gated, {len(metrics) - gated} recorded only",
         *written,

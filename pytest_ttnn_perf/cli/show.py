@@ -46,10 +46,10 @@ from pytest_ttnn_perf.report.numbers import (
     format_ns,
     format_value,
     id_column,
-    ungated_lines,
 )
 from pytest_ttnn_perf.report.op_listing import op_listing
 from pytest_ttnn_perf.report.sweeps import sweeps_lines
+from pytest_ttnn_perf.report.ungated import reasons_by_name
 from pytest_ttnn_perf.run.judge import swept
 
 if TYPE_CHECKING:
@@ -244,7 +244,7 @@ def run_listing(run: Run) -> Listing:
         for name, judged in run.tests.items()
         if judged.observation.out_of_memory is not None
     ]
-    why = ungated_lines(measured.observed for measured in found)
+    why = reasons_by_name(measured.observed for measured in found)
     sweeps = list(swept(run.tests.values()))
     lines: list[Block] = [*_run_heading(run), *_RUN_COLUMNS.table(found), *raised, *why]
     if sweeps:

@@ -171,7 +171,7 @@ class _Finder(MetaPathFinder):
         finally:
             self._searching = False
         if spec is not None and spec.loader is not None:
-            spec.loader = _Reporting(spec.loader, self._loaded)
+            spec.loader = Reporting(spec.loader, self._loaded)
         return spec
 
     def _loaded(self, module: ModuleType) -> None:
@@ -180,7 +180,7 @@ class _Finder(MetaPathFinder):
             self._notice(module)
 
 
-class _Reporting(Loader):
+class Reporting(Loader):
     """A loader that reports what it has loaded; in all else it is the one behind it."""
 
     def __init__(self, loader: Loader, notice: Callable[[ModuleType], None]) -> None:
@@ -188,9 +188,11 @@ class _Reporting(Loader):
         self._notice = notice
 
     def create_module(self, spec: ModuleSpec) -> ModuleType | None:
+        """Do as the loader behind does."""
         return self._loader.create_module(spec)
 
     def exec_module(self, module: ModuleType) -> None:
+        """Load a module, and report it."""
         self._loader.exec_module(module)
         self._notice(module)
 
@@ -224,6 +226,8 @@ class OpenDevices:
 
     on_open: Callable[[], None] | None = None
     runtime: Runtime | None = None
+    #: Whether a device was opened: its chips are this process' until it exits, closed or not.
+    has_opened: bool = False
     _open: list[tuple[Any, UsedDevice]] = field(default_factory=list)
     _used: list[UsedDevice] = field(default_factory=list)
     _fabric: str | None = None
@@ -267,6 +271,7 @@ class OpenDevices:
     def _opener(self, original: Callable[..., Any]) -> Callable[..., Any]:
         @functools.wraps(original)
         def opened(*args: Any, **kwargs: Any) -> Any:
+            self.has_opened = True
             if self.on_open is not None:
                 self.on_open()  # before: what hangs in there leaves the device as well
             result = original(*args, **kwargs)

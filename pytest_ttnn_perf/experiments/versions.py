@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Final
 
 from pytest_ttnn_perf._base.dataclass import dataclass
 from pytest_ttnn_perf._base.errors import UsageError
+from pytest_ttnn_perf.processes.worker import finds_modules_in
 from pytest_ttnn_perf.records.messages import ComparedVersions
-from pytest_ttnn_perf.run.workers import WorkerFactory, WorkerLauncher, finds_modules_in
+from pytest_ttnn_perf.run.workers import WorkerFactory, WorkerLauncher
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence

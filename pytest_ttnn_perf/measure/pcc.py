@@ -210,7 +210,7 @@ def non_finite(pair: Pair, expected: Side, actual: Side) -> Agreement:
     """Say which side holds how many values that are not finite, and where the first one is."""
     sides = [
         f"{name} holds {side.nans} NaN and {side.infinities} infinite of {pair.size} values, "
-        f"the first ({_named(side.first_value)}) at {_position(side.first, pair.shape)}"
+        f"the first ({_named(side.first_value)}) at {position(side.first, pair.shape)}"
         for name, side in (("expected", expected), ("actual", actual))
         if side.first is not None
     ]
@@ -237,10 +237,10 @@ def _named(value: float) -> str:
     return "NaN" if isnan(value) else str(value)
 
 
-def _position(flat: int, shape: tuple[int, ...]) -> str:
+def position(flat: int, shape: tuple[int, ...]) -> str:
     """Return the indices of an element as text.
 
-    >>> _position(5, (2, 3))
+    >>> position(5, (2, 3))
     '[1, 2]'
     """
     indices: list[int] = []

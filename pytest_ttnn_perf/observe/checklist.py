@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from pytest_ttnn_perf.analysis.checklist.runner import Answered
+    from pytest_ttnn_perf.records.finding import HelperPcc
     from pytest_ttnn_perf.records.hardware import Conflict, Scalar
     from pytest_ttnn_perf.records.observation import Artifact, JudgedTest, Observation
     from pytest_ttnn_perf.records.settings import Settings
@@ -69,11 +70,17 @@ _OF_VERDICTS: Final = ("TTP904", "TTP907")
 
 
 def check_test(
-    observation: Observation, artifact: Artifact, settings: Settings, *, by_the_clock: bool
+    observation: Observation,
+    artifact: Artifact,
+    settings: Settings,
+    *,
+    by_the_clock: bool,
+    helper_pccs: tuple[HelperPcc, ...] | None = None,
 ) -> Observation:
     """Return a test that has just ended with what the rules say of it, and what holds it back.
 
-    ``by_the_clock``: it was measured in a pass that takes wall times.
+    ``by_the_clock``: it was measured in a pass that takes wall times. ``helper_pccs`` are what
+    helpers told of its outputs wrongly; None where it called none.
 
     Raises:
         UsageError: the settings name a rule or limit that does not exist.
@@ -89,6 +96,7 @@ def check_test(
         observation=observation,
         facts=_facts(observation),
         conflicts=_conflicts() if by_the_clock else None,
+        helper_pccs=helper_pccs,
     )
     findings, unanswered = _ask(subject, settings)
     checked = replace(observation, findings=findings, unanswered=unanswered)

@@ -66,6 +66,16 @@ class BesideDevices(Instruments):
     _draft: Path | None = None
 
     @property
+    def knows_devices(self) -> bool:  # type: ignore[override]
+        """There may be some."""
+        return True
+
+    @property
+    def has_opened_device(self) -> bool:
+        """Whether a test, or what it needs, has opened one."""
+        return self.devices.has_opened
+
+    @property
     def by_the_clock(self) -> bool:  # type: ignore[override]
         """Whether times count: not those of a simulated device."""
         used = self.devices.used

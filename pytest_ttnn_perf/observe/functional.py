@@ -40,7 +40,7 @@ class FunctionalObserver(Observer):
         self._series.clear()
         return await super().measure_async(fn, *args, **{**kwargs, "warmup": 0, "iterations": 1})
 
-    def _accuracy(
+    def accuracy(
         self,
         name: str,
         value: float,
@@ -49,6 +49,7 @@ class FunctionalObserver(Observer):
         at_most: float | None = None,
         note: str | None = None,
     ) -> None:
+        """Raise where a value is not within its limits."""
         __tracebackhide__ = True
         if at_least is not None and not value >= at_least:  # so that NaN is caught as well
             limit = f"at least {at_least:g}"

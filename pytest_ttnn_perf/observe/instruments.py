@@ -41,6 +41,13 @@ class Instruments:
     by_the_clock = True
     #: What tells how tt-xla compiles models; None where that is not installed.
     compiler: Compiler | None = None
+    #: Whether there can be devices at all.
+    knows_devices = False
+
+    @property
+    def has_opened_device(self) -> bool:
+        """Whether this process has opened a device, whose chips are then its own until it exits."""
+        return False
 
     def make_room(self) -> None:
         """Empty what a profiler fills, between calls that nobody asks it about."""

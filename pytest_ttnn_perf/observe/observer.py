@@ -332,7 +332,7 @@ class Observer(Recorder):
 
         bound = self._limit_of_pcc(self.settings.pcc if at_least is None else at_least)
         agreement = compare(expected, actual)
-        self._accuracy(name, agreement.pcc, at_least=bound, note=agreement.sentence)
+        self.accuracy(name, agreement.pcc, at_least=bound, note=agreement.sentence)
         for suffix, error in (
             ("max_abs_error", agreement.max_abs_error),
             ("relative_l2", agreement.relative_l2),
@@ -369,7 +369,7 @@ class Observer(Recorder):
         why = worst.agreement.sentence and f"{worst.name}: {worst.agreement.sentence}"
         bound = worst.at_least if first else min(layer.at_least for layer in compared)
         note = ": ".join(filter(None, (first, why))) or None
-        self._accuracy(name, worst.pcc, at_least=bound, note=note)
+        self.accuracy(name, worst.pcc, at_least=bound, note=note)
         return {layer.name: layer.pcc for layer in compared}
 
     def _limit_of_pcc(self, asked: float) -> float:
@@ -399,7 +399,7 @@ class Observer(Recorder):
                 message = f"{name}: expected one number, found {len(numbers)}"
                 raise UsageError(message)
             least = lower.get(name) if name in upper else self._least(name, lower.get(name))
-            self._accuracy(name, numbers[0], at_least=least, at_most=upper.get(name))
+            self.accuracy(name, numbers[0], at_least=least, at_most=upper.get(name))
 
     def attach(
         self,

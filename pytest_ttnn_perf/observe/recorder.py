@@ -3,26 +3,29 @@
 from __future__ import annotations
 
 import os
-from contextlib import nullcontext
+from contextlib import contextmanager, nullcontext
 from dataclasses import field, replace
 from pathlib import Path
+from time import perf_counter_ns
 from typing import TYPE_CHECKING, Final
 
 from pytest_ttnn_perf._base.dataclass import dataclass
 from pytest_ttnn_perf._base.errors import RuleError, TtnnPerfError, UsageError
+from pytest_ttnn_perf._base.text import text_of
 from pytest_ttnn_perf.device.host import host_load
 from pytest_ttnn_perf.observe.instruments import Instruments
-from pytest_ttnn_perf.observe.series import SeriesTable, metric_of, observed_metrics
+from pytest_ttnn_perf.observe.series import Series, SeriesTable, metric_of, observed_metrics
 from pytest_ttnn_perf.records.metric import Better, Kind, Metric, Source
-from pytest_ttnn_perf.records.observation import NO_ARTIFACT, Artifact, Observation
+from pytest_ttnn_perf.records.observation import NO_ARTIFACT, Artifact, Asked, Observation
 from pytest_ttnn_perf.records.settings import USUAL_PCC, PccLimits, left_out
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Iterator, Mapping
 
     from pytest_ttnn_perf.measure.timing import Turn
     from pytest_ttnn_perf.observe.hardware import StatedHardware
     from pytest_ttnn_perf.observe.tokens import TokenLog
+    from pytest_ttnn_perf.records.finding import HelperPcc
     from pytest_ttnn_perf.records.hardware import Scalar
     from pytest_ttnn_perf.records.settings import Settings, TestSettings
 
@@ -30,6 +33,7 @@ if TYPE_CHECKING:
 #: The origin of a metric that neither the test nor a file of it told.
 OBSERVED: Final = "what the run observed itself"
 _MEASURED_HERE: Final = (None, OBSERVED)
+_OF_CHILDREN: Final = "the reports of processes that it started"
 
 
 @dataclass(slots=True, repr=False)
@@ -57,8 +61,19 @@ class Recorder:
     _host: Mapping[str, Scalar] = field(default_factory=dict)
     #: The tokens of a language model; None where the test told of none.
     _tokens: TokenLog | None = None
+    #: Who asked for the test to be gated.
+    asked: Asked | None = None
+    #: Whether the test has started a profiled process of its own.
+    profiles_itself: bool = False
+    #: What helpers told of the run: the model, its batch size, the lengths of its sequences.
+    described: dict[str, Scalar] = field(default_factory=dict)
+    #: What PCC helpers told wrongly; None until one was called.
+    helper_pccs: list[HelperPcc] | None = None
+    #: How long we ourselves took inside the test.
+    own_ns: int = 0
+    _has_read_report: bool = False
 
-    def _accuracy(
+    def accuracy(
         self,
         name: str,
         value: float,
@@ -67,6 +82,7 @@ class Recorder:
         at_most: float | None = None,
         note: str | None = None,
     ) -> None:
+        """Enter an accuracy with its limits; of several values, the worst counts."""
         better = Better.LOWER if at_least is None and at_most is not None else Better.HIGHER
         series = self._series.of(Metric(name, unit="", better=better, kind=Kind.ACCURACY))
         series.samples.append(value)
@@ -75,6 +91,11 @@ class Recorder:
         worst = min(series.samples) if better is Better.HIGHER else max(series.samples)
         if not (value > worst if better is Better.HIGHER else value < worst):
             series.note = note
+
+    def observed_pcc(self, name: str, value: float, *, at_least: float) -> None:
+        """Enter a PCC that a helper of the project told, and the limit that it held it to."""
+        self.accuracy(name, value, at_least=self._least(name, at_least))
+        self._series[name].observed = True
 
     def _least(self, name: str, asked: float | None) -> float | None:
         """Return the limit of an accuracy; no PCC is let off lightly where limits are strict."""
@@ -107,35 +128,96 @@ class Recorder:
         """Take the reports that profiled processes of the test's own have left.
 
         Several are several samples, of one command that ran as often. Those that the test has
-        attached itself are taken already.
+        attached itself are taken already; where a helper has read one, it knows what of it counts.
         """
+        if self._has_read_report:
+            return
         from pytest_ttnn_perf.device.profilers import ops_reports_since
 
         for file in ops_reports_since(moment_s, os.environ, Path.cwd()):
             if file.resolve() not in self._attached:
-                origin = "the reports of processes that it started"
-                self._attach(file, origin, self.settings.region)
+                self._attach(file, _OF_CHILDREN, self.settings.region)
 
     def read_output(self, text: str) -> None:
         """Take what profilers printed in the output of this test."""
         self._take_at_end(self.instruments.read_output(text))
 
-    def _take_at_end(self, artifact: Artifact) -> None:
+    def _take_at_end(self, artifact: Artifact, origin: str = OBSERVED) -> None:
         """Add what an artifact tells after the test has ended: it cannot raise there any more."""
         try:
-            self._take(artifact, OBSERVED)
+            self._take(artifact, origin)
         except UsageError as error:
             self._problems.append(str(error))
 
     def whole_call(self, elapsed_ns: float, *, gated: bool) -> None:
-        """Record the time of a test that did not measure anything itself."""
-        series = self._series.of(metric_of("call_time", unit="ns", kind=Kind.TIME), gated=gated)
-        series.samples.append(elapsed_ns)
+        """Record the time of a test that does not use the fixture, without what we took of it.
+
+        It is not gated where the test measures something itself: it holds compilation, loading and
+        references, which is what its author left out.
+        """
+        why = "the test measures itself" if self.measured_itself else None
+        if not gated and why is None and self.asked is Asked.PROJECT:
+            why = "a whole call, which gate_call_time = true gates"
+        call_time = metric_of("call_time", unit="ns", kind=Kind.TIME)
+        series = self._series.of(call_time, gated=gated and not self.measured_itself)
+        series.why_ungated = why
+        series.samples.append(max(elapsed_ns - self.own_ns, 1))
 
     @property
-    def recorded_nothing(self) -> bool:
-        """Whether the test has not said anything so far."""
-        return not self._series and self._tokens is None
+    def told_nothing(self) -> bool:
+        """Whether the test has recorded nothing through its fixture so far."""
+        own = (s for s in self._series.values() if not s.observed and s.origin is None)
+        return self._tokens is None and not any(own)
+
+    @property
+    def measured_itself(self) -> bool:
+        """Whether the test has told anything but what it compared, or was seen to measure."""
+        others = (s for s in self._series.values() if s.metric.kind is not Kind.ACCURACY)
+        return self.profiles_itself or any(others)
+
+    @property
+    def gates_something(self) -> bool:
+        """Whether a time, a rate or a count of the test is gated so far."""
+        return any(
+            series.gated and series.metric.kind is not Kind.ACCURACY
+            for series in self._series.values()
+        )
+
+    def observed(
+        self, metric: Metric, samples: Iterable[float], *, why_ungated: str | None = None
+    ) -> Series:
+        """Enter what a helper of the project measured; return its series.
+
+        Raises:
+            UsageError: the test has recorded another metric of that name.
+        """
+        series = self._series.of(metric, gated=why_ungated is None)
+        series.why_ungated, series.observed = why_ungated, True
+        series.samples.extend(samples)
+        return series
+
+    def series_of(self, name: str) -> Series | None:
+        """Return what is recorded of a metric so far; None for nothing."""
+        return self._series.get(name)
+
+    def take_report(self, file: Path, artifact: Artifact) -> None:
+        """Take what a helper has read from the report of a profiled process; not in a replay."""
+        if not self.instruments.takes_artifacts:
+            return
+        self._has_read_report = True
+        self._attached.add(file.resolve())
+        self._take_at_end(artifact, _OF_CHILDREN)
+
+    @contextmanager
+    def observing(self) -> Iterator[None]:
+        """Let nothing that goes wrong in observing a helper change what the helper does."""
+        start_ns = perf_counter_ns()
+        try:
+            yield
+        except Exception as error:  # noqa: BLE001 (the values are those of a test: anything)
+            self._problems.append(f"what a helper told could not be recorded: {text_of(error)}")
+        finally:
+            self.own_ns += perf_counter_ns() - start_ns
 
     def finish(self, *, raised: str | None = None) -> Observation:
         """Return what was observed until now; ``raised`` is the error that ended the test."""
@@ -157,6 +239,8 @@ class Recorder:
             left_out=left_out(self.run),
             has_kernels=self._artifact.kernels is not None,
             sweep=self.settings.sweep,
+            asked=self.asked,
+            profiles_itself=self.profiles_itself,
         )
         observation = self._located(observation)
         if self._tokens is not None:
@@ -194,14 +278,17 @@ class Recorder:
 
         try:
             clock = self.instruments.by_the_clock
-            return check_test(observation, self._artifact, self.run, by_the_clock=clock)
+            told = None if self.helper_pccs is None else tuple(self.helper_pccs)
+            return check_test(
+                observation, self._artifact, self.run, by_the_clock=clock, helper_pccs=told
+            )
         except (UsageError, RuleError) as error:
             return replace(observation, problems=(*observation.problems, str(error)))
 
     def _environment(self) -> Mapping[str, Scalar]:
         """Return what is recorded beside the results, and never compared."""
         batch = self.settings.batch
-        around = {**(self._host or self._load()), **self._artifact.environment}
+        around = {**(self._host or self._load()), **self._artifact.environment, **self.described}
         return around if batch is None else {**around, "batch": batch}
 
     def _load(self) -> Mapping[str, Scalar]:

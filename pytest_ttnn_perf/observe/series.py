@@ -42,7 +42,9 @@ class Series:
     """A metric with the samples it has so far; none of them counts if some were ``lost``.
 
     ``origin`` is what told it, if that is a capture and not the test itself; ``capture`` names one
-    that was there before the test. ``target`` is a goal that the capture names.
+    that was there before the test. ``why_ungated`` is said of one that is not ``gated``. ``target``
+    is a goal that the capture names, or that a helper of the test expects; the test's marker comes
+    first. ``observed``: a helper told it, and not the test.
     """
 
     metric: Metric
@@ -55,8 +57,9 @@ class Series:
     capture: str | None = None
     at_least: float | None = None
     at_most: float | None = None
-    target: float | None = None
     why_ungated: str | None = None
+    target: float | None = None
+    observed: bool = False
 
     def tighten(self, *, at_least: float | None, at_most: float | None) -> None:
         """Keep the stricter of the limits given so far."""

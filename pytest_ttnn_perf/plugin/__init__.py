@@ -185,7 +185,7 @@ def observer_for(item: pytest.Item) -> Observer:
     """
     if OBSERVER in item.stash:
         return item.stash[OBSERVER]
-    from pytest_ttnn_perf.plugin.settings import settings_of, test_settings
+    from pytest_ttnn_perf.plugin.settings import settings_of, test_settings, who_asked
 
     settings = settings_of(item.config)
     if settings.enabled:
@@ -200,5 +200,6 @@ def observer_for(item: pytest.Item) -> Observer:
         from pytest_ttnn_perf.plugin.identity import identity_of
 
         observer.identity = identity_of(item, settings.identity_ignores)
+    observer.asked = who_asked(item, settings)
     item.stash[OBSERVER] = observer
     return observer

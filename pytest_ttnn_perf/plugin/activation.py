@@ -19,7 +19,7 @@ from pytest_ttnn_perf.records.settings import Checklist, Isolate, ProfilerKind
 
 if TYPE_CHECKING:
     import argparse
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
     from pytest_ttnn_perf.device.chips import Rank
     from pytest_ttnn_perf.observe.instruments import Instruments
@@ -131,7 +131,7 @@ def _share(config: pytest.Config, settings: Settings, share: Assignment) -> None
     except TtnnPerfError as error:
         raise pytest.UsageError(str(error)) from error
     config.pluginmanager.register(AssignedTests(share, own), "ttnn_perf_assigned")
-    _measure(config, settings, instruments, is_apart=True)
+    _measure(config, settings, instruments, assignment=share, beside_others=True)
 
 
 def _work(config: pytest.Config, settings: Settings, link: OrchestratorLink) -> None:
@@ -142,7 +142,7 @@ def _work(config: pytest.Config, settings: Settings, link: OrchestratorLink) -> 
     if link.assignment.versions is not None:
         # Two versions must not leave their reports in one place.
         settings = replace(settings, artifacts=link.assignment.folder)
-    if _is_distributed(config):
+    if _is_distributed(config) and not link.assignment.alone:
         os.environ[SHARE] = str(link.file)
     for name in filter(config.pluginmanager.has_plugin, PRINTING):
         config.pluginmanager.unregister(name=name)
@@ -154,7 +154,7 @@ def _work(config: pytest.Config, settings: Settings, link: OrchestratorLink) -> 
         settings = replace(settings, checklist=Checklist.OFF)
     register(AssignedTests(assignment), "ttnn_perf_assigned")
     instruments = instruments_for(settings, assignment.profiler, assignment, opened=stream.opened)
-    _measure(config, settings, instruments, stream.interrupts, is_apart=True)
+    _measure(config, settings, instruments, stream.interrupts, assignment=assignment)
     if assignment.versions is not None:
         from pytest_ttnn_perf.plugin.worker import StrayCheck
 
@@ -168,14 +168,19 @@ def _measure(
     instruments: Instruments,
     interrupts: Interrupts | None = None,
     *,
-    is_apart: bool = False,
+    assignment: Assignment | None = None,
+    beside_others: bool = False,
 ) -> None:
-    """Measure the tests that this process runs."""
+    """Measure the tests that this process runs, ``beside_others`` if others run some meanwhile."""
     from pytest_ttnn_perf.plugin import INSTRUMENTS
     from pytest_ttnn_perf.plugin.worker import Worker
 
     config.stash[INSTRUMENTS] = instruments
-    config.pluginmanager.register(Worker(settings, interrupts, is_apart), "ttnn_perf_worker")
+    is_apart = assignment is not None or beside_others
+    worker = Worker(settings, interrupts, is_apart)
+    if settings.observe:
+        worker.observe_helpers(instruments, assignment, beside_others=beside_others)
+    config.pluginmanager.register(worker, "ttnn_perf_worker")
 
 
 def _follow(config: pytest.Config, settings: Settings, rank: Rank) -> None:
@@ -280,6 +285,22 @@ def distribution_of(options: argparse.Namespace) -> str | None:
     asked = getattr(options, "distload", False) or getattr(options, "dist", "no") != "no"
     others = getattr(options, "tx", None) if asked else None
     return f"--tx {' '.join(others)}" if others else None
+
+
+#: What makes pytest-xdist hand out nothing.
+_UNDISTRIBUTED: Final[Mapping[str, object]] = {
+    "numprocesses": None,
+    "dist": "no",
+    "distload": False,
+    "tx": [],
+}
+
+
+def leave_undistributed(options: argparse.Namespace) -> None:
+    """Let pytest-xdist hand out nothing in this process."""
+    for name, value in _UNDISTRIBUTED.items():
+        if hasattr(options, name):
+            setattr(options, name, value)
 
 
 def _is_distributed(config: pytest.Config) -> bool:

@@ -19,7 +19,11 @@ import pytest
 from pytest_ttnn_perf._base.errors import TtnnPerfError
 from pytest_ttnn_perf._base.text import inert
 from pytest_ttnn_perf.device.chips import Touched
-from pytest_ttnn_perf.plugin.activation import distribution_of, errors_end_pytest
+from pytest_ttnn_perf.plugin.activation import (
+    distribution_of,
+    errors_end_pytest,
+    leave_undistributed,
+)
 from pytest_ttnn_perf.plugin.hook_calls import report_run
 from pytest_ttnn_perf.plugin.relay import Relay, add_properties, style_of
 from pytest_ttnn_perf.plugin.reports import fail_report, live_logs, show_as
@@ -32,7 +36,7 @@ from pytest_ttnn_perf.run.record import RunResult
 from pytest_ttnn_perf.run.workers import Pass, WorkerFactory, WorkerLauncher
 
 if TYPE_CHECKING:
-    from collections.abc import Generator, Iterator, Mapping, Sequence
+    from collections.abc import Generator, Iterator, Sequence
 
     from pytest_ttnn_perf.plugin.reports import TestCollection
     from pytest_ttnn_perf.records.settings import ProfilerKind
@@ -40,13 +44,6 @@ if TYPE_CHECKING:
     from pytest_ttnn_perf.run.gate_run import GateRun
 
 
-#: What pytest-xdist would do here it does in the workers.
-_DISTRIBUTION: Final[Mapping[str, object]] = {
-    "numprocesses": None,
-    "dist": "no",
-    "distload": False,
-    "tx": [],
-}
 _UNMEASURED: Final = "the run stopped before it was measured again"
 
 
@@ -73,9 +70,7 @@ class Orchestrator:
                 check_chips(os.environ, processes=count if isinstance(count, int) else 0)
         except TtnnPerfError as error:
             raise pytest.UsageError(str(error)) from error
-        for name, value in _DISTRIBUTION.items():
-            if hasattr(config.option, name):
-                setattr(config.option, name, value)
+        leave_undistributed(config.option)  # the workers distribute
 
     def pytest_report_header(self, config: pytest.Config) -> list[str]:
         """Warn of what is about to make the numbers worse, and of what is left out for them."""

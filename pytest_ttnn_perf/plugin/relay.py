@@ -26,6 +26,7 @@ from pytest_ttnn_perf.records.messages import (
     CollectionReported,
     Finished,
     Passed,
+    ProfilesItself,
     Refused,
     Reported,
     Started,
@@ -42,10 +43,10 @@ if TYPE_CHECKING:
     from _pytest._io import TerminalWriter
 
     from pytest_ttnn_perf.plugin.reports import Place, TestCollection
+    from pytest_ttnn_perf.processes.worker import LostWorker
     from pytest_ttnn_perf.records.messages import Message
     from pytest_ttnn_perf.report.live import LiveLine
     from pytest_ttnn_perf.run.gate_run import GateRun
-    from pytest_ttnn_perf.run.workers import LostWorker
 
 
 _INTERRUPTED: Final = re.compile(r"KeyboardInterrupt in ([^\0]+):(\d{1,9})")
@@ -297,6 +298,8 @@ class Relay(Listener):
     _locations: dict[str, Any] = field(default_factory=dict)
     #: The test whose phase passed last, and the members of a report that says so.
     _passing: tuple[str, dict[str, Any]] = ("", {})
+    #: Tests that were stopped to be run apart, and the phases of theirs that were emitted.
+    _stopped: dict[str, tuple[str, ...]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.emitter = Emitter(self.session, live_line(self.session.config))
@@ -319,7 +322,10 @@ class Relay(Listener):
         match message:
             case Started(test=test, location=location):
                 self._locations[test], self._phases[test] = tuple(location), []
-                hook.pytest_runtest_logstart(nodeid=test, location=tuple(location))
+                if test not in self._stopped:
+                    hook.pytest_runtest_logstart(nodeid=test, location=tuple(location))
+            case ProfilesItself(test=test):
+                self._stopped[test] = tuple(self._phases.get(test, ()))
             case Passed():
                 self._receive_passed(message)
             case Reported():
@@ -450,6 +456,8 @@ class Relay(Listener):
             fail_report(report, text)
 
     def _emit(self, report: pytest.TestReport) -> None:
+        if report.passed and report.when in self._stopped.get(report.nodeid, ()):
+            return  # its set-up was told before the test was stopped
         if report.nodeid in self._held:
             self._held[report.nodeid].append(report)
         else:

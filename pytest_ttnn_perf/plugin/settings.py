@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from functools import partial
+from types import FunctionType
 from typing import TYPE_CHECKING, Any, Final
+from weakref import WeakKeyDictionary
 
 import pytest
 
 from pytest_ttnn_perf._base.configuration import OPTIONS, TURN_ON, attribute_of
 from pytest_ttnn_perf._base.errors import TtnnPerfError, UsageError
 from pytest_ttnn_perf._base.text import did_you_mean, repr_of
+from pytest_ttnn_perf.records.observation import Asked
 from pytest_ttnn_perf.records.settings import (
     Settings,
     TestSettings,
@@ -60,7 +63,11 @@ def _given(config: pytest.Config) -> dict[str, Any]:
 
 NAME: Final = "ttnn_perf"
 #: How the functions of tt-metal begin that profile a command in a process of its own.
-_OWN_PROFILE: Final = "run_device_perf"
+_OWN_PROFILE: Final = ("run_device_perf", "run_device_profiler")
+#: How many functions lie at most between a test and one of these.
+_DEPTH: Final = 3
+#: Whether functions of tests name one of these; gone with their module.
+_PROFILING: Final[WeakKeyDictionary[FunctionType, bool]] = WeakKeyDictionary()
 _ASKED = pytest.StashKey[TestSettings]()
 
 
@@ -94,10 +101,40 @@ def is_parametrised(item: pytest.Item) -> bool:
     return hasattr(item, "callspec")
 
 
+def who_asked(item: pytest.Item, settings: Settings) -> Asked | None:
+    """Return who wants a test gated; None for one that is taken in with all others."""
+    if is_marked(item) or NAME in getattr(item, "fixturenames", ()):
+        return Asked.TEST
+    marked = any(item.get_closest_marker(name) for name in settings.markers)
+    return Asked.PROJECT if marked else None
+
+
 def profiles_itself(item: pytest.Item) -> bool:
-    """Tell whether a test starts a profiled process of its own: ours must not be around it."""
-    code = getattr(getattr(item, "obj", None), "__code__", None)
-    return code is not None and any(name.startswith(_OWN_PROFILE) for name in code.co_names)
+    """Tell whether a test looks as if it started a profiled process of its own.
+
+    By the functions that it names, and that these name in turn. What cannot be seen so is noticed
+    when it happens; what is known before costs no second start.
+    """
+    function = getattr(item, "obj", None)
+    function = getattr(function, "__func__", function)
+    if not isinstance(function, FunctionType):
+        return False
+    if function not in _PROFILING:  # tests of many parameters have one function
+        _PROFILING[function] = _names_profiler(function, _DEPTH, set())
+    return _PROFILING[function]
+
+
+def _names_profiler(function: FunctionType, depth: int, seen: set[FunctionType]) -> bool:
+    seen.add(function)
+    names = function.__code__.co_names
+    if any(name.startswith(_OWN_PROFILE) for name in names):
+        return True
+    named = (function.__globals__.get(name) for name in names)
+    return depth > 0 and any(
+        _names_profiler(each, depth - 1, seen)
+        for each in named
+        if isinstance(each, FunctionType) and each not in seen
+    )
 
 
 def test_settings(item: pytest.Item, settings: Settings) -> TestSettings:

@@ -5,13 +5,14 @@ from __future__ import annotations
 import inspect
 import os
 import sys
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass, replace
 from time import perf_counter_ns, time
 from typing import TYPE_CHECKING, Final
 
 import pytest
 
+from pytest_ttnn_perf._base.errors import TtnnPerfError
 from pytest_ttnn_perf._base.text import text_of
 from pytest_ttnn_perf.device.host import on_this_host
 from pytest_ttnn_perf.observe.instruments import error_text
@@ -27,19 +28,25 @@ from pytest_ttnn_perf.plugin.settings import (
     test_settings,
 )
 from pytest_ttnn_perf.records.json import encode
-from pytest_ttnn_perf.records.messages import IDENTITY, OBSERVATION, Strayed
+from pytest_ttnn_perf.records.messages import APART, IDENTITY, OBSERVATION, Strayed
 from pytest_ttnn_perf.records.observation import Observation
+from pytest_ttnn_perf.records.settings import ProfilerKind
 
 if TYPE_CHECKING:
     from collections.abc import Generator
     from contextlib import AbstractContextManager
 
+    from pytest_ttnn_perf.observe.helpers.finder import HelperFinder
+    from pytest_ttnn_perf.observe.helpers.self_profiling import SelfProfilingWatch
+    from pytest_ttnn_perf.observe.instruments import Instruments
     from pytest_ttnn_perf.observe.observer import Observer
     from pytest_ttnn_perf.processes.channel import Interrupts, OrchestratorLink
-    from pytest_ttnn_perf.records.messages import ComparedVersions
+    from pytest_ttnn_perf.records.messages import Assignment, ComparedVersions
     from pytest_ttnn_perf.records.settings import Settings
 
 
+#: What needs no variables in the environment of the process.
+_UNPROFILED: Final = frozenset({ProfilerKind.OFF, ProfilerKind.REALTIME})
 #: With one of these set, tt-lang prints a profile after every call of a kernel.
 _PROFILES: Final = ("TTLANG_PERF_DUMP", "TTLANG_AUTO_PROFILE", "TTLANG_SIGNPOST_PROFILE")
 _NOTHING: Final = nullcontext()
@@ -58,6 +65,34 @@ class Worker:
     #: What a subtest of the running test failed with; the call of the test itself passes even so.
     failed_subtest: str | None = None
     printed: str = ""
+    #: Observes the helpers that tests call; None where that is not wanted.
+    helpers: HelperFinder | None = None
+    #: Watches what processes tests start; None where there are no devices.
+    watch: SelfProfilingWatch | None = None
+    #: The tests that are known to start a profiled process of their own.
+    apart: frozenset[str] = frozenset()
+
+    def observe_helpers(
+        self, instruments: Instruments, assignment: Assignment | None, *, beside_others: bool
+    ) -> None:
+        """Record what tests measure with helpers of their project."""
+        from pytest_ttnn_perf.observe.helpers.finder import HelperFinder
+
+        self.helpers = HelperFinder()
+        if not instruments.knows_devices:
+            return
+        from pytest_ttnn_perf.observe.helpers.self_profiling import SelfProfilingWatch
+
+        if assignment is not None and assignment.alone:  # what it opens is its own affair
+            self.watch = SelfProfilingWatch(lambda: False)
+            return
+        self.apart = frozenset(assignment.apart) if assignment else frozenset()
+        self.watch = SelfProfilingWatch(
+            lambda: instruments.has_opened_device,
+            profiled=assignment is not None and assignment.profiler not in _UNPROFILED,
+            beside_others=beside_others,
+            elsewhere=assignment is not None,
+        )
 
     @pytest.hookimpl(trylast=True)
     def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
@@ -74,6 +109,8 @@ class Worker:
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtest_setup(self, item: pytest.Item) -> None:
         """Start anew: a test that is run again must not add to what it observed before."""
+        __tracebackhide__ = True
+        self._leave_to_another(item)
         item.stash[BEGAN] = time()
         if OBSERVER in item.stash:
             del item.stash[OBSERVER]
@@ -82,6 +119,24 @@ class Worker:
         instruments = item.config.stash.get(INSTRUMENTS, None)
         if instruments is not None:
             instruments.begin(item.nodeid)
+
+    def _leave_to_another(self, item: pytest.Item) -> None:
+        """End a test before it begins that another worker is going to run."""
+        __tracebackhide__ = True
+        watch = self.watch
+        if watch is None:
+            return
+        watch.stopped = False
+        if not (watch.can_stop and watch.must_not_profile and is_measured(item, self.settings)):
+            return
+        if item.nodeid in self.apart or profiles_itself(item):
+            watch.stop()
+
+    @pytest.hookimpl(trylast=True)
+    def pytest_unconfigure(self) -> None:
+        """Leave the helpers as they were."""
+        if self.helpers is not None:
+            self.helpers.undo()
 
     @pytest.hookimpl(wrapper=True, trylast=True)
     def pytest_runtest_call(self, item: pytest.Item) -> Generator[None, object, object]:
@@ -93,19 +148,43 @@ class Worker:
         began_s = time()
         try:
             with observer.turn if observer and whole else _NOTHING, self._output(item):
+                self._begin_observing(observer)
                 start = perf_counter_ns()
                 result = yield
                 elapsed_ns = perf_counter_ns() - start
                 if observer and self.interrupts:
                     self.interrupts.hold()
+        except BaseException:
+            # What a test measured before it raised, as by an assertion of a helper, is kept.
+            with suppress(TtnnPerfError):
+                self._end_observing(item, observer, began_s)
+            raise
         finally:
             self.running = None
-        if observer and profiles_itself(item):
-            observer.attach_reports_since(began_s)
-        if observer and whole and observer.recorded_nothing:
+        self._end_observing(item, observer, began_s)
+        if observer and whole and observer.told_nothing:
             gated = is_marked(item) or self.settings.gate_call_time
             observer.whole_call(elapsed_ns, gated=gated)
         return result
+
+    def _begin_observing(self, observer: Observer | None) -> None:
+        if observer is not None and self.helpers is not None:
+            self.helpers.begin(observer)
+            if self.watch is not None:
+                self.watch.begin(observer)
+
+    def _end_observing(self, item: pytest.Item, observer: Observer | None, began_s: float) -> None:
+        if observer is None:
+            return
+        if self.watch is not None:
+            self.watch.end()
+        try:
+            if observer.profiles_itself or profiles_itself(item):
+                observer.profiles_itself = True
+                observer.attach_reports_since(began_s)
+        finally:
+            if self.helpers is not None:
+                self.helpers.end()
 
     def _output(self, item: pytest.Item) -> AbstractContextManager[None]:
         """Keep what a test prints where pytest does not: with ``-s``."""
@@ -155,6 +234,8 @@ class Worker:
         report = yield
         if call.when == "setup" and is_measured(item, self.settings):
             self._identify(item, report)
+        if self.watch is not None and self.watch.stopped and call.when != "teardown":
+            return _left_to_another(report)
         if call.when != "teardown" and OUT_OF_MEMORY in item.stash:
             self._identify(item, report)
             _attach(report, self._on_this_host(with_hardware(item, _without_room(item))))
@@ -211,6 +292,16 @@ def _without_room(item: pytest.Item) -> Observation:
     why = item.stash[OUT_OF_MEMORY]
     observation = observer_for(item).finish(raised=why)  # nothing more is asked of it
     return replace(observation, raised=None, out_of_memory=why)
+
+
+def _left_to_another(report: pytest.TestReport) -> pytest.TestReport:
+    """Return the report of a test that was stopped: no failure, nothing follows, nobody sees it."""
+    file, line, _ = report.location
+    report.outcome, report.sections = "skipped", []
+    report.longrepr = (file, line or 0, "left to a worker of its own")
+    vars(report).pop("wasxfail", None)
+    setattr(report, APART, True)
+    return report
 
 
 def _attach(report: pytest.TestReport, observation: Observation) -> None:

@@ -17,6 +17,7 @@ from _pytest.config import create_terminal_writer
 from pytest_ttnn_perf._base.text import text_of
 from pytest_ttnn_perf.measure.timing import turn_in
 from pytest_ttnn_perf.plugin import TURN
+from pytest_ttnn_perf.plugin.activation import leave_undistributed
 from pytest_ttnn_perf.plugin.captured_output import keep_captured
 from pytest_ttnn_perf.plugin.reports import FAILED, SHOWN, interruption_text, live_logs
 from pytest_ttnn_perf.plugin.settings import (
@@ -27,6 +28,7 @@ from pytest_ttnn_perf.plugin.settings import (
 )
 from pytest_ttnn_perf.processes.channel import Interrupts, show_stacks_on_request
 from pytest_ttnn_perf.records.messages import (
+    APART,
     PHASES,
     Broke,
     Collected,
@@ -36,12 +38,14 @@ from pytest_ttnn_perf.records.messages import (
     Opened,
     Passed,
     PassKind,
+    ProfilesItself,
     Refused,
     Reported,
     Started,
     Stopped,
     Warned,
 )
+from pytest_ttnn_perf.records.settings import PassChoice
 
 if TYPE_CHECKING:
     import warnings
@@ -95,6 +99,8 @@ class AssignedTests:
             option.reruns = 0
         if self.own is not None:
             config.stash[TURN] = turn_in(self.assignment.folder)
+        if self.assignment.alone:
+            leave_undistributed(option)
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)
     def pytest_collection(self, session: pytest.Session) -> Generator[None, object, object]:
@@ -112,7 +118,9 @@ class AssignedTests:
         """Keep the assigned tests of those that the user selected."""
         if self.assignment.kind is PassKind.DEVICE:
             settings = settings_of(config)
-            items[:] = [i for i in items if is_measured(i, settings) and not profiles_itself(i)]
+            items[:] = [item for item in items if is_measured(item, settings)]
+            if settings.passes is not PassChoice.DEVICE:  # the wall pass runs them
+                items[:] = [item for item in items if not profiles_itself(item)]
         if self.assignment.tests is not None:
             wanted = frozenset(self.assignment.tests)
             grouped = getattr(config.option, "loadgroup", False)
@@ -167,6 +175,8 @@ class SessionForwarder:
     _started: tuple[str, Any] = ("", None)
     #: Whether ids end in the group of a test.
     _grouped: bool = False
+    #: Tests that were stopped: the rest of them is nobody's business.
+    _apart: set[str] = field(default_factory=set)
 
     @pytest.hookimpl(trylast=True)
     def pytest_configure(self, config: pytest.Config) -> None:
@@ -278,6 +288,11 @@ class SessionForwarder:
     @pytest.hookimpl(trylast=True)
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         """Send how a phase of a test ended."""
+        if getattr(report, APART, False) and report.nodeid not in self._apart:
+            self._apart.add(report.nodeid)
+            self._send(ProfilesItself(self._id(report.nodeid)))
+        if report.nodeid in self._apart:
+            return
         self._failed = self._failed or report.outcome == "failed"
         test = report.nodeid
         message = self._passed(test, report) or Reported(self._serialise(report))
@@ -290,6 +305,9 @@ class SessionForwarder:
     @pytest.hookimpl(trylast=True)
     def pytest_runtest_logfinish(self, nodeid: str, location: tuple[str, int | None, str]) -> None:
         """Send that a test is over; whether to stop is asked where that may have been decided."""
+        if nodeid in self._apart:
+            self._apart.discard(nodeid)
+            return
         wait = self._failed or self.measured is None or nodeid in self.measured
         self._send(Finished(self._id(nodeid), list(location)), wait=wait)
         self._failed = False

@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     from pathlib import Path
     from types import TracebackType
 
+    from pytest_ttnn_perf.records.messages import Started
+
 
 _TAIL_CHUNK: Final = 1 << 16
 #: More than a pipe holds: all that was printed until now. A child of a worker may never stop.
@@ -164,6 +166,22 @@ class Ending:
         how = _signal_name(-self.code) if self.code < 0 else f"exit code {self.code}"
         text = f"was killed by {how}" if self.code < 0 else f"ended with {how}"
         return text + (", in the middle of a message" if self.cut else "")
+
+
+@dataclass(frozen=True, slots=True)
+class LostWorker:
+    """A worker that did not come to its end, and the tests that it was running.
+
+    ``dirty``: it was killed while it had a device open. After one that ``hung``, no other worker
+    can use the device as it is.
+    """
+
+    tests: tuple[Started, ...]
+    text: str
+    log: Path
+    tail: str
+    dirty: bool = False
+    hung: bool = False
 
 
 def _signal_name(number: int) -> str:
@@ -391,6 +409,11 @@ class WorkerProcess:
         self._notes.close()
         for output in self._outputs.values():
             output.close()
+
+
+def finds_modules_in(folder: Path) -> bool:
+    """Tell whether this process finds modules in a folder, if that is the current one."""
+    return bool({"", str(folder)} & set(sys.path))
 
 
 def interpreter() -> list[str]:

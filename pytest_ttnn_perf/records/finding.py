@@ -146,6 +146,22 @@ class Input(Enum):
     KERNELS = "output of tt-lang"
     TEST = "a measured test"
     DEVICE = "a device, or facts that are stated of one"
+    HELPERS = "a test that compares with a known PCC helper"
+
+
+@dataclass(frozen=True, slots=True)
+class HelperPcc:
+    """A PCC that a helper of the project told, and that the values do not bear out.
+
+    ``told`` is None where the helper gave no number; ``ours`` is NaN where the PCC does not exist.
+    ``sentence`` says what the helper passed over.
+    """
+
+    metric: str
+    helper: str
+    told: float | None
+    ours: float
+    sentence: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,7 +175,8 @@ class Subject:
     ``absent`` says why an input is not there, if that is known. ``claimed`` is what findings would
     save of ops, by row of a step, for the rules that look at what the others leave; None where no
     other was asked. ``counts_gaps`` is false where another region of the capture is replayed: the
-    profiler makes gaps outside a replay longer.
+    profiler makes gaps outside a replay longer. ``helper_pccs`` are what helpers told wrongly; None
+    where none was observed.
     """
 
     ops: OpTable | None = None
@@ -173,6 +190,7 @@ class Subject:
     region: str = ""
     claimed: Mapping[int, float] | None = None
     counts_gaps: bool = True
+    helper_pccs: tuple[HelperPcc, ...] | None = None
 
     def has(self, needed: Input) -> bool:
         """Tell whether an input is there; a table without ops of a device is none."""
@@ -188,6 +206,8 @@ class Subject:
             case Input.DEVICE:
                 artifacts = (self.ops, self.report, self.kernels)
                 return bool(self.facts) or any(artifact is not None for artifact in artifacts)
+            case Input.HELPERS:
+                return self.helper_pccs is not None
 
     def why_absent(self, needed: Input) -> str:
         """Say why an input is not there."""

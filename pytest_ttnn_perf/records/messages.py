@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 OBSERVATION: Final = "ttnn_perf"
 #: The same for what the test is filed under; absent where that is its id.
 IDENTITY: Final = "ttnn_perf_identity"
+#: The attribute of a report of a test that was stopped, to be run in a process of its own.
+APART: Final = "ttnn_perf_apart"
 
 
 @dataclass(frozen=True, slots=True)
@@ -217,6 +219,16 @@ class Opened(Message):
 
 
 @dataclass(frozen=True, slots=True)
+class ProfilesItself(Message):
+    """A test was stopped before it started a profiled process: it needs a worker of its own.
+
+    The profiled process waits for the chips that this one has, or is given its profiler's folder.
+    """
+
+    test: str
+
+
+@dataclass(frozen=True, slots=True)
 class Finished(Message):
     """A test is over, teardown included."""
 
@@ -268,7 +280,7 @@ _KINDS: Final[Mapping[str, type[Message]]] = {
     kind.__name__: kind
     for kind in (
         Collected, Started, Reported, Passed, CollectionReported, Warned, Finished, Refused, Broke,
-        Stopped, Ended, Opened, Strayed,
+        Stopped, Ended, Opened, Strayed, ProfilesItself,
     )
 }  # fmt: skip
 
@@ -352,6 +364,8 @@ class Assignment:
     by-products (log files, durations) are the user's. ``cwd_on_path``: whether the user's pytest
     finds modules in the current folder. ``profiler`` is never AUTO: that was decided before. In a
     pass that is not its own, a profiler is OFF. ``versions`` is set where versions are compared.
+    ``apart`` are tests that are known to start a profiled process: they are left to workers that
+    run one of them ``alone``.
     """
 
     kind: PassKind
@@ -363,3 +377,5 @@ class Assignment:
     profiler: ProfilerKind = ProfilerKind.OFF
     versions: ComparedVersions | None = None
     notes: int | None = None
+    apart: tuple[str, ...] = ()
+    alone: bool = False

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import field, replace
+from enum import Enum
 from functools import partial
 from typing import TYPE_CHECKING, Annotated, Final
 
@@ -120,6 +121,13 @@ class MetricObservation:
     why_ungated: Omit[str | None] = None
 
 
+class Asked(Enum):
+    """Who asked for a test to be gated: the test itself, or a marker that the project names."""
+
+    TEST = "test"
+    PROJECT = "project"
+
+
 @dataclass(frozen=True, slots=True)
 class Location:
     """Where a test is written: a file as seen from where ids start, and a line, from 1."""
@@ -152,10 +160,11 @@ class Observation:
     ``dropped``: a profiler ran out of room, and one with more may not. ``left_out`` are sources
     that the user does without: metrics of theirs are not missed. ``bottleneck`` says what holds the
     model back most, ``model_kind`` what kind of model it is, where that can be told.
-    ``has_kernels``: it runs kernels of tt-lang that told something. ``test`` is what it is filed
-    under; ``node_id`` is what pytest knows it by, where that is not the same. ``out_of_memory``
-    says what a point of a ``sweep`` had no room for; it is a result of such a test, and not an
-    error.
+    ``has_kernels``: it runs kernels of tt-lang that told something. ``asked`` is who wants it
+    gated; None for a test that was taken in with all others. ``profiles_itself``: it starts a
+    profiled process of its own. ``test`` is what it is filed under; ``node_id`` is what pytest
+    knows it by, where that is not the same. ``out_of_memory`` says what a point of a ``sweep`` had
+    no room for; it is a result of such a test, and not an error.
     """
 
     # In the order of the file.
@@ -179,6 +188,8 @@ class Observation:
     unconfirmed: Omit[str | None] = None
     bottleneck: Omit[str | None] = None
     model_kind: Omit[str | None] = None
+    asked: Omit[Asked | None] = None
+    profiles_itself: Omit[bool] = False
     node_id: Omit[str | None] = None
     sweep: Omit[SweepPoint | None] = None
     out_of_memory: Omit[str | None] = None

@@ -64,6 +64,9 @@ class PassChoice(Enum):
 
 #: The PCC that holds where nobody asks for another.
 USUAL_PCC: Final = 0.99
+#: Comparing so many elements takes some 20 ms, which is less than the helpers themselves take; an
+#: output of an image model or a step of decoding has fewer.
+USUAL_PCC_ELEMENTS: Final = 4_000_000
 
 
 class Update(Enum):
@@ -88,6 +91,13 @@ class Isolate(Enum):
     AUTO = "auto"
     PROCESS = "process"
     INLINE = "inline"
+
+
+class HelperAsserts(Enum):
+    """What becomes of a helper's assertion that a time lies near an expected value."""
+
+    KEEP = "keep"
+    TARGET = "target"
 
 
 class PccLimits(Enum):
@@ -118,6 +128,9 @@ class Settings:
     ``annotations``, ``step_summary`` and ``junit_properties`` are what CI is told by itself.
     ``identity_ignores`` are patterns of names of parameters that no baseline is filed under;
     ``key`` is what of the hardware they are filed under.
+    ``observe``: what tests measure with helpers of their project is recorded; a PCC of at most
+    ``observe_pcc_elements`` elements is computed anew beside the helper's. ``gate_steps`` are
+    patterns of the steps of a helper's profiler that are gated where a test tells nothing better.
     """
 
     enabled: bool = False
@@ -163,6 +176,10 @@ class Settings:
     gate_call_time: bool = False
     gate_first_call_time: bool = False
     gate_second_call_time: bool = False
+    observe: bool = True
+    observe_pcc_elements: int = USUAL_PCC_ELEMENTS
+    helper_asserts: HelperAsserts = HelperAsserts.KEEP
+    gate_steps: tuple[str, ...] = ("inference*",)
 
 
 @dataclass(frozen=True, slots=True)

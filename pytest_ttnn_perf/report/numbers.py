@@ -34,7 +34,6 @@ from pytest_ttnn_perf.report.layout import (
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
-    from pytest_ttnn_perf.records.observation import MetricObservation
     from pytest_ttnn_perf.report.layout import Block, Style
 
 
@@ -295,13 +294,3 @@ class Result:
     inconclusive: bool = False
     errors: str = ""
     then: Callable[[], Result] | None = None
-
-
-def ungated_lines(metrics: Iterable[MetricObservation]) -> Iterator[str]:
-    """Say why metrics are recorded and not gated, where that is known; each reason once."""
-    names: dict[str, dict[str, None]] = {}
-    for observed in metrics:
-        if not observed.gated and observed.why_ungated is not None:
-            names.setdefault(observed.why_ungated, {})[observed.metric.name] = None
-    for why, those in names.items():
-        yield f"not gated, {why}: {', '.join(those)}"

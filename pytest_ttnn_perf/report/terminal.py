@@ -139,6 +139,10 @@ def summary_lines(
 
             sentences += sweeps_lines(summary_options.sweeps)
         sentences += _notes(tests, verbose=verbosity > 0)
+        if any(told.why_ungated for one in tests for told in one.observation.metrics.values()):
+            from pytest_ttnn_perf.report.ungated import ungated_lines
+
+            sentences += ungated_lines(tests, verbose=verbosity > 0)
         sentences += [line for judged in tests for line in _targets(judged)]
         found = list(findings_lines(tests, told=summary_options.told))
         sentences += [Line("")] if sentences and found else []
@@ -238,7 +242,7 @@ def count_line(tests: Sequence[JudgedTest], *, failed: int) -> str:
     explaining = sum(
         verdict.reason is Reason.EXPLAINS for judged in tests for verdict in judged.verdicts
     )
-    recorded = sum(len(_recorded_only(judged)) for judged in tests)
+    recorded = sum(len(recorded_only(judged)) for judged in tests)
     parts = [f"{counted(gated, 'test')} gated"]
     parts += [f"{failed} failed"] if failed else []
     written = sum(1 for judged in tests if judged.written)
@@ -251,11 +255,14 @@ def count_line(tests: Sequence[JudgedTest], *, failed: int) -> str:
     simulated = any(j.observation.has_ungated_simulated_times for j in tests)
     which = ", times of simulated devices among them" if simulated else ""
     parts += [f"{recorded} recorded only{which}"] if recorded else []
+    asked = sum(1 for judged in tests if not judged.verdicts and judged.observation.asked)
+    parts += [f"{counted(asked, 'test')} without a gated number"] if asked else []
     parts += filter(None, [findings_count(tests)])
     return "; ".join(parts)
 
 
-def _recorded_only(judged: JudgedTest) -> list[str]:
+def recorded_only(judged: JudgedTest) -> list[str]:
+    """Return the metrics of a test that have no verdict."""
     gated = {verdict.metric.name for verdict in judged.verdicts}
     return [name for name in judged.observation.metrics if name not in gated]
 
@@ -287,7 +294,7 @@ def _rows(judged: JudgedTest, *, verbose: bool) -> Iterator[_Row]:
     if verbose:
         yield from (_Row(judged, verdict.metric, verdict) for verdict in judged.verdicts)
         metrics = judged.observation.metrics
-        for name in _recorded_only(judged):
+        for name in recorded_only(judged):
             yield _Row(judged, metrics[name].metric, None)
         return
     listed: list[Verdict] = []
@@ -455,7 +462,7 @@ def _notes(tests: Sequence[JudgedTest], *, verbose: bool) -> Iterator[Line]:
     lacking: dict[str, list[str]] = {}
     for judged in tests:
         noted = {v.metric.name for v in judged.verdicts if v.detail is not None}
-        recorded = _recorded_only(judged)
+        recorded = recorded_only(judged)
         for name, observed in judged.observation.metrics.items():
             if not observed.note or name in noted:
                 continue

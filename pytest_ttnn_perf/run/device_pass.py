@@ -21,11 +21,13 @@ from pytest_ttnn_perf.observe.checklist import join_answers
 from pytest_ttnn_perf.observe.profiled_pass import SIGNPOST_BEGIN, SIGNPOST_END
 from pytest_ttnn_perf.observe.series import COMPILE, FIRST_CALL, told_twice
 from pytest_ttnn_perf.processes.commands import free_port
+from pytest_ttnn_perf.processes.worker import LostWorker
 from pytest_ttnn_perf.records.json import decode
 from pytest_ttnn_perf.records.messages import (
     Collected,
     Finished,
     PassKind,
+    ProfilesItself,
     Reported,
 )
 from pytest_ttnn_perf.records.metric import KERNEL_TIME, THROUGHPUT_TIME, Kind, Source
@@ -33,7 +35,6 @@ from pytest_ttnn_perf.records.observation import Artifact, MetricObservation, Ob
 from pytest_ttnn_perf.report.under_way import device_pass_heading, device_pass_line
 from pytest_ttnn_perf.run.gate_run import DeviceResults
 from pytest_ttnn_perf.run.workers import (
-    LostWorker,
     Pass,
     ResultListener,
     WorkerLauncher,
@@ -76,7 +77,7 @@ def _profile(
     tests: Sequence[str] | None,
 ) -> DeviceResults:
     listener = _DeviceListener(print_line, dict.fromkeys(tests or ()), announced=tests is not None)
-    one = Pass(PassKind.DEVICE, workers, listener, settings.timeout)
+    one = Pass(PassKind.DEVICE, workers, listener, settings.timeout, runs_apart=False)
     one.run(tests)
     unavailable, stopped = listener.trouble, None
     if one.stopped is not None:
@@ -112,6 +113,8 @@ class _DeviceListener(ResultListener):
                     self.print_line(device_pass_heading(len(tests), more_room=False))
             case Reported(test=test, report={"outcome": "skipped"}) if message.observed is None:
                 self.waiting.pop(test, None)  # it is skipped in the wall pass, too
+            case ProfilesItself(test=test):
+                self.waiting.pop(test, None)  # its own profile is told in the wall pass
             case Finished():
                 self._print_progress()
             case _:

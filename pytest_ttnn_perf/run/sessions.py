@@ -27,8 +27,8 @@ from pytest_ttnn_perf.run.workers import Listener
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
+    from pytest_ttnn_perf.processes.worker import LostWorker
     from pytest_ttnn_perf.records.messages import Message
-    from pytest_ttnn_perf.run.workers import LostWorker
 
 
 @dataclass(slots=True)

@@ -23,6 +23,7 @@ from pytest_ttnn_perf.records.json_value import Value
 from pytest_ttnn_perf.records.settings import (
     BrokerUse,
     Checklist,
+    HelperAsserts,
     Isolate,
     Missing,
     PassChoice,
@@ -250,6 +251,7 @@ _CHOICES: Final[Mapping[str, type[Enum]]] = {
     "isolate": Isolate,
     "limits": PccLimits,
     "broker": BrokerUse,
+    "helper_asserts": HelperAsserts,
     "profiler": ProfilerKind,
     "passes": PassChoice,
     "checklist": Checklist,

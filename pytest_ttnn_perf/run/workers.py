@@ -7,16 +7,23 @@ import json
 import os
 import shlex
 import shutil
-import sys
 import time
 from dataclasses import field, replace
 from typing import TYPE_CHECKING, Final
 
 from pytest_ttnn_perf._base.dataclass import dataclass
-from pytest_ttnn_perf._base.errors import DecodeError, TtnnPerfError, UsageError, WriteError
+from pytest_ttnn_perf._base.errors import DecodeError, TtnnPerfError, UsageError
+from pytest_ttnn_perf._base.files import new_folder
 from pytest_ttnn_perf.device.ttnn import installed_ttnn
 from pytest_ttnn_perf.processes.channel import ASSIGNMENT, ROLE, WORKER
-from pytest_ttnn_perf.processes.worker import WorkerProcess, interpreter, last_words, start
+from pytest_ttnn_perf.processes.worker import (
+    LostWorker,
+    WorkerProcess,
+    finds_modules_in,
+    interpreter,
+    last_words,
+    start,
+)
 from pytest_ttnn_perf.records.json import encode
 from pytest_ttnn_perf.records.messages import (
     Assignment,
@@ -27,6 +34,7 @@ from pytest_ttnn_perf.records.messages import (
     Opened,
     Passed,
     PassKind,
+    ProfilesItself,
     Refused,
     Reported,
     Started,
@@ -47,31 +55,9 @@ if TYPE_CHECKING:
     from pytest_ttnn_perf.run.gate_run import DeviceResults
 
 
-def finds_modules_in(folder: Path) -> bool:
-    """Tell whether this process finds modules in a folder, if that is the current one."""
-    return bool({"", str(folder)} & set(sys.path))
-
-
 _FILE: Final = "assignment.json"
-_ATTEMPTS: Final = 10
 #: The passes whose by-products are not the user's.
 _OF_NOBODY: Final = frozenset({PassKind.DEVICE, PassKind.AB})
-
-
-@dataclass(frozen=True, slots=True)
-class LostWorker:
-    """A worker that did not come to its end, and the tests that it was running.
-
-    ``dirty``: it was killed while it had a device open. After one that ``hung``, no other worker
-    can use the device as it is.
-    """
-
-    tests: tuple[Started, ...]
-    text: str
-    log: Path
-    tail: str
-    dirty: bool = False
-    hung: bool = False
 
 
 class Listener:
@@ -157,11 +143,19 @@ class WorkerLauncher:
     versions: ComparedVersions | None = None
     #: Whether modules are found in the current folder; None for as in this process.
     cwd_on_path: bool | None = None
+    #: The workers of tests that start a profiled process of their own; None for these.
+    unprofiled: WorkerLauncher | None = None
     #: The passes of the workers so far, which all workers of a run are numbered by.
     _started: list[PassKind] = field(default_factory=list)
+    #: The tests that are known to start a profiled process of their own, to all passes of a run.
+    apart: dict[str, None] = field(default_factory=dict)
 
-    def start(self, kind: PassKind, tests: Sequence[str] | None) -> WorkerProcess:
+    def start(
+        self, kind: PassKind, tests: Sequence[str] | None, *, alone: bool = False
+    ) -> WorkerProcess:
         """Start a worker on ``tests``; None for all that it collects.
+
+        ``alone``: it is a single one, which may start a profiled process.
 
         Raises:
             WriteError: it can have no folder of its own.
@@ -171,7 +165,8 @@ class WorkerLauncher:
 
         def command(descriptor: int, notes: int) -> list[str]:
             # What it prints is shown in its place among what it says: then all is said aloud.
-            self._assign(folder, kind, descriptor, tests, notes=None if self.shown else notes)
+            told = None if self.shown else notes
+            self._assign(folder, kind, descriptor, tests, notes=told, alone=alone)
             return [*interpreter(), *self.arguments(folder)]
 
         log, environment = folder / "worker.log", self._environment(folder)
@@ -212,17 +207,7 @@ class WorkerLauncher:
             WriteError: it cannot be made.
         """
         self._started.append(kind)
-        folder = self.folder / f"{len(self._started)}-{kind.value}"
-        try:
-            for _ in range(_ATTEMPTS):
-                # Another run may have made, or discarded, the folder above since it was looked for.
-                with contextlib.suppress(FileNotFoundError, FileExistsError):
-                    folder.mkdir(parents=True)
-                    return folder
-            folder.mkdir(parents=True)
-        except OSError as cause:
-            raise WriteError(folder, cause) from cause
-        return folder
+        return new_folder(self.folder / f"{len(self._started)}-{kind.value}")
 
     def _assign(
         self,
@@ -232,6 +217,7 @@ class WorkerLauncher:
         tests: Sequence[str] | None,
         *,
         notes: int | None = None,
+        alone: bool = False,
     ) -> None:
         # The by-products of the first worker are the user's; not those of a profiled one.
         others, given = set(self._started[:-1]), self.cwd_on_path
@@ -245,6 +231,8 @@ class WorkerLauncher:
             profiler=self.profiler,
             versions=self.versions,
             notes=notes,
+            apart=tuple(self.apart),
+            alone=alone,
         )
         file = folder / _FILE
         file.write_text(json.dumps(encode(assignment)), encoding="utf-8")
@@ -268,13 +256,19 @@ class WorkerLauncher:
 
 @dataclass(slots=True)
 class Pass:
-    """One pass. A worker that dies or hangs costs the tests it was running; the rest go on."""
+    """One pass. A worker that dies or hangs costs the tests it was running; the rest go on.
+
+    Tests that start a profiled process of their own come last, each in a worker of its own, unless
+    they are left to another pass (``runs_apart``).
+    """
 
     kind: PassKind
     workers: WorkerLauncher
     listener: Listener
     silence_s: float
+    runs_apart: bool = True
     _left: dict[str, None] | None = None
+    _apart: dict[str, None] = field(default_factory=dict)
     _running: dict[str, Started] = field(default_factory=dict)
     _done: int = 0
     _opened: bool = False
@@ -284,31 +278,51 @@ class Pass:
     def run(self, tests: Sequence[str] | None) -> float:
         """Run ``tests``, None for all that are collected; return the seconds it took."""
         start_s = time.monotonic()
-        self._left = None if tests is None else dict.fromkeys(tests)
+        if tests is not None:
+            self._left = {test: None for test in tests if test not in self.workers.apart}
+            self._apart = {test: None for test in tests if test in self.workers.apart}
+        if self._left is None or self._left:
+            self._run_workers(self.workers)
+        if self.runs_apart:
+            self._run_apart()
+        return time.monotonic() - start_s
+
+    def _run_apart(self) -> None:
+        shared = self._left
+        while self._apart and not (self.listener.stop or self.stopped or shared):
+            test = next(iter(self._apart))
+            del self._apart[test]
+            self._left = {test: None}
+            self._run_workers(self.workers.unprofiled or self.workers, alone=True)
+            shared = self._left  # it could not be started: neither could the others
+
+    def _run_workers(self, workers: WorkerLauncher, *, alone: bool = False) -> None:
         while True:
             done = self._done
-            loss = self._one_worker()
+            loss = self._one_worker(workers, alone=alone)
             if loss is None:
-                return time.monotonic() - start_s
+                return
             self.listener.worker_lost(loss)
             if loss.dirty:
-                self.stopped = self.workers.reset(loss)
+                self.stopped = workers.reset(loss)
             # Another worker only if this one got anywhere: no test is tried for ever.
             got_on = loss.tests or self._done > done
             if not self._left or not got_on or self.listener.stop or self.stopped:
-                return time.monotonic() - start_s
+                return
 
     @property
     def left(self) -> tuple[str, ...]:
         """The tests that no worker came to run."""
-        return tuple(self._left or ())
+        return (*(self._left or ()), *(self._apart if self.runs_apart else ()))
 
-    def _one_worker(self) -> LostWorker | None:
+    def _one_worker(self, workers: WorkerLauncher, *, alone: bool) -> LostWorker | None:
         self._running.clear()
         self._opened = False
         left = None if self._left is None else tuple(self._left)
         try:
-            child = self.workers.start(self.kind, left)
+            # What profiles itself is not profiled, whatever pass it is of.
+            kind = PassKind.WALL if alone and self.kind is PassKind.DEVICE else self.kind
+            child = workers.start(kind, left, alone=alone)
         except TtnnPerfError as error:
             if left is None:  # nothing is known of any test yet
                 raise
@@ -380,6 +394,10 @@ class Pass:
                 self._opened = True
             case Started(test=test):
                 self._running[test] = message
+            case ProfilesItself(test=test):
+                self._running.pop(test, None)
+                self._finish(test)
+                self._apart[test] = self.workers.apart[test] = None
             case Finished(test=test):
                 self._running.pop(test, None)
                 self._finish(test)
@@ -443,7 +461,9 @@ class WorkerFactory:
                 **profiler_variables(self.profiler, folder, more_room=more_room, given=given),
             }
 
-        return replace(self._workers(self.profiler, variables), shown=False)
+        unprofiled = self._workers(ProfilerKind.OFF, self._variables)
+        workers = self._workers(self.profiler, variables)
+        return replace(workers, shown=False, unprofiled=unprofiled)
 
     def run_device_pass(self) -> DeviceResults:
         """Profile the measured tests in a pass of their own."""

@@ -212,7 +212,7 @@ NEEDS = {
         "TTP401 TTP403 TTP607 TTP608 TTP703 TTP704"
     ),
     "a measured test": (
-        "TTP003 TTP404 TTP502 TTP503 TTP901 TTP902 TTP903 TTP904 TTP905 TTP906 TTP907"
+        "TTP003 TTP017 TTP404 TTP502 TTP503 TTP901 TTP902 TTP903 TTP904 TTP905 TTP906 TTP907"
     ),
     "output of tt-lang": "TTP005 TTP801 TTP803 TTP804 TTP805 TTP806 TTP807 TTP808 TTP809",
     "a report database or an op table": "TTP101",
@@ -224,6 +224,7 @@ NEEDS = {
     ),
     "a report database": "TTP016 TTP304 TTP504 TTP505",
     "an op table or a measured test": "TTP402",
+    "a test that compares with a known PCC helper": "TTP908",
 }
 
 

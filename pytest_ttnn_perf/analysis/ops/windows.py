@@ -133,7 +133,7 @@ def window(table: OpTable, start: str | None, end: str | None) -> OpTable:
     if end is None and start is not None and (opening := _mark(start)).opens:
         closing = _Mark(opening.key, opening.name, opens=False)
         end = next((name for name in names if _mark(name) == closing), None)
-    part = _between(table, _spans(names, start, end))
+    part = between(table, _spans(names, start, end))
     return replace(part, region=window_name(start, end))
 
 
@@ -153,7 +153,7 @@ def calls_between(table: OpTable, marks: Sequence[tuple[str, str]]) -> OpTable:
         UsageError: a first one that no second follows.
     """
     names = [signpost.name for signpost in table.signposts]
-    return _between(table, [span for pair in marks for span in _spans(names, *pair)])
+    return between(table, [span for pair in marks for span in _spans(names, *pair)])
 
 
 def _spans(names: Sequence[str], start: str | None, end: str | None) -> list[Span]:
@@ -173,7 +173,8 @@ def _spans(names: Sequence[str], start: str | None, end: str | None) -> list[Spa
     return spans
 
 
-def _between(table: OpTable, spans: list[Span]) -> OpTable:
+def between(table: OpTable, spans: Sequence[Span]) -> OpTable:
+    """Return the ops inside of spans of signposts, each span a call."""
     indices: list[int] = []
     signposts: list[Signpost] = []
     calls: list[int] = []

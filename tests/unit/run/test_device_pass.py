@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from pytest_ttnn_perf.processes.worker import LostWorker
 from pytest_ttnn_perf.records.hardware import Configuration, Hardware
 from pytest_ttnn_perf.records.json import encode
 from pytest_ttnn_perf.records.messages import (
@@ -23,7 +24,6 @@ from pytest_ttnn_perf.records.metric import Better, Kind, Metric, Source
 from pytest_ttnn_perf.records.observation import MetricObservation, Observation
 from pytest_ttnn_perf.records.ops import OpGroups
 from pytest_ttnn_perf.run.device_pass import _DeviceListener, with_device
-from pytest_ttnn_perf.run.workers import LostWorker
 
 TIME = Metric("device_kernel_time", "ns", Better.LOWER, Kind.TIME, Source.DEVICE)
 WALL = MetricObservation(Metric("latency", "ns"), (1.0, 2.0))

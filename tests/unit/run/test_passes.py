@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
+    from pytest_ttnn_perf.processes.worker import LostWorker
     from pytest_ttnn_perf.records.messages import Message
-    from pytest_ttnn_perf.run.workers import LostWorker
 
 #: Any worker here that is silent for so long is stuck.
 PATIENCE_S = 60.0

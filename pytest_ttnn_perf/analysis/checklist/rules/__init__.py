@@ -42,6 +42,7 @@ BY_NEEDS: Final[dict[tuple[Input, ...], tuple[str, ...]]] = {
     ),
     (Input.TEST,): (
         "ttp003_cold_samples",
+        "ttp017_nothing_gated",
         "ttp404_device_behind_e2e",
         "ttp502_low_io_overlap",
         "ttp503_transfer_bound",
@@ -100,4 +101,5 @@ BY_NEEDS: Final[dict[tuple[Input, ...], tuple[str, ...]]] = {
         "ttp505_output_on_compute_queue",
     ),
     (Input.OPS, Input.TEST): ("ttp402_trace_not_used",),
+    (Input.HELPERS,): ("ttp908_helper_pcc_differs",),
 }

@@ -1,0 +1,306 @@
+"""PCC helpers are recorded with their limits; what they pass over is found by name."""
+
+from __future__ import annotations
+
+from textwrap import dedent
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from tests.behaviour.model import counts_of, entry_of
+from tests.existing.idioms import write_project
+
+if TYPE_CHECKING:
+    from tests.harness.project import Project
+
+TEST = "test_model.py::test_model"
+HEAD = """\
+import numpy as np
+import pytest
+
+random = np.random.default_rng(7)
+GOLDEN = random.standard_normal((4, 64)).astype(np.float32)
+OUTPUT = GOLDEN + random.standard_normal((4, 64)).astype(np.float32) / 100
+"""
+
+
+def write(project: Project, source: str) -> None:
+    write_project(project, HEAD + dedent(source))
+
+
+def accuracies(project: Project) -> dict[str, Any]:
+    metrics = entry_of(project, TEST)["metrics"]
+    return {name: metric for name, metric in metrics.items() if name.startswith("pcc")}
+
+
+#: How a test comes by a helper, before or after observing begins, and under which name.
+IMPORTS = {
+    "by name": """
+        from models.common.utility_functions import comp_pcc
+
+        @pytest.mark.ttnn_perf
+        def test_model():
+            passing, pcc = comp_pcc(GOLDEN, OUTPUT, 0.97)
+            assert passing
+    """,
+    "under another name": """
+        from models.common.utility_functions import comp_pcc as close_enough
+
+        CHECKS = {"pcc": close_enough}
+
+        @pytest.mark.ttnn_perf
+        def test_model():
+            assert CHECKS["pcc"](GOLDEN, OUTPUT, pcc=0.97)[0]
+    """,
+    "in the body": """
+        @pytest.mark.ttnn_perf
+        def test_model():
+            from models.common.utility_functions import comp_pcc
+
+            assert comp_pcc(GOLDEN, OUTPUT, 0.97)[0]
+    """,
+    "import_module in the body": """
+        @pytest.mark.ttnn_perf
+        def test_model():
+            import importlib
+
+            helpers = importlib.import_module("models.common.utility_functions")
+            assert helpers.comp_pcc(GOLDEN, OUTPUT, 0.97)[0]
+    """,
+    "through another helper": """
+        from models.common.utils_for_testing import assert_with_pcc
+
+        @pytest.mark.ttnn_perf
+        def test_model():
+            assert_with_pcc(GOLDEN, OUTPUT, 0.97)
+    """,
+    "a text": """
+        from models.common.utils_for_testing import check_with_pcc
+
+        @pytest.mark.ttnn_perf
+        def test_model():
+            passed, message = check_with_pcc(GOLDEN, OUTPUT, 0.97)
+            assert passed, message
+    """,
+    "one of the test's own": """
+        def assert_with_pcc(expected, actual, pcc_threshold=0.97):
+            told = np.corrcoef(expected.reshape(-1), actual.reshape(-1))[0, 1]
+            assert told >= pcc_threshold, f"PCC {told}"
+
+        @pytest.mark.ttnn_perf
+        def test_model():
+            assert_with_pcc(GOLDEN, OUTPUT)
+    """,
+    "a number, and a limit around it": """
+        def compute_pcc(a, b):
+            return float(np.corrcoef(a.reshape(-1), b.reshape(-1))[0, 1])
+
+        def assert_with_pcc(torch_output, ttnn_output, pcc_threshold=0.97):
+            assert compute_pcc(torch_output, ttnn_output) >= pcc_threshold
+
+        @pytest.mark.ttnn_perf
+        def test_model():
+            assert_with_pcc(GOLDEN, OUTPUT)
+    """,
+    "decorated": """
+        import functools
+
+        def logged(function):
+            @functools.wraps(function)
+            def wrapper(*args, **kwargs):
+                return function(*args, **kwargs)
+            return wrapper
+
+        @logged
+        def comp_pcc(golden, calculated, pcc=0.97):
+            told = np.corrcoef(golden.reshape(-1), calculated.reshape(-1))[0, 1]
+            return told >= pcc, told
+
+        @pytest.mark.ttnn_perf
+        def test_model():
+            assert comp_pcc(GOLDEN, OUTPUT)[0]
+    """,
+}
+
+
+@pytest.mark.parametrize("source", IMPORTS.values(), ids=IMPORTS)
+def test_pcc_is_recorded_with_the_limit_of_the_helper(project: Project, source: str) -> None:
+    write(project, source)
+
+    ran = project.pytest("--ttnn-perf-update=new")
+
+    assert counts_of(ran) == "1 passed", ran.text
+    (found,) = accuracies(project).values()
+    assert found["samples"] == [pytest.approx(0.99995, abs=3e-5)]
+    assert (found["at_least"], found["kind"]) == (0.97, "accuracy")
+    assert "TTP902" not in ran.text
+
+
+def test_lines_have_names_in_the_order_of_their_calls_and_loops_have_samples(
+    project: Project,
+) -> None:
+    write(
+        project,
+        """
+        from models.common.utility_functions import comp_pcc
+
+        @pytest.mark.ttnn_perf
+        def test_model():
+            for scale in (1, 2, 3):
+                assert comp_pcc(GOLDEN, OUTPUT * scale, 0.98)[0]
+            assert comp_pcc(GOLDEN, OUTPUT)[0]
+        """,
+    )
+
+    project.pytest("--ttnn-perf-update=new")
+
+    found = accuracies(project)
+    assert {name: (len(m["samples"]), m["at_least"]) for name, m in found.items()} == {
+        "pcc": (3, 0.98),
+        "pcc_2": (1, 0.99),
+    }
+
+
+def test_limit_that_a_test_goes_on_after_is_not_its_limit(project: Project) -> None:
+    write(
+        project,
+        """
+        from models.common.utility_functions import comp_pcc
+
+        @pytest.mark.ttnn_perf
+        def test_model():
+            passing, pcc = comp_pcc(GOLDEN, random.standard_normal((4, 64)) + GOLDEN)
+            assert pcc > 0.5
+        """,
+    )
+
+    ran = project.pytest("--ttnn-perf-update=new")
+
+    assert counts_of(ran) == "1 passed", ran.text
+    assert accuracies(project)["pcc"]["at_least"] == -1
+
+
+#: What a helper lets pass, and what is found of it.
+PASSED_OVER = {
+    "NaN": (
+        "OUTPUT[1, 2] = np.nan",
+        "GOLDEN, OUTPUT, 0.9",
+        "actual holds 1 NaN and 0 infinite of 256 values where the other side does not, "
+        "the first at [1, 2]",
+    ),
+    "infinity": (
+        "OUTPUT[0, 0] = -np.inf",
+        "GOLDEN, OUTPUT, 0.9",
+        "actual holds 0 NaN and 1 infinite of 256 values where the other side does not, "
+        "the first at [0, 0]",
+    ),
+    "all NaN": (
+        "GOLDEN[:], OUTPUT[:] = np.nan, np.nan",
+        "GOLDEN, OUTPUT",
+        "none of the 256 values of either side is finite: nothing was compared",
+    ),
+    "empty": (
+        "",
+        "GOLDEN[:0], OUTPUT[:0]",
+        "both sides have shape (0, 64): nothing was compared",
+    ),
+    "stretched": (
+        "GOLDEN[:] = 2",
+        "GOLDEN, np.full((1, 1), 2, np.float32)",
+        "expected has shape (4, 64) and actual has shape (1, 1): one was stretched to the other",
+    ),
+}
+
+
+@pytest.mark.parametrize(("before", "arguments", "sentence"), PASSED_OVER.values(), ids=PASSED_OVER)
+def test_what_a_helper_passes_over_fails_the_test_by_name(
+    project: Project, before: str, arguments: str, sentence: str
+) -> None:
+    write(
+        project,
+        f"""
+        from models.common.utility_functions import comp_pcc
+
+        @pytest.mark.ttnn_perf
+        def test_model():
+            {before}
+            assert comp_pcc({arguments})[0]
+        """,
+    )
+    assert counts_of(project.pytest("-p", "no:ttnn_perf")) == "1 passed"
+
+    ran = project.pytest("--ttnn-perf-update=new", "--ttnn-perf-json=run.json")
+
+    assert counts_of(ran) == "1 failed"
+    (finding,) = [f for f in entry_of(project, TEST)["findings"] if f["code"] == "TTP908"]
+    assert finding["reason"].endswith(f": {sentence}")
+    assert finding["reason"].startswith("pcc: comp_pcc says ")
+
+
+ALIKE = {
+    "same mask": "GOLDEN[0, :9] = OUTPUT[0, :9] = -np.inf",
+    "same NaN": "GOLDEN[0, :9] = OUTPUT[0, :9] = np.nan",
+    "other shape": "global OUTPUT; OUTPUT = OUTPUT.reshape(1, 4, 64)",
+    "nearly constant": "GOLDEN[:], OUTPUT[:] = 1.0, 1.00001",
+}
+
+
+@pytest.mark.parametrize("before", ALIKE.values(), ids=ALIKE)
+def test_what_tests_rely_on_is_not_found(project: Project, before: str) -> None:
+    write(
+        project,
+        f"""
+        from models.common.utility_functions import comp_pcc
+
+        @pytest.mark.ttnn_perf
+        def test_model():
+            {before}
+            assert comp_pcc(GOLDEN, OUTPUT)[0]
+        """,
+    )
+
+    ran = project.pytest("--ttnn-perf-update=new")
+
+    assert counts_of(ran) == "1 passed", ran.text
+    assert "TTP908" not in ran.text
+
+
+@pytest.mark.parametrize(("elements", "count"), [(255, "1 passed"), (256, "1 failed")])
+def test_large_outputs_are_left_to_the_helper(project: Project, elements: int, count: str) -> None:
+    write(
+        project,
+        """
+        from models.common.utility_functions import comp_pcc
+
+        @pytest.mark.ttnn_perf
+        def test_model():
+            OUTPUT[0, 0] = np.nan
+            assert comp_pcc(GOLDEN, OUTPUT, 0.9)[0]
+        """,
+    )
+    config = project.path / "ttnn_perf.toml"
+    config.write_text(config.read_text() + f"observe_pcc_elements = {elements}\n")
+
+    assert counts_of(project.pytest("--ttnn-perf-update=new")) == count
+
+
+def test_failure_points_at_the_test_as_without_us(project: Project) -> None:
+    write(
+        project,
+        """
+        from models.common.utils_for_testing import assert_with_pcc
+
+        @pytest.mark.ttnn_perf
+        def test_model():
+            assert_with_pcc(GOLDEN, -OUTPUT)
+        """,
+    )
+
+    plain = project.pytest("-p", "no:ttnn_perf", "--tb=native")
+    ran = project.pytest("--ttnn-perf")
+
+    assert counts_of(ran) == "1 failed"
+    assert "patches.py" not in ran.text
+    assert "finder.py" not in ran.text
+    assert plain.text.count("assert_with_pcc(GOLDEN, -OUTPUT)") == 1
+    assert accuracies(project)["pcc"]["samples"] == [pytest.approx(-0.99995, abs=3e-5)]

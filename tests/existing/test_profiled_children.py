@@ -1,0 +1,155 @@
+"""Tests that start a profiled process of their own, beside tests that open a device."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from tests.behaviour.model import counts_of
+from tests.device.rig import CONFTEST, MODELS, Rig, play
+from tests.device.script import Op
+from tests.existing.helpers import FILES
+
+if TYPE_CHECKING:
+    from tests.harness.project import Ran
+
+OPS = (Op("matmul", 6e6), Op("relu", 5e5), Op("add", 2e6))
+#: A child that runs a test of the project under Tracy. The first is seen by the functions that the
+#: test names; the second hides them behind a table, and is noticed when it starts its child.
+CHILDREN = """
+    import subprocess
+    import sys
+
+    import pytest
+    from models.perf.device_perf_utils import run_device_perf
+
+    COMMAND = "pytest -p no:ttnn_perf test_target.py"
+    TABLE = {"run": run_device_perf}
+
+    @pytest.mark.ttnn_perf
+    def test_seen():
+        run_device_perf(COMMAND, "seen", 1, ["DEVICE KERNEL"], 1)
+
+    @pytest.mark.ttnn_perf
+    def test_hidden():
+        TABLE["run"](COMMAND, "hidden", 1, ["DEVICE KERNEL"], 1)
+
+    @pytest.mark.ttnn_perf
+    def test_bare():
+        line = f"python3 -m tracy -p -r -o generated/profiler/bare -m '{COMMAND}'"
+        try:
+            subprocess.run([line], shell=True, check=True)
+        except Exception:
+            pytest.fail("caught what is not an error of the test")
+"""
+TARGET = """
+    import numpy as np
+    import ttnn
+
+    def test_target(device):
+        ones = np.ones((32, 32), np.float32)
+        x = ttnn.from_torch(ones, layout=ttnn.TILE_LAYOUT, device=device)
+        ttnn.matmul(x, x)
+"""
+NAMES = ("test_seen", "test_hidden", "test_bare")
+FIRST = "test_children.py"
+
+
+@pytest.fixture
+def rig(tmp_path: Path) -> Rig:
+    """Return a project in which a device is opened before children are started."""
+    rig = Rig(tmp_path).write(
+        conftest=CONFTEST,
+        test_a_models=MODELS,
+        test_children=CHILDREN,
+        test_target=TARGET,
+    )
+    for name, text in FILES.items():
+        if not name.startswith("tracy"):
+            file = rig.project / name
+            file.parent.mkdir(parents=True, exist_ok=True)
+            file.write_text(text, encoding="utf-8")
+    rig.machine.play(play(ops=OPS))
+    return rig
+
+
+def run(rig: Rig, *arguments: str) -> Ran:
+    own = str(Path(sys.executable).parent)
+    return rig.pytest(None, *arguments, PATH=f"{own}:{os.environ['PATH']}")
+
+
+def metrics(rig: Rig, name: str) -> dict[str, Any]:
+    found: dict[str, Any] = rig.metrics(f"{FIRST}::{name}")
+    return found
+
+
+def test_each_is_gated_in_a_worker_of_its_own(rig: Rig) -> None:
+    ran = run(
+        rig, "test_a_models.py", FIRST, "--ttnn-perf-update=new", "--ttnn-perf-confirm=0", "-v"
+    )
+
+    assert counts_of(ran) == "5 passed", ran.text + ran.errors
+    for name in NAMES:
+        assert metrics(rig, name)["device_kernel_time"]["samples"] == [6e6], name
+        assert rig.record()["tests"][f"{FIRST}::{name}"]["profiles_itself"] is True
+        # Told once, whatever it took to run it.
+        assert ran.text.count(f"{FIRST}::{name} PASSED") == 1
+    assert not list((rig.project / ".ttnn_perf").glob("passes/*"))
+    # The device pass told of the models: nobody has deleted its folder.
+    assert rig.metrics("test_a_models.py::test_dense")["device_kernel_time"]["samples"] == [
+        6.5e6, 6.5e6, 6.5e6,
+    ]  # fmt: skip
+
+
+def test_slower_is_measured_again_and_fails(rig: Rig) -> None:
+    hidden = f"{FIRST}::test_hidden"
+    stored = run(rig, hidden, "--ttnn-perf-update=new", "--ttnn-perf-confirm=0")
+    assert counts_of(stored) == "1 passed", stored.text + stored.errors
+    rig.machine.play(play(ops=(Op("matmul", 6.6e6),)))
+
+    ran = run(
+        rig, "test_a_models.py", hidden, "--ttnn-perf", "--ttnn-perf-confirm=1",
+        "--ttnn-perf-missing=ignore",
+    )  # fmt: skip
+
+    assert counts_of(ran) == "1 failed, 2 passed", ran.text + ran.errors
+    assert metrics(rig, "test_hidden")["device_kernel_time"]["confirmations"] == [[6.6e6]]
+
+
+def test_device_pass_alone_runs_them_unprofiled(rig: Rig) -> None:
+    ran = run(
+        rig, "test_a_models.py", FIRST, "--ttnn-perf-passes=device", "--ttnn-perf-update=new",
+        "--ttnn-perf-confirm=0",
+    )  # fmt: skip
+
+    assert counts_of(ran) == "5 passed", ran.text + ran.errors
+    assert metrics(rig, "test_hidden")["device_kernel_time"]["samples"] == [6e6]
+
+
+def test_inline_says_why_it_cannot_be(rig: Rig) -> None:
+    ran = run(
+        rig, "test_a_models.py", f"{FIRST}::test_hidden", "--ttnn-perf-isolate=inline",
+        "--ttnn-perf-update=new", "-k", "sum or hidden",
+    )  # fmt: skip
+
+    assert counts_of(ran) == "1 failed, 1 passed, 1 deselected", ran.text + ran.errors
+    assert "leave out --ttnn-perf-isolate inline" in json.dumps(rig.record())
+
+
+def test_beside_other_processes_they_wait_until_these_are_gone(rig: Rig) -> None:
+    options = "-p no:hypothesispytest -p no:benchmark -p no:cacheprovider"
+    own = str(Path(sys.executable).parent)
+
+    ran = rig.pytest(
+        None, f"{FIRST}::test_seen", f"{FIRST}::test_bare", "--ttnn-perf-update=new", "-n1",
+        "--ttnn-perf-confirm=0", PYTEST_ADDOPTS=options, PATH=f"{own}:{os.environ['PATH']}",
+    )  # fmt: skip
+
+    assert counts_of(ran) == "2 passed", ran.text + ran.errors
+    for name in ("test_seen", "test_bare"):
+        assert metrics(rig, name)["device_kernel_time"]["samples"] == [6e6]
