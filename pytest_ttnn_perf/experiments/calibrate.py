@@ -36,10 +36,10 @@ from pytest_ttnn_perf.report.numbers import (
     id_column,
 )
 from pytest_ttnn_perf.report.sentences import sentence
+from pytest_ttnn_perf.run.passes import Pass
 from pytest_ttnn_perf.run.preflight import lease
 from pytest_ttnn_perf.run.record import environment_of
 from pytest_ttnn_perf.run.sessions import SessionListener, Sessions, baselines_of
-from pytest_ttnn_perf.run.workers import Pass
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence

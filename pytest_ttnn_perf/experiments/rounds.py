@@ -18,8 +18,8 @@ from pytest_ttnn_perf.experiments.compare_rounds import after_is_first
 from pytest_ttnn_perf.gate.paired import Plan
 from pytest_ttnn_perf.observe.strays import Stray
 from pytest_ttnn_perf.records.messages import Collected, PassKind, Strayed
+from pytest_ttnn_perf.run.passes import Pass
 from pytest_ttnn_perf.run.sessions import SessionListener, Sessions
-from pytest_ttnn_perf.run.workers import Pass
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

@@ -24,16 +24,18 @@ from pytest_ttnn_perf.plugin.activation import (
     errors_end_pytest,
     leave_undistributed,
 )
+from pytest_ttnn_perf.plugin.emitter import style_of
 from pytest_ttnn_perf.plugin.hook_calls import report_run
-from pytest_ttnn_perf.plugin.relay import Relay, add_properties, style_of
+from pytest_ttnn_perf.plugin.relay import Relay, add_properties
 from pytest_ttnn_perf.plugin.reports import fail_report, live_logs, show_as
 from pytest_ttnn_perf.plugin.settings import is_measured
 from pytest_ttnn_perf.records.messages import OBSERVATION
 from pytest_ttnn_perf.report.layout import Line, Style, fitted, printed
 from pytest_ttnn_perf.run.confirm import run_confirm_passes
+from pytest_ttnn_perf.run.passes import Pass
 from pytest_ttnn_perf.run.preflight import check_chips, check_untouched, lease
 from pytest_ttnn_perf.run.record import RunResult
-from pytest_ttnn_perf.run.workers import Pass, WorkerFactory, WorkerLauncher
+from pytest_ttnn_perf.run.workers import WorkerFactory, WorkerLauncher
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterator, Sequence

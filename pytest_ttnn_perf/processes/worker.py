@@ -242,13 +242,16 @@ class WorkerProcess:
             if error is not None:
                 self._interrupt()
 
-    def documents(self, *, silence_s: float) -> Iterator[object]:
+    def documents(
+        self, *, silence_s: float, on_silence: Callable[[float], None] = lambda _: None
+    ) -> Iterator[object]:
         """Yield the documents that the worker sends; it waits until the next is asked for.
 
         Short forms of messages are yielded as they are, in bytes.
 
         Ends when the worker has closed the channel, is dead, or sends what is no document. One that
-        is silent for longer than ``silence_s`` (0: never) is killed.
+        is silent for longer than ``silence_s`` (0: never) is killed; until then ``on_silence`` is
+        called now and then with how long it has been silent.
         """
         with self._selector() as selector:
             selector.register(self._socket, selectors.EVENT_READ)
@@ -271,6 +274,8 @@ class WorkerProcess:
                 elif silence_s and time.monotonic() - last_read_s > silence_s:
                     self._silent_s = silence_s
                     return
+                else:
+                    on_silence(time.monotonic() - last_read_s)
 
     def ending(self, *, patience_s: float) -> Ending:
         """Wait for the process to end, and kill it if it does not; return how it ended."""

@@ -14,6 +14,7 @@ from pytest_ttnn_perf.report.layout import cut_end
 
 #: Back to the first column, and away with what stands in the line.
 _CLEAR = "\r\x1b[2K"
+_UP = "\x1b[A"
 
 
 @dataclass(slots=True)
@@ -22,13 +23,28 @@ class LiveLine:
 
     stream: TextIO
     _is_shown: bool = False
+    #: How far others have written in the line above it; None where it stands by itself.
+    _above: int | None = None
 
     def show(self, text: str) -> None:
         """Show how far it is, in as much as a line holds."""
-        # One column less: some terminals go to the next line once the last one is written.
-        self.stream.write(_CLEAR + cut_end(inert(text), self._width() - 1))
+        self.stream.write(self._line(text))
         self.stream.flush()
         self._is_shown = True
+
+    def show_below(self, text: str, column: int) -> None:
+        """Show it below the line that others have written up to ``column``, and go back there."""
+        self._is_shown, self._above = True, column
+        self._write_below(self._line(text))
+
+    def _line(self, text: str) -> str:
+        # One column less: some terminals go to the next line once the last one is written.
+        return _CLEAR + cut_end(inert(text), self._width() - 1)
+
+    def _write_below(self, text: str) -> None:
+        right = f"\x1b[{self._above}C" if self._above else ""
+        self.stream.write(f"\n{text}{_UP}\r{right}")
+        self.stream.flush()
 
     def _width(self) -> int:
         try:
@@ -39,10 +55,14 @@ class LiveLine:
 
     def clear(self) -> None:
         """Make room for what is printed next."""
-        if self._is_shown:
+        if not self._is_shown:
+            return
+        if self._above is None:
             self.stream.write(_CLEAR)
             self.stream.flush()
-            self._is_shown = False
+        else:
+            self._write_below(_CLEAR)
+        self._is_shown, self._above = False, None
 
 
 @dataclass(slots=True)

@@ -15,8 +15,8 @@ from pytest_ttnn_perf.records.messages import PassKind
 from pytest_ttnn_perf.records.metric import Source
 from pytest_ttnn_perf.records.observation import Observation
 from pytest_ttnn_perf.records.verdict import Outcome, Reason
+from pytest_ttnn_perf.run.passes import Pass, ResultListener
 from pytest_ttnn_perf.run.update import Action, actions_of
-from pytest_ttnn_perf.run.workers import Pass, ResultListener, WorkerLauncher
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Sequence
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from pytest_ttnn_perf.records.verdict import Verdict
     from pytest_ttnn_perf.run.controls import MachineMoves
     from pytest_ttnn_perf.run.gate_run import GateRun
+    from pytest_ttnn_perf.run.workers import WorkerLauncher
 
 
 #: What is the same however often it is asked for, or is told at the end alone.

@@ -34,11 +34,7 @@ from pytest_ttnn_perf.records.metric import KERNEL_TIME, THROUGHPUT_TIME, Kind, 
 from pytest_ttnn_perf.records.observation import Artifact, MetricObservation, Observation
 from pytest_ttnn_perf.report.under_way import device_pass_heading, device_pass_line
 from pytest_ttnn_perf.run.gate_run import DeviceResults
-from pytest_ttnn_perf.run.workers import (
-    Pass,
-    ResultListener,
-    WorkerLauncher,
-)
+from pytest_ttnn_perf.run.passes import Pass, ResultListener
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -46,6 +42,7 @@ if TYPE_CHECKING:
     from pytest_ttnn_perf.records.messages import Message
     from pytest_ttnn_perf.records.ops import OpTable
     from pytest_ttnn_perf.records.settings import Settings
+    from pytest_ttnn_perf.run.workers import WorkerLauncher
 
 
 #: How often the progress is printed.

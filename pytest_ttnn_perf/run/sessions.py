@@ -22,7 +22,7 @@ from pytest_ttnn_perf.records.messages import (
 from pytest_ttnn_perf.records.observation import Observation
 from pytest_ttnn_perf.records.verdict import Outcome
 from pytest_ttnn_perf.report.sentences import sentence
-from pytest_ttnn_perf.run.workers import Listener
+from pytest_ttnn_perf.run.passes import Listener
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable

@@ -56,9 +56,8 @@ def _fitting(
 
 
 def _facts(observation: Observation) -> Mapping[str, Scalar]:
-    """Return what is stated of a test; the batch also by its marker."""
-    batch = observation.environment.get("batch")
-    return {**({} if batch is None else {"batch": batch}), **observation.setting.values}
+    """Return what is stated of a test: by itself, else by its marker and its helpers."""
+    return {**observation.environment, **observation.setting.values}
 
 
 def _aimed(observed: MetricObservation, entries: list[TargetEntry]) -> MetricObservation:

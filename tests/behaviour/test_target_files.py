@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.behaviour.model import configure, entry_of, record_of, refusal_of
+from tests.existing.helpers import FILES
 from tests.harness.benchmarks import complete_run, measurement, write_json
 
 if TYPE_CHECKING:
@@ -266,3 +267,34 @@ def test_other_yaml_is_refused(project: Project) -> None:
     (project.path / "workflow.yaml").write_text("jobs: {}")
     ran = project.cli("import", "workflow.yaml")
     assert (ran.code, "its content is none that is known" in ran.errors) == (3, True)
+
+
+def test_what_a_helper_says_of_a_run_is_matched_too(falcon: Project) -> None:
+    for name, text in FILES.items():
+        file = falcon.path / name
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(text)
+    falcon.write(
+        test_model="""
+        import pytest
+
+        @pytest.mark.ttnn_perf
+        def test_falcon(ttnn_perf):
+            from models.perf.benchmarking_utils import BenchmarkData, BenchmarkProfiler
+
+            ttnn_perf.hardware(arch="wormhole_b0", board="n150", mesh="1x1")
+            profiler, data = BenchmarkProfiler(), BenchmarkData()
+            profiler.start("inference_decode")
+            profiler.end("inference_decode")
+            data.add_measurement(profiler, 0, "inference_decode", "tokens/s/user", 17.16)
+            data.save_partial_run_json(
+                profiler, run_type="demo", ml_model_name="tiiuae/falcon-7b", batch_size=32,
+                input_sequence_length=128,
+            )
+        """
+    )
+
+    ran = falcon.pytest("--ttnn-perf-update=new")
+
+    assert ran.code == 0, ran.text
+    assert targets_of(falcon)["tokens/s/user.inference_decode"] == 17.5

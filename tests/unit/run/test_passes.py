@@ -12,7 +12,8 @@ import pytest
 
 from pytest_ttnn_perf._base.errors import UsageError, WriteError
 from pytest_ttnn_perf.records.messages import Collected, Ended, Finished, PassKind, Warned
-from pytest_ttnn_perf.run.workers import Listener, Pass, WorkerLauncher
+from pytest_ttnn_perf.run.passes import Listener, Pass
+from pytest_ttnn_perf.run.workers import WorkerLauncher
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
