@@ -46,7 +46,7 @@ MISTAKES = {
     "marker": ("import pytest\n@pytest.mark.ttnn_perf(loops=3)\ndef test_model(): pass",
                "test_model.py::test_model: @pytest.mark.ttnn_perf does not know loops; it knows "
                "warmup, iterations, pcc, batch, tolerance, max_regression, target, waive, "
-               "gate, region"),
+               "gate, region, sweep, require"),
     "exit": ("import pytest\ndef test_model(): pytest.exit('had enough')",
              "a test or a plugin ended the session: had enough"),
 }  # fmt: skip

@@ -277,7 +277,7 @@ def test_mistaken_marker_is_refused_as_without(project: Project) -> None:
 
     assert refusal_of(gate(project, "-n", "2")) == (
         "test_model.py::test_model: @pytest.mark.ttnn_perf does not know warm_up; it knows warmup, "
-        "iterations, pcc, batch, tolerance, max_regression, target, waive, gate, region; "
-        "did you mean warmup?"
+        "iterations, pcc, batch, tolerance, max_regression, target, waive, gate, region, "
+        "sweep, require; did you mean warmup?"
     )
     assert not list(project.path.glob(".ttnn_perf/runs/*"))
