@@ -145,7 +145,7 @@ class Input(Enum):
     REPORT = "a report database"
     KERNELS = "output of tt-lang"
     TEST = "a measured test"
-    DEVICE = "a device, or facts that are stated of one"
+    DEVICE = "a device, or facts that are stated about one"
 
 
 @dataclass(frozen=True, slots=True)

@@ -353,7 +353,7 @@ class Pass:
             raise
         finally:
             for process in child.survivors:
-                self.workers.print_line(f"ttnn-perf: a test left a process that goes on: {process}")
+                self.workers.print_line(f"ttnn-perf: a test left a process running: {process}")
             child.interrupts.release()
         return None if ended and not ending.cut and not ending.damaged else ending
 
@@ -395,7 +395,7 @@ class Pass:
 
 
 _RESET_TIMEOUT_S: Final = 600.0
-_UNUSABLE: Final = "left a device that is not usable as it is"
+_UNUSABLE: Final = "left a device in an unusable state"
 _REMEDY: Final = "reset it, and let --ttnn-perf-reset 'tt-smi -r' do so next time"
 
 
