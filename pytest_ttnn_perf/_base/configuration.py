@@ -25,7 +25,7 @@ OPTIONS: Final = (
         ("new", "improved", "all"),
         "Write results into the baselines: new, improved (when bare) or all",
     ),
-    ("reason", "text", "TEXT", "Why a result is accepted, kept beside it"),
+    ("reason", "text", "TEXT", "Why a result is accepted, stored with it"),
     (
         "missing",
         "choice",
@@ -48,15 +48,15 @@ OPTIONS: Final = (
         "timeout",
         "number from 0",
         "SECONDS",
-        "Kill a worker that is silent for so long; 0 = never (default: 3600)",
+        "Kill a worker that is silent for this long; 0 = never (default: 3600)",
     ),
     (
         "warmup",
         "number from 0",
         "N",
-        "Untimed calls before the samples, for tests that say nothing (default: 3)",
+        "Untimed calls before the samples, for tests that do not set it (default: 3)",
     ),
-    ("iterations", "number from 1", "N", "Timed calls, for tests that say nothing (default: 10)"),
+    ("iterations", "number from 1", "N", "Timed calls, for tests that do not set it (default: 10)"),
     (
         "profiler",
         "choice",

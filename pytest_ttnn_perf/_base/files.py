@@ -349,7 +349,7 @@ def parse_json(text: str, decode: Callable[[object], T], *, file: Path) -> T:
 def loads(text: str) -> object:
     """Parse JSON; whatever is wrong with it is a ValueError.
 
-    A name that stands twice in one object is an error, not, as JSON has it, the last one's luck:
+    A name that appears twice in one object is an error, not, as JSON has it, the last one's luck:
     it is what a careless merge leaves behind.
     """
     try:
@@ -364,7 +364,7 @@ def _members(pairs: list[tuple[str, object]]) -> dict[str, object]:
     if len(members) < len(pairs):
         counts = Counter(name for name, _ in pairs)
         twice = next(name for name, count in counts.items() if count > 1)
-        message = f"{twice!r} stands twice in one object"
+        message = f"{twice!r} appears twice in one object"
         raise ValueError(message)
     return members
 

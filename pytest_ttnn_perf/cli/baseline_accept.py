@@ -143,7 +143,7 @@ def _difference(first: Measured, other: Measured) -> str | None:
         mine, its = ours.metrics.get(name), theirs.metrics.get(name)
         if mine is None or its is None:
             lacking = first.record if mine is None else other.record
-            return f"{name} is not in {lacking}: records to be joined measure the same"
+            return f"{name} is not in {lacking}: records that are joined must measure the same"
         if mine.metric != its.metric:
             return f"{name} is defined differently than in {first.record}"
     return None
@@ -188,7 +188,9 @@ def refusal_of(
     for result in measured:
         for finding in violations(result.judged, settings.checklist):
             why = f"{finding.code} {finding.name}: {finding.reason or 'found'}"
-            return refused(why, f"what fails is no standard; see: ttnn-perf rules {finding.code}")
+            return refused(
+                why, f"a failing test cannot be a baseline; see: ttnn-perf rules {finding.code}"
+            )
     blocked = [v for v in judged.verdicts if action_for(v, update) is Action.BLOCK]
     adds = any(action_for(verdict, update) is Action.ADD for verdict in judged.verdicts)
     wanted = update is not Update.NEW or adds
@@ -359,7 +361,7 @@ class _Accepting:
         if kept:
             self.remarks.append(f"{counted(kept, 'test')} unchanged")
         if any(run.environment.dirty for run in self.runs.values()):
-            dirty = "the code had changes that are in no commit when this was measured"
+            dirty = "the code had uncommitted changes when this was measured"
             self.remarks.append(dirty)
 
     def edits(self) -> Edits:
@@ -397,7 +399,7 @@ class _Accepting:
         if not shifts or update is Update.ALL:
             return update
         self.remarks.append(shift_line(shifts[0]))
-        self.remarks.append("  only new baselines are taken: a shifted machine sets no standard")
+        self.remarks.append("  only new baselines are accepted: a shifted machine is no standard")
         return Update.NEW
 
     def _measured(self) -> dict[tuple[Hardware, str], list[Measured]]:

@@ -89,7 +89,7 @@ def run_install(options: argparse.Namespace) -> Result:
         if lines:
             ended = before if not before or before.endswith("\n") else f"{before}\n"
             write_text(attributes, ended + "".join(f"{line}\n" for line in lines))
-        next_step = "commit .gitattributes; git config holds in this clone alone\n"
+        next_step = "commit .gitattributes; git config applies to this clone only\n"
         return Result(next_step if options.format == "table" else "")
 
     return Result(text, then=then)
@@ -296,9 +296,7 @@ def _given_versions(base: Path, ours: Path, theirs: Path) -> _Versions:
 def _staged_versions(file: Path) -> _Versions:
     base_text, ours_text, theirs_text = (staged_version(file, stage) for stage in (1, 2, 3))
     if ours_text is None or theirs_text is None:
-        message = (
-            f"git has no two versions of {file}: expected a file that a merge left in conflict"
-        )
+        message = f"git does not have two versions of {file}: expected a file in conflict"
         raise UsageError(f"{message}; git status lists them")
     _refuse_elsewhere(file, file.parent)
     return _Versions(base_text or "", ours_text, theirs_text, (file, file, file), file)

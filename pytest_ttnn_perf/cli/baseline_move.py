@@ -51,7 +51,7 @@ def run_prune(options: argparse.Namespace) -> Result:
         InputError: the record or a baseline is unreadable.
     """
     if (options.record is None) is not options.collect:
-        message = "say how it is known which tests there are: ttnn-perf baseline prune RUN.json, "
+        message = "say where the list of tests comes from: ttnn-perf baseline prune RUN.json, "
         raise UsageError(
             message + "the record of a full run, or ttnn-perf baseline prune --collect"
         )
@@ -61,7 +61,7 @@ def run_prune(options: argparse.Namespace) -> Result:
     keys = sorted({file.content.hardware.key for file in files})
     if key is not None and key not in keys:
         close = near(key, keys) or tuple(keys)
-        message = f"there are no baselines of {key}; there are ones of: {', '.join(close)}"
+        message = f"there are no baselines of {key}, only of: {', '.join(close)}"
         raise UsageError(message)
     if options.record is None:
         run = Run(None, {}, coverage=collect(settings, Path.cwd()))
@@ -117,7 +117,7 @@ def _kept(run: Run, files: Sequence[StoredFile], *, key: str | None) -> Iterator
     if foreign:
         count = counted(len(foreign), "baseline")
         yield f"kept {count} with parameters that other hardware may have: {foreign[0]}"
-        yield "  a record of a full run on that hardware tells whether they are gone"
+        yield "  a record of a full run on that hardware shows whether they are gone"
     for place in run.coverage.others:
         if "::" not in place and any(lies_in(test, place) for test, _ in stored):
             yield f"kept what is stored of {place}: it could not be collected, or was skipped"
@@ -179,7 +179,7 @@ def _renaming_edits(store: BaselineStore, moves: _Moves, to: Hardware | None) ->
             if stored.ops is not None and table.exists():
                 moved = replace(stored, op_table=read_ops_file(table))
             elif stored.ops is not None:
-                note = f"its op table {stored.ops} is missing; it goes on without one"
+                note = f"its op table {stored.ops} is missing; it is renamed without one"
             edit = metric_edits(stored, stored, what)
             name = new if to is None else None
             tests.append(TestEdit(hardware.key, old, edit, renamed_to=name, note=note))

@@ -48,7 +48,7 @@ def run(options: argparse.Namespace) -> Result:
     rules = sorted((rule for group in groups for rule in group.rules), key=attrgetter("code"))
     if not rules:
         names = ", ".join(select)
-        message = f"select: {names}: rules of other plugins are asked in test runs alone"
+        message = f"select: {names}: rules of other plugins are asked only in test runs"
         raise UsageError(message)
     captures = captures_of(options, options.files)
     reports = [

@@ -164,7 +164,7 @@ def _device(
     if board is not None:
         return Hardware(build.arch, board, _ONE_DEVICE), None
     if occupied:
-        return None, "only ttnn could tell, and another process is using the chips"
+        return None, "only ttnn knows, but another process is using the chips"
     try:
         # To ask is to take the chips: for as long as it takes, nobody else may.
         with take(chips, around.locks, timeout_s=0, print_line=lambda _: None):

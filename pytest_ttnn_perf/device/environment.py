@@ -82,7 +82,7 @@ _OF_PROFILER: Final = "is an option of the device profiler, which changes the ti
 _PRINTS_AFTER_CALLS: Final = "profiles every call of a tt-lang operation"
 _ALONE: Final[Mapping[str, _Option]] = {
     "TT_METAL_DEVICE_PROFILER": _Option(
-        "instruments the kernels, and even as 0 a ttnn without Tracy refuses every device call"
+        "instruments the kernels, and a ttnn without Tracy refuses every device call, even if 0"
     ),
     "TT_METAL_DEVICE_PROFILER_NOC_EVENTS": _Option(_INSTRUMENTS, _begins_with_one),
     "TT_METAL_PROFILE_PERF_COUNTERS": _Option(_INSTRUMENTS, _not_zero),
@@ -103,16 +103,16 @@ _ALONE: Final[Mapping[str, _Option]] = {
         _Option(_OF_PROFILER, _begins_with_one),
     ),
     "TTNN_OP_PROFILER": _Option("records every operation", _not_zero),
-    "TT_METAL_WATCHER": _Option("makes the kernels report to a watcher, even as 0"),
-    "TT_METAL_LLK_ASSERTS": _Option("makes the kernels check themselves, even as 0"),
-    "TT_METAL_LIGHTWEIGHT_KERNEL_ASSERTS": _Option("makes the kernels check themselves, even as 0"),
+    "TT_METAL_WATCHER": _Option("makes the kernels report to a watcher, even if 0"),
+    "TT_METAL_LLK_ASSERTS": _Option("makes the kernels check themselves, even if 0"),
+    "TT_METAL_LIGHTWEIGHT_KERNEL_ASSERTS": _Option("makes the kernels check themselves, even if 0"),
     "TT_METAL_LLK_SANITIZER": _Option("makes the kernels check themselves", _not_zero),
     "TT_METAL_NOC_DEBUG_DUMP": _Option("makes the kernels record their transfers", _not_zero),
     "TT_METAL_RECORD_NOC_TRANSFER_DATA": _Option("records every transfer", _not_zero),
-    "TT_METAL_DISPATCH_DATA_COLLECTION": _Option("records every dispatch, even as 0"),
+    "TT_METAL_DISPATCH_DATA_COLLECTION": _Option("records every dispatch, even if 0"),
     "TT_METAL_VALIDATE_PROGRAM_BINARIES": _Option("checks every program", _begins_with_one),
-    "TT_METAL_NULL_KERNELS": _Option("lets no kernel do its work, even as 0"),
-    "TT_METAL_KERNELS_EARLY_RETURN": _Option("lets no kernel do its work, even as 0"),
+    "TT_METAL_NULL_KERNELS": _Option("lets no kernel do its work, even if 0"),
+    "TT_METAL_KERNELS_EARLY_RETURN": _Option("lets no kernel do its work, even if 0"),
     "TTLANG_PERF_DUMP": _Option(_PRINTS_AFTER_CALLS, _not_zero),
     "TTLANG_AUTO_PROFILE": _Option(_PRINTS_AFTER_CALLS, _not_zero),
     "TTLANG_SIGNPOST_PROFILE": _Option(_PRINTS_AFTER_CALLS, _not_zero),
@@ -154,10 +154,10 @@ def _combinations(environment: Mapping[str, str]) -> Iterator[Conflict]:
         yield _together(profiler, "TT_METAL_WATCHER", environment, why=why)
     if "TTLANG_AUTO_PROFILE" in ttlang:
         for other in (name for name in ttlang if name != "TTLANG_AUTO_PROFILE"):
-            why = "cannot be had together: each profiles the same kernels in its own way"
+            why = "cannot be used together: each profiles the same kernels in its own way"
             yield _together("TTLANG_AUTO_PROFILE", other, environment, why=why)
     if ttlang and environment.get("TT_METAL_PROFILER_DIR"):
-        why = "cannot be had together: tt-lang reads the profile from TT_METAL_HOME only"
+        why = "cannot be used together: tt-lang reads the profile from TT_METAL_HOME only"
         yield _together("TT_METAL_PROFILER_DIR", ttlang[0], environment, why=why)
 
 
@@ -174,7 +174,7 @@ def _alone(name: str, environment: Mapping[str, str]) -> Conflict:
     if name.startswith(_PRINT):
         why = "makes the kernels print"
     elif name == SLOW_DISPATCH:
-        why = "sends every program by itself, even as 0"
+        why = "sends every program by itself, even if 0"
     else:
         why = _ALONE[name].why
     return Conflict(name, environment[name], why, f"unset {name}")
@@ -194,7 +194,7 @@ def _overrides(environment: Mapping[str, str]) -> Iterator[Conflict]:
     except (ValueError, RecursionError):
         settings = None
     if not isinstance(settings, dict):
-        why = "is no JSON object, over which ttnn ends the process that imports it"
+        why = "is not a JSON object, and makes ttnn end the process that imports it"
         yield Conflict(_OVERRIDES, text, why, f"correct or unset {_OVERRIDES}")
         return
     slowing = [name for name, value in _SLOWING_SETTINGS.items() if settings.get(name) is value]

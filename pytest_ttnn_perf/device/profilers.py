@@ -243,7 +243,7 @@ def _run(record: Any) -> ProgramRun:
     cycles = record.end_timestamp - record.start_timestamp
     if cycles < 0 or record.frequency <= 0:
         found = f"{cycles} cycles at {record.frequency} per ns"
-        message = f"the real-time profiler reported a time that is none: {found}"
+        message = f"the real-time profiler reported an invalid time: {found}"
         raise ProfilerError(message)
     return ProgramRun(int(record.chip_id), cycles / record.frequency)
 
@@ -261,7 +261,7 @@ def _check_chips(iteration: Iteration, expected: frozenset[int]) -> None:
     missing = sorted(expected - set(iteration.by_chip))
     if missing:
         chips = ", ".join(map(str, missing))
-        message = f"nothing was recorded of chip {chips} of {len(expected)}"
+        message = f"nothing was recorded for chip {chips} of {len(expected)}"
         raise ProfilerError(message)
 
 

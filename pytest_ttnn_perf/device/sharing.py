@@ -54,7 +54,7 @@ def held_by_another(locked: Path, proc: Path) -> str | None:
     if holder is not None:
         return f"by pid {holder}, which runs tests on the devices"
     if taken_by is not None:
-        ended = f"by a process that cannot be looked into; pid {taken_by}, which took it, has ended"
+        ended = f"by a process that cannot be inspected; pid {taken_by}, which took it, has ended"
         return f"{ended}, and passed it on, perhaps to another user's"
     return "by a process that /proc/locks does not show, such as one of another container"
 

@@ -122,9 +122,9 @@ def _limit_text(compared: Compared, verdict: Verdict) -> str:
     if compared.paired.low is None:
         return f", limit {limit}"
     if compared.is_undecided:
-        return f"; after {rounds} it may be {interval_text(compared)}, and {limit} is not excluded"
+        return f"; after {rounds} it may be {interval_text(compared)}, and {limit} is not ruled out"
     if verdict.outcome is Outcome.WITHIN:
-        return f", {limit} is excluded ({rounds})"
+        return f", {limit} is ruled out ({rounds})"
     return f", limit {limit} ({rounds})"
 
 
@@ -266,7 +266,7 @@ def _sentences(result: AbResult) -> Iterator[str]:
 
 def _stopped_line(result: AbResult) -> str:
     be = "is" if result.whole == 1 else "are"
-    rounds = f"{counted(result.whole, 'round')} of at most {result.wanted} {be} whole"
+    rounds = f"{counted(result.whole, 'round')} of at most {result.wanted} {be} complete"
     if result.whole < MIN_ROUNDS:
         return f"{result.stopped}: {rounds}, too few to judge: it takes {MIN_ROUNDS}"
     return f"{result.stopped}: {rounds}, and were judged"
@@ -298,14 +298,14 @@ def look_line(number: int, undecided: int, of: int, *, most: int) -> str:
     """Say what is known after a round."""
     look = f"look after {counted(number, 'round')}"
     if not undecided:
-        return f"{look}: all is known of {counted(of, 'test')}"
-    on = f"measured on, at most {most} rounds" if number < most else "and it was the last"
+        return f"{look}: {counted(of, 'test')} decided"
+    on = f"continuing, at most {most} rounds" if number < most else "and it was the last"
     return f"{look}: {undecided} of {counted(of, 'test')} undecided, {on}"
 
 
 def movement_line(ref: str, moved: float, test: str, metric: str) -> str:
     """Say how far the machine alone moved a metric while the rounds were run."""
     return (
-        f"the machine moved by up to {format_fraction(moved)} meanwhile: so much do rounds of "
+        f"the machine moved by up to {format_fraction(moved)}: that is how much rounds of "
         f"{ref} alone differ ({test} {metric})"
     )

@@ -236,7 +236,7 @@ class Hunt:
             WriteError: what is known cannot be kept.
         """
         if self.state.steps or self.state.followed:
-            self.print_line(f"going on with what is in {os.path.relpath(self.file)}")
+            self.print_line(f"continuing with what is in {os.path.relpath(self.file)}")
         try:
             found = self._run()
         except _StoppedError as stopped:

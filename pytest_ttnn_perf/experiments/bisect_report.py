@@ -248,13 +248,13 @@ def _conclusion(found: Found, asked: Bisect, file: Path) -> Iterator[str]:
                 yield "  nothing is known yet"
                 return
             yield f"  go on with: {resume_command(found.good, found.bad, asked)}"
-            yield f"  what is known is in {os.path.relpath(file)}; remove it to begin anew"
+            yield f"  what is known is in {os.path.relpath(file)}; remove it to start again"
             return
         case End.NOT_SLOWER:
             yield f"{found.bad.short} is not slower than {found.good.short}: nothing to look for"
         case End.NOT_KNOWN:
             yield f"it is not known whether {found.bad.short} is slower than {found.good.short}"
-            yield "  name fewer tests, or quiet the machine: both make rounds show more"
+            yield "  name fewer tests, or quiet the machine: both make rounds more precise"
         case End.FOUND:
             yield f"the first slow commit is {_named(last)}"
             yield f"  date: {found.first_slow.date}"

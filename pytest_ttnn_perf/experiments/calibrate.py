@@ -362,7 +362,7 @@ def _remarks(found: Sessions) -> Iterator[str]:
     if min(map(len, good.values()), default=_ENOUGH) < _ENOUGH:
         yield f"fewer than {_ENOUGH} sessions: rates and what is caught look better than they are"
     if good:
-        yield "all in one run: that runs differ by 1.5 %, on a device 0.5 %, is assumed"
+        yield "all in one run: it is assumed that runs differ by 1.5 %, on a device by 0.5 %"
     for test, seen in good.items():
         noisy = too_noisy(seen)
         if noisy is not None:

@@ -65,7 +65,7 @@ def compare_layers(
         raise UsageError(message)
     unknown = [name for name in at_least if name not in found]
     if unknown:
-        message = f"at_least names {', '.join(unknown)}, which is none of the layers"
+        message = f"at_least names {', '.join(unknown)}, which is not one of the layers"
         raise UsageError(f"{message} ({', '.join(found)})")
     return tuple(found.values())
 

@@ -241,7 +241,7 @@ def read_recorded(root: Path, names: Sequence[str], region: str | None = None) -
         known = (place for test in names for place in _places(root, test))
         places = dict.fromkeys(f"{place.relative_to(root)}.*" for place in known)
         wanted = " or ".join(places)
-        return _nothing(f"nothing is recorded of this test in {root.name}: expected {wanted}")
+        return _nothing(f"nothing is recorded for this test in {root.name}: expected {wanted}")
     kinds = dict(_known(files))
     by_kind: dict[ArtifactKind, list[Path]] = defaultdict(list)
     for file, kind in kinds.items():
@@ -260,7 +260,7 @@ def read_recorded(root: Path, names: Sequence[str], region: str | None = None) -
         return _nothing(str(error))
     read |= {file: artifact for file, artifact in custom.items() if artifact is not None}
     if not read:
-        return _nothing(f"{files[0].name}: no artifact of a known format is recorded of this test")
+        return _nothing(f"{files[0].name}: no artifact of a known format is recorded for this test")
     problem = _told_twice(read)
     if problem is not None:
         return _nothing(problem)
@@ -277,7 +277,7 @@ def _told_twice(read: Mapping[Path, Artifact]) -> str | None:
             if first != file:
                 both = f"{first.name} and {file.name}"
                 name = observed.metric.name
-                return f"{both} both tell {name}: keep one capture of each kind for a test"
+                return f"{both} both contain {name}: keep one capture of each kind for a test"
     return None
 
 

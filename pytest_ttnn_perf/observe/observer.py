@@ -319,7 +319,7 @@ class Observer(Recorder):
         metric = metric_of(name, unit=unit, better=better, kind=kind)
         series = self._series.of(metric)
         if series.origin is not None:
-            message = f"{name} is told by {series.origin}; record yours under another name"
+            message = f"{name} comes from {series.origin}; record yours under another name"
             raise UsageError(message)
         series.samples.extend(numbers_of(name, value_or_samples))
 

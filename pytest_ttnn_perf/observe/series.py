@@ -210,7 +210,7 @@ COMPILE: Final = "compile_time"
 def told_twice(names: Sequence[str], first: str, second: str) -> str:
     """Say that two captures of one test tell the same metrics, and what to do."""
     more = f" and {len(names) - 1} more" if len(names) > 1 else ""
-    told = f"{names[0]}{more}: told by {first} and by {second}; leave out"
+    told = f"{names[0]}{more}: given by {first} and by {second}; leave out"
     if any(name.endswith(of_graph) for name in names for of_graph in COUNTED_IN_GRAPHS):
         return f"{told} an attach: the run captures the graph of a model that it measures itself"
     return f"{told} one of them: an attach, or the profiler with --ttnn-perf-profiler off"

@@ -154,7 +154,7 @@ def pytest_configure(config: pytest.Config) -> None:
     roles = ("ttnn_perf_worker", "ttnn_perf_orchestrator")
     if asked is not None and not any(map(config.pluginmanager.has_plugin, roles)):
         option = option_of(asked)
-        message = f"{option}: a conftest loaded the plugin too late, or the option stands after --"
+        message = f"{option}: a conftest loaded the plugin too late, or the option comes after --"
         raise pytest.UsageError(message + "; -p pytest_ttnn_perf.plugin loads it in time")
 
 

@@ -157,7 +157,7 @@ def _all_of(config: pytest.Config, name: str, kind: type[Extension]) -> list[tup
                 raise HookError(owner, name, problem)
             mistake = extension.problem()
             if mistake is not None:
-                raise HookError(owner, name, f"returned what cannot be used: {mistake}")
+                raise HookError(owner, name, f"returned something that cannot be used: {mistake}")
             found.append((extension, owner))
     return found
 
@@ -194,7 +194,7 @@ def _call(
 ) -> object:
     if implementation.hookwrapper or implementation.wrapper:
         raise HookError(
-            _owner(config, implementation), name, "is a wrapper, of which this hook takes none"
+            _owner(config, implementation), name, "is a wrapper, which this hook does not support"
         )
     try:
         return implementation.function(

@@ -212,7 +212,7 @@ class Relay(Listener):
         if message.observed is not None:
             self._judge(report, message.observed)
         elif report.failed and self.gate.judged(test) is None and self._is_measured(test):
-            self.gate.record_lost(test, "told no result of it", place_of(report.location))
+            self.gate.record_lost(test, "reported no result for it", place_of(report.location))
         elif report.failed and report.when == "teardown":
             self.gate.withdraw(test)
         self._emit(report)
@@ -241,7 +241,7 @@ class Relay(Listener):
             judged = self.gate.judge(test, observed)
         except TtnnPerfError as error:
             if isinstance(error, DecodeError):
-                why = f"told a result that cannot be read: {error}"
+                why = f"reported a result that cannot be read: {error}"
                 self.gate.record_lost(test, why, place_of(report.location))
             if not report.failed:
                 fail_report(report, f"NO_DATA: the test's observation could not be judged: {error}")

@@ -126,7 +126,7 @@ class Git:
             GitError: as ``run``, or it took longer than it may.
         """
         if not _is_top(self.folder):
-            message = f"git is not asked in {self.folder}: no working tree begins there"
+            message = f"git is not run in {self.folder}: it is not the top of a working tree"
             raise GitError(message)
         try:
             process = subprocess.Popen(
@@ -394,7 +394,9 @@ class Repository:
         if not name.startswith("-"):
             found = self._git.ask("rev-parse", "--verify", "--quiet", f"{name}^{{commit}}")
         if not found:
-            message = f"{name!r} is no commit of {self.root}: expected a branch, a tag or a commit"
+            message = (
+                f"{name!r} is not a commit of {self.root}: expected a branch, a tag or a commit"
+            )
             raise UsageError(message)
         return self._described(found)
 
@@ -422,12 +424,12 @@ class Repository:
         """Return the commits after ``good`` up to ``bad``, oldest first, by first parents alone.
 
         Raises:
-            UsageError: ``good`` is no ancestor of ``bad``.
+            UsageError: ``good`` is not an ancestor of ``bad``.
         """
         if self._git.ask("merge-base", "--is-ancestor", good.id, bad.id) is None:
             common = self._git.ask("merge-base", good.id, bad.id)
             other = f"try the commit where they part: {common[:12]}" if common else "none is common"
-            raise UsageError(f"{good.short} is no ancestor of {bad.short}: {other}")
+            raise UsageError(f"{good.short} is not an ancestor of {bad.short}: {other}")
         fields = "%x00".join(("%H", "%h", "%aI", "%P", "%s"))
         words = ("log", "--no-show-signature", "--first-parent", "--reverse", f"--format={fields}")
         listed = self._git.ask(*words, f"{good.id}..{bad.id}", "--") or ""

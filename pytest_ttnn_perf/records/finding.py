@@ -145,13 +145,13 @@ class Input(Enum):
     REPORT = "a report database"
     KERNELS = "output of tt-lang"
     TEST = "a measured test"
-    DEVICE = "a device, or facts that are stated of one"
+    DEVICE = "a device, or facts that are stated about one"
     HELPERS = "a test that compares with a known PCC helper"
 
 
 @dataclass(frozen=True, slots=True)
 class HelperPcc:
-    """A PCC that a helper of the project told, and that the values do not bear out.
+    """A PCC that a helper of the project told, and that the values do not confirm.
 
     ``told`` is None where the helper gave no number; ``ours`` is NaN where the PCC does not exist.
     ``sentence`` says what the helper passed over.

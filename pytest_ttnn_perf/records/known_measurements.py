@@ -102,12 +102,12 @@ def _with_unit(meaning: KnownMeasurement, unit: str | None) -> KnownMeasurement:
 
 
 _COMPILE: Final = "a compile time"
-_EXPECTED: Final = "an expected value and no measurement"
-_THRESHOLD: Final = "a threshold and no measurement"
+_EXPECTED: Final = "an expected value, not a measurement"
+_THRESHOLD: Final = "a threshold, not a measurement"
 _MINIMUM: Final = "a minimum"
 _MAXIMUM: Final = "a maximum"
-_SPREAD: Final = "a spread and no result"
-_ESTIMATE: Final = "an estimate and no measurement"
+_SPREAD: Final = "a spread, not a result"
+_ESTIMATE: Final = "an estimate, not a measurement"
 _REFERENCE: Final = "a value of another system"
 _CPU: Final = "measured on the host's CPU, as a reference"
 _SETTING: Final = "a setting of the benchmark"

@@ -73,7 +73,7 @@ def _state(step: Step) -> str:
 def first_step(progress: Progress) -> Iterator[str]:
     """Say what to begin with, where, and what that would save."""
     if progress.invalid:
-        yield f"first: validity, {', '.join(progress.invalid)}: it makes all else doubtful"
+        yield f"first: validity, {', '.join(progress.invalid)}: it puts everything else in doubt"
         return
     first = progress.first
     if first is None:
@@ -296,7 +296,7 @@ def _quiet(findings: Iterable[Finding], *, hide: bool) -> Iterator[str]:
         outcomes = Counter(finding.outcome for finding in most.values())
         if outcomes[RuleOutcome.NOT_MEASURED]:
             rules = counted(outcomes[RuleOutcome.NOT_MEASURED], "rule")
-            yield f"{rules} could not be asked of this; --all says what they need"
+            yield f"{rules} could not be answered from this; --all says what they need"
         return
     for outcome in (RuleOutcome.NOT_MEASURED, RuleOutcome.NOT_APPLICABLE):
         reasons: dict[str, list[str]] = {}
@@ -418,4 +418,4 @@ def waiver_lines(waivers: Iterable[NeedlessWaiver]) -> Iterator[Line]:
         if waiver.known:
             yield Line(f"{place}: {waiver.code} found nothing; remove the waiver")
         else:
-            yield Line(f"{place}: {waiver.code} is no rule; `ttnn-perf rules` lists them")
+            yield Line(f"{place}: {waiver.code} is not a rule; `ttnn-perf rules` lists them")

@@ -417,7 +417,7 @@ def _headline(report: CiReport, *, quiet: bool) -> str:
         lost = counted(len(report.summary_options.health.lost), "test")
         text, sign = f"{lost} with a baseline did not run, and required is set", _FAILED
     elif shift is not None and shift.worse:
-        text = f"environment shifted; {counted(gated, 'test')} gated, none failed by name"
+        text = f"environment shifted; {counted(gated, 'test')} gated, none failed individually"
         sign = _FAILED
     elif not gated:
         text, sign = "no test was gated", _WARNED
@@ -444,7 +444,7 @@ def _machine(report: CiReport) -> Iterator[Section]:
         turns = "The machine, or a change that all tests share? Compare in turns:"
         text += f"\n{turns}\n\n{_code_block(['ttnn-perf ab REF'])}"
         yield Section(
-            f"{text}\nIf it is to stay:\n\n{_code_block([summary_options.rerun.accept_all()])}"
+            f"{text}\nIf it should stay:\n\n{_code_block([summary_options.rerun.accept_all()])}"
         )
 
 
@@ -464,7 +464,7 @@ def _environment(report: CiReport) -> str:
     if not facts:
         return ""
     differs = "; ".join(map(prose, report.differences))
-    changed = f"Not as when the baselines were accepted: {differs}.\n" if differs else ""
+    changed = f"Changed since the baselines were accepted: {differs}.\n" if differs else ""
     return f"\n**Environment:** {' · '.join(facts)}\n{changed}"
 
 

@@ -121,7 +121,7 @@ def _machine(verdict: Verdict) -> str:
     if format_change(move) == format_change(0):
         return ""
     way = "slower" if move > 0 else "faster"
-    return f", without {format_fraction(abs(move))} that the machine was {way}"
+    return f", not counting {format_fraction(abs(move))} by which the machine was {way}"
 
 
 def _no_data(verdict: Verdict) -> str:
@@ -181,7 +181,7 @@ _REASONED: Final[Mapping[Reason, Callable[[Verdict], str]]] = {
     Reason.EXPLAINS: lambda v: f"{_beside_baseline(v)}; it explains {v.detail}, which is judged",
     Reason.NEW_TEST: lambda _: " has no baseline: the test is new",
     Reason.NEW_METRIC: lambda _: " has no baseline: the metric is new in this test",
-    Reason.OTHER_KEY: lambda v: f" has no baseline on this hardware; there are ones on: {v.detail}",
+    Reason.OTHER_KEY: lambda v: f" has no baseline on this hardware, only on: {v.detail}",
     Reason.OTHER_CONFIGURATION: lambda v: f" was measured in another configuration: {v.detail}",
     Reason.OTHER_SOURCE: lambda v: f" comes from another source: {v.detail}",
     Reason.OTHER_DEFINITION: lambda v: f" is defined differently: {v.detail}",
@@ -263,7 +263,7 @@ def _data_remedy(verdict: Verdict) -> str:
         case Reason.NOT_CONFIRMED:
             return "run it again; --ttnn-perf-confirm 0 judges by one measurement"
         case Reason.NOT_POSITIVE:
-            return 'fix what produces the number; what may be zero is recorded with kind="count"'
+            return 'fix what produces the number; a value that may be zero needs kind="count"'
         case Reason.NOT_RECORDED:
             return "record it again, or delete it from the baseline file"
         case _:

@@ -201,7 +201,7 @@ def _shift(summary_options: SummaryOptions) -> Iterator[Line]:
 
     yield Line(shift_line(summary_options.shift), bad=summary_options.shift.worse)
     if summary_options.update is Update.IMPROVED:
-        yield Line("  nothing was written but new baselines: a shifted machine sets no standard")
+        yield Line("  only new baselines were written: a shifted machine is no standard")
     advice = shift_advice(
         summary_options.shift,
         summary_options.rerun.accept_all(),

@@ -95,10 +95,10 @@ def shift_size(shift: Shift) -> str:
 def shift_advice(shift: Shift, accept: str, *, failed: bool) -> Iterator[str]:
     """Say what a shift means for the run, and what to do; ``failed``: a test failed by name."""
     if shift.worse and not failed:
-        yield "no test failed by name, and none is known to have passed: exit code 6"
-    yield "run it again on a machine that is as it was when the baselines were accepted"
+        yield "no single test failed, but none is known to have passed: exit code 6"
+    yield "run it again on a machine in the state in which the baselines were accepted"
     yield "the machine, or a change that all tests share? compare in turns: ttnn-perf ab REF"
-    yield f"if it is to stay: {accept}"
+    yield f"if it should stay: {accept}"
 
 
 def drift_line(drifting: Drifting) -> str:

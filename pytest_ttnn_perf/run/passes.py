@@ -211,7 +211,7 @@ class Pass:
             raise
         finally:
             for process in child.survivors:
-                self.workers.print_line(f"ttnn-perf: a test left a process that goes on: {process}")
+                self.workers.print_line(f"ttnn-perf: a test left a process running: {process}")
             child.interrupts.release()
         return None if ended and not ending.cut and not ending.damaged else ending
 

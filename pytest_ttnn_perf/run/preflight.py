@@ -93,7 +93,7 @@ def restrict_to_passes(
     if settings.passes is PassChoice.WALL:
         choice = replace(choice, guessed=False)  # the user does without device times
     if alone and isolated and choice.kind is ProfilerKind.TRACY:
-        message = "--ttnn-perf-passes device: tracy reports beside a wall pass only; use device"
+        message = "--ttnn-perf-passes device: tracy needs a wall pass too; use device"
         raise UsageError(message)
     if choice.kind in OWN_PASS and (not isolated or settings.passes is PassChoice.WALL):
         why = "the wall pass alone" if isolated else f"{choice.kind.value} needs a worker"
@@ -224,7 +224,7 @@ def check_untouched(touched: Touched, environment: Mapping[str, str]) -> None:
         UsageError: it has, with the call that took them.
     """
     if touched.by is not None and not is_simulated(environment):
-        message = f"--ttnn-perf: this process has the chips, by {touched.by}, and no worker can"
+        message = f"--ttnn-perf: {touched.by} took the chips, so no worker can use them"
         raise UsageError(f"{message}: call it in a fixture, or use --ttnn-perf-isolate inline")
 
 
@@ -295,7 +295,7 @@ def _check_sharing(settings: Settings, environment: Mapping[str, str]) -> None:
     if broker is not None and not broker.runs_us and settings.broker is BrokerUse.QUEUE:
         message = f"the device broker {BROKER} is up ({broker.socket}): "
         if broker.runs_us is None:
-            message += "whether this run is one of its jobs cannot be told here; if it is, set "
+            message += "it is not known whether this run is one of its jobs; if it is, set "
             raise UsageError(f'{message}broker = "ignore"')
         queued = command_line(BROKER, "run", command_line(*_own_command()))
         raise UsageError(f"{message}runs on its devices go through its queue: {queued}")

@@ -181,7 +181,7 @@ class WorkerLauncher:
 
 
 _RESET_TIMEOUT_S: Final = 600.0
-_UNUSABLE: Final = "left a device that is not usable as it is"
+_UNUSABLE: Final = "left a device in an unusable state"
 _REMEDY: Final = "reset it, and let --ttnn-perf-reset 'tt-smi -r' do so next time"
 
 

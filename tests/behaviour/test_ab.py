@@ -31,7 +31,7 @@ def test_what_is_known_after_the_first_look_takes_no_more_rounds(versions: Versi
     ran = versions.ab("HEAD")
 
     assert ran.text.splitlines()[-1] == "1 test compared in 4 rounds; metrics: 1 WITHIN"
-    assert ran.errors.splitlines()[-1] == "look after 4 rounds: all is known of 1 test"
+    assert ran.errors.splitlines()[-1] == "look after 4 rounds: 1 test decided"
     assert (ran.code, len(versions.processes())) == (0, 8)
 
 

@@ -186,7 +186,7 @@ def test_two_captures_of_one_metric_are_an_error_that_names_both(project: Projec
 
     assert (ran.code, counts_of(ran)) == (1, "1 failed")
     assert (
-        "\ndevice_kernel_time and 2 more: told by attach('capture.csv') and by "
+        "\ndevice_kernel_time and 2 more: given by attach('capture.csv') and by "
         "attach('other.csv'); leave out one of them: an attach, or the profiler with "
         "--ttnn-perf-profiler off"
     ) in ran.text
@@ -201,7 +201,7 @@ def test_what_a_capture_tells_is_not_recorded_beside_it(project: Project) -> Non
     ran = project.pytest("--ttnn-perf")
 
     assert ran.code == 1
-    told = "op_count is told by attach('capture.csv'); record yours under another name"
+    told = "op_count comes from attach('capture.csv'); record yours under another name"
     assert f"UsageError: {told}" in ran.text
 
 

@@ -267,7 +267,7 @@ def test_a_shifted_machine_sets_no_standard(desk: Desk) -> None:
     desk.record(tests={**dict.fromkeys(names, FAST), A: [1.0]})
     ran = desk.run("accept", "run.json")
     assert "environment shifted" in ran.text
-    assert "only new baselines are taken: a shifted machine sets no standard" in ran.text
+    assert "only new baselines are accepted: a shifted machine is no standard" in ran.text
     assert desk.sessions(names[0]) == [10.0, 10.0, 10.0]
     assert desk.sessions(A) == [1.0]
 

@@ -146,7 +146,7 @@ def test_an_op_table_alone_is_taken_by_side(conflict: Repository) -> None:
 def test_a_file_that_is_not_in_conflict_is_a_mistake(repository: Repository) -> None:
     ran = repository.desk.run("merge", "--path", FILE, "--take", "ours")
     assert (ran.code, ran.text) == (2, "")
-    assert f"git has no two versions of {FILE}" in ran.errors
+    assert f"git does not have two versions of {FILE}" in ran.errors
 
 
 def test_installing_twice_changes_nothing(repository: Repository) -> None:

@@ -160,7 +160,7 @@ def test_show_needs_no_hardware(project: Project) -> None:
     ran = project.cli("show", "serving.json")
     assert ran.code == 0
     assert "mean_ttft_ms" in ran.text
-    assert "not gated, a spread and no result: std_ttft_ms" in ran.text
+    assert "not gated, a spread, not a result: std_ttft_ms" in ran.text
 
 
 MODEL = """

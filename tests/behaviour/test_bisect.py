@@ -87,7 +87,7 @@ def test_the_same_command_goes_on_after_ctrl_c(versions: Versions) -> None:
     assert command == f"  go on with: ttnn-perf bisect {good} {bad} test_model.py"
     (file,) = (versions.root / ".ttnn_perf" / "bisect").iterdir()
     assert where == (
-        f"  what is known is in .ttnn_perf/bisect/{file.name}; remove it to begin anew"
+        f"  what is known is in .ttnn_perf/bisect/{file.name}; remove it to start again"
     )
     assert json.loads(file.read_text())["followed"]["metric"] == "latency"
     assert_nothing_left(versions, ran, state)

@@ -152,17 +152,17 @@ def test_a_rule_that_answers_nonsense_is_named(project: Project) -> None:
         ("return [3]", "returned a list with 3 in it: expected CustomRule"),
         (
             "return [CustomRule('TTP001', 'x', Severity.INFO, print)]",
-            "returned what cannot be used: TTP001: codes that begin with TTP are those of "
-            "ttnn-perf",
+            "returned something that cannot be used: TTP001: codes that begin with TTP are "
+            "those of ttnn-perf",
         ),
         (
             "return [CustomRule('acme', 'x', Severity.INFO, print)]",
-            "returned what cannot be used: a code is three capital letters and three digits, "
-            "found 'acme'",
+            "returned something that cannot be used: a code is three capital letters and three "
+            "digits, found 'acme'",
         ),
         (
             "return [CustomRule('ACM001', 'x', 'error', print)]",
-            "returned what cannot be used: ACM001: expected a severity, found 'error'",
+            "returned something that cannot be used: ACM001: expected a severity, found 'error'",
         ),
         (
             "return [CustomRule('ACM001', 'x', Severity.INFO, print)] * 2",
@@ -360,5 +360,5 @@ def test_a_wrapper_is_refused_by_name(project: Project) -> None:
         """,
         test_model=MODEL,
     )
-    expected = "conftest.py: pytest_ttnn_perf_rules is a wrapper, of which this hook takes none"
+    expected = "conftest.py: pytest_ttnn_perf_rules is a wrapper, which this hook does not support"
     assert refusal_of(gate(project)) == expected

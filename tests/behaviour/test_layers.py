@@ -123,7 +123,7 @@ FORMS = "a mapping from names to (expected, actual), or (name, expected, actual)
         ("[('a', up, up), ('b', up)]", f"check_layers takes {FORMS}: layer 1 is not"),
         ("7", f"check_layers takes {FORMS}: found int"),
         ("MODEL, at_least={'neck': 0.9}",
-         "at_least names neck, which is none of the layers (stem, layer1, layer2, head)"),
+         "at_least names neck, which is not one of the layers (stem, layer1, layer2, head)"),
         ("MODEL, at_least=float('nan')", "at_least: expected a finite number, found nan"),
     ],
 )  # fmt: skip

@@ -183,7 +183,7 @@ def test_plugin_that_a_conftest_loads_too_late_is_refused(
     refused = refusal_of(project.pytest_process("--ttnn-perf"))
 
     assert refused == (
-        "--ttnn-perf: a conftest loaded the plugin too late, or the option stands after --; "
+        "--ttnn-perf: a conftest loaded the plugin too late, or the option comes after --; "
         "-p pytest_ttnn_perf.plugin loads it in time"
     )
 
@@ -243,7 +243,7 @@ def test_an_option_after_the_files_is_refused_and_not_ignored(
 
     if f"file or directory not found: {option}" not in ran.errors:  # of older pytests
         name = option.partition("=")[0]
-        assert f"{name}: a conftest loaded the plugin too late, or the option stands after --" in (
+        assert f"{name}: a conftest loaded the plugin too late, or the option comes after --" in (
             ran.text + ran.errors
         )
     assert ran.code == 4

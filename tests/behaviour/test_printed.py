@@ -66,7 +66,7 @@ def test_what_the_author_recorded_under_that_name_is_a_problem(printing: Project
     ran = printing.pytest("--ttnn-perf")
 
     assert ran.code == 1
-    assert "kernel_time: told by record and by what the run observed itself" in ran.text
+    assert "kernel_time: given by record and by what the run observed itself" in ran.text
 
 
 def test_without_the_variables_nothing_is_kept_with_s(

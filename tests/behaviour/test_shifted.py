@@ -16,12 +16,12 @@ if TYPE_CHECKING:
     from tests.harness.project import Project, Ran
 
 NAMES = ("a", "b", "c", "d", "e")
-NOT_WRITTEN = "  nothing was written but new baselines: a shifted machine sets no standard"
-CODE_6 = "  no test failed by name, and none is known to have passed: exit code 6"
+NOT_WRITTEN = "  only new baselines were written: a shifted machine is no standard"
+CODE_6 = "  no single test failed, but none is known to have passed: exit code 6"
 ADVICE = """\
-  run it again on a machine that is as it was when the baselines were accepted
+  run it again on a machine in the state in which the baselines were accepted
   the machine, or a change that all tests share? compare in turns: ttnn-perf ab REF
-  if it is to stay: pytest --ttnn-perf-update=all --ttnn-perf-reason "why"
+  if it should stay: pytest --ttnn-perf-update=all --ttnn-perf-reason "why"
 """
 
 
@@ -185,7 +185,9 @@ def test_shifted_run_is_a_failure_in_every_report_and_no_test_to_run_again(
     assert "100.0 % slower as a whole (5 of 5 tests moved the same way)" in message
     assert "ttnn-perf ab REF" in (failed["environment shifted"].text or "")
     headline = (known.path / "run.md").read_text().splitlines()[0]
-    assert headline == ("## ❌ ttnn-perf: environment shifted; 5 tests gated, none failed by name")
+    assert headline == (
+        "## ❌ ttnn-perf: environment shifted; 5 tests gated, none failed individually"
+    )
     assert record_of(known).get("complete", True)
     again = known.pytest("--ttnn-perf", "--lf", "--collect-only", "-q")
     assert "5 tests collected" in again.text

@@ -48,7 +48,7 @@ def test_the_reason_of_a_test_has_the_last_word(project: Project) -> None:
     ("waiver", "line"),
     [
         ("TTP905", f"{MODEL}: waive: TTP905 found nothing; remove the waiver"),
-        ("TTP999", f"{MODEL}: waive: TTP999 is no rule; `ttnn-perf rules` lists them"),
+        ("TTP999", f"{MODEL}: waive: TTP999 is not a rule; `ttnn-perf rules` lists them"),
     ],
 )
 def test_a_waiver_for_nothing_is_reported(project: Project, waiver: str, line: str) -> None:
@@ -74,7 +74,7 @@ def test_what_was_not_asked_or_measured_may_be_waived(project: Project, waiver: 
     ran = project.pytest("--ttnn-perf", "--ttnn-perf-select=TTP7,TTP2")
 
     assert "remove the waiver" not in ran.text
-    assert "is no rule" not in ran.text
+    assert "is not a rule" not in ran.text
 
 
 def test_a_waiver_of_the_project_for_nothing_is_reported(project: Project) -> None:

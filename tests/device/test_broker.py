@@ -124,7 +124,7 @@ def test_after_a_hang_a_job_ends_and_says_who_resets(rig: Rig, socket: Path) -> 
 
     assert ran.code == 1
     assert (
-        "its worker was not started: one before it left a device that is not usable as it is: the "
+        "its worker was not started: one before it left a device in an unusable state: the "
         "device broker tt-device-mcp resets its devices itself, after this job"
     ) in ran.text
     assert not (rig.project / "reset").exists()

@@ -32,7 +32,7 @@ GATED = ("--ttnn-perf", "--ttnn-perf-confirm=0")
 #: Seconds: longer than a worker takes to start, however busy the machine is.
 SILENCE = ("--ttnn-perf-timeout=6",)
 UNUSABLE = (
-    "left a device that is not usable as it is: reset it, and let --ttnn-perf-reset 'tt-smi -r' do "
+    "left a device in an unusable state: reset it, and let --ttnn-perf-reset 'tt-smi -r' do "
     "so next time"
 )
 OUT_OF_MEMORY = (
@@ -318,7 +318,7 @@ def test_a_capture_attached_beside_the_profiler_is_an_error_that_names_both(rig:
 
     assert (ran.code, counts_of(ran)) == (1, "1 failed, 1 passed")
     assert failure_of(ran, "test_dense").splitlines()[0] == (
-        "device_kernel_time and 2 more: told by attach('other.csv') and by what the run observed "
+        "device_kernel_time and 2 more: given by attach('other.csv') and by what the run observed "
         "itself; leave out one of them: an attach, or the profiler with --ttnn-perf-profiler off"
     )
 

@@ -59,9 +59,10 @@ def test_a_conftest_that_has_the_chips_is_named_and_nothing_waits(rig: Rig) -> N
     assert ran.code == 4
     place = f"ttnn.get_num_devices in {rig.project}/conftest.py:"
     said = refusal_of(ran)
-    assert said.startswith(f"--ttnn-perf: this process has the chips, by {place}")
+    assert said.startswith(f"--ttnn-perf: {place}")
     assert said.endswith(
-        "and no worker can: call it in a fixture, or use --ttnn-perf-isolate inline"
+        " took the chips, so no worker can use them: "
+        "call it in a fixture, or use --ttnn-perf-isolate inline"
     )
     assert rig.pytest(None, *UPDATE, "--ttnn-perf-isolate=inline").code == 0
 

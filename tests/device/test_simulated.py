@@ -143,6 +143,6 @@ def test_a_report_attached_beside_the_capture_of_the_run_is_an_error_that_names_
     assert not both["passed"]
     assert len(both["metrics"]["report_op_count"]["samples"]) == 1
     assert (
-        "report_op_count and 2 more: told by attach('other.sqlite') and by what the run observed "
+        "report_op_count and 2 more: given by attach('other.sqlite') and by what the run observed "
         "itself; leave out an attach: the run captures the graph of a model that it measures itself"
     ) in " ".join(both["text"].split())

@@ -55,7 +55,7 @@ def test_ctrl_c_judges_the_rounds_that_are_whole(versions: Versions) -> None:
     ran = versions.ab("HEAD", "--rounds", "9")
 
     lines = ran.text.splitlines()
-    assert "interrupted: 3 rounds of at most 9 are whole, and were judged" in lines
+    assert "interrupted: 3 rounds of at most 9 are complete, and were judged" in lines
     assert lines[-1] == "2 tests compared in 3 rounds; metrics: 1 WITHIN, 1 REGRESSED"
     assert ran.code == 1
     assert_nothing_left(versions, ran)
@@ -77,7 +77,7 @@ def test_sigterm_before_enough_rounds_judges_nothing(versions: Versions) -> None
     assert lines[3:] == [
         "src/model.py was that of the working tree on both sides, where it differs",
         "test_model.py was that of the working tree on both sides",
-        "interrupted: 0 rounds of at most 20 are whole, too few to judge: it takes 3",
+        "interrupted: 0 rounds of at most 20 are complete, too few to judge: it takes 3",
         "0 tests compared in 0 rounds; nothing was judged",
     ]
     assert ran.code == 1
@@ -155,7 +155,7 @@ def test_what_is_no_commit_is_refused(inside: Versions, ref: str) -> None:
     ran = run_command("ab", "--", ref)
     assert (ran.code, ran.text) == (2, "")
     expected = "expected a branch, a tag or a commit"
-    assert ran.errors == f"ttnn-perf: {ref!r} is no commit of {inside.root}: {expected}\n"
+    assert ran.errors == f"ttnn-perf: {ref!r} is not a commit of {inside.root}: {expected}\n"
 
 
 def test_folder_in_no_repository_is_refused(
@@ -262,7 +262,7 @@ def test_ctrl_c_while_it_is_checked_out_leaves_nothing(inside: Versions) -> None
     finally:
         signal.signal(signal.SIGINT, usual)
     assert ran.code == 1
-    assert "interrupted: 0 rounds of at most 20 are whole" in ran.text
+    assert "interrupted: 0 rounds of at most 20 are complete" in ran.text
     assert_gone([int(pid.read_text())])
     assert not survived.exists()
     assert inside.left_behind() == []

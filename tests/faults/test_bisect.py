@@ -38,7 +38,7 @@ def test_what_is_no_commit_is_refused(inside: Versions) -> None:
     ran = run_command("bisect", "no-such-tag")
     assert (ran.code, ran.text) == (2, "")
     expected = "expected a branch, a tag or a commit"
-    assert ran.errors == f"ttnn-perf: 'no-such-tag' is no commit of {inside.root}: {expected}\n"
+    assert ran.errors == f"ttnn-perf: 'no-such-tag' is not a commit of {inside.root}: {expected}\n"
 
 
 @pytest.mark.usefixtures("inside")
@@ -52,7 +52,7 @@ def test_good_and_bad_the_wrong_way_round_are_refused(inside: Versions) -> None:
     ran = run_command("bisect", "HEAD", "HEAD~2")
     older, _, newer = inside.git("log", "--reverse", "--format=%h").split()
     common = inside.git("rev-parse", "HEAD~2")[:12]
-    wrong = f"{newer} is no ancestor of {older}: try the commit where they part: {common}"
+    wrong = f"{newer} is not an ancestor of {older}: try the commit where they part: {common}"
     assert (ran.code, ran.errors) == (2, f"ttnn-perf: {wrong}\n")
 
 

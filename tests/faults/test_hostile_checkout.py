@@ -254,7 +254,7 @@ def test_git_is_asked_nothing_where_no_working_tree_begins(tmp_path: Path, marke
     """Also of a git too old to know that a bare repository must be named to be used."""
     plant(tmp_path / "theirs", marker=marker)
     assert work_tree(tmp_path / "theirs") is None
-    with pytest.raises(GitError, match="no working tree begins there"):
+    with pytest.raises(GitError, match="it is not the top of a working tree"):
         Git(tmp_path / "theirs").run("status")
     assert not marker.exists()
 

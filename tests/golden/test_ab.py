@@ -109,7 +109,7 @@ def test_progress_names_round_side_and_test_and_what_a_look_tells(ran: Ran) -> N
         "[######------] round 3, look at 4, v1, test 4 of 4",
         "[#######-----] round 4, look at 4, v1, test 4 of 4",
         "[########----] round 4, look at 4, working tree, test 4 of 4",
-        "look after 4 rounds: 1 of 4 tests undecided, measured on, at most 6 rounds",
+        "look after 4 rounds: 1 of 4 tests undecided, continuing, at most 6 rounds",
         "[#########---] round 5, look at 6, working tree, test 1 of 1",
         "[##########--] round 5, look at 6, v1, test 1 of 1",
         "[###########-] round 6, look at 6, v1, test 1 of 1",

@@ -89,7 +89,7 @@ def test_errors_fail_a_check(captured: Project) -> None:
     waived = captured.cli("check", "--csv", "replays.csv", "--ignore", "TTP0")
 
     assert (found.code, waived.code) == (1, 0)
-    first = "first: validity, TTP002: it makes all else doubtful"
+    first = "first: validity, TTP002: it puts everything else in doubt"
     assert first in found.text.splitlines()
     assert "optimization progress:" not in waived.text  # of a part nothing is known
     assert found.text.startswith("TTP002 incomplete-trace-replay (error): ")
@@ -113,7 +113,7 @@ def test_rules_of_other_plugins_alone_are_no_clean_checklist(captured: Project) 
     ran = captured.cli("check", "--csv", "cnn.csv")
 
     assert (ran.code, ran.text) == (2, "")
-    expected = "ttnn-perf: select: ACM: rules of other plugins are asked in test runs alone"
+    expected = "ttnn-perf: select: ACM: rules of other plugins are asked only in test runs"
     assert ran.errors.strip() == expected
 
 

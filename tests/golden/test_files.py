@@ -175,7 +175,7 @@ def test_folders_with_the_same_kinds_are_captures_of_their_own(files: Project) -
             "notes.md: its format is not known: it begins with '# Notes'; known formats: a run "
             "record, an ops_perf_results CSV, a cpp_device_perf_report CSV, a profile_log_device "
             "CSV, a report database, a graph capture, a perf summary, a simulator trace, simulator "
-            "statistics, a tt-smi snapshot, a tt-lang log",
+            "statistics, a benchmark result, a tt-smi snapshot, a tt-lang log",
         ),
         (
             ("run 1.json",),

@@ -68,7 +68,7 @@ def test_test_that_cannot_be_compared(project: Project, missing: str, counts: st
     name = "" if missing == "fail" else f" {TEST}"
     assert (
         f"NOT_COMPARABLE{name}: latency 12.50 ms has no baseline on this "
-        "hardware; there are ones on: wormhole_b0-n150-1x1"
+        "hardware, only on: wormhole_b0-n150-1x1"
     ) in ran.text.splitlines()
 
 

@@ -102,7 +102,7 @@ def test_a_slower_op_fails_its_test_in_the_device_pass_alone(rig: Rig) -> None:
     ("profiler", "why"),
     [
         ("realtime", "there is no device pass: profiler realtime (as asked)"),
-        ("tracy", "tracy reports beside a wall pass only; use device"),
+        ("tracy", "tracy needs a wall pass too; use device"),
     ],
 )
 def test_a_device_pass_that_there_is_not_is_refused(rig: Rig, profiler: str, why: str) -> None:

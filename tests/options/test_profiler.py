@@ -83,18 +83,18 @@ def test_twin(project: Project) -> None:
     [
         (
             {"TT_METAL_WATCHER": "1"},
-            "TT_METAL_WATCHER=1 makes the kernels report to a watcher, even as 0: unset "
+            "TT_METAL_WATCHER=1 makes the kernels report to a watcher, even if 0: unset "
             "TT_METAL_WATCHER",
         ),
         (
             {"TT_METAL_DEVICE_PROFILER": "0"},
-            "TT_METAL_DEVICE_PROFILER=0 instruments the kernels, and even as 0 a ttnn without "
-            "Tracy refuses every device call: unset TT_METAL_DEVICE_PROFILER",
+            "TT_METAL_DEVICE_PROFILER=0 instruments the kernels, and a ttnn without "
+            "Tracy refuses every device call, even if 0: unset TT_METAL_DEVICE_PROFILER",
         ),
         (
             {"TTNN_OP_PROFILER": "1", "TT_METAL_SLOW_DISPATCH_MODE": "1"},
             "TTNN_OP_PROFILER=1 records every operation: unset TTNN_OP_PROFILER; "
-            "TT_METAL_SLOW_DISPATCH_MODE=1 sends every program by itself, even as 0: unset "
+            "TT_METAL_SLOW_DISPATCH_MODE=1 sends every program by itself, even if 0: unset "
             "TT_METAL_SLOW_DISPATCH_MODE",
         ),
     ],

@@ -115,7 +115,7 @@ def test_two_captures_of_one_test_are_no_data(models: Project) -> None:
     assert ran.code == 1
     assert (
         "NO_DATA: device_kernel_time has no samples: ops_perf_results_a.csv and "
-        "ops_perf_results_b.csv both tell device_kernel_time: keep one capture of each kind"
+        "ops_perf_results_b.csv both contain device_kernel_time: keep one capture of each kind"
     ) in ran.text
 
 
@@ -150,13 +150,13 @@ def test_a_capture_on_hardware_is_not_comparable_with_a_replay(models: Project) 
         (
             "test_vgg.csv",
             "",
-            "nothing is recorded of this test in recorded: expected "
+            "nothing is recorded for this test in recorded: expected "
             "models/test_cnn/test_resnet[8].* or models/test_cnn/test_resnet%5B8%5D.*",
         ),
         (
             "test_resnet[8].txt",
             "hello",
-            "test_resnet[8].txt: no artifact of a known format is recorded of this test",
+            "test_resnet[8].txt: no artifact of a known format is recorded for this test",
         ),
         (
             "test_resnet[8].csv",

@@ -219,7 +219,7 @@ NEEDS = {
     "an op table or a report database": (
         "TTP102 TTP201 TTP202 TTP203 TTP301 TTP302 TTP303 TTP601 TTP602 TTP603 TTP604 TTP605 TTP606"
     ),
-    "a device, or facts that are stated of one": (
+    "a device, or facts that are stated about one": (
         "TTP105 TTP405 TTP406 TTP407 TTP501 TTP701 TTP702"
     ),
     "a report database": "TTP016 TTP304 TTP504 TTP505",

@@ -47,5 +47,5 @@ def test_without_input() -> None:
     assert ask(facts={"enable_bfp8_conversion": True}) == not_measured(why)
     why = "tt-xla converts nothing to bfloat8_b: neither observed nor stated"
     assert ask(facts={"use_trace": True}) == not_applicable(why)
-    why = "needs a device, or facts that are stated of one"
+    why = "needs a device, or facts that are stated about one"
     assert ask() == not_measured(why)

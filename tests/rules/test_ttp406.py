@@ -62,4 +62,4 @@ def test_what_nobody_tells_is_not_measured(subject: Subject) -> None:
 
 @pytest.mark.parametrize("subject", [Subject(), measured()])
 def test_without_a_device_it_is_not_measured(subject: Subject) -> None:
-    assert ask(subject) == not_measured("needs a device, or facts that are stated of one")
+    assert ask(subject) == not_measured("needs a device, or facts that are stated about one")

@@ -136,7 +136,7 @@ def layouts_of(file: Path, names: Sequence[str]) -> tuple[Layout, ...]:
         raise InputError(file, problem, line=1)
     if len(columns) < len(names):
         twice = next(name for at, name in enumerate(names) if columns[name] != at)
-        raise InputError(file, f"the column {twice!r} stands twice in the header", line=1)
+        raise InputError(file, f"the column {twice!r} appears twice in the header", line=1)
     missing = [name for name in _REQUIRED if name not in columns]
     if missing:
         raise InputError(file, f"expected a column {missing[0]!r} in the header", line=1)

@@ -194,7 +194,7 @@ def _tensors(tables: Tables) -> dict[int, TensorRecord]:
     for row in tables.kept("tensors", *wanted, longest=20_000):
         tensor = _tensor(row)
         if tensor.id in tensors:
-            raise InputError(tables.file, f"tensors: tensor {tensor.id} stands twice")
+            raise InputError(tables.file, f"tensors: tensor {tensor.id} appears twice")
         tensors[tensor.id] = tensor
     return tensors
 

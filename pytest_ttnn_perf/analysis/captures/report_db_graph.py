@@ -310,7 +310,7 @@ def read_operations(tables: Tables) -> tuple[Operation, ...]:
     for row in tables.kept("operations", "operation_id", "duration", "name", order="operation_id"):
         identity, duration = row.identity("operation_id"), row.number("duration")
         if identity in parts:
-            raise InputError(tables.file, f"operations: operation {identity} stands twice")
+            raise InputError(tables.file, f"operations: operation {identity} appears twice")
         if duration is not None and duration < 0:
             raise row.refusal("duration", "seconds")
         parts[identity] = _Parts(identity, row.text("name") or "", duration)

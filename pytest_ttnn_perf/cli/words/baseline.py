@@ -45,7 +45,7 @@ def baseline(parser: argparse.ArgumentParser) -> None:
 def _check(actions: Actions) -> None:
     check = actions.add_parser(
         "check",
-        help="look whether files are valid, and what got worse has a reason; exit 1 if not",
+        help="check that files are valid, and that what got worse has a reason; exit 1 if not",
         description="Look whether baseline files are valid, and whether what is worse than in the "
         "last commit was accepted with a reason. For hooks of git, and for reviews.",
     )

@@ -322,10 +322,10 @@ def test_not_an_ops_csv(tmp_path: Path, content: bytes, problem: str) -> None:
             ("OP CODE", "OP TYPE", "DEVICE ID"),
             f"1: expected a column {KERNEL!r} in the header, found no time at all",
         ),
-        ((*LEAST, "A", "B", "A"), "1: the column 'A' stands twice in the header"),
+        ((*LEAST, "A", "B", "A"), "1: the column 'A' appears twice in the header"),
         (
             (*LEAST, "MATH FIDELITY", "MATH FIDELITY "),
-            "1: the column 'MATH FIDELITY' stands twice in the header",
+            "1: the column 'MATH FIDELITY' appears twice in the header",
         ),
     ],
 )

@@ -117,7 +117,7 @@ def test_an_empty_report(tmp_path: Path) -> None:
         ("operations", {"operation_id": 2, "duration": "long"}, "duration: expected a finite"),
         ("operations", {"operation_id": 2, "duration": -1}, "duration: expected seconds"),
         ("operations", {"operation_id": 2, "duration": float("inf")}, "expected a finite number"),
-        ("operations", {"operation_id": 1, "name": "b"}, "operation 1 stands twice"),
+        ("operations", {"operation_id": 1, "name": "b"}, "operation 1 appears twice"),
         ("operations", {"operation_id": 2, "name": b"\x01"}, "operations.name: expected a text"),
         ("operations", {"operation_id": 2, "rank": "x"}, "operations.rank: expected a whole"),
         ("buffers", {"operation_id": 1, "max_size_per_bank": "x"}, "found 'x'"),
@@ -139,7 +139,7 @@ def test_values_that_cannot_be(
 def test_a_tensor_twice(tmp_path: Path) -> None:
     file = build(tmp_path / "db.sqlite", RANKED, operations=[one_op()],
                  tensors=[{"tensor_id": 4}, {"tensor_id": 4}])  # fmt: skip
-    assert refusal(file) == "tensors: tensor 4 stands twice"
+    assert refusal(file) == "tensors: tensor 4 appears twice"
 
 
 @pytest.mark.parametrize(
@@ -153,7 +153,7 @@ def test_a_tensor_twice(tmp_path: Path) -> None:
         ("[{}]", "['node_type']"),
         ('[{"node_type": "function_start"}]', "['params']"),
         ('[{"node_type": "function_start", "params": {"name": 3}}]', "expected a string, found 3"),
-        ('[{"node_type": "x", "node_type": "y"}]', "stands twice"),
+        ('[{"node_type": "x", "node_type": "y"}]', "appears twice"),
         (f'[{{"node_type": "x", "params": {"9" * 5000}}}]', "not valid JSON"),
     ],
 )

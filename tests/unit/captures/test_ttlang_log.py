@@ -452,7 +452,7 @@ def test_a_summary_of_threads_that_were_not_listed() -> None:
         ('{"circular_buffers":[', "cannot be read: Expecting value"),
         ('{"circular_buffers":3}', "expected a list, found 3"),
         ('{"circular_buffers":[{"cb_index":-4}]}', "a whole number of at least 0"),
-        ('{"a":1,"a":2}', "'a' stands twice in one object"),
+        ('{"a":1,"a":2}', "'a' appears twice in one object"),
         ("{" + '"a":[' * 100_000, "recursion|nested|Expecting"),
         ('{"circular_buffers":' + "9" * 10_000 + "}", "digits|expected a list"),
     ],

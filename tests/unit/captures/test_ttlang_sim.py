@@ -104,7 +104,7 @@ def test_a_packed_trace_with_any_byte_changed(tmp_path: Path) -> None:
         ("\n", "expected an event of the simulator"),
         ("[1]\n", "expected an object"),
         ('{"tick": 1}\n', "the field is missing"),
-        ('{"tick": 1, "tick": 2}\n', "stands twice"),
+        ('{"tick": 1, "tick": 2}\n', "appears twice"),
         (text(OPERATION)[:-1], "the file is cut: its last line has no line end"),
         (text(OPERATION[:-1]), "it ends before the operation does"),
         (text(OPERATION[1:]), "node 0 ends an operation that it has not started"),

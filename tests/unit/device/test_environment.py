@@ -105,7 +105,7 @@ def test_settings_of_ttnn_that_are_none(text: str) -> None:
     (conflict,) = conflicts({"TTNN_CONFIG_OVERRIDES": text})
     assert (conflict.value, conflict.why) == (
         text,
-        "is no JSON object, over which ttnn ends the process that imports it",
+        "is not a JSON object, and makes ttnn end the process that imports it",
     )
     assert conflict.remedy == "correct or unset TTNN_CONFIG_OVERRIDES"
 
@@ -131,17 +131,17 @@ def test_a_simulated_device_may_dispatch_slowly(name: str) -> None:
         (
             ("TTLANG_AUTO_PROFILE", "1"),
             ("TTLANG_PERF_DUMP", "1"),
-            "cannot be had together: each profiles the same kernels in its own way",
+            "cannot be used together: each profiles the same kernels in its own way",
         ),
         (
             ("TTLANG_AUTO_PROFILE", "1"),
             ("TTLANG_SIGNPOST_PROFILE", "1"),
-            "cannot be had together: each profiles the same kernels in its own way",
+            "cannot be used together: each profiles the same kernels in its own way",
         ),
         (
             ("TT_METAL_PROFILER_DIR", "/profiles"),
             ("TTLANG_PERF_DUMP", "1"),
-            "cannot be had together: tt-lang reads the profile from TT_METAL_HOME only",
+            "cannot be used together: tt-lang reads the profile from TT_METAL_HOME only",
         ),
     ],
 )

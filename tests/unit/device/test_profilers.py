@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 
-NO_TIME = "the real-time profiler reported a time that is none"
+NO_TIME = "the real-time profiler reported an invalid time"
 KERNEL = "DEVICE KERNEL DURATION [ns]"
 
 
@@ -92,8 +92,8 @@ def test_every_device_is_waited_for_and_then_read() -> None:
     ("latest", "problem"),
     [
         ({}, "the device profiler recorded nothing"),
-        ({0: [program(1)]}, "nothing was recorded of chip 3, 5 of 3"),
-        ({0: [program(1)], 3: [program(1)], 5: []}, "nothing was recorded of chip 5 of 3"),
+        ({0: [program(1)]}, "nothing was recorded for chip 3, 5 of 3"),
+        ({0: [program(1)], 3: [program(1)], 5: []}, "nothing was recorded for chip 5 of 3"),
         (
             {0: [program(1), program(1, told="DEVICE FW DURATION [ns]")]},
             f"a program of chip 0 has no {KERNEL}",
@@ -272,7 +272,7 @@ def test_records_without_end_are_not_waited_for_without_end(realtime: Realtime) 
         ([], "the real-time profiler recorded nothing"),
         ([{"dropped": 3}], "the real-time profiler dropped 3 records"),
         ([{"dropped": 3}, {"dropped": 4}], "the real-time profiler dropped 7 records"),
-        ([{"chip": 1}], "nothing was recorded of chip 0 of 2"),
+        ([{"chip": 1}], "nothing was recorded for chip 0 of 2"),
         ([{"cycles": -5}], f"{NO_TIME}: -5 cycles at 1.0 per ns"),
         ([{"frequency": 0}], f"{NO_TIME}: 8 cycles at 0 per ns"),
         ([{"frequency": -1}], f"{NO_TIME}: 8 cycles at -1 per ns"),

@@ -87,7 +87,7 @@ def test_a_holder_that_the_kernel_does_not_name_is_told_as_such(
 def test_who_took_it_and_has_ended_is_not_said_to_run_tests(root: Path, lock: Path) -> None:
     held_by(root, lock, 4_000_000)
     assert in_the_way(root) == (
-        f"{lock} is held by a process that cannot be looked into; pid 4000000, which took it, has "
+        f"{lock} is held by a process that cannot be inspected; pid 4000000, which took it, has "
         "ended, and passed it on, perhaps to another user's: let it end"
     )
 

@@ -207,7 +207,7 @@ def test_what_is_no_ancestor_is_refused_with_the_one_that_is(versions: Versions)
     with pytest.raises(UsageError) as told:
         repository.between(one, two)
     common = f"try the commit where they part: {start.id[:12]}"
-    assert str(told.value) == f"{one.short} is no ancestor of {two.short}: {common}"
+    assert str(told.value) == f"{one.short} is not an ancestor of {two.short}: {common}"
 
 
 def test_a_subject_that_would_paint_the_terminal_is_spelt_out(versions: Versions) -> None:

@@ -44,7 +44,7 @@ def many(count: int, *verdicts: Verdict) -> list[JudgedTest]:
         ),
         (
             told(judged("a.py::a", FINE), shift=Shift(0.08, 6, 7)),
-            "❌ ttnn-perf: environment shifted; 1 test gated, none failed by name",
+            "❌ ttnn-perf: environment shifted; 1 test gated, none failed individually",
         ),
         (
             told(judged("a.py::a", SLOWER), complete=False),
@@ -127,7 +127,7 @@ def test_environment_names_key_versions_runner_and_what_differs() -> None:
     )
     assert (
         "**Environment:** `wormhole_b0-n150-1x1` · ttnn 0.81.1 · commit `abcdef012345` with "
-        "changes · runner `tt-n150-07`\nNot as when the baselines were accepted: governor "
+        "changes · runner `tt-n150-07`\nChanged since the baselines were accepted: governor "
         "powersave, at the baselines performance.\n"
     ) in text_of(run)
 

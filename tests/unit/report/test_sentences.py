@@ -35,7 +35,7 @@ ACCEPT = f'accept it with: {RERUN}=all --ttnn-perf-reason "why"'
         (
             Outcome.NO_DATA,
             Reason.NOT_POSITIVE,
-            'fix what produces the number; what may be zero is recorded with kind="count"',
+            'fix what produces the number; a value that may be zero needs kind="count"',
         ),
     ],
 )
@@ -136,11 +136,11 @@ SLOWER = Verdict(
         ({"confirmed": (11.0, 13.0), "machine": 0.0}, "; confirm passes: 11.00 ms, 13.00 ms"),
         (
             {"confirmed": (11.0,), "machine": 0.034},
-            "; confirm passes: 11.00 ms, without 3.4 % that the machine was slower",
+            "; confirm passes: 11.00 ms, not counting 3.4 % by which the machine was slower",
         ),
         (
             {"confirmed": (11.0,), "machine": -0.034},
-            "; confirm passes: 11.00 ms, without 3.4 % that the machine was faster",
+            "; confirm passes: 11.00 ms, not counting 3.4 % by which the machine was faster",
         ),
         (
             {"confirmed": (11.0,)},

@@ -250,7 +250,7 @@ def test_what_is_known_after_ctrl_c_is_not_measured_again(tmp_path: Path) -> Non
     result = second.run()
 
     assert (result.end, result.suspects) == (End.FOUND, (commit(5),))
-    assert second.lines[0].startswith("going on with what is in ")
+    assert second.lines[0].startswith("continuing with what is in ")
     assert [after for _, after, _ in world.asked] == [6, 5, 5]
     assert not first.file.exists(), "it is answered"
 

@@ -65,9 +65,9 @@ def test_chips_run_side_by_side_and_the_slowest_counts() -> None:
 
 
 def test_a_problem_is_told_in_place_of_numbers() -> None:
-    profile = Profile((iteration(1),), problem="nothing was recorded of chip 3 of 4")
+    profile = Profile((iteration(1),), problem="nothing was recorded for chip 3 of 4")
     assert profile_artifact(profile, source=Source.REALTIME, report=None) == nothing(
-        "nothing was recorded of chip 3 of 4", Source.REALTIME
+        "nothing was recorded for chip 3 of 4", Source.REALTIME
     )
 
 

@@ -93,7 +93,7 @@ def test_tt_lang_s_profilers_may_be_set_where_they_are_asked_for(tmp_path: Path)
     with pytest.raises(UsageError) as raised:
         choose_profiler(ttlang, environment)
     assert str(raised.value) == (
-        "TTLANG_AUTO_PROFILE + TTLANG_PERF_DUMP cannot be had together: each profiles the same "
+        "TTLANG_AUTO_PROFILE + TTLANG_PERF_DUMP cannot be used together: each profiles the same "
         "kernels in its own way: unset TTLANG_AUTO_PROFILE or TTLANG_PERF_DUMP"
     )
 
