@@ -132,10 +132,7 @@ def sweep_sentences(sweep: Sweep) -> Iterator[str]:
                 "in it alone were measured"
             )
     for axis in sweep.without_effect:
-        yield (
-            f"warning: axis {axis.axis} changed nothing that was observed: "
-            "look whether the test passes it on to the model"
-        )
+        yield f"axis {axis.axis}: changed nothing that was observed (TTP013)"
 
 
 def _some(names: Sequence[str]) -> str:

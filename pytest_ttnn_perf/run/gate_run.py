@@ -29,6 +29,7 @@ from pytest_ttnn_perf.run.health import health_of, old_names
 from pytest_ttnn_perf.run.judge import (
     Policies,
     check_against_verdicts,
+    check_sweeps,
     failing_verdicts,
     is_failed,
     judge_observation,
@@ -425,7 +426,7 @@ class GateRun:
         A run that is not ``complete`` was interrupted: its record says so, and never passes.
         """
         written: list[Path] = []
-        tests = self._by_identity()
+        tests = self._with_sweeps(self._by_identity())
         for refused in self._updates.write(written):
             self._errors.append(refused.error)
             for test in refused.tests:
@@ -455,6 +456,15 @@ class GateRun:
             for write in report_writers(result.ci_report, self.settings):
                 self._attempt(write)
         return result
+
+    def _with_sweeps(self, tests: dict[str, JudgedTest]) -> dict[str, JudgedTest]:
+        """Return tests with what is known once all points of a sweep are measured."""
+        checked = check_sweeps(tests, self.settings)
+        for test, judged in checked.items():
+            if judged is not tests[test] and violations(judged, self.settings.checklist):
+                self._updates.withdraw(test)
+                checked[test] = replace(judged, written=frozenset())
+        return checked
 
     def _by_identity(self) -> dict[str, JudgedTest]:
         """Return the tests as records name them."""

@@ -100,4 +100,5 @@ BY_NEEDS: Final[dict[tuple[Input, ...], tuple[str, ...]]] = {
         "ttp505_output_on_compute_queue",
     ),
     (Input.OPS, Input.TEST): ("ttp402_trace_not_used",),
+    (Input.SWEEP,): ("ttp013_axis_without_effect",),
 }
