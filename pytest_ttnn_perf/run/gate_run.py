@@ -52,7 +52,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from pytest_ttnn_perf.records.hardware import Hardware
-    from pytest_ttnn_perf.records.observation import Coverage, JudgedTest
+    from pytest_ttnn_perf.records.observation import Coverage, JudgedTest, SweepPoint
     from pytest_ttnn_perf.records.settings import Settings
     from pytest_ttnn_perf.records.verdict import Shift
     from pytest_ttnn_perf.run.controls import MachineMoves
@@ -113,6 +113,8 @@ class GateRun:
     _tests: dict[str, JudgedTest] = field(default_factory=dict)
     #: What tests are filed under, by node id, where that is not the id.
     _identities: dict[str, str] = field(default_factory=dict)
+    #: Where tests stand in their sweeps, by node id, as far as that is known beforehand.
+    points: Mapping[str, SweepPoint] = field(default_factory=dict)
     _errors: list[str] = field(default_factory=list)
     _begun: bool = False
     #: The tests to measure, and the files of which it is known what their tests were called before.
@@ -256,7 +258,9 @@ class GateRun:
 
     def record_lost(self, test: str, why: str, location: Location | None = None) -> JudgedTest:
         """Record a test whose worker died: it has no result, which is one."""
-        return self.judge(test, encode(Observation(test, lost=why, location=location)))
+        point = self.points.get(test)
+        lost = Observation(test, lost=why, location=location, sweep=point)
+        return self.judge(test, encode(lost))
 
     def judged(self, test: str) -> JudgedTest | None:
         """Return a test as it is judged by now; None before."""
