@@ -171,8 +171,12 @@ def _plateau(plateau: Plateau) -> str:
     start = f"plateau along {plateau.axis}{where}"
     if plateau.at is None:
         return f"{start}: not reached, still growing at {plateau.last}{full}"
-    gain = format_fraction(plateau.gain or 0.0)
-    return f"{start}: {plateau.at}; up to {plateau.last} adds {gain}, which is within noise{full}"
+    gain = plateau.gain or 0.0
+    if gain < 0:
+        least = format_fraction(-gain)
+        return f"{start}: {plateau.at} is the most; up to {plateau.last} loses {least} at least{full}"
+    added = format_fraction(gain)
+    return f"{start}: {plateau.at}; up to {plateau.last} adds {added}, which is within noise{full}"
 
 
 def axes_text(axes: Mapping[str, Scalar]) -> str:

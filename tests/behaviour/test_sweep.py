@@ -296,6 +296,7 @@ def test_parameters_beside_the_axes_make_sweeps_of_their_own(project: Project) -
         ("sweep=[1, 2]", "batch", "sweep: expected axes with their values"),
         ('sweep={"batch": []}', "batch", "sweep batch: expected a list of values, found []"),
         ('sweep={"batch": [1, 1]}', "batch", "sweep batch: expected each value once, found 1"),
+        ('sweep={"x": [1, "1"]}', "x", "sweep x: expected each value once, found 1 again"),
         ('sweep={"batch": [0]}', "batch", "sweep batch: expected a whole number of at least 1"),
         ('sweep={"x": [{}]}', "x", "sweep x: expected a string, a number or what has a name"),
         ('sweep={"batch": [1]}, batch=2', "batch",
