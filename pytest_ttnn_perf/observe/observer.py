@@ -177,6 +177,7 @@ class Observer(Recorder):
 
         known = pipeline_of(pipeline, inputs, config, preallocate=preallocate, cleanup=cleanup)
         plan = self._plan(warmup, iterations)
+        self._series.refuse_second(name or THROUGHPUT_TIME)  # before minutes go into compiling
         own = f"{name}_" if name not in {None, THROUGHPUT_TIME} else ""
         try:
             self._facts = {**{own + fact: v for fact, v in known.facts.items()}, **self._facts}
