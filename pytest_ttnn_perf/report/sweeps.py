@@ -158,7 +158,7 @@ def _best(sweep: Sweep) -> Iterator[str]:
     ]
     more = len(sweep.best) - _MOST_NAMED
     named += [f"and {more} more"] if more > 0 else []
-    of = f" of those with {required}" if required else ""
+    of = f" of those that meet {required}" if required else ""
     if len(sweep.best) == 1:
         yield f"best {sweep.best_by.value}{of}: {named[0]}"
     else:

@@ -249,7 +249,7 @@ def test_other_surfaces_tell_it_too(swept: Project, surface: str) -> None:
     if surface == "show":
         text = swept.cli("show", "run.json").text
         assert f"{POINT} ran out of memory: Not enough space" in text
-    assert "best throughput of those with pcc 0.998: batch=4 weights=bf16" in text
+    assert "best throughput of those that meet pcc 0.998: batch=4 weights=bf16" in text
     assert "not reached, still growing at 4; 8 is out of memory" in text
 
 
