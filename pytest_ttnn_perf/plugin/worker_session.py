@@ -128,7 +128,7 @@ class AssignedTests:
 
 def _points(items: Sequence[pytest.Item], settings: Settings) -> dict[str, SweepPoint]:
     """Return where measured tests stand in their sweeps."""
-    found = {}
+    found: dict[str, SweepPoint] = {}
     for item in items:
         if is_parametrised(item) and is_measured(item, settings):
             point = test_settings(item, settings).sweep

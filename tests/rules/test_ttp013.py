@@ -1,7 +1,8 @@
 from __future__ import annotations
 
+from pytest_ttnn_perf.analysis.checklist.rule import Answer
 from pytest_ttnn_perf.records.sweep import AxisEffect
-from tests.rules.answers import Answer, Ask, Evidence, not_measured
+from tests.rules.answers import Ask, Evidence, not_measured
 
 ask = Ask("TTP013")
 MOVED = AxisEffect("batch", (1, 2), 2, ("wall_time",))

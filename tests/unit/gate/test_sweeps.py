@@ -170,12 +170,11 @@ def test_points_that_differ_in_two_axes_prove_nothing() -> None:
     assert sweep.without_effect == ()
 
 
-def known(value: float, *, limit: float, provisional: bool = False, **other: object) -> Verdict:
+def known(value: float, *, limit: float, provisional: bool = False) -> Verdict:
     """Return what the gate says of a throughput whose baseline shows how much runs differ."""
-    verdict = Verdict(
+    return Verdict(
         RATE, Outcome.WITHIN, observed=value, centre=value, limit=limit, provisional=provisional
     )
-    return verdict._replace(**other)
 
 
 @pytest.mark.parametrize(
@@ -202,7 +201,7 @@ def test_a_baseline_that_shows_more_noise_widens_what_is_noise(
 
 
 def test_a_point_that_was_measured_again_counts_with_all_that_was_measured() -> None:
-    again = known(100.0, limit=0.07, confirmed=(99.0, 101.0))
+    again = known(100.0, limit=0.07)._replace(confirmed=(99.0, 101.0))
     (sweep,) = sweeps_of([point({"batch": 1}, {RATE: 150.0}, failing=(again,))])
     assert sweep.points[0].value(Role.THROUGHPUT) == 100.0
 
