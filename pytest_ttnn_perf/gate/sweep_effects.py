@@ -9,40 +9,42 @@ from pytest_ttnn_perf.records.metric import Kind
 from pytest_ttnn_perf.records.sweep import AxisEffect
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from pytest_ttnn_perf.records.hardware import Scalar
-    from pytest_ttnn_perf.records.observation import MetricObservation, Observation
+    from pytest_ttnn_perf.records.observation import JudgedTest, Observation
     from pytest_ttnn_perf.records.ops import OpGroups
 
-    Differ = Callable[[MetricObservation, MetricObservation], bool]
+    #: Tells whether a metric of some name differs between two points.
+    Differ = Callable[[JudgedTest, JudgedTest, str], bool]
 
 
-def effects_of(observations: Sequence[Observation], differ: Differ) -> Iterator[AxisEffect]:
+def effects_of(tests: Sequence[JudgedTest], differ: Differ) -> Iterator[AxisEffect]:
     """Yield for each axis what differs between points that differ in it alone.
 
     ``differ`` tells whether a metric does so by more than noise. A throughput proves nothing: it
     may have been reckoned from the axis. Neither does a fact that only repeats the axis.
     """
-    points = [each for each in observations if each.sweep and not (each.raised or each.lost)]
-    axes = next((each.sweep.axes for each in observations if each.sweep), {})
-    for axis in axes:
-        values: dict[Scalar, None] = dict.fromkeys(
-            each.sweep.axes[axis] for each in observations if each.sweep
-        )
-        pairs = [pair for pair in combinations(points, 2) if _differ_in(axis, *pair)]
+    points = [each for each in tests if not (each.observation.raised or each.observation.lost)]
+    for axis in _axes(tests[0]):
+        values: dict[Scalar, None] = dict.fromkeys(_axes(each)[axis] for each in tests)
+        alike: dict[tuple[Scalar, ...], list[JudgedTest]] = {}
+        for each in points:
+            others = tuple(value for name, value in _axes(each).items() if name != axis)
+            alike.setdefault(others, []).append(each)
+        pairs = [pair for line in alike.values() for pair in combinations(line, 2)]
         changed: dict[str, None] = {}
         for one, other in pairs:
             changed.update(dict.fromkeys(_differences(one, other, axis, differ)))
         yield AxisEffect(axis, tuple(values), len(pairs), tuple(changed))
 
 
-def _differ_in(axis: str, one: Observation, other: Observation) -> bool:
-    first, second = (each.sweep.axes if each.sweep else {} for each in (one, other))
-    return [name for name in first if first[name] != second.get(name)] == [axis]
+def _axes(judged: JudgedTest) -> Mapping[str, Scalar]:
+    return judged.observation.sweep.axes if judged.observation.sweep else {}
 
 
-def _differences(one: Observation, other: Observation, axis: str, differ: Differ) -> Iterator[str]:
+def _differences(first: JudgedTest, second: JudgedTest, axis: str, differ: Differ) -> Iterator[str]:
+    one, other = first.observation, second.observation
     if (one.out_of_memory is None) != (other.out_of_memory is None):
         yield "whether it fits"
     if one.out_of_memory is not None or other.out_of_memory is not None:
@@ -59,7 +61,7 @@ def _differences(one: Observation, other: Observation, axis: str, differ: Differ
             continue
         if observed.metric.kind is Kind.TIME and not observed.gated:
             continue  # a first call takes what it takes
-        if differ(observed, beside):
+        if differ(first, second, name):
             yield name
 
 

@@ -41,49 +41,58 @@ class Measured(NamedTuple):
         return log(self.value / other.value) > max(reach, log1p(DEFAULT_POLICY.floor))
 
 
-def measured(observed: MetricObservation) -> Measured | None:
+def measured(judged: JudgedTest, name: str) -> Measured | None:
     """Return the value of a metric with its noise; None without usable samples.
 
     Points are measured one after another, and a machine is not the same all the time: the noise
-    that is assumed between runs is part of it, beside what the samples show.
+    between runs is part of it, beside what the samples show. It is what the gate assumes, or more
+    where the runs of the baseline show more.
     """
-    samples = [sample for sample in observed.samples if isfinite(sample)]
-    if not samples or len(samples) < len(observed.samples):
+    observed = judged.observation.metrics.get(name)
+    if observed is None or not observed.samples or not all(map(isfinite, observed.samples)):
         return None
-    value = representative(observed.metric, tuple(samples))
-    if not observed.metric.compared_by_ratio:
+    metric, samples = observed.metric, observed.samples
+    value = representative(metric, samples)
+    if not metric.compared_by_ratio:
         return Measured(value, 0.0)
     if value <= 0:
         return None
-    within = MEDIAN_ERROR * MAD_TO_SIGMA * mad(samples, value) / value / sqrt(len(samples))
-    by_clock = observed.metric.source is Source.WALL
     policy = DEFAULT_POLICY
-    return Measured(value, hypot(within, policy.prior_wall if by_clock else policy.prior_device))
+    within = MEDIAN_ERROR * MAD_TO_SIGMA * mad(samples, value) / value / sqrt(len(samples))
+    by_clock = metric.source is Source.WALL
+    error = hypot(within, policy.prior_wall if by_clock else policy.prior_device)
+    verdict = next((each for each in judged.verdicts if each.metric.name == name), None)
+    if verdict is None or verdict.centre is None:
+        return Measured(value, error)
+    if verdict.confirmed and verdict.observed:
+        value = verdict.observed  # all that was measured, as the gate sees it
+    if verdict.limit and not verdict.provisional and observed.limits.tolerance is None:
+        error = max(error, log1p(verdict.limit) / policy.deviations)
+    return Measured(value, error)
 
 
 def sweeps_of(tests: Iterable[JudgedTest]) -> Iterator[Sweep]:
-    """Yield the sweeps that tests of a run are points of."""
-    found: dict[str, list[JudgedTest]] = {}
+    """Yield the sweeps that tests of a run are points of; with other axes, it is another sweep."""
+    found: dict[tuple[str, tuple[str, ...]], list[JudgedTest]] = {}
     for judged in tests:
-        if judged.observation.sweep is not None:
-            found.setdefault(judged.observation.sweep.sweep, []).append(judged)
-    for test, points in found.items():
+        point = judged.observation.sweep
+        if point is not None:
+            found.setdefault((point.sweep, tuple(point.axes)), []).append(judged)
+    for (test, _), points in found.items():
         yield _sweep(test, points)
 
 
 def _sweep(test: str, tests: Sequence[JudgedTest]) -> Sweep:
     observations = [judged.observation for judged in tests if not _ended(judged.observation)]
     metrics = tuple(_metrics(observations))
-    numbers = {
-        judged.observation.test: dict(_numbers(judged.observation, metrics)) for judged in tests
-    }
+    numbers = {judged.observation.test: dict(_numbers(judged, metrics)) for judged in tests}
     points = tuple(_point(judged, numbers[judged.observation.test]) for judged in tests)
     best_by = next((r for r in (Role.THROUGHPUT, Role.LATENCY) if _has(numbers, r)), None)
     plot = _frontier_roles(points, metrics)
     first = tests[0].observation.sweep
     return Sweep(
         test,
-        axes=tuple(effects_of([judged.observation for judged in tests], _differ)),
+        axes=tuple(effects_of(tests, _differ)),
         metrics=metrics,
         points=points,
         best=_best(points, numbers, best_by) if best_by else (),
@@ -149,16 +158,14 @@ def _batch(observation: Observation) -> float:
     return batch if isinstance(batch, (int, float)) else 0
 
 
-def _numbers(
-    observation: Observation, metrics: Sequence[SweepMetric]
-) -> Iterator[tuple[Role, Measured]]:
+def _numbers(judged: JudgedTest, metrics: Sequence[SweepMetric]) -> Iterator[tuple[Role, Measured]]:
     """Yield what was measured of each role at one point."""
+    observation = judged.observation
     if _ended(observation):
         return
     found: dict[Role, Measured] = {}
     for each in metrics:
-        observed = observation.metrics.get(each.name)
-        number = None if observed is None else measured(observed)
+        number = measured(judged, each.name)
         if number is not None:
             found[each.role] = number
     latency = next((each for each in metrics if each.role is Role.LATENCY), None)
@@ -199,21 +206,22 @@ def _unmet(judged: JudgedTest) -> Iterator[str]:
             yield f"{verdict.metric.name} is {verdict.outcome.value}"
     required = observation.sweep.require if observation.sweep else {}
     for name, bound in required.items():
-        observed = observation.metrics.get(name)
-        number = None if observed is None else measured(observed)
-        if observed is None or number is None:
+        number = measured(judged, name)
+        if number is None:
             yield f"{name} was not measured"
-        elif not _meets(observed.metric, number.value, bound):
-            side = "below" if observed.metric.better is Better.HIGHER else "above"
-            other = "not" if observed.metric.better is Better.EQUAL else side
+            continue
+        metric = observation.metrics[name].metric
+        limit = quantity(bound, unit=metric.unit) if isinstance(bound, str) else bound
+        if limit is None:
+            yield f"{name} cannot be compared with {bound}"
+        elif not _meets(metric, number.value, limit):
+            side = "below" if metric.better is Better.HIGHER else "above"
+            other = "not" if metric.better is Better.EQUAL else side
             yield f"{name} {other} {bound}"
 
 
-def _meets(metric: Metric, value: float, bound: Scalar) -> bool:
-    """Tell whether a value is at least as good as a bound; one that cannot be read is not met."""
-    limit = quantity(bound, unit=metric.unit) if isinstance(bound, str) else bound
-    if limit is None:
-        return False
+def _meets(metric: Metric, value: float, limit: float) -> bool:
+    """Tell whether a value is at least as good as a limit."""
     if metric.better is Better.EQUAL:
         return value == limit
     return value >= limit if metric.better is Better.HIGHER else value <= limit
@@ -279,9 +287,11 @@ def _plateau(
     full = (p.axes[axis] for p in line if p.state is PointState.OUT_OF_MEMORY)
     found = Plateau(axis, fixed, last=rates[-1][0], no_room=next(full, None))
     for place, (value, rate) in enumerate(rates[:-1]):
-        later = max(later for _, later in rates[place + 1 :])
-        if not any(each.exceeds(rate) for _, each in rates[place + 1 :]):
-            gain = max(later.value / rate.value - 1, 0.0)
+        later = [each for _, each in rates[place + 1 :]]
+        if not any(each.exceeds(rate) for each in later):
+            gain = max(later).value / rate.value - 1
+            if not all(rate.exceeds(each) for each in later):
+                gain = max(gain, 0.0)
             return Plateau(axis, fixed, found.last, at=value, gain=gain, no_room=found.no_room)
     return found
 
@@ -343,11 +353,11 @@ def dominates(one: tuple[float, float], other: tuple[float, float], tolerance: f
     return one[0] == other[0] and one[1] > other[1]
 
 
-def _differ(first: MetricObservation, second: MetricObservation) -> bool:
+def _differ(first: JudgedTest, second: JudgedTest, name: str) -> bool:
     """Tell whether a metric differs between two points by more than noise."""
-    one, other = measured(first), measured(second)
+    one, other = measured(first, name), measured(second, name)
     if one is None or other is None:
         return False
-    if not first.metric.compared_by_ratio:
+    if not first.observation.metrics[name].metric.compared_by_ratio:
         return one.value != other.value
     return one.exceeds(other) or other.exceeds(one)

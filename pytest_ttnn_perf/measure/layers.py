@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 from pytest_ttnn_perf._base.dataclass import dataclass
 from pytest_ttnn_perf._base.errors import UsageError
-from pytest_ttnn_perf._base.text import counted
+from pytest_ttnn_perf._base.text import counted, visible
 from pytest_ttnn_perf.measure.pcc import compare
 
 if TYPE_CHECKING:
@@ -43,7 +43,7 @@ class Layer:
         value = f"{self.pcc:.5g}"
         if self.is_below and float(value) >= self.at_least:  # rounded up to the limit
             value = repr(self.pcc)
-        return f"{self.name} {value}"
+        return f"{visible(self.name)} {value}"
 
 
 def compare_layers(
@@ -54,6 +54,7 @@ def compare_layers(
     Raises:
         UsageError: there are none, they are not what is expected, or a limit is of none of them.
     """
+    __tracebackhide__ = True  # a failure points at the line of the test
     found: dict[str, Layer] = {}
     for name, expected, actual in _named_pairs(layers):
         if name in found:
@@ -71,6 +72,7 @@ def compare_layers(
 
 
 def _named_pairs(layers: object) -> Iterator[tuple[str, object, object]]:
+    __tracebackhide__ = True
     if isinstance(layers, Mapping):
         layers = ((name, *_parts(pair)) for name, pair in layers.items())
     if not isinstance(layers, Iterable):

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from pytest_ttnn_perf.records.hardware import Conflict, Scalar
     from pytest_ttnn_perf.records.observation import Artifact, JudgedTest, Observation
     from pytest_ttnn_perf.records.settings import Settings
+    from pytest_ttnn_perf.records.sweep import AxisEffect
 
     #: The code of a rule, and the region that it was asked about.
     _Question = tuple[str, str]
@@ -132,6 +133,20 @@ def check_verdicts(judged: JudgedTest, settings: Settings) -> JudgedTest:
         again = _ask(subject, replace(settings, select=asked, ignore=()))
     except RuleError as error:
         return replace(judged, observation=_with_problem(observation, error))
+    return replace(judged, observation=_replace_answers(observation, again))
+
+
+#: The rule that looks at all points of a sweep.
+OF_AXES: Final = "TTP013"
+
+
+def check_axes(judged: JudgedTest, axes: tuple[AxisEffect, ...], settings: Settings) -> JudgedTest:
+    """Ask whether the axes of a sweep took effect, where the test was asked before it was known."""
+    observation = judged.observation
+    if OF_AXES not in observation.outcomes:
+        return judged
+    subject = Subject(observation=observation, axes=axes)
+    again = _ask(subject, replace(settings, select=(OF_AXES,), ignore=()))
     return replace(judged, observation=_replace_answers(observation, again))
 
 

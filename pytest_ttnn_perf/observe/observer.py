@@ -177,6 +177,7 @@ class Observer(Recorder):
 
         known = pipeline_of(pipeline, inputs, config, preallocate=preallocate, cleanup=cleanup)
         plan = self._plan(warmup, iterations)
+        self._series.refuse_second(name or THROUGHPUT_TIME)  # before minutes go into compiling
         own = f"{name}_" if name not in {None, THROUGHPUT_TIME} else ""
         try:
             self._facts = {**{own + fact: v for fact, v in known.facts.items()}, **self._facts}
@@ -299,11 +300,14 @@ class Observer(Recorder):
         from pytest_ttnn_perf.observe.tokens import TokenLog, conditions_of, steps_from
 
         conditions = conditions_of(mode, users, prompt_tokens)
-        first = None if first_token_s is None else steps_from("first_token_s", first_token_s)[0]
+        firsts = [None] if first_token_s is None else steps_from("first_token_s", first_token_s)
+        if len(firsts) != 1:
+            message = f"first_token_s: expected one number, found {len(firsts)}"
+            raise UsageError(message)
         compiling = whole_number("compile_steps", compile_steps, least=0)
         steps = steps_from("step_s", step_s)
         self._tokens = self._tokens or TokenLog()
-        self._tokens.add(conditions, first, steps, warmup=warmup, compiling=compiling)
+        self._tokens.add(conditions, firsts[0], steps, warmup=warmup, compiling=compiling)
 
     def record(
         self,

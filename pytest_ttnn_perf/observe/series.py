@@ -234,12 +234,21 @@ class SeriesTable(dict[str, Series]):
             raise UsageError(message)
         return series
 
-    def time(self, name: str, timings: Timings, source: Source) -> None:
-        """Make room for a timing before it starts, so that what was measured is never lost."""
+    def refuse_second(self, name: str) -> None:
+        """Refuse to measure under a name that is taken.
+
+        Raises:
+            UsageError: it is.
+        """
         __tracebackhide__ = True
         if name in self:
             message = f"{name} was measured already in this test; give this one a name= of its own"
             raise UsageError(message)
+
+    def time(self, name: str, timings: Timings, source: Source) -> None:
+        """Make room for a timing before it starts, so that what was measured is never lost."""
+        __tracebackhide__ = True
+        self.refuse_second(name)
         series = self.of(metric_of(name, unit="ns", kind=Kind.TIME, source=source))
         series.samples, series.warmup = timings.samples_ns, timings.warmup_ns
 

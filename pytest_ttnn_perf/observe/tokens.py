@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 from pytest_ttnn_perf._base.dataclass import dataclass
 from pytest_ttnn_perf._base.errors import UsageError
-from pytest_ttnn_perf._base.text import repr_of, scaled
+from pytest_ttnn_perf._base.text import counted, repr_of, scaled
 from pytest_ttnn_perf.measure.quantiles import CONFIDENCE, least_count, quantile
 from pytest_ttnn_perf.observe.series import metric_of, numbers_of
 from pytest_ttnn_perf.records.metric import Kind, Source
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from pytest_ttnn_perf.measure.timing import Turn
     from pytest_ttnn_perf.observe.series import SeriesTable
     from pytest_ttnn_perf.records.hardware import Scalar
+    from pytest_ttnn_perf.records.metric import Metric
 
 #: Where tokens come from. Their numbers mean different things, and have different names.
 MODES: Final = ("teacher_forced", "token_out", "serving")
@@ -41,6 +42,10 @@ class Conditions:
     users: int
     prompt_tokens: int | None
     source: Source = Source.WALL
+
+    def __str__(self) -> str:
+        clock = "a simulated clock" if self.source is Source.SIM else "the wall clock"
+        return f"{self.users} users, {self.prompt_tokens or 'no'} prompt tokens, {clock}"
 
 
 def conditions_of(
@@ -150,10 +155,14 @@ class TokenLog:
         if first_ns is None and not steps_ns:
             message = "tokens: nothing was marked: call first() and step() as tokens come"
             raise UsageError(message)
+        if first_ns is not None and conditions.prompt_tokens is None:
+            message = (
+                "tokens: how long a first token takes depends on its prompt: say prompt_tokens="
+            )
+            raise UsageError(message)
         same = [each for each in self.generations if each.conditions.mode == conditions.mode]
         if same and same[0].conditions != conditions:
-            before, now = (f"{c.users} users, {c.prompt_tokens or 'no'} prompt tokens"
-                           for c in (same[0].conditions, conditions))  # fmt: skip
+            before, now = same[0].conditions, conditions
             message = f"tokens: {conditions.mode} was measured with {before} before, now {now}"
             raise UsageError(message)
         count = 0 if same else compiling
@@ -221,6 +230,18 @@ class _Entry:
         self._times("inter_token_time", steps)
         if steps:
             self._percentiles(steps)
+        elif compiling or not firsts:
+            self._lack_steps(len(compiling), all_warm=not counted)
+
+    def _lack_steps(self, compiling: int, *, all_warm: bool) -> None:
+        """Gate a rate that is not there: a test of tokens must not pass without one."""
+        why = (
+            "every generation is marked warmup=True, and none counts"
+            if all_warm
+            else f"none of {counted(compiling, 'step')} is left after compiling (compile_steps=)"
+        )
+        metric = self._metric("tokens_per_second_per_user", "tok/s/user")
+        self.series.of(metric).note = why
 
     def _percentiles(self, steps_ns: Sequence[float]) -> None:
         highest = None
@@ -241,7 +262,7 @@ class _Entry:
             needed = f"p{asked} needs at least {least_count(asked / 100)} steps"
             told = f"p{highest} is the highest" if highest else "there is none"
             lost = f"{needed}, and there are {len(steps_ns)}: {told} that they tell"
-            metric = metric_of(self._name(name), unit="ns", source=self.conditions.source)
+            metric = self._metric(name, "ns")
             item = self.series.of(metric, gated=metric.name in self.gate)
             item.note = lost
 
@@ -251,10 +272,13 @@ class _Entry:
     def _add(self, name: str, samples: list[float], *, unit: str, gated: bool = False) -> None:
         if not samples:
             return
+        metric = self._metric(name, unit)
+        series = self.series.of(metric, gated=gated or metric.name in self.gate)
+        series.samples.extend(samples)
+
+    def _metric(self, name: str, unit: str) -> Metric:
         kind = Kind.TIME if unit == "ns" else Kind.THROUGHPUT
-        full = self._name(name)
-        metric = metric_of(full, unit=unit, kind=kind, source=self.conditions.source)
-        self.series.of(metric, gated=gated or full in self.gate).samples.extend(samples)
+        return metric_of(self._name(name), unit=unit, kind=kind, source=self.conditions.source)
 
     def _name(self, name: str) -> str:
         return f"{self.conditions.mode}_{name}"

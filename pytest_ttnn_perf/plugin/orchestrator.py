@@ -242,6 +242,9 @@ class RunSummary:
             elif shifted is not None:
                 session.exitstatus = EXIT_SHIFTED
                 _fail_run(session, "environment shifted", shifted)
+            elif (idle := result.axes_text()) is not None:
+                session.exitstatus = pytest.ExitCode.TESTS_FAILED
+                _fail_run(session, "axis without effect", idle)
 
     def _summarise(self, terminalreporter: pytest.TerminalReporter, exitstatus: int) -> None:
         ran = exitstatus in {pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED, EXIT_SHIFTED}

@@ -199,6 +199,7 @@ class Relay(Listener):
             self._measured = frozenset(message.measured)
             coverage = self.collection.coverage(message.tests)
             self.gate.begin(message.measured, coverage, message.identities)
+            self.gate.points = message.points
 
     def _receive(self, message: Reported) -> None:
         test, report = message.test, self.emitter.report(message.report)

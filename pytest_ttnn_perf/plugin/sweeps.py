@@ -42,10 +42,11 @@ def axes_of(name: str, value: object) -> Mapping[str, tuple[Any, ...]]:
         if not isinstance(values, (list, tuple, range)) or not values:
             message = f"{name} {axis}: expected a list of values, found {repr_of(values)}"
             raise UsageError(message)
-        labels = [_label(f"{name} {axis}", each) for each in values]
+        # Compared as ids show them: 1 and "1" would be two tests of one name.
+        labels = [str(_label(f"{name} {axis}", each)) for each in values]
         twice = next((each for each in labels if labels.count(each) > 1), None)
         if twice is not None:
-            message = f"{name} {axis}: expected each value once, found {twice!r} again"
+            message = f"{name} {axis}: expected each value once, found {twice} again"
             raise UsageError(message)
         if axis == _BATCH:
             values = [whole_number(f"{name} {axis}", each, least=1) for each in values]  # noqa: PLW2901

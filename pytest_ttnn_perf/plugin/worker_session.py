@@ -25,6 +25,7 @@ from pytest_ttnn_perf.plugin.settings import (
     is_parametrised,
     profiles_itself,
     settings_of,
+    test_settings,
 )
 from pytest_ttnn_perf.processes.channel import Interrupts, show_stacks_on_request
 from pytest_ttnn_perf.records.messages import (
@@ -53,6 +54,8 @@ if TYPE_CHECKING:
 
     from pytest_ttnn_perf.processes.channel import OrchestratorLink
     from pytest_ttnn_perf.records.messages import Assignment, Message
+    from pytest_ttnn_perf.records.observation import SweepPoint
+    from pytest_ttnn_perf.records.settings import Settings
 
 
 #: What a process that has a share tells pytest-xdist, and so the worker: a mistake of the user's.
@@ -129,6 +132,16 @@ class AssignedTests:
                 for item in items
                 if own_id(item.nodeid, grouped=grouped) in wanted or _identity(item) in wanted
             ]
+
+
+def _points(items: Sequence[pytest.Item], settings: Settings) -> dict[str, SweepPoint]:
+    """Return where measured tests stand in their sweeps."""
+    found: dict[str, SweepPoint] = {}
+    for item in items:
+        if is_parametrised(item) and is_measured(item, settings):
+            point = test_settings(item, settings).sweep
+            found |= {} if point is None else {item.nodeid: point}
+    return found
 
 
 def _identity(item: pytest.Item) -> str:
@@ -248,7 +261,10 @@ class SessionForwarder:
         self.measured = frozenset(measured)
         known = (str(settings.baselines), settings.confirm, str(config.rootpath))
         self._identify(items)
-        self._send(Collected(tests, measured, self.deselected, lines, *known, self.identities))
+        points = _points(items, settings)
+        self._send(
+            Collected(tests, measured, self.deselected, lines, *known, self.identities, points)
+        )
 
     def _identify(self, items: Sequence[pytest.Item]) -> None:
         parametrised = list(filter(is_parametrised, items))

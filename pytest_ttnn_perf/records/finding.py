@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from pytest_ttnn_perf.records.json_value import Value
     from pytest_ttnn_perf.records.observation import Observation
     from pytest_ttnn_perf.records.ops import OpTable
+    from pytest_ttnn_perf.records.sweep import AxisEffect
     from pytest_ttnn_perf.records.ttlang import TtlangLog
     from pytest_ttnn_perf.records.ttnn_report import Report
     from pytest_ttnn_perf.records.verdict import Verdict
@@ -146,6 +147,7 @@ class Input(Enum):
     KERNELS = "output of tt-lang"
     TEST = "a measured test"
     DEVICE = "a device, or facts that are stated about one"
+    SWEEP = "all points of a sweep"
     HELPERS = "a test that compares with a known PCC helper"
 
 
@@ -174,9 +176,10 @@ class Subject:
     ``verdicts`` are what the gate says of the test's metrics; None where it was not judged yet.
     ``absent`` says why an input is not there, if that is known. ``claimed`` is what findings would
     save of ops, by row of a step, for the rules that look at what the others leave; None where no
-    other was asked. ``counts_gaps`` is false where another region of the capture is replayed: the
-    profiler makes gaps outside a replay longer. ``helper_pccs`` are what helpers told wrongly; None
-    where none was observed.
+    other was asked. ``axes`` is what each axis of a sweep changed, where the test is a point of one
+    and all are measured. ``counts_gaps`` is false where another region of the capture is replayed:
+    the profiler makes gaps outside a replay longer. ``helper_pccs`` are what helpers told wrongly;
+    None where none was observed.
     """
 
     ops: OpTable | None = None
@@ -191,6 +194,7 @@ class Subject:
     claimed: Mapping[int, float] | None = None
     counts_gaps: bool = True
     helper_pccs: tuple[HelperPcc, ...] | None = None
+    axes: tuple[AxisEffect, ...] | None = None
 
     def has(self, needed: Input) -> bool:
         """Tell whether an input is there; a table without ops of a device is none."""
@@ -203,6 +207,8 @@ class Subject:
                 return self.kernels is not None
             case Input.TEST:
                 return self.observation is not None
+            case Input.SWEEP:
+                return self.axes is not None
             case Input.DEVICE:
                 artifacts = (self.ops, self.report, self.kernels)
                 return bool(self.facts) or any(artifact is not None for artifact in artifacts)

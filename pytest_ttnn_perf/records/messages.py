@@ -18,6 +18,7 @@ from pytest_ttnn_perf._base.dataclass import dataclass
 from pytest_ttnn_perf._base.errors import DecodeError
 from pytest_ttnn_perf.records.json import Coded, decode, encode
 from pytest_ttnn_perf.records.json_value import Value
+from pytest_ttnn_perf.records.observation import SweepPoint
 from pytest_ttnn_perf.records.settings import ProfilerKind
 
 if TYPE_CHECKING:
@@ -114,7 +115,8 @@ class Collected(Message):
 
     ``baselines`` and ``confirm`` are what its options and configuration say, ``root`` is pytest's
     root folder; None for untold. ``identities`` has what tests are filed under, by id, where that
-    is not the id.
+    is not the id. ``points`` are those that are points of a sweep: one whose process dies cannot
+    say so.
     """
 
     tests: list[str]
@@ -125,6 +127,7 @@ class Collected(Message):
     confirm: Annotated[int | None, Coded(_read_whole)] = None
     root: str | None = None
     identities: Mapping[str, str] = field(default_factory=dict)
+    points: Mapping[str, SweepPoint] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

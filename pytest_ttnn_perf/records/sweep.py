@@ -85,8 +85,8 @@ class Plateau:
 
     ``at`` is the first value that no later one exceeds by more than noise; None where it still
     grows up to the ``last`` value that was measured. ``gain`` is how much more than there the best
-    later one has, a fraction that noise explains. ``no_room`` is the first value that is out of
-    memory.
+    later one has, a fraction that noise explains; below 0 where all later ones have less, by more
+    than noise. ``no_room`` is the first value that is out of memory.
     """
 
     axis: str

@@ -118,8 +118,9 @@ def _code_block(commands: Sequence[str]) -> str:
     return opening + "".join(f"{inert(command)}\n" for command in commands) + closing
 
 
-#: What a comment on a pull request may have, and what a step's summary may have.
-COMMENT_BYTES: Final = 65_536
+#: What a comment on a pull request may have, with a line of the action, and what the summary of a
+#: step may have.
+COMMENT_BYTES: Final = 65_536 - 256
 SUMMARY_BYTES: Final = 1_048_576
 #: Room that is kept for saying what was left out.
 _NOTE_BYTES: Final = 300

@@ -68,15 +68,20 @@ def accept_line(tests: Sequence[JudgedTest], failed: frozenset[str], rerun: Reru
     regressed = [
         judged.observation.test
         for judged in tests
-        if judged.observation.test in failed
-        and any(
-            verdict.outcome is Outcome.REGRESSED and verdict.reason is not Reason.OUT_OF_MEMORY
-            for verdict in judged.verdicts
-        )
+        if judged.observation.test in failed and _can_be_accepted(judged)
     ]
     if len(regressed) > 1:
         command = rerun.accept(*regressed)
         yield f"accept all {len(regressed)} regressions with: {command}"
+
+
+def _can_be_accepted(judged: JudgedTest) -> bool:
+    """Tell whether a test has regressions, and none that no update accepts."""
+    regressed = [v for v in judged.verdicts if v.outcome is Outcome.REGRESSED]
+    return bool(regressed) and all(
+        verdict.bound is None and verdict.reason is not Reason.OUT_OF_MEMORY
+        for verdict in regressed
+    )
 
 
 def change_in_words(verdict: Verdict) -> str:

@@ -132,10 +132,7 @@ def sweep_sentences(sweep: Sweep) -> Iterator[str]:
                 "in it alone were measured"
             )
     for axis in sweep.without_effect:
-        yield (
-            f"warning: axis {axis.axis} changed nothing that was observed: "
-            "look whether the test passes it on to the model"
-        )
+        yield f"axis {axis.axis}: changed nothing that was observed (TTP013)"
 
 
 def _some(names: Sequence[str]) -> str:
@@ -161,7 +158,7 @@ def _best(sweep: Sweep) -> Iterator[str]:
     ]
     more = len(sweep.best) - _MOST_NAMED
     named += [f"and {more} more"] if more > 0 else []
-    of = f" of those with {required}" if required else ""
+    of = f" of those that meet {required}" if required else ""
     if len(sweep.best) == 1:
         yield f"best {sweep.best_by.value}{of}: {named[0]}"
     else:
@@ -174,8 +171,14 @@ def _plateau(plateau: Plateau) -> str:
     start = f"plateau along {plateau.axis}{where}"
     if plateau.at is None:
         return f"{start}: not reached, still growing at {plateau.last}{full}"
-    gain = format_fraction(plateau.gain or 0.0)
-    return f"{start}: {plateau.at}; up to {plateau.last} adds {gain}, which is within noise{full}"
+    gain = plateau.gain or 0.0
+    if gain < 0:
+        least = format_fraction(-gain)
+        return (
+            f"{start}: {plateau.at} is the most; up to {plateau.last} loses {least} at least{full}"
+        )
+    added = format_fraction(gain)
+    return f"{start}: {plateau.at}; up to {plateau.last} adds {added}, which is within noise{full}"
 
 
 def axes_text(axes: Mapping[str, Scalar]) -> str:

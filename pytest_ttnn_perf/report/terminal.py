@@ -312,7 +312,7 @@ def _rows(judged: JudgedTest, *, verbose: bool) -> Iterator[_Row]:
 def _label(row: _Row) -> str:
     verdict, judged = row.verdict, row.judged
     if verdict is None:
-        return "recorded only"
+        return "not measured" if row.observed is None else "recorded only"
     label, name = outcome_word(verdict, judged), verdict.metric.name
     if name in judged.written and verdict.outcome is not Outcome.WITHIN:
         observed = judged.observation.metrics.get(name)
@@ -330,7 +330,7 @@ def _label(row: _Row) -> str:
 def _short_label(row: _Row) -> str:
     verdict = row.verdict
     if verdict is None:
-        return "recorded"
+        return "no value" if row.observed is None else "recorded"
     word = outcome_word(verdict, row.judged)
     if verdict.metric.name in row.judged.written and verdict.outcome is not Outcome.WITHIN:
         return word if word == ACCEPTED else _what_was_written(verdict)

@@ -29,6 +29,7 @@ from pytest_ttnn_perf.run.health import health_of, old_names
 from pytest_ttnn_perf.run.judge import (
     Policies,
     check_against_verdicts,
+    check_sweeps,
     failing_verdicts,
     is_failed,
     judge_observation,
@@ -51,7 +52,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from pytest_ttnn_perf.records.hardware import Hardware
-    from pytest_ttnn_perf.records.observation import Coverage, JudgedTest
+    from pytest_ttnn_perf.records.observation import Coverage, JudgedTest, SweepPoint
     from pytest_ttnn_perf.records.settings import Settings
     from pytest_ttnn_perf.records.verdict import Shift
     from pytest_ttnn_perf.run.controls import MachineMoves
@@ -112,6 +113,8 @@ class GateRun:
     _tests: dict[str, JudgedTest] = field(default_factory=dict)
     #: What tests are filed under, by node id, where that is not the id.
     _identities: dict[str, str] = field(default_factory=dict)
+    #: Where tests stand in their sweeps, by node id, as far as that is known beforehand.
+    points: Mapping[str, SweepPoint] = field(default_factory=dict)
     _errors: list[str] = field(default_factory=list)
     _begun: bool = False
     #: The tests to measure, and the files of which it is known what their tests were called before.
@@ -255,7 +258,9 @@ class GateRun:
 
     def record_lost(self, test: str, why: str, location: Location | None = None) -> JudgedTest:
         """Record a test whose worker died: it has no result, which is one."""
-        return self.judge(test, encode(Observation(test, lost=why, location=location)))
+        point = self.points.get(test)
+        lost = Observation(test, lost=why, location=location, sweep=point)
+        return self.judge(test, encode(lost))
 
     def judged(self, test: str) -> JudgedTest | None:
         """Return a test as it is judged by now; None before."""
@@ -425,7 +430,7 @@ class GateRun:
         A run that is not ``complete`` was interrupted: its record says so, and never passes.
         """
         written: list[Path] = []
-        tests = self._by_identity()
+        tests = self._with_sweeps(self._by_identity())
         for refused in self._updates.write(written):
             self._errors.append(refused.error)
             for test in refused.tests:
@@ -455,6 +460,15 @@ class GateRun:
             for write in report_writers(result.ci_report, self.settings):
                 self._attempt(write)
         return result
+
+    def _with_sweeps(self, tests: dict[str, JudgedTest]) -> dict[str, JudgedTest]:
+        """Return tests with what is known once all points of a sweep are measured."""
+        checked = check_sweeps(tests, self.settings)
+        for test, judged in checked.items():
+            if judged is not tests[test] and violations(judged, self.settings.checklist):
+                self._updates.withdraw(test)
+                checked[test] = replace(judged, written=frozenset())
+        return checked
 
     def _by_identity(self) -> dict[str, JudgedTest]:
         """Return the tests as records name them."""

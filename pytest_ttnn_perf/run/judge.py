@@ -301,7 +301,7 @@ def judge_run(run: Run, store: BaselineStore, settings: Settings) -> Run:
     if shift is not None:
         tests = {name: relabel_shifted(judged, shift) for name, judged in tests.items()}
     tests = {name: check_against_verdicts(judged, settings) for name, judged in tests.items()}
-    return replace(run, tests=tests, shift=shift)
+    return replace(run, tests=check_sweeps(tests, settings), shift=shift)
 
 
 def _judge_all(
@@ -373,6 +373,17 @@ def swept(tests: Iterable[JudgedTest]) -> Iterator[Sweep]:
         from pytest_ttnn_perf.gate.sweeps import sweeps_of
 
         yield from sweeps_of(points)
+
+
+def check_sweeps(tests: Mapping[str, JudgedTest], settings: Settings) -> dict[str, JudgedTest]:
+    """Ask the checklist whether the axes of sweeps took effect; tests are named by identities."""
+    checked = dict(tests)
+    for sweep in swept(tests.values()):
+        from pytest_ttnn_perf.observe.checklist import check_axes
+
+        for point in sweep.points:
+            checked[point.test] = check_axes(checked[point.test], sweep.axes, settings)
+    return checked
 
 
 #: The first digits of the rules that a step of optimizing a model is about.

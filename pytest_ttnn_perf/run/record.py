@@ -27,7 +27,12 @@ from pytest_ttnn_perf.report.layout import shown_path
 from pytest_ttnn_perf.report.sentences import sentence
 from pytest_ttnn_perf.report.terminal import health_lines, summary_lines
 from pytest_ttnn_perf.run.health import find_orphans
-from pytest_ttnn_perf.run.judge import environment_differences, summary_options_of, swept
+from pytest_ttnn_perf.run.judge import (
+    environment_differences,
+    summary_options_of,
+    swept,
+    violations,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -375,3 +380,20 @@ class RunResult:
 
         advice = shift_advice(shift, self.context.rerun.accept_all(), failed=False)
         return "\n  ".join([shift_size(shift), *advice])
+
+    def axes_text(self) -> str | None:
+        """Return what fails a run by sweeps whose axes took no effect; None if nothing does.
+
+        That is known when the last point is measured: the tests have been told as passed.
+        """
+        if not any(judged.observation.sweep for judged in self.run.tests.values()):
+            return None
+        from pytest_ttnn_perf.observe.checklist import OF_AXES
+        from pytest_ttnn_perf.report.checklist import title
+
+        found: dict[str, None] = {}
+        for judged in self.run.tests.values():
+            for finding in violations(judged, self.context.settings.checklist):
+                if finding.code == OF_AXES and judged.observation.sweep is not None:
+                    found[f"{judged.observation.sweep.sweep}: {title(finding)}"] = None
+        return "\n".join(found) or None

@@ -161,3 +161,36 @@ def test_a_value_is_never_rounded_up_to_the_limit_that_it_misses() -> None:
     assert first_below([layer("a", 0.98999999)]) == (
         "a 0.98999999 <- first below 0.99; 1 of 1 layer below"
     )
+
+
+def test_names_of_layers_stay_in_their_line(project: Project) -> None:
+    write(project, r'ttnn_perf.check_layers({"a\n::error::x": (up, up), "\x1b[31mb": (up, off)})')
+    ran = project.pytest("--ttnn-perf", "--ttnn-perf-missing=ignore")
+    assert failure_of(ran).splitlines()[0] == (
+        r"REGRESSED: pcc 0.8 is below its limit 0.99 (a\n::error::x 1, \x1b[31mb 0.8 <- first "
+        "below 0.99; 1 of 2 layers below)"
+    )
+
+
+@pytest.mark.parametrize("layers", ["'abc'", "[]", "MODEL, at_least={'x': 0.9}"])
+def test_a_mistake_points_at_the_line_of_the_test(project: Project, layers: str) -> None:
+    write(project, f"ttnn_perf.check_layers({layers})")
+    ran = project.pytest("--ttnn-perf")
+    assert "UsageError" in ran.text
+    assert "layers.py:" not in ran.text
+
+
+def test_what_no_update_accepts_is_not_offered_to_be_accepted(project: Project) -> None:
+    project.write(
+        test_model="""
+            import pytest
+
+            @pytest.mark.parametrize("model", ["a", "b"])
+            def test_model(ttnn_perf, model):
+                ttnn_perf.check_accuracy(pcc=0.8, at_least=0.99)
+        """
+    )
+    ran = project.pytest("--ttnn-perf", "--ttnn-perf-missing=ignore")
+    assert counts_of(ran) == "2 failed"
+    assert "no update accepts this" in ran.text
+    assert "accept all" not in ran.text

@@ -325,3 +325,21 @@ def test_profilers_are_shown_few_inputs_and_all_are_served(
     workload = known.workload(None)
     assert workload.inputs == count
     assert (workload.part.inputs if workload.part else count) == sizes[0]
+
+
+def test_a_second_pipeline_without_a_name_is_refused_before_it_compiles(project: Project) -> None:
+    write(
+        project,
+        """
+    def test_model(ttnn_perf):
+        ttnn_perf.measure_pipeline(made(), hosts(2), cleanup=True, iterations=2)
+        second = made()
+        try:
+            ttnn_perf.measure_pipeline(second, hosts(2), iterations=2)
+        finally:
+            assert second.executor.device.log == []
+        """,
+    )
+    ran = project.pytest("--ttnn-perf")
+    assert counts_of(ran) == "1 failed"
+    assert "throughput_time was measured already in this test; give this one a name=" in ran.text

@@ -10,7 +10,7 @@ import pytest
 from pytest_ttnn_perf.experiments.ab import _no_longer_fitting
 from pytest_ttnn_perf.records.observation import Observation
 from pytest_ttnn_perf.run.sessions import Sessions
-from tests.behaviour.model import counts_of, record_of
+from tests.behaviour.model import configure, counts_of, record_of
 
 if TYPE_CHECKING:
     from tests.harness.project import Project
@@ -151,6 +151,27 @@ def test_other_errors_are_failures_as_ever(project: Project) -> None:
     assert [point["state"] for point in sweep_of(project)["points"]] == ["measured", "failed"]
 
 
+def test_a_point_that_is_lost_with_its_worker_stays_in_the_sweep(project: Project) -> None:
+    project.write(
+        test_model="""
+            import os
+
+            import pytest
+
+            @pytest.mark.ttnn_perf(sweep={"batch": [1, 2, 4]})
+            def test_model(ttnn_perf, batch):
+                if batch == 2:
+                    os._exit(3)
+                ttnn_perf.record("wall_time", 10.0 + batch, unit="ms")
+        """
+    )
+    ran = project.pytest("--ttnn-perf-update=new", "--ttnn-perf-isolate=process")
+    assert counts_of(ran) == "1 failed, 2 passed"
+    assert "over batch: 3 points; 1 failed" in ran.text
+    states = [point["state"] for point in sweep_of(project)["points"]]
+    assert states == ["measured", "failed", "measured"]
+
+
 def test_without_a_sweep_no_room_is_a_failure(project: Project) -> None:
     project.write(
         test_model="""
@@ -178,21 +199,46 @@ def test_the_record_tells_what_the_points_amount_to(swept: Project) -> None:
     assert (second["fixed"], second["at"], second["no_room"]) == ({"weights": "bfp8"}, None, None)
 
 
-def test_an_axis_that_is_not_passed_on_is_named(project: Project) -> None:
-    project.write(
-        test_model="""
-            import pytest
+IDLE_AXIS = """
+    import pytest
 
-            @pytest.mark.ttnn_perf(sweep={"batch": [1, 2], "weights": ["bf16", "bfp8"]})
-            def test_model(ttnn_perf, batch, weights):
-                ttnn_perf.facts(weights=weights)
-                ttnn_perf.record("wall_time", [batch * 10.0, batch * 10.1], unit="ms")
-        """
-    )
-    ran = project.pytest("--ttnn-perf-update=new")
-    assert "warning: axis weights changed nothing that was observed" in ran.text
-    assert "axis batch changed nothing" not in ran.text
+    @pytest.mark.ttnn_perf(sweep={"batch": [1, 2], "weights": ["bf16", "bfp8"]}, waive=%s)
+    def test_model(ttnn_perf, batch, weights):
+        ttnn_perf.facts(weights=weights)
+        ttnn_perf.record("wall_time", [batch * 10.0, batch * 10.1], unit="ms")
+"""
+#: What is found of it, at every point.
+IDLE = "axis-without-effect (warning): axis weights changed nothing that was observed"
+
+
+def test_an_axis_that_is_not_passed_on_is_a_finding(
+    project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    project.write(test_model=IDLE_AXIS % {})
+    monkeypatch.setenv("GITHUB_ACTIONS", "true")
+    ran = project.pytest("--ttnn-perf-update=new", "--ttnn-perf-json=run.json")
+    assert counts_of(ran) == "4 passed"
+    assert f"4 tests: TTP013 {IDLE}\n" in ran.text
+    assert f"::TTP013 {IDLE}%0A  fix: Look whether the test passes the axis on" in ran.text
+    assert "axis weights: changed nothing that was observed (TTP013)" in ran.text
     assert "took effect, by what changed with it alone: batch (wall_time)" in ran.text
+    again = project.cli("gate", "run.json")
+    assert (again.code, f"4 tests: TTP013 {IDLE}\n" in again.text) == (0, True)
+
+
+def test_an_axis_that_is_known_to_change_nothing_is_waived(project: Project) -> None:
+    project.write(test_model=IDLE_AXIS % {"TTP013": "to show that formats do not matter"})
+    ran = project.pytest("--ttnn-perf-update=new")
+    assert f"TTP013 {IDLE}; waived: to show that formats do not matter" in ran.text
+
+
+def test_an_axis_that_must_take_effect_fails_the_run_and_stores_nothing(project: Project) -> None:
+    project.write(test_model=IDLE_AXIS % {})
+    configure(project, "[tool.ttnn_perf.rules.TTP013]", 'severity = "error"')
+    ran = project.pytest("--ttnn-perf-update=new")
+    assert (ran.code, counts_of(ran)) == (1, "1 failed, 4 passed")
+    assert "FAILED ttnn-perf::axis without effect - test_model.py::test_model: TTP013" in ran.text
+    assert not (project.path / "baselines").exists()
 
 
 @pytest.mark.parametrize("surface", ["show", "markdown"])
@@ -203,7 +249,7 @@ def test_other_surfaces_tell_it_too(swept: Project, surface: str) -> None:
     if surface == "show":
         text = swept.cli("show", "run.json").text
         assert f"{POINT} ran out of memory: Not enough space" in text
-    assert "best throughput of those with pcc 0.998: batch=4 weights=bf16" in text
+    assert "best throughput of those that meet pcc 0.998: batch=4 weights=bf16" in text
     assert "not reached, still growing at 4; 8 is out of memory" in text
 
 
@@ -250,6 +296,7 @@ def test_parameters_beside_the_axes_make_sweeps_of_their_own(project: Project) -
         ("sweep=[1, 2]", "batch", "sweep: expected axes with their values"),
         ('sweep={"batch": []}', "batch", "sweep batch: expected a list of values, found []"),
         ('sweep={"batch": [1, 1]}', "batch", "sweep batch: expected each value once, found 1"),
+        ('sweep={"x": [1, "1"]}', "x", "sweep x: expected each value once, found 1 again"),
         ('sweep={"batch": [0]}', "batch", "sweep batch: expected a whole number of at least 1"),
         ('sweep={"x": [{}]}', "x", "sweep x: expected a string, a number or what has a name"),
         ('sweep={"batch": [1]}, batch=2', "batch",

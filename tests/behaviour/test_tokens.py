@@ -170,8 +170,14 @@ def test_the_peaks_of_unknown_hardware_are_not_invented(project: Project) -> Non
         ('tokens(mode="serving", users=0)', "users: expected a whole number of at least 1"),
         ('tokens(mode="serving")', "nothing was marked: call first() and step() as tokens come"),
         ('record_tokens(mode="serving", step_s=[0.1, -1])', "expected seconds above 0, found -1"),
+        ('record_tokens(mode="serving", step_s=[1, 1], first_token_s=[], prompt_tokens=8)',
+         "first_token_s: expected one number, found 0"),
+        ('record_tokens(mode="serving", step_s=[1, 1], first_token_s=[1, 2], prompt_tokens=8)',
+         "first_token_s: expected one number, found 2"),
+        ('record_tokens(mode="serving", step_s=[1, 1], first_token_s=1)',
+         "how long a first token takes depends on its prompt: say prompt_tokens="),
     ],
-)
+)  # fmt: skip
 @pytest.mark.parametrize("option", ["--ttnn-perf", "-v"])
 def test_mistakes_are_named(project: Project, call: str, message: str, option: str) -> None:
     call = f"ttnn_perf.{call}"
@@ -193,3 +199,53 @@ def test_a_step_before_the_first_token_is_a_mistake(project: Project) -> None:
 def test_without_the_gate_it_only_runs(project: Project) -> None:
     write(project)
     assert counts_of(project.pytest()) == "1 passed"
+
+
+@pytest.mark.parametrize(
+    ("call", "why"),
+    [
+        ("step_s=[0.1]", "none of 1 step is left after compiling (compile_steps=)"),
+        ("step_s=[0.1, 0.2], compile_steps=2, first_token_s=1, prompt_tokens=8",
+         "none of 2 steps is left after compiling (compile_steps=)"),
+        ("step_s=[0.1, 0.2], warmup=True",
+         "every generation is marked warmup=True, and none counts"),
+    ],
+)  # fmt: skip
+def test_tokens_of_which_none_counts_are_no_pass(project: Project, call: str, why: str) -> None:
+    project.write(
+        test_model=f"""
+            def test_model(ttnn_perf):
+                ttnn_perf.record_tokens(mode="token_out", {call})
+        """
+    )
+    ran = project.pytest("--ttnn-perf-update=new")
+    assert counts_of(ran) == "1 failed"
+    assert f"NO_DATA: token_out_tokens_per_second_per_user has no samples: {why}" in ran.text
+
+
+def test_a_prompt_without_further_tokens_is_measured(project: Project) -> None:
+    project.write(
+        test_model="""
+            def test_model(ttnn_perf):
+                ttnn_perf.record_tokens(
+                    mode="token_out", step_s=[], first_token_s=1, prompt_tokens=8
+                )
+        """
+    )
+    assert counts_of(project.pytest("--ttnn-perf-update=new")) == "1 passed"
+
+
+def test_two_clocks_are_told_apart(project: Project) -> None:
+    project.write(
+        test_model="""
+            def test_model(ttnn_perf):
+                ttnn_perf.record_tokens(mode="token_out", step_s=[1, 1])
+                with ttnn_perf.tokens(mode="token_out", clock=lambda: 1.0) as tokens:
+                    tokens.step()
+        """
+    )
+    ran = project.pytest("--ttnn-perf")
+    assert (
+        "token_out was measured with 1 users, no prompt tokens, the wall clock before, "
+        "now 1 users, no prompt tokens, a simulated clock" in ran.text
+    )

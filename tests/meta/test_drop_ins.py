@@ -76,6 +76,41 @@ def test_hostile_words_reach_pytest_as_they_are(tmp_path: Path, system: str, she
     assert not (tmp_path / "pwned").exists()
 
 
+#: Answers for a list of comments, and writes down what else it was asked for.
+GH = """#!/bin/bash
+if [ "$2" = --paginate ]; then printf '%s\\n' "$COMMENTS"; exit; fi
+printf '%s\\n' "$@" > asked
+"""
+
+
+@pytest.mark.parametrize(
+    ("comments", "asked"),
+    [
+        ("", ["pr", "comment", "7"]),
+        ("11 Coverage: 93 %\n12 <!-- ttnn-perf: perf-n300 -->", ["pr", "comment", "7"]),
+        ("11 <!-- ttnn-perf: perf-n150 -->\r\n12 Coverage: 93 %",
+         ["api", "--silent", "--method", "PATCH", "repos/o/r/issues/comments/11"]),
+    ],
+)  # fmt: skip
+def test_a_comment_replaces_that_of_the_same_name_and_no_other(
+    tmp_path: Path, comments: str, asked: list[str]
+) -> None:
+    gh = tmp_path / "gh"
+    gh.write_text(GH)
+    gh.chmod(0o755)
+    (tmp_path / "perf").mkdir()
+    (tmp_path / "perf" / "report.md").write_text("## all passed\n")
+    given = {"ARTIFACTS": "perf", "NAME": "perf-n150", "NUMBER": "7", "REPOSITORY": "o/r",
+             "RUNNER_TEMP": str(tmp_path), "COMMENTS": comments}  # fmt: skip
+    subprocess.run(
+        ["bash", "-e", "-o", "pipefail", "-c", STEPS["Comment"]["run"]], cwd=tmp_path, check=True,
+        env={"PATH": f"{tmp_path}:/usr/bin:/bin", **given},
+    )  # fmt: skip
+    assert (tmp_path / "asked").read_text().splitlines()[: len(asked)] == asked
+    text = (tmp_path / "ttnn-perf-comment.md").read_text()
+    assert text == "<!-- ttnn-perf: perf-n150 -->\n## all passed\n"
+
+
 def test_the_hook_is_a_command_that_there_is() -> None:
     (hook,) = yaml.safe_load((ROOT / ".pre-commit-hooks.yaml").read_text())
     program, *words = hook["entry"].split()

@@ -176,7 +176,9 @@ def test_a_rule_takes_what_there_is() -> None:
     def looks(tensors: object) -> Answer:
         return clean(reason=str(tensors))
 
-    with pytest.raises(TypeError, match="ABC302: it takes tensors; there are absent, claimed, "):
+    with pytest.raises(
+        TypeError, match="ABC302: it takes tensors; there are absent, axes, claimed, "
+    ):
         rule("ABC302", "looks", Severity.INFO)(looks)
 
 
@@ -225,6 +227,7 @@ NEEDS = {
     "a report database": "TTP016 TTP304 TTP504 TTP505",
     "an op table or a measured test": "TTP402",
     "a test that compares with a known PCC helper": "TTP908",
+    "all points of a sweep": "TTP013",
 }
 
 

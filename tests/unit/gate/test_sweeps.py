@@ -168,3 +168,56 @@ def test_points_that_differ_in_two_axes_prove_nothing() -> None:
     (sweep,) = sweeps_of(tests)
     assert [axis.compared for axis in sweep.axes] == [0, 0]
     assert sweep.without_effect == ()
+
+
+def known(value: float, *, limit: float, provisional: bool = False) -> Verdict:
+    """Return what the gate says of a throughput whose baseline shows how much runs differ."""
+    return Verdict(
+        RATE, Outcome.WITHIN, observed=value, centre=value, limit=limit, provisional=provisional
+    )
+
+
+@pytest.mark.parametrize(
+    ("limit", "provisional", "best"),
+    [
+        (0.05, False, ("t[2]",)),  # a quiet baseline: what is assumed stays
+        (0.20, False, ("t[2]", "t[1]")),
+        (0.20, True, ("t[2]",)),  # too few runs to show anything
+    ],
+)
+def test_a_baseline_that_shows_more_noise_widens_what_is_noise(
+    limit: float, provisional: bool, best: tuple[str, ...]
+) -> None:
+    tests = [
+        point(
+            {"batch": batch},
+            {RATE: rate},
+            failing=(known(rate, limit=limit, provisional=provisional),),
+        )
+        for batch, rate in ((1, 100.0), (2, 112.0))
+    ]
+    (sweep,) = sweeps_of(tests)
+    assert sweep.best == best
+
+
+def test_a_point_that_was_measured_again_counts_with_all_that_was_measured() -> None:
+    again = known(100.0, limit=0.07)._replace(confirmed=(99.0, 101.0))
+    (sweep,) = sweeps_of([point({"batch": 1}, {RATE: 150.0}, failing=(again,))])
+    assert sweep.points[0].value(Role.THROUGHPUT) == 100.0
+
+
+def test_a_throughput_that_falls_is_not_told_as_one_that_stays() -> None:
+    (falls,) = rates(100, 200, 150, 120).plateaus
+    (stays,) = rates(100, 200, 199, 120).plateaus
+    assert (falls.at, falls.gain) == (2, -0.25)
+    assert (stays.at, stays.gain) == (2, 0.0)
+
+
+def test_points_of_other_axes_are_another_sweep() -> None:
+    tests = [point({"batch": 1}, {RATE: 100.0}), point({"queues": 1}, {RATE: 100.0})]
+    assert [list(each.points[0].axes) for each in sweeps_of(tests)] == [["batch"], ["queues"]]
+
+
+def test_a_requirement_that_cannot_be_read_is_said_to_be_so() -> None:
+    (sweep,) = sweeps_of([point({"batch": 1}, {PCC: 0.99}, require={"pcc": "good"})])
+    assert sweep.points[0].unmet == ("pcc cannot be compared with good",)

@@ -86,5 +86,5 @@ def test_a_generation_that_raises_counts_for_nothing() -> None:
 def test_generations_of_one_mode_have_the_same_conditions() -> None:
     log, conditions = TokenLog(), conditions_of("token_out", 1, 8)
     log.add(conditions, 1.0, [1.0])
-    with pytest.raises(UsageError, match="with 1 users, 8 prompt tokens before, now 2 users"):
+    with pytest.raises(UsageError, match="8 prompt tokens, the wall clock before, now 2 users"):
         log.add(replace(conditions, users=2), 1.0, [1.0])

@@ -65,13 +65,16 @@ def test_what_is_as_before_is_counted(verdicts: list[object], listed: list[list[
 
 def test_verbosity_lists_all_or_failures_alone() -> None:
     extra = MetricObservation(Metric("extra", "ns"), (2e6,))
-    steady = judged("m.py::test_m", WITHIN, SAME_PCC, metrics={"extra": extra})
+    empty = MetricObservation(Metric("p99", "ns"), (), note="too few")
+    metrics = {"extra": extra, "p99": empty}
+    steady = judged("m.py::test_m", WITHIN, SAME_PCC, metrics=metrics)
     bad = judged("m.py::test_bad", verdict(Outcome.REGRESSED))
     more = summary(steady, bad, verbosity=1, failed=frozenset({"m.py::test_bad"}))
     assert rows(more) == [
         ["wall_time", "WITHIN"],
         ["pcc", "WITHIN"],
         ["extra", "recorded only"],
+        ["p99", "not measured"],
         ["wall_time", "REGRESSED"],
     ]
     bad_alone = frozenset({"m.py::test_bad"})

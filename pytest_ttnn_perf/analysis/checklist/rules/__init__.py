@@ -102,4 +102,5 @@ BY_NEEDS: Final[dict[tuple[Input, ...], tuple[str, ...]]] = {
     ),
     (Input.OPS, Input.TEST): ("ttp402_trace_not_used",),
     (Input.HELPERS,): ("ttp908_helper_pcc_differs",),
+    (Input.SWEEP,): ("ttp013_axis_without_effect",),
 }
