@@ -54,6 +54,25 @@ def known_measurement(name: str, step: str = "") -> KnownMeasurement | None:
     return None
 
 
+def same_as(name: str) -> tuple[str, ...]:
+    """Return what a server's rate is computed from: one loss would be shown by all of them.
+
+    >>> same_as("mean_tps"), same_as("mean_ttft_ms")
+    (('mean_tpot_ms',), ())
+    """
+    return _COMPUTED_FROM.get(name, ())
+
+
+def percentile_of(name: str) -> float | None:
+    """Return which percentile of a latency a measurement is; None if it is none.
+
+    >>> percentile_of("p99_ttft_ms"), percentile_of("mean_ttft_ms")
+    (99.0, None)
+    """
+    matched = _PERCENTILE.fullmatch(name)
+    return float(matched[1]) if matched else None
+
+
 def metric_of_measurement(name: str, step: str = "") -> tuple[Metric, str | None]:
     """Return the metric that a measurement is a sample of, and why it is not gated.
 
@@ -216,7 +235,7 @@ _SERVING: Final[Mapping[str, KnownMeasurement]] = {
     # A benchmark that loses requests looks faster.
     "completed": _count("requests", Better.HIGHER),
     "failed": _count("requests", Better.LOWER),
-    "duration": _ungated("s", Kind.TIME, "request_throughput says the same"),
+    "duration": _ungated("s", Kind.TIME, "the throughput says the same"),
     "total_input_tokens": _ungated("tokens", Kind.COUNT, _SETTING),
     "total_output_tokens": _ungated("tokens", Kind.COUNT, "it follows the text that is generated"),
     "max_output_tokens_per_s": _ungated("tok/s", Kind.THROUGHPUT, _MAXIMUM),
@@ -225,10 +244,24 @@ _SERVING: Final[Mapping[str, KnownMeasurement]] = {
     "gpu_reference_score": _ungated("", Kind.ACCURACY, _REFERENCE),
 }
 
+#: How reports of servers compute rates; of several sources, the first that a file has.
+_COMPUTED_FROM: Final[Mapping[str, tuple[str, ...]]] = {
+    **dict.fromkeys(("mean_tps", "tput_user", "t/s/u"), ("mean_tpot_ms",)),
+    **dict.fromkeys(("tps_decode_throughput", "tput"), ("mean_tpot_ms", "mean_tps", "tput_user")),
+    **dict.fromkeys(("tps_prefill_throughput", "tput_prefill"), ("mean_ttft_ms",)),
+    # All are over the duration. With texts of other lengths, requests are not alike; tokens are.
+    "total_token_throughput": ("output_throughput", "request_throughput"),
+    "input_throughput": ("output_throughput", "request_throughput"),
+    "request_throughput": ("output_throughput",),
+    "req_tput": ("output_throughput", "request_throughput"),
+}
+
 _BY_NAME: Final = {**_TT_METAL, **_TT_XLA, **_SERVING}
 
 _TIME: Final = r"(?i:time|latency|ttft|tpot|itl|e2el|kernel_duration|fw_duration|kernel|op_to_op)"
 _UNIT: Final = r"(?P<unit>ns|us|ms|s)"
+_LATENCY: Final = r"(?:ttft|tpot|itl|e2el|e2e_latency)_ms"
+_PERCENTILE: Final = re.compile(r"p(\d+(?:\.\d+)?)_" + _LATENCY)
 
 
 def _family(pattern: str, meaning: KnownMeasurement) -> tuple[re.Pattern[str], KnownMeasurement]:
@@ -255,7 +288,8 @@ _FAMILIES: Final = (
     _family(r"std_tps", _ungated("tok/s/user", Kind.THROUGHPUT, _SPREAD)),
     _family(r"min_.*_" + _UNIT, _ungated("", Kind.TIME, _MINIMUM)),
     _family(r"max_.*_" + _UNIT, _ungated("", Kind.TIME, _MAXIMUM)),
-    _family(r"(?:mean|median|p\d+(?:\.\d+)?)_(?:ttft|tpot|itl|e2el|e2e_latency)_ms", _MILLISECONDS),
+    _family(r"(?:mean|median)_" + _LATENCY, _MILLISECONDS),
+    _family(_PERCENTILE.pattern, _MILLISECONDS),
     _family(r".*[_-]min(?:[_-]" + _UNIT + r")?", _ungated("", Kind.TIME, _MINIMUM)),
     _family(r".*[_-]max(?:[_-]" + _UNIT + r")?", _ungated("", Kind.TIME, _MAXIMUM)),
     _family(r".*[_-]std(?:[_-]" + _UNIT + r")?", _ungated("", Kind.TIME, _SPREAD)),

@@ -11,13 +11,18 @@ from typing import TYPE_CHECKING, Any, Final
 from pytest_ttnn_perf._base.dataclass import dataclass
 from pytest_ttnn_perf._base.errors import DecodeError, InputError
 from pytest_ttnn_perf._base.files import open_file, reading
+from pytest_ttnn_perf.analysis.captures.benchmark_gating import (
+    is_forced,
+    is_volatile,
+    why_ungated,
+)
 from pytest_ttnn_perf.analysis.captures.benchmark_json import read_benchmarks
 from pytest_ttnn_perf.records.benchmark import OURS, WHOLE_RUN
 from pytest_ttnn_perf.records.hardware import Configuration, Environment, Hardware, Scalar
 from pytest_ttnn_perf.records.json import decode
 from pytest_ttnn_perf.records.json_value import LARGEST
 from pytest_ttnn_perf.records.known_measurements import metric_of_measurement
-from pytest_ttnn_perf.records.metric import Kind, Metric, metric_in
+from pytest_ttnn_perf.records.metric import Metric, metric_in
 from pytest_ttnn_perf.records.observation import (
     JudgedTest,
     Limits,
@@ -34,9 +39,6 @@ if TYPE_CHECKING:
     from pytest_ttnn_perf.records.benchmark import BenchmarkRun, Measurement
 
 _MESH: Final = re.compile(r"[1-9]\d{0,3}(?:x[1-9]\d{0,3})*")
-#: Measured while a model is fed the tokens of a reference; tt-metal knows such runs by these too.
-_TOKEN_ACCURACY: Final = frozenset({"top1_token_accuracy", "top5_token_accuracy"})
-_FORCED: Final = "measured while the tokens of a reference are fed, which is no real decoding"
 #: What a configuration of tt-xla begins with that is a result: counts of what was compiled.
 _RESULTS: Final = "ttnn_"
 
@@ -137,13 +139,9 @@ def test_of(benchmark: BenchmarkRun) -> str:
     }
     known = ",".join(f"{name}={value}" for name, value in parts.items() if value is not None)
     # A demo has the same type and sizes whether its speed or its accuracy is measured.
-    kind = f"{benchmark.run_type}_accuracy" if _is_forced(benchmark) else benchmark.run_type
+    kind = f"{benchmark.run_type}_accuracy" if is_forced(benchmark) else benchmark.run_type
     test = f"benchmark:{benchmark.ml_model_name}::{kind}"
     return f"{test}[{known}]" if known else test
-
-
-def _is_forced(benchmark: BenchmarkRun) -> bool:
-    return any(measurement.name in _TOKEN_ACCURACY for measurement in benchmark.measurements)
 
 
 def told_hardware(benchmark: BenchmarkRun) -> Told:
@@ -200,15 +198,19 @@ def _observation(benchmark: BenchmarkRun, hardware: Hardware | None) -> Observat
         for name, value in (benchmark.config_params or {}).items()
         if name != OURS and _is_scalar(value)
     }
-    results = {name: value for name, value in config.items() if name.startswith(_RESULTS)}
-    settings = {name: value for name, value in config.items() if name not in results}
+    beside = {
+        name: value
+        for name, value in config.items()
+        if name.startswith(_RESULTS) or is_volatile(name, value)
+    }
+    settings = {name: value for name, value in config.items() if name not in beside}
     return Observation(
         test=test_of(benchmark),
         metrics={m.metric.name: m for m in metrics_of(benchmark)},
         configuration=Configuration(_scalars(ours.get("configuration", settings))),
         facts=_scalars(ours.get("facts", facts_of(benchmark))),
         hardware=hardware or own_hardware or told_hardware(benchmark).hardware(),
-        environment={**results, **environment_of(benchmark)},
+        environment={**beside, **environment_of(benchmark)},
     )
 
 
@@ -239,8 +241,7 @@ def metrics_of(benchmark: BenchmarkRun) -> Iterable[MetricObservation]:
             metric, why = _own_metric(defined[own], own)
         else:
             metric, why = metric_of_measurement(name, step)
-            if why is None and metric.kind is not Kind.ACCURACY and _is_forced(benchmark):
-                why = _FORCED
+            why = why or why_ungated(benchmark, metric, name, step)
         yield MetricObservation(
             metric,
             tuple(m.value for m in ordered),
@@ -272,9 +273,18 @@ def _with_samples(first: Observation, other: Observation, file: Path) -> Observa
     metrics = dict(first.metrics)
     for name, observed in other.metrics.items():
         known = metrics.get(name)
-        samples = (*known.samples, *observed.samples) if known else observed.samples
-        metrics[name] = replace(observed, samples=samples)
+        metrics[name] = observed if known is None else _both(known, observed)
     return replace(first, metrics=metrics)
+
+
+def _both(first: MetricObservation, other: MetricObservation) -> MetricObservation:
+    """Return the samples of both; gated if both are."""
+    return replace(
+        other,
+        samples=(*first.samples, *other.samples),
+        gated=first.gated and other.gated,
+        why_ungated=first.why_ungated or other.why_ungated,
+    )
 
 
 def _is_scalar(value: object) -> bool:
