@@ -29,6 +29,7 @@ from pytest_ttnn_perf.report.numbers import (
     format_fraction,
     format_value,
     id_column,
+    ungated_lines,
     outcome_colour,
 )
 from pytest_ttnn_perf.report.sentences import (
@@ -323,7 +324,7 @@ def _label(row: _Row) -> str:
 def _short_label(row: _Row) -> str:
     verdict = row.verdict
     if verdict is None:
-        return "recorded"
+        return "not gated"  # "recorded" is what a new baseline is
     word = outcome_word(verdict, row.judged)
     if verdict.metric.name in row.judged.written and verdict.outcome is not Outcome.WITHIN:
         return word if word == ACCEPTED else _what_was_written(verdict)
@@ -465,6 +466,9 @@ def _notes(tests: Sequence[JudgedTest], *, verbose: bool) -> Iterator[Line]:
                 note = f"{name}: {observed.note}"
                 found.setdefault(note, []).append(judged.observation.test)
     yield from (Line(f"note {_where(names)}: {note}") for note, names in found.items())
+    if verbose:
+        recorded_only = (j.observation.metrics[name] for j in tests for name in _recorded_only(j))
+        yield from map(Line, ungated_lines(recorded_only))
     if lacking:
         names = [name for own in lacking.values() for name in own]
         why = next(iter(lacking)) if len(lacking) == 1 else "-v says why"

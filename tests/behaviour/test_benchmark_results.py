@@ -16,6 +16,8 @@ from tests.harness.benchmarks import (
 )
 
 if TYPE_CHECKING:
+    import pytest
+
     from tests.harness.project import Project
 
 TEST = "benchmark:falcon-7b::demo[batch=32,isl=128,osl=128]"
@@ -185,6 +187,23 @@ def test_attached_to_a_test(project: Project) -> None:
     assert observed["facts"]["model"] == "falcon-7b"
     assert observed["metrics"]["time(s).compile_prefill"]["why_ungated"] == "a compile time"
     assert observed["metrics"][DECODE]["target"] == 17.5
+
+
+def test_a_verbose_run_says_why_something_is_not_gated(
+    project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    project.write(test_model=MODEL)
+    write(project, "result.json", complete_run(*map(_of, DEMO), measurement("demo", "mood", 7.0)))
+
+    lines = project.pytest("--ttnn-perf-update=new", "-v").text.splitlines()
+
+    assert "not gated, a compile time: time(s).compile_prefill" in lines
+    assert "not gated, unknown measurement name: mood.demo" in lines
+    (mood,) = (line for line in lines if " mood.demo  " in line)
+    (decode,) = (line for line in lines if f" {DECODE}  " in line)
+    assert mood.split()[-2:] == ["not", "gated"]
+    assert decode.split()[-1] == "recorded"
 
 
 def test_several_benchmarks_are_not_one_test(project: Project) -> None:
