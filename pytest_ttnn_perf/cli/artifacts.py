@@ -240,13 +240,16 @@ def look_at(
     captures: Sequence[Capture], look: Callable[[Capture], T]
 ) -> tuple[list[tuple[Capture, T]], list[InputError]]:
     """Return what is found in each capture, and of those that cannot be read, why."""
-    found, errors = [], []
-    for capture in captures:
-        try:
-            found.append((capture, look(capture)))
-        except InputError as error:
-            errors.append(error)
-    return found, errors
+    tried = [(capture, _tried(look, capture)) for capture in captures]
+    found = [(capture, seen) for capture, seen in tried if not isinstance(seen, InputError)]
+    return found, [error for _, error in tried if isinstance(error, InputError)]
+
+
+def _tried(look: Callable[[Capture], T], capture: Capture) -> T | InputError:
+    try:
+        return look(capture)
+    except InputError as error:
+        return error
 
 
 def complaining(result: Result, errors: Sequence[InputError]) -> Result:

@@ -29,8 +29,8 @@ from pytest_ttnn_perf.report.numbers import (
     format_fraction,
     format_value,
     id_column,
-    ungated_lines,
     outcome_colour,
+    ungated_lines,
 )
 from pytest_ttnn_perf.report.sentences import (
     ACCEPTED,
