@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from pytest_ttnn_perf.records.observation import Artifact, Observation
 
 
-_ARCHITECTURES: Final = ("wormhole_b0", "blackhole", "quasar")
 _WORD: Final = re.compile(r"[a-z][a-z0-9_]*")
 _MESH: Final = re.compile(r"[1-9][0-9]*(?:x[1-9][0-9]*)*")
 
@@ -63,10 +62,12 @@ class StatedHardware:
 def _arch(arch: object) -> str | None:
     if arch is None:
         return None
+    from pytest_ttnn_perf.records.systems import ARCHITECTURES
+
     name = member_name(str(arch))
-    if name not in _ARCHITECTURES:
-        known = ", ".join(_ARCHITECTURES)
-        meant = did_you_mean(name, _ARCHITECTURES)
+    if name not in ARCHITECTURES:
+        known = ", ".join(ARCHITECTURES)
+        meant = did_you_mean(name, ARCHITECTURES)
         message = f"hardware(arch=...): expected one of {known}, found {arch!r}{meant}"
         raise UsageError(message)
     return name

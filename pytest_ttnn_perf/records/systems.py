@@ -5,11 +5,17 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from pytest_ttnn_perf._base.errors import UsageError
+from pytest_ttnn_perf._base.text import did_you_mean
+from pytest_ttnn_perf.records.hardware import UNKNOWN, Hardware
+
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
 WORMHOLE: Final = "wormhole_b0"
 BLACKHOLE: Final = "blackhole"
+#: As TTNN names them.
+ARCHITECTURES: Final = (WORMHOLE, BLACKHOLE, "quasar")
 
 
 class System(NamedTuple):
@@ -52,6 +58,28 @@ def system_of_chips(cards: Iterable[str]) -> System | None:
         return None
     arch, boards = _BY_CARD[chips[0]]
     return System(arch, boards if isinstance(boards, str) else boards.get(len(chips)))
+
+
+def typed_hardware(key: str) -> Hardware:
+    """Return the hardware of a key that somebody typed: one that runs can have.
+
+    Raises:
+        UsageError: it is none, or its board is not of its architecture.
+    """
+    hardware = Hardware.from_key(key)
+    if hardware is None:
+        message = f"expected a hardware key such as wormhole_b0-n150-1x1, found {key!r}"
+        raise UsageError(message)
+    if hardware.arch not in {*ARCHITECTURES, "host", UNKNOWN}:
+        meant = did_you_mean(hardware.arch, ARCHITECTURES)
+        expected = f"expected one of {', '.join(ARCHITECTURES)}"
+        message = f"{key}: {expected} as architecture, found {hardware.arch!r}{meant}"
+        raise UsageError(message)
+    of_board = _BOARDS.get(hardware.board)
+    if of_board is not None and hardware.arch not in {of_board.arch, UNKNOWN}:
+        message = f"{key}: {hardware.board} is a board of {of_board.arch}"
+        raise UsageError(message)
+    return hardware
 
 
 def card_of(name: str) -> str:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING
 
+import pytest
+
 from tests.behaviour.model import counts_of, record_of
 from tests.harness.benchmarks import (
     DEMO,
@@ -16,8 +18,6 @@ from tests.harness.benchmarks import (
 )
 
 if TYPE_CHECKING:
-    import pytest
-
     from tests.harness.project import Project
 
 TEST = "benchmark:falcon-7b::demo[batch=32,isl=128,osl=128]"
@@ -143,12 +143,21 @@ def test_hardware_that_is_not_said_is_asked_for(project: Project) -> None:
     assert "1 test on wormhole_b0-n150-1x1: 5 metrics gated, 8 recorded only" in ran.text
 
 
-def test_hardware_is_spelt_as_a_key(project: Project) -> None:
+@pytest.mark.parametrize(
+    ("key", "complaint"),
+    [
+        ("n150", "expected a hardware key such as wormhole_b0-n150-1x1, found 'n150'"),
+        ("wormhole_b0-n150-1x", "found 'wormhole_b0-n150-1x'"),
+        ("wormhole_b0-../n150", "found 'wormhole_b0-../n150'"),
+        ("wormhole-n150", "found 'wormhole'; did you mean wormhole_b0?"),
+        ("blackhole-n150", "blackhole-n150: n150 is a board of wormhole_b0"),
+    ],
+)
+def test_hardware_is_spelt_as_a_key(project: Project, key: str, complaint: str) -> None:
     write(project, "serving.json", vllm_result())
-    ran = project.cli("import", "serving.json", "--hardware", "n150")
+    ran = project.cli("import", "serving.json", "--hardware", key)
     assert ran.code == 2
-    assert "expected ARCH-BOARD or ARCH-BOARD-MESH" in ran.errors
-    assert "'n150'" in ran.errors
+    assert complaint in ran.errors
 
 
 def test_only_benchmarks_are_imported(project: Project) -> None:
