@@ -6,7 +6,7 @@ import re
 from collections import defaultdict
 from dataclasses import replace
 from hashlib import blake2b
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from pytest_ttnn_perf._base.dataclass import dataclass
 from pytest_ttnn_perf._base.errors import DecodeError, InputError
@@ -38,6 +38,8 @@ if TYPE_CHECKING:
 
     from pytest_ttnn_perf.records.benchmark import BenchmarkRun, Measurement
 
+T = TypeVar("T")
+
 _MESH: Final = re.compile(r"[1-9]\d{0,3}(?:x[1-9]\d{0,3})*")
 #: What a configuration of tt-xla begins with that is a result: counts of what was compiled.
 _RESULTS: Final = "ttnn_"
@@ -68,7 +70,7 @@ def read_benchmark_run(file: Path, hardware: Hardware | None = None) -> Run:
     try:
         tests = [_observation(benchmark, hardware) for benchmark in benchmarks]
     except DecodeError as cause:
-        raise InputError(file, f"config_params[{OURS!r}]{cause}") from cause
+        raise InputError(file, str(cause)) from cause
     first, by_id = benchmarks[0], dict[str, Observation]()
     _add(by_id, tests, file)
     return Run(
@@ -192,7 +194,9 @@ def _ours(benchmark: BenchmarkRun) -> Mapping[str, Any]:
 
 def _observation(benchmark: BenchmarkRun, hardware: Hardware | None) -> Observation:
     ours = _ours(benchmark)
-    own_hardware = decode(Hardware, ours["hardware"]) if ours.get("hardware") else None
+    own_hardware = (
+        _decoded(Hardware, ours["hardware"], "hardware") if ours.get("hardware") else None
+    )
     config = {
         name: value
         for name, value in (benchmark.config_params or {}).items()
@@ -252,9 +256,19 @@ def metrics_of(benchmark: BenchmarkRun) -> Iterable[MetricObservation]:
 
 
 def _own_metric(definition: object, name: str) -> tuple[Metric, str | None]:
-    metric = decode(Metric, definition, key=name)
+    metric = _decoded(Metric, definition, "metrics", name, key=name)
     why = definition.get("why_ungated") if isinstance(definition, dict) else None
     return metric, why if isinstance(why, str) else None
+
+
+def _decoded(kind: type[T], raw: object, *place: str, key: str = "") -> T:
+    """Decode what stands at a place among what we wrote; an error has the whole path."""
+    try:
+        return decode(kind, raw, key=key)
+    except DecodeError as error:
+        for step in reversed(("config_params", OURS, *place)):
+            error = error.below(step)
+        raise error from None
 
 
 def _add(joined: dict[str, Observation], tests: Iterable[Observation], file: Path) -> None:

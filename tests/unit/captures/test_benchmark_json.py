@@ -295,12 +295,13 @@ def test_runs_of_one_test_in_other_settings_are_refused(tmp_path: Path) -> None:
         ({"arch": "wormhole_llmbox", "mesh_shape": [8, 1]}, Hardware("wormhole_b0", "t3k", "8x1")),
         ({"device_name": "galaxy_bh"}, Hardware("blackhole", "blackhole_galaxy")),
         ({"card_type": "blackhole", "device_name": "P150x4"}, Hardware("blackhole", "p150_x4")),
+        ("n150", Hardware("wormhole_b0", "n150")),
         ({"device_name": "n300", "device_count": 2}, Hardware("wormhole_b0", "n300")),
         ({"device_name": "n300", "mesh_shape": ["../x", 0]}, Hardware("wormhole_b0", "n300")),
     ],
 )
 def test_hardware_is_read_and_never_guessed(
-    tmp_path: Path, info: dict[str, Any] | None, hardware: Hardware | None
+    tmp_path: Path, info: dict[str, Any] | str | None, hardware: Hardware | None
 ) -> None:
     assert read(tmp_path, complete_run(device_info=info)).hardware == hardware
 
@@ -322,6 +323,17 @@ def test_without_a_board_there_is_no_comparison(tmp_path: Path) -> None:
         (complete_run(measurements=7), r"\['measurements'\]: expected a list, found 7"),
         (complete_run(measurements=[{}]), r"\['measurements'\]\[0\]\['name'\]"),
         ([], "found none"),
+        (
+            complete_run(config_params={"ttnn_perf": {"hardware": "x"}}),
+            r": \['config_params'\]\['ttnn_perf'\]\['hardware'\]: expected an object, found 'x'",
+        ),
+        (
+            complete_run(
+                measurement("run", "a", 1.0),
+                config_params={"ttnn_perf": {"metrics": {"a": {"better": "up"}}}},
+            ),
+            r": \['config_params'\]\['ttnn_perf'\]\['metrics'\]\['a'\]\['",
+        ),
     ],
 )
 def test_damage_is_named(tmp_path: Path, document: object, message: str) -> None:
