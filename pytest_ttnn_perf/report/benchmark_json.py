@@ -125,6 +125,8 @@ def _measurement(
 ) -> Measurement:
     # When a metric was measured is not recorded: in the time of the run.
     name, step = split_metric(observed.metric.name)
+    if step == WHOLE_RUN:  # a region that happens to have this name is not the whole run
+        name, step = observed.metric.name, ""
     return Measurement(
         origin.run_start_ts,
         origin.run_end_ts,
