@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from dataclasses import replace
 from hashlib import blake2b
 from math import isfinite, prod
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
@@ -156,6 +157,8 @@ def _beside(
         "metrics": {
             name: {
                 **encode(observed.metric),
+                # The target has a field of its own.
+                **encode(replace(observed.limits, target=None)),
                 "outcome": outcomes.get(name),
                 "why_ungated": None if observed.gated else observed.why_ungated or "recorded only",
             }

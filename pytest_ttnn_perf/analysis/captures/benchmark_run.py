@@ -241,24 +241,26 @@ def metrics_of(benchmark: BenchmarkRun) -> Iterable[MetricObservation]:
         ordered = sorted(measured, key=lambda m: m.iteration)
         targets = [m.target for m in ordered if m.target is not None]
         own = metric_in("" if step == WHOLE_RUN else step, name)
+        limits = Limits()
         if own in defined:
-            metric, why = _own_metric(defined[own], own)
+            metric, limits, why = _own_metric(defined[own], own)
         else:
             metric, why = metric_of_measurement(name, step)
             why = why or why_ungated(benchmark, metric, name, step)
         yield MetricObservation(
             metric,
             tuple(m.value for m in ordered),
-            limits=Limits(target=targets[-1] if targets else None),
+            limits=replace(limits, target=targets[-1] if targets else None),
             gated=why is None,
             why_ungated=why,
         )
 
 
-def _own_metric(definition: object, name: str) -> tuple[Metric, str | None]:
+def _own_metric(definition: object, name: str) -> tuple[Metric, Limits, str | None]:
     metric = _decoded(Metric, definition, "metrics", name, key=name)
+    limits = _decoded(Limits, definition, "metrics", name)
     why = definition.get("why_ungated") if isinstance(definition, dict) else None
-    return metric, why if isinstance(why, str) else None
+    return metric, limits, why if isinstance(why, str) else None
 
 
 def _decoded(kind: type[T], raw: object, *place: str, key: str = "") -> T:
