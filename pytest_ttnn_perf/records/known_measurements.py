@@ -55,12 +55,12 @@ def known_measurement(name: str, step: str = "") -> KnownMeasurement | None:
 
 
 def same_as(name: str) -> tuple[str, ...]:
-    """Return what a server's rate is computed from: one loss would be shown by all of them.
+    """Return what says the same as a measurement: one loss would be shown by all of them.
 
     >>> same_as("mean_tps"), same_as("mean_ttft_ms")
     (('mean_tpot_ms',), ())
     """
-    return _COMPUTED_FROM.get(name, ())
+    return _SAME_AS.get(name, ())
 
 
 def percentile_of(name: str) -> float | None:
@@ -130,6 +130,7 @@ _ESTIMATE: Final = "an estimate and no measurement"
 _REFERENCE: Final = "a value of another system"
 _CPU: Final = "measured on the host's CPU, as a reference"
 _SETTING: Final = "a setting of the benchmark"
+_READY: Final = "the time to get ready, not to run"
 
 #: Steps that a test writes only because a dashboard refuses an empty file.
 _PLACEHOLDER_STEPS: Final = frozenset({"empty_run"})
@@ -244,11 +245,12 @@ _SERVING: Final[Mapping[str, KnownMeasurement]] = {
     "gpu_reference_score": _ungated("", Kind.ACCURACY, _REFERENCE),
 }
 
-#: How reports of servers compute rates; of several sources, the first that a file has.
-_COMPUTED_FROM: Final[Mapping[str, tuple[str, ...]]] = {
+#: What is computed from what, mostly in reports of servers; the first that a file has is gated.
+_SAME_AS: Final[Mapping[str, tuple[str, ...]]] = {
     **dict.fromkeys(("mean_tps", "tput_user", "t/s/u"), ("mean_tpot_ms",)),
     **dict.fromkeys(("tps_decode_throughput", "tput"), ("mean_tpot_ms", "mean_tps", "tput_user")),
     **dict.fromkeys(("tps_prefill_throughput", "tput_prefill"), ("mean_ttft_ms",)),
+    "total_time": ("samples_per_sec",),
     # All are over the duration. With texts of other lengths, requests are not alike; tokens are.
     "total_token_throughput": ("output_throughput", "request_throughput"),
     "input_throughput": ("output_throughput", "request_throughput"),
@@ -261,7 +263,8 @@ _BY_NAME: Final = {**_TT_METAL, **_TT_XLA, **_SERVING}
 _TIME: Final = r"(?i:time|latency|ttft|tpot|itl|e2el|kernel_duration|fw_duration|kernel|op_to_op)"
 _UNIT: Final = r"(?P<unit>ns|us|ms|s)"
 _LATENCY: Final = r"(?:ttft|tpot|itl|e2el|e2e_latency)_ms"
-_PERCENTILE: Final = re.compile(r"p(\d+(?:\.\d+)?)_" + _LATENCY)
+#: p100 and p150 are boards, too.
+_PERCENTILE: Final = re.compile(r"p(\d\d?(?:\.\d+)?|100(?=_" + _LATENCY + r"))_.+_" + _UNIT)
 
 
 def _family(pattern: str, meaning: KnownMeasurement) -> tuple[re.Pattern[str], KnownMeasurement]:
@@ -275,6 +278,12 @@ _FAMILIES: Final = (
     _family(r".*[_ -](?:threshold|target|margin|tolerance)", _ungated("", Kind.TIME, _THRESHOLD)),
     _family(r"(?:.*_)?compile(?:_.*)?_" + _UNIT, _ungated("", Kind.TIME, _COMPILE)),
     _family(r"(?:.*_)?compile_time", _ungated("s", Kind.TIME, _COMPILE)),
+    _family(
+        r"(?:.*[_-])?(?:warm_?up|load(?:ing)?|set_?up|init|download|start_?up|cold_start)_"
+        r"(?:time|latency)_" + _UNIT,
+        _ungated("", Kind.TIME, _READY),
+    ),
+    _family(r"(?:.*_)?cpu_(?:.*_)?" + _UNIT, _ungated("", Kind.TIME, _CPU)),
     _family(r"MIN DEVICE .* DURATION \[" + _UNIT + r"\]", _ungated("", Kind.TIME, _MINIMUM)),
     _family(r"MAX DEVICE .* DURATION \[" + _UNIT + r"\]", _ungated("", Kind.TIME, _MAXIMUM)),
     _family(r"STD DEVICE .* DURATION \[" + _UNIT + r"\]", _ungated("", Kind.TIME, _SPREAD)),
@@ -289,7 +298,7 @@ _FAMILIES: Final = (
     _family(r"min_.*_" + _UNIT, _ungated("", Kind.TIME, _MINIMUM)),
     _family(r"max_.*_" + _UNIT, _ungated("", Kind.TIME, _MAXIMUM)),
     _family(r"(?:mean|median)_" + _LATENCY, _MILLISECONDS),
-    _family(_PERCENTILE.pattern, _MILLISECONDS),
+    _family(_PERCENTILE.pattern, _time("")),
     _family(r".*[_-]min(?:[_-]" + _UNIT + r")?", _ungated("", Kind.TIME, _MINIMUM)),
     _family(r".*[_-]max(?:[_-]" + _UNIT + r")?", _ungated("", Kind.TIME, _MAXIMUM)),
     _family(r".*[_-]std(?:[_-]" + _UNIT + r")?", _ungated("", Kind.TIME, _SPREAD)),

@@ -263,7 +263,10 @@ def test_speed_is_not_gated_while_tokens_are_forced(tmp_path: Path) -> None:
 
 
 def test_a_total_time_is_that_of_so_many_samples(tmp_path: Path) -> None:
-    assert read(tmp_path, tt_xla_result()).configuration.values["total_samples"] == 128
+    test = read(tmp_path, tt_xla_result())
+    assert test.configuration.values["total_samples"] == 128
+    assert test.metrics["samples_per_sec"].gated
+    assert why(test, "total_time") == "samples_per_sec says the same"
 
 
 def test_one_run_per_line(tmp_path: Path) -> None:
