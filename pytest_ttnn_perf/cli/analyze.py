@@ -14,7 +14,7 @@ from pytest_ttnn_perf.analysis.checklist.analyses.analysis import capture_notes
 from pytest_ttnn_perf.analysis.checklist.analyses.headline import headline_of
 from pytest_ttnn_perf.analysis.checklist.runner import in_regions
 from pytest_ttnn_perf.analysis.ops.regions import slowest_step_of
-from pytest_ttnn_perf.cli.artifacts import captures_of, joined
+from pytest_ttnn_perf.cli.artifacts import captures_of, complaining, joined, look_at
 from pytest_ttnn_perf.cli.check import region_times
 from pytest_ttnn_perf.records.finding import Input
 from pytest_ttnn_perf.records.region import Basis
@@ -40,8 +40,11 @@ def run(options: argparse.Namespace) -> Result:
     """
     name, files = _name_and_files(options.what, options.files)
     captures = captures_of(options, files)
-    listings = [_listing(capture, name, options) for capture in captures]
-    return Result(joined(captures, listings).text(options.format))
+    found, errors = look_at(captures, lambda capture: _listing(capture, name, options))
+    if not found:
+        return complaining(Result(""), errors)
+    listing = joined(found, several=len(captures) > 1)
+    return complaining(Result(listing.text(options.format)), errors)
 
 
 def _listing(capture: Capture, name: str | None, options: argparse.Namespace) -> Listing:

@@ -6,13 +6,15 @@ several captures. Anything else is refused: it is not clear which files belong t
 
 from __future__ import annotations
 
+import os
 import re
 import shlex
 import time
 from dataclasses import replace
+from fnmatch import fnmatch
 from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TypeVar
 
 from pytest_ttnn_perf._base.dataclass import dataclass
 from pytest_ttnn_perf._base.errors import InputError, UsageError
@@ -26,15 +28,16 @@ from pytest_ttnn_perf.analysis.captures.detect import (
     report_of,
 )
 from pytest_ttnn_perf.records.finding import Input, Subject
-from pytest_ttnn_perf.report.numbers import Listing
+from pytest_ttnn_perf.report.numbers import Listing, Result
 
 if TYPE_CHECKING:
     import argparse
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from pytest_ttnn_perf.records.ops import OpTable
     from pytest_ttnn_perf.report.layout import Block
 
+T = TypeVar("T")
 
 _INPUTS: Final = {
     **dict.fromkeys(OP_TABLES, Input.OPS),
@@ -177,13 +180,19 @@ _TABLES: Final = ("ops_perf_results*.csv", "cpp_device_perf_report*.csv")
 _STAMP, _STAMP_FORMAT = re.compile(r"\d{4}(?:_\d\d){5}"), "%Y_%m_%d_%H_%M_%S"
 
 
+#: Below the folder of a profiler there are some hundred folders, below a checkout far more.
+_MOST_FOLDERS: Final = 10_000
+
+
 def _sources_in(folder: Path) -> Iterator[Source]:
-    tables = next(filter(None, (_files_like(folder, name) for name in _TABLES)), [])
+    below, unread = _tables_below(folder)
+    tables = next(filter(None, ([f for f in below if _is_like(f, name)] for name in _TABLES)), [])
+    closed = f", not looked into: {', '.join(unread)}" if unread else ""
     if tables:
         newest = max(tables, key=_written)
         several = f", the newest of {len(tables)} in {folder}" if len(tables) > 1 else ""
         for found in _sources_at(newest):
-            yield replace(found, told=found.told + several, searched=True)
+            yield replace(found, told=found.told + several + closed, searched=True)
     database = folder / DATABASE
     if database.is_file():
         yield Source(database, Input.REPORT, ArtifactKind.REPORT_DB.value, searched=True)
@@ -191,13 +200,33 @@ def _sources_in(folder: Path) -> Iterator[Source]:
         raise InputError(
             folder,
             f"expected a folder with {DATABASE} of ttnn, or with an ops_perf_results CSV of the "
-            "profiler, found neither; name other files themselves",
+            f"profiler, found neither{closed}; name other files themselves",
         )
 
 
-def _files_like(folder: Path, name: str) -> list[Path]:
-    found = chain(folder.rglob(name), folder.rglob(f"{name}.gz"))
-    return [file for file in found if file.is_file()]
+def _tables_below(folder: Path) -> tuple[list[Path], list[str]]:
+    """Return the op tables in a folder and below it, and the folders that could not be listed.
+
+    Hidden folders and links to folders are left out.
+
+    Raises:
+        InputError: there is so much below it that it cannot be meant.
+    """
+    found: list[Path] = []
+    unread: list[str] = []
+    walk = os.walk(folder, onerror=lambda error: unread.append(str(error.filename)))
+    for count, (parent, folders, names) in enumerate(walk):
+        if count == _MOST_FOLDERS:
+            problem = f"more than {_MOST_FOLDERS} folders are below it"
+            raise InputError(folder, f"{problem}: name that of the capture itself")
+        folders[:] = sorted(name for name in folders if not name.startswith("."))
+        files = (Path(parent, name) for name in names)
+        found += (f for f in files if any(_is_like(f, name) for name in _TABLES) and f.is_file())
+    return found, sorted(unread)
+
+
+def _is_like(file: Path, name: str) -> bool:
+    return fnmatch(file.name.removesuffix(".gz"), name)
 
 
 def _written(file: Path) -> tuple[str, str]:
@@ -207,21 +236,49 @@ def _written(file: Path) -> tuple[str, str]:
     return stamp[0] if stamp else written, str(file)
 
 
-def joined(captures: Sequence[Capture], listings: Sequence[Listing]) -> Listing:
+def look_at(
+    captures: Sequence[Capture], look: Callable[[Capture], T]
+) -> tuple[list[tuple[Capture, T]], list[InputError]]:
+    """Return what is found in each capture, and of those that cannot be read, why."""
+    tried = [(capture, _tried(look, capture)) for capture in captures]
+    found = [(capture, seen) for capture, seen in tried if not isinstance(seen, InputError)]
+    return found, [error for _, error in tried if isinstance(error, InputError)]
+
+
+def _tried(look: Callable[[Capture], T], capture: Capture) -> T | InputError:
+    try:
+        return look(capture)
+    except InputError as error:
+        return error
+
+
+def complaining(result: Result, errors: Sequence[InputError]) -> Result:
+    """Return a result after which the command ends with what could not be read."""
+    if not errors:
+        return result
+    *others, last = errors
+
+    def complain() -> Result:
+        raise last
+
+    lines = "".join(f"ttnn-perf: {error}\n" for error in others)
+    return replace(result, errors=lines, then=complain)
+
+
+def joined(found: Sequence[tuple[Capture, Listing]], *, several: bool) -> Listing:
     """Lay out what is said of each capture, one below the other.
 
-    In JSON each of several is one of ``captures``, and CSV has the column ``file`` in front.
+    In JSON each of ``several`` is one of ``captures``, and CSV has the column ``file`` in front.
     """
-    both = list(zip(captures, listings, strict=True))
     lines: list[Block] = []
-    for capture, listing in both:
+    for capture, listing in found:
         lines += [""] if lines else []
         lines += [*capture.heading, *listing.lines]
-    documents = [_with_files(listing.document, capture) for capture, listing in both]
-    first = listings[0]
-    if len(captures) == 1:
+    documents = [_with_files(listing.document, capture) for capture, listing in found]
+    _, first = found[0]
+    if not several:
         return Listing(tuple(lines), documents[0], first.headings, first.rows)
-    rows = tuple((capture.name, *row) for capture, listing in both for row in listing.rows)
+    rows = tuple((capture.name, *row) for capture, listing in found for row in listing.rows)
     return Listing(tuple(lines), {"captures": documents}, ("file", *first.headings), rows)
 
 

@@ -24,6 +24,7 @@ from pytest_ttnn_perf.cli.baseline_edits import (
 from pytest_ttnn_perf.records.baseline import key_folder
 from pytest_ttnn_perf.records.hardware import Hardware
 from pytest_ttnn_perf.records.observation import Coverage, Run, function_of, lies_in
+from pytest_ttnn_perf.records.systems import typed_hardware
 from pytest_ttnn_perf.report.orphans import renaming_texts
 from pytest_ttnn_perf.run.health import (
     collect,
@@ -151,7 +152,7 @@ def run_rename(options: argparse.Namespace) -> Result:
     """
     root = edited_settings(options).baselines
     store = BaselineStore(root)
-    to = _goal(options.after) if options.keys else None
+    to = typed_hardware(options.after) if options.keys else None
     names_of = _moves_of_key if options.keys else _moves
     moves = names_of(store, options.before, options.after)
     edits = _renaming_edits(store, moves, to)
@@ -186,14 +187,6 @@ def _renaming_edits(store: BaselineStore, moves: _Moves, to: Hardware | None) ->
             changes.setdefault(hardware, {})[old] = None
             changes.setdefault(goal, {})[new] = moved
     return Edits(tuple(tests), file_edits(store, changes.items(), cwd=Path.cwd()))
-
-
-def _goal(key: str) -> Hardware:
-    hardware = Hardware.from_key(key)
-    if hardware is None:
-        message = f"expected a hardware key such as wormhole_b0-n150-1x1, found {key!r}"
-        raise UsageError(message)
-    return hardware
 
 
 def _moves_of_key(store: BaselineStore, before: str, after: str) -> _Moves:

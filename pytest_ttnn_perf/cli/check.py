@@ -18,7 +18,7 @@ from pytest_ttnn_perf.analysis.checklist.runner import (
 )
 from pytest_ttnn_perf.analysis.checklist.waiting import told_gaps_ns
 from pytest_ttnn_perf.analysis.ops.regions import regions_of, step_time
-from pytest_ttnn_perf.cli.artifacts import captures_of, joined
+from pytest_ttnn_perf.cli.artifacts import captures_of, complaining, joined, look_at
 from pytest_ttnn_perf.records.region import Outside
 from pytest_ttnn_perf.report.checklist import Checklist, checklist_listing
 from pytest_ttnn_perf.report.numbers import Result
@@ -51,24 +51,28 @@ def run(options: argparse.Namespace) -> Result:
         message = f"select: {names}: rules of other plugins are asked only in test runs"
         raise UsageError(message)
     captures = captures_of(options, options.files)
-    reports = [
-        _checked(capture.read(options), rules, settings.rules, options.region)
-        for capture in captures
-    ]
+    reports, errors = look_at(
+        captures,
+        lambda each: _checked(each.read(options), rules, settings.rules, options.region),
+    )
+    if not reports:
+        return complaining(Result(""), errors)
     if select or ignore:  # of steps that nobody asked for, nothing is known
-        reports = [replace(report, progress=None) for report in reports]
+        reports = [(capture, replace(report, progress=None)) for capture, report in reports]
     # Who names rules wants to see what they say.
     hide = not options.all and not _codes("select", options.select)
-    listing = joined(captures, [checklist_listing(each, hide_quiet=hide) for each in reports])
+    listings = [(capture, checklist_listing(each, hide_quiet=hide)) for capture, each in reports]
+    listing = joined(listings, several=len(captures) > 1)
     failed = [
         capture.name
-        for capture, report in zip(captures, reports, strict=True)
+        for capture, report in reports
         if any(finding.fails for finding in report.findings)
     ]
     if len(captures) > 1:
         told = f"errors in {', '.join(failed)}" if failed else "no errors"
+        told += f"; {len(errors)} could not be read" if errors else ""
         listing = replace(listing, lines=(*listing.lines, "", f"{len(captures)} captures: {told}"))
-    return Result(listing.text(options.format), failed=bool(failed))
+    return complaining(Result(listing.text(options.format), failed=bool(failed)), errors)
 
 
 def _checked(

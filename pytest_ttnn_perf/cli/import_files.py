@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-import re
 from math import isnan
 from typing import TYPE_CHECKING, Final
 
 from pytest_ttnn_perf._base.dataclass import dataclass
-from pytest_ttnn_perf._base.errors import InputError, UsageError
+from pytest_ttnn_perf._base.errors import InputError
 from pytest_ttnn_perf._base.text import counted
 from pytest_ttnn_perf.analysis.captures.benchmark_run import joined_run
 from pytest_ttnn_perf.analysis.captures.detect import ArtifactKind, head_of, kind_of
 from pytest_ttnn_perf.analysis.captures.target_files import is_target_file
 from pytest_ttnn_perf.gate.judge import session_of
-from pytest_ttnn_perf.records.hardware import Hardware
 from pytest_ttnn_perf.records.observation import encode_run
+from pytest_ttnn_perf.records.systems import typed_hardware
 from pytest_ttnn_perf.report.layout import METRIC
 from pytest_ttnn_perf.report.numbers import (
     Column,
@@ -31,10 +30,9 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
+    from pytest_ttnn_perf.records.hardware import Hardware
     from pytest_ttnn_perf.records.observation import MetricObservation, Run
     from pytest_ttnn_perf.report.layout import Block
-
-_KEY: Final = re.compile(r"(?P<arch>[^-\s]+)-(?P<board>[^-\s]+)(?:-(?P<mesh>\d+(?:x\d+)*))?")
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,14 +95,7 @@ def _head(file: Path) -> str:
 
 
 def _hardware(key: str | None) -> Hardware | None:
-    if key is None:
-        return None
-    found = _KEY.fullmatch(key)
-    if found is None:
-        expected = "ARCH-BOARD or ARCH-BOARD-MESH, such as wormhole_b0-n150-1x1"
-        message = f"--hardware: expected {expected}, found {key!r}"
-        raise UsageError(message)
-    return Hardware(found["arch"], found["board"], found["mesh"])
+    return None if key is None else typed_hardware(key)
 
 
 def _listing(imported: Run, written: Sequence[str]) -> Listing:

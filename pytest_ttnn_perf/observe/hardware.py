@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from pytest_ttnn_perf.records.observation import Artifact, Observation
 
 
-_ARCHITECTURES: Final = ("wormhole_b0", "blackhole", "quasar")
 _WORD: Final = re.compile(r"[a-z][a-z0-9_]*")
 _MESH: Final = re.compile(r"[1-9][0-9]*(?:x[1-9][0-9]*)*")
 
@@ -39,11 +38,10 @@ class StatedHardware:
         Raises:
             UsageError: naming the argument, what was expected and what was found.
         """
-        stated = cls(_arch(arch), _board(board), _mesh(mesh))
-        if stated == cls():
+        if arch is None and board is None and mesh is None:
             message = "hardware() needs at least one of arch=, board= and mesh="
             raise UsageError(message)
-        return stated
+        return cls(*_system(_arch(arch), _board(board)), _mesh(mesh))
 
     def joined(self, other: StatedHardware) -> StatedHardware:
         """Return both.
@@ -64,10 +62,12 @@ class StatedHardware:
 def _arch(arch: object) -> str | None:
     if arch is None:
         return None
+    from pytest_ttnn_perf.records.systems import ARCHITECTURES
+
     name = member_name(str(arch))
-    if name not in _ARCHITECTURES:
-        known = ", ".join(_ARCHITECTURES)
-        meant = did_you_mean(name, _ARCHITECTURES)
+    if name not in ARCHITECTURES:
+        known = ", ".join(ARCHITECTURES)
+        meant = did_you_mean(name, ARCHITECTURES)
         message = f"hardware(arch=...): expected one of {known}, found {arch!r}{meant}"
         raise UsageError(message)
     return name
@@ -81,6 +81,20 @@ def _board(board: object) -> str | None:
         message = f"hardware(board=...): expected a name such as 'n150' or 't3k', found {board!r}"
         raise UsageError(message)
     return name
+
+
+def _system(arch: str | None, board: str | None) -> tuple[str | None, str | None]:
+    """Return both as keys spell them; a known board tells its architecture."""
+    from pytest_ttnn_perf.records.systems import system_of
+
+    known = None if board is None else system_of(board)
+    if known is None or known.board is None:
+        return arch, board
+    if arch not in {None, known.arch}:
+        message = f"hardware(arch={arch!r}, board={board!r}): {board} is a board of {known.arch}"
+        raise UsageError(message)
+    # TTNN has two kinds of Galaxy, of which one is tg.
+    return known.arch, board if board == "tg" else known.board
 
 
 def _mesh(mesh: object) -> str | None:
@@ -153,7 +167,7 @@ def _of_this_machine(known: Hardware, environment: Mapping[str, str]) -> Hardwar
     from pytest_ttnn_perf.device.boards import system_here
 
     here = system_here(environment)
-    if here.arch is None or known.arch not in {UNKNOWN, here.arch}:
+    if here is None or known.arch not in {UNKNOWN, here.arch}:
         return known
     board = here.board if known.board == UNKNOWN and here.board else known.board
     return replace(known, arch=here.arch, board=board)

@@ -54,6 +54,25 @@ def known_measurement(name: str, step: str = "") -> KnownMeasurement | None:
     return None
 
 
+def same_as(name: str) -> tuple[str, ...]:
+    """Return what says the same as a measurement: one loss would be shown by all of them.
+
+    >>> same_as("mean_tps"), same_as("mean_ttft_ms")
+    (('mean_tpot_ms',), ())
+    """
+    return _SAME_AS.get(name, ())
+
+
+def percentile_of(name: str) -> float | None:
+    """Return which percentile of a latency a measurement is; None if it is none.
+
+    >>> percentile_of("p99_ttft_ms"), percentile_of("mean_ttft_ms")
+    (99.0, None)
+    """
+    matched = _PERCENTILE.fullmatch(name)
+    return float(matched[1]) if matched else None
+
+
 def metric_of_measurement(name: str, step: str = "") -> tuple[Metric, str | None]:
     """Return the metric that a measurement is a sample of, and why it is not gated.
 
@@ -111,6 +130,7 @@ _ESTIMATE: Final = "an estimate, not a measurement"
 _REFERENCE: Final = "a value of another system"
 _CPU: Final = "measured on the host's CPU, as a reference"
 _SETTING: Final = "a setting of the benchmark"
+_READY: Final = "the time to get ready, not to run"
 
 #: Steps that a test writes only because a dashboard refuses an empty file.
 _PLACEHOLDER_STEPS: Final = frozenset({"empty_run"})
@@ -216,7 +236,7 @@ _SERVING: Final[Mapping[str, KnownMeasurement]] = {
     # A benchmark that loses requests looks faster.
     "completed": _count("requests", Better.HIGHER),
     "failed": _count("requests", Better.LOWER),
-    "duration": _ungated("s", Kind.TIME, "request_throughput says the same"),
+    "duration": _ungated("s", Kind.TIME, "the throughput says the same"),
     "total_input_tokens": _ungated("tokens", Kind.COUNT, _SETTING),
     "total_output_tokens": _ungated("tokens", Kind.COUNT, "it follows the text that is generated"),
     "max_output_tokens_per_s": _ungated("tok/s", Kind.THROUGHPUT, _MAXIMUM),
@@ -225,10 +245,26 @@ _SERVING: Final[Mapping[str, KnownMeasurement]] = {
     "gpu_reference_score": _ungated("", Kind.ACCURACY, _REFERENCE),
 }
 
+#: What is computed from what, mostly in reports of servers; the first that a file has is gated.
+_SAME_AS: Final[Mapping[str, tuple[str, ...]]] = {
+    **dict.fromkeys(("mean_tps", "tput_user", "t/s/u"), ("mean_tpot_ms",)),
+    **dict.fromkeys(("tps_decode_throughput", "tput"), ("mean_tpot_ms", "mean_tps", "tput_user")),
+    **dict.fromkeys(("tps_prefill_throughput", "tput_prefill"), ("mean_ttft_ms",)),
+    "total_time": ("samples_per_sec",),
+    # All are over the duration. With texts of other lengths, requests are not alike; tokens are.
+    "total_token_throughput": ("output_throughput", "request_throughput"),
+    "input_throughput": ("output_throughput", "request_throughput"),
+    "request_throughput": ("output_throughput",),
+    "req_tput": ("output_throughput", "request_throughput"),
+}
+
 _BY_NAME: Final = {**_TT_METAL, **_TT_XLA, **_SERVING}
 
 _TIME: Final = r"(?i:time|latency|ttft|tpot|itl|e2el|kernel_duration|fw_duration|kernel|op_to_op)"
 _UNIT: Final = r"(?P<unit>ns|us|ms|s)"
+_LATENCY: Final = r"(?:ttft|tpot|itl|e2el|e2e_latency)_ms"
+#: p100 and p150 are boards, too.
+_PERCENTILE: Final = re.compile(r"p(\d\d?(?:\.\d+)?|100(?=_" + _LATENCY + r"))_.+_" + _UNIT)
 
 
 def _family(pattern: str, meaning: KnownMeasurement) -> tuple[re.Pattern[str], KnownMeasurement]:
@@ -242,6 +278,12 @@ _FAMILIES: Final = (
     _family(r".*[_ -](?:threshold|target|margin|tolerance)", _ungated("", Kind.TIME, _THRESHOLD)),
     _family(r"(?:.*_)?compile(?:_.*)?_" + _UNIT, _ungated("", Kind.TIME, _COMPILE)),
     _family(r"(?:.*_)?compile_time", _ungated("s", Kind.TIME, _COMPILE)),
+    _family(
+        r"(?:.*[_-])?(?:warm_?up|load(?:ing)?|set_?up|init|download|start_?up|cold_start)_"
+        r"(?:time|latency)_" + _UNIT,
+        _ungated("", Kind.TIME, _READY),
+    ),
+    _family(r"(?:.*_)?cpu_(?:.*_)?" + _UNIT, _ungated("", Kind.TIME, _CPU)),
     _family(r"MIN DEVICE .* DURATION \[" + _UNIT + r"\]", _ungated("", Kind.TIME, _MINIMUM)),
     _family(r"MAX DEVICE .* DURATION \[" + _UNIT + r"\]", _ungated("", Kind.TIME, _MAXIMUM)),
     _family(r"STD DEVICE .* DURATION \[" + _UNIT + r"\]", _ungated("", Kind.TIME, _SPREAD)),
@@ -255,7 +297,8 @@ _FAMILIES: Final = (
     _family(r"std_tps", _ungated("tok/s/user", Kind.THROUGHPUT, _SPREAD)),
     _family(r"min_.*_" + _UNIT, _ungated("", Kind.TIME, _MINIMUM)),
     _family(r"max_.*_" + _UNIT, _ungated("", Kind.TIME, _MAXIMUM)),
-    _family(r"(?:mean|median|p\d+(?:\.\d+)?)_(?:ttft|tpot|itl|e2el|e2e_latency)_ms", _MILLISECONDS),
+    _family(r"(?:mean|median)_" + _LATENCY, _MILLISECONDS),
+    _family(_PERCENTILE.pattern, _time("")),
     _family(r".*[_-]min(?:[_-]" + _UNIT + r")?", _ungated("", Kind.TIME, _MINIMUM)),
     _family(r".*[_-]max(?:[_-]" + _UNIT + r")?", _ungated("", Kind.TIME, _MAXIMUM)),
     _family(r".*[_-]std(?:[_-]" + _UNIT + r")?", _ungated("", Kind.TIME, _SPREAD)),

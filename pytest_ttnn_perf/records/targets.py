@@ -68,9 +68,8 @@ class TargetEntry:
         """Return whether a test is of this model and system, in whatever batch and length."""
         model = _fact(facts, "model", "model_name", "ml_model_name")
         named = isinstance(model, str) and model.lower() in {name.lower() for name in self.models}
-        board = _SAME_BOARD.get(hardware.board, hardware.board)
-        ours = None if self.board is None else _SAME_BOARD.get(self.board, self.board)
-        return named and hardware.arch == self.arch and ours in {None, board}
+        boards = {None, hardware.board, _ALSO.get(hardware.board)}
+        return named and hardware.arch == self.arch and self.board in boards
 
     def fits(self, facts: Mapping[str, Scalar], hardware: Hardware) -> bool:
         """Return whether it holds for a test: what it names, the test states just so."""
@@ -90,8 +89,8 @@ class TargetEntry:
         )
 
 
-#: Both systems are a Galaxy to those who set targets.
-_SAME_BOARD: Final = {"tg": "galaxy"}
+#: Both systems are a Galaxy to most who set targets; who names tg means that one alone.
+_ALSO: Final = {"tg": "galaxy"}
 
 
 def _fact(facts: Mapping[str, Scalar], *names: str) -> Scalar:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from dataclasses import replace
 from hashlib import blake2b
 from math import isfinite, prod
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
@@ -125,6 +126,8 @@ def _measurement(
 ) -> Measurement:
     # When a metric was measured is not recorded: in the time of the run.
     name, step = split_metric(observed.metric.name)
+    if step == WHOLE_RUN:  # a region that happens to have this name is not the whole run
+        name, step = observed.metric.name, ""
     return Measurement(
         origin.run_start_ts,
         origin.run_end_ts,
@@ -154,6 +157,8 @@ def _beside(
         "metrics": {
             name: {
                 **encode(observed.metric),
+                # The target has a field of its own.
+                **encode(replace(observed.limits, target=None)),
                 "outcome": outcomes.get(name),
                 "why_ungated": None if observed.gated else observed.why_ungated or "recorded only",
             }

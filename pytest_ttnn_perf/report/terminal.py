@@ -30,6 +30,7 @@ from pytest_ttnn_perf.report.numbers import (
     format_value,
     id_column,
     outcome_colour,
+    ungated_lines,
 )
 from pytest_ttnn_perf.report.sentences import (
     ACCEPTED,
@@ -330,7 +331,8 @@ def _label(row: _Row) -> str:
 def _short_label(row: _Row) -> str:
     verdict = row.verdict
     if verdict is None:
-        return "no value" if row.observed is None else "recorded"
+        # "recorded" is what a new baseline is.
+        return "no value" if row.observed is None else "not gated"
     word = outcome_word(verdict, row.judged)
     if verdict.metric.name in row.judged.written and verdict.outcome is not Outcome.WITHIN:
         return word if word == ACCEPTED else _what_was_written(verdict)
@@ -472,6 +474,9 @@ def _notes(tests: Sequence[JudgedTest], *, verbose: bool) -> Iterator[Line]:
                 note = f"{name}: {observed.note}"
                 found.setdefault(note, []).append(judged.observation.test)
     yield from (Line(f"note {_where(names)}: {note}") for note, names in found.items())
+    if verbose:
+        recorded_only = (j.observation.metrics[name] for j in tests for name in _recorded_only(j))
+        yield from map(Line, ungated_lines(recorded_only))
     if lacking:
         names = [name for own in lacking.values() for name in own]
         why = next(iter(lacking)) if len(lacking) == 1 else "-v says why"

@@ -49,10 +49,10 @@ def with_targets(
 def _fitting(
     observation: Observation, hardware: Hardware, entries: tuple[TargetEntry, ...]
 ) -> list[TargetEntry]:
-    """Return the entries for a test, the most specific one first."""
+    """Return the entries for a test, the most specific one first, of this very board."""
     facts = _facts(observation)
     fitting = (entry for entry in entries if entry.fits(facts, hardware))
-    return sorted(fitting, key=lambda entry: -entry.specificity)
+    return sorted(fitting, key=lambda entry: (-entry.specificity, entry.board != hardware.board))
 
 
 def _facts(observation: Observation) -> Mapping[str, Scalar]:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING
 
+import pytest
+
 from tests.behaviour.model import counts_of, record_of
 from tests.harness.benchmarks import (
     DEMO,
@@ -138,15 +140,24 @@ def test_hardware_that_is_not_said_is_asked_for(project: Project) -> None:
     assert "serving.json: it does not say on which board it was measured" in refused.errors
     assert "ttnn-perf import serving.json --hardware ARCH-BOARD[-MESH]" in refused.errors
     assert ran.code == 0
-    assert "1 test on wormhole_b0-n150-1x1: 9 metrics gated, 4 recorded only" in ran.text
+    assert "1 test on wormhole_b0-n150-1x1: 5 metrics gated, 8 recorded only" in ran.text
 
 
-def test_hardware_is_spelt_as_a_key(project: Project) -> None:
+@pytest.mark.parametrize(
+    ("key", "complaint"),
+    [
+        ("n150", "expected a hardware key such as wormhole_b0-n150-1x1, found 'n150'"),
+        ("wormhole_b0-n150-1x", "found 'wormhole_b0-n150-1x'"),
+        ("wormhole_b0-../n150", "found 'wormhole_b0-../n150'"),
+        ("wormhole-n150", "found 'wormhole'; did you mean wormhole_b0?"),
+        ("blackhole-n150", "blackhole-n150: n150 is a board of wormhole_b0"),
+    ],
+)
+def test_hardware_is_spelt_as_a_key(project: Project, key: str, complaint: str) -> None:
     write(project, "serving.json", vllm_result())
-    ran = project.cli("import", "serving.json", "--hardware", "n150")
+    ran = project.cli("import", "serving.json", "--hardware", key)
     assert ran.code == 2
-    assert "expected ARCH-BOARD or ARCH-BOARD-MESH" in ran.errors
-    assert "'n150'" in ran.errors
+    assert complaint in ran.errors
 
 
 def test_only_benchmarks_are_imported(project: Project) -> None:
@@ -185,6 +196,23 @@ def test_attached_to_a_test(project: Project) -> None:
     assert observed["facts"]["model"] == "falcon-7b"
     assert observed["metrics"]["time(s).compile_prefill"]["why_ungated"] == "a compile time"
     assert observed["metrics"][DECODE]["target"] == 17.5
+
+
+def test_a_verbose_run_says_why_something_is_not_gated(
+    project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    project.write(test_model=MODEL)
+    write(project, "result.json", complete_run(*map(_of, DEMO), measurement("demo", "mood", 7.0)))
+
+    lines = project.pytest("--ttnn-perf-update=new", "-v").text.splitlines()
+
+    assert "not gated, a compile time: time(s).compile_prefill" in lines
+    assert "not gated, unknown measurement name: mood.demo" in lines
+    (mood,) = (line for line in lines if " mood.demo  " in line)
+    (decode,) = (line for line in lines if f" {DECODE}  " in line)
+    assert mood.split()[-2:] == ["not", "gated"]
+    assert decode.split()[-1] == "recorded"
 
 
 def test_several_benchmarks_are_not_one_test(project: Project) -> None:

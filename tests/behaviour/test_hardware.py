@@ -135,7 +135,10 @@ def test_a_capture_that_was_there_before_may_be_of_any_machine(
         ("arch='wormhole_b0', board='n150', mesh='1x1'", "wormhole_b0-n150-1x1"),
         ("arch='blackhole', board='P150_X4', mesh=(1, 4)", "blackhole-p150_x4-1x4"),
         ("arch='wormhole_b0', board='t3k'", "wormhole_b0-t3k"),
-        ("board='n300'", "unknown-n300"),
+        ("board='n300'", "wormhole_b0-n300"),
+        ("board='P150x4'", "blackhole-p150_x4"),
+        ("board='tg'", "wormhole_b0-tg"),
+        ("board='lab_rig'", "unknown-lab_rig"),
     ],
 )
 def test_an_author_says_what_numbers_are_of(project: Project, stated: str, key: str) -> None:
@@ -153,6 +156,8 @@ def test_an_author_says_what_numbers_are_of(project: Project, stated: str, key: 
         ("", "hardware() needs at least one of arch=, board= and mesh="),
         ("arch='wormhole'", "expected one of wormhole_b0, blackhole, quasar, found 'wormhole'"),
         ("board='n 150'", "expected a name such as 'n150' or 't3k', found 'n 150'"),
+        ("arch='blackhole', board='n150'",
+         "hardware(arch='blackhole', board='n150'): n150 is a board of wormhole_b0"),
         ("board='unknown'", "expected a name such as 'n150' or 't3k', found 'unknown'"),
         ("mesh='2x0'", "expected a shape such as '1x8' or (1, 8), found '2x0'"),
         ("mesh=8.5", "expected a shape such as '1x8' or (1, 8), found 8.5"),

@@ -247,6 +247,36 @@ def test_targets_of_a_demo_on_galaxies(project: Project) -> None:
 
 
 @pytest.mark.parametrize(
+    ("board", "boards", "expected"),
+    [
+        ("galaxy", ("4U", "6U"), 73.0),
+        ("tg", ("6U", "4U"), 61.0),
+        ("tg", ("6U",), 73.0),  # "galaxy" may be meant for both kinds
+        ("galaxy", ("4U",), None),
+    ],
+)
+def test_each_kind_of_galaxy_has_its_own_target(
+    project: Project, board: str, boards: tuple[str, ...], expected: float | None
+) -> None:
+    values = {"4U": 61.0, "6U": 73.0}
+    demo = {"targets": {kind: {"throughput": values[kind], "decode_pcc": 0.9} for kind in boards}}
+    write_json(project.path / "demo.json", demo)
+    imported = project.cli("import", "demo.json", "--model", "llama", "--json", "targets.json")
+    assert imported.code == 0, imported.errors
+    configure(project, 'targets = "targets.json"')
+    project.write(
+        test_model=f"""
+        def test_falcon(ttnn_perf):
+            ttnn_perf.hardware(board="{board}")
+            ttnn_perf.facts(model="llama")
+            ttnn_perf.record("throughput", [50.0], unit="tok/s/user")
+        """
+    )
+    assert project.pytest("--ttnn-perf-update=new").code == 0
+    assert targets_of(project)["throughput"] == expected
+
+
+@pytest.mark.parametrize(
     ("document", "why"),
     [
         (OPS, "ops are compared with those of the baseline"),

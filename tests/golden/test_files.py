@@ -5,16 +5,18 @@ from __future__ import annotations
 import gzip
 import json
 import os
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from pytest_ttnn_perf.cli import artifacts
 from tests.golden.test_checklist import CNN, LLM
 from tests.harness.captures import capture, op
 from tests.harness.golden import assert_golden
 from tests.unit.captures.report_db_tables import RANKED, build, one_op
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
     from pathlib import Path
 
     from tests.harness.project import Project
@@ -160,6 +162,58 @@ def test_folders_with_the_same_kinds_are_captures_of_their_own(files: Project) -
         ["before/ops_perf_results.csv", "before/db.sqlite"],
         ["after/ops_perf_results.csv", "after/db.sqlite"],
     ]
+
+
+@pytest.mark.parametrize("command", ["check", "analyze"])
+def test_of_several_captures_the_readable_ones_are_shown(files: Project, command: str) -> None:
+    header = capture(*CNN).splitlines()[0]
+    for name in ("broken.csv", "worse.csv"):
+        (files.path / name).write_text(f"{header}\nConv,x\n")
+    ran = files.cli(command, "broken.csv", "cnn.csv", "worse.csv")
+    alone = files.cli(command, "cnn.csv")
+    both = files.cli(command, "broken.csv", "worse.csv")
+    document = json.loads(files.cli(command, "broken.csv", "cnn.csv", "--format", "json").text)
+
+    assert (ran.code, alone.code, both.code) == (3, alone.code, 3)
+    assert ran.text.startswith(f"cnn.csv: an ops_perf_results CSV\n{alone.text.rstrip()}")
+    if command == "check":
+        assert ran.text.splitlines()[-1] == "3 captures: no errors; 2 could not be read"
+    assert [line.partition(":")[2].split(":")[0] for line in ran.errors.splitlines()] == [
+        " broken.csv",
+        " worse.csv",
+    ]
+    assert (both.text, both.errors) == ("", ran.errors)
+    assert [each["files"] for each in document["captures"]] == [["cnn.csv"]]
+
+
+def test_a_folder_is_searched_within_reason(
+    files: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    profiled(files, "a/ops_perf_results.csv", ".cache/ops_perf_results_2030_01_01_00_00_00.csv")
+    (files.path / REPORT / "loop").symlink_to(files.path / REPORT, target_is_directory=True)
+    found = files.cli("check", REPORT).text.splitlines()[0]
+    monkeypatch.setattr(artifacts, "_MOST_FOLDERS", 2)
+    refused = files.cli("check", "generated")
+
+    assert found == f"{REPORT}/a/ops_perf_results.csv: an ops_perf_results CSV"
+    problem = "generated: more than 2 folders are below it: name that of the capture itself"
+    assert (refused.code, refused.errors) == (3, f"ttnn-perf: {problem}")
+
+
+def test_folders_that_cannot_be_listed_are_named(
+    files: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    profiled(files, "a/ops_perf_results.csv", "b/ops_perf_results.csv")
+    walk = os.walk
+
+    def refusing(top: Path, onerror: Callable[[OSError], None]) -> Iterator[Any]:
+        onerror(PermissionError(13, "Permission denied", f"{REPORT}/b"))
+        return (each for each in walk(top) if not str(each[0]).endswith("/b"))
+
+    monkeypatch.setattr(os, "walk", refusing)
+    found = files.cli("check", REPORT).text.splitlines()[0]
+    told = f"an ops_perf_results CSV, not looked into: {REPORT}/b"
+    assert found == f"{REPORT}/a/ops_perf_results.csv: {told}"
 
 
 @pytest.mark.parametrize("command", ["check", "analyze"])

@@ -87,7 +87,7 @@ def _complete(value: Value) -> BenchmarkRun:
         run_type=_text(value, "run_type") or "benchmark",
         ml_model_name=_name(value.field("ml_model_name")),
         measurements=_measurements(value, "name"),
-        device_info=_object(value, "device_info"),
+        device_info=_object(value, "device_info") or _device(value, "device_info"),
         config_params=_object(value, "config_params"),
         perf_analysis=_flag(value, "perf_analysis"),
         training=_flag(value, "training"),
@@ -281,8 +281,8 @@ def _measured(name: str, value: float) -> Measurement:
     return Measurement(None, None, 0, "", None, name, value)
 
 
-def _device(value: Value) -> dict[str, Any] | None:
-    name = _text(value, "device")
+def _device(value: Value, member: str = "device") -> dict[str, Any] | None:
+    name = _text(value, member)
     return None if name is None else {"device_name": name}
 
 

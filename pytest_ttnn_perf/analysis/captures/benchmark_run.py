@@ -6,18 +6,23 @@ import re
 from collections import defaultdict
 from dataclasses import replace
 from hashlib import blake2b
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from pytest_ttnn_perf._base.dataclass import dataclass
 from pytest_ttnn_perf._base.errors import DecodeError, InputError
 from pytest_ttnn_perf._base.files import open_file, reading
+from pytest_ttnn_perf.analysis.captures.benchmark_gating import (
+    is_forced,
+    is_volatile,
+    why_ungated,
+)
 from pytest_ttnn_perf.analysis.captures.benchmark_json import read_benchmarks
 from pytest_ttnn_perf.records.benchmark import OURS, WHOLE_RUN
 from pytest_ttnn_perf.records.hardware import Configuration, Environment, Hardware, Scalar
 from pytest_ttnn_perf.records.json import decode
 from pytest_ttnn_perf.records.json_value import LARGEST
 from pytest_ttnn_perf.records.known_measurements import metric_of_measurement
-from pytest_ttnn_perf.records.metric import Kind, Metric, metric_in
+from pytest_ttnn_perf.records.metric import Metric, metric_in
 from pytest_ttnn_perf.records.observation import (
     JudgedTest,
     Limits,
@@ -33,10 +38,9 @@ if TYPE_CHECKING:
 
     from pytest_ttnn_perf.records.benchmark import BenchmarkRun, Measurement
 
+T = TypeVar("T")
+
 _MESH: Final = re.compile(r"[1-9]\d{0,3}(?:x[1-9]\d{0,3})*")
-#: Measured while a model is fed the tokens of a reference; tt-metal knows such runs by these too.
-_TOKEN_ACCURACY: Final = frozenset({"top1_token_accuracy", "top5_token_accuracy"})
-_FORCED: Final = "measured while the tokens of a reference are fed, which is no real decoding"
 #: What a configuration of tt-xla begins with that is a result: counts of what was compiled.
 _RESULTS: Final = "ttnn_"
 
@@ -66,7 +70,7 @@ def read_benchmark_run(file: Path, hardware: Hardware | None = None) -> Run:
     try:
         tests = [_observation(benchmark, hardware) for benchmark in benchmarks]
     except DecodeError as cause:
-        raise InputError(file, f"config_params[{OURS!r}]{cause}") from cause
+        raise InputError(file, str(cause)) from cause
     first, by_id = benchmarks[0], dict[str, Observation]()
     _add(by_id, tests, file)
     return Run(
@@ -137,13 +141,9 @@ def test_of(benchmark: BenchmarkRun) -> str:
     }
     known = ",".join(f"{name}={value}" for name, value in parts.items() if value is not None)
     # A demo has the same type and sizes whether its speed or its accuracy is measured.
-    kind = f"{benchmark.run_type}_accuracy" if _is_forced(benchmark) else benchmark.run_type
+    kind = f"{benchmark.run_type}_accuracy" if is_forced(benchmark) else benchmark.run_type
     test = f"benchmark:{benchmark.ml_model_name}::{kind}"
     return f"{test}[{known}]" if known else test
-
-
-def _is_forced(benchmark: BenchmarkRun) -> bool:
-    return any(measurement.name in _TOKEN_ACCURACY for measurement in benchmark.measurements)
 
 
 def told_hardware(benchmark: BenchmarkRun) -> Told:
@@ -194,21 +194,27 @@ def _ours(benchmark: BenchmarkRun) -> Mapping[str, Any]:
 
 def _observation(benchmark: BenchmarkRun, hardware: Hardware | None) -> Observation:
     ours = _ours(benchmark)
-    own_hardware = decode(Hardware, ours["hardware"]) if ours.get("hardware") else None
+    own_hardware = (
+        _decoded(Hardware, ours["hardware"], "hardware") if ours.get("hardware") else None
+    )
     config = {
         name: value
         for name, value in (benchmark.config_params or {}).items()
         if name != OURS and _is_scalar(value)
     }
-    results = {name: value for name, value in config.items() if name.startswith(_RESULTS)}
-    settings = {name: value for name, value in config.items() if name not in results}
+    beside = {
+        name: value
+        for name, value in config.items()
+        if name.startswith(_RESULTS) or is_volatile(name, value)
+    }
+    settings = {name: value for name, value in config.items() if name not in beside}
     return Observation(
         test=test_of(benchmark),
         metrics={m.metric.name: m for m in metrics_of(benchmark)},
         configuration=Configuration(_scalars(ours.get("configuration", settings))),
         facts=_scalars(ours.get("facts", facts_of(benchmark))),
         hardware=hardware or own_hardware or told_hardware(benchmark).hardware(),
-        environment={**results, **environment_of(benchmark)},
+        environment={**beside, **environment_of(benchmark)},
     )
 
 
@@ -235,25 +241,36 @@ def metrics_of(benchmark: BenchmarkRun) -> Iterable[MetricObservation]:
         ordered = sorted(measured, key=lambda m: m.iteration)
         targets = [m.target for m in ordered if m.target is not None]
         own = metric_in("" if step == WHOLE_RUN else step, name)
+        limits = Limits()
         if own in defined:
-            metric, why = _own_metric(defined[own], own)
+            metric, limits, why = _own_metric(defined[own], own)
         else:
             metric, why = metric_of_measurement(name, step)
-            if why is None and metric.kind is not Kind.ACCURACY and _is_forced(benchmark):
-                why = _FORCED
+            why = why or why_ungated(benchmark, metric, name, step)
         yield MetricObservation(
             metric,
             tuple(m.value for m in ordered),
-            limits=Limits(target=targets[-1] if targets else None),
+            limits=replace(limits, target=targets[-1] if targets else None),
             gated=why is None,
             why_ungated=why,
         )
 
 
-def _own_metric(definition: object, name: str) -> tuple[Metric, str | None]:
-    metric = decode(Metric, definition, key=name)
+def _own_metric(definition: object, name: str) -> tuple[Metric, Limits, str | None]:
+    metric = _decoded(Metric, definition, "metrics", name, key=name)
+    limits = _decoded(Limits, definition, "metrics", name)
     why = definition.get("why_ungated") if isinstance(definition, dict) else None
-    return metric, why if isinstance(why, str) else None
+    return metric, limits, why if isinstance(why, str) else None
+
+
+def _decoded(kind: type[T], raw: object, *place: str, key: str = "") -> T:
+    """Decode what stands at a place among what we wrote; an error has the whole path."""
+    try:
+        return decode(kind, raw, key=key)
+    except DecodeError as error:
+        for step in reversed(("config_params", OURS, *place)):
+            error = error.below(step)
+        raise error from None
 
 
 def _add(joined: dict[str, Observation], tests: Iterable[Observation], file: Path) -> None:
@@ -272,9 +289,18 @@ def _with_samples(first: Observation, other: Observation, file: Path) -> Observa
     metrics = dict(first.metrics)
     for name, observed in other.metrics.items():
         known = metrics.get(name)
-        samples = (*known.samples, *observed.samples) if known else observed.samples
-        metrics[name] = replace(observed, samples=samples)
+        metrics[name] = observed if known is None else _both(known, observed)
     return replace(first, metrics=metrics)
+
+
+def _both(first: MetricObservation, other: MetricObservation) -> MetricObservation:
+    """Return the samples of both; gated if both are."""
+    return replace(
+        other,
+        samples=(*first.samples, *other.samples),
+        gated=first.gated and other.gated,
+        why_ungated=first.why_ungated or other.why_ungated,
+    )
 
 
 def _is_scalar(value: object) -> bool:

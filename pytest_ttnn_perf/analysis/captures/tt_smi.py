@@ -153,29 +153,6 @@ def _register(value: Value, name: str) -> int | None:
     return None if found is None else int(found)
 
 
-#: A card by its number, without the letter of its build, e.g. "a" of p150a.
-_CARD: Final = re.compile(r"([np][0-9]{3})[a-z]?")
-#: The systems as TTNN names them, by their cards and how many chips these have together. What two
-#: n300 are depends on the cables between them, which tt-smi does not show.
-_SYSTEMS: Final = {
-    ("n300", 2): "n300",
-    ("n300", 8): "t3k",
-    ("p100", 1): "p100",
-    ("p150", 1): "p150",
-    ("p150", 2): "p150_x2",
-    ("p150", 4): "p150_x4",
-    ("p150", 8): "p150_x8",
-    ("p300", 2): "p300",
-    ("p300", 4): "p300_x2",
-}
-#: Those that TTNN names the same however many chips there are.
-_OF_ANY_SIZE: Final = {
-    "n150": "n150",
-    "tt-galaxy-wh": "galaxy",
-    "tt-galaxy-bh": "blackhole_galaxy",
-}
-
-
 def board_facts(snapshot: TtSmi) -> Mapping[str, Scalar]:
     """Return what the snapshot tells, and nothing that it does not.
 
@@ -205,22 +182,10 @@ def board_of(snapshot: TtSmi) -> str | None:
 
     tt-smi lists chips: a card of two chips stands there twice, "n300 L" and "n300 R".
     """
-    cards = {_card(board.board_type) for board in snapshot.boards}
-    if len(cards) != 1:
-        return None
-    card = cards.pop()
-    return _OF_ANY_SIZE.get(card) or _SYSTEMS.get((card, len(snapshot.boards)))
+    from pytest_ttnn_perf.records.systems import system_of_chips
 
-
-def _card(board_type: str | None) -> str:
-    """Return the card that a chip is on.
-
-    >>> _card("n300 L"), _card("p150a"), _card("tt-galaxy-wh L")
-    ('n300', 'p150', 'tt-galaxy-wh')
-    """
-    name = (board_type or "").lower().partition(" ")[0]
-    found = _CARD.fullmatch(name)
-    return found[1] if found else name
+    system = system_of_chips(board.board_type or "" for board in snapshot.boards)
+    return None if system is None else system.board
 
 
 def _largest(values: Iterable[float | None]) -> float | None:

@@ -142,16 +142,87 @@ def test_of_vllm(tmp_path: Path) -> None:
     gated = {name for name, observed in test.metrics.items() if observed.gated}
     assert gated == {
         "completed",
-        "request_throughput",
         "output_throughput",
-        "total_token_throughput",
         "mean_ttft_ms",
         "median_ttft_ms",
-        "p99_ttft_ms",
         "mean_tpot_ms",
-        "p99_tpot_ms",
     }
+    assert why(test, "request_throughput") == "output_throughput says the same"
     assert test.configuration.values["num_prompts"] == 8
+
+
+def why(test: Observation, name: str) -> str | None:
+    """Return why a metric is not gated."""
+    return test.metrics[name].why_ungated
+
+
+@pytest.mark.parametrize(
+    ("members", "name", "expected"),
+    [
+        ({}, "p99_ttft_ms", "p99 needs at least 299 requests, and there are 8"),
+        ({"completed": 298}, "p99_tpot_ms", "p99 needs at least 299 requests, and there are 298"),
+        ({"completed": 299}, "p99_ttft_ms", None),
+        ({"completed": 29, "p90_ttft_ms": 92.0}, "p90_ttft_ms", None),
+        ({"completed": 28, "p10_ttft_ms": 92.0}, "p10_ttft_ms",
+         "p10 needs at least 29 requests, and there are 28"),
+        # Of tokens there are many more than requests.
+        ({"p99_itl_ms": 50.0}, "p99_itl_ms", None),
+        ({"p99_itl_ms": 50.0, "total_output_tokens": 306}, "p99_itl_ms",
+         "p99 needs at least 299 tokens, and there are 298"),
+        ({"p99_itl_ms": 50.0, "total_output_tokens": None}, "p99_itl_ms",
+         "a percentile, and the file does not say of how many tokens"),
+        ({"p100_ttft_ms": 99.0}, "p100_ttft_ms", "a minimum or maximum"),
+    ],
+)  # fmt: skip
+def test_a_percentile_of_too_few_is_not_gated(
+    tmp_path: Path, members: dict[str, object], name: str, expected: str | None
+) -> None:
+    assert why(read(tmp_path, vllm_result(**members)), name) == expected
+
+
+def test_a_percentile_of_nobody_knows_how_many_is_not_gated(tmp_path: Path) -> None:
+    test = read(tmp_path, complete_run(measurement("serving", "p99_ttft_ms", 90.0)))
+    expected = "a percentile, and the file does not say of how many requests"
+    assert why(test, "p99_ttft_ms.serving") == expected
+
+
+def test_rates_are_gated_where_their_source_is_missing(tmp_path: Path) -> None:
+    both = next(iter(_tests(tmp_path, server_report()))).metrics
+    alone = next(iter(_tests(tmp_path, server_report(mean_tpot_ms="n/a")))).metrics
+    assert both["mean_tps"].why_ungated == "mean_tpot_ms says the same"
+    assert both["tps_decode_throughput"].why_ungated == "mean_tpot_ms says the same"
+    assert both["request_throughput"].gated
+    assert alone["mean_tps"].gated
+    assert alone["tps_decode_throughput"].why_ungated == "mean_tps says the same"
+
+
+def _tests(tmp_path: Path, document: object) -> list[Observation]:
+    run = read_benchmark_run(write_json(tmp_path / "report.json", document))
+    return [judged.observation for judged in run.tests.values()]
+
+
+def test_what_differs_in_every_run_is_no_setting(tmp_path: Path) -> None:
+    volatile = {
+        "timestamp": 1793610000.5,
+        "started": "2026-11-02T09:00:00Z",
+        "hostname": "runner-7",
+        "run_id": 17,
+        "log": "/home/me/logs/17.txt",
+        "session": "3f2b8c1e-0d5a-4a53-9c55-3f5a1b2c3d4e",
+        "git_commit": "e4f9f0bb",
+    }
+    settings = {
+        "model_id": "llama",
+        "sample_on_host": "yes",
+        "max_tokens_per_user": 128,
+        "grid": "8x8",
+        "max_time": 30,
+        "weights": "models/llama",
+        "seed": 17,
+    }
+    test = read(tmp_path, complete_run(config_params={**volatile, **settings}))
+    assert dict(test.configuration.values) == settings
+    assert dict(test.environment) == volatile
 
 
 def test_a_null_among_known_names_is_missed(tmp_path: Path) -> None:
@@ -192,7 +263,10 @@ def test_speed_is_not_gated_while_tokens_are_forced(tmp_path: Path) -> None:
 
 
 def test_a_total_time_is_that_of_so_many_samples(tmp_path: Path) -> None:
-    assert read(tmp_path, tt_xla_result()).configuration.values["total_samples"] == 128
+    test = read(tmp_path, tt_xla_result())
+    assert test.configuration.values["total_samples"] == 128
+    assert test.metrics["samples_per_sec"].gated
+    assert why(test, "total_time") == "samples_per_sec says the same"
 
 
 def test_one_run_per_line(tmp_path: Path) -> None:
@@ -224,12 +298,13 @@ def test_runs_of_one_test_in_other_settings_are_refused(tmp_path: Path) -> None:
         ({"arch": "wormhole_llmbox", "mesh_shape": [8, 1]}, Hardware("wormhole_b0", "t3k", "8x1")),
         ({"device_name": "galaxy_bh"}, Hardware("blackhole", "blackhole_galaxy")),
         ({"card_type": "blackhole", "device_name": "P150x4"}, Hardware("blackhole", "p150_x4")),
+        ("n150", Hardware("wormhole_b0", "n150")),
         ({"device_name": "n300", "device_count": 2}, Hardware("wormhole_b0", "n300")),
         ({"device_name": "n300", "mesh_shape": ["../x", 0]}, Hardware("wormhole_b0", "n300")),
     ],
 )
 def test_hardware_is_read_and_never_guessed(
-    tmp_path: Path, info: dict[str, Any] | None, hardware: Hardware | None
+    tmp_path: Path, info: dict[str, Any] | str | None, hardware: Hardware | None
 ) -> None:
     assert read(tmp_path, complete_run(device_info=info)).hardware == hardware
 
@@ -251,6 +326,17 @@ def test_without_a_board_there_is_no_comparison(tmp_path: Path) -> None:
         (complete_run(measurements=7), r"\['measurements'\]: expected a list, found 7"),
         (complete_run(measurements=[{}]), r"\['measurements'\]\[0\]\['name'\]"),
         ([], "found none"),
+        (
+            complete_run(config_params={"ttnn_perf": {"hardware": "x"}}),
+            r": \['config_params'\]\['ttnn_perf'\]\['hardware'\]: expected an object, found 'x'",
+        ),
+        (
+            complete_run(
+                measurement("run", "a", 1.0),
+                config_params={"ttnn_perf": {"metrics": {"a": {"better": "up"}}}},
+            ),
+            r": \['config_params'\]\['ttnn_perf'\]\['metrics'\]\['a'\]\['",
+        ),
     ],
 )
 def test_damage_is_named(tmp_path: Path, document: object, message: str) -> None:
