@@ -30,7 +30,6 @@ from pytest_ttnn_perf.report.numbers import (
     format_value,
     id_column,
     outcome_colour,
-    ungated_lines,
 )
 from pytest_ttnn_perf.report.sentences import (
     ACCEPTED,
@@ -474,9 +473,6 @@ def _notes(tests: Sequence[JudgedTest], *, verbose: bool) -> Iterator[Line]:
                 note = f"{name}: {observed.note}"
                 found.setdefault(note, []).append(judged.observation.test)
     yield from (Line(f"note {_where(names)}: {note}") for note, names in found.items())
-    if verbose:
-        recorded_only = (j.observation.metrics[name] for j in tests for name in _recorded_only(j))
-        yield from map(Line, ungated_lines(recorded_only))
     if lacking:
         names = [name for own in lacking.values() for name in own]
         why = next(iter(lacking)) if len(lacking) == 1 else "-v says why"

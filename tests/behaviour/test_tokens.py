@@ -175,7 +175,7 @@ def test_the_peaks_of_unknown_hardware_are_not_invented(project: Project) -> Non
         ('record_tokens(mode="serving", step_s=[1, 1], first_token_s=[1, 2], prompt_tokens=8)',
          "first_token_s: expected one number, found 2"),
         ('record_tokens(mode="serving", step_s=[1, 1], first_token_s=1)',
-         "how long a first token takes depends on its prompt: say prompt_tokens="),
+         "the time to a first token depends on its prompt: say prompt_tokens="),
     ],
 )  # fmt: skip
 @pytest.mark.parametrize("option", ["--ttnn-perf", "-v"])
