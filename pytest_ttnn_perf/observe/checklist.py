@@ -132,9 +132,7 @@ def check_verdicts(judged: JudgedTest, settings: Settings) -> JudgedTest:
 OF_AXES: Final = "TTP013"
 
 
-def check_axes(
-    judged: JudgedTest, axes: tuple[AxisEffect, ...], settings: Settings
-) -> JudgedTest:
+def check_axes(judged: JudgedTest, axes: tuple[AxisEffect, ...], settings: Settings) -> JudgedTest:
     """Ask whether the axes of a sweep took effect, where the test was asked before it was known."""
     observation = judged.observation
     if OF_AXES not in observation.outcomes:

@@ -156,7 +156,9 @@ class TokenLog:
             message = "tokens: nothing was marked: call first() and step() as tokens come"
             raise UsageError(message)
         if first_ns is not None and conditions.prompt_tokens is None:
-            message = "tokens: how long a first token takes depends on its prompt: say prompt_tokens="
+            message = (
+                "tokens: how long a first token takes depends on its prompt: say prompt_tokens="
+            )
             raise UsageError(message)
         same = [each for each in self.generations if each.conditions.mode == conditions.mode]
         if same and same[0].conditions != conditions:

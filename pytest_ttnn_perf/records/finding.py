@@ -161,8 +161,8 @@ class Subject:
     ``absent`` says why an input is not there, if that is known. ``claimed`` is what findings would
     save of ops, by row of a step, for the rules that look at what the others leave; None where no
     other was asked. ``axes`` is what each axis of a sweep changed, where the test is a point of one
-    and all are measured. ``counts_gaps`` is false where another region of the capture is replayed: the
-    profiler makes gaps outside a replay longer.
+    and all are measured. ``counts_gaps`` is false where another region of the capture is replayed:
+    the profiler makes gaps outside a replay longer.
     """
 
     ops: OpTable | None = None

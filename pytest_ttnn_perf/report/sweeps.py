@@ -174,7 +174,9 @@ def _plateau(plateau: Plateau) -> str:
     gain = plateau.gain or 0.0
     if gain < 0:
         least = format_fraction(-gain)
-        return f"{start}: {plateau.at} is the most; up to {plateau.last} loses {least} at least{full}"
+        return (
+            f"{start}: {plateau.at} is the most; up to {plateau.last} loses {least} at least{full}"
+        )
     added = format_fraction(gain)
     return f"{start}: {plateau.at}; up to {plateau.last} adds {added}, which is within noise{full}"
 

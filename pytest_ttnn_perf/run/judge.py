@@ -375,9 +375,7 @@ def swept(tests: Iterable[JudgedTest]) -> Iterator[Sweep]:
         yield from sweeps_of(points)
 
 
-def check_sweeps(
-    tests: Mapping[str, JudgedTest], settings: Settings
-) -> dict[str, JudgedTest]:
+def check_sweeps(tests: Mapping[str, JudgedTest], settings: Settings) -> dict[str, JudgedTest]:
     """Ask the checklist whether the axes of sweeps took effect; tests are named by identities."""
     checked = dict(tests)
     for sweep in swept(tests.values()):

@@ -176,7 +176,9 @@ def test_a_rule_takes_what_there_is() -> None:
     def looks(tensors: object) -> Answer:
         return clean(reason=str(tensors))
 
-    with pytest.raises(TypeError, match="ABC302: it takes tensors; there are absent, axes, claimed, "):
+    with pytest.raises(
+        TypeError, match="ABC302: it takes tensors; there are absent, axes, claimed, "
+    ):
         rule("ABC302", "looks", Severity.INFO)(looks)
 
 
