@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from math import hypot, inf, isfinite, log, log1p, sqrt
+from operator import itemgetter
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from pytest_ttnn_perf._base.text import NANOSECONDS_IN, quantity
@@ -78,8 +79,23 @@ def sweeps_of(tests: Iterable[JudgedTest]) -> Iterator[Sweep]:
         point = judged.observation.sweep
         if point is not None:
             found.setdefault((point.sweep, tuple(point.axes)), []).append(judged)
-    for (test, _), points in found.items():
-        yield _sweep(test, points)
+    for (test, axes), points in found.items():
+        yield _sweep(test, _in_order(points, axes))
+
+
+def _in_order(tests: Sequence[JudgedTest], axes: Sequence[str]) -> Sequence[JudgedTest]:
+    """Return points with their numbers rising; several processes tell them in any order."""
+    ranks: list[Mapping[Scalar, int]] = []
+    points = [judged.observation.sweep.axes for judged in tests if judged.observation.sweep]
+    for axis in axes:
+        values = list(dict.fromkeys(point[axis] for point in points))
+        if all(map(_is_number, values)):
+            values.sort(key=lambda value: float(value or 0))
+        ranks.append({value: rank for rank, value in enumerate(values)})
+    places = [
+        [rank[point[axis]] for axis, rank in zip(axes, ranks, strict=True)] for point in points
+    ]
+    return [judged for _, judged in sorted(zip(places, tests, strict=True), key=itemgetter(0))]
 
 
 def _sweep(test: str, tests: Sequence[JudgedTest]) -> Sweep:

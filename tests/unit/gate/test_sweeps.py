@@ -130,7 +130,7 @@ def test_accuracies_that_the_gate_takes_for_the_same_are_the_same_on_the_frontie
     ]
     (sweep,) = sweeps_of(tests)
     assert sweep.frontier_of == (Role.THROUGHPUT, Role.ACCURACY)
-    assert sweep.frontier == ("t[8]", "t[4]")
+    assert sweep.frontier == ("t[4]", "t[8]")
 
 
 @pytest.mark.parametrize(
@@ -221,3 +221,11 @@ def test_points_of_other_axes_are_another_sweep() -> None:
 def test_a_requirement_that_cannot_be_read_is_said_to_be_so() -> None:
     (sweep,) = sweeps_of([point({"batch": 1}, {PCC: 0.99}, require={"pcc": "good"})])
     assert sweep.points[0].unmet == ("pcc cannot be compared with good",)
+
+
+def test_points_are_in_the_order_of_their_numbers_whichever_came_first() -> None:
+    came = [(4, "b"), (1, "b"), (4, "a"), (1, "a")]
+    tests = [point({"batch": batch, "weights": weights}, {RATE: 1.0}) for batch, weights in came]
+    (sweep,) = sweeps_of(tests)
+    listed = [tuple(each.axes.values()) for each in sweep.points]
+    assert listed == [(1, "b"), (1, "a"), (4, "b"), (4, "a")]
