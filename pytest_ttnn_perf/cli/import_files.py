@@ -6,7 +6,7 @@ from math import isnan
 from typing import TYPE_CHECKING, Final
 
 from pytest_ttnn_perf._base.dataclass import dataclass
-from pytest_ttnn_perf._base.errors import InputError
+from pytest_ttnn_perf._base.errors import InputError, UsageError
 from pytest_ttnn_perf._base.text import counted
 from pytest_ttnn_perf.analysis.captures.benchmark_run import joined_run
 from pytest_ttnn_perf.analysis.captures.detect import ArtifactKind, head_of, kind_of
@@ -70,9 +70,13 @@ def run(options: argparse.Namespace) -> Result:
 
     Raises:
         InputError: a file is none, is damaged, or does not say what hardware it is of.
-        UsageError: the hardware is not spelt as keys are.
+        UsageError: the hardware is not spelt as keys are, or targets stand beside results.
     """
-    if all(is_target_file(file, _head(file)) for file in options.files):
+    targets = [file for file in options.files if is_target_file(file, _head(file))]
+    if targets and len(targets) < len(options.files):
+        message = f"{targets[0]} has targets, and others do not: import them by themselves"
+        raise UsageError(message)
+    if targets:
         from pytest_ttnn_perf.cli.import_targets import import_targets
 
         return import_targets(options, hardware=_hardware(options.hardware))

@@ -86,12 +86,15 @@ def on_this_host(
     """
     if "host" not in parts:
         return hardware
-    named = re.sub(r"[^a-z0-9_]", "_", environment.get(MACHINE, "").strip().lower())
-    return replace(hardware, host=named or _host_hash())
+    name = environment.get(MACHINE, "").strip().lower()
+    named = re.sub(r"[^a-z0-9_]", "_", name)
+    if not named.strip("_"):  # nothing is left of a name in another script
+        named = _host_hash(name or platform.node())
+    return replace(hardware, host=named)
 
 
-def _host_hash() -> str:
-    return hashlib.sha256(platform.node().encode()).hexdigest()[:12]
+def _host_hash(name: str) -> str:
+    return hashlib.sha256(name.encode(errors="surrogateescape")).hexdigest()[:12]
 
 
 def host_environment(*, now: datetime) -> Environment:
@@ -106,7 +109,7 @@ def host_environment(*, now: datetime) -> Environment:
         load_1m=_load(),
         governor=_line(_GOVERNOR),
         # Runs on one host can be told apart without its name leaving the company.
-        host_hash=_host_hash(),
+        host_hash=_host_hash(platform.node()),
         pytest=installed_version("pytest"),
         plugin=installed_version("pytest-ttnn-perf"),
         numpy=installed_version("numpy"),

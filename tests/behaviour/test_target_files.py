@@ -293,6 +293,20 @@ def test_what_no_metric_is_of_is_not_taken(project: Project, document: object, w
     assert not (project.path / "goals.json").exists()
 
 
+def test_targets_and_results_are_imported_by_themselves(falcon: Project) -> None:
+    ran = falcon.cli("import", "result.json", "model_targets.yaml")
+    assert ran.code == 2
+    assert "model_targets.yaml has targets, and others do not: import them by" in ran.errors
+
+
+def test_a_target_is_above_zero(project: Project) -> None:
+    text = CENTRAL.replace("decode_t/s/u: 17.5", "decode_t/s/u: -1")
+    (project.path / "model_targets.yaml").write_text(text)
+    ran = project.cli("import", "model_targets.yaml")
+    place = "falcon-7b, wh_n150 [batch 32, length 128]: decode_t/s/u"
+    assert f"not taken: {place}: it is not above 0" in ran.text.splitlines()
+
+
 def test_other_yaml_is_refused(project: Project) -> None:
     (project.path / "workflow.yaml").write_text("jobs: {}")
     ran = project.cli("import", "workflow.yaml")

@@ -285,7 +285,7 @@ def _with_samples(first: Observation, other: Observation, file: Path) -> Observa
     if difference is not None or first.hardware != other.hardware:
         name, before, after = difference or ("hardware", first.hardware, other.hardware)
         problem = f"two results of {first.test} differ in {name}: {before} and {after}"
-        raise InputError(file, f"{problem}; keep them in files of their own")
+        raise InputError(file, f"{problem}; judge them one by one, in files of their own")
     metrics = dict(first.metrics)
     for name, observed in other.metrics.items():
         known = metrics.get(name)

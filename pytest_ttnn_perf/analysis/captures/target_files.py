@@ -195,6 +195,8 @@ def _goal(name: str, value: object) -> Target | str | None:
         return "unknown metric"
     if not _is_number(value):
         return "it is no number"
+    if float(value) <= 0:  # type: ignore[arg-type]  # a number
+        return "it is not above 0"
     names, unit = _METRICS[name]
     return Target(names, float(value), unit)  # type: ignore[arg-type]  # a number
 

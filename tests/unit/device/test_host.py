@@ -18,9 +18,11 @@ from pytest_ttnn_perf.device.host import (
     host_environment,
     host_load,
     machine,
+    on_this_host,
     telemetry,
     tt_smi_snapshot,
 )
+from pytest_ttnn_perf.records.hardware import Hardware
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -295,3 +297,13 @@ def test_a_tt_smi_that_cannot_be_started(tmp_path: Path) -> None:
     text, problem = tt_smi_snapshot({"PATH": str(tmp_path)})
     assert text is None
     assert problem == f"{tmp_path}/tt-smi cannot be started: No such file or directory"
+
+
+def test_machines_that_are_named_in_another_script_are_told_apart() -> None:
+    board = Hardware("wormhole_b0", "n150", "1x1")
+    hosts = [
+        on_this_host(board, ("board", "mesh", "host"), {"TTNN_PERF_MACHINE": name}).host
+        for name in ("東京", "大阪", "Lab-7", "")
+    ]
+    assert len(set(hosts)) == 4
+    assert hosts[2] == "lab_7"
