@@ -239,9 +239,7 @@ def test_files_of_one_model_have_to_be_told_which(project: Project) -> None:
 def test_a_phase_that_is_no_number_is_listed_and_nothing_taken_fails(project: Project) -> None:
     write_json(project.path / "phases.json", {"phases": {"seg_head": {"ms": 262.0}}})
 
-    ran = project.cli(
-        "import", "phases.json", "--model", "uniad", "--hardware", "blackhole-p150"
-    )
+    ran = project.cli("import", "phases.json", "--model", "uniad", "--hardware", "blackhole-p150")
 
     assert ran.code == 1
     assert ran.text.splitlines() == [

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-from pathlib import Path
 from textwrap import dedent
 from typing import TYPE_CHECKING, Any
 
@@ -18,6 +17,7 @@ from tests.existing.idioms import change_numbers, numbers, repeat_sessions
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+    from pathlib import Path
 
     from tests.harness.project import Project
 
@@ -175,7 +175,7 @@ def test_the_test_with_a_device_is_gated_by_its_kernel_time(tmp_path: Path) -> N
     found = DEVICE.search((ROOT / PAGE).read_text(encoding="utf-8"))
     assert found is not None
     # A tensor of ttnn is taken as it is, by way of torch, which tests do without.
-    source = found[1].replace("check_pcc(expected, output)", "check_pcc(expected, output.to_numpy())")
+    source = found[1].replace("(expected, output)", "(expected, output.to_numpy())")
     rig = Rig(tmp_path).write(conftest=CONFTEST, test_device=source)
     write(rig.project, {"models/resnet.py": RESNET})
 
