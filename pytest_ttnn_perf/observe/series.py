@@ -103,12 +103,17 @@ def numbers_of(name: str, value_or_samples: object) -> list[float]:
     return [_number(name, index, sample) for index, sample in enumerate(samples)]
 
 
+def unrecorded(option: str, name: str) -> str:
+    """Say that an option of the marker names a metric which the test did not record."""
+    return f"{option} names {name}, which the test did not record"
+
+
 def observed_metrics(
     series: Mapping[str, Series], settings: TestSettings
 ) -> tuple[dict[str, MetricObservation], list[str]]:
     """Return the finished metrics with their limits, and what is wrong with the marker."""
     problems = [
-        f"{option} names {name}, which the test did not record (recorded: {_listed(series)})"
+        f"{unrecorded(option, name)} (recorded: {_listed(series)})"
         for option, limits in (
             ("tolerance", settings.tolerance),
             ("max_regression", settings.max_regression),
@@ -119,7 +124,7 @@ def observed_metrics(
     ]
     known = {*series, *(split_metric(name)[0] for name in series)} if settings.gate else set()
     problems += [
-        f"gate names {name}, which the test did not record (recorded: {_listed(series)})"
+        f"{unrecorded('gate', name)} (recorded: {_listed(series)})"
         for name in settings.gate
         if name not in known
     ]

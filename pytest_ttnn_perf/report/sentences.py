@@ -222,6 +222,10 @@ def remedy_of(verdict: Verdict, updates: Updating) -> Remedy | None:
             return _change_remedy(verdict, updates)
         case Outcome.TOO_NOISY:
             return _noise_remedy(verdict, updates)
+        case Outcome.NO_DATA if verdict.reason is Reason.NOT_RECORDED:
+            # As long as it is stored, an update writes nothing of this test.
+            advice = "record it again, or delete it from its baseline file and record the rest with"
+            return Remedy(advice, updates.record)
         case Outcome.NO_DATA:
             return Remedy(_data_remedy(verdict))
 
@@ -269,8 +273,6 @@ def _data_remedy(verdict: Verdict) -> str:
             return "run it again; --ttnn-perf-confirm 0 judges by one measurement"
         case Reason.NOT_POSITIVE:
             return 'fix what produces the number; a value that may be zero needs kind="count"'
-        case Reason.NOT_RECORDED:
-            return "record it again, or delete it from the baseline file"
         case _:
             return "fix what produces the number; nothing was stored"
 

@@ -381,11 +381,15 @@ def _by_remedy(
 ) -> list[_Group]:
     updates = rerun.updates(judged.observation.test)
     groups: dict[str | None, _Group] = {}
+    # An update writes nothing of a test as long as a stored metric of it is not recorded.
+    held_back = any(verdict.reason is Reason.NOT_RECORDED for verdict in verdicts)
     for verdict in verdicts:
         # A mistake in the test comes first: no command resolves anything before it is fixed.
         settled = verdict.metric.name in judged.written or judged.observation.problems or blocked
         # One by one, the gains of a fast machine would be accepted after all.
-        misleading = shifted and verdict.outcome is Outcome.IMPROVED
+        misleading = (shifted and verdict.outcome is Outcome.IMPROVED) or (
+            held_back and verdict.outcome is Outcome.NO_BASELINE
+        )
         advice = None if settled or misleading else remedy(verdict, updates)
         groups.setdefault(advice, _Group(advice, [])).verdicts.append(verdict)
     return list(groups.values())

@@ -19,7 +19,7 @@ from pytest_ttnn_perf.analysis.captures.device_metrics import (
 from pytest_ttnn_perf.analysis.ops.windows import calls_between
 from pytest_ttnn_perf.observe.checklist import join_answers
 from pytest_ttnn_perf.observe.profiled_pass import SIGNPOST_BEGIN, SIGNPOST_END
-from pytest_ttnn_perf.observe.series import COMPILE, FIRST_CALL, told_twice
+from pytest_ttnn_perf.observe.series import COMPILE, FIRST_CALL, told_twice, unrecorded
 from pytest_ttnn_perf.processes.commands import free_port
 from pytest_ttnn_perf.processes.worker import LostWorker
 from pytest_ttnn_perf.records.json import decode
@@ -186,10 +186,26 @@ def _measured_twice(observation: Observation, of_device: Observation) -> Iterato
         yield told_twice(both, "attach", f"the profiler {source}")
 
 
+def _answered(of_device: Observation) -> Iterator[str]:
+    """Yield what the wall pass says of limits for metrics that it lacks, and this one has."""
+    for name, observed in of_device.metrics.items():
+        limits = observed.limits
+        # A limit that the device pass does not know, as under Tracy, must not be lost in silence.
+        applied = {
+            "tolerance": limits.tolerance is not None,
+            "max_regression": limits.max_regression is not None,
+            "target": limits.target is not None,
+            "gate": observed.gated,
+        }
+        yield from (unrecorded(option, name) for option, holds in applied.items() if holds)
+
+
 def with_device(observation: Observation, of_device: Observation) -> Observation:
     """Return what the wall pass observed of a test with what its device told in another pass."""
+    answered = tuple(_answered(of_device))
+    problems = [each for each in observation.problems if not each.startswith(answered)]
     observation = replace(
-        observation, problems=(*observation.problems, *_measured_twice(observation, of_device))
+        observation, problems=(*problems, *_measured_twice(observation, of_device))
     )
     return replace(
         join_answers(observation, of_device),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from functools import cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from pytest_ttnn_perf._base.files import LARGEST_TEXT_BYTES, parse_json, read_text
 from pytest_ttnn_perf.records.targets import decode_targets
@@ -55,9 +55,15 @@ def _fitting(
     return sorted(fitting, key=lambda entry: (-entry.specificity, entry.board != hardware.board))
 
 
+#: What the environment of a test says of its model: its marker, and helpers that it calls.
+_DESCRIBED: Final = ("batch", "ml_model_name", "batch_size", "input_sequence_length")
+
+
 def _facts(observation: Observation) -> Mapping[str, Scalar]:
-    """Return what is stated of a test: by itself, else by its marker and its helpers."""
-    return {**observation.environment, **observation.setting.values}
+    """Return what is stated of a test, by its facts, its marker or the helpers that it calls."""
+    around = observation.environment
+    described = {name: around[name] for name in _DESCRIBED if around.get(name) is not None}
+    return {**described, **observation.setting.values}
 
 
 def _aimed(observed: MetricObservation, entries: list[TargetEntry]) -> MetricObservation:

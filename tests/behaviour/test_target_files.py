@@ -237,6 +237,18 @@ def test_files_of_one_model_have_to_be_told_which(project: Project) -> None:
     assert "1 target of 1 model taken, 0 not" in ran.text
 
 
+def test_a_phase_that_is_no_number_is_listed_and_nothing_taken_fails(project: Project) -> None:
+    write_json(project.path / "phases.json", {"phases": {"seg_head": {"ms": 262.0}}})
+
+    ran = project.cli("import", "phases.json", "--model", "uniad", "--hardware", "blackhole-p150")
+
+    assert ran.code == 1
+    assert ran.text.splitlines() == [
+        "not taken: phases, seg_head: it is no number",
+        "0 targets of 0 models taken, 1 not",
+    ]
+
+
 def test_targets_of_a_demo_on_galaxies(project: Project) -> None:
     write_json(project.path / "demo.json", DEMO)
     ran = project.cli("import", "demo.json", "--model", "llama3.3-70b", "--format", "json")

@@ -17,9 +17,9 @@ ROOT: Final = Path(__file__).parents[2]
 #: Makes the time that a page's own code sleeps the time that the clock shows, and nothing else.
 _STEADY_CLOCK: Final = Path(__file__).with_name("steady_clock.py")
 _FENCE: Final = re.compile(r"^( *)```(\w*)\n(.*?)^\1```$", re.DOTALL | re.MULTILINE)
-_FILES: Final = frozenset({"python", "json", "toml"})
+_FILES: Final = frozenset({"python", "json", "toml", "yaml"})
 #: The file that the words before a block name last: "Save this as `test_model.py`:".
-_NAMED: Final = re.compile(r"`([\w./-]+\.(?:py|json|toml))`[^`]*\Z")
+_NAMED: Final = re.compile(r"`([\w./-]+\.(?:py|json|toml|yaml))`[^`]*\Z")
 #: The page says how wide a terminal its output needs, in a comment that readers do not see.
 _WIDE: Final = re.compile(r"<!-- (\d+) columns -->\Z")
 #: What sets up an environment is done already where tests run.

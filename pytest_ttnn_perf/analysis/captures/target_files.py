@@ -113,11 +113,16 @@ _OF_BENCHMARK: Final = "these are limits of one benchmark: accept its results as
 
 _PREFILL: Final = ("prefill_t/s", "tokens/s.inference_prefill")
 _DECODE: Final = ("decode_t/s", "tokens/s.inference_decode")
-_USER: Final = ("decode_t/s/u", "tokens/s/user.inference_decode")
+_USER: Final = (
+    "decode_t/s/u",
+    "tokens/s/user.inference_decode",
+    "token_out_tokens_per_second_per_user",
+)
 _BOTH: Final = ("prefill_decode_t/s/u", "tokens/s/user.inference_prefill_decode")
 _FIRST: Final = (
     "prefill_time_to_token",
     "prefill_time_to_first_token",
+    "token_out_time_to_first_token",
     "time_to_token.inference_prefill",
 )
 #: What model_targets.yaml calls metrics: the names of what tests record, and the unit there.
@@ -222,7 +227,10 @@ def _of_model(
             problem = "it does not say on which board it was measured"
             raise InputError(file, f"{problem}: add --hardware ARCH-BOARD")
         goals = tuple(Target((name,), v, "ms") for name, v in phases.items() if _is_number(v))
-        yield TargetEntry((model,), hardware.arch, goals, hardware.board)
+        if goals:
+            yield TargetEntry((model,), hardware.arch, goals, hardware.board)
+        for name in (name for name, v in phases.items() if not _is_number(v)):
+            yield NotTaken(f"phases, {name}", "it is no number")
         return
     for kind, values in (demo or {}).items():
         system = _GALAXIES.get(kind)

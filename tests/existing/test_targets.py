@@ -1,0 +1,85 @@
+"""Targets that a repository keeps in one place are met by tests as they are."""
+
+from __future__ import annotations
+
+from textwrap import dedent
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.behaviour.model import entry_of
+from tests.existing.idioms import IDIOMS, write_project
+
+if TYPE_CHECKING:
+    from tests.harness.project import Project
+
+TEST = "test_model.py::test_model"
+ENTRY = """\
+targets:
+  llama:
+    aliases: ["Llama-3.1-8B"]
+    skus:
+      wh_n150:
+        entries:
+          - {{batch_size: {batch}, seq_len: 128, status: active, perf: {perf}}}
+"""
+PERF = "{prefill_time_to_first_token: 19, decode_t/s/u: 60}"
+ON_N150 = """
+    from pytest_ttnn_perf.hooks import Hardware
+
+    def pytest_ttnn_perf_hardware(item, hardware):
+        return Hardware("wormhole_b0", "n150", "1x1")
+"""
+TOKENS = """
+    import pytest
+
+    @pytest.mark.ttnn_perf(batch=32)
+    def test_model(ttnn_perf):
+        ttnn_perf.facts(model="Llama-3.1-8B", input_sequence_length=128)
+        ttnn_perf.record_tokens(
+            mode="{mode}", users=32, first_token_s=0.02, prompt_tokens=128, step_s=[0.016] * 9
+        )
+"""
+
+
+def run(project: Project, source: str, batch: int = 32) -> dict[str, float]:
+    """Run a test of an n150 with imported targets; return those that it met."""
+    write_project(project, source)
+    (project.path / "conftest.py").write_text(dedent(ON_N150))
+    (project.path / "all.yaml").write_text(ENTRY.format(batch=batch, perf=PERF))
+    assert project.cli("import", "all.yaml", "--json", "goals.json").code == 0
+    config = project.path / "ttnn_perf.toml"
+    config.write_text(config.read_text() + 'targets = "goals.json"\n')
+    project.pytest("--ttnn-perf-update=new")
+    metrics = entry_of(project, TEST)["metrics"]
+    return {name: m["target"] for name, m in metrics.items() if m.get("target") is not None}
+
+
+def test_what_a_helper_says_of_the_run_finds_its_targets(project: Project) -> None:
+    untold = IDIOMS[4].text.replace(", target=60", "")
+
+    met = run(project, untold)
+
+    assert met == {
+        "time_to_token.inference_prefill": pytest.approx(0.019),
+        "tokens/s/user.inference_decode": 60,
+    }
+
+
+def test_those_of_another_batch_are_not_met(project: Project) -> None:
+    untold = IDIOMS[4].text.replace(", target=60", "")
+
+    assert run(project, untold, batch=1) == {}
+
+
+def test_they_are_met_after_tokens_are_measured_by_the_fixture(project: Project) -> None:
+    met = run(project, dedent(TOKENS.format(mode="token_out")))
+
+    assert met == {
+        "token_out_time_to_first_token": pytest.approx(19e6),
+        "token_out_tokens_per_second_per_user": 60,
+    }
+
+
+def test_they_are_not_those_of_a_model_that_is_fed_a_reference(project: Project) -> None:
+    assert run(project, dedent(TOKENS.format(mode="teacher_forced"))) == {}
