@@ -15,6 +15,7 @@ from pytest_ttnn_perf.gate.judge import session_of
 from pytest_ttnn_perf.records.observation import encode_run
 from pytest_ttnn_perf.records.systems import typed_hardware
 from pytest_ttnn_perf.report.layout import METRIC
+from pytest_ttnn_perf.report.notes import reasons_by_name
 from pytest_ttnn_perf.report.numbers import (
     Column,
     Columns,
@@ -23,7 +24,6 @@ from pytest_ttnn_perf.report.numbers import (
     format_value,
     id_column,
 )
-from pytest_ttnn_perf.report.ungated import reasons_by_name
 
 if TYPE_CHECKING:
     import argparse

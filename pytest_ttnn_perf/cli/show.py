@@ -37,6 +37,7 @@ from pytest_ttnn_perf.records.region import Basis
 from pytest_ttnn_perf.records.ttlang import TtlangLog
 from pytest_ttnn_perf.report.checklist import outside_lines, step_line
 from pytest_ttnn_perf.report.layout import DROPPED, METRIC, NAME, Fit, Style, stdout_style, table_of
+from pytest_ttnn_perf.report.notes import reasons_by_name
 from pytest_ttnn_perf.report.numbers import (
     Column,
     Columns,
@@ -49,7 +50,6 @@ from pytest_ttnn_perf.report.numbers import (
 )
 from pytest_ttnn_perf.report.op_listing import op_listing
 from pytest_ttnn_perf.report.sweeps import sweeps_lines
-from pytest_ttnn_perf.report.ungated import reasons_by_name
 from pytest_ttnn_perf.run.judge import swept
 
 if TYPE_CHECKING:

@@ -22,6 +22,7 @@ from pytest_ttnn_perf.report.checklist import (
     waiver_lines,
 )
 from pytest_ttnn_perf.report.layout import DROPPED, GREEN, METRIC, NAME, Fit, Line, table_of
+from pytest_ttnn_perf.report.notes import note_lines, recorded_only, ungated_lines
 from pytest_ttnn_perf.report.numbers import (
     Column,
     Columns,
@@ -138,11 +139,8 @@ def summary_lines(
             from pytest_ttnn_perf.report.sweeps import sweeps_lines
 
             sentences += sweeps_lines(summary_options.sweeps)
-        sentences += _notes(tests, verbose=verbosity > 0)
-        if any(told.why_ungated for one in tests for told in one.observation.metrics.values()):
-            from pytest_ttnn_perf.report.ungated import ungated_lines
-
-            sentences += ungated_lines(tests, verbose=verbosity > 0)
+        sentences += note_lines(tests, verbose=verbosity > 0)
+        sentences += ungated_lines(tests, verbose=verbosity > 0)
         sentences += [line for judged in tests for line in _targets(judged)]
         found = list(findings_lines(tests, told=summary_options.told))
         sentences += [Line("")] if sentences and found else []
@@ -259,12 +257,6 @@ def count_line(tests: Sequence[JudgedTest], *, failed: int) -> str:
     parts += [f"{counted(asked, 'test')} without a gated number"] if asked else []
     parts += filter(None, [findings_count(tests)])
     return "; ".join(parts)
-
-
-def recorded_only(judged: JudgedTest) -> list[str]:
-    """Return the metrics of a test that have no verdict."""
-    gated = {verdict.metric.name for verdict in judged.verdicts}
-    return [name for name in judged.observation.metrics if name not in gated]
 
 
 class _Row(NamedTuple):
@@ -451,41 +443,6 @@ def _sentences(judged: JudgedTest, *, summary_options: SummaryOptions) -> Iterat
             yield Line(f"  {group.remedy}")
     if failed and not told:
         yield from map(Line, _full_profile(judged, summary_options.rerun))
-
-
-#: How the time is called that no region of a capture has: nobody gates it, so it is always named.
-_OUTSIDE: Final = ".outside"
-
-
-def _notes(tests: Sequence[JudgedTest], *, verbose: bool) -> Iterator[Line]:
-    """Say what is particular about numbers that passed; what several tests share, once.
-
-    Of what was only recorded that is said if it is to be ``verbose``, of what could not be measured
-    in one line.
-    """
-    found: dict[str, list[str]] = {}
-    lacking: dict[str, list[str]] = {}
-    for judged in tests:
-        noted = {v.metric.name for v in judged.verdicts if v.detail is not None}
-        recorded = recorded_only(judged)
-        for name, observed in judged.observation.metrics.items():
-            if not observed.note or name in noted:
-                continue
-            if not observed.samples and not verbose:
-                lacking.setdefault(observed.note, []).append(judged.observation.test)
-            elif verbose or name not in recorded or name.endswith(_OUTSIDE):
-                note = f"{name}: {observed.note}"
-                found.setdefault(note, []).append(judged.observation.test)
-    yield from (Line(f"note {_where(names)}: {note}") for note, names in found.items())
-    if lacking:
-        names = [name for own in lacking.values() for name in own]
-        why = next(iter(lacking)) if len(lacking) == 1 else "-v says why"
-        yield Line(f"not measured {_where(names)}: {why}")
-
-
-def _where(tests: Sequence[str]) -> str:
-    names = dict.fromkeys(tests)
-    return next(iter(names)) if len(names) == 1 else counted(len(names), "test")
 
 
 def _targets(judged: JudgedTest) -> Iterator[Line]:

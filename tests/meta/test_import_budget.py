@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from tests.harness.project import Project
 
 #: Without packages, which are folders.
-ORCHESTRATOR, WORKER = 52, 54
+ORCHESTRATOR, WORKER = 53, 54
 RULES = "pytest_ttnn_perf.analysis.checklist.rules."
 #: Writes what each process of the run has imported when it ends; the worker is the second one.
 CONFTEST = """
