@@ -17,6 +17,8 @@ PAGES = (
     "docs/how-to/accept-from-ci.md",
     "docs/how-to/judge-a-run-from-elsewhere.md",
     "docs/how-to/deal-with-noise.md",
+    "docs/how-to/keys-and-identities.md",
+    "docs/how-to/use-benchmark-json.md",
     "docs/explanation/how-the-gate-decides.md",
     "docs/reference/files.md",
 )
