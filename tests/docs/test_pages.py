@@ -19,6 +19,8 @@ PAGES = (
     "docs/how-to/deal-with-noise.md",
     "docs/how-to/sweep.md",
     "docs/how-to/measure-an-llm.md",
+    "docs/how-to/keys-and-identities.md",
+    "docs/how-to/use-benchmark-json.md",
     "docs/explanation/how-the-gate-decides.md",
     "docs/reference/files.md",
 )
