@@ -1,0 +1,338 @@
+"""What changed where a series did: the code, the software around it, or the host it ran on.
+
+Everything that might explain a step is a rival: each says which runs are on the new level. The
+rival that leaves the least of the differences unexplained is the cause. Where rivals of different
+kinds name the same runs, or nearly so, nobody can tell.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter, defaultdict
+from enum import Enum
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from pytest_ttnn_perf._base.dataclass import dataclass
+from pytest_ttnn_perf.history.steps import (
+    LEAST_CHANGE,
+    LEAST_NOISE,
+    LEAST_RUNS,
+    best_split,
+    find_steps,
+    running_median,
+    winsorised,
+)
+from pytest_ttnn_perf.records.metric import median
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from pytest_ttnn_perf.history.steps import Step
+    from pytest_ttnn_perf.records.hardware import Scalar
+
+
+class Kind(Enum):
+    """What a change comes from."""
+
+    CODE = "code"
+    HOST = "host"
+    ENVIRONMENT = "environment"
+    CANNOT_TELL = "cannot tell"
+
+
+class Circumstances(NamedTuple):
+    """What is known of the run that a number is from.
+
+    ``at`` is when it was taken, by the clock of its host: of one host, clocks tell the order.
+    ``software`` is what changes without a commit: versions, firmware, driver, kernel, governor.
+    """
+
+    commit: str | None
+    host: str
+    at: str
+    software: Mapping[str, Scalar]
+
+
+@dataclass(frozen=True, slots=True)
+class Rival:
+    """A possible cause: ``what`` went from ``before`` to ``after``.
+
+    ``runs`` are the places of the numbers that it puts on the new level.
+    """
+
+    kind: Kind
+    what: str
+    before: Scalar
+    after: Scalar
+    runs: frozenset[int]
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """A step of a series, by ``size`` (of logarithms), and what may have caused it.
+
+    The last number that is surely before it and the first that is surely after it are at the places
+    ``good`` and ``bad``. ``rivals`` are those that explain it equally well, the best first.
+    """
+
+    size: float
+    good: int
+    bad: int
+    rivals: tuple[Rival, ...]
+
+    @property
+    def kind(self) -> Kind:
+        """What it comes from. Software that changes on one host is a change of the host."""
+        kinds = {rival.kind for rival in self.rivals}
+        if Kind.HOST in kinds and kinds <= {Kind.HOST, Kind.ENVIRONMENT}:
+            return Kind.HOST
+        return kinds.pop() if len(kinds) == 1 else Kind.CANNOT_TELL
+
+    @property
+    def cause(self) -> Rival:
+        """The rival that it is told by: that of its kind, where one is known."""
+        return next((rival for rival in self.rivals if rival.kind is self.kind), self.rivals[0])
+
+
+#: Rounds of finding a step and taking its effect away; what has more steps is no level at all.
+_MOST_CHANGES: Final = 10
+#: Neighbours on each side that a host is compared with.
+_AROUND: Final = 7
+#: Odds of e**3, that is 20 to 1, tell two rivals apart.
+_CLEAR_ODDS: Final = 3.0
+
+
+def explain(
+    values: Sequence[float], runs: Sequence[Circumstances], known: Sequence[frozenset[int]] = ()
+) -> list[Change]:
+    """Return the changes of a series of logarithms that is in the order of commits.
+
+    ``known`` are places that something known already puts on a level of their own.
+    """
+    left = list(values)
+    hosts = _places_by_host(runs)
+    for places in known:
+        left = _without(left, places)
+    found: list[Change] = []
+    for _ in range(_MOST_CHANGES):
+        flat = _without_offsets(_winsorised_by_host(left, hosts), hosts)
+        told = (_explained(seen, flat, runs, hosts) for seen in _steps(flat, hosts))
+        change = next((each for each in told if each is not None), None)
+        if change is None:
+            break
+        found.append(change)
+        places = change.cause.runs
+        left = [value - change.size * (place in places) for place, value in enumerate(left)]
+    return found
+
+
+def _places_by_host(runs: Sequence[Circumstances]) -> dict[str, list[int]]:
+    """Return the places of each host's numbers, in the order in which it took them."""
+    found: dict[str, list[int]] = defaultdict(list)
+    for place, run in enumerate(runs):
+        found[run.host].append(place)
+    for places in found.values():
+        places.sort(key=lambda place: (runs[place].at, place))
+    return found
+
+
+def _without(values: Sequence[float], places: frozenset[int]) -> list[float]:
+    """Return values without what sets some of them apart from the others."""
+    inside = [value for place, value in enumerate(values) if place in places]
+    outside = [value for place, value in enumerate(values) if place not in places]
+    if not inside or not outside:
+        return list(values)
+    size = median(inside) - median(outside)
+    return [value - size * (place in places) for place, value in enumerate(values)]
+
+
+def _winsorised_by_host(
+    values: Sequence[float], hosts: Mapping[str, Sequence[int]]
+) -> list[float]:
+    """Return values without outliers. What is usual for its host is none."""
+    if len(hosts) == 1:
+        return winsorised(values)
+    found = list(values)
+    for places in hosts.values():
+        if len(places) > LEAST_RUNS:
+            kept = winsorised([values[place] for place in places])
+            for place, value in zip(places, kept, strict=True):
+                found[place] = value
+    return found
+
+
+def _without_offsets(values: list[float], hosts: Mapping[str, Sequence[int]]) -> list[float]:
+    """Return values without what each host always adds to those around it."""
+    if len(hosts) == 1:
+        return values
+    level = running_median(values, _AROUND)
+    found = list(values)
+    for places in hosts.values():
+        if len(places) >= LEAST_RUNS:
+            offset = median(values[place] - level[place] for place in places)
+            for place in places:
+                found[place] -= offset
+    return found
+
+
+class _Seen(NamedTuple):
+    """A step of all numbers, or, with ``host``, of those of one host."""
+
+    step: Step
+    host: str | None
+
+
+def _steps(values: Sequence[float], hosts: Mapping[str, Sequence[int]]) -> list[_Seen]:
+    """Return the steps of all numbers and of those of each host, the clearest first."""
+    seen = [_Seen(step, None) for step in find_steps(values)]
+    if len(hosts) > 1:
+        for host, places in hosts.items():
+            own = [values[place] for place in places]
+            seen += [_Seen(step, host) for step in find_steps(own)]
+    return sorted(seen, key=lambda each: -each.step.strength)
+
+
+def _explained(
+    seen: _Seen,
+    values: Sequence[float],
+    runs: Sequence[Circumstances],
+    hosts: Mapping[str, Sequence[int]],
+) -> Change | None:
+    """Return a step with what explains it best among the numbers around it."""
+    step, places = seen.step, range(len(values))
+    if seen.host is None:
+        window: Sequence[int] = places[step.start : step.end]
+        turn: int | None = step.position
+        before, after = places[step.start : step.position], places[step.position : step.end]
+    else:
+        own = hosts[seen.host]
+        inside = own[step.start : step.end]
+        window = places[min(inside) : max(inside) + 1]
+        turn = best_split([values[place] for place in window])
+        turn = None if turn is None else turn + window[0]
+        before, after = own[step.start : step.position], own[step.position : step.end]  # type: ignore[assignment]
+    rivals = [*_host_rivals(seen.host, window, turn, runs, after)]
+    rivals += _software_rivals(runs, before, after, places)
+    good = bad = -1
+    if turn is not None:
+        good, bad = _surely(values, window, turn)
+        if runs[good].commit is None or runs[good].commit != runs[bad].commit:
+            rivals.append(_code_rival(runs, good, bad, frozenset(places[turn:])))
+    judged = sorted(
+        ((unexplained, number) for number, rival in enumerate(rivals)
+         if (unexplained := _unexplained(values, window, rival.runs)) is not None),
+    )  # fmt: skip
+    if not judged:
+        return None
+    best = judged[0][0]
+    equal = [rivals[n] for rest, n in judged if _odds(rest, best, len(window)) <= _CLEAR_ODDS]
+    size = _size(values, window, equal[0].runs)
+    if abs(size) < LEAST_CHANGE:
+        return None
+    if all(rival.kind is not Kind.CODE for rival in equal) and before and after:
+        good, bad = before[-1], after[0]
+    return Change(size, good, bad, tuple(equal))
+
+
+def _code_rival(
+    runs: Sequence[Circumstances], good: int, bad: int, places: frozenset[int]
+) -> Rival:
+    return Rival(Kind.CODE, "commit", runs[good].commit, runs[bad].commit, places)
+
+
+def _host_rivals(
+    host: str | None,
+    window: Sequence[int],
+    turn: int | None,
+    runs: Sequence[Circumstances],
+    after: Sequence[int],
+) -> Iterator[Rival]:
+    """Yield hosts that explain a step: one that changed, or hosts that took over from others."""
+    if host is not None:
+        since = runs[after[0]].at
+        own = (p for p, run in enumerate(runs) if run.host == host and run.at >= since)
+        yield Rival(Kind.HOST, host, None, None, frozenset(own))
+    if turn is None:
+        return
+    then = {runs[place].host for place in window if place < turn}
+    now = {runs[place].host for place in window if place >= turn}
+    if host is None and len(then | now) > 1:
+        for one in sorted(then & now):
+            later = [place for place in window if place >= turn and runs[place].host == one]
+            since = min(runs[place].at for place in later)
+            own = (p for p, run in enumerate(runs) if run.host == one and run.at >= since)
+            yield Rival(Kind.HOST, one, None, None, frozenset(own))
+    new = now - then
+    if new:
+        came = (place for place, run in enumerate(runs) if run.host in new)
+        yield Rival(
+            Kind.HOST, ", ".join(sorted(new)), ", ".join(sorted(then)), None, frozenset(came)
+        )
+
+
+def _software_rivals(
+    runs: Sequence[Circumstances],
+    before: Sequence[int],
+    after: Sequence[int],
+    places: Sequence[int],
+) -> Iterator[Rival]:
+    """Yield what is usually another version after a step than before it."""
+    for name in sorted({name for place in (*before, *after) for name in runs[place].software}):
+        then = Counter(runs[place].software.get(name) for place in before)
+        now = Counter(runs[place].software.get(name) for place in after)
+        old, new = then.most_common(1)[0][0], now.most_common(1)[0][0]
+        if old != new and new is not None:
+            having = (place for place in places if runs[place].software.get(name) == new)
+            yield Rival(Kind.ENVIRONMENT, name, old, new, frozenset(having))
+
+
+def _surely(values: Sequence[float], window: Sequence[int], turn: int) -> tuple[int, int]:
+    """Return the last place that is surely before a step at ``turn``, and the first after it."""
+    first, end = window[0], window[-1] + 1
+    best = _unexplained(values, window, range(turn, end)) or 0.0
+
+    def may_be(place: int) -> bool:
+        if not first + 1 <= place <= end - 1:
+            return False
+        rest = _unexplained(values, window, range(place, end), least=1)
+        return rest is not None and _odds(rest, best, len(window)) <= _CLEAR_ODDS
+
+    low = high = turn
+    while may_be(low - 1):
+        low -= 1
+    while may_be(high + 1):
+        high += 1
+    return low - 1, high
+
+
+def _odds(rest: float, best: float, n: int) -> float:
+    return n / 2 * math.log(rest / best) if best > 0 else 0.0
+
+
+def _unexplained(
+    values: Sequence[float],
+    window: Sequence[int],
+    places: frozenset[int] | range,
+    least: int = LEAST_RUNS,
+) -> float | None:
+    """Return what two levels leave of the differences; None without runs on both of them."""
+    n = total = squares = 0.0
+    inside_n = inside = 0.0
+    middle = values[window[0]]
+    for place in window:
+        value = values[place] - middle
+        squares += value * value
+        n, total = n + 1, total + value
+        if place in places:
+            inside_n, inside = inside_n + 1, inside + value
+    if min(inside_n, n - inside_n) < least:
+        return None
+    outside = total - inside
+    rest = squares - inside * inside / inside_n - outside * outside / (n - inside_n)
+    return max(rest, 0.0) + n * LEAST_NOISE**2
+
+
+def _size(values: Sequence[float], window: Sequence[int], places: frozenset[int]) -> float:
+    inside = [values[place] for place in window if place in places]
+    outside = [values[place] for place in window if place not in places]
+    return sum(inside) / len(inside) - sum(outside) / len(outside)
