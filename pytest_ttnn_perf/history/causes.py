@@ -146,9 +146,7 @@ def _without(values: Sequence[float], places: frozenset[int]) -> list[float]:
     return [value - size * (place in places) for place, value in enumerate(values)]
 
 
-def _winsorised_by_host(
-    values: Sequence[float], hosts: Mapping[str, Sequence[int]]
-) -> list[float]:
+def _winsorised_by_host(values: Sequence[float], hosts: Mapping[str, Sequence[int]]) -> list[float]:
     """Return values without outliers. What is usual for its host is none."""
     if len(hosts) == 1:
         return winsorised(values)
@@ -173,6 +171,14 @@ def _without_offsets(values: list[float], hosts: Mapping[str, Sequence[int]]) ->
             for place in places:
                 found[place] -= offset
     return found
+
+
+def _from_before(values: Sequence[float], own: Sequence[int], step: Step) -> list[float]:
+    """Return values with those of one host moved so that they are like others before its step."""
+    level = running_median(values, _AROUND)
+    offset = median(values[p] - level[p] for p in own[step.start : step.position])
+    moved = set(own)
+    return [value - offset * (place in moved) for place, value in enumerate(values)]
 
 
 class _Seen(NamedTuple):
@@ -206,6 +212,7 @@ def _explained(
         before, after = places[step.start : step.position], places[step.position : step.end]
     else:
         own = hosts[seen.host]
+        values = _from_before(values, own, step)
         inside = own[step.start : step.end]
         window = places[min(inside) : max(inside) + 1]
         turn = best_split([values[place] for place in window])

@@ -141,9 +141,7 @@ def read_history(paths: Sequence[Path], folder: Path, wanted: Wanted) -> RunHist
     runs = [run for run in read if not isinstance(run, str)]
     unreadable = [problem for problem in read if isinstance(problem, str)]
     commits = {run.commit for run in runs if run.commit}
-    lineage = lineage_of(
-        folder, sorted(commits), wanted.branch, all_branches=wanted.all_branches
-    )
+    lineage = lineage_of(folder, sorted(commits), wanted.branch, all_branches=wanted.all_branches)
     if lineage is None and wanted.branch is not None:
         message = f"git knows no branch {wanted.branch!r} around {folder}: expected a branch"
         raise UsageError(message)

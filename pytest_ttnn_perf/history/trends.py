@@ -9,18 +9,18 @@ from typing import TYPE_CHECKING, Final
 
 from pytest_ttnn_perf._base.dataclass import dataclass
 from pytest_ttnn_perf.history.causes import Change, Circumstances, Kind, Rival, explain
-from pytest_ttnn_perf.records.metric import median
+from pytest_ttnn_perf.records.metric import Better, median
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from pytest_ttnn_perf.history.series import Series
-    from pytest_ttnn_perf.records.metric import Source
+    from pytest_ttnn_perf.records.metric import Metric
 
 
 @dataclass(frozen=True, slots=True)
 class Track:
-    """A series as numbers: logarithms, and the runs that they are from, by number, ascending.
+    """A series as numbers: logarithms, more is worse; and the runs they are from, ascending.
 
     Tracks of one ``group`` can be slow together: they ran on one kind of hardware, and were
     measured by one kind of clock.
@@ -50,7 +50,7 @@ class Trend:
 
     @property
     def change(self) -> float:
-        """How much more there is than before (0.05 = 5 %)."""
+        """How much worse it is than before, as the gate has it (0.05 = 5 %)."""
         return expm1(self.size)
 
 
@@ -64,16 +64,16 @@ def tracks_of(series: Sequence[Series]) -> list[Track]:
     """Return series that are compared by ratio as numbers."""
     return [
         Track(
-            (one.key, _clock(one.metric.source)),
+            (one.key, one.metric.source.value),
             tuple(point.number for point in one.points),
-            tuple(log(value) for value in one.values),
+            tuple(_worse(one.metric) * log(value) for value in one.values),
         )
         for one in series
     ]
 
 
-def _clock(source: Source) -> str:
-    return source.value
+def _worse(metric: Metric) -> float:
+    return -1.0 if metric.better is Better.HIGHER else 1.0
 
 
 def find_trends(tracks: Sequence[Track], runs: Sequence[Circumstances]) -> list[Trend]:
@@ -114,12 +114,20 @@ def _common(
 def _of_track(
     member: int, track: Track, runs: Sequence[Circumstances], known: Sequence[Trend]
 ) -> Iterator[Trend]:
-    places = [
-        frozenset(p for p, number in enumerate(track.numbers) if number in trend.rivals[0].runs)
-        for trend in known
-    ]
-    changes = explain(track.logs, [runs[number] for number in track.numbers], places)
-    return _trends(member, track, changes, runs)
+    """Yield the changes of one track beside those that are known of all.
+
+    A host that changed is another one from then on.
+    """
+    own = [runs[number] for number in track.numbers]
+    places = []
+    for trend in known:
+        having = [p for p, number in enumerate(track.numbers) if number in trend.rivals[0].runs]
+        if trend.kind is Kind.HOST:
+            for place in having:
+                own[place] = own[place]._replace(host=f"{own[place].host} since {trend.bad}")
+        else:
+            places.append(frozenset(having))
+    return _trends(member, track, explain(track.logs, own, places), runs)
 
 
 def _trends(
