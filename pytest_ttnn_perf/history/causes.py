@@ -8,6 +8,7 @@ kinds name the same runs, or nearly so, nobody can tell.
 from __future__ import annotations
 
 import math
+from bisect import bisect_left
 from collections import Counter, defaultdict
 from enum import Enum
 from typing import TYPE_CHECKING, Final, NamedTuple
@@ -100,6 +101,12 @@ _MOST_CHANGES: Final = 10
 _AROUND: Final = 7
 #: Odds of e**3, that is 20 to 1, tell two rivals apart.
 _CLEAR_ODDS: Final = 3.0
+#: So many commits on each side of the best split of runs are looked at.
+_NEAR: Final = 10
+#: A host that came with a step has this share of its runs after the best split.
+_MOSTLY: Final = 0.8
+#: What is told where commits and software are the same before and after.
+NOTHING_RECORDED: Final = "nothing that is recorded"
 
 
 def explain(
@@ -205,51 +212,94 @@ def _explained(
     hosts: Mapping[str, Sequence[int]],
 ) -> Change | None:
     """Return a step with what explains it best among the numbers around it."""
-    step, places = seen.step, range(len(values))
-    if seen.host is None:
-        window: Sequence[int] = places[step.start : step.end]
-        turn: int | None = step.position
-        before, after = places[step.start : step.position], places[step.position : step.end]
-    else:
-        own = hosts[seen.host]
+    step, host = seen
+    own: Sequence[int] = range(len(values)) if host is None else hosts[host]
+    if host is not None:
         values = _from_before(values, own, step)
-        inside = own[step.start : step.end]
-        window = places[min(inside) : max(inside) + 1]
-        turn = best_split([values[place] for place in window])
-        turn = None if turn is None else turn + window[0]
-        before, after = own[step.start : step.position], own[step.position : step.end]  # type: ignore[assignment]
-    rivals = [*_host_rivals(seen.host, window, turn, runs, after)]
-    rivals += _software_rivals(runs, before, after, places)
-    good = bad = -1
-    if turn is not None:
-        good, bad = _surely(values, window, turn)
-        if runs[good].commit is None or runs[good].commit != runs[bad].commit:
-            rivals.append(_code_rival(runs, good, bad, frozenset(places[turn:])))
-    judged = sorted(
-        ((unexplained, number) for number, rival in enumerate(rivals)
-         if (unexplained := _unexplained(values, window, rival.runs)) is not None),
-    )  # fmt: skip
-    if not judged:
+    before, after = own[step.start : step.position], own[step.position : step.end]
+    window = range(min(*before, *after), max(*before, *after) + 1)
+    turn = step.position if host is None else best_split(values[window[0] : window[-1] + 1])
+    if host is not None and turn is not None:
+        turn += window[0]
+    rivals = [*_host_rivals(host, window, turn, runs, after)]
+    rivals += _software_rivals(runs, before, after)
+    commits = None if turn is None else _commits(values, window, turn, runs)
+    if commits is not None:
+        rivals.append(_code_rival(runs, commits))
+    if host is None:
+        rivals.append(_last_resort(runs, window, step.position))
+    equal = _equal(rivals, values, window)
+    if not equal:
         return None
-    best = judged[0][0]
-    equal = [rivals[n] for rest, n in judged if _odds(rest, best, len(window)) <= _CLEAR_ODDS]
     size = _size(values, window, equal[0].runs)
     if abs(size) < LEAST_CHANGE:
         return None
-    if all(rival.kind is not Kind.CODE for rival in equal) and before and after:
-        good, bad = before[-1], after[0]
+    good, bad = before[-1], after[0]
+    if commits is not None and any(rival.kind is Kind.CODE for rival in equal):
+        good, bad = commits.first - 1, commits.last
     return Change(size, good, bad, tuple(equal))
 
 
-def _code_rival(
-    runs: Sequence[Circumstances], good: int, bad: int, places: frozenset[int]
-) -> Rival:
-    return Rival(Kind.CODE, "commit", runs[good].commit, runs[bad].commit, places)
+def _equal(rivals: Sequence[Rival], values: Sequence[float], window: range) -> list[Rival]:
+    """Return the rivals that explain a step best, and cannot be told apart; the best first."""
+    judged = []
+    for number, rival in enumerate(rivals):
+        rest = _unexplained(values, window, rival.runs)
+        if rest is not None:
+            judged.append((rest, number))
+    judged.sort()
+    equal = [
+        rivals[number]
+        for rest, number in judged
+        if _odds(rest, judged[0][0], len(window)) <= _CLEAR_ODDS
+    ]
+    known = [rival for rival in equal if rival.what != NOTHING_RECORDED]
+    return known or equal
+
+
+class _Commits(NamedTuple):
+    """The places at which a step may have come with a commit; ``best`` explains it best."""
+
+    first: int
+    best: int
+    last: int
+    end: int
+
+
+def _commits(
+    values: Sequence[float], window: range, turn: int, runs: Sequence[Circumstances]
+) -> _Commits | None:
+    """Return where code may have made a step: where the first run of a commit is."""
+    starts = [
+        p for p in window[1:] if runs[p].commit is None or runs[p].commit != runs[p - 1].commit
+    ]
+    if not starts:
+        return None
+    middle = bisect_left(starts, turn)
+    near = starts[max(0, middle - _NEAR) : middle + _NEAR]
+    end = len(runs)
+    rests = {p: _unexplained(values, window, range(p, end), least=1) or math.inf for p in near}
+    best = min(near, key=rests.__getitem__)
+    may_be = [p for p in near if _odds(rests[p], rests[best], len(window)) <= _CLEAR_ODDS]
+    return _Commits(may_be[0], best, may_be[-1], end)
+
+
+def _code_rival(runs: Sequence[Circumstances], commits: _Commits) -> Rival:
+    then, now = runs[commits.first - 1].commit, runs[commits.last].commit
+    return Rival(Kind.CODE, "commit", then, now, frozenset(range(commits.best, commits.end)))
+
+
+def _last_resort(runs: Sequence[Circumstances], window: range, turn: int) -> Rival:
+    """Return what is left where nothing that is recorded changed: the host, if there is one."""
+    there = {runs[place].host for place in window}
+    since = frozenset(range(turn, len(runs)))
+    kind = Kind.HOST if len(there) == 1 else Kind.CANNOT_TELL
+    return Rival(kind, NOTHING_RECORDED, None, None, since)
 
 
 def _host_rivals(
     host: str | None,
-    window: Sequence[int],
+    window: range,
     turn: int | None,
     runs: Sequence[Circumstances],
     after: Sequence[int],
@@ -269,8 +319,12 @@ def _host_rivals(
             since = min(runs[place].at for place in later)
             own = (p for p, run in enumerate(runs) if run.host == one and run.at >= since)
             yield Rival(Kind.HOST, one, None, None, frozenset(own))
-    new = now - then
-    if new:
+    # The best split may be a few runs beside the one that is meant.
+    every = Counter(runs[place].host for place in window)
+    later = Counter(runs[place].host for place in window if place >= turn)
+    new = {one for one, count in later.items() if count >= _MOSTLY * every[one]}
+    then -= new
+    if new and then:
         came = (place for place, run in enumerate(runs) if run.host in new)
         yield Rival(
             Kind.HOST, ", ".join(sorted(new)), ", ".join(sorted(then)), None, frozenset(came)
@@ -281,35 +335,15 @@ def _software_rivals(
     runs: Sequence[Circumstances],
     before: Sequence[int],
     after: Sequence[int],
-    places: Sequence[int],
 ) -> Iterator[Rival]:
     """Yield what is usually another version after a step than before it."""
     for name in sorted({name for place in (*before, *after) for name in runs[place].software}):
         then = Counter(runs[place].software.get(name) for place in before)
         now = Counter(runs[place].software.get(name) for place in after)
         old, new = then.most_common(1)[0][0], now.most_common(1)[0][0]
-        if old != new and new is not None:
-            having = (place for place in places if runs[place].software.get(name) == new)
+        if old != new and old is not None and new is not None:
+            having = (p for p, run in enumerate(runs) if run.software.get(name) == new)
             yield Rival(Kind.ENVIRONMENT, name, old, new, frozenset(having))
-
-
-def _surely(values: Sequence[float], window: Sequence[int], turn: int) -> tuple[int, int]:
-    """Return the last place that is surely before a step at ``turn``, and the first after it."""
-    first, end = window[0], window[-1] + 1
-    best = _unexplained(values, window, range(turn, end)) or 0.0
-
-    def may_be(place: int) -> bool:
-        if not first + 1 <= place <= end - 1:
-            return False
-        rest = _unexplained(values, window, range(place, end), least=1)
-        return rest is not None and _odds(rest, best, len(window)) <= _CLEAR_ODDS
-
-    low = high = turn
-    while may_be(low - 1):
-        low -= 1
-    while may_be(high + 1):
-        high += 1
-    return low - 1, high
 
 
 def _odds(rest: float, best: float, n: int) -> float:
@@ -318,7 +352,7 @@ def _odds(rest: float, best: float, n: int) -> float:
 
 def _unexplained(
     values: Sequence[float],
-    window: Sequence[int],
+    window: range,
     places: frozenset[int] | range,
     least: int = LEAST_RUNS,
 ) -> float | None:
@@ -339,7 +373,7 @@ def _unexplained(
     return max(rest, 0.0) + n * LEAST_NOISE**2
 
 
-def _size(values: Sequence[float], window: Sequence[int], places: frozenset[int]) -> float:
+def _size(values: Sequence[float], window: range, places: frozenset[int]) -> float:
     inside = [values[place] for place in window if place in places]
     outside = [values[place] for place in window if place not in places]
     return sum(inside) / len(inside) - sum(outside) / len(outside)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 from pytest_ttnn_perf._base.errors import InputError
 from pytest_ttnn_perf._base.text import counted, percent
 from pytest_ttnn_perf.analysis.captures.detect import read_run
-from pytest_ttnn_perf.history.causes import Circumstances, Kind
+from pytest_ttnn_perf.history.causes import NOTHING_RECORDED, Circumstances, Kind
 from pytest_ttnn_perf.history.history_report import history_document, history_lines
 from pytest_ttnn_perf.history.series import series_of
 from pytest_ttnn_perf.history.steps import LEAST_RUNS
@@ -123,6 +123,8 @@ class Told:
             return f"the code: after {good} up to {bad}{count}"
         if rival.kind is Kind.ENVIRONMENT:
             return f"{rival.what} {_known(rival.before)} → {_known(rival.after)}"
+        if rival.what == NOTHING_RECORDED:
+            return "the machine: no commit and nothing else that is recorded changed"
         if rival.before is not None:
             return f"other hosts: {rival.before} → {rival.what}"
         return f"{rival.what} itself"
