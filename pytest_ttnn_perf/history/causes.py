@@ -122,7 +122,7 @@ def explain(
         left = _without(left, places)
     found: list[Change] = []
     for _ in range(_MOST_CHANGES):
-        flat = _without_offsets(_winsorised_by_host(left, hosts), hosts)
+        flat = _without_outliers(_without_offsets(left, hosts), hosts)
         told = (_explained(seen, flat, runs, hosts) for seen in _steps(flat, hosts))
         change = next((each for each in told if each is not None), None)
         if change is None:
@@ -153,17 +153,24 @@ def _without(values: Sequence[float], places: frozenset[int]) -> list[float]:
     return [value - size * (place in places) for place, value in enumerate(values)]
 
 
-def _winsorised_by_host(values: Sequence[float], hosts: Mapping[str, Sequence[int]]) -> list[float]:
-    """Return values without outliers. What is usual for its host is none."""
+def _without_outliers(values: Sequence[float], hosts: Mapping[str, Sequence[int]]) -> list[float]:
+    """Return values without outliers: those that are far from the runs beside them on any host.
+
+    What is like the last runs of its own host is none, nor is what is like the others'.
+    """
     if len(hosts) == 1:
         return winsorised(values)
-    found = list(values)
+    beside = winsorised(values)
+    own = list(beside)
     for places in hosts.values():
         if len(places) > LEAST_RUNS:
             kept = winsorised([values[place] for place in places])
             for place, value in zip(places, kept, strict=True):
-                found[place] = value
-    return found
+                own[place] = value
+    return [
+        one if abs(one - value) <= abs(other - value) else other
+        for value, one, other in zip(values, beside, own, strict=True)
+    ]
 
 
 def _without_offsets(values: list[float], hosts: Mapping[str, Sequence[int]]) -> list[float]:
@@ -321,8 +328,8 @@ def _host_rivals(
             yield Rival(Kind.HOST, one, None, None, frozenset(own))
     # The best split may be a few runs beside the one that is meant.
     every = Counter(runs[place].host for place in window)
-    later = Counter(runs[place].host for place in window if place >= turn)
-    new = {one for one, count in later.items() if count >= _MOSTLY * every[one]}
+    since_turn = Counter(runs[place].host for place in window if place >= turn)
+    new = {one for one, count in since_turn.items() if count >= _MOSTLY * every[one]}
     then -= new
     if new and then:
         came = (place for place, run in enumerate(runs) if run.host in new)

@@ -7,7 +7,15 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from pytest_ttnn_perf._base.text import counted
 from pytest_ttnn_perf.history.series import change, mark_of, sparkline
-from pytest_ttnn_perf.report.layout import DROPPED, METRIC, UNLIMITED, Fit, Line, stdout_style
+from pytest_ttnn_perf.report.layout import (
+    BELOW,
+    DROPPED,
+    METRIC,
+    UNLIMITED,
+    Fit,
+    Line,
+    stdout_style,
+)
 from pytest_ttnn_perf.report.numbers import (
     Column,
     Columns,
@@ -121,7 +129,7 @@ _ROWS: Final[Columns[_Row]] = Columns(
     Column("complete", lambda r: r.point.run.complete),
     Column("label", lambda r: r.point.run.label),
     Column("run", lambda r: r.point.run.id),
-    Column("", lambda r: r.marks, "marks", fit=Fit(least=8)),
+    Column("", lambda r: r.marks, "marks", fit=BELOW),
 )  # fmt: skip
 
 

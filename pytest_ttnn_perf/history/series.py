@@ -122,7 +122,7 @@ def sparkline(values: Sequence[float], width: int) -> str:
     """Draw numbers in at most ``width`` characters; where there are more, each stands for several.
 
     >>> sparkline([1.0, 1.0, 2.0, 3.0], 8), sparkline([5.0, 5.0], 8), sparkline(range(100), 4)
-    ('▁▁▄█', '▄▄', '▁▃▆█')
+    ('▁▁▅█', '▄▄', '▁▃▆█')
     """
     count = min(len(values), width)
     bounds = [round(place * len(values) / count) for place in range(count + 1)] if count else []

@@ -54,13 +54,15 @@ class Step(NamedTuple):
 def running_median(values: Sequence[float], neighbours: int) -> list[float]:
     """Return the median of each value and its neighbours on both sides.
 
-    >>> running_median([1.0, 1.0, 9.0, 1.0, 2.0], 1)
-    [1.0, 1.0, 1.0, 2.0, 1.5]
+    At the ends there are more on one side, and never fewer in all: two of the last three values
+    would make a level of outliers.
+
+    >>> running_median([1.0, 1.0, 1.0, 9.0, 9.0], 2), running_median([1.0, 1.0, 9.0, 9.0, 9.0], 2)
+    ([1.0, 1.0, 1.0, 1.0, 1.0], [9.0, 9.0, 9.0, 9.0, 9.0])
     """
-    return [
-        median(values[max(0, place - neighbours) : place + neighbours + 1])
-        for place in range(len(values))
-    ]
+    width, last = 2 * neighbours + 1, len(values) - 2 * neighbours - 1
+    starts = (max(0, min(place - neighbours, last)) for place in range(len(values)))
+    return [median(values[start : start + width]) for start in starts]
 
 
 def winsorised(values: Sequence[float]) -> list[float]:

@@ -170,14 +170,14 @@ def trends_listing(history: RunHistory, *, metric: str | None = None) -> Listing
     lines: list[Block] = []
     for group in groups:
         lines += [*_group_lines(group), ""]
-    changes = f"{counted(len(told), 'change')} in {len(groups)} places" if told else "no change"
-    lines.append(f"{changes}: {len(long_enough)} series of {counted(len(history.runs), 'run')}")
+    changes = counted(len(told), "change") if told else "no change"
+    lines.append(f"{changes} in {len(long_enough)} series of {counted(len(history.runs), 'run')}")
     short = len(looked_at) - len(long_enough)
     if short:
         lines.append(f"too short to tell: {short} series of less than {2 * LEAST_RUNS} runs")
     if len(every) > len(looked_at):
         others = len(every) - len(looked_at)
-        lines.append(f"not looked at: {others} series that are no gated time or throughput")
+        lines.append(f"not looked at: {others} series of what is no gated time or throughput")
     lines += history_lines(history)
     ordered = [one for group in groups for one in group]
     document = {
