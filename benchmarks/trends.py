@@ -15,6 +15,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import product
 from pathlib import Path
 from typing import Final
 
@@ -82,7 +83,7 @@ class Model:
 MODELS: Final = (
     Model("independent", independent, chosen_on=True),
     Model("5 % outliers, 20 % slower on average", outliers, chosen_on=True),
-    Model("two modes, 3 % apart", two_modes, chosen_on=True),
+    Model("two modes, three sd apart", two_modes, chosen_on=True),
     Model("heavy tails (t, 3 degrees)", heavy_tails, chosen_on=True),
     Model("skewed (exponential)", skewed, chosen_on=False),
     Model("slower on two days of the week", weekly, chosen_on=False),
@@ -128,6 +129,26 @@ def series_rows(seeds: Sequence[int], count: int) -> Iterator[tuple[Model, float
                     steps = find_steps(winsorised(values))
                     found.add(right=any(abs(step.position - place) <= 2 for step in steps))
             yield model, sd, false, found
+
+
+#: Runs before a change of 5 %, and runs after it.
+BEFORE: Final = (12, 20, 100)
+AFTER: Final = (3, 5, 8, 12)
+
+
+def early_rows(seeds: Sequence[int], count: int) -> Iterator[tuple[float, int, list[Score]]]:
+    """Yield how often a change of 5 % is found so soon, in independent noise."""
+    for sd in (0.005, 0.01, 0.02):
+        for before in BEFORE:
+            scores = [Score() for _ in AFTER]
+            for seed, (after, score) in product(seeds, zip(AFTER, scores, strict=True)):
+                rng = random.Random(f"early {sd} {before} {after} {seed}")
+                for _ in range(count):
+                    values = independent(rng, before + after, sd)
+                    values[before:] = [value + STEP for value in values[before:]]
+                    steps = find_steps(winsorised(values))
+                    score.add(right=any(abs(step.position - before) <= 2 for step in steps))
+            yield sd, before, scores
 
 
 @dataclass
@@ -346,6 +367,12 @@ def tables(seeds: Sequence[int], scale: float) -> tuple[list[str], list[str]]:
             missed.append(f"{model.name}, {sd}: false in {false}")
         if sd == 0.01 and model.least_found and found.share < model.least_found:
             missed.append(f"{model.name}, {sd}: found in {found}")
+    runs = " | ".join(f"{after} after" for after in AFTER)
+    lines += ["", f"| sd | runs before | {runs} |", "|---|---|" + "---|" * len(AFTER)]
+    for sd, before, scores in early_rows(seeds, max(int(100 * scale), 4)):
+        shares = " | ".join(f"{100 * score.share:.0f} %" for score in scores)
+        lines.append(f"| {100 * sd:g} % | {before} | {shares} |")
+        print(lines[-1], flush=True)
     lines += [
         "",
         "| planted | must be said | said | other series with a change | CPU of one fleet |",

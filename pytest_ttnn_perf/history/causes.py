@@ -26,7 +26,7 @@ from pytest_ttnn_perf.history.steps import (
 from pytest_ttnn_perf.records.metric import median
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Collection, Iterator, Mapping, Sequence
 
     from pytest_ttnn_perf.history.steps import Step
     from pytest_ttnn_perf.records.hardware import Scalar
@@ -105,6 +105,8 @@ _CLEAR_ODDS: Final = 3.0
 _NEAR: Final = 10
 #: A host that came with a step has this share of its runs after the best split.
 _MOSTLY: Final = 0.8
+#: Of many hosts, so many are named.
+_MOST_NAMES: Final = 3
 #: What is told where commits and software are the same before and after.
 NOTHING_RECORDED: Final = "nothing that is recorded"
 
@@ -333,9 +335,14 @@ def _host_rivals(
     then -= new
     if new and then:
         came = (place for place, run in enumerate(runs) if run.host in new)
-        yield Rival(
-            Kind.HOST, ", ".join(sorted(new)), ", ".join(sorted(then)), None, frozenset(came)
-        )
+        yield Rival(Kind.HOST, _named(new), _named(then), None, frozenset(came))
+
+
+def _named(hosts: Collection[str]) -> str:
+    """Return the names of hosts, or of some of many."""
+    shown = sorted(hosts)[:_MOST_NAMES]
+    more = len(hosts) - len(shown)
+    return ", ".join(shown) + (f" and {more} more" if more else "")
 
 
 def _software_rivals(

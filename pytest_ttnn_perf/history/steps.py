@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 LEAST_RUNS: Final = 3
 #: A level that was left again has more: a few runs apart from the others are outliers.
 _LEAST_RUNS_BEFORE: Final = 6
+#: Shorter series cannot have a step.
+LEAST_SERIES: Final = _LEAST_RUNS_BEFORE + LEAST_RUNS
 #: Smaller changes are not told: 2 %.
 LEAST_CHANGE: Final = math.log(1.02)
 #: How probable the largest of all splits of a series without a step may be.

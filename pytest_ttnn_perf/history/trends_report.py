@@ -12,7 +12,7 @@ from pytest_ttnn_perf.analysis.captures.detect import read_run
 from pytest_ttnn_perf.history.causes import NOTHING_RECORDED, Circumstances, Kind
 from pytest_ttnn_perf.history.history_report import history_document, history_lines
 from pytest_ttnn_perf.history.series import series_of
-from pytest_ttnn_perf.history.steps import LEAST_RUNS
+from pytest_ttnn_perf.history.steps import LEAST_SERIES
 from pytest_ttnn_perf.history.trends import Trend, find_trends, tracks_of
 from pytest_ttnn_perf.records.metric import median
 from pytest_ttnn_perf.report.layout import DROPPED, METRIC, Line
@@ -157,7 +157,7 @@ def trends_listing(history: RunHistory, *, metric: str | None = None) -> Listing
     every = series_of(history.runs, metric=metric)
     by_ratio = [s for s in every if s.metric.compared_by_ratio and min(s.values) > 0]
     looked_at = [s for s in by_ratio if s.gated or metric is not None]
-    long_enough = [s for s in looked_at if len(s.points) >= 2 * LEAST_RUNS]
+    long_enough = [s for s in looked_at if len(s.points) >= LEAST_SERIES]
     runs = [Circumstances(r.commit, r.host, r.at, r.software) for r in history.runs]
     records = _Records()
     told = [
@@ -174,7 +174,7 @@ def trends_listing(history: RunHistory, *, metric: str | None = None) -> Listing
     lines.append(f"{changes} in {len(long_enough)} series of {counted(len(history.runs), 'run')}")
     short = len(looked_at) - len(long_enough)
     if short:
-        lines.append(f"too short to tell: {short} series of less than {2 * LEAST_RUNS} runs")
+        lines.append(f"too short to tell: {short} series of less than {LEAST_SERIES} runs")
     if len(every) > len(looked_at):
         others = len(every) - len(looked_at)
         lines.append(f"not looked at: {others} series of what is no gated time or throughput")

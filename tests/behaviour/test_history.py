@@ -32,7 +32,9 @@ def shown(project: Project, *words: str) -> list[str]:
     return [row["run"] for row in document(project, "history", TEST, *words)["runs"]]
 
 
-def verdict(outcome: str, centre: float, change: float) -> dict[str, Any]:
+def verdict(
+    outcome: str, centre: float | None = None, change: float | None = None
+) -> dict[str, Any]:
     return {"unit": "ms", "outcome": outcome, "centre": centre, "change": change}
 
 
@@ -40,7 +42,7 @@ def verdict(outcome: str, centre: float, change: float) -> dict[str, Any]:
 def lived(histories: Histories) -> Histories:
     """A test that got slower, was accepted, and was measured with changes and on a branch since."""
     first, second, third = histories.commits(3)
-    histories.record(first, {TEST: 10.0}, day=0, verdicts=verdict("NO_BASELINE", 0, 0),
+    histories.record(first, {TEST: 10.0}, day=0, verdicts=verdict("NO_BASELINE"),
                      written=["latency"])  # fmt: skip
     histories.record(second, {TEST: 10.1}, day=1, host="runner-2",
                      verdicts=verdict("WITHIN", 10.0, 0.01), written=["latency"])  # fmt: skip
