@@ -143,7 +143,7 @@ def read_history(paths: Sequence[Path], folder: Path, wanted: Wanted) -> RunHist
     commits = {run.commit for run in runs if run.commit}
     lineage = lineage_of(folder, sorted(commits), wanted.branch, all_branches=wanted.all_branches)
     if lineage is None and wanted.branch is not None:
-        message = f"git knows no branch {wanted.branch!r} around {folder}: expected a branch"
+        message = f"{folder} is in no git repository: nothing tells which runs are of a branch"
         raise UsageError(message)
     kept, left_out = _kept(runs, lineage, wanted)
     ordered = in_order([replace(run, place=_place(run, lineage)) for run in kept])
@@ -270,8 +270,8 @@ def in_order(runs: Iterable[RecordedRun]) -> list[RecordedRun]:
 def _notes(runs: Sequence[RecordedRun], lineage: Lineage | None) -> Iterator[str]:
     if lineage is None and runs:
         yield (
-            "no git repository with a main branch here: runs of all branches are taken, in the "
-            "order of the clocks of their hosts"
+            "no git repository here: runs of all branches are taken, in the order of the clocks of "
+            "their hosts"
         )
         return
     without = sum(run.place is None for run in runs)

@@ -6,10 +6,11 @@ import re
 from typing import TYPE_CHECKING, Final
 
 from pytest_ttnn_perf._base.dataclass import dataclass
+from pytest_ttnn_perf._base.errors import UsageError
 from pytest_ttnn_perf.processes.git import Git, GitError, top_level
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Mapping
+    from collections.abc import Collection, Mapping, Sequence
     from pathlib import Path
 
 #: What may be the name of a commit; records are written by anybody.
@@ -25,11 +26,10 @@ class Lineage:
     """What a repository knows of some commits.
 
     ``known`` gives the full name of each by the name that it was asked for. ``places`` are the
-    places of commits in their order, the oldest first, by their full names: those of ``branch``
-    alone, or, without one, all that are known.
+    places of commits in their order, the oldest first, by their full names: those of a branch, or
+    of all branches.
     """
 
-    branch: str | None
     known: Mapping[str, str]
     places: Mapping[str, int]
 
@@ -41,30 +41,45 @@ class Lineage:
 def lineage_of(
     folder: Path, commits: Collection[str], branch: str | None, *, all_branches: bool = False
 ) -> Lineage | None:
-    """Return the order of some commits; None where there is no repository, or no such branch.
+    """Return the order of some commits; None where there is no repository.
 
     A branch is followed by first parents, here and on ``origin``: what was merged into it is not
     it. Without a name, it is ``main`` or ``master``.
+
+    Raises:
+        UsageError: there is no such branch, or git fails.
     """
     top = top_level(folder)
     if top is None:
         return None
-    git = Git(top)
-    known = _known(git, commits)
     try:
-        if all_branches:
-            asked = "".join(f"{commit}\n" for commit in sorted(set(known.values()))).encode()
-            words = ("rev-list", "--topo-order", "--reverse", "--stdin")
-            listed = git.output(*words, given=asked, timeout_s=_TIMEOUT_S) if known else b""
-            return Lineage(None, known, _places(listed))
-        for name in (branch,) if branch else _MAIN:
-            tips = _tips(git, name)
-            if tips:
-                line = ("rev-list", "--first-parent", "--topo-order", "--reverse", *tips, "--")
-                return Lineage(name, known, _places(git.output(*line, timeout_s=_TIMEOUT_S)))
-    except GitError:
-        return None
-    return None
+        return _lineage(Git(top), commits, (branch,) if branch else _MAIN, all_branches)
+    except GitError as cause:
+        message = f"git cannot tell the order of commits in {top}: {cause}"
+        raise UsageError(message) from cause
+
+
+def _lineage(
+    git: Git,
+    commits: Collection[str],
+    names: Sequence[str],
+    all_branches: bool,  # noqa: FBT001 (handed on)
+) -> Lineage:
+    known = _known(git, commits)
+    if all_branches:
+        asked = "".join(f"{commit}\n" for commit in sorted(set(known.values()))).encode()
+        words = ("rev-list", "--topo-order", "--reverse", "--stdin")
+        listed = git.output(*words, given=asked, timeout_s=_TIMEOUT_S) if known else b""
+        return Lineage(known, _places(listed))
+    tips = next(filter(None, (_tips(git, name) for name in names)), None)
+    if tips is None:
+        message = (
+            f"git knows no branch {' or '.join(names)} in {git.folder}: name one with --branch, or "
+            "take all runs with --all-branches"
+        )
+        raise UsageError(message)
+    line = ("rev-list", "--first-parent", "--topo-order", "--reverse", *tips, "--")
+    return Lineage(known, _places(git.output(*line, timeout_s=_TIMEOUT_S)))
 
 
 def _known(git: Git, commits: Collection[str]) -> dict[str, str]:
@@ -73,10 +88,7 @@ def _known(git: Git, commits: Collection[str]) -> dict[str, str]:
     if not asked:
         return {}
     given = "".join(f"{commit}\n" for commit in asked).encode()
-    try:
-        answer = git.output("cat-file", "--batch-check", given=given, timeout_s=_TIMEOUT_S)
-    except GitError:
-        return {}
+    answer = git.output("cat-file", "--batch-check", given=given, timeout_s=_TIMEOUT_S)
     found = {}
     for commit, line in zip(asked, answer.decode().splitlines(), strict=False):
         words = line.split()
@@ -93,5 +105,4 @@ def _tips(git: Git, branch: str) -> list[str]:
 
 
 def _places(listed: bytes) -> dict[str, int]:
-    lines: Iterable[str] = listed.decode("ascii").split()
-    return {commit: place for place, commit in enumerate(lines)}
+    return {commit: place for place, commit in enumerate(listed.decode("ascii").split())}

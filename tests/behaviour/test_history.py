@@ -138,7 +138,24 @@ def test_without_git_runs_are_in_the_order_of_clocks_and_that_is_said(
         histories.record(f"{day}" * 40, {TEST: 10.0 + day}, day=day)
     found = document(project, "history", TEST)
     assert [row["value"] for row in found["runs"]] == [10.0, 11.0, 12.0]
-    assert "in the order of the clocks of their hosts" in found["notes"][0]
+    assert found["notes"] == [
+        "no git repository here: runs of all branches are taken, in the order of the clocks of "
+        "their hosts"
+    ]
+    ran = project.cli("history", "--branch", "main")
+    assert (ran.code, ran.text) == (2, "")
+    assert "is in no git repository: nothing tells which runs are of a branch" in ran.errors
+
+
+def test_a_main_branch_of_another_name_is_asked_for(histories: Histories, project: Project) -> None:
+    histories.nights([10.0, 10.1])
+    histories.git("branch", "-m", "main", "trunk")
+    ran = project.cli("history")
+    assert ran.code == 2
+    assert "git knows no branch main or master in" in ran.errors
+    assert shown(project, "--branch", "trunk") == ["run-000", "run-001"]
+    histories.git("branch", "-m", "trunk", "master")
+    assert shown(project) == ["run-000", "run-001"]
 
 
 def test_a_record_that_is_there_twice_counts_once(histories: Histories, project: Project) -> None:
@@ -184,7 +201,7 @@ def test_what_cannot_be_meant(
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (("--branch", "nowhere"), "git knows no branch 'nowhere'"),
+        (("--branch", "nowhere"), "git knows no branch nowhere in"),
         (("--branch", "--output=x"), "expected one argument"),
         (("--metric", "nothing"), "no run has a metric 'nothing'; found: latency"),
         (("no_such_test",), "no_such_test names no test in the 2 runs that are looked at"),
