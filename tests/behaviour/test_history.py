@@ -227,3 +227,11 @@ def test_names_that_others_chose_are_only_read(histories: Histories, project: Pr
             assert "\x1b" not in text
             assert "##[" not in text
             assert not any(line.lstrip().startswith("::") for line in text.splitlines())
+
+
+def test_commits_of_other_producers_may_be_short(histories: Histories, project: Project) -> None:
+    first, second = histories.commits(2)
+    histories.record(second[:9], {TEST: 11.0}, day=0)
+    histories.record(first[:9], {TEST: 10.0}, day=1)
+    rows = document(project, "history", TEST)["runs"]
+    assert [row["value"] for row in rows] == [10.0, 11.0]

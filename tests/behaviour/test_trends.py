@@ -238,3 +238,15 @@ def test_names_that_others_chose_are_only_read(histories: Histories, project: Pr
         assert "\x1b" not in text
         assert "##[" not in text
         assert not any(line.lstrip().startswith("::") for line in text.splitlines())
+
+
+def test_a_test_that_is_slower_on_one_of_two_hosts_is_told_of_that_host(
+    histories: Histories, project: Project
+) -> None:
+    for day, commit in enumerate(histories.commits(60)):
+        host = HOSTS[day % 2]
+        value = 10.6 if host == "runner-2" and day >= 30 else 10.0
+        histories.record(commit, {TEST: wobbled(value, day * 3)}, day=day, host=host)
+    (change,) = changes(project)
+    assert (change["cause"], change["hosts"]) == ("host", "runner-2")
+    assert change["test"] == TEST
