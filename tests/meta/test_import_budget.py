@@ -32,7 +32,7 @@ TESTS = """
 import time
 import pytest
 # A busy machine must not make a suspect: its words would be imported.
-pytestmark = pytest.mark.ttnn_perf(tolerance=99)
+pytestmark = pytest.mark.ttnn_perf(tolerance=0.9)
 def test_a(ttnn_perf): ttnn_perf.measure(lambda: time.sleep(0.001))
 def test_b(ttnn_perf): ttnn_perf.measure(lambda: time.sleep(0.001))
 def test_c(ttnn_perf): ttnn_perf.measure(lambda: time.sleep(0.001))
